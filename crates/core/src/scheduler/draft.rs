@@ -1,0 +1,1 @@
+//! A recipe as it comes from outside: whatever was written, checked by nothing yet.

@@ -1,0 +1,49 @@
+//! The name of a scheduler: its identity, and on Kubernetes its namespace.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// 1 to 63 characters `a-z0-9-`, not starting or ending with `-`. Cheap to clone.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SchedulerName(Arc<str>);
+
+impl SchedulerName {
+    pub const LENGTH_MAX: usize = 63;
+
+    /// The reason alone on failure: the caller knows which field it read.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        if text.is_empty() {
+            return Err("is missing; a name of 1 to 63 characters a-z, 0-9 and - is needed".into());
+        }
+        let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        let fits = text.len() <= Self::LENGTH_MAX && text.chars().all(allowed);
+        if !fits || text.starts_with('-') || text.ends_with('-') {
+            return Err(format!(
+                "{text:?} is not a name: use 1 to 63 characters a-z, 0-9 and -, not starting or ending with - (RFC 1123)"
+            ));
+        }
+        Ok(Self(text.into()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for SchedulerName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for SchedulerName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", &*self.0)
+    }
+}
+
+impl std::borrow::Borrow<str> for SchedulerName {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}

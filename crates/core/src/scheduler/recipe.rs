@@ -1,0 +1,182 @@
+//! The recipe of a fleet, as parsed: a value of these types is valid, and nothing behind them checks again.
+//! [`super::draft`] holds the same fields as they come from outside.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::SchedulerName;
+
+/// What a studio writes down about one fleet, without its version number and state.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recipe {
+    pub name: SchedulerName,
+    pub game: String,
+    pub spec: Spec,
+    /// `None`: every port has a range of its own.
+    pub port_range: Option<PortRange>,
+    pub max_surge: MaxSurge,
+    pub rooms_replicas: u32,
+    pub autoscaling: Option<Autoscaling>,
+    pub forwarders: Vec<Forwarder>,
+    pub annotations: BTreeMap<String, String>,
+    pub labels: BTreeMap<String, String>,
+    pub match_allocation: MatchAllocation,
+}
+
+/// What a room is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spec {
+    /// Longer than zero.
+    pub termination_grace_period: Duration,
+    /// Never empty.
+    pub containers: Vec<Container>,
+    pub toleration: String,
+    pub affinity: String,
+    pub restart_policy: RestartPolicy,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RestartPolicy {
+    Always,
+    OnFailure,
+    Never,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Container {
+    pub name: String,
+    pub image: String,
+    pub image_pull_policy: ImagePullPolicy,
+    pub command: Vec<String>,
+    pub environment: Vec<EnvironmentVariable>,
+    pub requests: Resources,
+    pub limits: Resources,
+    pub ports: Vec<ContainerPort>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ImagePullPolicy {
+    Always,
+    Never,
+    IfNotPresent,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EnvironmentVariable {
+    pub name: String,
+    pub value: EnvironmentValue,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EnvironmentValue {
+    Text(String),
+    /// A field of the room itself, `metadata.name`.
+    Field {
+        path: String,
+    },
+    Secret {
+        name: String,
+        key: String,
+    },
+}
+
+/// Kubernetes quantities, checked and kept as written: `100m`, `64Mi`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resources {
+    pub memory: String,
+    pub cpu: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContainerPort {
+    pub name: String,
+    pub protocol: Protocol,
+    /// The port that the room listens to, where the runtime has a network of its own.
+    pub port: u16,
+    /// What was submitted as `hostPort`. Shown again, never used: Maestro chooses host ports.
+    pub host_port: u16,
+    pub host_port_range: Option<PortRange>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Protocol {
+    Tcp,
+    Udp,
+    Sctp,
+}
+
+/// Both ends are part of it; `start < end`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PortRange {
+    pub start: u16,
+    pub end: u16,
+}
+
+/// How many rooms a rollout may make above the desired number, at least 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MaxSurge {
+    Rooms(u32),
+    Percent(u32),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Autoscaling {
+    pub enabled: bool,
+    pub min: u32,
+    /// `None`: no limit, written -1.
+    pub max: Option<u32>,
+    pub cooldown_seconds: u32,
+    pub policy: ScalingPolicy,
+    /// Both parameter blocks may be submitted and come back; the policy's type says which one counts.
+    pub other_parameters: OtherParameters,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum ScalingPolicy {
+    RoomOccupancy(RoomOccupancy),
+    FixedBuffer(FixedBuffer),
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct OtherParameters {
+    pub room_occupancy: Option<RoomOccupancy>,
+    pub fixed_buffer: Option<FixedBuffer>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RoomOccupancy {
+    pub ready_target: ReadyTarget,
+    /// `None`: a scale-down is not held back by it.
+    pub down_threshold: Option<Fraction>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FixedBuffer {
+    pub amount: u32,
+}
+
+/// An exact decimal between 0 and 1, both excluded, in millionths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Fraction {
+    pub(super) millionths: u32,
+}
+
+/// The share of rooms that stands ready, 0.1 to 0.9, exact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ReadyTarget(pub(super) Fraction);
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Forwarder {
+    pub name: String,
+    pub enabled: bool,
+    /// Only `gRPC` exists, so there is no field for the type.
+    pub address: String,
+    pub timeout_ms: u64,
+    pub metadata: serde_json::Map<String, serde_json::Value>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MatchAllocation {
+    /// How many matches a room holds at once, 1 to 35.
+    pub max_matches: u32,
+}
