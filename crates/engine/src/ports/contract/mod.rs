@@ -1,0 +1,1 @@
+//! One suite per port: a function over any implementation, called by each adapter's tests.
