@@ -1,5 +1,8 @@
-//! SIGTERM is the whole process's, so this file holds one test and is a process of its own.
+//! SIGTERM is the whole process's: these tests have a process apart from the others, and one that ends by it a child.
 
+use std::env;
+use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -52,4 +55,27 @@ fn sigterm_is_told_to_maestro_and_to_the_game() {
             ("terminated", 1)
         ]
     );
+}
+
+#[test]
+fn without_a_handle_sigterm_ends_the_process_again() {
+    const IS_CHILD: &str = "SIGTERM_TEST_IS_CHILD";
+    if env::var_os(IS_CHILD).is_none() {
+        let mut child = Command::new(env::current_exe().unwrap());
+        child
+            .args(["--exact", "without_a_handle_sigterm_ends_the_process_again"])
+            .env(IS_CHILD, "1");
+        assert_eq!(child.output().unwrap().status.signal(), Some(SIGTERM));
+        return;
+    }
+    let api = FakeRoomsApi::start().unwrap();
+    let room = Room::new("arena", "arena-1", &api.url()).unwrap();
+    let first = room.clone().start(Options::default()).unwrap();
+    let second = room.start(Options::default()).unwrap();
+    drop(first);
+    raise(SIGTERM).unwrap();
+    // Had the first handle's end brought the default back, this would not be reached.
+    assert!(second.wait_terminate(PATIENCE));
+    drop(second);
+    raise(SIGTERM).unwrap();
 }
