@@ -1,0 +1,3 @@
+//! The `maestro` binary as a library: command line, configuration, wiring.
+
+pub mod config;
