@@ -204,27 +204,27 @@ impl<'de> Visitor<'de> for NodeVisitor {
     }
 
     fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
-        Ok(scalar(value))
+        Ok(scalar(&value))
     }
 
     fn visit_i64<E>(self, value: i64) -> Result<Node, E> {
-        Ok(scalar(value))
+        Ok(scalar(&value))
     }
 
     fn visit_u64<E>(self, value: u64) -> Result<Node, E> {
-        Ok(scalar(value))
+        Ok(scalar(&value))
     }
 
     fn visit_i128<E>(self, value: i128) -> Result<Node, E> {
-        Ok(scalar(value))
+        Ok(scalar(&value))
     }
 
     fn visit_u128<E>(self, value: u128) -> Result<Node, E> {
-        Ok(scalar(value))
+        Ok(scalar(&value))
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
-        Ok(scalar(value))
+        Ok(scalar(&value))
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Node, E> {
@@ -233,6 +233,6 @@ impl<'de> Visitor<'de> for NodeVisitor {
 }
 
 /// An empty text counts as unset, here as in the environment.
-fn scalar(value: impl ToString) -> Node {
+fn scalar(value: &(impl ToString + ?Sized)) -> Node {
     Node::Scalar(Some(value.to_string()).filter(|text| !text.is_empty()))
 }

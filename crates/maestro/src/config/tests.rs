@@ -186,25 +186,25 @@ fn files_that_are_no_configuration() {
         "- a\n- b\n",
         &[],
         &expect![[r#"
-        the configuration is not valid:
-          maestro.yaml: must hold settings such as `managementApi: {port: 8080}`
-    "#]],
+            the configuration is not valid:
+              maestro.yaml: must hold settings such as `managementApi: {port: 8080}`
+        "#]],
     );
     check(
         "just text",
         &[],
         &expect![[r#"
-        the configuration is not valid:
-          maestro.yaml: must hold settings such as `managementApi: {port: 8080}`
-    "#]],
+            the configuration is not valid:
+              maestro.yaml: must hold settings such as `managementApi: {port: 8080}`
+        "#]],
     );
     check(
         "log: [unclosed\n",
         &[],
         &expect![[r#"
-        the configuration is not valid:
-          maestro.yaml: not valid YAML: unclosed bracket '[' at line 1, column 6
-    "#]],
+            the configuration is not valid:
+              maestro.yaml: not valid YAML: unclosed bracket '[' at line 1, column 6
+        "#]],
     );
     check(
         "log:\n  level: info\nlog:\n  level: warn\n",
@@ -256,9 +256,9 @@ fn api_port_stands_for_the_only_api() {
         &[],
         rooms_only(),
         &expect![[r#"
-        roomsApi.port = 9000 from maestro.yaml line 1
-        api.port = 9000 from maestro.yaml line 1
-    "#]],
+            roomsApi.port = 9000 from maestro.yaml line 1
+            api.port = 9000 from maestro.yaml line 1
+        "#]],
     );
     check_sources(
         "api: {port: 9000}\nroomsApi: {port: 9001}",
@@ -296,8 +296,8 @@ fn flags_win_over_all() {
         &[("MAESTRO_DATADIR", "/b")],
         sources,
         &expect![[r#"
-        dataDir = /srv/maestro from --data-dir
-    "#]],
+            dataDir = /srv/maestro from --data-dir
+        "#]],
     );
 }
 
