@@ -14,66 +14,66 @@ fn statuses() {
         (
             400,
             expect![[r#"
-            > GET /schedulers?view=full
-            stderr: error: what is wrong
-            exit 2
-        "#]],
+                > GET /schedulers?view=full
+                stderr: error: what is wrong
+                exit 2
+            "#]],
         ),
         (
             404,
             expect![[r#"
-            > GET /schedulers?view=full
-            stderr: error: what is wrong
-            exit 3
-        "#]],
+                > GET /schedulers?view=full
+                stderr: error: what is wrong
+                exit 3
+            "#]],
         ),
         (
             405,
             expect![[r#"
-            > GET /schedulers?view=full
-            stderr: error: what is wrong
-            exit 2
-        "#]],
+                > GET /schedulers?view=full
+                stderr: error: what is wrong
+                exit 2
+            "#]],
         ),
         (
             409,
             expect![[r#"
-            > GET /schedulers?view=full
-            stderr: error: what is wrong
-            exit 4
-        "#]],
+                > GET /schedulers?view=full
+                stderr: error: what is wrong
+                exit 4
+            "#]],
         ),
         (
             413,
             expect![[r#"
-            > GET /schedulers?view=full
-            stderr: error: what is wrong
-            exit 2
-        "#]],
+                > GET /schedulers?view=full
+                stderr: error: what is wrong
+                exit 2
+            "#]],
         ),
         (
             500,
             expect![[r#"
-            > GET /schedulers?view=full
-            stderr: error: the server failed (500 Internal Server Error): what is wrong
-            exit 1
-        "#]],
+                > GET /schedulers?view=full
+                stderr: error: the server failed (500 Internal Server Error): what is wrong
+                exit 1
+            "#]],
         ),
         (
             503,
             expect![[r#"
-            > GET /schedulers?view=full
-            stderr: error: the server failed (503 Service Unavailable): what is wrong
-            exit 5
-        "#]],
+                > GET /schedulers?view=full
+                stderr: error: the server failed (503 Service Unavailable): what is wrong
+                exit 5
+            "#]],
         ),
         (
             504,
             expect![[r#"
-            > GET /schedulers?view=full
-            stderr: error: the server failed (504 Gateway Timeout): what is wrong
-            exit 6
-        "#]],
+                > GET /schedulers?view=full
+                stderr: error: the server failed (504 Gateway Timeout): what is wrong
+                exit 6
+            "#]],
         ),
     ] {
         check(
@@ -116,17 +116,17 @@ fn answers_that_are_none() {
         vec![ok("")],
         "scheduler list",
         &expect![[r#"
-        > GET /schedulers?view=full
-        stderr: error: the answer of http://SERVER is cut off (EOF while parsing a value at line 1 column 0): (empty); is this a Maestro management API?
-        exit 1
-    "#]],
+            > GET /schedulers?view=full
+            stderr: error: the answer of http://SERVER is not JSON (EOF while parsing a value at line 1 column 0): (empty); is this a Maestro management API?
+            exit 1
+        "#]],
     );
     check(
         vec![ok(r#"{"schedulers": [{"name""#)],
         "scheduler list",
         &expect![[r#"
             > GET /schedulers?view=full
-            stderr: error: the answer of http://SERVER is cut off (EOF while parsing an object at line 1 column 23): `{"schedulers": [{"name"`; is this a Maestro management API?
+            stderr: error: the answer of http://SERVER is not JSON (EOF while parsing an object at line 1 column 23): `{"schedulers": [{"name"`; is this a Maestro management API?
             exit 1
         "#]],
     );
@@ -143,10 +143,10 @@ fn answers_that_are_none() {
         vec![json(500, "")],
         "scheduler list",
         &expect![[r#"
-        > GET /schedulers?view=full
-        stderr: error: the server answered 500 Internal Server Error: (empty)
-        exit 1
-    "#]],
+            > GET /schedulers?view=full
+            stderr: error: the server answered 500 Internal Server Error: (empty)
+            exit 1
+        "#]],
     );
     check(
         vec![answer(302, "Location: http://elsewhere/", "")],
@@ -173,45 +173,37 @@ fn answers_that_are_none() {
         vec![Answer::CutOff(whole)],
         "scheduler list",
         &expect![[r#"
-        > GET /schedulers?view=full
-        stderr: error: the answer of http://SERVER was cut off (io: Peer disconnected); the request may have been carried out
-        exit 1
-    "#]],
+            > GET /schedulers?view=full
+            stderr: error: the answer of http://SERVER was cut off (io: Peer disconnected)
+            exit 1
+        "#]],
     );
     check(
         vec![Answer::HangUp],
         "scheduler list",
         &expect![[r#"
-        > GET /schedulers?view=full
-        stderr: error: http://SERVER closed the connection without an answer; the request may have been carried out
-        exit 5
-    "#]],
+            > GET /schedulers?view=full
+            stderr: error: http://SERVER closed the connection without an answer
+            exit 5
+        "#]],
     );
-    // JSON of another shape: nothing to show, and no panic.
+    // JSON of another program.
     check(
         vec![ok(r#"[1, {"a": null}]"#)],
         "room list arena",
         &expect![[r#"
-        > GET /schedulers/arena/rooms?view=full
-        ID  STATUS  VERSION  REGION  HOST  PORTS  PIDS  AGE  LAST PING
-    "#]],
+            > GET /schedulers/arena/rooms?view=full
+            stderr: error: the server's answer has no `rooms`; is this a Maestro management API?
+            exit 1
+        "#]],
     );
     check(
         vec![ok(r#"{"operation": 5}"#)],
         "operation get arena op-1",
         &expect![[r#"
             > GET /schedulers/arena/operations/op-1?view=full
-            Id           -
-            Operation    -
-            Scheduler    -
-            Status       -
-            Reason       -
-            Waiting for  -
-            Created      -
-            Lease until  -
-            Data         -
-
-            HISTORY
+            stderr: error: the server's answer has no `operation`; is this a Maestro management API?
+            exit 1
         "#]],
     );
 }
@@ -223,7 +215,7 @@ fn silence_is_a_timeout() {
         "scheduler list --request-timeout 300ms",
         &expect![[r#"
             > GET /schedulers?view=full
-            stderr: error: no answer from http://SERVER within 300ms; the request may have been carried out
+            stderr: error: no answer from http://SERVER within 300ms
             exit 6
         "#]],
     );
@@ -246,13 +238,17 @@ fn nobody_there() {
         exit 5
     "#]]
     .assert_eq(&told);
-    check_local(
-        maestro("--url http://no-such-host.invalid scheduler list"),
-        &expect![[r#"
-            stderr: error: cannot reach http://no-such-host.invalid: failed to lookup address information: Name or service not known
-            exit 5
-        "#]],
+
+    // What a resolver says differs from machine to machine.
+    let output = maestro("--url http://no-such-host.invalid scheduler list")
+        .output()
+        .unwrap();
+    let told = crate::told(&output);
+    assert!(
+        told.starts_with("stderr: error: cannot reach http://no-such-host.invalid: "),
+        "{told}"
     );
+    assert!(told.ends_with("exit 5\n"), "{told}");
 }
 
 #[test]
@@ -267,16 +263,16 @@ fn urls() {
     check_local(
         maestro("--url maestro.example:8080 scheduler list"),
         &expect![[r#"
-        stderr: error: maestro.example:8080: not a server's URL; write it as http://127.0.0.1:8080
-        exit 2
-    "#]],
+            stderr: error: maestro.example:8080: not a server's URL; write it as http://127.0.0.1:8080
+            exit 2
+        "#]],
     );
     check_local(
         maestro("--url http://[::1 scheduler list"),
         &expect![[r#"
-        stderr: error: http://[::1: invalid authority
-        exit 2
-    "#]],
+            stderr: error: http://[::1: invalid authority
+            exit 2
+        "#]],
     );
 }
 
@@ -285,57 +281,57 @@ fn usage() {
     check_local(
         maestro("room add arena 0"),
         &expect![[r#"
-        stderr: error: invalid value '0' for '<N>': 0 is not in 1..=4294967295
-        stderr: 
-        stderr: For more information, try '--help'.
-        exit 2
-    "#]],
+            stderr: error: invalid value '0' for '<N>': 0 is not in 1..=4294967295
+            stderr: 
+            stderr: For more information, try '--help'.
+            exit 2
+        "#]],
     );
     check_local(
         maestro("room add arena 1 --wait --timeout 10"),
         &expect![[r#"
-        stderr: error: invalid value '10' for '--timeout <DURATION>': a number needs a unit: 10s, 10ms, 10m or 10h
-        stderr: 
-        stderr: For more information, try '--help'.
-        exit 2
-    "#]],
+            stderr: error: invalid value '10' for '--timeout <DURATION>': a number needs a unit: 10s, 10ms, 10m or 10h
+            stderr: 
+            stderr: For more information, try '--help'.
+            exit 2
+        "#]],
     );
     check_local(
         maestro("room add arena 1 --timeout 10s"),
         &expect![[r#"
-        stderr: error: the following required arguments were not provided:
-        stderr:   --wait
-        stderr: 
-        stderr: Usage: maestro room add --wait --timeout <DURATION> <SCHEDULER> <N>
-        stderr: 
-        stderr: For more information, try '--help'.
-        exit 2
-    "#]],
+            stderr: error: the following required arguments were not provided:
+            stderr:   --wait
+            stderr: 
+            stderr: Usage: maestro room add --wait --timeout <DURATION> <SCHEDULER> <N>
+            stderr: 
+            stderr: For more information, try '--help'.
+            exit 2
+        "#]],
     );
     check_local(
         maestro("scheduler create -f no-such-file.yaml"),
         &expect![[r#"
-        stderr: error: no-such-file.yaml: cannot be read: No such file or directory (os error 2)
-        exit 2
-    "#]],
+            stderr: error: no-such-file.yaml: cannot be read: No such file or directory (os error 2)
+            exit 2
+        "#]],
     );
     check_stdin(
         vec![],
         "scheduler create -f -",
         "name: [unclosed",
         &expect![[r#"
-        stderr: error: stdin: not valid YAML or JSON: unclosed bracket '[' at line 1, column 7
-        exit 2
-    "#]],
+            stderr: error: stdin: not valid YAML or JSON: unclosed bracket '[' at line 1, column 7
+            exit 2
+        "#]],
     );
     check_stdin(
         vec![],
         "scheduler create -f -",
         "",
         &expect![[r#"
-        stderr: error: stdin: is empty; it must hold a scheduler's recipe
-        exit 2
-    "#]],
+            stderr: error: stdin: is empty; it must hold a scheduler's recipe
+            exit 2
+        "#]],
     );
 }
 

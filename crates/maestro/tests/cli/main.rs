@@ -1,5 +1,10 @@
 //! Transcripts of the real binary against a scripted server: what was asked, what was printed, how it ended.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "the lint's exemption covers test functions, not what they call"
+)]
+
 mod failures;
 mod local;
 mod operations;

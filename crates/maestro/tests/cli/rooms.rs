@@ -27,19 +27,19 @@ fn get() {
         vec![ok(room)],
         "room get arena arena-4f1c9a",
         &expect![[r#"
-        > GET /schedulers/arena/rooms/arena-4f1c9a?view=full
-        Id         arena-4f1c9a
-        Status     terminating
-        Version    v1.0.0
-        Region     local
-        Host       127.0.0.1
-        Ports      game:20000/udp
-        Pids       4242
-        Created    2026-11-15T09:06:47Z
-        Last ping  2026-11-15T09:16:47Z
-        Ended      2026-11-15T09:17:00Z
-        How        killed by signal 9
-    "#]],
+            > GET /schedulers/arena/rooms/arena-4f1c9a?view=full
+            Id         arena-4f1c9a
+            Status     terminating
+            Version    v1.0.0
+            Region     local
+            Host       127.0.0.1
+            Ports      game:20000/udp
+            Pids       4242
+            Created    2026-11-15T09:06:47Z
+            Last ping  2026-11-15T09:16:47Z
+            Ended      2026-11-15T09:17:00Z
+            How        killed by signal 9
+        "#]],
     );
     check(
         vec![refusal(404, "room ghost not found in scheduler arena")],
@@ -59,19 +59,19 @@ fn what_a_room_writes_cannot_drive_the_terminal() {
         vec![ok(room)],
         "room get arena arena-4f1c9a",
         &expect![[r#"
-        > GET /schedulers/arena/rooms/arena-4f1c9a?view=full
-        Id         arena-4f1c9a
-        Status     ready
-        Version     [31mred [0m
-        Region     -
-        Host       -
-        Ports      -
-        Pids       -
-        Created    -
-        Last ping  -
-        Ended      -
-        How        -
-    "#]],
+            > GET /schedulers/arena/rooms/arena-4f1c9a?view=full
+            Id         arena-4f1c9a
+            Status     ready
+            Version     [31mred [0m
+            Region     -
+            Host       -
+            Ports      -
+            Pids       -
+            Created    -
+            Last ping  -
+            Ended      -
+            How        -
+        "#]],
     );
 }
 
@@ -90,8 +90,8 @@ fn logs() {
         vec![text("")],
         "room logs arena arena-4f1c9a",
         &expect![[r#"
-        > GET /schedulers/arena/rooms/arena-4f1c9a/logs?tail=100
-    "#]],
+            > GET /schedulers/arena/rooms/arena-4f1c9a/logs?tail=100
+        "#]],
     );
 }
 
@@ -127,27 +127,27 @@ fn add_and_remove() {
         vec![ok(started)],
         "room add arena 3",
         &expect![[r#"
-        > POST /schedulers/arena/add-rooms?view=full {"amount":3,"force":false}
-        operation op-1 enqueued: add 3 rooms
-    "#]],
+            > POST /schedulers/arena/add-rooms?view=full {"amount":3,"force":false}
+            operation op-1 enqueued: add 3 rooms
+        "#]],
     );
     check(
         vec![ok(started)],
         "room remove arena 1 --force",
         &expect![[r#"
-        > POST /schedulers/arena/remove-rooms?view=full {"amount":1,"force":true}
-        operation op-1 enqueued: remove 1 room
-    "#]],
+            > POST /schedulers/arena/remove-rooms?view=full {"amount":1,"force":true}
+            operation op-1 enqueued: remove 1 room
+        "#]],
     );
     check(
         vec![ok(started)],
         "room add arena 3 -o json",
         &expect![[r#"
-        > POST /schedulers/arena/add-rooms?view=full {"amount":3,"force":false}
-        {
-          "operationId": "op-1"
-        }
-    "#]],
+            > POST /schedulers/arena/add-rooms?view=full {"amount":3,"force":false}
+            {
+              "operationId": "op-1"
+            }
+        "#]],
     );
     let refused = refusal(
         409,
@@ -157,19 +157,19 @@ fn add_and_remove() {
         vec![refused],
         "room add arena 3",
         &expect![[r#"
-        > POST /schedulers/arena/add-rooms?view=full {"amount":3,"force":false}
-        stderr: error: autoscaling would undo this; change min or max, or turn it off
-        exit 4
-    "#]],
+            > POST /schedulers/arena/add-rooms?view=full {"amount":3,"force":false}
+            stderr: error: autoscaling would undo this; change min or max, or turn it off
+            exit 4
+        "#]],
     );
     check(
         vec![ok("{}")],
         "room add arena 3",
         &expect![[r#"
-        > POST /schedulers/arena/add-rooms?view=full {"amount":3,"force":false}
-        stderr: error: the server's answer names no operation
-        exit 1
-    "#]],
+            > POST /schedulers/arena/add-rooms?view=full {"amount":3,"force":false}
+            stderr: error: the server's answer names no operation
+            exit 1
+        "#]],
     );
 }
 
@@ -187,49 +187,49 @@ fn add_and_wait() {
         (
             "finished",
             expect![[r#"
-            > POST /schedulers/arena/add-rooms?view=full {"amount":3,"force":false}
-            > GET /schedulers/arena/operations/op-1?view=full
-            operation op-1 finished: the end
-            stderr: 2026-11-15T09:06:47Z Created
-            stderr: 2026-11-15T09:06:48Z 1 of 3 rooms started
-            stderr: 2026-11-15T09:06:49Z the end
-        "#]],
+                > POST /schedulers/arena/add-rooms?view=full {"amount":3,"force":false}
+                > GET /schedulers/arena/operations/op-1?view=full
+                operation op-1 finished: the end
+                stderr: 2026-11-15T09:06:47Z Created
+                stderr: 2026-11-15T09:06:48Z 1 of 3 rooms started
+                stderr: 2026-11-15T09:06:49Z the end
+            "#]],
         ),
         (
             "error",
             expect![[r#"
-            > POST /schedulers/arena/add-rooms?view=full {"amount":3,"force":false}
-            > GET /schedulers/arena/operations/op-1?view=full
-            stderr: 2026-11-15T09:06:47Z Created
-            stderr: 2026-11-15T09:06:48Z 1 of 3 rooms started
-            stderr: 2026-11-15T09:06:49Z the end
-            stderr: error: add_rooms op-1 ended as error: the end
-            exit 1
-        "#]],
+                > POST /schedulers/arena/add-rooms?view=full {"amount":3,"force":false}
+                > GET /schedulers/arena/operations/op-1?view=full
+                stderr: 2026-11-15T09:06:47Z Created
+                stderr: 2026-11-15T09:06:48Z 1 of 3 rooms started
+                stderr: 2026-11-15T09:06:49Z the end
+                stderr: error: add_rooms op-1 ended as error: the end
+                exit 1
+            "#]],
         ),
         (
             "canceled",
             expect![[r#"
-            > POST /schedulers/arena/add-rooms?view=full {"amount":3,"force":false}
-            > GET /schedulers/arena/operations/op-1?view=full
-            stderr: 2026-11-15T09:06:47Z Created
-            stderr: 2026-11-15T09:06:48Z 1 of 3 rooms started
-            stderr: 2026-11-15T09:06:49Z the end
-            stderr: error: add_rooms op-1 ended as canceled: the end
-            exit 1
-        "#]],
+                > POST /schedulers/arena/add-rooms?view=full {"amount":3,"force":false}
+                > GET /schedulers/arena/operations/op-1?view=full
+                stderr: 2026-11-15T09:06:47Z Created
+                stderr: 2026-11-15T09:06:48Z 1 of 3 rooms started
+                stderr: 2026-11-15T09:06:49Z the end
+                stderr: error: add_rooms op-1 ended as canceled: the end
+                exit 1
+            "#]],
         ),
         (
             "evicted",
             expect![[r#"
-            > POST /schedulers/arena/add-rooms?view=full {"amount":3,"force":false}
-            > GET /schedulers/arena/operations/op-1?view=full
-            stderr: 2026-11-15T09:06:47Z Created
-            stderr: 2026-11-15T09:06:48Z 1 of 3 rooms started
-            stderr: 2026-11-15T09:06:49Z the end
-            stderr: error: add_rooms op-1 ended as evicted: the end
-            exit 1
-        "#]],
+                > POST /schedulers/arena/add-rooms?view=full {"amount":3,"force":false}
+                > GET /schedulers/arena/operations/op-1?view=full
+                stderr: 2026-11-15T09:06:47Z Created
+                stderr: 2026-11-15T09:06:48Z 1 of 3 rooms started
+                stderr: 2026-11-15T09:06:49Z the end
+                stderr: error: add_rooms op-1 ended as evicted: the end
+                exit 1
+            "#]],
         ),
     ] {
         let script = vec![started.clone(), running.clone(), ended(status)];

@@ -19,20 +19,20 @@ fn list() {
         vec![ok(&schedulers)],
         "scheduler list",
         &expect![[r#"
-        > GET /schedulers?view=full
-        NAME                GAME   STATE     VERSION  REPLICAS  MAX SURGE  AGE
-        arena               brawl  in-sync   v1.0.0   3         25%        2d4h
-        a-much-longer-name  brawl  creating  v12.0.0  100       5          -
-    "#]],
+            > GET /schedulers?view=full
+            NAME                GAME   STATE     VERSION  REPLICAS  MAX SURGE  AGE
+            arena               brawl  in-sync   v1.0.0   3         25%        2d4h
+            a-much-longer-name  brawl  creating  v12.0.0  100       5          -
+        "#]],
     );
     check(
         vec![ok(r#"{"schedulers":[]}"#)],
         "scheduler list",
         &expect![[r#"
-        > GET /schedulers?view=full
-        NAME  GAME  STATE  VERSION  REPLICAS  MAX SURGE  AGE
-        stderr: no schedulers; create one: maestro scheduler create -f FILE
-    "#]],
+            > GET /schedulers?view=full
+            NAME  GAME  STATE  VERSION  REPLICAS  MAX SURGE  AGE
+            stderr: no schedulers; create one: maestro scheduler create -f FILE
+        "#]],
     );
     check(
         vec![ok(r#"{"schedulers":[]}"#)],
@@ -52,23 +52,23 @@ fn get() {
         vec![ok(&arena("in-sync"))],
         "scheduler get arena",
         &expect![[r#"
-        > GET /schedulers/arena?view=full
-        Name          arena
-        Game          brawl
-        State         in-sync
-        Version       v1.0.0
-        Created       2026-11-15T09:06:47.339752Z
-        Replicas      3
-        Autoscaling   off
-        Max surge     25%
-        Port range    20000 to 29999
-        Grace period  5s
-        Labels        {"team":"a"}
-        Annotations   -
+            > GET /schedulers/arena?view=full
+            Name          arena
+            Game          brawl
+            State         in-sync
+            Version       v1.0.0
+            Created       2026-11-15T09:06:47.339752Z
+            Replicas      3
+            Autoscaling   off
+            Max surge     25%
+            Port range    20000 to 29999
+            Grace period  5s
+            Labels        team=a
+            Annotations   -
 
-        CONTAINER  IMAGE   PORTS          COMMAND
-        room       room:1  game:7777/udp  /room --map lava
-    "#]],
+            CONTAINER  IMAGE   PORTS          COMMAND
+            room       room:1  game:7777/udp  /room --map lava
+        "#]],
     );
     check(
         vec![ok(&arena("in-sync"))],
@@ -196,12 +196,12 @@ fn info() {
         vec![ok(info)],
         "scheduler info --game brawl",
         &expect![[r#"
-        > GET /schedulers/info?game=brawl&view=full
-        NAME   GAME   STATE    REPLICAS  READY  OCCUPIED  PENDING  TERMINATING  AUTOSCALING
-        arena  brawl  in-sync  3         3      0         0        0            off
-        races  brawl  in-sync  3         7      2         1        0            1 to 20
-        open   brawl  in-sync  3         7      2         1        0            5 and up
-    "#]],
+            > GET /schedulers/info?game=brawl&view=full
+            NAME   GAME   STATE    REPLICAS  READY  OCCUPIED  PENDING  TERMINATING  AUTOSCALING
+            arena  brawl  in-sync  3         3      0         0        0            off
+            races  brawl  in-sync  3         7      2         1        0            1 to 20
+            open   brawl  in-sync  3         7      2         1        0            5 and up
+        "#]],
     );
 }
 
@@ -213,11 +213,11 @@ fn versions() {
         vec![ok(&versions)],
         "scheduler versions arena",
         &expect![[r#"
-        > GET /schedulers/arena/versions?view=full
-        VERSION  ACTIVE  STATUS      AGE
-        v2.0.0           validating  2d4h
-        v1.0.0   active  deployed    2d4h
-    "#]],
+            > GET /schedulers/arena/versions?view=full
+            VERSION  ACTIVE  STATUS      AGE
+            v2.0.0           validating  2d4h
+            v1.0.0   active  deployed    2d4h
+        "#]],
     );
 }
 
@@ -254,11 +254,11 @@ fn create_with_unknown_fields() {
         "scheduler create -f -",
         recipe,
         &expect![[r#"
-        > POST /schedulers?view=full {"name":"arena","colour":"red"}
-        scheduler arena v1.0.0 created (creating)
-        stderr: warning: unknown field colour
-        stderr: warning: unknown field spec.size
-    "#]],
+            > POST /schedulers?view=full {"name":"arena","colour":"red"}
+            scheduler arena v1.0.0 created (creating)
+            stderr: warning: unknown field colour
+            stderr: warning: unknown field spec.size
+        "#]],
     );
     let refused = refusal(
         400,
@@ -324,6 +324,7 @@ fn a_server_that_names_the_creation_is_believed() {
             > GET /schedulers/arena/operations/op-1?view=full
             stderr: 2026-11-15T09:06:47Z Created
             stderr: error: create_scheduler op-1 ended as error: no port is left in 20000 to 29999
+            stderr: last event: Created
             exit 1
         "#]],
     );
@@ -337,9 +338,9 @@ fn delete() {
         vec![ok(started)],
         "scheduler delete arena",
         &expect![[r#"
-        > DELETE /schedulers/arena?view=full
-        operation op-9 enqueued: delete scheduler arena
-    "#]],
+            > DELETE /schedulers/arena?view=full
+            operation op-9 enqueued: delete scheduler arena
+        "#]],
     );
     check(
         vec![ok(started), ok(ended)],
