@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
+use std::io::Read;
 use std::path::PathBuf;
 
 use super::file::{self, FileSettings};
@@ -163,13 +164,16 @@ fn read_file(sources: &Sources) -> Result<(String, FileSettings), ConfigError> {
         violations: vec![format!("{name}: {reason}")],
     };
 
-    let metadata = std::fs::metadata(path).map_err(|error| refuse(format!("cannot be read: {error}")))?;
-    if metadata.len() > FILE_BYTES_MAX {
+    let mut text = String::new();
+    let file = std::fs::File::open(path).map_err(|error| refuse(format!("cannot be read: {error}")))?;
+    // The limit holds for what is read, not for what the file system says: a device has no length.
+    let read = file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text);
+    read.map_err(|error| refuse(format!("cannot be read: {error}")))?;
+    if text.len() as u64 > FILE_BYTES_MAX {
         return Err(refuse(format!(
             "is larger than {FILE_BYTES_MAX} bytes; is this the right file?"
         )));
     }
-    let text = std::fs::read_to_string(path).map_err(|error| refuse(format!("cannot be read: {error}")))?;
     let settings = file::read(&name, &text);
     Ok((name, settings))
 }
