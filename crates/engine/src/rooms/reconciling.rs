@@ -55,7 +55,9 @@ async fn stop_unwanted(
         };
         let grace = work.scheduler.recipe.spec.termination_grace_period;
         for runtime in work.engine.ports.runtimes.values() {
-            runtime.stop(&room.id, Some(&room.handle), grace).await?;
+            runtime
+                .stop(&room.scheduler, &room.id, Some(&room.handle), grace)
+                .await?;
         }
         step.history.push(format!(
             "stopped room {} (pids {:?}): {why}",

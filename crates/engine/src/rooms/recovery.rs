@@ -6,6 +6,7 @@ use std::time::Duration;
 use maestro_core::room::InstanceStatus;
 
 use crate::ports::room_table::NewRoom;
+use crate::ports::runtime::RunningRoom;
 use crate::ports::store::{Intent, RoomRecord, SchedulerRecord};
 use crate::{Engine, Error};
 
@@ -29,12 +30,13 @@ pub(crate) async fn recover(engine: &Engine) -> Result<(), Error> {
     }
     for (region, runtime) in engine.ports.runtimes.iter() {
         let here = rows.iter().filter(|row| row.region == *region);
-        let known = here.filter_map(|row| Some((row.id.clone(), row.handle.clone()?)));
-        runtime.adopt(known.collect()).await?;
+        runtime.adopt(here.filter_map(running).collect()).await?;
         for room in runtime.list().await? {
             if !schedulers.contains_key(&room.scheduler) {
                 tracing::warn!(room_id = %room.id, scheduler_name = %room.scheduler, "stopping a room of a scheduler that does not exist");
-                runtime.stop(&room.id, Some(&room.handle), Duration::ZERO).await?;
+                runtime
+                    .stop(&room.scheduler, &room.id, Some(&room.handle), Duration::ZERO)
+                    .await?;
             }
         }
     }
@@ -44,6 +46,15 @@ pub(crate) async fn recover(engine: &Engine) -> Result<(), Error> {
         "took up where the registry left off"
     );
     Ok(())
+}
+
+fn running(row: &RoomRecord) -> Option<RunningRoom> {
+    let handle = row.handle.clone()?;
+    Some(RunningRoom {
+        id: row.id.clone(),
+        scheduler: row.scheduler.clone(),
+        handle,
+    })
 }
 
 fn unheard_of(row: &RoomRecord, scheduler: Option<&SchedulerRecord>) -> NewRoom {

@@ -66,7 +66,9 @@ async fn stop_one(work: &Work, row: &RoomRecord, grace: Duration) -> Result<(), 
     };
     let left = grace.saturating_sub(age(work.now(), asked_at).as_duration());
     let runtime = work.engine.runtime(&row.region)?;
-    runtime.stop(&row.id, row.handle.as_ref(), left).await?;
+    runtime
+        .stop(&row.scheduler, &row.id, row.handle.as_ref(), left)
+        .await?;
     Ok(())
 }
 

@@ -131,8 +131,16 @@ impl State {
         room: RoomId,
         handle: Handle,
     ) -> Result<(), Refusal> {
-        self.change_live(scheduler, &room, |record| record.handle = Some(handle))
-            .ok_or(Refusal::RoomNotFound(room))
+        let is_there = self
+            .rooms
+            .get(&room)
+            .is_some_and(|record| record.scheduler == *scheduler);
+        if !is_there {
+            return Err(Refusal::RoomNotFound(room));
+        }
+        self.rooms
+            .change(&room, |record| Arc::make_mut(record).handle = Some(handle));
+        Ok(())
     }
 
     pub(super) fn intend_stop(

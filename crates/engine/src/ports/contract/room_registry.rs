@@ -31,7 +31,8 @@ where
             a_stop_is_revoked_by_who_intended_it,
             an_end_is_a_fact_and_the_first_one_stays,
             every_cause_of_an_end_comes_back,
-            what_does_not_live_cannot_be_started_or_stopped,
+            what_does_not_live_cannot_be_stopped,
+            a_room_may_end_before_its_start_is_written,
             a_port_is_given_once_in_a_region,
             a_port_is_free_again_after_the_end,
             ports_in_use_are_those_of_all_live_rooms_of_a_region,
@@ -254,14 +255,27 @@ async fn every_cause_of_an_end_comes_back(store: &dyn Store) {
     }
 }
 
-async fn what_does_not_live_cannot_be_started_or_stopped(store: &dyn Store) {
+async fn what_does_not_live_cannot_be_stopped(store: &dyn Store) {
     intend(store, 1).await;
     accept(store, vec![end_room(1, 4)]).await;
     for number in [1, 2] {
-        for change in [started(number, 5), stop(number, 2)] {
-            refuse(store, vec![change], Refusal::RoomNotFound(room_id(number))).await;
-        }
+        refuse(
+            store,
+            vec![stop(number, 2)],
+            Refusal::RoomNotFound(room_id(number)),
+        )
+        .await;
     }
+}
+
+async fn a_room_may_end_before_its_start_is_written(store: &dyn Store) {
+    intend(store, 1).await;
+    accept(store, vec![end_room(1, 4)]).await;
+    accept(store, vec![started(1, 5)]).await;
+    let written = room(store, 1).await;
+    assert_eq!(written.handle, Some(handle(5)));
+    assert!(written.ended.is_some());
+    refuse(store, vec![started(2, 5)], Refusal::RoomNotFound(room_id(2))).await;
     accept(store, vec![Change::IntendRoom(new_room(3, 40003))]).await;
     let elsewhere = Change::RoomStarted {
         scheduler: bystander(),

@@ -105,7 +105,8 @@ pub enum Change {
     /// and those of other schedulers too: a runtime knows rooms by their id alone); [`Refusal::PortTaken`] against
     /// all live rooms of the region, whatever the protocol.
     IntendRoom(NewRoomRecord),
-    /// The runtime has it. [`Refusal::RoomNotFound`] if there is no live row.
+    /// The runtime has, or had, it: of a room that ended before this could be written, it is written all the same.
+    /// [`Refusal::RoomNotFound`].
     RoomStarted {
         scheduler: SchedulerName,
         room: RoomId,
