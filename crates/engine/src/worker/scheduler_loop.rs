@@ -85,6 +85,7 @@ impl SchedulerLoop {
     }
 
     pub(super) async fn run(mut self) {
+        self.engine.metrics.worker_began(self.scheduler.as_str());
         let mut taken_over = false;
         while !*self.stop.borrow() {
             let turn = match taken_over {
@@ -109,6 +110,7 @@ impl SchedulerLoop {
             }
         }
         self.engine.wake.forget(&self.scheduler);
+        self.engine.metrics.worker_ended(self.scheduler.as_str());
     }
 
     async fn back_off(&mut self, error: &StepError) {
@@ -154,6 +156,7 @@ impl SchedulerLoop {
         let Some(record) = store.scheduler(&self.scheduler).await? else {
             return Ok(Turn::Gone);
         };
+        self.stepper.set_game(&record.recipe.game);
         let unfinished = store.unfinished(&self.scheduler).await?;
         if self.enqueue_due(&record, &unfinished).await? {
             return Ok(Turn::Busy);
