@@ -1,1 +1,136 @@
-//! Placeholder.
+//! An operation: one command on one scheduler, with what was asked (definition), where it stands (status), what
+//! happened (history), who works on it (lease) and why (reason).
+
+mod definition;
+mod id;
+pub mod queue;
+mod status;
+
+use crate::scheduler::SchedulerName;
+use crate::time::Timestamp;
+
+pub use definition::{Definition, DefinitionKind, RemovalReason, RoomsToRemove};
+pub use id::OperationId;
+pub use status::{IllegalTransition, OperationStatus, Stage};
+
+/// The whole of an operation, as a store returns it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Operation {
+    pub id: OperationId,
+    pub scheduler: SchedulerName,
+    pub definition: Definition,
+    pub origin: Origin,
+    /// Priority operations go before the others.
+    pub priority: bool,
+    pub status: OperationStatus,
+    /// What an operation in progress is doing; meaningless in any other status.
+    pub activity: Activity,
+    /// Set once it has turned round: what it will end as when its rollback is done.
+    pub rollback: Option<Rollback>,
+    /// What its executor has to remember between two steps; only the executor reads it.
+    pub progress: serde_json::Value,
+    /// Decisions of the policies, `{"status":"OK","creation":{…}}`.
+    pub data: serde_json::Value,
+    /// Why it was asked for, with the numbers it was decided on.
+    pub reason: String,
+    /// By how much asking for it changed the fleet size; taken back if it does not finish.
+    pub fleet_delta: i64,
+    pub created_at: Timestamp,
+    pub ended_at: Option<Timestamp>,
+    pub lease: Option<Lease>,
+    pub cancel: Option<CancelRequest>,
+    /// False: it changed nothing, so lists leave it out and retention drops it early.
+    pub took_action: bool,
+    pub history: Vec<HistoryEvent>,
+}
+
+/// Who asked for an operation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// Someone outside, by the name they gave.
+    Person(String),
+    /// The health controller: what it asks for keeps what it got.
+    Controller,
+    /// The engine's own clockwork.
+    Engine,
+}
+
+/// What an operation in progress is doing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Activity {
+    /// It holds its scheduler's slot: no other one executes.
+    Executing,
+    /// It only waits for the outside and has given up the slot.
+    Parked(Wait),
+}
+
+/// What a parked operation waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wait {
+    /// In words, shown as `waitingFor`.
+    pub what: String,
+    /// When it looks again, even if nothing happened.
+    pub until: Timestamp,
+}
+
+/// An operation that has turned round: it undoes what it did, and then ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rollback {
+    pub then: RollbackEnd,
+    pub why: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RollbackEnd {
+    Error,
+    Canceled,
+}
+
+/// Time-limited ownership. The token is what every write of the owner is checked against.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    pub owner: String,
+    pub token: Token,
+    pub expires_at: Timestamp,
+}
+
+/// A fencing token, from one sequence for the whole store: a later owner has a greater one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Token(pub u64);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CancelRequest {
+    pub by: String,
+    pub at: Timestamp,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HistoryEvent {
+    pub at: Timestamp,
+    pub event: String,
+}
+
+impl Operation {
+    pub fn is_parked(&self) -> bool {
+        self.status == OperationStatus::InProgress && matches!(self.activity, Activity::Parked(_))
+    }
+
+    pub fn is_executing(&self) -> bool {
+        self.status == OperationStatus::InProgress && self.activity == Activity::Executing
+    }
+}
+
+impl Origin {
+    pub fn is_person(&self) -> bool {
+        matches!(self, Self::Person(_))
+    }
+}
+
+impl RollbackEnd {
+    pub fn status(self) -> OperationStatus {
+        match self {
+            Self::Error => OperationStatus::Error,
+            Self::Canceled => OperationStatus::Canceled,
+        }
+    }
+}

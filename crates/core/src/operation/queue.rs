@@ -1,0 +1,100 @@
+//! Which operation of a scheduler goes next, and which must not be executed at all.
+
+use super::{Activity, DefinitionKind, Operation, OperationId, OperationStatus};
+
+/// What stands in the way of a pending operation for good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Eviction {
+    #[error("no executor is known for it")]
+    UnknownDefinition,
+    #[error("the scheduler is being deleted")]
+    SchedulerBeingDeleted,
+    #[error("another health_controller is already waiting")]
+    SecondHealthController,
+}
+
+/// What a worker does next on a scheduler.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Next {
+    /// It is in progress and holds the slot: go on with it (its worker died, or it was just woken).
+    Continue(OperationId),
+    /// It is parked and its wait is over: it takes the slot.
+    Wake(OperationId),
+    Start(OperationId),
+    Evict(OperationId, Eviction),
+    Nothing,
+}
+
+/// Decides over the unfinished operations of one scheduler, in the order in which they were enqueued.
+/// `wait_is_over` says which parked ones may go on.
+///
+/// The slot first; then priority operations, so that players do not wait for housekeeping; then what was woken,
+/// because it began earlier; then the rest. First in, first out among equals.
+pub fn next(
+    unfinished: &[Operation],
+    being_deleted: bool,
+    wait_is_over: impl Fn(&Operation) -> bool,
+) -> Next {
+    if let Some(holder) = unfinished.iter().find(|operation| operation.is_executing()) {
+        return Next::Continue(holder.id);
+    }
+    if let Some((id, eviction)) = first_eviction(unfinished, being_deleted) {
+        return Next::Evict(id, eviction);
+    }
+    let pending = |operation: &&Operation| operation.status == OperationStatus::Pending;
+    let woken = || {
+        unfinished
+            .iter()
+            .find(|operation| operation.is_parked() && wait_is_over(operation))
+            .map(|operation| Next::Wake(operation.id))
+    };
+    let start = |priority: bool| {
+        unfinished
+            .iter()
+            .filter(pending)
+            .find(|operation| operation.priority == priority)
+            .map(|operation| Next::Start(operation.id))
+    };
+    start(true)
+        .or_else(woken)
+        .or_else(|| start(false))
+        .unwrap_or(Next::Nothing)
+}
+
+fn first_eviction(unfinished: &[Operation], being_deleted: bool) -> Option<(OperationId, Eviction)> {
+    let mut health_controllers = 0;
+    for operation in unfinished
+        .iter()
+        .filter(|operation| operation.status == OperationStatus::Pending)
+    {
+        let kind = operation.definition.kind();
+        if kind == DefinitionKind::Unknown {
+            return Some((operation.id, Eviction::UnknownDefinition));
+        }
+        if being_deleted && kind != DefinitionKind::DeleteScheduler {
+            return Some((operation.id, Eviction::SchedulerBeingDeleted));
+        }
+        if kind == DefinitionKind::HealthController {
+            health_controllers += 1;
+            if health_controllers > 1 {
+                return Some((operation.id, Eviction::SecondHealthController));
+            }
+        }
+    }
+    None
+}
+
+/// What `waitingFor` says of an operation that is not at work.
+pub fn waiting_for(operation: &Operation, unfinished: &[Operation]) -> Option<String> {
+    match (operation.status, &operation.activity) {
+        (OperationStatus::InProgress, Activity::Parked(wait)) => Some(wait.what.clone()),
+        (OperationStatus::Pending, _) => {
+            let at_work = unfinished.iter().find(|other| other.is_executing());
+            Some(match at_work {
+                Some(other) => format!("{} {} to give up the slot", other.definition.name(), other.id),
+                None => "a worker to take it up".into(),
+            })
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,132 @@
+//! The state machine of an operation.
+
+use std::fmt;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum OperationStatus {
+    Pending,
+    InProgress,
+    Evicted,
+    Finished,
+    Error,
+    Canceled,
+}
+
+/// How lists are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    Pending,
+    Active,
+    Final,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("an operation that is {from} cannot become {to}")]
+pub struct IllegalTransition {
+    pub from: OperationStatus,
+    pub to: OperationStatus,
+}
+
+impl OperationStatus {
+    pub const ALL: [Self; 6] = [
+        Self::Pending,
+        Self::InProgress,
+        Self::Evicted,
+        Self::Finished,
+        Self::Error,
+        Self::Canceled,
+    ];
+
+    /// The only way from one status to another.
+    pub fn become_(self, to: Self) -> Result<Self, IllegalTransition> {
+        let legal = match self {
+            Self::Pending => matches!(to, Self::InProgress | Self::Evicted | Self::Canceled),
+            Self::InProgress => matches!(to, Self::Finished | Self::Error | Self::Canceled),
+            Self::Evicted | Self::Finished | Self::Error | Self::Canceled => false,
+        };
+        if legal {
+            Ok(to)
+        } else {
+            Err(IllegalTransition { from: self, to })
+        }
+    }
+
+    pub fn is_final(self) -> bool {
+        self.stage() == Stage::Final
+    }
+
+    pub fn stage(self) -> Stage {
+        match self {
+            Self::Pending => Stage::Pending,
+            Self::InProgress => Stage::Active,
+            Self::Evicted | Self::Finished | Self::Error | Self::Canceled => Stage::Final,
+        }
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::InProgress => "in_progress",
+            Self::Evicted => "evicted",
+            Self::Finished => "finished",
+            Self::Error => "error",
+            Self::Canceled => "canceled",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == text)
+    }
+}
+
+impl Stage {
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "pending" => Some(Self::Pending),
+            "active" => Some(Self::Active),
+            "final" => Some(Self::Final),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for OperationStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_transition_of_the_seed_and_no_other() {
+        let legal = [
+            (OperationStatus::Pending, OperationStatus::InProgress),
+            (OperationStatus::Pending, OperationStatus::Evicted),
+            (OperationStatus::Pending, OperationStatus::Canceled),
+            (OperationStatus::InProgress, OperationStatus::Finished),
+            (OperationStatus::InProgress, OperationStatus::Error),
+            (OperationStatus::InProgress, OperationStatus::Canceled),
+        ];
+        for from in OperationStatus::ALL {
+            for to in OperationStatus::ALL {
+                let expected = if legal.contains(&(from, to)) {
+                    Ok(to)
+                } else {
+                    Err(IllegalTransition { from, to })
+                };
+                assert_eq!(from.become_(to), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn words_are_read_back() {
+        for status in OperationStatus::ALL {
+            assert_eq!(OperationStatus::parse(status.as_str()), Some(status));
+        }
+        assert_eq!(OperationStatus::parse("done"), None);
+    }
+}

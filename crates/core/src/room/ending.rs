@@ -1,0 +1,100 @@
+//! How a room ended, in words for people and as a cause for decisions.
+
+use std::fmt;
+
+/// What the runtime can say about the end of a room.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ending {
+    /// A container ended by itself.
+    Exited { container: String, code: i32 },
+    /// A container was ended by a signal that Maestro did not send.
+    Killed { container: String, signal: i32 },
+    /// Maestro asked it to stop, and it did within its grace period.
+    Stopped,
+    /// Maestro asked it to stop, and had to kill it after its grace period.
+    KilledAfterGrace,
+    /// It ended while nobody watched, so the kernel told nobody how.
+    Unwatched,
+    /// The runtime does not have it (any more).
+    Lost,
+    /// It could not be started.
+    NeverStarted { why: String },
+}
+
+/// Why a room ended, as far as decisions need to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndCause {
+    /// Maestro stopped it.
+    Asked,
+    /// It ended by itself, with code 0.
+    Completed,
+    /// It failed: an error code, a signal, a start that did not work.
+    Failed,
+    /// Nobody knows.
+    Unknown,
+}
+
+impl Ending {
+    pub fn cause(&self) -> EndCause {
+        match self {
+            Self::Exited { code: 0, .. } => EndCause::Completed,
+            Self::Exited { .. } | Self::Killed { .. } | Self::NeverStarted { .. } => EndCause::Failed,
+            Self::Stopped | Self::KilledAfterGrace => EndCause::Asked,
+            Self::Unwatched | Self::Lost => EndCause::Unknown,
+        }
+    }
+}
+
+impl EndCause {
+    pub const ALL: [Self; 4] = [Self::Asked, Self::Completed, Self::Failed, Self::Unknown];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Asked => "asked",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|cause| cause.as_str() == text)
+    }
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exited { container, code } => write!(f, "container {container} exited with code {code}"),
+            Self::Killed { container, signal } => {
+                write!(f, "container {container} was killed by signal {signal}")?;
+                signal_name(*signal).map_or(Ok(()), |name| write!(f, " ({name})"))
+            }
+            Self::Stopped => f.write_str("stopped by Maestro, ended within its grace period"),
+            Self::KilledAfterGrace => f.write_str("stopped by Maestro, killed after its grace period"),
+            Self::Unwatched => f.write_str("ended while nobody watched; how is not known"),
+            Self::Lost => f.write_str("lost: the runtime does not have it any more"),
+            Self::NeverStarted { why } => write!(f, "never started: {why}"),
+        }
+    }
+}
+
+fn signal_name(signal: i32) -> Option<&'static str> {
+    Some(match signal {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        3 => "SIGQUIT",
+        4 => "SIGILL",
+        6 => "SIGABRT",
+        7 => "SIGBUS",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        11 => "SIGSEGV",
+        13 => "SIGPIPE",
+        15 => "SIGTERM",
+        24 => "SIGXCPU",
+        25 => "SIGXFSZ",
+        31 => "SIGSYS",
+        _ => return None,
+    })
+}

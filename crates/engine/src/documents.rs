@@ -1,0 +1,85 @@
+//! The durable JSON of recipes and of operations' definitions, shared by all stores. Where v10 has a shape for an
+//! operation's input, it is v10's.
+
+use maestro_core::operation::{Definition, DefinitionKind, RemovalReason, RoomsToRemove};
+use maestro_core::room::RoomId;
+use maestro_core::scheduler::Recipe;
+use serde_json::{Value, json};
+
+/// A stored document that cannot be read: written by a newer Maestro, or damaged.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("stored {what} cannot be read: {why}")]
+pub struct Unreadable {
+    pub what: &'static str,
+    pub why: String,
+}
+
+pub fn recipe_to_json(_recipe: &Recipe) -> Value {
+    Value::Null
+}
+
+pub fn recipe_from_json(_document: &Value) -> Result<Recipe, Unreadable> {
+    Err(Unreadable {
+        what: "recipe",
+        why: "not written yet".into(),
+    })
+}
+
+pub fn definition_to_json(definition: &Definition) -> Value {
+    match definition {
+        Definition::CreateScheduler { recipe } => json!({ "scheduler": recipe_to_json(recipe) }),
+        Definition::AddRooms { amount } => json!({ "amount": amount }),
+        Definition::RemoveRooms { rooms, reason } => {
+            let (amount, ids) = match rooms {
+                RoomsToRemove::Amount(amount) => (u64::from(*amount), Value::Null),
+                RoomsToRemove::Ids(ids) => (
+                    ids.len() as u64,
+                    ids.iter().map(|id| Value::from(id.as_str())).collect(),
+                ),
+            };
+            json!({ "amount": amount, "rooms_ids": ids, "reason": reason.as_str() })
+        }
+        Definition::DeleteScheduler | Definition::HealthController | Definition::StorageCleanUp => json!({}),
+        Definition::Unknown { input, .. } => input.clone(),
+    }
+}
+
+/// An unknown name is a definition too: it is shown, and evicted. A known one must be readable.
+pub fn definition_from_json(name: &str, input: &Value) -> Result<Definition, Unreadable> {
+    let wrong = |why: &str| Unreadable {
+        what: "operation",
+        why: format!("{name}: {why}"),
+    };
+    let amount = || {
+        let number = input["amount"]
+            .as_u64()
+            .and_then(|amount| u32::try_from(amount).ok());
+        number.ok_or_else(|| wrong("amount is not a number"))
+    };
+    Ok(match DefinitionKind::parse(name) {
+        Some(DefinitionKind::CreateScheduler) => Definition::CreateScheduler {
+            recipe: Box::new(recipe_from_json(&input["scheduler"])?),
+        },
+        Some(DefinitionKind::DeleteScheduler) => Definition::DeleteScheduler,
+        Some(DefinitionKind::AddRooms) => Definition::AddRooms { amount: amount()? },
+        Some(DefinitionKind::RemoveRooms) => {
+            let reason = input["reason"].as_str().and_then(RemovalReason::parse);
+            let rooms = match input["rooms_ids"].as_array() {
+                None => RoomsToRemove::Amount(amount()?),
+                Some(ids) => {
+                    RoomsToRemove::Ids(ids.iter().filter_map(Value::as_str).map(RoomId::new).collect())
+                }
+            };
+            Definition::RemoveRooms {
+                rooms,
+                reason: reason.ok_or_else(|| wrong("unknown reason"))?,
+            }
+        }
+        Some(DefinitionKind::HealthController) => Definition::HealthController,
+        Some(DefinitionKind::StorageCleanUp) => Definition::StorageCleanUp,
+        Some(DefinitionKind::Unknown) | None => Definition::Unknown {
+            name: name.to_owned(),
+            input: input.clone(),
+        },
+    })
+}

@@ -1,0 +1,34 @@
+//! Time and randomness. Waiting is `tokio::time`, which a paused clock covers; this is the time of day, and the
+//! only source of draws.
+
+use std::sync::{Mutex, PoisonError};
+
+use maestro_core::operation::OperationId;
+use maestro_core::time::Timestamp;
+
+/// The time of day. It may jump, both ways: compare it, do not subtract from it without thinking of that.
+pub trait Clock: Send + Sync {
+    fn now(&self) -> Timestamp;
+}
+
+/// All randomness, from one seed.
+pub struct Randomness(Mutex<fastrand::Rng>);
+
+impl Randomness {
+    pub fn from_seed(seed: u64) -> Self {
+        Self(Mutex::new(fastrand::Rng::with_seed(seed)))
+    }
+
+    pub fn draw(&self) -> u64 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).u64(..)
+    }
+
+    pub fn operation_id(&self, now: Timestamp) -> OperationId {
+        let mut bytes = [0; 10];
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .fill(&mut bytes);
+        OperationId::new(now, bytes)
+    }
+}

@@ -1,0 +1,30 @@
+//! What the engine needs from the outside, in the words of the domain. Adapters implement these traits and do not
+//! know each other; one contract suite per port ([`contract`]) is what makes them interchangeable.
+
+pub mod clock;
+#[cfg(feature = "contract")]
+pub mod contract;
+pub mod room_table;
+pub mod runtime;
+pub mod store;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use maestro_core::room::Region;
+
+pub use clock::{Clock, Randomness};
+pub use room_table::RoomTable;
+pub use runtime::Runtime;
+pub use store::Store;
+
+/// All ports, wired.
+#[derive(Clone)]
+pub struct Ports {
+    pub store: Arc<dyn Store>,
+    pub table: Arc<dyn RoomTable>,
+    /// Never empty.
+    pub runtimes: Arc<BTreeMap<Region, Arc<dyn Runtime>>>,
+    pub clock: Arc<dyn Clock>,
+    pub random: Arc<Randomness>,
+}

@@ -1,0 +1,184 @@
+//! The room table: the hot side of rooms. What rooms say and what runtimes see lands here, directly and fast, and
+//! nothing of it is durable: it may be lost at any time and is rebuilt from the registry, the runtimes and pings.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use maestro_core::operation::OperationId;
+use maestro_core::room::{InstanceStatus, PingStatus, Purpose, Region, RoomId, RoomStatus, StatusCounts};
+use maestro_core::scheduler::{SchedulerName, Version};
+use maestro_core::time::Timestamp;
+
+/// Every change of a room is atomic, and so is a claim of several. Lists and counters over a fleet that changes
+/// meanwhile show each room once, as it was at some moment of the call. Nothing waits for anything but the table
+/// itself.
+#[async_trait]
+pub trait RoomTable: Send + Sync {
+    /// Makes the room known. A room that is known already stays as it is: the call may be repeated.
+    async fn insert(&self, room: NewRoom) -> Result<(), TableError>;
+
+    /// What the game says. The hot path: one lookup, nothing durable. A ping that would make an impossible change
+    /// is refused, and nothing of it is kept.
+    async fn ping(&self, ping: Ping<'_>) -> Result<Pinged, PingError>;
+
+    /// What the runtime sees. `None`: no such room, or its status is the same. What would make an impossible change
+    /// (a ready room does not become pending again) is left out. An observation never brings back a room that is
+    /// claimed for removal: its instance stays `Terminating` (or becomes `Error`).
+    async fn observe(
+        &self,
+        scheduler: &SchedulerName,
+        room: &RoomId,
+        instance: InstanceStatus,
+    ) -> Result<Option<StatusChange>, TableError>;
+
+    /// Takes rooms out of service for an operation: of the candidates, in their order, those that are in one of
+    /// the given statuses *now*, not unknown if `known_only`, and not claimed by another operation, at most
+    /// `claim.rooms_max`. A claimed room's instance is `Terminating` from this moment: no allocation, no second
+    /// claim. Candidates that this operation has claimed before are returned again and count first, wherever they
+    /// stand in the order: the call may be repeated.
+    async fn claim(&self, claim: Claim<'_>) -> Result<Vec<RoomId>, TableError>;
+
+    /// Gives back the rooms among `rooms` that the operation claimed and that are still there. They take up the
+    /// status that their last ping and the last observation give them, as if they had not been claimed: one that is
+    /// really going down by now stays `Terminating`.
+    async fn unclaim(
+        &self,
+        scheduler: &SchedulerName,
+        operation: OperationId,
+        rooms: &[RoomId],
+    ) -> Result<(), TableError>;
+
+    /// Forgets the room and returns what was last known of it. `None`: there was none.
+    async fn remove(&self, scheduler: &SchedulerName, room: &RoomId) -> Result<Option<RoomView>, TableError>;
+
+    /// Forgets all rooms of a scheduler.
+    async fn remove_scheduler(&self, scheduler: &SchedulerName) -> Result<(), TableError>;
+
+    /// How many matches a room of this scheduler holds from now on; statuses are composed anew.
+    async fn set_matches_max(&self, scheduler: &SchedulerName, matches_max: u32) -> Result<(), TableError>;
+
+    async fn room(&self, scheduler: &SchedulerName, room: &RoomId) -> Result<Option<RoomView>, TableError>;
+
+    /// All rooms of a scheduler, ordered by id.
+    async fn rooms(&self, scheduler: &SchedulerName) -> Result<Vec<RoomView>, TableError>;
+
+    /// Counters, kept up to date with every change: no walk over rooms.
+    async fn counts(&self, scheduler: &SchedulerName) -> Result<FleetCounts, TableError>;
+}
+
+/// A room that becomes known to the table.
+#[derive(Debug, Clone)]
+pub struct NewRoom {
+    pub scheduler: SchedulerName,
+    pub id: RoomId,
+    pub version: Version,
+    pub region: Region,
+    pub purpose: Purpose,
+    pub instance: InstanceStatus,
+    pub created_at: Timestamp,
+    pub matches_max: u32,
+    /// False: it was there before the table began (restart, failover, flush) and has not been heard of since.
+    /// It stays unknown until it pings. Unknown is not zero: such rooms count, and are never removed or allocated.
+    pub known: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Ping<'a> {
+    pub scheduler: &'a str,
+    pub room: &'a str,
+    pub status: PingStatus,
+    pub matches: u32,
+    /// JSON text as it came; kept, not read. `None`: the last one stays.
+    pub metadata: Option<&'a str>,
+    pub at: Timestamp,
+}
+
+/// What a ping did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pinged {
+    pub before: RoomStatus,
+    pub after: RoomStatus,
+    /// The room had been unknown until now.
+    pub heard_again: bool,
+    pub purpose: Purpose,
+}
+
+impl Pinged {
+    /// Nothing that a plan could depend on is different now.
+    pub fn changed(&self) -> bool {
+        self.before != self.after || self.heard_again
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PingError {
+    #[error("no such room")]
+    UnknownRoom,
+    #[error("a room that is {from} cannot become {to}")]
+    Refused { from: RoomStatus, to: RoomStatus },
+    #[error(transparent)]
+    Table(#[from] TableError),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StatusChange {
+    pub before: RoomStatus,
+    pub after: RoomStatus,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Claim<'a> {
+    pub scheduler: &'a SchedulerName,
+    pub operation: OperationId,
+    pub candidates: &'a [RoomId],
+    pub statuses: &'a [RoomStatus],
+    pub known_only: bool,
+    pub rooms_max: usize,
+}
+
+/// A room as the table knows it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RoomView {
+    pub id: RoomId,
+    pub version: Version,
+    pub region: Region,
+    pub purpose: Purpose,
+    pub instance: InstanceStatus,
+    pub ping: PingStatus,
+    pub status: RoomStatus,
+    pub matches: u32,
+    pub created_at: Timestamp,
+    pub last_ping_at: Option<Timestamp>,
+    /// See [`NewRoom::known`].
+    pub known: bool,
+    /// It was ready, active, occupied or allocated at some time since the table knows it.
+    pub was_ready: bool,
+    pub claimed_by: Option<OperationId>,
+    pub metadata: Option<String>,
+}
+
+/// Rooms of a scheduler by status and by version; validation rooms are counted nowhere.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FleetCounts {
+    pub by_status: StatusCounts,
+    pub by_version: BTreeMap<Version, StatusCounts>,
+    pub by_instance: InstanceCounts,
+    /// Of all rooms that are counted, whatever their status.
+    pub matches: u64,
+    /// Rooms that have not been heard of since the table began.
+    pub unknown: u32,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct InstanceCounts {
+    pub unknown: u32,
+    pub pending: u32,
+    pub ready: u32,
+    pub terminating: u32,
+    pub error: u32,
+}
+
+/// The table cannot be reached. What was asked may or may not have happened.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the room table is not available: {0}")]
+pub struct TableError(pub String);

@@ -1,0 +1,257 @@
+//! Writes as data.
+
+use std::sync::Arc;
+
+use maestro_core::operation::{
+    Activity, CancelRequest, Definition, HistoryEvent, Lease, OperationId, OperationStatus, Origin, Rollback,
+    Token,
+};
+use maestro_core::room::{HostPort, Purpose, Region, RoomId};
+use maestro_core::scheduler::{Recipe, SchedulerName, Version, VersionStatus};
+use maestro_core::time::Timestamp;
+
+use crate::ports::runtime::Handle;
+
+use super::records::{Ended, SchedulerState, StopIntent};
+
+/// Changes that happen together or not at all.
+#[derive(Debug, Clone)]
+pub struct Transaction {
+    /// Names this write in logs, metrics and failpoints.
+    pub label: &'static str,
+    /// `None` for what needs no ownership: requests from outside, and facts such as a room's end.
+    pub guard: Option<Guard>,
+    pub changes: Vec<Change>,
+}
+
+/// The writer's claim to own the scheduler, checked before any change. Refused with [`Refusal::StaleToken`] if
+/// another token is current, or none; one that ran out and was taken by nobody still holds.
+#[derive(Debug, Clone)]
+pub struct Guard {
+    pub scheduler: SchedulerName,
+    pub token: Token,
+}
+
+#[derive(Debug, Clone)]
+pub enum Change {
+    // Schedulers and versions.
+    /// With its first version, state `Creating`. [`Refusal::SchedulerExists`].
+    CreateScheduler(NewScheduler),
+    /// [`Refusal::SchedulerNotFound`]; [`Refusal::WrongState`] unless it is in one of `from`.
+    SetState {
+        scheduler: SchedulerName,
+        from: Vec<SchedulerState>,
+        to: SchedulerState,
+    },
+    /// [`Refusal::SchedulerNotFound`]; [`Refusal::FleetSizeChanged`] unless it is `from`.
+    SetFleetSize {
+        scheduler: SchedulerName,
+        from: u32,
+        to: u32,
+    },
+    /// Adds `delta`, never below 0: how a change is taken back after others may have changed it too.
+    /// [`Refusal::SchedulerNotFound`].
+    AdjustFleetSize { scheduler: SchedulerName, delta: i64 },
+    SetVersionStatus {
+        scheduler: SchedulerName,
+        version: Version,
+        status: VersionStatus,
+    },
+    /// Removes the scheduler, its versions, rooms (all must have ended: [`Refusal::RoomsLeft`]), ownership, and all
+    /// its operations but `keep`. [`Refusal::SchedulerNotFound`].
+    DeleteScheduler {
+        scheduler: SchedulerName,
+        keep: OperationId,
+    },
+
+    // Operations.
+    /// [`Refusal::SchedulerNotFound`]; on a scheduler that is being deleted anything but delete_scheduler is
+    /// refused with [`Refusal::SchedulerBeingDeleted`].
+    Enqueue(NewOperation),
+    /// Pending → in progress, executing. [`Refusal::WrongStatus`], [`Refusal::SlotTaken`].
+    StartOperation {
+        operation: OperationId,
+        lease: Lease,
+        history: Vec<HistoryEvent>,
+    },
+    /// In progress and stays so. [`Refusal::WrongStatus`]; [`Refusal::SlotTaken`] when it would begin to execute
+    /// while another one does.
+    UpdateOperation(OperationUpdate),
+    /// To a final status; lease and activity end. [`Refusal::WrongStatus`] if that is no legal transition.
+    EndOperation {
+        operation: OperationId,
+        status: OperationStatus,
+        took_action: bool,
+        history: Vec<HistoryEvent>,
+        at: Timestamp,
+    },
+    /// Asks an operation in progress to end. [`Refusal::WrongStatus`]. The first request stays; `history` is added
+    /// all the same.
+    RequestCancel {
+        operation: OperationId,
+        request: CancelRequest,
+        history: Vec<HistoryEvent>,
+    },
+    /// Drops final operations: those that ended before `ended_before`, and those without action before
+    /// `no_action_before`. For one scheduler; with `None`, those whose scheduler is gone.
+    ForgetOperations {
+        scheduler: Option<SchedulerName>,
+        ended_before: Timestamp,
+        no_action_before: Timestamp,
+    },
+
+    // Rooms.
+    /// Intent, before the runtime is asked. [`Refusal::SchedulerNotFound`]; [`Refusal::RoomExists`] (ended rooms
+    /// and those of other schedulers too: a runtime knows rooms by their id alone); [`Refusal::PortTaken`] against
+    /// all live rooms of the region, whatever the protocol.
+    IntendRoom(NewRoomRecord),
+    /// The runtime has, or had, it: of a room that ended before this could be written, it is written all the same.
+    /// [`Refusal::RoomNotFound`].
+    RoomStarted {
+        scheduler: SchedulerName,
+        room: RoomId,
+        handle: Handle,
+    },
+    /// [`Refusal::RoomNotFound`] if there is no live row. The first stop intent stays.
+    IntendStop {
+        scheduler: SchedulerName,
+        room: RoomId,
+        stop: StopIntent,
+    },
+    /// Its stop intent is taken back, if that operation made it and the room has not ended.
+    RevokeStop {
+        scheduler: SchedulerName,
+        room: RoomId,
+        operation: OperationId,
+    },
+    /// A fact: nothing happens if it has ended already or is not there.
+    EndRoom {
+        scheduler: SchedulerName,
+        room: RoomId,
+        ended: Ended,
+    },
+    /// Drops rows of ended rooms. Live ones stay.
+    ForgetRooms {
+        scheduler: SchedulerName,
+        rooms: Vec<RoomId>,
+    },
+}
+
+#[derive(Debug, Clone)]
+pub struct NewScheduler {
+    pub recipe: Arc<Recipe>,
+    pub version: Version,
+    pub version_status: VersionStatus,
+    pub at: Timestamp,
+}
+
+#[derive(Debug, Clone)]
+pub struct NewOperation {
+    pub id: OperationId,
+    pub scheduler: SchedulerName,
+    pub definition: Definition,
+    pub origin: Origin,
+    pub priority: bool,
+    pub reason: String,
+    /// What its executor begins with.
+    pub progress: serde_json::Value,
+    /// By how much the same transaction changes the fleet size; kept so that it can be taken back.
+    pub fleet_delta: i64,
+    /// The first history event is `Created` at this time, made by the store.
+    pub created_at: Timestamp,
+}
+
+/// What changes in an operation in progress; `None` and empty stay as they are.
+#[derive(Debug, Clone)]
+pub struct OperationUpdate {
+    pub operation: OperationId,
+    pub activity: Option<Activity>,
+    pub rollback: Option<Rollback>,
+    pub progress: Option<serde_json::Value>,
+    pub data: Option<serde_json::Value>,
+    pub lease: Option<Lease>,
+    pub history: Vec<HistoryEvent>,
+}
+
+#[derive(Debug, Clone)]
+pub struct NewRoomRecord {
+    pub id: RoomId,
+    pub scheduler: SchedulerName,
+    pub version: Version,
+    pub region: Region,
+    pub purpose: Purpose,
+    pub ports: Vec<HostPort>,
+    pub operation: OperationId,
+    pub token: Token,
+    pub created_at: Timestamp,
+}
+
+/// Why a transaction was refused. Nothing of it was done.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error("another worker owns scheduler {scheduler} by now")]
+    StaleToken { scheduler: SchedulerName },
+    #[error("scheduler {0} exists already")]
+    SchedulerExists(SchedulerName),
+    #[error("scheduler {0} not found")]
+    SchedulerNotFound(SchedulerName),
+    #[error("scheduler {0} is being deleted")]
+    SchedulerBeingDeleted(SchedulerName),
+    #[error("scheduler {scheduler} is {}", .is.as_str())]
+    WrongState {
+        scheduler: SchedulerName,
+        is: SchedulerState,
+    },
+    #[error("the fleet size of scheduler {scheduler} is {is} by now")]
+    FleetSizeChanged { scheduler: SchedulerName, is: u32 },
+    #[error("scheduler {scheduler} still has {rooms} rooms")]
+    RoomsLeft { scheduler: SchedulerName, rooms: u32 },
+    #[error("operation {0} not found")]
+    OperationNotFound(OperationId),
+    #[error("operation {operation} is {is}")]
+    WrongStatus {
+        operation: OperationId,
+        is: OperationStatus,
+    },
+    #[error("operation {by} holds the slot")]
+    SlotTaken { by: OperationId },
+    #[error("room {0} exists already")]
+    RoomExists(RoomId),
+    #[error("room {0} not found")]
+    RoomNotFound(RoomId),
+    #[error("host port {port} of region {region} is taken")]
+    PortTaken { region: Region, port: u16 },
+}
+
+impl Transaction {
+    pub fn new(label: &'static str, changes: Vec<Change>) -> Self {
+        Self {
+            label,
+            guard: None,
+            changes,
+        }
+    }
+
+    pub fn guarded(label: &'static str, guard: Guard, changes: Vec<Change>) -> Self {
+        Self {
+            label,
+            guard: Some(guard),
+            changes,
+        }
+    }
+}
+
+impl OperationUpdate {
+    /// An update that changes nothing yet.
+    pub fn of(operation: OperationId) -> Self {
+        Self {
+            operation,
+            activity: None,
+            rollback: None,
+            progress: None,
+            data: None,
+            lease: None,
+            history: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! The durable side: schedulers and versions, operations and leases, and the room registry.
+//!
+//! Three narrow read ports and one way to write: a [`Transaction`] is a list of [`Change`]s as data, carried out
+//! wholly or not at all. Because they live in one place, a write can be checked in the transaction that makes it:
+//! the guard's fencing token, the status an operation must be in, a port that must be free.
+
+mod change;
+mod records;
+
+use async_trait::async_trait;
+use maestro_core::operation::{Operation, OperationId, Stage, Token};
+use maestro_core::room::{Region, RoomId};
+use maestro_core::scheduler::{SchedulerName, Version};
+use maestro_core::time::{Millis, Timestamp};
+
+pub use change::{
+    Change, Guard, NewOperation, NewRoomRecord, NewScheduler, OperationUpdate, Refusal, Transaction,
+};
+pub use records::{
+    Ended, Intent, OperationPage, PageRequest, RoomRecord, SchedulerRecord, SchedulerState, StopIntent,
+    VersionRecord,
+};
+
+#[async_trait]
+pub trait Store: SchedulerStore + OperationStore + RoomRegistry {
+    /// Carries out all changes, in their order, or none. Durable when it returns.
+    async fn commit(&self, transaction: Transaction) -> Result<(), StoreError>;
+}
+
+/// Recipes, versions, the active version and the fleet size.
+#[async_trait]
+pub trait SchedulerStore: Send + Sync {
+    async fn scheduler(&self, name: &SchedulerName) -> Result<Option<SchedulerRecord>, StoreError>;
+
+    /// All schedulers, ordered by name.
+    async fn schedulers(&self) -> Result<Vec<SchedulerRecord>, StoreError>;
+
+    /// All versions of a scheduler, newest first; none: no such scheduler.
+    async fn versions(&self, name: &SchedulerName) -> Result<Vec<VersionRecord>, StoreError>;
+
+    async fn version(
+        &self,
+        name: &SchedulerName,
+        version: Version,
+    ) -> Result<Option<VersionRecord>, StoreError>;
+}
+
+/// Queue, status, history and decision data of operations, and who owns which scheduler.
+#[async_trait]
+pub trait OperationStore: Send + Sync {
+    async fn operation(
+        &self,
+        scheduler: &SchedulerName,
+        id: OperationId,
+    ) -> Result<Option<Operation>, StoreError>;
+
+    /// Pending and in-progress operations, whole, in the order in which they were enqueued.
+    async fn unfinished(&self, scheduler: &SchedulerName) -> Result<Vec<Operation>, StoreError>;
+
+    /// One page of a list, without history and progress.
+    async fn operations(
+        &self,
+        scheduler: &SchedulerName,
+        stage: Stage,
+        page: PageRequest,
+    ) -> Result<OperationPage, StoreError>;
+
+    /// Makes `owner` the owner of the scheduler if nobody else is, or the other's lease has run out. A new owner
+    /// gets a new, greater token; who owns it already keeps its token, and its lease is renewed. `None`: someone
+    /// else owns it, or there is no such scheduler.
+    async fn own(
+        &self,
+        scheduler: &SchedulerName,
+        owner: &str,
+        now: Timestamp,
+        ttl: Millis,
+    ) -> Result<Option<Token>, StoreError>;
+
+    /// Renews all that `owner` owns, and the leases of operations in progress under its tokens, in one transaction.
+    /// Returns what it still owns: a scheduler that is missing was taken by another, its work must stop.
+    async fn renew(
+        &self,
+        owner: &str,
+        now: Timestamp,
+        ownership_ttl: Millis,
+        operation_ttl: Millis,
+    ) -> Result<Vec<(SchedulerName, Token)>, StoreError>;
+
+    /// Gives a scheduler up at once, so that another may take it. Nothing happens if the token is not current.
+    async fn disown(&self, scheduler: &SchedulerName, token: Token) -> Result<(), StoreError>;
+}
+
+/// One durable row per room: what is wanted, what was made of it, how it ended.
+#[async_trait]
+pub trait RoomRegistry: Send + Sync {
+    async fn room(&self, scheduler: &SchedulerName, id: &RoomId) -> Result<Option<RoomRecord>, StoreError>;
+
+    /// Rooms that have not ended, ordered by id.
+    async fn live_rooms(&self, scheduler: &SchedulerName) -> Result<Vec<RoomRecord>, StoreError>;
+
+    /// Rooms of all schedulers that have not ended: what a restart begins with.
+    async fn all_live_rooms(&self) -> Result<Vec<RoomRecord>, StoreError>;
+
+    /// All rooms that an operation made, ended ones too, ordered by id.
+    async fn rooms_made_by(
+        &self,
+        scheduler: &SchedulerName,
+        operation: OperationId,
+    ) -> Result<Vec<RoomRecord>, StoreError>;
+
+    /// The newest ended rooms of a scheduler, latest end first.
+    async fn ended_rooms(
+        &self,
+        scheduler: &SchedulerName,
+        rooms_max: usize,
+    ) -> Result<Vec<RoomRecord>, StoreError>;
+
+    /// Ended rooms whose end lies before, at most `rooms_max`: what retention drops.
+    async fn rooms_ended_before(
+        &self,
+        scheduler: &SchedulerName,
+        before: Timestamp,
+        rooms_max: usize,
+    ) -> Result<Vec<RoomId>, StoreError>;
+
+    /// Host ports of all live rooms of a region, across schedulers, terminating ones included.
+    async fn ports_in_use(&self, region: &Region) -> Result<Vec<u16>, StoreError>;
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The store is well and said no; nothing was changed.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The store did not do it (disk full, file damaged, gone); nothing was changed as far as one can know.
+    #[error("the store could not {step}")]
+    Unavailable {
+        step: &'static str,
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+impl StoreError {
+    pub fn unavailable(
+        step: &'static str,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        Self::Unavailable {
+            step,
+            source: source.into(),
+        }
+    }
+
+    pub fn refusal(&self) -> Option<&Refusal> {
+        match self {
+            Self::Refused(refusal) => Some(refusal),
+            Self::Unavailable { .. } => None,
+        }
+    }
+}

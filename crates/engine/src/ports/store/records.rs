@@ -1,0 +1,117 @@
+//! What the store's read ports return.
+
+use std::sync::Arc;
+
+use maestro_core::operation::{Operation, OperationId, Token};
+use maestro_core::room::{EndCause, HostPort, Purpose, Region, RoomId};
+use maestro_core::scheduler::{Recipe, SchedulerName, Version, VersionStatus};
+use maestro_core::time::Timestamp;
+
+use crate::ports::runtime::Handle;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct SchedulerRecord {
+    pub name: SchedulerName,
+    pub state: SchedulerState,
+    pub active_version: Version,
+    /// Of the active version.
+    pub recipe: Arc<Recipe>,
+    /// How many rooms to hold while autoscaling is off.
+    pub fleet_size: u32,
+    pub created_at: Timestamp,
+    /// Of the active version.
+    pub version_created_at: Timestamp,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SchedulerState {
+    Creating,
+    InSync,
+    Deleting,
+}
+
+impl SchedulerState {
+    pub const ALL: [Self; 3] = [Self::Creating, Self::InSync, Self::Deleting];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Creating => "creating",
+            Self::InSync => "in-sync",
+            Self::Deleting => "deleting",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == text)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct VersionRecord {
+    pub version: Version,
+    pub recipe: Arc<Recipe>,
+    pub status: VersionStatus,
+    pub is_active: bool,
+    pub created_at: Timestamp,
+}
+
+/// One page of a list of operations, in the order in which they were enqueued or the other way round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageRequest {
+    /// From 1.
+    pub page: u32,
+    pub page_size: u32,
+    pub newest_first: bool,
+    /// Also those that ended and changed nothing. What has not ended is always part of the list.
+    pub no_action: bool,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct OperationPage {
+    pub total: u32,
+    pub operations: Vec<Operation>,
+}
+
+/// A room's row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RoomRecord {
+    pub id: RoomId,
+    pub scheduler: SchedulerName,
+    pub version: Version,
+    pub region: Region,
+    pub purpose: Purpose,
+    pub ports: Vec<HostPort>,
+    /// `None`: it is wanted; whether it runs is not known yet.
+    pub handle: Option<Handle>,
+    pub intent: Intent,
+    /// The operation that made it, under which token.
+    pub operation: OperationId,
+    pub token: Token,
+    pub created_at: Timestamp,
+    pub ended: Option<Ended>,
+}
+
+/// What is wanted of a room.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Intent {
+    Run,
+    Stop(StopIntent),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StopIntent {
+    pub operation: OperationId,
+    pub reason: String,
+    pub at: Timestamp,
+}
+
+/// How a room ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    pub at: Timestamp,
+    /// In words.
+    pub how: String,
+    pub cause: EndCause,
+    /// It had been ready; a room that ends before is a failed start.
+    pub was_ready: bool,
+}
