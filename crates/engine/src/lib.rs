@@ -2,4 +2,19 @@
 //! next plan. Decisions are taken in `maestro-core`; this crate does what they say.
 
 pub mod documents;
+mod engine;
+mod error;
+pub mod metrics;
+mod operations;
 pub mod ports;
+mod rooms;
+pub mod services;
+mod settings;
+mod tasks;
+mod wake;
+mod worker;
+
+pub use engine::{Engine, Running};
+pub use error::{Error, with_sources};
+pub use settings::Settings;
+pub use tasks::Tasks;

@@ -1,1 +1,150 @@
 //! A recipe as it comes from outside: whatever was written, checked by nothing yet.
+//!
+//! The fields are those of the wire, with the wire's loose types, so that a reader of any format can fill them in
+//! without an opinion of its own. [`Recipe::parse`](super::Recipe::parse) is the only one that has opinions.
+
+use std::collections::BTreeMap;
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RecipeDraft {
+    pub name: String,
+    pub game: String,
+    pub spec: Option<SpecDraft>,
+    pub port_range: Option<PortRangeDraft>,
+    pub max_surge: String,
+    pub rooms_replicas: i32,
+    pub autoscaling: Option<AutoscalingDraft>,
+    pub forwarders: Vec<ForwarderDraft>,
+    pub annotations: BTreeMap<String, String>,
+    pub labels: BTreeMap<String, String>,
+    pub match_allocation: Option<MatchAllocationDraft>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct SpecDraft {
+    pub termination_grace_period: Option<DurationDraft>,
+    pub containers: Vec<ContainerDraft>,
+    pub toleration: String,
+    pub affinity: String,
+    pub restart_policy: Option<String>,
+}
+
+/// A length of time as protobuf has it: both parts signed, and nothing says that their signs agree.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct DurationDraft {
+    pub seconds: i64,
+    pub nanos: i32,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ContainerDraft {
+    pub name: String,
+    pub image: String,
+    pub image_pull_policy: String,
+    pub command: Vec<String>,
+    pub environment: Vec<EnvironmentVariableDraft>,
+    pub requests: Option<ResourcesDraft>,
+    pub limits: Option<ResourcesDraft>,
+    pub ports: Vec<ContainerPortDraft>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct EnvironmentVariableDraft {
+    pub name: String,
+    pub value: Option<String>,
+    pub value_from: Option<ValueFromDraft>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ValueFromDraft {
+    pub field_ref: Option<FieldRefDraft>,
+    pub secret_key_ref: Option<SecretKeyRefDraft>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct FieldRefDraft {
+    pub field_path: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct SecretKeyRefDraft {
+    pub name: String,
+    pub key: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ResourcesDraft {
+    pub memory: String,
+    pub cpu: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ContainerPortDraft {
+    pub name: String,
+    pub protocol: String,
+    pub port: i32,
+    pub host_port: i32,
+    pub host_port_range: Option<PortRangeDraft>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct PortRangeDraft {
+    pub start: i32,
+    pub end: i32,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct AutoscalingDraft {
+    pub enabled: bool,
+    pub min: i32,
+    pub max: i32,
+    pub policy: Option<ScalingPolicyDraft>,
+    pub cooldown: i32,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ScalingPolicyDraft {
+    /// Written `type`, which Rust keeps for itself.
+    pub policy_type: String,
+    pub parameters: Option<PolicyParametersDraft>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PolicyParametersDraft {
+    pub room_occupancy: Option<RoomOccupancyDraft>,
+    pub fixed_buffer: Option<FixedBufferDraft>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct RoomOccupancyDraft {
+    pub ready_target: f32,
+    pub down_threshold: Option<f32>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct FixedBufferDraft {
+    pub amount: Option<i32>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ForwarderDraft {
+    pub name: String,
+    /// Written `enable`.
+    pub enable: bool,
+    /// Written `type`.
+    pub forwarder_type: String,
+    pub address: String,
+    pub options: Option<ForwarderOptionsDraft>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ForwarderOptionsDraft {
+    /// Milliseconds.
+    pub timeout: i64,
+    pub metadata: serde_json::Map<String, serde_json::Value>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct MatchAllocationDraft {
+    pub max_matches: i32,
+}

@@ -12,17 +12,7 @@ impl SchedulerName {
 
     /// The reason alone on failure: the caller knows which field it read.
     pub fn parse(text: &str) -> Result<Self, String> {
-        if text.is_empty() {
-            return Err("is missing; a name of 1 to 63 characters a-z, 0-9 and - is needed".into());
-        }
-        let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        let fits = text.len() <= Self::LENGTH_MAX && text.chars().all(allowed);
-        if !fits || text.starts_with('-') || text.ends_with('-') {
-            return Err(format!(
-                "{text:?} is not a name: use 1 to 63 characters a-z, 0-9 and -, not starting or ending with - (RFC 1123)"
-            ));
-        }
-        Ok(Self(text.into()))
+        parse_label(text).map(|label| Self(label.into()))
     }
 
     pub fn as_str(&self) -> &str {
@@ -46,4 +36,19 @@ impl std::borrow::Borrow<str> for SchedulerName {
     fn borrow(&self) -> &str {
         &self.0
     }
+}
+
+/// A label as RFC 1123 has it, which Kubernetes asks of namespaces and containers alike.
+pub(super) fn parse_label(text: &str) -> Result<String, String> {
+    if text.is_empty() {
+        return Err("is missing; a name of 1 to 63 characters a-z, 0-9 and - is needed".into());
+    }
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let fits = text.len() <= SchedulerName::LENGTH_MAX && text.chars().all(allowed);
+    if !fits || text.starts_with('-') || text.ends_with('-') {
+        return Err(format!(
+            "{text:?} is not a name: use 1 to 63 characters a-z, 0-9 and -, not starting or ending with - (RFC 1123)"
+        ));
+    }
+    Ok(text.to_owned())
 }

@@ -137,10 +137,42 @@ pub enum ScalingPolicy {
     FixedBuffer(FixedBuffer),
 }
 
+/// The block that the policy's type does not name; the other one is always `None` here.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct OtherParameters {
     pub room_occupancy: Option<RoomOccupancy>,
     pub fixed_buffer: Option<FixedBuffer>,
+}
+
+impl ScalingPolicy {
+    pub const ROOM_OCCUPANCY: &str = "roomOccupancy";
+    pub const FIXED_BUFFER: &str = "fixedBuffer";
+
+    /// As recipes write it.
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Self::RoomOccupancy(_) => Self::ROOM_OCCUPANCY,
+            Self::FixedBuffer(_) => Self::FIXED_BUFFER,
+        }
+    }
+}
+
+impl Autoscaling {
+    /// The block as submitted, whether it counts or not.
+    pub fn room_occupancy(&self) -> Option<RoomOccupancy> {
+        match &self.policy {
+            ScalingPolicy::RoomOccupancy(parameters) => Some(*parameters),
+            ScalingPolicy::FixedBuffer(_) => self.other_parameters.room_occupancy,
+        }
+    }
+
+    /// The block as submitted, whether it counts or not.
+    pub fn fixed_buffer(&self) -> Option<FixedBuffer> {
+        match &self.policy {
+            ScalingPolicy::RoomOccupancy(_) => self.other_parameters.fixed_buffer,
+            ScalingPolicy::FixedBuffer(parameters) => Some(*parameters),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,6 +196,11 @@ pub struct Fraction {
 /// The share of rooms that stands ready, 0.1 to 0.9, exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ReadyTarget(pub(super) Fraction);
+
+impl Forwarder {
+    /// The only type there is, as recipes write it.
+    pub const TYPE: &str = "gRPC";
+}
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Forwarder {

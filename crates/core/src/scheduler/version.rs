@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::Change;
+
 /// Ordered by major, then minor. The patch number is read (data of older systems has it) and never counted up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
@@ -38,6 +40,33 @@ impl Version {
             Err(wrong())
         } else {
             Ok(version)
+        }
+    }
+
+    /// The number of the version that follows `active`, where `all` are those that were ever given: none is given
+    /// twice, also after switching back. A recipe that changes nothing still makes a version, a minor one.
+    pub fn next(change: Change, active: Self, all: &[Self]) -> Self {
+        let known = || all.iter().chain([&active]);
+        match change {
+            Change::Major => Self {
+                major: known()
+                    .map(|version| version.major)
+                    .fold(0, u32::max)
+                    .saturating_add(1),
+                minor: 0,
+                patch: 0,
+            },
+            Change::Minor | Change::None => {
+                let siblings = known().filter(|version| version.major == active.major);
+                Self {
+                    major: active.major,
+                    minor: siblings
+                        .map(|version| version.minor)
+                        .fold(0, u32::max)
+                        .saturating_add(1),
+                    patch: 0,
+                }
+            }
         }
     }
 }
@@ -85,5 +114,37 @@ impl VersionStatus {
 
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.as_str() == text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(change: Change, active: &str, all: &[&str], next: &str) {
+        let version = |text: &str| Version::parse(text).unwrap();
+        let all: Vec<_> = all.iter().map(|text| version(text)).collect();
+        assert_eq!(Version::next(change, version(active), &all).to_string(), next);
+    }
+
+    #[test]
+    fn numbering() {
+        // One fleet's story: minor, major, back to the first, minor, major.
+        check(Change::Minor, "v1.0.0", &["v1.0.0"], "v1.1.0");
+        check(Change::Major, "v1.1.0", &["v1.0.0", "v1.1.0"], "v2.0.0");
+        check(Change::Minor, "v1.0.0", &["v1.0.0", "v1.1.0", "v2.0.0"], "v1.2.0");
+        check(
+            Change::Major,
+            "v1.2.0",
+            &["v1.0.0", "v1.1.0", "v2.0.0", "v1.2.0"],
+            "v3.0.0",
+        );
+
+        check(Change::None, "v1.0.0", &["v1.0.0"], "v1.1.0");
+        check(Change::Minor, "v2.9.0", &["v2.10.0", "v10.0.0"], "v2.11.0");
+        check(Change::Major, "v2.9.0", &["v10.3.0", "v9.0.0"], "v11.0.0");
+        // Numbers of older systems, and an active version that is not in the list.
+        check(Change::Minor, "1", &[], "v1.1.0");
+        check(Change::Minor, "v1.1.7", &[], "v1.2.0");
     }
 }

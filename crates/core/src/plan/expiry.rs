@@ -1,0 +1,116 @@
+//! Rooms that must go because of what they did not do: become ready, ping, end.
+
+use std::fmt;
+
+use crate::room::{RoomId, RoomStatus};
+use crate::time::{Millis, Timestamp, after, age};
+
+use super::{FleetSnapshot, Limits, RoomFact};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expired {
+    pub room: RoomId,
+    pub why: Expiry,
+}
+
+/// `Display` is what people read: which timeout, and how long it has been.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expiry {
+    NeverReady {
+        after: Millis,
+    },
+    Silent {
+        since: Millis,
+    },
+    /// It said that it is terminating, and is still there.
+    StillTerminating {
+        since: Millis,
+    },
+    Terminated,
+    Error,
+}
+
+pub(super) fn expired(snapshot: &FleetSnapshot<'_>) -> Vec<Expired> {
+    let leaves = |room: &&RoomFact| !room.leaving;
+    snapshot
+        .rooms
+        .iter()
+        .filter(leaves)
+        .filter_map(|room| {
+            let why = expiry(room, snapshot.now, &snapshot.limits)?;
+            Some(Expired {
+                room: room.id.clone(),
+                why,
+            })
+        })
+        .collect()
+}
+
+/// Why a room must go now, if it must.
+pub fn expiry(room: &RoomFact, now: Timestamp, limits: &Limits) -> Option<Expiry> {
+    let (deadline, why) = deadline(room, limits)?;
+    (deadline <= now).then(|| match why {
+        Expiry::NeverReady { .. } => Expiry::NeverReady {
+            after: age(now, room.created_at),
+        },
+        Expiry::Silent { .. } => Expiry::Silent {
+            since: age(now, heard_at(room)),
+        },
+        Expiry::StillTerminating { .. } => Expiry::StillTerminating {
+            since: age(now, heard_at(room)),
+        },
+        Expiry::Terminated | Expiry::Error => why,
+    })
+}
+
+/// When the first room that is well now would expire if nothing happened.
+pub(super) fn next_expiry(snapshot: &FleetSnapshot<'_>) -> Option<Timestamp> {
+    let deadlines = snapshot.rooms.iter().filter(|room| !room.leaving);
+    deadlines
+        .filter_map(|room| deadline(room, &snapshot.limits))
+        .map(|(deadline, _)| deadline)
+        .filter(|deadline| *deadline > snapshot.now)
+        .min()
+}
+
+fn deadline(room: &RoomFact, limits: &Limits) -> Option<(Timestamp, Expiry)> {
+    let none = Millis(0);
+    match room.status {
+        RoomStatus::Error => Some((Timestamp::MIN, Expiry::Error)),
+        RoomStatus::Terminated => Some((Timestamp::MIN, Expiry::Terminated)),
+        // After a restart everything that has not pinged looks unready; it has the time of a ping to be heard of.
+        RoomStatus::Pending | RoomStatus::Unready if room.known => Some((
+            after(room.created_at, limits.initialization_timeout),
+            Expiry::NeverReady { after: none },
+        )),
+        RoomStatus::Terminating => {
+            let deadline = after(heard_at(room), limits.deletion_timeout);
+            Some((deadline, Expiry::StillTerminating { since: none }))
+        }
+        RoomStatus::Pending
+        | RoomStatus::Unready
+        | RoomStatus::Ready
+        | RoomStatus::Active
+        | RoomStatus::Occupied
+        | RoomStatus::Allocated => Some((
+            after(heard_at(room), limits.ping_timeout),
+            Expiry::Silent { since: none },
+        )),
+    }
+}
+
+fn heard_at(room: &RoomFact) -> Timestamp {
+    room.heard_at.unwrap_or(room.created_at)
+}
+
+impl fmt::Display for Expiry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NeverReady { after } => write!(f, "did not become ready within {after}"),
+            Self::Silent { since } => write!(f, "has not pinged for {since}"),
+            Self::StillTerminating { since } => write!(f, "is terminating and silent for {since}"),
+            Self::Terminated => f.write_str("said that it is terminated"),
+            Self::Error => f.write_str("is in error"),
+        }
+    }
+}

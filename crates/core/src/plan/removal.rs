@@ -1,0 +1,42 @@
+//! In which order rooms go: what serves nobody first, players last.
+
+use crate::room::{RoomId, RoomStatus};
+
+use super::RoomFact;
+
+/// May rooms go that players are in?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Occupied {
+    Stay,
+    /// A person asked for it, or a new version replaces them.
+    MayGo,
+}
+
+/// The rooms that may be removed, in the order in which they go: in error and terminated, pending, unready, ready,
+/// then active, allocated and occupied; by id among equals. Unknown rooms never go, nor do those that leave already.
+pub fn removal_order(rooms: &[RoomFact], occupied: Occupied) -> Vec<RoomId> {
+    let mut candidates: Vec<&RoomFact> = rooms
+        .iter()
+        .filter(|room| room.known && !room.leaving && room.status != RoomStatus::Terminating)
+        .filter(|room| occupied == Occupied::MayGo || !room.status.serves_players())
+        .collect();
+    candidates.sort_by(|one, other| {
+        rank(one.status)
+            .cmp(&rank(other.status))
+            .then(one.id.cmp(&other.id))
+    });
+    candidates.into_iter().map(|room| room.id.clone()).collect()
+}
+
+fn rank(status: RoomStatus) -> u8 {
+    match status {
+        RoomStatus::Error | RoomStatus::Terminated => 0,
+        RoomStatus::Pending => 1,
+        RoomStatus::Unready => 2,
+        RoomStatus::Ready => 3,
+        RoomStatus::Active => 4,
+        RoomStatus::Allocated => 5,
+        RoomStatus::Occupied => 6,
+        RoomStatus::Terminating => 7,
+    }
+}

@@ -1,0 +1,418 @@
+//! What differs between two recipes, and whether rooms made from one can stay under the other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Autoscaling, Container, ContainerPort, Recipe, RoomOccupancy, Spec};
+
+/// How much a new recipe changes. Ordered: the greatest of several counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Change {
+    None,
+    /// Rooms stay as they are.
+    Minor,
+    /// Something that is stamped on a room: rooms must be replaced.
+    Major,
+}
+
+/// The fields in which two recipes differ, the minor ones first.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Difference {
+    pub fields: Vec<ChangedField>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangedField {
+    /// As the user writes it, `spec.containers[0].image`. Of a list, the items that only one of the two has are
+    /// named whole.
+    pub path: String,
+    /// Never [`Change::None`].
+    pub change: Change,
+}
+
+impl Difference {
+    /// Major: all under `spec`, and what else is stamped on a room (port ranges, labels, annotations). A `hostPort`
+    /// is in none of them: it is shown again and never used, so it cannot make a difference.
+    pub fn between(old: &Recipe, new: &Recipe) -> Self {
+        let Recipe {
+            name,
+            game,
+            spec,
+            port_range,
+            max_surge,
+            rooms_replicas,
+            autoscaling,
+            forwarders,
+            annotations,
+            labels,
+            match_allocation,
+        } = new;
+        let mut difference = Self::default();
+        let minor = &mut Comparison::of(&mut difference, Change::Minor);
+        minor.field("name", &old.name, name);
+        minor.field("game", &old.game, game);
+        minor.field("maxSurge", &old.max_surge, max_surge);
+        minor.field("roomsReplicas", &old.rooms_replicas, rooms_replicas);
+        minor.autoscaling(old.autoscaling.as_ref(), autoscaling.as_ref());
+        minor.list(
+            "forwarders",
+            &old.forwarders,
+            forwarders,
+            |comparison, path, old, new| {
+                comparison.field(path, old, new);
+            },
+        );
+        minor.field(
+            "matchAllocation.maxMatches",
+            &old.match_allocation.max_matches,
+            &match_allocation.max_matches,
+        );
+
+        let major = &mut Comparison::of(&mut difference, Change::Major);
+        major.spec(&old.spec, spec);
+        major.field("portRange", &old.port_range, port_range);
+        major.map("annotations", &old.annotations, annotations);
+        major.map("labels", &old.labels, labels);
+        difference
+    }
+
+    /// How much all of it is together.
+    pub fn change(&self) -> Change {
+        self.fields
+            .iter()
+            .map(|field| field.change)
+            .max()
+            .unwrap_or(Change::None)
+    }
+}
+
+impl Change {
+    /// Without the list of fields: what a rollout asks of every version that has rooms.
+    pub fn between(old: &Recipe, new: &Recipe) -> Self {
+        Difference::between(old, new).change()
+    }
+}
+
+/// Collects the fields that differ, all of which weigh the same.
+struct Comparison<'a> {
+    difference: &'a mut Difference,
+    change: Change,
+}
+
+impl<'a> Comparison<'a> {
+    fn of(difference: &'a mut Difference, change: Change) -> Self {
+        Self { difference, change }
+    }
+
+    fn changed(&mut self, path: impl Into<String>) {
+        self.difference.fields.push(ChangedField {
+            path: path.into(),
+            change: self.change,
+        });
+    }
+
+    fn field<T: PartialEq + ?Sized>(&mut self, path: impl Into<String>, old: &T, new: &T) {
+        if old != new {
+            self.changed(path);
+        }
+    }
+
+    fn list<T>(&mut self, path: &str, old: &[T], new: &[T], compare: impl Fn(&mut Self, &str, &T, &T)) {
+        for index in 0..old.len().max(new.len()) {
+            let path = format!("{path}[{index}]");
+            match (old.get(index), new.get(index)) {
+                (Some(old), Some(new)) => compare(self, &path, old, new),
+                (Some(_), None) | (None, Some(_)) | (None, None) => self.changed(path),
+            }
+        }
+    }
+
+    fn map(&mut self, path: &str, old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) {
+        let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+        for key in keys {
+            let plain = key
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+            let entry = if plain {
+                format!("{path}.{key}")
+            } else {
+                format!("{path}[{key:?}]")
+            };
+            self.field(entry, &old.get(key), &new.get(key));
+        }
+    }
+
+    fn spec(&mut self, old: &Spec, new: &Spec) {
+        let Spec {
+            termination_grace_period,
+            containers,
+            toleration,
+            affinity,
+            restart_policy,
+        } = new;
+        self.field(
+            "spec.terminationGracePeriod",
+            &old.termination_grace_period,
+            termination_grace_period,
+        );
+        self.list("spec.containers", &old.containers, containers, Self::container);
+        self.field("spec.toleration", &old.toleration, toleration);
+        self.field("spec.affinity", &old.affinity, affinity);
+        self.field("spec.restartPolicy", &old.restart_policy, restart_policy);
+    }
+
+    fn container(&mut self, path: &str, old: &Container, new: &Container) {
+        let Container {
+            name,
+            image,
+            image_pull_policy,
+            command,
+            environment,
+            requests,
+            limits,
+            ports,
+        } = new;
+        self.field(format!("{path}.name"), &old.name, name);
+        self.field(format!("{path}.image"), &old.image, image);
+        self.field(
+            format!("{path}.imagePullPolicy"),
+            &old.image_pull_policy,
+            image_pull_policy,
+        );
+        self.field(format!("{path}.command"), &old.command, command);
+        let variables = format!("{path}.environment");
+        self.list(
+            &variables,
+            &old.environment,
+            environment,
+            |comparison, path, old, new| {
+                comparison.field(path, old, new);
+            },
+        );
+        self.field(
+            format!("{path}.requests.memory"),
+            &old.requests.memory,
+            &requests.memory,
+        );
+        self.field(format!("{path}.requests.cpu"), &old.requests.cpu, &requests.cpu);
+        self.field(
+            format!("{path}.limits.memory"),
+            &old.limits.memory,
+            &limits.memory,
+        );
+        self.field(format!("{path}.limits.cpu"), &old.limits.cpu, &limits.cpu);
+        self.list(&format!("{path}.ports"), &old.ports, ports, Self::port);
+    }
+
+    fn port(&mut self, path: &str, old: &ContainerPort, new: &ContainerPort) {
+        let ContainerPort {
+            name,
+            protocol,
+            port,
+            host_port: _,
+            host_port_range,
+        } = new;
+        self.field(format!("{path}.name"), &old.name, name);
+        self.field(format!("{path}.protocol"), &old.protocol, protocol);
+        self.field(format!("{path}.port"), &old.port, port);
+        self.field(
+            format!("{path}.hostPortRange"),
+            &old.host_port_range,
+            host_port_range,
+        );
+    }
+
+    fn autoscaling(&mut self, old: Option<&Autoscaling>, new: Option<&Autoscaling>) {
+        let (Some(old), Some(new)) = (old, new) else {
+            self.field("autoscaling", &old, &new);
+            return;
+        };
+        let Autoscaling {
+            enabled,
+            min,
+            max,
+            cooldown_seconds,
+            policy: _,
+            other_parameters: _,
+        } = new;
+        self.field("autoscaling.enabled", &old.enabled, enabled);
+        self.field("autoscaling.min", &old.min, min);
+        self.field("autoscaling.max", &old.max, max);
+        self.field("autoscaling.cooldown", &old.cooldown_seconds, cooldown_seconds);
+        self.field(
+            "autoscaling.policy.type",
+            old.policy.type_name(),
+            new.policy.type_name(),
+        );
+        self.room_occupancy(old.room_occupancy(), new.room_occupancy());
+        self.field(
+            "autoscaling.policy.parameters.fixedBuffer",
+            &old.fixed_buffer(),
+            &new.fixed_buffer(),
+        );
+    }
+
+    fn room_occupancy(&mut self, old: Option<RoomOccupancy>, new: Option<RoomOccupancy>) {
+        let path = "autoscaling.policy.parameters.roomOccupancy";
+        let (Some(old), Some(new)) = (old, new) else {
+            self.field(path, &old, &new);
+            return;
+        };
+        let RoomOccupancy {
+            ready_target,
+            down_threshold,
+        } = new;
+        self.field(format!("{path}.readyTarget"), &old.ready_target, &ready_target);
+        self.field(
+            format!("{path}.downThreshold"),
+            &old.down_threshold,
+            &down_threshold,
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheduler::draft::{PortRangeDraft, RecipeDraft};
+    use crate::scheduler::testing;
+
+    /// Edits the sample; `expected` is the change and then the paths, `Minor: game, maxSurge`.
+    fn check(edit: impl FnOnce(&mut RecipeDraft), expected: &str) {
+        let old = testing::draft();
+        let mut new = old.clone();
+        edit(&mut new);
+        let [old, new] = [old, new].map(|draft| Recipe::parse(&draft).unwrap());
+        let difference = Difference::between(&old, &new);
+        let paths: Vec<_> = difference
+            .fields
+            .iter()
+            .map(|field| field.path.as_str())
+            .collect();
+        assert_eq!(
+            format!("{:?}: {}", difference.change(), paths.join(", ")),
+            expected
+        );
+        assert_eq!(Change::between(&new, &old), difference.change());
+    }
+
+    #[test]
+    fn nothing() {
+        check(|_| {}, "None: ");
+        // Shown again, never used.
+        check(|draft| draft.container(0).ports[0].host_port = 7777, "None: ");
+    }
+
+    #[test]
+    fn minor() {
+        const PARAMETERS: &str = "autoscaling.policy.parameters";
+        check(|draft| draft.name = "other".into(), "Minor: name");
+        check(|draft| draft.game = "chess".into(), "Minor: game");
+        check(|draft| draft.max_surge = "10".into(), "Minor: maxSurge");
+        check(|draft| draft.rooms_replicas += 1, "Minor: roomsReplicas");
+        check(|draft| draft.autoscaling = None, "Minor: autoscaling");
+        check(
+            |draft| draft.autoscaling().enabled = false,
+            "Minor: autoscaling.enabled",
+        );
+        check(|draft| draft.autoscaling().min = 2, "Minor: autoscaling.min");
+        check(|draft| draft.autoscaling().max = -1, "Minor: autoscaling.max");
+        check(
+            |draft| draft.autoscaling().cooldown = 0,
+            "Minor: autoscaling.cooldown",
+        );
+        check(
+            |draft| draft.policy().policy_type = "fixedBuffer".into(),
+            "Minor: autoscaling.policy.type",
+        );
+        check(
+            |draft| draft.room_occupancy().ready_target = 0.25,
+            &format!("Minor: {PARAMETERS}.roomOccupancy.readyTarget"),
+        );
+        check(
+            |draft| draft.room_occupancy().down_threshold = None,
+            &format!("Minor: {PARAMETERS}.roomOccupancy.downThreshold"),
+        );
+        check(
+            |draft| draft.parameters().fixed_buffer = None,
+            &format!("Minor: {PARAMETERS}.fixedBuffer"),
+        );
+        check(|draft| draft.forwarders[0].enable = false, "Minor: forwarders[0]");
+        check(|draft| draft.forwarders.clear(), "Minor: forwarders[0]");
+        check(
+            |draft| draft.match_allocation = None,
+            "Minor: matchAllocation.maxMatches",
+        );
+    }
+
+    #[test]
+    fn major() {
+        const ROOM: &str = "spec.containers[0]";
+        check(
+            |draft| draft.spec().termination_grace_period.as_mut().unwrap().seconds += 1,
+            "Major: spec.terminationGracePeriod",
+        );
+        check(|draft| draft.spec().toleration.clear(), "Major: spec.toleration");
+        check(|draft| draft.spec().affinity.clear(), "Major: spec.affinity");
+        check(
+            |draft| draft.spec().restart_policy = None,
+            "Major: spec.restartPolicy",
+        );
+        check(
+            |draft| draft.container(0).name.push('x'),
+            &format!("Major: {ROOM}.name"),
+        );
+        check(
+            |draft| draft.container(0).image.push('x'),
+            &format!("Major: {ROOM}.image"),
+        );
+        check(
+            |draft| draft.container(0).command.clear(),
+            &format!("Major: {ROOM}.command"),
+        );
+        check(
+            |draft| draft.container(0).environment[0].value = None,
+            &format!("Major: {ROOM}.environment[0]"),
+        );
+        check(
+            |draft| draft.container(0).limits.as_mut().unwrap().cpu = "2".into(),
+            &format!("Major: {ROOM}.limits.cpu"),
+        );
+        check(
+            |draft| draft.container(0).ports[0].port += 1,
+            &format!("Major: {ROOM}.ports[0].port"),
+        );
+        check(
+            |draft| draft.port_range = Some(PortRangeDraft { start: 1, end: 2 }),
+            "Major: portRange",
+        );
+        check(|draft| draft.annotations.clear(), "Major: annotations.owner");
+        check(
+            |draft| drop(draft.labels.insert("team".into(), "b".into())),
+            "Major: labels.team",
+        );
+        check(
+            |draft| drop(draft.labels.insert("example.com/team".into(), "b".into())),
+            r#"Major: labels["example.com/team"]"#,
+        );
+    }
+
+    #[test]
+    fn several() {
+        // v10 called the removal of a port minor and left the old rooms running.
+        check(
+            |draft| drop(draft.container(0).ports.pop()),
+            "Major: spec.containers[0].ports[1]",
+        );
+        check(
+            |draft| drop(draft.spec().containers.pop()),
+            "Major: spec.containers[1]",
+        );
+        check(
+            |draft| {
+                draft.container(0).image.push('x');
+                draft.rooms_replicas += 1;
+            },
+            "Major: roomsReplicas, spec.containers[0].image",
+        );
+    }
+}

@@ -1,0 +1,68 @@
+//! The words that a recipe chooses from, as they are written.
+
+use super::{ImagePullPolicy, Protocol, RestartPolicy};
+
+impl RestartPolicy {
+    pub const ALL: [Self; 3] = [Self::Always, Self::OnFailure, Self::Never];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Always => "Always",
+            Self::OnFailure => "OnFailure",
+            Self::Never => "Never",
+        }
+    }
+
+    /// The reason alone on failure, here and below: the caller knows which field it read.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        choose(text, &Self::ALL, Self::as_str)
+    }
+}
+
+impl ImagePullPolicy {
+    pub const ALL: [Self; 3] = [Self::Always, Self::Never, Self::IfNotPresent];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Always => "Always",
+            Self::Never => "Never",
+            Self::IfNotPresent => "IfNotPresent",
+        }
+    }
+
+    pub fn parse(text: &str) -> Result<Self, String> {
+        choose(text, &Self::ALL, Self::as_str)
+    }
+}
+
+impl Protocol {
+    pub const ALL: [Self; 3] = [Self::Tcp, Self::Udp, Self::Sctp];
+
+    /// As recipes write it. Addresses of rooms have it in capitals.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+            Self::Sctp => "sctp",
+        }
+    }
+
+    pub fn parse(text: &str) -> Result<Self, String> {
+        choose(text, &Self::ALL, Self::as_str)
+    }
+}
+
+fn choose<T: Copy>(text: &str, all: &[T], as_str: fn(T) -> &'static str) -> Result<T, String> {
+    all.iter()
+        .copied()
+        .find(|choice| as_str(*choice) == text)
+        .ok_or_else(|| {
+            let words: Vec<_> = all.iter().map(|choice| as_str(*choice)).collect();
+            let words = words.join(", ");
+            if text.is_empty() {
+                format!("is missing; one of {words} is needed")
+            } else {
+                format!("{text:?} is not one of {words}")
+            }
+        })
+}

@@ -1,0 +1,100 @@
+//! What can go wrong with a request, in the terms of whoever asked. The API maps each kind to a status once.
+
+use maestro_core::violation::Violations;
+
+use crate::ports::room_table::TableError;
+use crate::ports::runtime::RuntimeError;
+use crate::ports::store::{Refusal, StoreError};
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The request itself is wrong: which field, and what would be right.
+    #[error("{0}")]
+    Invalid(String),
+    #[error(transparent)]
+    Violations(#[from] Violations),
+    #[error("{0}")]
+    NotFound(String),
+    #[error("{0}")]
+    AlreadyExists(String),
+    /// It does not fit to the state of things: the same request may be right at another time.
+    #[error("{0}")]
+    Conflict(String),
+    /// Something behind us does not work. The source is for the log.
+    #[error("{what}")]
+    Unavailable {
+        what: String,
+        #[source]
+        source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    },
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Refused(refusal) => refusal.into(),
+            unavailable @ StoreError::Unavailable { .. } => {
+                let what = format!(
+                    "{}; nothing was changed, try again later",
+                    with_sources(&unavailable)
+                );
+                Self::Unavailable {
+                    what,
+                    source: Some(Box::new(unavailable)),
+                }
+            }
+        }
+    }
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        let text = refusal.to_string();
+        match refusal {
+            Refusal::SchedulerNotFound(_) | Refusal::OperationNotFound(_) | Refusal::RoomNotFound(_) => {
+                Self::NotFound(text)
+            }
+            Refusal::SchedulerExists(_) | Refusal::RoomExists(_) => Self::AlreadyExists(text),
+            Refusal::StaleToken { .. }
+            | Refusal::SchedulerBeingDeleted(_)
+            | Refusal::WrongState { .. }
+            | Refusal::FleetSizeChanged { .. }
+            | Refusal::RoomsLeft { .. }
+            | Refusal::WrongStatus { .. }
+            | Refusal::SlotTaken { .. }
+            | Refusal::PortTaken { .. } => Self::Conflict(text),
+        }
+    }
+}
+
+impl From<TableError> for Error {
+    fn from(error: TableError) -> Self {
+        Self::Unavailable {
+            what: error.to_string(),
+            source: None,
+        }
+    }
+}
+
+impl From<RuntimeError> for Error {
+    fn from(error: RuntimeError) -> Self {
+        match error {
+            RuntimeError::Refused(text) => Self::Conflict(text),
+            unavailable @ RuntimeError::Unavailable(_) => Self::Unavailable {
+                what: unavailable.to_string(),
+                source: None,
+            },
+        }
+    }
+}
+
+/// An error and what caused it, on one line.
+pub fn with_sources(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text += &format!(": {cause}");
+        source = cause.source();
+    }
+    text
+}

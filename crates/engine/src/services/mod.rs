@@ -1,0 +1,26 @@
+//! What people, tools and rooms can ask for. Each file is one group of questions; all are methods of
+//! [`Engine`](crate::Engine), take what was written as text, and answer in the terms of whoever asked.
+
+mod operations;
+mod pings;
+mod rooms;
+mod schedulers;
+
+pub(crate) use operations::take_back_fleet_size;
+pub use operations::{OperationList, OperationView};
+pub use pings::{Address, RoomPing};
+pub use rooms::{ListedRoom, RoomEnd};
+pub use schedulers::{FleetInfo, SchedulerFilter};
+
+use maestro_core::scheduler::SchedulerName;
+
+use crate::Error;
+
+/// A name from a path. One that cannot exist is not found, like one that does not.
+fn known_name(text: &str) -> Result<SchedulerName, Error> {
+    SchedulerName::parse(text).map_err(|_| scheduler_not_found(text))
+}
+
+fn scheduler_not_found(name: &str) -> Error {
+    Error::NotFound(format!("scheduler {name} not found"))
+}

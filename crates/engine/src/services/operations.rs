@@ -1,0 +1,168 @@
+//! Operations: list, read, cancel.
+
+use maestro_core::operation::{
+    CancelRequest, DefinitionKind, HistoryEvent, Operation, OperationId, OperationStatus, Stage, queue,
+};
+
+use crate::ports::store::{
+    Change, OperationPage, PageRequest, Refusal, SchedulerState, StoreError, Transaction,
+};
+use crate::{Engine, Error};
+
+use super::known_name;
+
+#[derive(Debug, Clone)]
+pub struct OperationList {
+    pub page: u32,
+    pub page_size: u32,
+    pub total: u32,
+    pub operations: Vec<OperationView>,
+}
+
+#[derive(Debug, Clone)]
+pub struct OperationView {
+    pub operation: Operation,
+    /// What it waits for, if it is not at work and not at its end.
+    pub waiting_for: Option<String>,
+}
+
+/// How often a cancel is tried again when the operation moves on while one looks.
+const CANCEL_ATTEMPTS: u32 = 5;
+
+impl Engine {
+    /// One page of the final operations; of the other stages there is one page with all of them.
+    pub async fn operations(
+        &self,
+        scheduler: &str,
+        stage: Stage,
+        page: PageRequest,
+    ) -> Result<OperationList, Error> {
+        let Ok(name) = known_name(scheduler) else {
+            return Ok(OperationList {
+                page: 1,
+                page_size: 0,
+                total: 0,
+                operations: Vec::new(),
+            });
+        };
+        let store = &self.ports.store;
+        let OperationPage { total, operations } = store.operations(&name, stage, page).await?;
+        let unfinished = if stage == Stage::Pending {
+            store.unfinished(&name).await?
+        } else {
+            Vec::new()
+        };
+        let view = |operation: Operation| OperationView {
+            waiting_for: queue::waiting_for(&operation, &unfinished),
+            operation,
+        };
+        let operations: Vec<_> = operations.into_iter().map(view).collect();
+        let (page, page_size) = match stage {
+            Stage::Final => (page.page, page.page_size),
+            Stage::Pending | Stage::Active => (1, total),
+        };
+        Ok(OperationList {
+            page,
+            page_size,
+            total,
+            operations,
+        })
+    }
+
+    pub async fn operation(&self, scheduler: &str, id: &str) -> Result<OperationView, Error> {
+        let missing = || Error::NotFound(format!("operation {id} not found in scheduler {scheduler}"));
+        let name = known_name(scheduler).map_err(|_| missing())?;
+        let parsed = OperationId::parse(id).ok_or_else(missing)?;
+        let operation = self
+            .ports
+            .store
+            .operation(&name, parsed)
+            .await?
+            .ok_or_else(missing)?;
+        let unfinished = match operation.status {
+            OperationStatus::Pending => self.ports.store.unfinished(&name).await?,
+            _ => Vec::new(),
+        };
+        Ok(OperationView {
+            waiting_for: queue::waiting_for(&operation, &unfinished),
+            operation,
+        })
+    }
+
+    /// A pending operation is cancelled at once. One in progress is asked to turn round: it ends as `canceled` when
+    /// what it did is undone.
+    pub async fn cancel_operation(&self, scheduler: &str, id: &str, user: &str) -> Result<(), Error> {
+        for _ in 0..CANCEL_ATTEMPTS {
+            let operation = self.operation(scheduler, id).await?.operation;
+            if operation.status.is_final() {
+                let status = operation.status;
+                let text = format!("cannot cancel operation since status \"{status}\" is a final status");
+                return Err(Error::Conflict(text));
+            }
+            match self.ports.store.commit(self.cancel(&operation, user)).await {
+                // It moved on while we looked: look again.
+                Err(StoreError::Refused(Refusal::WrongStatus { .. })) => {}
+                other => {
+                    other?;
+                    self.wake.queue_changed(&operation.scheduler);
+                    tracing::info!(
+                        scheduler_name = scheduler,
+                        operation_id = id,
+                        user,
+                        "cancel asked for"
+                    );
+                    return Ok(());
+                }
+            }
+        }
+        Err(Error::Conflict(format!(
+            "operation {id} changes too fast to be cancelled; try again"
+        )))
+    }
+
+    fn cancel(&self, operation: &Operation, user: &str) -> Transaction {
+        let at = self.now();
+        let id = operation.id;
+        if operation.status == OperationStatus::InProgress {
+            let event = format!("Cancellation asked for by {user}");
+            let request = CancelRequest { by: user.into(), at };
+            let history = vec![HistoryEvent { at, event }];
+            let change = Change::RequestCancel {
+                operation: id,
+                request,
+                history,
+            };
+            return Transaction::new("request cancel", vec![change]);
+        }
+        let event = format!("Canceled by {user} before it began");
+        let history = vec![HistoryEvent { at, event }];
+        let status = OperationStatus::Canceled;
+        let mut changes = vec![Change::EndOperation {
+            operation: id,
+            status,
+            took_action: true,
+            history,
+            at,
+        }];
+        changes.extend(take_back_fleet_size(operation));
+        if operation.definition.kind() == DefinitionKind::DeleteScheduler {
+            // Cancelling a pending delete takes it back.
+            let (from, to) = (vec![SchedulerState::Deleting], SchedulerState::InSync);
+            changes.push(Change::SetState {
+                scheduler: operation.scheduler.clone(),
+                from,
+                to,
+            });
+        }
+        Transaction::new("cancel pending", changes)
+    }
+}
+
+/// Undoes what asking for the operation did to the fleet size: part of every end but `finished`.
+pub(crate) fn take_back_fleet_size(operation: &Operation) -> Option<Change> {
+    let change = Change::AdjustFleetSize {
+        scheduler: operation.scheduler.clone(),
+        delta: -operation.fleet_delta,
+    };
+    (operation.fleet_delta != 0).then_some(change)
+}

@@ -1,0 +1,70 @@
+//! What rooms say: the hot way in. No operation, nothing durable, one lookup in the room table.
+
+use maestro_core::room::{HostPort, PingStatus, RoomId};
+
+use crate::ports::room_table::{Ping, PingError, Pinged};
+use crate::{Engine, Error};
+
+use super::known_name;
+
+/// A ping as the rooms API read it.
+#[derive(Debug, Clone, Copy)]
+pub struct RoomPing<'a> {
+    pub scheduler: &'a str,
+    pub room: &'a str,
+    pub status: PingStatus,
+    pub matches: u32,
+    /// JSON text.
+    pub metadata: Option<&'a str>,
+}
+
+/// Where players reach a room.
+#[derive(Debug, Clone)]
+pub struct Address {
+    pub host: String,
+    pub ports: Vec<HostPort>,
+}
+
+impl Engine {
+    /// Only a change wakes anybody.
+    pub async fn ping(&self, ping: RoomPing<'_>) -> Result<Pinged, PingError> {
+        let matches = match ping.status {
+            // Older clients say `occupied` and no number.
+            PingStatus::Occupied => ping.matches.max(1),
+            PingStatus::Unknown | PingStatus::Ready | PingStatus::Terminating | PingStatus::Terminated => {
+                ping.matches
+            }
+        };
+        let pinged = self
+            .ports
+            .table
+            .ping(Ping {
+                scheduler: ping.scheduler,
+                room: ping.room,
+                status: ping.status,
+                matches,
+                metadata: ping.metadata,
+                at: self.now(),
+            })
+            .await?;
+        if pinged.changed() {
+            self.wake.room_changed(ping.scheduler);
+        }
+        Ok(pinged)
+    }
+
+    pub async fn room_address(&self, scheduler: &str, room: &str) -> Result<Address, Error> {
+        let missing = || Error::NotFound(format!("room {room} not found in scheduler {scheduler}"));
+        let name = known_name(scheduler).map_err(|_| missing())?;
+        let row = self.ports.store.room(&name, &RoomId::new(room)).await?;
+        let row = row.filter(|row| row.ended.is_none()).ok_or_else(missing)?;
+        let Some(handle) = row.handle else {
+            let text = format!("room {room} of scheduler {scheduler} has no address yet; it is starting");
+            return Err(Error::Conflict(text));
+        };
+        Ok(Address {
+            host: handle.host,
+            ports: row.ports,
+        })
+    }
+}

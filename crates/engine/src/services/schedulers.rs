@@ -1,0 +1,246 @@
+//! Schedulers and versions: create, read, delete.
+
+use std::sync::Arc;
+
+use maestro_core::operation::{Definition, DefinitionKind, OperationId, Origin};
+use maestro_core::room::ports;
+use maestro_core::scheduler::{Recipe, SchedulerName, Version, VersionStatus};
+use maestro_core::violation::{Violation, Violations};
+
+use crate::ports::room_table::FleetCounts;
+use crate::ports::store::{
+    Change, NewOperation, NewScheduler, Refusal, SchedulerRecord, SchedulerState, StoreError, Transaction,
+    VersionRecord,
+};
+use crate::{Engine, Error};
+
+use super::{known_name, scheduler_not_found};
+
+/// Exact matches; what is `None` is not asked for.
+#[derive(Debug, Clone, Default)]
+pub struct SchedulerFilter {
+    pub name: Option<String>,
+    pub game: Option<String>,
+    /// The active one.
+    pub version: Option<String>,
+}
+
+/// A scheduler and how many rooms it has.
+#[derive(Debug, Clone)]
+pub struct FleetInfo {
+    pub scheduler: SchedulerRecord,
+    pub counts: FleetCounts,
+}
+
+impl Engine {
+    /// Stores the recipe as version v1.0.0 and enqueues the operation that makes the scheduler.
+    pub async fn create_scheduler(&self, recipe: Recipe, user: &str) -> Result<SchedulerRecord, Error> {
+        self.check_ports(&recipe, recipe.rooms_replicas)?;
+        let now = self.now();
+        let name = recipe.name.clone();
+        let recipe = Arc::new(recipe);
+        let create = NewScheduler {
+            recipe: recipe.clone(),
+            version: Version::FIRST,
+            version_status: VersionStatus::Validated,
+            at: now,
+        };
+        let definition = Definition::CreateScheduler {
+            recipe: Box::new((*recipe).clone()),
+        };
+        let operation = self.new_operation(&name, definition, Origin::Person(user.into()));
+        let changes = vec![Change::CreateScheduler(create), Change::Enqueue(operation)];
+        match self
+            .ports
+            .store
+            .commit(Transaction::new("request create_scheduler", changes))
+            .await
+        {
+            Err(StoreError::Refused(Refusal::SchedulerExists(_))) => {
+                let text = format!("error creating scheduler {name}: name already exists");
+                return Err(Error::AlreadyExists(text));
+            }
+            other => other?,
+        }
+        self.wake.queue_changed(&name);
+        tracing::info!(scheduler_name = %name, user, "scheduler submitted");
+        Ok(SchedulerRecord {
+            name,
+            state: SchedulerState::Creating,
+            active_version: Version::FIRST,
+            fleet_size: recipe.rooms_replicas,
+            recipe,
+            created_at: now,
+            version_created_at: now,
+        })
+    }
+
+    /// Marks the scheduler as being deleted, durably, and enqueues the operation that does it. Asking again while
+    /// that operation is unfinished gives the same operation.
+    pub async fn delete_scheduler(&self, name: &str, user: &str) -> Result<OperationId, Error> {
+        let missing = || {
+            Error::NotFound(format!(
+                "no scheduler found, can not delete nonexistent scheduler: scheduler {name} not found"
+            ))
+        };
+        let scheduler = known_name(name).map_err(|_| missing())?;
+        let Some(record) = self.ports.store.scheduler(&scheduler).await? else {
+            return Err(missing());
+        };
+        if let Some(running) = self.unfinished_delete(&scheduler).await? {
+            return Ok(running);
+        }
+        let operation = self.new_operation(
+            &scheduler,
+            Definition::DeleteScheduler,
+            Origin::Person(user.into()),
+        );
+        let id = operation.id;
+        let to = SchedulerState::Deleting;
+        let changes = vec![
+            Change::SetState {
+                scheduler: scheduler.clone(),
+                from: vec![record.state],
+                to,
+            },
+            Change::Enqueue(operation),
+        ];
+        self.ports
+            .store
+            .commit(Transaction::new("request delete_scheduler", changes))
+            .await?;
+        self.wake.queue_changed(&scheduler);
+        tracing::info!(scheduler_name = %scheduler, operation_id = %id, user, "deletion asked for");
+        Ok(id)
+    }
+
+    async fn unfinished_delete(&self, scheduler: &SchedulerName) -> Result<Option<OperationId>, Error> {
+        let unfinished = self.ports.store.unfinished(scheduler).await?;
+        let delete = unfinished
+            .iter()
+            .find(|op| op.definition.kind() == DefinitionKind::DeleteScheduler);
+        Ok(delete.map(|operation| operation.id))
+    }
+
+    pub async fn scheduler(&self, name: &str) -> Result<SchedulerRecord, Error> {
+        let scheduler = known_name(name)?;
+        self.ports
+            .store
+            .scheduler(&scheduler)
+            .await?
+            .ok_or_else(|| scheduler_not_found(name))
+    }
+
+    /// One version of a scheduler; `None`: the active one.
+    pub async fn scheduler_version(
+        &self,
+        name: &str,
+        version: Option<&str>,
+    ) -> Result<(SchedulerRecord, VersionRecord), Error> {
+        let record = self.scheduler(name).await?;
+        let wanted = match version {
+            None => Some(record.active_version),
+            Some(text) => Version::parse(text).ok(),
+        };
+        let found = match wanted {
+            Some(version) => self.ports.store.version(&record.name, version).await?,
+            None => None,
+        };
+        let text = version.unwrap_or_default();
+        let version = found
+            .ok_or_else(|| Error::NotFound(format!("scheduler {name} not found in version {text:?}")))?;
+        Ok((record, version))
+    }
+
+    pub async fn schedulers(&self, filter: &SchedulerFilter) -> Result<Vec<SchedulerRecord>, Error> {
+        let matches = |wanted: &Option<String>, is: &str| wanted.as_deref().is_none_or(|wanted| wanted == is);
+        let mut schedulers = self.ports.store.schedulers().await?;
+        schedulers.retain(|scheduler| {
+            matches(&filter.name, scheduler.name.as_str())
+                && matches(&filter.game, &scheduler.recipe.game)
+                && matches(&filter.version, &scheduler.active_version.to_string())
+        });
+        Ok(schedulers)
+    }
+
+    /// Newest first.
+    pub async fn versions(&self, name: &str) -> Result<Vec<VersionRecord>, Error> {
+        let versions = self.ports.store.versions(&known_name(name)?).await?;
+        if versions.is_empty() {
+            Err(scheduler_not_found(name))
+        } else {
+            Ok(versions)
+        }
+    }
+
+    pub async fn fleet_infos(&self, game: Option<String>) -> Result<Vec<FleetInfo>, Error> {
+        let mut infos = Vec::new();
+        for scheduler in self
+            .schedulers(&SchedulerFilter {
+                game,
+                ..SchedulerFilter::default()
+            })
+            .await?
+        {
+            let counts = self.ports.table.counts(&scheduler.name).await?;
+            infos.push(FleetInfo { scheduler, counts });
+        }
+        Ok(infos)
+    }
+
+    /// On one host a port range bounds the number of rooms: what can never fit is refused when it is asked for.
+    pub(super) fn check_ports(&self, recipe: &Recipe, rooms: u32) -> Result<(), Error> {
+        if !self.ports.runtimes.values().all(|runtime| runtime.is_one_host()) {
+            return Ok(());
+        }
+        let wanted = ports::wanted(recipe);
+        let mut violations = Vec::new();
+        for port in &wanted {
+            let sharing = wanted.iter().filter(|other| other.range == port.range).count() as u64;
+            let needed = u64::from(rooms) * sharing;
+            let size = u64::from(port.range.size());
+            let (start, end) = (port.range.start, port.range.end);
+            if needed > size {
+                let field = if recipe.port_range.is_some() {
+                    "portRange"
+                } else {
+                    "hostPortRange"
+                };
+                let reason = format!(
+                    "{start}-{end} holds {size} ports, and {rooms} rooms with {sharing} of them each need {needed}"
+                );
+                violations.push(Violation::new(field, reason));
+            }
+        }
+        violations.dedup();
+        if violations.is_empty() {
+            Ok(())
+        } else {
+            Err(Violations(violations).into())
+        }
+    }
+
+    pub(crate) fn new_operation(
+        &self,
+        scheduler: &SchedulerName,
+        definition: Definition,
+        origin: Origin,
+    ) -> NewOperation {
+        let now = self.now();
+        let reason = match &origin {
+            Origin::Person(user) => format!("asked for by {user}"),
+            Origin::Controller | Origin::Engine => String::new(),
+        };
+        NewOperation {
+            id: self.ports.random.operation_id(now),
+            scheduler: scheduler.clone(),
+            definition,
+            origin,
+            priority: false,
+            reason,
+            progress: serde_json::Value::Null,
+            fleet_delta: 0,
+            created_at: now,
+        }
+    }
+}

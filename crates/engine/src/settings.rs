@@ -1,0 +1,71 @@
+//! What can be set about the engine. The defaults are the documented ones; the binary fills in what is configured.
+
+use std::time::Duration;
+
+use maestro_core::plan::Limits;
+use maestro_core::time::Millis;
+
+#[derive(Debug, Clone)]
+pub struct Settings {
+    pub health_controller_interval: Duration,
+    /// An event that changes the plan wakes the health controller before its time.
+    pub early_wake_up: bool,
+    pub storage_clean_up_interval: Duration,
+    /// How often a worker looks for schedulers that it does not know of.
+    pub sync_interval: Duration,
+    pub ownership_ttl: Millis,
+    pub operation_lease_ttl: Millis,
+    /// How long a clean shutdown waits for the step that is running.
+    pub stop_timeout: Duration,
+
+    pub room_initialization_timeout: Millis,
+    pub room_ping_timeout: Millis,
+    pub room_deletion_timeout: Millis,
+
+    pub rooms_add_limit: u32,
+    /// Rooms that one step starts side by side.
+    pub rooms_add_batch: u32,
+    /// How long one room's start may take.
+    pub room_start_timeout: Duration,
+    pub rooms_remove_limit: u32,
+
+    pub operations_kept: Millis,
+    pub no_action_kept: Millis,
+    pub rooms_kept: Millis,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            health_controller_interval: Duration::from_secs(10),
+            early_wake_up: true,
+            storage_clean_up_interval: Duration::from_secs(600),
+            sync_interval: Duration::from_secs(10),
+            ownership_ttl: Millis::from_seconds(10),
+            operation_lease_ttl: Millis::from_seconds(5),
+            stop_timeout: Duration::from_secs(120),
+            room_initialization_timeout: Millis::from_seconds(120),
+            room_ping_timeout: Millis::from_seconds(240),
+            room_deletion_timeout: Millis::from_seconds(120),
+            rooms_add_limit: 1000,
+            rooms_add_batch: 40,
+            room_start_timeout: Duration::from_secs(5),
+            rooms_remove_limit: 1000,
+            operations_kept: Millis::from_seconds(24 * 3600),
+            no_action_kept: Millis::from_seconds(3600),
+            rooms_kept: Millis::from_seconds(24 * 3600),
+        }
+    }
+}
+
+impl Settings {
+    pub(crate) fn limits(&self) -> Limits {
+        Limits {
+            initialization_timeout: self.room_initialization_timeout,
+            ping_timeout: self.room_ping_timeout,
+            deletion_timeout: self.room_deletion_timeout,
+            add_max: self.rooms_add_limit,
+            remove_max: self.rooms_remove_limit,
+        }
+    }
+}
