@@ -212,6 +212,14 @@ impl StatusCounts {
     }
 }
 
+impl std::ops::AddAssign<&Self> for StatusCounts {
+    fn add_assign(&mut self, other: &Self) {
+        for (count, more) in self.0.iter_mut().zip(other.0) {
+            *count += more;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,17 +9,21 @@ use maestro_core::room::{InstanceStatus, PingStatus, Purpose, Region, RoomId, Ro
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::Timestamp;
 
-/// Every method is one atomic change; none waits for anything but the table itself.
+/// Every change of a room is atomic, and so is a claim of several. Lists and counters over a fleet that changes
+/// meanwhile show each room once, as it was at some moment of the call. Nothing waits for anything but the table
+/// itself.
 #[async_trait]
 pub trait RoomTable: Send + Sync {
     /// Makes the room known. A room that is known already stays as it is: the call may be repeated.
     async fn insert(&self, room: NewRoom) -> Result<(), TableError>;
 
-    /// What the game says. The hot path: one lookup, nothing durable.
+    /// What the game says. The hot path: one lookup, nothing durable. A ping that would make an impossible change
+    /// is refused, and nothing of it is kept.
     async fn ping(&self, ping: Ping<'_>) -> Result<Pinged, PingError>;
 
-    /// What the runtime sees. `None`: no such room, or nothing changed. An observation never brings back a room
-    /// that is claimed for removal: its instance stays `Terminating` (or becomes `Error`).
+    /// What the runtime sees. `None`: no such room, or its status is the same. What would make an impossible change
+    /// (a ready room does not become pending again) is left out. An observation never brings back a room that is
+    /// claimed for removal: its instance stays `Terminating` (or becomes `Error`).
     async fn observe(
         &self,
         scheduler: &SchedulerName,
@@ -29,12 +33,14 @@ pub trait RoomTable: Send + Sync {
 
     /// Takes rooms out of service for an operation: of the candidates, in their order, those that are in one of
     /// the given statuses *now*, not unknown if `known_only`, and not claimed by another operation, at most
-    /// `claim.rooms_max`. A claimed room is `Terminating` from this moment: no allocation, no second claim. Rooms
-    /// that this operation has claimed before are returned again and count: the call may be repeated.
+    /// `claim.rooms_max`. A claimed room's instance is `Terminating` from this moment: no allocation, no second
+    /// claim. Candidates that this operation has claimed before are returned again and count first, wherever they
+    /// stand in the order: the call may be repeated.
     async fn claim(&self, claim: Claim<'_>) -> Result<Vec<RoomId>, TableError>;
 
     /// Gives back the rooms among `rooms` that the operation claimed and that are still there. They take up the
-    /// status that their last ping and the instance status before the claim give them.
+    /// status that their last ping and the last observation give them, as if they had not been claimed: one that is
+    /// really going down by now stays `Terminating`.
     async fn unclaim(
         &self,
         scheduler: &SchedulerName,
@@ -157,6 +163,7 @@ pub struct FleetCounts {
     pub by_status: StatusCounts,
     pub by_version: BTreeMap<Version, StatusCounts>,
     pub by_instance: InstanceCounts,
+    /// Of all rooms that are counted, whatever their status.
     pub matches: u64,
     /// Rooms that have not been heard of since the table began.
     pub unknown: u32,

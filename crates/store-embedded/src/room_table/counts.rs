@@ -1,0 +1,74 @@
+//! Counters of a part of a fleet, kept with every change of its rooms.
+
+use maestro_core::room::InstanceStatus;
+use maestro_engine::ports::room_table::{FleetCounts, InstanceCounts};
+
+use super::room::Counted;
+
+pub(super) fn add(counts: &mut FleetCounts, room: &Counted) {
+    let FleetCounts {
+        by_status,
+        by_version,
+        by_instance,
+        matches,
+        unknown,
+    } = counts;
+    by_status.add(room.status);
+    by_version.entry(room.version).or_default().add(room.status);
+    *of_instance(by_instance, room.instance) += 1;
+    *matches += u64::from(room.matches);
+    *unknown += u32::from(!room.known);
+}
+
+pub(super) fn remove(counts: &mut FleetCounts, room: &Counted) {
+    let FleetCounts {
+        by_status,
+        by_version,
+        by_instance,
+        matches,
+        unknown,
+    } = counts;
+    by_status.remove(room.status);
+    if let Some(of_version) = by_version.get_mut(&room.version) {
+        of_version.remove(room.status);
+        // A version without rooms is not listed: rollouts ask which versions are left.
+        if of_version.is_empty() {
+            by_version.remove(&room.version);
+        }
+    }
+    *of_instance(by_instance, room.instance) -= 1;
+    *matches -= u64::from(room.matches);
+    *unknown -= u32::from(!room.known);
+}
+
+/// Adds the counters of another part of the same fleet.
+pub(super) fn merge(total: &mut FleetCounts, part: &FleetCounts) {
+    let FleetCounts {
+        by_status,
+        by_version,
+        by_instance,
+        matches,
+        unknown,
+    } = part;
+    total.by_status += by_status;
+    for (version, of_version) in by_version {
+        *total.by_version.entry(*version).or_default() += of_version;
+    }
+    total.by_instance.unknown += by_instance.unknown;
+    total.by_instance.pending += by_instance.pending;
+    total.by_instance.ready += by_instance.ready;
+    total.by_instance.terminating += by_instance.terminating;
+    total.by_instance.error += by_instance.error;
+    total.matches += matches;
+    total.unknown += unknown;
+}
+
+fn of_instance(counts: &mut InstanceCounts, instance: InstanceStatus) -> &mut u32 {
+    match instance {
+        InstanceStatus::Unknown => &mut counts.unknown,
+        InstanceStatus::Pending => &mut counts.pending,
+        InstanceStatus::Ready => &mut counts.ready,
+        InstanceStatus::Terminating => &mut counts.terminating,
+        InstanceStatus::Error => &mut counts.error,
+    }
+}
