@@ -1,12 +1,19 @@
 //! The engine as one thing: ports, settings, and everything that runs on them.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use maestro_core::room::Region;
-use maestro_core::time::Timestamp;
+use maestro_core::scheduler::SchedulerName;
+use maestro_core::time::{Millis, Timestamp, age};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
+use crate::metrics::Metrics;
 use crate::ports::{Ports, Runtime};
+use crate::rooms::{observing, recovery};
 use crate::wake::WakeUps;
+use crate::worker::Manager;
 use crate::{Error, Settings, Tasks};
 
 pub struct Engine {
@@ -14,26 +21,67 @@ pub struct Engine {
     pub(crate) settings: Settings,
     pub(crate) wake: WakeUps,
     pub(crate) tasks: Tasks,
+    pub(crate) metrics: Metrics,
     /// Who this engine is in leases and histories.
     pub(crate) owner: String,
     /// Since when rooms are listened to: what was there before is unknown until it pings.
     pub(crate) listening_since: Timestamp,
+    pub(crate) reconciled: Reconciled,
 }
 
-/// An engine at work.
-pub struct Running {}
+/// An engine at work. Dropped, it goes on until its tasks are aborted; [`Running::shut_down`] ends it cleanly.
+pub struct Running {
+    stop: watch::Sender<bool>,
+    manager: JoinHandle<()>,
+    observers: Vec<JoinHandle<()>>,
+}
+
+/// When runtime and registry were last compared, by scheduler.
+#[derive(Default)]
+pub(crate) struct Reconciled(Mutex<BTreeMap<SchedulerName, Timestamp>>);
 
 impl Engine {
     pub fn new(ports: Ports, settings: Settings, owner: String, tasks: Tasks) -> Arc<Self> {
-        let listening_since = ports.clock.now();
         Arc::new(Self {
+            listening_since: ports.clock.now(),
             ports,
             settings,
             wake: WakeUps::default(),
             tasks,
+            metrics: Metrics::default(),
             owner,
-            listening_since,
+            reconciled: Reconciled::default(),
         })
+    }
+
+    /// Takes up where the stores left off, and begins to work. Rooms can ping as soon as this returns.
+    pub async fn start(self: &Arc<Self>) -> Result<Running, Error> {
+        let mut observers = Vec::new();
+        for (region, runtime) in self.ports.runtimes.iter() {
+            if let Some(observations) = runtime.observations() {
+                let engine = self.clone();
+                let observe = async move { observing::observe(&engine, observations).await };
+                observers.push(self.tasks.spawn(format!("observer of {region}"), observe));
+            }
+        }
+        recovery::recover(self).await?;
+        let (stop, stopped) = watch::channel(false);
+        let manager = self
+            .tasks
+            .spawn("workers", Manager::new(self.clone(), stopped).run());
+        Ok(Running {
+            stop,
+            manager,
+            observers,
+        })
+    }
+
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    pub fn ports(&self) -> &Ports {
+        &self.ports
     }
 
     pub(crate) fn now(&self) -> Timestamp {
@@ -46,5 +94,30 @@ impl Engine {
             source: None,
         };
         self.ports.runtimes.get(region).ok_or_else(missing)
+    }
+}
+
+impl Running {
+    /// Lets running steps end, gives up all leases, and stops listening. Rooms go on.
+    pub async fn shut_down(self) {
+        self.stop.send_replace(true);
+        if self.manager.await.is_err() {
+            tracing::error!("the workers did not end cleanly");
+        }
+        self.observers.iter().for_each(JoinHandle::abort);
+    }
+}
+
+impl Reconciled {
+    /// Whether it is time, and if so notes that it is done now.
+    pub(crate) fn is_due(&self, scheduler: &SchedulerName, now: Timestamp, every: Millis) -> bool {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let due = last
+            .get(scheduler)
+            .is_none_or(|last| age(now, *last) >= every || *last > now);
+        if due {
+            last.insert(scheduler.clone(), now);
+        }
+        due
     }
 }

@@ -65,10 +65,6 @@ impl Bell {
         self.notify.notified().await;
     }
 
-    pub(crate) fn ring(&self) {
-        self.notify.notify_one();
-    }
-
     /// Whether a room changed since the last call.
     pub(crate) fn take_plan_may_differ(&self) -> bool {
         self.plan_may_differ.swap(false, Ordering::AcqRel)

@@ -1,1 +1,23 @@
-//! Placeholder.
+//! What Maestro says and hears: the messages of `proto/`, their JSON, and their way to and from the domain.
+//!
+//! Clients of v10 read this JSON with parsers that are strict about it, so its form is part of the contract: see
+//! [`json`] for how messages are read and written, [`convert`] for recipes, [`input`] for how an operation shows the
+//! recipe that it was given.
+
+pub mod convert;
+pub mod document;
+pub mod input;
+pub mod json;
+pub mod query;
+mod well_known;
+
+#[allow(unreachable_pub, unused_qualifications, clippy::all, clippy::pedantic)]
+mod messages {
+    include!(concat!(env!("OUT_DIR"), "/messages.rs"));
+}
+
+pub use messages::google::protobuf;
+pub use messages::maestro::api::v1;
+
+/// The compiled schema, an encoded `google.protobuf.FileDescriptorSet` with the HTTP annotations of every method.
+pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));

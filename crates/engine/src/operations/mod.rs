@@ -1,1 +1,169 @@
-//! Placeholder.
+//! Executors: how each definition is carried out, one file each.
+//!
+//! An executor is a small state machine over durable progress. Each call does one bounded step under the fencing
+//! token and says what comes next; the worker commits the step's changes together with the progress. Killed between
+//! any two steps, it is called again with the same progress, so every step can be repeated.
+
+mod add_rooms;
+mod create_scheduler;
+mod delete_scheduler;
+mod health_controller;
+mod remove_rooms;
+mod storage_clean_up;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use maestro_core::operation::{DefinitionKind, Operation, Wait};
+use maestro_core::scheduler::{Recipe, Version};
+use maestro_core::time::{Millis, Timestamp, after};
+
+use crate::Engine;
+use crate::ports::room_table::TableError;
+use crate::ports::runtime::RuntimeError;
+use crate::ports::store::{Change, Guard, SchedulerRecord, StoreError};
+
+pub(crate) use health_controller::fleet_plan;
+
+#[async_trait]
+pub(crate) trait Executor: Send + Sync {
+    /// One bounded step forward.
+    async fn step(&self, work: &Work) -> Result<Step, StepError>;
+
+    /// One bounded step back, after a failure or a cancellation. Most have nothing to undo.
+    async fn undo(&self, _work: &Work) -> Result<Step, StepError> {
+        Ok(Step::done())
+    }
+
+    /// Whether a parked operation may go on. It is asked without the slot, so it only looks.
+    async fn wait_is_over(&self, _work: &Work) -> Result<bool, StepError> {
+        Ok(true)
+    }
+}
+
+/// What an executor works on.
+pub(crate) struct Work {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) guard: Guard,
+    pub(crate) scheduler: SchedulerRecord,
+    pub(crate) operation: Operation,
+}
+
+/// What one step did and what comes next; committed in one transaction.
+#[derive(Default)]
+pub(crate) struct Step {
+    pub(crate) changes: Vec<Change>,
+    pub(crate) progress: Option<serde_json::Value>,
+    pub(crate) history: Vec<String>,
+    pub(crate) next: Next,
+}
+
+#[derive(Default)]
+pub(crate) enum Next {
+    /// More to do: keep the slot.
+    #[default]
+    Again,
+    /// Nothing to do before this: give up the slot.
+    Park(Wait),
+    Done {
+        took_action: bool,
+    },
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StepError {
+    /// It cannot be done: the operation turns round and ends as `error`.
+    #[error("{0}")]
+    Failed(String),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Something does not answer: the step is tried again.
+    #[error("{0}")]
+    NotNow(String),
+}
+
+pub(crate) fn executor(kind: DefinitionKind) -> Option<&'static dyn Executor> {
+    Some(match kind {
+        DefinitionKind::CreateScheduler => &create_scheduler::CreateScheduler,
+        DefinitionKind::DeleteScheduler => &delete_scheduler::DeleteScheduler,
+        DefinitionKind::AddRooms => &add_rooms::AddRooms,
+        DefinitionKind::RemoveRooms => &remove_rooms::RemoveRooms,
+        DefinitionKind::HealthController => &health_controller::HealthController,
+        DefinitionKind::StorageCleanUp => &storage_clean_up::StorageCleanUp,
+        DefinitionKind::Unknown => return None,
+    })
+}
+
+impl Step {
+    pub(crate) fn done() -> Self {
+        Self {
+            next: Next::Done { took_action: true },
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn again(changes: Vec<Change>) -> Self {
+        Self {
+            changes,
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn park(what: String, until: Timestamp) -> Self {
+        Self {
+            next: Next::Park(Wait { what, until }),
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn with_history(mut self, event: impl Into<String>) -> Self {
+        self.history.push(event.into());
+        self
+    }
+}
+
+impl Work {
+    pub(crate) fn now(&self) -> Timestamp {
+        self.engine.now()
+    }
+
+    /// The recipe that a room was, or is to be, made from: the active version may be another by now.
+    pub(crate) async fn recipe_of(&self, version: Version) -> Result<Arc<Recipe>, StepError> {
+        if version == self.scheduler.active_version {
+            return Ok(self.scheduler.recipe.clone());
+        }
+        let found = self
+            .engine
+            .ports
+            .store
+            .version(&self.scheduler.name, version)
+            .await?;
+        let missing = || StepError::Failed(format!("version {version} of {} is gone", self.scheduler.name));
+        found.map(|version| version.recipe).ok_or_else(missing)
+    }
+
+    pub(crate) fn in_time(&self, span: Millis) -> Timestamp {
+        after(self.now(), span)
+    }
+}
+
+impl From<TableError> for StepError {
+    fn from(error: TableError) -> Self {
+        Self::NotNow(error.to_string())
+    }
+}
+
+impl From<RuntimeError> for StepError {
+    fn from(error: RuntimeError) -> Self {
+        match error {
+            RuntimeError::Refused(why) => Self::Failed(why),
+            unavailable @ RuntimeError::Unavailable(_) => Self::NotNow(unavailable.to_string()),
+        }
+    }
+}
+
+impl From<crate::Error> for StepError {
+    fn from(error: crate::Error) -> Self {
+        Self::NotNow(error.to_string())
+    }
+}

@@ -32,15 +32,20 @@ pub trait Runtime: Send + Sync {
     /// Asks the room to end, and kills it after the grace period. Returns when it is asked, not when it is gone:
     /// that is observed. Of a room that is not there, `Lost` is observed. May be repeated; a shorter grace counts.
     /// What is killed is what carries the room's id *and*, if a handle is given, is that very instance.
-    async fn stop(&self, room: &RoomId, handle: Option<&Handle>, grace: Duration)
-    -> Result<(), RuntimeError>;
+    async fn stop(
+        &self,
+        scheduler: &SchedulerName,
+        room: &RoomId,
+        handle: Option<&Handle>,
+        grace: Duration,
+    ) -> Result<(), RuntimeError>;
 
     /// All rooms of this store that run here, whether anybody wants them or not.
     async fn list(&self) -> Result<Vec<RunningRoom>, RuntimeError>;
 
     /// Watches rooms that were running before this process began. Those that do not run any more are observed as
     /// `Ended` with [`Ending::Unwatched`].
-    async fn adopt(&self, rooms: Vec<(RoomId, Handle)>) -> Result<(), RuntimeError>;
+    async fn adopt(&self, rooms: Vec<RunningRoom>) -> Result<(), RuntimeError>;
 
     /// The stream of observations; it can be taken once.
     fn observations(&self) -> Option<mpsc::Receiver<Observation>>;
@@ -82,7 +87,7 @@ pub struct Handle {
     pub detail: serde_json::Value,
 }
 
-/// A room that a runtime has.
+/// A room that a runtime has, or is believed to have.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunningRoom {
     pub id: RoomId,

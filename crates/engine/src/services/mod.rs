@@ -6,6 +6,7 @@ mod pings;
 mod rooms;
 mod schedulers;
 
+pub(crate) use operations::take_back_fleet_size;
 pub use operations::{OperationList, OperationView};
 pub use pings::{Address, RoomPing};
 pub use rooms::{ListedRoom, RoomEnd};

@@ -24,7 +24,8 @@ pub struct Transaction {
     pub changes: Vec<Change>,
 }
 
-/// The writer's claim to own the scheduler. Refused with [`Refusal::StaleToken`] if another token is current.
+/// The writer's claim to own the scheduler, checked before any change. Refused with [`Refusal::StaleToken`] if
+/// another token is current, or none; one that ran out and was taken by nobody still holds.
 #[derive(Debug, Clone)]
 pub struct Guard {
     pub scheduler: SchedulerName,
@@ -42,13 +43,14 @@ pub enum Change {
         from: Vec<SchedulerState>,
         to: SchedulerState,
     },
-    /// [`Refusal::FleetSizeChanged`] unless it is `from`.
+    /// [`Refusal::SchedulerNotFound`]; [`Refusal::FleetSizeChanged`] unless it is `from`.
     SetFleetSize {
         scheduler: SchedulerName,
         from: u32,
         to: u32,
     },
     /// Adds `delta`, never below 0: how a change is taken back after others may have changed it too.
+    /// [`Refusal::SchedulerNotFound`].
     AdjustFleetSize { scheduler: SchedulerName, delta: i64 },
     SetVersionStatus {
         scheduler: SchedulerName,
@@ -56,7 +58,7 @@ pub enum Change {
         status: VersionStatus,
     },
     /// Removes the scheduler, its versions, rooms (all must have ended: [`Refusal::RoomsLeft`]), ownership, and all
-    /// its operations but `keep`.
+    /// its operations but `keep`. [`Refusal::SchedulerNotFound`].
     DeleteScheduler {
         scheduler: SchedulerName,
         keep: OperationId,
@@ -83,7 +85,8 @@ pub enum Change {
         history: Vec<HistoryEvent>,
         at: Timestamp,
     },
-    /// Asks an operation in progress to end. [`Refusal::WrongStatus`]. The first request stays.
+    /// Asks an operation in progress to end. [`Refusal::WrongStatus`]. The first request stays; `history` is added
+    /// all the same.
     RequestCancel {
         operation: OperationId,
         request: CancelRequest,
@@ -98,10 +101,12 @@ pub enum Change {
     },
 
     // Rooms.
-    /// Intent, before the runtime is asked. [`Refusal::RoomExists`] (ended rooms too), [`Refusal::PortTaken`]
-    /// against all live rooms of the region.
+    /// Intent, before the runtime is asked. [`Refusal::SchedulerNotFound`]; [`Refusal::RoomExists`] (ended rooms
+    /// and those of other schedulers too: a runtime knows rooms by their id alone); [`Refusal::PortTaken`] against
+    /// all live rooms of the region, whatever the protocol.
     IntendRoom(NewRoomRecord),
-    /// The runtime has it. [`Refusal::RoomNotFound`] if there is no live row.
+    /// The runtime has, or had, it: of a room that ended before this could be written, it is written all the same.
+    /// [`Refusal::RoomNotFound`].
     RoomStarted {
         scheduler: SchedulerName,
         room: RoomId,

@@ -66,7 +66,8 @@ pub trait OperationStore: Send + Sync {
     ) -> Result<OperationPage, StoreError>;
 
     /// Makes `owner` the owner of the scheduler if nobody else is, or the other's lease has run out. A new owner
-    /// gets a new, greater token; who owns it already keeps its token. `None`: someone else owns it.
+    /// gets a new, greater token; who owns it already keeps its token, and its lease is renewed. `None`: someone
+    /// else owns it, or there is no such scheduler.
     async fn own(
         &self,
         scheduler: &SchedulerName,

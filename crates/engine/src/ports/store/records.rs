@@ -55,14 +55,14 @@ pub struct VersionRecord {
     pub created_at: Timestamp,
 }
 
-/// One page of a list of operations.
+/// One page of a list of operations, in the order in which they were enqueued or the other way round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageRequest {
     /// From 1.
     pub page: u32,
     pub page_size: u32,
     pub newest_first: bool,
-    /// Also those that changed nothing.
+    /// Also those that ended and changed nothing. What has not ended is always part of the list.
     pub no_action: bool,
 }
 

@@ -1,0 +1,58 @@
+//! create_scheduler: makes the place where rooms live. The recipe's structure was checked when it was submitted;
+//! the room itself is not tried. Undone, nothing of the scheduler is left.
+
+use async_trait::async_trait;
+use maestro_core::operation::{Definition, Origin};
+use maestro_core::scheduler::VersionStatus;
+
+use crate::ports::store::{Change, SchedulerState};
+
+use super::{Executor, Next, Step, StepError, Work};
+
+pub(super) struct CreateScheduler;
+
+#[async_trait]
+impl Executor for CreateScheduler {
+    async fn step(&self, work: &Work) -> Result<Step, StepError> {
+        let scheduler = &work.scheduler.name;
+        for runtime in work.engine.ports.runtimes.values() {
+            runtime.create_scheduler(scheduler).await?;
+        }
+        // The fleet is looked at right away: nobody who creates a scheduler wants to wait for the next period.
+        let first_cycle = work
+            .engine
+            .new_operation(scheduler, Definition::HealthController, Origin::Engine);
+        let changes = vec![
+            Change::SetState {
+                scheduler: scheduler.clone(),
+                from: vec![SchedulerState::Creating, SchedulerState::InSync],
+                to: SchedulerState::InSync,
+            },
+            Change::SetVersionStatus {
+                scheduler: scheduler.clone(),
+                version: work.scheduler.active_version,
+                status: VersionStatus::Deployed,
+            },
+            Change::Enqueue(first_cycle),
+        ];
+        Ok(Step {
+            changes,
+            next: Next::Done { took_action: true },
+            ..Step::default()
+        })
+    }
+
+    async fn undo(&self, work: &Work) -> Result<Step, StepError> {
+        let scheduler = &work.scheduler.name;
+        for runtime in work.engine.ports.runtimes.values() {
+            runtime.delete_scheduler(scheduler).await?;
+        }
+        let keep = work.operation.id;
+        let mut step = Step::done();
+        step.changes.push(Change::DeleteScheduler {
+            scheduler: scheduler.clone(),
+            keep,
+        });
+        Ok(step)
+    }
+}

@@ -1,0 +1,112 @@
+//! delete_scheduler: waits for what is under way to end, ends all rooms, and leaves nothing but its own record.
+//!
+//! That the scheduler is being deleted was written when it was asked for, so nothing new begins meanwhile.
+
+use async_trait::async_trait;
+use maestro_core::operation::{CancelRequest, HistoryEvent, Operation, OperationStatus, RollbackEnd};
+use maestro_core::time::Millis;
+
+use crate::ports::store::{Change, Intent, SchedulerState};
+use crate::rooms::stopping;
+
+use super::{Executor, Step, StepError, Work};
+
+pub(super) struct DeleteScheduler;
+
+/// How long it waits before it looks again at operations that have to end; each end wakes it anyway.
+const LOOK_AGAIN: Millis = Millis::from_seconds(5);
+
+#[async_trait]
+impl Executor for DeleteScheduler {
+    async fn step(&self, work: &Work) -> Result<Step, StepError> {
+        let others = other_operations(work).await?;
+        if !others.is_empty() {
+            return Ok(wait_for_others(work, &others));
+        }
+        let rows = work.engine.ports.store.live_rooms(&work.scheduler.name).await?;
+        let staying: Vec<_> = rows.iter().filter(|row| row.intent == Intent::Run).collect();
+        if !staying.is_empty() {
+            let batch = staying.iter().take(stopping::ROOMS_PER_STEP);
+            let changes = batch
+                .map(|row| stopping::intend_stop(work, row, "delete_scheduler"))
+                .collect();
+            return Ok(Step::again(changes));
+        }
+        if !rows.is_empty() {
+            return stopping::stop_and_wait(work, &rows).await;
+        }
+        self.forget(work).await
+    }
+
+    /// Cancelled, the deletion is taken back: the fleet grows again. Failed, it stays asked for.
+    async fn undo(&self, work: &Work) -> Result<Step, StepError> {
+        let canceled = work
+            .operation
+            .rollback
+            .as_ref()
+            .is_some_and(|turn| turn.then == RollbackEnd::Canceled);
+        let mut step = Step::done();
+        if canceled {
+            step.changes.push(Change::SetState {
+                scheduler: work.scheduler.name.clone(),
+                from: vec![SchedulerState::Deleting],
+                to: SchedulerState::InSync,
+            });
+        }
+        Ok(step)
+    }
+
+    async fn wait_is_over(&self, work: &Work) -> Result<bool, StepError> {
+        if !other_operations(work).await?.is_empty() {
+            return Ok(false);
+        }
+        let rows = work.engine.ports.store.live_rooms(&work.scheduler.name).await?;
+        Ok(rows.iter().all(|row| row.intent == Intent::Run))
+    }
+}
+
+impl DeleteScheduler {
+    async fn forget(&self, work: &Work) -> Result<Step, StepError> {
+        let scheduler = &work.scheduler.name;
+        let ports = &work.engine.ports;
+        for runtime in ports.runtimes.values() {
+            runtime.delete_scheduler(scheduler).await?;
+        }
+        ports.table.remove_scheduler(scheduler).await?;
+        let mut step = Step::done();
+        step.changes.push(Change::DeleteScheduler {
+            scheduler: scheduler.clone(),
+            keep: work.operation.id,
+        });
+        Ok(step)
+    }
+}
+
+async fn other_operations(work: &Work) -> Result<Vec<Operation>, StepError> {
+    let mut unfinished = work.engine.ports.store.unfinished(&work.scheduler.name).await?;
+    unfinished.retain(|operation| operation.id != work.operation.id);
+    Ok(unfinished)
+}
+
+/// Pending ones are evicted by the queue; those in progress are asked to turn round.
+fn wait_for_others(work: &Work, others: &[Operation]) -> Step {
+    let at = work.now();
+    let by = format!("delete_scheduler {}", work.operation.id);
+    let running = others
+        .iter()
+        .filter(|other| other.status == OperationStatus::InProgress && other.cancel.is_none());
+    let cancels = running.map(|other| Change::RequestCancel {
+        operation: other.id,
+        request: CancelRequest { by: by.clone(), at },
+        history: vec![HistoryEvent {
+            at,
+            event: format!("Cancellation asked for by {by}"),
+        }],
+    });
+    let changes = cancels.collect();
+    let what = format!("{} operations to end", others.len());
+    Step {
+        changes,
+        ..Step::park(what, work.in_time(LOOK_AGAIN))
+    }
+}

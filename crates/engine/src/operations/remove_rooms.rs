@@ -1,0 +1,194 @@
+//! remove_rooms: chooses rooms, takes them out of service, asks them to go, and waits until they are gone.
+//!
+//! A plan may be stale when it is carried out, so each batch looks again: what the health controller wanted gone may
+//! be needed by now, and an expired room may have pinged. There is no rollback: who was asked to go, goes.
+
+use async_trait::async_trait;
+use maestro_core::operation::{Definition, Operation, RoomsToRemove};
+use maestro_core::plan::{self, Occupied, RoomFact};
+use maestro_core::room::{RoomId, RoomStatus};
+use maestro_core::time::age;
+use serde::{Deserialize, Serialize};
+
+use crate::ports::room_table::Claim;
+use crate::ports::store::{Change, Intent, RoomRecord};
+use crate::rooms::stopping;
+
+use super::health_controller::{Fleet, fleet};
+use super::{Executor, Next, Step, StepError, Work};
+
+pub(super) struct RemoveRooms;
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct Progress {
+    /// Rooms that were asked to go.
+    pub(super) asked: u32,
+    /// No more are to be chosen.
+    pub(super) chosen: bool,
+}
+
+#[async_trait]
+impl Executor for RemoveRooms {
+    async fn step(&self, work: &Work) -> Result<Step, StepError> {
+        let progress = progress_of(&work.operation);
+        if !progress.chosen {
+            return choose(work, progress).await;
+        }
+        let leaving = stopping::leaving(work).await?;
+        if leaving.is_empty() {
+            return Ok(Step::done().with_history(format!("removed {} rooms", progress.asked)));
+        }
+        if overdue(work, &leaving) {
+            let event = format!(
+                "removed {} rooms; {} of them are still there after {}, the health controller takes over",
+                progress.asked,
+                leaving.len(),
+                work.engine.settings.room_deletion_timeout
+            );
+            return Ok(Step::done().with_history(event));
+        }
+        stopping::stop_and_wait(work, &leaving).await
+    }
+
+    /// Rooms that were taken out of service and not yet asked to go come back.
+    async fn undo(&self, work: &Work) -> Result<Step, StepError> {
+        let fleet = fleet(&work.engine, &work.scheduler, Some(work.operation.id)).await?;
+        let claimed = claimed_but_not_asked(work, &fleet);
+        let operation = work.operation.id;
+        work.engine
+            .ports
+            .table
+            .unclaim(&work.scheduler.name, operation, &claimed)
+            .await?;
+        Ok(Step::done())
+    }
+
+    async fn wait_is_over(&self, work: &Work) -> Result<bool, StepError> {
+        stopping::all_gone(work).await
+    }
+}
+
+/// What is stored of an operation's progress; nothing yet reads as the beginning.
+pub(super) fn progress_of(operation: &Operation) -> Progress {
+    serde_json::from_value(operation.progress.clone()).unwrap_or_default()
+}
+
+/// One batch: choose, take out of service, write down that they are to go.
+async fn choose(work: &Work, mut progress: Progress) -> Result<Step, StepError> {
+    let Definition::RemoveRooms { rooms, reason } = &work.operation.definition else {
+        return Ok(Step::done());
+    };
+    let fleet = fleet(&work.engine, &work.scheduler, Some(work.operation.id)).await?;
+    let mut taken = claimed_but_not_asked(work, &fleet);
+    if taken.is_empty() {
+        taken = match rooms {
+            RoomsToRemove::Amount(amount) => claim_some(work, &fleet, *amount, &progress).await?,
+            RoomsToRemove::Ids(ids) => claim_expired(work, &fleet, ids).await?,
+        };
+    }
+    let reason = format!("{} ({})", reason.as_str(), work.operation.reason);
+    let changes: Vec<Change> = fleet
+        .rows
+        .iter()
+        .filter(|row| taken.contains(&row.id))
+        .map(|row| stopping::intend_stop(work, row, &reason))
+        .collect();
+    progress.asked += u32::try_from(changes.len()).unwrap_or(u32::MAX);
+    progress.chosen = changes.is_empty();
+    let mut step = Step::again(changes);
+    if progress.chosen && progress.asked == 0 {
+        step.history.push("no room had to go any more".into());
+        step.next = Next::Done { took_action: true };
+    }
+    step.progress = serde_json::to_value(&progress).ok();
+    Ok(step)
+}
+
+/// What a lost reply or a crash left claimed: it is asked to go before anything else is chosen.
+fn claimed_but_not_asked(work: &Work, fleet: &Fleet) -> Vec<RoomId> {
+    let mine = |id: &RoomId| fleet.claimed_by.get(id) == Some(&work.operation.id);
+    let not_asked = |row: &&RoomRecord| row.intent == Intent::Run && mine(&row.id);
+    fleet
+        .rows
+        .iter()
+        .filter(not_asked)
+        .map(|row| row.id.clone())
+        .collect()
+}
+
+async fn claim_some(
+    work: &Work,
+    fleet: &Fleet,
+    amount: u32,
+    progress: &Progress,
+) -> Result<Vec<RoomId>, StepError> {
+    let mut budget = amount.saturating_sub(progress.asked);
+    let by_person = work.operation.origin.is_person();
+    if !by_person {
+        budget = budget.min(fleet.plan(&work.engine, &work.scheduler).remove);
+    }
+    let occupied = if by_person {
+        Occupied::MayGo
+    } else {
+        Occupied::Stay
+    };
+    let candidates = plan::removal_order(&fleet.facts, occupied);
+    let statuses: &[RoomStatus] = if by_person {
+        &RoomStatus::ALL
+    } else {
+        &stopping::IDLE
+    };
+    claim(work, &candidates, statuses, true, budget as usize).await
+}
+
+/// Only those that are still expired: a ping that came meanwhile saves a room.
+async fn claim_expired(work: &Work, fleet: &Fleet, ids: &[RoomId]) -> Result<Vec<RoomId>, StepError> {
+    let now = work.now();
+    let limits = work.engine.settings.limits();
+    let expired = |room: &&RoomFact| {
+        !room.leaving && ids.contains(&room.id) && plan::expiry(room, now, &limits).is_some()
+    };
+    let candidates: Vec<_> = fleet
+        .facts
+        .iter()
+        .filter(expired)
+        .map(|room| room.id.clone())
+        .collect();
+    claim(work, &candidates, &RoomStatus::ALL, false, candidates.len()).await
+}
+
+async fn claim(
+    work: &Work,
+    candidates: &[RoomId],
+    statuses: &[RoomStatus],
+    known_only: bool,
+    rooms_max: usize,
+) -> Result<Vec<RoomId>, StepError> {
+    let rooms_max = rooms_max.min(stopping::ROOMS_PER_STEP);
+    let (scheduler, operation) = (&work.scheduler.name, work.operation.id);
+    let claim = Claim {
+        scheduler,
+        operation,
+        candidates,
+        statuses,
+        known_only,
+        rooms_max,
+    };
+    Ok(work.engine.ports.table.claim(claim).await?)
+}
+
+fn overdue(work: &Work, leaving: &[RoomRecord]) -> bool {
+    let asked_at = |row: &RoomRecord| match &row.intent {
+        Intent::Stop(stop) => Some(stop.at),
+        Intent::Run => None,
+    };
+    let oldest = leaving.iter().filter_map(asked_at).min();
+    let grace = work.scheduler.recipe.spec.termination_grace_period;
+    let patience = work
+        .engine
+        .settings
+        .room_deletion_timeout
+        .as_duration()
+        .saturating_add(grace);
+    oldest.is_some_and(|oldest| age(work.now(), oldest).as_duration() > patience)
+}

@@ -1,0 +1,57 @@
+//! storage_clean_up: drops what is kept long enough: ended rooms with their logs, and ended operations.
+
+use async_trait::async_trait;
+use jiff::SignedDuration;
+use maestro_core::time::{Millis, Timestamp};
+
+use crate::ports::store::Change;
+
+use super::{Executor, Next, Step, StepError, Work};
+
+pub(super) struct StorageCleanUp;
+
+/// Rooms that one step drops: each may have a directory of logs to delete.
+const ROOMS_PER_STEP: usize = 200;
+
+#[async_trait]
+impl Executor for StorageCleanUp {
+    async fn step(&self, work: &Work) -> Result<Step, StepError> {
+        let engine = &work.engine;
+        let scheduler = &work.scheduler.name;
+        let now = work.now();
+        let settings = &engine.settings;
+        let store = &engine.ports.store;
+        let rooms = store
+            .rooms_ended_before(scheduler, before(now, settings.rooms_kept), ROOMS_PER_STEP)
+            .await?;
+        if !rooms.is_empty() {
+            for room in &rooms {
+                for runtime in engine.ports.runtimes.values() {
+                    runtime.forget(scheduler, room).await?;
+                }
+            }
+            let change = Change::ForgetRooms {
+                scheduler: scheduler.clone(),
+                rooms,
+            };
+            return Ok(Step::again(vec![change]));
+        }
+        let forget = |scheduler| Change::ForgetOperations {
+            scheduler,
+            ended_before: before(now, settings.operations_kept),
+            no_action_before: before(now, settings.no_action_kept),
+        };
+        // What is left of schedulers that are gone has nobody else to clean it up.
+        let changes = vec![forget(Some(scheduler.clone())), forget(None)];
+        Ok(Step {
+            changes,
+            next: Next::Done { took_action: false },
+            ..Step::default()
+        })
+    }
+}
+
+fn before(now: Timestamp, span: Millis) -> Timestamp {
+    let span = SignedDuration::from_millis(i64::try_from(span.0).unwrap_or(i64::MAX));
+    now.checked_sub(span).unwrap_or(Timestamp::MIN)
+}

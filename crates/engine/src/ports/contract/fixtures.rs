@@ -1,0 +1,382 @@
+//! What the suites are made of: two schedulers, a few operations and rooms, and the two questions that nearly
+//! every case asks: was it done, or was it refused and nothing of it done?
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use maestro_core::operation::{
+    Activity, Definition, HistoryEvent, Lease, Operation, OperationId, OperationStatus, Origin, Stage, Token,
+    Wait,
+};
+use maestro_core::room::{EndCause, HostPort, Purpose, Region, RoomId};
+use maestro_core::scheduler::{
+    Autoscaling, Container, ContainerPort, EnvironmentValue, EnvironmentVariable, FixedBuffer, Forwarder,
+    ImagePullPolicy, MatchAllocation, MaxSurge, OtherParameters, PortRange, Protocol, Recipe, Resources,
+    RestartPolicy, ScalingPolicy, SchedulerName, Spec, Version, VersionStatus,
+};
+use maestro_core::time::{Millis, Timestamp};
+use serde_json::json;
+
+use crate::ports::Store;
+use crate::ports::runtime::Handle;
+use crate::ports::store::{
+    Change, Ended, NewOperation, NewRoomRecord, NewScheduler, OperationPage, OperationUpdate, PageRequest,
+    Refusal, RoomRecord, SchedulerRecord, StopIntent, StoreError, Transaction, VersionRecord,
+};
+
+/// How long ownerships and leases last where a case does not care.
+pub const TTL: Millis = Millis::from_seconds(10);
+
+/// The fleet size that both schedulers begin with.
+pub const FLEET_SIZE: u32 = 10;
+
+pub fn name(text: &str) -> SchedulerName {
+    SchedulerName::parse(text).unwrap()
+}
+
+/// The scheduler that things happen to.
+pub fn arena() -> SchedulerName {
+    name("arena")
+}
+
+/// The scheduler that nothing may happen to.
+pub fn bystander() -> SchedulerName {
+    name("bystander")
+}
+
+/// A moment, in seconds after the one when everything begins.
+pub fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_second(1_800_000_000 + seconds).unwrap()
+}
+
+pub fn operation_id(number: u128) -> OperationId {
+    OperationId::from_u128(number)
+}
+
+pub fn room_id(number: u32) -> RoomId {
+    RoomId::new(&format!("arena-{number:05}"))
+}
+
+pub fn token(number: u64) -> Token {
+    Token(number)
+}
+
+/// A recipe that uses all of its fields, so that one that gets lost is missed.
+pub fn recipe(scheduler: &SchedulerName) -> Recipe {
+    Recipe {
+        name: scheduler.clone(),
+        game: "tennis".into(),
+        spec: Spec {
+            termination_grace_period: Duration::from_secs(5),
+            containers: vec![container()],
+            toleration: "game-rooms".into(),
+            affinity: "game-rooms".into(),
+            restart_policy: RestartPolicy::Never,
+        },
+        port_range: Some(PortRange {
+            start: 40000,
+            end: 50000,
+        }),
+        max_surge: MaxSurge::Percent(25),
+        rooms_replicas: FLEET_SIZE,
+        autoscaling: Some(Autoscaling {
+            enabled: false,
+            min: 1,
+            max: Some(100),
+            cooldown_seconds: 30,
+            policy: ScalingPolicy::FixedBuffer(FixedBuffer { amount: 5 }),
+            other_parameters: OtherParameters::default(),
+        }),
+        forwarders: vec![Forwarder {
+            name: "matchmaker".into(),
+            enabled: true,
+            address: "matchmaker:8080".into(),
+            timeout_ms: 500,
+            metadata: serde_json::Map::from_iter([("roomType".into(), json!("red"))]),
+        }],
+        annotations: BTreeMap::from([("imageregistry".into(), "example.org/".into())]),
+        labels: BTreeMap::from([("team".into(), "rackets".into())]),
+        match_allocation: MatchAllocation { max_matches: 3 },
+    }
+}
+
+fn container() -> Container {
+    let variable = |name: &str, value| EnvironmentVariable {
+        name: name.into(),
+        value,
+    };
+    Container {
+        name: "game".into(),
+        image: "example/game:1".into(),
+        image_pull_policy: ImagePullPolicy::IfNotPresent,
+        command: vec!["/game".into(), "--serve".into()],
+        environment: vec![
+            variable("MODE", EnvironmentValue::Text("ranked".into())),
+            variable(
+                "ROOM",
+                EnvironmentValue::Field {
+                    path: "metadata.name".into(),
+                },
+            ),
+            variable(
+                "KEY",
+                EnvironmentValue::Secret {
+                    name: "keys".into(),
+                    key: "game".into(),
+                },
+            ),
+        ],
+        requests: Resources {
+            memory: "64Mi".into(),
+            cpu: "100m".into(),
+        },
+        limits: Resources {
+            memory: "128Mi".into(),
+            cpu: "1".into(),
+        },
+        ports: vec![ContainerPort {
+            name: "game".into(),
+            protocol: Protocol::Udp,
+            port: 7777,
+            host_port: 0,
+            host_port_range: None,
+        }],
+    }
+}
+
+pub fn new_scheduler(scheduler: &SchedulerName) -> NewScheduler {
+    NewScheduler {
+        recipe: Arc::new(recipe(scheduler)),
+        version: Version::FIRST,
+        version_status: VersionStatus::Deployed,
+        at: at(0),
+    }
+}
+
+/// An operation of the arena, pending, asked for by a person.
+pub fn new_operation(number: u128) -> NewOperation {
+    NewOperation {
+        id: operation_id(number),
+        scheduler: arena(),
+        definition: Definition::AddRooms { amount: 1 },
+        origin: Origin::Person("ann@laptop".into()),
+        priority: false,
+        reason: "asked for by ann@laptop".into(),
+        progress: json!({ "made": 0 }),
+        fleet_delta: 0,
+        created_at: at(0),
+    }
+}
+
+/// A room of the arena on `port`, made by operation 1.
+pub fn new_room(number: u32, port: u16) -> NewRoomRecord {
+    NewRoomRecord {
+        id: room_id(number),
+        scheduler: arena(),
+        version: Version::FIRST,
+        region: Region::default_region(),
+        purpose: Purpose::Fleet,
+        ports: vec![HostPort {
+            name: "game".into(),
+            protocol: Protocol::Udp,
+            container_port: 7777,
+            host_port: port,
+        }],
+        operation: operation_id(1),
+        token: token(1),
+        created_at: at(0),
+    }
+}
+
+pub fn handle(pid: u32) -> Handle {
+    Handle {
+        host: "203.0.113.7".into(),
+        pids: vec![pid],
+        detail: json!({ "startedAtTicks": 4711 }),
+    }
+}
+
+pub fn stop_intent(operation: u128) -> StopIntent {
+    StopIntent {
+        operation: operation_id(operation),
+        reason: format!("scale down by operation {operation}"),
+        at: at(5),
+    }
+}
+
+pub fn ended(seconds: i64) -> Ended {
+    Ended {
+        at: at(seconds),
+        how: "container game exited with code 3".into(),
+        cause: EndCause::Failed,
+        was_ready: true,
+    }
+}
+
+pub fn lease(token: Token, expires_at: Timestamp) -> Lease {
+    Lease {
+        owner: "worker-1".into(),
+        token,
+        expires_at,
+    }
+}
+
+pub fn event(seconds: i64, text: &str) -> HistoryEvent {
+    HistoryEvent {
+        at: at(seconds),
+        event: text.into(),
+    }
+}
+
+pub fn parked(what: &str) -> Activity {
+    Activity::Parked(Wait {
+        what: what.into(),
+        until: at(60),
+    })
+}
+
+// Changes of one line.
+
+pub fn start(operation: u128) -> Change {
+    Change::StartOperation {
+        operation: operation_id(operation),
+        lease: lease(token(1), at(10)),
+        history: vec![event(1, "Started by worker-1")],
+    }
+}
+
+pub fn end(operation: u128, status: OperationStatus) -> Change {
+    end_at(operation, status, true, 9)
+}
+
+pub fn end_at(operation: u128, status: OperationStatus, took_action: bool, seconds: i64) -> Change {
+    Change::EndOperation {
+        operation: operation_id(operation),
+        status,
+        took_action,
+        history: vec![event(seconds, "Ended")],
+        at: at(seconds),
+    }
+}
+
+pub fn set_activity(operation: u128, activity: Activity) -> Change {
+    Change::UpdateOperation(OperationUpdate {
+        activity: Some(activity),
+        ..OperationUpdate::of(operation_id(operation))
+    })
+}
+
+pub fn adjust_fleet(scheduler: &SchedulerName, delta: i64) -> Change {
+    Change::AdjustFleetSize {
+        scheduler: scheduler.clone(),
+        delta,
+    }
+}
+
+pub fn end_room(number: u32, seconds: i64) -> Change {
+    Change::EndRoom {
+        scheduler: arena(),
+        room: room_id(number),
+        ended: ended(seconds),
+    }
+}
+
+// Questions.
+
+/// Makes the arena and the bystander.
+pub async fn open(store: &dyn Store) {
+    let schedulers = [arena(), bystander()].map(|name| Change::CreateScheduler(new_scheduler(&name)));
+    accept(store, schedulers.into()).await;
+}
+
+pub async fn accept(store: &dyn Store, changes: Vec<Change>) {
+    let transaction = Transaction::new("contract", changes.clone());
+    if let Err(error) = store.commit(transaction).await {
+        panic!("{error}, but the store should have done {changes:?}");
+    }
+}
+
+/// The changes are refused in these words, and nothing of them was done: neither what came before the one that
+/// was refused, nor anything else that can be read.
+pub async fn refuse(store: &dyn Store, changes: Vec<Change>, expected: Refusal) {
+    refuse_transaction(store, Transaction::new("contract", changes), expected).await;
+}
+
+pub async fn refuse_transaction(store: &dyn Store, mut transaction: Transaction, expected: Refusal) {
+    transaction.changes.insert(0, adjust_fleet(&bystander(), 1));
+    let before = everything(store).await;
+    match store.commit(transaction.clone()).await {
+        Ok(()) => panic!("the store should have refused {transaction:?}: {expected}"),
+        Err(StoreError::Refused(refusal)) => assert_eq!(refusal, expected, "of {transaction:?}"),
+        Err(error) => panic!("{error:?} instead of {expected:?}"),
+    }
+    assert_eq!(
+        everything(store).await,
+        before,
+        "after a refusal of {transaction:?}"
+    );
+}
+
+/// All that can be read of the arena and the bystander.
+#[derive(Debug, PartialEq)]
+pub struct Everything {
+    schedulers: Vec<SchedulerRecord>,
+    versions: Vec<VersionRecord>,
+    unfinished: Vec<Operation>,
+    operations: Vec<OperationPage>,
+    live_rooms: Vec<RoomRecord>,
+    ended_rooms: Vec<RoomRecord>,
+}
+
+pub async fn everything(store: &dyn Store) -> Everything {
+    let mut found = Everything {
+        schedulers: store.schedulers().await.unwrap(),
+        versions: Vec::new(),
+        unfinished: Vec::new(),
+        operations: Vec::new(),
+        live_rooms: store.all_live_rooms().await.unwrap(),
+        ended_rooms: Vec::new(),
+    };
+    for name in [arena(), bystander()] {
+        found.versions.extend(store.versions(&name).await.unwrap());
+        found.unfinished.extend(store.unfinished(&name).await.unwrap());
+        for stage in [Stage::Pending, Stage::Active, Stage::Final] {
+            let page = store.operations(&name, stage, all_operations()).await.unwrap();
+            found.operations.push(page);
+        }
+        found
+            .ended_rooms
+            .extend(store.ended_rooms(&name, 1000).await.unwrap());
+    }
+    found
+}
+
+pub fn all_operations() -> PageRequest {
+    PageRequest {
+        page: 1,
+        page_size: 1000,
+        newest_first: false,
+        no_action: true,
+    }
+}
+
+pub async fn scheduler(store: &dyn Store, name: &SchedulerName) -> SchedulerRecord {
+    store
+        .scheduler(name)
+        .await
+        .unwrap()
+        .expect("the scheduler is there")
+}
+
+/// An operation of the arena.
+pub async fn operation(store: &dyn Store, number: u128) -> Operation {
+    let found = store.operation(&arena(), operation_id(number)).await.unwrap();
+    found.expect("the operation is there")
+}
+
+/// A room of the arena.
+pub async fn room(store: &dyn Store, number: u32) -> RoomRecord {
+    let found = store.room(&arena(), &room_id(number)).await.unwrap();
+    found.expect("the room is there")
+}

@@ -1,0 +1,341 @@
+//! The suite of writing: a transaction is done wholly or not at all, alone or among many.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use maestro_core::operation::{CancelRequest, OperationStatus};
+use maestro_core::room::Region;
+use maestro_core::scheduler::{Version, VersionStatus};
+use serde_json::json;
+
+use crate::ports::Store;
+use crate::ports::store::{
+    Change, Guard, NewOperation, NewRoomRecord, OperationUpdate, Refusal, SchedulerState, Transaction,
+};
+
+use super::fixtures::*;
+use super::run_cases;
+
+/// How many write at once: more than any group of commits or pool of connections would be cut to by chance.
+const WRITERS: u32 = 32;
+
+pub async fn run_all<F, Fresh>(fresh: F)
+where
+    F: Fn() -> Fresh,
+    Fresh: Future<Output = Arc<dyn Store>>,
+{
+    run_cases!(
+        "store's transactions",
+        fresh,
+        [
+            nothing_is_a_transaction_too,
+            changes_are_done_in_their_order,
+            a_refusal_at_the_end_undoes_every_kind_of_change,
+            a_guard_is_checked_before_anything_else,
+            a_guard_may_end_what_it_guards,
+            many_writers_lose_nothing,
+            of_many_writers_one_gets_the_slot,
+            of_many_writers_one_gets_the_port,
+            of_many_workers_one_owns,
+            one_refusal_among_many_hurts_no_neighbour,
+        ]
+    );
+}
+
+async fn nothing_is_a_transaction_too(store: &dyn Store) {
+    open(store).await;
+    let before = everything(store).await;
+    accept(store, Vec::new()).await;
+    assert_eq!(everything(store).await, before);
+}
+
+async fn changes_are_done_in_their_order(store: &dyn Store) {
+    open(store).await;
+    let set = |from, to| Change::SetFleetSize {
+        scheduler: arena(),
+        from,
+        to,
+    };
+    accept(
+        store,
+        vec![
+            set(FLEET_SIZE, 0),
+            adjust_fleet(&arena(), -5),
+            set(0, 7),
+            adjust_fleet(&arena(), 1),
+        ],
+    )
+    .await;
+    assert_eq!(scheduler(store, &arena()).await.fleet_size, 8);
+    // What an earlier change of the same transaction made, a later one can use.
+    let fresh = name("fresh");
+    let operation = NewOperation {
+        scheduler: fresh.clone(),
+        ..new_operation(1)
+    };
+    let room = NewRoomRecord {
+        scheduler: fresh.clone(),
+        ..new_room(1, 40001)
+    };
+    accept(
+        store,
+        vec![
+            Change::CreateScheduler(new_scheduler(&fresh)),
+            Change::Enqueue(operation),
+            start(1),
+            Change::IntendRoom(room),
+            end(1, OperationStatus::Finished),
+        ],
+    )
+    .await;
+    assert_eq!(store.live_rooms(&fresh).await.unwrap().len(), 1);
+}
+
+/// A store with one of everything: operation 1 executes, 2 is parked, 3 is pending, 4 has ended; room 1 wanted,
+/// 2 to be stopped, 3 ended.
+async fn one_of_everything(store: &dyn Store) {
+    open(store).await;
+    let mut changes: Vec<_> = (1..=4)
+        .map(|number| Change::Enqueue(new_operation(number)))
+        .collect();
+    changes.extend([start(2), set_activity(2, parked("a ping")), start(1)]);
+    changes.push(end(4, OperationStatus::Canceled));
+    changes.extend((1..=3).map(|number| Change::IntendRoom(new_room(number, 40000 + number as u16))));
+    changes.push(Change::IntendStop {
+        scheduler: arena(),
+        room: room_id(2),
+        stop: stop_intent(1),
+    });
+    changes.push(end_room(3, 4));
+    accept(store, changes).await;
+}
+
+/// Every kind of change, in an order in which they can be done one after the other on [`one_of_everything`].
+fn every_kind_of_change() -> Vec<Vec<Change>> {
+    let update = OperationUpdate {
+        progress: Some(json!({ "made": 9 })),
+        history: vec![event(5, "nine rooms made")],
+        ..OperationUpdate::of(operation_id(1))
+    };
+    vec![
+        vec![Change::CreateScheduler(new_scheduler(&name("fresh")))],
+        vec![Change::SetFleetSize {
+            scheduler: arena(),
+            from: FLEET_SIZE,
+            to: 3,
+        }],
+        vec![adjust_fleet(&arena(), -3)],
+        vec![Change::SetVersionStatus {
+            scheduler: arena(),
+            version: Version::FIRST,
+            status: VersionStatus::Error,
+        }],
+        vec![Change::Enqueue(new_operation(5))],
+        vec![Change::UpdateOperation(update)],
+        vec![Change::RequestCancel {
+            operation: operation_id(2),
+            request: CancelRequest {
+                by: "ann".into(),
+                at: at(5),
+            },
+            history: vec![event(5, "Cancel asked for by ann")],
+        }],
+        vec![set_activity(1, parked("a lock")), start(3)],
+        vec![end(1, OperationStatus::Error)],
+        vec![Change::ForgetOperations {
+            scheduler: Some(arena()),
+            ended_before: at(99),
+            no_action_before: at(99),
+        }],
+        vec![Change::IntendRoom(new_room(5, 40005))],
+        vec![Change::RoomStarted {
+            scheduler: arena(),
+            room: room_id(5),
+            handle: handle(5),
+        }],
+        vec![Change::IntendStop {
+            scheduler: arena(),
+            room: room_id(5),
+            stop: stop_intent(1),
+        }],
+        vec![Change::RevokeStop {
+            scheduler: arena(),
+            room: room_id(2),
+            operation: operation_id(1),
+        }],
+        vec![end_room(1, 5), end_room(2, 6), end_room(5, 7)],
+        vec![Change::ForgetRooms {
+            scheduler: arena(),
+            rooms: vec![room_id(3)],
+        }],
+        vec![Change::SetState {
+            scheduler: arena(),
+            from: SchedulerState::ALL.into(),
+            to: SchedulerState::Deleting,
+        }],
+        vec![Change::DeleteScheduler {
+            scheduler: arena(),
+            keep: operation_id(2),
+        }],
+    ]
+}
+
+async fn a_refusal_at_the_end_undoes_every_kind_of_change(store: &dyn Store) {
+    one_of_everything(store).await;
+    let token = store.own(&arena(), "worker-1", at(0), TTL).await.unwrap();
+    let refused = Change::RoomStarted {
+        scheduler: bystander(),
+        room: room_id(1),
+        handle: handle(1),
+    };
+    for changes in every_kind_of_change() {
+        let then_refused = [changes.clone(), vec![refused.clone()]].concat();
+        refuse(store, then_refused, Refusal::RoomNotFound(room_id(1))).await;
+        let owned = store.renew("worker-1", at(1), TTL, TTL).await.unwrap();
+        assert_eq!(owned, [(arena(), token.unwrap())], "after {changes:?}");
+        // As if it had never been: slots, ports and ids are as free as they were.
+        accept(store, changes).await;
+    }
+}
+
+async fn a_guard_is_checked_before_anything_else(store: &dyn Store) {
+    open(store).await;
+    let guard = Guard {
+        scheduler: arena(),
+        token: token(1),
+    };
+    let impossible = vec![Change::CreateScheduler(new_scheduler(&arena()))];
+    let transaction = Transaction::guarded("contract", guard, impossible);
+    let stale = Refusal::StaleToken { scheduler: arena() };
+    refuse_transaction(store, transaction, stale).await;
+}
+
+async fn a_guard_may_end_what_it_guards(store: &dyn Store) {
+    open(store).await;
+    let token = store
+        .own(&arena(), "worker-1", at(0), TTL)
+        .await
+        .unwrap()
+        .unwrap();
+    let guard = Guard {
+        scheduler: arena(),
+        token,
+    };
+    accept(store, vec![Change::Enqueue(new_operation(1)), start(1)]).await;
+    let delete = Change::DeleteScheduler {
+        scheduler: arena(),
+        keep: operation_id(1),
+    };
+    let changes = vec![delete, end(1, OperationStatus::Finished)];
+    let transaction = Transaction::guarded("contract", guard, changes);
+    store.commit(transaction.clone()).await.unwrap();
+    assert_eq!(operation(store, 1).await.status, OperationStatus::Finished);
+    let stale = Refusal::StaleToken { scheduler: arena() };
+    refuse_transaction(store, transaction, stale).await;
+}
+
+/// Commits all at once, and says for each one what became of it.
+async fn commit_at_once(store: &dyn Store, transactions: Vec<Vec<Change>>) -> Vec<Result<(), Refusal>> {
+    let commits = transactions.into_iter().map(|changes| async move {
+        let outcome = store.commit(Transaction::new("contract", changes)).await;
+        outcome.map_err(|error| error.refusal().cloned().expect("nothing is broken"))
+    });
+    join_all(commits).await
+}
+
+async fn many_writers_lose_nothing(store: &dyn Store) {
+    open(store).await;
+    let transactions = (1..=WRITERS)
+        .map(|number| {
+            vec![
+                adjust_fleet(&arena(), 1),
+                Change::Enqueue(new_operation(number.into())),
+                adjust_fleet(&bystander(), 2),
+            ]
+        })
+        .collect();
+    let outcomes = commit_at_once(store, transactions).await;
+    assert!(outcomes.iter().all(Result::is_ok));
+    assert_eq!(scheduler(store, &arena()).await.fleet_size, FLEET_SIZE + WRITERS);
+    assert_eq!(
+        scheduler(store, &bystander()).await.fleet_size,
+        FLEET_SIZE + 2 * WRITERS
+    );
+    let unfinished = store.unfinished(&arena()).await.unwrap();
+    assert_eq!(unfinished.len(), WRITERS as usize);
+}
+
+async fn of_many_writers_one_gets_the_slot(store: &dyn Store) {
+    open(store).await;
+    let enqueued = (1..=WRITERS).map(|number| Change::Enqueue(new_operation(number.into())));
+    accept(store, enqueued.collect()).await;
+    let starts = (1..=WRITERS).map(|number| vec![start(number.into())]).collect();
+    let outcomes = commit_at_once(store, starts).await;
+    let unfinished = store.unfinished(&arena()).await.unwrap();
+    let executing: Vec<_> = unfinished
+        .iter()
+        .filter(|operation| operation.is_executing())
+        .collect();
+    assert_eq!(executing.len(), 1);
+    let taken = Refusal::SlotTaken { by: executing[0].id };
+    let refused = outcomes
+        .iter()
+        .filter(|outcome| **outcome == Err(taken.clone()))
+        .count();
+    assert_eq!(refused, WRITERS as usize - 1);
+}
+
+async fn of_many_writers_one_gets_the_port(store: &dyn Store) {
+    open(store).await;
+    let intents = (1..=WRITERS)
+        .map(|number| vec![Change::IntendRoom(new_room(number, 40001))])
+        .collect();
+    let outcomes = commit_at_once(store, intents).await;
+    let taken = Err(Refusal::PortTaken {
+        region: Region::default_region(),
+        port: 40001,
+    });
+    let refused = outcomes.iter().filter(|outcome| **outcome == taken).count();
+    assert_eq!(refused, WRITERS as usize - 1);
+    assert_eq!(store.all_live_rooms().await.unwrap().len(), 1);
+}
+
+async fn of_many_workers_one_owns(store: &dyn Store) {
+    open(store).await;
+    let owners: Vec<_> = (0..WRITERS).map(|number| format!("worker-{number}")).collect();
+    let arena = arena();
+    let attempts = owners.iter().map(|owner| store.own(&arena, owner, at(0), TTL));
+    let tokens = join_all(attempts).await;
+    let won: Vec<_> = tokens.into_iter().filter_map(Result::unwrap).collect();
+    assert_eq!(won.len(), 1);
+}
+
+async fn one_refusal_among_many_hurts_no_neighbour(store: &dyn Store) {
+    open(store).await;
+    let transactions = (1..=WRITERS)
+        .map(|number| {
+            let mut changes = vec![
+                adjust_fleet(&arena(), 1),
+                Change::Enqueue(new_operation(number.into())),
+            ];
+            if number % 3 == 0 {
+                changes.push(start(999));
+            }
+            changes
+        })
+        .collect();
+    let outcomes = commit_at_once(store, transactions).await;
+    for (number, outcome) in (1..).zip(&outcomes) {
+        let expected = if number % 3 == 0 {
+            Err(Refusal::OperationNotFound(operation_id(999)))
+        } else {
+            Ok(())
+        };
+        assert_eq!(*outcome, expected, "transaction {number}");
+    }
+    let done = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
+    let size = scheduler(store, &arena()).await.fleet_size;
+    assert_eq!(size as usize, FLEET_SIZE as usize + done);
+    assert_eq!(store.unfinished(&arena()).await.unwrap().len(), done);
+}

@@ -1,0 +1,95 @@
+//! Hears what runtimes see, and writes down how rooms end. An end is a fact: it needs no ownership, and writing it
+//! twice changes nothing.
+
+use std::time::Duration;
+
+use maestro_core::room::{Ending, InstanceStatus, RoomId};
+use maestro_core::scheduler::SchedulerName;
+use tokio::sync::mpsc;
+
+use crate::ports::runtime::{Observation, RoomEvent};
+use crate::ports::store::{Change, Ended, Intent, Transaction};
+use crate::{Engine, Error, with_sources};
+
+/// How long it waits before an observation that could not be written is tried again.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// Runs until the runtime is gone. Nothing that was observed is skipped: what cannot be written is tried again.
+pub(crate) async fn observe(engine: &Engine, mut observations: mpsc::Receiver<Observation>) {
+    while let Some(observation) = observations.recv().await {
+        while let Err(error) = take_in(engine, &observation).await {
+            let room_id = observation.room.as_str();
+            tracing::warn!(
+                room_id,
+                error = with_sources(&error),
+                "observation not written, trying again"
+            );
+            tokio::time::sleep(RETRY_AFTER).await;
+        }
+    }
+}
+
+async fn take_in(engine: &Engine, observation: &Observation) -> Result<(), Error> {
+    let Observation {
+        scheduler,
+        room,
+        event,
+    } = observation;
+    let instance = match event {
+        RoomEvent::Pending => InstanceStatus::Pending,
+        RoomEvent::Up => InstanceStatus::Ready,
+        RoomEvent::GoingDown => InstanceStatus::Terminating,
+        RoomEvent::Ended(ending) => return end_room(engine, scheduler, room, ending).await,
+    };
+    if engine
+        .ports
+        .table
+        .observe(scheduler, room, instance)
+        .await?
+        .is_some()
+    {
+        engine.wake.room_changed(scheduler.as_str());
+    }
+    Ok(())
+}
+
+async fn end_room(
+    engine: &Engine,
+    scheduler: &SchedulerName,
+    room: &RoomId,
+    ending: &Ending,
+) -> Result<(), Error> {
+    let row = engine
+        .ports
+        .store
+        .room(scheduler, room)
+        .await?
+        .filter(|row| row.ended.is_none());
+    let view = engine.ports.table.room(scheduler, room).await?;
+    if let Some(row) = row {
+        let how = match &row.intent {
+            Intent::Run => ending.to_string(),
+            Intent::Stop(stop) => format!("{ending}; operation {}: {}", stop.operation, stop.reason),
+        };
+        let ended = Ended {
+            at: engine.now(),
+            how,
+            cause: ending.cause(),
+            was_ready: view.is_some_and(|view| view.was_ready),
+        };
+        tracing::info!(scheduler_name = %scheduler, room_id = %room, how = ended.how, "room ended");
+        let change = Change::EndRoom {
+            scheduler: scheduler.clone(),
+            room: room.clone(),
+            ended,
+        };
+        engine
+            .ports
+            .store
+            .commit(Transaction::new("room ended", vec![change]))
+            .await?;
+    }
+    engine.ports.table.remove(scheduler, room).await?;
+    engine.wake.room_changed(scheduler.as_str());
+    Ok(())
+}

@@ -1,0 +1,75 @@
+//! What a start begins with: the rooms of the registry are known again, but not yet heard of.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use maestro_core::room::InstanceStatus;
+
+use crate::ports::room_table::NewRoom;
+use crate::ports::runtime::RunningRoom;
+use crate::ports::store::{Intent, RoomRecord, SchedulerRecord};
+use crate::{Engine, Error};
+
+/// Fills the room table from the registry, has the runtimes watch what still runs, and stops rooms of schedulers
+/// that do not exist. Everything else that is not as it should be is found by the first health cycles, which leave
+/// a trace of what they do.
+pub(crate) async fn recover(engine: &Engine) -> Result<(), Error> {
+    let schedulers = engine.ports.store.schedulers().await?;
+    let schedulers: BTreeMap<_, _> = schedulers.iter().map(|record| (&record.name, record)).collect();
+    let rows = engine.ports.store.all_live_rooms().await?;
+    for row in &rows {
+        // A row without a handle belongs to an operation that is about to start it.
+        if row.handle.is_some() {
+            let record = schedulers.get(&row.scheduler);
+            engine
+                .ports
+                .table
+                .insert(unheard_of(row, record.copied()))
+                .await?;
+        }
+    }
+    for (region, runtime) in engine.ports.runtimes.iter() {
+        let here = rows.iter().filter(|row| row.region == *region);
+        runtime.adopt(here.filter_map(running).collect()).await?;
+        for room in runtime.list().await? {
+            if !schedulers.contains_key(&room.scheduler) {
+                tracing::warn!(room_id = %room.id, scheduler_name = %room.scheduler, "stopping a room of a scheduler that does not exist");
+                runtime
+                    .stop(&room.scheduler, &room.id, Some(&room.handle), Duration::ZERO)
+                    .await?;
+            }
+        }
+    }
+    tracing::info!(
+        schedulers = schedulers.len(),
+        rooms = rows.len(),
+        "took up where the registry left off"
+    );
+    Ok(())
+}
+
+fn running(row: &RoomRecord) -> Option<RunningRoom> {
+    let handle = row.handle.clone()?;
+    Some(RunningRoom {
+        id: row.id.clone(),
+        scheduler: row.scheduler.clone(),
+        handle,
+    })
+}
+
+fn unheard_of(row: &RoomRecord, scheduler: Option<&SchedulerRecord>) -> NewRoom {
+    NewRoom {
+        scheduler: row.scheduler.clone(),
+        id: row.id.clone(),
+        version: row.version,
+        region: row.region.clone(),
+        purpose: row.purpose,
+        instance: match row.intent {
+            Intent::Run => InstanceStatus::Ready,
+            Intent::Stop(_) => InstanceStatus::Terminating,
+        },
+        created_at: row.created_at,
+        matches_max: scheduler.map_or(1, |record| record.recipe.match_allocation.max_matches),
+        known: false,
+    }
+}

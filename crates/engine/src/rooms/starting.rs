@@ -1,0 +1,195 @@
+//! Starting rooms: intent before effect.
+//!
+//! [`intend`] writes the rows of the next batch: from then on these rooms are wanted, whoever carries it out.
+//! [`start`] asks the runtime for rooms that are wanted and records what came of it. Both may be repeated.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use maestro_core::room::{Ending, HostPort, InstanceStatus, Purpose, RoomId, ports};
+use maestro_core::scheduler::Recipe;
+
+use crate::operations::{Step, StepError, Work};
+use crate::ports::room_table::NewRoom;
+use crate::ports::runtime::{Handle, RoomToStart, RuntimeError};
+use crate::ports::store::{Change, Ended, NewRoomRecord, RoomRecord};
+
+/// How often ports are chosen anew because someone outside listens to them.
+const PORT_ATTEMPTS: u32 = 20;
+
+/// What [`start`] came to.
+pub(crate) struct Started {
+    pub(crate) changes: Vec<Change>,
+    /// For the history: which rooms could not be started, and why.
+    pub(crate) failures: Vec<String>,
+}
+
+/// The rows of the next batch of an operation that makes `amount` rooms and has made `rows` so far.
+pub(crate) async fn intend(work: &Work, rows: &[RoomRecord], amount: u32) -> Result<Step, StepError> {
+    let engine = &work.engine;
+    let Some(region) = engine.ports.runtimes.keys().next() else {
+        return Err(StepError::Failed("no region is configured".into()));
+    };
+    let made: BTreeSet<&RoomId> = rows.iter().map(|row| &row.id).collect();
+    let mut used: BTreeSet<u16> = engine
+        .ports
+        .store
+        .ports_in_use(region)
+        .await?
+        .into_iter()
+        .collect();
+    let batch = engine
+        .settings
+        .rooms_add_batch
+        .min(amount - u32::try_from(rows.len()).unwrap_or(amount));
+    let mut changes = Vec::with_capacity(batch as usize);
+    for index in 0..amount {
+        if changes.len() >= batch as usize {
+            break;
+        }
+        let Some(id) = unused_id(work, &made, index).await? else {
+            continue;
+        };
+        let ports = choose_ports(work, &mut used).await?;
+        changes.push(Change::IntendRoom(NewRoomRecord {
+            id,
+            scheduler: work.scheduler.name.clone(),
+            version: work.scheduler.active_version,
+            region: region.clone(),
+            purpose: Purpose::Fleet,
+            ports,
+            operation: work.operation.id,
+            token: work.guard.token,
+            created_at: work.now(),
+        }));
+    }
+    Ok(Step::again(changes))
+}
+
+/// The id of the `index`-th room, or `None` if it is made already. An id that another operation's room has is
+/// hashed again.
+async fn unused_id(work: &Work, made: &BTreeSet<&RoomId>, index: u32) -> Result<Option<RoomId>, StepError> {
+    let scheduler = &work.scheduler.name;
+    for attempt in 0.. {
+        let id = RoomId::derive(scheduler, work.operation.id, index, attempt);
+        if made.contains(&id) {
+            return Ok(None);
+        }
+        if work.engine.ports.store.room(scheduler, &id).await?.is_none() {
+            return Ok(Some(id));
+        }
+    }
+    Ok(None)
+}
+
+/// Host ports that no room has and nobody outside listens to.
+async fn choose_ports(work: &Work, used: &mut BTreeSet<u16>) -> Result<Vec<HostPort>, StepError> {
+    let engine = &work.engine;
+    let wanted = ports::wanted(&work.scheduler.recipe);
+    let Some(runtime) = engine.ports.runtimes.values().next() else {
+        return Ok(Vec::new());
+    };
+    for _ in 0..PORT_ATTEMPTS {
+        let chosen = ports::pick(&wanted, used, engine.ports.random.draw())
+            .map_err(|exhausted| StepError::Failed(exhausted.to_string()))?;
+        let free = runtime.free_ports(&chosen).await?;
+        if free.len() == chosen.len() {
+            return Ok(chosen);
+        }
+        // Those that are taken stay in `used`: another attempt must not come back to them.
+        for port in free {
+            used.remove(&port.host_port);
+        }
+    }
+    Err(StepError::Failed(format!(
+        "no free host port found in {PORT_ATTEMPTS} attempts: other programs listen to those of the port range"
+    )))
+}
+
+/// Asks the runtime for rooms whose rows are there, side by side.
+pub(crate) async fn start(work: &Work, rows: &[RoomRecord]) -> Result<Started, StepError> {
+    let mut recipes = Vec::with_capacity(rows.len());
+    for row in rows {
+        recipes.push(work.recipe_of(row.version).await?);
+        // Before the runtime is asked: a room may ping before we hear that it runs.
+        work.engine.ports.table.insert(table_room(work, row)).await?;
+    }
+    let starts = rows
+        .iter()
+        .zip(recipes)
+        .map(|(row, recipe)| start_one(work, row, recipe));
+    let outcomes = join_all(starts).await;
+    let mut started = Started {
+        changes: Vec::new(),
+        failures: Vec::new(),
+    };
+    let mut not_now = None;
+    for (row, outcome) in rows.iter().zip(outcomes) {
+        let (scheduler, room) = (row.scheduler.clone(), row.id.clone());
+        match outcome {
+            Ok(handle) => started.changes.push(Change::RoomStarted {
+                scheduler,
+                room,
+                handle,
+            }),
+            Err(RuntimeError::Refused(why)) => {
+                work.engine.ports.table.remove(&scheduler, &room).await?;
+                let ending = Ending::NeverStarted { why };
+                started.failures.push(format!("room {room} {ending}"));
+                started.changes.push(Change::EndRoom {
+                    scheduler,
+                    room,
+                    ended: ended(work, &ending),
+                });
+            }
+            Err(RuntimeError::Unavailable(why)) => not_now = Some(why),
+        }
+    }
+    match not_now {
+        // Nothing can be recorded yet; what did start is found running when this is tried again.
+        Some(why) if started.changes.is_empty() => Err(StepError::NotNow(why)),
+        _ => Ok(started),
+    }
+}
+
+async fn start_one(work: &Work, row: &RoomRecord, recipe: Arc<Recipe>) -> Result<Handle, RuntimeError> {
+    let runtime = work
+        .engine
+        .runtime(&row.region)
+        .map_err(|error| RuntimeError::Unavailable(error.to_string()))?;
+    let room = RoomToStart {
+        id: row.id.clone(),
+        scheduler: row.scheduler.clone(),
+        version: row.version,
+        recipe,
+        ports: row.ports.clone(),
+    };
+    let limit = work.engine.settings.room_start_timeout;
+    tokio::time::timeout(limit, runtime.start(&room))
+        .await
+        .unwrap_or_else(|_| Err(RuntimeError::Unavailable(format!("no answer within {limit:?}"))))
+}
+
+fn table_room(work: &Work, row: &RoomRecord) -> NewRoom {
+    NewRoom {
+        scheduler: row.scheduler.clone(),
+        id: row.id.clone(),
+        version: row.version,
+        region: row.region.clone(),
+        purpose: row.purpose,
+        instance: InstanceStatus::Pending,
+        created_at: row.created_at,
+        matches_max: work.scheduler.recipe.match_allocation.max_matches,
+        known: true,
+    }
+}
+
+fn ended(work: &Work, ending: &Ending) -> Ended {
+    Ended {
+        at: work.now(),
+        how: ending.to_string(),
+        cause: ending.cause(),
+        was_ready: false,
+    }
+}

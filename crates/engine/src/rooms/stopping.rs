@@ -1,0 +1,132 @@
+//! Stopping rooms: the registry says first that a room is to go, then the runtime is asked, then one waits until it
+//! is gone. Every step may be repeated; a room that is asked to go cannot be called back.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use maestro_core::room::RoomStatus;
+use maestro_core::time::{Millis, age};
+
+use crate::operations::{Step, StepError, Work};
+use crate::ports::room_table::Claim;
+use crate::ports::store::{Change, Intent, RoomRecord, StopIntent};
+
+/// Rooms that one step asks to go.
+pub(crate) const ROOMS_PER_STEP: usize = 200;
+/// A grace period that ended is given this much for the signal to be seen, before one looks again.
+const SLACK: Millis = Millis::from_seconds(5);
+
+/// Live rooms that this operation has asked, or will have to ask, to go.
+pub(crate) async fn leaving(work: &Work) -> Result<Vec<RoomRecord>, StepError> {
+    let mut rows = work.engine.ports.store.live_rooms(&work.scheduler.name).await?;
+    rows.retain(|row| is_stopped_by(row, work));
+    Ok(rows)
+}
+
+pub(crate) async fn all_gone(work: &Work) -> Result<bool, StepError> {
+    Ok(leaving(work).await?.is_empty())
+}
+
+pub(crate) fn intend_stop(work: &Work, row: &RoomRecord, reason: &str) -> Change {
+    let stop = StopIntent {
+        operation: work.operation.id,
+        reason: reason.into(),
+        at: work.now(),
+    };
+    Change::IntendStop {
+        scheduler: row.scheduler.clone(),
+        room: row.id.clone(),
+        stop,
+    }
+}
+
+/// Asks the runtime to end rooms whose stop intent is written, and parks until they are gone.
+pub(crate) async fn stop_and_wait(work: &Work, rows: &[RoomRecord]) -> Result<Step, StepError> {
+    let mut longest = Duration::ZERO;
+    for row in rows {
+        let grace = work.recipe_of(row.version).await?.spec.termination_grace_period;
+        longest = longest.max(grace);
+        stop_one(work, row, grace).await?;
+    }
+    let what = match rows {
+        [one] => format!("room {} to be gone", one.id),
+        rows => format!("{} rooms to be gone", rows.len()),
+    };
+    let patience = u64::try_from(longest.as_millis())
+        .unwrap_or(u64::MAX)
+        .saturating_add(SLACK.0);
+    Ok(Step::park(what, work.in_time(Millis(patience))))
+}
+
+/// What is left of the grace period counts from the moment the intent was written: a restart does not extend it.
+async fn stop_one(work: &Work, row: &RoomRecord, grace: Duration) -> Result<(), StepError> {
+    let asked_at = match &row.intent {
+        Intent::Stop(stop) => stop.at,
+        Intent::Run => work.now(),
+    };
+    let left = grace.saturating_sub(age(work.now(), asked_at).as_duration());
+    let runtime = work.engine.runtime(&row.region)?;
+    runtime
+        .stop(&row.scheduler, &row.id, row.handle.as_ref(), left)
+        .await?;
+    Ok(())
+}
+
+/// One step of undoing what an operation made: its rooms go, but for those that players have entered and those
+/// that have not been heard of since a restart (if they are too many, the health controller finds them later).
+pub(crate) async fn take_back(work: &Work, rows: Vec<RoomRecord>, reason: &str) -> Result<Step, StepError> {
+    let live = rows.into_iter().filter(|row| row.ended.is_none());
+    let (going, staying): (Vec<_>, Vec<_>) = live.partition(|row| matches!(row.intent, Intent::Stop(_)));
+    let taken = claim(work, &staying).await?;
+    let changes: Vec<_> = taken.iter().map(|row| intend_stop(work, row, reason)).collect();
+    if !changes.is_empty() {
+        return Ok(Step::again(changes));
+    }
+    if !going.is_empty() {
+        return stop_and_wait(work, &going).await;
+    }
+    Ok(match staying.len() {
+        0 => Step::done(),
+        kept => Step::done().with_history(format!("{kept} rooms stay: players may be in them")),
+    })
+}
+
+/// Those of the rooms that may go, taken out of service by one atomic step each. A room that the table does not
+/// know was never started.
+async fn claim<'a>(work: &Work, rows: &'a [RoomRecord]) -> Result<Vec<&'a RoomRecord>, StepError> {
+    let table = &work.engine.ports.table;
+    let candidates: Vec<_> = rows.iter().map(|row| row.id.clone()).collect();
+    let claim = Claim {
+        scheduler: &work.scheduler.name,
+        operation: work.operation.id,
+        candidates: &candidates,
+        statuses: &IDLE,
+        known_only: true,
+        rooms_max: ROOMS_PER_STEP,
+    };
+    let claimed: BTreeSet<_> = table.claim(claim).await?.into_iter().collect();
+    let mut taken = Vec::new();
+    for row in rows {
+        let never_started = row.handle.is_none() && table.room(&row.scheduler, &row.id).await?.is_none();
+        if claimed.contains(&row.id) || never_started {
+            taken.push(row);
+        }
+    }
+    Ok(taken)
+}
+
+fn is_stopped_by(row: &RoomRecord, work: &Work) -> bool {
+    match &row.intent {
+        Intent::Stop(stop) => stop.operation == work.operation.id,
+        Intent::Run => false,
+    }
+}
+
+/// Statuses in which a removal may take a room.
+pub(crate) const IDLE: [RoomStatus; 5] = [
+    RoomStatus::Error,
+    RoomStatus::Terminated,
+    RoomStatus::Pending,
+    RoomStatus::Unready,
+    RoomStatus::Ready,
+];

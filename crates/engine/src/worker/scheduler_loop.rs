@@ -1,0 +1,328 @@
+//! The loop of one scheduler: what is next in its queue, one bounded step at a time.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use maestro_core::operation::{
+    Activity, Definition, DefinitionKind, HistoryEvent, Operation, OperationId, OperationStatus, Origin,
+    Token, queue,
+};
+use maestro_core::scheduler::SchedulerName;
+use maestro_core::time::{Timestamp, age};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::operations::{StepError, Work, executor, fleet_plan};
+use crate::ports::store::{
+    Change, Guard, OperationUpdate, Refusal, SchedulerRecord, SchedulerState, StoreError, Transaction,
+};
+use crate::wake::Bell;
+use crate::{Engine, with_sources};
+
+use super::step::Stepper;
+
+/// A burst of events makes one look at the plan.
+const DEBOUNCE: Duration = Duration::from_millis(200);
+/// How long it waits after something did not answer: doubling, because it will not be the only one to ask.
+const FIRST_RETRY: Duration = Duration::from_millis(500);
+const LAST_RETRY: Duration = Duration::from_secs(15);
+/// It looks again at least this often, whatever else is due.
+const IDLE_MAX: Duration = Duration::from_secs(3600);
+
+pub(super) struct SchedulerLoop {
+    engine: Arc<Engine>,
+    scheduler: SchedulerName,
+    guard: Guard,
+    bell: Arc<Bell>,
+    stop: watch::Receiver<bool>,
+    stepper: Stepper,
+    next_cycle: Instant,
+    next_clean_up: Instant,
+    /// When to look whether the plan differs, if at all before the next cycle.
+    next_look: Option<Instant>,
+    retry: Duration,
+}
+
+enum Turn {
+    /// Something was done: look again at once.
+    Busy,
+    /// Nothing to do before this.
+    Idle(Instant),
+    /// There is no such scheduler any more.
+    Gone,
+}
+
+impl SchedulerLoop {
+    pub(super) fn new(
+        engine: Arc<Engine>,
+        scheduler: SchedulerName,
+        token: Token,
+        stop: watch::Receiver<bool>,
+    ) -> Self {
+        let now = Instant::now();
+        let guard = Guard {
+            scheduler: scheduler.clone(),
+            token,
+        };
+        Self {
+            bell: engine.wake.bell(&scheduler),
+            stepper: Stepper::new(engine.clone(), guard.clone()),
+            next_cycle: now,
+            next_clean_up: now + engine.settings.storage_clean_up_interval,
+            next_look: None,
+            retry: FIRST_RETRY,
+            engine,
+            scheduler,
+            guard,
+            stop,
+        }
+    }
+
+    pub(super) async fn run(mut self) {
+        let mut taken_over = false;
+        while !*self.stop.borrow() {
+            let turn = match taken_over {
+                false => self.take_over().await.map(|()| Turn::Busy),
+                true => self.turn().await,
+            };
+            match turn {
+                Ok(turn) => {
+                    taken_over = true;
+                    self.retry = FIRST_RETRY;
+                    match turn {
+                        Turn::Busy => {}
+                        Turn::Idle(until) => self.wait_until(until).await,
+                        Turn::Gone => break,
+                    }
+                }
+                Err(StepError::Store(StoreError::Refused(Refusal::StaleToken { .. }))) => {
+                    tracing::warn!(scheduler_name = %self.scheduler, "another worker owns it by now");
+                    break;
+                }
+                Err(error) => self.back_off(&error).await,
+            }
+        }
+        self.engine.wake.forget(&self.scheduler);
+    }
+
+    async fn back_off(&mut self, error: &StepError) {
+        let error = with_sources(error);
+        tracing::warn!(scheduler_name = %self.scheduler, error, retry_in = ?self.retry, "cannot go on now");
+        self.wait_until(Instant::now() + self.retry).await;
+        self.retry = (self.retry * 2).min(LAST_RETRY);
+    }
+
+    async fn wait_until(&mut self, until: Instant) {
+        // Stopping first; what rang meanwhile is seen at the next turn in any case.
+        tokio::select! {
+            biased;
+            _ = self.stop.changed() => {}
+            () = self.bell.rung() => {}
+            () = tokio::time::sleep_until(until) => {}
+        }
+    }
+
+    /// Operations that an earlier owner left in progress go on under our lease.
+    async fn take_over(&mut self) -> Result<(), StepError> {
+        let now = self.engine.now();
+        for operation in self.engine.ports.store.unfinished(&self.scheduler).await? {
+            let is_ours = operation
+                .lease
+                .as_ref()
+                .is_some_and(|lease| lease.token == self.guard.token);
+            if operation.status != OperationStatus::InProgress || is_ours {
+                continue;
+            }
+            let event = taken_over_event(&operation, &self.engine.owner, now);
+            let mut update = OperationUpdate::of(operation.id);
+            update.lease = Some(self.stepper.lease());
+            update.history = vec![HistoryEvent { at: now, event }];
+            self.commit("take over", vec![Change::UpdateOperation(update)])
+                .await?;
+        }
+        Ok(())
+    }
+
+    async fn turn(&mut self) -> Result<Turn, StepError> {
+        let store = self.engine.ports.store.clone();
+        let Some(record) = store.scheduler(&self.scheduler).await? else {
+            return Ok(Turn::Gone);
+        };
+        let unfinished = store.unfinished(&self.scheduler).await?;
+        if self.enqueue_due(&record, &unfinished).await? {
+            return Ok(Turn::Busy);
+        }
+        let woken = self.woken(&record, &unfinished).await?;
+        let being_deleted = record.state == SchedulerState::Deleting;
+        let next = queue::next(&unfinished, being_deleted, |operation| {
+            woken.contains(&operation.id)
+        });
+        let find = |id: OperationId| unfinished.iter().find(|operation| operation.id == id).cloned();
+        match next {
+            queue::Next::Nothing => return Ok(Turn::Idle(self.idle_until(&unfinished))),
+            queue::Next::Evict(id, eviction) => {
+                if let Some(operation) = find(id) {
+                    self.stepper.evict(&operation, eviction).await?;
+                }
+            }
+            queue::Next::Start(id) => {
+                if let Some(operation) = find(id) {
+                    self.stepper.start(&operation).await?;
+                }
+            }
+            queue::Next::Wake(id) => {
+                let mut update = OperationUpdate::of(id);
+                update.activity = Some(Activity::Executing);
+                self.commit("wake operation", vec![Change::UpdateOperation(update)])
+                    .await?;
+            }
+            queue::Next::Continue(id) => {
+                if let Some(operation) = find(id)
+                    && self.stepper.advance(record, operation).await?
+                {
+                    // What it did may be followed by something else, sooner than the next cycle.
+                    self.look_in(DEBOUNCE);
+                }
+            }
+        }
+        Ok(Turn::Busy)
+    }
+
+    /// The parked operations whose wait is over.
+    async fn woken(
+        &self,
+        record: &SchedulerRecord,
+        unfinished: &[Operation],
+    ) -> Result<BTreeSet<OperationId>, StepError> {
+        let now = self.engine.now();
+        let mut woken = BTreeSet::new();
+        for operation in unfinished.iter().filter(|operation| operation.is_parked()) {
+            let Activity::Parked(wait) = &operation.activity else {
+                continue;
+            };
+            let asked_to_turn = operation.cancel.is_some() && operation.rollback.is_none();
+            let over = wait.until <= now || asked_to_turn || {
+                let work = Work {
+                    engine: self.engine.clone(),
+                    guard: self.guard.clone(),
+                    scheduler: record.clone(),
+                    operation: operation.clone(),
+                };
+                match executor(operation.definition.kind()) {
+                    Some(executor) => executor.wait_is_over(&work).await?,
+                    None => true,
+                }
+            };
+            if over {
+                woken.insert(operation.id);
+            }
+        }
+        Ok(woken)
+    }
+
+    /// Enqueues the engine's own operations when it is time for them. True: the queue is another one now.
+    async fn enqueue_due(
+        &mut self,
+        record: &SchedulerRecord,
+        unfinished: &[Operation],
+    ) -> Result<bool, StepError> {
+        if record.state != SchedulerState::InSync {
+            return Ok(false);
+        }
+        let now = Instant::now();
+        let waits = |kind| {
+            let same = |operation: &&Operation| operation.definition.kind() == kind;
+            unfinished.iter().any(|operation| same(&operation))
+        };
+        if now >= self.next_clean_up {
+            self.next_clean_up = now + self.engine.settings.storage_clean_up_interval;
+            if !waits(DefinitionKind::StorageCleanUp) {
+                self.enqueue(Definition::StorageCleanUp, "it is time".into())
+                    .await?;
+                return Ok(true);
+            }
+        }
+        let cycle_waits = waits(DefinitionKind::HealthController);
+        if now >= self.next_cycle {
+            self.next_cycle = now + self.engine.settings.health_controller_interval;
+            if !cycle_waits {
+                self.enqueue(Definition::HealthController, "it is time".into())
+                    .await?;
+                return Ok(true);
+            }
+        }
+        Ok(!cycle_waits && self.look_early(record).await?)
+    }
+
+    /// Between two cycles: if the plan is another one by now, a cycle begins early.
+    async fn look_early(&mut self, record: &SchedulerRecord) -> Result<bool, StepError> {
+        if !self.engine.settings.early_wake_up {
+            return Ok(false);
+        }
+        if self.bell.take_plan_may_differ() {
+            self.look_in(DEBOUNCE);
+        }
+        if self.next_look.is_none_or(|look| look > Instant::now()) {
+            return Ok(false);
+        }
+        self.next_look = None;
+        let plan = fleet_plan(&self.engine, record).await?;
+        if plan.is_empty() {
+            if let Some(at) = plan.look_again_at {
+                self.look_in(age(at, self.engine.now()).as_duration() + DEBOUNCE);
+            }
+            return Ok(false);
+        }
+        self.enqueue(Definition::HealthController, "something changed".into())
+            .await?;
+        Ok(true)
+    }
+
+    fn look_in(&mut self, wait: Duration) {
+        let at = Instant::now() + wait.min(IDLE_MAX);
+        self.next_look = Some(self.next_look.map_or(at, |look| look.min(at)));
+    }
+
+    async fn enqueue(&self, definition: Definition, reason: String) -> Result<(), StepError> {
+        let mut operation = self
+            .engine
+            .new_operation(&self.scheduler, definition, Origin::Engine);
+        operation.reason = reason;
+        self.commit("enqueue own", vec![Change::Enqueue(operation)]).await
+    }
+
+    fn idle_until(&self, unfinished: &[Operation]) -> Instant {
+        let now = self.engine.now();
+        let in_time = |at: Timestamp| Instant::now() + age(at, now).as_duration().min(IDLE_MAX);
+        let waits = unfinished
+            .iter()
+            .filter_map(|operation| match &operation.activity {
+                Activity::Parked(wait) if operation.is_parked() => Some(in_time(wait.until)),
+                _ => None,
+            });
+        let due = [Some(self.next_cycle), Some(self.next_clean_up), self.next_look];
+        due.into_iter()
+            .flatten()
+            .chain(waits)
+            .min()
+            .unwrap_or_else(|| Instant::now() + IDLE_MAX)
+    }
+
+    async fn commit(&self, label: &'static str, changes: Vec<Change>) -> Result<(), StepError> {
+        let transaction = Transaction::guarded(label, self.guard.clone(), changes);
+        Ok(self.engine.ports.store.commit(transaction).await?)
+    }
+}
+
+fn taken_over_event(operation: &Operation, owner: &str, now: Timestamp) -> String {
+    match &operation.lease {
+        Some(lease) => format!(
+            "Taken over by {owner}: {} held the lease until {:.3}, {} ago",
+            lease.owner,
+            lease.expires_at,
+            age(now, lease.expires_at)
+        ),
+        None => format!("Taken over by {owner}: it had no lease"),
+    }
+}

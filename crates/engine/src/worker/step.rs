@@ -1,0 +1,279 @@
+//! Carries out single steps of operations: the lifecycle of the seed, from `Starting operation` to the end.
+//!
+//! Whatever an executor's step did is committed together with its progress, its history and its end.
+
+use std::sync::Arc;
+
+use maestro_core::operation::queue::Eviction;
+use maestro_core::operation::{
+    Activity, HistoryEvent, Lease, Operation, OperationId, OperationStatus, Rollback, RollbackEnd,
+};
+use maestro_core::time::after;
+
+use crate::Engine;
+use crate::operations::{Next, Step, StepError, Work, executor};
+use crate::ports::store::{
+    Change, Guard, OperationUpdate, Refusal, SchedulerRecord, StoreError, Transaction,
+};
+use crate::services::take_back_fleet_size;
+
+/// How often a step may lose a race for a port or an id before the operation gives up.
+const RACES_MAX: u32 = 20;
+
+pub(super) struct Stepper {
+    engine: Arc<Engine>,
+    guard: Guard,
+    /// Races that the operation at work lost in a row.
+    races: u32,
+    /// What the operation at work last waited for because something did not answer; said once in its history.
+    last_obstacle: Option<(OperationId, String)>,
+}
+
+impl Stepper {
+    pub(super) fn new(engine: Arc<Engine>, guard: Guard) -> Self {
+        Self {
+            engine,
+            guard,
+            races: 0,
+            last_obstacle: None,
+        }
+    }
+
+    pub(super) fn lease(&self) -> Lease {
+        Lease {
+            owner: self.engine.owner.clone(),
+            token: self.guard.token,
+            expires_at: after(self.engine.now(), self.engine.settings.operation_lease_ttl),
+        }
+    }
+
+    pub(super) async fn evict(&self, operation: &Operation, eviction: Eviction) -> Result<(), StepError> {
+        self.engine.metrics.evicted(operation, eviction);
+        let event = format!("Operation evicted: {eviction}");
+        self.end(operation, OperationStatus::Evicted, true, Vec::new(), vec![event])
+            .await
+    }
+
+    pub(super) async fn start(&self, operation: &Operation) -> Result<(), StepError> {
+        let history = self.events(vec!["Starting operation".into()]);
+        let start = Change::StartOperation {
+            operation: operation.id,
+            lease: self.lease(),
+            history,
+        };
+        self.commit("start operation", vec![start]).await
+    }
+
+    /// One step of the operation that holds the slot. True: it gave the slot up, ended or parked.
+    pub(super) async fn advance(
+        &mut self,
+        scheduler: SchedulerRecord,
+        operation: Operation,
+    ) -> Result<bool, StepError> {
+        if let (Some(cancel), None) = (&operation.cancel, &operation.rollback) {
+            let why = format!("canceled by {}", cancel.by);
+            self.turn_round(&operation, RollbackEnd::Canceled, why).await?;
+            return Ok(false);
+        }
+        let Some(executor) = executor(operation.definition.kind()) else {
+            let why = "no executor is known for it".into();
+            self.turn_round(&operation, RollbackEnd::Error, why).await?;
+            return Ok(false);
+        };
+        let work = Work {
+            engine: self.engine.clone(),
+            guard: self.guard.clone(),
+            scheduler,
+            operation,
+        };
+        let outcome = match work.operation.rollback {
+            None => executor.step(&work).await,
+            Some(_) => executor.undo(&work).await,
+        };
+        let operation = work.operation;
+        let committed = match outcome {
+            Ok(step) => self.commit_step(&operation, step).await,
+            Err(error) => Err(error),
+        };
+        match committed {
+            Ok(gave_up_slot) => {
+                self.races = 0;
+                Ok(gave_up_slot)
+            }
+            Err(error) => self.stumble(&operation, error).await,
+        }
+    }
+
+    async fn commit_step(&self, operation: &Operation, step: Step) -> Result<bool, StepError> {
+        let Step {
+            mut changes,
+            progress,
+            history,
+            next,
+        } = step;
+        let activity = match next {
+            Next::Done { took_action } => {
+                self.finish(operation, took_action, changes, history).await?;
+                return Ok(true);
+            }
+            Next::Again => None,
+            Next::Park(wait) => Some(Activity::Parked(wait)),
+        };
+        let parked = activity.is_some();
+        let mut update = OperationUpdate::of(operation.id);
+        update.activity = activity;
+        update.progress = progress;
+        update.history = self.events(history);
+        changes.push(Change::UpdateOperation(update));
+        self.commit("step", changes).await?;
+        Ok(parked)
+    }
+
+    async fn finish(
+        &self,
+        operation: &Operation,
+        took_action: bool,
+        changes: Vec<Change>,
+        mut history: Vec<String>,
+    ) -> Result<(), StepError> {
+        let (status, took_action) = match &operation.rollback {
+            None => {
+                history.push("Operation finished".into());
+                (OperationStatus::Finished, took_action)
+            }
+            Some(rollback) => {
+                history.push("Operation rollback flow execution finished with success".into());
+                (rollback.then.status(), true)
+            }
+        };
+        self.end(operation, status, took_action, changes, history).await
+    }
+
+    /// A step that did not go through: try again, or turn round.
+    async fn stumble(&mut self, operation: &Operation, error: StepError) -> Result<bool, StepError> {
+        match error {
+            StepError::Failed(why) => match &operation.rollback {
+                None => self.turn_round(operation, RollbackEnd::Error, why).await?,
+                Some(rollback) => {
+                    let event = format!("Operation rollback flow execution failed, reason: {why}");
+                    let status = rollback.then.status();
+                    self.end(operation, status, true, Vec::new(), vec![event]).await?;
+                    return Ok(true);
+                }
+            },
+            StepError::Store(StoreError::Refused(refusal)) if is_race(&refusal) => {
+                self.races += 1;
+                if self.races > RACES_MAX {
+                    self.races = 0;
+                    self.turn_round(operation, RollbackEnd::Error, refusal.to_string())
+                        .await?;
+                }
+            }
+            StepError::NotNow(obstacle) => {
+                self.say_once(operation, &obstacle).await?;
+                return Err(StepError::NotNow(obstacle));
+            }
+            error @ StepError::Store(_) => return Err(error),
+        }
+        Ok(false)
+    }
+
+    async fn turn_round(
+        &self,
+        operation: &Operation,
+        then: RollbackEnd,
+        why: String,
+    ) -> Result<(), StepError> {
+        let event = match then {
+            RollbackEnd::Error => format!("operation execution failed: {why}"),
+            RollbackEnd::Canceled => format!("Operation {why}"),
+        };
+        tracing::info!(
+            scheduler_name = %operation.scheduler, operation_id = %operation.id,
+            operation_definition = operation.definition.name(), why, "operation turns round"
+        );
+        let mut update = OperationUpdate::of(operation.id);
+        update.rollback = Some(Rollback { then, why });
+        update.history = self.events(vec![event, "Starting operation rollback".into()]);
+        self.commit("turn round", vec![Change::UpdateOperation(update)])
+            .await
+    }
+
+    /// An obstacle is worth one line in the history, not one for each time it is met.
+    async fn say_once(&mut self, operation: &Operation, obstacle: &str) -> Result<(), StepError> {
+        let said = Some((operation.id, obstacle.to_owned()));
+        if self.last_obstacle == said {
+            return Ok(());
+        }
+        self.last_obstacle = said;
+        let mut update = OperationUpdate::of(operation.id);
+        update.history = self.events(vec![format!("waiting, and trying again: {obstacle}")]);
+        self.commit("note obstacle", vec![Change::UpdateOperation(update)])
+            .await
+    }
+
+    async fn end(
+        &self,
+        operation: &Operation,
+        status: OperationStatus,
+        took_action: bool,
+        mut changes: Vec<Change>,
+        history: Vec<String>,
+    ) -> Result<(), StepError> {
+        let at = self.engine.now();
+        if status != OperationStatus::Finished {
+            changes.extend(take_back_fleet_size(operation));
+        }
+        let history = self.events(history);
+        changes.push(Change::EndOperation {
+            operation: operation.id,
+            status,
+            took_action,
+            history,
+            at,
+        });
+        // A scheduler goes together with everything that is left of it: its end must be written before.
+        changes.sort_by_key(|change| matches!(change, Change::DeleteScheduler { .. }));
+        self.commit("end operation", changes).await?;
+        self.engine.metrics.ended(operation, status, at);
+        if took_action {
+            tracing::info!(
+                scheduler_name = %operation.scheduler, operation_id = %operation.id,
+                operation_definition = operation.definition.name(), %status, "operation ended"
+            );
+        }
+        Ok(())
+    }
+
+    fn events(&self, events: Vec<String>) -> Vec<HistoryEvent> {
+        let at = self.engine.now();
+        events
+            .into_iter()
+            .map(|event| HistoryEvent { at, event })
+            .collect()
+    }
+
+    async fn commit(&self, label: &'static str, changes: Vec<Change>) -> Result<(), StepError> {
+        let transaction = Transaction::guarded(label, self.guard.clone(), changes);
+        Ok(self.engine.ports.store.commit(transaction).await?)
+    }
+}
+
+/// Someone else was faster; the same step may work at the next try.
+fn is_race(refusal: &Refusal) -> bool {
+    match refusal {
+        Refusal::PortTaken { .. }
+        | Refusal::RoomExists(_)
+        | Refusal::RoomNotFound(_)
+        | Refusal::SlotTaken { .. }
+        | Refusal::WrongStatus { .. }
+        | Refusal::WrongState { .. }
+        | Refusal::RoomsLeft { .. }
+        | Refusal::SchedulerBeingDeleted(_)
+        | Refusal::FleetSizeChanged { .. } => true,
+        Refusal::StaleToken { .. }
+        | Refusal::SchedulerExists(_)
+        | Refusal::SchedulerNotFound(_)
+        | Refusal::OperationNotFound(_) => false,
+    }
+}

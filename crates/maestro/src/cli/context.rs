@@ -1,0 +1,117 @@
+//! What every command needs: the server, the output format, and a way to wait for the operation it started.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::client::Client;
+use super::failure::{Exit, Failure};
+use super::json::Json;
+use super::output::{self, Format};
+use super::watch::{Progress, Watch, reason, verdict};
+use crate::config::duration;
+
+/// Where a server started without configuration listens.
+const DEFAULT_URL: &str = "http://127.0.0.1:8080";
+
+/// Options of all commands.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Global options")]
+pub(super) struct GlobalOptions {
+    /// The server's management API [default: http://127.0.0.1:8080]
+    #[arg(long, global = true, env = "MAESTRO_URL", hide_env_values = true)]
+    url: Option<String>,
+
+    /// How to print results: json and yaml are the server's answer as it is
+    #[arg(short, long, global = true, value_enum, default_value_t = Format::Table)]
+    output: Format,
+
+    /// How long one request to the server may take
+    #[arg(long, global = true, value_name = "DURATION", default_value = "30s", value_parser = duration::parse)]
+    request_timeout: Duration,
+}
+
+/// Options of all commands that start an operation.
+#[derive(Debug, Args)]
+pub(super) struct WaitOptions {
+    /// Wait until the operation has ended; the exit code is its outcome
+    #[arg(long)]
+    pub(super) wait: bool,
+    /// How long to wait; the operation goes on after that
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration::parse, requires = "wait")]
+    timeout: Duration,
+}
+
+pub(super) struct Context {
+    options: GlobalOptions,
+}
+
+impl Context {
+    pub(super) fn new(options: GlobalOptions) -> Self {
+        Self { options }
+    }
+
+    pub(super) fn format(&self) -> Format {
+        self.options.output
+    }
+
+    pub(super) fn client(&self) -> Result<Client, Failure> {
+        // Set to nothing counts as unset, as with every other variable.
+        let url = self.options.url.as_deref().filter(|url| !url.is_empty());
+        Client::new(url.unwrap_or(DEFAULT_URL), self.options.request_timeout)
+    }
+
+    pub(super) fn show(&self, answer: &Json, table: impl FnOnce(&Json) -> String) -> Result<(), Failure> {
+        output::show(self.options.output, answer, table)
+    }
+
+    /// Follows an operation to its end, with progress on stderr.
+    pub(super) fn follow(
+        &self,
+        scheduler: &str,
+        operation: &str,
+        wait: &WaitOptions,
+    ) -> Result<Json, Failure> {
+        let client = self.client()?;
+        let watch = Watch {
+            client: &client,
+            scheduler,
+            operation,
+            timeout: Some(wait.timeout),
+        };
+        watch.follow(Progress::beside_result())
+    }
+
+    /// The end of every command that starts an operation: its id at once, or its outcome with `--wait`.
+    pub(super) fn operation_started(
+        &self,
+        scheduler: &str,
+        what: &str,
+        answer: &Json,
+        wait: &WaitOptions,
+    ) -> Result<(), Failure> {
+        let Some(id) = answer.get("operationId").as_str() else {
+            return Err(Failure::new(
+                Exit::Failed,
+                "the server's answer names no operation",
+            ));
+        };
+        if !wait.wait {
+            return self.show(answer, |_| format!("operation {id} enqueued: {what}"));
+        }
+        let end = self.follow(scheduler, id, wait)?;
+        let verdict = verdict(&end);
+        // For people a failure is said once, on stderr; programs get the operation in both cases.
+        if verdict.is_ok() || self.options.output != Format::Table {
+            self.show(&end, |end| {
+                let operation = end.get("operation");
+                format!(
+                    "operation {id} {}: {}",
+                    operation.get("status").cell(),
+                    reason(operation)
+                )
+            })?;
+        }
+        verdict
+    }
+}

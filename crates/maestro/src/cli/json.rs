@@ -1,0 +1,254 @@
+//! JSON that keeps the order of its keys, so that people see a scheduler as the server (or they) wrote it:
+//! `serde_json`'s own value would sort them. Reading what is not there gives null, never a panic: an answer of a
+//! server is not to be trusted to have every field.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::ser::{Serialize, Serializer};
+use serde_json::Number;
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Json {
+    Null,
+    Bool(bool),
+    Number(Number),
+    String(String),
+    Array(Vec<Json>),
+    Object(Vec<(String, Json)>),
+}
+
+static NULL: Json = Json::Null;
+
+impl Json {
+    pub(super) fn object<const N: usize>(entries: [(&str, Json); N]) -> Self {
+        Self::Object(
+            entries
+                .into_iter()
+                .map(|(key, value)| (key.to_owned(), value))
+                .collect(),
+        )
+    }
+
+    /// The value of a key; null if there is none.
+    pub(super) fn get(&self, key: &str) -> &Json {
+        match self {
+            Self::Object(entries) => entries
+                .iter()
+                .find(|(name, _)| name == key)
+                .map_or(&NULL, |(_, value)| value),
+            _ => &NULL,
+        }
+    }
+
+    /// The elements of an array; none if it is not one.
+    pub(super) fn items(&self) -> &[Json] {
+        match self {
+            Self::Array(items) => items,
+            _ => &[],
+        }
+    }
+
+    /// A text that is not empty.
+    pub(super) fn as_str(&self) -> Option<&str> {
+        match self {
+            Self::String(text) if !text.is_empty() => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(super) fn as_u64(&self) -> Option<u64> {
+        match self {
+            Self::Number(number) => number.as_u64(),
+            _ => None,
+        }
+    }
+
+    pub(super) fn is_null(&self) -> bool {
+        matches!(self, Self::Null)
+    }
+
+    pub(super) fn is_true(&self) -> bool {
+        matches!(self, Self::Bool(true))
+    }
+
+    /// For a cell of a table: `-` where there is nothing.
+    pub(super) fn cell(&self) -> String {
+        match self {
+            Self::Null => "-".to_owned(),
+            Self::String(text) if text.is_empty() => "-".to_owned(),
+            Self::String(text) => text.clone(),
+            Self::Bool(flag) => flag.to_string(),
+            Self::Number(number) => number.to_string(),
+            Self::Array(items) if items.is_empty() => "-".to_owned(),
+            Self::Array(items) => items.iter().map(Self::cell).collect::<Vec<_>>().join(","),
+            Self::Object(entries) if entries.is_empty() => "-".to_owned(),
+            // Only free-form data is shown this way; it has no better short form than itself.
+            Self::Object(_) => serde_json::to_string(self).unwrap_or_default(),
+        }
+    }
+}
+
+impl From<&str> for Json {
+    fn from(text: &str) -> Self {
+        Self::String(text.to_owned())
+    }
+}
+
+impl From<u32> for Json {
+    fn from(number: u32) -> Self {
+        Self::Number(number.into())
+    }
+}
+
+impl From<bool> for Json {
+    fn from(flag: bool) -> Self {
+        Self::Bool(flag)
+    }
+}
+
+impl From<serde_json::Value> for Json {
+    fn from(value: serde_json::Value) -> Self {
+        use serde_json::Value;
+        match value {
+            Value::Null => Self::Null,
+            Value::Bool(flag) => Self::Bool(flag),
+            Value::Number(number) => Self::Number(number),
+            Value::String(text) => Self::String(text),
+            Value::Array(items) => Self::Array(items.into_iter().map(Self::from).collect()),
+            Value::Object(map) => {
+                Self::Object(map.into_iter().map(|(key, value)| (key, value.into())).collect())
+            }
+        }
+    }
+}
+
+impl Serialize for Json {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Null => serializer.serialize_unit(),
+            Self::Bool(flag) => serializer.serialize_bool(*flag),
+            Self::Number(number) => number.serialize(serializer),
+            Self::String(text) => serializer.serialize_str(text),
+            Self::Array(items) => serializer.collect_seq(items),
+            Self::Object(entries) => serializer.collect_map(entries.iter().map(|(key, value)| (key, value))),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Json {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(JsonVisitor)
+    }
+}
+
+struct JsonVisitor;
+
+impl<'de> Visitor<'de> for JsonVisitor {
+    type Value = Json;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Json, E> {
+        Ok(Json::Null)
+    }
+
+    fn visit_none<E>(self) -> Result<Json, E> {
+        Ok(Json::Null)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Json, D::Error> {
+        Json::deserialize(deserializer)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Json, E> {
+        Ok(Json::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Json, E> {
+        Ok(Json::Number(value.into()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Json, E> {
+        Ok(Json::Number(value.into()))
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Json, E> {
+        let number =
+            Number::from_f64(value).ok_or_else(|| E::custom(format!("{value} is not a number in JSON")))?;
+        Ok(Json::Number(number))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Json, E> {
+        Ok(Json::String(value.to_owned()))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Json, E> {
+        Ok(Json::String(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Json, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = seq.next_element()? {
+            items.push(item);
+        }
+        Ok(Json::Array(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
+        let mut entries: Vec<(String, Json)> = Vec::new();
+        while let Some((key, value)) = map.next_entry::<String, Json>()? {
+            if entries.iter().any(|(name, _)| *name == key) {
+                return Err(A::Error::custom(format!("the key {key} is there twice")));
+            }
+            entries.push((key, value));
+        }
+        Ok(Json::Object(entries))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn order_and_numbers_survive() {
+        let text = r#"{"z":1,"a":{"y":[null,true,-2,0.8,"1000"],"b":""}}"#;
+        let json: Json = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_string(&json).unwrap(), text);
+        let yaml = serde_saphyr::to_string(&json).unwrap();
+        assert_eq!(serde_saphyr::from_str::<Json>(&yaml).unwrap(), json);
+    }
+
+    #[test]
+    fn cells() {
+        for (text, cell) in [
+            ("null", "-"),
+            ("\"\"", "-"),
+            ("[]", "-"),
+            ("{}", "-"),
+            ("[1,2]", "1,2"),
+            ("false", "false"),
+            (r#"{"b":1,"a":2}"#, r#"{"b":1,"a":2}"#),
+        ] {
+            assert_eq!(serde_json::from_str::<Json>(text).unwrap().cell(), cell);
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_null() {
+        let json: Json = serde_json::from_str(r#"{"a":[1]}"#).unwrap();
+        assert!(json.get("b").get("c").is_null());
+        assert!(json.get("a").get("c").items().is_empty());
+    }
+
+    #[test]
+    fn a_key_twice_is_refused() {
+        let error = serde_json::from_str::<Json>(r#"{"a":1,"a":2}"#)
+            .unwrap_err()
+            .to_string();
+        assert!(error.starts_with("the key a is there twice"), "{error}");
+    }
+}

@@ -1,0 +1,133 @@
+//! `maestro room logs`: the end of a room's log, and what is added to it.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::client::Client;
+use super::failure::Failure;
+use super::output::{note, print};
+use super::resource::Resource;
+use super::room::RoomName;
+
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// What is asked for while following: more than a room writes between two polls.
+const FOLLOW_LINES: u32 = 1000;
+
+#[derive(Debug, Args)]
+pub(super) struct LogsOptions {
+    #[command(flatten)]
+    name: RoomName,
+    /// How many lines from the end
+    #[arg(long, value_name = "LINES", default_value_t = 100)]
+    tail: u32,
+    /// Go on printing what the room writes until it ends
+    #[arg(short, long)]
+    follow: bool,
+}
+
+pub(super) fn run(client: &Client, options: &LogsOptions) -> Result<(), Failure> {
+    let name = &options.name;
+    if !options.follow {
+        return print(&read(client, name, options.tail)?);
+    }
+    let mut window = Window::default();
+    let mut first_tail = Some(options.tail);
+    loop {
+        // Asked before the log is read: what a room that has ended wrote is then complete.
+        let ending = ending(client, name)?;
+        let text = read(client, name, first_tail.unwrap_or(0).max(FOLLOW_LINES))?;
+        let added = window.advance(&text, ending.is_some());
+        let skipped = first_tail
+            .take()
+            .map_or(0, |tail| added.len().saturating_sub(tail as usize));
+        for line in &added[skipped..] {
+            print(line)?;
+        }
+        if let Some(how) = ending {
+            note(&format!("room {} has ended: {how}", name.room));
+            return Ok(());
+        }
+        std::thread::sleep(POLL_INTERVAL);
+    }
+}
+
+fn read(client: &Client, name: &RoomName, tail: u32) -> Result<String, Failure> {
+    let resource = Resource::new(&["schedulers", &name.scheduler, "rooms", &name.room, "logs"]);
+    client.get_text(&resource.query("tail", &tail.to_string()))
+}
+
+/// How the room ended, if it did.
+fn ending(client: &Client, name: &RoomName) -> Result<Option<String>, Failure> {
+    let answer = client.get(
+        &Resource::new(&["schedulers", &name.scheduler, "rooms", &name.room]),
+        "room",
+    )?;
+    let ended = answer.get("room").get("ended");
+    Ok((!ended.is_null()).then(|| ended.get("how").cell()))
+}
+
+/// The last lines seen. The server tells the end of a log, not what is new in it, so the new part is found by
+/// laying the two ends over each other. (Only a room that writes nothing but the same line, more than
+/// [`FOLLOW_LINES`] times, looks silent.)
+#[derive(Default)]
+struct Window {
+    lines: Vec<String>,
+}
+
+impl Window {
+    /// The lines that were added. A last line without its newline is kept back until it has one, or there will be
+    /// no more.
+    fn advance(&mut self, text: &str, is_complete: bool) -> Vec<String> {
+        let whole = match text.rfind('\n') {
+            _ if is_complete => text,
+            Some(end) => &text[..=end],
+            None => "",
+        };
+        let now: Vec<String> = whole.lines().map(str::to_owned).collect();
+        let overlap = overlap(&self.lines, &now);
+        let added = now[overlap..].to_vec();
+        if !now.is_empty() {
+            self.lines = now;
+        }
+        added
+    }
+}
+
+/// How many lines at the start of `now` are the last ones of `before`.
+fn overlap(before: &[String], now: &[String]) -> usize {
+    let longest = before.len().min(now.len());
+    (0..=longest)
+        .rev()
+        .find(|count| before[before.len() - count..] == now[..*count])
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_added() {
+        let mut window = Window::default();
+        for (text, is_complete, added) in [
+            ("a\nb\nc\n", false, "a b c"),
+            ("a\nb\nc\n", false, ""),
+            ("b\nc\nd\ne\n", false, "d e"),
+            ("d\ne\nhal", false, ""),
+            ("d\ne\nhalf\n", false, "half"),
+            ("", false, ""),
+            ("e\nhalf\nlast", true, "last"),
+        ] {
+            assert_eq!(window.advance(text, is_complete).join(" "), added, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_log_that_moved_on_further_than_the_window() {
+        let mut window = Window::default();
+        window.advance("a\nb\n", false);
+        assert_eq!(window.advance("x\ny\n", false), ["x", "y"]);
+    }
+}

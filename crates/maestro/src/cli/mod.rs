@@ -1,0 +1,243 @@
+//! The command line. A command reads its options, asks the server, prints; what goes wrong is a [`Failure`] with
+//! one of the exit codes that scripts rely on.
+
+mod age;
+mod client;
+mod config;
+mod context;
+mod document;
+mod failure;
+mod json;
+mod logs;
+mod operation;
+mod output;
+mod resource;
+mod room;
+mod scheduler;
+mod user;
+mod watch;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+pub use config::ConfigOptions;
+use context::{Context, GlobalOptions};
+use failure::{Exit, Failure};
+use json::Json;
+
+use crate::backup::{BackupOptions, RestoreOptions};
+use crate::config::ConfigError;
+use crate::start::StartOptions;
+use crate::{backup, start};
+
+const HELP_END: &str = "\
+Examples:
+  maestro start                                   a server on this machine
+  maestro scheduler create -f arena.yaml --wait   a fleet
+  maestro room list arena                         its rooms
+  maestro operation list arena                    what was done, and why
+
+Exit codes:
+  0 ok, 1 operation failed, 2 usage or invalid input, 3 not found, 4 conflict,
+  5 server unreachable, 6 timed out";
+
+/// Keeps fleets of dedicated game rooms running
+#[derive(Debug, Parser)]
+#[command(name = "maestro", version, after_help = HELP_END)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    global: GlobalOptions,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Create, inspect and delete schedulers
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  maestro scheduler create -f arena.yaml --wait
+  maestro scheduler info"
+    )]
+    Scheduler(scheduler::Command),
+
+    /// Inspect, add and remove rooms
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  maestro room list arena
+  maestro room add arena 3 --wait"
+    )]
+    Room(room::Command),
+
+    /// Inspect, cancel and follow operations
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  maestro operation list arena
+  maestro operation watch arena 831cf1f9-298d-4f3c-a0e2-ea08ac6d3398"
+    )]
+    Operation(operation::Command),
+
+    /// Inspect the configuration
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  maestro config show
+  maestro config reference"
+    )]
+    Config(config::Command),
+
+    /// Start a server
+    #[command(after_help = "\
+Examples:
+  maestro start
+  maestro start -c maestro.yaml --data-dir /var/lib/maestro
+  MAESTRO_MANAGEMENTAPI_PORT=0 maestro start management-api")]
+    Start(StartOptions),
+
+    /// Copy the store of a data directory to a file, also while a server runs on it
+    #[command(after_help = "\
+Examples:
+  maestro backup --data-dir ./data maestro.backup")]
+    Backup(BackupOptions),
+
+    /// Make a data directory from a backup
+    #[command(after_help = "\
+Examples:
+  maestro restore --data-dir ./data maestro.backup")]
+    Restore(RestoreOptions),
+
+    /// Print a completion script for a shell
+    #[command(after_help = "\
+Examples:
+  source <(maestro completion bash)
+  maestro completion fish > ~/.config/fish/completions/maestro.fish")]
+    Completion {
+        /// Whose script
+        #[arg(value_enum)]
+        shell: CompletionShell,
+    },
+
+    /// Print the version
+    #[command(after_help = "\
+Examples:
+  maestro version
+  maestro version -o json")]
+    Version,
+}
+
+/// The shells whose scripts are tried out.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum CompletionShell {
+    Bash,
+    Zsh,
+    Fish,
+}
+
+impl From<CompletionShell> for Shell {
+    fn from(shell: CompletionShell) -> Self {
+        match shell {
+            CompletionShell::Bash => Self::Bash,
+            CompletionShell::Zsh => Self::Zsh,
+            CompletionShell::Fish => Self::Fish,
+        }
+    }
+}
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Help and version come this way too, with exit code 0. A closed pipe is no reason to fail.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    run(arguments).unwrap_or_else(|failure| {
+        if failure.exit != Exit::PipeClosed {
+            output::error(&failure.message);
+        }
+        failure.exit_code()
+    })
+}
+
+fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
+    let context = Context::new(arguments.global);
+    match &arguments.command {
+        Command::Scheduler(command) => scheduler::run(&context, command)?,
+        Command::Room(command) => room::run(&context, command)?,
+        Command::Operation(command) => operation::run(&context, command)?,
+        Command::Config(command) => config::run(&context, command)?,
+        Command::Start(options) => return start::run(options).map_err(|error| server_failure(&error)),
+        Command::Backup(options) => return backup::backup(options).map_err(|error| server_failure(&error)),
+        Command::Restore(options) => return backup::restore(options).map_err(|error| server_failure(&error)),
+        Command::Completion { shell } => print_completion((*shell).into())?,
+        Command::Version => {
+            let version = Json::object([("version", Json::from(env!("CARGO_PKG_VERSION")))]);
+            context.show(&version, |version| {
+                format!("maestro {}", version.get("version").cell())
+            })?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A server that cannot start: what the person wrote, or what the machine did.
+fn server_failure(error: &anyhow::Error) -> Failure {
+    let exit = if error.is::<ConfigError>() {
+        Exit::Invalid
+    } else {
+        Exit::Failed
+    };
+    Failure::new(exit, format!("{error:#}"))
+}
+
+fn print_completion(shell: Shell) -> Result<(), Failure> {
+    // Into memory first: the generator panics where it cannot write, as into a closed pipe.
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Arguments::command(), "maestro", &mut script);
+    output::print(&String::from_utf8_lossy(&script))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_help_with_examples() {
+        fn walk(command: &clap::Command, path: &str) {
+            let path = format!("{path} {}", command.get_name());
+            let after = command
+                .get_after_help()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            assert!(command.get_about().is_some(), "{path}: says not what it does");
+            assert!(after.contains("Examples:\n"), "{path}: has no examples");
+            for argument in command.get_arguments() {
+                assert!(
+                    argument.get_help().is_some(),
+                    "{path}: {} has no help",
+                    argument.get_id()
+                );
+            }
+            for subcommand in command.get_subcommands() {
+                walk(subcommand, &path);
+            }
+        }
+        walk(&Arguments::command(), "");
+    }
+}

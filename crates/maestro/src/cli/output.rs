@@ -1,0 +1,107 @@
+//! What goes to the terminal: tables for people, the server's own answer as JSON or YAML for programs. Results go
+//! to stdout, everything else to stderr.
+
+use std::io::{self, Write};
+
+use clap::ValueEnum;
+use comfy_table::{Table, presets};
+
+use super::failure::{Exit, Failure};
+use super::json::Json;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    Table,
+    Json,
+    Yaml,
+}
+
+/// Prints an answer: as it is for programs, as `table` makes of it for people.
+pub(super) fn show(
+    format: Format,
+    answer: &Json,
+    table: impl FnOnce(&Json) -> String,
+) -> Result<(), Failure> {
+    match format {
+        Format::Table => print(&table(answer)),
+        Format::Json => match serde_json::to_string_pretty(answer) {
+            Ok(text) => print(&text),
+            Err(error) => Err(Failure::new(
+                Exit::Failed,
+                format!("cannot be written as JSON: {error}"),
+            )),
+        },
+        Format::Yaml => match serde_saphyr::to_string(answer) {
+            Ok(text) => print(&text),
+            Err(error) => Err(Failure::new(
+                Exit::Failed,
+                format!("cannot be written as YAML: {error}"),
+            )),
+        },
+    }
+}
+
+/// Writes to stdout, ended by one newline. A closed pipe ends the command quietly, where `println!` would panic.
+pub(super) fn print(text: &str) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    let ending = if text.is_empty() || text.ends_with('\n') {
+        ""
+    } else {
+        "\n"
+    };
+    let written = write!(stdout, "{text}{ending}").and_then(|()| stdout.flush());
+    written.map_err(|error| match error.kind() {
+        io::ErrorKind::BrokenPipe => Failure::new(Exit::PipeClosed, ""),
+        _ => Failure::new(Exit::Failed, format!("cannot write to stdout: {error}")),
+    })
+}
+
+/// Lines beside the result. Failing to say them is no reason to fail.
+pub(super) fn note(lines: &str) {
+    for line in lines.lines() {
+        let _ = writeln!(io::stderr(), "{}", plain(line));
+    }
+}
+
+pub(super) fn warn(warning: &str) {
+    note(&format!("warning: {warning}"));
+}
+
+pub(super) fn error(message: &str) {
+    note(&format!("error: {message}"));
+}
+
+/// Columns without lines around them, so that they can be cut and grepped; never wrapped, ids are never shortened.
+pub(super) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(header.to_vec());
+    for row in rows {
+        table.add_row(row.into_iter().map(|cell| plain(&cell)));
+    }
+    trim(&mut table)
+}
+
+/// One `name  value` per line.
+pub(super) fn fields(rows: impl IntoIterator<Item = (&'static str, String)>) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    for (name, value) in rows {
+        table.add_row([name.to_owned(), plain(&value)]);
+    }
+    trim(&mut table)
+}
+
+fn trim(table: &mut Table) -> String {
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    table.trim_fmt()
+}
+
+/// What rooms and servers write may hold control characters; none of them reaches the terminal as such.
+pub(super) fn plain(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
+}

@@ -1,0 +1,238 @@
+//! The configuration file: YAML in, settings with their line numbers out. Keys are case-insensitive, as in v10.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_saphyr::{Spanned, UserMessageFormatter};
+
+use super::keys::{KEYS, Key, NO_EFFECT};
+use super::nearest::nearest;
+
+/// One value of the file.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct FileValue {
+    pub(super) text: String,
+    pub(super) line: u64,
+}
+
+/// What a file says: values by key path, keys without effect, and everything that is wrong.
+#[derive(Debug, Default)]
+pub(super) struct FileSettings {
+    pub(super) values: BTreeMap<&'static str, FileValue>,
+    pub(super) warnings: Vec<String>,
+    pub(super) violations: Vec<String>,
+}
+
+/// Reads a file's text; `name` is how messages call the file.
+pub(super) fn read(name: &str, text: &str) -> FileSettings {
+    let mut settings = FileSettings::default();
+    match serde_saphyr::from_str::<Node>(text) {
+        Ok(root) => match root {
+            Node::Mapping(entries) => Walk {
+                name,
+                settings: &mut settings,
+            }
+            .mapping("", entries),
+            Node::Scalar(None) => {}
+            Node::Scalar(Some(_)) | Node::Sequence => {
+                settings.violations.push(format!(
+                    "{name}: must hold settings such as `managementApi: {{port: 8080}}`"
+                ));
+            }
+        },
+        Err(error) => {
+            settings.violations.push(format!(
+                "{name}: not valid YAML: {}",
+                error
+                    .without_snippet()
+                    .render_with_formatter(&UserMessageFormatter)
+            ));
+        }
+    }
+    settings
+}
+
+/// YAML as far as a configuration needs it.
+enum Node {
+    Mapping(Vec<(Spanned<String>, Node)>),
+    /// No setting is a list, so what is in it does not matter.
+    Sequence,
+    /// As it would be written in an environment variable; `None` is YAML's null.
+    Scalar(Option<String>),
+}
+
+struct Walk<'a> {
+    name: &'a str,
+    settings: &'a mut FileSettings,
+}
+
+impl Walk<'_> {
+    fn mapping(&mut self, parent: &str, entries: Vec<(Spanned<String>, Node)>) {
+        for (name, node) in entries {
+            let line = name.referenced.line();
+            let path = if parent.is_empty() {
+                name.value
+            } else {
+                format!("{parent}.{}", name.value)
+            };
+            self.entry(&path, line, node);
+        }
+    }
+
+    fn entry(&mut self, path: &str, line: u64, node: Node) {
+        let place = format!("{} line {line}", self.name);
+        if has_no_effect(path) {
+            self.settings
+                .warnings
+                .push(format!("{path} has no effect here ({place})"));
+            return;
+        }
+        match (find(path), node) {
+            (Some(key), Node::Scalar(Some(text))) => self.value(key, FileValue { text, line }),
+            (Some(_), Node::Scalar(None)) => {}
+            (Some(key), Node::Mapping(_) | Node::Sequence) => self.refuse(format!(
+                "{} ({place}): must be one value ({}), not a list or a section",
+                key.path, key.kind
+            )),
+            (None, Node::Mapping(entries)) if is_section(path) => self.mapping(path, entries),
+            (None, Node::Scalar(None)) if is_section(path) => {}
+            (None, Node::Scalar(_) | Node::Sequence) if is_section(path) => {
+                self.refuse(format!(
+                    "{path} ({place}): is a section: its settings go below it, indented"
+                ));
+            }
+            (None, _) => self.refuse(format!("{path} ({place}): unknown key; {}", advice(path))),
+        }
+    }
+
+    fn value(&mut self, key: &'static Key, value: FileValue) {
+        let line = value.line;
+        if let Some(earlier) = self.settings.values.insert(key.path, value) {
+            self.refuse(format!(
+                "{} ({} lines {} and {line}): is set twice; keep one of them",
+                key.path, self.name, earlier.line
+            ));
+        }
+    }
+
+    fn refuse(&mut self, violation: String) {
+        self.settings.violations.push(violation);
+    }
+}
+
+fn find(path: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| {
+        key.spellings()
+            .any(|spelling| spelling.eq_ignore_ascii_case(path))
+    })
+}
+
+fn is_section(path: &str) -> bool {
+    let known = KEYS
+        .iter()
+        .flat_map(Key::spellings)
+        .chain(NO_EFFECT.iter().copied());
+    known.into_iter().any(|spelling| is_below(spelling, path))
+}
+
+fn has_no_effect(path: &str) -> bool {
+    NO_EFFECT
+        .iter()
+        .any(|known| known.eq_ignore_ascii_case(path) || is_below(path, known))
+}
+
+/// Whether `path` is inside the section `section`.
+fn is_below(path: &str, section: &str) -> bool {
+    match (path.get(..section.len()), path.get(section.len()..)) {
+        (Some(head), Some(tail)) => head.eq_ignore_ascii_case(section) && tail.starts_with('.'),
+        _ => false,
+    }
+}
+
+/// What to write instead of an unknown key or section.
+fn advice(path: &str) -> String {
+    let mut known: Vec<&str> = KEYS.iter().map(|key| key.path).collect();
+    // Each section once, so that a misspelt section is mended at its own level.
+    for key in KEYS {
+        known.extend(key.path.match_indices('.').map(|(dot, _)| &key.path[..dot]));
+    }
+    match nearest(path, known.into_iter()) {
+        Some(suggestion) => format!("did you mean {suggestion}?"),
+        None => "`maestro config reference` lists all".to_owned(),
+    }
+}
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(NodeVisitor)
+    }
+}
+
+struct NodeVisitor;
+
+impl<'de> Visitor<'de> for NodeVisitor {
+    type Value = Node;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a YAML value")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(entry) = map.next_entry()? {
+            entries.push(entry);
+        }
+        Ok(Node::Mapping(entries))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Node, A::Error> {
+        while seq.next_element::<serde::de::IgnoredAny>()?.is_some() {}
+        Ok(Node::Sequence)
+    }
+
+    fn visit_unit<E>(self) -> Result<Node, E> {
+        Ok(Node::Scalar(None))
+    }
+
+    fn visit_none<E>(self) -> Result<Node, E> {
+        Ok(Node::Scalar(None))
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
+        Node::deserialize(deserializer)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
+        Ok(scalar(&value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Node, E> {
+        Ok(scalar(&value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Node, E> {
+        Ok(scalar(&value))
+    }
+
+    fn visit_i128<E>(self, value: i128) -> Result<Node, E> {
+        Ok(scalar(&value))
+    }
+
+    fn visit_u128<E>(self, value: u128) -> Result<Node, E> {
+        Ok(scalar(&value))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
+        Ok(scalar(&value))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Node, E> {
+        Ok(scalar(value))
+    }
+}
+
+/// An empty text counts as unset, here as in the environment.
+fn scalar(value: &(impl ToString + ?Sized)) -> Node {
+    Node::Scalar(Some(value.to_string()).filter(|text| !text.is_empty()))
+}

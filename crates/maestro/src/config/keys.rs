@@ -1,0 +1,235 @@
+//! Every setting there is: the one place that lists them. The table below becomes the typed [`Config`], the
+//! static [`KEYS`] from which files and variables are read, and the reference in `docs/configuration.md`.
+//!
+//! Names are v10's where v10 has the setting. Each line reads: key (and older spellings of it), field, type as
+//! kind, default as one would write it in a file, sentence for the reference.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::kind::{
+    Bytes, Count, Directory, Host, HttpUrl, Interval, Kind, LogFormat, LogLevel, Millis, Optional, Port,
+    Switch,
+};
+
+/// One setting, without its type.
+#[derive(Debug)]
+pub struct Key {
+    /// As written in a file, with dots between levels.
+    pub path: &'static str,
+    /// Other spellings that are accepted, v10's.
+    pub aliases: &'static [&'static str],
+    /// What kind of value it takes, in a word or two.
+    pub kind: &'static str,
+    /// Empty: unset.
+    pub default: &'static str,
+    pub doc: &'static str,
+    /// Heading under which the reference lists it.
+    pub section: &'static str,
+    check: fn(&str) -> Result<Value, String>,
+}
+
+impl Key {
+    /// Reads a value of this key and gives it back in its own JSON type; the error says what would be right.
+    pub fn check(&self, text: &str) -> Result<Value, String> {
+        (self.check)(text)
+    }
+
+    /// The name by which the environment knows this key, or one of its aliases.
+    pub fn variable(path: &str) -> String {
+        format!("MAESTRO_{}", path.replace('.', "_").to_uppercase())
+    }
+
+    /// The key's own name first, then its older ones.
+    pub fn spellings(&self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(self.path).chain(self.aliases.iter().copied())
+    }
+}
+
+macro_rules! config {
+    ($(
+        #[doc = $section_doc:literal]
+        $section:ident: $Section:ident {
+            $( $path:literal $(or $alias:literal)*, $field:ident: $value:ty as $kind:ty = $default:literal, $doc:literal; )+
+        }
+    )+) => {
+        /// What Maestro was told to do, in types that cannot hold nonsense.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub struct Config {
+            $( #[doc = $section_doc] pub $section: $Section, )+
+        }
+
+        $(
+            #[doc = $section_doc]
+            #[derive(Debug, Clone, PartialEq, Eq)]
+            pub struct $Section {
+                $( #[doc = $doc] pub $field: $value, )+
+            }
+        )+
+
+        /// Every key, in the order of the reference.
+        pub static KEYS: &[Key] = &[
+            $($( Key {
+                path: $path,
+                aliases: &[$($alias),*],
+                kind: <$kind as Kind>::NAME,
+                default: $default,
+                doc: $doc,
+                section: $section_doc,
+                check: |text| <$kind as Kind>::parse(text).map(|value| <$kind as Kind>::show(&value)),
+            }, )+)+
+        ];
+
+        impl Config {
+            /// Builds the configuration from the text of each key.
+            pub(super) fn read<'a>(text: impl Fn(&'static str) -> &'a str) -> Result<Self, String> {
+                Ok(Self {
+                    $( $section: $Section {
+                        $( $field: <$kind as Kind>::parse(text($path))?, )+
+                    }, )+
+                })
+            }
+        }
+    };
+}
+
+config! {
+    /// Management API, for people, CI and the command line
+    management_api: ManagementApi {
+        "managementApi.host", host: String as Host = "127.0.0.1",
+            "Address on which the management API listens; 0.0.0.0 for all.";
+        "managementApi.port", port: u16 as Port = "8080",
+            "Port of the management API; 0 picks a free one.";
+    }
+    /// Rooms API, for rooms and matchmakers
+    rooms_api: RoomsApi {
+        "roomsApi.host", host: String as Host = "127.0.0.1",
+            "Address on which the rooms API listens; 0.0.0.0 for all.";
+        "roomsApi.port", port: u16 as Port = "8070",
+            "Port of the rooms API; 0 picks a free one.";
+    }
+    /// Internal API, for health checks and metrics
+    internal_api: InternalApi {
+        "internalApi.host", host: String as Host = "127.0.0.1",
+            "Address on which health checks and metrics are served; 0.0.0.0 for all.";
+        "internalApi.port", port: u16 as Port = "8081",
+            "Port of health checks and metrics; 0 picks a free one.";
+    }
+    /// All HTTP APIs
+    api: Api {
+        "api.port", port: Option<u16> as Optional<Port> = "",
+            "v10's name of the port, for a process that runs one API: `start management-api` or `start rooms-api`. The API's own key wins.";
+        "api.gracefulShutdownTimeout", graceful_shutdown_timeout: Duration as Interval = "30s",
+            "How long requests that have begun may take to end when Maestro stops.";
+        "api.requestTimeout", request_timeout: Duration as Interval = "30s",
+            "A request that takes longer is answered with an error.";
+        "api.bodyLimitBytes", body_limit_bytes: u64 as Bytes<1024> = "1048576",
+            "A request with a larger body is refused.";
+    }
+    /// Storage
+    storage: Storage {
+        "dataDir", data_dir: PathBuf as Directory = "./data",
+            "Directory of the embedded store and of the rooms' logs; it serves one process at a time. The flag `--data-dir` wins.";
+    }
+    /// Rooms as local processes
+    process_runtime: ProcessRuntime {
+        "adapters.runtime.process.host", host: String as Host = "127.0.0.1",
+            "Address announced to players for the rooms of this machine.";
+        "adapters.runtime.process.logLimitBytes", log_limit_bytes: u64 as Bytes<4096> = "10485760",
+            "How much of a room's output is kept, per container.";
+        "adapters.runtime.process.stopRoomsOnShutdown", stop_rooms_on_shutdown: bool as Switch = "false",
+            "Whether rooms end with Maestro. Otherwise they go on and are adopted at the next start.";
+        "adapters.runtime.process.roomsApiUrl", rooms_api_url: Option<String> as Optional<HttpUrl> = "",
+            "What rooms get as `MAESTRO_ROOMS_API_URL`. Unset: derived from the address on which the rooms API listens.";
+    }
+    /// Workers
+    workers: Workers {
+        "workers.syncInterval", sync_interval: Duration as Interval = "10s",
+            "How often a worker looks for schedulers to own.";
+        "workers.stopTimeoutDuration", stop_timeout: Duration as Interval = "2m",
+            "How long a worker that stops waits for its operation's current step.";
+        "workers.operationExecution.healthControllerInterval" or "workers.healthControllerInterval",
+            health_controller_interval: Duration as Interval = "10s",
+            "Period of the health controller.";
+        "workers.operationExecution.earlyWakeUp", early_wake_up: bool as Switch = "true",
+            "Whether an event that changes the plan wakes the health controller before its period is over.";
+        "workers.storageCleanupInterval" or "workers.storageClenupInterval",
+            storage_cleanup_interval: Duration as Interval = "10m",
+            "How often what is past its retention is removed.";
+        "workers.ownershipTtlMillis", ownership_ttl: Duration as Millis = "10000",
+            "A worker that is not heard of for so long loses its schedulers to others.";
+    }
+    /// Operations
+    operations: Operations {
+        "operations.rooms.add.limit", add_limit: u32 as Count<1, 1_000_000> = "1000",
+            "The most rooms one operation adds. A person's request above it is refused; the health controller asks again.";
+        "operations.rooms.add.batchSize", add_batch_size: u32 as Count<1, 10_000> = "40",
+            "Rooms started at once in one step of an operation.";
+        "operations.rooms.add.operationTimeout", add_timeout: Duration as Interval = "5s",
+            "How long the runtime may take to accept one room.";
+        "operations.rooms.remove.limit", remove_limit: u32 as Count<1, 1_000_000> = "1000",
+            "The most rooms one operation removes.";
+        "operations.retention.final", retention_final: Duration as Interval = "24h",
+            "How long operations can be read after they ended.";
+        "operations.retention.noAction", retention_no_action: Duration as Interval = "1h",
+            "The same for health controller cycles that changed nothing.";
+        "operations.retention.rooms", retention_rooms: Duration as Interval = "24h",
+            "How long rooms can be read after they ended.";
+    }
+    /// Rooms
+    room_manager: RoomManager {
+        "services.roomManager.roomPingTimeoutMillis", ping_timeout: Duration as Millis = "240000",
+            "A room that does not ping for so long is replaced.";
+        "services.roomManager.roomInitializationTimeoutMillis", initialization_timeout: Duration as Millis = "120000",
+            "A room that is not ready so long after its start is replaced.";
+        "services.roomManager.roomValidationTimeoutMillis", validation_timeout: Duration as Millis = "120000",
+            "How long the validation room of a new version may take to ping.";
+        "services.roomManager.roomDeletionTimeoutMillis", deletion_timeout: Duration as Millis = "120000",
+            "How long an operation waits for a removed room to be gone.";
+        "services.roomManager.roomAllocationTTLMillis", allocation_ttl: Duration as Millis = "300000",
+            "An allocated room that is not occupied after so long is free again.";
+        "services.roomManager.roomValidationAttempts", validation_attempts: u32 as Count<1, 100> = "3",
+            "Validation rooms tried before a new version is given up.";
+    }
+    /// Leases
+    operation_manager: OperationManager {
+        "services.operationManager.operationLeaseTTLMillis", lease_ttl: Duration as Millis = "5000",
+            "An operation whose lease was not renewed for so long is taken over; it is renewed at a third of this.";
+    }
+    /// Logs
+    log: Log {
+        "log.level", level: LogLevel as LogLevel = "info",
+            "The least severe event that is logged.";
+        "log.format", format: LogFormat as LogFormat = "text",
+            "For people or for machines. The flag `--log-config production` means json, `development` means text.";
+    }
+}
+
+/// v10's settings of things that are not here (yet): a file that has them can be used as it is. Each stands for
+/// itself and all below it.
+pub(super) const NO_EFFECT: &[&str] = &[
+    "adapters.grpc",
+    "adapters.instanceStorage",
+    "adapters.operationFlow",
+    "adapters.operationLeaseStorage",
+    "adapters.operationStorage",
+    "adapters.portAllocator",
+    "adapters.redis",
+    "adapters.roomStorage",
+    "adapters.runtime.kubernetes",
+    "adapters.schedulerCache",
+    "adapters.schedulerStorage",
+    "api.metrics",
+    "api.tracing",
+    "internalApi.gracefulShutdownTimeout",
+    "internalApi.healthcheck",
+    "internalApi.metrics",
+    "migration",
+    "reporter",
+    "runtimeWatcher",
+    "services.eventsForwarder",
+    "services.roomManager.roomValidationAcceptOccupiedStatus",
+    "workers.redis",
+];

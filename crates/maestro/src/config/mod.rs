@@ -1,0 +1,21 @@
+//! Configuration: defaults, then a YAML file, then the environment, then flags. Each later one wins, each value
+//! remembers where it came from, and everything that is wrong is said at once.
+
+pub mod duration;
+mod file;
+mod keys;
+mod kind;
+mod nearest;
+mod reference;
+mod settings;
+
+pub use keys::{
+    Api, Config, InternalApi, KEYS, Key, Log, ManagementApi, OperationManager, Operations, ProcessRuntime,
+    RoomManager, RoomsApi, Storage, Workers,
+};
+pub use kind::{LogFormat, LogLevel};
+pub use reference::reference;
+pub use settings::{ConfigError, Flag, Loaded, Origin, ServedApis, Setting, Sources, load};
+
+#[cfg(test)]
+mod tests;

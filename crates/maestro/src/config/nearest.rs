@@ -1,0 +1,57 @@
+//! The known name that a person most likely meant.
+
+/// How much of a name may be wrong for a suggestion to help rather than to puzzle: one character in this many.
+const CHARACTERS_PER_SLIP: usize = 4;
+
+/// The name of smallest edit distance, case aside, if it is near enough. The first one wins a tie.
+pub(super) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let lower = name.to_lowercase();
+    let (distance, best) = known
+        .map(|candidate| (edit_distance(&lower, &candidate.to_lowercase()), candidate))
+        .min_by_key(|(distance, _)| *distance)?;
+    let slips_max = name.chars().count().div_ceil(CHARACTERS_PER_SLIP);
+    (distance <= slips_max).then_some(best)
+}
+
+/// Levenshtein's: insertions, deletions and replacements, each of cost 1.
+fn edit_distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (i, from_char) in from.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, to_char) in to.iter().enumerate() {
+            let replaced = diagonal + usize::from(from_char != *to_char);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suggestions() {
+        let known = [
+            "managementApi.port",
+            "roomsApi.port",
+            "workers.syncInterval",
+            "workers",
+            "log.level",
+        ];
+        for (name, expected) in [
+            ("managmentApi.port", Some("managementApi.port")),
+            ("MANAGEMENTAPI.PROT", Some("managementApi.port")),
+            ("worker", Some("workers")),
+            ("workers.syncinterval", Some("workers.syncInterval")),
+            ("log.lvl", Some("log.level")),
+            ("colour", None),
+            ("", None),
+        ] {
+            assert_eq!(nearest(name, known.into_iter()), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,307 @@
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use expect_test::{Expect, expect, expect_file};
+
+use super::*;
+
+/// Loads a file's text and some variables, and compares what differs from the defaults, or what is wrong.
+fn check(file: &str, variables: &[(&str, &str)], expected: &Expect) {
+    check_sources(file, variables, Sources::default(), expected);
+}
+
+fn check_sources(file: &str, variables: &[(&str, &str)], mut sources: Sources, expected: &Expect) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("maestro.yaml");
+    std::fs::write(&path, file).unwrap();
+    sources.environment = variables
+        .iter()
+        .map(|(name, value)| (name.into(), value.into()))
+        .collect();
+    sources.file = Some(path);
+
+    let mut outcome = String::new();
+    match load(&sources) {
+        Ok(loaded) => {
+            for warning in &loaded.warnings {
+                writeln!(outcome, "warning: {warning}").unwrap();
+            }
+            for Setting { key, text, origin } in &loaded.settings {
+                if *origin != Origin::Default {
+                    writeln!(outcome, "{} = {text} from {origin}", key.path).unwrap();
+                }
+            }
+        }
+        Err(error) => writeln!(outcome, "{error}").unwrap(),
+    }
+    let directory = format!("{}/", directory.path().display());
+    expected.assert_eq(&outcome.replace(&directory, ""));
+}
+
+#[test]
+fn defaults_are_those_of_the_table() {
+    let loaded = load(&Sources::default()).unwrap();
+    let config = loaded.config;
+    assert_eq!(
+        (config.management_api.host.as_str(), config.management_api.port),
+        ("127.0.0.1", 8080)
+    );
+    assert_eq!(
+        (config.rooms_api.port, config.internal_api.port, config.api.port),
+        (8070, 8081, None)
+    );
+    assert_eq!(config.storage.data_dir, Path::new("./data"));
+    assert_eq!(config.process_runtime.rooms_api_url, None);
+    assert_eq!(config.workers.health_controller_interval, Duration::from_secs(10));
+    assert_eq!(config.operation_manager.lease_ttl, Duration::from_millis(5000));
+    assert_eq!(config.operations.retention_final, Duration::from_secs(24 * 3600));
+    assert_eq!(config.log.format, LogFormat::Text);
+    assert!(loaded.warnings.is_empty());
+    assert!(
+        loaded
+            .settings
+            .iter()
+            .all(|setting| setting.origin == Origin::Default)
+    );
+}
+
+#[test]
+fn the_table_does_not_contradict_itself() {
+    let mut names = HashSet::new();
+    for key in KEYS {
+        assert!(
+            key.check(key.default).is_ok(),
+            "{}: its default is not valid",
+            key.path
+        );
+        assert!(
+            key.doc.ends_with('.'),
+            "{}: a sentence ends with a full stop",
+            key.path
+        );
+        for spelling in key.spellings() {
+            assert!(
+                names.insert(Key::variable(spelling)),
+                "{spelling}: two keys have the same variable"
+            );
+        }
+    }
+}
+
+#[test]
+fn environment_wins_over_file() {
+    check(
+        "managementApi:\n  port: 9000\nroomsApi: {port: 9001}\n",
+        &[
+            ("MAESTRO_MANAGEMENTAPI_PORT", "9999"),
+            ("MAESTRO_ROOMSAPI_PORT", ""),
+            ("MAESTRO_COLOUR", "red"),
+        ],
+        &expect![[r#"
+            managementApi.port = 9999 from MAESTRO_MANAGEMENTAPI_PORT
+            roomsApi.port = 9001 from maestro.yaml line 3
+        "#]],
+    );
+}
+
+#[test]
+fn keys_are_case_insensitive_and_may_be_dotted() {
+    check(
+        "MANAGEMENTAPI:\n  Port: '0'\nlog.level: debug\nworkers:\ndataDir:\napi:\n  port: ''\n",
+        &[],
+        &expect![[r#"
+            managementApi.port = 0 from maestro.yaml line 2
+            log.level = debug from maestro.yaml line 3
+        "#]],
+    );
+}
+
+#[test]
+fn an_empty_file_says_nothing() {
+    check("", &[], &expect![""]);
+    check("# only a comment\n", &[], &expect![""]);
+    check("---\n", &[], &expect![""]);
+}
+
+#[test]
+fn older_spellings() {
+    check(
+        "workers:\n  healthControllerInterval: 1m\n  storageClenupInterval: 3h\n",
+        &[],
+        &expect![[r#"
+            workers.operationExecution.healthControllerInterval = 1m from maestro.yaml line 2
+            workers.storageCleanupInterval = 3h from maestro.yaml line 3
+        "#]],
+    );
+    check(
+        "workers: {healthControllerInterval: 1m}",
+        &[
+            ("MAESTRO_WORKERS_HEALTHCONTROLLERINTERVAL", "2s"),
+            (
+                "MAESTRO_WORKERS_OPERATIONEXECUTION_HEALTHCONTROLLERINTERVAL",
+                "1s",
+            ),
+        ],
+        &expect![[r#"
+            warning: MAESTRO_WORKERS_HEALTHCONTROLLERINTERVAL has no effect, because MAESTRO_WORKERS_OPERATIONEXECUTION_HEALTHCONTROLLERINTERVAL is set too
+            workers.operationExecution.healthControllerInterval = 1s from MAESTRO_WORKERS_OPERATIONEXECUTION_HEALTHCONTROLLERINTERVAL
+        "#]],
+    );
+    check(
+        "workers:\n  storageClenupInterval: 3h\n  storageCleanupInterval: 2h\n",
+        &[],
+        &expect![[r#"
+            the configuration is not valid:
+              workers.storageCleanupInterval (maestro.yaml lines 2 and 3): is set twice; keep one of them
+        "#]],
+    );
+}
+
+#[test]
+fn everything_wrong_is_said_at_once() {
+    check(
+        "managementApi:\n  port: 70000\nmanagmentApi:\n  port: 1\nworkers:\n  syncInterval: 10\n  colour: red\n\
+         operations: 5\nservices:\n  roomManager:\n    roomPingTimeoutMillis: 4m\nlog: {level: [info]}\ncolour: {a: 1}\n",
+        &[("MAESTRO_API_REQUESTTIMEOUT", "0s")],
+        &expect![[r#"
+            the configuration is not valid:
+              managmentApi (maestro.yaml line 3): unknown key; did you mean managementApi?
+              workers.colour (maestro.yaml line 7): unknown key; `maestro config reference` lists all
+              operations (maestro.yaml line 8): is a section: its settings go below it, indented
+              log.level (maestro.yaml line 12): must be one value (off, error, warn, info, debug or trace), not a list or a section
+              colour (maestro.yaml line 13): unknown key; `maestro config reference` lists all
+              managementApi.port: 70000 (maestro.yaml line 2): must be a port from 0 to 65535; 0 picks a free one
+              api.requestTimeout: 0s (MAESTRO_API_REQUESTTIMEOUT): must be longer than zero, such as 10s
+              workers.syncInterval: 10 (maestro.yaml line 6): a number needs a unit: 10s, 10ms, 10m or 10h
+              services.roomManager.roomPingTimeoutMillis: 4m (maestro.yaml line 11): must be a whole number of milliseconds without a unit, such as 5000
+        "#]],
+    );
+}
+
+#[test]
+fn files_that_are_no_configuration() {
+    check(
+        "- a\n- b\n",
+        &[],
+        &expect![[r#"
+            the configuration is not valid:
+              maestro.yaml: must hold settings such as `managementApi: {port: 8080}`
+        "#]],
+    );
+    check(
+        "just text",
+        &[],
+        &expect![[r#"
+            the configuration is not valid:
+              maestro.yaml: must hold settings such as `managementApi: {port: 8080}`
+        "#]],
+    );
+    check(
+        "log: [unclosed\n",
+        &[],
+        &expect![[r#"
+            the configuration is not valid:
+              maestro.yaml: not valid YAML: unclosed bracket '[' at line 1, column 6
+        "#]],
+    );
+    check(
+        "log:\n  level: info\nlog:\n  level: warn\n",
+        &[],
+        &expect![[r#"
+            the configuration is not valid:
+              maestro.yaml: not valid YAML: duplicate mapping key: log not allowed here at line 3, column 1
+        "#]],
+    );
+    let missing = Sources {
+        file: Some("no/such/file.yaml".into()),
+        ..Sources::default()
+    };
+    expect![[r#"
+        the configuration is not valid:
+          no/such/file.yaml: cannot be read: No such file or directory (os error 2)"#]]
+    .assert_eq(&load(&missing).unwrap_err().to_string());
+}
+
+#[test]
+fn a_file_of_v10_can_be_used() {
+    check(
+        "api:\n  port: 8080\n  metrics:\n    enabled: true\nadapters:\n  redis:\n    poolSize: 500\n  schedulerStorage:\n    \
+         postgres:\n      url: \"postgres://db\"\n      pooSize: 20\n  runtime:\n    kubernetes:\n      inCluster: false\n\
+         workers:\n  syncInterval: 10s\n  redis:\n    operationsTTL: 24h\nservices:\n  roomManager:\n    roomPingTimeoutMillis: 240000\n",
+        &[],
+        &expect![[r#"
+            warning: api.metrics has no effect here (maestro.yaml line 3)
+            warning: adapters.redis has no effect here (maestro.yaml line 6)
+            warning: adapters.schedulerStorage has no effect here (maestro.yaml line 8)
+            warning: adapters.runtime.kubernetes has no effect here (maestro.yaml line 13)
+            warning: workers.redis has no effect here (maestro.yaml line 17)
+            warning: api.port has no effect where two APIs run: set managementApi.port and roomsApi.port (maestro.yaml line 2)
+            api.port = 8080 from maestro.yaml line 2
+            workers.syncInterval = 10s from maestro.yaml line 16
+            services.roomManager.roomPingTimeoutMillis = 240000 from maestro.yaml line 21
+        "#]],
+    );
+}
+
+#[test]
+fn api_port_stands_for_the_only_api() {
+    let rooms_only = || Sources {
+        served_apis: ServedApis::Rooms,
+        ..Sources::default()
+    };
+    check_sources(
+        "api: {port: 9000}",
+        &[],
+        rooms_only(),
+        &expect![[r#"
+            roomsApi.port = 9000 from maestro.yaml line 1
+            api.port = 9000 from maestro.yaml line 1
+        "#]],
+    );
+    check_sources(
+        "api: {port: 9000}\nroomsApi: {port: 9001}",
+        &[],
+        rooms_only(),
+        &expect![[r#"
+            roomsApi.port = 9001 from maestro.yaml line 2
+            api.port = 9000 from maestro.yaml line 1
+        "#]],
+    );
+    check_sources(
+        "",
+        &[("MAESTRO_API_PORT", "x")],
+        rooms_only(),
+        &expect![[r#"
+            the configuration is not valid:
+              api.port: x (MAESTRO_API_PORT): must be a port from 0 to 65535; 0 picks a free one
+        "#]],
+    );
+}
+
+#[test]
+fn flags_win_over_all() {
+    let flag = Flag {
+        name: "--data-dir",
+        key: "dataDir",
+        value: "/srv/maestro".to_owned(),
+    };
+    let sources = Sources {
+        flags: vec![flag],
+        ..Sources::default()
+    };
+    check_sources(
+        "dataDir: /a",
+        &[("MAESTRO_DATADIR", "/b")],
+        sources,
+        &expect![[r#"
+            dataDir = /srv/maestro from --data-dir
+        "#]],
+    );
+}
+
+#[test]
+fn the_committed_reference_is_current() {
+    expect_file!["../../../../docs/configuration.md"].assert_eq(&reference());
+}

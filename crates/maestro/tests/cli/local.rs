@@ -1,0 +1,264 @@
+//! Commands that need no server.
+
+use expect_test::{expect, expect_file};
+
+use crate::{check_local, maestro, run};
+
+#[test]
+fn config_show() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(
+        directory.path().join("maestro.yaml"),
+        "managementApi: {port: 9000}\nworkers:\n  syncInterval: 90s\nadapters: {redis: {poolSize: 5}}\n",
+    )
+    .unwrap();
+    let show = |arguments: &str| {
+        let mut command = maestro(&format!("config show -c maestro.yaml {arguments}"));
+        command
+            .current_dir(directory.path())
+            .env("MAESTRO_LOG_LEVEL", "debug")
+            .env("MAESTRO_ROOMSAPI_PORT", "");
+        command
+    };
+    check_local(
+        show("--data-dir elsewhere"),
+        &expect![[r#"
+            KEY                                                   VALUE      FROM
+            managementApi.host                                    127.0.0.1  default
+            managementApi.port                                    9000       maestro.yaml line 1
+            roomsApi.host                                         127.0.0.1  default
+            roomsApi.port                                         8070       default
+            internalApi.host                                      127.0.0.1  default
+            internalApi.port                                      8081       default
+            api.port                                              -          default
+            api.gracefulShutdownTimeout                           30s        default
+            api.requestTimeout                                    30s        default
+            api.bodyLimitBytes                                    1048576    default
+            dataDir                                               elsewhere  --data-dir
+            adapters.runtime.process.host                         127.0.0.1  default
+            adapters.runtime.process.logLimitBytes                10485760   default
+            adapters.runtime.process.stopRoomsOnShutdown          false      default
+            adapters.runtime.process.roomsApiUrl                  -          default
+            workers.syncInterval                                  1m30s      maestro.yaml line 3
+            workers.stopTimeoutDuration                           2m         default
+            workers.operationExecution.healthControllerInterval   10s        default
+            workers.operationExecution.earlyWakeUp                true       default
+            workers.storageCleanupInterval                        10m        default
+            workers.ownershipTtlMillis                            10000      default
+            operations.rooms.add.limit                            1000       default
+            operations.rooms.add.batchSize                        40         default
+            operations.rooms.add.operationTimeout                 5s         default
+            operations.rooms.remove.limit                         1000       default
+            operations.retention.final                            24h        default
+            operations.retention.noAction                         1h         default
+            operations.retention.rooms                            24h        default
+            services.roomManager.roomPingTimeoutMillis            240000     default
+            services.roomManager.roomInitializationTimeoutMillis  120000     default
+            services.roomManager.roomValidationTimeoutMillis      120000     default
+            services.roomManager.roomDeletionTimeoutMillis        120000     default
+            services.roomManager.roomAllocationTTLMillis          300000     default
+            services.roomManager.roomValidationAttempts           3          default
+            services.operationManager.operationLeaseTTLMillis     5000       default
+            log.level                                             debug      MAESTRO_LOG_LEVEL
+            log.format                                            text       default
+            stderr: warning: adapters.redis has no effect here (maestro.yaml line 4)
+        "#]],
+    );
+    let output = run(show("-o json"), "");
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        json["settings"][1],
+        serde_json::json!({"key": "managementApi.port", "value": 9000, "source": "file", "from": "maestro.yaml line 1"})
+    );
+    let yaml = String::from_utf8(run(show("-o yaml"), "").stdout).unwrap();
+    assert!(
+        yaml.contains("- key: log.level\n  value: debug\n  source: environment\n"),
+        "{yaml}"
+    );
+}
+
+#[test]
+fn config_that_is_wrong() {
+    let mut command = maestro("config show -c no-such-file.yaml");
+    check_local(
+        command,
+        &expect![[r#"
+            stderr: error: the configuration is not valid:
+            stderr:   no-such-file.yaml: cannot be read: No such file or directory (os error 2)
+            exit 2
+        "#]],
+    );
+    command = maestro("start -c no-such-file.yaml");
+    check_local(
+        command,
+        &expect![[r#"
+            stderr: error: the configuration is not valid:
+            stderr:   no-such-file.yaml: cannot be read: No such file or directory (os error 2)
+            exit 2
+        "#]],
+    );
+    command = maestro("config show");
+    command
+        .env("MAESTRO_MANAGEMENTAPI_PORT", "http")
+        .env("MAESTRO_WORKERS_SYNCINTERVAL", "10");
+    check_local(
+        command,
+        &expect![[r#"
+            stderr: error: the configuration is not valid:
+            stderr:   managementApi.port: http (MAESTRO_MANAGEMENTAPI_PORT): must be a port from 0 to 65535; 0 picks a free one
+            stderr:   workers.syncInterval: 10 (MAESTRO_WORKERS_SYNCINTERVAL): a number needs a unit: 10s, 10ms, 10m or 10h
+            exit 2
+        "#]],
+    );
+}
+
+#[test]
+fn config_reference() {
+    let output = run(maestro("config reference"), "");
+    expect_file!["../../../../docs/configuration.md"].assert_eq(&String::from_utf8_lossy(&output.stdout));
+}
+
+#[test]
+fn version() {
+    check_local(
+        maestro("version"),
+        &expect![[r#"
+            maestro 0.1.0
+        "#]],
+    );
+    check_local(
+        maestro("version -o yaml"),
+        &expect![[r#"
+            version: "0.1.0"
+        "#]],
+    );
+}
+
+#[test]
+fn completion() {
+    for (shell, part) in [
+        ("bash", "complete -F"),
+        ("zsh", "#compdef maestro"),
+        ("fish", "complete -c maestro"),
+    ] {
+        let output = run(maestro(&format!("completion {shell}")), "");
+        assert!(String::from_utf8_lossy(&output.stdout).contains(part), "{shell}");
+    }
+    check_local(
+        maestro("completion tcsh"),
+        &expect![[r#"
+            stderr: error: invalid value 'tcsh' for '<SHELL>'
+            stderr:   [possible values: bash, zsh, fish]
+            stderr: 
+            stderr:   tip: a similar value exists: 'zsh'
+            stderr: 
+            stderr: For more information, try '--help'.
+            exit 2
+        "#]],
+    );
+}
+
+#[test]
+fn help() {
+    check_local(
+        maestro("--help"),
+        &expect![[r#"
+            Keeps fleets of dedicated game rooms running
+
+            Usage: maestro [OPTIONS] <COMMAND>
+
+            Commands:
+              scheduler   Create, inspect and delete schedulers
+              room        Inspect, add and remove rooms
+              operation   Inspect, cancel and follow operations
+              config      Inspect the configuration
+              start       Start a server
+              backup      Copy the store of a data directory to a file, also while a server runs on it
+              restore     Make a data directory from a backup
+              completion  Print a completion script for a shell
+              version     Print the version
+              help        Print this message or the help of the given subcommand(s)
+
+            Options:
+              -h, --help     Print help
+              -V, --version  Print version
+
+            Global options:
+                  --url <URL>                   The server's management API [default: http://127.0.0.1:8080]
+                                                [env: MAESTRO_URL]
+              -o, --output <OUTPUT>             How to print results: json and yaml are the server's answer as
+                                                it is [default: table] [possible values: table, json, yaml]
+                  --request-timeout <DURATION>  How long one request to the server may take [default: 30s]
+
+            Examples:
+              maestro start                                   a server on this machine
+              maestro scheduler create -f arena.yaml --wait   a fleet
+              maestro room list arena                         its rooms
+              maestro operation list arena                    what was done, and why
+
+            Exit codes:
+              0 ok, 1 operation failed, 2 usage or invalid input, 3 not found, 4 conflict,
+              5 server unreachable, 6 timed out
+        "#]],
+    );
+    check_local(
+        maestro("room add --help"),
+        &expect![[r#"
+            Add rooms to a scheduler
+
+            Usage: maestro room add [OPTIONS] <SCHEDULER> <N>
+
+            Arguments:
+              <SCHEDULER>  Name of the scheduler
+              <N>          How many rooms
+
+            Options:
+                  --force               Even if autoscaling is on and will undo it
+                  --wait                Wait until the operation has ended; the exit code is its outcome
+                  --timeout <DURATION>  How long to wait; the operation goes on after that [default: 60s]
+              -h, --help                Print help
+
+            Global options:
+                  --url <URL>                   The server's management API [default: http://127.0.0.1:8080]
+                                                [env: MAESTRO_URL]
+              -o, --output <OUTPUT>             How to print results: json and yaml are the server's answer as
+                                                it is [default: table] [possible values: table, json, yaml]
+                  --request-timeout <DURATION>  How long one request to the server may take [default: 30s]
+
+            Examples:
+              maestro room add arena 3
+              maestro room add arena 3 --wait --timeout 2m
+        "#]],
+    );
+    check_local(
+        maestro("start --help"),
+        &expect![[r#"
+            Start a server
+
+            Usage: maestro start [OPTIONS] [COMPONENT]
+
+            Arguments:
+              [COMPONENT]  What to run in this process [default: all] [possible values: all, management-api,
+                           rooms-api, worker, runtime-watcher, metrics-reporter]
+
+            Options:
+              -c, --config-path <FILE>   Configuration file, YAML [alias: --config]
+                  --data-dir <DIR>       Directory of the embedded store; wins over the key dataDir
+              -l, --log-config <PRESET>  v10's choice of log format: production is json, development is text
+                                         [possible values: production, development]
+              -h, --help                 Print help
+
+            Global options:
+                  --url <URL>                   The server's management API [default: http://127.0.0.1:8080]
+                                                [env: MAESTRO_URL]
+              -o, --output <OUTPUT>             How to print results: json and yaml are the server's answer as
+                                                it is [default: table] [possible values: table, json, yaml]
+                  --request-timeout <DURATION>  How long one request to the server may take [default: 30s]
+
+            Examples:
+              maestro start
+              maestro start -c maestro.yaml --data-dir /var/lib/maestro
+              MAESTRO_MANAGEMENTAPI_PORT=0 maestro start management-api
+        "#]],
+    );
+}

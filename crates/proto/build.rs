@@ -1,0 +1,102 @@
+//! Rust types from the schema in `proto/`, without a protobuf compiler installed, and with the JSON that v10 speaks.
+//!
+//! The JSON comes from serde's own derive, steered field by field from the schema: proto3's JSON mapping as
+//! grpc-gateway configures it. (pbjson, the usual generator, leaves out messages that are not set where v10 writes
+//! null, and refuses null where v10 reads it as not set.)
+
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use protox::prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
+
+type Error = Box<dyn std::error::Error>;
+
+const PACKAGE: &str = "maestro.api.v1";
+const FILES: [&str; 5] = [
+    "maestro/api/v1/recipe.proto",
+    "maestro/api/v1/schedulers.proto",
+    "maestro/api/v1/operations.proto",
+    "maestro/api/v1/rooms.proto",
+    "maestro/api/v1/fleet.proto",
+];
+
+fn main() -> Result<(), Error> {
+    let schema = Path::new("../../proto");
+    println!("cargo:rerun-if-changed={}", schema.display());
+    let out = PathBuf::from(env::var("OUT_DIR")?);
+
+    let mut compiler = protox::Compiler::new([schema])?;
+    compiler
+        .include_imports(true)
+        .include_source_info(true)
+        .open_files(FILES)?;
+    // Encoded by protox: prost's own types would lose the HTTP annotations.
+    fs::write(out.join("descriptors.bin"), compiler.encode_file_descriptor_set())?;
+
+    let mut config = prost_build::Config::new();
+    // Local well-known types, so that they can have the JSON form they need.
+    config
+        .compile_well_known_types()
+        .btree_map(["."])
+        .include_file("messages.rs");
+    let pool = compiler.descriptor_pool();
+    for message in pool
+        .all_messages()
+        .filter(|message| message.package_name() == PACKAGE)
+    {
+        describe_message(&mut config, &message);
+    }
+
+    // Annotations are read from the descriptors, never from code.
+    let mut files = compiler.file_descriptor_set();
+    let is_wanted =
+        |name: &str| !name.starts_with("google/api/") && name != "google/protobuf/descriptor.proto";
+    files.file.retain(|file| is_wanted(file.name()));
+    config.compile_fds(files)?;
+    Ok(())
+}
+
+fn describe_message(config: &mut prost_build::Config, message: &MessageDescriptor) {
+    if message.is_map_entry() {
+        return;
+    }
+    let path = format!(".{}", message.full_name());
+    config.type_attribute(&path, "#[derive(serde::Serialize, serde::Deserialize)]");
+    config.type_attribute(&path, "#[serde(default)]");
+    for field in message.fields() {
+        let attribute = format!("#[serde({})]", json_form(&field).join(", "));
+        config.field_attribute(format!("{path}.{}", field.name()), attribute);
+    }
+}
+
+/// How serde has to treat a field to speak proto3's JSON.
+fn json_form(field: &FieldDescriptor) -> Vec<String> {
+    let mut form = vec![format!("rename = {:?}", field.json_name())];
+    if field.json_name() != field.name() {
+        form.push(format!("alias = {:?}", field.name()));
+    }
+    let optional = field.field_descriptor_proto().proto3_optional();
+    if optional {
+        form.push("skip_serializing_if = \"Option::is_none\"".to_owned());
+    }
+    let reader = match (field.kind(), field.is_list(), field.is_map()) {
+        // These have a JSON of their own, which is no object of their fields.
+        (Kind::Message(message), false, false) if message.package_name() != PACKAGE => None,
+        (Kind::Message(_), false, false) => Some("message"),
+        (Kind::Message(_), true, false) => Some("messages"),
+        (Kind::Int32 | Kind::Uint32 | Kind::Int64 | Kind::Float, false, false) if optional => {
+            Some("optional_number")
+        }
+        (Kind::Int32 | Kind::Uint32 | Kind::Int64 | Kind::Float, false, false) => Some("number"),
+        (Kind::String | Kind::Bool, false, false) if optional => None,
+        (Kind::String | Kind::Bool | Kind::Uint32, _, false) | (_, _, true) => Some("null_as_default"),
+        (kind, ..) => panic!("{}: no JSON form was chosen for {kind:?}", field.full_name()),
+    };
+    if let Some(reader) = reader {
+        form.push(format!("deserialize_with = \"crate::json::{reader}\""));
+    }
+    if field.kind() == Kind::Int64 {
+        form.push("serialize_with = \"crate::json::int64_as_text\"".to_owned());
+    }
+    form
+}

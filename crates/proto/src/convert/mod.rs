@@ -1,0 +1,212 @@
+//! Recipes on their way in and out: a request becomes a draft, and a parsed recipe the message that v10 would print.
+
+mod from_draft;
+mod patch;
+mod to_draft;
+
+use maestro_core::scheduler::draft::RecipeDraft;
+use maestro_core::scheduler::{Recipe, Version};
+use maestro_core::time::Timestamp;
+
+pub use self::patch::Patch;
+use crate::v1::{CreateSchedulerRequest, NewSchedulerVersionRequest, Scheduler, SchedulerWithoutSpec};
+
+/// What an answer says about a scheduler beside its recipe.
+#[derive(Debug, Clone, Copy)]
+pub struct Shown<'a> {
+    pub version: Version,
+    /// `creating`, `in-sync`, `deleting`: as clients read it.
+    pub state: &'a str,
+    pub created_at: Timestamp,
+}
+
+impl From<CreateSchedulerRequest> for RecipeDraft {
+    fn from(request: CreateSchedulerRequest) -> Self {
+        let CreateSchedulerRequest {
+            name,
+            game,
+            spec,
+            port_range,
+            max_surge,
+            rooms_replicas,
+            autoscaling,
+            forwarders,
+            annotations,
+            labels,
+            match_allocation,
+        } = request;
+        Self {
+            name,
+            game,
+            spec: spec.map(Into::into),
+            port_range: port_range.map(Into::into),
+            max_surge,
+            rooms_replicas,
+            autoscaling: autoscaling.map(Into::into),
+            forwarders: forwarders.into_iter().map(Into::into).collect(),
+            annotations,
+            labels,
+            match_allocation: match_allocation.map(Into::into),
+        }
+    }
+}
+
+impl From<NewSchedulerVersionRequest> for RecipeDraft {
+    fn from(request: NewSchedulerVersionRequest) -> Self {
+        let NewSchedulerVersionRequest {
+            name,
+            game,
+            spec,
+            port_range,
+            max_surge,
+            rooms_replicas,
+            autoscaling,
+            forwarders,
+            annotations,
+            labels,
+            match_allocation,
+        } = request;
+        CreateSchedulerRequest {
+            name,
+            game,
+            spec,
+            port_range,
+            max_surge,
+            rooms_replicas,
+            autoscaling,
+            forwarders,
+            annotations,
+            labels,
+            match_allocation,
+        }
+        .into()
+    }
+}
+
+/// What was read can be submitted again.
+impl From<Scheduler> for RecipeDraft {
+    fn from(scheduler: Scheduler) -> Self {
+        let Scheduler {
+            name,
+            game,
+            state: _,
+            port_range,
+            created_at: _,
+            max_surge,
+            rooms_replicas,
+            spec,
+            autoscaling,
+            forwarders,
+            annotations,
+            labels,
+            match_allocation,
+        } = scheduler;
+        CreateSchedulerRequest {
+            name,
+            game,
+            spec,
+            port_range,
+            max_surge,
+            rooms_replicas,
+            autoscaling,
+            forwarders,
+            annotations,
+            labels,
+            match_allocation,
+        }
+        .into()
+    }
+}
+
+impl From<RecipeDraft> for CreateSchedulerRequest {
+    fn from(draft: RecipeDraft) -> Self {
+        let RecipeDraft {
+            name,
+            game,
+            spec,
+            port_range,
+            max_surge,
+            rooms_replicas,
+            autoscaling,
+            forwarders,
+            annotations,
+            labels,
+            match_allocation,
+        } = draft;
+        Self {
+            name,
+            game,
+            spec: spec.map(Into::into),
+            port_range: port_range.map(Into::into),
+            max_surge,
+            rooms_replicas,
+            autoscaling: autoscaling.map(Into::into),
+            forwarders: forwarders.into_iter().map(Into::into).collect(),
+            annotations,
+            labels,
+            match_allocation: match_allocation.map(Into::into),
+        }
+    }
+}
+
+/// A scheduler in full, as `GET /schedulers/{name}` answers.
+pub fn scheduler(recipe: &Recipe, shown: Shown<'_>) -> Scheduler {
+    let CreateSchedulerRequest {
+        name,
+        game,
+        spec,
+        port_range,
+        max_surge,
+        rooms_replicas,
+        autoscaling,
+        forwarders,
+        annotations,
+        labels,
+        match_allocation,
+    } = recipe.to_draft().into();
+    let spec = spec.map(|spec| crate::v1::Spec {
+        version: shown.version.to_string(),
+        ..spec
+    });
+    Scheduler {
+        name,
+        game,
+        state: shown.state.to_owned(),
+        port_range,
+        created_at: Some(shown.created_at.into()),
+        max_surge,
+        rooms_replicas,
+        spec,
+        autoscaling,
+        forwarders,
+        annotations,
+        labels,
+        match_allocation,
+    }
+}
+
+/// A scheduler in brief, as `GET /schedulers` lists it.
+pub fn scheduler_without_spec(recipe: &Recipe, shown: Shown<'_>) -> SchedulerWithoutSpec {
+    let Scheduler {
+        name,
+        game,
+        state,
+        port_range,
+        created_at,
+        max_surge,
+        rooms_replicas,
+        match_allocation,
+        ..
+    } = scheduler(recipe, shown);
+    SchedulerWithoutSpec {
+        name,
+        game,
+        state,
+        version: shown.version.to_string(),
+        port_range,
+        created_at,
+        max_surge,
+        rooms_replicas,
+        match_allocation,
+    }
+}

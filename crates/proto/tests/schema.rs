@@ -1,0 +1,105 @@
+//! The schema as others will read it: which routes there are, and that they can be filled in.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use expect_test::expect;
+use maestro_proto::FILE_DESCRIPTOR_SET;
+use prost_reflect::{DescriptorPool, DynamicMessage, MethodDescriptor, ReflectMessage};
+
+fn pool() -> DescriptorPool {
+    DescriptorPool::decode(FILE_DESCRIPTOR_SET).unwrap()
+}
+
+fn http_rule(method: &MethodDescriptor) -> DynamicMessage {
+    let extension = method
+        .parent_pool()
+        .get_extension_by_name("google.api.http")
+        .unwrap();
+    method
+        .options()
+        .get_extension(&extension)
+        .as_message()
+        .unwrap()
+        .clone()
+}
+
+/// The verb and the path of a method.
+fn route(method: &MethodDescriptor) -> (String, String) {
+    let rule = http_rule(method);
+    let pattern = rule.descriptor().oneofs().next().unwrap();
+    let verb = pattern.fields().find(|field| rule.has_field(field)).unwrap();
+    (
+        verb.name().to_uppercase(),
+        rule.get_field(&verb).as_str().unwrap().to_owned(),
+    )
+}
+
+#[test]
+fn routes() {
+    let mut lines = String::new();
+    for service in pool().services() {
+        for method in service.methods() {
+            let (verb, path) = route(&method);
+            lines += &format!(
+                "{} {verb} {path}\n",
+                method.full_name().trim_start_matches("maestro.api.v1.")
+            );
+        }
+    }
+    expect![[r#"
+        SchedulersService.ListSchedulers GET /schedulers
+        SchedulersService.GetSchedulersInfo GET /schedulers/info
+        SchedulersService.GetScheduler GET /schedulers/{scheduler_name}
+        SchedulersService.CreateScheduler POST /schedulers
+        SchedulersService.NewSchedulerVersion POST /schedulers/{name}
+        SchedulersService.PatchScheduler PATCH /schedulers/{name}
+        SchedulersService.SwitchActiveVersion PUT /schedulers/{scheduler_name}
+        SchedulersService.DeleteScheduler DELETE /schedulers/{scheduler_name}
+        SchedulersService.GetSchedulerVersions GET /schedulers/{scheduler_name}/versions
+        OperationsService.ListOperations GET /schedulers/{scheduler_name}/operations
+        OperationsService.GetOperation GET /schedulers/{scheduler_name}/operations/{operation_id}
+        OperationsService.CancelOperation POST /schedulers/{scheduler_name}/operations/{operation_id}/cancel
+        RoomsService.UpdateRoomWithPing PUT /scheduler/{scheduler_name}/rooms/{room_name}/ping
+        RoomsService.ForwardRoomEvent POST /scheduler/{scheduler_name}/rooms/{room_name}/roomevent
+        RoomsService.ForwardPlayerEvent POST /scheduler/{scheduler_name}/rooms/{room_name}/playerevent
+        RoomsService.UpdateRoomStatus PUT /scheduler/{scheduler_name}/rooms/{room_name}/status
+        RoomsService.GetRoomAddress GET /scheduler/{scheduler_name}/rooms/{room_name}/address
+        RoomsService.AllocateRoom POST /scheduler/{scheduler_name}/rooms/allocate
+        FleetService.AddRooms POST /schedulers/{scheduler_name}/add-rooms
+        FleetService.RemoveRooms POST /schedulers/{scheduler_name}/remove-rooms
+        FleetService.ListRooms GET /schedulers/{scheduler_name}/rooms
+        FleetService.GetRoom GET /schedulers/{scheduler_name}/rooms/{room_id}
+        FleetService.GetRoomLogs GET /schedulers/{scheduler_name}/rooms/{room_id}/logs
+    "#]]
+    .assert_eq(&lines);
+}
+
+#[test]
+fn parameters_of_paths_are_fields_and_bodies_follow_the_verb() {
+    for service in pool().services() {
+        for method in service.methods() {
+            let (verb, path) = route(&method);
+            let parameters = path
+                .split('/')
+                .filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'));
+            for parameter in parameters {
+                assert!(
+                    method.input().get_field_by_name(parameter).is_some(),
+                    "{path}: {parameter}"
+                );
+            }
+            let body = http_rule(&method)
+                .get_field_by_name("body")
+                .unwrap()
+                .as_str()
+                .unwrap()
+                .to_owned();
+            let expected = if ["GET", "DELETE"].contains(&verb.as_str()) {
+                ""
+            } else {
+                "*"
+            };
+            assert_eq!(body, expected, "{verb} {path}");
+        }
+    }
+}

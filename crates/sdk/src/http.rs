@@ -1,0 +1,92 @@
+//! One ping over HTTP.
+
+use std::time::{Duration, SystemTime};
+
+use serde::Deserialize;
+
+use crate::environment::Room;
+use crate::ping::{Answer, Ping};
+
+/// Requests and answers are a few hundred bytes; the library's default would keep a quarter of a megabyte per room.
+const BUFFER_BYTES: usize = 4 * 1024;
+
+/// More than this is no answer of a rooms API.
+const ANSWER_BYTES_MAX: u64 = 16 * 1024;
+
+pub(crate) struct RoomsApi {
+    agent: ureq::Agent,
+    ping_url: String,
+}
+
+/// Of an answer or an error body; the other keys do not matter to a room.
+#[derive(Deserialize)]
+struct Body {
+    #[serde(default)]
+    success: bool,
+    #[serde(default)]
+    message: String,
+}
+
+impl RoomsApi {
+    pub(crate) fn new(room: &Room, ping_interval: Duration) -> Self {
+        let agent = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            // The rooms API is next door: a proxy meant for the way out must not get between.
+            .proxy(None)
+            .max_redirects(0)
+            .max_idle_connections(1)
+            // One connection for the room's lifetime: longer than the longest time between two pings.
+            .max_idle_age(ping_interval.saturating_mul(2))
+            .input_buffer_size(BUFFER_BYTES)
+            .output_buffer_size(BUFFER_BYTES)
+            .user_agent(concat!("maestro-sdk/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .new_agent();
+        let ping_url = format!(
+            "{}/scheduler/{}/rooms/{}/ping",
+            room.rooms_api_url(),
+            room.scheduler(),
+            room.id()
+        );
+        Self { agent, ping_url }
+    }
+
+    /// Blocks for at most `timeout`.
+    pub(crate) fn send(&self, ping: &Ping, at: SystemTime, timeout: Duration) -> Answer {
+        self.try_send(ping, at, timeout)
+            .unwrap_or_else(|error| Answer::Failed {
+                reason: error.to_string(),
+            })
+    }
+
+    fn try_send(&self, ping: &Ping, at: SystemTime, timeout: Duration) -> Result<Answer, ureq::Error> {
+        let request = self
+            .agent
+            .put(&self.ping_url)
+            .config()
+            .timeout_global(Some(timeout))
+            .build();
+        let mut response = request.send_json(ping.to_json(at))?;
+        let status = response.status();
+        let body: Result<Body, _> = response
+            .body_mut()
+            .with_config()
+            .limit(ANSWER_BYTES_MAX)
+            .read_json();
+        Ok(match body {
+            Ok(body) if status.is_success() && body.success => Answer::Accepted,
+            Ok(_) if status.is_success() => Answer::Refused,
+            Ok(body) => failed(format!(
+                "the rooms API answered {}: {}",
+                status.as_u16(),
+                body.message
+            )),
+            Err(_) if !status.is_success() => failed(format!("the rooms API answered {}", status.as_u16())),
+            Err(error) => failed(format!("the answer cannot be read: {error}")),
+        })
+    }
+}
+
+fn failed(reason: String) -> Answer {
+    Answer::Failed { reason }
+}

@@ -1,0 +1,196 @@
+//! The SDK over real sockets. What depends on time alone is tested without them, beside the code.
+
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use maestro_sdk::testing::{FakeRoomsApi, ReceivedPing, Reply};
+use maestro_sdk::{Answer, Handle, LastPing, Options, Room, Status};
+
+/// Only ever waited out by a test that fails.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Far away: what is sent within a test is sent because something changed.
+const NEVER: Duration = Duration::from_secs(3600);
+
+fn options(ping_interval: Duration) -> Options {
+    Options {
+        ping_interval,
+        handle_sigterm: false,
+        seed: Some(1),
+        ..Options::default()
+    }
+}
+
+fn start(url: &str, options: Options) -> Handle {
+    let room = Room::new("arena", "arena-1", url).expect("a valid room");
+    room.start(options).expect("threads can be started")
+}
+
+fn said(pings: &[ReceivedPing]) -> Vec<(&str, u64)> {
+    pings
+        .iter()
+        .map(|ping| (ping.status(), ping.running_matches()))
+        .collect()
+}
+
+/// Waits until the latest ping is as described.
+fn wait_last_ping(handle: &Handle, is_so: impl Fn(&LastPing) -> bool) -> LastPing {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match handle.last_ping() {
+            Some(last) if is_so(&last) => return last,
+            last => assert!(Instant::now() < deadline, "still {last:?}"),
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn a_life_of_a_room() {
+    let api = FakeRoomsApi::start().unwrap();
+    let handle = start(&api.url(), options(NEVER));
+    assert_eq!((handle.status(), handle.last_ping()), (None, None));
+
+    handle.set_metadata("map", "harbour");
+    handle.ready();
+    api.wait_for(PATIENCE, |pings| pings.len() == 1).unwrap();
+    wait_last_ping(&handle, |last| {
+        last.status == Status::Ready && last.answer == Answer::Accepted
+    });
+    for (matches, expected) in [(1, 2), (2, 3), (0, 4)] {
+        handle.occupied(matches);
+        api.wait_for(PATIENCE, |pings| pings.len() == expected).unwrap();
+    }
+    handle.terminating();
+    api.wait_for(PATIENCE, |pings| pings.len() == 5).unwrap();
+    drop(handle);
+
+    let pings = api.pings();
+    let expected = [
+        ("ready", 0),
+        ("occupied", 1),
+        ("occupied", 2),
+        ("ready", 0),
+        ("terminating", 0),
+        ("terminated", 0),
+    ];
+    assert_eq!(said(&pings), expected);
+    assert_eq!(pings[0].path, "/scheduler/arena/rooms/arena-1/ping");
+    assert_eq!(pings[0].body["metadata"]["map"], "harbour");
+    assert!(pings[0].body["timestamp"].as_u64().unwrap() > 1_700_000_000);
+    assert_eq!(api.connections(), 1, "one connection serves a room for life");
+}
+
+#[test]
+fn pings_go_on_while_nothing_changes() {
+    let api = FakeRoomsApi::start().unwrap();
+    let handle = start(&api.url(), options(Duration::from_millis(60)));
+    handle.ready();
+    let pings = api.wait_for(PATIENCE, |pings| pings.len() >= 4).unwrap();
+    assert!(pings.iter().all(|ping| ping.status() == "ready"));
+}
+
+#[test]
+fn a_refusal_can_be_read_and_ends_by_itself() {
+    let api = FakeRoomsApi::start().unwrap();
+    api.reply_with(Reply::Refuse);
+    let handle = start(&api.url(), options(Duration::from_millis(100)));
+    handle.ready();
+    let refused = wait_last_ping(&handle, |last| last.failures >= 2);
+    assert_eq!(refused.answer, Answer::Refused);
+
+    api.reply_with(Reply::Accept);
+    let accepted = wait_last_ping(&handle, |last| last.answer == Answer::Accepted);
+    assert_eq!(accepted.failures, 0);
+}
+
+#[test]
+fn what_the_server_does_wrong_is_told_and_outlived() {
+    let api = FakeRoomsApi::start().unwrap();
+    let request_timeout = Duration::from_millis(200);
+    let handle = start(
+        &api.url(),
+        Options {
+            request_timeout,
+            ..options(Duration::from_millis(60))
+        },
+    );
+    handle.ready();
+    for (reply, words) in [
+        (Reply::Error(503), "the rooms API answered 503: as asked"),
+        (Reply::Silence, "timeout"),
+        (Reply::HangUp, ""),
+    ] {
+        wait_last_ping(&handle, |last| last.answer == Answer::Accepted);
+        api.reply_with(reply);
+        let failed = wait_last_ping(&handle, |last| last.answer != Answer::Accepted);
+        let Answer::Failed { reason } = failed.answer else {
+            panic!("{reply:?}: {failed:?}")
+        };
+        assert!(reason.contains(words), "{reply:?}: {reason}");
+        api.reply_with(Reply::Accept);
+    }
+}
+
+#[test]
+fn a_server_that_is_not_there_does_not_hold_up_the_game() {
+    let refused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let handle = start(&format!("http://{refused}"), options(NEVER));
+    let started = Instant::now();
+    handle.ready();
+    for matches in 0..1000 {
+        handle.occupied(matches);
+    }
+    assert!(started.elapsed() < Duration::from_secs(1));
+    let failed = wait_last_ping(&handle, |_| true);
+    assert!(matches!(failed.answer, Answer::Failed { .. }));
+}
+
+#[test]
+fn dropping_the_handle_takes_a_bounded_time() {
+    let api = FakeRoomsApi::start().unwrap();
+    api.reply_with(Reply::Silence);
+    let farewell_timeout = Duration::from_millis(100);
+    let request_timeout = NEVER;
+    let handle = start(
+        &api.url(),
+        Options {
+            farewell_timeout,
+            request_timeout,
+            ..options(NEVER)
+        },
+    );
+    handle.ready();
+    api.wait_for(PATIENCE, |pings| pings.len() == 1).unwrap();
+
+    let dropped = Instant::now();
+    drop(handle);
+    assert!(dropped.elapsed() < PATIENCE / 2);
+}
+
+#[test]
+fn a_game_that_hangs_falls_silent() {
+    let api = FakeRoomsApi::start().unwrap();
+    let alive_within = Some(Duration::from_millis(300));
+    let handle = start(
+        &api.url(),
+        Options {
+            alive_within,
+            ..options(Duration::from_millis(50))
+        },
+    );
+    handle.ready();
+    // 300 ms have no room for more than 8 pings at 50 ms each.
+    let pings = api
+        .wait_for(Duration::from_secs(1), |pings| pings.len() > 8)
+        .unwrap_err();
+
+    handle.alive();
+    api.wait_for(PATIENCE, |later| later.len() > pings.len()).unwrap();
+}
+
+#[test]
+fn a_handle_can_be_shared_between_threads() {
+    fn is_shared<T: Send + Sync>() {}
+    is_shared::<Handle>();
+}

@@ -1,0 +1,168 @@
+//! The durable side, in memory: all store ports over ordered tables with an undo journal. "Durable" here means that
+//! it outlives the engine: a simulated crash drops the engine and keeps this.
+
+mod operations;
+mod rooms;
+mod schedulers;
+mod state;
+mod table;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use maestro_core::operation::{Operation, OperationId, Stage, Token};
+use maestro_core::room::{Region, RoomId};
+use maestro_core::scheduler::{SchedulerName, Version};
+use maestro_core::time::{Millis, Timestamp};
+use maestro_engine::ports::store::{
+    OperationPage, OperationStore, PageRequest, RoomRecord, RoomRegistry, SchedulerRecord, SchedulerStore,
+    Store, StoreError, Transaction, VersionRecord,
+};
+
+use state::State;
+
+/// Every call is one critical section, never held across an await.
+#[derive(Debug, Default)]
+pub struct MemoryStore(Mutex<State>);
+
+impl MemoryStore {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Nothing in here panics but by a bug of this module, and then the test has failed already.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A write outside of a transaction, which cannot be refused half way.
+    fn write<T>(&self, write: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.state();
+        let result = write(&mut state);
+        state.keep();
+        result
+    }
+}
+
+#[async_trait]
+impl Store for MemoryStore {
+    async fn commit(&self, transaction: Transaction) -> Result<(), StoreError> {
+        self.state().commit(transaction)
+    }
+}
+
+#[async_trait]
+impl SchedulerStore for MemoryStore {
+    async fn scheduler(&self, name: &SchedulerName) -> Result<Option<SchedulerRecord>, StoreError> {
+        Ok(self.state().scheduler(name))
+    }
+
+    async fn schedulers(&self) -> Result<Vec<SchedulerRecord>, StoreError> {
+        Ok(self.state().schedulers())
+    }
+
+    async fn versions(&self, name: &SchedulerName) -> Result<Vec<VersionRecord>, StoreError> {
+        Ok(self.state().versions(name))
+    }
+
+    async fn version(
+        &self,
+        name: &SchedulerName,
+        version: Version,
+    ) -> Result<Option<VersionRecord>, StoreError> {
+        Ok(self.state().versions.get(&(name.clone(), version)).cloned())
+    }
+}
+
+#[async_trait]
+impl OperationStore for MemoryStore {
+    async fn operation(
+        &self,
+        scheduler: &SchedulerName,
+        id: OperationId,
+    ) -> Result<Option<Operation>, StoreError> {
+        Ok(self.state().operation(scheduler, id))
+    }
+
+    async fn unfinished(&self, scheduler: &SchedulerName) -> Result<Vec<Operation>, StoreError> {
+        Ok(self.state().unfinished(scheduler))
+    }
+
+    async fn operations(
+        &self,
+        scheduler: &SchedulerName,
+        stage: Stage,
+        page: PageRequest,
+    ) -> Result<OperationPage, StoreError> {
+        Ok(self.state().page(scheduler, stage, page))
+    }
+
+    async fn own(
+        &self,
+        scheduler: &SchedulerName,
+        owner: &str,
+        now: Timestamp,
+        ttl: Millis,
+    ) -> Result<Option<Token>, StoreError> {
+        Ok(self.write(|state| state.own(scheduler, owner, now, ttl)))
+    }
+
+    async fn renew(
+        &self,
+        owner: &str,
+        now: Timestamp,
+        ownership_ttl: Millis,
+        operation_ttl: Millis,
+    ) -> Result<Vec<(SchedulerName, Token)>, StoreError> {
+        Ok(self.write(|state| state.renew(owner, now, ownership_ttl, operation_ttl)))
+    }
+
+    async fn disown(&self, scheduler: &SchedulerName, token: Token) -> Result<(), StoreError> {
+        self.write(|state| state.disown(scheduler, token));
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl RoomRegistry for MemoryStore {
+    async fn room(&self, scheduler: &SchedulerName, id: &RoomId) -> Result<Option<RoomRecord>, StoreError> {
+        Ok(self.state().room(scheduler, id))
+    }
+
+    async fn live_rooms(&self, scheduler: &SchedulerName) -> Result<Vec<RoomRecord>, StoreError> {
+        Ok(self.state().live_rooms(scheduler))
+    }
+
+    async fn all_live_rooms(&self) -> Result<Vec<RoomRecord>, StoreError> {
+        Ok(self.state().all_live_rooms())
+    }
+
+    async fn rooms_made_by(
+        &self,
+        scheduler: &SchedulerName,
+        operation: OperationId,
+    ) -> Result<Vec<RoomRecord>, StoreError> {
+        Ok(self.state().rooms_made_by(scheduler, operation))
+    }
+
+    async fn ended_rooms(
+        &self,
+        scheduler: &SchedulerName,
+        rooms_max: usize,
+    ) -> Result<Vec<RoomRecord>, StoreError> {
+        Ok(self.state().ended_rooms(scheduler, rooms_max))
+    }
+
+    async fn rooms_ended_before(
+        &self,
+        scheduler: &SchedulerName,
+        before: Timestamp,
+        rooms_max: usize,
+    ) -> Result<Vec<RoomId>, StoreError> {
+        Ok(self.state().rooms_ended_before(scheduler, before, rooms_max))
+    }
+
+    async fn ports_in_use(&self, region: &Region) -> Result<Vec<u16>, StoreError> {
+        Ok(self.state().ports_in_use(region))
+    }
+}

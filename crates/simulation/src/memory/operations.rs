@@ -1,0 +1,320 @@
+//! Operations: the queue, the slot, the history.
+
+use maestro_core::operation::{
+    Activity, CancelRequest, Definition, HistoryEvent, Lease, Operation, OperationId, OperationStatus, Stage,
+    Token,
+};
+use maestro_core::scheduler::SchedulerName;
+use maestro_core::time::Timestamp;
+use maestro_engine::ports::store::{
+    NewOperation, OperationPage, OperationUpdate, PageRequest, Refusal, SchedulerState, StoreError,
+};
+use serde_json::Value;
+
+use super::state::{Queued, State};
+
+impl State {
+    pub(super) fn operation(&self, scheduler: &SchedulerName, id: OperationId) -> Option<Operation> {
+        let Queued { operation, .. } = self.operations.get(&id)?;
+        (operation.scheduler == *scheduler).then(|| operation.clone())
+    }
+
+    pub(super) fn unfinished(&self, scheduler: &SchedulerName) -> Vec<Operation> {
+        let ids = self.unfinished_ids(scheduler);
+        ids.filter_map(|id| Some(self.operations.get(&id)?.operation.clone()))
+            .collect()
+    }
+
+    pub(super) fn page(
+        &self,
+        scheduler: &SchedulerName,
+        stage: Stage,
+        request: PageRequest,
+    ) -> OperationPage {
+        let PageRequest {
+            page,
+            page_size,
+            newest_first,
+            no_action,
+        } = request;
+        let shown = |operation: &&Operation| {
+            operation.status.stage() == stage
+                && (no_action || operation.took_action || !operation.status.is_final())
+        };
+        let ids = self.operation_ids(scheduler);
+        let found = ids
+            .iter()
+            .filter_map(|id| Some(&self.operations.get(id)?.operation));
+        let mut found: Vec<_> = found.filter(shown).collect();
+        if newest_first {
+            found.reverse();
+        }
+        let skipped = u64::from(page.saturating_sub(1)) * u64::from(page_size);
+        let on_page = found
+            .iter()
+            .skip(usize::try_from(skipped).unwrap_or(usize::MAX))
+            .take(page_size as usize);
+        OperationPage {
+            total: u32::try_from(found.len()).unwrap_or(u32::MAX),
+            operations: on_page.map(|operation| summary(operation)).collect(),
+        }
+    }
+
+    /// In the order in which they were enqueued.
+    pub(super) fn operation_ids(&self, scheduler: &SchedulerName) -> Vec<OperationId> {
+        let bounds = (scheduler.clone(), 0)..=(scheduler.clone(), u64::MAX);
+        self.queue.range(bounds).map(|(_, id)| *id).collect()
+    }
+
+    fn unfinished_ids(&self, scheduler: &SchedulerName) -> impl Iterator<Item = OperationId> {
+        let bounds = (scheduler.clone(), 0)..=(scheduler.clone(), u64::MAX);
+        self.unfinished.range(bounds).map(|(_, id)| *id)
+    }
+
+    pub(super) fn enqueue(&mut self, new: NewOperation) -> Result<(), StoreError> {
+        let NewOperation {
+            id,
+            scheduler,
+            definition,
+            origin,
+            priority,
+            reason,
+            progress,
+            fleet_delta,
+            created_at,
+        } = new;
+        let is_deletion = matches!(definition, Definition::DeleteScheduler);
+        if self.existing(&scheduler)?.state == SchedulerState::Deleting && !is_deletion {
+            return Err(Refusal::SchedulerBeingDeleted(scheduler).into());
+        }
+        if self.operations.contains(&id) {
+            // Ids are drawn so that this does not happen; a store says what a primary key would.
+            return Err(StoreError::unavailable(
+                "enqueue an operation",
+                format!("its id {id} is taken"),
+            ));
+        }
+        self.last_sequence += 1;
+        let sequence = self.last_sequence;
+        let operation = Operation {
+            id,
+            scheduler: scheduler.clone(),
+            definition,
+            origin,
+            priority,
+            status: OperationStatus::Pending,
+            activity: Activity::Executing,
+            rollback: None,
+            progress,
+            data: Value::Null,
+            reason,
+            fleet_delta,
+            created_at,
+            ended_at: None,
+            lease: None,
+            cancel: None,
+            took_action: true,
+            history: vec![HistoryEvent {
+                at: created_at,
+                event: "Created".into(),
+            }],
+        };
+        self.queue.put((scheduler.clone(), sequence), id);
+        self.unfinished.put((scheduler, sequence), id);
+        self.operations.put(id, Queued { sequence, operation });
+        Ok(())
+    }
+
+    pub(super) fn start_operation(
+        &mut self,
+        id: OperationId,
+        lease: Lease,
+        history: Vec<HistoryEvent>,
+    ) -> Result<(), Refusal> {
+        let scheduler = self.operation_in(id, OperationStatus::Pending)?.scheduler.clone();
+        self.take_slot(&scheduler, id)?;
+        self.change_operation(id, |operation| {
+            operation.status = OperationStatus::InProgress;
+            operation.activity = Activity::Executing;
+            operation.lease = Some(lease);
+            operation.history.extend(history);
+        });
+        Ok(())
+    }
+
+    pub(super) fn update_operation(&mut self, update: OperationUpdate) -> Result<(), Refusal> {
+        let OperationUpdate {
+            operation: id,
+            activity,
+            rollback,
+            progress,
+            data,
+            lease,
+            history,
+        } = update;
+        let scheduler = self
+            .operation_in(id, OperationStatus::InProgress)?
+            .scheduler
+            .clone();
+        match &activity {
+            None => {}
+            Some(Activity::Executing) => self.take_slot(&scheduler, id)?,
+            Some(Activity::Parked(_)) => self.free_slot(&scheduler, id),
+        }
+        self.change_operation(id, |operation| {
+            replace(&mut operation.activity, activity);
+            replace(&mut operation.progress, progress);
+            replace(&mut operation.data, data);
+            operation.rollback = rollback.or(operation.rollback.take());
+            operation.lease = lease.or(operation.lease.take());
+            operation.history.extend(history);
+        });
+        Ok(())
+    }
+
+    pub(super) fn end_operation(
+        &mut self,
+        id: OperationId,
+        status: OperationStatus,
+        took_action: bool,
+        history: Vec<HistoryEvent>,
+        at: Timestamp,
+    ) -> Result<(), Refusal> {
+        let Queued { sequence, operation } =
+            self.operations.get(&id).ok_or(Refusal::OperationNotFound(id))?;
+        let is = operation.status;
+        if !status.is_final() || is.become_(status).is_err() {
+            return Err(Refusal::WrongStatus { operation: id, is });
+        }
+        let scheduler = operation.scheduler.clone();
+        let position = (scheduler.clone(), *sequence);
+        self.unfinished.remove(&position);
+        self.free_slot(&scheduler, id);
+        self.change_operation(id, |operation| {
+            operation.status = status;
+            operation.took_action = took_action;
+            operation.ended_at = Some(at);
+            operation.lease = None;
+            operation.history.extend(history);
+        });
+        Ok(())
+    }
+
+    pub(super) fn request_cancel(
+        &mut self,
+        id: OperationId,
+        request: CancelRequest,
+        history: Vec<HistoryEvent>,
+    ) -> Result<(), Refusal> {
+        self.operation_in(id, OperationStatus::InProgress)?;
+        self.change_operation(id, |operation| {
+            operation.cancel.get_or_insert(request);
+            operation.history.extend(history);
+        });
+        Ok(())
+    }
+
+    pub(super) fn forget_operations(
+        &mut self,
+        scheduler: Option<&SchedulerName>,
+        ended_before: Timestamp,
+        no_action_before: Timestamp,
+    ) {
+        let ids = match scheduler {
+            Some(name) => self.operation_ids(name),
+            None => self
+                .operations
+                .iter()
+                .filter(|(_, queued)| !self.schedulers.contains(&queued.operation.scheduler))
+                .map(|(id, _)| *id)
+                .collect(),
+        };
+        let is_old = |operation: &Operation| {
+            let ended = operation.ended_at;
+            ended.is_some_and(|at| at < ended_before || (!operation.took_action && at < no_action_before))
+        };
+        for id in ids {
+            if self
+                .operations
+                .get(&id)
+                .is_some_and(|queued| is_old(&queued.operation))
+            {
+                self.forget_operation(id);
+            }
+        }
+    }
+
+    pub(super) fn forget_operation(&mut self, id: OperationId) {
+        if let Some(Queued { sequence, operation }) = self.operations.remove(&id) {
+            self.free_slot(&operation.scheduler, id);
+            let position = (operation.scheduler, sequence);
+            self.queue.remove(&position);
+            self.unfinished.remove(&position);
+        }
+    }
+
+    pub(super) fn renew_leases(&mut self, scheduler: &SchedulerName, token: Token, until: Timestamp) {
+        let ids: Vec<_> = self.unfinished_ids(scheduler).collect();
+        for id in ids {
+            let lease = |queued: &Queued| queued.operation.lease.as_ref().map(|lease| lease.token);
+            if self.operations.get(&id).and_then(lease) != Some(token) {
+                continue;
+            }
+            self.change_operation(id, |operation| {
+                if let Some(lease) = &mut operation.lease {
+                    lease.expires_at = until;
+                }
+            });
+        }
+    }
+
+    fn operation_in(&self, id: OperationId, status: OperationStatus) -> Result<&Operation, Refusal> {
+        let queued = self.operations.get(&id);
+        let operation = &queued.ok_or(Refusal::OperationNotFound(id))?.operation;
+        if operation.status == status {
+            Ok(operation)
+        } else {
+            Err(Refusal::WrongStatus {
+                operation: id,
+                is: operation.status,
+            })
+        }
+    }
+
+    fn change_operation(&mut self, id: OperationId, change: impl FnOnce(&mut Operation)) {
+        self.operations
+            .change(&id, |queued| change(&mut queued.operation));
+    }
+
+    fn take_slot(&mut self, scheduler: &SchedulerName, id: OperationId) -> Result<(), Refusal> {
+        match self.slots.get(scheduler) {
+            Some(by) if *by != id => Err(Refusal::SlotTaken { by: *by }),
+            Some(_) => Ok(()),
+            None => {
+                self.slots.put(scheduler.clone(), id);
+                Ok(())
+            }
+        }
+    }
+
+    fn free_slot(&mut self, scheduler: &SchedulerName, id: OperationId) {
+        if self.slots.get(scheduler) == Some(&id) {
+            self.slots.remove(scheduler);
+        }
+    }
+}
+
+fn replace<T>(place: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *place = value;
+    }
+}
+
+/// What lists show of an operation.
+fn summary(operation: &Operation) -> Operation {
+    Operation {
+        history: Vec::new(),
+        progress: Value::Null,
+        ..operation.clone()
+    }
+}

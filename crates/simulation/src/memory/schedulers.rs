@@ -1,0 +1,214 @@
+//! Schedulers, their versions and their owners.
+
+use maestro_core::operation::{OperationId, Token};
+use maestro_core::scheduler::{SchedulerName, Version, VersionStatus};
+use maestro_core::time::{Millis, Timestamp, after};
+use maestro_engine::ports::store::{NewScheduler, Refusal, SchedulerRecord, SchedulerState, VersionRecord};
+
+use super::state::{Ownership, Scheduler, State};
+
+impl State {
+    pub(super) fn scheduler(&self, name: &SchedulerName) -> Option<SchedulerRecord> {
+        let Scheduler {
+            state,
+            active_version,
+            fleet_size,
+            created_at,
+        } = self.schedulers.get(name)?.clone();
+        let version = self.versions.get(&(name.clone(), active_version))?;
+        Some(SchedulerRecord {
+            name: name.clone(),
+            state,
+            active_version,
+            recipe: version.recipe.clone(),
+            fleet_size,
+            created_at,
+            version_created_at: version.created_at,
+        })
+    }
+
+    pub(super) fn schedulers(&self) -> Vec<SchedulerRecord> {
+        let names = self.schedulers.iter().map(|(name, _)| name);
+        names.filter_map(|name| self.scheduler(name)).collect()
+    }
+
+    pub(super) fn versions(&self, name: &SchedulerName) -> Vec<VersionRecord> {
+        let versions = self.versions_of(name);
+        versions.rev().map(|(_, record)| record.clone()).collect()
+    }
+
+    fn versions_of(
+        &self,
+        name: &SchedulerName,
+    ) -> impl DoubleEndedIterator<Item = (&(SchedulerName, Version), &VersionRecord)> {
+        let number = |number| Version {
+            major: number,
+            minor: number,
+            patch: number,
+        };
+        let bounds = (name.clone(), number(0))..=(name.clone(), number(u32::MAX));
+        self.versions.range(bounds)
+    }
+
+    pub(super) fn create_scheduler(&mut self, new: NewScheduler) -> Result<(), Refusal> {
+        let NewScheduler {
+            recipe,
+            version,
+            version_status,
+            at,
+        } = new;
+        let name = recipe.name.clone();
+        if self.schedulers.contains(&name) {
+            return Err(Refusal::SchedulerExists(name));
+        }
+        let scheduler = Scheduler {
+            state: SchedulerState::Creating,
+            active_version: version,
+            fleet_size: recipe.rooms_replicas,
+            created_at: at,
+        };
+        let record = VersionRecord {
+            version,
+            recipe,
+            status: version_status,
+            is_active: true,
+            created_at: at,
+        };
+        self.schedulers.put(name.clone(), scheduler);
+        self.versions.put((name, version), record);
+        Ok(())
+    }
+
+    pub(super) fn set_state(
+        &mut self,
+        scheduler: SchedulerName,
+        from: &[SchedulerState],
+        to: SchedulerState,
+    ) -> Result<(), Refusal> {
+        let is = self.existing(&scheduler)?.state;
+        if !from.contains(&is) {
+            return Err(Refusal::WrongState { scheduler, is });
+        }
+        self.schedulers.change(&scheduler, |row| row.state = to);
+        Ok(())
+    }
+
+    pub(super) fn set_fleet_size(
+        &mut self,
+        scheduler: SchedulerName,
+        from: u32,
+        to: u32,
+    ) -> Result<(), Refusal> {
+        let is = self.existing(&scheduler)?.fleet_size;
+        if is != from {
+            return Err(Refusal::FleetSizeChanged { scheduler, is });
+        }
+        self.schedulers.change(&scheduler, |row| row.fleet_size = to);
+        Ok(())
+    }
+
+    pub(super) fn adjust_fleet_size(&mut self, scheduler: &SchedulerName, delta: i64) -> Result<(), Refusal> {
+        let is = self.existing(scheduler)?.fleet_size;
+        let to = i64::from(is).saturating_add(delta).clamp(0, u32::MAX.into());
+        let to = u32::try_from(to).unwrap_or(u32::MAX);
+        self.schedulers.change(scheduler, |row| row.fleet_size = to);
+        Ok(())
+    }
+
+    pub(super) fn set_version_status(
+        &mut self,
+        scheduler: SchedulerName,
+        version: Version,
+        status: VersionStatus,
+    ) -> Result<(), Refusal> {
+        let key = (scheduler, version);
+        let changed = self.versions.change(&key, |record| record.status = status);
+        changed.ok_or(Refusal::SchedulerNotFound(key.0))
+    }
+
+    pub(super) fn delete_scheduler(
+        &mut self,
+        scheduler: SchedulerName,
+        keep: OperationId,
+    ) -> Result<(), Refusal> {
+        self.existing(&scheduler)?;
+        let rooms = self.live_room_ids(&scheduler).count();
+        if rooms > 0 {
+            let rooms = u32::try_from(rooms).unwrap_or(u32::MAX);
+            return Err(Refusal::RoomsLeft { scheduler, rooms });
+        }
+        let versions: Vec<_> = self.versions_of(&scheduler).map(|(key, _)| key.clone()).collect();
+        for key in &versions {
+            self.versions.remove(key);
+        }
+        self.forget_all_ended_rooms(&scheduler);
+        for id in self.operation_ids(&scheduler) {
+            if id != keep {
+                self.forget_operation(id);
+            }
+        }
+        self.owners.remove(&scheduler);
+        self.schedulers.remove(&scheduler);
+        Ok(())
+    }
+
+    pub(super) fn existing(&self, name: &SchedulerName) -> Result<&Scheduler, Refusal> {
+        self.schedulers
+            .get(name)
+            .ok_or_else(|| Refusal::SchedulerNotFound(name.clone()))
+    }
+
+    pub(super) fn own(
+        &mut self,
+        scheduler: &SchedulerName,
+        owner: &str,
+        now: Timestamp,
+        ttl: Millis,
+    ) -> Option<Token> {
+        self.schedulers.get(scheduler)?;
+        let token = match self.owners.get(scheduler) {
+            Some(current) if current.owner == owner => current.token,
+            Some(current) if current.expires_at > now => return None,
+            Some(_) | None => {
+                self.last_token += 1;
+                Token(self.last_token)
+            }
+        };
+        let ownership = Ownership {
+            owner: owner.to_owned(),
+            token,
+            expires_at: after(now, ttl),
+        };
+        self.owners.put(scheduler.clone(), ownership);
+        Some(token)
+    }
+
+    pub(super) fn renew(
+        &mut self,
+        owner: &str,
+        now: Timestamp,
+        ownership_ttl: Millis,
+        operation_ttl: Millis,
+    ) -> Vec<(SchedulerName, Token)> {
+        let owned: Vec<_> = self
+            .owners
+            .iter()
+            .filter(|(_, ownership)| ownership.owner == owner)
+            .map(|(scheduler, ownership)| (scheduler.clone(), ownership.token))
+            .collect();
+        for (scheduler, token) in &owned {
+            self.owners.change(scheduler, |ownership| {
+                ownership.expires_at = after(now, ownership_ttl);
+            });
+            self.renew_leases(scheduler, *token, after(now, operation_ttl));
+        }
+        owned
+    }
+
+    pub(super) fn disown(&mut self, scheduler: &SchedulerName, token: Token) {
+        let current = self.owners.get(scheduler);
+        if current.is_some_and(|ownership| ownership.token == token) {
+            self.owners.remove(scheduler);
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! All that the store knows, as tables and the indexes over them.
+
+use std::sync::Arc;
+
+use maestro_core::operation::{Operation, OperationId, Token};
+use maestro_core::room::{Region, RoomId};
+use maestro_core::scheduler::{SchedulerName, Version};
+use maestro_core::time::Timestamp;
+use maestro_engine::ports::store::{
+    Change, Guard, Refusal, RoomRecord, SchedulerState, StoreError, Transaction, VersionRecord,
+};
+
+use super::table::Table;
+
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub(super) schedulers: Table<SchedulerName, Scheduler>,
+    pub(super) versions: Table<(SchedulerName, Version), VersionRecord>,
+    pub(super) owners: Table<SchedulerName, Ownership>,
+    pub(super) operations: Table<OperationId, Queued>,
+    /// Operations of a scheduler in the order in which they were enqueued.
+    pub(super) queue: Table<(SchedulerName, u64), OperationId>,
+    /// The part of the queue that has not ended.
+    pub(super) unfinished: Table<(SchedulerName, u64), OperationId>,
+    /// Which operation of a scheduler executes.
+    pub(super) slots: Table<SchedulerName, OperationId>,
+    pub(super) rooms: Table<RoomId, Arc<RoomRecord>>,
+    pub(super) live_rooms: Table<(SchedulerName, RoomId), ()>,
+    pub(super) ended_rooms: Table<(SchedulerName, Timestamp, RoomId), ()>,
+    pub(super) rooms_made_by: Table<(SchedulerName, OperationId, RoomId), ()>,
+    /// Ports of live rooms.
+    pub(super) ports: Table<(Region, u16), RoomId>,
+    /// Both only grow, so a transaction that is undone may leave gaps in them.
+    pub(super) last_sequence: u64,
+    pub(super) last_token: u64,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Scheduler {
+    pub(super) state: SchedulerState,
+    pub(super) active_version: Version,
+    pub(super) fleet_size: u32,
+    pub(super) created_at: Timestamp,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Queued {
+    pub(super) sequence: u64,
+    pub(super) operation: Operation,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Ownership {
+    pub(super) owner: String,
+    pub(super) token: Token,
+    pub(super) expires_at: Timestamp,
+}
+
+impl State {
+    pub(super) fn commit(&mut self, transaction: Transaction) -> Result<(), StoreError> {
+        let Transaction {
+            label: _,
+            guard,
+            changes,
+        } = transaction;
+        let outcome = self
+            .check(guard.as_ref())
+            .and_then(|()| changes.into_iter().try_for_each(|change| self.apply(change)));
+        if outcome.is_ok() {
+            self.keep();
+        } else {
+            self.undo();
+        }
+        outcome
+    }
+
+    fn check(&self, guard: Option<&Guard>) -> Result<(), StoreError> {
+        let Some(Guard { scheduler, token }) = guard else {
+            return Ok(());
+        };
+        match self.owners.get(scheduler) {
+            Some(ownership) if ownership.token == *token => Ok(()),
+            _ => Err(Refusal::StaleToken {
+                scheduler: scheduler.clone(),
+            }
+            .into()),
+        }
+    }
+
+    fn apply(&mut self, change: Change) -> Result<(), StoreError> {
+        match change {
+            Change::CreateScheduler(new) => self.create_scheduler(new),
+            Change::SetState { scheduler, from, to } => self.set_state(scheduler, &from, to),
+            Change::SetFleetSize { scheduler, from, to } => self.set_fleet_size(scheduler, from, to),
+            Change::AdjustFleetSize { scheduler, delta } => self.adjust_fleet_size(&scheduler, delta),
+            Change::SetVersionStatus {
+                scheduler,
+                version,
+                status,
+            } => self.set_version_status(scheduler, version, status),
+            Change::DeleteScheduler { scheduler, keep } => self.delete_scheduler(scheduler, keep),
+            Change::Enqueue(new) => return self.enqueue(new),
+            Change::StartOperation {
+                operation,
+                lease,
+                history,
+            } => self.start_operation(operation, lease, history),
+            Change::UpdateOperation(update) => self.update_operation(update),
+            Change::EndOperation {
+                operation,
+                status,
+                took_action,
+                history,
+                at,
+            } => self.end_operation(operation, status, took_action, history, at),
+            Change::RequestCancel {
+                operation,
+                request,
+                history,
+            } => self.request_cancel(operation, request, history),
+            Change::ForgetOperations {
+                scheduler,
+                ended_before,
+                no_action_before,
+            } => {
+                self.forget_operations(scheduler.as_ref(), ended_before, no_action_before);
+                Ok(())
+            }
+            Change::IntendRoom(new) => self.intend_room(new),
+            Change::RoomStarted {
+                scheduler,
+                room,
+                handle,
+            } => self.room_started(&scheduler, room, handle),
+            Change::IntendStop {
+                scheduler,
+                room,
+                stop,
+            } => self.intend_stop(&scheduler, room, stop),
+            Change::RevokeStop {
+                scheduler,
+                room,
+                operation,
+            } => {
+                self.revoke_stop(&scheduler, &room, operation);
+                Ok(())
+            }
+            Change::EndRoom {
+                scheduler,
+                room,
+                ended,
+            } => {
+                self.end_room(&scheduler, &room, ended);
+                Ok(())
+            }
+            Change::ForgetRooms { scheduler, rooms } => {
+                self.forget_rooms(&scheduler, &rooms);
+                Ok(())
+            }
+        }
+        .map_err(StoreError::from)
+    }
+
+    /// Ends a transaction that was done.
+    pub(super) fn keep(&mut self) {
+        self.tables().into_iter().for_each(Journaled::keep);
+    }
+
+    /// Ends a transaction that was refused.
+    fn undo(&mut self) {
+        self.tables().into_iter().for_each(Journaled::undo);
+    }
+
+    /// Destructures, so that a table that is forgotten here does not compile.
+    fn tables(&mut self) -> [&mut dyn Journaled; 12] {
+        let Self {
+            schedulers,
+            versions,
+            owners,
+            operations,
+            queue,
+            unfinished,
+            slots,
+            rooms,
+            live_rooms,
+            ended_rooms,
+            rooms_made_by,
+            ports,
+            last_sequence: _,
+            last_token: _,
+        } = self;
+        [
+            schedulers,
+            versions,
+            owners,
+            operations,
+            queue,
+            unfinished,
+            slots,
+            rooms,
+            live_rooms,
+            ended_rooms,
+            rooms_made_by,
+            ports,
+        ]
+    }
+}
+
+/// What all tables have in common, whatever is in them.
+trait Journaled {
+    fn keep(&mut self);
+    fn undo(&mut self);
+}
+
+impl<K: Ord + Clone, V: Clone> Journaled for Table<K, V> {
+    fn keep(&mut self) {
+        Table::keep(self);
+    }
+
+    fn undo(&mut self) {
+        Table::undo(self);
+    }
+}

@@ -1,0 +1,30 @@
+//! The in-memory store is a store like any other.
+
+use std::sync::Arc;
+
+use maestro_engine::ports::{Store, contract};
+use maestro_simulation::MemoryStore;
+
+async fn fresh() -> Arc<dyn Store> {
+    Arc::new(MemoryStore::new())
+}
+
+#[tokio::test]
+async fn scheduler_store() {
+    contract::scheduler_store::run_all(fresh).await;
+}
+
+#[tokio::test]
+async fn operation_store() {
+    contract::operation_store::run_all(fresh).await;
+}
+
+#[tokio::test]
+async fn room_registry() {
+    contract::room_registry::run_all(fresh).await;
+}
+
+#[tokio::test]
+async fn transactions() {
+    contract::transactions::run_all(fresh).await;
+}

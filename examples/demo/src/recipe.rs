@@ -1,0 +1,68 @@
+//! The recipe of the demo's fleet; `examples/scheduler.yaml` is its twin for the command line.
+
+use std::path::Path;
+
+use anyhow::Context;
+use serde_json::{Value, json};
+
+pub(crate) const SCHEDULER: &str = "example";
+
+/// The port at which rooms listen for players.
+pub(crate) const PORT_NAME: &str = "game";
+
+pub(crate) fn recipe(rooms: u32, room_program: &Path) -> anyhow::Result<Value> {
+    let program = room_program.to_str();
+    let program = program.with_context(|| format!("{} is not UTF-8", room_program.display()))?;
+    Ok(json!({
+        "name": SCHEDULER,
+        "game": "demo",
+        "roomsReplicas": rooms,
+        "maxSurge": "25%",
+        "portRange": { "start": 20000, "end": 20999 },
+        "spec": {
+            "terminationGracePeriod": "5s",
+            "containers": [{
+                "name": "room",
+                "image": "maestro/example-room:1",
+                "imagePullPolicy": "IfNotPresent",
+                "command": [program],
+                "environment": [{ "name": "ROOM_START_DELAY_MS", "value": "500" }],
+                "requests": { "memory": "16Mi", "cpu": "10m" },
+                "limits": { "memory": "64Mi", "cpu": "100m" },
+                "ports": [{ "name": PORT_NAME, "protocol": "tcp", "port": 7777 }],
+            }],
+        },
+    }))
+}
+
+/// Whether a scheduler from an earlier run is the one that this run would create, as far as the command line decides.
+pub(crate) fn is_current(scheduler: &Value, wanted: &Value) -> bool {
+    ["/roomsReplicas", "/spec/containers/0/command"]
+        .iter()
+        .all(|field| scheduler.pointer(field) == wanted.pointer(field))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_yaml_twin_says_the_same() {
+        let yaml = include_str!("../../scheduler.yaml");
+        let twin: Value = serde_saphyr::from_str(yaml).unwrap();
+        assert_eq!(twin, recipe(12, Path::new("maestro-example-room")).unwrap());
+    }
+
+    #[test]
+    fn another_number_or_another_program_is_another_recipe() {
+        let scheduler = recipe(12, Path::new("/a/room")).unwrap();
+        for (rooms, program, same) in [
+            (12, "/a/room", true),
+            (13, "/a/room", false),
+            (12, "/b/room", false),
+        ] {
+            let wanted = recipe(rooms, Path::new(program)).unwrap();
+            assert_eq!(is_current(&scheduler, &wanted), same, "{rooms} {program}");
+        }
+    }
+}

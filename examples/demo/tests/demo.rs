@@ -1,0 +1,233 @@
+//! The demo as a program, against a stand-in for Maestro: a script for the process, a thread for the API.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// Only ever waited out by a test that fails.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+const FAKE_MAESTRO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fake-maestro");
+
+struct RunningDemo {
+    process: Child,
+    lines: Receiver<String>,
+}
+
+impl RunningDemo {
+    fn start(data_dir: &Path, script: &str) -> Self {
+        fs::write(data_dir.join("fake"), script).expect("a script");
+        let mut process = Command::new(env!("CARGO_BIN_EXE_maestro-demo"))
+            .args([
+                "--maestro",
+                FAKE_MAESTRO,
+                "--room",
+                FAKE_MAESTRO,
+                "--rooms",
+                "3",
+                "--players",
+                "4",
+            ])
+            .arg("--data-dir")
+            .arg(data_dir)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the demo runs");
+        let stdout = process.stdout.take().expect("stdout is piped");
+        let (sender, lines) = mpsc::channel();
+        thread::spawn(move || {
+            let lines = BufReader::new(stdout).lines().map_while(Result::ok);
+            lines.for_each(|line| drop(sender.send(line)));
+        });
+        Self { process, lines }
+    }
+
+    fn wait_line(&self, is_it: impl Fn(&str) -> bool) -> String {
+        let mut seen = Vec::new();
+        loop {
+            match self.lines.recv_timeout(PATIENCE) {
+                Ok(line) if is_it(&line) => return line,
+                Ok(line) => seen.push(line),
+                Err(_) => panic!("not among {seen:#?}"),
+            }
+        }
+    }
+
+    fn interrupt(&self) {
+        kill_process(Pid::from_child(&self.process), Signal::INT).expect("the demo can be signalled");
+    }
+
+    fn wait_code(&mut self) -> Option<i32> {
+        self.process.wait().expect("the demo can be waited for").code()
+    }
+}
+
+impl Drop for RunningDemo {
+    /// By a signal that lets it end its child as well.
+    fn drop(&mut self) {
+        if let Ok(None) = self.process.try_wait() {
+            self.interrupt();
+            let _ = self.process.wait();
+        }
+    }
+}
+
+/// A server on a free port; each connection is a thread of its own.
+fn serve(connection: impl Fn(&TcpStream) + Clone + Send + 'static) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+    let port = listener.local_addr().expect("it has an address").port();
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let connection = connection.clone();
+            thread::spawn(move || connection(&stream));
+        }
+    });
+    port
+}
+
+/// A room that always has a place.
+fn welcome(mut stream: &TcpStream) {
+    let mut line = String::new();
+    let _ = BufReader::new(stream).read_line(&mut line);
+    let reply = if line.starts_with("JOIN ") {
+        "OK 1\n"
+    } else {
+        "ERROR\n"
+    };
+    let _ = stream.write_all(reply.as_bytes());
+}
+
+/// The management API of a fleet of two rooms. Requests with a body are passed on to the test.
+#[derive(Clone)]
+struct FakeApi {
+    room_port: u16,
+    create_code: u16,
+    submitted: Sender<(String, Value)>,
+}
+
+impl FakeApi {
+    fn connection(&self, mut stream: &TcpStream) {
+        let mut reader = BufReader::new(stream);
+        while let Some((request, body)) = read_request(&mut reader) {
+            let (code, answer) = self.answer(&request);
+            if !body.is_empty() {
+                let body = serde_json::from_str(&body).expect("bodies are JSON");
+                let _ = self.submitted.send((request, body));
+            }
+            let answer = answer.to_string();
+            let head = format!("HTTP/1.1 {code} -\r\ncontent-length: {}\r\n\r\n", answer.len());
+            let _ = stream.write_all((head + &answer).as_bytes());
+        }
+    }
+
+    fn answer(&self, request: &str) -> (u16, Value) {
+        let ports = json!([{ "name": "game", "protocol": "tcp", "port": self.room_port }]);
+        let rooms = json!({ "rooms": [
+            { "id": "example-1", "status": "ready", "host": "127.0.0.1", "ports": ports },
+            { "id": "example-2", "status": "pending", "host": "", "ports": [] },
+        ]});
+        match request {
+            "POST /schedulers" => (self.create_code, json!({ "message": "name already exists" })),
+            "GET /schedulers/example" => (200, json!({ "scheduler": { "roomsReplicas": 1 } })),
+            "POST /schedulers/example" => (200, json!({ "operationId": "1" })),
+            "GET /schedulers/example/rooms" => (200, rooms),
+            "GET /schedulers/example/operations?stage=active" => (200, json!({ "operations": [] })),
+            "GET /schedulers/example/operations?stage=final&perPage=1" => {
+                let operation = json!({ "definitionName": "add_rooms", "status": "finished" });
+                (200, json!({ "operations": [operation] }))
+            }
+            _ => (404, json!({ "message": format!("no {request}") })),
+        }
+    }
+}
+
+/// Method, path and query, and the body; none at the end of the connection.
+fn read_request(reader: &mut impl BufRead) -> Option<(String, String)> {
+    let mut head = Vec::new();
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line).ok()? == 0 {
+            return None;
+        }
+        match line.trim_end() {
+            "" => break,
+            line => head.push(line.to_owned()),
+        }
+    }
+    let length = head.iter().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("content-length")
+            .then(|| value.trim().parse().ok())?
+    });
+    let mut body = vec![0; length.unwrap_or(0)];
+    reader.read_exact(&mut body).ok()?;
+    let request = head.first()?.trim_end_matches(" HTTP/1.1").to_owned();
+    Some((request, String::from_utf8(body).ok()?))
+}
+
+/// A Maestro that serves until it is told to end.
+fn start_serving(create_code: u16) -> (TempDir, RunningDemo, Receiver<(String, Value)>) {
+    let (sender, submitted) = mpsc::channel();
+    let api = FakeApi {
+        room_port: serve(welcome),
+        create_code,
+        submitted: sender,
+    };
+    let url = format!("http://127.0.0.1:{}", serve(move |stream| api.connection(stream)));
+    let script = format!(
+        r#"trap 'exit 0' TERM
+        echo '{{"event":"serving","management":"{url}","rooms":"{url}","internal":"{url}"}}'
+        while :; do sleep 0.05; done"#
+    );
+    let data_dir = tempfile::tempdir().expect("a directory");
+    let demo = RunningDemo::start(data_dir.path(), &script);
+    (data_dir, demo, submitted)
+}
+
+#[test]
+fn from_the_first_player_to_the_end() {
+    let (_data_dir, mut demo, submitted) = start_serving(200);
+    let (request, recipe) = submitted.recv_timeout(PATIENCE).unwrap();
+    assert_eq!(request, "POST /schedulers");
+    assert_eq!(
+        (&recipe["name"], &recipe["roomsReplicas"]),
+        (&json!("example"), &json!(3))
+    );
+    let command = recipe["spec"]["containers"][0]["command"][0].as_str().unwrap();
+    assert!(Path::new(command).is_absolute(), "{command}");
+
+    demo.wait_line(|line| line.starts_with("Scheduler example was created and will have 3 rooms."));
+    let status = "2 rooms: 1 ready, 1 pending | 1 match running | 1 player served | add_rooms finished";
+    demo.wait_line(|line| line == status);
+
+    demo.interrupt();
+    demo.wait_line(|line| line.starts_with("maestro ended after"));
+    assert_eq!(demo.wait_code(), Some(0));
+}
+
+#[test]
+fn a_scheduler_of_an_earlier_run_gets_a_new_version() {
+    let (_data_dir, demo, submitted) = start_serving(409);
+    let requests: Vec<_> = submitted.iter().take(2).map(|(request, _)| request).collect();
+    assert_eq!(requests, ["POST /schedulers", "POST /schedulers/example"]);
+    demo.wait_line(|line| line.contains("rolls over to a new version"));
+}
+
+#[test]
+fn a_maestro_that_dies_is_told_with_its_last_words() {
+    let data_dir = tempfile::tempdir().unwrap();
+    let mut demo = RunningDemo::start(data_dir.path(), "echo 'port 8080 is taken' >&2; exit 4");
+    let line = demo.wait_line(|line| line.starts_with("maestro ended by itself"));
+    assert!(line.contains("exit status: 4"), "{line}");
+    demo.wait_line(|line| line == "port 8080 is taken");
+    assert_eq!(demo.wait_code(), Some(1));
+}
