@@ -3,14 +3,20 @@
 //! HTTP/JSON as clients of Maestro v10 speak it. This crate translates and nothing else: paths and bodies in, one call
 //! of the [`Engine`], its answer or error out. Every router goes through one [`edge`].
 
+mod answer;
 mod body;
 mod edge;
 mod error;
 mod internal;
 mod limits;
+mod management;
 mod metrics;
+mod port;
+mod request;
 mod rooms;
 mod serve;
+mod view;
+mod warning;
 
 use std::sync::Arc;
 
@@ -21,6 +27,7 @@ use edge::{Edge, Spans};
 pub use edge::NewRequestId;
 pub use internal::internal_router;
 pub use limits::Limits;
+pub use management::management_router;
 pub use metrics::Metrics;
 pub use rooms::{RoomsOptions, rooms_router};
 pub use serve::serve;

@@ -76,20 +76,23 @@ impl Edge {
         }))
     }
 
-    /// A route behind this edge. `handler` is what metrics call it.
-    pub(crate) fn route<S>(&self, handler: &'static str, methods: MethodRouter<S>) -> MethodRouter<S>
+    /// A router behind this edge: of each route its path, what metrics call it, and its methods. What matches none of
+    /// them goes through the edge too, under one name.
+    pub(crate) fn router<S>(
+        &self,
+        routes: impl IntoIterator<Item = (&'static str, &'static str, MethodRouter<S>)>,
+        state: S,
+    ) -> Router
     where
         S: Clone + Send + Sync + 'static,
     {
-        methods
-            .fallback(error::method_not_allowed)
-            .layer(self.layer(handler))
-    }
-
-    /// What does not match any route goes through the edge too, under one name.
-    pub(crate) fn with_fallback(&self, router: Router) -> Router {
-        let service = error::not_found.with_state(());
-        router.fallback_service(self.layer("unmatched").layer(service))
+        let mut router = Router::new();
+        for (path, handler, methods) in routes {
+            let methods = methods.fallback(error::method_not_allowed);
+            router = router.route(path, methods.layer(self.layer(handler)));
+        }
+        let unmatched = self.layer("unmatched").layer(error::not_found.with_state(()));
+        router.fallback_service(unmatched).with_state(state)
     }
 
     fn layer(&self, handler: &'static str) -> EdgeLayer {

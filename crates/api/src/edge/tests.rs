@@ -25,11 +25,12 @@ fn world() -> World {
     };
     let new_request_id: NewRequestId = Arc::new(|| 7);
     let edge = Edge::new("test-api", &limits, &metrics, &new_request_id, Spans::Always);
-    let router = Router::new()
-        .route("/works", edge.route("/works", get(async || "it works")))
-        .route("/hangs", edge.route("/hangs", get(std::future::pending::<()>)))
-        .route("/panics", edge.route("/panics", get(panics)));
-    let router = edge.with_fallback(router);
+    let routes = [
+        ("/works", "/works", get(async || "it works")),
+        ("/hangs", "/hangs", get(std::future::pending::<()>)),
+        ("/panics", "/panics", get(panics)),
+    ];
+    let router = edge.router(routes, ());
     World { router, registry }
 }
 

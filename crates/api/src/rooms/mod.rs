@@ -9,19 +9,23 @@ mod ping;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{FromRequestParts, Path, Request, State};
+use axum::extract::{FromRequestParts, Request, State};
 use axum::http::request::Parts;
 use axum::response::Response;
 use axum::routing::{get, put};
 use bytes::Bytes;
 use maestro_engine::Engine;
 use maestro_engine::ports::room_table::PingError;
-use maestro_engine::services::RoomPing;
+use maestro_engine::services::{Address, RoomPing};
+use maestro_proto::v1::GetRoomAddressResponse;
 
 use self::failures::Failures;
 use self::ping::Said;
+use crate::answer::Answer;
 use crate::edge::Spans;
 use crate::error::{ApiError, json};
+use crate::port::port;
+use crate::request::Named;
 use crate::{Context, Limits, body};
 
 #[derive(Debug, Clone)]
@@ -53,20 +57,28 @@ pub fn rooms_router(context: &Context, options: &RoomsOptions) -> Router {
         failures: Failures::new(context.metrics.clone()),
         body_max_bytes: options.limits.body_max_bytes,
     });
-    // The ping and the deprecated status update say the same thing.
-    let mut router = Router::new()
-        .route(
+    let mut routes = vec![
+        (
             "/scheduler/{scheduler_name}/rooms/{room_name}/ping",
-            edge.route("/scheduler/:schedulerName/rooms/:roomID/ping", put(update)),
-        )
-        .route(
+            "/scheduler/:schedulerName/rooms/:roomID/ping",
+            put(update),
+        ),
+        // Superseded by the ping, and says the same.
+        (
             "/scheduler/{scheduler_name}/rooms/{room_name}/status",
-            edge.route("/scheduler/:schedulerName/rooms/:roomID/status", put(update)),
-        );
+            "/scheduler/:schedulerName/rooms/:roomID/status",
+            put(update),
+        ),
+        (
+            "/scheduler/{scheduler_name}/rooms/{room_name}/address",
+            "/scheduler/:schedulerName/rooms/:roomID/address",
+            get(address),
+        ),
+    ];
     if options.empty_route {
-        router = router.route("/bench/empty", edge.route("/bench/empty", get(empty)));
+        routes.push(("/bench/empty", "/bench/empty", get(empty)));
     }
-    edge.with_fallback(router.with_state(api))
+    edge.router(routes, api)
 }
 
 async fn update(State(api): State<Arc<RoomsApi>>, request: Request) -> Result<Response, ApiError> {
@@ -128,10 +140,22 @@ fn names(path: &str) -> Option<(&str, &str)> {
 }
 
 async fn decoded_names(parts: &mut Parts) -> Result<(String, String), ApiError> {
-    let names = Path::<(String, String)>::from_request_parts(parts, &()).await;
-    names
-        .map(|Path(names)| names)
-        .map_err(|error| ApiError::invalid(format!("path: {}", error.body_text())))
+    Named::from_request_parts(parts, &())
+        .await
+        .map(|Named(names)| names)
+}
+
+async fn address(
+    State(api): State<Arc<RoomsApi>>,
+    Named((scheduler, room)): Named<(String, String)>,
+) -> Result<Answer<GetRoomAddressResponse>, ApiError> {
+    let Address { host, ports } = api.engine.room_address(&scheduler, &room).await?;
+    Ok(Answer(GetRoomAddressResponse {
+        ports: ports.into_iter().map(port).collect(),
+        host,
+        // v10 has the field and never fills it.
+        ipv6_label: String::new(),
+    }))
 }
 
 async fn empty() {}
