@@ -9,7 +9,7 @@ use maestro_core::time::{Millis, Timestamp, age};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::metrics::Metrics;
+use crate::metrics::{self, Metrics};
 use crate::ports::{Ports, Runtime};
 use crate::rooms::{observing, recovery};
 use crate::wake::WakeUps;
@@ -65,6 +65,9 @@ impl Engine {
             }
         }
         recovery::recover(self).await?;
+        let engine = self.clone();
+        let report = async move { metrics::report(&engine).await };
+        observers.push(self.tasks.spawn("metrics reporter", report));
         let (stop, stopped) = watch::channel(false);
         let manager = self
             .tasks

@@ -1,5 +1,9 @@
 //! The embedded side of the ports: everything durable in one SQLite file, and the room table in memory.
 
+mod failpoints;
 mod room_table;
+mod store;
 
+pub use failpoints::Failpoints;
 pub use room_table::MemoryRoomTable;
+pub use store::{EmbeddedStore, OpenError, Options, WriteCounts};

@@ -45,12 +45,8 @@ pub(super) fn backoff(snapshot: &FleetSnapshot<'_>) -> Option<Backoff> {
             .min(LONGEST_WAIT.0),
     );
     let until = after(last.ended_at, wait);
-    let rooms = count(
-        failed
-            .iter()
-            .filter(|room| room.operation == last.operation)
-            .count(),
-    );
+    let last_attempt = failed.iter().filter(|room| room.operation == last.operation);
+    let rooms = last_attempt.map(|room| room.rooms).fold(0, u32::saturating_add);
     (snapshot.now < until).then_some(Backoff {
         rooms,
         failures,

@@ -26,7 +26,7 @@ pub struct FleetSnapshot<'a> {
     pub adding: u32,
     /// Rooms of unfinished removals by amount that are not chosen yet: they count as gone.
     pub removing: u32,
-    /// Rooms that ended, latest first.
+    /// What ended or failed, latest first.
     pub ended: &'a [EndedFact],
     pub limits: Limits,
 }
@@ -47,9 +47,11 @@ pub struct RoomFact {
     pub leaving: bool,
 }
 
-/// A room that ended, as far as plans need to know it.
+/// A room that ended, or an operation that could not make any, as far as plans need to know it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndedFact {
+    /// 1, or as many as the operation was to make.
+    pub rooms: u32,
     pub operation: OperationId,
     pub created_at: Timestamp,
     pub ended_at: Timestamp,

@@ -151,6 +151,7 @@ fn a_leaving_room_is_gone_and_expires_no_more() {
 
 fn ended(operation: u128, second: i64, was_ready: bool, cause: EndCause) -> EndedFact {
     EndedFact {
+        rooms: 1,
         operation: OperationId::from_u128(operation),
         created_at: at(second),
         ended_at: at(second),
@@ -180,6 +181,15 @@ fn failing_starts_back_off() {
             }],
             0,
             5,
+        ),
+        // An operation that could not even choose its rooms.
+        (
+            vec![EndedFact {
+                rooms: 5,
+                ..failed(1, 0)
+            }],
+            0,
+            0,
         ),
         // A second of being ready is still "at once".
         (vec![ended(9, 0, true, EndCause::Completed)], 0, 4),

@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use maestro_core::operation::{
-    Definition, Operation, OperationId, OperationStatus, Origin, RemovalReason, RoomsToRemove,
+    Definition, Operation, OperationId, OperationStatus, Origin, RemovalReason, RoomsToRemove, Stage,
 };
 use maestro_core::plan::{EndedFact, Expired, FleetSnapshot, Plan, RoomFact, plan};
-use maestro_core::room::{Purpose, RoomId, RoomStatus};
+use maestro_core::room::{EndCause, Purpose, RoomId, RoomStatus};
 
 use crate::Engine;
 use crate::ports::room_table::RoomView;
-use crate::ports::store::{Change, Intent, RoomRecord, SchedulerRecord, SchedulerState};
+use crate::ports::store::{Change, Intent, PageRequest, RoomRecord, SchedulerRecord, SchedulerState};
 use crate::rooms::reconciling;
 
 use super::{Executor, Next, Step, StepError, Work, remove_rooms};
@@ -23,6 +23,8 @@ pub(super) struct HealthController;
 
 /// Ended rooms that a plan looks back at: enough to see that every attempt fails.
 const ENDED_ROOMS_SEEN: usize = 200;
+/// Likewise of operations; a longer row of failures does not make the wait longer.
+const OPERATIONS_SEEN: u32 = 12;
 /// Rooms that a reason names one by one.
 const ROOMS_NAMED: usize = 5;
 
@@ -116,6 +118,7 @@ pub(crate) struct Fleet {
     pub(crate) facts: Vec<RoomFact>,
     pub(crate) claimed_by: BTreeMap<RoomId, OperationId>,
     ended: Vec<RoomRecord>,
+    failed_adds: Vec<EndedFact>,
     adding: u32,
     removing: u32,
 }
@@ -143,11 +146,13 @@ pub(crate) async fn fleet(
     let claimed = |view: &RoomView| Some((view.id.clone(), view.claimed_by?));
     let claimed_by = views.values().filter_map(claimed).collect();
     let ended = store.ended_rooms(&scheduler.name, ENDED_ROOMS_SEEN).await?;
+    let failed_adds = failed_adds(engine, scheduler).await?;
     let mut fleet = Fleet {
         rows,
         facts,
         claimed_by,
         ended,
+        failed_adds,
         adding: 0,
         removing: 0,
     };
@@ -159,9 +164,53 @@ pub(crate) async fn fleet(
     Ok(fleet)
 }
 
+/// Adds that failed before they had rooms to fail with (no free port, say): they are attempts too.
+async fn failed_adds(engine: &Engine, scheduler: &SchedulerRecord) -> Result<Vec<EndedFact>, StepError> {
+    let latest = PageRequest {
+        page: 1,
+        page_size: OPERATIONS_SEEN,
+        newest_first: true,
+        no_action: false,
+    };
+    let page = engine
+        .ports
+        .store
+        .operations(&scheduler.name, Stage::Final, latest)
+        .await?;
+    let mut failed = Vec::new();
+    for operation in page.operations {
+        let Definition::AddRooms { amount } = operation.definition else {
+            continue;
+        };
+        if operation.status != OperationStatus::Error || operation.origin.is_person() {
+            continue;
+        }
+        if !engine
+            .ports
+            .store
+            .rooms_made_by(&scheduler.name, operation.id)
+            .await?
+            .is_empty()
+        {
+            continue;
+        }
+        failed.push(EndedFact {
+            rooms: amount,
+            operation: operation.id,
+            created_at: operation.created_at,
+            ended_at: operation.ended_at.unwrap_or(operation.created_at),
+            cause: EndCause::Failed,
+            was_ready: false,
+        });
+    }
+    Ok(failed)
+}
+
 impl Fleet {
     pub(crate) fn plan(&self, engine: &Engine, scheduler: &SchedulerRecord) -> Plan {
-        let ended: Vec<EndedFact> = self.ended.iter().filter_map(ended_fact).collect();
+        let mut ended: Vec<EndedFact> = self.ended.iter().filter_map(ended_fact).collect();
+        ended.extend_from_slice(&self.failed_adds);
+        ended.sort_by_key(|fact| std::cmp::Reverse(fact.ended_at));
         plan(&FleetSnapshot {
             now: engine.now(),
             fleet_size: scheduler.fleet_size,
@@ -259,6 +308,7 @@ fn fact(engine: &Engine, row: &RoomRecord, view: Option<&RoomView>) -> RoomFact 
 fn ended_fact(row: &RoomRecord) -> Option<EndedFact> {
     let ended = row.ended.as_ref()?;
     Some(EndedFact {
+        rooms: 1,
         operation: row.operation,
         created_at: row.created_at,
         ended_at: ended.at,

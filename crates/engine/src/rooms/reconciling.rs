@@ -6,14 +6,17 @@
 
 use std::collections::BTreeMap;
 
+use maestro_core::operation::OperationId;
 use maestro_core::room::{Ending, RoomId};
+use maestro_core::time::Millis;
 
 use crate::operations::{Step, StepError, Work};
 use crate::ports::runtime::RunningRoom;
-use crate::ports::store::{Change, Ended, RoomRecord};
+use crate::ports::store::{Change, Ended, Intent, RoomRecord};
+use crate::rooms::stopping;
 
 /// Listing a runtime costs; between two times the runtime's own watch tells what happens.
-const EVERY: maestro_core::time::Millis = maestro_core::time::Millis::from_seconds(60);
+const EVERY: Millis = Millis::from_seconds(60);
 
 /// Part of a health cycle: the changes and history of what was found. Empty if it is not time yet.
 pub(crate) async fn reconcile(work: &Work) -> Result<Step, StepError> {
@@ -34,7 +37,19 @@ pub(crate) async fn reconcile(work: &Work) -> Result<Step, StepError> {
     running.retain(|room| room.scheduler == work.scheduler.name);
     let after = by_id(store.live_rooms(&work.scheduler.name).await?);
     stop_unwanted(work, &running, &before, &after, &mut step).await?;
-    end_lost(work, &running, &before, &after, &mut step).await?;
+    let settled: Vec<&RoomRecord> = after
+        .values()
+        .filter(|row| before.get(&row.id) == Some(row))
+        .collect();
+    let unfinished = store.unfinished(&work.scheduler.name).await?;
+    let is_unfinished = |id| unfinished.iter().any(|operation| operation.id == id);
+    for row in settled {
+        if running.iter().any(|room| room.id == row.id) {
+            stop_again(work, row, is_unfinished).await?;
+        } else if row.handle.is_some() || !is_unfinished(row.operation) {
+            end_lost(work, row, &mut step).await?;
+        }
+    }
     Ok(step)
 }
 
@@ -73,36 +88,34 @@ fn is_another(row: &RoomRecord, running: &RunningRoom) -> bool {
         .is_some_and(|handle| handle.detail != running.handle.detail)
 }
 
-async fn end_lost(
+/// A room that an operation asked to go, which has ended since: whoever kills it after its grace period may have
+/// been forgotten with a restart.
+async fn stop_again(
     work: &Work,
-    running: &[RunningRoom],
-    before: &BTreeMap<RoomId, RoomRecord>,
-    after: &BTreeMap<RoomId, RoomRecord>,
-    step: &mut Step,
+    row: &RoomRecord,
+    is_unfinished: impl Fn(OperationId) -> bool,
 ) -> Result<(), StepError> {
-    let unfinished = work.engine.ports.store.unfinished(&work.scheduler.name).await?;
-    for (id, row) in after {
-        let is_settled = before.get(id) == Some(row);
-        let runs = running.iter().any(|room| room.id == *id);
-        let being_started = row.handle.is_none() && unfinished.iter().any(|op| op.id == row.operation);
-        if !is_settled || runs || being_started {
-            continue;
-        }
-        let ending = Ending::Lost;
-        let view = work.engine.ports.table.remove(&row.scheduler, id).await?;
-        let ended = Ended {
-            at: work.now(),
-            how: ending.to_string(),
-            cause: ending.cause(),
-            was_ready: view.is_some_and(|view| view.was_ready),
-        };
-        step.history.push(format!("room {id} {ending}"));
-        step.changes.push(Change::EndRoom {
-            scheduler: row.scheduler.clone(),
-            room: id.clone(),
-            ended,
-        });
+    match &row.intent {
+        Intent::Stop(stop) if !is_unfinished(stop.operation) => stopping::stop(work, row).await,
+        Intent::Stop(_) | Intent::Run => Ok(()),
     }
+}
+
+async fn end_lost(work: &Work, row: &RoomRecord, step: &mut Step) -> Result<(), StepError> {
+    let ending = Ending::Lost;
+    let view = work.engine.ports.table.remove(&row.scheduler, &row.id).await?;
+    let ended = Ended {
+        at: work.now(),
+        how: ending.to_string(),
+        cause: ending.cause(),
+        was_ready: view.is_some_and(|view| view.was_ready),
+    };
+    step.history.push(format!("room {} {ending}", row.id));
+    step.changes.push(Change::EndRoom {
+        scheduler: row.scheduler.clone(),
+        room: row.id.clone(),
+        ended,
+    });
     Ok(())
 }
 

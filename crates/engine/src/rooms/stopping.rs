@@ -44,9 +44,8 @@ pub(crate) fn intend_stop(work: &Work, row: &RoomRecord, reason: &str) -> Change
 pub(crate) async fn stop_and_wait(work: &Work, rows: &[RoomRecord]) -> Result<Step, StepError> {
     let mut longest = Duration::ZERO;
     for row in rows {
-        let grace = work.recipe_of(row.version).await?.spec.termination_grace_period;
-        longest = longest.max(grace);
-        stop_one(work, row, grace).await?;
+        longest = longest.max(work.recipe_of(row.version).await?.spec.termination_grace_period);
+        stop(work, row).await?;
     }
     let what = match rows {
         [one] => format!("room {} to be gone", one.id),
@@ -58,8 +57,10 @@ pub(crate) async fn stop_and_wait(work: &Work, rows: &[RoomRecord]) -> Result<St
     Ok(Step::park(what, work.in_time(Millis(patience))))
 }
 
-/// What is left of the grace period counts from the moment the intent was written: a restart does not extend it.
-async fn stop_one(work: &Work, row: &RoomRecord, grace: Duration) -> Result<(), StepError> {
+/// Asks the runtime to end a room. Its grace period counts from the moment the intent was written: a restart does
+/// not extend it.
+pub(crate) async fn stop(work: &Work, row: &RoomRecord) -> Result<(), StepError> {
+    let grace = work.recipe_of(row.version).await?.spec.termination_grace_period;
     let asked_at = match &row.intent {
         Intent::Stop(stop) => stop.at,
         Intent::Run => work.now(),

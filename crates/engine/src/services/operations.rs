@@ -145,14 +145,21 @@ impl Engine {
             at,
         }];
         changes.extend(take_back_fleet_size(operation));
-        if operation.definition.kind() == DefinitionKind::DeleteScheduler {
-            // Cancelling a pending delete takes it back.
-            let (from, to) = (vec![SchedulerState::Deleting], SchedulerState::InSync);
-            changes.push(Change::SetState {
-                scheduler: operation.scheduler.clone(),
-                from,
-                to,
-            });
+        let scheduler = operation.scheduler.clone();
+        match operation.definition.kind() {
+            // Cancelling a pending delete takes it back, cancelling a pending create leaves nothing.
+            DefinitionKind::DeleteScheduler => {
+                let (from, to) = (vec![SchedulerState::Deleting], SchedulerState::InSync);
+                changes.push(Change::SetState { scheduler, from, to });
+            }
+            DefinitionKind::CreateScheduler => {
+                changes.push(Change::DeleteScheduler { scheduler, keep: id });
+            }
+            DefinitionKind::AddRooms
+            | DefinitionKind::RemoveRooms
+            | DefinitionKind::HealthController
+            | DefinitionKind::StorageCleanUp
+            | DefinitionKind::Unknown => {}
         }
         Transaction::new("cancel pending", changes)
     }

@@ -24,6 +24,8 @@ use super::step::Stepper;
 
 /// A burst of events makes one look at the plan.
 const DEBOUNCE: Duration = Duration::from_millis(200);
+/// Early cycles keep at least this distance: what cannot be mended must not make a loop spin.
+const EARLY_CYCLE_GAP: Duration = Duration::from_secs(1);
 /// How long it waits after something did not answer: doubling, because it will not be the only one to ask.
 const FIRST_RETRY: Duration = Duration::from_millis(500);
 const LAST_RETRY: Duration = Duration::from_secs(15);
@@ -41,6 +43,8 @@ pub(super) struct SchedulerLoop {
     next_clean_up: Instant,
     /// When to look whether the plan differs, if at all before the next cycle.
     next_look: Option<Instant>,
+    /// The earliest moment for the next early cycle.
+    next_early_cycle: Instant,
     retry: Duration,
 }
 
@@ -71,6 +75,7 @@ impl SchedulerLoop {
             next_cycle: now,
             next_clean_up: now + engine.settings.storage_clean_up_interval,
             next_look: None,
+            next_early_cycle: now,
             retry: FIRST_RETRY,
             engine,
             scheduler,
@@ -80,6 +85,7 @@ impl SchedulerLoop {
     }
 
     pub(super) async fn run(mut self) {
+        self.engine.metrics.worker_began(self.scheduler.as_str());
         let mut taken_over = false;
         while !*self.stop.borrow() {
             let turn = match taken_over {
@@ -104,6 +110,7 @@ impl SchedulerLoop {
             }
         }
         self.engine.wake.forget(&self.scheduler);
+        self.engine.metrics.worker_ended(self.scheduler.as_str());
     }
 
     async fn back_off(&mut self, error: &StepError) {
@@ -149,6 +156,7 @@ impl SchedulerLoop {
         let Some(record) = store.scheduler(&self.scheduler).await? else {
             return Ok(Turn::Gone);
         };
+        self.stepper.set_game(&record.recipe.game);
         let unfinished = store.unfinished(&self.scheduler).await?;
         if self.enqueue_due(&record, &unfinished).await? {
             return Ok(Turn::Busy);
@@ -274,6 +282,12 @@ impl SchedulerLoop {
             }
             return Ok(false);
         }
+        let now = Instant::now();
+        if now < self.next_early_cycle {
+            self.look_in(self.next_early_cycle - now);
+            return Ok(false);
+        }
+        self.next_early_cycle = now + EARLY_CYCLE_GAP;
         self.enqueue(Definition::HealthController, "something changed".into())
             .await?;
         Ok(true)

@@ -1,0 +1,142 @@
+//! One process that is watched, whether it is our child or was adopted.
+//!
+//! Both are watched in the same way, through a pidfd; they differ in who is told how they ended.
+
+use std::io;
+use std::os::fd::AsFd;
+
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+
+use crate::members::ProcessId;
+use crate::pidfd::Pidfd;
+use crate::process_table;
+
+pub(crate) struct Process {
+    pub(crate) id: ProcessId,
+    pidfd: Pidfd,
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    Code(i32),
+    Signal(i32),
+    /// The kernel told nobody who was there to hear it.
+    Unknown,
+}
+
+impl Process {
+    /// `None`: it does not exist any more. Must be called within a tokio runtime.
+    ///
+    /// The start time is read after the pidfd is open, so it is that of the process that the pidfd holds, or of a later
+    /// one with the same pid; a process that ended before and left its pid to another is recognised either way.
+    pub(crate) fn open(id: ProcessId) -> io::Result<Option<Self>> {
+        let Some(pid) = to_pid(id.pid) else {
+            return Ok(None);
+        };
+        let pidfd = Pidfd::open(pid)?;
+        Ok(pidfd.filter(|_| is_current(id)).map(|pidfd| Self { id, pidfd }))
+    }
+
+    /// Returns when it has ended. Can be dropped and called again.
+    pub(crate) async fn ended(&self) {
+        self.pidfd.ended().await;
+    }
+
+    /// Signals the process and all that it started and that did not leave its group.
+    ///
+    /// A pid is not given away while it is the number of a group with members, so if another process has it now, the
+    /// group is empty and there is nobody to signal. Of a child that was not reaped yet it cannot happen at all.
+    pub(crate) fn signal_group(&self, signal: Signal) {
+        let Some(pid) = to_pid(self.id.pid) else { return };
+        let is_taken =
+            process_table::stat(self.id.pid).is_ok_and(|stat| stat.start_time != self.id.start_time);
+        if is_taken {
+            return;
+        }
+        match kill_process_group(pid, signal) {
+            Ok(()) | Err(Errno::SRCH) => {}
+            Err(error) => {
+                tracing::warn!(pid = self.id.pid, ?signal, %error, "a process group could not be signalled");
+            }
+        }
+    }
+
+    /// To be called when it has ended: kills what is left of its group, and says how it ended.
+    ///
+    /// In this order, because until a child is reaped its pid, and so its group's number, is nobody else's.
+    pub(crate) fn bury(self) -> Exit {
+        self.signal_group(Signal::KILL);
+        self.reap()
+            .or_else(|| self.zombie_status())
+            .or_else(|| self.pidfd.wait_status().map(Exit::from_wait_status))
+            .unwrap_or(Exit::Unknown)
+    }
+
+    /// Works for children, also for those that another runtime of this process started.
+    fn reap(&self) -> Option<Exit> {
+        let status = waitid(
+            WaitId::PidFd(self.pidfd.as_fd()),
+            WaitIdOptions::EXITED | WaitIdOptions::NOHANG,
+        )
+        .ok()??;
+        let code = status.exit_status().map(Exit::Code);
+        code.or_else(|| status.terminating_signal().map(Exit::Signal))
+    }
+
+    /// Works for others while their parent has not reaped them, on any kernel.
+    fn zombie_status(&self) -> Option<Exit> {
+        let stat = process_table::stat(self.id.pid).ok()?;
+        let is_it = stat.is_zombie && stat.start_time == self.id.start_time;
+        is_it.then(|| Exit::from_wait_status(stat.wait_status))
+    }
+}
+
+impl Exit {
+    /// `wait(2)`: the signal in the low seven bits, or else the exit code in the next byte.
+    fn from_wait_status(status: i32) -> Self {
+        match status & 0x7f {
+            0 => Self::Code((status >> 8) & 0xff),
+            signal => Self::Signal(signal),
+        }
+    }
+}
+
+/// Whether this very process exists, as a zombie or alive.
+pub(crate) fn is_current(id: ProcessId) -> bool {
+    process_table::stat(id.pid).is_ok_and(|stat| stat.start_time == id.start_time)
+}
+
+fn to_pid(pid: u32) -> Option<Pid> {
+    Pid::from_raw(i32::try_from(pid).ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wait_statuses() {
+        for (status, exit) in [
+            (0, Exit::Code(0)),
+            (3 << 8, Exit::Code(3)),
+            (255 << 8, Exit::Code(255)),
+            (9, Exit::Signal(9)),
+            (11 | 0x80, Exit::Signal(11)),
+        ] {
+            assert_eq!(Exit::from_wait_status(status), exit);
+        }
+    }
+
+    #[tokio::test]
+    async fn another_process_with_the_same_pid_is_not_it() {
+        let pid = std::process::id();
+        let start_time = process_table::stat(pid).unwrap().start_time;
+        let open = |pid, start_time| Process::open(ProcessId { pid, start_time }).unwrap();
+        assert!(open(pid, start_time).is_some());
+        assert!(open(pid, start_time + 1).is_none());
+        assert!(open(0, 0).is_none());
+        assert!(open(u32::MAX, 0).is_none());
+    }
+}

@@ -1,0 +1,88 @@
+//! How the domain's values are kept in columns, and read again.
+
+use maestro_core::operation::{OperationId, Token};
+use maestro_core::scheduler::{SchedulerName, Version};
+use maestro_core::time::Timestamp;
+use maestro_engine::documents::Unreadable;
+use rusqlite::Row;
+use rusqlite::types::FromSql;
+use serde_json::Value;
+
+use super::failure::Failure;
+
+/// Microseconds: finer than anything that is decided on, and all of time fits.
+pub(super) fn from_time(at: Timestamp) -> i64 {
+    at.as_microsecond()
+}
+
+/// SQLite's integers are signed. The sequence begins at 1 and is counted up: it never gets here.
+pub(super) fn from_token(token: Token) -> i64 {
+    i64::try_from(token.0).unwrap_or(i64::MAX)
+}
+
+pub(super) fn from_id(id: OperationId) -> String {
+    id.to_string()
+}
+
+/// A row whose columns are read by name: statements and readers stay in step when either is changed.
+pub(super) struct Columns<'a, 'b>(pub(super) &'a Row<'b>);
+
+impl Columns<'_, '_> {
+    pub(super) fn get<T: FromSql>(&self, column: &'static str) -> Result<T, Failure> {
+        Ok(self.0.get(column)?)
+    }
+
+    pub(super) fn time(&self, column: &'static str) -> Result<Timestamp, Failure> {
+        to_time(self.get(column)?, column)
+    }
+
+    pub(super) fn optional_time(&self, column: &'static str) -> Result<Option<Timestamp>, Failure> {
+        let at: Option<i64> = self.get(column)?;
+        at.map(|at| to_time(at, column)).transpose()
+    }
+
+    pub(super) fn token(&self, column: &'static str) -> Result<Token, Failure> {
+        to_token(self.get(column)?)
+    }
+
+    pub(super) fn id(&self, column: &'static str) -> Result<OperationId, Failure> {
+        self.parsed(column, OperationId::parse)
+    }
+
+    pub(super) fn scheduler(&self, column: &'static str) -> Result<SchedulerName, Failure> {
+        self.parsed(column, |text| SchedulerName::parse(text).ok())
+    }
+
+    pub(super) fn version(&self, column: &'static str) -> Result<Version, Failure> {
+        self.parsed(column, |text| Version::parse(text).ok())
+    }
+
+    pub(super) fn json(&self, column: &'static str) -> Result<Value, Failure> {
+        self.parsed(column, |text| serde_json::from_str(text).ok())
+    }
+
+    pub(super) fn parsed<T>(
+        &self,
+        column: &'static str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<T, Failure> {
+        let text = self.0.get_ref(column)?.as_str().map_err(rusqlite::Error::from)?;
+        parse(text).ok_or_else(|| unreadable(column, text).into())
+    }
+}
+
+pub(super) fn to_token(number: i64) -> Result<Token, Failure> {
+    let number = u64::try_from(number).map_err(|_| unreadable("token", number))?;
+    Ok(Token(number))
+}
+
+fn to_time(micros: i64, column: &'static str) -> Result<Timestamp, Failure> {
+    Timestamp::from_microsecond(micros).map_err(|_| unreadable(column, micros).into())
+}
+
+pub(super) fn unreadable(column: &'static str, value: impl std::fmt::Display) -> Unreadable {
+    Unreadable {
+        what: column,
+        why: format!("{value} is not a value that this version of Maestro knows"),
+    }
+}

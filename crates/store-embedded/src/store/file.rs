@@ -1,0 +1,163 @@
+//! The database file: how it comes into being, what is checked before it is trusted, how it is connected to.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::error::OpenError;
+use super::migrations::{self, Misfit};
+
+pub(crate) const DATABASE: &str = "maestro.db";
+
+/// Set by the first migration.
+const APPLICATION_ID: i32 = 1_296_123_219;
+
+/// Only another process that reads (a backup, someone with `sqlite3`) can be in the way, and not for long.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// More than there are statements.
+const STATEMENTS_CACHED: usize = 128;
+
+/// What a burst of writes may leave behind of the log file.
+const LOG_BYTES_KEPT: u32 = 64 * 1024 * 1024;
+
+/// SQLite's companions of a database file, `-wal` and `-shm`.
+pub(crate) fn companion(database: &Path, suffix: &str) -> PathBuf {
+    let mut path = database.as_os_str().to_owned();
+    path.push(suffix);
+    path.into()
+}
+
+/// Makes the database under another name and gives it its own when it is whole. So a file of that name is never
+/// half made: one that is empty or cut off is damaged, and nobody mistakes it for a new one.
+pub(super) fn create(database: &Path, store_id: &str) -> Result<(), OpenError> {
+    let unfinished = companion(database, ".new");
+    remove_database(&unfinished)?;
+    let failed = |source| OpenError::sqlite("create the database", &unfinished, source);
+    let mut connection = Connection::open(&unfinished).map_err(failed)?;
+    migrations::apply(&mut connection).map_err(failed)?;
+    connection
+        .execute(
+            "INSERT INTO store (only_row, id, last_token) VALUES (1, ?1, 0)",
+            [store_id],
+        )
+        .map_err(failed)?;
+    connection.close().map_err(|(_, source)| failed(source))?;
+    rename_durably(&unfinished, database)
+}
+
+/// Refuses what is not a sound database of a Maestro that is not newer. Changes nothing.
+pub(crate) fn check(connection: &Connection, database: &Path) -> Result<(), OpenError> {
+    let failed = |source| OpenError::sqlite("check the database", database, source);
+    let damaged = |why: String| OpenError::Damaged {
+        file: database.into(),
+        why,
+    };
+    check_header(database)?;
+    let application_id: i32 = connection
+        .query_row("PRAGMA application_id", [], |row| row.get(0))
+        .map_err(failed)?;
+    if application_id != APPLICATION_ID {
+        return Err(OpenError::NotOurs {
+            file: database.into(),
+        });
+    }
+    let verdict: String = connection
+        .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+        .map_err(failed)?;
+    if verdict != "ok" {
+        return Err(damaged(verdict));
+    }
+    match migrations::check(connection).map_err(failed)? {
+        Ok(()) => Ok(()),
+        Err(Misfit::Newer { written_by }) => Err(OpenError::Newer {
+            file: database.into(),
+            written_by,
+        }),
+        Err(Misfit::Other { name }) => Err(OpenError::OtherMigration {
+            file: database.into(),
+            name,
+        }),
+    }
+}
+
+/// SQLite takes an empty file for a new database, and says little about others that are none.
+fn check_header(database: &Path) -> Result<(), OpenError> {
+    const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+    let mut header = [0; MAGIC.len()];
+    let read = File::open(database).and_then(|mut file| file.read_exact(&mut header));
+    let damaged = |why: &str| OpenError::Damaged {
+        file: database.into(),
+        why: why.into(),
+    };
+    match read {
+        Ok(()) if &header == MAGIC => Ok(()),
+        Ok(()) => Err(damaged("it is not an SQLite database")),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            Err(damaged("it is empty or cut off at the beginning"))
+        }
+        Err(error) => Err(OpenError::io("read the database", database, error)),
+    }
+}
+
+/// Not before the file is checked: the journal's mode is written into it.
+pub(super) fn prepare_to_write(connection: &Connection) -> Result<(), rusqlite::Error> {
+    // FULL: a commit is on the disk when it is answered, also if the power fails then.
+    connection.execute_batch(&format!(
+        "PRAGMA journal_mode = WAL;
+         PRAGMA synchronous = FULL;
+         PRAGMA foreign_keys = ON;
+         PRAGMA journal_size_limit = {LOG_BYTES_KEPT};"
+    ))
+}
+
+pub(super) fn connect_to_write(database: &Path) -> Result<Connection, rusqlite::Error> {
+    connect(database, OpenFlags::SQLITE_OPEN_READ_WRITE)
+}
+
+pub(super) fn connect_to_read(database: &Path) -> Result<Connection, rusqlite::Error> {
+    connect(database, OpenFlags::SQLITE_OPEN_READ_ONLY)
+}
+
+/// Without `SQLITE_OPEN_CREATE`: a file that is not there is an error, not a new database. Each connection is used
+/// by one thread at a time, so SQLite's own mutexes are left out.
+fn connect(database: &Path, access: OpenFlags) -> Result<Connection, rusqlite::Error> {
+    let connection = Connection::open_with_flags(database, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
+    Ok(connection)
+}
+
+/// The file with its companions; not being there is fine.
+pub(crate) fn remove_database(database: &Path) -> Result<(), OpenError> {
+    for suffix in ["", "-wal", "-shm", "-journal"] {
+        remove_if_there(&companion(database, suffix))?;
+    }
+    Ok(())
+}
+
+pub(crate) fn remove_if_there(path: &Path) -> Result<(), OpenError> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(OpenError::io("remove a file", path, error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The content, then the name: after a power failure there is the whole file under the new name, or none.
+pub(crate) fn rename_durably(from: &Path, to: &Path) -> Result<(), OpenError> {
+    sync(from)?;
+    std::fs::rename(from, to).map_err(|error| OpenError::io("put a file in its place", to, error))?;
+    sync(to.parent().unwrap_or(Path::new(".")))
+}
+
+/// A file's content, or a directory's names.
+pub(crate) fn sync(path: &Path) -> Result<(), OpenError> {
+    File::open(path)
+        .and_then(|file| file.sync_all())
+        .map_err(|error| OpenError::io("write a file to the disk", path, error))
+}

@@ -1,0 +1,87 @@
+//! The database's way from one version of Maestro to the next. A migration is never changed once it is released:
+//! its checksum is kept with it.
+
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
+
+struct Migration {
+    number: u32,
+    name: &'static str,
+    sql: &'static str,
+}
+
+const MIGRATIONS: &[Migration] = &[Migration {
+    number: 1,
+    name: "initial",
+    sql: include_str!("../../migrations/0001_initial.sql"),
+}];
+
+/// Why the migrations of a file do not fit this Maestro.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Misfit {
+    Newer { written_by: String },
+    Other { name: String },
+}
+
+/// Applies what is missing, each migration in a transaction of its own: killed between two, it goes on from there.
+pub(crate) fn apply(connection: &mut Connection) -> Result<(), rusqlite::Error> {
+    connection.execute_batch(
+        "CREATE TABLE IF NOT EXISTS migrations (
+             number     INTEGER PRIMARY KEY,
+             name       TEXT NOT NULL,
+             checksum   TEXT NOT NULL,
+             applied_by TEXT NOT NULL
+         ) STRICT",
+    )?;
+    let last: u32 = connection.query_row("SELECT coalesce(max(number), 0) FROM migrations", [], |row| {
+        row.get(0)
+    })?;
+    for migration in MIGRATIONS.iter().filter(|migration| migration.number > last) {
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        transaction.execute_batch(migration.sql)?;
+        transaction.execute(
+            "INSERT INTO migrations (number, name, checksum, applied_by) VALUES (?1, ?2, ?3, ?4)",
+            (
+                migration.number,
+                migration.name,
+                checksum(migration.sql),
+                env!("CARGO_PKG_VERSION"),
+            ),
+        )?;
+        transaction.commit()?;
+    }
+    Ok(())
+}
+
+/// Whether what was applied to this file is the beginning of what this Maestro knows.
+pub(crate) fn check(connection: &Connection) -> Result<Result<(), Misfit>, rusqlite::Error> {
+    let newest = MIGRATIONS.last().map_or(0, |migration| migration.number);
+    let newer = connection
+        .query_row(
+            "SELECT applied_by FROM migrations WHERE number > ?1 ORDER BY number DESC LIMIT 1",
+            [newest],
+            |row| row.get(0),
+        )
+        .optional()?;
+    if let Some(written_by) = newer {
+        return Ok(Err(Misfit::Newer { written_by }));
+    }
+    let mut statement =
+        connection.prepare("SELECT number, name, checksum FROM migrations ORDER BY number")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let (number, name, applied): (u32, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let ours = MIGRATIONS.iter().find(|migration| migration.number == number);
+        if ours.is_none_or(|ours| checksum(ours.sql) != applied) {
+            return Ok(Err(Misfit::Other { name }));
+        }
+    }
+    Ok(Ok(()))
+}
+
+/// FNV-1a: against slips, not against people. It is stored, so it must never change.
+fn checksum(sql: &str) -> String {
+    let hash = sql.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    format!("{hash:016x}")
+}

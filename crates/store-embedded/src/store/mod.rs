@@ -1,0 +1,137 @@
+//! The durable store: one SQLite file in a data directory, one thread that writes, a few connections that read.
+
+mod columns;
+mod error;
+mod failure;
+mod file;
+mod lock;
+mod migrations;
+mod operation_rows;
+mod operations;
+mod ownership;
+mod ports;
+mod readers;
+mod room_rows;
+mod rooms;
+mod schedulers;
+mod transaction;
+mod writer;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+use rusqlite::Connection;
+
+use crate::failpoints::{Armed, Failpoints};
+
+pub use error::OpenError;
+pub use writer::WriteCounts;
+
+use lock::DirectoryLock;
+use readers::Readers;
+use schedulers::RecipeCache;
+use writer::Writer;
+
+pub struct EmbeddedStore {
+    store_id: String,
+    recipes: Arc<RecipeCache>,
+    readers: Readers,
+    // The order matters: the writer has ended before the directory is given up.
+    writer: Writer,
+    _lock: DirectoryLock,
+}
+
+/// What can be chosen when a store is opened.
+#[derive(Debug, Default)]
+pub struct Options {
+    /// The id of a store that is made now; one that is there keeps its own. `None`: a random one.
+    pub store_id: Option<String>,
+    pub failpoints: Failpoints,
+}
+
+impl EmbeddedStore {
+    /// Opens the store in this directory, and makes it if there is none. Fails if another process has it open, and
+    /// on anything that is not a sound database of this Maestro's or an older one's.
+    ///
+    /// Ownerships that are left in the file are dropped: the lock on the directory proves that the process that
+    /// held them is dead, so nobody has to wait for them to expire. Their tokens are stale from then on.
+    pub fn open(directory: &Path) -> Result<Self, OpenError> {
+        Self::open_with(directory, Options::default())
+    }
+
+    pub fn open_with(directory: &Path, options: Options) -> Result<Self, OpenError> {
+        let Options { store_id, failpoints } = options;
+        std::fs::create_dir_all(directory)
+            .map_err(|error| OpenError::io("make the data directory", directory, error))?;
+        let lock = DirectoryLock::take(directory)?;
+
+        let database = directory.join(file::DATABASE);
+        if !is_there(&database)? {
+            let store_id = store_id.map_or_else(random_id, Ok)?;
+            file::create(&database, &store_id)?;
+        }
+        let failed = |source| OpenError::sqlite("open the database", &database, source);
+        let mut connection = file::connect_to_write(&database).map_err(failed)?;
+        file::check(&connection, &database)?;
+        file::prepare_to_write(&connection).map_err(failed)?;
+        migrations::apply(&mut connection).map_err(failed)?;
+        let store_id = take_over(&connection).map_err(failed)?;
+
+        let armed = Armed::new(failpoints)
+            .map_err(|error| OpenError::io("open the log of the failpoints", directory, error))?;
+        let writer = Writer::start(connection, armed)
+            .map_err(|error| OpenError::io("start the store's thread", directory, error))?;
+        Ok(Self {
+            store_id,
+            recipes: Arc::default(),
+            readers: Readers::open(&database).map_err(failed)?,
+            writer,
+            _lock: lock,
+        })
+    }
+
+    /// Made with the store, and never changed: what marks rooms as this store's.
+    pub fn store_id(&self) -> &str {
+        &self.store_id
+    }
+
+    pub fn write_counts(&self) -> WriteCounts {
+        self.writer.counts()
+    }
+}
+
+fn is_there(database: &Path) -> Result<bool, OpenError> {
+    let exists = |path: &Path| {
+        path.try_exists()
+            .map_err(|error| OpenError::io("look for the database", path, error))
+    };
+    if exists(database)? {
+        return Ok(true);
+    }
+    // A new database beside an old one's log would have that log replayed into it.
+    if exists(&file::companion(database, "-wal"))? {
+        return Err(OpenError::Damaged {
+            file: database.into(),
+            why: "the file is missing, but its log (-wal) is there".into(),
+        });
+    }
+    Ok(false)
+}
+
+/// Ends the time of the process before this one; answers the store's id.
+fn take_over(connection: &Connection) -> Result<String, rusqlite::Error> {
+    connection.execute("DELETE FROM ownerships", [])?;
+    connection.query_row("SELECT id FROM store", [], |row| row.get(0))
+}
+
+/// Not from the engine's seeded randomness: two stores made from the same seed must not share an id.
+fn random_id() -> Result<String, OpenError> {
+    let source = Path::new("/dev/urandom");
+    let mut bytes = [0; 16];
+    File::open(source)
+        .and_then(|mut random| random.read_exact(&mut bytes))
+        .map_err(|error| OpenError::io("draw a random id", source, error))?;
+    Ok(uuid::Builder::from_random_bytes(bytes).into_uuid().to_string())
+}

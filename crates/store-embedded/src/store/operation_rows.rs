@@ -1,0 +1,194 @@
+//! Questions about operations.
+
+use maestro_core::operation::{
+    Activity, CancelRequest, HistoryEvent, Lease, Operation, OperationId, OperationStatus, Origin, Rollback,
+    RollbackEnd, Stage, Wait,
+};
+use maestro_core::scheduler::SchedulerName;
+use maestro_engine::documents;
+use maestro_engine::ports::store::{OperationPage, PageRequest};
+use rusqlite::{Connection, Params};
+
+use super::columns::{Columns, from_id, unreadable};
+use super::failure::Failure;
+
+/// All columns but `progress`, which lists leave out.
+const COLUMNS: &str =
+    "sequence, id, scheduler, definition, input, origin, person, priority, status, executing,
+    wait_what, wait_until, rollback_then, rollback_why, data, reason, fleet_delta, lease_owner, lease_token,
+    lease_expires_at, cancel_by, cancel_at, took_action, created_at, ended_at";
+
+pub(super) fn one(
+    connection: &Connection,
+    scheduler: &SchedulerName,
+    id: OperationId,
+) -> Result<Option<Operation>, Failure> {
+    let sql = format!("SELECT {COLUMNS}, progress FROM operations WHERE id = ?1 AND scheduler = ?2");
+    Ok(whole(connection, &sql, (from_id(id), scheduler.as_str()))?.pop())
+}
+
+pub(super) fn unfinished(
+    connection: &Connection,
+    scheduler: &SchedulerName,
+) -> Result<Vec<Operation>, Failure> {
+    let sql = format!(
+        "SELECT {COLUMNS}, progress FROM operations WHERE scheduler = ?1 AND ended_at IS NULL ORDER BY sequence"
+    );
+    whole(connection, &sql, [scheduler.as_str()])
+}
+
+pub(super) fn page(
+    connection: &Connection,
+    scheduler: &SchedulerName,
+    stage: Stage,
+    request: PageRequest,
+) -> Result<OperationPage, Failure> {
+    let PageRequest {
+        page,
+        page_size,
+        newest_first,
+        no_action,
+    } = request;
+    // Written so that each combination is answered along an index of its own.
+    let of_stage = match stage {
+        Stage::Pending => "ended_at IS NULL AND status = 'pending'",
+        Stage::Active => "ended_at IS NULL AND status = 'in_progress'",
+        Stage::Final => "ended_at IS NOT NULL",
+    };
+    let with_action = if no_action { "" } else { "AND took_action = 1" };
+    let direction = if newest_first { "DESC" } else { "ASC" };
+    let condition = format!("scheduler = ?1 AND {of_stage} {with_action}");
+
+    let total = connection
+        .prepare_cached(&format!("SELECT count(*) FROM operations WHERE {condition}"))?
+        .query_row([scheduler.as_str()], |row| row.get(0))?;
+    let sql = format!(
+        "SELECT {COLUMNS}, 'null' AS progress FROM operations WHERE {condition}
+         ORDER BY sequence {direction} LIMIT ?2 OFFSET ?3"
+    );
+    let offset = i64::from(page.saturating_sub(1)) * i64::from(page_size);
+    let found = select(connection, &sql, (scheduler.as_str(), page_size, offset))?;
+    Ok(OperationPage {
+        total,
+        operations: found.into_iter().map(|(_, operation)| operation).collect(),
+    })
+}
+
+/// With their histories.
+fn whole(connection: &Connection, sql: &str, parameters: impl Params) -> Result<Vec<Operation>, Failure> {
+    let mut found = select(connection, sql, parameters)?;
+    for (sequence, operation) in &mut found {
+        operation.history = history(connection, *sequence)?;
+    }
+    Ok(found.into_iter().map(|(_, operation)| operation).collect())
+}
+
+fn select(
+    connection: &Connection,
+    sql: &str,
+    parameters: impl Params,
+) -> Result<Vec<(i64, Operation)>, Failure> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(parameters)?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let columns = Columns(row);
+        found.push((columns.get("sequence")?, operation(&columns)?));
+    }
+    Ok(found)
+}
+
+fn history(connection: &Connection, sequence: i64) -> Result<Vec<HistoryEvent>, Failure> {
+    let mut statement = connection
+        .prepare_cached("SELECT at, event FROM operation_history WHERE operation = ?1 ORDER BY position")?;
+    let mut rows = statement.query([sequence])?;
+    let mut events = Vec::new();
+    while let Some(row) = rows.next()? {
+        let columns = Columns(row);
+        events.push(HistoryEvent {
+            at: columns.time("at")?,
+            event: columns.get("event")?,
+        });
+    }
+    Ok(events)
+}
+
+fn operation(columns: &Columns<'_, '_>) -> Result<Operation, Failure> {
+    let definition: String = columns.get("definition")?;
+    let status = columns.parsed("status", OperationStatus::parse)?;
+    Ok(Operation {
+        id: columns.id("id")?,
+        scheduler: columns.scheduler("scheduler")?,
+        definition: documents::definition_from_json(&definition, &columns.json("input")?)?,
+        origin: origin(columns)?,
+        priority: columns.get("priority")?,
+        status,
+        activity: activity(columns, status)?,
+        rollback: rollback(columns)?,
+        progress: columns.json("progress")?,
+        data: columns.json("data")?,
+        reason: columns.get("reason")?,
+        fleet_delta: columns.get("fleet_delta")?,
+        created_at: columns.time("created_at")?,
+        ended_at: columns.optional_time("ended_at")?,
+        lease: lease(columns)?,
+        cancel: cancel(columns)?,
+        took_action: columns.get("took_action")?,
+        history: Vec::new(),
+    })
+}
+
+fn origin(columns: &Columns<'_, '_>) -> Result<Origin, Failure> {
+    let origin: String = columns.get("origin")?;
+    Ok(match origin.as_str() {
+        "person" => Origin::Person(columns.get("person")?),
+        "controller" => Origin::Controller,
+        "engine" => Origin::Engine,
+        other => return Err(unreadable("origin", other).into()),
+    })
+}
+
+fn activity(columns: &Columns<'_, '_>, status: OperationStatus) -> Result<Activity, Failure> {
+    let executing: bool = columns.get("executing")?;
+    if executing || status != OperationStatus::InProgress {
+        return Ok(Activity::Executing);
+    }
+    Ok(Activity::Parked(Wait {
+        what: columns.get("wait_what")?,
+        until: columns.time("wait_until")?,
+    }))
+}
+
+fn rollback(columns: &Columns<'_, '_>) -> Result<Option<Rollback>, Failure> {
+    let then: Option<String> = columns.get("rollback_then")?;
+    let then = match then.as_deref() {
+        None => return Ok(None),
+        Some("error") => RollbackEnd::Error,
+        Some("canceled") => RollbackEnd::Canceled,
+        Some(other) => return Err(unreadable("rollback_then", other).into()),
+    };
+    let why = columns.get("rollback_why")?;
+    Ok(Some(Rollback { then, why }))
+}
+
+fn lease(columns: &Columns<'_, '_>) -> Result<Option<Lease>, Failure> {
+    let owner: Option<String> = columns.get("lease_owner")?;
+    owner
+        .map(|owner| {
+            Ok(Lease {
+                owner,
+                token: columns.token("lease_token")?,
+                expires_at: columns.time("lease_expires_at")?,
+            })
+        })
+        .transpose()
+}
+
+fn cancel(columns: &Columns<'_, '_>) -> Result<Option<CancelRequest>, Failure> {
+    let by: Option<String> = columns.get("cancel_by")?;
+    by.map(|by| {
+        let at = columns.time("cancel_at")?;
+        Ok(CancelRequest { by, at })
+    })
+    .transpose()
+}

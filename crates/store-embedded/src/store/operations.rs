@@ -1,0 +1,283 @@
+//! Changes of operations: the queue, the slot, status and history.
+
+use maestro_core::operation::{
+    Activity, CancelRequest, Definition, HistoryEvent, Lease, OperationId, OperationStatus, Origin, Rollback,
+};
+use maestro_core::scheduler::SchedulerName;
+use maestro_core::time::Timestamp;
+use maestro_engine::documents;
+use maestro_engine::ports::store::{NewOperation, OperationUpdate, Refusal, SchedulerState};
+use rusqlite::{Connection, OptionalExtension, named_params};
+
+use super::columns::{Columns, from_id, from_time, from_token};
+use super::failure::Failure;
+use super::schedulers;
+
+/// How an operation ends.
+pub(super) struct End {
+    pub(super) status: OperationStatus,
+    pub(super) took_action: bool,
+    pub(super) at: Timestamp,
+}
+
+pub(super) fn enqueue(connection: &Connection, new: &NewOperation) -> Result<(), Failure> {
+    let state = schedulers::state(connection, &new.scheduler)?;
+    if state == SchedulerState::Deleting && !matches!(new.definition, Definition::DeleteScheduler) {
+        return Err(Refusal::SchedulerBeingDeleted(new.scheduler.clone()).into());
+    }
+    let (origin, person) = match &new.origin {
+        Origin::Person(person) => ("person", Some(person)),
+        Origin::Controller => ("controller", None),
+        Origin::Engine => ("engine", None),
+    };
+    connection
+        .prepare_cached(
+            "INSERT INTO operations
+                 (id, scheduler, definition, input, origin, person, priority, status, progress, data, reason,
+                  fleet_delta, created_at)
+             VALUES
+                 (:id, :scheduler, :definition, :input, :origin, :person, :priority, :status, :progress, 'null',
+                  :reason, :fleet_delta, :created_at)",
+        )?
+        .execute(named_params! {
+            ":id": from_id(new.id),
+            ":scheduler": new.scheduler.as_str(),
+            ":definition": new.definition.name(),
+            ":input": documents::definition_to_json(&new.definition).to_string(),
+            ":origin": origin,
+            ":person": person,
+            ":priority": new.priority,
+            ":status": OperationStatus::Pending.as_str(),
+            ":progress": new.progress.to_string(),
+            ":reason": new.reason,
+            ":fleet_delta": new.fleet_delta,
+            ":created_at": from_time(new.created_at),
+        })?;
+    let created = HistoryEvent {
+        at: new.created_at,
+        event: "Created".into(),
+    };
+    append_history(connection, connection.last_insert_rowid(), &[created])
+}
+
+pub(super) fn start(
+    connection: &Connection,
+    operation: OperationId,
+    lease: &Lease,
+    history: &[HistoryEvent],
+) -> Result<(), Failure> {
+    let current = Current::of(connection, operation)?.in_status(OperationStatus::Pending)?;
+    current.require_slot(connection)?;
+    connection
+        .prepare_cached("UPDATE operations SET status = ?2, executing = 1 WHERE sequence = ?1")?
+        .execute((current.sequence, OperationStatus::InProgress.as_str()))?;
+    set_lease(connection, current.sequence, lease)?;
+    append_history(connection, current.sequence, history)
+}
+
+pub(super) fn update(connection: &Connection, update: &OperationUpdate) -> Result<(), Failure> {
+    let OperationUpdate {
+        operation,
+        activity,
+        rollback,
+        progress,
+        data,
+        lease,
+        history,
+    } = update;
+    let current = Current::of(connection, *operation)?.in_status(OperationStatus::InProgress)?;
+    if let Some(activity) = activity {
+        set_activity(connection, &current, activity)?;
+    }
+    if let Some(Rollback { then, why }) = rollback {
+        connection
+            .prepare_cached(
+                "UPDATE operations SET rollback_then = ?2, rollback_why = ?3 WHERE sequence = ?1",
+            )?
+            .execute((current.sequence, then.status().as_str(), why))?;
+    }
+    if let Some(progress) = progress {
+        connection
+            .prepare_cached("UPDATE operations SET progress = ?2 WHERE sequence = ?1")?
+            .execute((current.sequence, progress.to_string()))?;
+    }
+    if let Some(data) = data {
+        connection
+            .prepare_cached("UPDATE operations SET data = ?2 WHERE sequence = ?1")?
+            .execute((current.sequence, data.to_string()))?;
+    }
+    if let Some(lease) = lease {
+        set_lease(connection, current.sequence, lease)?;
+    }
+    append_history(connection, current.sequence, history)
+}
+
+pub(super) fn end(
+    connection: &Connection,
+    operation: OperationId,
+    end: &End,
+    history: &[HistoryEvent],
+) -> Result<(), Failure> {
+    let current = Current::of(connection, operation)?;
+    let legal = end.status.is_final() && current.status.become_(end.status).is_ok();
+    if !legal {
+        return Err(current.wrong_status());
+    }
+    connection
+        .prepare_cached(
+            "UPDATE operations
+             SET status = ?2, took_action = ?3, ended_at = ?4, executing = 0, wait_what = NULL, wait_until = NULL,
+                 lease_owner = NULL, lease_token = NULL, lease_expires_at = NULL
+             WHERE sequence = ?1",
+        )?
+        .execute((
+            current.sequence,
+            end.status.as_str(),
+            end.took_action,
+            from_time(end.at),
+        ))?;
+    append_history(connection, current.sequence, history)
+}
+
+pub(super) fn request_cancel(
+    connection: &Connection,
+    operation: OperationId,
+    request: &CancelRequest,
+    history: &[HistoryEvent],
+) -> Result<(), Failure> {
+    let current = Current::of(connection, operation)?.in_status(OperationStatus::InProgress)?;
+    connection
+        .prepare_cached(
+            "UPDATE operations SET cancel_by = ?2, cancel_at = ?3 WHERE sequence = ?1 AND cancel_by IS NULL",
+        )?
+        .execute((current.sequence, &request.by, from_time(request.at)))?;
+    append_history(connection, current.sequence, history)
+}
+
+pub(super) fn forget(
+    connection: &Connection,
+    scheduler: Option<&SchedulerName>,
+    ended_before: Timestamp,
+    no_action_before: Timestamp,
+) -> Result<(), Failure> {
+    let times = (from_time(ended_before), from_time(no_action_before));
+    match scheduler {
+        Some(scheduler) => connection
+            .prepare_cached(
+                "DELETE FROM operations
+                 WHERE scheduler = ?3 AND ended_at IS NOT NULL
+                   AND (ended_at < ?1 OR (took_action = 0 AND ended_at < ?2))",
+            )?
+            .execute((times.0, times.1, scheduler.as_str()))?,
+        None => connection
+            .prepare_cached(
+                "DELETE FROM operations
+                 WHERE scheduler NOT IN (SELECT name FROM schedulers) AND ended_at IS NOT NULL
+                   AND (ended_at < ?1 OR (took_action = 0 AND ended_at < ?2))",
+            )?
+            .execute(times)?,
+    };
+    Ok(())
+}
+
+/// An operation that a change is about.
+struct Current {
+    sequence: i64,
+    id: OperationId,
+    scheduler: String,
+    status: OperationStatus,
+}
+
+impl Current {
+    fn of(connection: &Connection, id: OperationId) -> Result<Self, Failure> {
+        let mut statement =
+            connection.prepare_cached("SELECT sequence, scheduler, status FROM operations WHERE id = ?1")?;
+        let mut rows = statement.query([from_id(id)])?;
+        let Some(row) = rows.next()? else {
+            return Err(Refusal::OperationNotFound(id).into());
+        };
+        let columns = Columns(row);
+        Ok(Self {
+            sequence: columns.get("sequence")?,
+            id,
+            scheduler: columns.get("scheduler")?,
+            status: columns.parsed("status", OperationStatus::parse)?,
+        })
+    }
+
+    fn in_status(self, status: OperationStatus) -> Result<Self, Failure> {
+        if self.status == status {
+            Ok(self)
+        } else {
+            Err(self.wrong_status())
+        }
+    }
+
+    fn wrong_status(&self) -> Failure {
+        let refusal = Refusal::WrongStatus {
+            operation: self.id,
+            is: self.status,
+        };
+        refusal.into()
+    }
+
+    /// The unique index would refuse it too, but could not say by whom the slot is held.
+    fn require_slot(&self, connection: &Connection) -> Result<(), Failure> {
+        let holder: Option<String> = connection
+            .prepare_cached(
+                "SELECT id FROM operations WHERE scheduler = ?1 AND executing = 1 AND sequence <> ?2",
+            )?
+            .query_row((&self.scheduler, self.sequence), |row| row.get(0))
+            .optional()?;
+        match holder.as_deref().and_then(OperationId::parse) {
+            Some(by) => Err(Refusal::SlotTaken { by }.into()),
+            None => Ok(()),
+        }
+    }
+}
+
+fn set_activity(connection: &Connection, current: &Current, activity: &Activity) -> Result<(), Failure> {
+    let (executing, wait) = match activity {
+        Activity::Executing => {
+            current.require_slot(connection)?;
+            (true, None)
+        }
+        Activity::Parked(wait) => (false, Some(wait)),
+    };
+    connection
+        .prepare_cached(
+            "UPDATE operations SET executing = ?2, wait_what = ?3, wait_until = ?4 WHERE sequence = ?1",
+        )?
+        .execute((
+            current.sequence,
+            executing,
+            wait.map(|wait| &wait.what),
+            wait.map(|wait| from_time(wait.until)),
+        ))?;
+    Ok(())
+}
+
+fn set_lease(connection: &Connection, sequence: i64, lease: &Lease) -> Result<(), Failure> {
+    let Lease {
+        owner,
+        token,
+        expires_at,
+    } = lease;
+    connection
+        .prepare_cached(
+            "UPDATE operations SET lease_owner = ?2, lease_token = ?3, lease_expires_at = ?4 WHERE sequence = ?1",
+        )?
+        .execute((sequence, owner, from_token(*token), from_time(*expires_at)))?;
+    Ok(())
+}
+
+fn append_history(connection: &Connection, sequence: i64, history: &[HistoryEvent]) -> Result<(), Failure> {
+    let mut statement = connection.prepare_cached(
+        "INSERT INTO operation_history (operation, position, at, event)
+         SELECT ?1, coalesce(max(position), 0) + 1, ?2, ?3 FROM operation_history WHERE operation = ?1",
+    )?;
+    for HistoryEvent { at, event } in history {
+        statement.execute((sequence, from_time(*at), event))?;
+    }
+    Ok(())
+}

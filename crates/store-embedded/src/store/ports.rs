@@ -1,0 +1,222 @@
+//! The ports, each method handed to the writer or to a reader.
+
+use async_trait::async_trait;
+use maestro_core::operation::{Operation, OperationId, Stage, Token};
+use maestro_core::room::{Region, RoomId};
+use maestro_core::scheduler::{SchedulerName, Version};
+use maestro_core::time::{Millis, Timestamp, after};
+use maestro_engine::ports::Store;
+use maestro_engine::ports::store::{
+    OperationPage, OperationStore, PageRequest, RoomRecord, RoomRegistry, SchedulerRecord, SchedulerStore,
+    StoreError, Transaction, VersionRecord,
+};
+
+use super::{EmbeddedStore, operation_rows, ownership, room_rows, schedulers, transaction};
+use crate::failpoints::RENEW;
+
+#[async_trait]
+impl Store for EmbeddedStore {
+    async fn commit(&self, transaction: Transaction) -> Result<(), StoreError> {
+        self.writer
+            .write(transaction.label, move |connection| {
+                transaction::carry_out(connection, &transaction)
+            })
+            .await
+    }
+}
+
+#[async_trait]
+impl SchedulerStore for EmbeddedStore {
+    async fn scheduler(&self, name: &SchedulerName) -> Result<Option<SchedulerRecord>, StoreError> {
+        let (recipes, name) = (self.recipes.clone(), name.clone());
+        self.readers
+            .read("read the scheduler", move |connection| {
+                schedulers::one(connection, &recipes, &name)
+            })
+            .await
+    }
+
+    async fn schedulers(&self) -> Result<Vec<SchedulerRecord>, StoreError> {
+        let recipes = self.recipes.clone();
+        self.readers
+            .read("read the schedulers", move |connection| {
+                schedulers::all(connection, &recipes)
+            })
+            .await
+    }
+
+    async fn versions(&self, name: &SchedulerName) -> Result<Vec<VersionRecord>, StoreError> {
+        let (recipes, name) = (self.recipes.clone(), name.clone());
+        self.readers
+            .read("read the versions", move |connection| {
+                schedulers::versions(connection, &recipes, &name)
+            })
+            .await
+    }
+
+    async fn version(
+        &self,
+        name: &SchedulerName,
+        version: Version,
+    ) -> Result<Option<VersionRecord>, StoreError> {
+        let (recipes, name) = (self.recipes.clone(), name.clone());
+        self.readers
+            .read("read the version", move |connection| {
+                schedulers::version(connection, &recipes, &name, version)
+            })
+            .await
+    }
+}
+
+#[async_trait]
+impl OperationStore for EmbeddedStore {
+    async fn operation(
+        &self,
+        scheduler: &SchedulerName,
+        id: OperationId,
+    ) -> Result<Option<Operation>, StoreError> {
+        let scheduler = scheduler.clone();
+        self.readers
+            .read("read the operation", move |connection| {
+                operation_rows::one(connection, &scheduler, id)
+            })
+            .await
+    }
+
+    async fn unfinished(&self, scheduler: &SchedulerName) -> Result<Vec<Operation>, StoreError> {
+        let scheduler = scheduler.clone();
+        self.readers
+            .read("read the queue", move |connection| {
+                operation_rows::unfinished(connection, &scheduler)
+            })
+            .await
+    }
+
+    async fn operations(
+        &self,
+        scheduler: &SchedulerName,
+        stage: Stage,
+        page: PageRequest,
+    ) -> Result<OperationPage, StoreError> {
+        let scheduler = scheduler.clone();
+        self.readers
+            .read("read the operations", move |connection| {
+                operation_rows::page(connection, &scheduler, stage, page)
+            })
+            .await
+    }
+
+    async fn own(
+        &self,
+        scheduler: &SchedulerName,
+        owner: &str,
+        now: Timestamp,
+        ttl: Millis,
+    ) -> Result<Option<Token>, StoreError> {
+        let (scheduler, owner) = (scheduler.clone(), owner.to_owned());
+        self.writer
+            .write("own", move |connection| {
+                ownership::own(connection, &scheduler, &owner, now, ttl)
+            })
+            .await
+    }
+
+    async fn renew(
+        &self,
+        owner: &str,
+        now: Timestamp,
+        ownership_ttl: Millis,
+        operation_ttl: Millis,
+    ) -> Result<Vec<(SchedulerName, Token)>, StoreError> {
+        let owner = owner.to_owned();
+        let (ownership_end, operation_end) = (after(now, ownership_ttl), after(now, operation_ttl));
+        self.writer
+            .write(RENEW, move |connection| {
+                ownership::renew(connection, &owner, ownership_end, operation_end)
+            })
+            .await
+    }
+
+    async fn disown(&self, scheduler: &SchedulerName, token: Token) -> Result<(), StoreError> {
+        let scheduler = scheduler.clone();
+        self.writer
+            .write("disown", move |connection| {
+                ownership::disown(connection, &scheduler, token)
+            })
+            .await
+    }
+}
+
+#[async_trait]
+impl RoomRegistry for EmbeddedStore {
+    async fn room(&self, scheduler: &SchedulerName, id: &RoomId) -> Result<Option<RoomRecord>, StoreError> {
+        let (scheduler, id) = (scheduler.clone(), id.clone());
+        self.readers
+            .read("read the room", move |connection| {
+                room_rows::one(connection, &scheduler, &id)
+            })
+            .await
+    }
+
+    async fn live_rooms(&self, scheduler: &SchedulerName) -> Result<Vec<RoomRecord>, StoreError> {
+        let scheduler = scheduler.clone();
+        self.readers
+            .read("read the rooms", move |connection| {
+                room_rows::live(connection, &scheduler)
+            })
+            .await
+    }
+
+    async fn all_live_rooms(&self) -> Result<Vec<RoomRecord>, StoreError> {
+        self.readers.read("read all rooms", room_rows::all_live).await
+    }
+
+    async fn rooms_made_by(
+        &self,
+        scheduler: &SchedulerName,
+        operation: OperationId,
+    ) -> Result<Vec<RoomRecord>, StoreError> {
+        let scheduler = scheduler.clone();
+        self.readers
+            .read("read the rooms of an operation", move |connection| {
+                room_rows::made_by(connection, &scheduler, operation)
+            })
+            .await
+    }
+
+    async fn ended_rooms(
+        &self,
+        scheduler: &SchedulerName,
+        rooms_max: usize,
+    ) -> Result<Vec<RoomRecord>, StoreError> {
+        let scheduler = scheduler.clone();
+        self.readers
+            .read("read the ended rooms", move |connection| {
+                room_rows::ended(connection, &scheduler, rooms_max)
+            })
+            .await
+    }
+
+    async fn rooms_ended_before(
+        &self,
+        scheduler: &SchedulerName,
+        before: Timestamp,
+        rooms_max: usize,
+    ) -> Result<Vec<RoomId>, StoreError> {
+        let scheduler = scheduler.clone();
+        self.readers
+            .read("read the ended rooms", move |connection| {
+                room_rows::ended_before(connection, &scheduler, before, rooms_max)
+            })
+            .await
+    }
+
+    async fn ports_in_use(&self, region: &Region) -> Result<Vec<u16>, StoreError> {
+        let region = region.clone();
+        self.readers
+            .read("read the ports in use", move |connection| {
+                room_rows::ports_in_use(connection, &region)
+            })
+            .await
+    }
+}

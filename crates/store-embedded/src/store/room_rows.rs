@@ -1,0 +1,207 @@
+//! Questions to the room registry, and the documents in its rows.
+
+use maestro_core::operation::OperationId;
+use maestro_core::room::{EndCause, HostPort, Purpose, Region, RoomId};
+use maestro_core::scheduler::{Protocol, SchedulerName};
+use maestro_core::time::Timestamp;
+use maestro_engine::ports::runtime::Handle;
+use maestro_engine::ports::store::{Ended, Intent, RoomRecord, StopIntent};
+use rusqlite::{Connection, Params};
+use serde_json::{Value, json};
+
+use super::columns::{Columns, from_id, from_time};
+use super::failure::Failure;
+
+const SELECT: &str =
+    "SELECT id, scheduler, version, region, purpose, ports, handle, stop_operation, stop_reason,
+    stop_at, operation, token, created_at, ended_at, ended_how, ended_cause, was_ready FROM rooms";
+
+pub(super) fn one(
+    connection: &Connection,
+    scheduler: &SchedulerName,
+    id: &RoomId,
+) -> Result<Option<RoomRecord>, Failure> {
+    let sql = format!("{SELECT} WHERE id = ?1 AND scheduler = ?2");
+    Ok(select(connection, &sql, (id.as_str(), scheduler.as_str()))?.pop())
+}
+
+pub(super) fn live(connection: &Connection, scheduler: &SchedulerName) -> Result<Vec<RoomRecord>, Failure> {
+    let sql = format!("{SELECT} WHERE scheduler = ?1 AND ended_at IS NULL ORDER BY id");
+    select(connection, &sql, [scheduler.as_str()])
+}
+
+pub(super) fn all_live(connection: &Connection) -> Result<Vec<RoomRecord>, Failure> {
+    let sql = format!("{SELECT} WHERE ended_at IS NULL ORDER BY scheduler, id");
+    select(connection, &sql, [])
+}
+
+pub(super) fn made_by(
+    connection: &Connection,
+    scheduler: &SchedulerName,
+    operation: OperationId,
+) -> Result<Vec<RoomRecord>, Failure> {
+    let sql = format!("{SELECT} WHERE scheduler = ?1 AND operation = ?2 ORDER BY id");
+    select(connection, &sql, (scheduler.as_str(), from_id(operation)))
+}
+
+pub(super) fn ended(
+    connection: &Connection,
+    scheduler: &SchedulerName,
+    rooms_max: usize,
+) -> Result<Vec<RoomRecord>, Failure> {
+    let sql = format!(
+        "{SELECT} WHERE scheduler = ?1 AND ended_at IS NOT NULL ORDER BY ended_at DESC, id DESC LIMIT ?2"
+    );
+    select(connection, &sql, (scheduler.as_str(), limit(rooms_max)))
+}
+
+pub(super) fn ended_before(
+    connection: &Connection,
+    scheduler: &SchedulerName,
+    before: Timestamp,
+    rooms_max: usize,
+) -> Result<Vec<RoomId>, Failure> {
+    let mut statement = connection.prepare_cached(
+        "SELECT id FROM rooms WHERE scheduler = ?1 AND ended_at < ?2 ORDER BY ended_at, id LIMIT ?3",
+    )?;
+    let mut rows = statement.query((scheduler.as_str(), from_time(before), limit(rooms_max)))?;
+    let mut ids = Vec::new();
+    while let Some(row) = rows.next()? {
+        ids.push(Columns(row).parsed("id", |id| Some(RoomId::new(id)))?);
+    }
+    Ok(ids)
+}
+
+pub(super) fn ports_in_use(connection: &Connection, region: &Region) -> Result<Vec<u16>, Failure> {
+    let mut statement =
+        connection.prepare_cached("SELECT port FROM ports_taken WHERE region = ?1 ORDER BY port")?;
+    let ports = statement.query_map([&*region.0], |row| row.get(0))?;
+    Ok(ports.collect::<Result<_, _>>()?)
+}
+
+pub(super) fn ports_to_json(ports: &[HostPort]) -> Value {
+    let port = |port: &HostPort| {
+        json!({
+            "name": port.name,
+            "protocol": protocol_word(port.protocol),
+            "containerPort": port.container_port,
+            "hostPort": port.host_port,
+        })
+    };
+    ports.iter().map(port).collect()
+}
+
+pub(super) fn handle_to_json(handle: &Handle) -> Value {
+    json!({ "host": handle.host, "pids": handle.pids, "detail": handle.detail })
+}
+
+fn select(connection: &Connection, sql: &str, parameters: impl Params) -> Result<Vec<RoomRecord>, Failure> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(parameters)?;
+    let mut found: Vec<RoomRecord> = Vec::new();
+    while let Some(row) = rows.next()? {
+        let room = room(&Columns(row), found.last())?;
+        found.push(room);
+    }
+    Ok(found)
+}
+
+/// Rooms that stand beside each other mostly share scheduler and region: they then share the memory of the names.
+fn room(columns: &Columns<'_, '_>, beside: Option<&RoomRecord>) -> Result<RoomRecord, Failure> {
+    let scheduler = columns.parsed("scheduler", |text| match beside {
+        Some(beside) if beside.scheduler.as_str() == text => Some(beside.scheduler.clone()),
+        _ => SchedulerName::parse(text).ok(),
+    })?;
+    let region = columns.parsed("region", |text| match beside {
+        Some(beside) if &*beside.region.0 == text => Some(beside.region.clone()),
+        _ => Some(Region(text.into())),
+    })?;
+    let handle: Option<String> = columns.get("handle")?;
+    Ok(RoomRecord {
+        id: columns.parsed("id", |id| Some(RoomId::new(id)))?,
+        scheduler,
+        version: columns.version("version")?,
+        region,
+        purpose: columns.parsed("purpose", Purpose::parse)?,
+        ports: columns.parsed("ports", ports_from_json)?,
+        handle: match handle {
+            None => None,
+            Some(_) => Some(columns.parsed("handle", handle_from_json)?),
+        },
+        intent: intent(columns)?,
+        operation: columns.id("operation")?,
+        token: columns.token("token")?,
+        created_at: columns.time("created_at")?,
+        ended: end(columns)?,
+    })
+}
+
+fn intent(columns: &Columns<'_, '_>) -> Result<Intent, Failure> {
+    let stopped: Option<String> = columns.get("stop_operation")?;
+    if stopped.is_none() {
+        return Ok(Intent::Run);
+    }
+    Ok(Intent::Stop(StopIntent {
+        operation: columns.id("stop_operation")?,
+        reason: columns.get("stop_reason")?,
+        at: columns.time("stop_at")?,
+    }))
+}
+
+fn end(columns: &Columns<'_, '_>) -> Result<Option<Ended>, Failure> {
+    let Some(at) = columns.optional_time("ended_at")? else {
+        return Ok(None);
+    };
+    Ok(Some(Ended {
+        at,
+        how: columns.get("ended_how")?,
+        cause: columns.parsed("ended_cause", EndCause::parse)?,
+        was_ready: columns.get("was_ready")?,
+    }))
+}
+
+fn ports_from_json(text: &str) -> Option<Vec<HostPort>> {
+    let number = |value: &Value| value.as_u64().and_then(|number| u16::try_from(number).ok());
+    let port = |port: &Value| {
+        Some(HostPort {
+            name: port["name"].as_str()?.to_owned(),
+            protocol: protocol(port["protocol"].as_str()?)?,
+            container_port: number(&port["containerPort"])?,
+            host_port: number(&port["hostPort"])?,
+        })
+    };
+    let ports: Value = serde_json::from_str(text).ok()?;
+    ports.as_array()?.iter().map(port).collect()
+}
+
+fn handle_from_json(text: &str) -> Option<Handle> {
+    let mut handle: Value = serde_json::from_str(text).ok()?;
+    let pid = |pid: &Value| pid.as_u64().and_then(|pid| u32::try_from(pid).ok());
+    Some(Handle {
+        host: handle["host"].as_str()?.to_owned(),
+        pids: handle["pids"]
+            .as_array()?
+            .iter()
+            .map(pid)
+            .collect::<Option<_>>()?,
+        detail: handle["detail"].take(),
+    })
+}
+
+fn protocol_word(protocol: Protocol) -> &'static str {
+    match protocol {
+        Protocol::Tcp => "tcp",
+        Protocol::Udp => "udp",
+        Protocol::Sctp => "sctp",
+    }
+}
+
+fn protocol(word: &str) -> Option<Protocol> {
+    [Protocol::Tcp, Protocol::Udp, Protocol::Sctp]
+        .into_iter()
+        .find(|protocol| protocol_word(*protocol) == word)
+}
+
+fn limit(rooms_max: usize) -> i64 {
+    i64::try_from(rooms_max).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,159 @@
+//! Changes of the room registry.
+
+use maestro_core::operation::OperationId;
+use maestro_core::room::RoomId;
+use maestro_core::scheduler::SchedulerName;
+use maestro_engine::ports::runtime::Handle;
+use maestro_engine::ports::store::{Ended, NewRoomRecord, Refusal, StopIntent};
+use rusqlite::{Connection, named_params};
+
+use super::columns::{from_id, from_time, from_token};
+use super::failure::Failure;
+use super::room_rows;
+use super::schedulers;
+
+pub(super) fn intend(connection: &Connection, new: &NewRoomRecord) -> Result<(), Failure> {
+    if !schedulers::exists(connection, &new.scheduler)? {
+        return Err(Refusal::SchedulerNotFound(new.scheduler.clone()).into());
+    }
+    let inserted = connection
+        .prepare_cached(
+            "INSERT INTO rooms (id, scheduler, version, region, purpose, ports, operation, token, created_at)
+             VALUES (:id, :scheduler, :version, :region, :purpose, :ports, :operation, :token, :created_at)
+             ON CONFLICT (id) DO NOTHING",
+        )?
+        .execute(named_params! {
+            ":id": new.id.as_str(),
+            ":scheduler": new.scheduler.as_str(),
+            ":version": new.version.to_string(),
+            ":region": &*new.region.0,
+            ":purpose": new.purpose.as_str(),
+            ":ports": room_rows::ports_to_json(&new.ports).to_string(),
+            ":operation": from_id(new.operation),
+            ":token": from_token(new.token),
+            ":created_at": from_time(new.created_at),
+        })?;
+    if inserted == 0 {
+        return Err(Refusal::RoomExists(new.id.clone()).into());
+    }
+    let mut take = connection.prepare_cached(
+        "INSERT INTO ports_taken (region, port, room) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
+    )?;
+    for port in new.ports.iter().map(|port| port.host_port) {
+        if take.execute((&*new.region.0, port, new.id.as_str()))? == 0 {
+            let region = new.region.clone();
+            return Err(Refusal::PortTaken { region, port }.into());
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn started(
+    connection: &Connection,
+    scheduler: &SchedulerName,
+    room: &RoomId,
+    handle: &Handle,
+) -> Result<(), Failure> {
+    let handle = room_rows::handle_to_json(handle).to_string();
+    let changed = connection
+        .prepare_cached("UPDATE rooms SET handle = ?3 WHERE id = ?2 AND scheduler = ?1 AND ended_at IS NULL")?
+        .execute((scheduler.as_str(), room.as_str(), handle))?;
+    match changed {
+        0 => Err(Refusal::RoomNotFound(room.clone()).into()),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn intend_stop(
+    connection: &Connection,
+    scheduler: &SchedulerName,
+    room: &RoomId,
+    stop: &StopIntent,
+) -> Result<(), Failure> {
+    let StopIntent {
+        operation,
+        reason,
+        at,
+    } = stop;
+    // The right sides see the row as it was before: either all three are filled, or none is touched.
+    let found = connection
+        .prepare_cached(
+            "UPDATE rooms
+             SET stop_operation = coalesce(stop_operation, ?3),
+                 stop_reason = coalesce(stop_reason, ?4),
+                 stop_at = coalesce(stop_at, ?5)
+             WHERE id = ?2 AND scheduler = ?1 AND ended_at IS NULL",
+        )?
+        .execute((
+            scheduler.as_str(),
+            room.as_str(),
+            from_id(*operation),
+            reason,
+            from_time(*at),
+        ))?;
+    match found {
+        0 => Err(Refusal::RoomNotFound(room.clone()).into()),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn revoke_stop(
+    connection: &Connection,
+    scheduler: &SchedulerName,
+    room: &RoomId,
+    operation: OperationId,
+) -> Result<(), Failure> {
+    connection
+        .prepare_cached(
+            "UPDATE rooms SET stop_operation = NULL, stop_reason = NULL, stop_at = NULL
+             WHERE id = ?2 AND scheduler = ?1 AND ended_at IS NULL AND stop_operation = ?3",
+        )?
+        .execute((scheduler.as_str(), room.as_str(), from_id(operation)))?;
+    Ok(())
+}
+
+pub(super) fn end(
+    connection: &Connection,
+    scheduler: &SchedulerName,
+    room: &RoomId,
+    ended: &Ended,
+) -> Result<(), Failure> {
+    let Ended {
+        at,
+        how,
+        cause,
+        was_ready,
+    } = ended;
+    let changed = connection
+        .prepare_cached(
+            "UPDATE rooms SET ended_at = ?3, ended_how = ?4, ended_cause = ?5, was_ready = ?6
+             WHERE id = ?2 AND scheduler = ?1 AND ended_at IS NULL",
+        )?
+        .execute((
+            scheduler.as_str(),
+            room.as_str(),
+            from_time(*at),
+            how,
+            cause.as_str(),
+            was_ready,
+        ))?;
+    if changed > 0 {
+        connection
+            .prepare_cached("DELETE FROM ports_taken WHERE room = ?1")?
+            .execute([room.as_str()])?;
+    }
+    Ok(())
+}
+
+pub(super) fn forget(
+    connection: &Connection,
+    scheduler: &SchedulerName,
+    rooms: &[RoomId],
+) -> Result<(), Failure> {
+    let mut statement = connection
+        .prepare_cached("DELETE FROM rooms WHERE id = ?2 AND scheduler = ?1 AND ended_at IS NOT NULL")?;
+    for room in rooms {
+        statement.execute((scheduler.as_str(), room.as_str()))?;
+    }
+    Ok(())
+}

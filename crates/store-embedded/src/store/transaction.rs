@@ -1,0 +1,97 @@
+//! Carries out a [`Transaction`]: the guard first, then the changes in their order. The caller undoes all of it if
+//! one is refused.
+
+use maestro_engine::ports::store::{Change, Guard, Refusal, Transaction};
+use rusqlite::Connection;
+
+use super::failure::Failure;
+use super::{operations, ownership, rooms, schedulers};
+
+pub(super) fn carry_out(connection: &Connection, transaction: &Transaction) -> Result<(), Failure> {
+    let Transaction {
+        label: _,
+        guard,
+        changes,
+    } = transaction;
+    if let Some(Guard { scheduler, token }) = guard
+        && ownership::current_token(connection, scheduler)? != Some(*token)
+    {
+        let scheduler = scheduler.clone();
+        return Err(Refusal::StaleToken { scheduler }.into());
+    }
+    changes
+        .iter()
+        .try_for_each(|change| carry_out_one(connection, change))
+}
+
+fn carry_out_one(connection: &Connection, change: &Change) -> Result<(), Failure> {
+    match change {
+        Change::CreateScheduler(new) => schedulers::create(connection, new),
+        Change::SetState { scheduler, from, to } => schedulers::set_state(connection, scheduler, from, *to),
+        Change::SetFleetSize { scheduler, from, to } => {
+            schedulers::set_fleet_size(connection, scheduler, *from, *to)
+        }
+        Change::AdjustFleetSize { scheduler, delta } => {
+            schedulers::adjust_fleet_size(connection, scheduler, *delta)
+        }
+        Change::SetVersionStatus {
+            scheduler,
+            version,
+            status,
+        } => schedulers::set_version_status(connection, scheduler, *version, *status),
+        Change::DeleteScheduler { scheduler, keep } => schedulers::delete(connection, scheduler, *keep),
+        Change::Enqueue(new) => operations::enqueue(connection, new),
+        Change::StartOperation {
+            operation,
+            lease,
+            history,
+        } => operations::start(connection, *operation, lease, history),
+        Change::UpdateOperation(update) => operations::update(connection, update),
+        Change::EndOperation {
+            operation,
+            status,
+            took_action,
+            history,
+            at,
+        } => {
+            let end = operations::End {
+                status: *status,
+                took_action: *took_action,
+                at: *at,
+            };
+            operations::end(connection, *operation, &end, history)
+        }
+        Change::RequestCancel {
+            operation,
+            request,
+            history,
+        } => operations::request_cancel(connection, *operation, request, history),
+        Change::ForgetOperations {
+            scheduler,
+            ended_before,
+            no_action_before,
+        } => operations::forget(connection, scheduler.as_ref(), *ended_before, *no_action_before),
+        Change::IntendRoom(new) => rooms::intend(connection, new),
+        Change::RoomStarted {
+            scheduler,
+            room,
+            handle,
+        } => rooms::started(connection, scheduler, room, handle),
+        Change::IntendStop {
+            scheduler,
+            room,
+            stop,
+        } => rooms::intend_stop(connection, scheduler, room, stop),
+        Change::RevokeStop {
+            scheduler,
+            room,
+            operation,
+        } => rooms::revoke_stop(connection, scheduler, room, *operation),
+        Change::EndRoom {
+            scheduler,
+            room,
+            ended,
+        } => rooms::end(connection, scheduler, room, ended),
+        Change::ForgetRooms { scheduler, rooms } => rooms::forget(connection, scheduler, rooms),
+    }
+}

@@ -1,0 +1,218 @@
+//! The one thread that writes.
+//!
+//! A commit costs a sync of the disk, whatever is in it. So what waits when the thread comes round is written as one
+//! SQLite transaction, each write in a savepoint of its own: a refused one undoes itself and no other. Answers are
+//! given after the commit, refusals too: what a write was refused for may have been done by another write of the
+//! same group, and is not true before it is durable.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+use maestro_engine::ports::store::StoreError;
+use rusqlite::{Connection, ffi};
+use tokio::sync::{mpsc, oneshot};
+
+use super::failure::{Failure, GroupLost};
+use crate::failpoints::Armed;
+
+/// Bounds how long the first of a group waits for the last.
+const GROUP_MAX: usize = 256;
+
+/// Writes that wait; who comes then waits for a place.
+const QUEUE_MAX: usize = 1024;
+
+pub(super) struct Writer {
+    /// `None` only while it is being dropped.
+    queue: Option<mpsc::Sender<Box<dyn Job>>>,
+    thread: Option<JoinHandle<()>>,
+    counters: Arc<Counters>,
+}
+
+#[derive(Default)]
+struct Counters {
+    writes: AtomicU64,
+    commits: AtomicU64,
+}
+
+/// How many writes were carried out, and in how many commits: their ratio is what grouping saves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WriteCounts {
+    pub writes: u64,
+    pub commits: u64,
+}
+
+impl Writer {
+    pub(super) fn start(connection: Connection, failpoints: Armed) -> io::Result<Self> {
+        let (queue, waiting) = mpsc::channel(QUEUE_MAX);
+        let counters = Arc::new(Counters::default());
+        let write = {
+            let counters = counters.clone();
+            move || write_groups(&connection, failpoints, waiting, &counters)
+        };
+        let thread = std::thread::Builder::new()
+            .name("store-writer".into())
+            .spawn(write)?;
+        Ok(Self {
+            queue: Some(queue),
+            thread: Some(thread),
+            counters,
+        })
+    }
+
+    /// Durable when it returns. Once it is in the queue it is carried out, also if nobody waits for the answer.
+    pub(super) async fn write<T: Send + 'static>(
+        &self,
+        label: &'static str,
+        work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        let job = Box::new(Write {
+            label,
+            work: Some(work),
+            result: None,
+            reply,
+        });
+        let result = match &self.queue {
+            Some(queue) if queue.send(job).await.is_ok() => answer.await.unwrap_or(Err(Failure::Closed)),
+            _ => Err(Failure::Closed),
+        };
+        result.map_err(|failure| failure.into_store_error("write"))
+    }
+
+    pub(super) fn counts(&self) -> WriteCounts {
+        WriteCounts {
+            writes: self.counters.writes.load(Ordering::Relaxed),
+            commits: self.counters.commits.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl Drop for Writer {
+    /// Waits until all that was asked for is written: who opens the file next must find it at rest.
+    fn drop(&mut self) {
+        drop(self.queue.take());
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("store writer panicked");
+        }
+    }
+}
+
+/// A write in the queue, whatever it answers.
+trait Job: Send {
+    fn label(&self) -> &'static str;
+
+    /// False: it is to be undone.
+    fn run(&mut self, connection: &Connection) -> bool;
+
+    fn answer(self: Box<Self>, committed: Result<(), GroupLost>);
+}
+
+struct Write<T, W> {
+    label: &'static str,
+    work: Option<W>,
+    result: Option<Result<T, Failure>>,
+    reply: oneshot::Sender<Result<T, Failure>>,
+}
+
+impl<T, W> Job for Write<T, W>
+where
+    T: Send,
+    W: FnOnce(&Connection) -> Result<T, Failure> + Send,
+{
+    fn label(&self) -> &'static str {
+        self.label
+    }
+
+    fn run(&mut self, connection: &Connection) -> bool {
+        let result = self.work.take().map(|work| work(connection));
+        let keep = matches!(result, Some(Ok(_)));
+        self.result = result;
+        keep
+    }
+
+    fn answer(self: Box<Self>, committed: Result<(), GroupLost>) {
+        let answer = match (committed, self.result) {
+            (Ok(()), Some(result)) => result,
+            // It failed on its own account: that says more than what happened to the others then.
+            (Err(_), Some(Err(own))) if !matches!(own, Failure::Refused(_)) => Err(own),
+            (Err(lost), _) => Err(lost.into()),
+            (Ok(()), None) => Err(Failure::Closed),
+        };
+        // Nobody waits any more: the write stands all the same.
+        let _ = self.reply.send(answer);
+    }
+}
+
+fn write_groups(
+    connection: &Connection,
+    mut failpoints: Armed,
+    mut waiting: mpsc::Receiver<Box<dyn Job>>,
+    counters: &Counters,
+) {
+    while let Some(first) = waiting.blocking_recv() {
+        let mut group = vec![first];
+        while group.len() < GROUP_MAX
+            && let Ok(next) = waiting.try_recv()
+        {
+            group.push(next);
+        }
+        let committed = write_group(connection, &mut failpoints, &mut group);
+        failpoints.end_group();
+        counters.commits.fetch_add(1, Ordering::Relaxed);
+        counters.writes.fetch_add(group.len() as u64, Ordering::Relaxed);
+        let committed = committed.map_err(|error| {
+            tracing::error!(%error, writes = group.len(), "store could not commit");
+            undo(connection);
+            GroupLost(Arc::new(error))
+        });
+        for job in group {
+            job.answer(committed.clone());
+        }
+    }
+}
+
+fn write_group(
+    connection: &Connection,
+    failpoints: &mut Armed,
+    group: &mut [Box<dyn Job>],
+) -> Result<(), rusqlite::Error> {
+    execute(connection, "BEGIN IMMEDIATE")?;
+    for job in group {
+        failpoints.take_up(job.label());
+        execute(connection, "SAVEPOINT one_write")?;
+        let keep = job.run(connection);
+        // A full disk or a failing one may make SQLite give up the whole transaction, not only the statement.
+        if connection.is_autocommit() {
+            let why = Some("the disk failed in the middle of a write".to_owned());
+            return Err(rusqlite::Error::SqliteFailure(
+                ffi::Error::new(ffi::SQLITE_ABORT_ROLLBACK),
+                why,
+            ));
+        }
+        if !keep {
+            execute(connection, "ROLLBACK TO one_write")?;
+        }
+        execute(connection, "RELEASE one_write")?;
+    }
+    failpoints.before_commit()?;
+    execute(connection, "COMMIT")?;
+    failpoints.after_commit();
+    Ok(())
+}
+
+/// After a failed commit. If not even this works there is no transaction left to undo.
+fn undo(connection: &Connection) {
+    if !connection.is_autocommit()
+        && let Err(error) = execute(connection, "ROLLBACK")
+    {
+        tracing::error!(%error, "store could not roll back");
+    }
+}
+
+fn execute(connection: &Connection, sql: &str) -> Result<(), rusqlite::Error> {
+    connection.prepare_cached(sql)?.execute([]).map(drop)
+}
