@@ -42,6 +42,15 @@ struct Listeners {
     internal: TcpListener,
 }
 
+/// The line that scripts wait for.
+#[derive(serde::Serialize)]
+struct Serving {
+    event: &'static str,
+    management: String,
+    rooms: String,
+    internal: String,
+}
+
 impl Server {
     pub(super) async fn start(config: &Config, store: EmbeddedStore) -> anyhow::Result<Self> {
         let listeners = Listeners::bind(config).await?;
@@ -223,14 +232,13 @@ impl Listeners {
         })
     }
 
-    /// The line that scripts wait for.
-    fn serving_line(&self) -> anyhow::Result<serde_json::Value> {
-        Ok(serde_json::json!({
-            "event": "serving",
-            "management": url(reachable(self.management.local_addr()?)),
-            "rooms": url(reachable(self.rooms.local_addr()?)),
-            "internal": url(reachable(self.internal.local_addr()?)),
-        }))
+    fn serving_line(&self) -> anyhow::Result<Serving> {
+        Ok(Serving {
+            event: "serving",
+            management: url(reachable(self.management.local_addr()?)),
+            rooms: url(reachable(self.rooms.local_addr()?)),
+            internal: url(reachable(self.internal.local_addr()?)),
+        })
     }
 }
 
@@ -252,7 +260,8 @@ fn url(address: SocketAddr) -> String {
     format!("http://{address}")
 }
 
-fn announce(line: &serde_json::Value) -> anyhow::Result<()> {
+fn announce(serving: &Serving) -> anyhow::Result<()> {
+    let line = serde_json::to_string(serving)?;
     let mut stdout = std::io::stdout().lock();
     writeln!(stdout, "{line}")
         .and_then(|()| stdout.flush())
