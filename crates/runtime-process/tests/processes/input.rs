@@ -5,7 +5,7 @@ use maestro_core::scheduler::{Container, EnvironmentValue, EnvironmentVariable, 
 use maestro_engine::ports::runtime::{Runtime, RuntimeError};
 use maestro_runtime_process::ProcessRuntime;
 
-use crate::support::{World, arena, command, ending, logs, room, script, variable};
+use crate::support::{Seen, World, arena, command, logs, room, script, variable};
 
 async fn refusal(runtime: &ProcessRuntime, containers: Vec<Container>) -> String {
     match runtime
@@ -43,7 +43,7 @@ async fn a_command_that_cannot_run() {
             &["./garbage"],
             "command \"./garbage\" cannot be started: Exec format error",
         ),
-        (&["."], "cannot be started"),
+        (&["./"], "command \"./\" cannot be started: Permission denied"),
         (
             &["/bin/echo", "zero\0byte"],
             "command \"/bin/echo\" cannot be started",
@@ -119,7 +119,7 @@ async fn a_room_that_could_not_reach_us_is_not_started() {
     let mut options = world.options();
     options.rooms_api_url = None;
     let runtime = ProcessRuntime::open(options).await.unwrap();
-    let mut seen = runtime.observations().unwrap();
+    let mut seen = Seen::by(&runtime);
     let asking = room(
         "arena-1",
         RestartPolicy::Never,
@@ -129,7 +129,7 @@ async fn a_room_that_could_not_reach_us_is_not_started() {
     assert!(matches!(early, Err(RuntimeError::Unavailable(_))), "{early:?}");
     runtime.set_rooms_api_url("http://127.0.0.1:1");
     runtime.start(&asking).await.unwrap();
-    ending(&mut seen, "arena-1").await;
+    seen.ending("arena-1").await;
     assert_eq!(logs(&runtime, "arena-1").await, "http://127.0.0.1:1\n");
 }
 
@@ -137,7 +137,7 @@ async fn a_room_that_could_not_reach_us_is_not_started() {
 async fn a_command_is_looked_for_in_the_rooms_own_path() {
     let world = World::new();
     let runtime = world.open().await;
-    let mut seen = runtime.observations().unwrap();
+    let mut seen = Seen::by(&runtime);
     std::fs::create_dir(world.path().join("bin")).unwrap();
     std::os::unix::fs::symlink("/bin/echo", world.path().join("bin/say")).unwrap();
     for (id, argv) in [("arena-1", ["say", "hi"]), ("arena-2", ["bin/say", "hi"])] {
@@ -147,7 +147,7 @@ async fn a_command_is_looked_for_in_the_rooms_own_path() {
             .start(&room(id, RestartPolicy::Never, vec![container]))
             .await
             .unwrap();
-        ending(&mut seen, id).await;
+        seen.ending(id).await;
         assert_eq!(logs(&runtime, id).await, "hi\n", "{argv:?}");
     }
 }

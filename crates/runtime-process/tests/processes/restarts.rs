@@ -6,9 +6,7 @@ use maestro_core::room::{Ending, RoomId};
 use maestro_core::scheduler::RestartPolicy;
 use maestro_engine::ports::runtime::{RoomEvent, RunningRoom, Runtime};
 
-use crate::support::{
-    SOON, World, arena, carrying, ending, kill_group, logs, next_event, room, script, stop, until, until_log,
-};
+use crate::support::{SOON, World, arena, carrying, kill_group, logs, room, script, stop, until, until_log};
 
 const FOR_EVER: &str = "echo up; exec sleep 1000";
 
@@ -22,22 +20,22 @@ async fn a_restarted_room_answers_to_its_first_handle() {
     let world = World::new();
     let (runtime, mut seen) = world.watch().await;
     let first = runtime.start(&always("arena-1")).await.unwrap();
-    assert_eq!(next_event(&mut seen, "arena-1").await, RoomEvent::Up);
+    assert_eq!(seen.next_event("arena-1").await, RoomEvent::Up);
     until_log(&runtime, "arena-1", "game: up").await;
     kill_group(first.pids[0]);
-    assert_eq!(next_event(&mut seen, "arena-1").await, RoomEvent::Pending);
+    assert_eq!(seen.next_event("arena-1").await, RoomEvent::Pending);
     assert_eq!(
         runtime.list().await.unwrap().len(),
         1,
         "it is there while it waits"
     );
-    assert_eq!(next_event(&mut seen, "arena-1").await, RoomEvent::Up);
+    assert_eq!(seen.next_event("arena-1").await, RoomEvent::Up);
     let second = runtime.list().await.unwrap().remove(0).handle;
     assert_ne!(second.pids[0], first.pids[0]);
     assert_eq!(second.pids[1], first.pids[1], "only what ended is started again");
     assert_eq!(runtime.start(&always("arena-1")).await, Ok(second));
     stop(&runtime, "arena-1", Some(&first), SOON).await;
-    assert_eq!(ending(&mut seen, "arena-1").await, Ending::Stopped);
+    assert_eq!(seen.ending("arena-1").await, Ending::Stopped);
     world.until_empty().await;
 }
 
@@ -46,10 +44,10 @@ async fn a_restarted_room_is_adopted_by_its_first_handle() {
     let world = World::new();
     let (runtime, mut seen) = world.watch().await;
     let first = runtime.start(&always("arena-1")).await.unwrap();
-    next_event(&mut seen, "arena-1").await;
+    seen.next_event("arena-1").await;
     kill_group(first.pids[0]);
-    assert_eq!(next_event(&mut seen, "arena-1").await, RoomEvent::Pending);
-    assert_eq!(next_event(&mut seen, "arena-1").await, RoomEvent::Up);
+    assert_eq!(seen.next_event("arena-1").await, RoomEvent::Pending);
+    assert_eq!(seen.next_event("arena-1").await, RoomEvent::Up);
     let second = runtime.list().await.unwrap().remove(0).handle;
     runtime.shut_down(false).await;
 
@@ -66,7 +64,7 @@ async fn a_restarted_room_is_adopted_by_its_first_handle() {
     })
     .await;
     stop(&runtime, "arena-1", Some(&first), SOON).await;
-    assert_eq!(ending(&mut seen, "arena-1").await, Ending::Stopped);
+    assert_eq!(seen.ending("arena-1").await, Ending::Stopped);
     world.until_empty().await;
 }
 
@@ -78,7 +76,7 @@ async fn on_failure_means_not_on_success() {
     let twice = room("arena-1", RestartPolicy::OnFailure, vec![script("game", text)]);
     runtime.start(&twice).await.unwrap();
     assert!(matches!(
-        ending(&mut seen, "arena-1").await,
+        seen.ending("arena-1").await,
         Ending::Exited { code: 0, .. }
     ));
     assert_eq!(logs(&runtime, "arena-1").await, "once\n");
@@ -94,8 +92,8 @@ async fn a_room_that_waits_for_its_restart_can_be_stopped() {
         vec![script("game", "echo x; exit 1")],
     );
     let handle = runtime.start(&crashing).await.unwrap();
-    while next_event(&mut seen, "arena-1").await != RoomEvent::Pending {}
+    while seen.next_event("arena-1").await != RoomEvent::Pending {}
     stop(&runtime, "arena-1", Some(&handle), Duration::from_secs(3600)).await;
-    assert_eq!(ending(&mut seen, "arena-1").await, Ending::Stopped);
+    assert_eq!(seen.ending("arena-1").await, Ending::Stopped);
     assert_eq!(logs(&runtime, "arena-1").await, "x\n", "it did not spin");
 }

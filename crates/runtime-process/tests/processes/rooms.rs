@@ -8,8 +8,7 @@ use maestro_engine::ports::runtime::{RoomEvent, RunningRoom, Runtime};
 use rustix::process::Signal;
 
 use crate::support::{
-    SOON, World, arena, carrying, ending, logs, next_event, room, script, signal, simple, stop, until,
-    until_log, variable,
+    SOON, World, arena, carrying, logs, room, script, signal, simple, stop, until, until_log, variable,
 };
 
 const FOR_EVER: &str = "echo up; exec sleep 1000";
@@ -31,16 +30,16 @@ async fn the_first_container_to_end_ends_the_room() {
         .await
         .unwrap();
     assert_eq!(handle.pids.len(), 3);
-    assert_eq!(next_event(&mut seen, "arena-1").await, RoomEvent::Up);
+    assert_eq!(seen.next_event("arena-1").await, RoomEvent::Up);
     until_log(&runtime, "arena-1", "game: up").await;
     until_log(&runtime, "arena-1", "stubborn: up").await;
     std::fs::write(world.path().join("end"), "").unwrap();
-    assert_eq!(next_event(&mut seen, "arena-1").await, RoomEvent::GoingDown);
+    assert_eq!(seen.next_event("arena-1").await, RoomEvent::GoingDown);
     let expected = Ending::Exited {
         container: "voice".into(),
         code: 7,
     };
-    assert_eq!(next_event(&mut seen, "arena-1").await, RoomEvent::Ended(expected));
+    assert_eq!(seen.next_event("arena-1").await, RoomEvent::Ended(expected));
     assert!(
         logs(&runtime, "arena-1").await.contains("game: asked"),
         "the others were asked to end"
@@ -60,7 +59,7 @@ async fn a_signal_is_told_by_its_number() {
             container: "game".into(),
             signal: sent.as_raw(),
         };
-        assert_eq!(ending(&mut seen, &id).await, expected);
+        assert_eq!(seen.ending(&id).await, expected);
     }
 }
 
@@ -78,10 +77,10 @@ async fn what_a_container_started_ends_with_it() {
     }
     stop(&runtime, "arena-2", None, SOON).await;
     assert!(matches!(
-        ending(&mut seen, "arena-1").await,
+        seen.ending("arena-1").await,
         Ending::Exited { code: 0, .. }
     ));
-    assert_eq!(ending(&mut seen, "arena-2").await, Ending::Stopped);
+    assert_eq!(seen.ending("arena-2").await, Ending::Stopped);
     world.until_empty().await;
 }
 
@@ -98,10 +97,10 @@ async fn what_left_its_group_is_found_later() {
     assert_eq!(listed.len(), 1, "one room, not two");
     assert_eq!(listed[0].handle, handle);
     stop(&runtime, "arena-1", Some(&handle), SOON).await;
-    assert_eq!(ending(&mut seen, "arena-1").await, Ending::Stopped);
+    assert_eq!(seen.ending("arena-1").await, Ending::Stopped);
     let left = runtime.list().await.unwrap().remove(0);
     stop(&runtime, "arena-1", Some(&left.handle), SOON).await;
-    assert_eq!(ending(&mut seen, "arena-1").await, Ending::Stopped);
+    assert_eq!(seen.ending("arena-1").await, Ending::Stopped);
     world.until_empty().await;
 }
 
@@ -113,8 +112,8 @@ async fn a_handle_with_another_start_time_stops_nothing() {
     let mut other = handle.clone();
     other.detail[0]["startTime"] = 1.into();
     stop(&runtime, "arena-1", Some(&other), Duration::ZERO).await;
-    assert_eq!(ending(&mut seen, "arena-1").await, Ending::Lost);
-    assert_eq!(carrying(&world.store_id), handle.pids);
+    assert_eq!(seen.ending("arena-1").await, Ending::Lost);
+    until("it runs on", async || carrying(&world.store_id) == handle.pids).await;
 }
 
 #[tokio::test]
@@ -134,7 +133,7 @@ async fn a_room_is_told_who_and_where_it_is() {
         host_port: 20_001,
     });
     runtime.start(&room).await.unwrap();
-    ending(&mut seen, "arena-1").await;
+    seen.ending("arena-1").await;
     let told = logs(&runtime, "arena-1").await;
     let own = world.path().canonicalize().unwrap();
     for line in [
@@ -159,9 +158,9 @@ async fn a_start_that_nobody_waits_for_any_more_is_watched_all_the_same() {
     let (runtime, mut seen) = world.watch().await;
     let room = simple("arena-1", FOR_EVER);
     let _ = tokio::time::timeout(Duration::ZERO, runtime.start(&room)).await;
-    assert_eq!(next_event(&mut seen, "arena-1").await, RoomEvent::Up);
+    assert_eq!(seen.next_event("arena-1").await, RoomEvent::Up);
     stop(&runtime, "arena-1", None, SOON).await;
-    assert_eq!(ending(&mut seen, "arena-1").await, Ending::Stopped);
+    assert_eq!(seen.ending("arena-1").await, Ending::Stopped);
 }
 
 /// More than fit into the channel, and nobody takes them while they happen.
@@ -184,7 +183,10 @@ async fn no_end_is_lost_and_nobody_waits_for_the_listener() {
     .await;
     let mut ends = std::collections::BTreeSet::new();
     while ends.len() < 3001 {
-        let observation = tokio::time::timeout(SOON, seen.recv()).await.unwrap().unwrap();
+        let observation = tokio::time::timeout(SOON, seen.observations.recv())
+            .await
+            .unwrap()
+            .unwrap();
         if let RoomEvent::Ended(_) = observation.event {
             assert!(ends.insert(observation.room), "told once");
         }
@@ -207,9 +209,9 @@ async fn shut_down_waits_for_all_rooms_at_once() {
         until_log(&runtime, &id, "deaf").await;
     }
     runtime.shut_down(true).await;
-    assert_eq!(carrying(&world.store_id), Vec::<u32>::new());
+    world.until_empty().await;
     for number in 0..5 {
-        let event = ending(&mut seen, &format!("arena-{number}")).await;
+        let event = seen.ending(&format!("arena-{number}")).await;
         assert_eq!(event, Ending::KilledAfterGrace);
     }
 }

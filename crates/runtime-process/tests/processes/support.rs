@@ -47,10 +47,10 @@ impl World {
     }
 
     /// A runtime and what it sees.
-    pub(crate) async fn watch(&self) -> (Arc<ProcessRuntime>, mpsc::Receiver<Observation>) {
+    pub(crate) async fn watch(&self) -> (Arc<ProcessRuntime>, Seen) {
         let runtime = self.open().await;
-        let observations = runtime.observations().unwrap();
-        (runtime, observations)
+        let seen = Seen::by(&runtime);
+        (runtime, seen)
     }
 
     /// Until nothing of this world runs.
@@ -64,13 +64,13 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        // More than once: what is killed may have been about to start something.
-        for _ in 0..100 {
+        // In the middle of an exec a process shows no environment, so one look that finds nothing proves nothing.
+        let mut looks = 0;
+        while looks < 5 {
             let left = carrying(&self.store_id);
-            if left.is_empty() {
-                return;
-            }
+            looks = if left.is_empty() { looks + 1 } else { 0 };
             left.into_iter().for_each(kill_group);
+            std::thread::sleep(Duration::from_millis(2));
         }
     }
 }
@@ -179,22 +179,43 @@ pub(crate) fn simple(id: &str, text: &str) -> RoomToStart {
     room(id, RestartPolicy::Never, vec![script("game", text)])
 }
 
-pub(crate) async fn next_event(observations: &mut mpsc::Receiver<Observation>, id: &str) -> RoomEvent {
-    let next = async {
-        loop {
-            let seen = observations.recv().await.expect("the runtime watches");
-            if seen.room.as_str() == id {
-                return seen.event;
-            }
-        }
-    };
-    timeout(SOON, next).await.expect("something is seen of the room")
+/// What a runtime sees, by room.
+pub(crate) struct Seen {
+    pub(crate) observations: mpsc::Receiver<Observation>,
+    /// Of other rooms than the one that was asked for.
+    unclaimed: Vec<Observation>,
 }
 
-pub(crate) async fn ending(observations: &mut mpsc::Receiver<Observation>, id: &str) -> Ending {
-    loop {
-        if let RoomEvent::Ended(ending) = next_event(observations, id).await {
-            return ending;
+impl Seen {
+    pub(crate) fn by(runtime: &ProcessRuntime) -> Self {
+        Self {
+            observations: runtime.observations().unwrap(),
+            unclaimed: Vec::new(),
+        }
+    }
+
+    pub(crate) async fn next_event(&mut self, id: &str) -> RoomEvent {
+        let position = self.unclaimed.iter().position(|seen| seen.room.as_str() == id);
+        if let Some(position) = position {
+            return self.unclaimed.remove(position).event;
+        }
+        let next = async {
+            loop {
+                let seen = self.observations.recv().await.expect("the runtime watches");
+                if seen.room.as_str() == id {
+                    return seen.event;
+                }
+                self.unclaimed.push(seen);
+            }
+        };
+        timeout(SOON, next).await.expect("something is seen of the room")
+    }
+
+    pub(crate) async fn ending(&mut self, id: &str) -> Ending {
+        loop {
+            if let RoomEvent::Ended(ending) = self.next_event(id).await {
+                return ending;
+            }
         }
     }
 }

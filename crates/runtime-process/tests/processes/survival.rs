@@ -10,13 +10,14 @@ use maestro_runtime_process::ProcessRuntime;
 use rustix::process::Signal;
 
 use crate::support::{
-    SOON, World, arena, carrying, ending, kill_group, logs, next_event, options, room, script, signal,
-    simple, stop, until, until_log,
+    SOON, Seen, World, arena, carrying, kill_group, logs, options, room, script, signal, simple, stop, until,
+    until_log,
 };
 
 const DIRECTORY: &str = "SURVIVAL_DIRECTORY";
 const STORE: &str = "SURVIVAL_STORE";
 const READY: &str = "ready.json";
+const RUNS: &str = "exec sleep 1000";
 const WAITS: &str = "echo up; while [ ! -e end ]; do sleep 0.01; done; exit 5";
 
 /// Not a test: the process that is killed, started by the test below from this very binary.
@@ -93,7 +94,7 @@ async fn rooms_survive_a_kill_and_are_adopted() {
     })
     .await;
     runtime.adopt(stored.clone()).await.unwrap();
-    assert_eq!(ending(&mut seen, "arena-3").await, Ending::Unwatched);
+    assert_eq!(seen.ending("arena-3").await, Ending::Unwatched);
 
     // Not our child: the kernel tells all the same, to whoever holds a pidfd.
     signal(pid(0), Signal::SEGV);
@@ -101,15 +102,15 @@ async fn rooms_survive_a_kill_and_are_adopted() {
         container: "game".into(),
         signal: Signal::SEGV.as_raw(),
     };
-    assert_eq!(ending(&mut seen, "arena-0").await, segfault);
+    assert_eq!(seen.ending("arena-0").await, segfault);
     stop(&runtime, "arena-1", Some(&stored[1].handle), SOON).await;
-    assert_eq!(ending(&mut seen, "arena-1").await, Ending::Stopped);
+    assert_eq!(seen.ending("arena-1").await, Ending::Stopped);
     std::fs::write(world.path().join("end"), "").unwrap();
     let exited = Ending::Exited {
         container: "game".into(),
         code: 5,
     };
-    assert_eq!(ending(&mut seen, "arena-2").await, exited);
+    assert_eq!(seen.ending("arena-2").await, exited);
     assert_eq!(
         logs(&runtime, "arena-2").await,
         "up\n",
@@ -125,7 +126,7 @@ async fn a_start_after_a_kill_finds_the_room() {
     let (runtime, mut seen) = world.watch().await;
     let again = runtime.start(&simple("arena-2", WAITS)).await.unwrap();
     assert_eq!(again, stored[2].handle);
-    assert_eq!(next_event(&mut seen, "arena-2").await, RoomEvent::Up);
+    assert_eq!(seen.next_event("arena-2").await, RoomEvent::Up);
     runtime.shut_down(true).await;
     world.until_empty().await;
 }
@@ -136,10 +137,10 @@ async fn another_stores_rooms_are_left_alone() {
     let (our_runtime, their_runtime) = (ours.open().await, theirs.open().await);
     let handle = their_runtime.start(&simple("arena-1", WAITS)).await.unwrap();
     assert_eq!(our_runtime.list().await, Ok(vec![]));
-    let mut seen = our_runtime.observations().unwrap();
+    let mut seen = Seen::by(&our_runtime);
     for known in [None, Some(&handle)] {
         stop(&our_runtime, "arena-1", known, SOON).await;
-        assert_eq!(ending(&mut seen, "arena-1").await, Ending::Lost);
+        assert_eq!(seen.ending("arena-1").await, Ending::Lost);
     }
     our_runtime.shut_down(true).await;
     assert_eq!(their_runtime.list().await.unwrap().len(), 1);
@@ -163,7 +164,7 @@ async fn a_room_that_lost_a_container_unwatched_has_ended() {
         handle,
     };
     runtime.adopt(vec![known]).await.unwrap();
-    assert_eq!(ending(&mut seen, "arena-1").await, Ending::Unwatched);
+    assert_eq!(seen.ending("arena-1").await, Ending::Unwatched);
     world.until_empty().await;
 }
 
@@ -175,22 +176,25 @@ async fn a_start_that_was_cut_short_is_begun_anew() {
         room(
             "arena-1",
             RestartPolicy::Never,
-            vec![script("game", WAITS), script("voice", WAITS)],
+            vec![script("game", RUNS), script("voice", RUNS)],
         )
     };
     let half = runtime.start(&two()).await.unwrap();
     runtime.shut_down(false).await;
     kill_group(half.pids[1]);
-    let runtime = world.open().await;
     until("half of it is gone", async || {
         carrying(&world.store_id) == [half.pids[0]]
     })
     .await;
+    let runtime = world.open().await;
     let whole = runtime.start(&two()).await.unwrap();
-    let mut running = carrying(&world.store_id);
-    running.sort_unstable();
-    let mut expected = whole.pids.clone();
+    assert!(!whole.pids.contains(&half.pids[0]));
+    let mut expected = whole.pids;
     expected.sort_unstable();
-    assert_eq!(running, expected);
-    assert!(!running.contains(&half.pids[0]));
+    until("it is whole, and nothing else runs", async || {
+        let mut running = carrying(&world.store_id);
+        running.sort_unstable();
+        running == expected
+    })
+    .await;
 }
