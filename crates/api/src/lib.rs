@@ -5,6 +5,8 @@
 
 mod answer;
 mod body;
+#[cfg(test)]
+mod contract;
 mod edge;
 mod error;
 mod internal;

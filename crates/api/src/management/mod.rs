@@ -10,7 +10,7 @@ use axum::Router;
 use axum::routing::{get, post};
 use maestro_engine::Engine;
 
-use crate::edge::Spans;
+use crate::edge::{Route, Spans};
 use crate::request::BodyLimit;
 use crate::{Context, Limits};
 
@@ -27,14 +27,18 @@ impl BodyLimit for ManagementApi {
 
 type Api = axum::extract::State<Arc<ManagementApi>>;
 
-/// Each route with the name that metrics have for it, in v10's spelling.
 pub fn management_router(context: &Context, limits: &Limits) -> Router {
     let edge = context.edge("management-api", limits, Spans::Always);
     let api = Arc::new(ManagementApi {
         engine: Arc::clone(&context.engine),
         body_max_bytes: limits.body_max_bytes,
     });
-    let routes = [
+    edge.router(routes(), api)
+}
+
+/// Each path with the name that metrics have for it, in v10's spelling, and its methods.
+fn routes() -> Vec<Route<Arc<ManagementApi>>> {
+    vec![
         (
             "/schedulers",
             "/schedulers",
@@ -92,6 +96,10 @@ pub fn management_router(context: &Context, limits: &Limits) -> Router {
             "/schedulers/:schedulerName/rooms/:roomID/logs",
             get(rooms::logs),
         ),
-    ];
-    edge.router(routes, api)
+    ]
+}
+
+#[cfg(test)]
+pub(crate) fn paths() -> Vec<&'static str> {
+    routes().into_iter().map(|(path, ..)| path).collect()
 }
