@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use maestro_core::operation::OperationId;
 use maestro_core::room::{Ending, RoomId};
+use maestro_core::scheduler::RestartPolicy;
 use maestro_core::time::Millis;
 
 use crate::operations::{Step, StepError, Work};
@@ -63,7 +64,7 @@ async fn stop_unwanted(
     for room in running {
         let why = match (before.get(&room.id), after.get(&room.id)) {
             (None, None) => "the registry does not know it",
-            (Some(one), Some(other)) if one == other && is_another(one, room) => {
+            (Some(one), Some(other)) if one == other && is_another(work, one, room).await? => {
                 "the registry wants another instance"
             }
             _ => continue,
