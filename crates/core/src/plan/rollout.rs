@@ -1,0 +1,176 @@
+//! One cycle of a rolling update: how many new rooms to surge, which old rooms to take away.
+//!
+//! Surge first, delete what stands ready above what must stand ready: the ready rooms never fall under the target by
+//! our own act, and the fleet never grows above desired + surge by our own act.
+
+use crate::room::RoomId;
+use crate::scheduler::MaxSurge;
+
+use super::counted::{Counted, is_idle, is_ready, serves_players, stays};
+use super::{FleetSnapshot, RoomFact, count};
+
+/// How rooms of an older major version are replaced; the active version's rules apply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReplacementRules {
+    pub max_surge: MaxSurge,
+    /// How many ready rooms may be missing meanwhile.
+    pub max_unavailable: u32,
+    pub occupied: OccupiedRooms,
+}
+
+/// What happens to old rooms that players are in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OccupiedRooms {
+    /// They go when nothing else is left to go.
+    DeleteLast,
+    /// They stay until their matches end.
+    WaitForMatchEnd,
+}
+
+/// An old room that goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replaced {
+    pub room: RoomId,
+    /// Players are in it: it was chosen all the same. One that was chosen because it served nobody must not be
+    /// taken when players have entered it meanwhile.
+    pub serves_players: bool,
+}
+
+/// What one cycle does, with the numbers of the seed's tables.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RolloutCycle {
+    pub desired: u32,
+    pub desired_ready: u32,
+    pub surge_max: u32,
+    pub surge: u32,
+    /// What the formula allows to take away of ready and occupied old rooms.
+    pub budget: u32,
+    pub replaced: Vec<Replaced>,
+    /// New ready rooms above desired + surge, which the rest of the budget may take away.
+    pub surplus: Vec<RoomId>,
+}
+
+/// `wanted` is what autoscaling or the fleet size asks for.
+pub(super) fn cycle(
+    snapshot: &FleetSnapshot<'_>,
+    rules: &ReplacementRules,
+    counted: &Counted,
+    wanted: u32,
+) -> RolloutCycle {
+    // A fleet with more players than `max` surges before it removes anyone.
+    let desired = wanted.max(counted.occupied);
+    let desired_ready = desired - counted.occupied;
+    let surge_max = u32::try_from(rules.max_surge.rooms(desired.into())).unwrap_or(u32::MAX);
+    let new_rooms = counted.total.saturating_sub(counted.old);
+    let above_desired = i64::from(counted.total) - i64::from(desired);
+    let surge = [
+        i64::from(surge_max),
+        i64::from(surge_max) - above_desired,
+        i64::from(desired) - i64::from(new_rooms),
+    ];
+    let surge = surge
+        .into_iter()
+        .min()
+        .unwrap_or(0)
+        .clamp(0, i64::from(surge_max));
+    let above_ready = i64::from(counted.ready) - i64::from(desired_ready) + i64::from(rules.max_unavailable);
+    let budget = above_ready.clamp(0, i64::from(counted.old));
+    let mut cycle = RolloutCycle {
+        desired,
+        desired_ready,
+        surge_max,
+        surge: u32::try_from(surge).unwrap_or(0),
+        budget: u32::try_from(budget).unwrap_or(0),
+        replaced: Vec::new(),
+        surplus: Vec::new(),
+    };
+    choose(snapshot, rules, counted, above_ready, &mut cycle);
+    cycle
+}
+
+fn choose(
+    snapshot: &FleetSnapshot<'_>,
+    rules: &ReplacementRules,
+    counted: &Counted,
+    above_ready: i64,
+    cycle: &mut RolloutCycle,
+) {
+    let mut old: Vec<&RoomFact> = snapshot
+        .rooms
+        .iter()
+        .filter(|room| room.old && stays(snapshot, room))
+        .collect();
+    old.sort_by(|one, other| one.version.cmp(&other.version).then(one.id.cmp(&other.id)));
+
+    // Who serves nobody goes outside the budget, but for those that are needed to become ready.
+    let idle: Vec<_> = old
+        .iter()
+        .copied()
+        .filter(|room| is_idle(room) && room.known)
+        .collect();
+    let kept = cycle.desired_ready.saturating_sub(counted.ready) as usize;
+    take(
+        idle.iter().take(idle.len().saturating_sub(kept)).copied(),
+        false,
+        cycle,
+    );
+    // While a room is unknown, nobody knows how many are ready.
+    if counted.unknown > 0 {
+        return;
+    }
+
+    let budget = cycle.budget as usize;
+    let ready: Vec<_> = old
+        .iter()
+        .copied()
+        .filter(|room| is_ready(room))
+        .take(budget)
+        .collect();
+    take(ready.iter().copied(), false, cycle);
+    let occupied = old.iter().copied().filter(|room| serves_players(room));
+    let occupied = occupied.take(occupied_number(rules, counted, cycle, ready.len()));
+    let occupied: Vec<_> = occupied.collect();
+    take(occupied.iter().copied(), true, cycle);
+
+    let left = usize::try_from(above_ready.max(0))
+        .unwrap_or(0)
+        .saturating_sub(ready.len() + occupied.len());
+    let staying = counted.total.saturating_sub(count(cycle.replaced.len()));
+    let above = staying.saturating_sub(cycle.desired.saturating_add(cycle.surge_max)) as usize;
+    let new_ready = snapshot
+        .rooms
+        .iter()
+        .filter(|room| !room.old && is_ready(room) && stays(snapshot, room));
+    let mut new_ready: Vec<_> = new_ready.map(|room| room.id.clone()).collect();
+    new_ready.sort();
+    new_ready.truncate(left.min(above));
+    cycle.surplus = new_ready;
+}
+
+/// How many occupied old rooms go. What the budget leaves, at most a surge at once; and if the fleet is saturated, as
+/// many as stand in for them: it must move too.
+fn occupied_number(
+    rules: &ReplacementRules,
+    counted: &Counted,
+    cycle: &RolloutCycle,
+    ready_chosen: usize,
+) -> usize {
+    match rules.occupied {
+        OccupiedRooms::WaitForMatchEnd => 0,
+        OccupiedRooms::DeleteLast => {
+            let serving = counted.ready.saturating_add(counted.occupied);
+            let at_least = cycle.surge_max.min(serving.saturating_sub(cycle.desired)) as usize;
+            let by_budget = (cycle.budget as usize).saturating_sub(ready_chosen);
+            by_budget
+                .max(at_least.saturating_sub(ready_chosen))
+                .min(cycle.surge_max as usize)
+        }
+    }
+}
+
+fn take<'a>(rooms: impl Iterator<Item = &'a RoomFact>, serves_players: bool, cycle: &mut RolloutCycle) {
+    cycle.replaced.extend(rooms.map(|room| Replaced {
+        room: room.id.clone(),
+        serves_players,
+    }));
+}
