@@ -124,6 +124,18 @@ impl Fleet {
         }
     }
 
+    /// Matches end.
+    pub(super) fn free(&mut self, matches: u32) {
+        let occupied = self
+            .rooms
+            .iter_mut()
+            .filter(|room| room.status == RoomStatus::Occupied);
+        for room in occupied.take(matches as usize) {
+            room.status = RoomStatus::Ready;
+            room.matches = 0;
+        }
+    }
+
     pub(super) fn count(&self, status: RoomStatus) -> u32 {
         count(self.rooms.iter().filter(|room| room.status == status).count())
     }

@@ -1,5 +1,6 @@
 mod fleet;
 mod rollouts;
+mod walks;
 
 use super::*;
 
