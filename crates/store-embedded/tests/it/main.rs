@@ -1,5 +1,7 @@
 //! One binary for all tests from outside: linking SQLite once is enough.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how tests say no")]
+
 mod backup;
 mod child;
 mod concurrency;
