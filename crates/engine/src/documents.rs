@@ -14,14 +14,12 @@ pub struct Unreadable {
     pub why: String,
 }
 
-pub fn recipe_to_json(_recipe: &Recipe) -> Value {
-    Value::Null
-}
+pub use maestro_proto::document::recipe_to_json;
 
-pub fn recipe_from_json(_document: &Value) -> Result<Recipe, Unreadable> {
-    Err(Unreadable {
+pub fn recipe_from_json(document: &Value) -> Result<Recipe, Unreadable> {
+    maestro_proto::document::recipe_from_json(document).map_err(|error| Unreadable {
         what: "recipe",
-        why: "not written yet".into(),
+        why: error.to_string(),
     })
 }
 

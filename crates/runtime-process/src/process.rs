@@ -4,13 +4,22 @@
 
 use std::io;
 use std::os::fd::AsFd;
+use std::time::Duration;
 
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid,
+};
+use tokio::time::{Instant, sleep};
 
 use crate::members::ProcessId;
 use crate::pidfd::Pidfd;
 use crate::process_table;
+
+/// For the rest of a killed group to be gone. Nobody announces it, so it is asked for, and not for long: a zombie that
+/// its parent is slow to reap is no reason to keep the news of an end back.
+const GROUP_GONE_WITHIN: Duration = Duration::from_millis(50);
+const GROUP_POLL_EVERY: Duration = Duration::from_millis(2);
 
 pub(crate) struct Process {
     pub(crate) id: ProcessId,
@@ -63,15 +72,33 @@ impl Process {
         }
     }
 
-    /// To be called when it has ended: kills what is left of its group, and says how it ended.
+    /// To be called when it has ended: kills what is left of its group, waits for that to be gone, and says how the
+    /// process ended.
     ///
     /// In this order, because until a child is reaped its pid, and so its group's number, is nobody else's.
-    pub(crate) fn bury(self) -> Exit {
+    pub(crate) async fn bury(self) -> Exit {
         self.signal_group(Signal::KILL);
-        self.reap()
+        let exit = self
+            .reap()
             .or_else(|| self.zombie_status())
             .or_else(|| self.pidfd.wait_status().map(Exit::from_wait_status))
-            .unwrap_or(Exit::Unknown)
+            .unwrap_or(Exit::Unknown);
+        // What was killed may hold a port for a moment longer; whoever hears of the end must find it free.
+        let deadline = Instant::now() + GROUP_GONE_WITHIN;
+        while self.has_group() && Instant::now() < deadline {
+            sleep(GROUP_POLL_EVERY).await;
+        }
+        exit
+    }
+
+    fn has_group(&self) -> bool {
+        to_pid(self.id.pid).is_some_and(|pid| test_kill_process_group(pid).is_ok())
+    }
+
+    /// Whether it is more than a zombie.
+    pub(crate) fn is_running(&self) -> bool {
+        process_table::stat(self.id.pid)
+            .is_ok_and(|stat| stat.start_time == self.id.start_time && !stat.is_zombie)
     }
 
     /// Works for children, also for those that another runtime of this process started.
