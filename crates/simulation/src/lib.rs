@@ -11,7 +11,7 @@ mod trace;
 mod world;
 
 pub use clock::VirtualClock;
-pub use host::{GamePing, Habits, Host, Manners, Phase, RoomOnHost, RoomsApi, Span};
+pub use host::{Exit, GamePing, Habits, Host, Manners, Phase, RoomOnHost, RoomsApi, Span};
 pub use life::Life;
 pub use memory::MemoryStore;
 pub use runtime::SimulatedRuntime;

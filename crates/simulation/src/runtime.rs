@@ -1,5 +1,6 @@
 //! The runtime port over a simulated host: one engine's view of it, from its connection to its end.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use maestro_engine::ports::runtime::{
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
-use crate::host::{Host, NewRoom, State, Watcher};
+use crate::host::{Host, NewRoom, Room, State, Watcher};
 use crate::life::Life;
 
 /// How many observations may wait for the engine; the host waits when it is full.
@@ -27,6 +28,7 @@ pub struct SimulatedRuntime {
     /// What the host knows it by.
     watcher: u64,
     observations: Mutex<Option<mpsc::Receiver<Observation>>>,
+    is_closed: AtomicBool,
 }
 
 impl SimulatedRuntime {
@@ -46,6 +48,7 @@ impl SimulatedRuntime {
             life,
             watcher,
             observations: Mutex::new(Some(receiver)),
+            is_closed: AtomicBool::new(false),
         })
     }
 
@@ -129,6 +132,9 @@ impl Runtime for SimulatedRuntime {
             recipe,
             ports,
         } = room;
+        if self.is_closed.load(Ordering::Relaxed) {
+            return Err(RuntimeError::Unavailable("it is shut down".into()));
+        }
         self.call(|state, now| {
             if !state.rooms.contains_key(id) {
                 if let Some(why) = &state.manners.refuses_starts {
@@ -147,8 +153,9 @@ impl Runtime for SimulatedRuntime {
                 state.start(new, now);
             }
             state.watch(self.watcher, id);
-            let gone = || RuntimeError::Unavailable("the room is gone already".into());
-            state.rooms.get(id).map(|room| room.handle()).ok_or_else(gone)
+            // It was there or was made just now, and nothing happens in between.
+            let gone = || RuntimeError::Unavailable(format!("room {id} is not there"));
+            state.rooms.get(id).map(Room::handle).ok_or_else(gone)
         })
         .await
     }
@@ -247,6 +254,7 @@ impl Runtime for SimulatedRuntime {
     }
 
     async fn shut_down(&self, stop_rooms: bool) {
+        self.is_closed.store(true, Ordering::Relaxed);
         if stop_rooms {
             self.host.change(|state, now| {
                 let rooms: Vec<_> = state
@@ -255,6 +263,7 @@ impl Runtime for SimulatedRuntime {
                     .map(|room| (room.id.clone(), room.grace))
                     .collect();
                 for (room, grace) in rooms {
+                    state.watch(self.watcher, &room);
                     state.stop(&room, grace, now);
                 }
             });

@@ -1,6 +1,6 @@
 //! A store as one engine reaches it: writes take time, are traced, and can be the last thing that the engine does.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use maestro_core::operation::{Operation, OperationId, Stage, Token};
@@ -11,7 +11,7 @@ use maestro_engine::ports::store::{
     OperationPage, OperationStore, PageRequest, RoomRecord, RoomRegistry, SchedulerRecord, SchedulerStore,
     Store, StoreError, Transaction, VersionRecord,
 };
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::host::Span;
 use crate::life::Life;
@@ -19,6 +19,9 @@ use crate::trace::Trace;
 
 /// How long a write takes, and as long again until its answer is there.
 const LATENCY: Span = Span::millis(0, 4);
+
+/// More reads than this in one instant of virtual time are a loop that does not wait.
+const READS_AT_ONCE_MAX: u32 = 100_000;
 
 /// Where an engine dies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,12 +38,15 @@ pub struct SimulatedStore {
     life: Life,
     trace: Trace,
     crash: Option<CrashPoint>,
-    writes: Mutex<Writes>,
+    counts: Mutex<Counts>,
 }
 
-struct Writes {
-    count: u64,
+struct Counts {
+    writes: u64,
     random: fastrand::Rng,
+    /// Reads since time last passed.
+    reads: u32,
+    last_read_at: Instant,
 }
 
 impl SimulatedStore {
@@ -57,7 +63,12 @@ impl SimulatedStore {
             life,
             trace,
             crash,
-            writes: Mutex::new(Writes { count: 0, random }),
+            counts: Mutex::new(Counts {
+                writes: 0,
+                random,
+                reads: 0,
+                last_read_at: Instant::now(),
+            }),
         }
     }
 
@@ -68,11 +79,11 @@ impl SimulatedStore {
     ) -> Result<T, StoreError> {
         self.life.still_alive().await;
         let (number, there, back) = {
-            let mut writes = self.writes.lock().unwrap_or_else(PoisonError::into_inner);
-            writes.count += 1;
-            let mut latency = || LATENCY.draw(&mut writes.random);
+            let mut counts = self.counts();
+            counts.writes += 1;
+            let mut latency = || LATENCY.draw(&mut counts.random);
             let (there, back) = (latency(), latency());
-            (writes.count, there, back)
+            (counts.writes, there, back)
         };
         sleep(there).await;
         self.die_at(CrashPoint::Before(number), what).await;
@@ -96,7 +107,29 @@ impl SimulatedStore {
 
     async fn read(&self) -> &dyn Store {
         self.life.still_alive().await;
+        self.notice_spinning();
         &*self.inner
+    }
+
+    /// A loop that reads and reads and never waits would stop virtual time for ever. Its task ends here, and the world
+    /// sees that it did.
+    fn notice_spinning(&self) {
+        let now = Instant::now();
+        let mut counts = self.counts();
+        if counts.last_read_at != now {
+            counts.last_read_at = now;
+            counts.reads = 0;
+        }
+        counts.reads += 1;
+        if counts.reads > READS_AT_ONCE_MAX {
+            self.trace
+                .note("a task reads the store in a loop, and time does not pass");
+            panic!("a task reads the store in a loop, and time does not pass");
+        }
+    }
+
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -182,9 +182,10 @@ impl World {
             ..
         }) = self.engine.take()
         {
-            running.shut_down().await;
+            running.stop_working().await.stop().await;
             *self.rooms_api.lock() = None;
             self.check_panics(&tasks);
+            tasks.abort_all();
             self.trace.note("engine has stopped");
         }
     }

@@ -19,8 +19,18 @@ pub struct Habits {
     pub ping_every: Span,
     /// From being asked to end to having ended; `None`: it does not obey and has to be killed.
     pub obeys_after: Option<Span>,
-    /// From being up to ending by itself, with an error; `None`: it runs until it is stopped.
-    pub crashes_after: Option<Span>,
+    /// `None`: it runs until it is stopped.
+    pub exits: Option<Exit>,
+    /// How many numbered lines it writes before it writes that it has started.
+    pub lines_written: usize,
+}
+
+/// How a room ends by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exit {
+    /// After being up.
+    pub after: Span,
+    pub code: i32,
 }
 
 /// How a host answers calls from now on.
@@ -66,7 +76,8 @@ impl Default for Habits {
             ready_after: Some(Span::millis(100, 3_000)),
             ping_every: Span::millis(9_000, 11_000),
             obeys_after: Some(Span::millis(10, 1_500)),
-            crashes_after: None,
+            exits: None,
+            lines_written: 0,
         }
     }
 }

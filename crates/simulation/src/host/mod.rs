@@ -14,12 +14,14 @@ use async_trait::async_trait;
 use maestro_core::room::{Ending, HostPort, Region, RoomId};
 use maestro_core::scheduler::SchedulerName;
 use maestro_engine::Tasks;
+use maestro_engine::ports::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::trace::Trace;
 
-pub use habits::{Habits, Manners, Span};
+pub use habits::{Exit, Habits, Manners, Span};
+pub(crate) use room::Room;
 pub use room::{GamePing, Phase};
 pub(crate) use state::{NewRoom, Said, State, Watcher};
 
@@ -72,7 +74,7 @@ impl Host {
 
     /// By id.
     pub fn rooms(&self) -> Vec<RoomOnHost> {
-        let on_host = |room: &room::Room| RoomOnHost {
+        let on_host = |room: &Room| RoomOnHost {
             id: room.id.clone(),
             scheduler: room.scheduler.clone(),
             phase: room.phase,
@@ -99,6 +101,11 @@ impl Host {
         self.change(|state, _| state.habits = habits);
     }
 
+    /// How one room behaves, whatever others do, if it is started from now on.
+    pub fn set_habits_of(&self, room: &RoomId, habits: Habits) {
+        self.change(|state, _| state.habits_of.insert(room.clone(), habits));
+    }
+
     /// How the host answers from now on.
     pub fn set_manners(&self, manners: Manners) {
         self.change(|state, _| state.manners = manners);
@@ -106,11 +113,25 @@ impl Host {
 
     /// The room ends by itself, with an error.
     pub fn crash(&self, room: &RoomId) {
-        self.end(room, state::crash());
+        self.end(room, state::exit(1));
     }
 
     pub fn end(&self, room: &RoomId, ending: Ending) {
         self.change(|state, _| state.end(room, ending));
+    }
+
+    /// Someone else kills that very instance, with a signal that nothing survives.
+    pub fn kill(&self, instance: &Handle) {
+        let ending = Ending::Killed {
+            container: "game".into(),
+            signal: 9,
+        };
+        self.change(|state, _| {
+            let killed = state.rooms.values().find(|room| room.is(instance));
+            if let Some(id) = killed.map(|room| room.id.clone()) {
+                state.end(&id, ending);
+            }
+        });
     }
 
     /// The room runs on and says nothing any more.

@@ -12,16 +12,18 @@ use tokio::time::Instant;
 
 use crate::trace::Trace;
 
-use super::habits::{Habits, Manners};
+use super::habits::{Exit, Habits, Manners};
 use super::room::{GamePing, Phase, Room};
 
-/// What a room is known to have written, one line per thing that happened to it.
+/// What a room has written, line by line.
 type Log = Vec<String>;
 
 pub(crate) struct State {
     trace: Trace,
     pub(crate) random: fastrand::Rng,
     pub(crate) habits: Habits,
+    /// Of single rooms, instead of those of all.
+    pub(crate) habits_of: BTreeMap<RoomId, Habits>,
     pub(crate) manners: Manners,
     pub(crate) rooms: BTreeMap<RoomId, Room>,
     agenda: BTreeMap<(Instant, u64), Due>,
@@ -75,6 +77,7 @@ impl State {
             trace,
             random: fastrand::Rng::with_seed(seed),
             habits: Habits::default(),
+            habits_of: BTreeMap::new(),
             manners: Manners::default(),
             rooms: BTreeMap::new(),
             agenda: BTreeMap::new(),
@@ -128,7 +131,7 @@ impl State {
         } = new;
         self.note_double_ports(&id, &ports);
         self.last_pid += 1;
-        let habits = self.habits.clone();
+        let habits = self.habits_of.get(&id).unwrap_or(&self.habits).clone();
         let up_at = now + habits.up_after.draw(&mut self.random);
         let room = Room {
             id: id.clone(),
@@ -143,7 +146,7 @@ impl State {
             matches: 0,
         };
         self.rooms.insert(id.clone(), room);
-        self.log(&id, "starting");
+        self.note(&id, "starting");
         self.plan(&id, up_at, Event::Up);
     }
 
@@ -173,18 +176,22 @@ impl State {
         room.phase = Phase::Up;
         let Habits {
             ready_after,
-            crashes_after,
+            exits,
+            lines_written,
             ..
         } = room.habits;
-        self.log(id, "up");
+        let log = self.logs.entry((room.scheduler.clone(), id.clone())).or_default();
+        log.extend((0..lines_written).map(|number| number.to_string()));
+        log.push("started".into());
+        self.note(id, "up");
         self.tell(id, RoomEvent::Up);
         if let Some(span) = ready_after {
             let at = now + span.draw(&mut self.random);
             self.plan(id, at, Event::Ping);
         }
-        if let Some(span) = crashes_after {
-            let at = now + span.draw(&mut self.random);
-            self.plan(id, at, Event::End(crash()));
+        if let Some(Exit { after, code }) = exits {
+            let at = now + after.draw(&mut self.random);
+            self.plan(id, at, Event::End(exit(code)));
         }
     }
 
@@ -217,7 +224,7 @@ impl State {
         if was_asked {
             return;
         }
-        self.log(id, "asked to end");
+        self.note(id, "asked to end");
         self.tell(id, RoomEvent::GoingDown);
         if has_pinged {
             self.say_ping(id);
@@ -229,7 +236,7 @@ impl State {
     }
 
     pub(crate) fn end(&mut self, id: &RoomId, ending: Ending) {
-        self.log(id, &format!("ended: {ending}"));
+        self.note(id, &format!("ended: {ending}"));
         self.tell(id, RoomEvent::Ended(ending));
         for watcher in self.watchers.values_mut() {
             watcher.watched.remove(id);
@@ -302,20 +309,18 @@ impl State {
         self.agenda.insert((at, number), due);
     }
 
-    fn log(&mut self, id: &RoomId, line: &str) {
+    fn note(&self, id: &RoomId, what: &str) {
         if let Some(room) = self.rooms.get(id) {
-            let key = (room.scheduler.clone(), id.clone());
-            let line = format!("pid {}: {line}", room.pid);
-            self.trace.note(format_args!("room {id}: {line}"));
-            self.logs.entry(key).or_default().push(line);
+            self.trace
+                .note(format_args!("room {id} (pid {}): {what}", room.pid));
         }
     }
 }
 
-/// How a room ends that has had enough.
-pub(crate) fn crash() -> Ending {
+/// How a room ends by itself.
+pub(crate) fn exit(code: i32) -> Ending {
     Ending::Exited {
         container: "game".into(),
-        code: 1,
+        code,
     }
 }

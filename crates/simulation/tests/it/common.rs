@@ -1,7 +1,5 @@
 //! What the tests of whole lives have in common: one fleet, `arena`, and what it means that it is well.
 
-#![allow(dead_code, reason = "not every test uses everything")]
-
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -11,15 +9,14 @@ use maestro_core::scheduler::{MatchAllocation, Recipe, SchedulerName};
 use maestro_engine::Settings;
 use maestro_engine::ports::contract::fixtures;
 use maestro_engine::ports::store::RoomRecord;
-use maestro_engine::services::ListedRoom;
 use maestro_simulation::World;
 
-pub const ARENA: &str = "arena";
-pub const MINUTE: Duration = Duration::from_secs(60);
-pub const HOUR: Duration = Duration::from_secs(3600);
+pub(crate) const ARENA: &str = "arena";
+pub(crate) const MINUTE: Duration = Duration::from_secs(60);
+pub(crate) const HOUR: Duration = Duration::from_secs(3600);
 
 /// One thread, and a clock that stands still while anybody works.
-pub fn run<T>(life: impl Future<Output = T>) -> T {
+pub(crate) fn run<T>(life: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
@@ -28,11 +25,11 @@ pub fn run<T>(life: impl Future<Output = T>) -> T {
     runtime.block_on(life)
 }
 
-pub fn arena() -> SchedulerName {
+pub(crate) fn arena() -> SchedulerName {
     fixtures::arena()
 }
 
-pub fn recipe(rooms: u32) -> Recipe {
+pub(crate) fn recipe(rooms: u32) -> Recipe {
     Recipe {
         rooms_replicas: rooms,
         autoscaling: None,
@@ -42,11 +39,11 @@ pub fn recipe(rooms: u32) -> Recipe {
 }
 
 /// A world with an engine and a fleet of so many rooms, all ready.
-pub async fn world_with_fleet(seed: u64, rooms: u32) -> World {
+pub(crate) async fn world_with_fleet(seed: u64, rooms: u32) -> World {
     world_with_settings(seed, rooms, Settings::default()).await
 }
 
-pub async fn world_with_settings(seed: u64, rooms: u32, settings: Settings) -> World {
+pub(crate) async fn world_with_settings(seed: u64, rooms: u32, settings: Settings) -> World {
     let mut world = World::with_settings(seed, settings);
     world.start_engine().await;
     create(&world, rooms).await;
@@ -54,7 +51,7 @@ pub async fn world_with_settings(seed: u64, rooms: u32, settings: Settings) -> W
     world
 }
 
-pub async fn create(world: &World, rooms: u32) {
+pub(crate) async fn create(world: &World, rooms: u32) {
     let created = world.engine().create_scheduler(recipe(rooms), "ann").await;
     if let Err(error) = created {
         world.fail(&format!("not created: {error}"));
@@ -62,30 +59,40 @@ pub async fn create(world: &World, rooms: u32) {
 }
 
 /// Lets time pass until the fleet is as it should be and nothing is left to do.
-pub async fn settle(world: &World, rooms: u32, bound: Duration) -> Duration {
+pub(crate) async fn settle(world: &World, rooms: u32, bound: Duration) -> Duration {
     let what = format!("{rooms} ready rooms and nothing left to do");
     world
         .run_until(&what, bound, async |world| is_settled(world, rooms).await)
         .await
 }
 
-/// So many rooms, ready, the same ones in registry, room table and host, and no operation but health cycles.
-pub async fn is_settled(world: &World, rooms: u32) -> bool {
-    let Ok(listed) = world.engine().rooms(ARENA).await else {
+/// So many rooms, and all is well with them.
+pub(crate) async fn is_settled(world: &World, rooms: u32) -> bool {
+    let size = fleet_size(world).await;
+    size == Some(rooms) && is_at_rest(world).await
+}
+
+pub(crate) async fn fleet_size(world: &World) -> Option<u32> {
+    let record = world.store().scheduler(&arena()).await.unwrap();
+    record.map(|record| record.fleet_size)
+}
+
+/// As many rooms as wanted, all ready, the same ones in registry, room table and host, and no operation but health
+/// cycles.
+pub(crate) async fn is_at_rest(world: &World) -> bool {
+    let (Ok(listed), Some(size)) = (world.engine().rooms(ARENA).await, fleet_size(world).await) else {
         return false;
     };
     let wanted: BTreeSet<_> = listed.iter().map(|room| room.id.clone()).collect();
     let there: BTreeSet<_> = world.host().rooms().into_iter().map(|room| room.id).collect();
-    let record = world.engine().scheduler(ARENA).await;
-    listed.len() == rooms as usize
+    listed.len() == size as usize
         && listed.iter().all(|room| room.status == RoomStatus::Ready)
         && wanted == there
-        && record.is_ok_and(|record| record.fleet_size == rooms)
         && work_in_hand(world).await.is_empty()
 }
 
 /// Unfinished operations, without health cycles and clean-ups, which come and go.
-pub async fn work_in_hand(world: &World) -> Vec<Operation> {
+pub(crate) async fn work_in_hand(world: &World) -> Vec<Operation> {
     let mut unfinished = world.store().unfinished(&arena()).await.unwrap();
     unfinished.retain(|operation| {
         !matches!(
@@ -96,14 +103,8 @@ pub async fn work_in_hand(world: &World) -> Vec<Operation> {
     unfinished
 }
 
-pub async fn ready_rooms(world: &World) -> Vec<ListedRoom> {
-    let mut rooms = world.engine().rooms(ARENA).await.unwrap();
-    rooms.retain(|room| room.status == RoomStatus::Ready);
-    rooms
-}
-
 /// Final operations that did something, oldest first.
-pub async fn done(world: &World) -> Vec<Operation> {
+pub(crate) async fn done(world: &World) -> Vec<Operation> {
     let page = maestro_engine::ports::store::PageRequest {
         no_action: false,
         ..fixtures::all_operations()
@@ -113,6 +114,6 @@ pub async fn done(world: &World) -> Vec<Operation> {
 }
 
 /// Rooms that have ended, latest first.
-pub async fn ended(world: &World) -> Vec<RoomRecord> {
+pub(crate) async fn ended(world: &World) -> Vec<RoomRecord> {
     world.store().ended_rooms(&arena(), 10_000).await.unwrap()
 }

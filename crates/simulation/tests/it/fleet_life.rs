@@ -1,14 +1,12 @@
 //! Hours in the life of a fleet, in milliseconds.
 
-mod common;
-
 use std::time::Duration;
 
-use common::*;
+use super::common::*;
 use maestro_core::operation::OperationStatus;
 use maestro_core::room::{EndCause, RoomId, RoomStatus};
 use maestro_engine::Settings;
-use maestro_simulation::{Habits, Manners, Span, World};
+use maestro_simulation::{Exit, Habits, Manners, Span, World};
 
 #[test]
 fn a_fleet_of_ten_becomes_ready_and_stays_so() {
@@ -97,7 +95,10 @@ fn rooms_that_crash_at_once_do_not_make_it_spin() {
     run(async {
         let mut world = World::new(4);
         world.host().set_habits(Habits {
-            crashes_after: Some(Span::millis(0, 50)),
+            exits: Some(Exit {
+                after: Span::millis(0, 50),
+                code: 1,
+            }),
             ..Habits::default()
         });
         world.start_engine().await;
