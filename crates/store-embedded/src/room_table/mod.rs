@@ -9,8 +9,6 @@ mod claim;
 mod counts;
 mod fleet;
 mod room;
-#[cfg(test)]
-mod tests;
 
 use std::hash::BuildHasher;
 use std::sync::{Mutex, MutexGuard, PoisonError};

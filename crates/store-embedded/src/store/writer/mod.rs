@@ -5,6 +5,9 @@
 //! given after the commit, refusals too: what a write was refused for may have been done by another write of the
 //! same group, and is not true before it is durable.
 
+#[cfg(test)]
+mod tests;
+
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
