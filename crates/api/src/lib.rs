@@ -1,1 +1,49 @@
-//! Placeholder.
+//! The HTTP APIs: management for people and tools, rooms for game rooms, internal for probes and scrapers.
+//!
+//! HTTP/JSON as clients of Maestro v10 speak it. This crate translates and nothing else: paths and bodies in, one call
+//! of the [`Engine`], its answer or error out. Every request goes through one edge (limits, ids, panics, metrics).
+
+mod answer;
+mod body;
+#[cfg(test)]
+mod contract;
+mod edge;
+mod error;
+mod internal;
+mod limits;
+mod management;
+mod metrics;
+mod port;
+mod request;
+mod rooms;
+mod serve;
+mod view;
+mod warning;
+
+use std::sync::Arc;
+
+use maestro_engine::Engine;
+
+use edge::{Edge, Spans};
+
+pub use edge::NewRequestId;
+pub use internal::internal_router;
+pub use limits::Limits;
+pub use management::management_router;
+pub use metrics::Metrics;
+pub use rooms::{RoomsOptions, rooms_router};
+pub use serve::serve;
+
+/// What the routers stand on.
+#[derive(Clone)]
+pub struct Context {
+    pub engine: Arc<Engine>,
+    pub metrics: Metrics,
+    pub new_request_id: NewRequestId,
+}
+
+impl Context {
+    fn edge(&self, service: &'static str, limits: &Limits, spans: Spans) -> Edge {
+        Edge::new(service, limits, &self.metrics, &self.new_request_id, spans)
+    }
+}

@@ -14,9 +14,7 @@ pub struct Unreadable {
     pub why: String,
 }
 
-pub fn recipe_to_json(recipe: &Recipe) -> Value {
-    maestro_proto::document::recipe_to_json(recipe)
-}
+pub use maestro_proto::document::recipe_to_json;
 
 pub fn recipe_from_json(document: &Value) -> Result<Recipe, Unreadable> {
     maestro_proto::document::recipe_from_json(document).map_err(|error| Unreadable {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use maestro_core::room::Region;
 use maestro_core::scheduler::SchedulerName;
@@ -9,7 +10,7 @@ use maestro_core::time::{Millis, Timestamp, age};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::metrics::Metrics;
+use crate::metrics::{self, Metrics};
 use crate::ports::{Ports, Runtime};
 use crate::rooms::{observing, recovery};
 use crate::wake::WakeUps;
@@ -29,11 +30,21 @@ pub struct Engine {
     pub(crate) reconciled: Reconciled,
 }
 
-/// An engine at work. Dropped, it goes on until its tasks are aborted; [`Running::shut_down`] ends it cleanly.
+/// How long the last observations may take to be written at a shutdown.
+const OBSERVER_PATIENCE: Duration = Duration::from_secs(5);
+
+/// An engine at work. Dropped, it goes on; [`Running::stop_working`] and [`Observing::stop`] end it cleanly.
 pub struct Running {
     stop: watch::Sender<bool>,
     manager: JoinHandle<()>,
+    observing: Observing,
+}
+
+/// An engine that works no more and still listens to its runtimes.
+pub struct Observing {
+    stop: watch::Sender<bool>,
     observers: Vec<JoinHandle<()>>,
+    reporter: JoinHandle<()>,
 }
 
 /// When runtime and registry were last compared, by scheduler.
@@ -57,22 +68,32 @@ impl Engine {
     /// Takes up where the stores left off, and begins to work. Rooms can ping as soon as this returns.
     pub async fn start(self: &Arc<Self>) -> Result<Running, Error> {
         let mut observers = Vec::new();
+        let (stop_observing, observing_stopped) = watch::channel(false);
         for (region, runtime) in self.ports.runtimes.iter() {
             if let Some(observations) = runtime.observations() {
                 let engine = self.clone();
-                let observe = async move { observing::observe(&engine, observations).await };
+                let stop = observing_stopped.clone();
+                let observe = async move { observing::observe(&engine, observations, stop).await };
                 observers.push(self.tasks.spawn(format!("observer of {region}"), observe));
             }
         }
         recovery::recover(self).await?;
+        let engine = self.clone();
+        let report = async move { metrics::report(&engine).await };
+        let reporter = self.tasks.spawn("metrics reporter", report);
         let (stop, stopped) = watch::channel(false);
         let manager = self
             .tasks
             .spawn("workers", Manager::new(self.clone(), stopped).run());
+        let observing = Observing {
+            stop: stop_observing,
+            observers,
+            reporter,
+        };
         Ok(Running {
             stop,
             manager,
-            observers,
+            observing,
         })
     }
 
@@ -98,13 +119,27 @@ impl Engine {
 }
 
 impl Running {
-    /// Lets running steps end, gives up all leases, and stops listening. Rooms go on.
-    pub async fn shut_down(self) {
+    /// Lets running steps end and gives up all leases. What happens to rooms is still seen and written down, until
+    /// that is stopped too.
+    pub async fn stop_working(self) -> Observing {
         self.stop.send_replace(true);
         if self.manager.await.is_err() {
             tracing::error!("the workers did not end cleanly");
         }
-        self.observers.iter().for_each(JoinHandle::abort);
+        self.observing
+    }
+}
+
+impl Observing {
+    /// Writes down what was seen so far, and listens no more.
+    pub async fn stop(self) {
+        self.reporter.abort();
+        self.stop.send_replace(true);
+        for observer in self.observers {
+            if tokio::time::timeout(OBSERVER_PATIENCE, observer).await.is_err() {
+                tracing::warn!("an observer did not end in time; what it missed is found at the next start");
+            }
+        }
     }
 }
 

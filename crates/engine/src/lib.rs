@@ -14,7 +14,7 @@ mod tasks;
 mod wake;
 mod worker;
 
-pub use engine::{Engine, Running};
+pub use engine::{Engine, Observing, Running};
 pub use error::{Error, with_sources};
 pub use settings::Settings;
 pub use tasks::Tasks;

@@ -1,85 +1,237 @@
-//! Names and labels of the engine's metrics. Where v10 has a metric its name is kept, so that dashboards go on.
+//! Names and labels of the engine's metrics. Where v10 has a metric its name, labels and unit are kept, so that
+//! dashboards go on; what v10 got wrong (an operation's id as a label, gauges of schedulers that are gone) is not.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use maestro_core::operation::queue::Eviction;
-use maestro_core::operation::{Operation, OperationStatus};
+use maestro_core::operation::{DefinitionKind, Operation, OperationStatus};
+use maestro_core::room::RoomStatus;
+use maestro_core::scheduler::ScalingPolicy;
 use maestro_core::time::{Timestamp, age};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
+
+use crate::ports::room_table::FleetCounts;
+use crate::ports::store::SchedulerRecord;
+use crate::{Engine, Error, with_sources};
+
+/// How often the gauges of fleets are brought up to date.
+const REPORT_EVERY: Duration = Duration::from_secs(10);
 
 /// v10's, in milliseconds.
 const LATENCY_BUCKETS_MS: [f64; 11] = [
     5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2500.0, 5000.0, 10000.0,
 ];
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct ExecutionLabels {
-    pub scheduler: String,
-    pub operation: String,
-    pub success: &'static str,
+type Fractions = Gauge<f64, std::sync::atomic::AtomicU64>;
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
+struct FleetLabels {
+    game: String,
+    scheduler: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct EvictionLabels {
-    pub scheduler: String,
-    pub operation: String,
-    pub reason: &'static str,
+struct ExecutionLabels {
+    game: String,
+    scheduler: String,
+    operation: String,
+    success: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct EvictionLabels {
+    game: String,
+    scheduler: String,
+    operation: String,
+    reason: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct FailedAddLabels {
+    scheduler: String,
+    operation: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct WorkerLabels {
+    scheduler: String,
+    maestro_component: &'static str,
 }
 
 pub struct Metrics {
     pub(crate) workers_sync: Counter,
+    workers: Family<WorkerLabels, Gauge>,
     executions: Family<ExecutionLabels, Histogram, fn() -> Histogram>,
+    rollbacks: Family<ExecutionLabels, Histogram, fn() -> Histogram>,
     evictions: Family<EvictionLabels, Counter>,
+    failed_adds: Family<FailedAddLabels, Counter>,
+    rooms: Vec<(&'static str, RoomStatus, Family<FleetLabels, Gauge>)>,
+    instances: [(&'static str, Family<FleetLabels, Gauge>); 5],
+    desired_rooms: Family<FleetLabels, Gauge>,
+    current_rooms: Family<FleetLabels, Gauge>,
+    running_matches: Family<FleetLabels, Gauge>,
+    max_matches: Family<FleetLabels, Gauge>,
+    ready_target: Family<FleetLabels, Fractions>,
+    fixed_buffer: Family<FleetLabels, Gauge>,
+    /// What the gauges show, so that those of schedulers that are gone can be taken away.
+    shown: Mutex<BTreeSet<FleetLabels>>,
 }
 
 impl Default for Metrics {
     fn default() -> Self {
         let latency: fn() -> Histogram = || Histogram::new(LATENCY_BUCKETS_MS);
+        let room = |name, status| (name, status, Family::default());
         Self {
             workers_sync: Counter::default(),
+            workers: Family::default(),
             executions: Family::new_with_constructor(latency),
+            rollbacks: Family::new_with_constructor(latency),
             evictions: Family::default(),
+            failed_adds: Family::default(),
+            rooms: vec![
+                room("maestro_worker_gru_ready", RoomStatus::Ready),
+                room("maestro_worker_gru_pending", RoomStatus::Pending),
+                room("maestro_worker_gru_unready", RoomStatus::Unready),
+                room("maestro_worker_gru_terminating", RoomStatus::Terminating),
+                room("maestro_worker_gru_error", RoomStatus::Error),
+                room("maestro_worker_gru_occupied", RoomStatus::Occupied),
+                room("maestro_worker_gru_active", RoomStatus::Active),
+                room("maestro_worker_gru_allocated", RoomStatus::Allocated),
+            ],
+            instances: [
+                ("maestro_worker_instance_ready", Family::default()),
+                ("maestro_worker_instance_pending", Family::default()),
+                ("maestro_worker_instance_unknown", Family::default()),
+                ("maestro_worker_instance_terminating", Family::default()),
+                ("maestro_worker_instance_error", Family::default()),
+            ],
+            desired_rooms: Family::default(),
+            current_rooms: Family::default(),
+            running_matches: Family::default(),
+            max_matches: Family::default(),
+            ready_target: Family::default(),
+            fixed_buffer: Family::default(),
+            shown: Mutex::default(),
         }
     }
 }
 
 impl Metrics {
     pub fn register(&self, registry: &mut Registry) {
-        registry.register(
+        let r = registry;
+        r.register(
             "maestro_workers_sync",
-            "How often the workers looked for schedulers",
+            "Looks for new schedulers",
             self.workers_sync.clone(),
         );
-        registry.register(
+        r.register(
+            "maestro_current_workers",
+            "Schedulers that are worked on here",
+            self.workers.clone(),
+        );
+        r.register(
             "maestro_worker_operation_execution_latency",
             "Milliseconds from the creation of an operation to its end",
             self.executions.clone(),
         );
-        registry.register(
+        r.register(
+            "maestro_worker_operation_rollback_latency",
+            "Milliseconds from the creation of an operation that turned round to its end",
+            self.rollbacks.clone(),
+        );
+        r.register(
             "maestro_worker_operation_evicted",
-            "Operations that were not executed, by reason",
+            "Operations that were not executed",
             self.evictions.clone(),
+        );
+        r.register(
+            "maestro_worker_add_rooms_operation_execution_failed",
+            "add_rooms operations that failed",
+            self.failed_adds.clone(),
+        );
+        for (name, status, family) in &self.rooms {
+            r.register(*name, format!("Rooms that are {status}"), family.clone());
+        }
+        for (name, family) in &self.instances {
+            r.register(
+                *name,
+                "Rooms by what the runtime says of their instance",
+                family.clone(),
+            );
+        }
+        r.register(
+            "maestro_worker_desired_rooms",
+            "Rooms wanted",
+            self.desired_rooms.clone(),
+        );
+        r.register(
+            "maestro_worker_current_rooms",
+            "Rooms there",
+            self.current_rooms.clone(),
+        );
+        r.register(
+            "maestro_worker_running_matches",
+            "Matches running",
+            self.running_matches.clone(),
+        );
+        r.register(
+            "maestro_worker_max_matches",
+            "Matches that a room holds",
+            self.max_matches.clone(),
+        );
+        r.register(
+            "maestro_worker_ready_target",
+            "Share of rooms to stand ready",
+            self.ready_target.clone(),
+        );
+        r.register(
+            "maestro_worker_fixed_buffer",
+            "Rooms to stand ready",
+            self.fixed_buffer.clone(),
         );
     }
 
-    pub(crate) fn ended(&self, operation: &Operation, status: OperationStatus, at: Timestamp) {
-        let labels = ExecutionLabels {
-            scheduler: operation.scheduler.to_string(),
-            operation: operation.definition.name().to_owned(),
-            success: if status == OperationStatus::Finished {
-                "true"
-            } else {
-                "false"
-            },
-        };
-        let millis = age(at, operation.created_at).0;
-        self.executions.get_or_create(&labels).observe(millis as f64);
+    pub(crate) fn worker_began(&self, scheduler: &str) {
+        self.workers.get_or_create(&worker_labels(scheduler)).set(1);
     }
 
-    pub(crate) fn evicted(&self, operation: &Operation, eviction: Eviction) {
+    pub(crate) fn worker_ended(&self, scheduler: &str) {
+        self.workers.remove(&worker_labels(scheduler));
+    }
+
+    pub(crate) fn ended(&self, game: &str, operation: &Operation, status: OperationStatus, at: Timestamp) {
+        let is_finished = status == OperationStatus::Finished;
+        let labels = ExecutionLabels {
+            game: game.to_owned(),
+            scheduler: operation.scheduler.to_string(),
+            operation: operation.definition.name().to_owned(),
+            success: if is_finished { "true" } else { "false" },
+        };
+        let millis = age(at, operation.created_at).0 as f64;
+        if operation.rollback.is_some() {
+            self.rollbacks.get_or_create(&labels).observe(millis);
+        }
+        self.executions.get_or_create(&labels).observe(millis);
+        if operation.definition.kind() == DefinitionKind::AddRooms && status == OperationStatus::Error {
+            let operation_name = DefinitionKind::AddRooms.name();
+            let labels = FailedAddLabels {
+                scheduler: operation.scheduler.to_string(),
+                operation: operation_name,
+            };
+            self.failed_adds.get_or_create(&labels).inc();
+        }
+    }
+
+    pub(crate) fn evicted(&self, game: &str, operation: &Operation, eviction: Eviction) {
         let labels = EvictionLabels {
+            game: game.to_owned(),
             scheduler: operation.scheduler.to_string(),
             operation: operation.definition.name().to_owned(),
             reason: match eviction {
@@ -88,5 +240,108 @@ impl Metrics {
             },
         };
         self.evictions.get_or_create(&labels).inc();
+    }
+
+    fn show(&self, scheduler: &SchedulerRecord, counts: &FleetCounts) -> FleetLabels {
+        let labels = FleetLabels {
+            game: scheduler.recipe.game.clone(),
+            scheduler: scheduler.name.to_string(),
+        };
+        let set = |family: &Family<FleetLabels, Gauge>, value: u64| {
+            family
+                .get_or_create(&labels)
+                .set(i64::try_from(value).unwrap_or(i64::MAX));
+        };
+        for (_, status, family) in &self.rooms {
+            set(family, counts.by_status.of(*status).into());
+        }
+        let instances = &counts.by_instance;
+        let by_instance = [
+            instances.ready,
+            instances.pending,
+            instances.unknown,
+            instances.terminating,
+            instances.error,
+        ];
+        for ((_, family), value) in self.instances.iter().zip(by_instance) {
+            set(family, value.into());
+        }
+        let there = counts.by_status.iter().filter(|(status, _)| status.counts());
+        set(
+            &self.current_rooms,
+            there.map(|(_, rooms)| u64::from(rooms)).sum(),
+        );
+        set(&self.desired_rooms, scheduler.fleet_size.into());
+        set(&self.running_matches, counts.matches);
+        set(
+            &self.max_matches,
+            scheduler.recipe.match_allocation.max_matches.into(),
+        );
+        match scheduler
+            .recipe
+            .autoscaling
+            .as_ref()
+            .map(|autoscaling| &autoscaling.policy)
+        {
+            Some(ScalingPolicy::RoomOccupancy(policy)) => {
+                let target = f64::from(policy.ready_target.millionths()) / 1e6;
+                self.ready_target.get_or_create(&labels).set(target);
+            }
+            Some(ScalingPolicy::FixedBuffer(policy)) => set(&self.fixed_buffer, policy.amount.into()),
+            None => {}
+        }
+        labels
+    }
+
+    fn hide(&self, labels: &FleetLabels) {
+        let rooms = self.rooms.iter().map(|(_, _, family)| family);
+        let instances = self.instances.iter().map(|(_, family)| family);
+        let others = [
+            &self.desired_rooms,
+            &self.current_rooms,
+            &self.running_matches,
+            &self.max_matches,
+            &self.fixed_buffer,
+        ];
+        for family in rooms.chain(instances).chain(others) {
+            family.remove(labels);
+        }
+        self.ready_target.remove(labels);
+    }
+}
+
+/// Brings the gauges of all fleets up to date, again and again.
+pub(crate) async fn report(engine: &Engine) {
+    let mut interval = tokio::time::interval(REPORT_EVERY);
+    loop {
+        interval.tick().await;
+        if let Err(error) = report_once(engine).await {
+            tracing::warn!(error = with_sources(&error), "gauges not brought up to date");
+        }
+    }
+}
+
+async fn report_once(engine: &Engine) -> Result<(), Error> {
+    let mut shown = BTreeSet::new();
+    for scheduler in engine.ports.store.schedulers().await? {
+        let counts = engine.ports.table.counts(&scheduler.name).await?;
+        shown.insert(engine.metrics.show(&scheduler, &counts));
+    }
+    let mut before = engine
+        .metrics
+        .shown
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    for gone in before.difference(&shown) {
+        engine.metrics.hide(gone);
+    }
+    *before = shown;
+    Ok(())
+}
+
+fn worker_labels(scheduler: &str) -> WorkerLabels {
+    WorkerLabels {
+        scheduler: scheduler.to_owned(),
+        maestro_component: "operation_execution",
     }
 }

@@ -34,6 +34,7 @@ pub fn recipe_from_json(document: &Value) -> Result<Recipe, DocumentError> {
 mod tests {
     use maestro_core::scheduler::testing::{draft, recipes};
     use proptest::prelude::*;
+    use prost::Message;
 
     use super::*;
 
@@ -45,6 +46,13 @@ mod tests {
             let read: Value = serde_json::from_str(&text).unwrap();
             prop_assert_eq!(&read, &document);
             prop_assert_eq!(recipe_from_json(&read).unwrap(), recipe);
+        }
+
+        #[test]
+        fn a_recipe_survives_the_wire(recipe in recipes()) {
+            let request = CreateSchedulerRequest::from(recipe.to_draft());
+            let read = CreateSchedulerRequest::decode(request.encode_to_vec().as_slice()).unwrap();
+            prop_assert_eq!(Recipe::parse(&read.into()), Ok(recipe));
         }
     }
 

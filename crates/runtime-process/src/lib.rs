@@ -1,1 +1,33 @@
-//! Placeholder.
+//! Rooms as local processes: each container of a room is a process, leader of a process group of its own.
+//!
+//! The processes belong to themselves. They log to files and not to pipes, their environment says whose they are,
+//! and everything else about them is in the data directory, so that they live on when Maestro dies, and the next
+//! Maestro on the same store finds them, watches them and learns how they end.
+//!
+//! | file | what it knows |
+//! |---|---|
+//! | `runtime` | the port: which rooms there are, who may touch which |
+//! | `starting`, `adoption` | rooms that are made; rooms that run already |
+//! | `room`, `watch` | one room as others see it; the task that owns its processes |
+//! | `plan`, `environment`, `launch` | what to run, with which environment, and running it |
+//! | `process`, `process_table`, `pidfd` | the kernel: pidfds, `/proc`, how a process ended |
+//! | `members` | which processes a handle names |
+//! | `directory`, `logs`, `ports` | files of rooms, their logs, host ports |
+
+mod adoption;
+mod directory;
+mod environment;
+mod launch;
+mod logs;
+mod members;
+mod pidfd;
+mod plan;
+mod ports;
+mod process;
+mod process_table;
+mod room;
+mod runtime;
+mod starting;
+mod watch;
+
+pub use runtime::{OpenError, Options, ProcessRuntime};

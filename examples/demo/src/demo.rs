@@ -201,12 +201,11 @@ fn introduction(
 {scheduler} In another terminal, try
   {program} room list {SCHEDULER}
   {program} operation list {SCHEDULER}
-  {program} scheduler resize {SCHEDULER} {more}
+  {program} room add {SCHEDULER} 3 --wait
   kill -9 $(pgrep -nf maestro-example-room)     and watch the room come back
   curl {management}/schedulers/{SCHEDULER}/rooms
 Ctrl-C ends it all.
 ",
-        more = number.saturating_add(8),
     )
 }
 

@@ -19,9 +19,10 @@ impl Executor for CreateScheduler {
             runtime.create_scheduler(scheduler).await?;
         }
         // The fleet is looked at right away: nobody who creates a scheduler wants to wait for the next period.
-        let first_cycle = work
-            .engine
-            .new_operation(scheduler, Definition::HealthController, Origin::Engine);
+        let mut first_cycle =
+            work.engine
+                .new_operation(scheduler, Definition::HealthController, Origin::Engine);
+        first_cycle.reason = "the scheduler was just created".into();
         let changes = vec![
             Change::SetState {
                 scheduler: scheduler.clone(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use maestro_core::room::{Ending, InstanceStatus, RoomId};
 use maestro_core::scheduler::SchedulerName;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use crate::ports::runtime::{Observation, RoomEvent};
 use crate::ports::store::{Change, Ended, Intent, Transaction};
@@ -14,9 +14,21 @@ use crate::{Engine, Error, with_sources};
 /// How long it waits before an observation that could not be written is tried again.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// Runs until the runtime is gone. Nothing that was observed is skipped: what cannot be written is tried again.
-pub(crate) async fn observe(engine: &Engine, mut observations: mpsc::Receiver<Observation>) {
-    while let Some(observation) = observations.recv().await {
+/// Runs until it is stopped and nothing is left to be written. Nothing that was observed is skipped: what cannot be
+/// written is tried again.
+pub(crate) async fn observe(
+    engine: &Engine,
+    mut observations: mpsc::Receiver<Observation>,
+    mut stop: watch::Receiver<bool>,
+) {
+    loop {
+        // Observations first: stopped, it still takes in all that was seen before.
+        let observation = tokio::select! {
+            biased;
+            observation = observations.recv() => observation,
+            _ = stop.wait_for(|stopped| *stopped) => None,
+        };
+        let Some(observation) = observation else { return };
         while let Err(error) = take_in(engine, &observation).await {
             let room_id = observation.room.as_str();
             tracing::warn!(

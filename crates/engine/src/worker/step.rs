@@ -23,6 +23,8 @@ const RACES_MAX: u32 = 20;
 pub(super) struct Stepper {
     engine: Arc<Engine>,
     guard: Guard,
+    /// For the metrics' label.
+    game: String,
     /// Races that the operation at work lost in a row.
     races: u32,
     /// What the operation at work last waited for because something did not answer; said once in its history.
@@ -34,8 +36,15 @@ impl Stepper {
         Self {
             engine,
             guard,
+            game: String::new(),
             races: 0,
             last_obstacle: None,
+        }
+    }
+
+    pub(super) fn set_game(&mut self, game: &str) {
+        if self.game != game {
+            game.clone_into(&mut self.game);
         }
     }
 
@@ -48,7 +57,7 @@ impl Stepper {
     }
 
     pub(super) async fn evict(&self, operation: &Operation, eviction: Eviction) -> Result<(), StepError> {
-        self.engine.metrics.evicted(operation, eviction);
+        self.engine.metrics.evicted(&self.game, operation, eviction);
         let event = format!("Operation evicted: {eviction}");
         self.end(operation, OperationStatus::Evicted, true, Vec::new(), vec![event])
             .await
@@ -235,7 +244,7 @@ impl Stepper {
         // A scheduler goes together with everything that is left of it: its end must be written before.
         changes.sort_by_key(|change| matches!(change, Change::DeleteScheduler { .. }));
         self.commit("end operation", changes).await?;
-        self.engine.metrics.ended(operation, status, at);
+        self.engine.metrics.ended(&self.game, operation, status, at);
         if took_action {
             tracing::info!(
                 scheduler_name = %operation.scheduler, operation_id = %operation.id,

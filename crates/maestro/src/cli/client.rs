@@ -196,8 +196,8 @@ impl Client {
 /// Refuses an answer that is not what was asked for: JSON of another program is JSON too.
 pub(super) fn require(answer: Json, key: &str) -> Result<Json, Failure> {
     match answer.get(key) {
-        Json::Object(_) | Json::Array(_) => Ok(answer),
-        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => {
+        Json::Object(_) | Json::Array(_) | Json::String(_) => Ok(answer),
+        Json::Null | Json::Bool(_) | Json::Number(_) => {
             let message = format!("the server's answer has no `{key}`; is this a Maestro management API?");
             Err(Failure::new(Exit::Failed, message))
         }

@@ -62,9 +62,9 @@ fn read(client: &Client, name: &RoomName, tail: u32) -> Result<String, Failure> 
 fn ending(client: &Client, name: &RoomName) -> Result<Option<String>, Failure> {
     let answer = client.get(
         &Resource::new(&["schedulers", &name.scheduler, "rooms", &name.room]),
-        "room",
+        "id",
     )?;
-    let ended = answer.get("room").get("ended");
+    let ended = answer.get("ended");
     Ok((!ended.is_null()).then(|| ended.get("how").cell()))
 }
 

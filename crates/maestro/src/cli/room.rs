@@ -85,8 +85,8 @@ pub(super) fn run(context: &Context, command: &Command) -> Result<(), Failure> {
         Command::Get(RoomName { scheduler, room }) => {
             let answer = context
                 .client()?
-                .get(&Resource::new(&["schedulers", scheduler, "rooms", room]), "room")?;
-            context.show(&answer, |answer| room_fields(answer.get("room")))
+                .get(&Resource::new(&["schedulers", scheduler, "rooms", room]), "id")?;
+            context.show(&answer, room_fields)
         }
         Command::Logs(options) => logs::run(&context.client()?, options),
         Command::Add(options) => change_amount(context, "add-rooms", "add", options),

@@ -22,7 +22,7 @@ fn list() {
 
 #[test]
 fn get() {
-    let room = r#"{"room":{"id":"arena-4f1c9a","status":"terminating","version":"v1.0.0","region":"local","host":"127.0.0.1","ports":[{"name":"game","protocol":"udp","port":20000}],"pids":[4242],"createdAt":"2026-11-15T09:06:47Z","lastPingAt":"2026-11-15T09:16:47Z","validation":false,"ended":{"at":"2026-11-15T09:17:00Z","how":"killed by signal 9"}}}"#;
+    let room = r#"{"id":"arena-4f1c9a","status":"terminating","version":"v1.0.0","region":"local","host":"127.0.0.1","ports":[{"name":"game","protocol":"udp","port":20000}],"pids":[4242],"createdAt":"2026-11-15T09:06:47Z","lastPingAt":"2026-11-15T09:16:47Z","validation":false,"ended":{"at":"2026-11-15T09:17:00Z","how":"killed by signal 9"}}"#;
     check(
         vec![ok(room)],
         "room get arena arena-4f1c9a",
@@ -54,7 +54,7 @@ fn get() {
 
 #[test]
 fn what_a_room_writes_cannot_drive_the_terminal() {
-    let room = r#"{"room":{"id":"arena-4f1c9a","status":"ready","version":"\u001b[31mred\u001b[0m"}}"#;
+    let room = r#"{"id":"arena-4f1c9a","status":"ready","version":"\u001b[31mred\u001b[0m"}"#;
     check(
         vec![ok(room)],
         "room get arena arena-4f1c9a",
@@ -97,8 +97,9 @@ fn logs() {
 
 #[test]
 fn logs_that_are_followed_to_the_end() {
-    let alive = r#"{"room":{"id":"r","status":"ready","ended":null}}"#;
-    let ended = r#"{"room":{"id":"r","status":"terminating","ended":{"at":"2026-11-15T09:17:00Z","how":"exit code 0"}}}"#;
+    let alive = r#"{"id":"r","status":"ready","ended":null}"#;
+    let ended =
+        r#"{"id":"r","status":"terminating","ended":{"at":"2026-11-15T09:17:00Z","how":"exit code 0"}}"#;
     check(
         vec![
             ok(alive),

@@ -44,7 +44,8 @@ fn port_name(name: &str) -> Result<String, String> {
         && !name.contains("--");
     if !fits || name.starts_with('-') || name.ends_with('-') {
         return Err(format!(
-            "{name:?} is not the name of a port: use 1 to {NAME_LENGTH_MAX} characters a-z, 0-9 and single -, at least one letter, not starting or ending with -"
+            "{name:?} is not the name of a port: use 1 to {NAME_LENGTH_MAX} characters a-z, 0-9 and single -, \
+             at least one letter, not starting or ending with -"
         ));
     }
     Ok(name.to_owned())
@@ -94,7 +95,7 @@ pub(super) fn check_range_style(root: &Field<'_>, draft: &RecipeDraft) {
         (Some(_), None) => {}
         (Some(_), Some((port, _))) => {
             scheduler_range.refuse(format!(
-                "and {port}.hostPortRange exclude each other; keep portRange, or a hostPortRange on every port"
+                "excludes {port}.hostPortRange; keep portRange, or a hostPortRange on every port"
             ));
         }
         (None, None) => {

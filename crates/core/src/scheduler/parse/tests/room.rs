@@ -328,7 +328,7 @@ fn port_ranges() {
     check(
         |draft| draft.container(0).ports[1].host_port_range = range(1, 2),
         expect![
-            "portRange: and spec.containers[0].ports[1].hostPortRange exclude each other; keep portRange, or a hostPortRange on every port"
+            "portRange: excludes spec.containers[0].ports[1].hostPortRange; keep portRange, or a hostPortRange on every port"
         ],
     );
     check(

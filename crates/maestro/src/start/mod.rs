@@ -1,11 +1,17 @@
 //! `maestro start`: the server.
 
+mod logging;
+mod server;
+mod system;
+
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
+use maestro_store_embedded::EmbeddedStore;
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::ConfigOptions;
-use crate::config::{ConfigError, Flag, Loaded, ServedApis};
+use crate::config::{Config, ConfigError, Flag, Loaded, ServedApis};
 
 #[derive(Debug, Clone, Args)]
 pub struct StartOptions {
@@ -59,6 +65,38 @@ impl StartOptions {
 
 /// Runs until it is told to stop.
 pub fn run(options: &StartOptions) -> anyhow::Result<ExitCode> {
-    let _loaded = options.load_config()?;
-    anyhow::bail!("the server is not wired into this binary yet")
+    let Loaded { config, warnings, .. } = options.load_config()?;
+    logging::set_up(config.log.level.as_str(), config.log.format);
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
+    if options.component != Component::All {
+        anyhow::bail!(
+            "parts of Maestro run as processes of their own only with shared stores, which this version does not \
+             have: the embedded store serves one process. Run `maestro start` for all of them in one"
+        );
+    }
+    system::raise_file_limit();
+    let store = server::open_store(&config.storage.data_dir)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(serve(&config, store))
+}
+
+async fn serve(config: &Config, store: EmbeddedStore) -> anyhow::Result<ExitCode> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let server = server::Server::start(config, store).await?;
+    let told_by = tokio::select! {
+        _ = interrupt.recv() => "SIGINT",
+        _ = terminate.recv() => "SIGTERM",
+    };
+    tracing::info!(signal = told_by, "stopping; a second signal stops at once");
+    tokio::select! {
+        () = server.shut_down() => {
+            tracing::info!("stopped");
+            Ok(ExitCode::SUCCESS)
+        }
+        _ = interrupt.recv() => Ok(ExitCode::FAILURE),
+        _ = terminate.recv() => Ok(ExitCode::FAILURE),
+    }
 }

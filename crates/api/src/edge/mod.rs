@@ -1,0 +1,284 @@
+//! The edge: what happens to every request of a router, whatever it asks for.
+//!
+//! One service around each route instead of a stack of layers: refuse what is too much, give it an id, bound its
+//! time, catch its panics, count it, write the one line about it. The ping goes through here as well, so nothing in
+//! it hashes a label or formats a text that nobody reads.
+
+mod request_id;
+
+use std::any::Any;
+use std::convert::Infallible;
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::HttpBody;
+use axum::extract::Request;
+use axum::handler::Handler;
+use axum::http::{Method, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use axum::routing::MethodRouter;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+use tower::{Layer, Service};
+use tracing::{Instrument, Span};
+
+use self::request_id::RequestId;
+use crate::error::{self, ApiError, Cause, Code};
+use crate::limits::{HEADERS_MAX, HEADERS_MAX_BYTES, Limits, URL_MAX_BYTES};
+use crate::metrics::{Metrics, RouteMetrics};
+
+/// Where the ids of requests come from that bring none.
+pub type NewRequestId = Arc<dyn Fn() -> u64 + Send + Sync>;
+
+/// A path and its methods.
+pub(crate) type Route<S> = (&'static str, MethodRouter<S>);
+
+/// The edge of one router.
+pub(crate) struct Edge(Arc<Shared>);
+
+struct Shared {
+    /// `management-api` or `rooms-api`, in metrics and logs.
+    service: &'static str,
+    request_timeout: Duration,
+    places: Option<Arc<Semaphore>>,
+    new_request_id: NewRequestId,
+    /// At which level requests become spans: what happens in them then carries their id.
+    spans: Spans,
+    metrics: Metrics,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Spans {
+    Always,
+    /// Ten thousand pings a second are not worth a span each.
+    WhenDebugging,
+}
+
+impl Edge {
+    pub(crate) fn new(
+        service: &'static str,
+        limits: &Limits,
+        metrics: &Metrics,
+        new_request_id: &NewRequestId,
+        spans: Spans,
+    ) -> Self {
+        Self(Arc::new(Shared {
+            service,
+            request_timeout: limits.request_timeout,
+            places: limits.requests_max.map(|max| Arc::new(Semaphore::new(max))),
+            new_request_id: Arc::clone(new_request_id),
+            spans,
+            metrics: metrics.clone(),
+        }))
+    }
+
+    /// A router behind this edge. What matches none of its routes goes through the edge too, under one name.
+    pub(crate) fn router<S>(&self, routes: Vec<Route<S>>, state: S) -> Router
+    where
+        S: Clone + Send + Sync + 'static,
+    {
+        let mut router = Router::new();
+        for (path, methods) in routes {
+            let methods = methods.fallback(error::method_not_allowed);
+            router = router.route(path, methods.layer(self.layer(path)));
+        }
+        let unmatched = self.layer("unmatched").layer(error::not_found.with_state(()));
+        router.fallback_service(unmatched).with_state(state)
+    }
+
+    fn layer(&self, path: &str) -> EdgeLayer {
+        let shared = &self.0;
+        EdgeLayer(Arc::new(Guard {
+            metrics: shared.metrics.route(shared.service, path),
+            edge: Arc::clone(shared),
+        }))
+    }
+}
+
+/// The edge of one route.
+struct Guard {
+    edge: Arc<Shared>,
+    metrics: RouteMetrics,
+}
+
+#[derive(Clone)]
+struct EdgeLayer(Arc<Guard>);
+
+impl<S> Layer<S> for EdgeLayer {
+    type Service = Guarded<S>;
+
+    fn layer(&self, inner: S) -> Guarded<S> {
+        Guarded {
+            guard: Arc::clone(&self.0),
+            inner,
+        }
+    }
+}
+
+#[derive(Clone)]
+struct Guarded<S> {
+    guard: Arc<Guard>,
+    inner: S,
+}
+
+impl<S> Service<Request> for Guarded<S>
+where
+    S: Service<Request, Error = Infallible>,
+    S::Response: IntoResponse,
+    S::Future: Send + 'static,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response, Infallible>>;
+
+    fn poll_ready(&mut self, context: &mut TaskContext<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        let guard = Arc::clone(&self.guard);
+        let exchange = Exchange::begin(&guard.edge, &request);
+        let in_flight = guard.metrics.begin();
+        let admitted = guard.edge.admit(&request);
+        let work = admitted.map(|place| (place, self.inner.call(request)));
+        Box::pin(async move {
+            let response = match work {
+                Ok((place, future)) => {
+                    let span = exchange.span(&guard.edge);
+                    let response = bounded(future, guard.edge.request_timeout).instrument(span).await;
+                    drop(place);
+                    response
+                }
+                Err(refused) => refused.into_response(),
+            };
+            drop(in_flight);
+            Ok(exchange.end(&guard, response))
+        })
+    }
+}
+
+impl Shared {
+    /// Refuses what is too much before anything of it is done.
+    fn admit(&self, request: &Request) -> Result<Option<OwnedSemaphorePermit>, ApiError> {
+        let url_bytes = request.uri().path_and_query().map_or(0, |url| url.as_str().len());
+        if url_bytes > URL_MAX_BYTES {
+            let message = format!("url: longer than {URL_MAX_BYTES} bytes");
+            return Err(ApiError::invalid(message).with_status(StatusCode::URI_TOO_LONG));
+        }
+        let headers = request.headers();
+        let header_bytes: usize = headers
+            .iter()
+            .map(|(name, value)| name.as_str().len() + value.len())
+            .sum();
+        if headers.len() > HEADERS_MAX || header_bytes > HEADERS_MAX_BYTES {
+            let message =
+                format!("headers: more than {HEADERS_MAX}, or longer than {HEADERS_MAX_BYTES} bytes");
+            return Err(ApiError::invalid(message).with_status(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
+        }
+        match &self.places {
+            None => Ok(None),
+            Some(places) => match Arc::clone(places).try_acquire_owned() {
+                Ok(place) => Ok(Some(place)),
+                Err(_) => {
+                    let message = "too many requests at once; try again in a second";
+                    Err(ApiError::new(Code::Unavailable, message).with_retry_after(1))
+                }
+            },
+        }
+    }
+}
+
+/// The answer, or what stands for it if it panics or takes too long.
+async fn bounded<F, R>(work: F, timeout: Duration) -> Response
+where
+    F: Future<Output = Result<R, Infallible>>,
+    R: IntoResponse,
+{
+    let caught = AssertUnwindSafe(work).catch_unwind();
+    match tokio::time::timeout(timeout, caught).await {
+        Ok(Ok(Ok(response))) => response.into_response(),
+        Ok(Err(panic)) => ApiError::new(Code::Internal, "internal error; the log says more")
+            .with_cause(format!("panicked: {}", panic_text(panic.as_ref())))
+            .into_response(),
+        Err(_) => {
+            let message = format!("no answer within {timeout:?}; what was asked for may happen all the same");
+            ApiError::new(Code::DeadlineExceeded, message).into_response()
+        }
+    }
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("with something that is not a text")
+}
+
+/// One request and its answer, as the log and the metrics see it.
+struct Exchange {
+    method: Method,
+    uri: Uri,
+    request_id: RequestId,
+    started_at: Instant,
+}
+
+impl Exchange {
+    fn begin(edge: &Shared, request: &Request) -> Self {
+        Self {
+            method: request.method().clone(),
+            uri: request.uri().clone(),
+            request_id: RequestId::of(request.headers(), &*edge.new_request_id),
+            started_at: Instant::now(),
+        }
+    }
+
+    fn span(&self, edge: &Shared) -> Span {
+        let request_id = self.request_id.as_str();
+        match edge.spans {
+            Spans::Always => tracing::info_span!("request", request_id),
+            Spans::WhenDebugging => tracing::debug_span!("request", request_id),
+        }
+    }
+
+    fn end(self, guard: &Guard, mut response: Response) -> Response {
+        let duration = self.started_at.elapsed();
+        let status = response.status();
+        let bytes = response.body().size_hint().exact().unwrap_or(0);
+        guard.metrics.observe(&self.method, status, duration, bytes);
+        let cause = response.extensions_mut().remove::<Cause>();
+        self.log(guard, status, duration, cause.as_ref());
+        self.request_id.put_into(response.headers_mut());
+        response
+    }
+
+    fn log(&self, guard: &Guard, status: StatusCode, duration: Duration, cause: Option<&Cause>) {
+        macro_rules! line {
+            ($level:ident, $message:literal $(, $field:ident = $value:expr)*) => {
+                tracing::$level!(
+                    service = guard.edge.service,
+                    handler = guard.metrics.handler(),
+                    method = self.method.as_str(),
+                    path = self.uri.path(),
+                    status = status.as_u16(),
+                    duration_us = duration.as_micros() as u64,
+                    request_id = self.request_id.as_str(),
+                    $($field = $value,)*
+                    $message
+                )
+            };
+        }
+        match cause {
+            Some(cause) => line!(error, "request failed", error = cause.0.as_str()),
+            None if status.is_server_error() => line!(error, "request failed"),
+            None => line!(debug, "request"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,146 @@
+//! What every request gets, shown on routes that do one thing each.
+
+use axum::body::{Body, to_bytes};
+use axum::http::{HeaderMap, header};
+use axum::routing::get;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
+use tower::ServiceExt;
+
+use super::*;
+
+struct World {
+    router: Router,
+    registry: Registry,
+}
+
+/// One request may be worked on at a time.
+fn world() -> World {
+    let mut registry = Registry::default();
+    let metrics = Metrics::register(&mut registry);
+    let limits = Limits {
+        requests_max: Some(1),
+        request_timeout: Duration::from_secs(3),
+        ..Limits::ROOMS
+    };
+    let new_request_id: NewRequestId = Arc::new(|| 7);
+    let edge = Edge::new("test-api", &limits, &metrics, &new_request_id, Spans::Always);
+    let routes = vec![
+        ("/works", get(async || "it works")),
+        ("/hangs", get(std::future::pending::<()>)),
+        ("/panics", get(panics)),
+    ];
+    let router = edge.router(routes, ());
+    World { router, registry }
+}
+
+async fn panics() {
+    panic!("out of {}", "cheese");
+}
+
+impl World {
+    async fn ask(&self, request: Request) -> (StatusCode, HeaderMap, String) {
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let bytes = to_bytes(body, usize::MAX).await.unwrap();
+        (
+            parts.status,
+            parts.headers,
+            String::from_utf8(bytes.into()).unwrap(),
+        )
+    }
+
+    async fn get(&self, path: &str) -> (StatusCode, HeaderMap, String) {
+        self.ask(Request::get(path).body(Body::empty()).unwrap()).await
+    }
+
+    fn metrics(&self) -> String {
+        let mut text = String::new();
+        encode(&mut text, &self.registry).unwrap();
+        text
+    }
+}
+
+async fn check(request: Request, status: u16, body: &str) {
+    let (actual, headers, text) = world().ask(request).await;
+    assert_eq!((actual.as_u16(), text.as_str()), (status, body));
+    assert_eq!(headers["x-request-id"], "0000000000000007");
+    if status != 200 {
+        assert_eq!(headers[header::CONTENT_TYPE], "application/json");
+    }
+}
+
+fn of(path: &str) -> Request {
+    Request::get(path).body(Body::empty()).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_end_is_an_answer_in_json() {
+    check(of("/works"), 200, "it works").await;
+    let lost = r#"{"code":5,"message":"Not Found","details":[]}"#;
+    check(of("/nowhere"), 404, lost).await;
+    let panicked = r#"{"code":13,"message":"internal error; the log says more","details":[]}"#;
+    check(of("/panics"), 500, panicked).await;
+    let late = r#"{"code":4,"message":"no answer within 3s; what was asked for may happen all the same","details":[]}"#;
+    check(of("/hangs"), 504, late).await;
+
+    let long_path = format!("/works?{}", "x".repeat(URL_MAX_BYTES));
+    let too_long = r#"{"code":3,"message":"url: longer than 8192 bytes","details":[]}"#;
+    check(of(&long_path), 414, too_long).await;
+    let mut request = of("/works");
+    let long_value = "x".repeat(HEADERS_MAX_BYTES).parse().unwrap();
+    request.headers_mut().insert("x-story", long_value);
+    let too_long = r#"{"code":3,"message":"headers: more than 64, or longer than 16384 bytes","details":[]}"#;
+    check(request, 431, too_long).await;
+    let mut request = of("/works");
+    for number in 0..=HEADERS_MAX {
+        request.headers_mut().append("x-story", number.into());
+    }
+    check(request, 431, too_long).await;
+}
+
+#[tokio::test]
+async fn a_wrong_method_is_told_the_right_ones() {
+    let request = Request::delete("/works").body(Body::empty()).unwrap();
+    let (status, headers, body) = world().ask(request).await;
+    assert_eq!(status, 405);
+    assert_eq!(headers[header::ALLOW], "GET,HEAD");
+    assert_eq!(body, r#"{"code":12,"message":"Method Not Allowed","details":[]}"#);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_too_many_is_refused_at_once_and_the_place_is_given_back() {
+    let world = world();
+    let hanging = world.get("/hangs");
+    let refused = async {
+        let (status, headers, body) = world.get("/works").await;
+        assert_eq!(status, 503, "{body}");
+        assert_eq!(headers[header::RETRY_AFTER], "1");
+        assert!(body.starts_with(r#"{"code":14,"#), "{body}");
+    };
+    futures_util::future::join(hanging, refused).await;
+    assert_eq!(world.get("/works").await.0, 200);
+    assert_eq!(world.get("/panics").await.0, 500);
+    assert_eq!(world.get("/works").await.0, 200);
+}
+
+#[tokio::test]
+async fn a_clients_own_request_id_comes_back() {
+    let mut request = of("/works");
+    request
+        .headers_mut()
+        .insert("x-request-id", "trace-1".parse().unwrap());
+    assert_eq!(world().ask(request).await.1["x-request-id"], "trace-1");
+}
+
+#[tokio::test]
+async fn paths_that_lead_nowhere_share_one_label() {
+    let world = world();
+    for path in ["/a", "/b/c", "/works/"] {
+        world.get(path).await;
+    }
+    let line = r#"http_request_duration_seconds_count{service="test-api",handler="unmatched",method="GET",code="404"} 3"#;
+    let metrics = world.metrics();
+    assert!(metrics.contains(line), "{metrics}");
+    assert!(metrics.contains(r#"http_requests_inflight{service="test-api",handler="unmatched"} 0"#));
+}

@@ -1,0 +1,233 @@
+//! Errors as clients see them: `{"code","message","details"}`, whatever went wrong and wherever.
+//!
+//! [`Code::of`] and [`Code::status`] together are the one table from domain error to gRPC code to HTTP status.
+
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use maestro_engine::{Error, with_sources};
+use serde::Serialize;
+
+/// gRPC's codes, as far as they are used here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Code {
+    InvalidArgument = 3,
+    DeadlineExceeded = 4,
+    NotFound = 5,
+    AlreadyExists = 6,
+    ResourceExhausted = 8,
+    Aborted = 10,
+    Unimplemented = 12,
+    Internal = 13,
+    Unavailable = 14,
+}
+
+impl Code {
+    fn of(error: &Error) -> Self {
+        match error {
+            Error::Invalid(_) | Error::Violations(_) => Self::InvalidArgument,
+            Error::NotFound(_) => Self::NotFound,
+            Error::AlreadyExists(_) => Self::AlreadyExists,
+            Error::Conflict(_) => Self::Aborted,
+            Error::Unavailable { .. } => Self::Unavailable,
+        }
+    }
+
+    fn status(self) -> StatusCode {
+        match self {
+            Self::InvalidArgument => StatusCode::BAD_REQUEST,
+            Self::DeadlineExceeded => StatusCode::GATEWAY_TIMEOUT,
+            Self::NotFound => StatusCode::NOT_FOUND,
+            Self::AlreadyExists | Self::Aborted => StatusCode::CONFLICT,
+            Self::ResourceExhausted => StatusCode::PAYLOAD_TOO_LARGE,
+            // v10 answers 501, as if the server were at fault.
+            Self::Unimplemented => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+}
+
+/// An answer that is an error.
+#[derive(Debug)]
+pub(crate) struct ApiError {
+    code: Code,
+    status: StatusCode,
+    message: String,
+    retry_after_seconds: Option<u16>,
+    cause: Option<Cause>,
+}
+
+/// What lies behind a 5xx: for the log, not for the client. It travels with the response to the edge, which writes
+/// the one line about the request.
+#[derive(Debug, Clone)]
+pub(crate) struct Cause(pub(crate) String);
+
+impl ApiError {
+    pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            status: code.status(),
+            message: message.into(),
+            retry_after_seconds: None,
+            cause: None,
+        }
+    }
+
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(Code::InvalidArgument, message)
+    }
+
+    pub(crate) fn with_status(mut self, status: StatusCode) -> Self {
+        self.status = status;
+        self
+    }
+
+    pub(crate) fn with_retry_after(mut self, seconds: u16) -> Self {
+        self.retry_after_seconds = Some(seconds);
+        self
+    }
+
+    pub(crate) fn with_cause(mut self, cause: String) -> Self {
+        self.cause = Some(Cause(cause));
+        self
+    }
+}
+
+impl From<Error> for ApiError {
+    fn from(error: Error) -> Self {
+        let api_error = Self::new(Code::of(&error), message(&error));
+        if api_error.status.is_server_error() {
+            api_error.with_cause(with_sources(&error))
+        } else {
+            api_error
+        }
+    }
+}
+
+fn message(error: &Error) -> String {
+    match error {
+        // v10's first line; its clients cut it off.
+        Error::Violations(violations) => format!("Validation Error:\n{violations}"),
+        Error::Invalid(_)
+        | Error::NotFound(_)
+        | Error::AlreadyExists(_)
+        | Error::Conflict(_)
+        | Error::Unavailable { .. } => error.to_string(),
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        #[derive(Serialize)]
+        struct Wire<'a> {
+            code: u8,
+            message: &'a str,
+            details: [(); 0],
+        }
+        let wire = Wire {
+            code: self.code as u8,
+            message: &self.message,
+            details: [],
+        };
+        let mut response = json(serde_json::to_vec(&wire).unwrap_or_default());
+        *response.status_mut() = self.status;
+        if let Some(seconds) = self.retry_after_seconds {
+            response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+        }
+        if let Some(cause) = self.cause {
+            response.extensions_mut().insert(cause);
+        }
+        response
+    }
+}
+
+/// A response with a JSON body.
+pub(crate) fn json(body: impl Into<Body>) -> Response {
+    const JSON: HeaderValue = HeaderValue::from_static("application/json");
+    let mut response = Response::new(body.into());
+    response.headers_mut().insert(header::CONTENT_TYPE, JSON);
+    response
+}
+
+/// For paths that lead nowhere, in v10's words.
+pub(crate) async fn not_found() -> ApiError {
+    ApiError::new(Code::NotFound, "Not Found")
+}
+
+/// For methods that a path does not have, in v10's words; the router adds the `Allow` header.
+pub(crate) async fn method_not_allowed() -> ApiError {
+    ApiError::new(Code::Unimplemented, "Method Not Allowed")
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::to_bytes;
+    use maestro_core::violation::{Violation, Violations};
+
+    use super::*;
+
+    async fn check(error: Error, status: u16, body: &str) {
+        let response = ApiError::from(error).into_response();
+        assert_eq!(response.status(), status);
+        assert_eq!(response.headers()[header::CONTENT_TYPE], "application/json");
+        let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        assert_eq!(std::str::from_utf8(&bytes).unwrap(), body);
+    }
+
+    #[tokio::test]
+    async fn the_table() {
+        let text = || "x".to_owned();
+        check(
+            Error::Invalid(text()),
+            400,
+            r#"{"code":3,"message":"x","details":[]}"#,
+        )
+        .await;
+        check(
+            Error::NotFound(text()),
+            404,
+            r#"{"code":5,"message":"x","details":[]}"#,
+        )
+        .await;
+        check(
+            Error::AlreadyExists(text()),
+            409,
+            r#"{"code":6,"message":"x","details":[]}"#,
+        )
+        .await;
+        check(
+            Error::Conflict(text()),
+            409,
+            r#"{"code":10,"message":"x","details":[]}"#,
+        )
+        .await;
+        let unavailable = Error::Unavailable {
+            what: text(),
+            source: Some("the disk is full".into()),
+        };
+        check(unavailable, 503, r#"{"code":14,"message":"x","details":[]}"#).await;
+        let violations = Violations(vec![
+            Violation::new("game", "is missing"),
+            Violation::new("maxSurge", "\"x\""),
+        ]);
+        check(
+            violations.into(),
+            400,
+            r#"{"code":3,"message":"Validation Error:\ngame: is missing\nmaxSurge: \"x\"","details":[]}"#,
+        )
+        .await;
+    }
+
+    #[test]
+    fn what_lies_behind_a_5xx_travels_to_the_log() {
+        let source = Some("the disk is full".into());
+        let error = Error::Unavailable {
+            what: "no store".into(),
+            source,
+        };
+        let response = ApiError::from(error).into_response();
+        let cause = response.extensions().get::<Cause>().unwrap();
+        assert_eq!(cause.0, "no store: the disk is full");
+    }
+}

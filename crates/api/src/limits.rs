@@ -1,0 +1,43 @@
+//! How much a client may ask of a server. All of it is answered with an error in JSON, none of it with silence.
+
+use std::time::Duration;
+
+#[derive(Debug, Clone)]
+pub struct Limits {
+    pub body_max_bytes: usize,
+    /// How long an answer may take.
+    pub request_timeout: Duration,
+    /// Requests that are worked on at the same time; more are refused at once with 503, because rooms ping again
+    /// and a queue of old pings helps nobody. `None`: no limit.
+    pub requests_max: Option<usize>,
+}
+
+impl Limits {
+    /// Recipes with many containers and long environments fit; nothing that needs streaming does.
+    pub const MANAGEMENT: Self = Self {
+        body_max_bytes: 1024 * 1024,
+        request_timeout: Duration::from_secs(30),
+        requests_max: None,
+    };
+
+    /// A ping is a few hundred bytes; its metadata is kept for every room, so it is held short.
+    pub const ROOMS: Self = Self {
+        body_max_bytes: 64 * 1024,
+        request_timeout: Duration::from_secs(5),
+        requests_max: Some(4096),
+    };
+}
+
+/// No path of ours with its query is anywhere near; hyper's own limit is 64 KiB.
+pub(crate) const URL_MAX_BYTES: usize = 8 * 1024;
+
+/// Names and values together.
+pub(crate) const HEADERS_MAX_BYTES: usize = 16 * 1024;
+
+/// Below hyper's own 100, beyond which it answers 431 without a body. (Setting hyper's would cost an allocation for
+/// each request.)
+pub(crate) const HEADERS_MAX: usize = 64;
+
+/// How long a connection may be idle, or take to send its headers. Longer than usual clients keep idle connections
+/// (Go: 90 s), so that it is they who close them: a server that closes first makes the next ping fail now and then.
+pub(crate) const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(120);

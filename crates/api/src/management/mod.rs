@@ -1,0 +1,72 @@
+//! The management API: schedulers, their versions, operations and rooms, for people and tools.
+
+mod operations;
+mod rooms;
+mod schedulers;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::{get, post};
+use maestro_engine::Engine;
+
+use crate::edge::{Route, Spans};
+use crate::request::BodyLimit;
+use crate::{Context, Limits};
+
+struct ManagementApi {
+    engine: Arc<Engine>,
+    body_max_bytes: usize,
+}
+
+impl BodyLimit for ManagementApi {
+    fn body_max_bytes(&self) -> usize {
+        self.body_max_bytes
+    }
+}
+
+type Api = axum::extract::State<Arc<ManagementApi>>;
+
+pub fn management_router(context: &Context, limits: &Limits) -> Router {
+    let edge = context.edge("management-api", limits, Spans::Always);
+    let api = Arc::new(ManagementApi {
+        engine: Arc::clone(&context.engine),
+        body_max_bytes: limits.body_max_bytes,
+    });
+    edge.router(routes(), api)
+}
+
+fn routes() -> Vec<Route<Arc<ManagementApi>>> {
+    vec![
+        ("/schedulers", get(schedulers::list).post(schedulers::create)),
+        ("/schedulers/info", get(schedulers::info)),
+        // New versions (POST), patches (PATCH) and switches (PUT) will have their place here.
+        (
+            "/schedulers/{scheduler_name}",
+            get(schedulers::get).delete(schedulers::delete),
+        ),
+        ("/schedulers/{scheduler_name}/versions", get(schedulers::versions)),
+        ("/schedulers/{scheduler_name}/operations", get(operations::list)),
+        (
+            "/schedulers/{scheduler_name}/operations/{operation_id}",
+            get(operations::get),
+        ),
+        (
+            "/schedulers/{scheduler_name}/operations/{operation_id}/cancel",
+            post(operations::cancel),
+        ),
+        ("/schedulers/{scheduler_name}/add-rooms", post(rooms::add)),
+        ("/schedulers/{scheduler_name}/remove-rooms", post(rooms::remove)),
+        ("/schedulers/{scheduler_name}/rooms", get(rooms::list)),
+        ("/schedulers/{scheduler_name}/rooms/{room_id}", get(rooms::get)),
+        (
+            "/schedulers/{scheduler_name}/rooms/{room_id}/logs",
+            get(rooms::logs),
+        ),
+    ]
+}
+
+#[cfg(test)]
+pub(crate) fn paths() -> Vec<&'static str> {
+    routes().into_iter().map(|(path, _)| path).collect()
+}

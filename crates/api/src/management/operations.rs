@@ -1,0 +1,222 @@
+//! Operations: lists by stage, one in full, cancel.
+
+use axum::extract::State;
+use maestro_core::operation::{Definition, HistoryEvent, Operation, OperationStatus, Stage};
+use maestro_core::scheduler::Version;
+use maestro_engine::documents;
+use maestro_engine::ports::store::{PageRequest, SchedulerState};
+use maestro_engine::services::OperationView;
+use maestro_proto::input::go_cased_scheduler;
+use maestro_proto::protobuf::Struct;
+use maestro_proto::v1::{
+    self, CancelOperationResponse, GetOperationRequest, GetOperationResponse, Lease, ListOperationItem,
+    ListOperationsRequest, ListOperationsResponse, OperationEvent,
+};
+use serde_json::{Value, json};
+
+use super::Api;
+use crate::answer::Answer;
+use crate::error::ApiError;
+use crate::request::{Asked, Named, User};
+use crate::view::View;
+
+const PAGE_SIZE_DEFAULT: u32 = 15;
+const PAGE_SIZE_MAX: u32 = 100;
+
+pub(super) async fn list(
+    State(api): Api,
+    Named(scheduler): Named<String>,
+    Asked(request): Asked<ListOperationsRequest>,
+) -> Result<Answer<ListOperationsResponse>, ApiError> {
+    let view = View::parse(&request.view)?;
+    let (stage, page) = asked_page(&request)?;
+    let list = api.engine.operations(&scheduler, stage, page).await?;
+    Ok(Answer(ListOperationsResponse {
+        page: Some(list.page),
+        page_size: Some(list.page_size),
+        total: Some(list.total),
+        operations: list
+            .operations
+            .iter()
+            .map(|operation| item(operation, view))
+            .collect(),
+    }))
+}
+
+pub(super) async fn get(
+    State(api): Api,
+    Named((scheduler, id)): Named<(String, String)>,
+    Asked(request): Asked<GetOperationRequest>,
+) -> Result<Answer<GetOperationResponse>, ApiError> {
+    let view = View::parse(&request.view)?;
+    let operation = api.engine.operation(&scheduler, &id).await?;
+    Ok(Answer(GetOperationResponse {
+        operation: Some(whole(operation, view)),
+    }))
+}
+
+pub(super) async fn cancel(
+    State(api): Api,
+    Named((scheduler, id)): Named<(String, String)>,
+    User(user): User,
+) -> Result<Answer<CancelOperationResponse>, ApiError> {
+    api.engine.cancel_operation(&scheduler, &id, &user).await?;
+    Ok(Answer(CancelOperationResponse {}))
+}
+
+/// In v10's order of checks, so that a request with several mistakes is told of the same one.
+fn asked_page(request: &ListOperationsRequest) -> Result<(Stage, PageRequest), ApiError> {
+    let newest_first = newest_first(&request.order_by)?;
+    let page = request.page.unwrap_or(1);
+    if page == 0 {
+        return Err(ApiError::invalid("page must be greater than 0"));
+    }
+    let size_given = request.per_page.or(request.page_size);
+    let page_size = size_given.unwrap_or(PAGE_SIZE_DEFAULT);
+    if !(1..=PAGE_SIZE_MAX).contains(&page_size) {
+        let message = format!("page size must be between 1 and {PAGE_SIZE_MAX}, and is {page_size}");
+        return Err(ApiError::invalid(message));
+    }
+    let stage = request.stage.as_str();
+    if stage != "final" && (request.page.is_some() || size_given.is_some()) {
+        let message = format!("there is no pagination filter implemented for {stage} stage");
+        return Err(ApiError::invalid(message));
+    }
+    let stage = match stage {
+        "pending" => Stage::Pending,
+        "active" => Stage::Active,
+        "final" => Stage::Final,
+        other => {
+            let message = format!("invalid stage filter: {other}; write one of pending, active, final");
+            return Err(ApiError::invalid(message));
+        }
+    };
+    let page = PageRequest {
+        page,
+        page_size,
+        newest_first,
+        no_action: request.no_action,
+    };
+    Ok((stage, page))
+}
+
+/// `createdAt`, and perhaps `asc` or `desc`.
+fn newest_first(order_by: &str) -> Result<bool, ApiError> {
+    let mut words = order_by.split_whitespace();
+    let (field, order, more) = (words.next(), words.next(), words.next());
+    if more.is_some() {
+        return Err(ApiError::invalid(
+            "invalid sorting parameters number: write a field and an order, as in createdAt desc",
+        ));
+    }
+    match field {
+        None | Some("createdAt") => {}
+        Some(field) => {
+            let message = format!("invalid sorting field: {field}; write createdAt");
+            return Err(ApiError::invalid(message));
+        }
+    }
+    match order {
+        None | Some("desc") => Ok(true),
+        Some("asc") => Ok(false),
+        Some(order) => {
+            let message = format!("invalid sorting order: {order}; write asc or desc");
+            Err(ApiError::invalid(message))
+        }
+    }
+}
+
+fn item(view_of: &OperationView, view: View) -> ListOperationItem {
+    let v1::Operation {
+        id,
+        status,
+        definition_name,
+        lease,
+        scheduler_name,
+        created_at,
+        input: _,
+        execution_history: _,
+        data,
+        reason,
+        waiting_for,
+    } = described(view_of, view);
+    ListOperationItem {
+        id,
+        status,
+        definition_name,
+        lease,
+        scheduler_name,
+        created_at,
+        data,
+        reason,
+        waiting_for,
+    }
+}
+
+fn whole(view_of: OperationView, view: View) -> v1::Operation {
+    let mut operation = described(&view_of, view);
+    operation.input = Some(object(input(&view_of.operation)));
+    operation.execution_history = view_of.operation.history.into_iter().map(event).collect();
+    operation
+}
+
+/// What lists and single operations have in common.
+fn described(view_of: &OperationView, view: View) -> v1::Operation {
+    let operation = &view_of.operation;
+    v1::Operation {
+        id: operation.id.to_string(),
+        status: operation.status.as_str().to_owned(),
+        definition_name: operation.definition.name().to_owned(),
+        lease: lease(operation),
+        scheduler_name: operation.scheduler.to_string(),
+        created_at: Some(operation.created_at.into()),
+        input: None,
+        execution_history: Vec::new(),
+        data: view.full(|| object(operation.data.clone())),
+        reason: view.full(|| operation.reason.clone()),
+        waiting_for: view.full(|| view_of.waiting_for.clone()).flatten(),
+    }
+}
+
+/// Only what is in progress has one; an expired one is shown as it is.
+fn lease(operation: &Operation) -> Option<Lease> {
+    let lease = operation.lease.as_ref()?;
+    let ttl = || lease.expires_at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    (operation.status == OperationStatus::InProgress).then(|| Lease { ttl: ttl() })
+}
+
+/// What was asked for, in v10's form.
+fn input(operation: &Operation) -> Value {
+    match &operation.definition {
+        Definition::CreateScheduler { recipe } => {
+            let state = SchedulerState::InSync.as_str();
+            json!({ "scheduler": go_cased_scheduler(recipe, Version::FIRST, state, None) })
+        }
+        Definition::HealthController if operation.status.is_final() => {
+            json!({ "took_action": operation.took_action })
+        }
+        definition @ (Definition::DeleteScheduler
+        | Definition::AddRooms { .. }
+        | Definition::RemoveRooms { .. }
+        | Definition::HealthController
+        | Definition::StorageCleanUp
+        | Definition::Unknown { .. }) => documents::definition_to_json(definition),
+    }
+}
+
+/// Anything but an object would not be a message: nothing was decided yet, or it was written by something else.
+fn object(value: Value) -> Struct {
+    match value {
+        Value::Object(fields) => fields.into(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Struct::default()
+        }
+    }
+}
+
+fn event(event: HistoryEvent) -> OperationEvent {
+    OperationEvent {
+        created_at: Some(event.at.into()),
+        event: event.event,
+    }
+}

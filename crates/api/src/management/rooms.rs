@@ -1,0 +1,122 @@
+//! Rooms as people see and change them. None of it is in v10.
+
+use axum::extract::State;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use maestro_engine::services::ListedRoom;
+use maestro_proto::v1::{
+    AddRoomsRequest, AddRoomsResponse, GetRoomLogsRequest, ListRoomsResponse, RemoveRoomsRequest,
+    RemoveRoomsResponse, Room, RoomEnd,
+};
+
+use super::Api;
+use crate::answer::Answer;
+use crate::error::ApiError;
+use crate::port::port;
+use crate::request::{Asked, Message, Named, User};
+use crate::warning::Warnings;
+
+const LOG_LINES_DEFAULT: u32 = 100;
+/// An answer is made in memory.
+const LOG_LINES_MAX: u32 = 10_000;
+
+pub(super) async fn add(
+    State(api): Api,
+    Named(scheduler): Named<String>,
+    User(user): User,
+    Message { message, warnings }: Message<AddRoomsRequest>,
+) -> Result<(Warnings, Answer<AddRoomsResponse>), ApiError> {
+    let amount = amount(message.amount)?;
+    let id = api
+        .engine
+        .add_rooms(&scheduler, amount, message.force, &user)
+        .await?;
+    let operation_id = id.to_string();
+    Ok((warnings, Answer(AddRoomsResponse { operation_id })))
+}
+
+pub(super) async fn remove(
+    State(api): Api,
+    Named(scheduler): Named<String>,
+    User(user): User,
+    Message { message, warnings }: Message<RemoveRoomsRequest>,
+) -> Result<(Warnings, Answer<RemoveRoomsResponse>), ApiError> {
+    let amount = amount(message.amount)?;
+    let id = api
+        .engine
+        .remove_rooms(&scheduler, amount, message.force, &user)
+        .await?;
+    let operation_id = id.to_string();
+    Ok((warnings, Answer(RemoveRoomsResponse { operation_id })))
+}
+
+pub(super) async fn list(
+    State(api): Api,
+    Named(scheduler): Named<String>,
+) -> Result<Answer<ListRoomsResponse>, ApiError> {
+    let rooms = api.engine.rooms(&scheduler).await?;
+    Ok(Answer(ListRoomsResponse {
+        rooms: rooms.into_iter().map(room).collect(),
+    }))
+}
+
+pub(super) async fn get(
+    State(api): Api,
+    Named((scheduler, id)): Named<(String, String)>,
+) -> Result<Answer<Room>, ApiError> {
+    Ok(Answer(room(api.engine.room(&scheduler, &id).await?)))
+}
+
+pub(super) async fn logs(
+    State(api): Api,
+    Named((scheduler, id)): Named<(String, String)>,
+    Asked(request): Asked<GetRoomLogsRequest>,
+) -> Result<Response, ApiError> {
+    const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+    let tail = request.tail.unwrap_or(LOG_LINES_DEFAULT);
+    if tail > LOG_LINES_MAX {
+        let message = format!("query parameter tail: {tail} is above the limit of {LOG_LINES_MAX} lines");
+        return Err(ApiError::invalid(message));
+    }
+    let text = api.engine.room_logs(&scheduler, &id, tail as usize).await?;
+    Ok(([(header::CONTENT_TYPE, TEXT)], text).into_response())
+}
+
+/// One room if no number is given. Zero and too many are the engine's to refuse.
+fn amount(given: Option<i32>) -> Result<u32, ApiError> {
+    let amount = given.unwrap_or(1);
+    u32::try_from(amount)
+        .map_err(|_| ApiError::invalid(format!("amount: {amount} is negative; give a number from 1")))
+}
+
+fn room(room: ListedRoom) -> Room {
+    let ListedRoom {
+        id,
+        status,
+        version,
+        region,
+        host,
+        ports,
+        pids,
+        created_at,
+        last_ping_at,
+        validation,
+        ended,
+    } = room;
+    Room {
+        id: id.to_string(),
+        status: status.as_str().to_owned(),
+        version: version.to_string(),
+        region: region.to_string(),
+        host,
+        ports: ports.into_iter().map(port).collect(),
+        pids,
+        created_at: Some(created_at.into()),
+        last_ping_at: last_ping_at.map(Into::into),
+        validation,
+        ended: ended.map(|ended| RoomEnd {
+            at: Some(ended.at.into()),
+            how: ended.how,
+        }),
+    }
+}

@@ -1,0 +1,172 @@
+//! Schedulers and versions.
+
+use axum::extract::State;
+use maestro_core::room::RoomStatus;
+use maestro_core::scheduler::{Autoscaling, Recipe};
+use maestro_engine::Error;
+use maestro_engine::ports::store::{SchedulerRecord, VersionRecord};
+use maestro_engine::services::{FleetInfo, SchedulerFilter};
+use maestro_proto::convert::{self, Shown};
+use maestro_proto::v1::{
+    AutoscalingInfo, CreateSchedulerRequest, CreateSchedulerResponse, DeleteSchedulerResponse,
+    GetSchedulerRequest, GetSchedulerResponse, GetSchedulerVersionsRequest, GetSchedulerVersionsResponse,
+    GetSchedulersInfoRequest, GetSchedulersInfoResponse, ListSchedulersRequest, ListSchedulersResponse,
+    SchedulerInfo, SchedulerVersion,
+};
+
+use super::Api;
+use crate::answer::Answer;
+use crate::error::ApiError;
+use crate::request::{Asked, Message, Named, User};
+use crate::view::View;
+use crate::warning::Warnings;
+
+type Answered<T> = Result<Answer<T>, ApiError>;
+
+pub(super) async fn list(
+    State(api): Api,
+    Asked(request): Asked<ListSchedulersRequest>,
+) -> Answered<ListSchedulersResponse> {
+    let ListSchedulersRequest { name, game, version } = request;
+    let filter = SchedulerFilter {
+        name: given(name),
+        game: given(game),
+        version: given(version),
+    };
+    let schedulers = api.engine.schedulers(&filter).await?;
+    let schedulers = schedulers.iter().map(|record| {
+        let shown = Shown {
+            created_at: record.created_at,
+            ..shown(record)
+        };
+        convert::scheduler_without_spec(&record.recipe, shown)
+    });
+    Ok(Answer(ListSchedulersResponse {
+        schedulers: schedulers.collect(),
+    }))
+}
+
+pub(super) async fn info(
+    State(api): Api,
+    Asked(request): Asked<GetSchedulersInfoRequest>,
+) -> Answered<GetSchedulersInfoResponse> {
+    let infos = api.engine.fleet_infos(given(request.game)).await?;
+    Ok(Answer(GetSchedulersInfoResponse {
+        schedulers: infos.iter().map(fleet_info).collect(),
+    }))
+}
+
+pub(super) async fn get(
+    State(api): Api,
+    Named(name): Named<String>,
+    Asked(request): Asked<GetSchedulerRequest>,
+) -> Answered<GetSchedulerResponse> {
+    let version = given(request.version);
+    let (record, version) = api.engine.scheduler_version(&name, version.as_deref()).await?;
+    let shown = Shown {
+        version: version.version,
+        created_at: version.created_at,
+        ..shown(&record)
+    };
+    Ok(Answer(GetSchedulerResponse {
+        scheduler: Some(convert::scheduler(&version.recipe, shown)),
+    }))
+}
+
+pub(super) async fn create(
+    State(api): Api,
+    User(user): User,
+    Message { message, warnings }: Message<CreateSchedulerRequest>,
+) -> Result<(Warnings, Answer<CreateSchedulerResponse>), ApiError> {
+    let recipe = Recipe::parse(&message.into()).map_err(Error::from)?;
+    let record = api.engine.create_scheduler(recipe, &user).await?;
+    let scheduler = Some(convert::scheduler(&record.recipe, shown(&record)));
+    Ok((warnings, Answer(CreateSchedulerResponse { scheduler })))
+}
+
+/// `force` is for regions that cannot be reached; there are none yet.
+pub(super) async fn delete(
+    State(api): Api,
+    Named(name): Named<String>,
+    User(user): User,
+) -> Answered<DeleteSchedulerResponse> {
+    let operation_id = api.engine.delete_scheduler(&name, &user).await?.to_string();
+    Ok(Answer(DeleteSchedulerResponse { operation_id }))
+}
+
+pub(super) async fn versions(
+    State(api): Api,
+    Named(name): Named<String>,
+    Asked(request): Asked<GetSchedulerVersionsRequest>,
+) -> Answered<GetSchedulerVersionsResponse> {
+    let view = View::parse(&request.view)?;
+    let versions = api.engine.versions(&name).await?;
+    let versions = versions.iter().map(|record| version(record, view));
+    Ok(Answer(GetSchedulerVersionsResponse {
+        versions: versions.collect(),
+    }))
+}
+
+/// A parameter that is empty was not given.
+fn given(parameter: String) -> Option<String> {
+    Some(parameter).filter(|text| !text.is_empty())
+}
+
+/// Of the active version.
+fn shown(record: &SchedulerRecord) -> Shown<'_> {
+    Shown {
+        version: record.active_version,
+        state: record.state.as_str(),
+        created_at: record.version_created_at,
+    }
+}
+
+fn version(record: &VersionRecord, view: View) -> SchedulerVersion {
+    SchedulerVersion {
+        version: record.version.to_string(),
+        is_active: record.is_active,
+        created_at: Some(record.created_at.into()),
+        status: view.full(|| record.status.as_str().to_owned()),
+    }
+}
+
+/// Rooms with any match and allocated ones are occupied, rooms that are up and have not pinged are on their way: in
+/// v10 such rooms are in none of the four numbers.
+fn fleet_info(info: &FleetInfo) -> SchedulerInfo {
+    let FleetInfo { scheduler, counts } = info;
+    let rooms = |statuses: &[RoomStatus]| {
+        let rooms = statuses
+            .iter()
+            .map(|status| counts.by_status.of(*status))
+            .fold(0, u32::saturating_add);
+        number(rooms)
+    };
+    SchedulerInfo {
+        name: scheduler.name.to_string(),
+        game: scheduler.recipe.game.clone(),
+        state: scheduler.state.as_str().to_owned(),
+        // The size that is held: it began as the recipe's, and people changed it since.
+        rooms_replicas: number(scheduler.fleet_size),
+        rooms_ready: rooms(&[RoomStatus::Ready]),
+        rooms_occupied: rooms(&[RoomStatus::Active, RoomStatus::Occupied, RoomStatus::Allocated]),
+        rooms_pending: rooms(&[RoomStatus::Pending, RoomStatus::Unready]),
+        rooms_terminating: rooms(&[RoomStatus::Terminating]),
+        autoscaling: scheduler.recipe.autoscaling.as_ref().map(autoscaling_info),
+        // v10 has the field and never fills it.
+        match_allocation: None,
+    }
+}
+
+fn autoscaling_info(autoscaling: &Autoscaling) -> AutoscalingInfo {
+    AutoscalingInfo {
+        enabled: autoscaling.enabled,
+        min: number(autoscaling.min),
+        max: autoscaling.max.map_or(-1, number),
+        cooldown: number(autoscaling.cooldown_seconds),
+    }
+}
+
+/// Our numbers have no sign and the wire's do.
+fn number(number: u32) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
+}

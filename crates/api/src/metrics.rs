@@ -1,0 +1,249 @@
+//! The metrics of the APIs, by v10's names.
+//!
+//! No request looks up a label: each route resolves its own cells when the router is built or when an outcome is
+//! first seen, and after that only touches the numbers behind them.
+
+use std::array;
+
+use std::sync::atomic::AtomicI64;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use axum::http::{Method, StatusCode};
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+
+/// All of them. Cheap to clone.
+#[derive(Clone)]
+pub struct Metrics {
+    duration: Family<OutcomeLabels, Histogram, fn() -> Histogram>,
+    size: Family<OutcomeLabels, Histogram, fn() -> Histogram>,
+    in_flight: Family<RouteLabels, Gauge>,
+    failed_pings: Family<SchedulerLabel, Counter>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OutcomeLabels {
+    service: &'static str,
+    handler: Arc<str>,
+    method: &'static str,
+    code: u16,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RouteLabels {
+    service: &'static str,
+    handler: Arc<str>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct SchedulerLabel {
+    scheduler: String,
+}
+
+impl Metrics {
+    pub fn register(registry: &mut Registry) -> Self {
+        let metrics = Self {
+            duration: Family::new_with_constructor(duration_histogram),
+            size: Family::new_with_constructor(size_histogram),
+            in_flight: Family::default(),
+            failed_pings: Family::default(),
+        };
+        registry.register(
+            "http_request_duration_seconds",
+            "How long requests took",
+            metrics.duration.clone(),
+        );
+        registry.register(
+            "http_response_size_bytes",
+            "How long the bodies of responses were",
+            metrics.size.clone(),
+        );
+        registry.register(
+            "http_requests_inflight",
+            "Requests that are being worked on",
+            metrics.in_flight.clone(),
+        );
+        registry.register(
+            "maestro_api_ping_handler_update_room_failures",
+            "Pings that were answered with success false",
+            metrics.failed_pings.clone(),
+        );
+        metrics
+    }
+
+    /// The cells of the route with this path, as the router writes it.
+    pub(crate) fn route(&self, service: &'static str, path: &str) -> RouteMetrics {
+        let handler = handler(path).into();
+        let labels = RouteLabels { service, handler };
+        RouteMetrics {
+            in_flight: self.in_flight.get_or_create_owned(&labels),
+            outcomes: array::from_fn(|_| array::from_fn(|_| OnceLock::new())),
+            families: self.clone(),
+            labels,
+        }
+    }
+
+    pub(crate) fn failed_pings(&self, scheduler: &str) -> Counter {
+        self.failed_pings.get_or_create_owned(&SchedulerLabel {
+            scheduler: scheduler.to_owned(),
+        })
+    }
+
+    pub(crate) fn forget_failed_pings(&self, scheduler: &str) {
+        self.failed_pings.remove(&SchedulerLabel {
+            scheduler: scheduler.to_owned(),
+        });
+    }
+}
+
+/// A route's path as v10's metrics spell it.
+fn handler(path: &str) -> String {
+    let names = [
+        ("{scheduler_name}", ":schedulerName"),
+        ("{operation_id}", ":operationID"),
+        ("{room_id}", ":roomID"),
+        ("{room_name}", ":roomID"),
+    ];
+    let spelled = |path: String, (ours, v10s)| path.replace(ours, v10s);
+    names.into_iter().fold(path.to_owned(), spelled)
+}
+
+/// What v10's library has by default.
+fn duration_histogram() -> Histogram {
+    Histogram::new([0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0])
+}
+
+fn size_histogram() -> Histogram {
+    Histogram::new(exponential_buckets(100.0, 10.0, 8))
+}
+
+/// Any other method is counted under the last one: a label's values are not for clients to invent.
+const METHODS: [&str; 6] = ["GET", "POST", "PUT", "PATCH", "DELETE", "OTHER"];
+
+/// The statuses that these APIs answer with.
+const STATUSES: [StatusCode; 11] = [
+    StatusCode::OK,
+    StatusCode::BAD_REQUEST,
+    StatusCode::NOT_FOUND,
+    StatusCode::METHOD_NOT_ALLOWED,
+    StatusCode::CONFLICT,
+    StatusCode::PAYLOAD_TOO_LARGE,
+    StatusCode::URI_TOO_LONG,
+    StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+    StatusCode::INTERNAL_SERVER_ERROR,
+    StatusCode::SERVICE_UNAVAILABLE,
+    StatusCode::GATEWAY_TIMEOUT,
+];
+
+/// The cells of one route.
+pub(crate) struct RouteMetrics {
+    in_flight: Gauge,
+    outcomes: [[OnceLock<Outcome>; STATUSES.len()]; METHODS.len()],
+    families: Metrics,
+    labels: RouteLabels,
+}
+
+#[derive(Clone)]
+struct Outcome {
+    duration: Histogram,
+    size: Histogram,
+}
+
+impl RouteMetrics {
+    pub(crate) fn handler(&self) -> &str {
+        &self.labels.handler
+    }
+
+    /// Counts a request as being worked on until the guard goes, also when its client hangs up.
+    pub(crate) fn begin(&self) -> InFlight {
+        self.in_flight.inc();
+        InFlight(self.in_flight.clone())
+    }
+
+    pub(crate) fn observe(&self, method: &Method, status: StatusCode, duration: Duration, bytes: u64) {
+        let method = method_index(method);
+        let record = |outcome: &Outcome| {
+            outcome.duration.observe(duration.as_secs_f64());
+            outcome.size.observe(bytes as f64);
+        };
+        match STATUSES.iter().position(|known| *known == status) {
+            Some(known) => {
+                record(self.outcomes[method][known].get_or_init(|| self.outcome(METHODS[method], status)));
+            }
+            None => record(&self.outcome(METHODS[method], status)),
+        }
+    }
+
+    fn outcome(&self, method: &'static str, status: StatusCode) -> Outcome {
+        let labels = OutcomeLabels {
+            service: self.labels.service,
+            handler: Arc::clone(&self.labels.handler),
+            method,
+            code: status.as_u16(),
+        };
+        Outcome {
+            duration: self.families.duration.get_or_create_owned(&labels),
+            size: self.families.size.get_or_create_owned(&labels),
+        }
+    }
+}
+
+fn method_index(method: &Method) -> usize {
+    let other = METHODS.len() - 1;
+    METHODS[..other]
+        .iter()
+        .position(|known| *known == method.as_str())
+        .unwrap_or(other)
+}
+
+pub(crate) struct InFlight(Gauge<i64, AtomicI64>);
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prometheus_client::encoding::text::encode;
+
+    use super::*;
+
+    #[test]
+    fn names_and_labels_are_v10s() {
+        let mut registry = Registry::default();
+        let metrics = Metrics::register(&mut registry);
+        let route = metrics.route("management-api", "/schedulers/{scheduler_name}");
+        let in_flight = route.begin();
+        route.observe(&Method::GET, StatusCode::OK, Duration::from_millis(7), 250);
+        let odd = Method::from_bytes(b"BREW").unwrap();
+        route.observe(&odd, StatusCode::IM_A_TEAPOT, Duration::ZERO, 0);
+        metrics.failed_pings("arena").inc();
+
+        let mut text = String::new();
+        encode(&mut text, &registry).unwrap();
+        let route = r#"service="management-api",handler="/schedulers/:schedulerName""#;
+        for line in [
+            &format!(r#"http_requests_inflight{{{route}}} 1"#),
+            &format!(
+                r#"http_request_duration_seconds_bucket{{le="0.01",{route},method="GET",code="200"}} 1"#
+            ),
+            &format!(r#"http_response_size_bytes_sum{{{route},method="GET",code="200"}} 250.0"#),
+            &format!(r#"http_response_size_bytes_count{{{route},method="OTHER",code="418"}} 1"#),
+            r#"maestro_api_ping_handler_update_room_failures_total{scheduler="arena"} 1"#,
+        ] {
+            assert!(text.lines().any(|have| have == line), "{line}\nis not in\n{text}");
+        }
+
+        drop(in_flight);
+        text.clear();
+        encode(&mut text, &registry).unwrap();
+        assert!(text.contains(&format!("http_requests_inflight{{{route}}} 0")));
+    }
+}

@@ -1,0 +1,178 @@
+//! The rooms API: what game rooms and matchmakers call.
+//!
+//! Old clients look at nothing but `success`. So what is wrong with a request as such is a 400, and everything that
+//! goes wrong after that is a 200 with `success: false`.
+
+mod failures;
+mod ping;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{FromRequestParts, Request, State};
+use axum::http::request::Parts;
+use axum::response::Response;
+use axum::routing::{get, put};
+use bytes::Bytes;
+use maestro_engine::Engine;
+use maestro_engine::ports::room_table::PingError;
+use maestro_engine::services::{Address, RoomPing};
+use maestro_proto::v1::GetRoomAddressResponse;
+
+use self::failures::Failures;
+use self::ping::Said;
+use crate::answer::Answer;
+use crate::edge::{Route, Spans};
+use crate::error::{ApiError, json};
+use crate::port::port;
+use crate::request::Named;
+use crate::{Context, Limits, body};
+
+#[derive(Debug, Clone)]
+pub struct RoomsOptions {
+    pub limits: Limits,
+    /// Mounts `GET /bench/empty`, which does nothing: what a benchmark compares the ping with.
+    pub empty_route: bool,
+}
+
+impl Default for RoomsOptions {
+    fn default() -> Self {
+        Self {
+            limits: Limits::ROOMS,
+            empty_route: false,
+        }
+    }
+}
+
+struct RoomsApi {
+    engine: Arc<Engine>,
+    failures: Failures,
+    body_max_bytes: usize,
+}
+
+pub fn rooms_router(context: &Context, options: &RoomsOptions) -> Router {
+    let edge = context.edge("rooms-api", &options.limits, Spans::WhenDebugging);
+    let api = Arc::new(RoomsApi {
+        engine: Arc::clone(&context.engine),
+        failures: Failures::new(context.metrics.clone()),
+        body_max_bytes: options.limits.body_max_bytes,
+    });
+    edge.router(routes(options.empty_route), api)
+}
+
+fn routes(empty_route: bool) -> Vec<Route<Arc<RoomsApi>>> {
+    let mut routes = vec![
+        ("/scheduler/{scheduler_name}/rooms/{room_name}/ping", put(update)),
+        // Superseded by the ping, and says the same.
+        (
+            "/scheduler/{scheduler_name}/rooms/{room_name}/status",
+            put(update),
+        ),
+        (
+            "/scheduler/{scheduler_name}/rooms/{room_name}/address",
+            get(address),
+        ),
+    ];
+    if empty_route {
+        routes.push(("/bench/empty", get(empty)));
+    }
+    routes
+}
+
+#[cfg(test)]
+pub(crate) fn paths() -> Vec<&'static str> {
+    routes(false).into_iter().map(|(path, _)| path).collect()
+}
+
+async fn update(State(api): State<Arc<RoomsApi>>, request: Request) -> Result<Response, ApiError> {
+    let (mut parts, body) = request.into_parts();
+    let body = body::read(body, api.body_max_bytes).await?;
+    let said = Said::decode(&body)?;
+    let decoded;
+    let (scheduler, room) = match names(parts.uri.path()) {
+        Some(names) => names,
+        None => {
+            decoded = decoded_names(&mut parts).await?;
+            (decoded.0.as_str(), decoded.1.as_str())
+        }
+    };
+    let ping = RoomPing {
+        scheduler,
+        room,
+        status: said.status,
+        matches: said.matches,
+        metadata: said.metadata,
+    };
+    Ok(success(api.deliver(ping).await))
+}
+
+impl RoomsApi {
+    async fn deliver(&self, ping: RoomPing<'_>) -> bool {
+        let RoomPing { scheduler, room, .. } = ping;
+        let Err(error) = self.engine.ping(ping).await else {
+            return true;
+        };
+        match &error {
+            PingError::UnknownRoom | PingError::Refused { .. } => {
+                tracing::debug!(scheduler_name = scheduler, room_id = room, %error, "ping refused");
+            }
+            PingError::Table(_) => {
+                tracing::error!(scheduler_name = scheduler, room_id = room, %error, "ping failed");
+            }
+        }
+        self.failures.count(&self.engine, scheduler).await;
+        false
+    }
+}
+
+fn success(success: bool) -> Response {
+    const TRUE: Bytes = Bytes::from_static(br#"{"success":true}"#);
+    const FALSE: Bytes = Bytes::from_static(br#"{"success":false}"#);
+    json(if success { TRUE } else { FALSE })
+}
+
+/// Scheduler and room in `/scheduler/{}/rooms/{}/…`, borrowed; `None` if they must be decoded first.
+fn names(path: &str) -> Option<(&str, &str)> {
+    if path.contains('%') {
+        return None;
+    }
+    let mut segments = path.split('/').skip(2);
+    let scheduler = segments.next()?;
+    let room = segments.nth(1)?;
+    Some((scheduler, room))
+}
+
+async fn decoded_names(parts: &mut Parts) -> Result<(String, String), ApiError> {
+    Named::from_request_parts(parts, &())
+        .await
+        .map(|Named(names)| names)
+}
+
+async fn address(
+    State(api): State<Arc<RoomsApi>>,
+    Named((scheduler, room)): Named<(String, String)>,
+) -> Result<Answer<GetRoomAddressResponse>, ApiError> {
+    let Address { host, ports } = api.engine.room_address(&scheduler, &room).await?;
+    Ok(Answer(GetRoomAddressResponse {
+        ports: ports.into_iter().map(port).collect(),
+        host,
+        // v10 has the field and never fills it.
+        ipv6_label: String::new(),
+    }))
+}
+
+async fn empty() {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_from_the_path_as_it_is() {
+        assert_eq!(
+            names("/scheduler/arena/rooms/arena-1/ping"),
+            Some(("arena", "arena-1"))
+        );
+        assert_eq!(names("/scheduler/arena/rooms/arena%2d1/ping"), None);
+    }
+}

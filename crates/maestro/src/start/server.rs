@@ -1,0 +1,269 @@
+//! The wiring: the one place that knows every adapter.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use maestro_api::{Context, Limits};
+use maestro_core::room::Region;
+use maestro_core::time::Millis;
+use maestro_engine::ports::{Ports, Randomness, Runtime};
+use maestro_engine::{Engine, Running, Settings, Tasks};
+use maestro_runtime_process::ProcessRuntime;
+use maestro_store_embedded::{EmbeddedStore, Failpoints, MemoryRoomTable};
+use prometheus_client::registry::Registry;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::config::Config;
+
+use super::system::{SystemClock, owner_name, random_seed};
+
+/// Tests kill the process, or fill the disk, at writes that this variable names; see `maestro_store_embedded`.
+const FAILPOINT_VARIABLE: &str = "MAESTRO_FAILPOINT";
+
+/// A server that serves.
+pub(super) struct Server {
+    runtime: Arc<ProcessRuntime>,
+    engine: Running,
+    stop: watch::Sender<bool>,
+    apis: Vec<JoinHandle<()>>,
+    stop_rooms: bool,
+}
+
+struct Listeners {
+    management: TcpListener,
+    rooms: TcpListener,
+    internal: TcpListener,
+}
+
+/// The line that scripts wait for.
+#[derive(serde::Serialize)]
+struct Serving {
+    event: &'static str,
+    management: String,
+    rooms: String,
+    internal: String,
+}
+
+impl Server {
+    pub(super) async fn start(config: &Config, store: EmbeddedStore) -> anyhow::Result<Self> {
+        let listeners = Listeners::bind(config).await?;
+        let runtime = open_runtime(config, store.store_id(), &listeners.rooms).await?;
+        let tasks = Tasks::default();
+        let store = Arc::new(store);
+        let ports = Ports {
+            store: store.clone(),
+            table: Arc::new(MemoryRoomTable::new()),
+            runtimes: Arc::new(BTreeMap::from([(
+                Region::default_region(),
+                runtime.clone() as Arc<dyn Runtime>,
+            )])),
+            clock: Arc::new(SystemClock),
+            random: Arc::new(Randomness::from_seed(
+                random_seed().context("reading /dev/urandom")?,
+            )),
+        };
+        let engine = Engine::new(ports, settings(config), owner_name(), tasks);
+        let running = engine.start().await.context("starting the engine")?;
+        let serving = listeners.serving_line()?;
+        let (stop, stopped) = watch::channel(false);
+        let apis = serve(config, &engine, listeners, &stopped)?;
+        announce(&serving)?;
+        Ok(Self {
+            runtime,
+            engine: running,
+            stop,
+            apis,
+            stop_rooms: config.process_runtime.stop_rooms_on_shutdown,
+        })
+    }
+
+    /// Work first, then rooms (if they are to go), then the APIs: rooms that end still want to say so.
+    pub(super) async fn shut_down(self) {
+        let observing = self.engine.stop_working().await;
+        self.runtime.shut_down(self.stop_rooms).await;
+        observing.stop().await;
+        self.stop.send_replace(true);
+        for api in self.apis {
+            if api.await.is_err() {
+                tracing::error!("an API did not end cleanly");
+            }
+        }
+    }
+}
+
+/// Opens the data directory; the error says who has it, or what is wrong with it.
+pub(super) fn open_store(directory: &Path) -> anyhow::Result<EmbeddedStore> {
+    let failpoints = match std::env::var(FAILPOINT_VARIABLE) {
+        Ok(text) => text
+            .parse::<Failpoints>()
+            .map_err(anyhow::Error::msg)
+            .context(FAILPOINT_VARIABLE)?,
+        Err(_) => Failpoints::default(),
+    };
+    let options = maestro_store_embedded::Options {
+        failpoints,
+        ..maestro_store_embedded::Options::default()
+    };
+    Ok(EmbeddedStore::open_with(directory, options)?)
+}
+
+async fn open_runtime(
+    config: &Config,
+    store_id: &str,
+    rooms_api: &TcpListener,
+) -> anyhow::Result<Arc<ProcessRuntime>> {
+    let process = &config.process_runtime;
+    let url = match &process.rooms_api_url {
+        Some(url) => url.clone(),
+        None => url(reachable(rooms_api.local_addr()?)),
+    };
+    let options = maestro_runtime_process::Options {
+        directory: config.storage.data_dir.clone(),
+        store_id: store_id.to_owned(),
+        region: Region::default_region(),
+        host: process.host.clone(),
+        rooms_api_url: Some(url),
+        log_limit_bytes: process.log_limit_bytes,
+        working_directory: std::env::current_dir().context("finding the working directory")?,
+    };
+    ProcessRuntime::open(options)
+        .await
+        .context("opening the process runtime")
+}
+
+fn settings(config: &Config) -> Settings {
+    let millis = |duration: Duration| Millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX));
+    let (workers, operations, rooms) = (&config.workers, &config.operations, &config.room_manager);
+    Settings {
+        health_controller_interval: workers.health_controller_interval,
+        early_wake_up: workers.early_wake_up,
+        storage_clean_up_interval: workers.storage_cleanup_interval,
+        sync_interval: workers.sync_interval,
+        ownership_ttl: millis(workers.ownership_ttl),
+        operation_lease_ttl: millis(config.operation_manager.lease_ttl),
+        stop_timeout: workers.stop_timeout,
+        room_initialization_timeout: millis(rooms.initialization_timeout),
+        room_ping_timeout: millis(rooms.ping_timeout),
+        room_deletion_timeout: millis(rooms.deletion_timeout),
+        rooms_add_limit: operations.add_limit,
+        rooms_add_batch: operations.add_batch_size,
+        room_start_timeout: operations.add_timeout,
+        rooms_remove_limit: operations.remove_limit,
+        operations_kept: millis(operations.retention_final),
+        no_action_kept: millis(operations.retention_no_action),
+        rooms_kept: millis(operations.retention_rooms),
+    }
+}
+
+fn serve(
+    config: &Config,
+    engine: &Arc<Engine>,
+    listeners: Listeners,
+    stopped: &watch::Receiver<bool>,
+) -> anyhow::Result<Vec<JoinHandle<()>>> {
+    let mut registry = Registry::default();
+    engine.metrics().register(&mut registry);
+    let metrics = maestro_api::Metrics::register(&mut registry);
+    let request_ids = Randomness::from_seed(random_seed().context("reading /dev/urandom")?);
+    let context = Context {
+        engine: engine.clone(),
+        metrics,
+        new_request_id: Arc::new(move || request_ids.draw()),
+    };
+    let limits = |limits: Limits| Limits {
+        request_timeout: config.api.request_timeout.min(limits.request_timeout),
+        ..limits
+    };
+    let body_max_bytes = usize::try_from(config.api.body_limit_bytes).unwrap_or(usize::MAX);
+    let management = Limits {
+        body_max_bytes,
+        ..limits(Limits::MANAGEMENT)
+    };
+    let rooms = maestro_api::RoomsOptions {
+        limits: limits(Limits::ROOMS),
+        ..Default::default()
+    };
+    let store = engine.ports().store.clone();
+    let ready = move || {
+        let store = store.clone();
+        async move { store.schedulers().await.is_ok() }
+    };
+    let routers = [
+        (
+            listeners.management,
+            maestro_api::management_router(&context, &management),
+        ),
+        (listeners.rooms, maestro_api::rooms_router(&context, &rooms)),
+        (
+            listeners.internal,
+            maestro_api::internal_router(Arc::new(registry), ready),
+        ),
+    ];
+    let grace = config.api.graceful_shutdown_timeout;
+    let serve = |(listener, router)| {
+        let mut stopped = stopped.clone();
+        let shutdown = async move {
+            // An error means that the sender is gone, which is an end too.
+            let _ = stopped.wait_for(|stopped| *stopped).await;
+        };
+        tokio::spawn(maestro_api::serve(listener, router, shutdown, grace))
+    };
+    Ok(routers.into_iter().map(serve).collect())
+}
+
+impl Listeners {
+    async fn bind(config: &Config) -> anyhow::Result<Self> {
+        Ok(Self {
+            management: bind(
+                "managementApi",
+                &config.management_api.host,
+                config.management_api.port,
+            )
+            .await?,
+            rooms: bind("roomsApi", &config.rooms_api.host, config.rooms_api.port).await?,
+            internal: bind("internalApi", &config.internal_api.host, config.internal_api.port).await?,
+        })
+    }
+
+    fn serving_line(&self) -> anyhow::Result<Serving> {
+        Ok(Serving {
+            event: "serving",
+            management: url(reachable(self.management.local_addr()?)),
+            rooms: url(reachable(self.rooms.local_addr()?)),
+            internal: url(reachable(self.internal.local_addr()?)),
+        })
+    }
+}
+
+async fn bind(key: &str, host: &str, port: u16) -> anyhow::Result<TcpListener> {
+    TcpListener::bind((host, port)).await.with_context(|| {
+        format!("{key}: cannot listen on {host}:{port}; choose another {key}.port (0 picks a free one)")
+    })
+}
+
+/// Who listens everywhere is reached on the loopback from here.
+fn reachable(mut address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() {
+        address.set_ip([127, 0, 0, 1].into());
+    }
+    address
+}
+
+fn url(address: SocketAddr) -> String {
+    format!("http://{address}")
+}
+
+fn announce(serving: &Serving) -> anyhow::Result<()> {
+    let line = serde_json::to_string(serving)?;
+    let mut stdout = std::io::stdout().lock();
+    writeln!(stdout, "{line}")
+        .and_then(|()| stdout.flush())
+        .context("writing to stdout")
+}

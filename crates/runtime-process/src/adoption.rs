@@ -1,0 +1,269 @@
+//! Rooms that run already: finding them in the process table, watching them, ending them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use maestro_core::room::{Ending, RoomId};
+use maestro_core::scheduler::SchedulerName;
+use maestro_engine::ports::runtime::{Handle, RunningRoom, RuntimeError};
+
+use crate::members::{self, Member, ProcessId};
+use crate::plan::{ContainerPlan, Plan, Restart};
+use crate::process::{Process, is_current};
+use crate::process_table::{self, Marked};
+use crate::room::{Room, lock};
+use crate::runtime::{Shared, blocking, unavailable};
+use crate::watch::Watch;
+
+/// The processes of a room, as the process table shows them.
+#[derive(Debug, Clone)]
+pub(crate) struct Found {
+    scheduler: SchedulerName,
+    /// In the order of their start. One container can be there several times: a process that a room started, and that
+    /// made itself the leader of a group, has inherited the marks.
+    members: Vec<Member>,
+}
+
+/// A process of a room, held by its pidfd.
+pub(crate) struct Opened {
+    pub(crate) container: String,
+    pub(crate) process: Process,
+}
+
+/// Those of the processes that still exist.
+pub(crate) fn open(members: &[Member]) -> io::Result<Vec<Opened>> {
+    let mut opened = Vec::with_capacity(members.len());
+    for member in members {
+        if let Some(process) = Process::open(member.process)? {
+            let container = member.container.clone();
+            opened.push(Opened { container, process });
+        }
+    }
+    Ok(opened)
+}
+
+impl Found {
+    pub(crate) fn by_room(marked: Vec<Marked>) -> HashMap<RoomId, Self> {
+        let mut rooms: HashMap<RoomId, Self> = HashMap::new();
+        for process in marked {
+            let found = rooms.entry(process.room).or_insert_with(|| Self {
+                scheduler: process.scheduler,
+                members: Vec::new(),
+            });
+            found.members.push(process.member);
+        }
+        rooms
+    }
+
+    /// One process per container: the one that is named, or else the oldest, from which the others come.
+    pub(crate) fn leaders(&self, named: &[Member]) -> Vec<Member> {
+        let mut leaders: BTreeMap<&str, &Member> = BTreeMap::new();
+        for member in &self.members {
+            let leader = leaders.entry(&member.container).or_insert(member);
+            if named.contains(member) {
+                *leader = member;
+            }
+        }
+        let mut leaders: Vec<Member> = leaders.into_values().cloned().collect();
+        leaders.sort_by_key(|member| member.process.start_time);
+        leaders
+    }
+
+    fn named(&self, named: &[Member]) -> Vec<Member> {
+        self.members
+            .iter()
+            .filter(|member| named.contains(member))
+            .cloned()
+            .collect()
+    }
+}
+
+impl Shared {
+    /// What is watched, and what the process table shows beyond that. A container that waits for its restart has no
+    /// process, and its room is there all the same.
+    pub(crate) async fn list(&self) -> Result<Vec<RunningRoom>, RuntimeError> {
+        let found = self.scan().await?;
+        let watched = self.rooms();
+        let mut running: Vec<RunningRoom> = watched
+            .iter()
+            .map(|room| RunningRoom {
+                id: room.id.clone(),
+                scheduler: room.scheduler.clone(),
+                handle: room.handle(),
+            })
+            .collect();
+        let mut unwatched = found;
+        for room in &watched {
+            unwatched.remove(&room.id);
+        }
+        for (id, found) in &unwatched {
+            let mut leaders = found.leaders(&[]);
+            // What ended since the scan is about to be told, or has been.
+            leaders.retain(|leader| is_current(leader.process));
+            if !leaders.is_empty() {
+                running.push(RunningRoom {
+                    id: id.clone(),
+                    scheduler: found.scheduler.clone(),
+                    handle: members::to_handle(&self.options.host, &leaders),
+                });
+            }
+        }
+        *lock(&self.found) = unwatched;
+        Ok(running)
+    }
+
+    /// One look at the process table for all of them.
+    pub(crate) async fn adopt(self: &Arc<Self>, rooms: Vec<RunningRoom>) -> Result<(), RuntimeError> {
+        let found = self.scan().await?;
+        for RunningRoom {
+            id,
+            scheduler,
+            handle,
+        } in rooms
+        {
+            let _alone = self.alone(&id).await;
+            if self.room(&id).is_some() {
+                continue;
+            }
+            lock(&self.found).remove(&id);
+            let named = members::from_handle(&handle);
+            let plan = self.read_plan(&scheduler, &id).await;
+            let members = found.get(&id).map_or_else(Vec::new, |found| match plan.restart {
+                Restart::Never => found.named(&named),
+                // Its processes may have been restarted after the handle was written down.
+                Restart::OnFailure | Restart::Always => found.leaders(&named),
+            });
+            let opened = open(&members).map_err(unavailable)?;
+            if opened.is_empty() {
+                self.tell_ended(&scheduler, &id, Ending::Unwatched);
+                continue;
+            }
+            self.watch(&scheduler, &id, expecting(plan, &named), opened, &named);
+        }
+        Ok(())
+    }
+
+    /// `grace`: `None` is the room's own.
+    pub(crate) async fn stop(
+        self: &Arc<Self>,
+        scheduler: &SchedulerName,
+        id: &RoomId,
+        handle: Option<&Handle>,
+        grace: Option<Duration>,
+    ) -> Result<(), RuntimeError> {
+        let _alone = self.alone(id).await;
+        let watched = self.room(id);
+        let is_it = |room: &Arc<Room>| handle.is_none_or(|handle| room.is(handle));
+        let room = match watched {
+            Some(room) if is_it(&room) => Some(room),
+            Some(_) => None,
+            None => self.watch_unwanted(scheduler, id, handle).await?,
+        };
+        match room {
+            Some(room) => room.ask_to_end(grace.unwrap_or_else(|| room.plan.grace_period())),
+            None => self.tell_ended(scheduler, id, Ending::Lost),
+        }
+        Ok(())
+    }
+
+    /// A room that nobody wants is watched too, to be ended: its end is told like any other.
+    async fn watch_unwanted(
+        self: &Arc<Self>,
+        scheduler: &SchedulerName,
+        id: &RoomId,
+        handle: Option<&Handle>,
+    ) -> Result<Option<Arc<Room>>, RuntimeError> {
+        let Some(found) = self.scan().await?.remove(id) else {
+            return Ok(None);
+        };
+        lock(&self.found).remove(id);
+        let members = match handle {
+            Some(handle) => found.named(&members::from_handle(handle)),
+            None => found.leaders(&[]),
+        };
+        let opened = open(&members).map_err(unavailable)?;
+        if opened.is_empty() {
+            return Ok(None);
+        }
+        let plan = self.read_plan(scheduler, id).await;
+        Ok(Some(self.watch(
+            scheduler,
+            id,
+            expecting(plan, &members),
+            opened,
+            &[],
+        )))
+    }
+
+    /// Watches a room from now on. `handed_out`: what a handle in the store may name besides.
+    pub(crate) fn watch(
+        self: &Arc<Self>,
+        scheduler: &SchedulerName,
+        id: &RoomId,
+        plan: Plan,
+        opened: Vec<Opened>,
+        handed_out: &[Member],
+    ) -> Arc<Room> {
+        let process = |member: &Member| member.process;
+        let members: Vec<Member> = opened.iter().map(Opened::member).collect();
+        let first: Vec<ProcessId> = members.iter().chain(handed_out).map(process).collect();
+        let mut processes: HashMap<String, Process> = opened
+            .into_iter()
+            .map(|Opened { container, process }| (container, process))
+            .collect();
+        let processes = plan
+            .containers
+            .iter()
+            .map(|container| processes.remove(&container.name))
+            .collect();
+        let host = self.options.host.clone();
+        let room = Arc::new(Room::new(
+            id.clone(),
+            scheduler.clone(),
+            plan,
+            host,
+            members,
+            first,
+        ));
+        self.insert(Arc::clone(&room));
+        let watch = Watch::new(Arc::clone(self), Arc::clone(&room), processes);
+        self.spawn(watch.run());
+        room
+    }
+
+    async fn scan(&self) -> Result<HashMap<RoomId, Found>, RuntimeError> {
+        let store_id = self.options.store_id.clone();
+        let marked = blocking(move || process_table::scan(&store_id))
+            .await
+            .map_err(unavailable)?;
+        Ok(Found::by_room(marked))
+    }
+
+    async fn read_plan(&self, scheduler: &SchedulerName, id: &RoomId) -> Plan {
+        let file = self.directory.room(scheduler, id).map(|place| place.plan());
+        blocking(move || file.and_then(|file| Plan::read(&file)))
+            .await
+            .unwrap_or_else(Plan::unknown)
+    }
+}
+
+impl Opened {
+    fn member(&self) -> Member {
+        Member {
+            container: self.container.clone(),
+            process: self.process.id,
+        }
+    }
+}
+
+/// A plan that was lost, or is of another time, still has every container that the handle names.
+fn expecting(mut plan: Plan, members: &[Member]) -> Plan {
+    for Member { container, .. } in members {
+        if plan.containers.iter().all(|known| known.name != *container) {
+            plan.containers.push(ContainerPlan::unknown(container));
+        }
+    }
+    plan
+}

@@ -1,0 +1,87 @@
+//! Where the files of rooms are: `rooms/<scheduler>/<room>/<container>.log`, `room.json` beside them, and
+//! `secrets/<name>/<key>`.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use maestro_core::room::RoomId;
+use maestro_core::scheduler::SchedulerName;
+
+#[derive(Debug, Clone)]
+pub(crate) struct Directory {
+    root: PathBuf,
+}
+
+impl Directory {
+    pub(crate) fn new(root: &Path) -> Self {
+        Self {
+            root: root.to_owned(),
+        }
+    }
+
+    pub(crate) fn rooms(&self) -> PathBuf {
+        self.root.join("rooms")
+    }
+
+    pub(crate) fn scheduler(&self, scheduler: &SchedulerName) -> PathBuf {
+        self.rooms().join(scheduler.as_str())
+    }
+
+    /// `None`: such a room cannot be; ids come from outside too.
+    pub(crate) fn room(&self, scheduler: &SchedulerName, room: &RoomId) -> Option<RoomDirectory> {
+        let path = self.scheduler(scheduler).join(file_name(room.as_str())?);
+        Some(RoomDirectory { path })
+    }
+
+    /// The file of a secret, and how to name it to a person: from the data directory on.
+    pub(crate) fn secret(&self, name: &str, key: &str) -> Option<(PathBuf, String)> {
+        let shown = format!("secrets/{}/{}", file_name(name)?, file_name(key)?);
+        Some((self.root.join(&shown), shown))
+    }
+}
+
+/// The place of one room.
+#[derive(Debug, Clone)]
+pub(crate) struct RoomDirectory {
+    pub(crate) path: PathBuf,
+}
+
+impl RoomDirectory {
+    pub(crate) fn plan(&self) -> PathBuf {
+        self.path.join("room.json")
+    }
+
+    pub(crate) fn log(&self, container: &str) -> Option<PathBuf> {
+        Some(self.path.join(format!("{}.log", file_name(container)?)))
+    }
+}
+
+/// May be repeated: what is not there is removed already.
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
+    match std::fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// A name that stays where it is put: no way up or down, nothing hidden.
+fn file_name(text: &str) -> Option<&str> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let fits = !text.is_empty() && !text.starts_with('.') && text.chars().all(allowed);
+    fits.then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_from_outside_leads_nowhere_else() {
+        for text in ["", ".", "..", "../x", "a/b", "/etc", ".hidden", "a\0b", "a b"] {
+            assert_eq!(file_name(text), None, "{text:?}");
+        }
+        for text in ["arena-9b4c", "game_1", "tls.key"] {
+            assert_eq!(file_name(text), Some(text));
+        }
+    }
+}

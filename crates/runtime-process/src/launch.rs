@@ -1,0 +1,199 @@
+//! Starting the process of a container.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use maestro_engine::ports::runtime::RuntimeError;
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, waitpid};
+
+use crate::environment::{self, Environment, Surroundings};
+use crate::members::{Member, ProcessId};
+use crate::plan::ContainerPlan;
+use crate::process_table;
+
+/// A container, looked at from all sides: what can be known to be wrong is refused before any process runs.
+#[derive(Debug)]
+pub(crate) struct Launch {
+    container: String,
+    /// As the recipe has it: programs look at it, and people know it.
+    command: Vec<String>,
+    program: PathBuf,
+    environment: Environment,
+    working_directory: PathBuf,
+    log: PathBuf,
+}
+
+impl Launch {
+    /// Blocking.
+    pub(crate) fn prepare(
+        container: &ContainerPlan,
+        surroundings: &Surroundings<'_>,
+        working_directory: &Path,
+    ) -> Result<Self, RuntimeError> {
+        let refused = |why: String| RuntimeError::Refused(format!("container {:?}: {why}", container.name));
+        let Some(command) = container.command.first() else {
+            return Err(refused(
+                "it has no command; a room that is a process needs one (the image is not used)".into(),
+            ));
+        };
+        let room = surroundings
+            .directory
+            .room(surroundings.scheduler, surroundings.room);
+        let log = room
+            .and_then(|room| room.log(&container.name))
+            .ok_or_else(|| refused("its name or its room's is not the name of a file".into()))?;
+        let environment = environment::of_container(container, surroundings).map_err(refused)?;
+        // Looked at before the start, which could not say whether the program or the directory is missing.
+        if !working_directory.is_dir() {
+            let shown = working_directory.display();
+            return Err(refused(format!(
+                "working directory {shown}: there is no such directory"
+            )));
+        }
+        let path = environment.get(OsStr::new("PATH"));
+        let program = find_program(command, working_directory, path)
+            .map_err(|why| refused(format!("command {command:?}: {why}")))?;
+        Ok(Self {
+            container: container.name.clone(),
+            command: container.command.clone(),
+            program,
+            environment,
+            working_directory: working_directory.to_owned(),
+            log,
+        })
+    }
+
+    /// Blocking. The process is our child, and nobody waits for it yet.
+    pub(crate) fn run(&self) -> Result<Member, RuntimeError> {
+        let (out, error) = self.open_log().map_err(|error| {
+            // Not the recipe's fault: a full disk, a limit on open files.
+            RuntimeError::Unavailable(format!("the log of container {:?}: {error}", self.container))
+        })?;
+        let child = Command::new(&self.program)
+            .arg0(&self.command[0])
+            .args(&self.command[1..])
+            .env_clear()
+            .envs(&self.environment)
+            .current_dir(&self.working_directory)
+            .stdin(Stdio::null())
+            .stdout(out)
+            .stderr(error)
+            .process_group(0)
+            .spawn()
+            .map_err(|error| self.not_started(&error))?;
+        let pid = child.id();
+        // Nobody else reaps our children: whatever has become of it by now, its entry is there.
+        let stat = process_table::stat(pid).map_err(|error| {
+            abandon(pid);
+            RuntimeError::Unavailable(error.to_string())
+        })?;
+        Ok(Member {
+            container: self.container.clone(),
+            process: ProcessId {
+                pid,
+                start_time: stat.start_time,
+            },
+        })
+    }
+
+    /// Appending, so that the file can be cut short under the writer: it goes on at the new end.
+    fn open_log(&self) -> io::Result<(File, File)> {
+        let out = OpenOptions::new().append(true).create(true).open(&self.log)?;
+        let error = out.try_clone()?;
+        Ok((out, error))
+    }
+
+    fn not_started(&self, error: &io::Error) -> RuntimeError {
+        let text = format!(
+            "container {:?}: command {:?} cannot be started: {error}",
+            self.container, self.command[0]
+        );
+        if is_permanent(error) {
+            RuntimeError::Refused(text)
+        } else {
+            RuntimeError::Unavailable(text)
+        }
+    }
+}
+
+/// Starts all containers, or none. Blocking.
+pub(crate) fn run_all(launches: &[Launch]) -> Result<Vec<Member>, RuntimeError> {
+    let mut started = Vec::with_capacity(launches.len());
+    for launch in launches {
+        match launch.run() {
+            Ok(member) => started.push(member),
+            Err(error) => {
+                abandon_all(&started);
+                return Err(error);
+            }
+        }
+    }
+    Ok(started)
+}
+
+/// Kills and reaps children that nobody watches yet. Blocking, for as long as a killed process needs to go.
+pub(crate) fn abandon_all(members: &[Member]) {
+    for member in members {
+        abandon(member.process.pid);
+    }
+}
+
+/// The pid of a child that was not reaped is its own, so it is enough to name it.
+fn abandon(pid: u32) {
+    let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else {
+        return;
+    };
+    let killed =
+        kill_process_group(pid, Signal::KILL).and_then(|()| waitpid(Some(pid), WaitOptions::empty()));
+    if let Err(error) = killed {
+        tracing::warn!(pid = pid.as_raw_nonzero(), %error, "a container of a failed start could not be killed");
+    }
+}
+
+/// Whether the next attempt would end in the same way. What else can fail is the machine's: processes, memory, files.
+fn is_permanent(error: &io::Error) -> bool {
+    let of_the_command = [
+        Errno::NOENT,
+        Errno::ACCESS,
+        Errno::PERM,
+        Errno::NOEXEC,
+        Errno::NOTDIR,
+        Errno::ISDIR,
+        Errno::LOOP,
+        Errno::NAMETOOLONG,
+        Errno::TOOBIG,
+        Errno::INVAL,
+    ];
+    // A zero byte in an argument is found by the standard library and has no number.
+    error
+        .raw_os_error()
+        .map_or(error.kind() == io::ErrorKind::InvalidInput, |code| {
+            of_the_command.contains(&Errno::from_raw_os_error(code))
+        })
+}
+
+/// Where a command is: with a slash, from the working directory on; without, in the room's own `PATH`, and not in
+/// Maestro's.
+fn find_program(command: &str, working_directory: &Path, path: Option<&OsString>) -> Result<PathBuf, String> {
+    if command.contains('/') {
+        return Ok(working_directory.join(command));
+    }
+    let Some(path) = path else {
+        return Err("there is no PATH to look it up in; write it with its directory".into());
+    };
+    std::env::split_paths(path)
+        .map(|directory| working_directory.join(directory).join(command))
+        .find(|file| is_executable(file))
+        .ok_or_else(|| format!("no such program in PATH ({})", path.display()))
+}
+
+fn is_executable(file: &Path) -> bool {
+    file.metadata()
+        .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+}

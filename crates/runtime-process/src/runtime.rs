@@ -1,0 +1,350 @@
+//! The runtime port over local processes: which rooms there are, and who may touch which.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::future::join_all;
+use maestro_core::room::{Ending, HostPort, Region, RoomId};
+use maestro_core::scheduler::SchedulerName;
+use maestro_engine::ports::runtime::{
+    Handle, Observation, RoomEvent, RoomToStart, RunningRoom, Runtime, RuntimeError,
+};
+use tokio::sync::mpsc;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::adoption::Found;
+use crate::directory::{self, Directory};
+use crate::room::{Room, lock};
+use crate::{logs, ports, process_table};
+
+/// How many observations may wait for the engine. Room tasks wait when it is full; starts and stops never do.
+const EVENTS_MAX: usize = 1024;
+/// Rooms share locks by the hash of their id: enough that strangers seldom wait for each other, and no list to tidy up.
+const LOCKS: usize = 64;
+/// A room that writes without end is over its limit for so long at most.
+const LOG_SWEEP_EVERY: Duration = Duration::from_secs(5);
+/// At the end, for the engine to hear of the rooms that ended.
+const LAST_EVENTS_WITHIN: Duration = Duration::from_secs(2);
+
+/// What the runtime of a host needs to know.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The data directory: `rooms/` and `secrets/` are in it.
+    pub directory: PathBuf,
+    /// Rooms that carry this id are ours, all others are none of our business.
+    pub store_id: String,
+    pub region: Region,
+    /// Where players reach rooms, as it is announced to them.
+    pub host: String,
+    /// Where rooms reach Maestro; `None`: not known yet, see [`ProcessRuntime::set_rooms_api_url`].
+    pub rooms_api_url: Option<String>,
+    /// Per container.
+    pub log_limit_bytes: u64,
+    /// Where rooms run, and where relative commands are looked for.
+    pub working_directory: PathBuf,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("the directory for rooms, {path}, cannot be used")]
+    Directory { path: PathBuf, source: std::io::Error },
+    #[error("the processes of this host cannot be listed")]
+    Processes { source: std::io::Error },
+}
+
+/// Rooms of one host as processes. Dropping it stops watching them; they run on.
+pub struct ProcessRuntime {
+    shared: Arc<Shared>,
+    observations: Mutex<Option<mpsc::Receiver<Observation>>>,
+}
+
+/// What the runtime and the tasks of its rooms share.
+pub(crate) struct Shared {
+    pub(crate) options: Options,
+    pub(crate) directory: Directory,
+    pub(crate) rooms_api_url: OnceLock<String>,
+    pub(crate) events: mpsc::Sender<Observation>,
+    /// Rooms that have a task. A room is in here until its end is about to be told.
+    rooms: Mutex<HashMap<RoomId, Arc<Room>>>,
+    /// Rooms that run and nobody watches, as of the last look at the process table.
+    pub(crate) found: Mutex<HashMap<RoomId, Found>>,
+    locks: Vec<tokio::sync::Mutex<()>>,
+    hasher: RandomState,
+    tasks: TaskTracker,
+    /// No room is started any more.
+    is_closing: AtomicBool,
+    /// Nothing is watched any more.
+    closed: CancellationToken,
+}
+
+impl ProcessRuntime {
+    /// Looks at once for rooms of this store that run already, so that none is started twice.
+    pub async fn open(mut options: Options) -> Result<Arc<Self>, OpenError> {
+        // A process changes its directory before it looks for its program: relative paths would be looked for there.
+        for path in [&mut options.directory, &mut options.working_directory] {
+            *path = std::path::absolute(&*path).map_err(|source| OpenError::Directory {
+                path: path.clone(),
+                source,
+            })?;
+        }
+        let directory = Directory::new(&options.directory);
+        let path = directory.rooms();
+        std::fs::create_dir_all(&path).map_err(|source| OpenError::Directory { path, source })?;
+        let store_id = options.store_id.clone();
+        let marked = blocking(move || process_table::scan(&store_id))
+            .await
+            .map_err(|source| OpenError::Processes { source })?;
+        let (events, observations) = mpsc::channel(EVENTS_MAX);
+        let shared = Arc::new(Shared {
+            directory,
+            rooms_api_url: options
+                .rooms_api_url
+                .clone()
+                .map(OnceLock::from)
+                .unwrap_or_default(),
+            options,
+            events,
+            rooms: Mutex::default(),
+            found: Mutex::new(Found::by_room(marked)),
+            locks: std::iter::repeat_with(Default::default).take(LOCKS).collect(),
+            hasher: RandomState::new(),
+            tasks: TaskTracker::new(),
+            is_closing: AtomicBool::new(false),
+            closed: CancellationToken::new(),
+        });
+        let closed = shared.closed.clone();
+        tokio::spawn(closed.run_until_cancelled_owned(sweep_logs(Arc::clone(&shared))));
+        Ok(Arc::new(Self {
+            shared,
+            observations: Mutex::new(Some(observations)),
+        }))
+    }
+
+    /// Says where rooms reach Maestro, once the port is known. Until then no room is started; what was said first
+    /// stays.
+    pub fn set_rooms_api_url(&self, url: impl Into<String>) {
+        if let Err(later) = self.shared.rooms_api_url.set(url.into()) {
+            tracing::warn!(
+                url = later,
+                "the rooms API's address is known already; rooms are told the first one"
+            );
+        }
+    }
+}
+
+impl Drop for ProcessRuntime {
+    fn drop(&mut self) {
+        self.shared.closed.cancel();
+    }
+}
+
+#[async_trait]
+impl Runtime for ProcessRuntime {
+    fn region(&self) -> &Region {
+        &self.shared.options.region
+    }
+
+    fn is_one_host(&self) -> bool {
+        true
+    }
+
+    async fn create_scheduler(&self, scheduler: &SchedulerName) -> Result<(), RuntimeError> {
+        let path = self.shared.directory.scheduler(scheduler);
+        blocking(move || std::fs::create_dir_all(path))
+            .await
+            .map_err(unavailable)
+    }
+
+    async fn delete_scheduler(&self, scheduler: &SchedulerName) -> Result<(), RuntimeError> {
+        let path = self.shared.directory.scheduler(scheduler);
+        blocking(move || directory::remove(&path))
+            .await
+            .map_err(unavailable)
+    }
+
+    /// In a task of its own: a caller that stops waiting does not leave a process behind that nobody watches.
+    async fn start(&self, room: &RoomToStart) -> Result<Handle, RuntimeError> {
+        let (shared, room) = (Arc::clone(&self.shared), room.clone());
+        let started = self.shared.tasks.spawn(async move { shared.start(&room).await });
+        started.await.map_err(unavailable)?
+    }
+
+    async fn stop(
+        &self,
+        scheduler: &SchedulerName,
+        room: &RoomId,
+        handle: Option<&Handle>,
+        grace: Duration,
+    ) -> Result<(), RuntimeError> {
+        self.shared.stop(scheduler, room, handle, Some(grace)).await
+    }
+
+    async fn list(&self) -> Result<Vec<RunningRoom>, RuntimeError> {
+        self.shared.list().await
+    }
+
+    async fn adopt(&self, rooms: Vec<RunningRoom>) -> Result<(), RuntimeError> {
+        self.shared.adopt(rooms).await
+    }
+
+    fn observations(&self) -> Option<mpsc::Receiver<Observation>> {
+        lock(&self.observations).take()
+    }
+
+    async fn free_ports(&self, wanted: &[HostPort]) -> Result<Vec<HostPort>, RuntimeError> {
+        let wanted = wanted.to_vec();
+        blocking(move || ports::free(&wanted)).await.map_err(unavailable)
+    }
+
+    async fn logs(
+        &self,
+        scheduler: &SchedulerName,
+        room: &RoomId,
+        lines_max: usize,
+    ) -> Result<Option<String>, RuntimeError> {
+        let Some(place) = self.shared.directory.room(scheduler, room) else {
+            return Ok(None);
+        };
+        blocking(move || logs::tail(&place.path, lines_max))
+            .await
+            .map_err(unavailable)
+    }
+
+    async fn forget(&self, scheduler: &SchedulerName, room: &RoomId) -> Result<(), RuntimeError> {
+        let Some(place) = self.shared.directory.room(scheduler, room) else {
+            return Ok(());
+        };
+        blocking(move || directory::remove(&place.path))
+            .await
+            .map_err(unavailable)
+    }
+
+    async fn shut_down(&self, stop_rooms: bool) {
+        self.shared.shut_down(stop_rooms).await;
+    }
+}
+
+impl Shared {
+    /// Everything that finds out whether a room runs, and changes it, does so alone.
+    pub(crate) async fn alone(&self, room: &RoomId) -> tokio::sync::MutexGuard<'_, ()> {
+        let hash = self.hasher.hash_one(room);
+        self.locks[(hash % LOCKS as u64) as usize].lock().await
+    }
+
+    pub(crate) fn room(&self, id: &RoomId) -> Option<Arc<Room>> {
+        lock(&self.rooms).get(id).cloned()
+    }
+
+    pub(crate) fn rooms(&self) -> Vec<Arc<Room>> {
+        lock(&self.rooms).values().cloned().collect()
+    }
+
+    pub(crate) fn insert(&self, room: Arc<Room>) {
+        lock(&self.rooms).insert(room.id.clone(), room);
+    }
+
+    pub(crate) fn remove(&self, room: &Arc<Room>) {
+        let mut rooms = lock(&self.rooms);
+        if rooms.get(&room.id).is_some_and(|there| Arc::ptr_eq(there, room)) {
+            rooms.remove(&room.id);
+        }
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.is_closing.load(Ordering::SeqCst)
+    }
+
+    /// A task that ends when nothing is watched any more.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let closed = self.closed.clone();
+        self.tasks.spawn(async move {
+            closed.run_until_cancelled_owned(task).await;
+        });
+    }
+
+    /// Tells of a room that has no task. Never waits.
+    pub(crate) fn tell_ended(&self, scheduler: &SchedulerName, room: &RoomId, ending: Ending) {
+        let events = self.events.clone();
+        let observation = Observation {
+            scheduler: scheduler.clone(),
+            room: room.clone(),
+            event: RoomEvent::Ended(ending),
+        };
+        self.spawn(async move {
+            // An error means that nobody listens any more.
+            let _ = events.send(observation).await;
+        });
+    }
+
+    async fn shut_down(self: &Arc<Self>, stop_rooms: bool) {
+        self.is_closing.store(true, Ordering::SeqCst);
+        // Whoever began to start a room before holds its lock until the room is known.
+        for lock in &self.locks {
+            drop(lock.lock().await);
+        }
+        if stop_rooms {
+            self.stop_all().await;
+            self.tasks.close();
+            // What is in the channel then is the engine's to take; without this, an end might not get that far.
+            let _ = timeout(LAST_EVENTS_WITHIN, self.tasks.wait()).await;
+        }
+        self.closed.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    async fn stop_all(self: &Arc<Self>) {
+        let running = self.list().await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "rooms that are not watched cannot be found; only the others are ended");
+            Vec::new()
+        });
+        for room in running {
+            if let Err(error) = self.stop(&room.scheduler, &room.id, None, None).await {
+                tracing::warn!(room = %room.id, %error, "room cannot be ended");
+            }
+        }
+        let rooms = self.rooms();
+        for room in &rooms {
+            room.ask_to_end(room.plan.grace_period());
+        }
+        join_all(rooms.iter().map(|room| room.gone.cancelled())).await;
+    }
+}
+
+async fn sweep_logs(shared: Arc<Shared>) {
+    let limit_bytes = shared.options.log_limit_bytes;
+    let mut turn = interval(LOG_SWEEP_EVERY);
+    turn.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        turn.tick().await;
+        let logs = shared
+            .rooms()
+            .iter()
+            .flat_map(|room| shared.logs_of(room))
+            .collect::<Vec<_>>();
+        blocking(move || logs.iter().for_each(|log| logs::keep_within(log, limit_bytes))).await;
+    }
+}
+
+/// Runs what waits for the disk or walks over `/proc` where it holds up nobody.
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The tokio runtime goes down, and this task with it.
+            Err(_) => std::future::pending().await,
+        },
+    }
+}
+
+pub(crate) fn unavailable(error: impl std::fmt::Display) -> RuntimeError {
+    RuntimeError::Unavailable(error.to_string())
+}

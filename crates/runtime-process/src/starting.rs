@@ -1,0 +1,164 @@
+//! Starting a room: all of its containers, or nothing.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use maestro_core::room::RoomId;
+use maestro_core::scheduler::SchedulerName;
+use maestro_engine::ports::runtime::{Handle, RoomToStart, RuntimeError};
+use rustix::process::Signal;
+use tokio::time::timeout;
+
+use crate::adoption::{Opened, open};
+use crate::directory;
+use crate::environment::Surroundings;
+use crate::launch::{self, Launch};
+use crate::members::Member;
+use crate::plan::{ContainerPlan, Plan};
+use crate::process::Process;
+use crate::room::{Room, lock};
+use crate::runtime::{Shared, blocking, unavailable};
+
+/// For a process that was killed to be gone; longer only if the machine is in trouble.
+const KILLED_WITHIN: Duration = Duration::from_secs(5);
+
+impl Shared {
+    pub(crate) async fn start(self: &Arc<Self>, room: &RoomToStart) -> Result<Handle, RuntimeError> {
+        let _alone = self.alone(&room.id).await;
+        if self.is_closing() {
+            return Err(unavailable("it is being shut down"));
+        }
+        if let Some(running) = self.room(&room.id) {
+            return Ok(running.handle());
+        }
+        let plan = Plan::of(room);
+        let opened = match self.find_started(&room.id, &plan).await? {
+            Some(opened) => opened,
+            None => self.launch(room, &plan).await?,
+        };
+        Ok(self.watch(&room.scheduler, &room.id, plan, opened, &[]).handle())
+    }
+
+    /// The room may have been started by a Maestro that died before it could write that down. If it died halfway, what
+    /// it left is killed: a room that was never whole has no players.
+    async fn find_started(&self, room: &RoomId, plan: &Plan) -> Result<Option<Vec<Opened>>, RuntimeError> {
+        let Some(found) = lock(&self.found).remove(room) else {
+            return Ok(None);
+        };
+        let opened = open(&found.leaders(&[])).map_err(unavailable)?;
+        let is_there = |container: &ContainerPlan| {
+            let is_it = |there: &Opened| there.container == container.name && there.process.is_running();
+            opened.iter().any(is_it)
+        };
+        if plan.containers.iter().all(is_there) {
+            return Ok(Some(opened));
+        }
+        for Opened { container, process } in opened {
+            process.signal_group(Signal::KILL);
+            timeout(KILLED_WITHIN, process.ended()).await.map_err(|_| {
+                unavailable(format!(
+                    "container {container:?} of an earlier start does not die"
+                ))
+            })?;
+            process.bury().await;
+        }
+        Ok(None)
+    }
+
+    async fn launch(self: &Arc<Self>, room: &RoomToStart, plan: &Plan) -> Result<Vec<Opened>, RuntimeError> {
+        let (shared, plan) = (Arc::clone(self), plan.clone());
+        let (scheduler, id) = (room.scheduler.clone(), room.id.clone());
+        let members = blocking(move || shared.launch_blocking(&scheduler, &id, &plan)).await?;
+        let why = match open(&members) {
+            Ok(opened) if opened.len() == members.len() => return Ok(opened),
+            Ok(_) => "somebody else reaps our children".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        blocking(move || launch::abandon_all(&members)).await;
+        Err(unavailable(format!(
+            "a container was started and cannot be watched: {why}"
+        )))
+    }
+
+    fn launch_blocking(
+        &self,
+        scheduler: &SchedulerName,
+        room: &RoomId,
+        plan: &Plan,
+    ) -> Result<Vec<Member>, RuntimeError> {
+        let prepare = |container| self.prepare(scheduler, room, plan, container);
+        let launches: Vec<Launch> = plan.containers.iter().map(prepare).collect::<Result<_, _>>()?;
+        let place = self
+            .directory
+            .room(scheduler, room)
+            .ok_or_else(|| RuntimeError::Refused(format!("{room} is not the name of a directory")))?;
+        let is_new = !place.path.exists();
+        let started = std::fs::create_dir_all(&place.path)
+            .and_then(|()| plan.write(&place.plan()))
+            .map_err(|error| unavailable(format!("the directory of room {room}: {error}")))
+            .and_then(|()| launch::run_all(&launches));
+        if started.is_err()
+            && is_new
+            && let Err(error) = directory::remove(&place.path)
+        {
+            tracing::warn!(%room, %error, "the directory of a room that did not start cannot be removed");
+        }
+        started
+    }
+
+    /// Starts one container of a room again.
+    pub(crate) async fn launch_again(
+        self: &Arc<Self>,
+        room: &Arc<Room>,
+        index: usize,
+    ) -> Result<Process, RuntimeError> {
+        let (shared, room) = (Arc::clone(self), Arc::clone(room));
+        let member = blocking(move || {
+            let container = &room.plan.containers[index];
+            shared
+                .prepare(&room.scheduler, &room.id, &room.plan, container)?
+                .run()
+        })
+        .await?;
+        let why = match Process::open(member.process) {
+            Ok(Some(process)) => return Ok(process),
+            Ok(None) => "somebody else reaps our children".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        blocking(move || launch::abandon_all(&[member])).await;
+        Err(unavailable(why))
+    }
+
+    /// Blocking.
+    fn prepare(
+        &self,
+        scheduler: &SchedulerName,
+        room: &RoomId,
+        plan: &Plan,
+        container: &ContainerPlan,
+    ) -> Result<Launch, RuntimeError> {
+        let rooms_api_url = self.rooms_api_url.get();
+        let surroundings = Surroundings {
+            scheduler,
+            room,
+            store_id: &self.options.store_id,
+            region: &self.options.region,
+            host: &self.options.host,
+            rooms_api_url: rooms_api_url.ok_or_else(|| unavailable("the rooms API is not served yet"))?,
+            ports: &plan.ports,
+            directory: &self.directory,
+        };
+        Launch::prepare(container, &surroundings, &self.options.working_directory)
+    }
+
+    pub(crate) fn logs_of(&self, room: &Room) -> Vec<PathBuf> {
+        let place = self.directory.room(&room.scheduler, &room.id);
+        let containers = room.plan.containers.iter();
+        place.map_or_else(Vec::new, |place| {
+            containers
+                .filter_map(|container| place.log(&container.name))
+                .collect()
+        })
+    }
+}
