@@ -20,7 +20,7 @@ use crate::time::{Millis, Timestamp};
 pub use counted::Counted;
 pub use expiry::{Expired, Expiry, expiry};
 pub use removal::{Occupied, removal_order};
-pub use rollout::{OccupiedRooms, Replaced, ReplacementRules, RolloutCycle};
+pub use rollout::{Replaced, ReplacementRules, RolloutCycle};
 
 /// What the health controller saw.
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@
 //! our own act, and the fleet never grows above desired + surge by our own act.
 
 use crate::room::RoomId;
-use crate::scheduler::MaxSurge;
+use crate::scheduler::{MaxSurge, OccupiedRooms};
 
 use super::counted::{Counted, is_idle, is_ready, serves_players, stays};
 use super::{FleetSnapshot, RoomFact, count};
@@ -16,15 +16,6 @@ pub struct ReplacementRules {
     /// How many ready rooms may be missing meanwhile.
     pub max_unavailable: u32,
     pub occupied: OccupiedRooms,
-}
-
-/// What happens to old rooms that players are in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OccupiedRooms {
-    /// They go when nothing else is left to go.
-    DeleteLast,
-    /// They stay until their matches end.
-    WaitForMatchEnd,
 }
 
 /// An old room that goes.

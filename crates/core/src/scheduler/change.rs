@@ -45,6 +45,7 @@ impl Difference {
             annotations,
             labels,
             match_allocation,
+            rollout_rules: _,
         } = new;
         let mut difference = Self::default();
         let minor = &mut Comparison::of(&mut difference, Change::Minor);
@@ -66,6 +67,8 @@ impl Difference {
             &old.match_allocation.max_matches,
             &match_allocation.max_matches,
         );
+
+        minor.field("rollout", &old.rollout(), &new.rollout());
 
         let major = &mut Comparison::of(&mut difference, Change::Major);
         major.spec(&old.spec, spec);

@@ -30,6 +30,7 @@ impl Recipe {
             annotations,
             labels,
             match_allocation: MatchAllocation { max_matches },
+            rollout_rules: _,
         } = self;
         RecipeDraft {
             name: name.to_string(),

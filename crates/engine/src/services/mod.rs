@@ -5,12 +5,14 @@ mod operations;
 mod pings;
 mod rooms;
 mod schedulers;
+mod versions;
 
 pub(crate) use operations::take_back_fleet_size;
 pub use operations::{OperationList, OperationView};
 pub use pings::{Address, RoomPing};
 pub use rooms::{ListedRoom, RoomEnd};
 pub use schedulers::{FleetInfo, SchedulerFilter};
+pub use versions::RolloutView;
 
 use maestro_core::scheduler::SchedulerName;
 

@@ -164,6 +164,7 @@ pub(crate) fn room(id: &str, restart_policy: RestartPolicy, containers: Vec<Cont
         annotations: Default::default(),
         labels: Default::default(),
         match_allocation: MatchAllocation { max_matches: 1 },
+        rollout_rules: None,
     };
     RoomToStart {
         id: RoomId::new(id),

@@ -34,6 +34,7 @@ pub(crate) fn recipe(rooms: u32) -> Recipe {
         rooms_replicas: rooms,
         autoscaling: None,
         match_allocation: MatchAllocation { max_matches: 1 },
+        rollout_rules: None,
         ..fixtures::recipe(&arena())
     }
 }

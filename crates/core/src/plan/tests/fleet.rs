@@ -2,8 +2,8 @@
 //! room enter another one that is ready.
 
 use super::*;
-use crate::plan::{OccupiedRooms, ReplacementRules, Scaling};
-use crate::scheduler::MaxSurge;
+use crate::plan::{ReplacementRules, Scaling};
+use crate::scheduler::{MaxSurge, OccupiedRooms};
 
 pub(super) struct Fleet {
     pub(super) rooms: Vec<RoomFact>,

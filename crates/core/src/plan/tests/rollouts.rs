@@ -2,8 +2,10 @@
 
 use super::fleet::{Fleet, NEW, OLD};
 use super::*;
-use crate::plan::{OccupiedRooms, Scaling};
-use crate::scheduler::{Autoscaling, MaxSurge, OtherParameters, ReadyTarget, RoomOccupancy, ScalingPolicy};
+use crate::plan::Scaling;
+use crate::scheduler::{
+    Autoscaling, MaxSurge, OccupiedRooms, OtherParameters, ReadyTarget, RoomOccupancy, ScalingPolicy,
+};
 
 fn half_ready(max: Option<u32>) -> Autoscaling {
     let ready_target = ReadyTarget::parse("0.5").unwrap();

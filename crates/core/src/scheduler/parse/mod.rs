@@ -64,6 +64,7 @@ fn recipe(root: &Field<'_>, draft: &RecipeDraft) -> Result<Recipe, Refused> {
         annotations: draft.annotations.clone(),
         labels: draft.labels.clone(),
         match_allocation: match_allocation?,
+        rollout_rules: None,
     })
 }
 

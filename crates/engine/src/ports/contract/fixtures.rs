@@ -98,6 +98,7 @@ pub fn recipe(scheduler: &SchedulerName) -> Recipe {
         annotations: BTreeMap::from([("imageregistry".into(), "example.org/".into())]),
         labels: BTreeMap::from([("team".into(), "rackets".into())]),
         match_allocation: MatchAllocation { max_matches: 3 },
+        rollout_rules: None,
     }
 }
 

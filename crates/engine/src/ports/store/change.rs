@@ -12,7 +12,7 @@ use maestro_core::time::Timestamp;
 
 use crate::ports::runtime::Handle;
 
-use super::records::{Ended, SchedulerState, StopIntent};
+use super::records::{Ended, RolloutRecord, SchedulerState, StopIntent};
 
 /// Changes that happen together or not at all.
 #[derive(Debug, Clone)]
@@ -57,6 +57,34 @@ pub enum Change {
         version: Version,
         status: VersionStatus,
     },
+    /// [`Refusal::SchedulerNotFound`]; [`Refusal::VersionExists`].
+    InsertVersion {
+        scheduler: SchedulerName,
+        recipe: Arc<Recipe>,
+        version: Version,
+        status: VersionStatus,
+        at: Timestamp,
+    },
+    /// Nothing happens if it is not there. [`Refusal::VersionIsActive`].
+    DeleteVersion {
+        scheduler: SchedulerName,
+        version: Version,
+    },
+    /// [`Refusal::SchedulerNotFound`]; [`Refusal::ActiveVersionChanged`] unless `from` is active;
+    /// [`Refusal::VersionNotFound`].
+    SetActiveVersion {
+        scheduler: SchedulerName,
+        from: Version,
+        to: Version,
+    },
+    /// [`Refusal::SchedulerNotFound`]; [`Refusal::RolloutChanged`] unless it is `from`.
+    SetRollout {
+        scheduler: SchedulerName,
+        from: Option<RolloutRecord>,
+        to: Option<RolloutRecord>,
+    },
+    /// [`Refusal::SchedulerNotFound`].
+    SetLastShrunk { scheduler: SchedulerName, at: Timestamp },
     /// Removes the scheduler, its versions, rooms (all must have ended: [`Refusal::RoomsLeft`]), ownership, and all
     /// its operations but `keep`. [`Refusal::SchedulerNotFound`].
     DeleteScheduler {
@@ -157,6 +185,8 @@ pub struct NewOperation {
     pub progress: serde_json::Value,
     /// By how much the same transaction changes the fleet size; kept so that it can be taken back.
     pub fleet_delta: i64,
+    /// Refused with [`Refusal::VersionOperationUnderWay`] while an operation on versions is unfinished.
+    pub only_version_operation: bool,
     /// The first history event is `Created` at this time, made by the store.
     pub created_at: Timestamp,
 }
@@ -206,6 +236,30 @@ pub enum Refusal {
     FleetSizeChanged { scheduler: SchedulerName, is: u32 },
     #[error("scheduler {scheduler} still has {rooms} rooms")]
     RoomsLeft { scheduler: SchedulerName, rooms: u32 },
+    #[error("version {version} of scheduler {scheduler} exists already")]
+    VersionExists {
+        scheduler: SchedulerName,
+        version: Version,
+    },
+    #[error("scheduler {scheduler} not found in version {version}")]
+    VersionNotFound {
+        scheduler: SchedulerName,
+        version: Version,
+    },
+    #[error("version {version} is the active one of scheduler {scheduler}")]
+    VersionIsActive {
+        scheduler: SchedulerName,
+        version: Version,
+    },
+    #[error("version {is} is active in scheduler {scheduler} by now")]
+    ActiveVersionChanged { scheduler: SchedulerName, is: Version },
+    #[error("the rollout of scheduler {scheduler} is in another state by now")]
+    RolloutChanged { scheduler: SchedulerName },
+    #[error("there is already an ongoing version operation (id: {operation}) for scheduler {scheduler}")]
+    VersionOperationUnderWay {
+        scheduler: SchedulerName,
+        operation: OperationId,
+    },
     #[error("operation {0} not found")]
     OperationNotFound(OperationId),
     #[error("operation {operation} is {is}")]

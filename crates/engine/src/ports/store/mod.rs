@@ -19,8 +19,8 @@ pub use change::{
     Change, Guard, NewOperation, NewRoomRecord, NewScheduler, OperationUpdate, Refusal, Transaction,
 };
 pub use records::{
-    Ended, Intent, OperationPage, PageRequest, RoomRecord, SchedulerRecord, SchedulerState, StopIntent,
-    VersionRecord,
+    Ended, Intent, OperationPage, PageRequest, RolloutRecord, RolloutState, RoomRecord, SchedulerRecord,
+    SchedulerState, StopIntent, VersionRecord,
 };
 
 #[async_trait]
