@@ -89,6 +89,11 @@ impl Host {
         self.state().places.clone()
     }
 
+    /// The most rooms that the scheduler had at once, those that were going down aside.
+    pub fn most_rooms(&self, scheduler: &SchedulerName) -> usize {
+        self.state().most_rooms.get(scheduler).copied().unwrap_or(0)
+    }
+
     /// What should never have been asked of it, in words.
     pub fn violations(&self) -> Vec<String> {
         self.state().violations.clone()

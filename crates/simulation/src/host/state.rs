@@ -34,6 +34,8 @@ pub(crate) struct State {
     pub(crate) foreign_ports: BTreeSet<u16>,
     pub(crate) watchers: BTreeMap<u64, Watcher>,
     pub(crate) violations: Vec<String>,
+    /// The most rooms that a scheduler had at once, those that were going down aside.
+    pub(crate) most_rooms: BTreeMap<SchedulerName, usize>,
     last_number: u64,
     last_pid: u32,
 }
@@ -87,6 +89,7 @@ impl State {
             foreign_ports: BTreeSet::new(),
             watchers: BTreeMap::new(),
             violations: Vec::new(),
+            most_rooms: BTreeMap::new(),
             last_number: 0,
             last_pid: 1000,
         }
@@ -135,7 +138,7 @@ impl State {
         let up_at = now + habits.up_after.draw(&mut self.random);
         let room = Room {
             id: id.clone(),
-            scheduler,
+            scheduler: scheduler.clone(),
             pid: self.last_pid,
             ports,
             grace,
@@ -146,8 +149,16 @@ impl State {
             matches: 0,
         };
         self.rooms.insert(id.clone(), room);
+        self.count_rooms(scheduler);
         self.note(&id, "starting");
         self.plan(&id, up_at, Event::Up);
+    }
+
+    fn count_rooms(&mut self, scheduler: SchedulerName) {
+        let stays = |room: &&Room| room.scheduler == scheduler && room.phase != Phase::GoingDown;
+        let rooms = self.rooms.values().filter(stays).count();
+        let most = self.most_rooms.entry(scheduler).or_default();
+        *most = rooms.max(*most);
     }
 
     fn note_double_ports(&mut self, id: &RoomId, ports: &[HostPort]) {
