@@ -34,7 +34,7 @@ pub(crate) struct State {
     pub(crate) foreign_ports: BTreeSet<u16>,
     pub(crate) watchers: BTreeMap<u64, Watcher>,
     pub(crate) violations: Vec<String>,
-    /// The most rooms that a scheduler had at once, those that were going down aside.
+    /// The most rooms that a scheduler had at once, those aside that were going down or that nobody asked for.
     pub(crate) most_rooms: BTreeMap<SchedulerName, usize>,
     last_number: u64,
     last_pid: u32,
@@ -71,6 +71,7 @@ pub(crate) struct NewRoom {
     pub(crate) scheduler: SchedulerName,
     pub(crate) ports: Vec<HostPort>,
     pub(crate) grace: Duration,
+    pub(crate) is_invented: bool,
 }
 
 impl State {
@@ -131,6 +132,7 @@ impl State {
             scheduler,
             ports,
             grace,
+            is_invented,
         } = new;
         self.note_double_ports(&id, &ports);
         self.last_pid += 1;
@@ -142,6 +144,7 @@ impl State {
             pid: self.last_pid,
             ports,
             grace,
+            is_invented,
             phase: Phase::Starting,
             habits,
             has_pinged: false,
@@ -155,7 +158,8 @@ impl State {
     }
 
     fn count_rooms(&mut self, scheduler: SchedulerName) {
-        let stays = |room: &&Room| room.scheduler == scheduler && room.phase != Phase::GoingDown;
+        let stays =
+            |room: &&Room| room.scheduler == scheduler && room.phase != Phase::GoingDown && !room.is_invented;
         let rooms = self.rooms.values().filter(stays).count();
         let most = self.most_rooms.entry(scheduler).or_default();
         *most = rooms.max(*most);
