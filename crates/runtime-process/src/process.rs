@@ -141,6 +141,10 @@ fn to_pid(pid: u32) -> Option<Pid> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Stdio;
+
+    use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+
     use super::*;
 
     #[test]
@@ -165,5 +169,38 @@ mod tests {
         assert!(open(pid, start_time + 1).is_none());
         assert!(open(0, 0).is_none());
         assert!(open(u32::MAX, 0).is_none());
+    }
+
+    /// A grandchild that its own parent reaps, as an adopted room is: we never could wait for it.
+    #[tokio::test]
+    async fn the_kernel_tells_how_a_stranger_ended() {
+        let script = "exec 3<&0; (read line <&3; exit 9) & echo $!; wait $!; echo reaped; cat";
+        let mut parent = tokio::process::Command::new("/bin/sh")
+            .args(["-c", script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(parent.stdout.take().unwrap()).lines();
+        let pid = lines.next_line().await.unwrap().unwrap().parse().unwrap();
+        let start_time = process_table::stat(pid).unwrap().start_time;
+        let stranger = Process::open(ProcessId { pid, start_time }).unwrap().unwrap();
+        assert!(stranger.is_running());
+        parent.stdin.as_mut().unwrap().write_all(b"end\n").await.unwrap();
+        assert_eq!(lines.next_line().await.unwrap().unwrap(), "reaped");
+        stranger.ended().await;
+        let told = if kernel() >= (6, 15) {
+            Exit::Code(9)
+        } else {
+            Exit::Unknown
+        };
+        assert_eq!(stranger.bury().await, told);
+    }
+
+    fn kernel() -> (u32, u32) {
+        let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+        let mut numbers = release.split('.').map(|number| number.parse().unwrap());
+        (numbers.next().unwrap(), numbers.next().unwrap())
     }
 }

@@ -36,8 +36,8 @@ use crate::metrics::{Metrics, RouteMetrics};
 /// Where the ids of requests come from that bring none.
 pub type NewRequestId = Arc<dyn Fn() -> u64 + Send + Sync>;
 
-/// A path, what metrics call it, and its methods.
-pub(crate) type Route<S> = (&'static str, &'static str, MethodRouter<S>);
+/// A path and its methods.
+pub(crate) type Route<S> = (&'static str, MethodRouter<S>);
 
 /// The edge of one router.
 pub(crate) struct Edge(Arc<Shared>);
@@ -84,18 +84,18 @@ impl Edge {
         S: Clone + Send + Sync + 'static,
     {
         let mut router = Router::new();
-        for (path, handler, methods) in routes {
+        for (path, methods) in routes {
             let methods = methods.fallback(error::method_not_allowed);
-            router = router.route(path, methods.layer(self.layer(handler)));
+            router = router.route(path, methods.layer(self.layer(path)));
         }
         let unmatched = self.layer("unmatched").layer(error::not_found.with_state(()));
         router.fallback_service(unmatched).with_state(state)
     }
 
-    fn layer(&self, handler: &'static str) -> EdgeLayer {
+    fn layer(&self, path: &str) -> EdgeLayer {
         let shared = &self.0;
         EdgeLayer(Arc::new(Guard {
-            metrics: shared.metrics.route(shared.service, handler),
+            metrics: shared.metrics.route(shared.service, path),
             edge: Arc::clone(shared),
         }))
     }

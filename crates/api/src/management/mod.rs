@@ -36,64 +36,31 @@ pub fn management_router(context: &Context, limits: &Limits) -> Router {
     edge.router(routes(), api)
 }
 
-/// Each path with the name that metrics have for it, in v10's spelling, and its methods.
 fn routes() -> Vec<Route<Arc<ManagementApi>>> {
     vec![
-        (
-            "/schedulers",
-            "/schedulers",
-            get(schedulers::list).post(schedulers::create),
-        ),
-        ("/schedulers/info", "/schedulers/info", get(schedulers::info)),
+        ("/schedulers", get(schedulers::list).post(schedulers::create)),
+        ("/schedulers/info", get(schedulers::info)),
         // New versions (POST), patches (PATCH) and switches (PUT) will have their place here.
         (
             "/schedulers/{scheduler_name}",
-            "/schedulers/:schedulerName",
             get(schedulers::get).delete(schedulers::delete),
         ),
-        (
-            "/schedulers/{scheduler_name}/versions",
-            "/schedulers/:schedulerName/versions",
-            get(schedulers::versions),
-        ),
-        (
-            "/schedulers/{scheduler_name}/operations",
-            "/schedulers/:schedulerName/operations",
-            get(operations::list),
-        ),
+        ("/schedulers/{scheduler_name}/versions", get(schedulers::versions)),
+        ("/schedulers/{scheduler_name}/operations", get(operations::list)),
         (
             "/schedulers/{scheduler_name}/operations/{operation_id}",
-            "/schedulers/:schedulerName/operations/:operationID",
             get(operations::get),
         ),
         (
             "/schedulers/{scheduler_name}/operations/{operation_id}/cancel",
-            "/schedulers/:schedulerName/operations/:operationID/cancel",
             post(operations::cancel),
         ),
-        (
-            "/schedulers/{scheduler_name}/add-rooms",
-            "/schedulers/:schedulerName/add-rooms",
-            post(rooms::add),
-        ),
-        (
-            "/schedulers/{scheduler_name}/remove-rooms",
-            "/schedulers/:schedulerName/remove-rooms",
-            post(rooms::remove),
-        ),
-        (
-            "/schedulers/{scheduler_name}/rooms",
-            "/schedulers/:schedulerName/rooms",
-            get(rooms::list),
-        ),
-        (
-            "/schedulers/{scheduler_name}/rooms/{room_id}",
-            "/schedulers/:schedulerName/rooms/:roomID",
-            get(rooms::get),
-        ),
+        ("/schedulers/{scheduler_name}/add-rooms", post(rooms::add)),
+        ("/schedulers/{scheduler_name}/remove-rooms", post(rooms::remove)),
+        ("/schedulers/{scheduler_name}/rooms", get(rooms::list)),
+        ("/schedulers/{scheduler_name}/rooms/{room_id}", get(rooms::get)),
         (
             "/schedulers/{scheduler_name}/rooms/{room_id}/logs",
-            "/schedulers/:schedulerName/rooms/:roomID/logs",
             get(rooms::logs),
         ),
     ]
@@ -101,5 +68,5 @@ fn routes() -> Vec<Route<Arc<ManagementApi>>> {
 
 #[cfg(test)]
 pub(crate) fn paths() -> Vec<&'static str> {
-    routes().into_iter().map(|(path, ..)| path).collect()
+    routes().into_iter().map(|(path, _)| path).collect()
 }

@@ -186,6 +186,14 @@ pub(super) async fn counters_follow_every_change(table: &dyn RoomTable) {
         expected,
         "a version without rooms is not listed"
     );
+
+    // So many that however a table divides them, some are beside each other.
+    insert_ready(table, 300).await;
+    for number in (1..=300).step_by(2) {
+        table.remove(&arena(), &room_id(number)).await.unwrap();
+    }
+    assert_eq!(counts(table).await.by_status.of(RoomStatus::Ready), 150);
+    assert_eq!(counts(table).await, recounted(table).await);
 }
 
 pub(super) async fn validation_rooms_are_counted_nowhere(table: &dyn RoomTable) {
