@@ -128,6 +128,34 @@ fn rooms_that_players_entered_survive_a_rollback() {
 }
 
 #[test]
+fn a_cycle_does_not_plan_for_a_fleet_size_of_the_past() {
+    run(async {
+        let world = world_with_fleet(5, 6).await;
+        world.host().set_manners(Manners {
+            latency: Span::millis(2_000, 2_500),
+            ..Manners::default()
+        });
+        // A cycle that lists the host is under way for seconds; in the middle of it someone removes rooms.
+        let in_a_cycle = async |world: &World| {
+            let unfinished = world.store().unfinished(&arena()).await.unwrap();
+            unfinished.iter().any(|operation| operation.is_executing())
+        };
+        world.advance(MINUTE).await;
+        world.run_until("a cycle", 2 * MINUTE, in_a_cycle).await;
+        world.advance(SECOND).await;
+        assert!(in_a_cycle(&world).await, "it is still listing");
+        world.engine().remove_rooms(ARENA, 3, false, "ann").await.unwrap();
+        settle(&world, 3, 10 * MINUTE).await;
+        let adds = done(&world)
+            .await
+            .into_iter()
+            .map(|operation| operation.definition);
+        let adds = adds.filter(|definition| definition.name() == "add_rooms").count();
+        assert_eq!(adds, 1, "only the fleet's beginning");
+    });
+}
+
+#[test]
 fn what_is_old_is_forgotten() {
     let settings = Settings {
         storage_clean_up_interval: 5 * MINUTE,
