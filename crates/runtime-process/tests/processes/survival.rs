@@ -20,9 +20,8 @@ const READY: &str = "ready.json";
 const RUNS: &str = "exec sleep 1000";
 const WAITS: &str = "echo up; while [ ! -e end ]; do sleep 0.01; done; exit 5";
 
-/// Not a test: the process that is killed, started by the test below from this very binary.
+/// The process that is killed, started by the test below from this very binary; by itself it does nothing.
 #[test]
-#[ignore = "started by another test"]
 fn maestro_that_will_be_killed() {
     let (Ok(directory), Ok(store)) = (std::env::var(DIRECTORY), std::env::var(STORE)) else {
         return;
@@ -47,12 +46,7 @@ fn maestro_that_will_be_killed() {
 async fn start_and_kill_a_maestro(world: &World) -> Vec<RunningRoom> {
     let this = std::env::current_exe().unwrap();
     let mut maestro = Command::new(this)
-        .args([
-            "--exact",
-            "survival::maestro_that_will_be_killed",
-            "--ignored",
-            "--nocapture",
-        ])
+        .args(["--exact", "survival::maestro_that_will_be_killed", "--nocapture"])
         .env(DIRECTORY, world.path())
         .env(STORE, &world.store_id)
         .stdout(std::process::Stdio::null())

@@ -92,10 +92,10 @@ async fn a_backup_of_a_store_in_use_is_whole() {
     );
 }
 
+/// In a process of its own: a part of another_process_takes_the_backup.
 #[test]
-#[ignore = "a part of another_process_takes_the_backup"]
 fn child_takes_a_backup() {
-    let root = child::directory();
+    let Some(root) = child::directory() else { return };
     backup(&root.join("data"), &root.join("backup")).unwrap();
     child::say("done");
 }
@@ -224,10 +224,12 @@ async fn an_unsound_backup_is_refused_before_anything_is_touched() {
     assert_eq!(grown(&EmbeddedStore::open(&directory).unwrap()).await, 3);
 }
 
+/// In a process of its own: a part of tests that need a store that was killed.
 #[tokio::test]
-#[ignore = "a part of tests that need a store that was killed"]
 async fn child_dies_with_a_log() {
-    let directory = child::directory();
+    let Some(directory) = child::directory() else {
+        return;
+    };
     // The tenth write after the schedulers are made.
     let options = maestro_store_embedded::Options {
         failpoints: "kill:11:after".parse().unwrap(),

@@ -1,6 +1,7 @@
 //! Parts of tests that run in a process of their own, because they are killed there, or have to be another process.
 //!
-//! Such a part is a test that is ignored: the parent starts this very binary for it alone.
+//! Such a part is a test that does nothing by itself: its parent starts this very binary for it alone, with a
+//! directory to work on.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -8,11 +9,11 @@ use std::process::{Command, Output, Stdio};
 const DIRECTORY: &str = "MAESTRO_TEST_DIRECTORY";
 const FAILPOINTS: &str = "MAESTRO_TEST_FAILPOINTS";
 
-/// The command that runs the ignored test `name` on a directory.
+/// The command that runs the part `name` on a directory.
 pub(crate) fn command(name: &str, directory: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
-        .args([name, "--exact", "--ignored", "--nocapture"])
+        .args([name, "--exact", "--nocapture"])
         .env(DIRECTORY, directory)
         .stdin(Stdio::null())
         .stdout(Stdio::piped());
@@ -26,11 +27,9 @@ pub(crate) fn run(name: &str, directory: &Path, failpoints: &str) -> Output {
         .unwrap()
 }
 
-/// In the child.
-pub(crate) fn directory() -> PathBuf {
-    std::env::var_os(DIRECTORY)
-        .expect("a part of another test is run by that test alone")
-        .into()
+/// In the child; `None`: this is not the child.
+pub(crate) fn directory() -> Option<PathBuf> {
+    std::env::var_os(DIRECTORY).map(PathBuf::from)
 }
 
 /// In the child.

@@ -129,6 +129,22 @@ async fn a_refused_write_undoes_itself_and_no_other() {
 }
 
 #[tokio::test]
+async fn a_write_that_panics_is_undone_and_the_others_go_on() {
+    let writer = writer("");
+    let writes = (1..=3).map(|n| {
+        writer.write("insert", move |connection| {
+            insert(n)(connection)?;
+            assert_ne!(n, 2, "on purpose");
+            Ok(())
+        })
+    });
+    let answers = in_one_group(&writer, writes.collect()).await;
+    let well: Vec<_> = answers.iter().map(Result::is_ok).collect();
+    assert_eq!(well, [true, false, true]);
+    assert_eq!(numbers(&writer).await, [1, 3]);
+}
+
+#[tokio::test]
 async fn a_failed_commit_fails_all_of_its_group_and_nothing_of_it_stays() {
     // Write 1 holds the thread, write 4 is the third of the group.
     let writer = writer("full:4");
