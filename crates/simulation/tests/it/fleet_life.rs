@@ -62,6 +62,21 @@ fn killed_rooms_are_replaced_at_once() {
 }
 
 #[test]
+fn without_early_wake_ups_the_next_cycle_replaces_them() {
+    let settings = Settings {
+        early_wake_up: false,
+        ..Settings::default()
+    };
+    run(async {
+        let world = world_with_settings(14, 5, settings).await;
+        world.host().crash(&ids(&world).await[0]);
+        world.advance(Duration::from_millis(100)).await;
+        let took = settle(&world, 5, MINUTE).await;
+        assert!(took < Duration::from_secs(15), "{took:?}");
+    });
+}
+
+#[test]
 fn rooms_that_never_become_ready_expire_and_starts_slow_down() {
     run(async {
         let mut world = World::new(3);
