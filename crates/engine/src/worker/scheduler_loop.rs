@@ -162,10 +162,11 @@ impl SchedulerLoop {
             return Ok(Turn::Busy);
         }
         let woken = self.woken(&record, &unfinished).await?;
-        let being_deleted = record.state == SchedulerState::Deleting;
-        let next = queue::next(&unfinished, being_deleted, |operation| {
-            woken.contains(&operation.id)
-        });
+        let facts = queue::SchedulerFacts {
+            being_deleted: record.state == SchedulerState::Deleting,
+            active_version: record.active_version,
+        };
+        let next = queue::next(&unfinished, facts, |operation| woken.contains(&operation.id));
         let find = |id: OperationId| unfinished.iter().find(|operation| operation.id == id).cloned();
         match next {
             queue::Next::Nothing => return Ok(Turn::Idle(self.idle_until(&record, &unfinished))),
