@@ -31,7 +31,7 @@ use crate::{Context, Limits, body};
 #[derive(Debug, Clone)]
 pub struct RoomsOptions {
     pub limits: Limits,
-    /// Mounts `GET /bench/empty`, which does nothing: what a benchmark compares the ping with.
+    /// Mounts `/bench/empty`, which does nothing, for `GET` and `PUT`: what a benchmark compares the ping with.
     pub empty_route: bool,
 }
 
@@ -76,7 +76,7 @@ pub fn rooms_router(context: &Context, options: &RoomsOptions) -> Router {
         ),
     ];
     if options.empty_route {
-        routes.push(("/bench/empty", "/bench/empty", get(empty)));
+        routes.push(("/bench/empty", "/bench/empty", get(empty).put(empty)));
     }
     edge.router(routes, api)
 }
