@@ -54,6 +54,7 @@ pub(crate) struct ApiError {
     code: Code,
     status: StatusCode,
     message: String,
+    retry_after_seconds: Option<u16>,
     cause: Option<Cause>,
 }
 
@@ -68,6 +69,7 @@ impl ApiError {
             code,
             status: code.status(),
             message: message.into(),
+            retry_after_seconds: None,
             cause: None,
         }
     }
@@ -78,6 +80,11 @@ impl ApiError {
 
     pub(crate) fn with_status(mut self, status: StatusCode) -> Self {
         self.status = status;
+        self
+    }
+
+    pub(crate) fn with_retry_after(mut self, seconds: u16) -> Self {
+        self.retry_after_seconds = Some(seconds);
         self
     }
 
@@ -125,6 +132,9 @@ impl IntoResponse for ApiError {
         };
         let mut response = json(serde_json::to_vec(&wire).unwrap_or_default());
         *response.status_mut() = self.status;
+        if let Some(seconds) = self.retry_after_seconds {
+            response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+        }
         if let Some(cause) = self.cause {
             response.extensions_mut().insert(cause);
         }

@@ -1,10 +1,12 @@
 //! The HTTP APIs: management for people and tools, rooms for game rooms, internal for probes and scrapers.
 //!
 //! HTTP/JSON as clients of Maestro v10 speak it. This crate translates and nothing else: paths and bodies in, one call
-//! of the [`Engine`], its answer or error out. Every router goes through one [`edge`].
+//! of the [`Engine`], its answer or error out. Every request goes through one edge (limits, ids, panics, metrics).
 
 mod answer;
 mod body;
+#[cfg(test)]
+mod contract;
 mod edge;
 mod error;
 mod internal;

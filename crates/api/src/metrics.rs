@@ -4,8 +4,9 @@
 //! first seen, and after that only touches the numbers behind them.
 
 use std::array;
-use std::sync::OnceLock;
+
 use std::sync::atomic::AtomicI64;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::http::{Method, StatusCode};
@@ -28,7 +29,7 @@ pub struct Metrics {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OutcomeLabels {
     service: &'static str,
-    handler: &'static str,
+    handler: Arc<str>,
     method: &'static str,
     code: u16,
 }
@@ -36,7 +37,7 @@ struct OutcomeLabels {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RouteLabels {
     service: &'static str,
-    handler: &'static str,
+    handler: Arc<str>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -75,7 +76,9 @@ impl Metrics {
         metrics
     }
 
-    pub(crate) fn route(&self, service: &'static str, handler: &'static str) -> RouteMetrics {
+    /// The cells of the route with this path, as the router writes it.
+    pub(crate) fn route(&self, service: &'static str, path: &str) -> RouteMetrics {
+        let handler = handler(path).into();
         let labels = RouteLabels { service, handler };
         RouteMetrics {
             in_flight: self.in_flight.get_or_create_owned(&labels),
@@ -96,6 +99,18 @@ impl Metrics {
             scheduler: scheduler.to_owned(),
         });
     }
+}
+
+/// A route's path as v10's metrics spell it.
+fn handler(path: &str) -> String {
+    let names = [
+        ("{scheduler_name}", ":schedulerName"),
+        ("{operation_id}", ":operationID"),
+        ("{room_id}", ":roomID"),
+        ("{room_name}", ":roomID"),
+    ];
+    let spelled = |path: String, (ours, v10s)| path.replace(ours, v10s);
+    names.into_iter().fold(path.to_owned(), spelled)
 }
 
 /// What v10's library has by default.
@@ -140,8 +155,8 @@ struct Outcome {
 }
 
 impl RouteMetrics {
-    pub(crate) fn handler(&self) -> &'static str {
-        self.labels.handler
+    pub(crate) fn handler(&self) -> &str {
+        &self.labels.handler
     }
 
     /// Counts a request as being worked on until the guard goes, also when its client hangs up.
@@ -167,7 +182,7 @@ impl RouteMetrics {
     fn outcome(&self, method: &'static str, status: StatusCode) -> Outcome {
         let labels = OutcomeLabels {
             service: self.labels.service,
-            handler: self.labels.handler,
+            handler: Arc::clone(&self.labels.handler),
             method,
             code: status.as_u16(),
         };
@@ -204,7 +219,7 @@ mod tests {
     fn names_and_labels_are_v10s() {
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry);
-        let route = metrics.route("management-api", "/schedulers/:schedulerName");
+        let route = metrics.route("management-api", "/schedulers/{scheduler_name}");
         let in_flight = route.begin();
         route.observe(&Method::GET, StatusCode::OK, Duration::from_millis(7), 250);
         let odd = Method::from_bytes(b"BREW").unwrap();

@@ -1,4 +1,4 @@
-//! Serving a router on a listener: HTTP/1.1, bounded headers, and an end that lets running requests finish.
+//! Serving a router on a listener: HTTP/1.1, bounded waits, and an end that lets running requests finish.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tower::Service;
 
-use crate::limits::{HEADER_READ_TIMEOUT, HEADERS_MAX};
+use crate::limits::HEADER_READ_TIMEOUT;
 
 /// How long to wait when no connection can be accepted, usually because all file descriptors are in use: that
 /// passes only when some are given back.
@@ -85,8 +85,6 @@ async fn connection(stream: TcpStream, router: Router, mut stopping: watch::Rece
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_READ_TIMEOUT)
-        .max_headers(HEADERS_MAX)
-        .pipeline_flush(true)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
     let ended = tokio::select! {

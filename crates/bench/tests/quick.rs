@@ -8,24 +8,24 @@ use serde_json::Value;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_maestro-bench");
 
 fn run(benches: &[&str]) -> Output {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().expect("a directory");
     Command::new(PROGRAM)
         .arg("--quick")
         .arg("--directory")
         .arg(directory.path())
         .args(benches)
         .output()
-        .unwrap()
+        .expect("it runs")
 }
 
 fn check(benches: &[&str], names: &[&str]) {
     let output = run(benches);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = String::from_utf8(output.stdout).expect("text");
     let figures: Vec<Value> = text
         .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
+        .map(|line| serde_json::from_str(line).expect("a JSON line"))
         .collect();
     let found: Vec<&str> = figures
         .iter()
@@ -33,7 +33,7 @@ fn check(benches: &[&str], names: &[&str]) {
         .collect();
     assert_eq!(found, names);
     for figure in figures {
-        let keys: Vec<&String> = figure.as_object().unwrap().keys().collect();
+        let keys: Vec<&String> = figure.as_object().expect("an object").keys().collect();
         assert_eq!(keys, ["bench", "ratio", "ratioTo", "unit", "value"]);
         assert!(
             figure["value"].as_f64().is_some_and(|value| value > 0.0),

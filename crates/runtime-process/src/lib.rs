@@ -11,6 +11,7 @@
 //! | `room`, `watch` | one room as others see it; the task that owns its processes |
 //! | `plan`, `environment`, `launch` | what to run, with which environment, and running it |
 //! | `process`, `process_table`, `pidfd` | the kernel: pidfds, `/proc`, how a process ended |
+//! | `members` | which processes a handle names |
 //! | `directory`, `logs`, `ports` | files of rooms, their logs, host ports |
 
 mod adoption;

@@ -4,13 +4,22 @@
 
 use std::io;
 use std::os::fd::AsFd;
+use std::time::Duration;
 
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid,
+};
+use tokio::time::{Instant, sleep};
 
 use crate::members::ProcessId;
 use crate::pidfd::Pidfd;
 use crate::process_table;
+
+/// For the rest of a killed group to be gone. Nobody announces it, so it is asked for, and not for long: a zombie that
+/// its parent is slow to reap is no reason to keep the news of an end back.
+const GROUP_GONE_WITHIN: Duration = Duration::from_millis(50);
+const GROUP_POLL_EVERY: Duration = Duration::from_millis(2);
 
 pub(crate) struct Process {
     pub(crate) id: ProcessId,
@@ -63,15 +72,33 @@ impl Process {
         }
     }
 
-    /// To be called when it has ended: kills what is left of its group, and says how it ended.
+    /// To be called when it has ended: kills what is left of its group, waits for that to be gone, and says how the
+    /// process ended.
     ///
     /// In this order, because until a child is reaped its pid, and so its group's number, is nobody else's.
-    pub(crate) fn bury(self) -> Exit {
+    pub(crate) async fn bury(self) -> Exit {
         self.signal_group(Signal::KILL);
-        self.reap()
+        let exit = self
+            .reap()
             .or_else(|| self.zombie_status())
             .or_else(|| self.pidfd.wait_status().map(Exit::from_wait_status))
-            .unwrap_or(Exit::Unknown)
+            .unwrap_or(Exit::Unknown);
+        // What was killed may hold a port for a moment longer; whoever hears of the end must find it free.
+        let deadline = Instant::now() + GROUP_GONE_WITHIN;
+        while self.has_group() && Instant::now() < deadline {
+            sleep(GROUP_POLL_EVERY).await;
+        }
+        exit
+    }
+
+    fn has_group(&self) -> bool {
+        to_pid(self.id.pid).is_some_and(|pid| test_kill_process_group(pid).is_ok())
+    }
+
+    /// Whether it is more than a zombie.
+    pub(crate) fn is_running(&self) -> bool {
+        process_table::stat(self.id.pid)
+            .is_ok_and(|stat| stat.start_time == self.id.start_time && !stat.is_zombie)
     }
 
     /// Works for children, also for those that another runtime of this process started.
@@ -114,6 +141,10 @@ fn to_pid(pid: u32) -> Option<Pid> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Stdio;
+
+    use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+
     use super::*;
 
     #[test]
@@ -138,5 +169,38 @@ mod tests {
         assert!(open(pid, start_time + 1).is_none());
         assert!(open(0, 0).is_none());
         assert!(open(u32::MAX, 0).is_none());
+    }
+
+    /// A grandchild that its own parent reaps, as an adopted room is: we never could wait for it.
+    #[tokio::test]
+    async fn the_kernel_tells_how_a_stranger_ended() {
+        let script = "exec 3<&0; (read line <&3; exit 9) & echo $!; wait $!; echo reaped; cat";
+        let mut parent = tokio::process::Command::new("/bin/sh")
+            .args(["-c", script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(parent.stdout.take().unwrap()).lines();
+        let pid = lines.next_line().await.unwrap().unwrap().parse().unwrap();
+        let start_time = process_table::stat(pid).unwrap().start_time;
+        let stranger = Process::open(ProcessId { pid, start_time }).unwrap().unwrap();
+        assert!(stranger.is_running());
+        parent.stdin.as_mut().unwrap().write_all(b"end\n").await.unwrap();
+        assert_eq!(lines.next_line().await.unwrap().unwrap(), "reaped");
+        stranger.ended().await;
+        let told = if kernel() >= (6, 15) {
+            Exit::Code(9)
+        } else {
+            Exit::Unknown
+        };
+        assert_eq!(stranger.bury().await, told);
+    }
+
+    fn kernel() -> (u32, u32) {
+        let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+        let mut numbers = release.split('.').map(|number| number.parse().unwrap());
+        (numbers.next().unwrap(), numbers.next().unwrap())
     }
 }

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
+use std::time::Duration;
 
 use maestro_core::room::RoomId;
 use maestro_core::scheduler::SchedulerName;
@@ -12,6 +13,11 @@ use crate::members::{Member, ProcessId};
 
 /// An environment larger than this is not one that we gave; exec itself stops at about this size.
 const ENVIRONMENT_BYTES_MAX: u64 = 4 << 20;
+
+/// In the middle of an exec a process has no environment. It is looked at again a few times: a room that was missed
+/// would be taken for one that has ended. One that has none for good costs a scan these few milliseconds.
+const ROUNDS_MAX: u32 = 10;
+const BETWEEN_ROUNDS: Duration = Duration::from_millis(1);
 
 /// A process that carries our marks and leads a process group: a container of a room of ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,8 +43,33 @@ pub(crate) struct Stat {
 /// The environment is read only of group leaders of our own user: of others we may not read it, and a room's children
 /// inherit it, so it would say nothing. Zombies do not run.
 pub(crate) fn scan(store_id: &str) -> io::Result<Vec<Marked>> {
-    let user = rustix::process::geteuid().as_raw();
+    let mut unread = group_leaders()?;
     let mut marked: Vec<Marked> = Vec::new();
+    for round in 0..ROUNDS_MAX {
+        if round > 0 {
+            std::thread::sleep(BETWEEN_ROUNDS);
+        }
+        unread.retain(|leader| match environment(leader.pid) {
+            // It runs a new program, and its environment is not in place yet.
+            Ok(environment) if environment.is_empty() => true,
+            Ok(environment) => {
+                marked.extend(marks(&environment, store_id, *leader));
+                false
+            }
+            // It has just ended.
+            Err(_) => false,
+        });
+        if unread.is_empty() {
+            break;
+        }
+    }
+    marked.sort_by_key(|process| process.member.process.start_time);
+    Ok(marked)
+}
+
+fn group_leaders() -> io::Result<Vec<ProcessId>> {
+    let user = rustix::process::geteuid().as_raw();
+    let mut leaders = Vec::new();
     for entry in std::fs::read_dir("/proc")? {
         let entry = entry?;
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
@@ -49,20 +80,12 @@ pub(crate) fn scan(store_id: &str) -> io::Result<Vec<Marked>> {
             continue;
         }
         let Ok(stat) = stat(pid) else { continue };
-        if stat.group != pid || stat.is_zombie {
-            continue;
+        if stat.group == pid && !stat.is_zombie {
+            let start_time = stat.start_time;
+            leaders.push(ProcessId { pid, start_time });
         }
-        let Ok(environment) = environment(pid) else {
-            continue;
-        };
-        let id = ProcessId {
-            pid,
-            start_time: stat.start_time,
-        };
-        marked.extend(marks(&environment, store_id, id));
     }
-    marked.sort_by_key(|process| process.member.process.start_time);
-    Ok(marked)
+    Ok(leaders)
 }
 
 pub(crate) fn stat(pid: u32) -> io::Result<Stat> {

@@ -47,8 +47,10 @@ impl Shared {
             return Ok(None);
         };
         let opened = open(&found.leaders(&[])).map_err(unavailable)?;
-        let is_there =
-            |container: &ContainerPlan| opened.iter().any(|there| there.container == container.name);
+        let is_there = |container: &ContainerPlan| {
+            let is_it = |there: &Opened| there.container == container.name && there.process.is_running();
+            opened.iter().any(is_it)
+        };
         if plan.containers.iter().all(is_there) {
             return Ok(Some(opened));
         }
@@ -59,7 +61,7 @@ impl Shared {
                     "container {container:?} of an earlier start does not die"
                 ))
             })?;
-            process.bury();
+            process.bury().await;
         }
         Ok(None)
     }

@@ -132,7 +132,7 @@ impl Watch {
                 permit = events.reserve(), if !self.unsent.is_empty() => Next::MaySend(permit.ok()),
             };
             match next {
-                Next::ContainerEnded(index) => self.container_ended(index),
+                Next::ContainerEnded(index) => self.container_ended(index).await,
                 Next::AskedToEnd => {
                     if let Some(kill_at) = *orders.borrow_and_update() {
                         self.go_down(kill_at);
@@ -157,12 +157,12 @@ impl Watch {
         }
     }
 
-    fn container_ended(&mut self, index: usize) {
+    async fn container_ended(&mut self, index: usize) {
         let container = &mut self.containers[index];
         let State::Running(process) = std::mem::replace(&mut container.state, State::Ended) else {
             return;
         };
-        let exit = process.bury();
+        let exit = process.bury().await;
         if self.is_going_down {
             return;
         }

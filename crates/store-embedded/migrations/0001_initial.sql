@@ -83,7 +83,6 @@ CREATE INDEX operations_unfinished ON operations (scheduler, sequence) WHERE end
 CREATE INDEX operations_final ON operations (scheduler, sequence) WHERE ended_at IS NOT NULL;
 CREATE INDEX operations_final_with_action ON operations (scheduler, sequence)
     WHERE ended_at IS NOT NULL AND took_action = 1;
-CREATE INDEX operations_by_end ON operations (scheduler, ended_at) WHERE ended_at IS NOT NULL;
 
 CREATE TABLE operation_history (
     operation INTEGER NOT NULL REFERENCES operations (sequence) ON DELETE CASCADE,

@@ -18,7 +18,7 @@ use axum::Router;
 use axum::body::HttpBody;
 use axum::extract::Request;
 use axum::handler::Handler;
-use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
+use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::MethodRouter;
 use futures_util::FutureExt;
@@ -30,14 +30,16 @@ use tracing::{Instrument, Span};
 
 use self::request_id::RequestId;
 use crate::error::{self, ApiError, Cause, Code};
-use crate::limits::{HEADERS_MAX_BYTES, Limits, URL_MAX_BYTES};
+use crate::limits::{HEADERS_MAX, HEADERS_MAX_BYTES, Limits, URL_MAX_BYTES};
 use crate::metrics::{Metrics, RouteMetrics};
 
 /// Where the ids of requests come from that bring none.
 pub type NewRequestId = Arc<dyn Fn() -> u64 + Send + Sync>;
 
+/// A path and its methods.
+pub(crate) type Route<S> = (&'static str, MethodRouter<S>);
+
 /// The edge of one router.
-#[derive(Clone)]
 pub(crate) struct Edge(Arc<Shared>);
 
 struct Shared {
@@ -76,48 +78,44 @@ impl Edge {
         }))
     }
 
-    /// A router behind this edge: of each route its path, what metrics call it, and its methods. What matches none of
-    /// them goes through the edge too, under one name.
-    pub(crate) fn router<S>(
-        &self,
-        routes: impl IntoIterator<Item = (&'static str, &'static str, MethodRouter<S>)>,
-        state: S,
-    ) -> Router
+    /// A router behind this edge. What matches none of its routes goes through the edge too, under one name.
+    pub(crate) fn router<S>(&self, routes: Vec<Route<S>>, state: S) -> Router
     where
         S: Clone + Send + Sync + 'static,
     {
         let mut router = Router::new();
-        for (path, handler, methods) in routes {
+        for (path, methods) in routes {
             let methods = methods.fallback(error::method_not_allowed);
-            router = router.route(path, methods.layer(self.layer(handler)));
+            router = router.route(path, methods.layer(self.layer(path)));
         }
         let unmatched = self.layer("unmatched").layer(error::not_found.with_state(()));
         router.fallback_service(unmatched).with_state(state)
     }
 
-    fn layer(&self, handler: &'static str) -> EdgeLayer {
+    fn layer(&self, path: &str) -> EdgeLayer {
         let shared = &self.0;
-        EdgeLayer(Arc::new(Route {
-            metrics: shared.metrics.route(shared.service, handler),
+        EdgeLayer(Arc::new(Guard {
+            metrics: shared.metrics.route(shared.service, path),
             edge: Arc::clone(shared),
         }))
     }
 }
 
-struct Route {
+/// The edge of one route.
+struct Guard {
     edge: Arc<Shared>,
     metrics: RouteMetrics,
 }
 
 #[derive(Clone)]
-struct EdgeLayer(Arc<Route>);
+struct EdgeLayer(Arc<Guard>);
 
 impl<S> Layer<S> for EdgeLayer {
     type Service = Guarded<S>;
 
     fn layer(&self, inner: S) -> Guarded<S> {
         Guarded {
-            route: Arc::clone(&self.0),
+            guard: Arc::clone(&self.0),
             inner,
         }
     }
@@ -125,7 +123,7 @@ impl<S> Layer<S> for EdgeLayer {
 
 #[derive(Clone)]
 struct Guarded<S> {
-    route: Arc<Route>,
+    guard: Arc<Guard>,
     inner: S,
 }
 
@@ -144,64 +142,56 @@ where
     }
 
     fn call(&mut self, request: Request) -> Self::Future {
-        let route = Arc::clone(&self.route);
-        let exchange = Exchange::begin(&route.edge, &request);
-        let in_flight = route.metrics.begin();
-        let admitted = route.edge.admit(&request);
+        let guard = Arc::clone(&self.guard);
+        let exchange = Exchange::begin(&guard.edge, &request);
+        let in_flight = guard.metrics.begin();
+        let admitted = guard.edge.admit(&request);
         let work = admitted.map(|place| (place, self.inner.call(request)));
         Box::pin(async move {
             let response = match work {
                 Ok((place, future)) => {
-                    let span = exchange.span(&route.edge);
-                    let response = bounded(future, route.edge.request_timeout).instrument(span).await;
+                    let span = exchange.span(&guard.edge);
+                    let response = bounded(future, guard.edge.request_timeout).instrument(span).await;
                     drop(place);
                     response
                 }
-                Err(refused) => refused,
+                Err(refused) => refused.into_response(),
             };
             drop(in_flight);
-            Ok(exchange.end(&route, response))
+            Ok(exchange.end(&guard, response))
         })
     }
 }
 
 impl Shared {
     /// Refuses what is too much before anything of it is done.
-    fn admit(&self, request: &Request) -> Result<Option<OwnedSemaphorePermit>, Response> {
+    fn admit(&self, request: &Request) -> Result<Option<OwnedSemaphorePermit>, ApiError> {
         let url_bytes = request.uri().path_and_query().map_or(0, |url| url.as_str().len());
         if url_bytes > URL_MAX_BYTES {
             let message = format!("url: longer than {URL_MAX_BYTES} bytes");
-            return Err(ApiError::invalid(message)
-                .with_status(StatusCode::URI_TOO_LONG)
-                .into_response());
+            return Err(ApiError::invalid(message).with_status(StatusCode::URI_TOO_LONG));
         }
-        let headers = request.headers().iter();
+        let headers = request.headers();
         let header_bytes: usize = headers
+            .iter()
             .map(|(name, value)| name.as_str().len() + value.len())
             .sum();
-        if header_bytes > HEADERS_MAX_BYTES {
-            let message = format!("headers: longer than {HEADERS_MAX_BYTES} bytes together");
-            return Err(ApiError::invalid(message)
-                .with_status(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)
-                .into_response());
+        if headers.len() > HEADERS_MAX || header_bytes > HEADERS_MAX_BYTES {
+            let message =
+                format!("headers: more than {HEADERS_MAX}, or longer than {HEADERS_MAX_BYTES} bytes");
+            return Err(ApiError::invalid(message).with_status(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
         }
         match &self.places {
             None => Ok(None),
             Some(places) => match Arc::clone(places).try_acquire_owned() {
                 Ok(place) => Ok(Some(place)),
-                Err(_) => Err(too_busy()),
+                Err(_) => {
+                    let message = "too many requests at once; try again in a second";
+                    Err(ApiError::new(Code::Unavailable, message).with_retry_after(1))
+                }
             },
         }
     }
-}
-
-fn too_busy() -> Response {
-    let message = "too many requests at once; try again in a second";
-    let mut response = ApiError::new(Code::Unavailable, message).into_response();
-    response
-        .headers_mut()
-        .insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-    response
 }
 
 /// The answer, or what stands for it if it panics or takes too long.
@@ -255,23 +245,23 @@ impl Exchange {
         }
     }
 
-    fn end(self, route: &Route, mut response: Response) -> Response {
+    fn end(self, guard: &Guard, mut response: Response) -> Response {
         let duration = self.started_at.elapsed();
         let status = response.status();
         let bytes = response.body().size_hint().exact().unwrap_or(0);
-        route.metrics.observe(&self.method, status, duration, bytes);
+        guard.metrics.observe(&self.method, status, duration, bytes);
         let cause = response.extensions_mut().remove::<Cause>();
-        self.log(route, status, duration, cause.as_ref());
+        self.log(guard, status, duration, cause.as_ref());
         self.request_id.put_into(response.headers_mut());
         response
     }
 
-    fn log(&self, route: &Route, status: StatusCode, duration: Duration, cause: Option<&Cause>) {
+    fn log(&self, guard: &Guard, status: StatusCode, duration: Duration, cause: Option<&Cause>) {
         macro_rules! line {
             ($level:ident, $message:literal $(, $field:ident = $value:expr)*) => {
                 tracing::$level!(
-                    service = route.edge.service,
-                    handler = route.metrics.handler(),
+                    service = guard.edge.service,
+                    handler = guard.metrics.handler(),
                     method = self.method.as_str(),
                     path = self.uri.path(),
                     status = status.as_u16(),

@@ -1,7 +1,7 @@
 //! What every request gets, shown on routes that do one thing each.
 
 use axum::body::{Body, to_bytes};
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, header};
 use axum::routing::get;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
@@ -25,10 +25,10 @@ fn world() -> World {
     };
     let new_request_id: NewRequestId = Arc::new(|| 7);
     let edge = Edge::new("test-api", &limits, &metrics, &new_request_id, Spans::Always);
-    let routes = [
-        ("/works", "/works", get(async || "it works")),
-        ("/hangs", "/hangs", get(std::future::pending::<()>)),
-        ("/panics", "/panics", get(panics)),
+    let routes = vec![
+        ("/works", get(async || "it works")),
+        ("/hangs", get(std::future::pending::<()>)),
+        ("/panics", get(panics)),
     ];
     let router = edge.router(routes, ());
     World { router, registry }
@@ -90,7 +90,12 @@ async fn every_end_is_an_answer_in_json() {
     let mut request = of("/works");
     let long_value = "x".repeat(HEADERS_MAX_BYTES).parse().unwrap();
     request.headers_mut().insert("x-story", long_value);
-    let too_long = r#"{"code":3,"message":"headers: longer than 16384 bytes together","details":[]}"#;
+    let too_long = r#"{"code":3,"message":"headers: more than 64, or longer than 16384 bytes","details":[]}"#;
+    check(request, 431, too_long).await;
+    let mut request = of("/works");
+    for number in 0..=HEADERS_MAX {
+        request.headers_mut().append("x-story", number.into());
+    }
     check(request, 431, too_long).await;
 }
 

@@ -10,7 +10,7 @@ use axum::Router;
 use axum::routing::{get, post};
 use maestro_engine::Engine;
 
-use crate::edge::Spans;
+use crate::edge::{Route, Spans};
 use crate::request::BodyLimit;
 use crate::{Context, Limits};
 
@@ -27,71 +27,46 @@ impl BodyLimit for ManagementApi {
 
 type Api = axum::extract::State<Arc<ManagementApi>>;
 
-/// Each route with the name that metrics have for it, in v10's spelling.
 pub fn management_router(context: &Context, limits: &Limits) -> Router {
     let edge = context.edge("management-api", limits, Spans::Always);
     let api = Arc::new(ManagementApi {
         engine: Arc::clone(&context.engine),
         body_max_bytes: limits.body_max_bytes,
     });
-    let routes = [
-        (
-            "/schedulers",
-            "/schedulers",
-            get(schedulers::list).post(schedulers::create),
-        ),
-        ("/schedulers/info", "/schedulers/info", get(schedulers::info)),
+    edge.router(routes(), api)
+}
+
+fn routes() -> Vec<Route<Arc<ManagementApi>>> {
+    vec![
+        ("/schedulers", get(schedulers::list).post(schedulers::create)),
+        ("/schedulers/info", get(schedulers::info)),
         // New versions (POST), patches (PATCH) and switches (PUT) will have their place here.
         (
             "/schedulers/{scheduler_name}",
-            "/schedulers/:schedulerName",
             get(schedulers::get).delete(schedulers::delete),
         ),
-        (
-            "/schedulers/{scheduler_name}/versions",
-            "/schedulers/:schedulerName/versions",
-            get(schedulers::versions),
-        ),
-        (
-            "/schedulers/{scheduler_name}/operations",
-            "/schedulers/:schedulerName/operations",
-            get(operations::list),
-        ),
+        ("/schedulers/{scheduler_name}/versions", get(schedulers::versions)),
+        ("/schedulers/{scheduler_name}/operations", get(operations::list)),
         (
             "/schedulers/{scheduler_name}/operations/{operation_id}",
-            "/schedulers/:schedulerName/operations/:operationID",
             get(operations::get),
         ),
         (
             "/schedulers/{scheduler_name}/operations/{operation_id}/cancel",
-            "/schedulers/:schedulerName/operations/:operationID/cancel",
             post(operations::cancel),
         ),
-        (
-            "/schedulers/{scheduler_name}/add-rooms",
-            "/schedulers/:schedulerName/add-rooms",
-            post(rooms::add),
-        ),
-        (
-            "/schedulers/{scheduler_name}/remove-rooms",
-            "/schedulers/:schedulerName/remove-rooms",
-            post(rooms::remove),
-        ),
-        (
-            "/schedulers/{scheduler_name}/rooms",
-            "/schedulers/:schedulerName/rooms",
-            get(rooms::list),
-        ),
-        (
-            "/schedulers/{scheduler_name}/rooms/{room_id}",
-            "/schedulers/:schedulerName/rooms/:roomID",
-            get(rooms::get),
-        ),
+        ("/schedulers/{scheduler_name}/add-rooms", post(rooms::add)),
+        ("/schedulers/{scheduler_name}/remove-rooms", post(rooms::remove)),
+        ("/schedulers/{scheduler_name}/rooms", get(rooms::list)),
+        ("/schedulers/{scheduler_name}/rooms/{room_id}", get(rooms::get)),
         (
             "/schedulers/{scheduler_name}/rooms/{room_id}/logs",
-            "/schedulers/:schedulerName/rooms/:roomID/logs",
             get(rooms::logs),
         ),
-    ];
-    edge.router(routes, api)
+    ]
+}
+
+#[cfg(test)]
+pub(crate) fn paths() -> Vec<&'static str> {
+    routes().into_iter().map(|(path, _)| path).collect()
 }

@@ -37,7 +37,7 @@ pub(super) async fn list(
         total: Some(list.total),
         operations: list
             .operations
-            .into_iter()
+            .iter()
             .map(|operation| item(operation, view))
             .collect(),
     }))
@@ -126,7 +126,7 @@ fn newest_first(order_by: &str) -> Result<bool, ApiError> {
     }
 }
 
-fn item(view_of: OperationView, view: View) -> ListOperationItem {
+fn item(view_of: &OperationView, view: View) -> ListOperationItem {
     let v1::Operation {
         id,
         status,
@@ -139,7 +139,7 @@ fn item(view_of: OperationView, view: View) -> ListOperationItem {
         data,
         reason,
         waiting_for,
-    } = described(&view_of, view);
+    } = described(view_of, view);
     ListOperationItem {
         id,
         status,

@@ -84,6 +84,7 @@ pub(super) async fn create(
     Ok((warnings, Answer(CreateSchedulerResponse { scheduler })))
 }
 
+/// `force` is for regions that cannot be reached; there are none yet.
 pub(super) async fn delete(
     State(api): Api,
     Named(name): Named<String>,

@@ -22,7 +22,7 @@ use maestro_proto::v1::GetRoomAddressResponse;
 use self::failures::Failures;
 use self::ping::Said;
 use crate::answer::Answer;
-use crate::edge::Spans;
+use crate::edge::{Route, Spans};
 use crate::error::{ApiError, json};
 use crate::port::port;
 use crate::request::Named;
@@ -57,28 +57,31 @@ pub fn rooms_router(context: &Context, options: &RoomsOptions) -> Router {
         failures: Failures::new(context.metrics.clone()),
         body_max_bytes: options.limits.body_max_bytes,
     });
+    edge.router(routes(options.empty_route), api)
+}
+
+fn routes(empty_route: bool) -> Vec<Route<Arc<RoomsApi>>> {
     let mut routes = vec![
-        (
-            "/scheduler/{scheduler_name}/rooms/{room_name}/ping",
-            "/scheduler/:schedulerName/rooms/:roomID/ping",
-            put(update),
-        ),
+        ("/scheduler/{scheduler_name}/rooms/{room_name}/ping", put(update)),
         // Superseded by the ping, and says the same.
         (
             "/scheduler/{scheduler_name}/rooms/{room_name}/status",
-            "/scheduler/:schedulerName/rooms/:roomID/status",
             put(update),
         ),
         (
             "/scheduler/{scheduler_name}/rooms/{room_name}/address",
-            "/scheduler/:schedulerName/rooms/:roomID/address",
             get(address),
         ),
     ];
-    if options.empty_route {
-        routes.push(("/bench/empty", "/bench/empty", get(empty).put(empty)));
+    if empty_route {
+        routes.push(("/bench/empty", get(empty).put(empty)));
     }
-    edge.router(routes, api)
+    routes
+}
+
+#[cfg(test)]
+pub(crate) fn paths() -> Vec<&'static str> {
+    routes(false).into_iter().map(|(path, _)| path).collect()
 }
 
 async fn update(State(api): State<Arc<RoomsApi>>, request: Request) -> Result<Response, ApiError> {

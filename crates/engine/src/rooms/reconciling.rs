@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use maestro_core::operation::OperationId;
 use maestro_core::room::{Ending, RoomId};
+use maestro_core::scheduler::RestartPolicy;
 use maestro_core::time::Millis;
 
 use crate::operations::{Step, StepError, Work};
@@ -63,7 +64,7 @@ async fn stop_unwanted(
     for room in running {
         let why = match (before.get(&room.id), after.get(&room.id)) {
             (None, None) => "the registry does not know it",
-            (Some(one), Some(other)) if one == other && is_another(one, room) => {
+            (Some(one), Some(other)) if one == other && is_another(work, one, room).await? => {
                 "the registry wants another instance"
             }
             _ => continue,
@@ -82,10 +83,14 @@ async fn stop_unwanted(
     Ok(())
 }
 
-fn is_another(row: &RoomRecord, running: &RunningRoom) -> bool {
-    row.handle
+/// A room whose containers are started again when they end changes its processes and stays the same room.
+async fn is_another(work: &Work, row: &RoomRecord, running: &RunningRoom) -> Result<bool, StepError> {
+    let restarts = work.recipe_of(row.version).await?.spec.restart_policy != RestartPolicy::Never;
+    let differs = row
+        .handle
         .as_ref()
-        .is_some_and(|handle| handle.detail != running.handle.detail)
+        .is_some_and(|handle| handle.detail != running.handle.detail);
+    Ok(differs && !restarts)
 }
 
 /// A room that an operation asked to go, which has ended since: whoever kills it after its grace period may have

@@ -168,7 +168,7 @@ impl SchedulerLoop {
         });
         let find = |id: OperationId| unfinished.iter().find(|operation| operation.id == id).cloned();
         match next {
-            queue::Next::Nothing => return Ok(Turn::Idle(self.idle_until(&unfinished))),
+            queue::Next::Nothing => return Ok(Turn::Idle(self.idle_until(&record, &unfinished))),
             queue::Next::Evict(id, eviction) => {
                 if let Some(operation) = find(id) {
                     self.stepper.evict(&operation, eviction).await?;
@@ -294,6 +294,9 @@ impl SchedulerLoop {
     }
 
     fn look_in(&mut self, wait: Duration) {
+        if !self.engine.settings.early_wake_up {
+            return;
+        }
         let at = Instant::now() + wait.min(IDLE_MAX);
         self.next_look = Some(self.next_look.map_or(at, |look| look.min(at)));
     }
@@ -306,7 +309,7 @@ impl SchedulerLoop {
         self.commit("enqueue own", vec![Change::Enqueue(operation)]).await
     }
 
-    fn idle_until(&self, unfinished: &[Operation]) -> Instant {
+    fn idle_until(&self, record: &SchedulerRecord, unfinished: &[Operation]) -> Instant {
         let now = self.engine.now();
         let in_time = |at: Timestamp| Instant::now() + age(at, now).as_duration().min(IDLE_MAX);
         let waits = unfinished
@@ -315,7 +318,12 @@ impl SchedulerLoop {
                 Activity::Parked(wait) if operation.is_parked() => Some(in_time(wait.until)),
                 _ => None,
             });
-        let due = [Some(self.next_cycle), Some(self.next_clean_up), self.next_look];
+        // Own timers count only where `enqueue_due` sets them anew; otherwise one that has passed would have this loop
+        // spin.
+        let due = match record.state {
+            SchedulerState::InSync => [Some(self.next_cycle), Some(self.next_clean_up), self.next_look],
+            SchedulerState::Creating | SchedulerState::Deleting => [None; 3],
+        };
         due.into_iter()
             .flatten()
             .chain(waits)

@@ -86,7 +86,7 @@ pub(super) fn run(context: &Context, command: &Command) -> Result<(), Failure> {
             let answer = context
                 .client()?
                 .get(&Resource::new(&["schedulers", scheduler, "rooms", room]), "id")?;
-            context.show(&answer, |answer| room_fields(answer))
+            context.show(&answer, room_fields)
         }
         Command::Logs(options) => logs::run(&context.client()?, options),
         Command::Add(options) => change_amount(context, "add-rooms", "add", options),

@@ -76,6 +76,7 @@ pub fn run(options: &StartOptions) -> anyhow::Result<ExitCode> {
              have: the embedded store serves one process. Run `maestro start` for all of them in one"
         );
     }
+    system::raise_file_limit();
     let store = server::open_store(&config.storage.data_dir)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(serve(&config, store))

@@ -41,7 +41,10 @@ impl State {
             operation.status.stage() == stage
                 && (no_action || operation.took_action || !operation.status.is_final())
         };
-        let ids = self.operation_ids(scheduler);
+        let ids: Vec<_> = match stage {
+            Stage::Pending | Stage::Active => self.unfinished_ids(scheduler).collect(),
+            Stage::Final => self.operation_ids(scheduler),
+        };
         let found = ids
             .iter()
             .filter_map(|id| Some(&self.operations.get(id)?.operation));

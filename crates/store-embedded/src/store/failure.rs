@@ -15,6 +15,8 @@ pub(crate) enum Failure {
     Unreadable(#[from] Unreadable),
     #[error(transparent)]
     GroupLost(#[from] GroupLost),
+    #[error("it panicked, and was undone")]
+    Panicked,
     /// The store is shutting down, or its thread died.
     #[error("the store is closed")]
     Closed,
@@ -29,9 +31,11 @@ impl Failure {
     pub(crate) fn into_store_error(self, step: &'static str) -> StoreError {
         match self {
             Self::Refused(refusal) => StoreError::Refused(refusal),
-            unavailable @ (Self::Sqlite(_) | Self::Unreadable(_) | Self::GroupLost(_) | Self::Closed) => {
-                StoreError::unavailable(step, unavailable)
-            }
+            unavailable @ (Self::Sqlite(_)
+            | Self::Unreadable(_)
+            | Self::GroupLost(_)
+            | Self::Panicked
+            | Self::Closed) => StoreError::unavailable(step, unavailable),
         }
     }
 }

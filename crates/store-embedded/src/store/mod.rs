@@ -3,7 +3,7 @@
 mod columns;
 mod error;
 mod failure;
-mod file;
+pub(crate) mod file;
 mod lock;
 mod migrations;
 mod operation_rows;
@@ -24,12 +24,15 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 
+use crate::backup;
 use crate::failpoints::{Armed, Failpoints};
 
 pub use error::OpenError;
 pub use writer::WriteCounts;
 
-use lock::DirectoryLock;
+pub(crate) use file::DATABASE;
+pub(crate) use lock::DirectoryLock;
+
 use readers::Readers;
 use schedulers::RecipeCache;
 use writer::Writer;
@@ -67,7 +70,8 @@ impl EmbeddedStore {
             .map_err(|error| OpenError::io("make the data directory", directory, error))?;
         let lock = DirectoryLock::take(directory)?;
 
-        let database = directory.join(file::DATABASE);
+        backup::finish_restore(directory)?;
+        let database = directory.join(DATABASE);
         if !is_there(&database)? {
             let store_id = store_id.map_or_else(random_id, Ok)?;
             file::create(&database, &store_id)?;

@@ -66,7 +66,7 @@ pub(super) fn page(
         "SELECT {COLUMNS}, 'null' AS progress FROM operations WHERE {condition}
          ORDER BY sequence {direction} LIMIT ?2 OFFSET ?3"
     );
-    let offset = i64::from(page.saturating_sub(1)) * i64::from(page_size);
+    let offset = i64::from(page.saturating_sub(1)).saturating_mul(page_size.into());
     let found = select(connection, &sql, (scheduler.as_str(), page_size, offset))?;
     Ok(OperationPage {
         total,

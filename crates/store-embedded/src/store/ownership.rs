@@ -3,7 +3,6 @@
 use maestro_core::operation::Token;
 use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::{Millis, Timestamp, after};
-use maestro_engine::ports::store::Refusal;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::columns::{Columns, from_time, from_token, to_token};
@@ -30,7 +29,7 @@ pub(super) fn own(
     ttl: Millis,
 ) -> Result<Option<Token>, Failure> {
     if !schedulers::exists(connection, scheduler)? {
-        return Err(Refusal::SchedulerNotFound(scheduler.clone()).into());
+        return Ok(None);
     }
     let expires_at = from_time(after(now, ttl));
     let kept: Option<i64> = connection

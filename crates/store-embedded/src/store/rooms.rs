@@ -56,7 +56,7 @@ pub(super) fn started(
 ) -> Result<(), Failure> {
     let handle = room_rows::handle_to_json(handle).to_string();
     let changed = connection
-        .prepare_cached("UPDATE rooms SET handle = ?3 WHERE id = ?2 AND scheduler = ?1 AND ended_at IS NULL")?
+        .prepare_cached("UPDATE rooms SET handle = ?3 WHERE id = ?2 AND scheduler = ?1")?
         .execute((scheduler.as_str(), room.as_str(), handle))?;
     match changed {
         0 => Err(Refusal::RoomNotFound(room.clone()).into()),

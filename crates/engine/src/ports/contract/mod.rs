@@ -15,6 +15,8 @@
 pub mod fixtures;
 pub mod operation_store;
 pub mod room_registry;
+pub mod room_table;
+pub mod runtime;
 pub mod scheduler_store;
 pub mod transactions;
 

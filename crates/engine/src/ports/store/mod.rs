@@ -3,6 +3,8 @@
 //! Three narrow read ports and one way to write: a [`Transaction`] is a list of [`Change`]s as data, carried out
 //! wholly or not at all. Because they live in one place, a write can be checked in the transaction that makes it:
 //! the guard's fencing token, the status an operation must be in, a port that must be free.
+//!
+//! Times come back to the microsecond, which is finer than anything that is decided on.
 
 mod change;
 mod records;

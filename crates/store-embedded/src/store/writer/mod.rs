@@ -5,7 +5,11 @@
 //! given after the commit, refusals too: what a write was refused for may have been done by another write of the
 //! same group, and is not true before it is durable.
 
+#[cfg(test)]
+mod tests;
+
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -36,7 +40,7 @@ struct Counters {
     commits: AtomicU64,
 }
 
-/// How many writes were carried out, and in how many commits: their ratio is what grouping saves.
+/// How many writes were taken up, refused ones too, and in how many commits: the difference is what grouping saves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriteCounts {
     pub writes: u64,
@@ -128,7 +132,11 @@ where
     }
 
     fn run(&mut self, connection: &Connection) -> bool {
-        let result = self.work.take().map(|work| work(connection));
+        // A bug in one write must not take the store away from all others: it is undone like any that fails.
+        let result = self.work.take().map(|work| {
+            let caught = catch_unwind(AssertUnwindSafe(|| work(connection)));
+            caught.unwrap_or(Err(Failure::Panicked))
+        });
         let keep = matches!(result, Some(Ok(_)));
         self.result = result;
         keep
@@ -165,7 +173,6 @@ fn write_groups(
         counters.commits.fetch_add(1, Ordering::Relaxed);
         counters.writes.fetch_add(group.len() as u64, Ordering::Relaxed);
         let committed = committed.map_err(|error| {
-            tracing::error!(%error, writes = group.len(), "store could not commit");
             undo(connection);
             GroupLost(Arc::new(error))
         });

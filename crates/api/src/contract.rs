@@ -1,0 +1,127 @@
+//! The schema is the contract: every method of it that has an HTTP path is served there, and nothing else is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Request, StatusCode, header};
+use maestro_core::time::Timestamp;
+use maestro_engine::ports::{Clock, Ports, Randomness};
+use maestro_engine::{Engine, Settings, Tasks};
+use maestro_simulation::MemoryStore;
+use maestro_store_embedded::MemoryRoomTable;
+use prometheus_client::registry::Registry;
+use prost_reflect::{DescriptorPool, MethodDescriptor};
+use tower::ServiceExt;
+
+use crate::{Context, Limits, Metrics, RoomsOptions, management, management_router, rooms, rooms_router};
+
+/// In the schema because v10 has them, and not served yet.
+const NOT_YET: [(&str, &str); 6] = [
+    ("POST", "/schedulers/{}"),
+    ("PATCH", "/schedulers/{}"),
+    ("PUT", "/schedulers/{}"),
+    ("POST", "/scheduler/{}/rooms/{}/roomevent"),
+    ("POST", "/scheduler/{}/rooms/{}/playerevent"),
+    ("POST", "/scheduler/{}/rooms/allocate"),
+];
+
+type Routes = BTreeSet<(String, String)>;
+
+#[tokio::test]
+async fn what_the_schema_says_is_what_is_mounted() {
+    let not_yet: Routes = NOT_YET
+        .map(|(method, path)| (method.to_owned(), path.to_owned()))
+        .into();
+    let mut mounted = mounted(
+        management_router(&context(), &Limits::MANAGEMENT),
+        management::paths(),
+    )
+    .await;
+    mounted.extend(self::mounted(rooms_router(&context(), &RoomsOptions::default()), rooms::paths()).await);
+    let annotated = annotated();
+
+    let both: Vec<_> = mounted.intersection(&not_yet).collect();
+    assert!(
+        both.is_empty(),
+        "served by now, so take it off the list: {both:?}"
+    );
+    let expected: Routes = annotated.difference(&not_yet).cloned().collect();
+    assert_eq!(mounted, expected);
+    assert!(
+        not_yet.is_subset(&annotated),
+        "no longer in the schema: take it off the list"
+    );
+}
+
+/// What a wrong method is told to be the right ones, path by path.
+async fn mounted(router: Router, paths: Vec<&str>) -> Routes {
+    let mut routes = Routes::new();
+    for path in paths {
+        let request = Request::builder()
+            .method("PROBE")
+            .uri(without_names(path).replace("{}", "x"));
+        let response = router
+            .clone()
+            .oneshot(request.body(Body::empty()).unwrap())
+            .await
+            .unwrap();
+        assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED, "{path}");
+        let allowed = response.headers()[header::ALLOW].to_str().unwrap().to_owned();
+        // HEAD comes with GET.
+        let methods = allowed.split(',').filter(|method| *method != "HEAD");
+        routes.extend(methods.map(|method| (method.to_owned(), without_names(path))));
+    }
+    routes
+}
+
+fn annotated() -> Routes {
+    let pool = DescriptorPool::decode(maestro_proto::FILE_DESCRIPTOR_SET).unwrap();
+    let methods = pool
+        .services()
+        .flat_map(|service| service.methods().collect::<Vec<_>>());
+    methods.map(|method| http_rule(&pool, &method)).collect()
+}
+
+fn http_rule(pool: &DescriptorPool, method: &MethodDescriptor) -> (String, String) {
+    let annotation = pool.get_extension_by_name("google.api.http").unwrap();
+    let options = method.options();
+    let rule = options.get_extension(&annotation);
+    let rule = rule.as_message().unwrap();
+    let verb = ["get", "put", "post", "delete", "patch"]
+        .into_iter()
+        .find(|verb| rule.has_field_by_name(verb))
+        .unwrap_or_else(|| panic!("{} has no path", method.full_name()));
+    let path = rule.get_field_by_name(verb).unwrap();
+    (verb.to_uppercase(), without_names(path.as_str().unwrap()))
+}
+
+/// `/schedulers/{scheduler_name}` and `/schedulers/{name}` are the same path.
+fn without_names(path: &str) -> String {
+    let segments = path
+        .split('/')
+        .map(|segment| if segment.starts_with('{') { "{}" } else { segment });
+    segments.collect::<Vec<_>>().join("/")
+}
+
+fn context() -> Context {
+    struct Standing;
+    impl Clock for Standing {
+        fn now(&self) -> Timestamp {
+            Timestamp::UNIX_EPOCH
+        }
+    }
+    let ports = Ports {
+        store: Arc::new(MemoryStore::new()),
+        table: Arc::new(MemoryRoomTable::new()),
+        runtimes: Arc::new(BTreeMap::new()),
+        clock: Arc::new(Standing),
+        random: Arc::new(Randomness::from_seed(1)),
+    };
+    Context {
+        engine: Engine::new(ports, Settings::default(), "contract".into(), Tasks::default()),
+        metrics: Metrics::register(&mut Registry::default()),
+        new_request_id: Arc::new(|| 1),
+    }
+}

@@ -1,0 +1,11 @@
+//! The APIs from outside: requests in, answers out, over a whole engine in memory.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod management;
+mod operations;
+mod recorded;
+mod rooms;
+mod runtime;
+mod serving;
+mod support;

@@ -1,0 +1,130 @@
+//! A runtime whose rooms are up as soon as they are started and gone as soon as they are stopped. Only those of a
+//! scheduler called `slow` take a second to start.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use maestro_core::room::{Ending, HostPort, Region, RoomId};
+use maestro_core::scheduler::SchedulerName;
+use maestro_engine::ports::Runtime;
+use maestro_engine::ports::runtime::{
+    Handle, Observation, RoomEvent, RoomToStart, RunningRoom, RuntimeError,
+};
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+pub(crate) struct InstantRuntime {
+    region: Region,
+    rooms: Mutex<BTreeMap<RoomId, RunningRoom>>,
+    seen: mpsc::Sender<Observation>,
+    observations: Mutex<Option<mpsc::Receiver<Observation>>>,
+}
+
+impl InstantRuntime {
+    pub(crate) fn new(region: Region) -> Self {
+        let (seen, observations) = mpsc::channel(1000);
+        Self {
+            region,
+            rooms: Mutex::default(),
+            seen,
+            observations: Mutex::new(Some(observations)),
+        }
+    }
+
+    async fn observe(&self, scheduler: &SchedulerName, room: &RoomId, event: RoomEvent) {
+        let observation = Observation {
+            scheduler: scheduler.clone(),
+            room: room.clone(),
+            event,
+        };
+        self.seen.send(observation).await.unwrap();
+    }
+}
+
+#[async_trait]
+impl Runtime for InstantRuntime {
+    fn region(&self) -> &Region {
+        &self.region
+    }
+
+    fn is_one_host(&self) -> bool {
+        true
+    }
+
+    async fn create_scheduler(&self, _: &SchedulerName) -> Result<(), RuntimeError> {
+        Ok(())
+    }
+
+    async fn delete_scheduler(&self, _: &SchedulerName) -> Result<(), RuntimeError> {
+        Ok(())
+    }
+
+    async fn start(&self, room: &RoomToStart) -> Result<Handle, RuntimeError> {
+        if room.scheduler.as_str() == "slow" {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        let handle = Handle {
+            host: "203.0.113.7".into(),
+            pids: vec![4711],
+            detail: Value::Null,
+        };
+        let running = RunningRoom {
+            id: room.id.clone(),
+            scheduler: room.scheduler.clone(),
+            handle: handle.clone(),
+        };
+        self.rooms.lock().unwrap().insert(room.id.clone(), running);
+        self.observe(&room.scheduler, &room.id, RoomEvent::Up).await;
+        Ok(handle)
+    }
+
+    async fn stop(
+        &self,
+        scheduler: &SchedulerName,
+        room: &RoomId,
+        _: Option<&Handle>,
+        _: Duration,
+    ) -> Result<(), RuntimeError> {
+        self.rooms.lock().unwrap().remove(room);
+        self.observe(scheduler, room, RoomEvent::Ended(Ending::Stopped))
+            .await;
+        Ok(())
+    }
+
+    async fn list(&self) -> Result<Vec<RunningRoom>, RuntimeError> {
+        Ok(self.rooms.lock().unwrap().values().cloned().collect())
+    }
+
+    async fn adopt(&self, _: Vec<RunningRoom>) -> Result<(), RuntimeError> {
+        Ok(())
+    }
+
+    fn observations(&self) -> Option<mpsc::Receiver<Observation>> {
+        self.observations.lock().unwrap().take()
+    }
+
+    async fn free_ports(&self, ports: &[HostPort]) -> Result<Vec<HostPort>, RuntimeError> {
+        Ok(ports.to_vec())
+    }
+
+    async fn logs(
+        &self,
+        _: &SchedulerName,
+        room: &RoomId,
+        lines_max: usize,
+    ) -> Result<Option<String>, RuntimeError> {
+        let lines = (1..=3)
+            .rev()
+            .take(lines_max)
+            .map(|line| format!("{room} line {line}\n"));
+        Ok(Some(lines.collect::<Vec<_>>().into_iter().rev().collect()))
+    }
+
+    async fn forget(&self, _: &SchedulerName, _: &RoomId) -> Result<(), RuntimeError> {
+        Ok(())
+    }
+
+    async fn shut_down(&self, _: bool) {}
+}

@@ -1,0 +1,190 @@
+//! The APIs over a whole engine: memory for its stores, a runtime that starts rooms at once, and virtual time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::{HeaderMap, Request};
+use maestro_api::{Context, Limits, Metrics, RoomsOptions, management_router, rooms_router};
+use maestro_core::room::Region;
+use maestro_core::time::Timestamp;
+use maestro_engine::ports::{Clock, Ports, Randomness, Runtime};
+use maestro_engine::{Engine, Running, Settings, Tasks};
+use maestro_simulation::MemoryStore;
+use maestro_store_embedded::MemoryRoomTable;
+use prometheus_client::registry::Registry;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use tower::ServiceExt;
+
+use crate::runtime::InstantRuntime;
+
+pub(crate) struct World {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) management: Router,
+    pub(crate) rooms: Router,
+    pub(crate) registry: Registry,
+    running: Option<Running>,
+}
+
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) text: String,
+}
+
+/// The day it is when a test begins; from there on time is tokio's.
+struct TestClock(Instant);
+
+impl Clock for TestClock {
+    fn now(&self) -> Timestamp {
+        let start: Timestamp = "2026-11-15T09:06:47.340425748Z".parse().unwrap();
+        start + self.0.elapsed()
+    }
+}
+
+impl World {
+    /// With nobody at work: what is asked for stays pending.
+    pub(crate) fn standing() -> Self {
+        let region = Region::default_region();
+        let runtime: Arc<dyn Runtime> = Arc::new(InstantRuntime::new(region.clone()));
+        let ports = Ports {
+            store: Arc::new(MemoryStore::new()),
+            table: Arc::new(MemoryRoomTable::new()),
+            runtimes: Arc::new(BTreeMap::from([(region, runtime)])),
+            clock: Arc::new(TestClock(Instant::now())),
+            random: Arc::new(Randomness::from_seed(7)),
+        };
+        let mut registry = Registry::default();
+        let context = Context {
+            engine: Engine::new(ports, Settings::default(), "test".into(), Tasks::default()),
+            metrics: Metrics::register(&mut registry),
+            new_request_id: Arc::new(|| 1),
+        };
+        Self {
+            management: management_router(&context, &Limits::MANAGEMENT),
+            rooms: rooms_router(&context, &RoomsOptions::default()),
+            engine: context.engine,
+            registry,
+            running: None,
+        }
+    }
+
+    pub(crate) async fn running() -> Self {
+        let mut world = Self::standing();
+        world.running = Some(world.engine.start().await.unwrap());
+        world
+    }
+
+    pub(crate) async fn send(&self, api: &str, request: Request<Body>) -> Reply {
+        let router = match api {
+            "management" => &self.management,
+            "rooms" => &self.rooms,
+            other => panic!("there is no {other} API"),
+        };
+        let response = router.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let bytes = to_bytes(body, usize::MAX).await.unwrap();
+        Reply {
+            status: parts.status.as_u16(),
+            headers: parts.headers,
+            text: String::from_utf8(bytes.into()).unwrap(),
+        }
+    }
+
+    pub(crate) async fn ask(&self, method: &str, path: &str, body: impl Into<Body>) -> Reply {
+        let api = if path.starts_with("/scheduler/") {
+            "rooms"
+        } else {
+            "management"
+        };
+        let request = Request::builder().method(method).uri(path).body(body.into());
+        self.send(api, request.unwrap()).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Reply {
+        self.ask("GET", path, Body::empty()).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Reply {
+        self.ask("POST", path, body.to_string()).await
+    }
+
+    pub(crate) async fn room_ids(&self, scheduler: &str) -> Vec<String> {
+        let rooms = self.get(&format!("/schedulers/{scheduler}/rooms")).await.json();
+        let ids = rooms["rooms"].as_array().unwrap().iter();
+        ids.map(|room| room["id"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// Until no operation of the scheduler is unfinished; all its rooms ping meanwhile.
+    pub(crate) async fn settle(&self, scheduler: &str) {
+        for _ in 0..1000 {
+            for room in self.room_ids(scheduler).await {
+                let path = format!("/scheduler/{scheduler}/rooms/{room}/ping");
+                self.ask("PUT", &path, r#"{"status":"ready"}"#).await;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            let mut unfinished = 0;
+            for stage in ["pending", "active"] {
+                let path = format!("/schedulers/{scheduler}/operations?stage={stage}");
+                unfinished += self.get(&path).await.json()["total"].as_u64().unwrap();
+            }
+            let all_ready = self.get(&format!("/schedulers/{scheduler}/rooms")).await.json()["rooms"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .all(|room| room["status"] == "ready");
+            if unfinished == 0 && all_ready {
+                return;
+            }
+        }
+        panic!("{scheduler} does not settle");
+    }
+}
+
+impl Reply {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {}", self.text))
+    }
+
+    #[track_caller]
+    pub(crate) fn check(&self, status: u16, body: &Value) {
+        assert_eq!(
+            (self.status, self.json()),
+            (status, body.clone()),
+            "{}",
+            self.text
+        );
+    }
+
+    #[track_caller]
+    pub(crate) fn ok(self) -> Value {
+        assert_eq!(self.status, 200, "{}", self.text);
+        self.json()
+    }
+
+    #[track_caller]
+    pub(crate) fn refused(&self, status: u16, code: u8, message: &str) {
+        self.check(status, &json!({"code": code, "message": message, "details": []}));
+        assert_eq!(self.headers["content-type"], "application/json");
+    }
+}
+
+/// A recipe for `rooms` rooms.
+pub(crate) fn recipe(name: &str, rooms: u32) -> Value {
+    json!({
+        "name": name, "game": "brawl", "maxSurge": "25%", "roomsReplicas": rooms,
+        "portRange": {"start": 20000, "end": 29999},
+        "spec": {
+            "terminationGracePeriod": "5s",
+            "containers": [{
+                "name": "room", "image": "room:1", "imagePullPolicy": "IfNotPresent", "command": ["/room"],
+                "environment": [],
+                "requests": {"memory": "16Mi", "cpu": "5m"}, "limits": {"memory": "64Mi", "cpu": "100m"},
+                "ports": [{"name": "game", "protocol": "udp", "port": 7777}],
+            }],
+        },
+    })
+}

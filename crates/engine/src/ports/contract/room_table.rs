@@ -1,0 +1,208 @@
+//! The suite of the room table: statuses, claims, counters.
+
+mod claims;
+mod fleets;
+mod pings;
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::Arc;
+
+use futures_util::future::{join, join_all};
+use maestro_core::operation::OperationId;
+use maestro_core::room::{InstanceStatus, PingStatus, Purpose, Region, RoomId, RoomStatus, StatusCounts};
+use maestro_core::scheduler::Version;
+
+use crate::ports::RoomTable;
+use crate::ports::room_table::{
+    Claim, FleetCounts, InstanceCounts, NewRoom, Ping, PingError, Pinged, RoomView, StatusChange,
+};
+
+use super::fixtures::{arena, at, bystander, operation_id, room_id};
+use super::run_cases;
+
+/// `fresh` makes an empty table.
+pub async fn run_all<F, Fresh>(fresh: F)
+where
+    F: Fn() -> Fresh,
+    Fresh: Future<Output = Arc<dyn RoomTable>>,
+{
+    run_cases!(
+        "room table",
+        fresh,
+        [
+            fleets::a_new_table_knows_nothing,
+            fleets::an_inserted_room_is_known_as_it_is,
+            fleets::a_known_room_is_not_inserted_again,
+            pings::a_ping_changes_status_and_says_what_changed,
+            pings::a_ping_without_metadata_keeps_the_last,
+            pings::the_status_is_composed_from_instance_and_ping,
+            pings::matches_decide_where_a_room_holds_several,
+            pings::an_impossible_ping_is_refused_and_nothing_of_it_kept,
+            pings::a_room_that_is_not_there_cannot_ping,
+            pings::an_observation_says_what_changed,
+            pings::an_impossible_observation_is_left_out,
+            pings::an_unknown_room_is_unknown_until_it_pings,
+            pings::a_room_that_was_ready_is_remembered_as_such,
+            claims::a_claim_takes_candidates_in_their_order_up_to_its_number,
+            claims::a_claim_takes_only_what_is_in_its_statuses_now,
+            claims::a_claim_of_known_rooms_leaves_unknown_ones,
+            claims::a_repeated_claim_returns_the_same_rooms,
+            claims::what_was_claimed_before_counts_first,
+            claims::a_claimed_room_is_not_claimed_by_another,
+            claims::claims_at_once_share_no_room,
+            claims::a_claimed_room_pings_and_stays_terminating,
+            claims::an_observation_does_not_bring_back_a_claimed_room,
+            claims::an_unclaimed_room_is_what_ping_and_instance_say,
+            claims::only_who_claimed_a_room_gives_it_back,
+            fleets::a_removed_room_is_returned_as_it_was_last,
+            fleets::a_removed_scheduler_takes_its_rooms_along,
+            fleets::rooms_are_ordered_by_id,
+            fleets::the_number_of_matches_a_room_holds_may_change,
+            fleets::counters_follow_every_change,
+            fleets::validation_rooms_are_counted_nowhere,
+        ]
+    );
+}
+
+// What cases are made of.
+
+fn new_room(number: u32) -> NewRoom {
+    NewRoom {
+        scheduler: arena(),
+        id: room_id(number),
+        version: Version::FIRST,
+        region: Region::default_region(),
+        purpose: Purpose::Fleet,
+        instance: InstanceStatus::Ready,
+        created_at: at(0),
+        matches_max: 1,
+        known: true,
+    }
+}
+
+/// Rooms 1 to `count`, up and silent.
+async fn insert(table: &dyn RoomTable, count: u32) {
+    for number in 1..=count {
+        table.insert(new_room(number)).await.unwrap();
+    }
+}
+
+/// Rooms 1 to `count`, ready.
+async fn insert_ready(table: &dyn RoomTable, count: u32) {
+    insert(table, count).await;
+    for number in 1..=count {
+        ping(table, number, PingStatus::Ready).await;
+    }
+}
+
+/// A ping of the arena, ready, without matches.
+fn ready_ping(room: &RoomId) -> Ping<'_> {
+    Ping {
+        scheduler: "arena",
+        room: room.as_str(),
+        status: PingStatus::Ready,
+        matches: 0,
+        metadata: None,
+        at: at(5),
+    }
+}
+
+async fn try_ping(
+    table: &dyn RoomTable,
+    number: u32,
+    status: PingStatus,
+    matches: u32,
+) -> Result<Pinged, PingError> {
+    let room = room_id(number);
+    let ping = Ping {
+        status,
+        matches,
+        ..ready_ping(&room)
+    };
+    table.ping(ping).await
+}
+
+async fn ping(table: &dyn RoomTable, number: u32, status: PingStatus) {
+    try_ping(table, number, status, 0).await.unwrap();
+}
+
+async fn observe(table: &dyn RoomTable, number: u32, instance: InstanceStatus) -> Option<StatusChange> {
+    let changed = table.observe(&arena(), &room_id(number), instance).await;
+    changed.unwrap()
+}
+
+async fn claim(table: &dyn RoomTable, operation: u128, candidates: &[u32], rooms_max: usize) -> Vec<RoomId> {
+    claim_in(table, operation, candidates, &[RoomStatus::Ready], rooms_max).await
+}
+
+async fn claim_in(
+    table: &dyn RoomTable,
+    operation: u128,
+    candidates: &[u32],
+    statuses: &[RoomStatus],
+    rooms_max: usize,
+) -> Vec<RoomId> {
+    let claim = Claim {
+        scheduler: &arena(),
+        operation: operation_id(operation),
+        candidates: &ids(candidates),
+        statuses,
+        known_only: true,
+        rooms_max,
+    };
+    table.claim(claim).await.unwrap()
+}
+
+async fn unclaim(table: &dyn RoomTable, operation: OperationId, rooms: &[u32]) {
+    let given_back = table.unclaim(&arena(), operation, &ids(rooms)).await;
+    given_back.unwrap();
+}
+
+async fn room(table: &dyn RoomTable, number: u32) -> RoomView {
+    let found = table.room(&arena(), &room_id(number)).await.unwrap();
+    found.expect("the room is there")
+}
+
+async fn status(table: &dyn RoomTable, number: u32) -> RoomStatus {
+    room(table, number).await.status
+}
+
+async fn counts(table: &dyn RoomTable) -> FleetCounts {
+    table.counts(&arena()).await.unwrap()
+}
+
+fn ids(numbers: &[u32]) -> Vec<RoomId> {
+    numbers.iter().map(|number| room_id(*number)).collect()
+}
+
+/// The counters as they must be, counted by walking over the rooms.
+async fn recounted(table: &dyn RoomTable) -> FleetCounts {
+    let mut counts = FleetCounts::default();
+    let rooms = table.rooms(&arena()).await.unwrap();
+    for room in rooms.iter().filter(|room| room.purpose == Purpose::Fleet) {
+        counts.by_status.add(room.status);
+        counts
+            .by_version
+            .entry(room.version)
+            .or_default()
+            .add(room.status);
+        let InstanceCounts {
+            unknown,
+            pending,
+            ready,
+            terminating,
+            error,
+        } = &mut counts.by_instance;
+        *match room.instance {
+            InstanceStatus::Unknown => unknown,
+            InstanceStatus::Pending => pending,
+            InstanceStatus::Ready => ready,
+            InstanceStatus::Terminating => terminating,
+            InstanceStatus::Error => error,
+        } += 1;
+        counts.matches += u64::from(room.matches);
+        counts.unknown += u32::from(!room.known);
+    }
+    counts
+}

@@ -1,0 +1,10 @@
+//! Real processes, real signals, a real kill -9 of the process that started them.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+mod contract;
+mod input;
+mod restarts;
+mod rooms;
+mod support;
+mod survival;

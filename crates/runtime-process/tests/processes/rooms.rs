@@ -1,0 +1,217 @@
+//! The life of a room: several containers, what they leave behind, how they end.
+
+use std::time::Duration;
+
+use maestro_core::room::{Ending, HostPort, RoomId};
+use maestro_core::scheduler::{Protocol, RestartPolicy};
+use maestro_engine::ports::runtime::{RoomEvent, RunningRoom, Runtime};
+use rustix::process::Signal;
+
+use crate::support::{
+    SOON, World, arena, carrying, logs, room, script, signal, simple, stop, until, until_log, variable,
+};
+
+const FOR_EVER: &str = "echo up; exec sleep 1000";
+
+#[tokio::test]
+async fn the_first_container_to_end_ends_the_room() {
+    let world = World::new();
+    let (runtime, mut seen) = world.watch().await;
+    let containers = vec![
+        script(
+            "game",
+            "trap 'echo asked; exit 0' TERM; echo up; while :; do sleep 0.01; done",
+        ),
+        script("voice", "while [ ! -e end ]; do sleep 0.01; done; exit 7"),
+        script("stubborn", "trap '' TERM; echo up; while :; do sleep 0.01; done"),
+    ];
+    let handle = runtime
+        .start(&room("arena-1", RestartPolicy::Never, containers))
+        .await
+        .unwrap();
+    assert_eq!(handle.pids.len(), 3);
+    assert_eq!(seen.next_event("arena-1").await, RoomEvent::Up);
+    until_log(&runtime, "arena-1", "game: up").await;
+    until_log(&runtime, "arena-1", "stubborn: up").await;
+    std::fs::write(world.path().join("end"), "").unwrap();
+    assert_eq!(seen.next_event("arena-1").await, RoomEvent::GoingDown);
+    let expected = Ending::Exited {
+        container: "voice".into(),
+        code: 7,
+    };
+    assert_eq!(seen.next_event("arena-1").await, RoomEvent::Ended(expected));
+    assert!(
+        logs(&runtime, "arena-1").await.contains("game: asked"),
+        "the others were asked to end"
+    );
+    world.until_empty().await;
+}
+
+#[tokio::test]
+async fn a_signal_is_told_by_its_number() {
+    let world = World::new();
+    let (runtime, mut seen) = world.watch().await;
+    for (number, sent) in [Signal::KILL, Signal::SEGV, Signal::TERM].into_iter().enumerate() {
+        let id = format!("arena-{number}");
+        let handle = runtime.start(&simple(&id, FOR_EVER)).await.unwrap();
+        signal(handle.pids[0], sent);
+        let expected = Ending::Killed {
+            container: "game".into(),
+            signal: sent.as_raw(),
+        };
+        assert_eq!(seen.ending(&id).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn what_a_container_started_ends_with_it() {
+    let world = World::new();
+    let (runtime, mut seen) = world.watch().await;
+    let deaf = "(trap '' TERM; echo deaf; while :; do sleep 1000; done) & ";
+    for (id, text) in [
+        ("arena-1", format!("{deaf} sleep 0.1; exit 0")),
+        ("arena-2", format!("{deaf} exec sleep 1000")),
+    ] {
+        runtime.start(&simple(id, &text)).await.unwrap();
+        until_log(&runtime, id, "deaf").await;
+    }
+    stop(&runtime, "arena-2", None, SOON).await;
+    assert!(matches!(
+        seen.ending("arena-1").await,
+        Ending::Exited { code: 0, .. }
+    ));
+    assert_eq!(seen.ending("arena-2").await, Ending::Stopped);
+    world.until_empty().await;
+}
+
+/// It carries the marks of its room, so the next look at the process table finds it, and whoever stops what is not
+/// wanted stops it.
+#[tokio::test]
+async fn what_left_its_group_is_found_later() {
+    let world = World::new();
+    let (runtime, mut seen) = world.watch().await;
+    let text = "setsid sleep 1000 & exec sleep 1000";
+    let handle = runtime.start(&simple("arena-1", text)).await.unwrap();
+    until("both run", async || carrying(&world.store_id).len() == 2).await;
+    let listed = runtime.list().await.unwrap();
+    assert_eq!(listed.len(), 1, "one room, not two");
+    assert_eq!(listed[0].handle, handle);
+    stop(&runtime, "arena-1", Some(&handle), SOON).await;
+    assert_eq!(seen.ending("arena-1").await, Ending::Stopped);
+    let left = runtime.list().await.unwrap().remove(0);
+    stop(&runtime, "arena-1", Some(&left.handle), SOON).await;
+    assert_eq!(seen.ending("arena-1").await, Ending::Stopped);
+    world.until_empty().await;
+}
+
+#[tokio::test]
+async fn a_handle_with_another_start_time_stops_nothing() {
+    let world = World::new();
+    let (runtime, mut seen) = world.watch().await;
+    let handle = runtime.start(&simple("arena-1", FOR_EVER)).await.unwrap();
+    let mut other = handle.clone();
+    other.detail[0]["startTime"] = 1.into();
+    stop(&runtime, "arena-1", Some(&other), Duration::ZERO).await;
+    assert_eq!(seen.ending("arena-1").await, Ending::Lost);
+    until("it runs on", async || carrying(&world.store_id) == handle.pids).await;
+}
+
+#[tokio::test]
+async fn a_room_is_told_who_and_where_it_is() {
+    let world = World::new();
+    let (runtime, mut seen) = world.watch().await;
+    let mut container = script("game", "env; pwd; readlink /proc/self/fd/0");
+    container.environment = vec![
+        variable("GREETING", "hello  world"),
+        variable("MAESTRO_ROOM_ID", "x"),
+    ];
+    let mut room = room("arena-1", RestartPolicy::Never, vec![container]);
+    room.ports.push(HostPort {
+        name: "game".into(),
+        protocol: Protocol::Udp,
+        container_port: 7777,
+        host_port: 20_001,
+    });
+    runtime.start(&room).await.unwrap();
+    seen.ending("arena-1").await;
+    let told = logs(&runtime, "arena-1").await;
+    let own = world.path().canonicalize().unwrap();
+    for line in [
+        "GREETING=hello  world",
+        "MAESTRO_SCHEDULER_NAME=arena",
+        "MAESTRO_ROOM_ID=arena-1",
+        "MAESTRO_ROOMS_API_URL=http://127.0.0.1:8070",
+        "MAESTRO_REGION=default",
+        "MAESTRO_HOST_PORT_GAME=20001",
+        &format!("MAESTRO_STORE_ID={}", world.store_id),
+        own.to_str().unwrap(),
+        "/dev/null",
+    ] {
+        assert!(told.lines().any(|told| told == line), "{line} is not in\n{told}");
+    }
+    assert!(!told.contains("CARGO"), "what is ours stays ours\n{told}");
+}
+
+#[tokio::test]
+async fn a_start_that_nobody_waits_for_any_more_is_watched_all_the_same() {
+    let world = World::new();
+    let (runtime, mut seen) = world.watch().await;
+    let room = simple("arena-1", FOR_EVER);
+    let _ = tokio::time::timeout(Duration::ZERO, runtime.start(&room)).await;
+    assert_eq!(seen.next_event("arena-1").await, RoomEvent::Up);
+    stop(&runtime, "arena-1", None, SOON).await;
+    assert_eq!(seen.ending("arena-1").await, Ending::Stopped);
+}
+
+/// More than fit into the channel, and nobody takes them while they happen.
+#[tokio::test]
+async fn no_end_is_lost_and_nobody_waits_for_the_listener() {
+    let world = World::new();
+    let (runtime, mut seen) = world.watch().await;
+    let handle = runtime.start(&simple("arena-x", FOR_EVER)).await.unwrap();
+    let gone = |number: u32| RunningRoom {
+        id: RoomId::new(&format!("arena-{number}")),
+        scheduler: arena(),
+        handle: handle.clone(),
+    };
+    runtime.adopt((0..3000).map(gone).collect()).await.unwrap();
+    runtime.start(&simple("arena-y", FOR_EVER)).await.unwrap();
+    stop(&runtime, "arena-y", None, SOON).await;
+    until("it ends, though nobody could be told", async || {
+        carrying(&world.store_id) == handle.pids
+    })
+    .await;
+    let mut ends = std::collections::BTreeSet::new();
+    while ends.len() < 3001 {
+        let observation = tokio::time::timeout(SOON, seen.observations.recv())
+            .await
+            .unwrap()
+            .unwrap();
+        if let RoomEvent::Ended(_) = observation.event {
+            assert!(ends.insert(observation.room), "told once");
+        }
+    }
+}
+
+#[tokio::test]
+async fn shut_down_waits_for_all_rooms_at_once() {
+    let world = World::new();
+    let (runtime, mut seen) = world.watch().await;
+    for number in 0..5 {
+        let id = format!("arena-{number}");
+        runtime
+            .start(&simple(
+                &id,
+                "trap '' TERM; echo deaf; while :; do sleep 1000; done",
+            ))
+            .await
+            .unwrap();
+        until_log(&runtime, &id, "deaf").await;
+    }
+    runtime.shut_down(true).await;
+    world.until_empty().await;
+    for number in 0..5 {
+        let event = seen.ending(&format!("arena-{number}")).await;
+        assert_eq!(event, Ending::KilledAfterGrace);
+    }
+}

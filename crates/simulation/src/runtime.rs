@@ -1,0 +1,284 @@
+//! The runtime port over a simulated host: one engine's view of it, from its connection to its end.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use maestro_core::room::{Ending, HostPort, Region, RoomId};
+use maestro_core::scheduler::SchedulerName;
+use maestro_engine::ports::runtime::{
+    Handle, Observation, RoomEvent, RoomToStart, RunningRoom, Runtime, RuntimeError,
+};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep};
+
+use crate::host::{Host, NewRoom, Room, State, Watcher};
+use crate::life::Life;
+
+/// How many observations may wait for the engine; the host waits when it is full.
+const OBSERVATIONS_MAX: usize = 1024;
+/// How often a shutdown looks whether its rooms are gone.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+pub struct SimulatedRuntime {
+    host: Arc<Host>,
+    /// Of the engine that uses it: what comes from a dead one is not carried out.
+    life: Life,
+    /// What the host knows it by.
+    watcher: u64,
+    observations: Mutex<Option<mpsc::Receiver<Observation>>>,
+    is_closed: AtomicBool,
+}
+
+impl SimulatedRuntime {
+    pub fn connect(host: Arc<Host>, life: Life) -> Arc<Self> {
+        let (sender, receiver) = mpsc::channel(OBSERVATIONS_MAX);
+        let watcher = host.change(|state, _| {
+            let number = state.number();
+            let watcher = Watcher {
+                observations: sender,
+                watched: Default::default(),
+            };
+            state.watchers.insert(number, watcher);
+            number
+        });
+        Arc::new(Self {
+            host,
+            life,
+            watcher,
+            observations: Mutex::new(Some(receiver)),
+            is_closed: AtomicBool::new(false),
+        })
+    }
+
+    /// A call as it goes over a wire: on its way, carried out, on its way back. It can fail on both ways, and on the
+    /// way back nobody can tell whether it was carried out.
+    async fn call<T>(
+        &self,
+        carry_out: impl FnOnce(&mut State, Instant) -> Result<T, RuntimeError>,
+    ) -> Result<T, RuntimeError> {
+        self.life.still_alive().await;
+        self.host.dawdle().await;
+        self.life.still_alive().await;
+        let answer = self.host.change(|state, now| {
+            reachable(state)?;
+            carry_out(state, now)
+        });
+        self.host.dawdle().await;
+        self.life.still_alive().await;
+        self.host.change(|state, _| reachable(state))?;
+        answer
+    }
+}
+
+fn reachable(state: &State) -> Result<(), RuntimeError> {
+    if state.manners.available {
+        Ok(())
+    } else {
+        Err(RuntimeError::Unavailable(
+            "the simulated host does not answer".into(),
+        ))
+    }
+}
+
+impl Drop for SimulatedRuntime {
+    fn drop(&mut self) {
+        self.host.change(|state, _| state.watchers.remove(&self.watcher));
+    }
+}
+
+#[async_trait]
+impl Runtime for SimulatedRuntime {
+    fn region(&self) -> &Region {
+        self.host.region()
+    }
+
+    fn is_one_host(&self) -> bool {
+        true
+    }
+
+    async fn create_scheduler(&self, scheduler: &SchedulerName) -> Result<(), RuntimeError> {
+        self.call(|state, _| {
+            state.places.insert(scheduler.clone());
+            Ok(())
+        })
+        .await
+    }
+
+    async fn delete_scheduler(&self, scheduler: &SchedulerName) -> Result<(), RuntimeError> {
+        self.call(|state, _| {
+            let left = state
+                .rooms
+                .values()
+                .filter(|room| room.scheduler == *scheduler)
+                .count();
+            if left > 0 {
+                let text = format!("the place of scheduler {scheduler} was removed under {left} rooms");
+                state.violations.push(text);
+            }
+            state.places.remove(scheduler);
+            state.logs.retain(|(name, _), _| name != scheduler);
+            Ok(())
+        })
+        .await
+    }
+
+    async fn start(&self, room: &RoomToStart) -> Result<Handle, RuntimeError> {
+        let RoomToStart {
+            id,
+            scheduler,
+            version: _,
+            recipe,
+            ports,
+        } = room;
+        if self.is_closed.load(Ordering::Relaxed) {
+            return Err(RuntimeError::Unavailable("it is shut down".into()));
+        }
+        self.call(|state, now| {
+            if !state.rooms.contains_key(id) {
+                if let Some(why) = &state.manners.refuses_starts {
+                    return Err(RuntimeError::Refused(why.clone()));
+                }
+                if !state.places.contains(scheduler) {
+                    let text = format!("scheduler {scheduler} has no place on this host");
+                    return Err(RuntimeError::Refused(text));
+                }
+                let new = NewRoom {
+                    id: id.clone(),
+                    scheduler: scheduler.clone(),
+                    ports: ports.clone(),
+                    grace: recipe.spec.termination_grace_period,
+                };
+                state.start(new, now);
+            }
+            state.watch(self.watcher, id);
+            // It was there or was made just now, and nothing happens in between.
+            let gone = || RuntimeError::Unavailable(format!("room {id} is not there"));
+            state.rooms.get(id).map(Room::handle).ok_or_else(gone)
+        })
+        .await
+    }
+
+    async fn stop(
+        &self,
+        scheduler: &SchedulerName,
+        room: &RoomId,
+        handle: Option<&Handle>,
+        grace: Duration,
+    ) -> Result<(), RuntimeError> {
+        self.call(|state, now| {
+            let there = state.rooms.get(room);
+            let is_it = |handle: &Handle| there.is_some_and(|room| room.is(handle));
+            if there.is_some() && handle.is_none_or(is_it) {
+                state.watch(self.watcher, room);
+                state.stop(room, grace, now);
+            } else {
+                state.tell_watcher(self.watcher, ended(scheduler, room, Ending::Lost));
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    async fn list(&self) -> Result<Vec<RunningRoom>, RuntimeError> {
+        self.call(|state, _| {
+            let running = state.rooms.values().map(|room| RunningRoom {
+                id: room.id.clone(),
+                scheduler: room.scheduler.clone(),
+                handle: room.handle(),
+            });
+            Ok(running.collect())
+        })
+        .await
+    }
+
+    async fn adopt(&self, rooms: Vec<RunningRoom>) -> Result<(), RuntimeError> {
+        self.call(|state, _| {
+            for RunningRoom {
+                id,
+                scheduler,
+                handle,
+            } in &rooms
+            {
+                let runs = state.rooms.get(id).is_some_and(|room| room.is(handle));
+                if runs {
+                    state.watch(self.watcher, id);
+                } else {
+                    state.tell_watcher(self.watcher, ended(scheduler, id, Ending::Unwatched));
+                }
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    fn observations(&self) -> Option<mpsc::Receiver<Observation>> {
+        self.observations
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+
+    async fn free_ports(&self, ports: &[HostPort]) -> Result<Vec<HostPort>, RuntimeError> {
+        self.call(|state, _| {
+            let bound = state.bound_ports();
+            let free = ports.iter().filter(|port| !bound.contains(&port.host_port));
+            Ok(free.cloned().collect())
+        })
+        .await
+    }
+
+    async fn logs(
+        &self,
+        scheduler: &SchedulerName,
+        room: &RoomId,
+        lines_max: usize,
+    ) -> Result<Option<String>, RuntimeError> {
+        self.call(|state, _| {
+            let lines = state.logs.get(&(scheduler.clone(), room.clone()));
+            Ok(lines.map(|lines| {
+                let last = &lines[lines.len().saturating_sub(lines_max)..];
+                last.iter().map(|line| format!("{line}\n")).collect()
+            }))
+        })
+        .await
+    }
+
+    async fn forget(&self, scheduler: &SchedulerName, room: &RoomId) -> Result<(), RuntimeError> {
+        self.call(|state, _| {
+            state.logs.remove(&(scheduler.clone(), room.clone()));
+            Ok(())
+        })
+        .await
+    }
+
+    async fn shut_down(&self, stop_rooms: bool) {
+        self.is_closed.store(true, Ordering::Relaxed);
+        if stop_rooms {
+            self.host.change(|state, now| {
+                let rooms: Vec<_> = state
+                    .rooms
+                    .values()
+                    .map(|room| (room.id.clone(), room.grace))
+                    .collect();
+                for (room, grace) in rooms {
+                    state.watch(self.watcher, &room);
+                    state.stop(&room, grace, now);
+                }
+            });
+            while !self.host.rooms().is_empty() {
+                sleep(LOOK_AGAIN).await;
+            }
+        }
+        self.host.change(|state, _| state.watchers.remove(&self.watcher));
+    }
+}
+
+fn ended(scheduler: &SchedulerName, room: &RoomId, ending: Ending) -> Observation {
+    Observation {
+        scheduler: scheduler.clone(),
+        room: room.clone(),
+        event: RoomEvent::Ended(ending),
+    }
+}

@@ -1,0 +1,9 @@
+//! Adapters against their contracts, and whole lives of fleets in a simulated world.
+
+#![allow(clippy::unwrap_used, reason = "tests: a panic is how they fail")]
+
+mod common;
+mod crashes;
+mod fleet_life;
+mod runtime_contract;
+mod store_contract;

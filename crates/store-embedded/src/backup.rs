@@ -1,0 +1,187 @@
+//! Copies of a store: a backup is taken from a running one, a restore puts one in its place.
+//!
+//! A backup is one SQLite file, compact and checked. A restore is done by name: the new database is made ready
+//! beside the old one, and from the moment that it has its last-but-one name the restore is carried to its end,
+//! by [`restore`] itself or, if it was killed, by whoever opens the directory next.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+use crate::store::{DATABASE, DirectoryLock, OpenError, file};
+
+/// By how much fencing tokens leap at a restore. Tokens given out after the backup was taken are not in it, and
+/// must not come again: nobody takes this many between a backup and its restore.
+const TOKEN_LEAP: u64 = 1 << 32;
+
+#[derive(Debug, thiserror::Error)]
+pub enum BackupError {
+    #[error("there is no store in {}", .directory.display())]
+    NoStore { directory: PathBuf },
+    #[error("{} exists already; a backup overwrites nothing", .file.display())]
+    Exists { file: PathBuf },
+    #[error("there is no file {}", .file.display())]
+    NoBackup { file: PathBuf },
+    #[error("the backup {} is damaged: {why}. Nothing was changed; take another one", .file.display())]
+    Damaged { file: PathBuf, why: String },
+    #[error(transparent)]
+    Store(#[from] OpenError),
+}
+
+/// What a restore did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restored {
+    /// Where the database is that was in use before; `None`: there was none.
+    pub kept: Option<PathBuf>,
+}
+
+/// Writes the store as it is at this moment into a new file. The store may be in use, by this process or another.
+pub fn backup(directory: &Path, to: &Path) -> Result<(), BackupError> {
+    let database = directory.join(DATABASE);
+    if !exists(&database)? {
+        return Err(BackupError::NoStore {
+            directory: directory.into(),
+        });
+    }
+    let taken = || BackupError::Exists { file: to.into() };
+    if exists(to)? {
+        return Err(taken());
+    }
+    // Under another name until it is whole: what is called a backup is one.
+    let partial = file::companion(to, ".partial");
+    let named = copy(&database, &partial)
+        .and_then(|()| file::sync(&partial))
+        .map_err(BackupError::from)
+        .and_then(|()| {
+            if rename_to_new(&partial, to)? {
+                Ok(file::sync_parent(to)?)
+            } else {
+                Err(taken())
+            }
+        });
+    if named.is_err() {
+        // What went wrong first is what one wants to hear of.
+        let _ = file::remove_database(&partial);
+    }
+    named
+}
+
+/// Puts a backup in the place of the store, which must not be in use. The database that was there stays beside it
+/// as `maestro.db.before-restore`. Nothing is touched if the backup is not sound.
+///
+/// The store keeps the backup's id, so rooms that run now are found again. Ownerships and leases are dropped, and
+/// fencing tokens leap: what was owned after the backup was taken is not owned any more.
+pub fn restore(directory: &Path, from: &Path) -> Result<Restored, BackupError> {
+    if !exists(from)? {
+        return Err(BackupError::NoBackup { file: from.into() });
+    }
+    std::fs::create_dir_all(directory)
+        .map_err(|error| OpenError::io("make the data directory", directory, error))?;
+    let _lock = DirectoryLock::take(directory)?;
+    // One that was killed comes first: what it made ready would otherwise be lost.
+    finish_restore(directory)?;
+
+    let database = directory.join(DATABASE);
+    let unready = file::companion(&database, ".restoring");
+    let prepared = copy(from, &unready).and_then(|()| disown_all(&unready));
+    if let Err(error) = prepared {
+        let _ = file::remove_database(&unready);
+        return Err(match error {
+            OpenError::Damaged { file, why } => BackupError::Damaged { file, why },
+            other => other.into(),
+        });
+    }
+    let kept = before_restore(&database);
+    file::remove_database(&kept)?;
+    let had_one = exists(&database)?;
+    file::rename_durably(&unready, &ready(&database))?;
+    finish_restore(directory)?;
+    Ok(Restored {
+        kept: had_one.then_some(kept),
+    })
+}
+
+/// Carries a restore to its end that had begun to replace the database. Each step may be repeated.
+pub(crate) fn finish_restore(directory: &Path) -> Result<(), OpenError> {
+    let database = directory.join(DATABASE);
+    let ready = ready(&database);
+    if !exists(&ready)? {
+        return Ok(());
+    }
+    tracing::info!(database = %database.display(), "restored database takes its place");
+    // With its log, without which it would not be whole, and which must not stay: SQLite would take it for the
+    // new database's.
+    for suffix in ["-wal", ""] {
+        let (old, kept) = (
+            file::companion(&database, suffix),
+            file::companion(&before_restore(&database), suffix),
+        );
+        if exists(&old)? {
+            std::fs::rename(&old, &kept)
+                .map_err(|error| OpenError::io("keep the old database", &old, error))?;
+        }
+    }
+    file::remove_if_there(&file::companion(&database, "-shm"))?;
+    // Gone on the disk too before the new one comes.
+    file::sync(directory)?;
+    file::rename_durably(&ready, &database)
+}
+
+/// A sound copy of a sound database, whatever state its log is in. Overwrites `to`.
+fn copy(from: &Path, to: &Path) -> Result<(), OpenError> {
+    file::remove_database(to)?;
+    let failed = |source| OpenError::sqlite("copy the database", from, source);
+    let connection = file::connect_to_read(from).map_err(failed)?;
+    file::check(&connection, from)?;
+    let path = to.to_str().ok_or_else(|| {
+        let error = io::Error::new(io::ErrorKind::InvalidInput, "the path is not UTF-8");
+        OpenError::io("write a copy of the database", to, error)
+    })?;
+    connection.execute("VACUUM INTO ?1", [path]).map_err(failed)?;
+    Ok(())
+}
+
+fn disown_all(database: &Path) -> Result<(), OpenError> {
+    let failed = |source| OpenError::sqlite("prepare the restored database", database, source);
+    let connection = file::connect_to_write(database).map_err(failed)?;
+    connection
+        .execute_batch(&format!(
+            "BEGIN;
+             UPDATE store SET last_token = last_token + {TOKEN_LEAP};
+             DELETE FROM ownerships;
+             UPDATE operations SET lease_owner = NULL, lease_token = NULL, lease_expires_at = NULL
+             WHERE ended_at IS NULL;
+             COMMIT;"
+        ))
+        .map_err(failed)?;
+    connection.close().map_err(|(_, source)| failed(source))
+}
+
+/// Where a database waits that will take the place of the old one, whatever happens.
+fn ready(database: &Path) -> PathBuf {
+    file::companion(database, ".restored")
+}
+
+fn before_restore(database: &Path) -> PathBuf {
+    file::companion(database, ".before-restore")
+}
+
+fn exists(path: &Path) -> Result<bool, OpenError> {
+    path.try_exists()
+        .map_err(|error| OpenError::io("look for a file", path, error))
+}
+
+/// False: there is something of that name.
+fn rename_to_new(from: &Path, to: &Path) -> Result<bool, OpenError> {
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        Ok(()) => Ok(true),
+        Err(rustix::io::Errno::EXIST) => Ok(false),
+        // Not every file system can do that (NFS): there the check at the beginning must do.
+        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
+            std::fs::rename(from, to).map_err(|error| OpenError::io("name the backup", to, error))?;
+            Ok(true)
+        }
+        Err(errno) => Err(OpenError::io("name the backup", to, errno.into())),
+    }
+}

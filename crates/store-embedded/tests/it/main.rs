@@ -1,0 +1,12 @@
+//! One binary for all tests from outside: linking SQLite once is enough.
+
+#![allow(clippy::unwrap_used, reason = "a panic is how tests say no")]
+
+mod backup;
+mod child;
+mod concurrency;
+mod contract;
+mod crash;
+mod disk_full;
+mod opening;
+mod room_table;
