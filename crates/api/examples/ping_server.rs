@@ -22,6 +22,10 @@ use maestro_store_embedded::MemoryRoomTable;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 
+/// As in the real server.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const ROOMS: u32 = 10_000;
 
 struct SystemClock;

@@ -5,6 +5,7 @@
 
 mod answer;
 mod body;
+mod coalesce;
 #[cfg(test)]
 mod contract;
 mod edge;

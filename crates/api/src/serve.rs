@@ -18,6 +18,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tower::Service;
 
+use crate::coalesce::Coalesced;
 use crate::limits::HEADER_READ_TIMEOUT;
 
 /// How long to wait when no connection can be accepted, usually because all file descriptors are in use: that
@@ -86,12 +87,12 @@ async fn connection(stream: TcpStream, router: Router, mut stopping: watch::Rece
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_READ_TIMEOUT)
         .serve_connection(TokioIo::new(stream), service);
-    let mut connection = pin!(connection);
+    let mut connection = Coalesced::new(Box::pin(connection));
     let ended = tokio::select! {
         biased;
-        ended = connection.as_mut() => ended,
+        ended = &mut connection => ended,
         _ = stopping.changed() => {
-            connection.as_mut().graceful_shutdown();
+            connection.future().as_mut().graceful_shutdown();
             connection.await
         }
     };

@@ -208,7 +208,9 @@ where
             .into_response(),
         Err(_) => {
             let message = format!("no answer within {timeout:?}; what was asked for may happen all the same");
-            ApiError::new(Code::DeadlineExceeded, message).into_response()
+            ApiError::new(Code::DeadlineExceeded, message)
+                .with_cause(format!("no answer within {timeout:?}"))
+                .into_response()
         }
     }
 }
@@ -274,7 +276,8 @@ impl Exchange {
         }
         match cause {
             Some(cause) => line!(error, "request failed", error = cause.0.as_str()),
-            None if status.is_server_error() => line!(error, "request failed"),
+            // Also a request that was refused under load: metrics count those, and a loud line for each would be
+            // more load.
             None => line!(debug, "request"),
         }
     }
