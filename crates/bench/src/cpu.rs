@@ -1,10 +1,11 @@
 //! Cores: one for the server, another for what loads it. Otherwise both would take turns on all of them, and the
 //! figure would be about the kernel's choices.
 
+use std::fs;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-use rustix::time::{ClockId, clock_gettime};
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cores {
@@ -31,10 +32,31 @@ pub(crate) fn pin(core: usize) {
     }
 }
 
-/// How long the calling thread has run on any core.
-pub(crate) fn thread_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    let nanos = u32::try_from(time.tv_nsec).unwrap_or(0);
-    Duration::new(seconds, nanos)
+/// How the calling thread has spent its time, as far as it did not sleep.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ThreadTimes {
+    pub(crate) ran: Duration,
+    /// It could have run, but others had the core.
+    pub(crate) waited: Duration,
+}
+
+impl ThreadTimes {
+    pub(crate) fn now() -> anyhow::Result<Self> {
+        let file = "/proc/thread-self/schedstat";
+        let text = fs::read_to_string(file).with_context(|| format!("reading {file}"))?;
+        let mut numbers = text.split_ascii_whitespace().map_while(|text| text.parse().ok());
+        let times = numbers.next().zip(numbers.next());
+        let (ran, waited) = times.with_context(|| format!("{file} cannot be understood"))?;
+        Ok(Self {
+            ran: Duration::from_nanos(ran),
+            waited: Duration::from_nanos(waited),
+        })
+    }
+
+    pub(crate) fn since(self, earlier: Self) -> Self {
+        Self {
+            ran: self.ran - earlier.ran,
+            waited: self.waited - earlier.waited,
+        }
+    }
 }

@@ -17,16 +17,19 @@ use crate::fleet;
 const FIRST_PORT: u16 = 20_000;
 const LAST_PORT: u16 = 29_999;
 
-/// Greater than any pid that Linux gives away: the rooms of this fleet never run.
+/// Greater than any pid that Linux gives away.
 const FIRST_PID: u32 = 4_194_305;
 
 /// Rooms written at once.
-const BATCH: u32 = 1000;
+const BATCH: usize = 1000;
 
-pub(crate) async fn fill(store: &dyn Store, rooms: u32) -> anyhow::Result<()> {
+pub(crate) const CONTAINER: &str = "game";
+
+/// One room for each handle.
+pub(crate) async fn fill(store: &dyn Store, rooms: &[Handle]) -> anyhow::Result<()> {
     let scheduler = fleet::scheduler();
     let new = NewScheduler {
-        recipe: Arc::new(recipe(rooms)?),
+        recipe: Arc::new(recipe(rooms.len())?),
         version: Version::FIRST,
         version_status: VersionStatus::Deployed,
         at: fleet::at(0),
@@ -38,25 +41,31 @@ pub(crate) async fn fill(store: &dyn Store, rooms: u32) -> anyhow::Result<()> {
     };
     let changes = vec![Change::CreateScheduler(new), made];
     store.commit(Transaction::new("bench", changes)).await?;
-    for first in (0..rooms).step_by(BATCH as usize) {
-        let batch = first..rooms.min(first + BATCH);
-        let changes = batch.flat_map(room).collect();
-        store.commit(Transaction::new("bench", changes)).await?;
+    let rooms: Vec<(u32, &Handle)> = (0..).zip(rooms).collect();
+    for batch in rooms.chunks(BATCH) {
+        let changes = batch.iter().flat_map(|(index, handle)| room(*index, handle));
+        let transaction = Transaction::new("bench", changes.collect());
+        store.commit(transaction).await?;
     }
     Ok(())
 }
 
-pub(crate) fn handle(index: u32) -> Handle {
-    let (pid, start_time) = (FIRST_PID + index, 4_711_000 + index);
+/// Rooms that have ended while nobody watched.
+pub(crate) fn gone(rooms: u32) -> Vec<Handle> {
+    (0..rooms).map(|index| handle(FIRST_PID + index, 4711)).collect()
+}
+
+/// As the process runtime writes it. The start time is in clock ticks since boot.
+pub(crate) fn handle(pid: u32, start_time: u64) -> Handle {
     Handle {
         host: "127.0.0.1".into(),
         pids: vec![pid],
-        detail: json!([{ "container": "game", "pid": pid, "startTime": start_time }]),
+        detail: json!([{ "container": CONTAINER, "pid": pid, "startTime": start_time }]),
     }
 }
 
 /// Wanted, and started.
-fn room(index: u32) -> [Change; 2] {
+fn room(index: u32, handle: &Handle) -> [Change; 2] {
     let scheduler = fleet::scheduler();
     let id = fleet::room_id(&scheduler, index);
     let port = HostPort {
@@ -79,13 +88,13 @@ fn room(index: u32) -> [Change; 2] {
     let started = Change::RoomStarted {
         scheduler,
         room: id,
-        handle: handle(index),
+        handle: handle.clone(),
     };
     [Change::IntendRoom(wanted), started]
 }
 
 /// Its command does not exist: a server that is measured and then killed must leave no rooms behind.
-fn recipe(rooms: u32) -> anyhow::Result<Recipe> {
+fn recipe(rooms: usize) -> anyhow::Result<Recipe> {
     let document = json!({
         "name": fleet::scheduler().as_str(),
         "game": "battle-royale",
@@ -95,7 +104,7 @@ fn recipe(rooms: u32) -> anyhow::Result<Recipe> {
         "spec": {
             "terminationGracePeriod": "5s",
             "containers": [{
-                "name": "game",
+                "name": CONTAINER,
                 "image": "example/battle-royale:1",
                 "imagePullPolicy": "IfNotPresent",
                 "command": ["no-room-of-a-benchmark-ever-runs"],

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use tokio::task::JoinSet;
 
 use crate::figure::Figure;
-use crate::registry::{self, handle};
+use crate::registry;
 use crate::statistics::median;
 use crate::{Effort, fleet};
 
@@ -37,7 +37,7 @@ pub(crate) fn measure(effort: Effort, directory: &Path) -> anyhow::Result<Vec<Fi
     let directory = tempfile::tempdir_in(directory)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let store = Arc::new(EmbeddedStore::open(directory.path())?);
-    runtime.block_on(registry::fill(&*store, WRITERS))?;
+    runtime.block_on(registry::fill(&*store, &registry::gone(WRITERS)))?;
     let mut measured = Vec::new();
     for _ in 0..rounds {
         measured.push(Round {
@@ -106,7 +106,7 @@ async fn write(
         let change = Change::RoomStarted {
             scheduler: scheduler.clone(),
             room: room.clone(),
-            handle: handle(commits),
+            handle: registry::handle(commits, 4711),
         };
         store.commit(Transaction::new("bench", vec![change])).await?;
         commits += 1;

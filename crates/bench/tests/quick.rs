@@ -83,7 +83,8 @@ fn a_start_is_measured() {
         eprintln!("skipped: {} is not built", server.display());
         return;
     }
-    check(&["start"], &["start.first", "start.rooms0", "start.rooms10k"]);
+    let names = ["start.first", "start.rooms0", "start.rooms10k", "start.running1k"];
+    check(&["start"], &names);
 }
 
 #[test]

@@ -27,7 +27,7 @@ const PINGS_PER_SECOND: u32 = 10_000;
 
 const EMPTY: &str = "an empty handler";
 
-/// Below this share of its core the server waited for the load, and a ratio says little.
+/// Below this the server waited for the load, and the ratio of throughputs says little.
 const BUSY_MIN: f64 = 0.9;
 
 struct Bench {
@@ -42,7 +42,7 @@ struct Measured {
     answers_per_second: f64,
     /// Of the server's thread.
     cpu_seconds_per_answer: f64,
-    /// Share of its core that the server used.
+    /// For which share of the time the server had something to do, whether it got its core or not.
     busy: f64,
     latencies: Vec<Duration>,
 }
@@ -81,7 +81,7 @@ impl Bench {
         let busy = median(pairs.iter().map(|pair| pair.ping.busy.min(pair.empty.busy)));
         if busy < BUSY_MIN {
             eprintln!(
-                "ping: the server was busy only {busy:.2} of the time; the load was too low for its ratio"
+                "ping: the server had work only {busy:.2} of the time; look at ping.cpu, not at the throughput"
             );
         }
         let of = |number: fn(&Measured) -> f64| {
@@ -136,14 +136,15 @@ impl Bench {
     }
 
     fn run(&self, load: &Load, traffic: &Arc<Traffic>) -> anyhow::Result<Measured> {
-        let (cpu_before, begin) = (self.server.cpu_time()?, Instant::now());
+        let (times_before, begin) = (self.server.times()?, Instant::now());
         let core = self.cores.map(|cores| cores.load);
         let outcome = load::run(load, self.server.address, traffic, core)?;
-        let cpu = (self.server.cpu_time()? - cpu_before).as_secs_f64();
+        let times = self.server.times()?.since(times_before);
+        let had_work = (times.ran + times.waited).as_secs_f64();
         Ok(Measured {
             answers_per_second: outcome.latencies.len() as f64 / load.measured.as_secs_f64(),
-            cpu_seconds_per_answer: cpu / outcome.answers as f64,
-            busy: cpu / begin.elapsed().as_secs_f64(),
+            cpu_seconds_per_answer: times.ran.as_secs_f64() / outcome.answers as f64,
+            busy: had_work / begin.elapsed().as_secs_f64(),
             latencies: outcome.latencies,
         })
     }

@@ -21,7 +21,7 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::cpu::{self, Cores};
+use crate::cpu::{self, Cores, ThreadTimes};
 use crate::fleet;
 
 pub(super) struct Server {
@@ -79,9 +79,11 @@ impl Server {
     }
 
     /// Of the one thread that serves.
-    pub(super) fn cpu_time(&self) -> anyhow::Result<Duration> {
-        let asked = self.runtime.spawn(async { cpu::thread_time() });
-        self.runtime.block_on(asked).context("asking the server's thread")
+    pub(super) fn times(&self) -> anyhow::Result<ThreadTimes> {
+        let asked = self.runtime.spawn(async { ThreadTimes::now() });
+        self.runtime
+            .block_on(asked)
+            .context("asking the server's thread")?
     }
 }
 

@@ -1,5 +1,7 @@
 //! From the start of the process to the line that says it is serving, with the real binary.
 
+mod running;
+
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -7,11 +9,14 @@ use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use anyhow::Context as _;
+use maestro_engine::ports::runtime::Handle;
 use maestro_store_embedded::EmbeddedStore;
 
 use crate::figure::Figure;
 use crate::statistics::median;
 use crate::{Effort, registry};
+
+use running::RunningRooms;
 
 /// What starting a process costs that does nothing else.
 const BARE: &str = "maestro version";
@@ -22,24 +27,31 @@ struct Round {
     first: f64,
     without_rooms: f64,
     with_rooms: f64,
+    with_running_rooms: f64,
 }
 
 pub(crate) fn measure(effort: Effort, maestro: &Path, directory: &Path) -> anyhow::Result<Vec<Figure>> {
     let rounds = effort.pick(9, 1);
     let parent = tempfile::tempdir_in(directory)?;
-    let nothing = parent.path().join("nothing");
-    let without_rooms = parent.path().join("without-rooms");
-    let with_rooms = parent.path().join("with-rooms");
+    let path = |name: &str| parent.path().join(name);
+    let (nothing, no_rooms, rooms, running_rooms) = (
+        path("nothing"),
+        path("no-rooms"),
+        path("rooms"),
+        path("running-rooms"),
+    );
     fs::create_dir(&nothing)?;
-    prepare(&without_rooms, 0)?;
-    prepare(&with_rooms, effort.pick(10_000, 100))?;
+    prepare(&no_rooms, 0)?;
+    prepare(&rooms, effort.pick(10_000, 100))?;
+    let _running = prepare_running(&running_rooms, effort.pick(1_000, 10))?;
     let mut measured = Vec::new();
     for _ in 0..rounds {
         measured.push(Round {
             version: seconds_of_version(maestro)?,
             first: seconds_to_serving(maestro, &nothing)?,
-            without_rooms: seconds_to_serving(maestro, &without_rooms)?,
-            with_rooms: seconds_to_serving(maestro, &with_rooms)?,
+            without_rooms: seconds_to_serving(maestro, &no_rooms)?,
+            with_rooms: seconds_to_serving(maestro, &rooms)?,
+            with_running_rooms: seconds_to_serving(maestro, &running_rooms)?,
         });
     }
     let figure = |bench: &str, of: fn(&Round) -> f64| {
@@ -51,14 +63,27 @@ pub(crate) fn measure(effort: Effort, maestro: &Path, directory: &Path) -> anyho
         figure("start.first", |round| round.first),
         figure("start.rooms0", |round| round.without_rooms),
         figure("start.rooms10k", |round| round.with_rooms),
+        figure("start.running1k", |round| round.with_running_rooms),
     ])
 }
 
-/// A data directory whose server was stopped, with a scheduler and that many rooms.
+/// The data directory of a server that was stopped, with a scheduler and that many rooms, which have ended since.
 fn prepare(directory: &Path, rooms: u32) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let store = EmbeddedStore::open(directory)?;
-    runtime.block_on(registry::fill(&store, rooms))
+    fill(&store, &registry::gone(rooms))
+}
+
+/// The same with rooms that run as long as what is returned.
+fn prepare_running(directory: &Path, rooms: u32) -> anyhow::Result<RunningRooms> {
+    let store = EmbeddedStore::open(directory)?;
+    let rooms = RunningRooms::start(store.store_id(), rooms)?;
+    fill(&store, &rooms.handles()?)?;
+    Ok(rooms)
+}
+
+fn fill(store: &EmbeddedStore, rooms: &[Handle]) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(registry::fill(store, rooms))
 }
 
 fn seconds_of_version(maestro: &Path) -> anyhow::Result<f64> {
@@ -70,7 +95,7 @@ fn seconds_of_version(maestro: &Path) -> anyhow::Result<f64> {
     Ok(seconds)
 }
 
-/// Starts the server on a copy: as soon as it serves, it begins to write down that none of these rooms runs.
+/// Starts the server on a copy: as soon as it has looked around, it begins to write down which rooms have ended.
 fn seconds_to_serving(maestro: &Path, prepared: &Path) -> anyhow::Result<f64> {
     let directory = tempfile::tempdir_in(prepared.parent().unwrap_or(prepared))?;
     copy_durably(prepared, directory.path())?;
