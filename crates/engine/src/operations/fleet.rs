@@ -31,6 +31,8 @@ pub(crate) struct Fleet {
     failed_adds: Vec<EndedFact>,
     adding: u32,
     removing: u32,
+    /// By how much the fleet size will be another one when those operations have ended that turned round.
+    taken_back: i64,
 }
 
 /// The plan of this moment, without carrying it out: what an early wake-up asks.
@@ -73,6 +75,7 @@ pub(crate) async fn fleet(
         failed_adds,
         adding: 0,
         removing: 0,
+        taken_back: 0,
     };
     for operation in store.unfinished(&scheduler.name).await? {
         if Some(operation.id) != without {
@@ -139,7 +142,7 @@ impl Fleet {
         ended.sort_by_key(|fact| std::cmp::Reverse(fact.ended_at));
         plan(&FleetSnapshot {
             now: engine.now(),
-            scaling: scaling(scheduler),
+            scaling: self.scaling(scheduler),
             matches_max: scheduler.recipe.match_allocation.max_matches,
             replacement: replacement(scheduler, engine.now()),
             rooms: &self.facts,
@@ -148,6 +151,34 @@ impl Fleet {
             ended: &ended,
             limits: engine.settings.limits(),
         })
+    }
+
+    fn scaling<'a>(&self, scheduler: &'a SchedulerRecord) -> Scaling<'a> {
+        match scheduler
+            .recipe
+            .autoscaling
+            .as_ref()
+            .filter(|autoscaling| autoscaling.enabled)
+        {
+            Some(autoscaling) => Scaling::Auto {
+                autoscaling,
+                last_shrunk_at: scheduler.last_shrunk_at,
+            },
+            None => Scaling::FleetSize(self.size_to_be(scheduler)),
+        }
+    }
+
+    /// Rooms that stay and have not been heard of since a restart.
+    pub(crate) fn unknown(&self) -> usize {
+        let unknown = self.facts.iter().filter(|room| !room.known && !room.leaving);
+        unknown.count()
+    }
+
+    /// What an operation that turned round asked for does not count any more, although its fleet size stands until it
+    /// has ended: otherwise a cancelled addition would be made again while its rooms go.
+    fn size_to_be(&self, scheduler: &SchedulerRecord) -> u32 {
+        let size = i64::from(scheduler.fleet_size) + self.taken_back;
+        u32::try_from(size.max(0)).unwrap_or(u32::MAX)
     }
 
     /// When rooms of this version were made that ended without having been ready: by themselves, or because they
@@ -170,6 +201,7 @@ impl Fleet {
     /// row would ask for the same rooms twice.
     async fn count_on_their_way(&mut self, engine: &Engine, operation: &Operation) -> Result<(), StepError> {
         if operation.rollback.is_some() {
+            self.taken_back -= operation.fleet_delta;
             return Ok(());
         }
         let in_progress = operation.status == OperationStatus::InProgress;
@@ -224,21 +256,6 @@ impl Fleet {
             return String::new();
         };
         format!("; the latest to end was room {}: {}", latest.id, ended.how)
-    }
-}
-
-fn scaling(scheduler: &SchedulerRecord) -> Scaling<'_> {
-    match scheduler
-        .recipe
-        .autoscaling
-        .as_ref()
-        .filter(|autoscaling| autoscaling.enabled)
-    {
-        Some(autoscaling) => Scaling::Auto {
-            autoscaling,
-            last_shrunk_at: scheduler.last_shrunk_at,
-        },
-        None => Scaling::FleetSize(scheduler.fleet_size),
     }
 }
 
