@@ -127,9 +127,9 @@ fn summary(plan: &Plan) -> String {
     )
 }
 
-/// The decision as `GET …/autoscaling` shows it.
+/// The decision as `GET …/autoscaling` shows it, and beside it the numbers of the rollout's cycle.
 fn decision_data(work: &Work, plan: &Plan) -> Value {
-    json!({ "decision": {
+    let mut data = json!({ "decision": {
         "at": work.now().to_string(),
         "total": plan.seen.total,
         "occupied": plan.seen.occupied,
@@ -138,7 +138,15 @@ fn decision_data(work: &Work, plan: &Plan) -> Value {
         "desiredReady": plan.desired_ready,
         "decision": plan.decision.outcome().to_string(),
         "reason": plan.decision.reason(),
-    }})
+    }});
+    if let Some(cycle) = &plan.rollout {
+        data["rollout"] = json!({
+            "new": plan.seen.total.saturating_sub(plan.seen.old),
+            "toSurge": cycle.surge,
+            "toBeDeleted": cycle.replaced.len(),
+        });
+    }
+    data
 }
 
 /// What the plan asks for, as operations with their reasons.

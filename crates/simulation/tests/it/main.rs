@@ -7,5 +7,6 @@ mod crashes;
 mod fleet_life;
 mod operations;
 mod restarts;
+mod rollouts;
 mod runtime_contract;
 mod store_contract;
