@@ -22,7 +22,8 @@ use crate::ports::Store;
 use crate::ports::runtime::Handle;
 use crate::ports::store::{
     Change, Ended, NewOperation, NewRoomRecord, NewScheduler, OperationPage, OperationUpdate, PageRequest,
-    Refusal, RoomRecord, SchedulerRecord, StopIntent, StoreError, Transaction, VersionRecord,
+    Refusal, RolloutRecord, RolloutState, RoomRecord, SchedulerRecord, StopIntent, StoreError, Transaction,
+    VersionRecord,
 };
 
 /// How long ownerships and leases last where a case does not care.
@@ -155,6 +156,32 @@ pub fn new_scheduler(scheduler: &SchedulerName) -> NewScheduler {
     }
 }
 
+pub fn version(major: u32, minor: u32) -> Version {
+    Version {
+        major,
+        minor,
+        patch: 0,
+    }
+}
+
+/// The recipe of the arena with another image.
+pub fn recipe_with_image(image: &str) -> Recipe {
+    let mut changed = recipe(&arena());
+    changed.spec.containers[0].image = image.into();
+    changed
+}
+
+/// A rollout of v2.0.0 over v1.0.0.
+pub fn rollout(state: RolloutState) -> RolloutRecord {
+    RolloutRecord {
+        state,
+        to: version(2, 0),
+        from: Version::FIRST,
+        since: at(6),
+        note: "looked at by ann@laptop".into(),
+    }
+}
+
 /// An operation of the arena, pending, asked for by a person.
 pub fn new_operation(number: u128) -> NewOperation {
     NewOperation {
@@ -166,6 +193,7 @@ pub fn new_operation(number: u128) -> NewOperation {
         reason: "asked for by ann@laptop".into(),
         progress: json!({ "made": 0 }),
         fleet_delta: 0,
+        only_version_operation: false,
         created_at: at(0),
     }
 }
@@ -266,6 +294,55 @@ pub fn set_activity(operation: u128, activity: Activity) -> Change {
         activity: Some(activity),
         ..OperationUpdate::of(operation_id(operation))
     })
+}
+
+/// A version of the arena, validated, with an image that is named after it.
+pub fn insert_version(version: Version) -> Change {
+    Change::InsertVersion {
+        scheduler: arena(),
+        recipe: Arc::new(recipe_with_image(&format!("example/game:{version}"))),
+        version,
+        status: VersionStatus::Validated,
+        at: at(4),
+    }
+}
+
+pub fn delete_version(version: Version) -> Change {
+    Change::DeleteVersion {
+        scheduler: arena(),
+        version,
+    }
+}
+
+pub fn set_version_status(version: Version, status: VersionStatus) -> Change {
+    Change::SetVersionStatus {
+        scheduler: arena(),
+        version,
+        status,
+    }
+}
+
+pub fn set_active_version(from: Version, to: Version) -> Change {
+    Change::SetActiveVersion {
+        scheduler: arena(),
+        from,
+        to,
+    }
+}
+
+pub fn set_rollout(from: Option<RolloutRecord>, to: Option<RolloutRecord>) -> Change {
+    Change::SetRollout {
+        scheduler: arena(),
+        from,
+        to,
+    }
+}
+
+pub fn set_last_shrunk(seconds: i64) -> Change {
+    Change::SetLastShrunk {
+        scheduler: arena(),
+        at: at(seconds),
+    }
 }
 
 pub fn adjust_fleet(scheduler: &SchedulerName, delta: i64) -> Change {
