@@ -1,6 +1,8 @@
 //! What the suites are made of: two schedulers, a few operations and rooms, and the two questions that nearly
 //! every case asks: was it done, or was it refused and nothing of it done?
 
+mod changes;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +27,8 @@ use crate::ports::store::{
     Refusal, RolloutRecord, RolloutState, RoomRecord, SchedulerRecord, StopIntent, StoreError, Transaction,
     VersionRecord,
 };
+
+pub use changes::*;
 
 /// How long ownerships and leases last where a case does not care.
 pub const TTL: Millis = Millis::from_seconds(10);
@@ -264,103 +268,6 @@ pub fn parked(what: &str) -> Activity {
         until: at(60),
     })
 }
-
-// Changes of one line.
-
-pub fn start(operation: u128) -> Change {
-    Change::StartOperation {
-        operation: operation_id(operation),
-        lease: lease(token(1), at(10)),
-        history: vec![event(1, "Started by worker-1")],
-    }
-}
-
-pub fn end(operation: u128, status: OperationStatus) -> Change {
-    end_at(operation, status, true, 9)
-}
-
-pub fn end_at(operation: u128, status: OperationStatus, took_action: bool, seconds: i64) -> Change {
-    Change::EndOperation {
-        operation: operation_id(operation),
-        status,
-        took_action,
-        history: vec![event(seconds, "Ended")],
-        at: at(seconds),
-    }
-}
-
-pub fn set_activity(operation: u128, activity: Activity) -> Change {
-    Change::UpdateOperation(OperationUpdate {
-        activity: Some(activity),
-        ..OperationUpdate::of(operation_id(operation))
-    })
-}
-
-/// A version of the arena, validated, with an image that is named after it.
-pub fn insert_version(version: Version) -> Change {
-    Change::InsertVersion {
-        scheduler: arena(),
-        recipe: Arc::new(recipe_with_image(&format!("example/game:{version}"))),
-        version,
-        status: VersionStatus::Validated,
-        at: at(4),
-    }
-}
-
-pub fn delete_version(version: Version) -> Change {
-    Change::DeleteVersion {
-        scheduler: arena(),
-        version,
-    }
-}
-
-pub fn set_version_status(version: Version, status: VersionStatus) -> Change {
-    Change::SetVersionStatus {
-        scheduler: arena(),
-        version,
-        status,
-    }
-}
-
-pub fn set_active_version(from: Version, to: Version) -> Change {
-    Change::SetActiveVersion {
-        scheduler: arena(),
-        from,
-        to,
-    }
-}
-
-pub fn set_rollout(from: Option<RolloutRecord>, to: Option<RolloutRecord>) -> Change {
-    Change::SetRollout {
-        scheduler: arena(),
-        from,
-        to,
-    }
-}
-
-pub fn set_last_shrunk(seconds: i64) -> Change {
-    Change::SetLastShrunk {
-        scheduler: arena(),
-        at: at(seconds),
-    }
-}
-
-pub fn adjust_fleet(scheduler: &SchedulerName, delta: i64) -> Change {
-    Change::AdjustFleetSize {
-        scheduler: scheduler.clone(),
-        delta,
-    }
-}
-
-pub fn end_room(number: u32, seconds: i64) -> Change {
-    Change::EndRoom {
-        scheduler: arena(),
-        room: room_id(number),
-        ended: ended(seconds),
-    }
-}
-
-// Questions.
 
 /// Makes the arena and the bystander.
 pub async fn open(store: &dyn Store) {

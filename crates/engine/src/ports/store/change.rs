@@ -87,8 +87,8 @@ pub enum Change {
     },
     /// [`Refusal::SchedulerNotFound`].
     SetLastShrunk { scheduler: SchedulerName, at: Timestamp },
-    /// Removes the scheduler, its versions, rollout, rooms (all must have ended: [`Refusal::RoomsLeft`]), ownership, and all
-    /// its operations but `keep`. [`Refusal::SchedulerNotFound`].
+    /// Removes the scheduler, its versions, rollout, rooms (all must have ended: [`Refusal::RoomsLeft`]), ownership,
+    /// and all its operations but `keep`. [`Refusal::SchedulerNotFound`].
     DeleteScheduler {
         scheduler: SchedulerName,
         keep: OperationId,
