@@ -8,8 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use maestro_core::operation::{
-    Activity, Definition, HistoryEvent, Lease, Operation, OperationId, OperationStatus, Origin, Stage, Token,
-    Wait,
+    Activity, Definition, HistoryEvent, Lease, Operation, OperationId, Origin, Stage, Token, Wait,
 };
 use maestro_core::room::{EndCause, HostPort, Purpose, Region, RoomId};
 use maestro_core::scheduler::{
@@ -23,8 +22,8 @@ use serde_json::json;
 use crate::ports::Store;
 use crate::ports::runtime::Handle;
 use crate::ports::store::{
-    Change, Ended, NewOperation, NewRoomRecord, NewScheduler, OperationPage, OperationUpdate, PageRequest,
-    Refusal, RolloutRecord, RolloutState, RoomRecord, SchedulerRecord, StopIntent, StoreError, Transaction,
+    Change, Ended, NewOperation, NewRoomRecord, NewScheduler, OperationPage, PageRequest, Refusal,
+    RolloutRecord, RolloutState, RoomRecord, SchedulerRecord, StopIntent, StoreError, Transaction,
     VersionRecord,
 };
 

@@ -139,6 +139,11 @@ fn every_kind_of_change() -> Vec<Vec<Change>> {
         )],
         vec![set_last_shrunk(5)],
         vec![Change::Enqueue(new_operation(5))],
+        vec![Change::CancelPending {
+            operation: operation_id(5),
+            history: vec![event(5, "Canceled by ann")],
+            at: at(5),
+        }],
         vec![Change::UpdateOperation(update)],
         vec![Change::RequestCancel {
             operation: operation_id(2),
