@@ -11,7 +11,9 @@ mod json;
 mod logs;
 mod operation;
 mod output;
+mod poll;
 mod resource;
+mod rollout;
 mod room;
 mod scheduler;
 mod user;
@@ -55,15 +57,25 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Create, inspect and delete schedulers
+    /// Create, change, inspect and delete schedulers
     #[command(
         subcommand,
         after_help = "\
 Examples:
-  maestro scheduler create -f arena.yaml --wait
+  maestro scheduler apply -f arena.yaml --wait
   maestro scheduler info"
     )]
     Scheduler(scheduler::Command),
+
+    /// Follow, pause, resume and cancel the replacement of rooms by a new version
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  maestro rollout status arena --watch
+  maestro rollout pause arena"
+    )]
+    Rollout(rollout::Command),
 
     /// Inspect, add and remove rooms
     #[command(
@@ -174,6 +186,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     let context = Context::new(arguments.global);
     match &arguments.command {
         Command::Scheduler(command) => scheduler::run(&context, command)?,
+        Command::Rollout(command) => rollout::run(&context, command)?,
         Command::Room(command) => room::run(&context, command)?,
         Command::Operation(command) => operation::run(&context, command)?,
         Command::Config(command) => config::run(&context, command)?,
