@@ -25,7 +25,9 @@ pub fn recipe_from_json(document: &Value) -> Result<Recipe, Unreadable> {
 
 pub fn definition_to_json(definition: &Definition) -> Value {
     match definition {
-        Definition::CreateScheduler { recipe } | Definition::CreateVersion { recipe } => json!({ "scheduler": recipe_to_json(recipe) }),
+        Definition::CreateScheduler { recipe } | Definition::CreateVersion { recipe } => {
+            json!({ "scheduler": recipe_to_json(recipe) })
+        }
         Definition::SwitchVersion(SwitchVersion { to, only_from }) => match only_from {
             None => json!({ "newActiveVersion": to.to_string() }),
             Some(from) => json!({ "newActiveVersion": to.to_string(), "onlyFrom": from.to_string() }),
@@ -63,13 +65,22 @@ pub fn definition_from_json(name: &str, input: &Value) -> Result<Definition, Unr
             recipe: Box::new(recipe_from_json(&input["scheduler"])?),
         },
         Some(DefinitionKind::DeleteScheduler) => Definition::DeleteScheduler,
-        Some(DefinitionKind::CreateVersion) => {
-            Definition::CreateVersion { recipe: Box::new(recipe_from_json(&input["scheduler"])?) }
-        }
+        Some(DefinitionKind::CreateVersion) => Definition::CreateVersion {
+            recipe: Box::new(recipe_from_json(&input["scheduler"])?),
+        },
         Some(DefinitionKind::SwitchVersion) => {
-            let version = |key: &str| input[key].as_str().map(Version::parse).transpose().map_err(|why| wrong(&why));
+            let version = |key: &str| {
+                input[key]
+                    .as_str()
+                    .map(Version::parse)
+                    .transpose()
+                    .map_err(|why| wrong(&why))
+            };
             let to = version("newActiveVersion")?.ok_or_else(|| wrong("newActiveVersion is missing"))?;
-            Definition::SwitchVersion(SwitchVersion { to, only_from: version("onlyFrom")? })
+            Definition::SwitchVersion(SwitchVersion {
+                to,
+                only_from: version("onlyFrom")?,
+            })
         }
         Some(DefinitionKind::AddRooms) => Definition::AddRooms { amount: amount()? },
         Some(DefinitionKind::RemoveRooms) => {

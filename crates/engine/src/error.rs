@@ -57,9 +57,7 @@ impl From<Refusal> for Error {
             Refusal::SchedulerNotFound(_)
             | Refusal::VersionNotFound { .. }
             | Refusal::OperationNotFound(_)
-            | Refusal::RoomNotFound(_) => {
-                Self::NotFound(text)
-            }
+            | Refusal::RoomNotFound(_) => Self::NotFound(text),
             Refusal::SchedulerExists(_) | Refusal::VersionExists { .. } | Refusal::RoomExists(_) => {
                 Self::AlreadyExists(text)
             }

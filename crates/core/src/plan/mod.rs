@@ -8,6 +8,7 @@ mod counted;
 mod expiry;
 mod removal;
 mod rollout;
+mod verdict;
 
 use std::fmt;
 
@@ -21,6 +22,7 @@ pub use counted::Counted;
 pub use expiry::{Expired, Expiry, expiry};
 pub use removal::{Occupied, removal_order};
 pub use rollout::{Replaced, ReplacementRules, RolloutCycle};
+pub use verdict::{RolloutFacts, RolloutFailure, Verdict, verdict};
 
 /// What the health controller saw.
 #[derive(Debug, Clone)]

@@ -3,8 +3,10 @@
 //! A plan may be stale when it is carried out, so each batch looks again: what the health controller wanted gone may
 //! be needed by now, and an expired room may have pinged. There is no rollback: who was asked to go, goes.
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
-use maestro_core::operation::{Definition, Operation, RoomsToRemove};
+use maestro_core::operation::{Definition, Operation, RemovalReason, RoomsToRemove};
 use maestro_core::plan::{self, Occupied, RoomFact};
 use maestro_core::room::{RoomId, RoomStatus};
 use maestro_core::time::age;
@@ -14,7 +16,7 @@ use crate::ports::room_table::Claim;
 use crate::ports::store::{Change, Intent, RoomRecord};
 use crate::rooms::stopping;
 
-use super::health_controller::{Fleet, fleet};
+use super::fleet::{Fleet, fleet};
 use super::{Executor, Next, Step, StepError, Work};
 
 pub(super) struct RemoveRooms;
@@ -50,7 +52,8 @@ impl Executor for RemoveRooms {
         stopping::stop_and_wait(work, &leaving).await
     }
 
-    /// Rooms that were taken out of service and not yet asked to go come back.
+    /// Rooms that were taken out of service and not yet asked to go come back. Those whose end is written down go,
+    /// and the runtime may not know that yet.
     async fn undo(&self, work: &Work) -> Result<Step, StepError> {
         let fleet = fleet(&work.engine, &work.scheduler, Some(work.operation.id)).await?;
         let claimed = claimed_but_not_asked(work, &fleet);
@@ -60,11 +63,16 @@ impl Executor for RemoveRooms {
             .table
             .unclaim(&work.scheduler.name, operation, &claimed)
             .await?;
+        stopping::stop_leaving(work).await?;
         Ok(Step::done())
     }
 
     async fn wait_is_over(&self, work: &Work) -> Result<bool, StepError> {
-        stopping::all_gone(work).await
+        if progress_of(&work.operation).chosen {
+            return stopping::all_gone(work).await;
+        }
+        let fleet = fleet(&work.engine, &work.scheduler, Some(work.operation.id)).await?;
+        Ok(fleet.unknown() == 0)
     }
 }
 
@@ -81,11 +89,20 @@ async fn choose(work: &Work, mut progress: Progress) -> Result<Step, StepError> 
     let fleet = fleet(&work.engine, &work.scheduler, Some(work.operation.id)).await?;
     let mut taken = claimed_but_not_asked(work, &fleet);
     if taken.is_empty() {
+        if let Some(wait) = wait_for_unknown(work, rooms, &fleet) {
+            return Ok(wait);
+        }
         taken = match rooms {
             RoomsToRemove::Amount(amount) => claim_some(work, &fleet, *amount, &progress).await?,
-            RoomsToRemove::Ids(ids) => claim_expired(work, &fleet, ids).await?,
+            RoomsToRemove::Ids(ids) => match reason {
+                RemovalReason::RollingUpdate => claim_replaced(work, &fleet, ids).await?,
+                RemovalReason::ExpiredRoom | RemovalReason::ScaleDown | RemovalReason::ValidationFinished => {
+                    claim_expired(work, &fleet, ids).await?
+                }
+            },
         };
     }
+    let taken: BTreeSet<RoomId> = taken.into_iter().collect();
     let reason = format!("{} ({})", reason.as_str(), work.operation.reason);
     let changes: Vec<Change> = fleet
         .rows
@@ -102,6 +119,17 @@ async fn choose(work: &Work, mut progress: Progress) -> Result<Step, StepError> 
     }
     step.progress = serde_json::to_value(&progress).ok();
     Ok(step)
+}
+
+/// Unknown is not zero: while rooms have not been heard of since a restart, nobody can say which ones may go. They
+/// ping, or expire. The health controller's removals do not wait: it asks again when it knows more.
+fn wait_for_unknown(work: &Work, rooms: &RoomsToRemove, fleet: &Fleet) -> Option<Step> {
+    let unknown = fleet.unknown();
+    let chooses = work.operation.origin.is_person() && matches!(rooms, RoomsToRemove::Amount(_));
+    (chooses && unknown > 0).then(|| {
+        let what = format!("{unknown} rooms to be heard of since the restart");
+        Step::park(what, work.in_time(work.engine.settings.room_ping_timeout))
+    })
 }
 
 /// What a lost reply or a crash left claimed: it is asked to go before anything else is chosen.
@@ -141,10 +169,35 @@ async fn claim_some(
     claim(work, &candidates, statuses, true, budget as usize).await
 }
 
+/// Only those that the rollout would still take away, and of those that served nobody only who still does not.
+async fn claim_replaced(work: &Work, fleet: &Fleet, ids: &[RoomId]) -> Result<Vec<RoomId>, StepError> {
+    let Some(cycle) = fleet.plan(&work.engine, &work.scheduler).rollout else {
+        return Ok(Vec::new());
+    };
+    let serving = |serves| {
+        let chosen = cycle
+            .replaced
+            .iter()
+            .filter(move |gone| gone.serves_players == serves);
+        chosen.map(|gone| gone.room.clone())
+    };
+    let ids: BTreeSet<&RoomId> = ids.iter().collect();
+    let is_asked = |room: &RoomId| ids.contains(room);
+    let idle: Vec<_> = serving(false)
+        .chain(cycle.surplus.iter().cloned())
+        .filter(is_asked)
+        .collect();
+    let occupied: Vec<_> = serving(true).filter(is_asked).collect();
+    let mut taken = claim(work, &idle, &stopping::IDLE, true, idle.len()).await?;
+    taken.extend(claim(work, &occupied, &RoomStatus::ALL, true, occupied.len()).await?);
+    Ok(taken)
+}
+
 /// Only those that are still expired: a ping that came meanwhile saves a room.
 async fn claim_expired(work: &Work, fleet: &Fleet, ids: &[RoomId]) -> Result<Vec<RoomId>, StepError> {
     let now = work.now();
     let limits = work.engine.settings.limits();
+    let ids: BTreeSet<&RoomId> = ids.iter().collect();
     let expired = |room: &&RoomFact| {
         !room.leaving && ids.contains(&room.id) && plan::expiry(room, now, &limits).is_some()
     };

@@ -11,7 +11,7 @@ use crate::ports::store::{
 };
 use crate::{Engine, Error};
 
-use super::{known_name, scheduler_not_found};
+use super::known_name;
 
 /// How far the replacement of rooms is.
 #[derive(Debug, Clone)]
@@ -32,28 +32,42 @@ impl Engine {
     pub async fn create_version(&self, name: &str, recipe: Recipe, user: &str) -> Result<OperationId, Error> {
         let record = self.scheduler_to_change(name).await?;
         if recipe.name != record.name {
-            let text = format!("name: {} is not the scheduler's name, which is {name}", recipe.name);
+            let text = format!(
+                "name: {} is not the scheduler's name, which is {name}",
+                recipe.name
+            );
             return Err(Error::Invalid(text));
         }
         self.check_ports(&recipe, recipe.rooms_replicas)?;
-        let definition = Definition::CreateVersion { recipe: Box::new(recipe) };
-        self.enqueue_version_operation(&record, definition, user, "cannot create new scheduler version").await
+        let definition = Definition::CreateVersion {
+            recipe: Box::new(recipe),
+        };
+        self.enqueue_version_operation(&record, definition, user, "cannot create new scheduler version")
+            .await
     }
 
     /// Makes a version that exists the active one.
     pub async fn switch_version(&self, name: &str, version: &str, user: &str) -> Result<OperationId, Error> {
         if version.is_empty() {
-            return Err(Error::Invalid("version: is missing; name the version to switch to, such as v1.2.0".into()));
+            return Err(Error::Invalid(
+                "version: is missing; name the version to switch to, such as v1.2.0".into(),
+            ));
         }
         let record = self.scheduler(name).await?;
         let missing = || Error::NotFound(format!("scheduler {name} not found in version {version:?}"));
         let to = Version::parse(version).map_err(|_| missing())?;
-        let found = self.ports.store.version(&record.name, to).await?.ok_or_else(missing)?;
+        let found = self
+            .ports
+            .store
+            .version(&record.name, to)
+            .await?
+            .ok_or_else(missing)?;
         if found.status == VersionStatus::Validating {
             return Err(Error::Conflict(format!("version {to} is still being validated")));
         }
         let definition = Definition::SwitchVersion(SwitchVersion { to, only_from: None });
-        self.enqueue_version_operation(&record, definition, user, "cannot switch active version").await
+        self.enqueue_version_operation(&record, definition, user, "cannot switch active version")
+            .await
     }
 
     async fn scheduler_to_change(&self, name: &str) -> Result<SchedulerRecord, Error> {
@@ -104,14 +118,22 @@ impl Engine {
         for room in &rooms {
             *rooms_by_version.entry(room.version).or_default() += 1;
         }
-        let old_versions = self.old_versions(&record, rooms_by_version.keys().copied()).await?;
+        let old_versions = self
+            .old_versions(&record, rooms_by_version.keys().copied())
+            .await?;
         let count = |old: bool| {
-            let of = rooms_by_version.iter().filter(|(version, _)| old_versions.contains(version) == old);
+            let of = rooms_by_version
+                .iter()
+                .filter(|(version, _)| old_versions.contains(version) == old);
             of.map(|(_, rooms)| *rooms).sum::<u32>()
         };
         let (old_rooms, new_rooms) = (count(true), count(false));
         let total = old_rooms + new_rooms;
-        let percent = if old_rooms == 0 { 100 } else { new_rooms * 100 / total.max(1) };
+        let percent = if old_rooms == 0 {
+            100
+        } else {
+            new_rooms * 100 / total.max(1)
+        };
         Ok(RolloutView {
             state: record.rollout.as_ref().map(|rollout| rollout.state),
             active: record.active_version,
@@ -128,13 +150,15 @@ impl Engine {
     pub async fn pause_rollout(&self, name: &str, user: &str) -> Result<(), Error> {
         let allowed = [RolloutState::Rolling, RolloutState::RollingBack];
         let note = format!("paused by {user}");
-        self.change_rollout(name, "paused", &allowed, RolloutState::Paused, note).await
+        self.change_rollout(name, "paused", &allowed, RolloutState::Paused, note)
+            .await
     }
 
     pub async fn resume_rollout(&self, name: &str, user: &str) -> Result<(), Error> {
         let allowed = [RolloutState::Paused, RolloutState::Halted];
         let note = format!("resumed by {user}");
-        self.change_rollout(name, "resumed", &allowed, RolloutState::Rolling, note).await
+        self.change_rollout(name, "resumed", &allowed, RolloutState::Rolling, note)
+            .await
     }
 
     async fn change_rollout(
@@ -147,9 +171,21 @@ impl Engine {
     ) -> Result<(), Error> {
         let record = self.scheduler(name).await?;
         let rollout = rollout_in(&record, verb, allowed)?;
-        let to = RolloutRecord { state, note, since: self.now(), ..rollout.clone() };
-        let change = Change::SetRollout { scheduler: record.name.clone(), from: record.rollout.clone(), to: Some(to) };
-        self.ports.store.commit(Transaction::new("change rollout", vec![change])).await?;
+        let to = RolloutRecord {
+            state,
+            note,
+            since: self.now(),
+            ..rollout.clone()
+        };
+        let change = Change::SetRollout {
+            scheduler: record.name.clone(),
+            from: record.rollout.clone(),
+            to: Some(to),
+        };
+        self.ports
+            .store
+            .commit(Transaction::new("change rollout", vec![change]))
+            .await?;
         self.wake.room_changed(record.name.as_str());
         self.wake.queue_changed(&record.name);
         Ok(())
@@ -161,19 +197,37 @@ impl Engine {
         let allowed = [RolloutState::Rolling, RolloutState::Paused, RolloutState::Halted];
         let rollout = rollout_in(&record, "cancelled", &allowed)?.clone();
         let note = format!("canceled by {user}");
-        let back = SwitchVersion { to: rollout.from, only_from: Some(rollout.to) };
+        let back = SwitchVersion {
+            to: rollout.from,
+            only_from: Some(rollout.to),
+        };
         let origin = Origin::Person(user.into());
         let mut operation = self.new_operation(&record.name, Definition::SwitchVersion(back), origin);
         operation.reason = format!("rollout of {} {note}", rollout.to);
         let id = operation.id;
         let scheduler = record.name.clone();
-        let to = RolloutRecord { state: RolloutState::RollingBack, note, ..rollout.clone() };
+        let to = RolloutRecord {
+            state: RolloutState::RollingBack,
+            note,
+            ..rollout.clone()
+        };
         let changes = vec![
-            Change::SetRollout { scheduler: scheduler.clone(), from: record.rollout.clone(), to: Some(to) },
-            Change::SetVersionStatus { scheduler, version: rollout.to, status: VersionStatus::Canceled },
+            Change::SetRollout {
+                scheduler: scheduler.clone(),
+                from: record.rollout.clone(),
+                to: Some(to),
+            },
+            Change::SetVersionStatus {
+                scheduler,
+                version: rollout.to,
+                status: VersionStatus::Canceled,
+            },
             Change::Enqueue(operation),
         ];
-        self.ports.store.commit(Transaction::new("cancel rollout", changes)).await?;
+        self.ports
+            .store
+            .commit(Transaction::new("cancel rollout", changes))
+            .await?;
         self.wake.queue_changed(&record.name);
         Ok(id)
     }
@@ -189,9 +243,8 @@ impl Engine {
         for version in versions.filter(|version| *version != record.active_version) {
             let found = self.ports.store.version(&record.name, version).await?;
             let recipe: Option<Arc<Recipe>> = found.map(|found| found.recipe);
-            let is_major = |recipe: &Arc<Recipe>| {
-                RecipeChange::between(recipe, &record.recipe) == RecipeChange::Major
-            };
+            let is_major =
+                |recipe: &Arc<Recipe>| RecipeChange::between(recipe, &record.recipe) == RecipeChange::Major;
             // A version that is gone can only be replaced.
             if recipe.as_ref().is_none_or(is_major) {
                 old.push(version);
@@ -207,11 +260,17 @@ fn rollout_in<'a>(
     allowed: &[RolloutState],
 ) -> Result<&'a RolloutRecord, Error> {
     let Some(rollout) = &record.rollout else {
-        return Err(Error::Conflict(format!("scheduler {} has no rollout that could be {verb}", record.name)));
+        return Err(Error::Conflict(format!(
+            "scheduler {} has no rollout that could be {verb}",
+            record.name
+        )));
     };
     if !allowed.contains(&rollout.state) {
         let is = rollout.state.as_str();
-        return Err(Error::Conflict(format!("the rollout of scheduler {} is {is}, it cannot be {verb}", record.name)));
+        return Err(Error::Conflict(format!(
+            "the rollout of scheduler {} is {is}, it cannot be {verb}",
+            record.name
+        )));
     }
     Ok(rollout)
 }
@@ -221,7 +280,9 @@ fn waiting_for(rollout: Option<&RolloutRecord>, old_rooms: u32) -> String {
         None => String::new(),
         Some(rollout) => match rollout.state {
             RolloutState::Paused | RolloutState::Halted => format!("someone to resume it: {}", rollout.note),
-            RolloutState::Rolling | RolloutState::RollingBack => format!("{old_rooms} old rooms to be replaced"),
+            RolloutState::Rolling | RolloutState::RollingBack => {
+                format!("{old_rooms} old rooms to be replaced")
+            }
         },
     }
 }

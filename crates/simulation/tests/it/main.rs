@@ -5,5 +5,8 @@
 mod common;
 mod crashes;
 mod fleet_life;
+mod operations;
+mod restarts;
+mod rollouts;
 mod runtime_contract;
 mod store_contract;
