@@ -62,7 +62,9 @@ impl<'a> Fleet<'a> {
             fleet.push(start.version, BEGIN, RoomStatus::Ready);
         }
         let matches = start.occupied.saturating_mul(fleet.matches_max());
-        fleet.begin_matches(matches, |index| began_before(scenario.match_length, index, matches));
+        fleet.begin_matches(matches, |index| {
+            began_before(scenario.match_length, index, matches)
+        });
         fleet
     }
 
@@ -106,7 +108,10 @@ impl<'a> Fleet<'a> {
         let time = i64::try_from(time.0).unwrap_or(i64::MAX);
         if let Some(Millis(length)) = self.scenario.match_length {
             let length = i64::try_from(length).unwrap_or(i64::MAX);
-            while let Some(over) = self.matches.pop_front_if(|playing| time - playing.began >= length) {
+            while let Some(over) = self
+                .matches
+                .pop_front_if(|playing| time - playing.began >= length)
+            {
                 self.end_match(&over.room);
             }
         }

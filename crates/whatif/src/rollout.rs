@@ -78,7 +78,13 @@ impl Rollout {
     }
 
     /// Looks whether it has come to an end. True: rooms are made from another version now.
-    pub(crate) fn judge(&mut self, recipe: &Recipe, rooms: &[RoomFact], now: Timestamp, loop_number: u32) -> bool {
+    pub(crate) fn judge(
+        &mut self,
+        recipe: &Recipe,
+        rooms: &[RoomFact],
+        now: Timestamp,
+        loop_number: u32,
+    ) -> bool {
         if !self.is_under_way() {
             return false;
         }

@@ -2,11 +2,12 @@
 
 use maestro_core::autoscaling::ShrinkHold;
 use maestro_core::plan::{FleetSnapshot, Held, Plan, ReplacementRules, Scaling, plan};
+use maestro_core::room::RoomStatus;
 use maestro_core::scheduler::Version;
 use maestro_core::time::{Millis, Timestamp};
 
 use crate::draw::falls_into;
-use crate::fleet::{Carried, Fate, Fleet, at};
+use crate::fleet::{Carried, Fate, Fleet, at, count};
 use crate::report::{Report, Row, Summary};
 use crate::rollout::Rollout;
 use crate::scenario::{Length, ROOMS_MAX, Scenario};
@@ -107,7 +108,11 @@ impl Simulation<'_> {
 
     fn plan(&self, now: Timestamp) -> Plan {
         let recipe = &self.scenario.recipe;
-        let scaling = match recipe.autoscaling.as_ref().filter(|autoscaling| autoscaling.enabled) {
+        let scaling = match recipe
+            .autoscaling
+            .as_ref()
+            .filter(|autoscaling| autoscaling.enabled)
+        {
             Some(autoscaling) => Scaling::Auto {
                 autoscaling,
                 last_shrunk_at: self.last_shrunk_at,
@@ -174,9 +179,7 @@ impl Simulation<'_> {
 
     fn row(&self, number: u32, plan: &Plan) -> Row {
         let new_version = self.rollout.as_ref().map(|rollout| rollout.to);
-        let is_available = |status: maestro_core::room::RoomStatus| {
-            status == maestro_core::room::RoomStatus::Ready || status.serves_players()
-        };
+        let is_available = |status: RoomStatus| status == RoomStatus::Ready || status.serves_players();
         let rooms = self.fleet.rooms().iter();
         let new = rooms.filter(|room| Some(room.version) == new_version && is_available(room.status));
         let cycle = plan.rollout.as_ref();
@@ -186,11 +189,11 @@ impl Simulation<'_> {
             ready: plan.seen.ready,
             occupied: plan.seen.occupied,
             available: plan.seen.ready + plan.seen.occupied,
-            new: crate::fleet::count(new.count()),
+            new: count(new.count()),
             desired: cycle.map_or(plan.decision.desired, |cycle| cycle.desired),
             desired_ready: plan.desired_ready,
             to_surge: plan.add,
-            to_be_deleted: plan.remove + crate::fleet::count(replaced + plan.expired.len()),
+            to_be_deleted: plan.remove + count(replaced + plan.expired.len()),
         }
     }
 

@@ -43,9 +43,7 @@ fn read(fields: &Fields<'_>) -> Result<(Demand, Autoscaling), Vec<Violation>> {
     let bounds = bounds(fields).map_err(|more| violations.extend(more));
     let ready_target = fields
         .required("readyTarget", "a decimal from 0.1 to 0.9")
-        .and_then(|text| {
-            ReadyTarget::parse(&text).map_err(|reason| Violation::new("readyTarget", reason))
-        })
+        .and_then(|text| ReadyTarget::parse(&text).map_err(|reason| Violation::new("readyTarget", reason)))
         .map_err(|violation| violations.push(violation));
     let (Ok(occupied), Ok(total), Ok((min, max)), Ok(ready_target)) = (occupied, total, bounds, ready_target)
     else {

@@ -74,12 +74,8 @@ impl<'a> Fields<'a> {
             .parse()
             .ok()
             .filter(|number| (low..=high).contains(number) && !text.starts_with('+'));
-        number.ok_or_else(|| {
-            Violation::new(
-                name,
-                format!("{text} is not a whole number from {low} to {high}"),
-            )
-        })
+        number
+            .ok_or_else(|| Violation::new(name, format!("{text} is not a whole number from {low} to {high}")))
     }
 }
 

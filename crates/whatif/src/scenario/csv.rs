@@ -21,7 +21,10 @@ pub(super) fn parse(text: &str) -> Result<Demand, String> {
         }
         let knot = knot(line).map_err(|reason| format!("line {}: {reason}", index + 1))?;
         if knots.last().is_some_and(|(last, _)| *last >= knot.0) {
-            return Err(format!("line {}: {line} is not later than the line before", index + 1));
+            return Err(format!(
+                "line {}: {line} is not later than the line before",
+                index + 1
+            ));
         }
         if knots.len() == LINES_MAX {
             return Err(format!("has more than {LINES_MAX} lines"));
@@ -32,9 +35,10 @@ pub(super) fn parse(text: &str) -> Result<Demand, String> {
         return Err("is empty; write lines such as 90s,40".to_owned());
     };
     let since = |at: i128| Millis(u64::try_from(at - first).unwrap_or(u64::MAX));
-    let knots = knots
-        .into_iter()
-        .map(|(at, matches)| Knot { at: since(at), matches });
+    let knots = knots.into_iter().map(|(at, matches)| Knot {
+        at: since(at),
+        matches,
+    });
     Ok(Demand::steps(knots.collect()))
 }
 
@@ -74,11 +78,17 @@ mod tests {
         match (parse(text), expected) {
             (Ok(demand), Ok(points)) => {
                 for (second, matches) in points {
-                    assert_eq!(demand.at(Millis::from_seconds(*second)), *matches, "second {second} of {text}");
+                    assert_eq!(
+                        demand.at(Millis::from_seconds(*second)),
+                        *matches,
+                        "second {second} of {text}"
+                    );
                 }
             }
             (outcome, expected) => assert_eq!(
-                outcome.map(|demand| demand.peak()).map_err(|reason| reason.to_string()),
+                outcome
+                    .map(|demand| demand.peak())
+                    .map_err(|reason| reason.to_string()),
                 expected.map(|_| 0).map_err(str::to_owned),
                 "{text}"
             ),
@@ -89,22 +99,40 @@ mod tests {
     fn what_is_read() {
         check("5", Err("line 1: 5 is not a time and a number, such as 90s,40"));
         check("0,5", Ok(&[(0, 5), (9, 5)]));
-        check("time,occupied\n0s,5\n1m,7\n\n1h,0\n", Ok(&[(0, 5), (59, 5), (60, 7), (3599, 7), (3600, 0)]));
+        check(
+            "time,occupied\n0s,5\n1m,7\n\n1h,0\n",
+            Ok(&[(0, 5), (59, 5), (60, 7), (3599, 7), (3600, 0)]),
+        );
         check(
             "2026-07-01T18:00:00Z,5\n2026-07-01T18:00:30Z,6\n",
             Ok(&[(0, 5), (29, 5), (30, 6)]),
         );
-        check("# players\r\n1700000000, 5\r\n1700000010, 6\r\n", Ok(&[(9, 5), (10, 6)]));
+        check(
+            "# players\r\n1700000000, 5\r\n1700000010, 6\r\n",
+            Ok(&[(9, 5), (10, 6)]),
+        );
     }
 
     #[test]
     fn what_is_refused() {
         check("", Err("is empty; write lines such as 90s,40"));
         check("time,occupied\n", Err("is empty; write lines such as 90s,40"));
-        check("0s,5\n0s,6", Err("line 2: 0s,6 is not later than the line before"));
+        check(
+            "0s,5\n0s,6",
+            Err("line 2: 0s,6 is not later than the line before"),
+        );
         check("0s,-5", Err("line 1: -5 is not a whole number from 0 to 1000000"));
-        check("0s,5.5", Err("line 1: 5.5 is not a whole number from 0 to 1000000"));
-        check("0s,1000001", Err("line 1: 1000001 is not a whole number from 0 to 1000000"));
-        check("0s,5\nsoon,5", Err("line 2: soon is not a time; write 90s, a number of seconds, or a timestamp"));
+        check(
+            "0s,5.5",
+            Err("line 1: 5.5 is not a whole number from 0 to 1000000"),
+        );
+        check(
+            "0s,1000001",
+            Err("line 1: 1000001 is not a whole number from 0 to 1000000"),
+        );
+        check(
+            "0s,5\nsoon,5",
+            Err("line 2: soon is not a time; write 90s, a number of seconds, or a timestamp"),
+        );
     }
 }

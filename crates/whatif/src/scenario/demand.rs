@@ -88,7 +88,10 @@ impl Demand {
             None => time.0,
         };
         let next = self.knots.partition_point(|knot| knot.at.0 <= time);
-        match (next.checked_sub(1).and_then(|last| self.knots.get(last)), self.knots.get(next)) {
+        match (
+            next.checked_sub(1).and_then(|last| self.knots.get(last)),
+            self.knots.get(next),
+        ) {
             (Some(last), Some(next)) => self.between.at(*last, *next, time),
             // Before the first and after the last, their numbers hold.
             (Some(knot), None) | (None, Some(knot)) => knot.matches,
@@ -171,7 +174,15 @@ mod tests {
         let day = Demand::day(10, 110, Millis(24 * 60 * MINUTE));
         check(
             &day,
-            &[(0, 10), (180, 26), (360, 60), (720, 110), (1080, 60), (1440, 10), (2160, 110)],
+            &[
+                (0, 10),
+                (180, 26),
+                (360, 60),
+                (720, 110),
+                (1080, 60),
+                (1440, 10),
+                (2160, 110),
+            ],
         );
         assert_eq!(day.settles_at(), None);
     }
@@ -179,7 +190,10 @@ mod tests {
     #[test]
     fn a_launch_settles() {
         let launch = Demand::launch(1000, 300, Millis(60 * MINUTE), Millis(360 * MINUTE));
-        check(&launch, &[(0, 0), (30, 500), (60, 1000), (240, 650), (420, 300), (9999, 300)]);
+        check(
+            &launch,
+            &[(0, 0), (30, 500), (60, 1000), (240, 650), (420, 300), (9999, 300)],
+        );
         assert_eq!(launch.settles_at(), Some(Millis(420 * MINUTE)));
     }
 
@@ -195,7 +209,17 @@ mod tests {
         let spike = Demand::spike(20, 100, times);
         check(
             &spike,
-            &[(0, 20), (10, 20), (11, 60), (12, 100), (16, 100), (17, 100), (19, 60), (21, 20), (60, 20)],
+            &[
+                (0, 20),
+                (10, 20),
+                (11, 60),
+                (12, 100),
+                (16, 100),
+                (17, 100),
+                (19, 60),
+                (21, 20),
+                (60, 20),
+            ],
         );
     }
 

@@ -25,7 +25,10 @@ pub struct Draft {
 impl Draft {
     /// Reads a file; `-` is stdin.
     pub fn read(path: &Path) -> Result<Self, ScenarioError> {
-        let values = read_object(path, "a simulation (`scheduler: …` and so on) or a scheduler's recipe")?;
+        let values = read_object(
+            path,
+            "a simulation (`scheduler: …` and so on) or a scheduler's recipe",
+        )?;
         let directory = path.parent().map(Path::to_path_buf).unwrap_or_default();
         Ok(Self::new(values, directory))
     }
@@ -65,7 +68,10 @@ impl Draft {
     pub fn set_demand(&mut self, text: &str) -> io::Result<()> {
         let demand = if text.bytes().all(|byte| byte.is_ascii_digit()) {
             Value::from(text)
-        } else if Path::new(text).extension().is_some_and(|extension| extension == "csv") {
+        } else if Path::new(text)
+            .extension()
+            .is_some_and(|extension| extension == "csv")
+        {
             let path = std::path::absolute(text)?;
             Map::from_iter([("csv".to_owned(), path.to_string_lossy().into())]).into()
         } else {
@@ -86,7 +92,10 @@ impl Draft {
 pub(super) fn read_object(path: &Path, wanted: &str) -> Result<Map<String, Value>, ScenarioError> {
     let text = read_text(path)?;
     let name = name(path);
-    match parse(&text).map_err(|reason| ScenarioError::Syntax { name: name.clone(), reason })? {
+    match parse(&text).map_err(|reason| ScenarioError::Syntax {
+        name: name.clone(),
+        reason,
+    })? {
         Value::Object(values) => Ok(values),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
             let reason = format!("must hold {wanted}");
@@ -96,7 +105,10 @@ pub(super) fn read_object(path: &Path, wanted: &str) -> Result<Map<String, Value
 }
 
 pub(super) fn read_text(path: &Path) -> Result<String, ScenarioError> {
-    let unreadable = |source| ScenarioError::Unreadable { name: name(path), source };
+    let unreadable = |source| ScenarioError::Unreadable {
+        name: name(path),
+        source,
+    };
     let mut text = String::new();
     let read = if path == Path::new("-") {
         io::stdin().take(FILE_BYTES_MAX).read_to_string(&mut text)

@@ -57,7 +57,10 @@ impl Draft {
         let matches = u64::from(start.occupied) * u64::from(recipe.match_allocation.max_matches);
         let matches = u32::try_from(matches).unwrap_or(u32::MAX);
         if matches > MATCHES_MAX {
-            let reason = format!("{} full rooms hold more than {MATCHES_MAX} matches", start.occupied);
+            let reason = format!(
+                "{} full rooms hold more than {MATCHES_MAX} matches",
+                start.occupied
+            );
             findings.add(Violation::new("rooms.occupied", reason));
         }
         let violations = findings.into_violations();
@@ -78,7 +81,10 @@ impl Draft {
             seed,
             limits,
         };
-        Ok(Parsed { scenario, unknown_fields })
+        Ok(Parsed {
+            scenario,
+            unknown_fields,
+        })
     }
 }
 
@@ -105,8 +111,10 @@ fn recipe(
             return Ok(root.refuse("scheduler", "is missing; a recipe, or the path of one, is needed"));
         }
     };
-    let refuse = |field: &str, reason: String| findings.add(Violation::new(format!("{prefix}{field}"), reason));
-    match maestro_proto::json::decode::<CreateSchedulerRequest>(Value::Object(values).to_string().as_bytes()) {
+    let refuse =
+        |field: &str, reason: String| findings.add(Violation::new(format!("{prefix}{field}"), reason));
+    match maestro_proto::json::decode::<CreateSchedulerRequest>(Value::Object(values).to_string().as_bytes())
+    {
         Ok(decoded) => match Recipe::parse(&RecipeDraft::from(decoded.message)) {
             Ok(recipe) => return Ok(Some((recipe, decoded.unknown_fields))),
             Err(Violations(violations)) => {
@@ -151,7 +159,10 @@ fn start(root: &mut Block<'_>) -> Start {
         version: rooms.parsed("version", Version::parse).unwrap_or(nothing.version),
     };
     if start.ready + start.occupied > ROOMS_MAX {
-        rooms.refuse::<()>("ready", format!("ready and occupied are more than {ROOMS_MAX} rooms"));
+        rooms.refuse::<()>(
+            "ready",
+            format!("ready and occupied are more than {ROOMS_MAX} rooms"),
+        );
     }
     rooms.finish();
     start
@@ -180,12 +191,16 @@ fn demand(root: &mut Block<'_>, directory: &Path) -> Result<Option<Demand>, Scen
 
 fn from_file(path: &PathBuf) -> Result<Demand, ScenarioError> {
     let text = read_text(path)?;
-    csv::parse(&text).map_err(|reason| ScenarioError::Content { name: name(path), reason })
+    csv::parse(&text).map_err(|reason| ScenarioError::Content {
+        name: name(path),
+        reason,
+    })
 }
 
 fn built_in(block: &mut Block<'_>, curve: &str) -> Option<Demand> {
-    let mut matches = |block: &mut Block<'_>, name| block.number(name, 0..=MATCHES_MAX);
-    let time = |block: &mut Block<'_>, name, seconds| block.time(name).unwrap_or(Millis::from_seconds(seconds));
+    let matches = |block: &mut Block<'_>, name| block.number(name, 0..=MATCHES_MAX);
+    let time =
+        |block: &mut Block<'_>, name, seconds| block.time(name).unwrap_or(Millis::from_seconds(seconds));
     match curve {
         "day" => {
             let low = matches(block, "low").unwrap_or(0);
@@ -229,7 +244,10 @@ fn length(root: &mut Block<'_>, cycle: Millis) -> Option<Length> {
         (Some(cycles), None) => Some(Length::Cycles(cycles)),
         (None, Some(duration)) => match cycles_in(duration, cycle) {
             Some(cycles) => Some(Length::Cycles(cycles)),
-            None => root.refuse("duration", format!("has more than {CYCLES_MAX} cycles of {cycle}")),
+            None => root.refuse(
+                "duration",
+                format!("has more than {CYCLES_MAX} cycles of {cycle}"),
+            ),
         },
         (None, None) => None,
         (Some(_), Some(_)) => root.refuse("duration", "cycles is there too; write one of them"),
@@ -243,7 +261,9 @@ fn cycles_in(duration: Millis, cycle: Millis) -> Option<u32> {
 
 /// What repeats has no end of its own: it is shown once.
 fn default_length(demand: &Demand, cycle: Millis) -> Length {
-    let once = demand.period().map(|period| cycles_in(period, cycle).unwrap_or(CYCLES_MAX));
+    let once = demand
+        .period()
+        .map(|period| cycles_in(period, cycle).unwrap_or(CYCLES_MAX));
     once.map_or(Length::UntilRest, Length::Cycles)
 }
 
@@ -271,7 +291,9 @@ fn limits(root: &mut Block<'_>) -> Limits {
     };
     let limits = Limits {
         add_max: block.number("addRooms", 1..=ROOMS_MAX).unwrap_or(LIMITS.add_max),
-        remove_max: block.number("removeRooms", 1..=ROOMS_MAX).unwrap_or(LIMITS.remove_max),
+        remove_max: block
+            .number("removeRooms", 1..=ROOMS_MAX)
+            .unwrap_or(LIMITS.remove_max),
         initialization_timeout: block
             .time_above_zero("initializationTimeout")
             .unwrap_or(LIMITS.initialization_timeout),
