@@ -58,9 +58,10 @@ impl From<Refusal> for Error {
             | Refusal::VersionNotFound { .. }
             | Refusal::OperationNotFound(_)
             | Refusal::RoomNotFound(_) => Self::NotFound(text),
-            Refusal::SchedulerExists(_) | Refusal::VersionExists { .. } | Refusal::RoomExists(_) => {
-                Self::AlreadyExists(text)
-            }
+            Refusal::SchedulerExists(_)
+            | Refusal::VersionExists { .. }
+            | Refusal::OperationExists(_)
+            | Refusal::RoomExists(_) => Self::AlreadyExists(text),
             Refusal::VersionOperationUnderWay { .. } => Self::Precondition(text),
             Refusal::StaleToken { .. }
             | Refusal::SchedulerBeingDeleted(_)

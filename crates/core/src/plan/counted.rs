@@ -44,6 +44,7 @@ impl Counted {
                 counted.idle += u32::from(!serves && !is_ready(room));
             }
         }
+        counted.matches += u64::from(snapshot.rejoining);
         // Rooms of unfinished adds count as pending, rooms of unfinished removals as gone. Which ones those take is
         // not known yet: that they are ready is the careful guess.
         counted.total = counted

@@ -39,6 +39,8 @@ pub struct FleetSnapshot<'a> {
     pub adding: u32,
     /// Rooms of unfinished removals by amount that are not chosen yet: they count as gone.
     pub removing: u32,
+    /// Matches whose room went in a rollout a moment ago: their players need a place before the fleet shrinks.
+    pub rejoining: u32,
     /// What ended or failed, latest first.
     pub ended: &'a [EndedFact],
     pub limits: Limits,

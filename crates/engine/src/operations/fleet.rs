@@ -22,6 +22,9 @@ const ENDED_ROOMS_SEEN: usize = 200;
 /// Likewise of operations; a longer row of failures does not make the wait longer.
 const OPERATIONS_SEEN: u32 = 12;
 
+/// How the reason begins for which a room goes that players are in: it is found again by this.
+pub(crate) const PLAYERS_IN_IT: &str = "rolling_update_replace, with players in it";
+
 pub(crate) struct Fleet {
     /// Rows of live rooms of the fleet.
     pub(crate) rows: Vec<RoomRecord>,
@@ -148,6 +151,7 @@ impl Fleet {
             rooms: &self.facts,
             adding: self.adding,
             removing: self.removing,
+            rejoining: self.rejoining(scheduler, engine.now()),
             ended: &ended,
             limits: engine.settings.limits(),
         })
@@ -179,6 +183,16 @@ impl Fleet {
     fn size_to_be(&self, scheduler: &SchedulerRecord) -> u32 {
         let size = i64::from(scheduler.fleet_size) + self.taken_back;
         u32::try_from(size.max(0)).unwrap_or(u32::MAX)
+    }
+
+    /// Matches whose room a rollout took away less than `rollout.rejoinGrace` ago.
+    fn rejoining(&self, scheduler: &SchedulerRecord, now: Timestamp) -> u32 {
+        let grace = scheduler.recipe.rollout().rejoin_grace;
+        let rejoins = |row: &&RoomRecord| {
+            let served = matches!(&row.intent, Intent::Stop(stop) if stop.reason.starts_with(PLAYERS_IN_IT));
+            served && row.ended.as_ref().is_some_and(|ended| age(now, ended.at) < grace)
+        };
+        u32::try_from(self.ended.iter().filter(rejoins).count()).unwrap_or(u32::MAX)
     }
 
     /// When rooms of this version were made that ended without having been ready: by themselves, or because they

@@ -13,10 +13,10 @@ use maestro_core::time::age;
 use serde::{Deserialize, Serialize};
 
 use crate::ports::room_table::Claim;
-use crate::ports::store::{Change, Intent, RoomRecord};
+use crate::ports::store::{Change, Intent, RoomRecord, SchedulerRecord};
 use crate::rooms::stopping;
 
-use super::fleet::{Fleet, fleet};
+use super::fleet::{Fleet, PLAYERS_IN_IT, fleet};
 use super::{Executor, Next, Step, StepError, Work};
 
 pub(super) struct RemoveRooms;
@@ -103,12 +103,24 @@ async fn choose(work: &Work, mut progress: Progress) -> Result<Step, StepError> 
         };
     }
     let taken: BTreeSet<RoomId> = taken.into_iter().collect();
-    let reason = format!("{} ({})", reason.as_str(), work.operation.reason);
+    let serving: BTreeSet<&RoomId> = fleet
+        .facts
+        .iter()
+        .filter(|room| room.matches > 0)
+        .map(|room| &room.id)
+        .collect();
+    let stop = |row: &RoomRecord| {
+        let words = match reason {
+            RemovalReason::RollingUpdate if serving.contains(&row.id) => PLAYERS_IN_IT,
+            reason => reason.as_str(),
+        };
+        stopping::intend_stop(work, row, &format!("{words} ({})", work.operation.reason))
+    };
     let changes: Vec<Change> = fleet
         .rows
         .iter()
         .filter(|row| taken.contains(&row.id))
-        .map(|row| stopping::intend_stop(work, row, &reason))
+        .map(stop)
         .collect();
     progress.asked += u32::try_from(changes.len()).unwrap_or(u32::MAX);
     progress.chosen = changes.is_empty();
@@ -153,7 +165,12 @@ async fn claim_some(
     let mut budget = amount.saturating_sub(progress.asked);
     let by_person = work.operation.origin.is_person();
     if !by_person {
-        budget = budget.min(fleet.plan(&work.engine, &work.scheduler).remove);
+        // Its own wish began the cooldown: that must not keep it from being carried out.
+        let scheduler = SchedulerRecord {
+            last_shrunk_at: None,
+            ..work.scheduler.clone()
+        };
+        budget = budget.min(fleet.plan(&work.engine, &scheduler).remove);
     }
     let occupied = if by_person {
         Occupied::MayGo

@@ -289,6 +289,7 @@ fn is_race(refusal: &Refusal) -> bool {
         | Refusal::ActiveVersionChanged { .. }
         | Refusal::RolloutChanged { .. }
         | Refusal::VersionOperationUnderWay { .. }
+        | Refusal::OperationExists(_)
         | Refusal::SchedulerBeingDeleted(_)
         | Refusal::FleetSizeChanged { .. } => true,
         Refusal::StaleToken { .. }

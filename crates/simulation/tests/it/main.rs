@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests: a panic is how they fail")]
 
+mod autoscaling;
 mod common;
 mod crashes;
 mod fleet_life;

@@ -70,6 +70,7 @@ impl Fleet {
             rooms: &self.rooms,
             adding: 0,
             removing: 0,
+            rejoining: 0,
             ended: &[],
             limits: LIMITS,
         })

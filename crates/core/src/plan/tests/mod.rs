@@ -44,6 +44,7 @@ fn snapshot(fleet_size: u32, rooms: &[RoomFact]) -> FleetSnapshot<'_> {
         rooms,
         adding: 0,
         removing: 0,
+        rejoining: 0,
         ended: &[],
         limits: LIMITS,
     }

@@ -217,6 +217,7 @@ fn paused_it_only_scales() {
         rooms: &fleet.rooms,
         adding: 0,
         removing: 0,
+        rejoining: 0,
         ended: &[],
         limits: LIMITS,
     });
