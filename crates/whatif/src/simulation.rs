@@ -127,6 +127,8 @@ impl Simulation<'_> {
             rooms: self.fleet.rooms(),
             adding: 0,
             removing: 0,
+            // By the next cycle they play elsewhere, or wait like everybody else.
+            rejoining: 0,
             // Only rooms that end by themselves count here; those that never become ready are taken away.
             ended: &[],
             limits: self.scenario.limits,

@@ -16,7 +16,7 @@ pub struct Fields<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'a> Fields<'a> {
     /// Also gives the fields that were read before something turned out to be wrong: the id is among them, mostly.
-    pub(super) fn read(line: &'a str) -> (Self, Result<(), String>) {
+    pub(super) fn read(line: &'a str, number: u64) -> (Self, Result<(), String>) {
         let mut fields = Self::default();
         let mut reader = serde_json::Deserializer::from_str(line);
         let mut reading = None;
@@ -25,13 +25,13 @@ impl<'a> Fields<'a> {
             reading: &mut reading,
         };
         let outcome = collect.deserialize(&mut reader).and_then(|()| reader.end());
-        let outcome = outcome.map_err(|error| {
-            // The position in the line is enough: each line is a document of its own.
-            let error = error.to_string().replace("line 1 column", "column");
-            match reading {
-                Some(field) => format!("{field}: {error}"),
-                None => error,
+        let outcome = outcome.map_err(|error| match reading {
+            Some(field) if error.is_syntax() => {
+                format!("{field}: {} is not valid JSON", value_of(&field, line))
             }
+            Some(field) if error.is_data() => format!("{field}: is there twice"),
+            // The position in the line is enough: each line is a document of its own.
+            Some(_) | None => format!("line {number}: {error}").replace("line 1 column", "column"),
         });
         (fields, outcome)
     }
@@ -77,6 +77,14 @@ impl<'a> Fields<'a> {
         number
             .ok_or_else(|| Violation::new(name, format!("{text} is not a whole number from {low} to {high}")))
     }
+}
+
+/// The text of a value that could not be read.
+fn value_of<'a>(field: &str, line: &'a str) -> Cow<'a, str> {
+    let key = format!("\"{field}\"");
+    let after_key = line.rfind(&key).map_or("", |at| &line[at + key.len()..]);
+    let value = after_key.trim_start_matches([' ', ':']).split([',', '}']).next();
+    shortened(Cow::Borrowed(value.unwrap_or_default().trim()))
 }
 
 fn shortened(text: Cow<'_, str>) -> Cow<'_, str> {

@@ -24,29 +24,39 @@ pub struct Tally {
     pub refused: u64,
 }
 
+/// Why not all lines were answered.
+#[derive(Debug, thiserror::Error)]
+pub enum LinesError {
+    #[error("cases cannot be read: {0}")]
+    Read(#[source] io::Error),
+    #[error("answers cannot be written: {0}")]
+    Write(#[source] io::Error),
+}
+
 /// Answers every line that is not blank.
 pub fn answer_lines<A: Serialize>(
     input: impl Read,
     mut output: impl Write,
     answer: impl Fn(&Fields<'_>) -> Result<A, Vec<Violation>>,
-) -> io::Result<Tally> {
+) -> Result<Tally, LinesError> {
     let mut input = BufReader::new(input);
     let mut line = Vec::new();
     let mut tally = Tally::default();
     let mut number = 0_u64;
-    while let Some(is_whole) = read_line(&mut input, &mut line)? {
+    while let Some(is_whole) = read_line(&mut input, &mut line).map_err(LinesError::Read)? {
         number += 1;
         if !line.trim_ascii().is_empty() {
-            let is_answered = write_answer(&mut output, &line, is_whole, number, &answer)?;
+            let is_answered =
+                write_answer(&mut output, &line, is_whole, number, &answer).map_err(LinesError::Write)?;
             tally.answered += u64::from(is_answered);
             tally.refused += u64::from(!is_answered);
         }
         // Who asks one question and waits for its answer gets it; a file is not flushed line by line.
         if input.buffer().is_empty() {
-            output.flush()?;
+            output.flush().map_err(LinesError::Write)?;
         }
     }
-    output.flush()?;
+    output.flush().map_err(LinesError::Write)?;
     Ok(tally)
 }
 
@@ -92,8 +102,8 @@ fn write_answer<A: Serialize>(
     };
     let (fields, outcome) = match text {
         Err(error) => (Fields::default(), Err(error)),
-        Ok(text) => match Fields::read(text) {
-            (fields, Err(error)) => (fields, Err(format!("line {number}: {error}"))),
+        Ok(text) => match Fields::read(text.trim(), number) {
+            (fields, Err(error)) => (fields, Err(error)),
             (fields, Ok(())) => {
                 let outcome = answer(&fields).map_err(|violations| joined(&violations));
                 (fields, outcome)

@@ -99,6 +99,19 @@ impl<'a> Block<'a> {
         })
     }
 
+    pub(super) fn required_number<T>(&mut self, name: &'static str, range: RangeInclusive<T>) -> Option<T>
+    where
+        T: std::str::FromStr + PartialOrd + std::fmt::Display,
+    {
+        match self.values.get(name) {
+            None | Some(Value::Null) => {
+                self.known.push(name);
+                self.refuse(name, "is missing; a whole number is needed")
+            }
+            Some(_) => self.number(name, range),
+        }
+    }
+
     pub(super) fn time(&mut self, name: &'static str) -> Option<Millis> {
         self.parsed(name, |text| {
             let time = duration::parse(text).map_err(|reason| format!("{text}: {reason}"))?;

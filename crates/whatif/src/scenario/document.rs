@@ -18,6 +18,8 @@ const RECIPE_FIELDS: [&str; 5] = ["name", "game", "spec", "maxSurge", "roomsRepl
 #[derive(Debug, Clone)]
 pub struct Draft {
     pub(super) values: Map<String, Value>,
+    /// The file is a recipe: its fields are named as they stand there.
+    pub(super) is_recipe: bool,
     /// Where the paths in it begin.
     pub(super) directory: PathBuf,
 }
@@ -33,14 +35,18 @@ impl Draft {
         Ok(Self::new(values, directory))
     }
 
-    pub(super) fn new(values: Map<String, Value>, directory: PathBuf) -> Self {
-        let has = |name: &&str| values.contains_key(*name);
-        let values = if !values.contains_key("scheduler") && RECIPE_FIELDS.iter().any(|name| has(&name)) {
-            Map::from_iter([("scheduler".to_owned(), Value::Object(values))])
-        } else {
-            values
+    fn new(values: Map<String, Value>, directory: PathBuf) -> Self {
+        let is_recipe =
+            !values.contains_key("scheduler") && RECIPE_FIELDS.iter().any(|name| values.contains_key(*name));
+        let values = match is_recipe {
+            true => Map::from_iter([("scheduler".to_owned(), Value::Object(values))]),
+            false => values,
         };
-        Self { values, directory }
+        Self {
+            values,
+            is_recipe,
+            directory,
+        }
     }
 
     /// Writes a field over what the document says, `rooms.ready` into its block. What was wrong stays wrong.

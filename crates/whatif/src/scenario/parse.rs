@@ -38,7 +38,8 @@ impl Draft {
     pub fn parse(self) -> Result<Parsed, ScenarioError> {
         let findings = Findings::default();
         let mut root = Block::root(self.values, &findings);
-        let recipe = recipe(&mut root, &self.directory, &findings)?;
+        let prefix = if self.is_recipe { "" } else { "scheduler." };
+        let recipe = recipe(&mut root, prefix, &self.directory, &findings)?;
         let start = start(&mut root);
         let demand = demand(&mut root, &self.directory)?;
         let cycle = root.time_above_zero("cycle").unwrap_or(CYCLE);
@@ -91,11 +92,12 @@ impl Draft {
 /// The recipe as written in the document, or in a file of its own.
 fn recipe(
     root: &mut Block<'_>,
+    prefix: &str,
     directory: &Path,
     findings: &Findings,
 ) -> Result<Option<(Recipe, Vec<String>)>, ScenarioError> {
     let (values, prefix) = match root.value("scheduler") {
-        Some(Value::Object(values)) => (values, "scheduler.".to_owned()),
+        Some(Value::Object(values)) => (values, prefix.to_owned()),
         Some(Value::String(path)) => {
             let path = directory.join(path);
             let prefix = format!("{}: ", name(&path));
@@ -204,12 +206,12 @@ fn built_in(block: &mut Block<'_>, curve: &str) -> Option<Demand> {
     match curve {
         "day" => {
             let low = matches(block, "low").unwrap_or(0);
-            let high = matches(block, "high").or_else(|| missing(block, "high"));
+            let high = block.required_number("high", 0..=MATCHES_MAX);
             let period = block.time_above_zero("period").unwrap_or(Millis(24 * HOUR.0));
             Some(Demand::day(low, high?, period))
         }
         "launch" => {
-            let peak = matches(block, "peak").or_else(|| missing(block, "peak"));
+            let peak = block.required_number("peak", 0..=MATCHES_MAX);
             let settle = matches(block, "settle");
             let (rise, fall) = (time(block, "rise", 3600), time(block, "fall", 6 * 3600));
             let peak = peak?;
@@ -217,7 +219,7 @@ fn built_in(block: &mut Block<'_>, curve: &str) -> Option<Demand> {
         }
         "spike" => {
             let base = matches(block, "base").unwrap_or(0);
-            let peak = matches(block, "peak").or_else(|| missing(block, "peak"));
+            let peak = block.required_number("peak", 0..=MATCHES_MAX);
             let times = SpikeTimes {
                 at: time(block, "at", 600),
                 rise: time(block, "rise", 60),
@@ -231,10 +233,6 @@ fn built_in(block: &mut Block<'_>, curve: &str) -> Option<Demand> {
             block.refuse("curve", format!("{unknown:?} is not day, launch or spike"))
         }
     }
-}
-
-fn missing<T>(block: &Block<'_>, name: &'static str) -> Option<T> {
-    block.refuse(name, "is missing; a number of matches is needed")
 }
 
 fn length(root: &mut Block<'_>, cycle: Millis) -> Option<Length> {

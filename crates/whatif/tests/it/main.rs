@@ -13,25 +13,31 @@ mod walks;
 
 use std::path::Path;
 
-use maestro_whatif::{Draft, Report, simulate};
+use maestro_whatif::{Draft, Report, Scenario, simulate};
 
-/// What a document comes to, which is written to a file of its own: or why it does not.
-fn simulated(document: &str) -> Result<Report, String> {
+/// The scenario of a document in a file of its own, or why there is none.
+fn parsed(document: &str) -> Result<Scenario, String> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("simulation.yaml");
     std::fs::write(&path, document).unwrap();
-    let outcome = run(&path);
-    outcome.map_err(|error| error.replace(&format!("{}/", directory.path().display()), ""))
+    read(&path).map_err(|error| error.replace(&format!("{}/", directory.path().display()), ""))
+}
+
+fn read(path: &Path) -> Result<Scenario, String> {
+    let parsed = Draft::read(path).and_then(Draft::parse);
+    Ok(parsed.map_err(|error| error.to_string())?.scenario)
+}
+
+/// What a document comes to, or why it does not.
+fn simulated(document: &str) -> Result<Report, String> {
+    simulate(&parsed(document)?).map_err(|error| error.to_string())
 }
 
 fn run(path: &Path) -> Result<Report, String> {
-    let parsed = Draft::read(path).and_then(Draft::parse);
-    let parsed = parsed.map_err(|error| error.to_string())?;
-    simulate(&parsed.scenario).map_err(|error| error.to_string())
+    simulate(&read(path)?).map_err(|error| error.to_string())
 }
 
-/// A document with a recipe of 40 rooms and whatever else is given; lines beginning with two spaces belong to the
-/// recipe.
+/// A document with a recipe and whatever else is given; lines that are indented belong to the recipe.
 fn document(rest: &str) -> String {
     format!(
         "scheduler:

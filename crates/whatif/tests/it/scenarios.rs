@@ -1,9 +1,10 @@
 //! What fleets do under other recipes, players and misfortunes.
 
+use maestro_core::scheduler::{OccupiedRooms, Rollout};
 use maestro_core::time::Millis;
-use maestro_whatif::{Report, RolloutState};
+use maestro_whatif::{Report, RolloutState, simulate};
 
-use crate::{document, half_ready, simulated};
+use crate::{document, half_ready, parsed, simulated};
 
 fn surges(report: &Report) -> Vec<u32> {
     report.rows.iter().map(|row| row.to_surge).collect()
@@ -158,16 +159,19 @@ fn a_day_is_shown_once() {
 
 #[test]
 fn matches_that_end_let_a_rollout_through() {
-    // Without an end of matches the rooms that wait for one would wait for ever.
-    let rooms = "  rollout: { occupied: waitForMatchEnd }\nrooms: { ready: 10, occupied: 10 }\nnewVersion: { at: 0s }\n";
-    let report = simulated(&half_ready(&format!("{rooms}matchLength: 5m\n"))).unwrap();
-    let rollout = report.summary.rollout.unwrap();
-    assert_eq!(
-        (rollout.state, report.summary.matches_moved),
-        (RolloutState::Finished, 0)
-    );
-    let stuck = simulated(&half_ready(&format!("{rooms}cycles: 100\n"))).unwrap();
-    assert_eq!(stuck.summary.rollout.unwrap().state, RolloutState::Rolling);
+    let outcome = |rest: &str| {
+        let rooms = "rooms: { ready: 10, occupied: 10 }\nnewVersion: { at: 0s }\n";
+        let mut scenario = parsed(&half_ready(&format!("{rooms}{rest}\n"))).unwrap();
+        scenario.recipe.rollout_rules = Some(Rollout {
+            occupied: OccupiedRooms::WaitForMatchEnd,
+            ..Rollout::default()
+        });
+        let summary = simulate(&scenario).unwrap().summary;
+        (summary.rollout.unwrap().state, summary.matches_moved)
+    };
+    assert_eq!(outcome("matchLength: 5m"), (RolloutState::Finished, 0));
+    // Without an end of matches they would wait for ever.
+    assert_eq!(outcome("cycles: 100"), (RolloutState::Rolling, 0));
 }
 
 #[test]

@@ -90,7 +90,8 @@ fn as_a_table() {
         matches moved           20
         matches without a room  none
         rollout                 v2.0.0 finished after 3m30s (7 loops)
-    "#]].assert_eq(&String::from_utf8(table).unwrap());
+    "#]]
+    .assert_eq(&String::from_utf8(table).unwrap());
 }
 
 #[test]
@@ -110,7 +111,8 @@ fn as_csv() {
         6,25,20,45,35,40,20,5,5
         7,25,20,45,40,40,20,0,5
         8,20,20,40,40,40,20,0,0
-    "#]].assert_eq(&String::from_utf8(csv).unwrap());
+    "#]]
+    .assert_eq(&String::from_utf8(csv).unwrap());
 }
 
 #[test]
@@ -155,5 +157,6 @@ fn as_json() {
             }
           }
         }
-    "#]].assert_eq(&String::from_utf8(json).unwrap());
+    "#]]
+    .assert_eq(&String::from_utf8(json).unwrap());
 }
