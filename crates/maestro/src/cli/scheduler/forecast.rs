@@ -56,6 +56,7 @@ pub(super) fn forecast(client: &Client, proposal: &Proposal) -> Result<Vec<Strin
         rooms: &rooms,
         adding: 0,
         removing: 0,
+        rejoining: 0,
         ended: &[],
         limits: NO_LIMITS,
     };
