@@ -2,6 +2,7 @@
 //! about them is taken. No async, no clock, no randomness, no I/O, nothing `Serialize`.
 
 pub mod autoscaling;
+pub mod duration;
 pub mod operation;
 pub mod plan;
 pub mod room;

@@ -3,6 +3,8 @@
 //! Surge first, delete what stands ready above what must stand ready: the ready rooms never fall under the target by
 //! our own act, and the fleet never grows above desired + surge by our own act.
 
+use std::cmp::Ordering;
+
 use crate::room::RoomId;
 use crate::scheduler::{MaxSurge, OccupiedRooms};
 
@@ -86,56 +88,60 @@ fn choose(
     above_ready: i64,
     cycle: &mut RolloutCycle,
 ) {
-    let mut old: Vec<&RoomFact> = snapshot
-        .rooms
-        .iter()
-        .filter(|room| room.old && stays(snapshot, room))
-        .collect();
-    old.sort_by(|one, other| one.version.cmp(&other.version).then(one.id.cmp(&other.id)));
-
+    let old = |chosen: fn(&RoomFact) -> bool| -> Vec<&RoomFact> {
+        let rooms = snapshot.rooms.iter();
+        rooms
+            .filter(|room| room.old && chosen(room) && stays(snapshot, room))
+            .collect()
+    };
     // Who serves nobody goes outside the budget, but for those that are needed to become ready.
-    let idle: Vec<_> = old
-        .iter()
-        .copied()
-        .filter(|room| is_idle(room) && room.known)
-        .collect();
+    let idle = old(|room| is_idle(room) && room.known);
     let kept = cycle.desired_ready.saturating_sub(counted.ready) as usize;
-    take(
-        idle.iter().take(idle.len().saturating_sub(kept)).copied(),
-        false,
-        cycle,
-    );
+    let idle_number = idle.len().saturating_sub(kept);
+    take(first(idle, idle_number, oldest_first), false, cycle);
     // While a room is unknown, nobody knows how many are ready.
     if counted.unknown > 0 {
         return;
     }
 
-    let budget = cycle.budget as usize;
-    let ready: Vec<_> = old
-        .iter()
-        .copied()
-        .filter(|room| is_ready(room))
-        .take(budget)
-        .collect();
-    take(ready.iter().copied(), false, cycle);
-    let occupied = old.iter().copied().filter(|room| serves_players(room));
-    let occupied = occupied.take(occupied_number(rules, counted, cycle, ready.len()));
-    let occupied: Vec<_> = occupied.collect();
-    take(occupied.iter().copied(), true, cycle);
+    let ready = first(old(is_ready), cycle.budget as usize, oldest_first);
+    let ready_number = ready.len();
+    take(ready, false, cycle);
+    let occupied_number = occupied_number(rules, counted, cycle, ready_number);
+    let occupied = first(old(serves_players), occupied_number, oldest_first);
+    let occupied_number = occupied.len();
+    take(occupied, true, cycle);
 
     let left = usize::try_from(above_ready.max(0))
         .unwrap_or(0)
-        .saturating_sub(ready.len() + occupied.len());
+        .saturating_sub(ready_number + occupied_number);
     let staying = counted.total.saturating_sub(count(cycle.replaced.len()));
     let above = staying.saturating_sub(cycle.desired.saturating_add(cycle.surge_max)) as usize;
-    let new_ready = snapshot
-        .rooms
-        .iter()
-        .filter(|room| !room.old && is_ready(room) && stays(snapshot, room));
-    let mut new_ready: Vec<_> = new_ready.map(|room| room.id.clone()).collect();
-    new_ready.sort();
-    new_ready.truncate(left.min(above));
-    cycle.surplus = new_ready;
+    let surplus = left.min(above);
+    if surplus > 0 {
+        let rooms = snapshot.rooms.iter();
+        let new_ready = rooms.filter(|room| !room.old && is_ready(room) && stays(snapshot, room));
+        let chosen = first(new_ready.collect(), surplus, |one, other| one.id.cmp(&other.id));
+        cycle.surplus = chosen.into_iter().map(|room| room.id.clone()).collect();
+    }
+}
+
+fn oldest_first(one: &RoomFact, other: &RoomFact) -> Ordering {
+    one.version.cmp(&other.version).then(one.id.cmp(&other.id))
+}
+
+/// The first of them, in order. Only those are sorted: a cycle chooses few rooms of a large fleet.
+fn first<'a>(
+    mut rooms: Vec<&'a RoomFact>,
+    number: usize,
+    order: impl Fn(&RoomFact, &RoomFact) -> Ordering,
+) -> Vec<&'a RoomFact> {
+    if number < rooms.len() {
+        rooms.select_nth_unstable_by(number, |one, other| order(one, other));
+        rooms.truncate(number);
+    }
+    rooms.sort_unstable_by(|one, other| order(one, other));
+    rooms
 }
 
 /// How many occupied old rooms go. What the budget leaves, at most a surge at once; and if the fleet is saturated, as
@@ -159,8 +165,8 @@ fn occupied_number(
     }
 }
 
-fn take<'a>(rooms: impl Iterator<Item = &'a RoomFact>, serves_players: bool, cycle: &mut RolloutCycle) {
-    cycle.replaced.extend(rooms.map(|room| Replaced {
+fn take(rooms: Vec<&RoomFact>, serves_players: bool, cycle: &mut RolloutCycle) {
+    cycle.replaced.extend(rooms.into_iter().map(|room| Replaced {
         room: room.id.clone(),
         serves_players,
     }));
