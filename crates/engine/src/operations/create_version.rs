@@ -7,9 +7,10 @@
 use async_trait::async_trait;
 use maestro_core::operation::{Definition, Origin, SwitchVersion};
 use maestro_core::room::{Purpose, RoomStatus};
-use maestro_core::scheduler::{Change as RecipeChange, Recipe, Version, VersionStatus};
+use maestro_core::scheduler::{Change as RecipeChange, Difference, Recipe, Version, VersionStatus};
 use maestro_core::time::{Millis, Timestamp, after};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::ports::store::{Change, Intent, RoomRecord};
 use crate::rooms::starting::{self, Making};
@@ -112,7 +113,8 @@ fn with_progress(mut step: Step, progress: &Progress) -> Step {
 async fn number(work: &Work) -> Result<Step, StepError> {
     let scheduler = &work.scheduler;
     let recipe = recipe(work)?;
-    let change = RecipeChange::between(&scheduler.recipe, recipe);
+    let difference = Difference::between(&scheduler.recipe, recipe);
+    let change = difference.change();
     let versions = work.engine.ports.store.versions(&scheduler.name).await?;
     let all: Vec<Version> = versions.iter().map(|version| version.version).collect();
     let version = Version::next(change, scheduler.active_version, &all);
@@ -122,13 +124,19 @@ async fn number(work: &Work) -> Result<Step, StepError> {
     } else {
         VersionStatus::Validated
     };
-    let step = Step::again(vec![Change::InsertVersion {
+    let mut step = Step::again(vec![Change::InsertVersion {
         scheduler: scheduler.name.clone(),
         recipe: recipe.clone().into(),
         version,
         status,
         at: work.now(),
     }]);
+    step.data = Some(json!({
+        "version": version.to_string(),
+        "rollbackVersion": scheduler.active_version.to_string(),
+        "change": if major { "major" } else { "minor" },
+        "fields": difference.fields.into_iter().map(|field| field.path).collect::<Vec<_>>(),
+    }));
     let step = match major {
         true => step.with_history("Major version detected, starting game room validation process..."),
         false => step.with_history(format!("minor version {version}: rooms stay as they are")),

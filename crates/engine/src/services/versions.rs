@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use maestro_core::operation::{Definition, OperationId, Origin, SwitchVersion};
+use maestro_core::scheduler::draft::RecipeDraft;
 use maestro_core::scheduler::{Change as RecipeChange, Recipe, Version, VersionStatus};
 
 use crate::ports::store::{
@@ -31,10 +32,36 @@ impl Engine {
     /// Enqueues the operation that tries the recipe and makes it a version.
     pub async fn create_version(&self, name: &str, recipe: Recipe, user: &str) -> Result<OperationId, Error> {
         let record = self.scheduler_to_change(name).await?;
+        self.submit_version(&record, recipe, user, "cannot create new scheduler version")
+            .await
+    }
+
+    /// The same for a recipe that is the active one but for a few changes.
+    pub async fn patch_version(
+        &self,
+        name: &str,
+        patch: impl FnOnce(&mut RecipeDraft),
+        user: &str,
+    ) -> Result<OperationId, Error> {
+        let record = self.scheduler_to_change(name).await?;
+        let mut draft = record.recipe.to_draft();
+        patch(&mut draft);
+        let recipe = Recipe::parse(&draft)?;
+        self.submit_version(&record, recipe, user, "cannot patch scheduler")
+            .await
+    }
+
+    async fn submit_version(
+        &self,
+        record: &SchedulerRecord,
+        recipe: Recipe,
+        user: &str,
+        refused: &str,
+    ) -> Result<OperationId, Error> {
         if recipe.name != record.name {
             let text = format!(
-                "name: {} is not the scheduler's name, which is {name}",
-                recipe.name
+                "name: {} is not the scheduler's name, which is {}",
+                recipe.name, record.name
             );
             return Err(Error::Invalid(text));
         }
@@ -42,7 +69,7 @@ impl Engine {
         let definition = Definition::CreateVersion {
             recipe: Box::new(recipe),
         };
-        self.enqueue_version_operation(&record, definition, user, "cannot create new scheduler version")
+        self.enqueue_version_operation(record, definition, user, refused)
             .await
     }
 

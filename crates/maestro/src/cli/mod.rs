@@ -12,7 +12,9 @@ mod logs;
 mod operation;
 mod output;
 mod plan;
+mod poll;
 mod resource;
+mod rollout;
 mod room;
 mod scheduler;
 mod simulate;
@@ -59,15 +61,25 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Create, inspect and delete schedulers
+    /// Create, change, inspect and delete schedulers
     #[command(
         subcommand,
         after_help = "\
 Examples:
-  maestro scheduler create -f arena.yaml --wait
+  maestro scheduler apply -f arena.yaml --wait
   maestro scheduler info"
     )]
     Scheduler(scheduler::Command),
+
+    /// Follow, pause, resume and cancel the replacement of rooms by a new version
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  maestro rollout status arena --watch
+  maestro rollout pause arena"
+    )]
+    Rollout(rollout::Command),
 
     /// Inspect, add and remove rooms
     #[command(
@@ -200,6 +212,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     }
     match &arguments.command {
         Command::Scheduler(command) => scheduler::run(&context, command)?,
+        Command::Rollout(command) => rollout::run(&context, command)?,
         Command::Room(command) => room::run(&context, command)?,
         Command::Operation(command) => operation::run(&context, command)?,
         Command::Simulate(options) => simulate::run(&context, options)?,

@@ -11,6 +11,7 @@ mod operations;
 mod rooms;
 mod schedulers;
 mod server;
+mod whatif;
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
