@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -114,9 +115,12 @@ impl Shared {
         Ok(running)
     }
 
-    /// One look at the process table for all of them.
+    /// One look at the process table for all of them, and one turn of reading plans: Maestro does not serve before.
     pub(crate) async fn adopt(self: &Arc<Self>, rooms: Vec<RunningRoom>) -> Result<(), RuntimeError> {
         let found = self.scan().await?;
+        let mut plans = self
+            .read_plans(rooms.iter().filter(|room| found.contains_key(&room.id)))
+            .await;
         for RunningRoom {
             id,
             scheduler,
@@ -129,7 +133,7 @@ impl Shared {
             }
             lock(&self.found).remove(&id);
             let named = members::from_handle(&handle);
-            let plan = self.read_plan(&scheduler, &id).await;
+            let plan = plans.remove(&id).unwrap_or_else(Plan::unknown);
             let members = found.get(&id).map_or_else(Vec::new, |found| match plan.restart {
                 Restart::Never => found.named(&named),
                 // Its processes may have been restarted after the handle was written down.
@@ -246,6 +250,18 @@ impl Shared {
         blocking(move || file.and_then(|file| Plan::read(&file)))
             .await
             .unwrap_or_else(Plan::unknown)
+    }
+
+    /// Those that can be read.
+    async fn read_plans(&self, rooms: impl Iterator<Item = &RunningRoom>) -> HashMap<RoomId, Plan> {
+        let files: Vec<_> = rooms
+            .filter_map(|room| {
+                let place = self.directory.room(&room.scheduler, &room.id)?;
+                Some((room.id.clone(), place.plan()))
+            })
+            .collect();
+        let read = |(id, file): (RoomId, PathBuf)| Some((id, Plan::read(&file)?));
+        blocking(move || files.into_iter().filter_map(read).collect()).await
     }
 }
 

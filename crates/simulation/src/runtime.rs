@@ -149,6 +149,7 @@ impl Runtime for SimulatedRuntime {
                     scheduler: scheduler.clone(),
                     ports: ports.clone(),
                     grace: recipe.spec.termination_grace_period,
+                    is_invented: false,
                 };
                 state.start(new, now);
             }

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use maestro_core::room::Region;
-use maestro_engine::ports::{Ports, Randomness, Runtime, Store};
+use maestro_core::time::Timestamp;
+use maestro_engine::ports::{Clock, Ports, Randomness, Runtime, Store};
 use maestro_engine::services::RoomPing;
 use maestro_engine::{Engine, Error, Running, Settings, Tasks};
 use maestro_store_embedded::MemoryRoomTable;
@@ -224,6 +225,11 @@ impl World {
 
     pub fn seed(&self) -> u64 {
         self.seed
+    }
+
+    /// The time of day in this world.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
     }
 
     /// Virtual time since the world began.

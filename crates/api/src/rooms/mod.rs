@@ -31,7 +31,7 @@ use crate::{Context, Limits, body};
 #[derive(Debug, Clone)]
 pub struct RoomsOptions {
     pub limits: Limits,
-    /// Mounts `GET /bench/empty`, which does nothing: what a benchmark compares the ping with.
+    /// Mounts `/bench/empty`, which does nothing, for `GET` and `PUT`: what a benchmark compares the ping with.
     pub empty_route: bool,
 }
 
@@ -74,7 +74,7 @@ fn routes(empty_route: bool) -> Vec<Route<Arc<RoomsApi>>> {
         ),
     ];
     if empty_route {
-        routes.push(("/bench/empty", get(empty)));
+        routes.push(("/bench/empty", get(empty).put(empty)));
     }
     routes
 }

@@ -32,14 +32,16 @@ const ROOMS_NAMED: usize = 5;
 impl Executor for HealthController {
     async fn step(&self, work: &Work) -> Result<Step, StepError> {
         if work.scheduler.state != SchedulerState::InSync {
-            return Ok(Step {
-                next: Next::Done { took_action: false },
-                ..Step::default()
-            });
+            return Ok(nothing());
         }
         let mut step = reconciling::reconcile(work).await?;
-        let fleet = fleet(&work.engine, &work.scheduler, None).await?;
-        let plan = fleet.plan(&work.engine, &work.scheduler);
+        let reconciled = !step.history.is_empty();
+        // Listing a runtime takes its time, and people change the fleet size meanwhile.
+        let Some(scheduler) = work.engine.ports.store.scheduler(&work.scheduler.name).await? else {
+            return Ok(nothing());
+        };
+        let fleet = fleet(&work.engine, &scheduler, None).await?;
+        let plan = fleet.plan(&work.engine, &scheduler);
         step.history.extend(plan.held.iter().map(ToString::to_string));
         for (definition, reason) in follow_ups(&plan, &fleet) {
             let mut operation =
@@ -57,9 +59,29 @@ impl Executor for HealthController {
             step.changes.push(Change::Enqueue(operation));
         }
         step.next = Next::Done {
-            took_action: !step.changes.is_empty(),
+            took_action: reconciled || !plan.is_empty(),
         };
+        if !plan.is_empty() {
+            step.changes.push(unchanged_fleet_size(&scheduler));
+        }
         Ok(step)
+    }
+}
+
+fn nothing() -> Step {
+    Step {
+        next: Next::Done { took_action: false },
+        ..Step::default()
+    }
+}
+
+/// A plan is right for one fleet size and the operations that go with it. If a person changes both while it is made,
+/// it is refused, and the cycle looks again.
+fn unchanged_fleet_size(scheduler: &SchedulerRecord) -> Change {
+    Change::SetFleetSize {
+        scheduler: scheduler.name.clone(),
+        from: scheduler.fleet_size,
+        to: scheduler.fleet_size,
     }
 }
 

@@ -89,6 +89,11 @@ impl Host {
         self.state().places.clone()
     }
 
+    /// The most rooms that the scheduler had at once, those aside that were going down or that nobody asked for.
+    pub fn most_rooms(&self, scheduler: &SchedulerName) -> usize {
+        self.state().most_rooms.get(scheduler).copied().unwrap_or(0)
+    }
+
     /// What should never have been asked of it, in words.
     pub fn violations(&self) -> Vec<String> {
         self.state().violations.clone()
@@ -155,6 +160,7 @@ impl Host {
             scheduler: scheduler.clone(),
             ports,
             grace: Duration::from_secs(30),
+            is_invented: true,
         };
         self.change(|state, now| state.start(invented, now));
     }

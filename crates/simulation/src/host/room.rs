@@ -20,6 +20,8 @@ pub(crate) struct Room {
     pub(crate) pid: u32,
     pub(crate) ports: Vec<HostPort>,
     pub(crate) grace: Duration,
+    /// Nobody asked for it.
+    pub(crate) is_invented: bool,
     pub(crate) phase: Phase,
     pub(crate) habits: Habits,
     pub(crate) has_pinged: bool,

@@ -34,6 +34,8 @@ pub(crate) struct State {
     pub(crate) foreign_ports: BTreeSet<u16>,
     pub(crate) watchers: BTreeMap<u64, Watcher>,
     pub(crate) violations: Vec<String>,
+    /// The most rooms that a scheduler had at once, those aside that were going down or that nobody asked for.
+    pub(crate) most_rooms: BTreeMap<SchedulerName, usize>,
     last_number: u64,
     last_pid: u32,
 }
@@ -69,6 +71,7 @@ pub(crate) struct NewRoom {
     pub(crate) scheduler: SchedulerName,
     pub(crate) ports: Vec<HostPort>,
     pub(crate) grace: Duration,
+    pub(crate) is_invented: bool,
 }
 
 impl State {
@@ -87,6 +90,7 @@ impl State {
             foreign_ports: BTreeSet::new(),
             watchers: BTreeMap::new(),
             violations: Vec::new(),
+            most_rooms: BTreeMap::new(),
             last_number: 0,
             last_pid: 1000,
         }
@@ -128,6 +132,7 @@ impl State {
             scheduler,
             ports,
             grace,
+            is_invented,
         } = new;
         self.note_double_ports(&id, &ports);
         self.last_pid += 1;
@@ -135,10 +140,11 @@ impl State {
         let up_at = now + habits.up_after.draw(&mut self.random);
         let room = Room {
             id: id.clone(),
-            scheduler,
+            scheduler: scheduler.clone(),
             pid: self.last_pid,
             ports,
             grace,
+            is_invented,
             phase: Phase::Starting,
             habits,
             has_pinged: false,
@@ -146,8 +152,17 @@ impl State {
             matches: 0,
         };
         self.rooms.insert(id.clone(), room);
+        self.count_rooms(scheduler);
         self.note(&id, "starting");
         self.plan(&id, up_at, Event::Up);
+    }
+
+    fn count_rooms(&mut self, scheduler: SchedulerName) {
+        let stays =
+            |room: &&Room| room.scheduler == scheduler && room.phase != Phase::GoingDown && !room.is_invented;
+        let rooms = self.rooms.values().filter(stays).count();
+        let most = self.most_rooms.entry(scheduler).or_default();
+        *most = rooms.max(*most);
     }
 
     fn note_double_ports(&mut self, id: &RoomId, ports: &[HostPort]) {

@@ -62,6 +62,21 @@ fn killed_rooms_are_replaced_at_once() {
 }
 
 #[test]
+fn without_early_wake_ups_the_next_cycle_replaces_them() {
+    let settings = Settings {
+        early_wake_up: false,
+        ..Settings::default()
+    };
+    run(async {
+        let world = world_with_settings(14, 5, settings).await;
+        world.host().crash(&ids(&world).await[0]);
+        world.advance(Duration::from_millis(100)).await;
+        let took = settle(&world, 5, MINUTE).await;
+        assert!(took < Duration::from_secs(15), "{took:?}");
+    });
+}
+
+#[test]
 fn rooms_that_never_become_ready_expire_and_starts_slow_down() {
     run(async {
         let mut world = World::new(3);
@@ -218,27 +233,44 @@ fn a_host_that_does_not_answer_is_waited_for() {
 }
 
 #[test]
-fn lost_and_invented_rooms_are_found() {
+fn a_lost_room_is_found_missing() {
     run(async {
         let world = world_with_fleet(10, 10).await;
         let lost = ids(&world).await[0].clone();
         world.host().lose(&lost);
+        world.advance(3 * MINUTE).await;
+        assert!(is_settled(&world, 10).await);
+        let row = world.store().room(&arena(), &lost).await.unwrap().unwrap();
+        assert_eq!(
+            row.ended.unwrap().how,
+            "lost: the runtime does not have it any more"
+        );
+        assert!(told(&world).await.contains(lost.as_str()));
+    });
+}
+
+#[test]
+fn a_room_that_nobody_asked_for_is_stopped_and_the_history_says_so() {
+    run(async {
+        let world = world_with_fleet(13, 10).await;
         let invented = RoomId::new("arena-invented");
         world.host().invent(&arena(), &invented, Vec::new());
-        world.advance(5 * MINUTE).await;
+        world.advance(3 * MINUTE).await;
         assert!(is_settled(&world, 10).await);
-        assert!(!ids(&world).await.contains(&lost));
-        let how = world
-            .store()
-            .room(&arena(), &lost)
-            .await
-            .unwrap()
-            .unwrap()
-            .ended
-            .unwrap()
-            .how;
-        assert!(how.contains("lost"), "{how}");
+        assert!(told(&world).await.contains("stopped room arena-invented"));
     });
+}
+
+/// All history of operations that are listed without asking for more.
+async fn told(world: &World) -> String {
+    let mut told = String::new();
+    for operation in done(world).await {
+        let whole = world.store().operation(&arena(), operation.id).await.unwrap();
+        for event in whole.unwrap().history {
+            told += &format!("{}\n", event.event);
+        }
+    }
+    told
 }
 
 #[test]

@@ -5,5 +5,7 @@
 mod common;
 mod crashes;
 mod fleet_life;
+mod operations;
+mod restarts;
 mod runtime_contract;
 mod store_contract;

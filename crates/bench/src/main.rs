@@ -1,0 +1,99 @@
+//! `maestro-bench`: figures of this machine, one JSON line each. What they mean is in `docs/benchmarks.md`.
+//!
+//! A number alone says more about the machine than about Maestro. So most figures come with a ratio to something
+//! that is measured in the same run, in turns with it: what disturbs one of them disturbs the other too.
+
+mod cpu;
+mod figure;
+mod fleet;
+mod memory;
+mod ping;
+mod plan;
+mod registry;
+mod start;
+mod statistics;
+mod store;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::{Parser, ValueEnum};
+
+use figure::Figure;
+
+#[derive(Debug, Parser)]
+#[command(name = "maestro-bench", about = "Figures of this machine, one JSON line each")]
+struct Arguments {
+    /// What to measure; everything if nothing is named
+    #[arg(value_enum)]
+    benches: Vec<Bench>,
+    /// A smoke run: everything is done, nothing long enough to mean anything
+    #[arg(long)]
+    quick: bool,
+    /// The server whose start is measured [default: the one beside this program]
+    #[arg(long, value_name = "PROGRAM")]
+    maestro: Option<PathBuf>,
+    /// Where data directories are made, so on which disk [default: beside this program]
+    #[arg(long, value_name = "DIR")]
+    directory: Option<PathBuf>,
+}
+
+/// In the order in which they run. Memory first: it looks at the whole process, which is small only then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+enum Bench {
+    /// Memory per room in the room table
+    Memory,
+    /// The plan of large fleets
+    Plan,
+    /// Pings over HTTP, beside a handler that does nothing
+    Ping,
+    /// Durable commits, beside bare syncs of the same disk
+    Store,
+    /// From the start of the process to serving
+    Start,
+}
+
+/// How much to do for a figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Effort {
+    Full,
+    Quick,
+}
+
+impl Effort {
+    fn pick<T>(self, full: T, quick: T) -> T {
+        match self {
+            Self::Full => full,
+            Self::Quick => quick,
+        }
+    }
+}
+
+fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    let effort = match arguments.quick {
+        true => Effort::Quick,
+        false => Effort::Full,
+    };
+    let program = std::env::current_exe().context("finding this program")?;
+    let beside = program.parent().unwrap_or(Path::new(".")).to_path_buf();
+    let maestro = arguments.maestro.unwrap_or_else(|| beside.join("maestro"));
+    let directory = arguments.directory.unwrap_or(beside);
+    let chosen: BTreeSet<Bench> = match arguments.benches.as_slice() {
+        [] => Bench::value_variants().iter().copied().collect(),
+        named => named.iter().copied().collect(),
+    };
+    for bench in chosen {
+        let figures = match bench {
+            Bench::Memory => memory::measure(effort),
+            Bench::Plan => plan::measure(effort),
+            Bench::Ping => ping::measure(effort, &directory),
+            Bench::Store => store::measure(effort, &directory),
+            Bench::Start => start::measure(effort, &maestro, &directory),
+        };
+        let figures = figures.with_context(|| format!("measuring {bench:?}"))?;
+        figures.iter().try_for_each(Figure::print)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,115 @@
+//! The rooms API of a server with nothing else to do: its ports are wired as in production, but the engine does not
+//! work on the fleet.
+
+use std::collections::BTreeMap;
+use std::future::pending;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use maestro_api::{Context, Metrics, RoomsOptions, rooms_router, serve};
+use maestro_core::room::Region;
+use maestro_core::time::Timestamp;
+use maestro_engine::ports::{Clock, Ports, Randomness, RoomTable, Runtime as RoomRuntime};
+use maestro_engine::{Engine, Settings, Tasks};
+use maestro_runtime_process::ProcessRuntime;
+use maestro_store_embedded::{EmbeddedStore, MemoryRoomTable};
+use prometheus_client::registry::Registry;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::cpu::{self, Cores, ThreadTimes};
+use crate::fleet;
+
+pub(super) struct Server {
+    pub(super) address: SocketAddr,
+    runtime: Runtime,
+    _directory: TempDir,
+}
+
+struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::now()
+    }
+}
+
+impl Server {
+    /// On one thread: it has one core.
+    pub(super) fn start(rooms: u32, cores: Option<Cores>, directory: &Path) -> anyhow::Result<Self> {
+        let directory = tempfile::tempdir_in(directory)?;
+        let pin = move || {
+            if let Some(cores) = cores {
+                cpu::pin(cores.server);
+            }
+        };
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .on_thread_start(pin)
+            .enable_all()
+            .build()?;
+        let address = runtime.block_on(async {
+            let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+            let address = listener.local_addr()?;
+            let ports = ports(directory.path(), rooms).await?;
+            let engine = Engine::new(ports, Settings::default(), "bench".into(), Tasks::default());
+            let random = Randomness::from_seed(7);
+            let context = Context {
+                engine,
+                metrics: Metrics::register(&mut Registry::default()),
+                new_request_id: Arc::new(move || random.draw()),
+            };
+            let options = RoomsOptions {
+                empty_route: true,
+                ..RoomsOptions::default()
+            };
+            let router = rooms_router(&context, &options);
+            tokio::spawn(serve(listener, router, pending(), Duration::ZERO));
+            anyhow::Ok(address)
+        })?;
+        Ok(Self {
+            address,
+            runtime,
+            _directory: directory,
+        })
+    }
+
+    /// Of the one thread that serves.
+    pub(super) fn times(&self) -> anyhow::Result<ThreadTimes> {
+        let asked = self.runtime.spawn(async { ThreadTimes::now() });
+        self.runtime
+            .block_on(asked)
+            .context("asking the server's thread")?
+    }
+}
+
+async fn ports(directory: &Path, rooms: u32) -> anyhow::Result<Ports> {
+    let store = EmbeddedStore::open(directory)?;
+    let region = Region::default_region();
+    let options = maestro_runtime_process::Options {
+        directory: directory.into(),
+        store_id: store.store_id().to_owned(),
+        region: region.clone(),
+        host: "127.0.0.1".into(),
+        rooms_api_url: None,
+        log_limit_bytes: 1024 * 1024,
+        working_directory: directory.into(),
+    };
+    let runtime: Arc<dyn RoomRuntime> = ProcessRuntime::open(options).await?;
+    let table = MemoryRoomTable::new();
+    for index in 0..rooms {
+        let room = fleet::new_room(&fleet::scheduler(), &region, index);
+        table.insert(room).await?;
+    }
+    Ok(Ports {
+        store: Arc::new(store),
+        table: Arc::new(table),
+        runtimes: Arc::new(BTreeMap::from([(region, runtime)])),
+        clock: Arc::new(SystemClock),
+        random: Arc::new(Randomness::from_seed(7)),
+    })
+}

@@ -1,0 +1,107 @@
+//! What is sent: whole requests, made beforehand, because a client that formats would be what is measured.
+
+use std::ops::Range;
+
+use crate::fleet;
+
+/// A room says the same so many times before it says something else: matches take longer than a ping's period.
+const REPEATED: usize = 8;
+
+pub(super) struct Traffic {
+    /// Of each room the two pings that it takes turns with.
+    rooms: Vec<[Vec<u8>; 2]>,
+    /// How every answer must end.
+    pub(super) answer_end: &'static [u8],
+}
+
+impl Traffic {
+    /// Rooms whose matches begin and end.
+    pub(super) fn pings(rooms: u32) -> Self {
+        let scheduler = fleet::scheduler();
+        let of_room = |index: u32| {
+            let room = fleet::room_id(&scheduler, index);
+            let path = format!("/scheduler/{scheduler}/rooms/{room}/ping");
+            [request(&path, &ready(index)), request(&path, &occupied(index))]
+        };
+        Self {
+            rooms: (0..rooms).map(of_room).collect(),
+            answer_end: br#"{"success":true}"#,
+        }
+    }
+
+    /// The same bodies for the handler that does nothing.
+    pub(super) fn empty(rooms: u32) -> Self {
+        let of_room = |index| [ready(index), occupied(index)].map(|body| request("/bench/empty", &body));
+        Self {
+            rooms: (0..rooms).map(of_room).collect(),
+            answer_end: b"\r\n\r\n",
+        }
+    }
+
+    /// The rooms of one of so many connections. A room's pings never overtake each other, so it has one.
+    pub(super) fn rooms_of(&self, connection: usize, connections: usize) -> Range<usize> {
+        let first = |connection| connection * self.rooms.len() / connections;
+        first(connection)..first(connection + 1)
+    }
+
+    /// The `number`-th request of these rooms, which ping one after the other.
+    pub(super) fn request(&self, rooms: &Range<usize>, number: usize) -> &[u8] {
+        let (lap, room) = (number / rooms.len(), number % rooms.len());
+        &self.rooms[rooms.start + room][lap / REPEATED % 2]
+    }
+}
+
+fn ready(index: u32) -> String {
+    body("ready", 0, index)
+}
+
+fn occupied(index: u32) -> String {
+    body("occupied", 1, index)
+}
+
+fn body(status: &str, matches: u32, index: u32) -> String {
+    let tier = 10 + index % 90;
+    format!(
+        r#"{{"timestamp":1794733614,"status":"{status}","runningMatches":{matches},"metadata":{{"tier":{tier}}}}}"#
+    )
+}
+
+fn request(path: &str, body: &str) -> Vec<u8> {
+    let length = body.len();
+    format!(
+        "PUT {path} HTTP/1.1\r\nhost: 127.0.0.1:8070\r\nuser-agent: game/1.0\r\n\
+         content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+    )
+    .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bodies_are_as_long_as_real_ones() {
+        assert_eq!((ready(7).len(), occupied(7).len()), (84, 87));
+    }
+
+    #[test]
+    fn every_room_has_one_connection() {
+        let traffic = Traffic::pings(1000);
+        let covered: Vec<usize> = (0..64)
+            .flat_map(|connection| traffic.rooms_of(connection, 64))
+            .collect();
+        assert_eq!(covered, (0..1000).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn rooms_change_their_mind_now_and_then() {
+        let traffic = Traffic::pings(10);
+        let is_occupied = |number| {
+            let request = traffic.request(&(4..6), number);
+            String::from_utf8_lossy(request).contains("occupied")
+        };
+        let said: Vec<bool> = (0..64).map(is_occupied).collect();
+        let expected = [[false; 16], [true; 16], [false; 16], [true; 16]].concat();
+        assert_eq!(said, expected);
+    }
+}

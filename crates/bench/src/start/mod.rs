@@ -1,0 +1,155 @@
+//! From the start of the process to the line that says it is serving, with the real binary.
+
+mod running;
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+use anyhow::Context as _;
+use maestro_engine::ports::runtime::Handle;
+use maestro_store_embedded::EmbeddedStore;
+
+use crate::figure::Figure;
+use crate::statistics::median;
+use crate::{Effort, registry};
+
+use running::RunningRooms;
+
+/// What starting a process costs that does nothing else.
+const BARE: &str = "maestro version";
+
+/// What one round measured, in seconds.
+struct Round {
+    version: f64,
+    first: f64,
+    without_rooms: f64,
+    with_rooms: f64,
+    with_running_rooms: f64,
+}
+
+pub(crate) fn measure(effort: Effort, maestro: &Path, directory: &Path) -> anyhow::Result<Vec<Figure>> {
+    let rounds = effort.pick(9, 1);
+    let parent = tempfile::tempdir_in(directory)?;
+    let path = |name: &str| parent.path().join(name);
+    let (nothing, no_rooms, rooms, running_rooms) = (
+        path("nothing"),
+        path("no-rooms"),
+        path("rooms"),
+        path("running-rooms"),
+    );
+    fs::create_dir(&nothing)?;
+    prepare(&no_rooms, 0)?;
+    prepare(&rooms, effort.pick(10_000, 100))?;
+    let _running = prepare_running(&running_rooms, effort.pick(1_000, 10))?;
+    let mut measured = Vec::new();
+    for _ in 0..rounds {
+        measured.push(Round {
+            version: seconds_of_version(maestro)?,
+            first: seconds_to_serving(maestro, &nothing)?,
+            without_rooms: seconds_to_serving(maestro, &no_rooms)?,
+            with_rooms: seconds_to_serving(maestro, &rooms)?,
+            with_running_rooms: seconds_to_serving(maestro, &running_rooms)?,
+        });
+    }
+    let figure = |bench: &str, of: fn(&Round) -> f64| {
+        let value = median(measured.iter().map(of)) * 1e3;
+        let ratio = median(measured.iter().map(|round| of(round) / round.version));
+        Figure::new(bench, value, "ms").compared(BARE, ratio)
+    };
+    Ok(vec![
+        figure("start.first", |round| round.first),
+        figure("start.rooms0", |round| round.without_rooms),
+        figure("start.rooms10k", |round| round.with_rooms),
+        figure("start.running1k", |round| round.with_running_rooms),
+    ])
+}
+
+/// The data directory of a server that was stopped, with a scheduler and that many rooms, which have ended since.
+fn prepare(directory: &Path, rooms: u32) -> anyhow::Result<()> {
+    let store = EmbeddedStore::open(directory)?;
+    fill(&store, &registry::gone(rooms))
+}
+
+/// The same with rooms that run as long as what is returned.
+fn prepare_running(directory: &Path, rooms: u32) -> anyhow::Result<RunningRooms> {
+    let store = EmbeddedStore::open(directory)?;
+    let rooms = RunningRooms::start(store.store_id(), rooms)?;
+    fill(&store, &rooms.handles()?)?;
+    Ok(rooms)
+}
+
+fn fill(store: &EmbeddedStore, rooms: &[Handle]) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(registry::fill(store, rooms))
+}
+
+fn seconds_of_version(maestro: &Path) -> anyhow::Result<f64> {
+    let begin = Instant::now();
+    let output = command(maestro).arg("version").stdin(Stdio::null()).output();
+    let seconds = begin.elapsed().as_secs_f64();
+    let output = output.with_context(|| format!("running {}", maestro.display()))?;
+    anyhow::ensure!(output.status.success(), "maestro version: {}", output.status);
+    Ok(seconds)
+}
+
+/// Starts the server on a copy: as soon as it has looked around, it begins to write down which rooms have ended.
+fn seconds_to_serving(maestro: &Path, prepared: &Path) -> anyhow::Result<f64> {
+    let directory = tempfile::tempdir_in(prepared.parent().unwrap_or(prepared))?;
+    copy_durably(prepared, directory.path())?;
+    let mut command = command(maestro);
+    command.args(["start", "--data-dir"]).arg(directory.path());
+    for port in ["MANAGEMENTAPI", "ROOMSAPI", "INTERNALAPI"] {
+        command.env(format!("MAESTRO_{port}_PORT"), "0");
+    }
+    let begin = Instant::now();
+    let server = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .with_context(|| format!("running {}", maestro.display()))?;
+    let mut server = Killed(server);
+    let stdout = server.0.stdout.take().context("stdout is piped")?;
+    let line = BufReader::new(stdout).lines().next().transpose()?;
+    let seconds = begin.elapsed().as_secs_f64();
+    let is_serving = |line: &String| line.contains(r#""event":"serving""#);
+    line.filter(is_serving).context("maestro start does not serve")?;
+    Ok(seconds)
+}
+
+/// What happens to be set where this runs must not change what is measured.
+fn command(maestro: &Path) -> Command {
+    let mut command = Command::new(maestro);
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("MAESTRO_") {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+/// To the disk: the server's first commit must not have to wait for our copy.
+fn copy_durably(from: &Path, to: &Path) -> anyhow::Result<()> {
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let copy = to.join(entry.file_name());
+        fs::copy(entry.path(), &copy)?;
+        File::open(&copy)?.sync_all()?;
+    }
+    File::open(to)?.sync_all()?;
+    Ok(())
+}
+
+/// A server that does not outlive its measurement.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        // An error means that it has ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

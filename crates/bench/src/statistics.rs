@@ -1,0 +1,39 @@
+//! What is made of many measurements. Medians, because a neighbour's build disturbs some of them a lot.
+
+use std::time::Duration;
+
+/// The middle one, 0 if there is none.
+pub(crate) fn median(numbers: impl IntoIterator<Item = f64>) -> f64 {
+    let mut numbers: Vec<f64> = numbers.into_iter().collect();
+    numbers.sort_unstable_by(f64::total_cmp);
+    numbers.get(numbers.len() / 2).copied().unwrap_or(0.0)
+}
+
+/// The shortest duration that `percent` of all do not exceed, in microseconds.
+pub(crate) fn percentile_us(durations: &mut [Duration], percent: usize) -> f64 {
+    durations.sort_unstable();
+    let position = (durations.len() * percent).div_ceil(100).saturating_sub(1);
+    durations
+        .get(position)
+        .map_or(0.0, |found| found.as_secs_f64() * 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_single_outlier_is_not_seen() {
+        assert_eq!(median([3.0, 1000.0, 1.0]), 3.0);
+        assert_eq!(median([]), 0.0);
+    }
+
+    #[test]
+    fn percentiles_are_measured_values() {
+        let mut durations: Vec<_> = (1..=200).rev().map(Duration::from_micros).collect();
+        for (percent, expected) in [(1, 2.0), (50, 100.0), (99, 198.0), (100, 200.0)] {
+            assert_eq!(percentile_us(&mut durations, percent).round(), expected);
+        }
+        assert_eq!(percentile_us(&mut [], 50), 0.0);
+    }
+}

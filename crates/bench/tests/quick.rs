@@ -1,0 +1,94 @@
+//! A smoke run of everything, so that the benchmarks cannot rot.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_maestro-bench");
+
+fn run(benches: &[&str]) -> Output {
+    let directory = tempfile::tempdir().expect("a directory");
+    Command::new(PROGRAM)
+        .arg("--quick")
+        .arg("--directory")
+        .arg(directory.path())
+        .args(benches)
+        .output()
+        .expect("it runs")
+}
+
+fn check(benches: &[&str], names: &[&str]) {
+    let output = run(benches);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let text = String::from_utf8(output.stdout).expect("text");
+    let figures: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a JSON line"))
+        .collect();
+    let found: Vec<&str> = figures
+        .iter()
+        .filter_map(|figure| figure["bench"].as_str())
+        .collect();
+    assert_eq!(found, names);
+    for figure in figures {
+        let keys: Vec<&String> = figure.as_object().expect("an object").keys().collect();
+        assert_eq!(keys, ["bench", "ratio", "ratioTo", "unit", "value"]);
+        assert!(
+            figure["value"].as_f64().is_some_and(|value| value > 0.0),
+            "{figure}"
+        );
+        assert_eq!(
+            figure["ratio"].is_number(),
+            figure["ratioTo"].is_string(),
+            "{figure}"
+        );
+    }
+}
+
+#[test]
+fn a_ping_is_measured() {
+    let names = [
+        "ping.throughput",
+        "ping.cpu",
+        "ping.latency.p50",
+        "ping.latency.p99",
+    ];
+    check(&["ping"], &names);
+}
+
+#[test]
+fn store_and_plan_are_measured_in_their_order() {
+    let names = [
+        "plan.rooms100k",
+        "plan.room1m",
+        "store.syncs",
+        "store.commits1",
+        "store.commits64",
+    ];
+    check(&["store", "plan"], &names);
+}
+
+#[test]
+fn memory_is_measured() {
+    check(&["memory"], &["memory.room"]);
+}
+
+/// Cargo builds the programs of this package only; `make test` builds all of them before.
+#[test]
+fn a_start_is_measured() {
+    let server = Path::new(PROGRAM).with_file_name("maestro");
+    if !server.exists() {
+        eprintln!("skipped: {} is not built", server.display());
+        return;
+    }
+    let names = ["start.first", "start.rooms0", "start.rooms10k", "start.running1k"];
+    check(&["start"], &names);
+}
+
+#[test]
+fn what_is_not_there_is_an_error() {
+    assert!(!run(&["--maestro", "/nonexistent", "start"]).status.success());
+    assert_eq!(run(&["speed"]).status.code(), Some(2));
+}
