@@ -38,13 +38,15 @@ impl Executor for DeleteScheduler {
         self.forget(work).await
     }
 
-    /// Cancelled, the deletion is taken back: the fleet grows again. Failed, it stays asked for.
+    /// Cancelled, the deletion is taken back: the fleet grows again. Failed, it stays asked for. Rooms whose end is
+    /// written down go either way, and the runtime may not know that yet.
     async fn undo(&self, work: &Work) -> Result<Step, StepError> {
         let canceled = work
             .operation
             .rollback
             .as_ref()
             .is_some_and(|turn| turn.then == RollbackEnd::Canceled);
+        stopping::stop_leaving(work).await?;
         let mut step = Step::done();
         if canceled {
             step.changes.push(Change::SetState {

@@ -143,6 +143,8 @@ pub(crate) struct Fleet {
     failed_adds: Vec<EndedFact>,
     adding: u32,
     removing: u32,
+    /// By how much the fleet size will be another one when those operations have ended that turned round.
+    taken_back: i64,
 }
 
 /// The plan of this moment, without carrying it out: what an early wake-up asks.
@@ -177,6 +179,7 @@ pub(crate) async fn fleet(
         failed_adds,
         adding: 0,
         removing: 0,
+        taken_back: 0,
     };
     for operation in store.unfinished(&scheduler.name).await? {
         if Some(operation.id) != without {
@@ -235,7 +238,7 @@ impl Fleet {
         ended.sort_by_key(|fact| std::cmp::Reverse(fact.ended_at));
         plan(&FleetSnapshot {
             now: engine.now(),
-            fleet_size: scheduler.fleet_size,
+            fleet_size: self.size_to_be(scheduler),
             rooms: &self.facts,
             adding: self.adding,
             removing: self.removing,
@@ -244,10 +247,24 @@ impl Fleet {
         })
     }
 
+    /// Rooms that stay and have not been heard of since a restart.
+    pub(crate) fn unknown(&self) -> usize {
+        let unknown = self.facts.iter().filter(|room| !room.known && !room.leaving);
+        unknown.count()
+    }
+
+    /// What an operation that turned round asked for does not count any more, although its fleet size stands until it
+    /// has ended: otherwise a cancelled addition would be made again while its rooms go.
+    fn size_to_be(&self, scheduler: &SchedulerRecord) -> u32 {
+        let size = i64::from(scheduler.fleet_size) + self.taken_back;
+        u32::try_from(size.max(0)).unwrap_or(u32::MAX)
+    }
+
     /// Rooms of unfinished adds count as pending, rooms of unfinished removals as gone; otherwise two plans in a
     /// row would ask for the same rooms twice.
     async fn count_on_their_way(&mut self, engine: &Engine, operation: &Operation) -> Result<(), StepError> {
         if operation.rollback.is_some() {
+            self.taken_back -= operation.fleet_delta;
             return Ok(());
         }
         let in_progress = operation.status == OperationStatus::InProgress;

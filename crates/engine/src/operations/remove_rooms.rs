@@ -50,7 +50,8 @@ impl Executor for RemoveRooms {
         stopping::stop_and_wait(work, &leaving).await
     }
 
-    /// Rooms that were taken out of service and not yet asked to go come back.
+    /// Rooms that were taken out of service and not yet asked to go come back. Those whose end is written down go,
+    /// and the runtime may not know that yet.
     async fn undo(&self, work: &Work) -> Result<Step, StepError> {
         let fleet = fleet(&work.engine, &work.scheduler, Some(work.operation.id)).await?;
         let claimed = claimed_but_not_asked(work, &fleet);
@@ -60,11 +61,16 @@ impl Executor for RemoveRooms {
             .table
             .unclaim(&work.scheduler.name, operation, &claimed)
             .await?;
+        stopping::stop_leaving(work).await?;
         Ok(Step::done())
     }
 
     async fn wait_is_over(&self, work: &Work) -> Result<bool, StepError> {
-        stopping::all_gone(work).await
+        if progress_of(&work.operation).chosen {
+            return stopping::all_gone(work).await;
+        }
+        let fleet = fleet(&work.engine, &work.scheduler, Some(work.operation.id)).await?;
+        Ok(fleet.unknown() == 0)
     }
 }
 
@@ -81,6 +87,9 @@ async fn choose(work: &Work, mut progress: Progress) -> Result<Step, StepError> 
     let fleet = fleet(&work.engine, &work.scheduler, Some(work.operation.id)).await?;
     let mut taken = claimed_but_not_asked(work, &fleet);
     if taken.is_empty() {
+        if let Some(wait) = wait_for_unknown(work, rooms, &fleet) {
+            return Ok(wait);
+        }
         taken = match rooms {
             RoomsToRemove::Amount(amount) => claim_some(work, &fleet, *amount, &progress).await?,
             RoomsToRemove::Ids(ids) => claim_expired(work, &fleet, ids).await?,
@@ -102,6 +111,17 @@ async fn choose(work: &Work, mut progress: Progress) -> Result<Step, StepError> 
     }
     step.progress = serde_json::to_value(&progress).ok();
     Ok(step)
+}
+
+/// Unknown is not zero: while rooms have not been heard of since a restart, nobody can say which ones may go. They
+/// ping, or expire. The health controller's removals do not wait: it asks again when it knows more.
+fn wait_for_unknown(work: &Work, rooms: &RoomsToRemove, fleet: &Fleet) -> Option<Step> {
+    let unknown = fleet.unknown();
+    let chooses = work.operation.origin.is_person() && matches!(rooms, RoomsToRemove::Amount(_));
+    (chooses && unknown > 0).then(|| {
+        let what = format!("{unknown} rooms to be heard of since the restart");
+        Step::park(what, work.in_time(work.engine.settings.room_ping_timeout))
+    })
 }
 
 /// What a lost reply or a crash left claimed: it is asked to go before anything else is chosen.

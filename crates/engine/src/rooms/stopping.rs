@@ -57,6 +57,14 @@ pub(crate) async fn stop_and_wait(work: &Work, rows: &[RoomRecord]) -> Result<St
     Ok(Step::park(what, work.in_time(Millis(patience))))
 }
 
+/// Asks the runtime to end the rooms that this operation wrote down as leaving, and does not wait for them.
+pub(crate) async fn stop_leaving(work: &Work) -> Result<(), StepError> {
+    for row in leaving(work).await? {
+        stop(work, &row).await?;
+    }
+    Ok(())
+}
+
 /// Asks the runtime to end a room. Its grace period counts from the moment the intent was written: a restart does
 /// not extend it.
 pub(crate) async fn stop(work: &Work, row: &RoomRecord) -> Result<(), StepError> {

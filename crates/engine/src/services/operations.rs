@@ -136,11 +136,8 @@ impl Engine {
         }
         let event = format!("Canceled by {user} before it began");
         let history = vec![HistoryEvent { at, event }];
-        let status = OperationStatus::Canceled;
-        let mut changes = vec![Change::EndOperation {
+        let mut changes = vec![Change::CancelPending {
             operation: id,
-            status,
-            took_action: true,
             history,
             at,
         }];

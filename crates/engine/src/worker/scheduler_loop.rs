@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use maestro_core::operation::{
     Activity, Definition, DefinitionKind, HistoryEvent, Operation, OperationId, OperationStatus, Origin,
-    Token, queue,
+    Token, Wait, queue,
 };
 use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::{Timestamp, age};
@@ -130,7 +130,9 @@ impl SchedulerLoop {
         }
     }
 
-    /// Operations that an earlier owner left in progress go on under our lease.
+    /// Operations that an earlier owner left in progress go on under our lease. Those that are parked look again at
+    /// once: whoever was to do what they wait for (to kill a room after its grace period, say) may have died with
+    /// that owner.
     async fn take_over(&mut self) -> Result<(), StepError> {
         let now = self.engine.now();
         for operation in self.engine.ports.store.unfinished(&self.scheduler).await? {
@@ -144,6 +146,9 @@ impl SchedulerLoop {
             let event = taken_over_event(&operation, &self.engine.owner, now);
             let mut update = OperationUpdate::of(operation.id);
             update.lease = Some(self.stepper.lease());
+            if let Activity::Parked(wait) = operation.activity {
+                update.activity = Some(Activity::Parked(Wait { until: now, ..wait }));
+            }
             update.history = vec![HistoryEvent { at: now, event }];
             self.commit("take over", vec![Change::UpdateOperation(update)])
                 .await?;
@@ -243,20 +248,26 @@ impl SchedulerLoop {
             let same = |operation: &&Operation| operation.definition.kind() == kind;
             unfinished.iter().any(|operation| same(&operation))
         };
+        // Each is due until it is enqueued: a store that fails must not cost a whole period.
         if now >= self.next_clean_up {
-            self.next_clean_up = now + self.engine.settings.storage_clean_up_interval;
-            if !waits(DefinitionKind::StorageCleanUp) {
+            let enqueued = !waits(DefinitionKind::StorageCleanUp);
+            if enqueued {
                 self.enqueue(Definition::StorageCleanUp, "it is time".into())
                     .await?;
+            }
+            self.next_clean_up = now + self.engine.settings.storage_clean_up_interval;
+            if enqueued {
                 return Ok(true);
             }
         }
         let cycle_waits = waits(DefinitionKind::HealthController);
         if now >= self.next_cycle {
-            self.next_cycle = now + self.engine.settings.health_controller_interval;
             if !cycle_waits {
                 self.enqueue(Definition::HealthController, "it is time".into())
                     .await?;
+            }
+            self.next_cycle = now + self.engine.settings.health_controller_interval;
+            if !cycle_waits {
                 return Ok(true);
             }
         }
@@ -274,9 +285,9 @@ impl SchedulerLoop {
         if self.next_look.is_none_or(|look| look > Instant::now()) {
             return Ok(false);
         }
-        self.next_look = None;
         let plan = fleet_plan(&self.engine, record).await?;
         if plan.is_empty() {
+            self.next_look = None;
             if let Some(at) = plan.look_again_at {
                 self.look_in(age(at, self.engine.now()).as_duration() + DEBOUNCE);
             }
@@ -284,12 +295,13 @@ impl SchedulerLoop {
         }
         let now = Instant::now();
         if now < self.next_early_cycle {
-            self.look_in(self.next_early_cycle - now);
+            self.next_look = Some(self.next_early_cycle);
             return Ok(false);
         }
-        self.next_early_cycle = now + EARLY_CYCLE_GAP;
         self.enqueue(Definition::HealthController, "something changed".into())
             .await?;
+        self.next_look = None;
+        self.next_early_cycle = now + EARLY_CYCLE_GAP;
         Ok(true)
     }
 

@@ -203,6 +203,16 @@ impl State {
         Ok(())
     }
 
+    pub(super) fn cancel_pending(
+        &mut self,
+        id: OperationId,
+        history: Vec<HistoryEvent>,
+        at: Timestamp,
+    ) -> Result<(), Refusal> {
+        self.operation_in(id, OperationStatus::Pending)?;
+        self.end_operation(id, OperationStatus::Canceled, true, history, at)
+    }
+
     pub(super) fn request_cancel(
         &mut self,
         id: OperationId,

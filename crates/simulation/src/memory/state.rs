@@ -113,6 +113,11 @@ impl State {
                 history,
                 at,
             } => self.end_operation(operation, status, took_action, history, at),
+            Change::CancelPending {
+                operation,
+                history,
+                at,
+            } => self.cancel_pending(operation, history, at),
             Change::RequestCancel {
                 operation,
                 request,

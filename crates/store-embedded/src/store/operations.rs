@@ -139,6 +139,21 @@ pub(super) fn end(
     append_history(connection, current.sequence, history)
 }
 
+pub(super) fn cancel_pending(
+    connection: &Connection,
+    operation: OperationId,
+    at: Timestamp,
+    history: &[HistoryEvent],
+) -> Result<(), Failure> {
+    Current::of(connection, operation)?.in_status(OperationStatus::Pending)?;
+    let canceled = End {
+        status: OperationStatus::Canceled,
+        took_action: true,
+        at,
+    };
+    end(connection, operation, &canceled, history)
+}
+
 pub(super) fn request_cancel(
     connection: &Connection,
     operation: OperationId,

@@ -61,6 +61,11 @@ fn carry_out_one(connection: &Connection, change: &Change) -> Result<(), Failure
             };
             operations::end(connection, *operation, &end, history)
         }
+        Change::CancelPending {
+            operation,
+            history,
+            at,
+        } => operations::cancel_pending(connection, *operation, *at, history),
         Change::RequestCancel {
             operation,
             request,

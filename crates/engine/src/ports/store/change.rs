@@ -85,6 +85,13 @@ pub enum Change {
         history: Vec<HistoryEvent>,
         at: Timestamp,
     },
+    /// Ends an operation as canceled that nobody has begun. [`Refusal::WrongStatus`] if somebody has: what it did by
+    /// then would not be undone.
+    CancelPending {
+        operation: OperationId,
+        history: Vec<HistoryEvent>,
+        at: Timestamp,
+    },
     /// Asks an operation in progress to end. [`Refusal::WrongStatus`]. The first request stays; `history` is added
     /// all the same.
     RequestCancel {

@@ -326,6 +326,29 @@ pub(super) async fn only_operations_in_progress_are_updated_or_asked_to_end(stor
     }
 }
 
+pub(super) async fn only_pending_operations_are_cancelled_at_once(store: &dyn Store) {
+    open(store).await;
+    for (number, status) in (1..).zip(OperationStatus::ALL) {
+        bring_to(store, number, status).await;
+        let change = Change::CancelPending {
+            operation: operation_id(number),
+            history: vec![event(9, "Canceled by ann before it began")],
+            at: at(9),
+        };
+        if status == OperationStatus::Pending {
+            accept(store, vec![change]).await;
+            let canceled = operation(store, number).await;
+            assert_eq!(canceled.status, OperationStatus::Canceled);
+            assert_eq!((canceled.ended_at, canceled.took_action), (Some(at(9)), true));
+        } else {
+            refuse(store, vec![change], wrong_status(number, status)).await;
+        }
+        if status == OperationStatus::InProgress {
+            accept(store, vec![end(number, OperationStatus::Canceled)]).await;
+        }
+    }
+}
+
 pub(super) async fn the_slot_is_given_once(store: &dyn Store) {
     open(store).await;
     let elsewhere = NewOperation {

@@ -1,0 +1,248 @@
+//! A client of the management API that shows answers as they are.
+
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// Longer than the server takes for anything, short enough for a test.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
+/// The most that the server gives at once.
+const OPERATIONS_PER_PAGE: usize = 100;
+
+pub struct Client {
+    agent: ureq::Agent,
+    url: String,
+}
+
+/// Whatever the status is. An `Err` instead of an answer means that there was none.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    pub status: u16,
+    pub text: String,
+}
+
+/// As the server writes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Time(pub Timestamp);
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Room {
+    pub id: String,
+    pub status: String,
+    pub pids: Vec<u32>,
+    pub created_at: Time,
+    pub last_ping_at: Option<Time>,
+    pub ended: Option<Ended>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub struct Ended {
+    pub at: Time,
+    pub how: String,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Operation {
+    pub id: String,
+    pub status: String,
+    pub definition_name: String,
+    pub created_at: Time,
+    pub reason: String,
+    lease: Option<Lease>,
+    /// Not in lists.
+    #[serde(default)]
+    pub execution_history: Vec<Event>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct Lease {
+    ttl: Time,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub struct Event {
+    pub event: String,
+}
+
+impl TryFrom<String> for Time {
+    type Error = jiff::Error;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse().map(Self)
+    }
+}
+
+impl Answer {
+    pub fn json(&self) -> anyhow::Result<Value> {
+        serde_json::from_str(&self.text).with_context(|| format!("not JSON: {}", self.text))
+    }
+
+    /// What an error says.
+    pub fn message(&self) -> String {
+        let message = |body: Value| body["message"].as_str().map(str::to_owned);
+        self.json().ok().and_then(message).unwrap_or_default()
+    }
+
+    /// The answer, if it is the one that was expected.
+    pub fn expect(self, status: u16) -> anyhow::Result<Self> {
+        ensure!(
+            self.status == status,
+            "expected {status}, got {}: {}",
+            self.status,
+            self.text
+        );
+        Ok(self)
+    }
+
+    pub fn operation_id(&self) -> anyhow::Result<String> {
+        let id = self.json()?["operationId"].as_str().map(str::to_owned);
+        id.with_context(|| format!("no operation in {}", self.text))
+    }
+
+    fn read<T: serde::de::DeserializeOwned>(self, key: &str) -> anyhow::Result<T> {
+        let mut body = self.expect(200)?.json()?;
+        let value = body[key].take();
+        serde_json::from_value(value).with_context(|| format!("{key} in {body}"))
+    }
+}
+
+impl Operation {
+    pub fn is_final(&self) -> bool {
+        !matches!(self.status.as_str(), "pending" | "in_progress")
+    }
+
+    pub fn lease_ttl(&self) -> Option<Timestamp> {
+        self.lease.as_ref().map(|lease| lease.ttl.0)
+    }
+
+    /// Everything that people can read about it, to look for words in.
+    pub fn story(&self) -> String {
+        let events = self.execution_history.iter().map(|event| event.event.as_str());
+        let lines: Vec<&str> = [self.reason.as_str()].into_iter().chain(events).collect();
+        lines.join("\n")
+    }
+}
+
+impl Client {
+    pub(crate) fn new(url: String) -> Self {
+        let config = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_global(Some(REQUEST_TIMEOUT))
+            // A connection to a server that was killed since would only give an error of its own.
+            .max_idle_connections(0)
+            .build();
+        Self {
+            agent: config.into(),
+            url,
+        }
+    }
+
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    pub fn get(&self, path: &str) -> anyhow::Result<Answer> {
+        let response = self.agent.get(format!("{}{path}", self.url)).call();
+        answer(response).with_context(|| format!("GET {path}"))
+    }
+
+    pub fn delete(&self, path: &str) -> anyhow::Result<Answer> {
+        let response = self.agent.delete(format!("{}{path}", self.url)).call();
+        answer(response).with_context(|| format!("DELETE {path}"))
+    }
+
+    /// `user` is who asks, as it stands in the operation's reason.
+    pub fn post(&self, path: &str, user: &str, body: &str) -> anyhow::Result<Answer> {
+        let request = self
+            .agent
+            .post(format!("{}{path}", self.url))
+            .header("Content-Type", "application/json")
+            .header("X-Maestro-User", user);
+        answer(request.send(body)).with_context(|| format!("POST {path}"))
+    }
+
+    pub fn create(&self, recipe: &Value) -> anyhow::Result<Answer> {
+        self.post("/schedulers", "e2e", &recipe.to_string())
+    }
+
+    pub fn add(&self, scheduler: &str, amount: u32, user: &str) -> anyhow::Result<Answer> {
+        self.resize(scheduler, "add-rooms", amount, user)
+    }
+
+    pub fn remove(&self, scheduler: &str, amount: u32, user: &str) -> anyhow::Result<Answer> {
+        self.resize(scheduler, "remove-rooms", amount, user)
+    }
+
+    fn resize(&self, scheduler: &str, what: &str, amount: u32, user: &str) -> anyhow::Result<Answer> {
+        let path = format!("/schedulers/{scheduler}/{what}");
+        self.post(&path, user, &json!({"amount": amount}).to_string())
+    }
+
+    pub fn cancel(&self, scheduler: &str, operation: &str) -> anyhow::Result<Answer> {
+        let path = format!("/schedulers/{scheduler}/operations/{operation}/cancel");
+        self.post(&path, "e2e", "{}")
+    }
+
+    pub fn rooms(&self, scheduler: &str) -> anyhow::Result<Vec<Room>> {
+        self.get(&format!("/schedulers/{scheduler}/rooms"))?.read("rooms")
+    }
+
+    /// `None`: there is no such room, or it is not remembered any more.
+    pub fn room(&self, scheduler: &str, id: &str) -> anyhow::Result<Option<Room>> {
+        let answer = self.get(&format!("/schedulers/{scheduler}/rooms/{id}"))?;
+        if answer.status == 404 {
+            return Ok(None);
+        }
+        let room = serde_json::from_str(&answer.expect(200)?.text);
+        Ok(Some(room.context("reading a room")?))
+    }
+
+    pub fn operation(&self, scheduler: &str, id: &str) -> anyhow::Result<Operation> {
+        self.get(&format!("/schedulers/{scheduler}/operations/{id}?view=full"))?
+            .read("operation")
+    }
+
+    /// All that can be seen: pending, active, final; cycles that changed nothing are not among them.
+    ///
+    /// Asked in this order an operation that moves on meanwhile may come twice, but is never missed.
+    pub fn operations(&self, scheduler: &str) -> anyhow::Result<Vec<Operation>> {
+        let path = format!("/schedulers/{scheduler}/operations?view=full");
+        let mut operations: Vec<Operation> = Vec::new();
+        for stage in ["pending", "active"] {
+            let more: Vec<Operation> = self.get(&format!("{path}&stage={stage}"))?.read("operations")?;
+            operations.extend(more);
+        }
+        for page in 1.. {
+            let page = format!("{path}&stage=final&perPage={OPERATIONS_PER_PAGE}&page={page}");
+            let more: Vec<Operation> = self.get(&page)?.read("operations")?;
+            let is_last = more.len() < OPERATIONS_PER_PAGE;
+            operations.extend(more);
+            if is_last {
+                break;
+            }
+        }
+        Ok(operations)
+    }
+
+    /// What this user asked for.
+    pub fn operation_of(&self, scheduler: &str, user: &str) -> anyhow::Result<Option<Operation>> {
+        let reason = format!("asked for by {user};");
+        let mut operations = self.operations(scheduler)?;
+        operations.retain(|operation| operation.reason.contains(&reason));
+        Ok(operations.pop())
+    }
+}
+
+fn answer(response: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> anyhow::Result<Answer> {
+    let mut response = response?;
+    Ok(Answer {
+        status: response.status().as_u16(),
+        text: response.body_mut().read_to_string()?,
+    })
+}

@@ -1,0 +1,23 @@
+//! Maestro from the outside: the real binary, real rooms, real signals.
+//!
+//! A [`Maestro`] is a data directory of its own and the server that runs on it. Tests start it, kill it, ask it over
+//! HTTP, look at the processes of its store, and wait for what must become true, always with a bound. Whatever a test
+//! leaves behind, its `Drop` ends.
+//!
+//! The tests are in `tests/it`; [`chaos`] is also a program, see `scripts/chaos`.
+
+pub mod binaries;
+pub mod chaos;
+pub mod checks;
+mod client;
+mod maestro;
+mod ports;
+mod processes;
+mod recipe;
+mod wait;
+
+pub use client::{Answer, Client, Ended, Event, Operation, Room, Time};
+pub use maestro::{Maestro, Settings};
+pub use processes::{RoomProcess, is_running, send_signal};
+pub use recipe::Recipe;
+pub use wait::{PATIENCE, until};

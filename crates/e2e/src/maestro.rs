@@ -1,0 +1,288 @@
+//! One data directory and the server that runs on it: started, killed, started again.
+
+use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions};
+use std::io::{BufRead, BufReader};
+use std::ops::RangeInclusive;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail, ensure};
+use rusqlite::{Connection, OpenFlags};
+use rustix::process::Signal;
+use tempfile::TempDir;
+
+use crate::client::Client;
+use crate::ports::PortSlice;
+use crate::processes::{self, RoomProcess};
+use crate::recipe::Recipe;
+use crate::{PATIENCE, binaries, until};
+
+/// Of a server's log, how much an error shows.
+const LOG_TAIL_LINES: usize = 40;
+
+/// Keys of the configuration as variables, without `MAESTRO_`.
+pub type Settings<'a> = &'a [(&'a str, &'a str)];
+
+/// Nothing happens by the clock in most tests: what must happen is woken by its cause.
+const QUIET: Settings<'static> = &[
+    ("WORKERS_OPERATIONEXECUTION_HEALTHCONTROLLERINTERVAL", "1h"),
+    ("WORKERS_STORAGECLEANUPINTERVAL", "1h"),
+];
+
+pub struct Maestro {
+    home: TempDir,
+    ports: PortSlice,
+    api_ports: [u16; 3],
+    environment: BTreeMap<String, String>,
+    child: Option<Child>,
+    client: Client,
+    store_id: Option<String>,
+}
+
+impl Maestro {
+    /// A data directory on which nothing has run yet.
+    pub fn new(settings: Settings<'_>) -> anyhow::Result<Self> {
+        let ports = PortSlice::take()?;
+        let api_ports = ports.api_ports()?;
+        let mut maestro = Self {
+            home: tempfile::tempdir().context("making a directory for the test")?,
+            client: Client::new(format!("http://127.0.0.1:{}", api_ports[0])),
+            ports,
+            api_ports,
+            environment: BTreeMap::new(),
+            child: None,
+            store_id: None,
+        };
+        let apis = ["MANAGEMENTAPI_PORT", "ROOMSAPI_PORT", "INTERNALAPI_PORT"];
+        for (name, port) in apis.into_iter().zip(api_ports) {
+            maestro.set(name, &port.to_string());
+        }
+        for (name, value) in QUIET.iter().chain(settings) {
+            maestro.set(name, value);
+        }
+        Ok(maestro)
+    }
+
+    pub fn started(settings: Settings<'_>) -> anyhow::Result<Self> {
+        let mut maestro = Self::new(settings)?;
+        maestro.start()?;
+        Ok(maestro)
+    }
+
+    /// Counts from the next start on.
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.environment
+            .insert(format!("MAESTRO_{name}"), value.to_owned());
+    }
+
+    /// `None`: the next start fails nowhere. See `maestro_store_embedded::Failpoints` for the words.
+    pub fn set_failpoint(&mut self, failpoint: Option<&str>) {
+        match failpoint {
+            Some(failpoint) => self.set("FAILPOINT", failpoint),
+            None => drop(self.environment.remove("MAESTRO_FAILPOINT")),
+        }
+    }
+
+    pub fn data_dir(&self) -> PathBuf {
+        self.home.path().join("data")
+    }
+
+    /// For files of the test itself.
+    pub fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    pub fn api(&self) -> &Client {
+        &self.client
+    }
+
+    /// Of the management, rooms and internal API.
+    pub fn api_ports(&self) -> [u16; 3] {
+        self.api_ports
+    }
+
+    pub fn room_ports(&self) -> RangeInclusive<u16> {
+        self.ports.room_ports()
+    }
+
+    pub fn recipe(&self, name: &str, rooms: u32) -> anyhow::Result<Recipe> {
+        Recipe::new(name, rooms, self.room_ports())
+    }
+
+    /// The command that starts a server here, for those who want to see how it fails.
+    pub fn start_command(&self) -> anyhow::Result<Command> {
+        let mut command = self.command()?;
+        command.arg("start").arg("--data-dir").arg(self.data_dir());
+        Ok(command)
+    }
+
+    /// Without the machine's environment.
+    fn command(&self) -> anyhow::Result<Command> {
+        let mut command = Command::new(binaries::maestro()?);
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        command
+            .env_clear()
+            .env("PATH", path)
+            .envs(&self.environment)
+            .current_dir(self.home.path())
+            .stdin(Stdio::null());
+        Ok(command)
+    }
+
+    /// The command line against this server.
+    pub fn cli(&self, arguments: &[&str]) -> anyhow::Result<Output> {
+        let mut command = self.command()?;
+        command.args(arguments).env("MAESTRO_URL", self.client.url());
+        command.output().context("running maestro")
+    }
+
+    /// Returns when it serves.
+    pub fn start(&mut self) -> anyhow::Result<()> {
+        ensure!(self.child.is_none(), "it runs already");
+        let log = OpenOptions::new().create(true).append(true).open(self.log())?;
+        let mut child = self
+            .start_command()?
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .context("starting maestro")?;
+        let stdout = child.stdout.take().context("maestro has no stdout")?;
+        self.child = Some(child);
+        let line = first_line(stdout).with_context(|| self.log_tail())?;
+        ensure!(
+            line.contains("\"serving\""),
+            "expected that it serves, not {line:?}; {}",
+            self.log_tail()
+        );
+        self.store_id = Some(self.read_store_id()?);
+        Ok(())
+    }
+
+    /// `kill -9`.
+    pub fn kill(&mut self) -> anyhow::Result<()> {
+        let status = self.stop(Signal::KILL)?;
+        ensure!(
+            status.signal() == Some(9),
+            "it ended before it was killed: {status}"
+        );
+        Ok(())
+    }
+
+    /// Sends a signal and waits for the end.
+    pub fn stop(&mut self, signal: Signal) -> anyhow::Result<ExitStatus> {
+        let child = self.child.as_ref().context("it does not run")?;
+        processes::send_signal(child.id(), signal)?;
+        let started = Instant::now();
+        loop {
+            if let Some(status) = self.ended()? {
+                return Ok(status);
+            }
+            if started.elapsed() > PATIENCE {
+                bail!("it does not end after {signal:?}; {}", self.log_tail());
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// How it ended, if it has. Asked once more, it does not run and has not ended.
+    pub fn ended(&mut self) -> anyhow::Result<Option<ExitStatus>> {
+        let Some(child) = &mut self.child else {
+            return Ok(None);
+        };
+        let status = child.try_wait()?;
+        if status.is_some() {
+            self.child = None;
+        }
+        Ok(status)
+    }
+
+    pub fn pid(&self) -> anyhow::Result<u32> {
+        self.child.as_ref().map(Child::id).context("it does not run")
+    }
+
+    pub fn is_running(&self) -> bool {
+        self.child.is_some()
+    }
+
+    /// Of this store, whether Maestro knows them or not, in the order of their pids.
+    pub fn processes(&self) -> anyhow::Result<Vec<RoomProcess>> {
+        let Some(store_id) = &self.store_id else {
+            return Ok(Vec::new());
+        };
+        processes::of_store(store_id).context("listing processes")
+    }
+
+    /// Waits with [`PATIENCE`]; the error shows the end of the server's log.
+    pub fn until<T>(&self, what: &str, look: impl FnMut() -> anyhow::Result<T>) -> anyhow::Result<T> {
+        until(what, PATIENCE, look).with_context(|| self.log_tail())
+    }
+
+    pub fn log_tail(&self) -> String {
+        let log = fs::read_to_string(self.log()).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        let tail = &lines[lines.len().saturating_sub(LOG_TAIL_LINES)..];
+        format!("the server's log ends with\n{}\n", tail.join("\n"))
+    }
+
+    fn log(&self) -> PathBuf {
+        self.home.path().join("maestro.log")
+    }
+
+    fn read_store_id(&self) -> anyhow::Result<String> {
+        let database = self.data_dir().join("maestro.db");
+        let connection = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        connection
+            .query_row("SELECT id FROM store", [], |row| row.get(0))
+            .context("reading the store's id")
+    }
+
+    /// Nothing may be left of a test, however it ended.
+    fn end_all(&mut self) {
+        if let Some(child) = &mut self.child {
+            // Fails only if it has ended by itself.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        if self.store_id.is_none() {
+            self.store_id = self.read_store_id().ok();
+        }
+        // A room that was being started when the server died may come late.
+        let _ = until("all rooms to be gone", Duration::from_secs(10), || {
+            let rooms = self.processes()?;
+            for room in &rooms {
+                let _ = processes::send_signal(room.pid, Signal::KILL);
+            }
+            ensure!(rooms.is_empty(), "{rooms:?}");
+            Ok(())
+        });
+    }
+}
+
+impl Drop for Maestro {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!("{}", self.log_tail());
+        }
+        self.end_all();
+    }
+}
+
+/// Read by a thread of its own, so that the wait has a bound; it reads on to the end, so that nobody meets a closed
+/// pipe.
+fn first_line(stdout: ChildStdout) -> anyhow::Result<String> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+            // Nobody waits for any but the first.
+            let _ = sender.send(line);
+        }
+    });
+    receiver
+        .recv_timeout(PATIENCE)
+        .context("maestro ended before it served, or took too long")
+}

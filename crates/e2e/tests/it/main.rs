@@ -1,0 +1,12 @@
+//! Maestro as people meet it: the real binary with real rooms, and what may go wrong with either.
+
+mod bad_input;
+mod bad_rooms;
+mod chaos;
+mod deletion;
+mod full_disk;
+mod killed_room;
+mod lease;
+mod restart;
+mod starting;
+mod sweep;

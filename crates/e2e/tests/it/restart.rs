@@ -1,0 +1,136 @@
+//! Maestro ends and begins again; rooms go on, or end with it if it was told so.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail, ensure};
+use maestro_e2e::{Maestro, PATIENCE, Room, checks, send_signal, until};
+use rustix::process::Signal;
+
+#[test]
+fn rooms_outlive_a_clean_end_and_are_adopted() -> anyhow::Result<()> {
+    let mut maestro = Maestro::started(&[])?;
+    maestro
+        .api()
+        .create(&maestro.recipe("arena", 3)?.json())?
+        .expect(200)?;
+    let before = maestro.until("the fleet", || checks::settled(&maestro, "arena", 3))?;
+    for signal in [Signal::TERM, Signal::INT] {
+        let asked = Instant::now();
+        let status = maestro.stop(signal)?;
+        println!("ended {} ms after {signal:?}", asked.elapsed().as_millis());
+        assert_eq!(status.code(), Some(0), "{}", maestro.log_tail());
+        assert_eq!(maestro.processes()?.len(), 3);
+        maestro.start()?;
+        let after = maestro.until("the fleet again", || checks::settled(&maestro, "arena", 3))?;
+        assert_eq!(
+            pids(&after),
+            pids(&before),
+            "the same rooms as the same processes"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn rooms_end_with_maestro_if_it_was_told_so() -> anyhow::Result<()> {
+    let stop_rooms = [("ADAPTERS_RUNTIME_PROCESS_STOPROOMSONSHUTDOWN", "true")];
+    let mut maestro = Maestro::started(&stop_rooms)?;
+    maestro
+        .api()
+        .create(&maestro.recipe("arena", 3)?.json())?
+        .expect(200)?;
+    let before = maestro.until("the fleet", || checks::settled(&maestro, "arena", 3))?;
+    let status = maestro.stop(Signal::INT)?;
+    assert_eq!(status.code(), Some(0), "{}", maestro.log_tail());
+    assert_eq!(maestro.processes()?, []);
+
+    maestro.start()?;
+    maestro.until("a new fleet", || checks::settled(&maestro, "arena", 3))?;
+    for room in before {
+        let ended = maestro.api().room("arena", &room.id)?.and_then(|room| room.ended);
+        let how = ended.context("it is not remembered")?.how;
+        assert!(how.contains("stopped by Maestro"), "{how}");
+    }
+    Ok(())
+}
+
+/// Unknown is not zero: a room that was not heard of since the restart may be the one that players are in.
+#[test]
+fn nothing_is_scaled_down_while_a_room_is_unknown() -> anyhow::Result<()> {
+    const PING_TIMEOUT: Duration = Duration::from_secs(6);
+    let timeout = PING_TIMEOUT.as_millis().to_string();
+    let mut maestro = Maestro::started(&[("SERVICES_ROOMMANAGER_ROOMPINGTIMEOUTMILLIS", &timeout)])?;
+    maestro
+        .api()
+        .create(&maestro.recipe("arena", 4)?.json())?
+        .expect(200)?;
+    maestro.until("the fleet", || checks::settled(&maestro, "arena", 4))?;
+    let next_write = 1 + writes_of_a_start(&mut maestro)?;
+
+    // One room falls silent, and Maestro dies when it has promised to remove two and not begun to.
+    maestro.set_failpoint(Some(&format!("kill:{next_write}:after")));
+    maestro.start()?;
+    let rooms = maestro.until("the fleet", || checks::settled(&maestro, "arena", 4))?;
+    let silent = &rooms[0];
+    send_signal(silent.pids[0], Signal::STOP)?;
+    let answer = maestro.api().remove("arena", 2, "ada");
+    assert!(answer.is_err(), "it was to die before it answered: {answer:?}");
+    until("its end", PATIENCE, || maestro.ended()?.context("it runs"))?;
+    assert_eq!(maestro.processes()?.len(), 4);
+    maestro.set_failpoint(None);
+    maestro.start()?;
+    let restarted = Instant::now();
+
+    // Another one is asked for when all others are known again.
+    maestro.until("the others to be heard of", || {
+        let rooms = maestro.api().rooms("arena")?;
+        let ready = rooms.iter().filter(|room| room.status == "ready").count();
+        ensure!(ready == 3, "{ready} are");
+        Ok(())
+    })?;
+    maestro.api().remove("arena", 1, "bob")?.expect(200)?;
+    let unknown_for = maestro.until("the silent room to be given up", || {
+        let rooms = maestro.api().rooms("arena")?;
+        let is_unknown = |room: &&Room| room.status != "terminating" && room.last_ping_at.is_none();
+        let unknown: Vec<&Room> = rooms.iter().filter(is_unknown).collect();
+        if unknown.iter().any(|room| room.id == silent.id) {
+            assert_eq!(
+                maestro.processes()?.len(),
+                4,
+                "a room went while {} was unknown",
+                silent.id
+            );
+            bail!("{} rooms are unknown", unknown.len());
+        }
+        Ok(restarted.elapsed())
+    })?;
+    assert!(
+        unknown_for >= PING_TIMEOUT.mul_f64(0.9),
+        "it was given up after {unknown_for:?}"
+    );
+    maestro.until("the smaller fleet", || checks::settled(&maestro, "arena", 1))?;
+    for user in ["ada", "bob"] {
+        let removal = maestro.api().operation_of("arena", user)?;
+        let removal = removal.with_context(|| format!("what {user} asked for is lost"))?;
+        assert_eq!(removal.status, "finished");
+    }
+    Ok(())
+}
+
+/// Ends Maestro; how many writes it makes when it starts with a fleet that is well.
+fn writes_of_a_start(maestro: &mut Maestro) -> anyhow::Result<usize> {
+    let log = maestro.home().join("writes");
+    maestro.stop(Signal::TERM)?;
+    maestro.set_failpoint(Some(&format!("log:{}", log.display())));
+    maestro.start()?;
+    maestro.until("the fleet", || checks::settled(maestro, "arena", 4))?;
+    let writes = std::fs::read_to_string(&log)?.lines().count();
+    maestro.stop(Signal::TERM)?;
+    Ok(writes)
+}
+
+fn pids(rooms: &[Room]) -> BTreeMap<&str, &[u32]> {
+    let pids = rooms.iter().map(|room| (room.id.as_str(), room.pids.as_slice()));
+    pids.collect()
+}
