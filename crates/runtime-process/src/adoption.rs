@@ -137,8 +137,10 @@ impl Shared {
                 // Its processes may have been restarted after the handle was written down.
                 Restart::OnFailure | Restart::Always => found.leaders(&named),
             });
-            let opened = open(&members).map_err(unavailable)?;
+            let mut opened = open(&members).map_err(unavailable)?;
             lock(&self.found).remove(&id);
+            // A zombie that has ended since then is no more watched than one that had ended before.
+            opened.retain(|there| there.process.is_running());
             if opened.is_empty() {
                 self.tell_ended(&scheduler, &id, Ending::Unwatched);
                 continue;
