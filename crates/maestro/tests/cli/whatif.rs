@@ -16,8 +16,14 @@ fn from_root(arguments: &str) -> Command {
 
 #[test]
 fn both_scenarios_of_the_seed() {
-    check_local(from_root("simulate -f examples/simulate/downscale.yaml"), &expect![]);
-    check_local(from_root("simulate -f examples/simulate/upscale.yaml"), &expect![]);
+    check_local(
+        from_root("simulate -f examples/simulate/downscale.yaml"),
+        &expect![],
+    );
+    check_local(
+        from_root("simulate -f examples/simulate/upscale.yaml"),
+        &expect![],
+    );
 }
 
 #[test]
@@ -27,12 +33,24 @@ fn a_recipe_and_options() {
         &expect![],
     );
     check_local(
-        from_root("simulate -f examples/simulate/upscale.yaml --demand spike:base=20,peak=40,at=30s,rise=0s,hold=1m,fall=0s --cycles 6 -o csv"),
+        from_root(
+            "simulate -f examples/simulate/upscale.yaml --demand spike:base=20,peak=40,at=30s,rise=0s,hold=1m,fall=0s --cycles 6 -o csv",
+        ),
         &expect![],
     );
-    let yaml = run(from_root("simulate -f examples/simulate/upscale.yaml --cycles 1 -o yaml"), "");
-    assert!(told(&yaml).starts_with("loops:\n- loop: 1\n  ready: 5\n"), "{}", told(&yaml));
-    let json = run(from_root("simulate -f examples/simulate/upscale.yaml --cycles 2 -o json"), "");
+    let yaml = run(
+        from_root("simulate -f examples/simulate/upscale.yaml --cycles 1 -o yaml"),
+        "",
+    );
+    assert!(
+        told(&yaml).starts_with("loops:\n- loop: 1\n  ready: 5\n"),
+        "{}",
+        told(&yaml)
+    );
+    let json = run(
+        from_root("simulate -f examples/simulate/upscale.yaml --cycles 2 -o json"),
+        "",
+    );
     let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!(json["loops"][1]["available"], 35);
     assert_eq!(json["summary"]["rollout"]["state"], "rolling");
@@ -41,7 +59,9 @@ fn a_recipe_and_options() {
 #[test]
 fn options_that_are_wrong() {
     check_local(
-        from_root("simulate -f examples/scheduler.yaml --ready many --cycle 5 --demand tide:x=1 --failures 2"),
+        from_root(
+            "simulate -f examples/scheduler.yaml --ready many --cycle 5 --demand tide:x=1 --failures 2",
+        ),
         &expect![],
     );
     check_local(from_root("simulate -f no-such-file.yaml"), &expect![]);
