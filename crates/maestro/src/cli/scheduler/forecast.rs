@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use maestro_core::plan::{FleetSnapshot, Limits, Plan, ReplacementRules, RoomFact, Scaling, plan};
+use maestro_core::plan::{
+    Counted, FleetSnapshot, Limits, Plan, ReplacementRules, RolloutCycle, RoomFact, Scaling, plan,
+};
 use maestro_core::room::{RoomId, RoomStatus};
 use maestro_core::scheduler::{Change, Recipe, Version};
 use maestro_core::time::{Millis, Timestamp};
@@ -27,11 +29,12 @@ const NO_LIMITS: Limits = Limits {
 pub(super) fn forecast(client: &Client, proposal: &Proposal) -> Result<Vec<String>, Failure> {
     let recipe = &proposal.recipe;
     let now = Timestamp::now();
-    let (rooms, fleet_size) = match &proposal.current {
-        None => (Vec::new(), recipe.rooms_replicas),
+    let (rooms, fleet_size, replacement) = match &proposal.current {
+        None => (Vec::new(), recipe.rooms_replicas, None),
         Some(current) => (
             rooms(client, recipe, current, now)?,
             fleet_size(client, recipe, current)?,
+            rules(client, recipe, current)?,
         ),
     };
     let autoscaling = recipe
@@ -48,14 +51,11 @@ pub(super) fn forecast(client: &Client, proposal: &Proposal) -> Result<Vec<Strin
             None => Scaling::FleetSize(fleet_size),
         },
         matches_max: recipe.match_allocation.max_matches,
-        replacement: Some(ReplacementRules {
-            max_surge: recipe.max_surge,
-            max_unavailable: recipe.rollout().max_unavailable,
-            occupied: recipe.rollout().occupied,
-        }),
+        replacement,
         rooms: &rooms,
         adding: 0,
         removing: 0,
+        rejoining: 0,
         ended: &[],
         limits: NO_LIMITS,
     };
@@ -83,16 +83,7 @@ fn cycle(plan: &Plan, version: Version) -> Vec<String> {
         acts.push(format!("starts {} of {version}", number(plan.add)));
     }
     if let Some(rollout) = &plan.rollout {
-        let with_players = rollout.replaced.iter().filter(|old| old.serves_players).count();
-        let mut act = format!(
-            "removes {} of {} of older versions",
-            rollout.replaced.len(),
-            number(plan.seen.old)
-        );
-        if with_players > 0 {
-            act = format!("{act} ({with_players} with players in them)");
-        }
-        acts.push(act);
+        acts.push(replacement(rollout, plan.seen.old));
     }
     let too_many = plan.remove as usize + plan.rollout.as_ref().map_or(0, |rollout| rollout.surplus.len());
     if too_many > 0 {
@@ -104,20 +95,33 @@ fn cycle(plan: &Plan, version: Version) -> Vec<String> {
     if acts.is_empty() {
         acts.push("changes nothing".to_owned());
     }
-    let seen = format!(
-        "{}, {} ready, {} occupied",
-        number(plan.seen.total),
-        plan.seen.ready,
-        plan.seen.occupied
-    );
+    let Counted {
+        total,
+        ready,
+        occupied,
+        ..
+    } = plan.seen;
     let mut lines = vec![format!(
-        "next cycle: {}; {} wanted: {} ({seen})",
-        plan.decision.reason(),
+        "next cycle: {} ({ready} ready, {occupied} occupied), {} wanted ({}): {}",
+        number(total),
         plan.decision.desired,
+        plan.decision.reason(),
         acts.join(", ")
     )];
     lines.extend(plan.held.iter().map(|held| format!("held back: {held}")));
     lines
+}
+
+fn replacement(cycle: &RolloutCycle, old: u32) -> String {
+    let with_players = cycle.replaced.iter().filter(|room| room.serves_players).count();
+    match (cycle.replaced.len(), with_players) {
+        (0, _) => format!("removes none of {} of older versions yet", number(old)),
+        (gone, 0) => format!("removes {gone} of {} of older versions", number(old)),
+        (gone, with_players) => format!(
+            "removes {gone} of {} of older versions, {with_players} with players in them",
+            number(old)
+        ),
+    }
 }
 
 fn number(rooms: u32) -> String {
@@ -125,6 +129,23 @@ fn number(rooms: u32) -> String {
         1 => "1 room".to_owned(),
         rooms => format!("{rooms} rooms"),
     }
+}
+
+/// How rooms are replaced; `None` while they are not. A major version begins a rollout of its own, any other one takes
+/// over the one that is there, paused or not.
+fn rules(client: &Client, recipe: &Recipe, current: &Current) -> Result<Option<ReplacementRules>, Failure> {
+    let rules = ReplacementRules {
+        max_surge: recipe.max_surge,
+        max_unavailable: recipe.rollout().max_unavailable,
+        occupied: recipe.rollout().occupied,
+    };
+    if current.difference.change() == Change::Major {
+        return Ok(Some(rules));
+    }
+    let resource = Resource::new(&["schedulers", recipe.name.as_str(), "rollout"]);
+    let answer = client.get(&resource, "state")?;
+    let is_held = matches!(answer.get("state").as_str(), Some("paused" | "halted"));
+    Ok((!is_held).then_some(rules))
 }
 
 /// The size that people gave the fleet, unless the recipe sets another.
