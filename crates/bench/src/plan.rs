@@ -116,7 +116,7 @@ fn facts(rooms: u32, life: Life) -> Vec<RoomFact> {
             20..300 => RoomStatus::Ready,
             _ => RoomStatus::Occupied,
         };
-        let old = life == Life::Rollout && index % 2 == 0;
+        let old = life == Life::Rollout && index.is_multiple_of(2);
         RoomFact {
             id: fleet::room_id(&scheduler, index),
             status,

@@ -22,7 +22,7 @@ pub(super) struct GlobalOptions {
     #[arg(long, global = true, env = "MAESTRO_URL", hide_env_values = true)]
     url: Option<String>,
 
-    /// How to print results: json and yaml are the server's answer as it is
+    /// How to print results: json and yaml are the server's answer as it is, csv is for simulate
     #[arg(short, long, global = true, value_enum, default_value_t = Format::Table)]
     output: Format,
 

@@ -108,7 +108,7 @@ Examples:
   maestro simulate -f arena.yaml --ready 20 --occupied 5 --new-version-at 0s
   maestro simulate -f arena.yaml --demand day:low=10,high=500 --room-start 40s -o csv > day.csv
   maestro simulate -f arena.yaml --demand players.csv --cycle 30s --add-limit 150")]
-    Simulate(simulate::Options),
+    Simulate(Box<simulate::Options>),
 
     /// Ask the planners: one JSON line in, one out
     #[command(

@@ -15,7 +15,7 @@ pub(super) enum Format {
     Table,
     Json,
     Yaml,
-    /// Only where the result is a table of numbers; [`CSV_REFUSED`] elsewhere.
+    // Only where the result is a table of numbers; refused elsewhere. No doc comment: it would be part of every help.
     Csv,
 }
 

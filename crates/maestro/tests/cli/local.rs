@@ -173,6 +173,8 @@ fn help() {
               rollout     Follow, pause, resume and cancel the replacement of rooms by a new version
               room        Inspect, add and remove rooms
               operation   Inspect, cancel and follow operations
+              simulate    Try out a recipe on paper: what would Maestro do, cycle by cycle?
+              plan        Ask the planners: one JSON line in, one out
               config      Inspect the configuration
               start       Start a server
               backup      Copy the store of a data directory to a file, also while a server runs on it
@@ -189,7 +191,8 @@ fn help() {
                   --url <URL>                   The server's management API [default: http://127.0.0.1:8080]
                                                 [env: MAESTRO_URL]
               -o, --output <OUTPUT>             How to print results: json and yaml are the server's answer as
-                                                it is [default: table] [possible values: table, json, yaml]
+                                                it is, csv is for simulate [default: table] [possible values:
+                                                table, json, yaml, csv]
                   --request-timeout <DURATION>  How long one request to the server may take [default: 30s]
 
             Examples:
@@ -197,6 +200,7 @@ fn help() {
               maestro scheduler create -f arena.yaml --wait   a fleet
               maestro room list arena                         its rooms
               maestro operation list arena                    what was done, and why
+              maestro simulate -f arena.yaml --demand 80      what would be done
 
             Exit codes:
               0 ok, 1 operation failed, 2 usage or invalid input, 3 not found, 4 conflict,
@@ -224,7 +228,8 @@ fn help() {
                   --url <URL>                   The server's management API [default: http://127.0.0.1:8080]
                                                 [env: MAESTRO_URL]
               -o, --output <OUTPUT>             How to print results: json and yaml are the server's answer as
-                                                it is [default: table] [possible values: table, json, yaml]
+                                                it is, csv is for simulate [default: table] [possible values:
+                                                table, json, yaml, csv]
                   --request-timeout <DURATION>  How long one request to the server may take [default: 30s]
 
             Examples:
@@ -254,7 +259,8 @@ fn help() {
                   --url <URL>                   The server's management API [default: http://127.0.0.1:8080]
                                                 [env: MAESTRO_URL]
               -o, --output <OUTPUT>             How to print results: json and yaml are the server's answer as
-                                                it is [default: table] [possible values: table, json, yaml]
+                                                it is, csv is for simulate [default: table] [possible values:
+                                                table, json, yaml, csv]
                   --request-timeout <DURATION>  How long one request to the server may take [default: 30s]
 
             Examples:

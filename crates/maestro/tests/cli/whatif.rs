@@ -18,25 +18,105 @@ fn from_root(arguments: &str) -> Command {
 fn both_scenarios_of_the_seed() {
     check_local(
         from_root("simulate -f examples/simulate/downscale.yaml"),
-        &expect![],
+        &expect![[r#"
+            loop  ready  occupied  available    desired  desiredReady  toSurge  toBeDeleted
+            1     20     5         25 (0 new)   10       5             0        15
+            2     5      5         10 (0 new)   10       5             2        0
+            3     7      5         12 (2 new)   10       5             0        2
+            4     5      5         10 (2 new)   10       5             2        0
+            5     7      5         12 (4 new)   10       5             0        2
+            6     5      5         10 (4 new)   10       5             2        0
+            7     7      5         12 (6 new)   10       5             0        2
+            8     5      5         10 (6 new)   10       5             2        0
+            9     7      5         12 (8 new)   10       5             0        2
+            10    5      5         10 (8 new)   10       5             2        0
+            11    7      5         12 (10 new)  10       5             0        2
+            12    5      5         10 (10 new)  10       5             0        0
+
+            simulated               12 loops, 6m, then at rest
+            under the ready target  0s
+            room-hours              1.08
+            churn                   10 rooms started, 25 stopped
+            matches moved           5
+            matches without a room  none
+            rollout                 v2.0.0 finished after 5m30s (11 loops)
+        "#]],
     );
     check_local(
         from_root("simulate -f examples/simulate/upscale.yaml"),
-        &expect![],
+        &expect![[r#"
+            loop  ready  occupied  available    desired  desiredReady  toSurge  toBeDeleted
+            1     5      20        25 (0 new)   40       20            10       0
+            2     15     20        35 (10 new)  40       20            10       0
+            3     25     20        45 (20 new)  40       20            5        5
+            4     25     20        45 (25 new)  40       20            5        5
+            5     25     20        45 (30 new)  40       20            5        5
+            6     25     20        45 (35 new)  40       20            5        5
+            7     25     20        45 (40 new)  40       20            0        5
+            8     20     20        40 (40 new)  40       20            0        0
+
+            simulated               8 loops, 4m, then at rest
+            under the ready target  1m
+            room-hours              2.83
+            churn                   40 rooms started, 25 stopped
+            matches moved           20
+            matches without a room  none
+            rollout                 v2.0.0 finished after 3m30s (7 loops)
+        "#]],
     );
+}
+
+#[test]
+fn the_documentation_shows_what_is_printed() {
+    let documentation = include_str!("../../../../docs/simulate.md");
+    for scenario in ["downscale", "upscale"] {
+        let command = format!("maestro simulate -f examples/simulate/{scenario}.yaml");
+        let printed = run(from_root(command.trim_start_matches("maestro ")), "");
+        let shown = format!("$ {command}\n{}", told(&printed));
+        assert!(documentation.contains(&shown), "{shown}");
+    }
 }
 
 #[test]
 fn a_recipe_and_options() {
     check_local(
         from_root("simulate -f examples/scheduler.yaml --add-limit 5 --room-start 15s --cycle 10s -o csv"),
-        &expect![],
+        &expect![[r#"
+            loop,ready,occupied,available,new,desired,desiredReady,toSurge,toBeDeleted
+            1,0,0,0,0,12,12,5,0
+            2,0,0,0,0,12,12,5,0
+            3,5,0,5,0,12,12,2,0
+            4,10,0,10,0,12,12,0,0
+            5,12,0,12,0,12,12,0,0
+            stderr: simulated               5 loops, 50s, then at rest
+            stderr: under the ready target  40s
+            stderr: room-hours              0.14
+            stderr: churn                   12 rooms started, 0 stopped
+            stderr: matches moved           0
+            stderr: matches without a room  none
+            stderr: rollout                 none
+        "#]],
     );
     check_local(
         from_root(
             "simulate -f examples/simulate/upscale.yaml --demand spike:base=20,peak=40,at=30s,rise=0s,hold=1m,fall=0s --cycles 6 -o csv",
         ),
-        &expect![],
+        &expect![[r#"
+            loop,ready,occupied,available,new,desired,desiredReady,toSurge,toBeDeleted
+            1,5,20,25,0,40,20,10,0
+            2,0,35,35,10,70,35,17,0
+            3,12,40,52,27,80,40,20,0
+            4,52,20,72,47,40,20,0,25
+            5,27,20,47,47,40,20,0,7
+            6,20,20,40,40,40,20,0,0
+            stderr: simulated               6 loops, 3m
+            stderr: under the ready target  1m30s
+            stderr: room-hours              2.38
+            stderr: churn                   47 rooms started, 32 stopped
+            stderr: matches moved           5
+            stderr: matches without a room  30s, at most 5 at once
+            stderr: rollout                 v2.0.0 finished after 2m (4 loops)
+        "#]],
     );
     let yaml = run(
         from_root("simulate -f examples/simulate/upscale.yaml --cycles 1 -o yaml"),
@@ -62,10 +142,28 @@ fn options_that_are_wrong() {
         from_root(
             "simulate -f examples/scheduler.yaml --ready many --cycle 5 --demand tide:x=1 --failures 2",
         ),
-        &expect![],
+        &expect![[r#"
+            stderr: error: rooms.ready: many is not a whole number from 0 to 1000000
+            stderr: demand.curve: "tide" is not day, launch or spike
+            stderr: cycle: 5: a number needs a unit: 5s, 5ms, 5m or 5h
+            stderr: failures: 2 is not a decimal from 0 to 1 with at most 6 digits
+            exit 2
+        "#]],
     );
-    check_local(from_root("simulate -f no-such-file.yaml"), &expect![]);
-    check_local(from_root("version -o csv"), &expect![]);
+    check_local(
+        from_root("simulate -f no-such-file.yaml"),
+        &expect![[r#"
+        stderr: error: no-such-file.yaml: cannot be read: No such file or directory (os error 2)
+        exit 2
+    "#]],
+    );
+    check_local(
+        from_root("version -o csv"),
+        &expect![[r#"
+        stderr: error: -o csv is for maestro simulate alone; write table, json or yaml
+        exit 2
+    "#]],
+    );
 }
 
 fn check_plan(cases: &str, expected: &Expect) {
@@ -76,11 +174,18 @@ fn check_plan(cases: &str, expected: &Expect) {
 fn lines_are_answered() {
     check_plan(
         "{\"id\":\"a\",\"occupied\":80,\"total\":100,\"min\":1,\"max\":-1,\"readyTarget\":0.5}\n",
-        &expect![],
+        &expect![[r#"
+            {"id":"a","desired":160,"decision":"Scale Up: +60","reason":"80 occupied at readyTarget 0.5 → 160"}
+        "#]],
     );
     check_plan(
         "{\"id\":\"a\",\"occupied\":1,\"total\":1,\"readyTarget\":1.5}\n{\"id\":\"b\",\"occupied\":1,\"total\":10,\"readyTarget\":0.8}\n",
-        &expect![],
+        &expect![[r#"
+            {"id":"a","error":"readyTarget: 1.5 is not between 0.1 and 0.9"}
+            {"id":"b","desired":5,"decision":"Scale Down: -5","reason":"1 occupied at readyTarget 0.8 → 5"}
+            stderr: error: 1 of 2 lines could not be answered
+            exit 2
+        "#]],
     );
     check_plan("", &expect![[""]]);
 }

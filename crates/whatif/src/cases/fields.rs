@@ -57,15 +57,9 @@ impl<'a> Fields<'a> {
     }
 
     /// A whole number, as a number or as text.
-    pub fn whole<T: std::str::FromStr>(
-        &self,
-        name: &str,
-        default: Option<T>,
-        low: T,
-        high: T,
-    ) -> Result<T, Violation>
+    pub fn whole<T>(&self, name: &str, default: Option<T>, low: T, high: T) -> Result<T, Violation>
     where
-        T: Copy + PartialOrd + fmt::Display,
+        T: std::str::FromStr + Copy + PartialOrd + fmt::Display,
     {
         let Some(text) = self.text(name).map(shortened) else {
             return default.ok_or_else(|| Violation::new(name, "is missing; a whole number is needed"));

@@ -6,7 +6,7 @@ use maestro_core::time::Millis;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Demand {
-    /// Never empty, each later than the one before.
+    /// Never empty, by time; of several at the same time the last one counts, so that numbers can jump.
     knots: Vec<Knot>,
     between: Between,
     /// It begins anew after this long.
@@ -66,6 +66,7 @@ impl Demand {
         let down = up.saturating_add(times.hold.0);
         let over = down.saturating_add(times.fall.0);
         Self::eased(knots([
+            (0, base),
             (times.at.0, base),
             (up, peak),
             (down, peak),
@@ -125,15 +126,12 @@ pub(super) struct SpikeTimes {
     pub(super) fall: Millis,
 }
 
-/// Of several at the same time the last one counts: a part of a curve may take no time at all.
 fn knots<const N: usize>(points: [(u64, u32); N]) -> Vec<Knot> {
-    let mut knots: Vec<Knot> = Vec::with_capacity(N);
-    for (at, matches) in points {
-        let at = Millis(at);
-        knots.pop_if(|last| last.at == at);
-        knots.push(Knot { at, matches });
-    }
-    knots
+    let knot = |(at, matches)| Knot {
+        at: Millis(at),
+        matches,
+    };
+    points.into_iter().map(knot).collect()
 }
 
 impl Between {
@@ -233,8 +231,15 @@ mod tests {
             fall: none,
         };
         let spike = Demand::spike(20, 100, times);
-        assert_eq!(spike.at(Millis(MINUTE + 1)), 100);
-        assert_eq!(spike.at(Millis(2 * MINUTE)), 20);
+        for (time, matches) in [
+            (0, 20),
+            (MINUTE - 1, 20),
+            (MINUTE, 100),
+            (2 * MINUTE - 1, 100),
+            (2 * MINUTE, 20),
+        ] {
+            assert_eq!(spike.at(Millis(time)), matches, "{time} ms");
+        }
     }
 
     #[test]

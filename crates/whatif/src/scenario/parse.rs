@@ -1,6 +1,6 @@
 //! From a document to a scenario. Everything that is wrong with it is said at once.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use maestro_core::plan::Limits;
 use maestro_core::scheduler::draft::RecipeDraft;
@@ -191,7 +191,7 @@ fn demand(root: &mut Block<'_>, directory: &Path) -> Result<Option<Demand>, Scen
     Ok(demand)
 }
 
-fn from_file(path: &PathBuf) -> Result<Demand, ScenarioError> {
+fn from_file(path: &Path) -> Result<Demand, ScenarioError> {
     let text = read_text(path)?;
     csv::parse(&text).map_err(|reason| ScenarioError::Content {
         name: name(path),

@@ -104,7 +104,7 @@ nonsense
             {"id":2,"error":"readyTarget: 0 is not between 0.1 and 0.9"}
             {"id":3,"error":"readyTarget: 1 is not between 0.1 and 0.9"}
             {"id":4,"error":"readyTarget: \"half\" is not a decimal number; write it as 0.5"}
-            {"id":5,"error":"line 5: readyTarget: NaN is not valid JSON"}
+            {"id":5,"error":"readyTarget: NaN is not valid JSON"}
             {"id":6,"error":"readyTarget: 0.1234567 has more than 6 digits after the point"}
             {"id":7,"error":"readyTarget: is missing; a decimal from 0.1 to 0.9 is needed"}
             {"id":8,"error":"min: 0 is not at least 1; for no rooms at all turn autoscaling off and set roomsReplicas: 0"}
@@ -113,7 +113,7 @@ nonsense
             {"id":11,"error":"occupied: -1 is not a whole number from 0 to 4294967295; total: 1.5 is not a whole number from 0 to 4294967295; min: x is not a whole number from -2147483648 to 2147483647; max: 9999999999 is not a whole number from -2147483648 to 2147483647; readyTarget: \"[]\" is not a decimal number; write it as 0.5"}
             {"id":12,"error":"occupied: 4294967296 is not a whole number from 0 to 4294967295; total: 1e2 is not a whole number from 0 to 4294967295"}
             {"id":13,"error":"occupied: 4294967295 wants 42949672950 rooms, more than 4294967295"}
-            {"id":14,"error":"line 14: id: is there twice"}
+            {"id":14,"error":"id: is there twice"}
             {"id":16,"error":"line 15: EOF while parsing a value at column 22"}
             {"error":"line 16: expected ident at column 2"}
             {"error":"line 17: invalid type: sequence, expected a case, a JSON object at column 0"}

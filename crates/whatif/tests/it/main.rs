@@ -13,28 +13,20 @@ mod walks;
 
 use std::path::Path;
 
-use maestro_whatif::{Draft, Report, Scenario, simulate};
+use maestro_whatif::{Draft, Report, simulate};
 
-/// The scenario of a document in a file of its own, or why there is none.
-fn parsed(document: &str) -> Result<Scenario, String> {
+/// What a document in a file of its own comes to, or why it does not.
+fn simulated(document: &str) -> Result<Report, String> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("simulation.yaml");
     std::fs::write(&path, document).unwrap();
-    read(&path).map_err(|error| error.replace(&format!("{}/", directory.path().display()), ""))
-}
-
-fn read(path: &Path) -> Result<Scenario, String> {
-    let parsed = Draft::read(path).and_then(Draft::parse);
-    Ok(parsed.map_err(|error| error.to_string())?.scenario)
-}
-
-/// What a document comes to, or why it does not.
-fn simulated(document: &str) -> Result<Report, String> {
-    simulate(&parsed(document)?).map_err(|error| error.to_string())
+    run(&path).map_err(|error| error.replace(&format!("{}/", directory.path().display()), ""))
 }
 
 fn run(path: &Path) -> Result<Report, String> {
-    simulate(&read(path)?).map_err(|error| error.to_string())
+    let parsed = Draft::read(path).and_then(Draft::parse);
+    let scenario = parsed.map_err(|error| error.to_string())?.scenario;
+    simulate(&scenario).map_err(|error| error.to_string())
 }
 
 /// A document with a recipe and whatever else is given; lines that are indented belong to the recipe.

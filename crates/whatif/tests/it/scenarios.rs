@@ -1,10 +1,9 @@
 //! What fleets do under other recipes, players and misfortunes.
 
-use maestro_core::scheduler::{OccupiedRooms, Rollout};
 use maestro_core::time::Millis;
-use maestro_whatif::{Report, RolloutState, simulate};
+use maestro_whatif::{Report, RolloutState};
 
-use crate::{document, half_ready, parsed, simulated};
+use crate::{document, half_ready, simulated};
 
 fn surges(report: &Report) -> Vec<u32> {
     report.rows.iter().map(|row| row.to_surge).collect()
@@ -160,18 +159,25 @@ fn a_day_is_shown_once() {
 #[test]
 fn matches_that_end_let_a_rollout_through() {
     let outcome = |rest: &str| {
+        let rules = "  rollout: { occupied: waitForMatchEnd }\n";
         let rooms = "rooms: { ready: 10, occupied: 10 }\nnewVersion: { at: 0s }\n";
-        let mut scenario = parsed(&half_ready(&format!("{rooms}{rest}\n"))).unwrap();
-        scenario.recipe.rollout_rules = Some(Rollout {
-            occupied: OccupiedRooms::WaitForMatchEnd,
-            ..Rollout::default()
-        });
-        let summary = simulate(&scenario).unwrap().summary;
+        let summary = simulated(&half_ready(&format!("{rules}{rooms}{rest}\n")))
+            .unwrap()
+            .summary;
         (summary.rollout.unwrap().state, summary.matches_moved)
     };
     assert_eq!(outcome("matchLength: 5m"), (RolloutState::Finished, 0));
     // Without an end of matches they would wait for ever.
     assert_eq!(outcome("cycles: 100"), (RolloutState::Rolling, 0));
+}
+
+#[test]
+fn a_failed_rollout_may_halt() {
+    let rules = "  rollout: { onFailure: halt, maxFailures: 2 }\n";
+    let broken = "rooms: { ready: 20, occupied: 20 }\nnewVersion: { at: 0s }\nfailures: 1\n";
+    let report = simulated(&half_ready(&format!("{rules}{broken}"))).unwrap();
+    assert_eq!(report.summary.rollout.unwrap().state, RolloutState::Halted);
+    assert!(report.summary.at_rest);
 }
 
 #[test]
