@@ -131,11 +131,11 @@ fn oldest_first(one: &RoomFact, other: &RoomFact) -> Ordering {
 }
 
 /// The first of them, in order. Only those are sorted: a cycle chooses few rooms of a large fleet.
-fn first<'a>(
-    mut rooms: Vec<&'a RoomFact>,
+fn first(
+    mut rooms: Vec<&RoomFact>,
     number: usize,
     order: impl Fn(&RoomFact, &RoomFact) -> Ordering,
-) -> Vec<&'a RoomFact> {
+) -> Vec<&RoomFact> {
     if number < rooms.len() {
         rooms.select_nth_unstable_by(number, |one, other| order(one, other));
         rooms.truncate(number);

@@ -303,13 +303,16 @@ fn rollout_in<'a>(
 }
 
 fn waiting_for(rollout: Option<&RolloutRecord>, old_rooms: u32) -> String {
-    match rollout {
-        None => String::new(),
-        Some(rollout) => match rollout.state {
-            RolloutState::Paused | RolloutState::Halted => format!("someone to resume it: {}", rollout.note),
-            RolloutState::Rolling | RolloutState::RollingBack => {
-                format!("{old_rooms} old rooms to be replaced")
-            }
-        },
+    let Some(rollout) = rollout else {
+        return String::new();
+    };
+    let replacement = match old_rooms {
+        1 => "1 old room to be replaced".to_owned(),
+        rooms => format!("{rooms} old rooms to be replaced"),
+    };
+    match rollout.state {
+        RolloutState::Paused | RolloutState::Halted => format!("someone to resume it: {}", rollout.note),
+        RolloutState::Rolling => replacement,
+        RolloutState::RollingBack => format!("{replacement} on the way back: {}", rollout.note),
     }
 }

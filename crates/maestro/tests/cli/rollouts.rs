@@ -126,7 +126,13 @@ fn watch_what_goes_wrong() {
     check(
         vec![
             rollout("rolling", "v10.0.0", 3, 1, "3 old rooms to be replaced"),
-            rollout("rollingBack", "v10.0.0", 3, 1, "3 old rooms to be replaced"),
+            rollout(
+                "rollingBack",
+                "v10.0.0",
+                3,
+                1,
+                "1 old room to be replaced on the way back: v10.0.0 failed: it is not done after 1800s",
+            ),
         ],
         "rollout status arena --watch",
         &expect![[r#"
