@@ -150,7 +150,7 @@ fn watch(context: &Context, options: &StatusOptions) -> Result<(), Failure> {
         // On a terminal the line that stayed current is gone by now.
         Format::Table if matches!(watching.view, View::Line(_)) => print(&line(&last))?,
         Format::Table => {}
-        Format::Json | Format::Yaml | Format::Csv => context.show(&last, Json::cell)?,
+        Format::Csv | Format::Json | Format::Yaml => context.show(&last, Json::cell)?,
     }
     verdict(context, &options.scheduler, &last, rolling.as_deref())
 }
@@ -232,7 +232,7 @@ impl View {
         match format {
             Format::Table if std::io::stdout().is_terminal() => Self::Line(spinner()),
             Format::Table => Self::Lines,
-            Format::Json | Format::Yaml | Format::Csv => Self::Notes,
+            Format::Csv | Format::Json | Format::Yaml => Self::Notes,
         }
     }
 

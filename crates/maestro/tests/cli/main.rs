@@ -13,6 +13,7 @@ mod rooms;
 mod schedulers;
 mod server;
 mod versions;
+mod whatif;
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
