@@ -59,6 +59,12 @@ async fn a_major_version_is_tried_switched_to_and_rolled_out() {
     new["spec"]["containers"][0]["image"] = json!("room:2");
     new.as_object_mut().unwrap().remove("name");
     let id = world.post("/schedulers/arena", &new).await.ok()["operationId"].clone();
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    // The room that is tried is no part of the fleet.
+    assert_eq!(world.room_ids("arena").await.len(), 3);
+    let rollout = world.get("/schedulers/arena/rollout").await.ok();
+    assert_eq!(rollout["roomsByVersion"], json!({"v1.0.0": 2}));
+    assert_eq!(rollout["oldRooms"], 0);
     world.settle("arena").await;
 
     let created = operation(&world, &id).await;

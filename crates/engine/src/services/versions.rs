@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use maestro_core::operation::{Definition, OperationId, Origin, SwitchVersion};
+use maestro_core::room::Purpose;
 use maestro_core::scheduler::draft::RecipeDraft;
 use maestro_core::scheduler::{Change as RecipeChange, Recipe, Version, VersionStatus};
 
@@ -142,7 +143,7 @@ impl Engine {
         let record = self.scheduler(name).await?;
         let rooms = self.ports.store.live_rooms(&record.name).await?;
         let mut rooms_by_version: BTreeMap<Version, u32> = BTreeMap::new();
-        for room in &rooms {
+        for room in rooms.iter().filter(|room| room.purpose == Purpose::Fleet) {
             *rooms_by_version.entry(room.version).or_default() += 1;
         }
         let old_versions = self
@@ -303,13 +304,17 @@ fn rollout_in<'a>(
 }
 
 fn waiting_for(rollout: Option<&RolloutRecord>, old_rooms: u32) -> String {
-    match rollout {
-        None => String::new(),
-        Some(rollout) => match rollout.state {
-            RolloutState::Paused | RolloutState::Halted => format!("someone to resume it: {}", rollout.note),
-            RolloutState::Rolling | RolloutState::RollingBack => {
-                format!("{old_rooms} old rooms to be replaced")
-            }
-        },
+    let Some(rollout) = rollout else {
+        return String::new();
+    };
+    let replacement = match old_rooms {
+        0 => "the next cycle to see that no old room is left".to_owned(),
+        1 => "1 old room to be replaced".to_owned(),
+        rooms => format!("{rooms} old rooms to be replaced"),
+    };
+    match rollout.state {
+        RolloutState::Paused | RolloutState::Halted => format!("someone to resume it: {}", rollout.note),
+        RolloutState::Rolling => replacement,
+        RolloutState::RollingBack => format!("{replacement} on the way back: {}", rollout.note),
     }
 }

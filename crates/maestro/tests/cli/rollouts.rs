@@ -126,14 +126,20 @@ fn watch_what_goes_wrong() {
     check(
         vec![
             rollout("rolling", "v10.0.0", 3, 1, "3 old rooms to be replaced"),
-            rollout("rollingBack", "v10.0.0", 3, 1, "3 old rooms to be replaced"),
+            rollout(
+                "rollingBack",
+                "v10.0.0",
+                3,
+                1,
+                "1 old room to be replaced on the way back: v10.0.0 failed: it is not done after 1800s",
+            ),
         ],
         "rollout status arena --watch",
         &expect![[r#"
             > GET /schedulers/arena/rollout?view=full
             rolling, v10.0.0: 25 %, 3 old and 1 new rooms; waiting for 3 old rooms to be replaced
-            rolling back, v10.0.0: 25 %, 3 old and 1 new rooms; waiting for 3 old rooms to be replaced
-            stderr: error: the rollout of scheduler arena is rolling back: 3 old rooms to be replaced
+            rolling back, v10.0.0: 25 %, 3 old and 1 new rooms; waiting for 1 old room to be replaced on the way back: v10.0.0 failed: it is not done after 1800s
+            stderr: error: the rollout of scheduler arena is rolling back: 1 old room to be replaced on the way back: v10.0.0 failed: it is not done after 1800s
             exit 1
         "#]],
     );
