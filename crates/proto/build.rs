@@ -12,12 +12,13 @@ use protox::prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
 type Error = Box<dyn std::error::Error>;
 
 const PACKAGE: &str = "maestro.api.v1";
-const FILES: [&str; 5] = [
+const FILES: [&str; 6] = [
     "maestro/api/v1/recipe.proto",
     "maestro/api/v1/schedulers.proto",
     "maestro/api/v1/operations.proto",
     "maestro/api/v1/rooms.proto",
     "maestro/api/v1/fleet.proto",
+    "maestro/api/v1/rollouts.proto",
 ];
 
 fn main() -> Result<(), Error> {

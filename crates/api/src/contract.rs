@@ -18,10 +18,7 @@ use tower::ServiceExt;
 use crate::{Context, Limits, Metrics, RoomsOptions, management, management_router, rooms, rooms_router};
 
 /// In the schema because v10 has them, and not served yet.
-const NOT_YET: [(&str, &str); 6] = [
-    ("POST", "/schedulers/{}"),
-    ("PATCH", "/schedulers/{}"),
-    ("PUT", "/schedulers/{}"),
+const NOT_YET: [(&str, &str); 3] = [
     ("POST", "/scheduler/{}/rooms/{}/roomevent"),
     ("POST", "/scheduler/{}/rooms/{}/playerevent"),
     ("POST", "/scheduler/{}/rooms/allocate"),

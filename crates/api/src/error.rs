@@ -16,6 +16,7 @@ pub(crate) enum Code {
     NotFound = 5,
     AlreadyExists = 6,
     ResourceExhausted = 8,
+    FailedPrecondition = 9,
     Aborted = 10,
     Unimplemented = 12,
     Internal = 13,
@@ -29,13 +30,14 @@ impl Code {
             Error::NotFound(_) => Self::NotFound,
             Error::AlreadyExists(_) => Self::AlreadyExists,
             Error::Conflict(_) => Self::Aborted,
+            Error::Precondition(_) => Self::FailedPrecondition,
             Error::Unavailable { .. } => Self::Unavailable,
         }
     }
 
     fn status(self) -> StatusCode {
         match self {
-            Self::InvalidArgument => StatusCode::BAD_REQUEST,
+            Self::InvalidArgument | Self::FailedPrecondition => StatusCode::BAD_REQUEST,
             Self::DeadlineExceeded => StatusCode::GATEWAY_TIMEOUT,
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::AlreadyExists | Self::Aborted => StatusCode::CONFLICT,
@@ -113,6 +115,7 @@ fn message(error: &Error) -> String {
         | Error::NotFound(_)
         | Error::AlreadyExists(_)
         | Error::Conflict(_)
+        | Error::Precondition(_)
         | Error::Unavailable { .. } => error.to_string(),
     }
 }
@@ -200,6 +203,12 @@ mod tests {
             Error::Conflict(text()),
             409,
             r#"{"code":10,"message":"x","details":[]}"#,
+        )
+        .await;
+        check(
+            Error::Precondition(text()),
+            400,
+            r#"{"code":9,"message":"x","details":[]}"#,
         )
         .await;
         let unavailable = Error::Unavailable {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::Uri;
 use axum::http::request::Parts;
-use maestro_proto::json::Decoded;
-use maestro_proto::{json, query};
+use maestro_proto::json::{Decoded, FromJson};
+use maestro_proto::query;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -75,7 +75,7 @@ struct Strictness {
 
 impl<T, S> FromRequest<Arc<S>> for Message<T>
 where
-    T: DeserializeOwned + Default,
+    T: FromJson,
     S: BodyLimit + Send + Sync,
 {
     type Rejection = ApiError;
@@ -86,7 +86,7 @@ where
         let Decoded {
             message,
             unknown_fields,
-        } = json::decode(&body).map_err(|error| match error.field.as_str() {
+        } = T::from_json(&body).map_err(|error| match error.field.as_str() {
             "" => ApiError::invalid(format!("body: {error}")),
             _ => ApiError::invalid(error.to_string()),
         })?;

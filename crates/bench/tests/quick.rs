@@ -63,6 +63,8 @@ fn store_and_plan_are_measured_in_their_order() {
     let names = [
         "plan.rooms100k",
         "plan.room1m",
+        "plan.rollout.rooms100k",
+        "plan.rollout.room1m",
         "store.syncs",
         "store.commits1",
         "store.commits64",

@@ -1,6 +1,8 @@
 //! The domain of Maestro, pure: what a scheduler, a version, a room and an operation are, and how every decision
 //! about them is taken. No async, no clock, no randomness, no I/O, nothing `Serialize`.
 
+pub mod autoscaling;
+pub mod duration;
 pub mod operation;
 pub mod plan;
 pub mod room;

@@ -1,9 +1,9 @@
 //! The durable JSON of recipes and of operations' definitions, shared by all stores. Where v10 has a shape for an
 //! operation's input, it is v10's.
 
-use maestro_core::operation::{Definition, DefinitionKind, RemovalReason, RoomsToRemove};
+use maestro_core::operation::{Definition, DefinitionKind, RemovalReason, RoomsToRemove, SwitchVersion};
 use maestro_core::room::RoomId;
-use maestro_core::scheduler::Recipe;
+use maestro_core::scheduler::{Recipe, Version};
 use serde_json::{Value, json};
 
 /// A stored document that cannot be read: written by a newer Maestro, or damaged.
@@ -25,7 +25,13 @@ pub fn recipe_from_json(document: &Value) -> Result<Recipe, Unreadable> {
 
 pub fn definition_to_json(definition: &Definition) -> Value {
     match definition {
-        Definition::CreateScheduler { recipe } => json!({ "scheduler": recipe_to_json(recipe) }),
+        Definition::CreateScheduler { recipe } | Definition::CreateVersion { recipe } => {
+            json!({ "scheduler": recipe_to_json(recipe) })
+        }
+        Definition::SwitchVersion(SwitchVersion { to, only_from }) => match only_from {
+            None => json!({ "newActiveVersion": to.to_string() }),
+            Some(from) => json!({ "newActiveVersion": to.to_string(), "onlyFrom": from.to_string() }),
+        },
         Definition::AddRooms { amount } => json!({ "amount": amount }),
         Definition::RemoveRooms { rooms, reason } => {
             let (amount, ids) = match rooms {
@@ -59,6 +65,23 @@ pub fn definition_from_json(name: &str, input: &Value) -> Result<Definition, Unr
             recipe: Box::new(recipe_from_json(&input["scheduler"])?),
         },
         Some(DefinitionKind::DeleteScheduler) => Definition::DeleteScheduler,
+        Some(DefinitionKind::CreateVersion) => Definition::CreateVersion {
+            recipe: Box::new(recipe_from_json(&input["scheduler"])?),
+        },
+        Some(DefinitionKind::SwitchVersion) => {
+            let version = |key: &str| {
+                input[key]
+                    .as_str()
+                    .map(Version::parse)
+                    .transpose()
+                    .map_err(|why| wrong(&why))
+            };
+            let to = version("newActiveVersion")?.ok_or_else(|| wrong("newActiveVersion is missing"))?;
+            Definition::SwitchVersion(SwitchVersion {
+                to,
+                only_from: version("onlyFrom")?,
+            })
+        }
         Some(DefinitionKind::AddRooms) => Definition::AddRooms { amount: amount()? },
         Some(DefinitionKind::RemoveRooms) => {
             let reason = input["reason"].as_str().and_then(RemovalReason::parse);

@@ -20,6 +20,9 @@ pub enum Error {
     /// It does not fit to the state of things: the same request may be right at another time.
     #[error("{0}")]
     Conflict(String),
+    /// It has to wait for something that is under way.
+    #[error("{0}")]
+    Precondition(String),
     /// Something behind us does not work. The source is for the log.
     #[error("{what}")]
     Unavailable {
@@ -51,10 +54,15 @@ impl From<Refusal> for Error {
     fn from(refusal: Refusal) -> Self {
         let text = refusal.to_string();
         match refusal {
-            Refusal::SchedulerNotFound(_) | Refusal::OperationNotFound(_) | Refusal::RoomNotFound(_) => {
-                Self::NotFound(text)
-            }
-            Refusal::SchedulerExists(_) | Refusal::RoomExists(_) => Self::AlreadyExists(text),
+            Refusal::SchedulerNotFound(_)
+            | Refusal::VersionNotFound { .. }
+            | Refusal::OperationNotFound(_)
+            | Refusal::RoomNotFound(_) => Self::NotFound(text),
+            Refusal::SchedulerExists(_)
+            | Refusal::VersionExists { .. }
+            | Refusal::OperationExists(_)
+            | Refusal::RoomExists(_) => Self::AlreadyExists(text),
+            Refusal::VersionOperationUnderWay { .. } => Self::Precondition(text),
             Refusal::StaleToken { .. }
             | Refusal::SchedulerBeingDeleted(_)
             | Refusal::WrongState { .. }
@@ -62,6 +70,9 @@ impl From<Refusal> for Error {
             | Refusal::RoomsLeft { .. }
             | Refusal::WrongStatus { .. }
             | Refusal::SlotTaken { .. }
+            | Refusal::VersionIsActive { .. }
+            | Refusal::ActiveVersionChanged { .. }
+            | Refusal::RolloutChanged { .. }
             | Refusal::PortTaken { .. } => Self::Conflict(text),
         }
     }

@@ -236,7 +236,10 @@ impl Metrics {
             operation: operation.definition.name().to_owned(),
             reason: match eviction {
                 Eviction::UnknownDefinition => "no_operation_executor_found",
-                Eviction::SchedulerBeingDeleted | Eviction::SecondHealthController => "should_not_execute",
+                Eviction::SchedulerBeingDeleted
+                | Eviction::SecondHealthController
+                | Eviction::AlreadyActive(_)
+                | Eviction::NoLongerActive(_) => "should_not_execute",
             },
         };
         self.evictions.get_or_create(&labels).inc();

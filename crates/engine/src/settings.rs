@@ -21,6 +21,10 @@ pub struct Settings {
     pub room_initialization_timeout: Millis,
     pub room_ping_timeout: Millis,
     pub room_deletion_timeout: Millis,
+    pub room_validation_timeout: Millis,
+    pub room_validation_attempts: u32,
+    /// A validation room that a matchmaker has filled before it said `ready` is good enough.
+    pub room_validation_accepts_occupied: bool,
 
     pub rooms_add_limit: u32,
     /// Rooms that one step starts side by side.
@@ -47,6 +51,9 @@ impl Default for Settings {
             room_initialization_timeout: Millis::from_seconds(120),
             room_ping_timeout: Millis::from_seconds(240),
             room_deletion_timeout: Millis::from_seconds(120),
+            room_validation_timeout: Millis::from_seconds(120),
+            room_validation_attempts: 3,
+            room_validation_accepts_occupied: false,
             rooms_add_limit: 1000,
             rooms_add_batch: 40,
             room_start_timeout: Duration::from_secs(5),

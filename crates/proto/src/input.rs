@@ -5,8 +5,9 @@
 
 use maestro_core::scheduler::{
     Autoscaling, Container, ContainerPort, EnvironmentValue, EnvironmentVariable, FixedBuffer, Forwarder,
-    Fraction, MILLION, PortRange, Recipe, Resources, RoomOccupancy, Spec, Version,
+    Fraction, MILLION, PortRange, Recipe, Resources, Rollout, RoomOccupancy, Spec, Version,
 };
+use maestro_core::time::Millis;
 use serde_json::{Value, json};
 
 /// What Go prints for a time that was never set.
@@ -14,18 +15,19 @@ const NEVER: &str = "0001-01-01T00:00:00Z";
 
 /// The scheduler of a recipe as v10 would store it.
 ///
-/// `rollback_version` is the version that was active when this one was asked for, if there was one.
+/// `version` is `None` until it has a number. `rollback_version` is the version that was active when this one was
+/// numbered, if there was one.
 pub fn go_cased_scheduler(
     recipe: &Recipe,
-    version: Version,
+    version: Option<Version>,
     state: &str,
     rollback_version: Option<Version>,
 ) -> Value {
-    json!({
+    let mut scheduler = json!({
         "Name": recipe.name.as_str(),
         "Game": recipe.game,
         "State": state,
-        "RollbackVersion": rollback_version.map(|version| version.to_string()).unwrap_or_default(),
+        "RollbackVersion": number(rollback_version),
         "Spec": spec(&recipe.spec, version),
         "Autoscaling": recipe.autoscaling.as_ref().map(autoscaling),
         "PortRange": recipe.port_range.map(port_range),
@@ -37,12 +39,22 @@ pub fn go_cased_scheduler(
         "Annotations": Some(&recipe.annotations).filter(|map| !map.is_empty()),
         "Labels": Some(&recipe.labels).filter(|map| !map.is_empty()),
         "MatchAllocation": {"MaxMatches": recipe.match_allocation.max_matches},
-    })
+    });
+    // v10 does not know it, so it is there only if it was written.
+    if let Some(rules) = recipe.rollout_rules {
+        scheduler["Rollout"] = rollout(rules);
+    }
+    scheduler
 }
 
-fn spec(spec: &Spec, version: Version) -> Value {
+/// Empty for a version that is not known.
+fn number(version: Option<Version>) -> String {
+    version.map(|version| version.to_string()).unwrap_or_default()
+}
+
+fn spec(spec: &Spec, version: Option<Version>) -> Value {
     json!({
-        "Version": version.to_string(),
+        "Version": number(version),
         // A parsed recipe's fits.
         "TerminationGracePeriod": u64::try_from(spec.termination_grace_period.as_nanos()).unwrap_or(u64::MAX),
         "Containers": spec.containers.iter().map(container).collect::<Value>(),
@@ -135,6 +147,19 @@ fn forwarder(forwarder: &Forwarder) -> Value {
     })
 }
 
+fn rollout(rollout: Rollout) -> Value {
+    let nanos = |Millis(millis)| millis.saturating_mul(1_000_000);
+    json!({
+        "MaxUnavailable": rollout.max_unavailable,
+        "Occupied": rollout.occupied.as_str(),
+        "OnFailure": rollout.on_failure.as_str(),
+        "MaxFailures": rollout.max_failures,
+        "Timeout": rollout.timeout.map(nanos),
+        "MatchEndDeadline": rollout.match_end_deadline.map(nanos),
+        "RejoinGrace": nanos(rollout.rejoin_grace),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use expect_test::expect;
@@ -145,7 +170,7 @@ mod tests {
     #[test]
     fn a_recipe_that_uses_everything() {
         let recipe = Recipe::parse(&testing::draft()).unwrap();
-        let input = go_cased_scheduler(&recipe, Version::FIRST, "in-sync", None);
+        let input = go_cased_scheduler(&recipe, Some(Version::FIRST), "in-sync", None);
         expect![[r#"
             {
               "Annotations": {
@@ -204,6 +229,15 @@ mod tests {
                 "Start": 20000
               },
               "RollbackVersion": "",
+              "Rollout": {
+                "MatchEndDeadline": 3600000000000,
+                "MaxFailures": 3,
+                "MaxUnavailable": 1,
+                "Occupied": "waitForMatchEnd",
+                "OnFailure": "halt",
+                "RejoinGrace": 15000000000,
+                "Timeout": 1800000000000
+              },
               "RoomsReplicas": 3,
               "Spec": {
                 "Affinity": "rooms",

@@ -33,6 +33,17 @@ pub struct DecodeError {
     pub reason: String,
 }
 
+/// What can be read from the body of a request.
+pub trait FromJson: Sized {
+    fn from_json(json: &[u8]) -> Result<Decoded<Self>, DecodeError>;
+}
+
+impl<T: DeserializeOwned + Default> FromJson for T {
+    fn from_json(json: &[u8]) -> Result<Decoded<Self>, DecodeError> {
+        decode(json)
+    }
+}
+
 /// Reads a message. Nothing at all is the message with nothing set: clients leave out a body that would be `{}`.
 pub fn decode<T: DeserializeOwned + Default>(json: &[u8]) -> Result<Decoded<T>, DecodeError> {
     let mut unknown_fields = Vec::new();

@@ -361,6 +361,15 @@ fn a_recipe_that_uses_everything() {
           },
           "matchAllocation": {
             "maxMatches": 2
+          },
+          "rollout": {
+            "maxUnavailable": 1,
+            "occupied": "waitForMatchEnd",
+            "onFailure": "halt",
+            "maxFailures": 3,
+            "timeout": "1800s",
+            "matchEndDeadline": "3600s",
+            "rejoinGrace": "15s"
           }
         }"#]]
     .assert_eq(&serde_json::to_string_pretty(&scheduler).unwrap());

@@ -165,7 +165,7 @@ fn inputs_of_operations_are_shown_as_recorded() {
         .message;
     let recipe = Recipe::parse(&create.into()).unwrap();
     assert_eq!(
-        go_cased_scheduler(&recipe, Version::FIRST, "in-sync", None),
+        go_cased_scheduler(&recipe, Some(Version::FIRST), "in-sync", None),
         exchange("get the create operation")["response"]["operation"]["input"]["scheduler"]
     );
 
@@ -175,7 +175,7 @@ fn inputs_of_operations_are_shown_as_recorded() {
     let recipe = Recipe::parse(&new_version.into()).unwrap();
     let [version, rollback] = ["v2.0.0", "v1.1.0"].map(|text| Version::parse(text).unwrap());
     assert_eq!(
-        go_cased_scheduler(&recipe, version, "creating", Some(rollback)),
+        go_cased_scheduler(&recipe, Some(version), "creating", Some(rollback)),
         exchange("the version operation")["response"]["operation"]["input"]["scheduler"]
     );
 }

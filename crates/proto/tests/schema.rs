@@ -70,6 +70,11 @@ fn routes() {
         FleetService.ListRooms GET /schedulers/{scheduler_name}/rooms
         FleetService.GetRoom GET /schedulers/{scheduler_name}/rooms/{room_id}
         FleetService.GetRoomLogs GET /schedulers/{scheduler_name}/rooms/{room_id}/logs
+        FleetService.GetAutoscalingDecisions GET /schedulers/{scheduler_name}/autoscaling
+        RolloutsService.GetRollout GET /schedulers/{scheduler_name}/rollout
+        RolloutsService.PauseRollout POST /schedulers/{scheduler_name}/rollout/pause
+        RolloutsService.ResumeRollout POST /schedulers/{scheduler_name}/rollout/resume
+        RolloutsService.CancelRollout POST /schedulers/{scheduler_name}/rollout/cancel
     "#]]
     .assert_eq(&lines);
 }

@@ -1,8 +1,10 @@
 //! The management API: schedulers, their versions, operations and rooms, for people and tools.
 
 mod operations;
+mod rollouts;
 mod rooms;
 mod schedulers;
+mod versions;
 
 use std::sync::Arc;
 
@@ -40,12 +42,32 @@ fn routes() -> Vec<Route<Arc<ManagementApi>>> {
     vec![
         ("/schedulers", get(schedulers::list).post(schedulers::create)),
         ("/schedulers/info", get(schedulers::info)),
-        // New versions (POST), patches (PATCH) and switches (PUT) will have their place here.
         (
             "/schedulers/{scheduler_name}",
-            get(schedulers::get).delete(schedulers::delete),
+            get(schedulers::get)
+                .post(versions::create)
+                .patch(versions::patch)
+                .put(versions::switch)
+                .delete(schedulers::delete),
         ),
-        ("/schedulers/{scheduler_name}/versions", get(schedulers::versions)),
+        ("/schedulers/{scheduler_name}/versions", get(versions::list)),
+        ("/schedulers/{scheduler_name}/rollout", get(rollouts::get)),
+        (
+            "/schedulers/{scheduler_name}/rollout/pause",
+            post(rollouts::pause),
+        ),
+        (
+            "/schedulers/{scheduler_name}/rollout/resume",
+            post(rollouts::resume),
+        ),
+        (
+            "/schedulers/{scheduler_name}/rollout/cancel",
+            post(rollouts::cancel),
+        ),
+        (
+            "/schedulers/{scheduler_name}/autoscaling",
+            get(schedulers::autoscaling_decisions),
+        ),
         ("/schedulers/{scheduler_name}/operations", get(operations::list)),
         (
             "/schedulers/{scheduler_name}/operations/{operation_id}",

@@ -190,12 +190,24 @@ fn input(operation: &Operation) -> Value {
     match &operation.definition {
         Definition::CreateScheduler { recipe } => {
             let state = SchedulerState::InSync.as_str();
-            json!({ "scheduler": go_cased_scheduler(recipe, Version::FIRST, state, None) })
+            json!({ "scheduler": go_cased_scheduler(recipe, Some(Version::FIRST), state, None) })
+        }
+        Definition::CreateVersion { recipe } => {
+            // Not before it was numbered, which is its first step.
+            let version = |key: &str| {
+                operation.data[key]
+                    .as_str()
+                    .and_then(|text| Version::parse(text).ok())
+            };
+            let state = SchedulerState::Creating.as_str();
+            let scheduler = go_cased_scheduler(recipe, version("version"), state, version("rollbackVersion"));
+            json!({ "scheduler": scheduler })
         }
         Definition::HealthController if operation.status.is_final() => {
             json!({ "took_action": operation.took_action })
         }
         definition @ (Definition::DeleteScheduler
+        | Definition::SwitchVersion(_)
         | Definition::AddRooms { .. }
         | Definition::RemoveRooms { .. }
         | Definition::HealthController

@@ -1,24 +1,23 @@
-//! Schedulers and versions.
+//! Schedulers: list, read, create, delete, and how they scale.
 
 use axum::extract::State;
 use maestro_core::room::RoomStatus;
 use maestro_core::scheduler::{Autoscaling, Recipe};
+use maestro_core::time::Timestamp;
 use maestro_engine::Error;
-use maestro_engine::ports::store::{SchedulerRecord, VersionRecord};
-use maestro_engine::services::{FleetInfo, SchedulerFilter};
+use maestro_engine::ports::store::SchedulerRecord;
+use maestro_engine::services::{AutoscalingDecision, FleetInfo, SchedulerFilter};
 use maestro_proto::convert::{self, Shown};
 use maestro_proto::v1::{
-    AutoscalingInfo, CreateSchedulerRequest, CreateSchedulerResponse, DeleteSchedulerResponse,
-    GetSchedulerRequest, GetSchedulerResponse, GetSchedulerVersionsRequest, GetSchedulerVersionsResponse,
-    GetSchedulersInfoRequest, GetSchedulersInfoResponse, ListSchedulersRequest, ListSchedulersResponse,
-    SchedulerInfo, SchedulerVersion,
+    self, AutoscalingInfo, CreateSchedulerRequest, CreateSchedulerResponse, DeleteSchedulerResponse,
+    GetAutoscalingDecisionsResponse, GetSchedulerRequest, GetSchedulerResponse, GetSchedulersInfoRequest,
+    GetSchedulersInfoResponse, ListSchedulersRequest, ListSchedulersResponse, SchedulerInfo,
 };
 
 use super::Api;
 use crate::answer::Answer;
 use crate::error::ApiError;
 use crate::request::{Asked, Message, Named, User};
-use crate::view::View;
 use crate::warning::Warnings;
 
 type Answered<T> = Result<Answer<T>, ApiError>;
@@ -94,16 +93,13 @@ pub(super) async fn delete(
     Ok(Answer(DeleteSchedulerResponse { operation_id }))
 }
 
-pub(super) async fn versions(
+pub(super) async fn autoscaling_decisions(
     State(api): Api,
     Named(name): Named<String>,
-    Asked(request): Asked<GetSchedulerVersionsRequest>,
-) -> Answered<GetSchedulerVersionsResponse> {
-    let view = View::parse(&request.view)?;
-    let versions = api.engine.versions(&name).await?;
-    let versions = versions.iter().map(|record| version(record, view));
-    Ok(Answer(GetSchedulerVersionsResponse {
-        versions: versions.collect(),
+) -> Answered<GetAutoscalingDecisionsResponse> {
+    let decisions = api.engine.autoscaling_decisions(&name).await?;
+    Ok(Answer(GetAutoscalingDecisionsResponse {
+        decisions: decisions.into_iter().map(decision).collect(),
     }))
 }
 
@@ -121,12 +117,27 @@ fn shown(record: &SchedulerRecord) -> Shown<'_> {
     }
 }
 
-fn version(record: &VersionRecord, view: View) -> SchedulerVersion {
-    SchedulerVersion {
-        version: record.version.to_string(),
-        is_active: record.is_active,
-        created_at: Some(record.created_at.into()),
-        status: view.full(|| record.status.as_str().to_owned()),
+fn decision(decision: AutoscalingDecision) -> v1::AutoscalingDecision {
+    let AutoscalingDecision {
+        at,
+        total,
+        occupied,
+        ready,
+        desired,
+        desired_ready,
+        decision,
+        reason,
+    } = decision;
+    let number = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+    v1::AutoscalingDecision {
+        at: at.parse::<Timestamp>().ok().map(Into::into),
+        total: number(total),
+        occupied: number(occupied),
+        ready: number(ready),
+        desired: number(desired),
+        desired_ready: number(desired_ready),
+        decision,
+        reason,
     }
 }
 

@@ -9,3 +9,4 @@ mod rooms;
 mod runtime;
 mod serving;
 mod support;
+mod versions;

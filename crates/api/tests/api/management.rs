@@ -271,20 +271,6 @@ async fn check_user(world: &World, user: Option<&str>, recorded: Option<&str>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn versions_to_come_are_told_apart_from_paths_that_are_not() {
-    let world = World::standing();
-    for method in ["POST", "PATCH", "PUT"] {
-        let reply = world.ask(method, "/schedulers/arena", "{}").await;
-        reply.refused(405, 12, "Method Not Allowed");
-        assert_eq!(reply.headers["allow"], "GET,HEAD,DELETE");
-    }
-    world
-        .ask("POST", "/schedulers/arena/nothing", "{}")
-        .await
-        .refused(404, 5, "Not Found");
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_deleted_scheduler_is_deleting_and_then_gone() {
     let world = World::running().await;
     world.post("/schedulers", &recipe("arena", 1)).await.ok();

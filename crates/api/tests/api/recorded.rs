@@ -1,5 +1,6 @@
 //! The recorded story of a running v10, told to ours: same paths, same bodies, answers of the same shape.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use axum::http::Request;
@@ -8,24 +9,18 @@ use serde_json::Value;
 use crate::support::{Reply, World};
 
 /// Exchanges whose routes are not served yet.
-const NOT_YET: [&str; 18] = [
+const NOT_YET: [&str; 4] = [
     "room event",
     "player event",
     "allocate",
     "allocate unknown scheduler",
-    "patch minor",
+];
+
+/// Exchanges before which the recorded system was left alone until it had done what it was asked for.
+const SETTLED: [&str; 4] = [
+    "get",
     "get after minor",
-    "versions after minor",
-    "patch with nothing",
-    "patch with wrong surge",
-    "patch unknown",
-    "new major version",
-    "another while pending",
     "the version operation",
-    "versions after major",
-    "switch to unknown version",
-    "switch without a version",
-    "switch back",
     "versions after switching back",
 ];
 
@@ -49,27 +44,34 @@ const OTHER_VALUES: [(&str, &str, &str); 1] = [(
 #[tokio::test(start_paused = true)]
 async fn the_recorded_story() {
     let world = World::running().await;
+    let mut operations = BTreeMap::new();
     let mut compared = 0;
     for exchange in exchanges() {
         let name = exchange["name"].as_str().unwrap();
         if NOT_YET.contains(&name) {
             continue;
         }
-        if name == "get" {
+        if SETTLED.contains(&name) {
             world.settle("arena").await;
             world.settle("bad-three").await;
         }
-        let reply = tell(&world, &exchange).await;
+        let reply = tell(&world, &exchange, &operations).await;
         compare(name, &exchange, &reply);
+        let answer = reply.json();
+        let ids = [&exchange["response"], &answer].map(|body| body["operationId"].as_str());
+        if let [Some(recorded), Some(answered)] = ids {
+            operations.insert(recorded.to_owned(), answered.to_owned());
+        }
         compared += 1;
     }
     assert_eq!(
-        compared, 52,
+        compared, 66,
         "the recording has other exchanges than this test was written for"
     );
 }
 
-async fn tell(world: &World, exchange: &Value) -> Reply {
+/// `operations` are the ids that were answered in place of the recorded ones.
+async fn tell(world: &World, exchange: &Value, operations: &BTreeMap<String, String>) -> Reply {
     let mut path = exchange["path"].as_str().unwrap().to_owned();
     if path.contains("arena-ROOM") {
         path = path.replace("arena-ROOM", &world.room_ids("arena").await[0]);
@@ -82,6 +84,9 @@ async fn tell(world: &World, exchange: &Value) -> Reply {
             CREATE_OPERATION,
             operations["operations"][0]["id"].as_str().unwrap(),
         );
+    }
+    for (recorded, answered) in operations {
+        path = path.replace(recorded, answered);
     }
     let body = match (&exchange["rawBody"], &exchange["body"]) {
         (Value::String(raw), _) => raw.clone(),
@@ -151,7 +156,10 @@ fn same(name: &str, key: &str, recorded: &Value, actual: &Value) {
                     .iter()
                     .any(|(exchange, other, _)| *exchange == name && *other == key);
             let same_type = std::mem::discriminant(recorded) == std::mem::discriminant(actual);
-            assert!(recorded == actual || own && same_type, "{place}");
+            assert!(
+                without_id(recorded) == without_id(actual) || own && same_type,
+                "{place}"
+            );
         }
     }
     if key == "createdAt" {
@@ -160,6 +168,14 @@ fn same(name: &str, key: &str, recorded: &Value, actual: &Value) {
             text.ends_with('Z') && text.parse::<jiff::Timestamp>().is_ok(),
             "{place}"
         );
+    }
+}
+
+/// An event of a history may end in the id of another operation.
+fn without_id(value: &Value) -> Value {
+    match value.as_str().and_then(|text| text.split_once(" with id: ")) {
+        Some((text, _)) => text.into(),
+        None => value.clone(),
     }
 }
 

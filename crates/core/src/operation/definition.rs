@@ -1,7 +1,7 @@
 //! What an operation is asked to do. Each definition has one executor.
 
 use crate::room::RoomId;
-use crate::scheduler::Recipe;
+use crate::scheduler::{Recipe, Version};
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Definition {
@@ -9,6 +9,10 @@ pub enum Definition {
         recipe: Box<Recipe>,
     },
     DeleteScheduler,
+    CreateVersion {
+        recipe: Box<Recipe>,
+    },
+    SwitchVersion(SwitchVersion),
     AddRooms {
         amount: u32,
     },
@@ -25,6 +29,13 @@ pub enum Definition {
     },
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SwitchVersion {
+    pub to: Version,
+    /// Only from this one: a rollback that comes too late must not undo what someone decided meanwhile.
+    pub only_from: Option<Version>,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RoomsToRemove {
     /// Chosen when it is carried out: what serves nobody first.
@@ -37,6 +48,9 @@ pub enum RoomsToRemove {
 pub enum RemovalReason {
     ScaleDown,
     ExpiredRoom,
+    /// An older major version makes place for the active one.
+    RollingUpdate,
+    ValidationFinished,
 }
 
 /// The name of a definition without what is in it.
@@ -44,6 +58,8 @@ pub enum RemovalReason {
 pub enum DefinitionKind {
     CreateScheduler,
     DeleteScheduler,
+    CreateVersion,
+    SwitchVersion,
     AddRooms,
     RemoveRooms,
     HealthController,
@@ -56,6 +72,8 @@ impl Definition {
         match self {
             Self::CreateScheduler { .. } => DefinitionKind::CreateScheduler,
             Self::DeleteScheduler => DefinitionKind::DeleteScheduler,
+            Self::CreateVersion { .. } => DefinitionKind::CreateVersion,
+            Self::SwitchVersion(_) => DefinitionKind::SwitchVersion,
             Self::AddRooms { .. } => DefinitionKind::AddRooms,
             Self::RemoveRooms { .. } => DefinitionKind::RemoveRooms,
             Self::HealthController => DefinitionKind::HealthController,
@@ -73,9 +91,11 @@ impl Definition {
 }
 
 impl DefinitionKind {
-    pub const KNOWN: [Self; 6] = [
+    pub const KNOWN: [Self; 8] = [
         Self::CreateScheduler,
         Self::DeleteScheduler,
+        Self::CreateVersion,
+        Self::SwitchVersion,
         Self::AddRooms,
         Self::RemoveRooms,
         Self::HealthController,
@@ -86,6 +106,8 @@ impl DefinitionKind {
         match self {
             Self::CreateScheduler => "create_scheduler",
             Self::DeleteScheduler => "delete_scheduler",
+            Self::CreateVersion => "create_new_scheduler_version",
+            Self::SwitchVersion => "switch_active_version",
             Self::AddRooms => "add_rooms",
             Self::RemoveRooms => "remove_rooms",
             Self::HealthController => "health_controller",
@@ -100,12 +122,19 @@ impl DefinitionKind {
 }
 
 impl RemovalReason {
-    pub const ALL: [Self; 2] = [Self::ScaleDown, Self::ExpiredRoom];
+    pub const ALL: [Self; 4] = [
+        Self::ScaleDown,
+        Self::ExpiredRoom,
+        Self::RollingUpdate,
+        Self::ValidationFinished,
+    ];
 
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ScaleDown => "scale_down",
             Self::ExpiredRoom => "expired_room",
+            Self::RollingUpdate => "rolling_update_replace",
+            Self::ValidationFinished => "new_version_validation_finished",
         }
     }
 

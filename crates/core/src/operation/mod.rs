@@ -9,7 +9,7 @@ mod status;
 use crate::scheduler::SchedulerName;
 use crate::time::Timestamp;
 
-pub use definition::{Definition, DefinitionKind, RemovalReason, RoomsToRemove};
+pub use definition::{Definition, DefinitionKind, RemovalReason, RoomsToRemove, SwitchVersion};
 pub use id::OperationId;
 pub use status::{IllegalTransition, OperationStatus, Stage};
 

@@ -1,6 +1,8 @@
 //! Which operation of a scheduler goes next, and which must not be executed at all.
 
-use super::{Activity, DefinitionKind, Operation, OperationId, OperationStatus};
+use crate::scheduler::Version;
+
+use super::{Activity, Definition, DefinitionKind, Operation, OperationId, OperationStatus};
 
 /// What stands in the way of a pending operation for good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -11,6 +13,17 @@ pub enum Eviction {
     SchedulerBeingDeleted,
     #[error("another health_controller is already waiting")]
     SecondHealthController,
+    #[error("version {0} is active already")]
+    AlreadyActive(Version),
+    #[error("it leads back from version {0}, which is not active any more")]
+    NoLongerActive(Version),
+}
+
+/// What the queue must know about its scheduler.
+#[derive(Debug, Clone, Copy)]
+pub struct SchedulerFacts {
+    pub being_deleted: bool,
+    pub active_version: Version,
 }
 
 /// What a worker does next on a scheduler.
@@ -32,13 +45,13 @@ pub enum Next {
 /// because it began earlier; then the rest. First in, first out among equals.
 pub fn next(
     unfinished: &[Operation],
-    being_deleted: bool,
+    state: SchedulerFacts,
     wait_is_over: impl Fn(&Operation) -> bool,
 ) -> Next {
     if let Some(holder) = unfinished.iter().find(|operation| operation.is_executing()) {
         return Next::Continue(holder.id);
     }
-    if let Some((id, eviction)) = first_eviction(unfinished, being_deleted) {
+    if let Some((id, eviction)) = first_eviction(unfinished, state) {
         return Next::Evict(id, eviction);
     }
     let pending = |operation: &&Operation| operation.status == OperationStatus::Pending;
@@ -61,7 +74,7 @@ pub fn next(
         .unwrap_or(Next::Nothing)
 }
 
-fn first_eviction(unfinished: &[Operation], being_deleted: bool) -> Option<(OperationId, Eviction)> {
+fn first_eviction(unfinished: &[Operation], state: SchedulerFacts) -> Option<(OperationId, Eviction)> {
     let mut health_controllers = 0;
     for operation in unfinished
         .iter()
@@ -71,8 +84,16 @@ fn first_eviction(unfinished: &[Operation], being_deleted: bool) -> Option<(Oper
         if kind == DefinitionKind::Unknown {
             return Some((operation.id, Eviction::UnknownDefinition));
         }
-        if being_deleted && kind != DefinitionKind::DeleteScheduler {
+        if state.being_deleted && kind != DefinitionKind::DeleteScheduler {
             return Some((operation.id, Eviction::SchedulerBeingDeleted));
+        }
+        if let Definition::SwitchVersion(switch) = &operation.definition {
+            if let Some(left) = switch.only_from.filter(|from| *from != state.active_version) {
+                return Some((operation.id, Eviction::NoLongerActive(left)));
+            }
+            if switch.to == state.active_version {
+                return Some((operation.id, Eviction::AlreadyActive(switch.to)));
+            }
         }
         if kind == DefinitionKind::HealthController {
             health_controllers += 1;

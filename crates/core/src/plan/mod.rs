@@ -1,34 +1,59 @@
 //! What a fleet needs: from a snapshot to a plan. Pure; the health controller carries it out.
+//!
+//! Every cycle decides how many rooms are wanted (autoscaling, or the fleet size), and then either holds that number
+//! or, while rooms of an older major version exist, replaces them step by step.
 
 mod backoff;
+mod counted;
 mod expiry;
 mod removal;
+mod rollout;
+mod verdict;
 
 use std::fmt;
 
+use crate::autoscaling::{self, Decision, ShrinkHold};
 use crate::operation::OperationId;
 use crate::room::{EndCause, RoomId, RoomStatus};
-use crate::scheduler::Version;
+use crate::scheduler::{Autoscaling, Version};
 use crate::time::{Millis, Timestamp};
 
+pub use counted::Counted;
 pub use expiry::{Expired, Expiry, expiry};
 pub use removal::{Occupied, removal_order};
+pub use rollout::{Replaced, ReplacementRules, RolloutCycle};
+pub use verdict::{RolloutFacts, RolloutFailure, Verdict, verdict};
 
 /// What the health controller saw.
 #[derive(Debug, Clone)]
 pub struct FleetSnapshot<'a> {
     pub now: Timestamp,
-    /// How many rooms to hold.
-    pub fleet_size: u32,
+    pub scaling: Scaling<'a>,
+    /// How many matches a room holds.
+    pub matches_max: u32,
+    /// `None`: old rooms are not replaced (the rollout is paused or halted), they count like any other.
+    pub replacement: Option<ReplacementRules>,
     /// The rooms of the fleet that have not ended; validation rooms are not among them.
     pub rooms: &'a [RoomFact],
     /// Rooms of unfinished adds that have no row yet: they count as pending.
     pub adding: u32,
     /// Rooms of unfinished removals by amount that are not chosen yet: they count as gone.
     pub removing: u32,
+    /// Matches whose room went in a rollout a moment ago: their players need a place before the fleet shrinks.
+    pub rejoining: u32,
     /// What ended or failed, latest first.
     pub ended: &'a [EndedFact],
     pub limits: Limits,
+}
+
+/// Who says how many rooms are wanted.
+#[derive(Debug, Clone, Copy)]
+pub enum Scaling<'a> {
+    FleetSize(u32),
+    Auto {
+        autoscaling: &'a Autoscaling,
+        last_shrunk_at: Option<Timestamp>,
+    },
 }
 
 /// A room, as far as plans need to know it.
@@ -37,6 +62,9 @@ pub struct RoomFact {
     pub id: RoomId,
     pub status: RoomStatus,
     pub version: Version,
+    /// Its version differs from the active one by a major change.
+    pub old: bool,
+    pub matches: u32,
     pub created_at: Timestamp,
     /// Its last ping; of a room that is unknown, the time since when one listens for it.
     pub heard_at: Option<Timestamp>,
@@ -69,14 +97,18 @@ pub struct Limits {
 }
 
 /// What to do, leaving no choices but which rooms a removal by amount takes.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// Rooms there and on their way, without those that expired or leave.
-    pub total: u32,
-    pub desired: u32,
+    pub seen: Counted,
+    pub decision: Decision,
+    /// How many of the wanted rooms must stand ready.
+    pub desired_ready: u32,
     pub expired: Vec<Expired>,
     pub add: u32,
+    /// Rooms above the wanted number.
     pub remove: u32,
+    /// While rooms of an older major version exist and are to be replaced.
+    pub rollout: Option<RolloutCycle>,
     /// What is needed and not done now, and why.
     pub held: Vec<Held>,
     /// When a plan may look different although nothing happened: a timeout or a back-off ends.
@@ -93,48 +125,77 @@ pub enum Held {
         until: Timestamp,
     },
     /// Rooms have not been heard of since a restart: nothing is scaled down meanwhile.
-    Unknown { rooms: u32 },
+    Unknown {
+        rooms: u32,
+    },
     /// More would go, but players are in them.
-    Serving { rooms: u32 },
+    Serving {
+        rooms: u32,
+    },
     /// More are needed than one operation may do: the next cycle asks for the rest.
-    Capped { rooms: u32 },
+    Capped {
+        rooms: u32,
+    },
+    ScaleDown {
+        rooms: u32,
+        hold: ShrinkHold,
+    },
 }
 
 impl Plan {
     pub fn is_empty(&self) -> bool {
-        self.expired.is_empty() && self.add == 0 && self.remove == 0
+        let nothing_replaced = self
+            .rollout
+            .as_ref()
+            .is_none_or(|cycle| cycle.replaced.is_empty() && cycle.surplus.is_empty());
+        self.expired.is_empty() && self.add == 0 && self.remove == 0 && nothing_replaced
     }
 }
 
 pub fn plan(snapshot: &FleetSnapshot<'_>) -> Plan {
-    let expired = expiry::expired(snapshot);
-    let staying = |room: &&RoomFact| {
-        let is_well = || expiry(room, snapshot.now, &snapshot.limits).is_none();
-        !room.leaving && room.status.counts() && is_well()
+    let seen = Counted::of(snapshot);
+    let decision = match snapshot.scaling {
+        Scaling::FleetSize(size) => autoscaling::hold(size, seen.total),
+        Scaling::Auto { autoscaling, .. } => {
+            autoscaling::decide(&seen.demand(snapshot.matches_max), autoscaling)
+        }
     };
-    let fleet: Vec<&RoomFact> = snapshot.rooms.iter().filter(staying).collect();
-    let total = count(fleet.len())
-        .saturating_add(snapshot.adding)
-        .saturating_sub(snapshot.removing);
-    let desired = snapshot.fleet_size;
+    let desired = decision.desired;
     let mut plan = Plan {
-        total,
-        desired,
-        expired,
-        ..Plan::default()
+        seen,
+        decision,
+        desired_ready: desired.saturating_sub(seen.occupied),
+        expired: expiry::expired(snapshot),
+        add: 0,
+        remove: 0,
+        rollout: None,
+        held: Vec::new(),
+        look_again_at: expiry::next_expiry(snapshot),
     };
-    plan.look_again_at = expiry::next_expiry(snapshot);
-    if total < desired {
-        plan_growth(snapshot, desired - total, &mut plan);
-    } else if total > desired {
-        plan_shrinking(snapshot, &fleet, total - desired, &mut plan);
+    match snapshot.replacement.as_ref().filter(|_| seen.old > 0) {
+        Some(rules) => plan_rollout(snapshot, rules, desired, &mut plan),
+        None if seen.total < desired => plan_growth(snapshot, desired - seen.total, &mut plan),
+        None if seen.total > desired => plan_shrinking(snapshot, seen.total - desired, &mut plan),
+        None => {}
     }
     plan
 }
 
+fn plan_rollout(snapshot: &FleetSnapshot<'_>, rules: &ReplacementRules, desired: u32, plan: &mut Plan) {
+    let cycle = rollout::cycle(snapshot, rules, &plan.seen, desired);
+    plan.desired_ready = cycle.desired_ready;
+    plan_growth(snapshot, cycle.surge, plan);
+    if plan.seen.unknown > 0 {
+        plan.held.push(Held::Unknown {
+            rooms: plan.seen.unknown,
+        });
+    }
+    plan.rollout = Some(cycle);
+}
+
 fn plan_growth(snapshot: &FleetSnapshot<'_>, needed: u32, plan: &mut Plan) {
     let mut add = needed;
-    if let Some(backoff) = backoff::backoff(snapshot) {
+    if let Some(backoff) = backoff::backoff(snapshot).filter(|_| needed > 0) {
         let rooms = backoff.rooms.min(add);
         add -= rooms;
         plan.held.push(Held::BackingOff {
@@ -153,14 +214,29 @@ fn plan_growth(snapshot: &FleetSnapshot<'_>, needed: u32, plan: &mut Plan) {
     plan.add = add;
 }
 
-fn plan_shrinking(snapshot: &FleetSnapshot<'_>, fleet: &[&RoomFact], surplus: u32, plan: &mut Plan) {
-    let unknown = count(fleet.iter().filter(|room| !room.known).count());
-    if unknown > 0 {
-        plan.held.push(Held::Unknown { rooms: unknown });
+/// Unready and pending rooms go first, of the ready ones those above the target; who serves players stays.
+fn plan_shrinking(snapshot: &FleetSnapshot<'_>, surplus: u32, plan: &mut Plan) {
+    let seen = plan.seen;
+    if seen.unknown > 0 {
+        plan.held.push(Held::Unknown { rooms: seen.unknown });
         return;
     }
-    let removable = count(fleet.iter().filter(|room| !room.status.serves_players()).count());
-    let mut remove = surplus.min(removable);
+    if let Scaling::Auto {
+        autoscaling,
+        last_shrunk_at,
+    } = snapshot.scaling
+    {
+        let demand = seen.demand(snapshot.matches_max);
+        if let Some(hold) = autoscaling::shrink_hold(&demand, autoscaling, last_shrunk_at, snapshot.now) {
+            if let ShrinkHold::Cooldown { until } = hold {
+                plan.look_again_at = earliest(plan.look_again_at, until);
+            }
+            plan.held.push(Held::ScaleDown { rooms: surplus, hold });
+            return;
+        }
+    }
+    let ready_above_target = seen.ready.saturating_sub(plan.desired_ready);
+    let mut remove = surplus.min(seen.idle.saturating_add(ready_above_target));
     if remove < surplus {
         plan.held.push(Held::Serving {
             rooms: surplus - remove,
@@ -207,6 +283,7 @@ impl fmt::Display for Held {
                 )
             }
             Self::Capped { rooms } => write!(f, "{rooms} more are left for the next cycle"),
+            Self::ScaleDown { rooms, hold } => write!(f, "{rooms} rooms too many stay for now: {hold}"),
         }
     }
 }

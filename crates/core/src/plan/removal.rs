@@ -13,18 +13,14 @@ pub enum Occupied {
 }
 
 /// The rooms that may be removed, in the order in which they go: in error and terminated, pending, unready, ready,
-/// then active, allocated and occupied; by id among equals. Unknown rooms never go, nor do those that leave already.
+/// then active, allocated and occupied; old versions first and by id among equals. Unknown rooms never go, nor do those that leave already.
 pub fn removal_order(rooms: &[RoomFact], occupied: Occupied) -> Vec<RoomId> {
     let mut candidates: Vec<&RoomFact> = rooms
         .iter()
         .filter(|room| room.known && !room.leaving && room.status != RoomStatus::Terminating)
         .filter(|room| occupied == Occupied::MayGo || !room.status.serves_players())
         .collect();
-    candidates.sort_by(|one, other| {
-        rank(one.status)
-            .cmp(&rank(other.status))
-            .then(one.id.cmp(&other.id))
-    });
+    candidates.sort_by_key(|room| (rank(room.status), !room.old, &room.id));
     candidates.into_iter().map(|room| room.id.clone()).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Autoscaling, Container, ContainerPort, Recipe, RoomOccupancy, Spec};
+use super::{Autoscaling, Container, ContainerPort, Recipe, Rollout, RoomOccupancy, Spec};
 
 /// How much a new recipe changes. Ordered: the greatest of several counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,6 +45,8 @@ impl Difference {
             annotations,
             labels,
             match_allocation,
+            // Compared as what they come to: writing a default down changes nothing.
+            rollout_rules: _,
         } = new;
         let mut difference = Self::default();
         let minor = &mut Comparison::of(&mut difference, Change::Minor);
@@ -66,6 +68,7 @@ impl Difference {
             &old.match_allocation.max_matches,
             &match_allocation.max_matches,
         );
+        minor.rollout(old.rollout(), new.rollout());
 
         let major = &mut Comparison::of(&mut difference, Change::Major);
         major.spec(&old.spec, spec);
@@ -251,6 +254,29 @@ impl<'a> Comparison<'a> {
         );
     }
 
+    fn rollout(&mut self, old: Rollout, new: Rollout) {
+        let Rollout {
+            max_unavailable,
+            occupied,
+            on_failure,
+            max_failures,
+            timeout,
+            match_end_deadline,
+            rejoin_grace,
+        } = new;
+        self.field("rollout.maxUnavailable", &old.max_unavailable, &max_unavailable);
+        self.field("rollout.occupied", &old.occupied, &occupied);
+        self.field("rollout.onFailure", &old.on_failure, &on_failure);
+        self.field("rollout.maxFailures", &old.max_failures, &max_failures);
+        self.field("rollout.timeout", &old.timeout, &timeout);
+        self.field(
+            "rollout.matchEndDeadline",
+            &old.match_end_deadline,
+            &match_end_deadline,
+        );
+        self.field("rollout.rejoinGrace", &old.rejoin_grace, &rejoin_grace);
+    }
+
     fn room_occupancy(&mut self, old: Option<RoomOccupancy>, new: Option<RoomOccupancy>) {
         let path = "autoscaling.policy.parameters.roomOccupancy";
         let (Some(old), Some(new)) = (old, new) else {
@@ -271,148 +297,4 @@ impl<'a> Comparison<'a> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::scheduler::draft::{PortRangeDraft, RecipeDraft};
-    use crate::scheduler::testing;
-
-    /// Edits the sample; `expected` is the change and then the paths, `Minor: game, maxSurge`.
-    fn check(edit: impl FnOnce(&mut RecipeDraft), expected: &str) {
-        let old = testing::draft();
-        let mut new = old.clone();
-        edit(&mut new);
-        let [old, new] = [old, new].map(|draft| Recipe::parse(&draft).unwrap());
-        let difference = Difference::between(&old, &new);
-        let paths: Vec<_> = difference
-            .fields
-            .iter()
-            .map(|field| field.path.as_str())
-            .collect();
-        assert_eq!(
-            format!("{:?}: {}", difference.change(), paths.join(", ")),
-            expected
-        );
-        assert_eq!(Change::between(&new, &old), difference.change());
-    }
-
-    #[test]
-    fn nothing() {
-        check(|_| {}, "None: ");
-        // Shown again, never used.
-        check(|draft| draft.container(0).ports[0].host_port = 7777, "None: ");
-    }
-
-    #[test]
-    fn minor() {
-        const PARAMETERS: &str = "autoscaling.policy.parameters";
-        check(|draft| draft.name = "other".into(), "Minor: name");
-        check(|draft| draft.game = "chess".into(), "Minor: game");
-        check(|draft| draft.max_surge = "10".into(), "Minor: maxSurge");
-        check(|draft| draft.rooms_replicas += 1, "Minor: roomsReplicas");
-        check(|draft| draft.autoscaling = None, "Minor: autoscaling");
-        check(
-            |draft| draft.autoscaling().enabled = false,
-            "Minor: autoscaling.enabled",
-        );
-        check(|draft| draft.autoscaling().min = 2, "Minor: autoscaling.min");
-        check(|draft| draft.autoscaling().max = -1, "Minor: autoscaling.max");
-        check(
-            |draft| draft.autoscaling().cooldown = 0,
-            "Minor: autoscaling.cooldown",
-        );
-        check(
-            |draft| draft.policy().policy_type = "fixedBuffer".into(),
-            "Minor: autoscaling.policy.type",
-        );
-        check(
-            |draft| draft.room_occupancy().ready_target = 0.25,
-            &format!("Minor: {PARAMETERS}.roomOccupancy.readyTarget"),
-        );
-        check(
-            |draft| draft.room_occupancy().down_threshold = None,
-            &format!("Minor: {PARAMETERS}.roomOccupancy.downThreshold"),
-        );
-        check(
-            |draft| draft.parameters().fixed_buffer = None,
-            &format!("Minor: {PARAMETERS}.fixedBuffer"),
-        );
-        check(|draft| draft.forwarders[0].enable = false, "Minor: forwarders[0]");
-        check(|draft| draft.forwarders.clear(), "Minor: forwarders[0]");
-        check(
-            |draft| draft.match_allocation = None,
-            "Minor: matchAllocation.maxMatches",
-        );
-    }
-
-    #[test]
-    fn major() {
-        const ROOM: &str = "spec.containers[0]";
-        check(
-            |draft| draft.spec().termination_grace_period.as_mut().unwrap().seconds += 1,
-            "Major: spec.terminationGracePeriod",
-        );
-        check(|draft| draft.spec().toleration.clear(), "Major: spec.toleration");
-        check(|draft| draft.spec().affinity.clear(), "Major: spec.affinity");
-        check(
-            |draft| draft.spec().restart_policy = None,
-            "Major: spec.restartPolicy",
-        );
-        check(
-            |draft| draft.container(0).name.push('x'),
-            &format!("Major: {ROOM}.name"),
-        );
-        check(
-            |draft| draft.container(0).image.push('x'),
-            &format!("Major: {ROOM}.image"),
-        );
-        check(
-            |draft| draft.container(0).command.clear(),
-            &format!("Major: {ROOM}.command"),
-        );
-        check(
-            |draft| draft.container(0).environment[0].value = None,
-            &format!("Major: {ROOM}.environment[0]"),
-        );
-        check(
-            |draft| draft.container(0).limits.as_mut().unwrap().cpu = "2".into(),
-            &format!("Major: {ROOM}.limits.cpu"),
-        );
-        check(
-            |draft| draft.container(0).ports[0].port += 1,
-            &format!("Major: {ROOM}.ports[0].port"),
-        );
-        check(
-            |draft| draft.port_range = Some(PortRangeDraft { start: 1, end: 2 }),
-            "Major: portRange",
-        );
-        check(|draft| draft.annotations.clear(), "Major: annotations.owner");
-        check(
-            |draft| drop(draft.labels.insert("team".into(), "b".into())),
-            "Major: labels.team",
-        );
-        check(
-            |draft| drop(draft.labels.insert("example.com/team".into(), "b".into())),
-            r#"Major: labels["example.com/team"]"#,
-        );
-    }
-
-    #[test]
-    fn several() {
-        // v10 called the removal of a port minor and left the old rooms running.
-        check(
-            |draft| drop(draft.container(0).ports.pop()),
-            "Major: spec.containers[0].ports[1]",
-        );
-        check(
-            |draft| drop(draft.spec().containers.pop()),
-            "Major: spec.containers[1]",
-        );
-        check(
-            |draft| {
-                draft.container(0).image.push('x');
-                draft.rooms_replicas += 1;
-            },
-            "Major: roomsReplicas, spec.containers[0].image",
-        );
-    }
-}
+mod tests;

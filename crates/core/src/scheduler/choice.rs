@@ -1,6 +1,6 @@
 //! The words that a recipe chooses from, as they are written.
 
-use super::{ImagePullPolicy, Protocol, RestartPolicy};
+use super::{ImagePullPolicy, OccupiedRooms, OnFailure, Protocol, RestartPolicy};
 
 impl RestartPolicy {
     pub const ALL: [Self; 3] = [Self::Always, Self::OnFailure, Self::Never];
@@ -44,6 +44,36 @@ impl Protocol {
             Self::Tcp => "tcp",
             Self::Udp => "udp",
             Self::Sctp => "sctp",
+        }
+    }
+
+    pub fn parse(text: &str) -> Result<Self, String> {
+        choose(text, &Self::ALL, Self::as_str)
+    }
+}
+
+impl OccupiedRooms {
+    pub const ALL: [Self; 2] = [Self::DeleteLast, Self::WaitForMatchEnd];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::DeleteLast => "deleteLast",
+            Self::WaitForMatchEnd => "waitForMatchEnd",
+        }
+    }
+
+    pub fn parse(text: &str) -> Result<Self, String> {
+        choose(text, &Self::ALL, Self::as_str)
+    }
+}
+
+impl OnFailure {
+    pub const ALL: [Self; 2] = [Self::Rollback, Self::Halt];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Rollback => "rollback",
+            Self::Halt => "halt",
         }
     }
 

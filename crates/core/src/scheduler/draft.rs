@@ -18,6 +18,7 @@ pub struct RecipeDraft {
     pub annotations: BTreeMap<String, String>,
     pub labels: BTreeMap<String, String>,
     pub match_allocation: Option<MatchAllocationDraft>,
+    pub rollout: Option<RolloutDraft>,
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -147,4 +148,15 @@ pub struct ForwarderOptionsDraft {
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct MatchAllocationDraft {
     pub max_matches: i32,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RolloutDraft {
+    pub max_unavailable: Option<i32>,
+    pub occupied: Option<String>,
+    pub on_failure: Option<String>,
+    pub max_failures: Option<i32>,
+    pub timeout: Option<DurationDraft>,
+    pub match_end_deadline: Option<DurationDraft>,
+    pub rejoin_grace: Option<DurationDraft>,
 }

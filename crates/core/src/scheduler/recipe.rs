@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::time::Millis;
+
 use super::SchedulerName;
 
 /// What a studio writes down about one fleet, without its version number and state.
@@ -21,6 +23,8 @@ pub struct Recipe {
     pub annotations: BTreeMap<String, String>,
     pub labels: BTreeMap<String, String>,
     pub match_allocation: MatchAllocation,
+    /// `None`: nothing was written, the defaults apply; see [`Recipe::rollout`].
+    pub rollout_rules: Option<Rollout>,
 }
 
 /// What a room is.
@@ -210,6 +214,62 @@ pub struct Forwarder {
     pub address: String,
     pub timeout_ms: u64,
     pub metadata: serde_json::Map<String, serde_json::Value>,
+}
+
+/// How a new major version replaces the rooms of older ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rollout {
+    /// How many ready rooms may be missing meanwhile.
+    pub max_unavailable: u32,
+    pub occupied: OccupiedRooms,
+    pub on_failure: OnFailure,
+    /// New rooms in a row that did not become ready, at least 1.
+    pub max_failures: u32,
+    /// `None`: as long as it takes.
+    pub timeout: Option<Millis>,
+    /// How long rooms wait for their match to end; `None`: for ever.
+    pub match_end_deadline: Option<Millis>,
+    /// How long the players of a room that went are waited for elsewhere.
+    pub rejoin_grace: Millis,
+}
+
+/// What happens to old rooms that players are in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OccupiedRooms {
+    /// They go when nothing else is left to go.
+    DeleteLast,
+    /// They stay until their matches end, or the deadline passes.
+    WaitForMatchEnd,
+}
+
+/// What happens when new rooms do not become ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnFailure {
+    /// Back to the last version that was deployed.
+    Rollback,
+    /// Nothing more is replaced until someone says how to go on.
+    Halt,
+}
+
+impl Default for Rollout {
+    fn default() -> Self {
+        Self {
+            max_unavailable: 0,
+            occupied: OccupiedRooms::DeleteLast,
+            on_failure: OnFailure::Rollback,
+            max_failures: 5,
+            timeout: None,
+            match_end_deadline: None,
+            rejoin_grace: Millis(0),
+        }
+    }
+}
+
+impl Recipe {
+    /// How a rollout of this recipe goes.
+    pub fn rollout(&self) -> Rollout {
+        self.rollout_rules.unwrap_or_default()
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,13 +7,14 @@ use std::time::Duration;
 use super::draft::{
     AutoscalingDraft, ContainerDraft, ContainerPortDraft, DurationDraft, EnvironmentVariableDraft,
     FieldRefDraft, FixedBufferDraft, ForwarderDraft, ForwarderOptionsDraft, MatchAllocationDraft,
-    PolicyParametersDraft, PortRangeDraft, RecipeDraft, ResourcesDraft, RoomOccupancyDraft,
+    PolicyParametersDraft, PortRangeDraft, RecipeDraft, ResourcesDraft, RolloutDraft, RoomOccupancyDraft,
     ScalingPolicyDraft, SecretKeyRefDraft, SpecDraft, ValueFromDraft,
 };
 use super::{
     Autoscaling, Container, ContainerPort, EnvironmentValue, EnvironmentVariable, FixedBuffer, Forwarder,
-    MatchAllocation, PortRange, Recipe, Resources, RoomOccupancy, Spec,
+    MatchAllocation, PortRange, Recipe, Resources, Rollout, RoomOccupancy, Spec,
 };
+use crate::time::Millis;
 
 impl Recipe {
     /// [`Recipe::parse`] of it gives this recipe again.
@@ -30,6 +31,7 @@ impl Recipe {
             annotations,
             labels,
             match_allocation: MatchAllocation { max_matches },
+            rollout_rules,
         } = self;
         RecipeDraft {
             name: name.to_string(),
@@ -45,6 +47,7 @@ impl Recipe {
             match_allocation: Some(MatchAllocationDraft {
                 max_matches: signed(*max_matches),
             }),
+            rollout: rollout_rules.map(rollout),
         }
     }
 }
@@ -224,5 +227,27 @@ fn forwarder(forwarder: &Forwarder) -> ForwarderDraft {
             timeout: i64::try_from(*timeout_ms).unwrap_or(i64::MAX),
             metadata: metadata.clone(),
         }),
+    }
+}
+
+fn rollout(rollout: Rollout) -> RolloutDraft {
+    let Rollout {
+        max_unavailable,
+        occupied,
+        on_failure,
+        max_failures,
+        timeout,
+        match_end_deadline,
+        rejoin_grace,
+    } = rollout;
+    let time = |time: Millis| duration(time.as_duration());
+    RolloutDraft {
+        max_unavailable: Some(signed(max_unavailable)),
+        occupied: Some(occupied.as_str().to_owned()),
+        on_failure: Some(on_failure.as_str().to_owned()),
+        max_failures: Some(signed(max_failures)),
+        timeout: timeout.map(time),
+        match_end_deadline: match_end_deadline.map(time),
+        rejoin_grace: Some(time(rejoin_grace)),
     }
 }

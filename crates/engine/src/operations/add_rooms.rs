@@ -5,9 +5,11 @@
 
 use async_trait::async_trait;
 use maestro_core::operation::Definition;
+use maestro_core::room::Purpose;
 
-use crate::ports::store::RoomRecord;
-use crate::rooms::{starting, stopping};
+use crate::ports::store::{RolloutState, RoomRecord};
+use crate::rooms::starting::{self, Making};
+use crate::rooms::stopping;
 
 use super::{Executor, Next, Step, StepError, Work};
 
@@ -33,7 +35,7 @@ impl Executor for AddRooms {
             )));
         }
         if rows.len() < amount(work) as usize {
-            return starting::intend(work, &rows, amount(work)).await;
+            return intend(work, &rows).await;
         }
         finish(work, &rows, failed)
     }
@@ -59,6 +61,22 @@ impl AddRooms {
         step.history.extend(started.failures);
         Ok(step)
     }
+}
+
+/// New rooms are made from the active version; while a rollout is halted, from the last one that was deployed.
+async fn intend(work: &Work, rows: &[RoomRecord]) -> Result<Step, StepError> {
+    let version = match &work.scheduler.rollout {
+        Some(rollout) if rollout.state == RolloutState::Halted => rollout.from,
+        Some(_) | None => work.scheduler.active_version,
+    };
+    let recipe = work.recipe_of(version).await?;
+    let making = Making {
+        version,
+        recipe: &recipe,
+        purpose: Purpose::Fleet,
+        amount: amount(work),
+    };
+    starting::intend(work, rows, &making).await
 }
 
 fn amount(work: &Work) -> u32 {

@@ -1,30 +1,22 @@
 //! health_controller: compares the fleet with what it should be, and enqueues the difference.
 //!
-//! The plan itself is `maestro_core::plan`; here the snapshot is gathered and the plan turned into operations, in
-//! the transaction that ends this one. A cycle that changes nothing leaves no trace in the default lists.
-
-use std::collections::BTreeMap;
+//! The plan itself is `maestro_core::plan`; here it is turned into operations, in the transaction that ends this one.
+//! A cycle that changes nothing leaves no trace in the default lists.
 
 use async_trait::async_trait;
-use maestro_core::operation::{
-    Definition, Operation, OperationId, OperationStatus, Origin, RemovalReason, RoomsToRemove, Stage,
-};
-use maestro_core::plan::{EndedFact, Expired, FleetSnapshot, Plan, RoomFact, plan};
-use maestro_core::room::{EndCause, Purpose, RoomId, RoomStatus};
+use maestro_core::operation::{Definition, Origin, RemovalReason, RoomsToRemove};
+use maestro_core::plan::{Expired, Plan, RolloutCycle};
+use maestro_core::room::RoomId;
+use serde_json::{Value, json};
 
-use crate::Engine;
-use crate::ports::room_table::RoomView;
-use crate::ports::store::{Change, Intent, PageRequest, RoomRecord, SchedulerRecord, SchedulerState};
+use crate::ports::store::{Change, SchedulerRecord, SchedulerState};
 use crate::rooms::reconciling;
 
-use super::{Executor, Next, Step, StepError, Work, remove_rooms};
+use super::fleet::{Fleet, fleet};
+use super::{Executor, Next, Step, StepError, Work, rollout};
 
 pub(super) struct HealthController;
 
-/// Ended rooms that a plan looks back at: enough to see that every attempt fails.
-const ENDED_ROOMS_SEEN: usize = 200;
-/// Likewise of operations; a longer row of failures does not make the wait longer.
-const OPERATIONS_SEEN: u32 = 12;
 /// Rooms that a reason names one by one.
 const ROOMS_NAMED: usize = 5;
 
@@ -36,36 +28,40 @@ impl Executor for HealthController {
         }
         let mut step = reconciling::reconcile(work).await?;
         let reconciled = !step.history.is_empty();
-        // Listing a runtime takes its time, and people change the fleet size meanwhile.
-        let Some(scheduler) = work.engine.ports.store.scheduler(&work.scheduler.name).await? else {
+        // Listing a runtime takes its time, and people change things meanwhile.
+        let Some(mut scheduler) = work.engine.ports.store.scheduler(&work.scheduler.name).await? else {
             return Ok(nothing());
         };
         let fleet = fleet(&work.engine, &scheduler, None).await?;
+        let judged = rollout::judge(work, &mut scheduler, &fleet, &mut step);
         let plan = fleet.plan(&work.engine, &scheduler);
+        step.history.push(summary(&plan));
         step.history.extend(plan.held.iter().map(ToString::to_string));
-        for (definition, reason) in follow_ups(&plan, &fleet) {
-            let mut operation =
-                work.engine
-                    .new_operation(&work.scheduler.name, definition, Origin::Controller);
-            operation.priority = true;
-            operation.reason = reason;
-            let event = format!(
-                "created operation {} (id: {}): {}",
-                operation.definition.name(),
-                operation.id,
-                operation.reason
-            );
-            step.history.push(event);
-            step.changes.push(Change::Enqueue(operation));
+        step.data = Some(decision_data(work, &plan));
+        for wish in wishes(&plan, &fleet, &scheduler) {
+            enqueue(work, wish, &mut step);
         }
-        step.next = Next::Done {
-            took_action: reconciled || !plan.is_empty(),
-        };
+        if plan.remove > 0 && is_autoscaled(&scheduler) {
+            step.changes.push(Change::SetLastShrunk {
+                scheduler: scheduler.name.clone(),
+                at: work.now(),
+            });
+        }
         if !plan.is_empty() {
             step.changes.push(unchanged_fleet_size(&scheduler));
         }
+        step.next = Next::Done {
+            took_action: reconciled || judged || !plan.is_empty(),
+        };
         Ok(step)
     }
+}
+
+/// An operation that a cycle asks for.
+struct Wish {
+    definition: Definition,
+    priority: bool,
+    reason: String,
 }
 
 fn nothing() -> Step {
@@ -75,40 +71,122 @@ fn nothing() -> Step {
     }
 }
 
+fn is_autoscaled(scheduler: &SchedulerRecord) -> bool {
+    scheduler
+        .recipe
+        .autoscaling
+        .as_ref()
+        .is_some_and(|autoscaling| autoscaling.enabled)
+}
+
+fn enqueue(work: &Work, wish: Wish, step: &mut Step) {
+    let Wish {
+        definition,
+        priority,
+        reason,
+    } = wish;
+    let mut operation = work
+        .engine
+        .new_operation(&work.scheduler.name, definition, Origin::Controller);
+    operation.priority = priority;
+    operation.reason = reason;
+    let name = operation.definition.name();
+    step.history.push(format!(
+        "created operation {name} (id: {}): {}",
+        operation.id, operation.reason
+    ));
+    step.changes.push(Change::Enqueue(operation));
+}
+
 /// A plan is right for one fleet size and the operations that go with it. If a person changes both while it is made,
 /// it is refused, and the cycle looks again.
 fn unchanged_fleet_size(scheduler: &SchedulerRecord) -> Change {
+    let (from, to) = (scheduler.fleet_size, scheduler.fleet_size);
     Change::SetFleetSize {
         scheduler: scheduler.name.clone(),
-        from: scheduler.fleet_size,
-        to: scheduler.fleet_size,
+        from,
+        to,
     }
 }
 
-/// What the plan asks for, as definitions with their reasons.
-fn follow_ups(plan: &Plan, fleet: &Fleet) -> Vec<(Definition, String)> {
-    let mut follow_ups = Vec::new();
+/// What was seen, what the formula gave, what clamped it, what it comes to.
+fn summary(plan: &Plan) -> String {
     let Plan {
-        total,
-        desired,
+        seen,
+        decision,
+        desired_ready,
+        ..
+    } = plan;
+    format!(
+        "{} rooms, {} ready, {} occupied; {}; {desired_ready} must be ready; {}",
+        seen.total,
+        seen.ready,
+        seen.occupied,
+        decision.reason(),
+        decision.outcome()
+    )
+}
+
+/// The decision as `GET …/autoscaling` shows it, and beside it the numbers of the rollout's cycle.
+fn decision_data(work: &Work, plan: &Plan) -> Value {
+    let mut data = json!({ "decision": {
+        "at": work.now().to_string(),
+        "total": plan.seen.total,
+        "occupied": plan.seen.occupied,
+        "ready": plan.seen.ready,
+        "desired": plan.decision.desired,
+        "desiredReady": plan.desired_ready,
+        "decision": plan.decision.outcome().to_string(),
+        "reason": plan.decision.reason(),
+    }});
+    if let Some(cycle) = &plan.rollout {
+        data["rollout"] = json!({
+            "new": plan.seen.total.saturating_sub(plan.seen.old),
+            "toSurge": cycle.surge,
+            "toBeDeleted": cycle.replaced.len(),
+        });
+    }
+    data
+}
+
+/// What the plan asks for, as operations with their reasons.
+fn wishes(plan: &Plan, fleet: &Fleet, scheduler: &SchedulerRecord) -> Vec<Wish> {
+    let Plan {
+        seen,
+        decision,
+        desired_ready: _,
         expired,
         add,
         remove,
+        rollout,
         held: _,
         look_again_at: _,
     } = plan;
+    let mut wishes = Vec::new();
     if !expired.is_empty() {
-        let rooms = RoomsToRemove::Ids(expired.iter().map(|gone| gone.room.clone()).collect());
-        let definition = Definition::RemoveRooms {
-            rooms,
-            reason: RemovalReason::ExpiredRoom,
-        };
-        follow_ups.push((definition, name_some(expired)));
+        let ids = expired.iter().map(|gone| gone.room.clone()).collect();
+        wishes.push(remove_by_id(
+            ids,
+            RemovalReason::ExpiredRoom,
+            true,
+            name_some(expired),
+        ));
     }
-    let counted = format!("{total} rooms of {desired} wanted");
+    let counted = format!("{} rooms of {} wanted", seen.total, decision.desired);
+    let because = match decision.reasons.as_slice() {
+        _ if is_autoscaled(scheduler) => format!(" ({})", decision.reason()),
+        _ => String::new(),
+    };
     if *add > 0 {
-        let reason = format!("{counted}: +{add}{}", fleet.latest_ends());
-        follow_ups.push((Definition::AddRooms { amount: *add }, reason));
+        let reason = match rollout {
+            None => format!("{counted}{because}: +{add}{}", fleet.latest_ends()),
+            Some(cycle) => surge_reason(scheduler, plan, cycle),
+        };
+        wishes.push(Wish {
+            definition: Definition::AddRooms { amount: *add },
+            priority: true,
+            reason,
+        });
     }
     if *remove > 0 {
         let rooms = RoomsToRemove::Amount(*remove);
@@ -116,9 +194,69 @@ fn follow_ups(plan: &Plan, fleet: &Fleet) -> Vec<(Definition, String)> {
             rooms,
             reason: RemovalReason::ScaleDown,
         };
-        follow_ups.push((definition, format!("{counted}: -{remove}")));
+        let reason = format!("{counted}{because}: -{remove}");
+        wishes.push(Wish {
+            definition,
+            priority: true,
+            reason,
+        });
     }
-    follow_ups
+    if let Some(cycle) = rollout {
+        wishes.extend(replacement_wishes(scheduler, plan, cycle));
+    }
+    wishes
+}
+
+fn surge_reason(scheduler: &SchedulerRecord, plan: &Plan, cycle: &RolloutCycle) -> String {
+    format!(
+        "rollout to {}: {} rooms of {} wanted, {} of them old; surge of at most {}: +{}",
+        scheduler.active_version, plan.seen.total, cycle.desired, plan.seen.old, cycle.surge_max, plan.add
+    )
+}
+
+fn replacement_wishes(scheduler: &SchedulerRecord, plan: &Plan, cycle: &RolloutCycle) -> Vec<Wish> {
+    let replaced: Vec<RoomId> = cycle
+        .replaced
+        .iter()
+        .map(|replaced| replaced.room.clone())
+        .collect();
+    let ready = format!("{} ready, {} must be", plan.seen.ready, cycle.desired_ready);
+    let version = scheduler.active_version;
+    let mut wishes = Vec::new();
+    if !replaced.is_empty() {
+        let reason = format!("rollout to {version}: {ready}; {} old rooms go", replaced.len());
+        wishes.push(remove_by_id(
+            replaced,
+            RemovalReason::RollingUpdate,
+            false,
+            reason,
+        ));
+    }
+    if !cycle.surplus.is_empty() {
+        let reason = format!(
+            "rollout to {version}: {ready}; {} rooms above the surge go",
+            cycle.surplus.len()
+        );
+        wishes.push(remove_by_id(
+            cycle.surplus.clone(),
+            RemovalReason::RollingUpdate,
+            false,
+            reason,
+        ));
+    }
+    wishes
+}
+
+fn remove_by_id(ids: Vec<RoomId>, reason: RemovalReason, priority: bool, words: String) -> Wish {
+    let definition = Definition::RemoveRooms {
+        rooms: RoomsToRemove::Ids(ids),
+        reason,
+    };
+    Wish {
+        definition,
+        priority,
+        reason: words,
+    }
 }
 
 fn name_some(expired: &[Expired]) -> String {
@@ -131,227 +269,4 @@ fn name_some(expired: &[Expired]) -> String {
         text += &format!("; and {} more", expired.len() - ROOMS_NAMED);
     }
     text
-}
-
-/// Everything known about a fleet at one moment, gathered from registry, room table and queue.
-pub(crate) struct Fleet {
-    /// Rows of live rooms of the fleet.
-    pub(crate) rows: Vec<RoomRecord>,
-    pub(crate) facts: Vec<RoomFact>,
-    pub(crate) claimed_by: BTreeMap<RoomId, OperationId>,
-    ended: Vec<RoomRecord>,
-    failed_adds: Vec<EndedFact>,
-    adding: u32,
-    removing: u32,
-    /// By how much the fleet size will be another one when those operations have ended that turned round.
-    taken_back: i64,
-}
-
-/// The plan of this moment, without carrying it out: what an early wake-up asks.
-pub(crate) async fn fleet_plan(engine: &Engine, scheduler: &SchedulerRecord) -> Result<Plan, StepError> {
-    Ok(fleet(engine, scheduler, None).await?.plan(engine, scheduler))
-}
-
-/// `without` is the operation that asks: its own wishes are not on their way to someone else.
-pub(crate) async fn fleet(
-    engine: &Engine,
-    scheduler: &SchedulerRecord,
-    without: Option<OperationId>,
-) -> Result<Fleet, StepError> {
-    let store = &engine.ports.store;
-    let mut rows = store.live_rooms(&scheduler.name).await?;
-    rows.retain(|row| row.purpose == Purpose::Fleet);
-    let views = engine.ports.table.rooms(&scheduler.name).await?;
-    let views: BTreeMap<RoomId, RoomView> = views.into_iter().map(|view| (view.id.clone(), view)).collect();
-    let facts = rows
-        .iter()
-        .map(|row| fact(engine, row, views.get(&row.id)))
-        .collect();
-    let claimed = |view: &RoomView| Some((view.id.clone(), view.claimed_by?));
-    let claimed_by = views.values().filter_map(claimed).collect();
-    let ended = store.ended_rooms(&scheduler.name, ENDED_ROOMS_SEEN).await?;
-    let failed_adds = failed_adds(engine, scheduler).await?;
-    let mut fleet = Fleet {
-        rows,
-        facts,
-        claimed_by,
-        ended,
-        failed_adds,
-        adding: 0,
-        removing: 0,
-        taken_back: 0,
-    };
-    for operation in store.unfinished(&scheduler.name).await? {
-        if Some(operation.id) != without {
-            fleet.count_on_their_way(engine, &operation).await?;
-        }
-    }
-    Ok(fleet)
-}
-
-/// Adds that failed before they had rooms to fail with (no free port, say): they are attempts too.
-async fn failed_adds(engine: &Engine, scheduler: &SchedulerRecord) -> Result<Vec<EndedFact>, StepError> {
-    let latest = PageRequest {
-        page: 1,
-        page_size: OPERATIONS_SEEN,
-        newest_first: true,
-        no_action: false,
-    };
-    let page = engine
-        .ports
-        .store
-        .operations(&scheduler.name, Stage::Final, latest)
-        .await?;
-    let mut failed = Vec::new();
-    for operation in page.operations {
-        let Definition::AddRooms { amount } = operation.definition else {
-            continue;
-        };
-        if operation.status != OperationStatus::Error || operation.origin.is_person() {
-            continue;
-        }
-        if !engine
-            .ports
-            .store
-            .rooms_made_by(&scheduler.name, operation.id)
-            .await?
-            .is_empty()
-        {
-            continue;
-        }
-        failed.push(EndedFact {
-            rooms: amount,
-            operation: operation.id,
-            created_at: operation.created_at,
-            ended_at: operation.ended_at.unwrap_or(operation.created_at),
-            cause: EndCause::Failed,
-            was_ready: false,
-        });
-    }
-    Ok(failed)
-}
-
-impl Fleet {
-    pub(crate) fn plan(&self, engine: &Engine, scheduler: &SchedulerRecord) -> Plan {
-        let mut ended: Vec<EndedFact> = self.ended.iter().filter_map(ended_fact).collect();
-        ended.extend_from_slice(&self.failed_adds);
-        ended.sort_by_key(|fact| std::cmp::Reverse(fact.ended_at));
-        plan(&FleetSnapshot {
-            now: engine.now(),
-            fleet_size: self.size_to_be(scheduler),
-            rooms: &self.facts,
-            adding: self.adding,
-            removing: self.removing,
-            ended: &ended,
-            limits: engine.settings.limits(),
-        })
-    }
-
-    /// Rooms that stay and have not been heard of since a restart.
-    pub(crate) fn unknown(&self) -> usize {
-        let unknown = self.facts.iter().filter(|room| !room.known && !room.leaving);
-        unknown.count()
-    }
-
-    /// What an operation that turned round asked for does not count any more, although its fleet size stands until it
-    /// has ended: otherwise a cancelled addition would be made again while its rooms go.
-    fn size_to_be(&self, scheduler: &SchedulerRecord) -> u32 {
-        let size = i64::from(scheduler.fleet_size) + self.taken_back;
-        u32::try_from(size.max(0)).unwrap_or(u32::MAX)
-    }
-
-    /// Rooms of unfinished adds count as pending, rooms of unfinished removals as gone; otherwise two plans in a
-    /// row would ask for the same rooms twice.
-    async fn count_on_their_way(&mut self, engine: &Engine, operation: &Operation) -> Result<(), StepError> {
-        if operation.rollback.is_some() {
-            self.taken_back -= operation.fleet_delta;
-            return Ok(());
-        }
-        let in_progress = operation.status == OperationStatus::InProgress;
-        match &operation.definition {
-            Definition::AddRooms { amount } => {
-                let made = match in_progress {
-                    true => engine
-                        .ports
-                        .store
-                        .rooms_made_by(&operation.scheduler, operation.id)
-                        .await?
-                        .len(),
-                    false => 0,
-                };
-                self.adding += amount.saturating_sub(u32::try_from(made).unwrap_or(u32::MAX));
-            }
-            Definition::RemoveRooms {
-                rooms: RoomsToRemove::Amount(amount),
-                ..
-            } => {
-                let progress = remove_rooms::progress_of(operation);
-                if !progress.chosen {
-                    self.removing += amount.saturating_sub(progress.asked);
-                }
-            }
-            Definition::RemoveRooms {
-                rooms: RoomsToRemove::Ids(ids),
-                ..
-            } => {
-                for fact in self.facts.iter_mut().filter(|fact| ids.contains(&fact.id)) {
-                    fact.leaving = true;
-                }
-            }
-            Definition::CreateScheduler { .. }
-            | Definition::DeleteScheduler
-            | Definition::HealthController
-            | Definition::StorageCleanUp
-            | Definition::Unknown { .. } => {}
-        }
-        Ok(())
-    }
-
-    /// How the latest rooms ended, so that a replacement says what it replaces.
-    fn latest_ends(&self) -> String {
-        let Some(latest) = self.ended.first() else {
-            return String::new();
-        };
-        let Some(ended) = &latest.ended else {
-            return String::new();
-        };
-        format!("; the latest to end was room {}: {}", latest.id, ended.how)
-    }
-}
-
-fn fact(engine: &Engine, row: &RoomRecord, view: Option<&RoomView>) -> RoomFact {
-    let unknown_since = engine.listening_since.max(row.created_at);
-    let base = RoomFact {
-        id: row.id.clone(),
-        status: RoomStatus::Pending,
-        version: row.version,
-        created_at: row.created_at,
-        heard_at: Some(unknown_since),
-        known: row.handle.is_none(),
-        was_ready: false,
-        leaving: row.intent != Intent::Run,
-    };
-    match view {
-        None => base,
-        Some(view) => RoomFact {
-            status: view.status,
-            heard_at: view.last_ping_at.or((!view.known).then_some(unknown_since)),
-            known: view.known,
-            was_ready: view.was_ready,
-            leaving: base.leaving || view.claimed_by.is_some(),
-            ..base
-        },
-    }
-}
-
-fn ended_fact(row: &RoomRecord) -> Option<EndedFact> {
-    let ended = row.ended.as_ref()?;
-    Some(EndedFact {
-        rooms: 1,
-        operation: row.operation,
-        created_at: row.created_at,
-        ended_at: ended.at,
-        cause: ended.cause,
-        was_ready: ended.was_ready,
-    })
 }

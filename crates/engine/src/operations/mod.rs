@@ -6,10 +6,14 @@
 
 mod add_rooms;
 mod create_scheduler;
+mod create_version;
 mod delete_scheduler;
+mod fleet;
 mod health_controller;
 mod remove_rooms;
+mod rollout;
 mod storage_clean_up;
+mod switch_version;
 
 use std::sync::Arc;
 
@@ -23,7 +27,7 @@ use crate::ports::room_table::TableError;
 use crate::ports::runtime::RuntimeError;
 use crate::ports::store::{Change, Guard, SchedulerRecord, StoreError};
 
-pub(crate) use health_controller::fleet_plan;
+pub(crate) use fleet::{Outlook, look_ahead};
 
 #[async_trait]
 pub(crate) trait Executor: Send + Sync {
@@ -54,6 +58,8 @@ pub(crate) struct Work {
 pub(crate) struct Step {
     pub(crate) changes: Vec<Change>,
     pub(crate) progress: Option<serde_json::Value>,
+    /// Decision data, if this step took a decision.
+    pub(crate) data: Option<serde_json::Value>,
     pub(crate) history: Vec<String>,
     pub(crate) next: Next,
 }
@@ -86,6 +92,8 @@ pub(crate) fn executor(kind: DefinitionKind) -> Option<&'static dyn Executor> {
     Some(match kind {
         DefinitionKind::CreateScheduler => &create_scheduler::CreateScheduler,
         DefinitionKind::DeleteScheduler => &delete_scheduler::DeleteScheduler,
+        DefinitionKind::CreateVersion => &create_version::CreateVersion,
+        DefinitionKind::SwitchVersion => &switch_version::SwitchVersion,
         DefinitionKind::AddRooms => &add_rooms::AddRooms,
         DefinitionKind::RemoveRooms => &remove_rooms::RemoveRooms,
         DefinitionKind::HealthController => &health_controller::HealthController,

@@ -3,18 +3,20 @@
 //! A plan may be stale when it is carried out, so each batch looks again: what the health controller wanted gone may
 //! be needed by now, and an expired room may have pinged. There is no rollback: who was asked to go, goes.
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
-use maestro_core::operation::{Definition, Operation, RoomsToRemove};
+use maestro_core::operation::{Definition, Operation, RemovalReason, RoomsToRemove};
 use maestro_core::plan::{self, Occupied, RoomFact};
 use maestro_core::room::{RoomId, RoomStatus};
 use maestro_core::time::age;
 use serde::{Deserialize, Serialize};
 
 use crate::ports::room_table::Claim;
-use crate::ports::store::{Change, Intent, RoomRecord};
+use crate::ports::store::{Change, Intent, RoomRecord, SchedulerRecord};
 use crate::rooms::stopping;
 
-use super::health_controller::{Fleet, fleet};
+use super::fleet::{Fleet, PLAYERS_IN_IT, fleet};
 use super::{Executor, Next, Step, StepError, Work};
 
 pub(super) struct RemoveRooms;
@@ -92,15 +94,33 @@ async fn choose(work: &Work, mut progress: Progress) -> Result<Step, StepError> 
         }
         taken = match rooms {
             RoomsToRemove::Amount(amount) => claim_some(work, &fleet, *amount, &progress).await?,
-            RoomsToRemove::Ids(ids) => claim_expired(work, &fleet, ids).await?,
+            RoomsToRemove::Ids(ids) => match reason {
+                RemovalReason::RollingUpdate => claim_replaced(work, &fleet, ids).await?,
+                RemovalReason::ExpiredRoom | RemovalReason::ScaleDown | RemovalReason::ValidationFinished => {
+                    claim_expired(work, &fleet, ids).await?
+                }
+            },
         };
     }
-    let reason = format!("{} ({})", reason.as_str(), work.operation.reason);
+    let taken: BTreeSet<RoomId> = taken.into_iter().collect();
+    let serving: BTreeSet<&RoomId> = fleet
+        .facts
+        .iter()
+        .filter(|room| room.matches > 0)
+        .map(|room| &room.id)
+        .collect();
+    let stop = |row: &RoomRecord| {
+        let words = match reason {
+            RemovalReason::RollingUpdate if serving.contains(&row.id) => PLAYERS_IN_IT,
+            reason => reason.as_str(),
+        };
+        stopping::intend_stop(work, row, &format!("{words} ({})", work.operation.reason))
+    };
     let changes: Vec<Change> = fleet
         .rows
         .iter()
         .filter(|row| taken.contains(&row.id))
-        .map(|row| stopping::intend_stop(work, row, &reason))
+        .map(stop)
         .collect();
     progress.asked += u32::try_from(changes.len()).unwrap_or(u32::MAX);
     progress.chosen = changes.is_empty();
@@ -145,7 +165,12 @@ async fn claim_some(
     let mut budget = amount.saturating_sub(progress.asked);
     let by_person = work.operation.origin.is_person();
     if !by_person {
-        budget = budget.min(fleet.plan(&work.engine, &work.scheduler).remove);
+        // Its own wish began the cooldown: that must not keep it from being carried out.
+        let scheduler = SchedulerRecord {
+            last_shrunk_at: None,
+            ..work.scheduler.clone()
+        };
+        budget = budget.min(fleet.plan(&work.engine, &scheduler).remove);
     }
     let occupied = if by_person {
         Occupied::MayGo
@@ -161,10 +186,35 @@ async fn claim_some(
     claim(work, &candidates, statuses, true, budget as usize).await
 }
 
+/// Only those that the rollout would still take away, and of those that served nobody only who still does not.
+async fn claim_replaced(work: &Work, fleet: &Fleet, ids: &[RoomId]) -> Result<Vec<RoomId>, StepError> {
+    let Some(cycle) = fleet.plan(&work.engine, &work.scheduler).rollout else {
+        return Ok(Vec::new());
+    };
+    let serving = |serves| {
+        let chosen = cycle
+            .replaced
+            .iter()
+            .filter(move |gone| gone.serves_players == serves);
+        chosen.map(|gone| gone.room.clone())
+    };
+    let ids: BTreeSet<&RoomId> = ids.iter().collect();
+    let is_asked = |room: &RoomId| ids.contains(room);
+    let idle: Vec<_> = serving(false)
+        .chain(cycle.surplus.iter().cloned())
+        .filter(is_asked)
+        .collect();
+    let occupied: Vec<_> = serving(true).filter(is_asked).collect();
+    let mut taken = claim(work, &idle, &stopping::IDLE, true, idle.len()).await?;
+    taken.extend(claim(work, &occupied, &RoomStatus::ALL, true, occupied.len()).await?);
+    Ok(taken)
+}
+
 /// Only those that are still expired: a ping that came meanwhile saves a room.
 async fn claim_expired(work: &Work, fleet: &Fleet, ids: &[RoomId]) -> Result<Vec<RoomId>, StepError> {
     let now = work.now();
     let limits = work.engine.settings.limits();
+    let ids: BTreeSet<&RoomId> = ids.iter().collect();
     let expired = |room: &&RoomFact| {
         !room.leaving && ids.contains(&room.id) && plan::expiry(room, now, &limits).is_some()
     };

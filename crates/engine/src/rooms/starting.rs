@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use maestro_core::room::{Ending, HostPort, InstanceStatus, Purpose, RoomId, ports};
-use maestro_core::scheduler::Recipe;
+use maestro_core::scheduler::{Recipe, Version};
 
 use crate::operations::{Step, StepError, Work};
 use crate::ports::room_table::NewRoom;
@@ -25,39 +25,43 @@ pub(crate) struct Started {
     pub(crate) failures: Vec<String>,
 }
 
-/// The rows of the next batch of an operation that makes `amount` rooms and has made `rows` so far.
-pub(crate) async fn intend(work: &Work, rows: &[RoomRecord], amount: u32) -> Result<Step, StepError> {
+/// What rooms an operation makes.
+pub(crate) struct Making<'a> {
+    pub(crate) version: Version,
+    pub(crate) recipe: &'a Recipe,
+    pub(crate) purpose: Purpose,
+    /// All together, with those it has made already.
+    pub(crate) amount: u32,
+}
+
+/// The rows of the next batch of an operation that has made `rows` so far.
+pub(crate) async fn intend(work: &Work, rows: &[RoomRecord], making: &Making<'_>) -> Result<Step, StepError> {
     let engine = &work.engine;
     let Some(region) = engine.ports.runtimes.keys().next() else {
         return Err(StepError::Failed("no region is configured".into()));
     };
     let made: BTreeSet<&RoomId> = rows.iter().map(|row| &row.id).collect();
-    let mut used: BTreeSet<u16> = engine
-        .ports
-        .store
-        .ports_in_use(region)
-        .await?
-        .into_iter()
-        .collect();
-    let batch = engine
-        .settings
-        .rooms_add_batch
-        .min(amount - u32::try_from(rows.len()).unwrap_or(amount));
-    let mut changes = Vec::with_capacity(batch as usize);
-    for index in 0..amount {
-        if changes.len() >= batch as usize {
+    let in_use = engine.ports.store.ports_in_use(region).await?;
+    let mut used: BTreeSet<u16> = in_use.into_iter().collect();
+    let left = making
+        .amount
+        .saturating_sub(u32::try_from(rows.len()).unwrap_or(u32::MAX));
+    let batch = engine.settings.rooms_add_batch.min(left) as usize;
+    let mut changes = Vec::with_capacity(batch);
+    for index in 0..making.amount {
+        if changes.len() >= batch {
             break;
         }
         let Some(id) = unused_id(work, &made, index).await? else {
             continue;
         };
-        let ports = choose_ports(work, &mut used).await?;
+        let ports = choose_ports(work, making.recipe, &mut used).await?;
         changes.push(Change::IntendRoom(NewRoomRecord {
             id,
             scheduler: work.scheduler.name.clone(),
-            version: work.scheduler.active_version,
+            version: making.version,
             region: region.clone(),
-            purpose: Purpose::Fleet,
+            purpose: making.purpose,
             ports,
             operation: work.operation.id,
             token: work.guard.token,
@@ -84,9 +88,13 @@ async fn unused_id(work: &Work, made: &BTreeSet<&RoomId>, index: u32) -> Result<
 }
 
 /// Host ports that no room has and nobody outside listens to.
-async fn choose_ports(work: &Work, used: &mut BTreeSet<u16>) -> Result<Vec<HostPort>, StepError> {
+async fn choose_ports(
+    work: &Work,
+    recipe: &Recipe,
+    used: &mut BTreeSet<u16>,
+) -> Result<Vec<HostPort>, StepError> {
     let engine = &work.engine;
-    let wanted = ports::wanted(&work.scheduler.recipe);
+    let wanted = ports::wanted(recipe);
     let Some(runtime) = engine.ports.runtimes.values().next() else {
         return Ok(Vec::new());
     };

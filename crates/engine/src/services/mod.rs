@@ -1,16 +1,20 @@
 //! What people, tools and rooms can ask for. Each file is one group of questions; all are methods of
 //! [`Engine`](crate::Engine), take what was written as text, and answer in the terms of whoever asked.
 
+mod autoscaling;
 mod operations;
 mod pings;
 mod rooms;
 mod schedulers;
+mod versions;
 
+pub use autoscaling::AutoscalingDecision;
 pub(crate) use operations::take_back_fleet_size;
 pub use operations::{OperationList, OperationView};
 pub use pings::{Address, RoomPing};
 pub use rooms::{ListedRoom, RoomEnd};
 pub use schedulers::{FleetInfo, SchedulerFilter};
+pub use versions::RolloutView;
 
 use maestro_core::scheduler::SchedulerName;
 

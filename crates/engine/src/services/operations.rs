@@ -152,7 +152,9 @@ impl Engine {
             DefinitionKind::CreateScheduler => {
                 changes.push(Change::DeleteScheduler { scheduler, keep: id });
             }
-            DefinitionKind::AddRooms
+            DefinitionKind::CreateVersion
+            | DefinitionKind::SwitchVersion
+            | DefinitionKind::AddRooms
             | DefinitionKind::RemoveRooms
             | DefinitionKind::HealthController
             | DefinitionKind::StorageCleanUp

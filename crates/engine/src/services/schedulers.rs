@@ -72,6 +72,8 @@ impl Engine {
             recipe,
             created_at: now,
             version_created_at: now,
+            last_shrunk_at: None,
+            rollout: None,
         })
     }
 
@@ -240,6 +242,7 @@ impl Engine {
             reason,
             progress: serde_json::Value::Null,
             fleet_delta: 0,
+            only_version_operation: false,
             created_at: now,
         }
     }

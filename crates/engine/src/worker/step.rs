@@ -117,11 +117,17 @@ impl Stepper {
         let Step {
             mut changes,
             progress,
+            data,
             history,
             next,
         } = step;
         let activity = match next {
             Next::Done { took_action } => {
+                if data.is_some() {
+                    let mut update = OperationUpdate::of(operation.id);
+                    update.data = data;
+                    changes.push(Change::UpdateOperation(update));
+                }
                 self.finish(operation, took_action, changes, history).await?;
                 return Ok(true);
             }
@@ -132,6 +138,7 @@ impl Stepper {
         let mut update = OperationUpdate::of(operation.id);
         update.activity = activity;
         update.progress = progress;
+        update.data = data;
         update.history = self.events(history);
         changes.push(Change::UpdateOperation(update));
         self.commit("step", changes).await?;
@@ -278,9 +285,16 @@ fn is_race(refusal: &Refusal) -> bool {
         | Refusal::WrongStatus { .. }
         | Refusal::WrongState { .. }
         | Refusal::RoomsLeft { .. }
+        | Refusal::VersionExists { .. }
+        | Refusal::ActiveVersionChanged { .. }
+        | Refusal::RolloutChanged { .. }
+        | Refusal::VersionOperationUnderWay { .. }
+        | Refusal::OperationExists(_)
         | Refusal::SchedulerBeingDeleted(_)
         | Refusal::FleetSizeChanged { .. } => true,
         Refusal::StaleToken { .. }
+        | Refusal::VersionNotFound { .. }
+        | Refusal::VersionIsActive { .. }
         | Refusal::SchedulerExists(_)
         | Refusal::SchedulerNotFound(_)
         | Refusal::OperationNotFound(_) => false,

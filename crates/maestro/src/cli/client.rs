@@ -67,6 +67,10 @@ impl Client {
         self.json(&Method::POST, &full(resource), Some(body))
     }
 
+    pub(super) fn put(&self, resource: &Resource, body: &Json) -> Result<Json, Failure> {
+        self.json(&Method::PUT, &full(resource), Some(body))
+    }
+
     pub(super) fn delete(&self, resource: &Resource) -> Result<Json, Failure> {
         self.json(&Method::DELETE, &full(resource), None)
     }

@@ -39,7 +39,7 @@ pub(super) struct WaitOptions {
     pub(super) wait: bool,
     /// How long to wait; the operation goes on after that
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration::parse, requires = "wait")]
-    timeout: Duration,
+    pub(super) timeout: Duration,
 }
 
 pub(super) struct Context {
@@ -72,12 +72,21 @@ impl Context {
         operation: &str,
         wait: &WaitOptions,
     ) -> Result<Json, Failure> {
+        self.follow_within(scheduler, operation, wait.timeout)
+    }
+
+    pub(super) fn follow_within(
+        &self,
+        scheduler: &str,
+        operation: &str,
+        timeout: Duration,
+    ) -> Result<Json, Failure> {
         let client = self.client()?;
         let watch = Watch {
             client: &client,
             scheduler,
             operation,
-            timeout: Some(wait.timeout),
+            timeout: Some(timeout),
         };
         watch.follow(Progress::beside_result())
     }
@@ -100,17 +109,22 @@ impl Context {
             return self.show(answer, |_| format!("operation {id} enqueued: {what}"));
         }
         let end = self.follow(scheduler, id, wait)?;
-        let verdict = verdict(&end);
+        self.show_end(&end, |end| {
+            let operation = end.get("operation");
+            format!(
+                "operation {id} {}: {}",
+                operation.get("status").cell(),
+                reason(operation)
+            )
+        })
+    }
+
+    /// Shows how an operation ended; fails if it did not finish.
+    pub(super) fn show_end(&self, end: &Json, table: impl FnOnce(&Json) -> String) -> Result<(), Failure> {
+        let verdict = verdict(end);
         // For people a failure is said once, on stderr; programs get the operation in both cases.
         if verdict.is_ok() || self.options.output != Format::Table {
-            self.show(&end, |end| {
-                let operation = end.get("operation");
-                format!(
-                    "operation {id} {}: {}",
-                    operation.get("status").cell(),
-                    reason(operation)
-                )
-            })?;
+            self.show(end, table)?;
         }
         verdict
     }

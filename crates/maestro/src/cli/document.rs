@@ -24,7 +24,7 @@ pub(super) fn read_recipe(path: &Path) -> Result<Json, Failure> {
     let document = parse(&text).map_err(|reason| Failure::invalid(format!("{name}: {reason}")))?;
     match document {
         Json::Object(mut entries) if entries.len() == 1 && entries[0].0 == "scheduler" => {
-            Ok(entries.remove(0).1)
+            Ok(without_state(entries.remove(0).1))
         }
         Json::Object(entries) => Ok(Json::Object(entries)),
         Json::Null => Err(Failure::invalid(format!(
@@ -33,6 +33,17 @@ pub(super) fn read_recipe(path: &Path) -> Result<Json, Failure> {
         Json::Bool(_) | Json::Number(_) | Json::String(_) | Json::Array(_) => Err(Failure::invalid(format!(
             "{name}: must hold a scheduler's recipe, `name: …` and so on"
         ))),
+    }
+}
+
+/// An answer says more than a recipe: what only the server can know is not submitted again.
+fn without_state(scheduler: Json) -> Json {
+    match scheduler {
+        Json::Object(mut entries) => {
+            entries.retain(|(key, _)| !matches!(key.as_str(), "state" | "createdAt"));
+            Json::Object(entries)
+        }
+        other => other,
     }
 }
 
@@ -100,7 +111,10 @@ mod tests {
             r#"{"name": "arena", "roomsReplicas": 3}"#,
             &expect![[r#"{"name":"arena","roomsReplicas":3}"#]],
         );
-        check("scheduler:\n  name: arena\n", &expect![[r#"{"name":"arena"}"#]]);
+        check(
+            "scheduler:\n  name: arena\n  state: in-sync\n  createdAt: 2026-11-15T09:06:47Z\n",
+            &expect![[r#"{"name":"arena"}"#]],
+        );
         check(
             "{name: arena, labels: {a: '1'}}",
             &expect![[r#"{"name":"arena","labels":{"a":"1"}}"#]],

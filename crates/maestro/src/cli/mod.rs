@@ -11,9 +11,13 @@ mod json;
 mod logs;
 mod operation;
 mod output;
+mod plan;
+mod poll;
 mod resource;
+mod rollout;
 mod room;
 mod scheduler;
+mod simulate;
 mod user;
 mod watch;
 
@@ -26,6 +30,7 @@ pub use config::ConfigOptions;
 use context::{Context, GlobalOptions};
 use failure::{Exit, Failure};
 use json::Json;
+use output::Format;
 
 use crate::backup::{BackupOptions, RestoreOptions};
 use crate::config::ConfigError;
@@ -38,6 +43,7 @@ Examples:
   maestro scheduler create -f arena.yaml --wait   a fleet
   maestro room list arena                         its rooms
   maestro operation list arena                    what was done, and why
+  maestro simulate -f arena.yaml --demand 80      what would be done
 
 Exit codes:
   0 ok, 1 operation failed, 2 usage or invalid input, 3 not found, 4 conflict,
@@ -55,15 +61,25 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Create, inspect and delete schedulers
+    /// Create, change, inspect and delete schedulers
     #[command(
         subcommand,
         after_help = "\
 Examples:
-  maestro scheduler create -f arena.yaml --wait
+  maestro scheduler apply -f arena.yaml --wait
   maestro scheduler info"
     )]
     Scheduler(scheduler::Command),
+
+    /// Follow, pause, resume and cancel the replacement of rooms by a new version
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  maestro rollout status arena --watch
+  maestro rollout pause arena"
+    )]
+    Rollout(rollout::Command),
 
     /// Inspect, add and remove rooms
     #[command(
@@ -84,6 +100,24 @@ Examples:
   maestro operation watch arena 831cf1f9-298d-4f3c-a0e2-ea08ac6d3398"
     )]
     Operation(operation::Command),
+
+    /// Try out a recipe on paper: what would Maestro do, cycle by cycle?
+    #[command(after_help = "\
+Examples:
+  maestro simulate -f examples/simulate/upscale.yaml
+  maestro simulate -f arena.yaml --ready 20 --occupied 5 --new-version-at 0s
+  maestro simulate -f arena.yaml --demand day:low=10,high=500 --room-start 40s -o csv > day.csv
+  maestro simulate -f arena.yaml --demand players.csv --cycle 30s --add-limit 150")]
+    Simulate(simulate::Options),
+
+    /// Ask the planners: one JSON line in, one out
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  maestro plan autoscaling < cases.jsonl > answers.jsonl"
+    )]
+    Plan(plan::Command),
 
     /// Inspect the configuration
     #[command(
@@ -172,10 +206,17 @@ pub fn main() -> ExitCode {
 
 fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     let context = Context::new(arguments.global);
+    // Before anything is done whose result could not be shown.
+    if context.format() == Format::Csv && !matches!(arguments.command, Command::Simulate(_)) {
+        return Err(Failure::invalid(output::CSV_REFUSED));
+    }
     match &arguments.command {
         Command::Scheduler(command) => scheduler::run(&context, command)?,
+        Command::Rollout(command) => rollout::run(&context, command)?,
         Command::Room(command) => room::run(&context, command)?,
         Command::Operation(command) => operation::run(&context, command)?,
+        Command::Simulate(options) => simulate::run(&context, options)?,
+        Command::Plan(command) => plan::run(command)?,
         Command::Config(command) => config::run(&context, command)?,
         Command::Start(options) => return start::run(options).map_err(|error| server_failure(&error)),
         Command::Backup(options) => return backup::backup(options).map_err(|error| server_failure(&error)),

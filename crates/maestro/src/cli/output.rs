@@ -1,10 +1,11 @@
 //! What goes to the terminal: tables for people, the server's own answer as JSON or YAML for programs. Results go
 //! to stdout, everything else to stderr.
 
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 
 use clap::ValueEnum;
 use comfy_table::{Table, presets};
+use serde::Serialize;
 
 use super::failure::{Exit, Failure};
 use super::json::Json;
@@ -14,7 +15,11 @@ pub(super) enum Format {
     Table,
     Json,
     Yaml,
+    /// Only where the result is a table of numbers; [`CSV_REFUSED`] elsewhere.
+    Csv,
 }
+
+pub(super) const CSV_REFUSED: &str = "-o csv is for maestro simulate alone; write table, json or yaml";
 
 /// Prints an answer: as it is for programs, as `table` makes of it for people.
 pub(super) fn show(
@@ -31,29 +36,44 @@ pub(super) fn show(
                 format!("cannot be written as JSON: {error}"),
             )),
         },
-        Format::Yaml => match serde_saphyr::to_string(answer) {
-            Ok(text) => print(&text),
-            Err(error) => Err(Failure::new(
-                Exit::Failed,
-                format!("cannot be written as YAML: {error}"),
-            )),
-        },
+        Format::Yaml => yaml(answer),
+        Format::Csv => Err(Failure::invalid(CSV_REFUSED)),
+    }
+}
+
+pub(super) fn yaml(answer: &impl Serialize) -> Result<(), Failure> {
+    match serde_saphyr::to_string(answer) {
+        Ok(text) => print(&text),
+        Err(error) => Err(Failure::new(
+            Exit::Failed,
+            format!("cannot be written as YAML: {error}"),
+        )),
     }
 }
 
 /// Writes to stdout, ended by one newline. A closed pipe ends the command quietly, where `println!` would panic.
 pub(super) fn print(text: &str) -> Result<(), Failure> {
-    let mut stdout = io::stdout().lock();
     let ending = if text.is_empty() || text.ends_with('\n') {
         ""
     } else {
         "\n"
     };
-    let written = write!(stdout, "{text}{ending}").and_then(|()| stdout.flush());
-    written.map_err(|error| match error.kind() {
+    write(|stdout| write!(stdout, "{text}{ending}"))
+}
+
+/// Lets something write itself to stdout, piece by piece.
+pub(super) fn write(to: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+    let mut stdout = BufWriter::new(io::stdout().lock());
+    to(&mut stdout)
+        .and_then(|()| stdout.flush())
+        .map_err(|error| unwritten(&error))
+}
+
+pub(super) fn unwritten(error: &io::Error) -> Failure {
+    match error.kind() {
         io::ErrorKind::BrokenPipe => Failure::new(Exit::PipeClosed, ""),
         _ => Failure::new(Exit::Failed, format!("cannot write to stdout: {error}")),
-    })
+    }
 }
 
 /// Lines beside the result. Failing to say them is no reason to fail.

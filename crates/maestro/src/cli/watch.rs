@@ -1,7 +1,7 @@
 //! Following an operation to its end.
 
 use std::io::IsTerminal;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -9,15 +9,10 @@ use super::client::Client;
 use super::failure::{Exit, Failure};
 use super::json::Json;
 use super::output::{note, plain, print};
+use super::poll::{Observer, Poll};
 use super::resource::Resource;
 
-/// Often enough to look alive, rare enough for a hundred people to watch at once.
-const POLL_INTERVAL: Duration = Duration::from_millis(250);
-
 const SPINNER_INTERVAL: Duration = Duration::from_millis(100);
-
-/// A server that restarts is back well within this, and goes on with its operations.
-const UNREACHABLE_MAX: Duration = Duration::from_secs(15);
 
 /// Which operation, and until when.
 pub(super) struct Watch<'a> {
@@ -29,70 +24,60 @@ pub(super) struct Watch<'a> {
 
 impl Watch<'_> {
     /// Waits for the end and returns the server's last answer, `{"operation": …}`.
-    pub(super) fn follow(&self, mut progress: Progress) -> Result<Json, Failure> {
-        let resource = Resource::new(&["schedulers", self.scheduler, "operations", self.operation]);
-        let started = Instant::now();
-        let mut last_heard = started;
-        let mut status = "pending".to_owned();
-        let mut history_seen = 0;
-        loop {
-            match self.client_within(started).get(&resource, "operation") {
-                Ok(answer) => {
-                    last_heard = Instant::now();
-                    let operation = answer.get("operation");
-                    let history = operation.get("executionHistory").items();
-                    for event in history.iter().skip(history_seen) {
-                        progress.event(event)?;
-                    }
-                    history_seen = history.len();
-                    status = operation.get("status").cell();
-                    progress.state(operation);
-                    if is_final(&status) {
-                        progress.end();
-                        return Ok(answer);
-                    }
-                }
-                Err(failure) if is_passing(&failure) && last_heard.elapsed() < UNREACHABLE_MAX => {
-                    progress.unreachable(&failure.message);
-                }
-                Err(failure) => {
-                    progress.end();
-                    return Err(failure);
-                }
-            }
-            if self.left(started).is_zero() {
-                progress.end();
-                return Err(self.timed_out(&status));
-            }
-            std::thread::sleep(POLL_INTERVAL.min(self.left(started)));
-        }
-    }
-
-    fn left(&self, started: Instant) -> Duration {
-        self.timeout
-            .map_or(Duration::MAX, |timeout| timeout.saturating_sub(started.elapsed()))
-    }
-
-    fn client_within(&self, started: Instant) -> Client {
-        // At least one poll's worth: a request without any time could never be answered.
-        let left = self.left(started).max(POLL_INTERVAL);
-        self.client.within(self.client.timeout().min(left))
-    }
-
-    fn timed_out(&self, status: &str) -> Failure {
-        let message = format!(
-            "operation {id} is still {status} after {timeout:?}; it goes on: maestro operation watch {scheduler} {id}",
-            id = self.operation,
-            timeout = self.timeout.unwrap_or_default(),
-            scheduler = self.scheduler,
-        );
-        Failure::new(Exit::TimedOut, message)
+    pub(super) fn follow(&self, progress: Progress) -> Result<Json, Failure> {
+        let poll = Poll {
+            client: self.client,
+            resource: Resource::new(&["schedulers", self.scheduler, "operations", self.operation]),
+            key: "operation",
+            timeout: self.timeout,
+        };
+        poll.run(&mut Following {
+            watch: self,
+            progress,
+            status: "pending".to_owned(),
+            history_seen: 0,
+        })
     }
 }
 
-/// Whether a server that restarts may look like this from outside.
-fn is_passing(failure: &Failure) -> bool {
-    matches!(failure.exit, Exit::Unreachable | Exit::TimedOut)
+/// What was seen of an operation so far.
+struct Following<'a> {
+    watch: &'a Watch<'a>,
+    progress: Progress,
+    status: String,
+    history_seen: usize,
+}
+
+impl Observer for Following<'_> {
+    fn saw(&mut self, answer: &Json) -> Result<bool, Failure> {
+        let operation = answer.get("operation");
+        let history = operation.get("executionHistory").items();
+        for event in history.iter().skip(self.history_seen) {
+            self.progress.event(event)?;
+        }
+        self.history_seen = history.len();
+        self.status = operation.get("status").cell();
+        self.progress.state(operation);
+        Ok(is_final(&self.status))
+    }
+
+    fn unreachable(&mut self, message: &str) {
+        self.progress.unreachable(message);
+    }
+
+    fn end(&mut self) {
+        self.progress.end();
+    }
+
+    fn timed_out(&self, after: Duration) -> Failure {
+        let message = format!(
+            "operation {id} is still {status} after {after:?}; it goes on: maestro operation watch {scheduler} {id}",
+            id = self.watch.operation,
+            status = self.status,
+            scheduler = self.watch.scheduler,
+        );
+        Failure::new(Exit::TimedOut, message)
+    }
 }
 
 fn is_final(status: &str) -> bool {
@@ -149,6 +134,16 @@ pub(super) enum Progress {
     Lines,
 }
 
+/// One line that stays current, on stderr.
+pub(super) fn spinner() -> ProgressBar {
+    let bar = ProgressBar::new_spinner();
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(SPINNER_INTERVAL);
+    bar
+}
+
 impl Progress {
     /// For a command whose result is something else.
     pub(super) fn beside_result() -> Self {
@@ -157,12 +152,7 @@ impl Progress {
                 said_unreachable: false,
             };
         }
-        let bar = ProgressBar::new_spinner();
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
-            bar.set_style(style);
-        }
-        bar.enable_steady_tick(SPINNER_INTERVAL);
-        Self::Spinner(bar)
+        Self::Spinner(spinner())
     }
 
     fn event(&mut self, event: &Json) -> Result<(), Failure> {

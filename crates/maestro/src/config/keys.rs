@@ -192,6 +192,8 @@ config! {
             "An allocated room that is not occupied after so long is free again.";
         "services.roomManager.roomValidationAttempts", validation_attempts: u32 as Count<1, 100> = "3",
             "Validation rooms tried before a new version is given up.";
+        "services.roomManager.roomValidationAcceptOccupiedStatus", validation_accepts_occupied: bool as Switch = "false",
+            "A validation room that a matchmaker has filled before it said ready is good enough.";
     }
     /// Leases
     operation_manager: OperationManager {

@@ -1,13 +1,14 @@
 //! Configuration: defaults, then a YAML file, then the environment, then flags. Each later one wins, each value
 //! remembers where it came from, and everything that is wrong is said at once.
 
-pub mod duration;
 mod file;
 mod keys;
 mod kind;
 mod nearest;
 mod reference;
 mod settings;
+
+pub use maestro_core::duration;
 
 pub use keys::{
     Api, Config, InternalApi, KEYS, Key, Log, ManagementApi, OperationManager, Operations, ProcessRuntime,

@@ -8,9 +8,12 @@
 mod failures;
 mod local;
 mod operations;
+mod rollouts;
 mod rooms;
 mod schedulers;
 mod server;
+mod versions;
+mod whatif;
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};

@@ -5,7 +5,7 @@ use crate::{check, check_stdin, long_ago};
 
 const ARENA: &str = r#"{"scheduler":{"name":"arena","game":"brawl","state":"STATE","portRange":{"start":20000,"end":29999},"createdAt":"2026-11-15T09:06:47.339752Z","maxSurge":"25%","roomsReplicas":3,"spec":{"version":"v1.0.0","terminationGracePeriod":"5s","containers":[{"name":"room","image":"room:1","imagePullPolicy":"IfNotPresent","command":["/room","--map","lava"],"environment":[],"requests":{"memory":"16Mi","cpu":"5m"},"limits":{"memory":"64Mi","cpu":"100m"},"ports":[{"name":"game","protocol":"udp","port":7777,"hostPort":0}]}],"toleration":"","affinity":"","restartPolicy":"Never"},"forwarders":[],"annotations":{},"labels":{"team":"a"},"matchAllocation":{"maxMatches":1}}}"#;
 
-fn arena(state: &str) -> String {
+pub(crate) fn arena(state: &str) -> String {
     ARENA.replace("STATE", state)
 }
 

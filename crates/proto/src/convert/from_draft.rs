@@ -5,8 +5,8 @@
 use maestro_core::scheduler::draft::{
     AutoscalingDraft, ContainerDraft, ContainerPortDraft, DurationDraft, EnvironmentVariableDraft,
     FieldRefDraft, FixedBufferDraft, ForwarderDraft, ForwarderOptionsDraft, MatchAllocationDraft,
-    PolicyParametersDraft, PortRangeDraft, ResourcesDraft, RoomOccupancyDraft, ScalingPolicyDraft,
-    SecretKeyRefDraft, SpecDraft, ValueFromDraft,
+    PolicyParametersDraft, PortRangeDraft, ResourcesDraft, RolloutDraft, RoomOccupancyDraft,
+    ScalingPolicyDraft, SecretKeyRefDraft, SpecDraft, ValueFromDraft,
 };
 
 use super::to_draft::all;
@@ -14,8 +14,8 @@ use crate::protobuf::Duration;
 use crate::v1::{
     Autoscaling, AutoscalingPolicy, Container, ContainerEnvironment, ContainerEnvironmentFieldRef,
     ContainerEnvironmentSecretKeyRef, ContainerEnvironmentValueFrom, ContainerPort, ContainerResources,
-    FixedBuffer, Forwarder, ForwarderOptions, MatchAllocation, PolicyParameters, PortRange, RoomOccupancy,
-    Spec,
+    FixedBuffer, Forwarder, ForwarderOptions, MatchAllocation, PolicyParameters, PortRange, Rollout,
+    RoomOccupancy, Spec,
 };
 
 impl From<SpecDraft> for Spec {
@@ -226,5 +226,28 @@ impl From<ForwarderOptionsDraft> for ForwarderOptions {
 impl From<MatchAllocationDraft> for MatchAllocation {
     fn from(MatchAllocationDraft { max_matches }: MatchAllocationDraft) -> Self {
         Self { max_matches }
+    }
+}
+
+impl From<RolloutDraft> for Rollout {
+    fn from(draft: RolloutDraft) -> Self {
+        let RolloutDraft {
+            max_unavailable,
+            occupied,
+            on_failure,
+            max_failures,
+            timeout,
+            match_end_deadline,
+            rejoin_grace,
+        } = draft;
+        Self {
+            max_unavailable,
+            occupied,
+            on_failure,
+            max_failures,
+            timeout: timeout.map(Into::into),
+            match_end_deadline: match_end_deadline.map(Into::into),
+            rejoin_grace: rejoin_grace.map(Into::into),
+        }
     }
 }

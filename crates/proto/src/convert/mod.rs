@@ -34,6 +34,7 @@ impl From<CreateSchedulerRequest> for RecipeDraft {
             annotations,
             labels,
             match_allocation,
+            rollout,
         } = request;
         Self {
             name,
@@ -47,6 +48,7 @@ impl From<CreateSchedulerRequest> for RecipeDraft {
             annotations,
             labels,
             match_allocation: match_allocation.map(Into::into),
+            rollout: rollout.map(Into::into),
         }
     }
 }
@@ -65,6 +67,7 @@ impl From<NewSchedulerVersionRequest> for RecipeDraft {
             annotations,
             labels,
             match_allocation,
+            rollout,
         } = request;
         CreateSchedulerRequest {
             name,
@@ -78,6 +81,7 @@ impl From<NewSchedulerVersionRequest> for RecipeDraft {
             annotations,
             labels,
             match_allocation,
+            rollout,
         }
         .into()
     }
@@ -100,6 +104,7 @@ impl From<Scheduler> for RecipeDraft {
             annotations,
             labels,
             match_allocation,
+            rollout,
         } = scheduler;
         CreateSchedulerRequest {
             name,
@@ -113,6 +118,7 @@ impl From<Scheduler> for RecipeDraft {
             annotations,
             labels,
             match_allocation,
+            rollout,
         }
         .into()
     }
@@ -132,6 +138,7 @@ impl From<RecipeDraft> for CreateSchedulerRequest {
             annotations,
             labels,
             match_allocation,
+            rollout,
         } = draft;
         Self {
             name,
@@ -145,6 +152,7 @@ impl From<RecipeDraft> for CreateSchedulerRequest {
             annotations,
             labels,
             match_allocation: match_allocation.map(Into::into),
+            rollout: rollout.map(Into::into),
         }
     }
 }
@@ -163,6 +171,7 @@ pub fn scheduler(recipe: &Recipe, shown: Shown<'_>) -> Scheduler {
         annotations,
         labels,
         match_allocation,
+        rollout,
     } = recipe.to_draft().into();
     let spec = spec.map(|spec| crate::v1::Spec {
         version: shown.version.to_string(),
@@ -182,6 +191,7 @@ pub fn scheduler(recipe: &Recipe, shown: Shown<'_>) -> Scheduler {
         annotations,
         labels,
         match_allocation,
+        rollout,
     }
 }
 

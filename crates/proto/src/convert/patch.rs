@@ -1,55 +1,77 @@
 //! A change of some fields of a recipe, `PATCH /schedulers/{name}`: what is set replaces what is there.
 //!
-//! Containers are changed one by one, by their index, and cannot be taken away; other lists are replaced as a whole
-//! and an empty one counts as not set. Maps are replaced as a whole too, and an empty one clears.
+//! Lists and maps are replaced as a whole, and an empty one clears; v10 took an empty list for one that is not there.
+//! Containers are changed one by one: a patch that has the name of a container changes that one, any other the one
+//! in its place, and what is past the end is added. None can be taken away, so an empty list of them changes nothing.
 
-use maestro_core::scheduler::draft::{AutoscalingDraft, ContainerDraft, RecipeDraft, SpecDraft};
+use maestro_core::scheduler::draft::{
+    AutoscalingDraft, ContainerDraft, RecipeDraft, RolloutDraft, SpecDraft,
+};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::to_draft::all;
-use crate::json::{DecodeError, Decoded, decode};
-use crate::v1::{OptionalAutoscaling, OptionalContainer, OptionalSpec, PatchSchedulerRequest};
+use crate::json::{DecodeError, Decoded, FromJson, decode};
+use crate::v1::{OptionalAutoscaling, OptionalContainer, OptionalSpec, PatchSchedulerRequest, Rollout};
 
-/// A patch, with the one thing that its message cannot say: whether a map was given at all.
+/// A patch, with the one thing that its message cannot say: which lists and maps were given at all.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Patch {
     request: PatchSchedulerRequest,
-    has_annotations: bool,
-    has_labels: bool,
+    given: Given,
 }
 
-#[derive(Default, Deserialize)]
+/// Which lists and maps are there, be they empty.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
-struct GivenMaps {
+struct Given {
     annotations: Option<IgnoredAny>,
     labels: Option<IgnoredAny>,
+    forwarders: Option<IgnoredAny>,
+    spec: Option<GivenSpec>,
 }
 
-impl Patch {
-    pub fn decode(json: &[u8]) -> Result<Decoded<Self>, DecodeError> {
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+struct GivenSpec {
+    containers: Option<Vec<GivenContainer>>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+struct GivenContainer {
+    command: Option<IgnoredAny>,
+    environment: Option<IgnoredAny>,
+    ports: Option<IgnoredAny>,
+}
+
+impl FromJson for Patch {
+    fn from_json(json: &[u8]) -> Result<Decoded<Self>, DecodeError> {
         let Decoded {
             message: request,
             unknown_fields,
         } = decode(json)?;
-        let maps = decode::<GivenMaps>(json)?.message;
+        let given = decode(json)?.message;
         Ok(Decoded {
-            message: Self {
-                request,
-                has_annotations: maps.annotations.is_some(),
-                has_labels: maps.labels.is_some(),
-            },
+            message: Self { request, given },
             unknown_fields,
         })
     }
+}
 
+impl Patch {
     /// Whether nothing is set, so that there is nothing to change.
     pub fn is_empty(&self) -> bool {
         let nothing = PatchSchedulerRequest {
             name: self.request.name.clone(),
             ..PatchSchedulerRequest::default()
         };
-        self.request == nothing && !self.has_annotations && !self.has_labels
+        self.request == nothing && self.given == Given::default()
+    }
+
+    /// The scheduler that the patch itself names, if it does.
+    pub fn name(&self) -> Option<&str> {
+        Some(self.request.name.as_str()).filter(|name| !name.is_empty())
     }
 
     pub fn apply(self, draft: &mut RecipeDraft) {
@@ -64,9 +86,16 @@ impl Patch {
             annotations,
             labels,
             match_allocation,
+            rollout,
         } = self.request;
+        let given = self.given;
         if let Some(patch) = spec {
-            patch_spec(draft.spec.get_or_insert_default(), patch);
+            let containers = given.spec.and_then(|spec| spec.containers);
+            patch_spec(
+                draft.spec.get_or_insert_default(),
+                patch,
+                &containers.unwrap_or_default(),
+            );
         }
         replace(&mut draft.port_range, port_range.map(|range| Some(range.into())));
         replace(&mut draft.max_surge, max_surge);
@@ -74,28 +103,44 @@ impl Patch {
         if let Some(patch) = autoscaling {
             patch_autoscaling(draft.autoscaling.get_or_insert_default(), patch);
         }
-        replace(&mut draft.forwarders, not_empty(all(forwarders)));
-        replace(
-            &mut draft.annotations,
-            self.has_annotations.then_some(annotations),
-        );
-        replace(&mut draft.labels, self.has_labels.then_some(labels));
+        replace(&mut draft.forwarders, given.forwarders.map(|_| all(forwarders)));
+        replace(&mut draft.annotations, given.annotations.map(|_| annotations));
+        replace(&mut draft.labels, given.labels.map(|_| labels));
         replace(
             &mut draft.match_allocation,
             match_allocation.map(|allocation| Some(allocation.into())),
         );
+        if let Some(patch) = rollout {
+            patch_rollout(draft.rollout.get_or_insert_default(), patch);
+        }
     }
 }
 
-/// A message that did not come as JSON cannot clear a map.
+/// A message that did not come as JSON cannot clear a list or a map.
 impl From<PatchSchedulerRequest> for Patch {
     fn from(request: PatchSchedulerRequest) -> Self {
+        let container = |container: &OptionalContainer| GivenContainer {
+            command: unless(container.command.is_empty()),
+            environment: unless(container.environment.is_empty()),
+            ports: unless(container.ports.is_empty()),
+        };
+        let spec = |spec: &OptionalSpec| GivenSpec {
+            containers: Some(spec.containers.iter().map(container).collect()),
+        };
         Self {
-            has_annotations: !request.annotations.is_empty(),
-            has_labels: !request.labels.is_empty(),
+            given: Given {
+                annotations: unless(request.annotations.is_empty()),
+                labels: unless(request.labels.is_empty()),
+                forwarders: unless(request.forwarders.is_empty()),
+                spec: request.spec.as_ref().map(spec),
+            },
             request,
         }
     }
+}
+
+fn unless(empty: bool) -> Option<IgnoredAny> {
+    (!empty).then_some(IgnoredAny)
 }
 
 fn replace<T>(field: &mut T, value: Option<T>) {
@@ -104,11 +149,7 @@ fn replace<T>(field: &mut T, value: Option<T>) {
     }
 }
 
-fn not_empty<T>(list: Vec<T>) -> Option<Vec<T>> {
-    (!list.is_empty()).then_some(list)
-}
-
-fn patch_spec(draft: &mut SpecDraft, patch: OptionalSpec) {
+fn patch_spec(draft: &mut SpecDraft, patch: OptionalSpec, given: &[GivenContainer]) {
     let OptionalSpec {
         termination_grace_period,
         containers,
@@ -121,15 +162,34 @@ fn patch_spec(draft: &mut SpecDraft, patch: OptionalSpec) {
     );
     replace(&mut draft.toleration, toleration);
     replace(&mut draft.affinity, affinity);
-    for (index, patch) in containers.into_iter().enumerate() {
-        if index == draft.containers.len() {
-            draft.containers.push(ContainerDraft::default());
-        }
-        patch_container(&mut draft.containers[index], patch);
+    for (index, (patch, given)) in containers.into_iter().zip(given).enumerate() {
+        patch_container(
+            container_to_patch(&mut draft.containers, index, &patch),
+            patch,
+            given,
+        );
     }
 }
 
-fn patch_container(draft: &mut ContainerDraft, patch: OptionalContainer) {
+/// The one of that name; or else the one in that place, as v10 does; or else a new one.
+fn container_to_patch<'a>(
+    containers: &'a mut Vec<ContainerDraft>,
+    index: usize,
+    patch: &OptionalContainer,
+) -> &'a mut ContainerDraft {
+    let named = patch
+        .name
+        .as_ref()
+        .and_then(|name| containers.iter().position(|container| container.name == *name));
+    let mut index = named.unwrap_or(index);
+    if index >= containers.len() {
+        index = containers.len();
+        containers.push(ContainerDraft::default());
+    }
+    &mut containers[index]
+}
+
+fn patch_container(draft: &mut ContainerDraft, patch: OptionalContainer, given: &GivenContainer) {
     let OptionalContainer {
         name,
         image,
@@ -143,14 +203,17 @@ fn patch_container(draft: &mut ContainerDraft, patch: OptionalContainer) {
     replace(&mut draft.name, name);
     replace(&mut draft.image, image);
     replace(&mut draft.image_pull_policy, image_pull_policy);
-    replace(&mut draft.command, not_empty(command));
-    replace(&mut draft.environment, not_empty(all(environment)));
+    replace(&mut draft.command, given.command.map(|_| command));
+    replace(
+        &mut draft.environment,
+        given.environment.map(|_| all(environment)),
+    );
     replace(
         &mut draft.requests,
         requests.map(|requests| Some(requests.into())),
     );
     replace(&mut draft.limits, limits.map(|limits| Some(limits.into())));
-    replace(&mut draft.ports, not_empty(all(ports)));
+    replace(&mut draft.ports, given.ports.map(|_| all(ports)));
 }
 
 fn patch_autoscaling(draft: &mut AutoscalingDraft, patch: OptionalAutoscaling) {
@@ -168,6 +231,25 @@ fn patch_autoscaling(draft: &mut AutoscalingDraft, patch: OptionalAutoscaling) {
     replace(&mut draft.cooldown, cooldown);
 }
 
+fn patch_rollout(draft: &mut RolloutDraft, patch: Rollout) {
+    let RolloutDraft {
+        max_unavailable,
+        occupied,
+        on_failure,
+        max_failures,
+        timeout,
+        match_end_deadline,
+        rejoin_grace,
+    } = patch.into();
+    draft.max_unavailable = max_unavailable.or(draft.max_unavailable);
+    draft.occupied = occupied.or(draft.occupied.take());
+    draft.on_failure = on_failure.or(draft.on_failure.take());
+    draft.max_failures = max_failures.or(draft.max_failures);
+    draft.timeout = timeout.or(draft.timeout);
+    draft.match_end_deadline = match_end_deadline.or(draft.match_end_deadline);
+    draft.rejoin_grace = rejoin_grace.or(draft.rejoin_grace);
+}
+
 #[cfg(test)]
 mod tests {
     use maestro_core::scheduler::testing;
@@ -177,7 +259,7 @@ mod tests {
 
     /// Patches the sample; `expected` are the paths that differ then.
     fn check(json: &str, expected: &[&str]) {
-        let patch = Patch::decode(json.as_bytes()).unwrap().message;
+        let patch = Patch::from_json(json.as_bytes()).unwrap().message;
         assert!(!patch.is_empty());
         let old = Recipe::parse(&testing::draft()).unwrap();
         let mut draft = old.to_draft();
@@ -207,7 +289,7 @@ mod tests {
             r#"{"spec":{"containers":[{},{"image":"other"}]}}"#,
             &["spec.containers[1].image"],
         );
-        check(r#"{"spec":{"containers":[{"command":[]}]}}"#, &[]);
+        check(r#"{"spec":{"containers":[]}}"#, &[]);
         check(
             r#"{"spec":{"containers":[{},{},{"name":"third","image":"i","imagePullPolicy":"Never",
                 "requests":{"memory":"1Mi","cpu":"1m"},"limits":{"memory":"1Mi","cpu":"1m"}}]}}"#,
@@ -224,6 +306,74 @@ mod tests {
             r#"{"matchAllocation":{"maxMatches":1}}"#,
             &["matchAllocation.maxMatches"],
         );
+        check(
+            r#"{"rollout":{"maxFailures":9,"timeout":"60s"}}"#,
+            &["rollout.maxFailures", "rollout.timeout"],
+        );
+        check(r#"{"rollout":{}}"#, &[]);
+    }
+
+    #[test]
+    fn containers_by_name() {
+        check(
+            r#"{"spec":{"containers":[{"name":"sidecar","image":"other"}]}}"#,
+            &["spec.containers[1].image"],
+        );
+        // The second has no name: it changes what is in its place.
+        check(
+            r#"{"spec":{"containers":[{"name":"sidecar","image":"other"},{"imagePullPolicy":"Never"}]}}"#,
+            &["spec.containers[1].image", "spec.containers[1].imagePullPolicy"],
+        );
+        // A name that is not there yet is a new one, in its place or past the end.
+        check(
+            r#"{"spec":{"containers":[{"name":"game"}]}}"#,
+            &["spec.containers[0].name"],
+        );
+        check(
+            r#"{"spec":{"containers":[{"name":"room"},{"name":"room"},{"name":"third","image":"i",
+                "imagePullPolicy":"Never","requests":{"memory":"1Mi","cpu":"1m"},"limits":{"memory":"1Mi","cpu":"1m"}}]}}"#,
+            &["spec.containers[2]"],
+        );
+    }
+
+    #[test]
+    fn lists_can_be_cleared() {
+        check(r#"{"forwarders":[]}"#, &["forwarders[0]"]);
+        check(
+            r#"{"spec":{"containers":[{"command":[],"environment":[],"ports":[]}]}}"#,
+            &[
+                "spec.containers[0].command",
+                "spec.containers[0].environment[0]",
+                "spec.containers[0].environment[1]",
+                "spec.containers[0].environment[2]",
+                "spec.containers[0].environment[3]",
+                "spec.containers[0].ports[0]",
+                "spec.containers[0].ports[1]",
+            ],
+        );
+        check(
+            r#"{"spec":{"containers":[{"command":null,"environment":null,"ports":null}]}}"#,
+            &[],
+        );
+    }
+
+    #[test]
+    fn messages_that_did_not_come_as_json() {
+        let request = PatchSchedulerRequest {
+            spec: Some(OptionalSpec {
+                containers: vec![OptionalContainer {
+                    command: vec!["/other".into()],
+                    ..OptionalContainer::default()
+                }],
+                ..OptionalSpec::default()
+            }),
+            ..PatchSchedulerRequest::default()
+        };
+        let mut draft = testing::draft();
+        Patch::from(request).apply(&mut draft);
+        assert_eq!(draft.container(0).command, ["/other"]);
+        assert_eq!(draft.container(0).ports, testing::draft().container(0).ports);
+        assert_eq!(draft.forwarders, testing::draft().forwarders);
     }
 
     #[test]
@@ -233,11 +383,11 @@ mod tests {
             "{}",
             r#"{"colour":"red"}"#,
             r#"{"name":"arena"}"#,
-            r#"{"forwarders":[]}"#,
+            r#"{"forwarders":null}"#,
             r#"{"labels":null}"#,
         ] {
             assert!(
-                Patch::decode(json.as_bytes()).unwrap().message.is_empty(),
+                Patch::from_json(json.as_bytes()).unwrap().message.is_empty(),
                 "{json}"
             );
         }

@@ -3,16 +3,16 @@
 use maestro_core::scheduler::draft::{
     AutoscalingDraft, ContainerDraft, ContainerPortDraft, DurationDraft, EnvironmentVariableDraft,
     FieldRefDraft, FixedBufferDraft, ForwarderDraft, ForwarderOptionsDraft, MatchAllocationDraft,
-    PolicyParametersDraft, PortRangeDraft, ResourcesDraft, RoomOccupancyDraft, ScalingPolicyDraft,
-    SecretKeyRefDraft, SpecDraft, ValueFromDraft,
+    PolicyParametersDraft, PortRangeDraft, ResourcesDraft, RolloutDraft, RoomOccupancyDraft,
+    ScalingPolicyDraft, SecretKeyRefDraft, SpecDraft, ValueFromDraft,
 };
 
 use crate::protobuf::Duration;
 use crate::v1::{
     Autoscaling, AutoscalingPolicy, Container, ContainerEnvironment, ContainerEnvironmentFieldRef,
     ContainerEnvironmentSecretKeyRef, ContainerEnvironmentValueFrom, ContainerPort, ContainerResources,
-    FixedBuffer, Forwarder, ForwarderOptions, MatchAllocation, PolicyParameters, PortRange, RoomOccupancy,
-    Spec,
+    FixedBuffer, Forwarder, ForwarderOptions, MatchAllocation, PolicyParameters, PortRange, Rollout,
+    RoomOccupancy, Spec,
 };
 
 pub(super) fn all<M, D: From<M>>(messages: Vec<M>) -> Vec<D> {
@@ -166,5 +166,19 @@ impl From<ForwarderOptions> for ForwarderOptionsDraft {
 impl From<MatchAllocation> for MatchAllocationDraft {
     fn from(MatchAllocation { max_matches }: MatchAllocation) -> Self {
         Self { max_matches }
+    }
+}
+
+impl From<Rollout> for RolloutDraft {
+    fn from(rollout: Rollout) -> Self {
+        Self {
+            max_unavailable: rollout.max_unavailable,
+            occupied: rollout.occupied,
+            on_failure: rollout.on_failure,
+            max_failures: rollout.max_failures,
+            timeout: rollout.timeout.map(Into::into),
+            match_end_deadline: rollout.match_end_deadline.map(Into::into),
+            rejoin_grace: rollout.rejoin_grace.map(Into::into),
+        }
     }
 }

@@ -6,6 +6,7 @@ mod rooms;
 mod schedulers;
 mod state;
 mod table;
+mod versions;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -7,7 +7,7 @@ use maestro_core::operation::{
 use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::Timestamp;
 use maestro_engine::ports::store::{
-    NewOperation, OperationPage, OperationUpdate, PageRequest, Refusal, SchedulerState, StoreError,
+    NewOperation, OperationPage, OperationUpdate, PageRequest, Refusal, SchedulerState, VERSION_OPERATIONS,
 };
 use serde_json::Value;
 
@@ -74,7 +74,14 @@ impl State {
         self.unfinished.range(bounds).map(|(_, id)| *id)
     }
 
-    pub(super) fn enqueue(&mut self, new: NewOperation) -> Result<(), StoreError> {
+    /// The first one that has not ended.
+    fn version_operation(&self, scheduler: &SchedulerName) -> Option<OperationId> {
+        let is_one = |queued: &Queued| VERSION_OPERATIONS.contains(&queued.operation.definition.kind());
+        self.unfinished_ids(scheduler)
+            .find(|id| self.operations.get(id).is_some_and(is_one))
+    }
+
+    pub(super) fn enqueue(&mut self, new: NewOperation) -> Result<(), Refusal> {
         let NewOperation {
             id,
             scheduler,
@@ -84,18 +91,18 @@ impl State {
             reason,
             progress,
             fleet_delta,
+            only_version_operation,
             created_at,
         } = new;
         let is_deletion = matches!(definition, Definition::DeleteScheduler);
         if self.existing(&scheduler)?.state == SchedulerState::Deleting && !is_deletion {
-            return Err(Refusal::SchedulerBeingDeleted(scheduler).into());
+            return Err(Refusal::SchedulerBeingDeleted(scheduler));
         }
         if self.operations.contains(&id) {
-            // Ids are drawn so that this does not happen; a store says what a primary key would.
-            return Err(StoreError::unavailable(
-                "enqueue an operation",
-                format!("its id {id} is taken"),
-            ));
+            return Err(Refusal::OperationExists(id));
+        }
+        if only_version_operation && let Some(operation) = self.version_operation(&scheduler) {
+            return Err(Refusal::VersionOperationUnderWay { scheduler, operation });
         }
         self.last_sequence += 1;
         let sequence = self.last_sequence;

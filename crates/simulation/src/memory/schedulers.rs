@@ -1,9 +1,11 @@
-//! Schedulers, their versions and their owners.
+//! Schedulers and their owners.
 
 use maestro_core::operation::{OperationId, Token};
-use maestro_core::scheduler::{SchedulerName, Version, VersionStatus};
+use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::{Millis, Timestamp, after};
-use maestro_engine::ports::store::{NewScheduler, Refusal, SchedulerRecord, SchedulerState, VersionRecord};
+use maestro_engine::ports::store::{
+    NewScheduler, Refusal, RolloutRecord, SchedulerRecord, SchedulerState, VersionRecord,
+};
 
 use super::state::{Ownership, Scheduler, State};
 
@@ -14,6 +16,8 @@ impl State {
             active_version,
             fleet_size,
             created_at,
+            last_shrunk_at,
+            rollout,
         } = self.schedulers.get(name)?.clone();
         let version = self.versions.get(&(name.clone(), active_version))?;
         Some(SchedulerRecord {
@@ -24,30 +28,14 @@ impl State {
             fleet_size,
             created_at,
             version_created_at: version.created_at,
+            last_shrunk_at,
+            rollout,
         })
     }
 
     pub(super) fn schedulers(&self) -> Vec<SchedulerRecord> {
         let names = self.schedulers.iter().map(|(name, _)| name);
         names.filter_map(|name| self.scheduler(name)).collect()
-    }
-
-    pub(super) fn versions(&self, name: &SchedulerName) -> Vec<VersionRecord> {
-        let versions = self.versions_of(name);
-        versions.rev().map(|(_, record)| record.clone()).collect()
-    }
-
-    fn versions_of(
-        &self,
-        name: &SchedulerName,
-    ) -> impl DoubleEndedIterator<Item = (&(SchedulerName, Version), &VersionRecord)> {
-        let number = |number| Version {
-            major: number,
-            minor: number,
-            patch: number,
-        };
-        let bounds = (name.clone(), number(0))..=(name.clone(), number(u32::MAX));
-        self.versions.range(bounds)
     }
 
     pub(super) fn create_scheduler(&mut self, new: NewScheduler) -> Result<(), Refusal> {
@@ -66,6 +54,8 @@ impl State {
             active_version: version,
             fleet_size: recipe.rooms_replicas,
             created_at: at,
+            last_shrunk_at: None,
+            rollout: None,
         };
         let record = VersionRecord {
             version,
@@ -115,15 +105,28 @@ impl State {
         Ok(())
     }
 
-    pub(super) fn set_version_status(
+    pub(super) fn set_rollout(
         &mut self,
         scheduler: SchedulerName,
-        version: Version,
-        status: VersionStatus,
+        from: Option<&RolloutRecord>,
+        to: Option<RolloutRecord>,
     ) -> Result<(), Refusal> {
-        let key = (scheduler, version);
-        let changed = self.versions.change(&key, |record| record.status = status);
-        changed.ok_or(Refusal::SchedulerNotFound(key.0))
+        if self.existing(&scheduler)?.rollout.as_ref() != from {
+            return Err(Refusal::RolloutChanged { scheduler });
+        }
+        self.schedulers.change(&scheduler, |row| row.rollout = to);
+        Ok(())
+    }
+
+    pub(super) fn set_last_shrunk(
+        &mut self,
+        scheduler: &SchedulerName,
+        at: Timestamp,
+    ) -> Result<(), Refusal> {
+        let changed = self
+            .schedulers
+            .change(scheduler, |row| row.last_shrunk_at = Some(at));
+        changed.ok_or_else(|| Refusal::SchedulerNotFound(scheduler.clone()))
     }
 
     pub(super) fn delete_scheduler(
@@ -137,10 +140,7 @@ impl State {
             let rooms = u32::try_from(rooms).unwrap_or(u32::MAX);
             return Err(Refusal::RoomsLeft { scheduler, rooms });
         }
-        let versions: Vec<_> = self.versions_of(&scheduler).map(|(key, _)| key.clone()).collect();
-        for key in &versions {
-            self.versions.remove(key);
-        }
+        self.forget_all_versions(&scheduler);
         self.forget_all_ended_rooms(&scheduler);
         for id in self.operation_ids(&scheduler) {
             if id != keep {

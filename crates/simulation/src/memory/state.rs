@@ -7,7 +7,7 @@ use maestro_core::room::{Region, RoomId};
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::Timestamp;
 use maestro_engine::ports::store::{
-    Change, Guard, Refusal, RoomRecord, SchedulerState, StoreError, Transaction, VersionRecord,
+    Change, Guard, Refusal, RolloutRecord, RoomRecord, SchedulerState, StoreError, Transaction, VersionRecord,
 };
 
 use super::table::Table;
@@ -41,6 +41,8 @@ pub(super) struct Scheduler {
     pub(super) active_version: Version,
     pub(super) fleet_size: u32,
     pub(super) created_at: Timestamp,
+    pub(super) last_shrunk_at: Option<Timestamp>,
+    pub(super) rollout: Option<RolloutRecord>,
 }
 
 #[derive(Debug, Clone)]
@@ -65,7 +67,8 @@ impl State {
         } = transaction;
         let outcome = self
             .check(guard.as_ref())
-            .and_then(|()| changes.into_iter().try_for_each(|change| self.apply(change)));
+            .and_then(|()| changes.into_iter().try_for_each(|change| self.apply(change)))
+            .map_err(StoreError::from);
         if outcome.is_ok() {
             self.keep();
         } else {
@@ -74,7 +77,7 @@ impl State {
         outcome
     }
 
-    fn check(&self, guard: Option<&Guard>) -> Result<(), StoreError> {
+    fn check(&self, guard: Option<&Guard>) -> Result<(), Refusal> {
         let Some(Guard { scheduler, token }) = guard else {
             return Ok(());
         };
@@ -82,12 +85,11 @@ impl State {
             Some(ownership) if ownership.token == *token => Ok(()),
             _ => Err(Refusal::StaleToken {
                 scheduler: scheduler.clone(),
-            }
-            .into()),
+            }),
         }
     }
 
-    fn apply(&mut self, change: Change) -> Result<(), StoreError> {
+    fn apply(&mut self, change: Change) -> Result<(), Refusal> {
         match change {
             Change::CreateScheduler(new) => self.create_scheduler(new),
             Change::SetState { scheduler, from, to } => self.set_state(scheduler, &from, to),
@@ -98,8 +100,28 @@ impl State {
                 version,
                 status,
             } => self.set_version_status(scheduler, version, status),
+            Change::InsertVersion {
+                scheduler,
+                recipe,
+                version,
+                status,
+                at,
+            } => {
+                let record = VersionRecord {
+                    version,
+                    recipe,
+                    status,
+                    is_active: false,
+                    created_at: at,
+                };
+                self.insert_version(scheduler, record)
+            }
+            Change::DeleteVersion { scheduler, version } => self.delete_version(scheduler, version),
+            Change::SetActiveVersion { scheduler, from, to } => self.set_active_version(scheduler, from, to),
+            Change::SetRollout { scheduler, from, to } => self.set_rollout(scheduler, from.as_ref(), to),
+            Change::SetLastShrunk { scheduler, at } => self.set_last_shrunk(&scheduler, at),
             Change::DeleteScheduler { scheduler, keep } => self.delete_scheduler(scheduler, keep),
-            Change::Enqueue(new) => return self.enqueue(new),
+            Change::Enqueue(new) => self.enqueue(new),
             Change::StartOperation {
                 operation,
                 lease,
@@ -163,7 +185,6 @@ impl State {
                 Ok(())
             }
         }
-        .map_err(StoreError::from)
     }
 
     /// Ends a transaction that was done.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use maestro_core::operation::{Operation, Stage};
-use maestro_core::room::RoomStatus;
+use maestro_core::room::{RoomId, RoomStatus};
 use maestro_core::scheduler::{MatchAllocation, Recipe, SchedulerName};
 use maestro_engine::Settings;
 use maestro_engine::ports::contract::fixtures;
@@ -34,6 +34,7 @@ pub(crate) fn recipe(rooms: u32) -> Recipe {
         rooms_replicas: rooms,
         autoscaling: None,
         match_allocation: MatchAllocation { max_matches: 1 },
+        rollout_rules: None,
         ..fixtures::recipe(&arena())
     }
 }
@@ -116,4 +117,9 @@ pub(crate) async fn done(world: &World) -> Vec<Operation> {
 /// Rooms that have ended, latest first.
 pub(crate) async fn ended(world: &World) -> Vec<RoomRecord> {
     world.store().ended_rooms(&arena(), 10_000).await.unwrap()
+}
+
+pub(crate) async fn ids(world: &World) -> Vec<RoomId> {
+    let rooms = world.engine().rooms(ARENA).await.unwrap();
+    rooms.into_iter().map(|room| room.id).collect()
 }

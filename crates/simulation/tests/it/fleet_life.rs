@@ -316,8 +316,3 @@ fn deleting_leaves_nothing_but_its_own_record() {
         settle(&world, 3, MINUTE).await;
     });
 }
-
-async fn ids(world: &World) -> Vec<RoomId> {
-    let rooms = world.engine().rooms(ARENA).await.unwrap();
-    rooms.into_iter().map(|room| room.id).collect()
-}

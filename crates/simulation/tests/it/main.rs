@@ -2,10 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "tests: a panic is how they fail")]
 
+mod autoscaling;
 mod common;
 mod crashes;
 mod fleet_life;
 mod operations;
 mod restarts;
+mod rollouts;
 mod runtime_contract;
 mod store_contract;

@@ -9,11 +9,18 @@ struct Migration {
     sql: &'static str,
 }
 
-const MIGRATIONS: &[Migration] = &[Migration {
-    number: 1,
-    name: "initial",
-    sql: include_str!("../../migrations/0001_initial.sql"),
-}];
+const MIGRATIONS: &[Migration] = &[
+    Migration {
+        number: 1,
+        name: "initial",
+        sql: include_str!("../../migrations/0001_initial.sql"),
+    },
+    Migration {
+        number: 2,
+        name: "rollouts",
+        sql: include_str!("../../migrations/0002_rollouts.sql"),
+    },
+];
 
 /// Why the migrations of a file do not fit this Maestro.
 #[derive(Debug, PartialEq, Eq)]

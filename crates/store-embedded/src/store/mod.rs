@@ -11,10 +11,13 @@ mod operations;
 mod ownership;
 mod ports;
 mod readers;
+mod recipes;
+mod rollouts;
 mod room_rows;
 mod rooms;
 mod schedulers;
 mod transaction;
+mod versions;
 mod writer;
 
 use std::fs::File;
@@ -34,7 +37,7 @@ pub(crate) use file::DATABASE;
 pub(crate) use lock::DirectoryLock;
 
 use readers::Readers;
-use schedulers::RecipeCache;
+use recipes::RecipeCache;
 use writer::Writer;
 
 pub struct EmbeddedStore {

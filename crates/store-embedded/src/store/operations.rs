@@ -1,12 +1,15 @@
 //! Changes of operations: the queue, the slot, status and history.
 
 use maestro_core::operation::{
-    Activity, CancelRequest, Definition, HistoryEvent, Lease, OperationId, OperationStatus, Origin, Rollback,
+    Activity, CancelRequest, Definition, DefinitionKind, HistoryEvent, Lease, OperationId, OperationStatus,
+    Origin, Rollback,
 };
 use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::Timestamp;
 use maestro_engine::documents;
-use maestro_engine::ports::store::{NewOperation, OperationUpdate, Refusal, SchedulerState};
+use maestro_engine::ports::store::{
+    NewOperation, OperationUpdate, Refusal, SchedulerState, VERSION_OPERATIONS,
+};
 use rusqlite::{Connection, OptionalExtension, named_params};
 
 use super::columns::{Columns, from_id, from_time, from_token};
@@ -24,6 +27,12 @@ pub(super) fn enqueue(connection: &Connection, new: &NewOperation) -> Result<(),
     let state = schedulers::state(connection, &new.scheduler)?;
     if state == SchedulerState::Deleting && !matches!(new.definition, Definition::DeleteScheduler) {
         return Err(Refusal::SchedulerBeingDeleted(new.scheduler.clone()).into());
+    }
+    if exists(connection, new.id)? {
+        return Err(Refusal::OperationExists(new.id).into());
+    }
+    if new.only_version_operation {
+        refuse_second_version_operation(connection, &new.scheduler)?;
     }
     let (origin, person) = match &new.origin {
         Origin::Person(person) => ("person", Some(person)),
@@ -58,6 +67,32 @@ pub(super) fn enqueue(connection: &Connection, new: &NewOperation) -> Result<(),
         event: "Created".into(),
     };
     append_history(connection, connection.last_insert_rowid(), &[created])
+}
+
+fn exists(connection: &Connection, id: OperationId) -> Result<bool, Failure> {
+    Ok(connection
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM operations WHERE id = ?1)")?
+        .query_row([from_id(id)], |row| row.get(0))?)
+}
+
+fn refuse_second_version_operation(
+    connection: &Connection,
+    scheduler: &SchedulerName,
+) -> Result<(), Failure> {
+    let [one, other] = VERSION_OPERATIONS.map(DefinitionKind::name);
+    let mut statement = connection.prepare_cached(
+        "SELECT id FROM operations
+         WHERE scheduler = ?1 AND ended_at IS NULL AND definition IN (?2, ?3) ORDER BY sequence LIMIT 1",
+    )?;
+    let mut rows = statement.query((scheduler.as_str(), one, other))?;
+    match rows.next()? {
+        None => Ok(()),
+        Some(row) => Err(Refusal::VersionOperationUnderWay {
+            scheduler: scheduler.clone(),
+            operation: Columns(row).id("id")?,
+        }
+        .into()),
+    }
 }
 
 pub(super) fn start(

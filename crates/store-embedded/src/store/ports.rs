@@ -11,7 +11,7 @@ use maestro_engine::ports::store::{
     StoreError, Transaction, VersionRecord,
 };
 
-use super::{EmbeddedStore, operation_rows, ownership, room_rows, schedulers, transaction};
+use super::{EmbeddedStore, operation_rows, ownership, room_rows, schedulers, transaction, versions};
 use crate::failpoints::RENEW;
 
 #[async_trait]
@@ -49,7 +49,7 @@ impl SchedulerStore for EmbeddedStore {
         let (recipes, name) = (self.recipes.clone(), name.clone());
         self.readers
             .read("read the versions", move |connection| {
-                schedulers::versions(connection, &recipes, &name)
+                versions::all(connection, &recipes, &name)
             })
             .await
     }
@@ -62,7 +62,7 @@ impl SchedulerStore for EmbeddedStore {
         let (recipes, name) = (self.recipes.clone(), name.clone());
         self.readers
             .read("read the version", move |connection| {
-                schedulers::version(connection, &recipes, &name, version)
+                versions::one(connection, &recipes, &name, version)
             })
             .await
     }

@@ -1,17 +1,16 @@
-//! Schedulers and versions: changes and questions.
+//! Schedulers: changes and questions.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
-
-use foldhash::fast::FixedState;
 use maestro_core::operation::OperationId;
-use maestro_core::scheduler::{Recipe, SchedulerName, Version, VersionStatus};
-use maestro_engine::documents;
-use maestro_engine::ports::store::{NewScheduler, Refusal, SchedulerRecord, SchedulerState, VersionRecord};
+use maestro_core::scheduler::SchedulerName;
+use maestro_core::time::Timestamp;
+use maestro_engine::ports::store::{NewScheduler, Refusal, SchedulerRecord, SchedulerState};
 use rusqlite::{Connection, OptionalExtension, Params};
 
 use super::columns::{Columns, from_id, from_time};
 use super::failure::Failure;
+use super::recipes::RecipeCache;
+use super::rollouts;
+use super::versions::{self, NewVersion};
 
 pub(super) fn create(connection: &Connection, new: &NewScheduler) -> Result<(), Failure> {
     let name = &new.recipe.name;
@@ -30,19 +29,13 @@ pub(super) fn create(connection: &Connection, new: &NewScheduler) -> Result<(), 
     if created == 0 {
         return Err(Refusal::SchedulerExists(name.clone()).into());
     }
-    connection
-        .prepare_cached(
-            "INSERT INTO versions (scheduler, version, recipe, status, created_at)
-             VALUES (?1, ?2, ?3, ?4, ?5)",
-        )?
-        .execute((
-            name.as_str(),
-            new.version.to_string(),
-            documents::recipe_to_json(&new.recipe).to_string(),
-            new.version_status.as_str(),
-            from_time(new.at),
-        ))?;
-    Ok(())
+    let first = NewVersion {
+        recipe: &new.recipe,
+        version: new.version,
+        status: new.version_status,
+        at: new.at,
+    };
+    versions::insert(connection, name, &first)
 }
 
 pub(super) fn set_state(
@@ -86,15 +79,15 @@ pub(super) fn adjust_fleet_size(
     write_fleet_size(connection, scheduler, size)
 }
 
-pub(super) fn set_version_status(
+pub(super) fn set_last_shrunk(
     connection: &Connection,
     scheduler: &SchedulerName,
-    version: Version,
-    status: VersionStatus,
+    at: Timestamp,
 ) -> Result<(), Failure> {
+    require(connection, scheduler)?;
     connection
-        .prepare_cached("UPDATE versions SET status = ?3 WHERE scheduler = ?1 AND version = ?2")?
-        .execute((scheduler.as_str(), version.to_string(), status.as_str()))?;
+        .prepare_cached("UPDATE schedulers SET last_shrunk_at = ?2 WHERE name = ?1")?
+        .execute((scheduler.as_str(), from_time(at)))?;
     Ok(())
 }
 
@@ -103,7 +96,7 @@ pub(super) fn delete(
     scheduler: &SchedulerName,
     keep: OperationId,
 ) -> Result<(), Failure> {
-    state(connection, scheduler)?;
+    require(connection, scheduler)?;
     let rooms: u32 = connection
         .prepare_cached("SELECT count(*) FROM rooms WHERE scheduler = ?1 AND ended_at IS NULL")?
         .query_row([scheduler.as_str()], |row| row.get(0))?;
@@ -113,7 +106,7 @@ pub(super) fn delete(
     }
     for statement in [
         "DELETE FROM rooms WHERE scheduler = ?1",
-        // Versions and the ownership go with it.
+        // Versions, the rollout and the ownership go with it.
         "DELETE FROM schedulers WHERE name = ?1",
     ] {
         connection
@@ -136,6 +129,15 @@ pub(super) fn exists(connection: &Connection, scheduler: &SchedulerName) -> Resu
     Ok(connection
         .prepare_cached("SELECT EXISTS (SELECT 1 FROM schedulers WHERE name = ?1)")?
         .query_row([scheduler.as_str()], |row| row.get(0))?)
+}
+
+/// [`Refusal::SchedulerNotFound`] if there is none.
+pub(super) fn require(connection: &Connection, scheduler: &SchedulerName) -> Result<(), Failure> {
+    if exists(connection, scheduler)? {
+        Ok(())
+    } else {
+        Err(Refusal::SchedulerNotFound(scheduler.clone()).into())
+    }
 }
 
 /// [`Refusal::SchedulerNotFound`] if there is none.
@@ -163,45 +165,16 @@ fn write_fleet_size(connection: &Connection, scheduler: &SchedulerName, size: u3
     Ok(())
 }
 
-/// Recipes are immutable and read all the time: each is parsed once.
-#[derive(Default)]
-pub(super) struct RecipeCache(Mutex<HashMap<i64, Arc<Recipe>, FixedState>>);
-
-impl RecipeCache {
-    /// Far more than there are versions in use. When it is full it begins anew, which costs some parsing.
-    const RECIPES_MAX: usize = 4096;
-
-    fn recipe(&self, columns: &Columns<'_, '_>) -> Result<Arc<Recipe>, Failure> {
-        let number = columns.get("number")?;
-        if let Some(recipe) = self.lock().get(&number) {
-            return Ok(recipe.clone());
-        }
-        let recipe = Arc::new(documents::recipe_from_json(&columns.json("recipe")?)?);
-        let mut recipes = self.lock();
-        if recipes.len() >= Self::RECIPES_MAX {
-            recipes.clear();
-        }
-        recipes.insert(number, recipe.clone());
-        Ok(recipe)
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<i64, Arc<Recipe>, FixedState>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 const SELECT_SCHEDULERS: &str =
     "SELECT schedulers.name, schedulers.state, schedulers.active_version, schedulers.fleet_size,
-            schedulers.created_at, versions.number, versions.recipe,
-            versions.created_at AS version_created_at
-     FROM schedulers JOIN versions
-       ON versions.scheduler = schedulers.name AND versions.version = schedulers.active_version";
-
-const SELECT_VERSIONS: &str =
-    "SELECT versions.number, versions.version, versions.recipe, versions.status, versions.created_at,
-            versions.version = schedulers.active_version AS is_active
-     FROM versions JOIN schedulers ON schedulers.name = versions.scheduler
-     WHERE versions.scheduler = ?1";
+            schedulers.created_at, schedulers.last_shrunk_at, versions.number, versions.recipe,
+            versions.created_at AS version_created_at, rollouts.state AS rollout_state,
+            rollouts.to_version AS rollout_to, rollouts.from_version AS rollout_from,
+            rollouts.since AS rollout_since, rollouts.note AS rollout_note
+     FROM schedulers
+     JOIN versions
+       ON versions.scheduler = schedulers.name AND versions.version = schedulers.active_version
+     LEFT JOIN rollouts ON rollouts.scheduler = schedulers.name";
 
 pub(super) fn one(
     connection: &Connection,
@@ -236,49 +209,8 @@ fn schedulers(
             fleet_size: columns.get("fleet_size")?,
             created_at: columns.time("created_at")?,
             version_created_at: columns.time("version_created_at")?,
-        });
-    }
-    Ok(found)
-}
-
-pub(super) fn versions(
-    connection: &Connection,
-    recipes: &RecipeCache,
-    scheduler: &SchedulerName,
-) -> Result<Vec<VersionRecord>, Failure> {
-    let mut found = version_records(connection, recipes, SELECT_VERSIONS, [scheduler.as_str()])?;
-    found.sort_by_key(|record| std::cmp::Reverse(record.version));
-    Ok(found)
-}
-
-pub(super) fn version(
-    connection: &Connection,
-    recipes: &RecipeCache,
-    scheduler: &SchedulerName,
-    version: Version,
-) -> Result<Option<VersionRecord>, Failure> {
-    let sql = format!("{SELECT_VERSIONS} AND versions.version = ?2");
-    let parameters = (scheduler.as_str(), version.to_string());
-    Ok(version_records(connection, recipes, &sql, parameters)?.pop())
-}
-
-fn version_records(
-    connection: &Connection,
-    recipes: &RecipeCache,
-    sql: &str,
-    parameters: impl Params,
-) -> Result<Vec<VersionRecord>, Failure> {
-    let mut statement = connection.prepare_cached(sql)?;
-    let mut rows = statement.query(parameters)?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        let columns = Columns(row);
-        found.push(VersionRecord {
-            version: columns.version("version")?,
-            recipe: recipes.recipe(&columns)?,
-            status: columns.parsed("status", VersionStatus::parse)?,
-            is_active: columns.get("is_active")?,
-            created_at: columns.time("created_at")?,
+            last_shrunk_at: columns.optional_time("last_shrunk_at")?,
+            rollout: rollouts::of(&columns)?,
         });
     }
     Ok(found)

@@ -5,7 +5,7 @@ use maestro_engine::ports::store::{Change, Guard, Refusal, Transaction};
 use rusqlite::Connection;
 
 use super::failure::Failure;
-use super::{operations, ownership, rooms, schedulers};
+use super::{operations, ownership, rollouts, rooms, schedulers, versions};
 
 pub(super) fn carry_out(connection: &Connection, transaction: &Transaction) -> Result<(), Failure> {
     let Transaction {
@@ -38,7 +38,30 @@ fn carry_out_one(connection: &Connection, change: &Change) -> Result<(), Failure
             scheduler,
             version,
             status,
-        } => schedulers::set_version_status(connection, scheduler, *version, *status),
+        } => versions::set_status(connection, scheduler, *version, *status),
+        Change::InsertVersion {
+            scheduler,
+            recipe,
+            version,
+            status,
+            at,
+        } => {
+            let new = versions::NewVersion {
+                recipe,
+                version: *version,
+                status: *status,
+                at: *at,
+            };
+            versions::insert(connection, scheduler, &new)
+        }
+        Change::DeleteVersion { scheduler, version } => versions::delete(connection, scheduler, *version),
+        Change::SetActiveVersion { scheduler, from, to } => {
+            versions::set_active(connection, scheduler, *from, *to)
+        }
+        Change::SetRollout { scheduler, from, to } => {
+            rollouts::set(connection, scheduler, from.as_ref(), to.as_ref())
+        }
+        Change::SetLastShrunk { scheduler, at } => schedulers::set_last_shrunk(connection, scheduler, *at),
         Change::DeleteScheduler { scheduler, keep } => schedulers::delete(connection, scheduler, *keep),
         Change::Enqueue(new) => operations::enqueue(connection, new),
         Change::StartOperation {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use maestro_engine::ports::contract::fixtures::*;
-use maestro_engine::ports::store::{Change, OperationStore};
+use maestro_engine::ports::store::{Change, OperationStore, RolloutState};
 use maestro_store_embedded::{EmbeddedStore, OpenError, Options};
 use rusqlite::Connection;
 
@@ -220,6 +220,44 @@ fn a_half_made_store_is_made_anew() {
     .unwrap();
     EmbeddedStore::open(directory.path()).unwrap();
     assert!(!directory.path().join("maestro.db.new").exists());
+}
+
+/// Takes a closed store back to where the first Maestro left it.
+fn as_first_migrated(directory: &Path) {
+    let connection = Connection::open(database(directory)).unwrap();
+    connection
+        .execute_batch(
+            "DROP TABLE rollouts;
+             ALTER TABLE schedulers DROP COLUMN last_shrunk_at;
+             DELETE FROM migrations WHERE number > 1;",
+        )
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_store_of_an_older_maestro_is_taken_along_with_all_that_is_in_it() {
+    let directory = tempfile::tempdir().unwrap();
+    fill(directory.path()).await;
+    let before = {
+        let store = EmbeddedStore::open(directory.path()).unwrap();
+        everything(&store).await
+    };
+    as_first_migrated(directory.path());
+    let store = EmbeddedStore::open(directory.path()).unwrap();
+    assert_eq!(everything(&store).await, before);
+    let begun = rollout(RolloutState::Rolling);
+    accept(
+        &store,
+        vec![set_rollout(None, Some(begun.clone())), set_last_shrunk(3)],
+    )
+    .await;
+    drop(store);
+    let store = EmbeddedStore::open(directory.path()).unwrap();
+    let record = scheduler(&store, &arena()).await;
+    assert_eq!(
+        (record.rollout, record.last_shrunk_at),
+        (Some(begun), Some(at(3)))
+    );
 }
 
 #[test]

@@ -16,8 +16,10 @@ const ROOM_OCCUPANCY: &str = ScalingPolicy::ROOM_OCCUPANCY;
 const FIXED_BUFFER: &str = ScalingPolicy::FIXED_BUFFER;
 
 pub(super) fn autoscaling(field: &Field<'_>, draft: &AutoscalingDraft) -> Result<Autoscaling, Refused> {
-    let min = min(&field.child("min"), draft.min);
-    let max = max(&field.child("max"), draft.max, draft.min);
+    let min = field.child("min").take(Autoscaling::parse_min(draft.min));
+    let max = field
+        .child("max")
+        .take(Autoscaling::parse_max(draft.max, draft.min));
     let cooldown_seconds = field.child("cooldown").number(draft.cooldown, 0, i32::MAX);
     let policy = policy(&field.child("policy"), draft.policy.as_ref());
     let (min, max, cooldown_seconds) = (min?, max?, cooldown_seconds?);
@@ -32,22 +34,26 @@ pub(super) fn autoscaling(field: &Field<'_>, draft: &AutoscalingDraft) -> Result
     })
 }
 
-fn min(field: &Field<'_>, min: i32) -> Result<u32, Refused> {
-    match u32::try_from(min) {
-        Ok(min) if min >= 1 => Ok(min),
-        Ok(_) | Err(_) => Err(field.refuse(format!(
-            "{min} is not at least 1; for no rooms at all turn autoscaling off and set roomsReplicas: 0"
-        ))),
+impl Autoscaling {
+    /// The reason alone on failure: the caller knows which field it read.
+    pub fn parse_min(min: i32) -> Result<u32, String> {
+        match u32::try_from(min) {
+            Ok(min) if min >= 1 => Ok(min),
+            Ok(_) | Err(_) => Err(format!(
+                "{min} is not at least 1; for no rooms at all turn autoscaling off and set roomsReplicas: 0"
+            )),
+        }
     }
-}
 
-fn max(field: &Field<'_>, max: i32, min: i32) -> Result<Option<u32>, Refused> {
-    match u32::try_from(max) {
-        Ok(limit) if max > min => Ok(Some(limit)),
-        Err(_) if max == NO_MAX => Ok(None),
-        Ok(_) | Err(_) => Err(field.refuse(format!(
-            "{max} is not above min, which is {min}; {NO_MAX} means no limit"
-        ))),
+    /// `None`: no limit.
+    pub fn parse_max(max: i32, min: i32) -> Result<Option<u32>, String> {
+        match u32::try_from(max) {
+            Ok(limit) if max > min => Ok(Some(limit)),
+            Err(_) if max == NO_MAX => Ok(None),
+            Ok(_) | Err(_) => Err(format!(
+                "{max} is not above min, which is {min}; {NO_MAX} means no limit"
+            )),
+        }
     }
 }
 

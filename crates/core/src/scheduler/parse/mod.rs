@@ -7,8 +7,10 @@ mod autoscaling;
 mod container;
 mod field;
 mod ports;
+mod rollout;
 #[cfg(test)]
 mod tests;
+mod time;
 
 use std::time::Duration;
 
@@ -52,6 +54,11 @@ fn recipe(root: &Field<'_>, draft: &RecipeDraft) -> Result<Recipe, Refused> {
         .transpose();
     let forwarders = root.child("forwarders").items(&draft.forwarders, forwarder);
     let match_allocation = match_allocation(&root.child("matchAllocation"), draft.match_allocation);
+    let rollout_rules = draft
+        .rollout
+        .as_ref()
+        .map(|draft| rollout::rollout(&root.child("rollout"), draft))
+        .transpose();
     Ok(Recipe {
         name: name?,
         game: game?,
@@ -64,6 +71,7 @@ fn recipe(root: &Field<'_>, draft: &RecipeDraft) -> Result<Recipe, Refused> {
         annotations: draft.annotations.clone(),
         labels: draft.labels.clone(),
         match_allocation: match_allocation?,
+        rollout_rules: rollout_rules?,
     })
 }
 
@@ -86,29 +94,11 @@ fn spec(field: &Field<'_>, draft: Option<&SpecDraft>) -> Result<Spec, Refused> {
     })
 }
 
-/// What fits in 64 bits of nanoseconds, in which operations show it to clients of v10: 292 years.
-const GRACE_PERIOD_MAX: Duration = Duration::from_nanos(i64::MAX as u64);
-
 fn grace_period(field: &Field<'_>, draft: Option<DurationDraft>) -> Result<Duration, Refused> {
-    let Some(DurationDraft { seconds, nanos }) = draft else {
-        return Err(field.refuse("is missing; write how long a room may take to end, such as \"30s\""));
-    };
-    let (Ok(whole), Ok(nanos @ 0..1_000_000_000)) = (u64::try_from(seconds), u32::try_from(nanos)) else {
-        return Err(field.refuse(format!(
-            "{seconds} seconds and {nanos} nanoseconds is not a time longer than zero, such as \"30s\""
-        )));
-    };
-    let period = Duration::new(whole, nanos);
-    if period.is_zero() {
-        return Err(field.refuse("0s is too short; write a time longer than zero, such as \"30s\""));
+    match draft {
+        Some(draft) => time::above_zero(field, draft),
+        None => Err(field.refuse("is missing; write how long a room may take to end, such as \"30s\"")),
     }
-    if period > GRACE_PERIOD_MAX {
-        return Err(field.refuse(format!(
-            "{seconds}s is too long; at most {}s",
-            GRACE_PERIOD_MAX.as_secs()
-        )));
-    }
-    Ok(period)
 }
 
 fn restart_policy(field: &Field<'_>, draft: Option<&str>) -> Result<RestartPolicy, Refused> {

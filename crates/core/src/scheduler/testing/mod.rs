@@ -9,7 +9,7 @@ use serde_json::{Map, json};
 use super::draft::{
     AutoscalingDraft, ContainerDraft, ContainerPortDraft, DurationDraft, EnvironmentVariableDraft,
     FieldRefDraft, FixedBufferDraft, ForwarderDraft, ForwarderOptionsDraft, MatchAllocationDraft,
-    PolicyParametersDraft, PortRangeDraft, RecipeDraft, ResourcesDraft, RoomOccupancyDraft,
+    PolicyParametersDraft, PortRangeDraft, RecipeDraft, ResourcesDraft, RolloutDraft, RoomOccupancyDraft,
     ScalingPolicyDraft, SecretKeyRefDraft, SpecDraft, ValueFromDraft,
 };
 
@@ -62,6 +62,20 @@ pub fn draft() -> RecipeDraft {
         annotations: BTreeMap::from([("owner".to_owned(), "a team".to_owned())]),
         labels: BTreeMap::from([("team".to_owned(), "a".to_owned())]),
         match_allocation: Some(MatchAllocationDraft { max_matches: 2 }),
+        rollout: Some(rollout()),
+    }
+}
+
+fn rollout() -> RolloutDraft {
+    let time = |seconds| Some(DurationDraft { seconds, nanos: 0 });
+    RolloutDraft {
+        max_unavailable: Some(1),
+        occupied: Some("waitForMatchEnd".into()),
+        on_failure: Some("halt".into()),
+        max_failures: Some(3),
+        timeout: time(1800),
+        match_end_deadline: time(3600),
+        rejoin_grace: time(15),
     }
 }
 
@@ -158,6 +172,10 @@ impl RecipeDraft {
 
     pub fn autoscaling(&mut self) -> &mut AutoscalingDraft {
         self.autoscaling.as_mut().unwrap()
+    }
+
+    pub fn rollout(&mut self) -> &mut RolloutDraft {
+        self.rollout.as_mut().unwrap()
     }
 
     pub fn policy(&mut self) -> &mut ScalingPolicyDraft {

@@ -11,7 +11,7 @@ use super::{field_ref, resources, secret_key_ref};
 use crate::scheduler::draft::{
     AutoscalingDraft, ContainerDraft, ContainerPortDraft, DurationDraft, EnvironmentVariableDraft,
     FixedBufferDraft, ForwarderDraft, ForwarderOptionsDraft, MatchAllocationDraft, PolicyParametersDraft,
-    PortRangeDraft, RecipeDraft, RoomOccupancyDraft, ScalingPolicyDraft, SpecDraft,
+    PortRangeDraft, RecipeDraft, RolloutDraft, RoomOccupancyDraft, ScalingPolicyDraft, SpecDraft,
 };
 use crate::scheduler::{MILLION, Recipe};
 
@@ -36,11 +36,12 @@ pub fn recipes() -> impl Strategy<Value = Recipe> {
         string_map(),
         string_map(),
         option::of(1..=35_i32),
+        option::of(rollout()),
     );
     (fleet, room, rest, option::of(port_range())).prop_map(|(fleet, room, rest, shared_range)| {
         let (name, game, max_surge, rooms_replicas, autoscaling) = fleet;
         let (mut containers, (seconds, nanos), restart_policy, toleration, affinity) = room;
-        let (forwarders, annotations, labels, max_matches) = rest;
+        let (forwarders, annotations, labels, max_matches, rollout) = rest;
         let port_range = distinct(&mut containers, shared_range);
         let draft = RecipeDraft {
             name,
@@ -60,6 +61,7 @@ pub fn recipes() -> impl Strategy<Value = Recipe> {
             annotations,
             labels,
             match_allocation: max_matches.map(|max_matches| MatchAllocationDraft { max_matches }),
+            rollout,
         };
         Recipe::parse(&draft).unwrap_or_else(|violations| panic!("{violations}\n{draft:#?}"))
     })
@@ -204,6 +206,36 @@ fn autoscaling() -> impl Strategy<Value = AutoscalingDraft> {
                     }),
                     cooldown,
                 }
+            },
+        )
+}
+
+fn rollout() -> impl Strategy<Value = RolloutDraft> {
+    let time = || {
+        (1..1_000_000_i64, 0..1000_i32).prop_map(|(seconds, millis)| DurationDraft {
+            seconds,
+            nanos: millis * 1_000_000,
+        })
+    };
+    let word = |words: [&'static str; 2]| option::of(prop::sample::select(words.map(str::to_owned).to_vec()));
+    (
+        option::of(0..=i32::MAX),
+        word(["deleteLast", "waitForMatchEnd"]),
+        word(["rollback", "halt"]),
+        option::of(1..=i32::MAX),
+        option::of(time()),
+        option::of(time()),
+        option::of(prop_oneof![Just(DurationDraft::default()), time()]),
+    )
+        .prop_map(
+            |(max_unavailable, occupied, on_failure, max_failures, timeout, deadline, grace)| RolloutDraft {
+                max_unavailable,
+                occupied,
+                on_failure,
+                max_failures,
+                timeout,
+                match_end_deadline: deadline,
+                rejoin_grace: grace,
             },
         )
 }

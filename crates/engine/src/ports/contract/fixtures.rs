@@ -1,13 +1,14 @@
 //! What the suites are made of: two schedulers, a few operations and rooms, and the two questions that nearly
 //! every case asks: was it done, or was it refused and nothing of it done?
 
+mod changes;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use maestro_core::operation::{
-    Activity, Definition, HistoryEvent, Lease, Operation, OperationId, OperationStatus, Origin, Stage, Token,
-    Wait,
+    Activity, Definition, HistoryEvent, Lease, Operation, OperationId, Origin, Stage, Token, Wait,
 };
 use maestro_core::room::{EndCause, HostPort, Purpose, Region, RoomId};
 use maestro_core::scheduler::{
@@ -21,9 +22,12 @@ use serde_json::json;
 use crate::ports::Store;
 use crate::ports::runtime::Handle;
 use crate::ports::store::{
-    Change, Ended, NewOperation, NewRoomRecord, NewScheduler, OperationPage, OperationUpdate, PageRequest,
-    Refusal, RoomRecord, SchedulerRecord, StopIntent, StoreError, Transaction, VersionRecord,
+    Change, Ended, NewOperation, NewRoomRecord, NewScheduler, OperationPage, PageRequest, Refusal,
+    RolloutRecord, RolloutState, RoomRecord, SchedulerRecord, StopIntent, StoreError, Transaction,
+    VersionRecord,
 };
+
+pub use changes::*;
 
 /// How long ownerships and leases last where a case does not care.
 pub const TTL: Millis = Millis::from_seconds(10);
@@ -98,6 +102,7 @@ pub fn recipe(scheduler: &SchedulerName) -> Recipe {
         annotations: BTreeMap::from([("imageregistry".into(), "example.org/".into())]),
         labels: BTreeMap::from([("team".into(), "rackets".into())]),
         match_allocation: MatchAllocation { max_matches: 3 },
+        rollout_rules: None,
     }
 }
 
@@ -154,6 +159,32 @@ pub fn new_scheduler(scheduler: &SchedulerName) -> NewScheduler {
     }
 }
 
+pub fn version(major: u32, minor: u32) -> Version {
+    Version {
+        major,
+        minor,
+        patch: 0,
+    }
+}
+
+/// The recipe of the arena with another image.
+pub fn recipe_with_image(image: &str) -> Recipe {
+    let mut changed = recipe(&arena());
+    changed.spec.containers[0].image = image.into();
+    changed
+}
+
+/// A rollout of v2.0.0 over v1.0.0.
+pub fn rollout(state: RolloutState) -> RolloutRecord {
+    RolloutRecord {
+        state,
+        to: version(2, 0),
+        from: Version::FIRST,
+        since: at(6),
+        note: "looked at by ann@laptop".into(),
+    }
+}
+
 /// An operation of the arena, pending, asked for by a person.
 pub fn new_operation(number: u128) -> NewOperation {
     NewOperation {
@@ -165,6 +196,7 @@ pub fn new_operation(number: u128) -> NewOperation {
         reason: "asked for by ann@laptop".into(),
         progress: json!({ "made": 0 }),
         fleet_delta: 0,
+        only_version_operation: false,
         created_at: at(0),
     }
 }
@@ -235,54 +267,6 @@ pub fn parked(what: &str) -> Activity {
         until: at(60),
     })
 }
-
-// Changes of one line.
-
-pub fn start(operation: u128) -> Change {
-    Change::StartOperation {
-        operation: operation_id(operation),
-        lease: lease(token(1), at(10)),
-        history: vec![event(1, "Started by worker-1")],
-    }
-}
-
-pub fn end(operation: u128, status: OperationStatus) -> Change {
-    end_at(operation, status, true, 9)
-}
-
-pub fn end_at(operation: u128, status: OperationStatus, took_action: bool, seconds: i64) -> Change {
-    Change::EndOperation {
-        operation: operation_id(operation),
-        status,
-        took_action,
-        history: vec![event(seconds, "Ended")],
-        at: at(seconds),
-    }
-}
-
-pub fn set_activity(operation: u128, activity: Activity) -> Change {
-    Change::UpdateOperation(OperationUpdate {
-        activity: Some(activity),
-        ..OperationUpdate::of(operation_id(operation))
-    })
-}
-
-pub fn adjust_fleet(scheduler: &SchedulerName, delta: i64) -> Change {
-    Change::AdjustFleetSize {
-        scheduler: scheduler.clone(),
-        delta,
-    }
-}
-
-pub fn end_room(number: u32, seconds: i64) -> Change {
-    Change::EndRoom {
-        scheduler: arena(),
-        room: room_id(number),
-        ended: ended(seconds),
-    }
-}
-
-// Questions.
 
 /// Makes the arena and the bystander.
 pub async fn open(store: &dyn Store) {

@@ -1,6 +1,7 @@
-//! The suite of the operation store: what an operation goes through ([`life`]), how it is listed and forgotten
-//! ([`lists`]), and who owns which scheduler ([`ownership`]).
+//! The suite of the operation store: what is taken ([`enqueuing`]), what an operation goes through ([`life`]), how it
+//! is listed and forgotten ([`lists`]), and who owns which scheduler ([`ownership`]).
 
+mod enqueuing;
 mod life;
 mod lists;
 mod ownership;
@@ -25,7 +26,16 @@ where
             life::every_definition_comes_back,
             life::every_origin_comes_back,
             life::an_unknown_operation_is_not_found,
-            life::a_scheduler_being_deleted_takes_only_deletions,
+            enqueuing::a_scheduler_being_deleted_takes_only_deletions,
+            enqueuing::an_id_is_given_once,
+            enqueuing::a_version_operation_is_refused_while_another_is_unfinished,
+            enqueuing::a_version_operation_may_follow_one_that_ended,
+            enqueuing::a_version_operation_may_follow_one_that_ends_in_the_same_transaction,
+            enqueuing::of_two_version_operations_in_a_transaction_the_second_is_refused,
+            enqueuing::the_first_of_several_version_operations_is_named,
+            enqueuing::only_who_asks_for_it_is_kept_from_a_second_version_operation,
+            enqueuing::other_operations_and_other_schedulers_keep_no_version_operation_away,
+            enqueuing::a_version_operation_is_not_under_way_to_itself,
             life::starting_grants_the_lease_and_the_slot,
             life::an_update_changes_what_it_names_and_no_more,
             life::history_is_kept_in_the_order_of_writing,

@@ -1,4 +1,7 @@
-//! The suite of the scheduler store: recipes, versions, the active version and the fleet size.
+//! The suite of the scheduler store: schedulers and the fleet size (here), [`versions`] and [`rollouts`].
+
+mod rollouts;
+mod versions;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -7,7 +10,9 @@ use maestro_core::operation::{Definition, OperationStatus};
 use maestro_core::scheduler::{SchedulerName, Version, VersionStatus};
 
 use crate::ports::Store;
-use crate::ports::store::{Change, NewOperation, Refusal, SchedulerRecord, SchedulerState, VersionRecord};
+use crate::ports::store::{
+    Change, NewOperation, Refusal, RolloutState, SchedulerRecord, SchedulerState, VersionRecord,
+};
 
 use super::fixtures::*;
 use super::run_cases;
@@ -28,11 +33,27 @@ where
             a_state_is_left_only_from_where_it_may_be,
             the_fleet_size_is_set_only_from_what_it_is,
             the_fleet_size_is_adjusted_and_never_below_zero,
-            a_version_has_a_status,
             what_is_not_there_cannot_be_changed,
             a_deleted_scheduler_leaves_one_operation_to_read,
             a_scheduler_with_live_rooms_is_not_deleted,
             a_name_is_free_again_after_the_deletion,
+            versions::a_version_comes_back_as_it_was_inserted,
+            versions::versions_are_listed_newest_first,
+            versions::a_version_is_given_once,
+            versions::a_version_has_a_status,
+            versions::a_version_that_is_not_there_has_no_status,
+            versions::the_active_version_brings_its_recipe_and_time,
+            versions::the_active_version_is_changed_only_from_what_it_is,
+            versions::only_a_version_that_is_there_becomes_active,
+            versions::a_deleted_version_is_gone,
+            versions::deleting_a_version_that_is_not_there_does_nothing,
+            versions::the_active_version_is_not_deleted,
+            versions::a_deleted_version_may_come_again_with_another_recipe,
+            rollouts::a_rollout_comes_back_as_it_was_set,
+            rollouts::a_rollout_is_changed_only_from_what_it_is,
+            rollouts::a_rollout_begins_only_where_there_is_none,
+            rollouts::a_rollout_is_known_by_what_was_written_and_by_what_was_read,
+            rollouts::the_last_shrinking_is_remembered,
         ]
     );
 }
@@ -59,6 +80,8 @@ async fn a_scheduler_comes_back_as_it_was_created(store: &dyn Store) {
         fleet_size: recipe.rooms_replicas,
         created_at: at(7),
         version_created_at: at(7),
+        last_shrunk_at: None,
+        rollout: None,
     };
     assert_eq!(scheduler(store, &arena()).await, expected);
     assert_eq!(store.schedulers().await.unwrap(), [expected]);
@@ -172,22 +195,6 @@ async fn the_fleet_size_is_adjusted_and_never_below_zero(store: &dyn Store) {
     assert_eq!(scheduler(store, &bystander()).await.fleet_size, FLEET_SIZE);
 }
 
-async fn a_version_has_a_status(store: &dyn Store) {
-    open(store).await;
-    for status in VersionStatus::ALL {
-        let change = Change::SetVersionStatus {
-            scheduler: arena(),
-            version: Version::FIRST,
-            status,
-        };
-        accept(store, vec![change]).await;
-        let version = store.version(&arena(), Version::FIRST).await.unwrap();
-        assert_eq!(version.map(|version| version.status), Some(status));
-    }
-    let other = store.version(&bystander(), Version::FIRST).await.unwrap();
-    assert_eq!(other.map(|version| version.status), Some(VersionStatus::Deployed));
-}
-
 async fn what_is_not_there_cannot_be_changed(store: &dyn Store) {
     open(store).await;
     let gone = name("gone");
@@ -207,6 +214,32 @@ async fn what_is_not_there_cannot_be_changed(store: &dyn Store) {
             to: 1,
         },
         adjust_fleet(&gone, 1),
+        Change::SetVersionStatus {
+            scheduler: gone.clone(),
+            version: Version::FIRST,
+            status: VersionStatus::Error,
+        },
+        Change::InsertVersion {
+            scheduler: gone.clone(),
+            recipe: Arc::new(recipe(&gone)),
+            version: Version::FIRST,
+            status: VersionStatus::Validating,
+            at: at(1),
+        },
+        Change::SetActiveVersion {
+            scheduler: gone.clone(),
+            from: Version::FIRST,
+            to: Version::FIRST,
+        },
+        Change::SetRollout {
+            scheduler: gone.clone(),
+            from: None,
+            to: None,
+        },
+        Change::SetLastShrunk {
+            scheduler: gone.clone(),
+            at: at(1),
+        },
         delete(&gone, 1),
         Change::Enqueue(enqueue),
     ] {
@@ -281,13 +314,26 @@ async fn a_scheduler_with_live_rooms_is_not_deleted(store: &dyn Store) {
 async fn a_name_is_free_again_after_the_deletion(store: &dyn Store) {
     open(store).await;
     let early = store.own(&arena(), "worker-1", at(0), TTL).await.unwrap();
-    accept(store, vec![adjust_fleet(&arena(), 5), delete(&arena(), 9)]).await;
-    accept(store, vec![Change::CreateScheduler(new_scheduler(&arena()))]).await;
-    assert_eq!(
-        scheduler(store, &arena()).await.fleet_size,
-        FLEET_SIZE,
-        "it begins anew"
+    let (created, versions) = (
+        scheduler(store, &arena()).await,
+        store.versions(&arena()).await.unwrap(),
     );
+    let second = version(2, 0);
+    accept(
+        store,
+        vec![
+            adjust_fleet(&arena(), 5),
+            insert_version(second),
+            set_active_version(Version::FIRST, second),
+            set_rollout(None, Some(rollout(RolloutState::Rolling))),
+            set_last_shrunk(3),
+        ],
+    )
+    .await;
+    accept(store, vec![delete(&arena(), 9)]).await;
+    accept(store, vec![Change::CreateScheduler(new_scheduler(&arena()))]).await;
+    assert_eq!(scheduler(store, &arena()).await, created, "it begins anew");
+    assert_eq!(store.versions(&arena()).await.unwrap(), versions);
     let late = store.own(&arena(), "worker-2", at(1), TTL).await.unwrap();
     assert!(
         late > early,

@@ -4,14 +4,15 @@ use std::future::Future;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use maestro_core::operation::{CancelRequest, OperationStatus};
+use maestro_core::operation::{CancelRequest, Definition, OperationStatus, SwitchVersion};
 use maestro_core::room::Region;
 use maestro_core::scheduler::{Version, VersionStatus};
 use serde_json::json;
 
 use crate::ports::Store;
 use crate::ports::store::{
-    Change, Guard, NewOperation, NewRoomRecord, OperationUpdate, Refusal, SchedulerState, Transaction,
+    Change, Guard, NewOperation, NewRoomRecord, OperationUpdate, Refusal, RolloutState, SchedulerState,
+    Transaction,
 };
 
 use super::fixtures::*;
@@ -37,6 +38,7 @@ where
             many_writers_lose_nothing,
             of_many_writers_one_gets_the_slot,
             of_many_writers_one_gets_the_port,
+            of_many_writers_one_gets_to_the_versions,
             of_many_workers_one_owns,
             one_refusal_among_many_hurts_no_neighbour,
         ]
@@ -126,12 +128,22 @@ fn every_kind_of_change() -> Vec<Vec<Change>> {
             to: 3,
         }],
         vec![adjust_fleet(&arena(), -3)],
-        vec![Change::SetVersionStatus {
-            scheduler: arena(),
-            version: Version::FIRST,
-            status: VersionStatus::Error,
-        }],
+        vec![set_version_status(Version::FIRST, VersionStatus::Error)],
+        vec![insert_version(version(2, 0))],
+        vec![set_active_version(Version::FIRST, version(2, 0))],
+        vec![delete_version(Version::FIRST)],
+        vec![set_rollout(None, Some(rollout(RolloutState::Rolling)))],
+        vec![set_rollout(
+            Some(rollout(RolloutState::Rolling)),
+            Some(rollout(RolloutState::Paused)),
+        )],
+        vec![set_last_shrunk(5)],
         vec![Change::Enqueue(new_operation(5))],
+        vec![Change::CancelPending {
+            operation: operation_id(5),
+            history: vec![event(5, "Canceled by ann")],
+            at: at(5),
+        }],
         vec![Change::UpdateOperation(update)],
         vec![Change::RequestCancel {
             operation: operation_id(2),
@@ -299,6 +311,30 @@ async fn of_many_writers_one_gets_the_port(store: &dyn Store) {
     let refused = outcomes.iter().filter(|outcome| **outcome == taken).count();
     assert_eq!(refused, WRITERS as usize - 1);
     assert_eq!(store.all_live_rooms().await.unwrap().len(), 1);
+}
+
+async fn of_many_writers_one_gets_to_the_versions(store: &dyn Store) {
+    open(store).await;
+    let enqueue = |number: u32| {
+        let switch = SwitchVersion {
+            to: version(2, 0),
+            only_from: None,
+        };
+        vec![Change::Enqueue(NewOperation {
+            definition: Definition::SwitchVersion(switch),
+            only_version_operation: true,
+            ..new_operation(number.into())
+        })]
+    };
+    let outcomes = commit_at_once(store, (1..=WRITERS).map(enqueue).collect()).await;
+    let unfinished = store.unfinished(&arena()).await.unwrap();
+    assert_eq!(unfinished.len(), 1);
+    let under_way = Err(Refusal::VersionOperationUnderWay {
+        scheduler: arena(),
+        operation: unfinished[0].id,
+    });
+    let refused = outcomes.iter().filter(|outcome| **outcome == under_way).count();
+    assert_eq!(refused, WRITERS as usize - 1);
 }
 
 async fn of_many_workers_one_owns(store: &dyn Store) {

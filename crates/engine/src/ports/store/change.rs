@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use maestro_core::operation::{
-    Activity, CancelRequest, Definition, HistoryEvent, Lease, OperationId, OperationStatus, Origin, Rollback,
-    Token,
+    Activity, CancelRequest, Definition, DefinitionKind, HistoryEvent, Lease, OperationId, OperationStatus,
+    Origin, Rollback, Token,
 };
 use maestro_core::room::{HostPort, Purpose, Region, RoomId};
 use maestro_core::scheduler::{Recipe, SchedulerName, Version, VersionStatus};
@@ -12,7 +12,7 @@ use maestro_core::time::Timestamp;
 
 use crate::ports::runtime::Handle;
 
-use super::records::{Ended, SchedulerState, StopIntent};
+use super::records::{Ended, RolloutRecord, SchedulerState, StopIntent};
 
 /// Changes that happen together or not at all.
 #[derive(Debug, Clone)]
@@ -35,7 +35,7 @@ pub struct Guard {
 #[derive(Debug, Clone)]
 pub enum Change {
     // Schedulers and versions.
-    /// With its first version, state `Creating`. [`Refusal::SchedulerExists`].
+    /// With its first version, which is the active one; state `Creating`, no rollout. [`Refusal::SchedulerExists`].
     CreateScheduler(NewScheduler),
     /// [`Refusal::SchedulerNotFound`]; [`Refusal::WrongState`] unless it is in one of `from`.
     SetState {
@@ -52,13 +52,43 @@ pub enum Change {
     /// Adds `delta`, never below 0: how a change is taken back after others may have changed it too.
     /// [`Refusal::SchedulerNotFound`].
     AdjustFleetSize { scheduler: SchedulerName, delta: i64 },
+    /// [`Refusal::SchedulerNotFound`]; [`Refusal::VersionNotFound`].
     SetVersionStatus {
         scheduler: SchedulerName,
         version: Version,
         status: VersionStatus,
     },
-    /// Removes the scheduler, its versions, rooms (all must have ended: [`Refusal::RoomsLeft`]), ownership, and all
-    /// its operations but `keep`. [`Refusal::SchedulerNotFound`].
+    /// Beside the active one, which stays so. [`Refusal::SchedulerNotFound`]; [`Refusal::VersionExists`].
+    InsertVersion {
+        scheduler: SchedulerName,
+        recipe: Arc<Recipe>,
+        version: Version,
+        status: VersionStatus,
+        at: Timestamp,
+    },
+    /// Nothing happens if it, or its scheduler, is not there. [`Refusal::VersionIsActive`].
+    DeleteVersion {
+        scheduler: SchedulerName,
+        version: Version,
+    },
+    /// The scheduler's recipe is the one of `to` from then on. [`Refusal::SchedulerNotFound`];
+    /// [`Refusal::ActiveVersionChanged`] unless `from` is active; [`Refusal::VersionNotFound`] of `to`.
+    SetActiveVersion {
+        scheduler: SchedulerName,
+        from: Version,
+        to: Version,
+    },
+    /// [`Refusal::SchedulerNotFound`]; [`Refusal::RolloutChanged`] unless it is `from` in all its fields. Either what
+    /// was read or what was written may be given as `from`: times are compared as they come back.
+    SetRollout {
+        scheduler: SchedulerName,
+        from: Option<RolloutRecord>,
+        to: Option<RolloutRecord>,
+    },
+    /// [`Refusal::SchedulerNotFound`].
+    SetLastShrunk { scheduler: SchedulerName, at: Timestamp },
+    /// Removes the scheduler, its versions, rollout, rooms (all must have ended: [`Refusal::RoomsLeft`]), ownership,
+    /// and all its operations but `keep`. [`Refusal::SchedulerNotFound`].
     DeleteScheduler {
         scheduler: SchedulerName,
         keep: OperationId,
@@ -66,7 +96,8 @@ pub enum Change {
 
     // Operations.
     /// [`Refusal::SchedulerNotFound`]; on a scheduler that is being deleted anything but delete_scheduler is
-    /// refused with [`Refusal::SchedulerBeingDeleted`].
+    /// refused with [`Refusal::SchedulerBeingDeleted`]; [`Refusal::OperationExists`] (ended ones and those of other
+    /// schedulers too); [`Refusal::VersionOperationUnderWay`] if it asks for that.
     Enqueue(NewOperation),
     /// Pending → in progress, executing. [`Refusal::WrongStatus`], [`Refusal::SlotTaken`].
     StartOperation {
@@ -164,9 +195,16 @@ pub struct NewOperation {
     pub progress: serde_json::Value,
     /// By how much the same transaction changes the fleet size; kept so that it can be taken back.
     pub fleet_delta: i64,
+    /// Refused with [`Refusal::VersionOperationUnderWay`], which names the first one, while one of
+    /// [`VERSION_OPERATIONS`] of the same scheduler is unfinished.
+    pub only_version_operation: bool,
     /// The first history event is `Created` at this time, made by the store.
     pub created_at: Timestamp,
 }
+
+/// What changes versions, of which a person may ask for one at a time.
+pub const VERSION_OPERATIONS: [DefinitionKind; 2] =
+    [DefinitionKind::CreateVersion, DefinitionKind::SwitchVersion];
 
 /// What changes in an operation in progress; `None` and empty stay as they are.
 #[derive(Debug, Clone)]
@@ -213,6 +251,32 @@ pub enum Refusal {
     FleetSizeChanged { scheduler: SchedulerName, is: u32 },
     #[error("scheduler {scheduler} still has {rooms} rooms")]
     RoomsLeft { scheduler: SchedulerName, rooms: u32 },
+    #[error("version {version} of scheduler {scheduler} exists already")]
+    VersionExists {
+        scheduler: SchedulerName,
+        version: Version,
+    },
+    #[error("scheduler {scheduler} not found in version {version}")]
+    VersionNotFound {
+        scheduler: SchedulerName,
+        version: Version,
+    },
+    #[error("version {version} is the active one of scheduler {scheduler}")]
+    VersionIsActive {
+        scheduler: SchedulerName,
+        version: Version,
+    },
+    #[error("version {is} is active in scheduler {scheduler} by now")]
+    ActiveVersionChanged { scheduler: SchedulerName, is: Version },
+    #[error("the rollout of scheduler {scheduler} is in another state by now")]
+    RolloutChanged { scheduler: SchedulerName },
+    #[error("there is already an ongoing version operation (id: {operation}) for scheduler {scheduler}")]
+    VersionOperationUnderWay {
+        scheduler: SchedulerName,
+        operation: OperationId,
+    },
+    #[error("operation {0} exists already")]
+    OperationExists(OperationId),
     #[error("operation {0} not found")]
     OperationNotFound(OperationId),
     #[error("operation {operation} is {is}")]

@@ -17,10 +17,11 @@ use maestro_core::time::{Millis, Timestamp};
 
 pub use change::{
     Change, Guard, NewOperation, NewRoomRecord, NewScheduler, OperationUpdate, Refusal, Transaction,
+    VERSION_OPERATIONS,
 };
 pub use records::{
-    Ended, Intent, OperationPage, PageRequest, RoomRecord, SchedulerRecord, SchedulerState, StopIntent,
-    VersionRecord,
+    Ended, Intent, OperationPage, PageRequest, RolloutRecord, RolloutState, RoomRecord, SchedulerRecord,
+    SchedulerState, StopIntent, VersionRecord,
 };
 
 #[async_trait]
@@ -29,7 +30,7 @@ pub trait Store: SchedulerStore + OperationStore + RoomRegistry {
     async fn commit(&self, transaction: Transaction) -> Result<(), StoreError>;
 }
 
-/// Recipes, versions, the active version and the fleet size.
+/// Recipes, versions, the active version, its rollout and the fleet size.
 #[async_trait]
 pub trait SchedulerStore: Send + Sync {
     async fn scheduler(&self, name: &SchedulerName) -> Result<Option<SchedulerRecord>, StoreError>;

@@ -21,6 +21,50 @@ pub struct SchedulerRecord {
     pub created_at: Timestamp,
     /// Of the active version.
     pub version_created_at: Timestamp,
+    /// When autoscaling last asked for fewer rooms: the cooldown counts from here.
+    pub last_shrunk_at: Option<Timestamp>,
+    /// While rooms of an older major version are being replaced, and if that went wrong.
+    pub rollout: Option<RolloutRecord>,
+}
+
+/// The replacement of rooms by those of a new major version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RolloutRecord {
+    pub state: RolloutState,
+    /// The version that rooms are being replaced by; the active one.
+    pub to: Version,
+    /// The last version that was deployed: where a rollback leads.
+    pub from: Version,
+    pub since: Timestamp,
+    /// Who paused it, or why it halted or goes back; empty while it simply goes on.
+    pub note: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RolloutState {
+    Rolling,
+    Paused,
+    /// It failed: nothing is replaced until someone says how to go on.
+    Halted,
+    /// It failed or was cancelled, and leads back to the last deployed version.
+    RollingBack,
+}
+
+impl RolloutState {
+    pub const ALL: [Self; 4] = [Self::Rolling, Self::Paused, Self::Halted, Self::RollingBack];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Rolling => "rolling",
+            Self::Paused => "paused",
+            Self::Halted => "halted",
+            Self::RollingBack => "rollingBack",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == text)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,8 +2,8 @@ use expect_test::expect;
 
 use super::check;
 use crate::scheduler::draft::{
-    AutoscalingDraft, FixedBufferDraft, ForwarderDraft, ForwarderOptionsDraft, MatchAllocationDraft,
-    RecipeDraft, RoomOccupancyDraft,
+    AutoscalingDraft, DurationDraft, FixedBufferDraft, ForwarderDraft, ForwarderOptionsDraft,
+    MatchAllocationDraft, RecipeDraft, RolloutDraft, RoomOccupancyDraft,
 };
 
 #[test]
@@ -223,5 +223,45 @@ fn matches() {
     check(
         |draft| draft.match_allocation = Some(MatchAllocationDraft { max_matches: 0 }),
         expect!["matchAllocation.maxMatches: 0 is not between 1 and 35"],
+    );
+}
+
+#[test]
+fn rollout() {
+    let time = |seconds, nanos| Some(DurationDraft { seconds, nanos });
+    check(
+        |draft| draft.rollout = Some(RolloutDraft::default()),
+        expect!["ok"],
+    );
+    check(|draft| draft.rollout().rejoin_grace = time(0, 0), expect!["ok"]);
+    check(
+        |draft| {
+            *draft.rollout() = RolloutDraft {
+                max_unavailable: Some(-1),
+                occupied: Some("keep".into()),
+                on_failure: Some(String::new()),
+                max_failures: Some(0),
+                timeout: time(0, 0),
+                match_end_deadline: time(-5, 0),
+                rejoin_grace: time(0, -1),
+            };
+        },
+        expect![[r#"
+            rollout.maxUnavailable: -1 is not at least 0
+            rollout.occupied: "keep" is not one of deleteLast, waitForMatchEnd
+            rollout.onFailure: is missing; one of rollback, halt is needed
+            rollout.maxFailures: 0 is not at least 1
+            rollout.timeout: 0s is too short; write a time longer than zero, such as "30s"
+            rollout.matchEndDeadline: -5 seconds and 0 nanoseconds is not a time longer than zero, such as "30s"
+            rollout.rejoinGrace: 0 seconds and -1 nanoseconds is not a time of zero or more, such as "30s""#]],
+    );
+    check(
+        |draft| {
+            draft.rollout().timeout = time(i64::MAX, 0);
+            draft.rollout().rejoin_grace = time(1, 500_000);
+        },
+        expect![[r#"
+            rollout.timeout: 9223372036854775807s is too long; at most 9223372036s
+            rollout.rejoinGrace: 1.0005s is finer than a millisecond"#]],
     );
 }

@@ -8,11 +8,11 @@ use proptest::prelude::*;
 
 use crate::scheduler::draft::{
     AutoscalingDraft, ContainerDraft, DurationDraft, FixedBufferDraft, ForwarderOptionsDraft,
-    PolicyParametersDraft, PortRangeDraft, RecipeDraft, ResourcesDraft, RoomOccupancyDraft,
+    PolicyParametersDraft, PortRangeDraft, RecipeDraft, ResourcesDraft, RolloutDraft, RoomOccupancyDraft,
     ScalingPolicyDraft, SpecDraft,
 };
 use crate::scheduler::testing::{self, recipes};
-use crate::scheduler::{EnvironmentValue, Recipe, RestartPolicy};
+use crate::scheduler::{EnvironmentValue, Recipe, RestartPolicy, Rollout};
 
 /// Edits the sample and says what is wrong then.
 #[expect(clippy::needless_pass_by_value, reason = "rows read better without a borrow")]
@@ -109,12 +109,15 @@ fn what_is_not_written_has_a_default() {
     let mut draft = testing::draft();
     draft.spec().restart_policy = None;
     draft.match_allocation = None;
+    draft.rollout = None;
     draft.autoscaling = None;
     draft.forwarders[0].options = None;
     draft.container(0).environment[0].value = None;
     let recipe = Recipe::parse(&draft).unwrap();
     assert_eq!(recipe.spec.restart_policy, RestartPolicy::Never);
     assert_eq!(recipe.match_allocation.max_matches, 1);
+    assert_eq!(recipe.rollout_rules, None);
+    assert_eq!(recipe.rollout(), Rollout::default());
     assert_eq!(recipe.autoscaling, None);
     assert_eq!(recipe.forwarders[0].timeout_ms, 1000);
     assert_eq!(
@@ -183,6 +186,14 @@ proptest! {
                 }),
             }),
             ..AutoscalingDraft::default()
+        });
+        draft.rollout = Some(RolloutDraft {
+            max_unavailable: Some(numbers[1]),
+            occupied: Some(texts[1].clone()),
+            max_failures: Some(numbers[2]),
+            timeout: Some(DurationDraft { seconds: wide, nanos: numbers[3] }),
+            rejoin_grace: Some(DurationDraft { seconds: wide, nanos: numbers[4] }),
+            ..RolloutDraft::default()
         });
         if let Err(violations) = Recipe::parse(&draft) {
             prop_assert!(!violations.0.is_empty());

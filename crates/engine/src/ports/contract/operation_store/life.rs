@@ -2,13 +2,13 @@
 
 use maestro_core::operation::{
     Activity, CancelRequest, Definition, Operation, OperationStatus, Origin, RemovalReason, Rollback,
-    RollbackEnd, RoomsToRemove,
+    RollbackEnd, RoomsToRemove, SwitchVersion,
 };
 use serde_json::{Value, json};
 
 use crate::ports::Store;
 use crate::ports::contract::fixtures::*;
-use crate::ports::store::{Change, NewOperation, OperationUpdate, Refusal, SchedulerState};
+use crate::ports::store::{Change, NewOperation, OperationUpdate, Refusal};
 
 pub(super) async fn an_operation_comes_back_as_it_was_enqueued(store: &dyn Store) {
     open(store).await;
@@ -64,6 +64,17 @@ pub(super) async fn every_definition_comes_back(store: &dyn Store) {
             recipe: Box::new(recipe(&arena())),
         },
         Definition::DeleteScheduler,
+        Definition::CreateVersion {
+            recipe: Box::new(recipe(&arena())),
+        },
+        Definition::SwitchVersion(SwitchVersion {
+            to: version(2, 0),
+            only_from: None,
+        }),
+        Definition::SwitchVersion(SwitchVersion {
+            to: version(2, 0),
+            only_from: Some(version(3, 1)),
+        }),
         Definition::AddRooms { amount: u32::MAX },
         Definition::RemoveRooms {
             rooms: RoomsToRemove::Amount(3),
@@ -121,37 +132,6 @@ pub(super) async fn an_unknown_operation_is_not_found(store: &dyn Store) {
     ] {
         refuse(store, vec![change], Refusal::OperationNotFound(operation_id(7))).await;
     }
-}
-
-pub(super) async fn a_scheduler_being_deleted_takes_only_deletions(store: &dyn Store) {
-    open(store).await;
-    let deleting = Change::SetState {
-        scheduler: arena(),
-        from: SchedulerState::ALL.into(),
-        to: SchedulerState::Deleting,
-    };
-    accept(store, vec![deleting]).await;
-    for definition in [
-        Definition::AddRooms { amount: 1 },
-        Definition::HealthController,
-        Definition::StorageCleanUp,
-    ] {
-        let other = NewOperation {
-            definition,
-            ..new_operation(1)
-        };
-        refuse(
-            store,
-            vec![Change::Enqueue(other)],
-            Refusal::SchedulerBeingDeleted(arena()),
-        )
-        .await;
-    }
-    let deletion = NewOperation {
-        definition: Definition::DeleteScheduler,
-        ..new_operation(1)
-    };
-    accept(store, vec![Change::Enqueue(deletion)]).await;
 }
 
 pub(super) async fn starting_grants_the_lease_and_the_slot(store: &dyn Store) {

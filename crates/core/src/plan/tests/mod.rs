@@ -1,3 +1,7 @@
+mod fleet;
+mod rollouts;
+mod walks;
+
 use super::*;
 
 const LIMITS: Limits = Limits {
@@ -17,6 +21,8 @@ fn rooms(status: RoomStatus, number: u32) -> Vec<RoomFact> {
         id: RoomId::new(&format!("{status}-{index:03}")),
         status,
         version: Version::FIRST,
+        old: false,
+        matches: 0,
         created_at: at(0),
         heard_at: Some(at(0)),
         known: true,
@@ -32,10 +38,13 @@ fn rooms(status: RoomStatus, number: u32) -> Vec<RoomFact> {
 fn snapshot(fleet_size: u32, rooms: &[RoomFact]) -> FleetSnapshot<'_> {
     FleetSnapshot {
         now: at(1),
-        fleet_size,
+        scaling: Scaling::FleetSize(fleet_size),
+        matches_max: 1,
+        replacement: None,
         rooms,
         adding: 0,
         removing: 0,
+        rejoining: 0,
         ended: &[],
         limits: LIMITS,
     }

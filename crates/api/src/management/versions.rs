@@ -1,0 +1,106 @@
+//! Versions of a scheduler: list, submit, patch, switch.
+
+use axum::extract::State;
+use maestro_core::scheduler::Recipe;
+use maestro_engine::Error;
+use maestro_engine::ports::store::VersionRecord;
+use maestro_proto::convert::Patch;
+use maestro_proto::v1::{
+    GetSchedulerVersionsRequest, GetSchedulerVersionsResponse, NewSchedulerVersionRequest,
+    NewSchedulerVersionResponse, PatchSchedulerResponse, SchedulerVersion, SwitchActiveVersionRequest,
+    SwitchActiveVersionResponse,
+};
+
+use super::Api;
+use crate::answer::Answer;
+use crate::error::{ApiError, Code};
+use crate::request::{Asked, Message, Named, User};
+use crate::view::View;
+use crate::warning::Warnings;
+
+type Submitted<T> = Result<(Warnings, Answer<T>), ApiError>;
+
+pub(super) async fn list(
+    State(api): Api,
+    Named(name): Named<String>,
+    Asked(request): Asked<GetSchedulerVersionsRequest>,
+) -> Result<Answer<GetSchedulerVersionsResponse>, ApiError> {
+    let view = View::parse(&request.view)?;
+    let versions = api.engine.versions(&name).await?;
+    let versions = versions.iter().map(|record| version(record, view));
+    Ok(Answer(GetSchedulerVersionsResponse {
+        versions: versions.collect(),
+    }))
+}
+
+pub(super) async fn create(
+    State(api): Api,
+    Named(name): Named<String>,
+    User(user): User,
+    Message {
+        mut message,
+        warnings,
+    }: Message<NewSchedulerVersionRequest>,
+) -> Submitted<NewSchedulerVersionResponse> {
+    // The path says it already. One that says something else is refused: it was written for another scheduler.
+    if message.name.is_empty() {
+        message.name.clone_from(&name);
+    }
+    let recipe = Recipe::parse(&message.into()).map_err(Error::from)?;
+    let id = api.engine.create_version(&name, recipe, &user).await?;
+    let operation_id = id.to_string();
+    Ok((warnings, Answer(NewSchedulerVersionResponse { operation_id })))
+}
+
+pub(super) async fn patch(
+    State(api): Api,
+    Named(name): Named<String>,
+    User(user): User,
+    Message {
+        message: patch,
+        warnings,
+    }: Message<Patch>,
+) -> Submitted<PatchSchedulerResponse> {
+    if patch.is_empty() {
+        return Err(no_change(&name, &warnings));
+    }
+    if let Some(other) = patch.name().filter(|other| *other != name) {
+        let message = format!("name: {other} is not the scheduler's name, which is {name}");
+        return Err(ApiError::invalid(message));
+    }
+    let id = api
+        .engine
+        .patch_version(&name, |draft| patch.apply(draft), &user)
+        .await?;
+    let operation_id = id.to_string();
+    Ok((warnings, Answer(PatchSchedulerResponse { operation_id })))
+}
+
+/// A field that nobody knows may be why.
+fn no_change(name: &str, warnings: &Warnings) -> ApiError {
+    let mut message = format!("no change found to scheduler {name}");
+    if !warnings.is_empty() {
+        message = format!("{message}\n{warnings}");
+    }
+    ApiError::new(Code::AlreadyExists, message)
+}
+
+pub(super) async fn switch(
+    State(api): Api,
+    Named(name): Named<String>,
+    User(user): User,
+    Message { message, warnings }: Message<SwitchActiveVersionRequest>,
+) -> Submitted<SwitchActiveVersionResponse> {
+    let id = api.engine.switch_version(&name, &message.version, &user).await?;
+    let operation_id = id.to_string();
+    Ok((warnings, Answer(SwitchActiveVersionResponse { operation_id })))
+}
+
+fn version(record: &VersionRecord, view: View) -> SchedulerVersion {
+    SchedulerVersion {
+        version: record.version.to_string(),
+        is_active: record.is_active,
+        created_at: Some(record.created_at.into()),
+        status: view.full(|| record.status.as_str().to_owned()),
+    }
+}

@@ -1,0 +1,88 @@
+//! What a snapshot adds up to: the numbers that every formula works on.
+
+use crate::autoscaling::Demand;
+use crate::room::RoomStatus;
+
+use super::{FleetSnapshot, RoomFact, expiry};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counted {
+    /// Rooms there or on their way: pending, unready, ready and serving ones, without those that leave.
+    pub total: u32,
+    pub ready: u32,
+    /// Rooms that players are in or on their way to, also those that are leaving: their players need a place.
+    pub occupied: u32,
+    pub matches: u64,
+    /// Of `total`, those of an older major version.
+    pub old: u32,
+    /// Of `total`, those not heard of since a restart.
+    pub unknown: u32,
+    /// Of `total`, those that are neither ready nor serve anybody.
+    pub idle: u32,
+}
+
+impl Counted {
+    pub(super) fn of(snapshot: &FleetSnapshot<'_>) -> Self {
+        let mut counted = Self::default();
+        for room in snapshot.rooms {
+            let serves = serves_players(room);
+            if serves {
+                counted.occupied += 1;
+                // With one match a room, a room is a match, whatever number it says.
+                let matches = if snapshot.matches_max > 1 {
+                    room.matches.max(1)
+                } else {
+                    1
+                };
+                counted.matches += u64::from(matches);
+            }
+            if stays(snapshot, room) {
+                counted.total += 1;
+                counted.ready += u32::from(is_ready(room));
+                counted.old += u32::from(room.old);
+                counted.unknown += u32::from(!room.known);
+                counted.idle += u32::from(!serves && !is_ready(room));
+            }
+        }
+        counted.matches += u64::from(snapshot.rejoining);
+        // Rooms of unfinished adds count as pending, rooms of unfinished removals as gone. Which ones those take is
+        // not known yet: that they are ready is the careful guess.
+        counted.total = counted
+            .total
+            .saturating_add(snapshot.adding)
+            .saturating_sub(snapshot.removing);
+        counted.idle = counted.idle.saturating_add(snapshot.adding);
+        counted.ready = counted
+            .ready
+            .saturating_sub(snapshot.removing.saturating_sub(counted.idle));
+        counted
+    }
+
+    pub(super) fn demand(&self, matches_max: u32) -> Demand {
+        Demand {
+            matches: self.matches,
+            occupied: self.occupied,
+            total: self.total,
+            matches_max,
+        }
+    }
+}
+
+/// Part of the fleet after everything that is under way.
+pub(super) fn stays(snapshot: &FleetSnapshot<'_>, room: &RoomFact) -> bool {
+    !room.leaving && room.status.counts() && expiry(room, snapshot.now, &snapshot.limits).is_none()
+}
+
+pub(super) fn is_ready(room: &RoomFact) -> bool {
+    room.status == RoomStatus::Ready && room.known
+}
+
+/// A room that is leaving is `terminating`, and its matches say that players are still in it.
+pub(super) fn serves_players(room: &RoomFact) -> bool {
+    room.status.serves_players() || (room.leaving && room.matches > 0)
+}
+
+/// Rooms that serve nobody and are not ready.
+pub(super) fn is_idle(room: &RoomFact) -> bool {
+    !is_ready(room) && !serves_players(room)
+}

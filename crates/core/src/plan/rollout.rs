@@ -1,0 +1,173 @@
+//! One cycle of a rolling update: how many new rooms to surge, which old rooms to take away.
+//!
+//! Surge first, delete what stands ready above what must stand ready: the ready rooms never fall under the target by
+//! our own act, and the fleet never grows above desired + surge by our own act.
+
+use std::cmp::Ordering;
+
+use crate::room::RoomId;
+use crate::scheduler::{MaxSurge, OccupiedRooms};
+
+use super::counted::{Counted, is_idle, is_ready, serves_players, stays};
+use super::{FleetSnapshot, RoomFact, count};
+
+/// How rooms of an older major version are replaced; the active version's rules apply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReplacementRules {
+    pub max_surge: MaxSurge,
+    /// How many ready rooms may be missing meanwhile.
+    pub max_unavailable: u32,
+    pub occupied: OccupiedRooms,
+}
+
+/// An old room that goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replaced {
+    pub room: RoomId,
+    /// Players are in it: it was chosen all the same. One that was chosen because it served nobody must not be
+    /// taken when players have entered it meanwhile.
+    pub serves_players: bool,
+}
+
+/// What one cycle does, with the numbers of the seed's tables.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RolloutCycle {
+    pub desired: u32,
+    pub desired_ready: u32,
+    pub surge_max: u32,
+    pub surge: u32,
+    /// What the formula allows to take away of ready and occupied old rooms.
+    pub budget: u32,
+    pub replaced: Vec<Replaced>,
+    /// New ready rooms above desired + surge, which the rest of the budget may take away.
+    pub surplus: Vec<RoomId>,
+}
+
+/// `wanted` is what autoscaling or the fleet size asks for.
+pub(super) fn cycle(
+    snapshot: &FleetSnapshot<'_>,
+    rules: &ReplacementRules,
+    counted: &Counted,
+    wanted: u32,
+) -> RolloutCycle {
+    // A fleet with more players than `max` surges before it removes anyone.
+    let desired = wanted.max(counted.occupied);
+    let desired_ready = desired - counted.occupied;
+    let surge_max = u32::try_from(rules.max_surge.rooms(desired.into())).unwrap_or(u32::MAX);
+    let new_rooms = counted.total.saturating_sub(counted.old);
+    let above_desired = i64::from(counted.total) - i64::from(desired);
+    let surge = [
+        i64::from(surge_max),
+        i64::from(surge_max) - above_desired,
+        i64::from(desired) - i64::from(new_rooms),
+    ];
+    let surge = surge
+        .into_iter()
+        .min()
+        .unwrap_or(0)
+        .clamp(0, i64::from(surge_max));
+    let above_ready = i64::from(counted.ready) - i64::from(desired_ready) + i64::from(rules.max_unavailable);
+    let budget = above_ready.clamp(0, i64::from(counted.old));
+    let mut cycle = RolloutCycle {
+        desired,
+        desired_ready,
+        surge_max,
+        surge: u32::try_from(surge).unwrap_or(0),
+        budget: u32::try_from(budget).unwrap_or(0),
+        replaced: Vec::new(),
+        surplus: Vec::new(),
+    };
+    choose(snapshot, rules, counted, above_ready, &mut cycle);
+    cycle
+}
+
+fn choose(
+    snapshot: &FleetSnapshot<'_>,
+    rules: &ReplacementRules,
+    counted: &Counted,
+    above_ready: i64,
+    cycle: &mut RolloutCycle,
+) {
+    let old = |chosen: fn(&RoomFact) -> bool| -> Vec<&RoomFact> {
+        let rooms = snapshot.rooms.iter();
+        rooms
+            .filter(|room| room.old && chosen(room) && stays(snapshot, room))
+            .collect()
+    };
+    // Who serves nobody goes outside the budget, but for those that are needed to become ready.
+    let idle = old(|room| is_idle(room) && room.known);
+    let kept = cycle.desired_ready.saturating_sub(counted.ready) as usize;
+    let idle_number = idle.len().saturating_sub(kept);
+    take(first(idle, idle_number, oldest_first), false, cycle);
+    // While a room is unknown, nobody knows how many are ready.
+    if counted.unknown > 0 {
+        return;
+    }
+
+    let ready = first(old(is_ready), cycle.budget as usize, oldest_first);
+    let ready_number = ready.len();
+    take(ready, false, cycle);
+    let occupied_number = occupied_number(rules, counted, cycle, ready_number);
+    let occupied = first(old(serves_players), occupied_number, oldest_first);
+    let occupied_number = occupied.len();
+    take(occupied, true, cycle);
+
+    let left = usize::try_from(above_ready.max(0))
+        .unwrap_or(0)
+        .saturating_sub(ready_number + occupied_number);
+    let staying = counted.total.saturating_sub(count(cycle.replaced.len()));
+    let above = staying.saturating_sub(cycle.desired.saturating_add(cycle.surge_max)) as usize;
+    let surplus = left.min(above);
+    if surplus > 0 {
+        let rooms = snapshot.rooms.iter();
+        let new_ready = rooms.filter(|room| !room.old && is_ready(room) && stays(snapshot, room));
+        let chosen = first(new_ready.collect(), surplus, |one, other| one.id.cmp(&other.id));
+        cycle.surplus = chosen.into_iter().map(|room| room.id.clone()).collect();
+    }
+}
+
+fn oldest_first(one: &RoomFact, other: &RoomFact) -> Ordering {
+    one.version.cmp(&other.version).then(one.id.cmp(&other.id))
+}
+
+/// The first of them, in order. Only those are sorted: a cycle chooses few rooms of a large fleet.
+fn first<'a>(
+    mut rooms: Vec<&'a RoomFact>,
+    number: usize,
+    order: impl Fn(&RoomFact, &RoomFact) -> Ordering,
+) -> Vec<&'a RoomFact> {
+    if number < rooms.len() {
+        rooms.select_nth_unstable_by(number, |one, other| order(one, other));
+        rooms.truncate(number);
+    }
+    rooms.sort_unstable_by(|one, other| order(one, other));
+    rooms
+}
+
+/// How many occupied old rooms go. What the budget leaves, at most a surge at once; and if the fleet is saturated, as
+/// many as stand in for them: it must move too.
+fn occupied_number(
+    rules: &ReplacementRules,
+    counted: &Counted,
+    cycle: &RolloutCycle,
+    ready_chosen: usize,
+) -> usize {
+    match rules.occupied {
+        OccupiedRooms::WaitForMatchEnd => 0,
+        OccupiedRooms::DeleteLast => {
+            let serving = counted.ready.saturating_add(counted.occupied);
+            let at_least = cycle.surge_max.min(serving.saturating_sub(cycle.desired)) as usize;
+            let by_budget = (cycle.budget as usize).saturating_sub(ready_chosen);
+            by_budget
+                .max(at_least.saturating_sub(ready_chosen))
+                .min(cycle.surge_max as usize)
+        }
+    }
+}
+
+fn take(rooms: Vec<&RoomFact>, serves_players: bool, cycle: &mut RolloutCycle) {
+    cycle.replaced.extend(rooms.into_iter().map(|room| Replaced {
+        room: room.id.clone(),
+        serves_players,
+    }));
+}

@@ -1,0 +1,225 @@
+//! Both scenario tables of the seed, row by row, and the cases beside the formula.
+
+use super::fleet::{Fleet, NEW, OLD};
+use super::*;
+use crate::plan::Scaling;
+use crate::scheduler::{
+    Autoscaling, MaxSurge, OccupiedRooms, OtherParameters, ReadyTarget, RoomOccupancy, ScalingPolicy,
+};
+
+fn half_ready(max: Option<u32>) -> Autoscaling {
+    let ready_target = ReadyTarget::parse("0.5").unwrap();
+    let policy = ScalingPolicy::RoomOccupancy(RoomOccupancy {
+        ready_target,
+        down_threshold: None,
+    });
+    let other_parameters = OtherParameters::default();
+    Autoscaling {
+        enabled: true,
+        min: 1,
+        max,
+        cooldown_seconds: 0,
+        policy,
+        other_parameters,
+    }
+}
+
+fn auto(autoscaling: &Autoscaling) -> Scaling<'_> {
+    Scaling::Auto {
+        autoscaling,
+        last_shrunk_at: None,
+    }
+}
+
+/// ready, occupied, available, new, desired, desiredReady, toSurge, toBeDeleted
+type Row = [u32; 8];
+
+fn check(mut fleet: Fleet, rows: &[Row]) {
+    let autoscaling = half_ready(None);
+    for (index, row) in rows.iter().enumerate() {
+        let plan = fleet.plan(auto(&autoscaling));
+        let available = count(fleet.rooms.len());
+        let (surge, deleted) = match &plan.rollout {
+            Some(cycle) => (cycle.surge, count(cycle.replaced.len())),
+            None => (plan.add, plan.remove),
+        };
+        let seen = [
+            fleet.count(RoomStatus::Ready),
+            fleet.count(RoomStatus::Occupied),
+            available,
+            fleet.new_rooms(),
+            plan.decision.desired,
+            plan.desired_ready,
+            surge,
+            deleted,
+        ];
+        assert_eq!(&seen, row, "loop {}", index + 1);
+        fleet.apply(&plan);
+    }
+}
+
+#[test]
+fn the_seeds_downscale() {
+    check(
+        Fleet::old(20, 5, MaxSurge::Percent(25)),
+        &[
+            [20, 5, 25, 0, 10, 5, 0, 15],
+            [5, 5, 10, 0, 10, 5, 2, 0],
+            [7, 5, 12, 2, 10, 5, 0, 2],
+            [5, 5, 10, 2, 10, 5, 2, 0],
+            [7, 5, 12, 4, 10, 5, 0, 2],
+            [5, 5, 10, 4, 10, 5, 2, 0],
+            [7, 5, 12, 6, 10, 5, 0, 2],
+            [5, 5, 10, 6, 10, 5, 2, 0],
+            [7, 5, 12, 8, 10, 5, 0, 2],
+            [5, 5, 10, 8, 10, 5, 2, 0],
+            [7, 5, 12, 10, 10, 5, 0, 2],
+            [5, 5, 10, 10, 10, 5, 0, 0],
+        ],
+    );
+}
+
+#[test]
+fn the_seeds_upscale() {
+    check(
+        Fleet::old(5, 20, MaxSurge::Percent(25)),
+        &[
+            [5, 20, 25, 0, 40, 20, 10, 0],
+            [15, 20, 35, 10, 40, 20, 10, 0],
+            [25, 20, 45, 20, 40, 20, 5, 5],
+            [25, 20, 45, 25, 40, 20, 5, 5],
+            [25, 20, 45, 30, 40, 20, 5, 5],
+            // The seed prints 35 here; 45 − 20 is 25.
+            [25, 20, 45, 35, 40, 20, 5, 5],
+            [25, 20, 45, 40, 40, 20, 0, 5],
+            [20, 20, 40, 40, 40, 20, 0, 0],
+        ],
+    );
+}
+
+/// Runs until every room is new and the plan is empty; how many cycles that took.
+fn finish(fleet: &mut Fleet, scaling: Scaling<'_>) -> u32 {
+    for cycles in 0..2000 {
+        let plan = fleet.plan(scaling);
+        if plan.is_empty() && fleet.new_rooms() == count(fleet.rooms.len()) {
+            return cycles;
+        }
+        fleet.apply(&plan);
+    }
+    panic!("still {} old rooms", count(fleet.rooms.len()) - fleet.new_rooms());
+}
+
+#[test]
+fn it_ends_whatever_the_fleet_looks_like() {
+    let one = MaxSurge::Rooms(1);
+    let quarter = MaxSurge::Percent(25);
+    for (ready, occupied, max, surge) in [
+        (50, 50, Some(100), quarter), // at its maximum
+        (0, 150, Some(100), quarter), // more players than the maximum
+        (50, 50, None, quarter),      // no maximum
+        (0, 40, None, quarter),       // all occupied
+        (0, 40, Some(40), one),
+        (1, 0, Some(10), one),
+        (30, 1, None, MaxSurge::Rooms(500)),
+    ] {
+        let autoscaling = half_ready(max);
+        let mut fleet = Fleet::old(ready, occupied, surge);
+        finish(&mut fleet, auto(&autoscaling));
+        assert_eq!(
+            fleet.count(RoomStatus::Occupied),
+            occupied,
+            "no player lost a place"
+        );
+    }
+    let mut fixed = Fleet::old(10, 0, quarter);
+    finish(&mut fixed, Scaling::FleetSize(10));
+}
+
+#[test]
+fn a_broken_old_version_is_replaced() {
+    let mut fleet = Fleet::old(0, 0, MaxSurge::Percent(25));
+    for _ in 0..10 {
+        fleet.make(OLD, true, RoomStatus::Unready);
+    }
+    let first = fleet.plan(Scaling::FleetSize(10));
+    let cycle = first.rollout.unwrap();
+    assert_eq!(
+        (first.add, cycle.replaced.len()),
+        (2, 0),
+        "they are kept while nothing better is there"
+    );
+    fleet.make(NEW, false, RoomStatus::Ready);
+    fleet.make(NEW, false, RoomStatus::Ready);
+    let cycle = fleet.plan(Scaling::FleetSize(10)).rollout.unwrap();
+    assert_eq!(cycle.replaced.len(), 2);
+}
+
+#[test]
+fn who_goes_first() {
+    let middle = Version {
+        major: 1,
+        minor: 3,
+        patch: 0,
+    };
+    let mut fleet = Fleet::old(2, 2, MaxSurge::Rooms(10)); // room-1, 2 ready, 3, 4 occupied
+    fleet.make(middle, true, RoomStatus::Ready); // 5
+    fleet.make(middle, true, RoomStatus::Pending); // 6
+    for _ in 0..5 {
+        fleet.make(NEW, false, RoomStatus::Ready); // 7 to 11
+    }
+    let cycle = fleet.plan(Scaling::FleetSize(6)).rollout.unwrap();
+    let order: Vec<_> = cycle
+        .replaced
+        .iter()
+        .map(|gone| gone.room.as_str().trim_start_matches("room-0000"))
+        .collect();
+    assert_eq!(
+        order,
+        ["6", "1", "2", "5", "3"],
+        "budget 4 of 8 ready, then one occupied"
+    );
+    assert_eq!(
+        cycle.replaced.iter().filter(|gone| gone.serves_players).count(),
+        1
+    );
+}
+
+#[test]
+fn occupied_rooms_may_wait_for_their_match_to_end() {
+    let mut fleet = Fleet::old(0, 4, MaxSurge::Rooms(4));
+    fleet.rules.occupied = OccupiedRooms::WaitForMatchEnd;
+    for _ in 0..4 {
+        fleet.make(NEW, false, RoomStatus::Ready);
+    }
+    let cycle = fleet.plan(Scaling::FleetSize(4)).rollout.unwrap();
+    assert_eq!(cycle.replaced, []);
+}
+
+#[test]
+fn nothing_ready_goes_while_a_room_is_unknown() {
+    let mut fleet = Fleet::old(10, 0, MaxSurge::Rooms(5));
+    for _ in 0..5 {
+        fleet.make(NEW, false, RoomStatus::Ready);
+    }
+    fleet.rooms[0].known = false;
+    fleet.rooms[0].status = RoomStatus::Unready;
+    assert_eq!(fleet.plan(Scaling::FleetSize(10)).rollout.unwrap().replaced, []);
+}
+
+#[test]
+fn paused_it_only_scales() {
+    let fleet = Fleet::old(10, 0, MaxSurge::Rooms(5));
+    let plan = plan(&FleetSnapshot {
+        now: at(0),
+        scaling: Scaling::FleetSize(12),
+        matches_max: 1,
+        replacement: None,
+        rooms: &fleet.rooms,
+        adding: 0,
+        removing: 0,
+        rejoining: 0,
+        ended: &[],
+        limits: LIMITS,
+    });
+    assert_eq!((plan.add, plan.rollout), (2, None));
+}

@@ -1,0 +1,301 @@
+//! create_new_scheduler_version: numbers the recipe, tries a room of it if rooms will have to be replaced, and
+//! enqueues the switch. Undone, nothing of the version is left.
+//!
+//! The validation room is never counted, forwarded or allocated, and it goes whatever happens: its row says who made
+//! it, so it is found again after a crash too.
+
+use async_trait::async_trait;
+use maestro_core::operation::{Definition, Origin, SwitchVersion};
+use maestro_core::room::{Purpose, RoomStatus};
+use maestro_core::scheduler::{Change as RecipeChange, Difference, Recipe, Version, VersionStatus};
+use maestro_core::time::{Millis, Timestamp, after};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::ports::store::{Change, Intent, RoomRecord};
+use crate::rooms::starting::{self, Making};
+use crate::rooms::stopping;
+
+use super::{Executor, Step, StepError, Work};
+
+pub(super) struct CreateVersion;
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct Progress {
+    /// Empty: it has no number yet.
+    version: String,
+    major: bool,
+    /// Rooms tried so far.
+    attempts: u32,
+    validated: bool,
+}
+
+#[async_trait]
+impl Executor for CreateVersion {
+    async fn step(&self, work: &Work) -> Result<Step, StepError> {
+        let progress = progress_of(work);
+        let Ok(version) = Version::parse(&progress.version) else {
+            return number(work).await;
+        };
+        if !progress.major || progress.validated {
+            return finish(work, version).await;
+        }
+        let rows = work
+            .engine
+            .ports
+            .store
+            .rooms_made_by(&work.scheduler.name, work.operation.id)
+            .await?;
+        match rows.iter().find(|row| row.ended.is_none()) {
+            Some(room) if room.intent != Intent::Run => {
+                stopping::stop_and_wait(work, std::slice::from_ref(room)).await
+            }
+            Some(room) if room.handle.is_none() => start(work, room).await,
+            Some(room) => look_at(work, progress, room).await,
+            None => try_next(work, progress, version, &rows).await,
+        }
+    }
+
+    async fn undo(&self, work: &Work) -> Result<Step, StepError> {
+        let store = &work.engine.ports.store;
+        let rows = store
+            .rooms_made_by(&work.scheduler.name, work.operation.id)
+            .await?;
+        let live: Vec<_> = rows.into_iter().filter(|row| row.ended.is_none()).collect();
+        let staying: Vec<_> = live.iter().filter(|row| row.intent == Intent::Run).collect();
+        if !staying.is_empty() {
+            let stop = |row: &&RoomRecord| stopping::intend_stop(work, row, "new_version_rollback");
+            return Ok(Step::again(staying.iter().map(stop).collect()));
+        }
+        if !live.is_empty() {
+            return stopping::stop_and_wait(work, &live).await;
+        }
+        let mut step = Step::done();
+        if let Ok(version) = Version::parse(&progress_of(work).version) {
+            step.changes.push(Change::DeleteVersion {
+                scheduler: work.scheduler.name.clone(),
+                version,
+            });
+        }
+        Ok(step)
+    }
+
+    async fn wait_is_over(&self, work: &Work) -> Result<bool, StepError> {
+        let store = &work.engine.ports.store;
+        let rows = store
+            .rooms_made_by(&work.scheduler.name, work.operation.id)
+            .await?;
+        let Some(room) = rows.iter().find(|row| row.ended.is_none()) else {
+            return Ok(true);
+        };
+        Ok(room.intent == Intent::Run && outcome(work, room).await? != Outcome::NotYet)
+    }
+}
+
+fn progress_of(work: &Work) -> Progress {
+    serde_json::from_value(work.operation.progress.clone()).unwrap_or_default()
+}
+
+fn recipe(work: &Work) -> Result<&Recipe, StepError> {
+    match &work.operation.definition {
+        Definition::CreateVersion { recipe } => Ok(recipe),
+        _ => Err(StepError::Failed("no recipe was given".into())),
+    }
+}
+
+fn with_progress(mut step: Step, progress: &Progress) -> Step {
+    step.progress = serde_json::to_value(progress).ok();
+    step
+}
+
+/// The first step: how much changes, and so which number it gets. Version operations exclude each other, so nobody
+/// else takes that number.
+async fn number(work: &Work) -> Result<Step, StepError> {
+    let scheduler = &work.scheduler;
+    let recipe = recipe(work)?;
+    let difference = Difference::between(&scheduler.recipe, recipe);
+    let change = difference.change();
+    let versions = work.engine.ports.store.versions(&scheduler.name).await?;
+    let all: Vec<Version> = versions.iter().map(|version| version.version).collect();
+    let version = Version::next(change, scheduler.active_version, &all);
+    let major = change == RecipeChange::Major;
+    let status = if major {
+        VersionStatus::Validating
+    } else {
+        VersionStatus::Validated
+    };
+    let mut step = Step::again(vec![Change::InsertVersion {
+        scheduler: scheduler.name.clone(),
+        recipe: recipe.clone().into(),
+        version,
+        status,
+        at: work.now(),
+    }]);
+    step.data = Some(json!({
+        "version": version.to_string(),
+        "rollbackVersion": scheduler.active_version.to_string(),
+        "change": if major { "major" } else { "minor" },
+        "fields": difference.fields.into_iter().map(|field| field.path).collect::<Vec<_>>(),
+    }));
+    let step = match major {
+        true => step.with_history("Major version detected, starting game room validation process..."),
+        false => step.with_history(format!("minor version {version}: rooms stay as they are")),
+    };
+    Ok(with_progress(
+        step,
+        &Progress {
+            version: version.to_string(),
+            major,
+            ..Progress::default()
+        },
+    ))
+}
+
+async fn try_next(
+    work: &Work,
+    mut progress: Progress,
+    version: Version,
+    rows: &[RoomRecord],
+) -> Result<Step, StepError> {
+    let made = u32::try_from(rows.len()).unwrap_or(u32::MAX);
+    let mut step = Step::default();
+    // The last one ended before it was looked at.
+    if made > progress.attempts {
+        progress.attempts = made;
+        let ended = rows
+            .iter()
+            .filter_map(|row| row.ended.as_ref().map(|ended| (row, ended)));
+        if let Some((row, ended)) = ended.max_by_key(|(_, ended)| ended.at) {
+            let why = format!("the room {} ended: {}", row.id, ended.how);
+            step.history.push(format!("{made}º Attempt: {why}"));
+        }
+    }
+    if progress.attempts >= work.engine.settings.room_validation_attempts {
+        let last = step
+            .history
+            .pop()
+            .map(|event| format!(" {event}"))
+            .unwrap_or_default();
+        return Err(StepError::Failed(format!(
+            "All validation attempts have failed, operation aborted!{last}"
+        )));
+    }
+    let recipe = recipe(work)?;
+    let making = Making {
+        version,
+        recipe,
+        purpose: Purpose::Validation,
+        amount: made + 1,
+    };
+    let mut intended = starting::intend(work, rows, &making).await?;
+    intended.history = step.history;
+    Ok(with_progress(intended, &progress))
+}
+
+async fn start(work: &Work, room: &RoomRecord) -> Result<Step, StepError> {
+    let started = starting::start(work, std::slice::from_ref(room)).await?;
+    if !started.failures.is_empty() {
+        // Its end is in the registry; the next step counts the attempt.
+        return Ok(Step::again(started.changes));
+    }
+    let what = format!("validation room {} to be ready", room.id);
+    Ok(Step {
+        changes: started.changes,
+        ..Step::park(what, deadline(work, room))
+    })
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Outcome {
+    NotYet,
+    Ready,
+    Failed(String),
+}
+
+fn deadline(work: &Work, room: &RoomRecord) -> Timestamp {
+    after(room.created_at, work.engine.settings.room_validation_timeout)
+}
+
+async fn outcome(work: &Work, room: &RoomRecord) -> Result<Outcome, StepError> {
+    let view = work.engine.ports.table.room(&room.scheduler, &room.id).await?;
+    let status = view.map(|view| view.status);
+    let accepts_occupied = work.engine.settings.room_validation_accepts_occupied;
+    Ok(match status {
+        Some(RoomStatus::Ready) => Outcome::Ready,
+        Some(RoomStatus::Active | RoomStatus::Occupied | RoomStatus::Allocated) if accepts_occupied => {
+            Outcome::Ready
+        }
+        Some(RoomStatus::Error | RoomStatus::Terminated) => {
+            Outcome::Failed(format!("the room {} is in error", room.id))
+        }
+        _ if deadline(work, room) <= work.now() => {
+            let span = work.engine.settings.room_validation_timeout;
+            Outcome::Failed(format!(
+                "the room {} was not ready within {span}; its logs may say why",
+                room.id
+            ))
+        }
+        Some(_) | None => Outcome::NotYet,
+    })
+}
+
+async fn look_at(work: &Work, mut progress: Progress, room: &RoomRecord) -> Result<Step, StepError> {
+    let attempt = progress.attempts + 1;
+    let event = match outcome(work, room).await? {
+        Outcome::NotYet => {
+            let what = format!("validation room {} to be ready", room.id);
+            return Ok(Step::park(
+                what,
+                deadline(work, room).max(work.in_time(LOOK_AGAIN)),
+            ));
+        }
+        Outcome::Ready => {
+            progress.validated = true;
+            format!("{attempt}º Attempt: Game room validation success!")
+        }
+        Outcome::Failed(why) => format!("{attempt}º Attempt: {why}"),
+    };
+    progress.attempts = attempt;
+    let stop = stopping::intend_stop(work, room, "new_version_validation_finished");
+    Ok(with_progress(
+        Step::again(vec![stop]).with_history(event),
+        &progress,
+    ))
+}
+
+/// A wait that has passed its deadline looks again after this, not at once.
+const LOOK_AGAIN: Millis = Millis::from_seconds(1);
+
+/// The validation room is gone before the version is: only then the switch is enqueued.
+async fn finish(work: &Work, version: Version) -> Result<Step, StepError> {
+    let store = &work.engine.ports.store;
+    let rows = store
+        .rooms_made_by(&work.scheduler.name, work.operation.id)
+        .await?;
+    let live: Vec<_> = rows.into_iter().filter(|row| row.ended.is_none()).collect();
+    if !live.is_empty() {
+        return stopping::stop_and_wait(work, &live).await;
+    }
+    let scheduler = work.scheduler.name.clone();
+    let switch = Definition::SwitchVersion(SwitchVersion {
+        to: version,
+        only_from: None,
+    });
+    let mut operation = work.engine.new_operation(&scheduler, switch, Origin::Engine);
+    operation.reason = format!("version {version} was validated ({})", work.operation.reason);
+    let event = format!(
+        "enqueued switch active version operation with id: {}",
+        operation.id
+    );
+    let status = VersionStatus::Validated;
+    let mut step = Step::done().with_history(event);
+    step.changes = vec![
+        Change::SetVersionStatus {
+            scheduler,
+            version,
+            status,
+        },
+        Change::Enqueue(operation),
+    ];
+    Ok(step)
+}

@@ -1,0 +1,358 @@
+//! Everything known about a fleet at one moment, gathered from registry, room table and queue: what plans are made
+//! on.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use maestro_core::operation::{
+    Definition, Operation, OperationId, OperationStatus, RemovalReason, RoomsToRemove, Stage,
+};
+use maestro_core::plan::{
+    EndedFact, FleetSnapshot, Plan, ReplacementRules, RoomFact, Scaling, Verdict, plan,
+};
+use maestro_core::room::{EndCause, Purpose, RoomId, RoomStatus};
+use maestro_core::scheduler::{OccupiedRooms, Version};
+use maestro_core::time::{Timestamp, age};
+
+use crate::Engine;
+use crate::ports::room_table::RoomView;
+use crate::ports::store::{Intent, PageRequest, RolloutState, RoomRecord, SchedulerRecord};
+
+use super::{StepError, remove_rooms, rollout};
+
+/// Ended rooms that a plan looks back at: enough to see that every attempt fails.
+const ENDED_ROOMS_SEEN: usize = 200;
+/// Likewise of operations; a longer row of failures does not make the wait longer.
+const OPERATIONS_SEEN: u32 = 12;
+
+/// How the reason begins for which a room goes that players are in: it is found again by this.
+pub(crate) const PLAYERS_IN_IT: &str = "rolling_update_replace, with players in it";
+
+pub(crate) struct Fleet {
+    /// Rows of live rooms of the fleet.
+    pub(crate) rows: Vec<RoomRecord>,
+    pub(crate) facts: Vec<RoomFact>,
+    pub(crate) claimed_by: BTreeMap<RoomId, OperationId>,
+    ended: Vec<RoomRecord>,
+    failed_adds: Vec<EndedFact>,
+    adding: u32,
+    removing: u32,
+    /// By how much the fleet size will be another one when those operations have ended that turned round.
+    taken_back: i64,
+}
+
+/// Whether a cycle would do anything now, and if not, when it might without anything happening: what an early
+/// wake-up asks.
+pub(crate) async fn look_ahead(engine: &Engine, scheduler: &SchedulerRecord) -> Result<Outlook, StepError> {
+    let fleet = fleet(engine, scheduler, None).await?;
+    let plan = fleet.plan(engine, scheduler);
+    let rollout_goes_on = rollout::look_at(scheduler, &fleet, engine.now()) == Verdict::GoesOn;
+    Ok(match plan.is_empty() && rollout_goes_on {
+        true => Outlook::Nothing {
+            until: plan.look_again_at,
+        },
+        false => Outlook::Something,
+    })
+}
+
+/// What a cycle would find.
+pub(crate) enum Outlook {
+    Something,
+    Nothing { until: Option<Timestamp> },
+}
+
+/// `without` is the operation that asks: its own wishes are not on their way to someone else.
+pub(crate) async fn fleet(
+    engine: &Engine,
+    scheduler: &SchedulerRecord,
+    without: Option<OperationId>,
+) -> Result<Fleet, StepError> {
+    let store = &engine.ports.store;
+    let mut rows = store.live_rooms(&scheduler.name).await?;
+    rows.retain(|row| row.purpose == Purpose::Fleet);
+    let mut versions: Vec<Version> = rows.iter().map(|row| row.version).collect();
+    versions.sort_unstable();
+    versions.dedup();
+    let old = condemned(
+        scheduler,
+        engine.old_versions(scheduler, versions.into_iter()).await?,
+    );
+    let views = engine.ports.table.rooms(&scheduler.name).await?;
+    let views: BTreeMap<RoomId, RoomView> = views.into_iter().map(|view| (view.id.clone(), view)).collect();
+    let fact = |row: &RoomRecord| RoomFact {
+        old: old.contains(&row.version),
+        ..fact(engine, row, views.get(&row.id))
+    };
+    let facts = rows.iter().map(fact).collect();
+    let claimed = |view: &RoomView| Some((view.id.clone(), view.claimed_by?));
+    let claimed_by = views.values().filter_map(claimed).collect();
+    let ended = store.ended_rooms(&scheduler.name, ENDED_ROOMS_SEEN).await?;
+    let failed_adds = failed_adds(engine, scheduler).await?;
+    let mut fleet = Fleet {
+        rows,
+        facts,
+        claimed_by,
+        ended,
+        failed_adds,
+        adding: 0,
+        removing: 0,
+        taken_back: 0,
+    };
+    for operation in store.unfinished(&scheduler.name).await? {
+        if Some(operation.id) != without {
+            fleet.count_on_their_way(engine, &operation).await?;
+        }
+    }
+    Ok(fleet)
+}
+
+/// While a rollout is halted, rooms of the version that failed are the ones to go.
+fn condemned(scheduler: &SchedulerRecord, old: Vec<Version>) -> Vec<Version> {
+    match &scheduler.rollout {
+        Some(rollout) if rollout.state == RolloutState::Halted => vec![rollout.to],
+        Some(_) | None => old,
+    }
+}
+
+/// Adds that failed before they had rooms to fail with (no free port, say): they are attempts too.
+async fn failed_adds(engine: &Engine, scheduler: &SchedulerRecord) -> Result<Vec<EndedFact>, StepError> {
+    let latest = PageRequest {
+        page: 1,
+        page_size: OPERATIONS_SEEN,
+        newest_first: true,
+        no_action: false,
+    };
+    let page = engine
+        .ports
+        .store
+        .operations(&scheduler.name, Stage::Final, latest)
+        .await?;
+    let mut failed = Vec::new();
+    for operation in page.operations {
+        let Definition::AddRooms { amount } = operation.definition else {
+            continue;
+        };
+        if operation.status != OperationStatus::Error || operation.origin.is_person() {
+            continue;
+        }
+        if !engine
+            .ports
+            .store
+            .rooms_made_by(&scheduler.name, operation.id)
+            .await?
+            .is_empty()
+        {
+            continue;
+        }
+        failed.push(EndedFact {
+            rooms: amount,
+            operation: operation.id,
+            created_at: operation.created_at,
+            ended_at: operation.ended_at.unwrap_or(operation.created_at),
+            cause: EndCause::Failed,
+            was_ready: false,
+        });
+    }
+    Ok(failed)
+}
+
+impl Fleet {
+    pub(crate) fn plan(&self, engine: &Engine, scheduler: &SchedulerRecord) -> Plan {
+        let mut ended: Vec<EndedFact> = self.ended.iter().filter_map(ended_fact).collect();
+        ended.extend_from_slice(&self.failed_adds);
+        ended.sort_by_key(|fact| std::cmp::Reverse(fact.ended_at));
+        plan(&FleetSnapshot {
+            now: engine.now(),
+            scaling: self.scaling(scheduler),
+            matches_max: scheduler.recipe.match_allocation.max_matches,
+            replacement: replacement(scheduler, engine.now()),
+            rooms: &self.facts,
+            adding: self.adding,
+            removing: self.removing,
+            rejoining: self.rejoining(scheduler, engine.now()),
+            ended: &ended,
+            limits: engine.settings.limits(),
+        })
+    }
+
+    fn scaling<'a>(&self, scheduler: &'a SchedulerRecord) -> Scaling<'a> {
+        match scheduler
+            .recipe
+            .autoscaling
+            .as_ref()
+            .filter(|autoscaling| autoscaling.enabled)
+        {
+            Some(autoscaling) => Scaling::Auto {
+                autoscaling,
+                last_shrunk_at: scheduler.last_shrunk_at,
+            },
+            None => Scaling::FleetSize(self.size_to_be(scheduler)),
+        }
+    }
+
+    /// Rooms that stay and have not been heard of since a restart.
+    pub(crate) fn unknown(&self) -> usize {
+        let unknown = self.facts.iter().filter(|room| !room.known && !room.leaving);
+        unknown.count()
+    }
+
+    /// What an operation that turned round asked for does not count any more, although its fleet size stands until it
+    /// has ended: otherwise a cancelled addition would be made again while its rooms go.
+    fn size_to_be(&self, scheduler: &SchedulerRecord) -> u32 {
+        let size = i64::from(scheduler.fleet_size) + self.taken_back;
+        u32::try_from(size.max(0)).unwrap_or(u32::MAX)
+    }
+
+    /// Matches whose room a rollout took away less than `rollout.rejoinGrace` ago.
+    fn rejoining(&self, scheduler: &SchedulerRecord, now: Timestamp) -> u32 {
+        let grace = scheduler.recipe.rollout().rejoin_grace;
+        let rejoins = |row: &&RoomRecord| {
+            let served = matches!(&row.intent, Intent::Stop(stop) if stop.reason.starts_with(PLAYERS_IN_IT));
+            served && row.ended.as_ref().is_some_and(|ended| age(now, ended.at) < grace)
+        };
+        u32::try_from(self.ended.iter().filter(rejoins).count()).unwrap_or(u32::MAX)
+    }
+
+    /// When rooms of this version were made that ended without having been ready: by themselves, or because they
+    /// took too long.
+    pub(crate) fn failed_rooms(&self, version: Version) -> Vec<Timestamp> {
+        let expired = RemovalReason::ExpiredRoom.as_str();
+        let failed = |row: &&RoomRecord| {
+            let Some(ended) = &row.ended else { return false };
+            let timed_out = matches!(&row.intent, Intent::Stop(stop) if stop.reason.starts_with(expired));
+            row.version == version && !ended.was_ready && (timed_out || ended.cause != EndCause::Asked)
+        };
+        self.ended
+            .iter()
+            .filter(failed)
+            .map(|row| row.created_at)
+            .collect()
+    }
+
+    /// Rooms of unfinished adds count as pending, rooms of unfinished removals as gone; otherwise two plans in a
+    /// row would ask for the same rooms twice.
+    async fn count_on_their_way(&mut self, engine: &Engine, operation: &Operation) -> Result<(), StepError> {
+        if operation.rollback.is_some() {
+            self.taken_back -= operation.fleet_delta;
+            return Ok(());
+        }
+        let in_progress = operation.status == OperationStatus::InProgress;
+        match &operation.definition {
+            Definition::AddRooms { amount } => {
+                let made = match in_progress {
+                    true => engine
+                        .ports
+                        .store
+                        .rooms_made_by(&operation.scheduler, operation.id)
+                        .await?
+                        .len(),
+                    false => 0,
+                };
+                self.adding += amount.saturating_sub(u32::try_from(made).unwrap_or(u32::MAX));
+            }
+            Definition::RemoveRooms {
+                rooms: RoomsToRemove::Amount(amount),
+                ..
+            } => {
+                let progress = remove_rooms::progress_of(operation);
+                if !progress.chosen {
+                    self.removing += amount.saturating_sub(progress.asked);
+                }
+            }
+            Definition::RemoveRooms {
+                rooms: RoomsToRemove::Ids(ids),
+                ..
+            } => {
+                let ids: BTreeSet<&RoomId> = ids.iter().collect();
+                for fact in self.facts.iter_mut().filter(|fact| ids.contains(&fact.id)) {
+                    fact.leaving = true;
+                }
+            }
+            Definition::CreateScheduler { .. }
+            | Definition::DeleteScheduler
+            | Definition::CreateVersion { .. }
+            | Definition::SwitchVersion(_)
+            | Definition::HealthController
+            | Definition::StorageCleanUp
+            | Definition::Unknown { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// How the latest rooms ended, so that a replacement says what it replaces.
+    pub(crate) fn latest_ends(&self) -> String {
+        let Some(latest) = self.ended.first() else {
+            return String::new();
+        };
+        let Some(ended) = &latest.ended else {
+            return String::new();
+        };
+        format!("; the latest to end was room {}: {}", latest.id, ended.how)
+    }
+}
+
+/// `None`: nothing is replaced now.
+fn replacement(scheduler: &SchedulerRecord, now: Timestamp) -> Option<ReplacementRules> {
+    let since = match &scheduler.rollout {
+        Some(rollout) => match rollout.state {
+            RolloutState::Paused | RolloutState::Halted => return None,
+            // The way back begins with its switch; until then the failed version replaces nothing more.
+            RolloutState::RollingBack if rollout.to != rollout.from => return None,
+            RolloutState::Rolling | RolloutState::RollingBack => rollout.since,
+        },
+        None => now,
+    };
+    let rules = scheduler.recipe.rollout();
+    let waited_long_enough = rules
+        .match_end_deadline
+        .is_some_and(|deadline| age(now, since) >= deadline);
+    let occupied = if waited_long_enough {
+        OccupiedRooms::DeleteLast
+    } else {
+        rules.occupied
+    };
+    Some(ReplacementRules {
+        max_surge: scheduler.recipe.max_surge,
+        max_unavailable: rules.max_unavailable,
+        occupied,
+    })
+}
+
+fn fact(engine: &Engine, row: &RoomRecord, view: Option<&RoomView>) -> RoomFact {
+    let unknown_since = engine.listening_since.max(row.created_at);
+    let base = RoomFact {
+        id: row.id.clone(),
+        status: RoomStatus::Pending,
+        version: row.version,
+        old: false,
+        matches: 0,
+        created_at: row.created_at,
+        heard_at: Some(unknown_since),
+        known: row.handle.is_none(),
+        was_ready: false,
+        leaving: row.intent != Intent::Run,
+    };
+    match view {
+        None => base,
+        Some(view) => RoomFact {
+            status: view.status,
+            matches: view.matches,
+            heard_at: view.last_ping_at.or((!view.known).then_some(unknown_since)),
+            known: view.known,
+            was_ready: view.was_ready,
+            leaving: base.leaving || view.claimed_by.is_some(),
+            ..base
+        },
+    }
+}
+
+fn ended_fact(row: &RoomRecord) -> Option<EndedFact> {
+    let ended = row.ended.as_ref()?;
+    Some(EndedFact {
+        rooms: 1,
+        operation: row.operation,
+        created_at: row.created_at,
+        ended_at: ended.at,
+        cause: ended.cause,
+        was_ready: ended.was_ready,
+    })
+}

@@ -1,0 +1,140 @@
+//! The life of a rollout, as the health controller sees it from cycle to cycle: it goes on, ends, or fails, and then
+//! leads back or halts. Each of these is written together with what follows from it.
+
+use maestro_core::operation::{Definition, Origin, SwitchVersion};
+use maestro_core::plan::{RolloutFacts, RoomFact, Verdict, verdict};
+use maestro_core::scheduler::{OnFailure, VersionStatus};
+use maestro_core::time::Timestamp;
+
+use crate::ports::store::{Change, RolloutRecord, RolloutState, SchedulerRecord};
+
+use super::fleet::Fleet;
+use super::{Step, Work};
+
+/// Carries out what the rollout has come to. True: to an end, one way or another. `scheduler` is what holds after that,
+/// so that the same cycle replaces nothing more.
+pub(super) fn judge(work: &Work, scheduler: &mut SchedulerRecord, fleet: &Fleet, step: &mut Step) -> bool {
+    let (verdict, Some(rollout)) = (look_at(scheduler, fleet, work.now()), scheduler.rollout.clone()) else {
+        return false;
+    };
+    match verdict {
+        Verdict::GoesOn => return false,
+        Verdict::Finished => finish(scheduler, &rollout, step),
+        Verdict::Failed(failure) => {
+            let on_failure = scheduler.recipe.rollout().on_failure;
+            let may_go_back = rollout.state == RolloutState::Rolling && on_failure == OnFailure::Rollback;
+            match may_go_back {
+                true => go_back(work, scheduler, &rollout, &failure.to_string(), step),
+                false => halt(scheduler, &rollout, &failure.to_string(), step),
+            }
+        }
+    }
+    true
+}
+
+/// What the rollout has come to; that it goes on, if there is none.
+pub(super) fn look_at(scheduler: &SchedulerRecord, fleet: &Fleet, now: Timestamp) -> Verdict {
+    let Some(rollout) = &scheduler.rollout else {
+        return Verdict::GoesOn;
+    };
+    match rollout.state {
+        // Someone has to say how it goes on; and a way back begins with its switch.
+        RolloutState::Paused | RolloutState::Halted => return Verdict::GoesOn,
+        RolloutState::RollingBack if rollout.to != rollout.from => return Verdict::GoesOn,
+        RolloutState::Rolling | RolloutState::RollingBack => {}
+    }
+    let rules = scheduler.recipe.rollout();
+    let new_rooms: Vec<&RoomFact> = fleet
+        .facts
+        .iter()
+        .filter(|room| room.version == rollout.to)
+        .collect();
+    let old_rooms = fleet.facts.iter().filter(|room| room.old).count();
+    verdict(&RolloutFacts {
+        now,
+        since: rollout.since,
+        timeout: rules.timeout,
+        max_failures: rules.max_failures,
+        old_rooms: u32::try_from(old_rooms).unwrap_or(u32::MAX),
+        new_rooms: &new_rooms,
+        failed_rooms: &fleet.failed_rooms(rollout.to),
+    })
+}
+
+fn finish(scheduler: &mut SchedulerRecord, rollout: &RolloutRecord, step: &mut Step) {
+    step.history.push(format!(
+        "the rollout of {} is finished: no old room is left",
+        rollout.to
+    ));
+    set_rollout(scheduler, None, step);
+    set_status(scheduler, rollout, VersionStatus::Deployed, step);
+}
+
+/// Stops the replacement and enqueues the switch back, in one transaction. The switch names the version that it
+/// leaves: should someone submit another one first, it is evicted.
+fn go_back(
+    work: &Work,
+    scheduler: &mut SchedulerRecord,
+    rollout: &RolloutRecord,
+    why: &str,
+    step: &mut Step,
+) {
+    let back = SwitchVersion {
+        to: rollout.from,
+        only_from: Some(rollout.to),
+    };
+    let mut operation = work.engine.new_operation(
+        &scheduler.name,
+        Definition::SwitchVersion(back),
+        Origin::Controller,
+    );
+    operation.priority = true;
+    operation.reason = format!(
+        "the rollout of {} failed: {why}; back to {}",
+        rollout.to, rollout.from
+    );
+    step.history.push(format!(
+        "created operation switch_active_version (id: {}): {}",
+        operation.id, operation.reason
+    ));
+    step.changes.push(Change::Enqueue(operation));
+    let note = format!("{} failed: {why}", rollout.to);
+    let going_back = RolloutRecord {
+        state: RolloutState::RollingBack,
+        note,
+        ..rollout.clone()
+    };
+    set_rollout(scheduler, Some(going_back), step);
+    set_status(scheduler, rollout, VersionStatus::Error, step);
+}
+
+fn halt(scheduler: &mut SchedulerRecord, rollout: &RolloutRecord, why: &str, step: &mut Step) {
+    step.history
+        .push(format!("the rollout of {} halts: {why}", rollout.to));
+    let note = format!("{} failed: {why}", rollout.to);
+    let halted = RolloutRecord {
+        state: RolloutState::Halted,
+        note,
+        ..rollout.clone()
+    };
+    set_rollout(scheduler, Some(halted), step);
+    set_status(scheduler, rollout, VersionStatus::Error, step);
+}
+
+fn set_rollout(scheduler: &mut SchedulerRecord, to: Option<RolloutRecord>, step: &mut Step) {
+    let from = std::mem::replace(&mut scheduler.rollout, to.clone());
+    step.changes.push(Change::SetRollout {
+        scheduler: scheduler.name.clone(),
+        from,
+        to,
+    });
+}
+
+fn set_status(scheduler: &SchedulerRecord, rollout: &RolloutRecord, status: VersionStatus, step: &mut Step) {
+    let version = rollout.to;
+    step.changes.push(Change::SetVersionStatus {
+        scheduler: scheduler.name.clone(),
+        version,
+        status,
+    });
+}

@@ -1,0 +1,300 @@
+//! Versions, and which of them is the active one.
+
+use std::sync::Arc;
+
+use maestro_core::scheduler::{Version, VersionStatus};
+
+use crate::ports::Store;
+use crate::ports::contract::fixtures::*;
+use crate::ports::store::{Change, Refusal, SchedulerRecord, VersionRecord};
+
+/// A version of the arena.
+async fn read(store: &dyn Store, version: Version) -> VersionRecord {
+    let found = store.version(&arena(), version).await.unwrap();
+    found.expect("the version is there")
+}
+
+async fn listed(store: &dyn Store) -> Vec<Version> {
+    let versions = store.versions(&arena()).await.unwrap();
+    versions.into_iter().map(|record| record.version).collect()
+}
+
+pub(super) async fn a_version_comes_back_as_it_was_inserted(store: &dyn Store) {
+    open(store).await;
+    let before = scheduler(store, &arena()).await;
+    let inserted = Change::InsertVersion {
+        scheduler: arena(),
+        recipe: Arc::new(recipe_with_image("example/game:2")),
+        version: version(2, 0),
+        status: VersionStatus::Validating,
+        at: at(7),
+    };
+    accept(store, vec![inserted]).await;
+    let expected = VersionRecord {
+        version: version(2, 0),
+        recipe: Arc::new(recipe_with_image("example/game:2")),
+        status: VersionStatus::Validating,
+        is_active: false,
+        created_at: at(7),
+    };
+    assert_eq!(read(store, version(2, 0)).await, expected);
+    assert_eq!(
+        scheduler(store, &arena()).await,
+        before,
+        "the active one stays active"
+    );
+    assert!(read(store, Version::FIRST).await.is_active);
+    let elsewhere = store.version(&bystander(), version(2, 0)).await.unwrap();
+    assert_eq!(elsewhere, None);
+}
+
+pub(super) async fn versions_are_listed_newest_first(store: &dyn Store) {
+    open(store).await;
+    // By their numbers, which are neither in the order of inserting nor in that of their texts.
+    for (major, minor, status) in [
+        (2, 0, VersionStatus::Error),
+        (1, 10, VersionStatus::Superseded),
+        (10, 0, VersionStatus::Validating),
+        (1, 2, VersionStatus::Canceled),
+    ] {
+        let version = version(major, minor);
+        accept(
+            store,
+            vec![insert_version(version), set_version_status(version, status)],
+        )
+        .await;
+    }
+    let versions = store.versions(&arena()).await.unwrap();
+    let listed: Vec<_> = versions
+        .iter()
+        .map(|record| (record.version.to_string(), record.status, record.is_active))
+        .collect();
+    let expected = [
+        ("v10.0.0", VersionStatus::Validating, false),
+        ("v2.0.0", VersionStatus::Error, false),
+        ("v1.10.0", VersionStatus::Superseded, false),
+        ("v1.2.0", VersionStatus::Canceled, false),
+        ("v1.0.0", VersionStatus::Deployed, true),
+    ];
+    assert_eq!(
+        listed,
+        expected.map(|(text, status, is_active)| (text.to_owned(), status, is_active))
+    );
+    for record in versions {
+        assert_eq!(read(store, record.version).await, record, "one by one too");
+    }
+    let elsewhere = store.versions(&bystander()).await.unwrap();
+    assert_eq!(elsewhere.len(), 1, "others have their own");
+}
+
+pub(super) async fn a_version_is_given_once(store: &dyn Store) {
+    open(store).await;
+    let exists = |version| Refusal::VersionExists {
+        scheduler: arena(),
+        version,
+    };
+    refuse(
+        store,
+        vec![insert_version(Version::FIRST)],
+        exists(Version::FIRST),
+    )
+    .await;
+    let second = version(2, 0);
+    refuse(
+        store,
+        vec![insert_version(second), insert_version(second)],
+        exists(second),
+    )
+    .await;
+    accept(store, vec![insert_version(second)]).await;
+    refuse(store, vec![insert_version(second)], exists(second)).await;
+    let elsewhere = Change::InsertVersion {
+        scheduler: bystander(),
+        recipe: Arc::new(recipe(&bystander())),
+        version: second,
+        status: VersionStatus::Validating,
+        at: at(1),
+    };
+    accept(store, vec![elsewhere]).await;
+}
+
+pub(super) async fn a_version_has_a_status(store: &dyn Store) {
+    open(store).await;
+    accept(store, vec![insert_version(version(2, 0))]).await;
+    for status in VersionStatus::ALL {
+        for changed in [Version::FIRST, version(2, 0)] {
+            accept(store, vec![set_version_status(changed, status)]).await;
+            assert_eq!(read(store, changed).await.status, status);
+        }
+    }
+    accept(
+        store,
+        vec![set_version_status(Version::FIRST, VersionStatus::Superseded)],
+    )
+    .await;
+    assert_eq!(
+        read(store, version(2, 0)).await.status,
+        VersionStatus::ALL[VersionStatus::ALL.len() - 1],
+        "each has its own"
+    );
+    let other = store.version(&bystander(), Version::FIRST).await.unwrap();
+    assert_eq!(other.map(|version| version.status), Some(VersionStatus::Deployed));
+}
+
+pub(super) async fn a_version_that_is_not_there_has_no_status(store: &dyn Store) {
+    open(store).await;
+    let absent = version(1, 1);
+    let missing = Refusal::VersionNotFound {
+        scheduler: arena(),
+        version: absent,
+    };
+    refuse(
+        store,
+        vec![set_version_status(absent, VersionStatus::Deployed)],
+        missing,
+    )
+    .await;
+}
+
+pub(super) async fn the_active_version_brings_its_recipe_and_time(store: &dyn Store) {
+    open(store).await;
+    let before = scheduler(store, &arena()).await;
+    let second = version(2, 0);
+    accept(
+        store,
+        vec![insert_version(second), set_active_version(Version::FIRST, second)],
+    )
+    .await;
+    let inserted = read(store, second).await;
+    assert!(inserted.is_active);
+    assert!(!read(store, Version::FIRST).await.is_active, "there is only one");
+    let expected = SchedulerRecord {
+        active_version: second,
+        recipe: inserted.recipe,
+        version_created_at: at(4),
+        ..before.clone()
+    };
+    assert_eq!(scheduler(store, &arena()).await, expected, "and nothing else");
+    assert!(store.schedulers().await.unwrap().contains(&expected));
+
+    accept(store, vec![set_active_version(second, Version::FIRST)]).await;
+    assert_eq!(scheduler(store, &arena()).await, before, "and back");
+    accept(store, vec![set_active_version(Version::FIRST, Version::FIRST)]).await;
+    assert_eq!(scheduler(store, &arena()).await, before);
+    assert!(read(store, Version::FIRST).await.is_active);
+}
+
+pub(super) async fn the_active_version_is_changed_only_from_what_it_is(store: &dyn Store) {
+    open(store).await;
+    let (second, third) = (version(2, 0), version(3, 0));
+    accept(
+        store,
+        vec![
+            insert_version(second),
+            insert_version(third),
+            set_active_version(Version::FIRST, second),
+        ],
+    )
+    .await;
+    let changed = Refusal::ActiveVersionChanged {
+        scheduler: arena(),
+        is: second,
+    };
+    // Before anything is said about the version that is not there.
+    for to in [third, second, version(9, 0)] {
+        refuse(
+            store,
+            vec![set_active_version(Version::FIRST, to)],
+            changed.clone(),
+        )
+        .await;
+    }
+}
+
+pub(super) async fn only_a_version_that_is_there_becomes_active(store: &dyn Store) {
+    open(store).await;
+    let second = version(2, 0);
+    let elsewhere = Change::InsertVersion {
+        scheduler: bystander(),
+        recipe: Arc::new(recipe(&bystander())),
+        version: second,
+        status: VersionStatus::Validated,
+        at: at(1),
+    };
+    accept(store, vec![elsewhere]).await;
+    let missing = Refusal::VersionNotFound {
+        scheduler: arena(),
+        version: second,
+    };
+    let switch = set_active_version(Version::FIRST, second);
+    refuse(store, vec![switch.clone()], missing.clone()).await;
+    refuse(
+        store,
+        vec![insert_version(second), delete_version(second), switch],
+        missing,
+    )
+    .await;
+}
+
+pub(super) async fn a_deleted_version_is_gone(store: &dyn Store) {
+    open(store).await;
+    accept(
+        store,
+        vec![insert_version(version(2, 0)), insert_version(version(3, 0))],
+    )
+    .await;
+    accept(store, vec![delete_version(version(2, 0))]).await;
+    assert_eq!(store.version(&arena(), version(2, 0)).await.unwrap(), None);
+    assert_eq!(listed(store).await, [version(3, 0), Version::FIRST]);
+}
+
+pub(super) async fn deleting_a_version_that_is_not_there_does_nothing(store: &dyn Store) {
+    open(store).await;
+    let before = everything(store).await;
+    let of_nobody = Change::DeleteVersion {
+        scheduler: name("gone"),
+        version: Version::FIRST,
+    };
+    accept(store, vec![delete_version(version(2, 0)), of_nobody]).await;
+    assert_eq!(everything(store).await, before);
+}
+
+pub(super) async fn the_active_version_is_not_deleted(store: &dyn Store) {
+    open(store).await;
+    let active = |version| Refusal::VersionIsActive {
+        scheduler: arena(),
+        version,
+    };
+    let second = version(2, 0);
+    refuse(
+        store,
+        vec![delete_version(Version::FIRST)],
+        active(Version::FIRST),
+    )
+    .await;
+    accept(
+        store,
+        vec![insert_version(second), set_active_version(Version::FIRST, second)],
+    )
+    .await;
+    refuse(store, vec![delete_version(second)], active(second)).await;
+    accept(store, vec![delete_version(Version::FIRST)]).await;
+    assert_eq!(listed(store).await, [second]);
+}
+
+/// The number of a version that never became one is free again, and nothing may be remembered under it.
+pub(super) async fn a_deleted_version_may_come_again_with_another_recipe(store: &dyn Store) {
+    open(store).await;
+    let second = version(2, 0);
+    for image in ["example/game:wrong", "example/game:right"] {
+        let insert = Change::InsertVersion {
+            scheduler: arena(),
+            recipe: Arc::new(recipe_with_image(image)),
+            version: second,
+            status: VersionStatus::Validating,
+            at: at(1),
+        };
+        accept(store, vec![delete_version(second), insert]).await;
+        assert_eq!(*read(store, second).await.recipe, recipe_with_image(image));
+    }
+}

@@ -1,0 +1,65 @@
+//! What the health controller decided, and why: read back from its own operations, so that a restart forgets nothing.
+
+use maestro_core::operation::{DefinitionKind, Stage};
+use serde_json::Value;
+
+use crate::ports::store::PageRequest;
+use crate::{Engine, Error};
+
+/// One decision, with the numbers it was taken on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AutoscalingDecision {
+    /// RFC 3339.
+    pub at: String,
+    pub total: u64,
+    pub occupied: u64,
+    pub ready: u64,
+    pub desired: u64,
+    pub desired_ready: u64,
+    /// In the seed's words, `Scale Up: +60`.
+    pub decision: String,
+    pub reason: String,
+}
+
+/// Operations that are looked through for decisions.
+const OPERATIONS_SEEN: u32 = 200;
+
+impl Engine {
+    /// The latest decisions, newest first.
+    pub async fn autoscaling_decisions(&self, scheduler: &str) -> Result<Vec<AutoscalingDecision>, Error> {
+        let record = self.scheduler(scheduler).await?;
+        let page = PageRequest {
+            page: 1,
+            page_size: OPERATIONS_SEEN,
+            newest_first: true,
+            no_action: true,
+        };
+        let page = self
+            .ports
+            .store
+            .operations(&record.name, Stage::Final, page)
+            .await?;
+        let cycles = page
+            .operations
+            .iter()
+            .filter(|operation| operation.definition.kind() == DefinitionKind::HealthController);
+        Ok(cycles
+            .filter_map(|cycle| decision(&cycle.data["decision"]))
+            .collect())
+    }
+}
+
+fn decision(data: &Value) -> Option<AutoscalingDecision> {
+    let number = |key: &str| data[key].as_u64();
+    let text = |key: &str| data[key].as_str().map(str::to_owned);
+    Some(AutoscalingDecision {
+        at: text("at")?,
+        total: number("total")?,
+        occupied: number("occupied")?,
+        ready: number("ready")?,
+        desired: number("desired")?,
+        desired_ready: number("desiredReady")?,
+        decision: text("decision")?,
+        reason: text("reason")?,
+    })
+}

@@ -1,0 +1,315 @@
+//! Versions and rollouts: submit, switch, pause, resume, cancel, and how far it is.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use maestro_core::operation::{Definition, OperationId, Origin, SwitchVersion};
+use maestro_core::scheduler::draft::RecipeDraft;
+use maestro_core::scheduler::{Change as RecipeChange, Recipe, Version, VersionStatus};
+
+use crate::ports::store::{
+    Change, Refusal, RolloutRecord, RolloutState, SchedulerRecord, StoreError, Transaction,
+};
+use crate::{Engine, Error};
+
+use super::known_name;
+
+/// How far the replacement of rooms is.
+#[derive(Debug, Clone)]
+pub struct RolloutView {
+    /// `None`: there is none under way.
+    pub state: Option<RolloutState>,
+    pub active: Version,
+    pub rooms_by_version: BTreeMap<Version, u32>,
+    pub old_rooms: u32,
+    pub new_rooms: u32,
+    pub total: u32,
+    pub percent: u32,
+    pub waiting_for: String,
+}
+
+impl Engine {
+    /// Enqueues the operation that tries the recipe and makes it a version.
+    pub async fn create_version(&self, name: &str, recipe: Recipe, user: &str) -> Result<OperationId, Error> {
+        let record = self.scheduler_to_change(name).await?;
+        self.submit_version(&record, recipe, user, "cannot create new scheduler version")
+            .await
+    }
+
+    /// The same for a recipe that is the active one but for a few changes.
+    pub async fn patch_version(
+        &self,
+        name: &str,
+        patch: impl FnOnce(&mut RecipeDraft),
+        user: &str,
+    ) -> Result<OperationId, Error> {
+        let record = self.scheduler_to_change(name).await?;
+        let mut draft = record.recipe.to_draft();
+        patch(&mut draft);
+        let recipe = Recipe::parse(&draft)?;
+        self.submit_version(&record, recipe, user, "cannot patch scheduler")
+            .await
+    }
+
+    async fn submit_version(
+        &self,
+        record: &SchedulerRecord,
+        recipe: Recipe,
+        user: &str,
+        refused: &str,
+    ) -> Result<OperationId, Error> {
+        if recipe.name != record.name {
+            let text = format!(
+                "name: {} is not the scheduler's name, which is {}",
+                recipe.name, record.name
+            );
+            return Err(Error::Invalid(text));
+        }
+        self.check_ports(&recipe, recipe.rooms_replicas)?;
+        let definition = Definition::CreateVersion {
+            recipe: Box::new(recipe),
+        };
+        self.enqueue_version_operation(record, definition, user, refused)
+            .await
+    }
+
+    /// Makes a version that exists the active one.
+    pub async fn switch_version(&self, name: &str, version: &str, user: &str) -> Result<OperationId, Error> {
+        if version.is_empty() {
+            return Err(Error::Invalid(
+                "version: is missing; name the version to switch to, such as v1.2.0".into(),
+            ));
+        }
+        let record = self.scheduler(name).await?;
+        let missing = || Error::NotFound(format!("scheduler {name} not found in version {version:?}"));
+        let to = Version::parse(version).map_err(|_| missing())?;
+        let found = self
+            .ports
+            .store
+            .version(&record.name, to)
+            .await?
+            .ok_or_else(missing)?;
+        if found.status == VersionStatus::Validating {
+            return Err(Error::Conflict(format!("version {to} is still being validated")));
+        }
+        let definition = Definition::SwitchVersion(SwitchVersion { to, only_from: None });
+        self.enqueue_version_operation(&record, definition, user, "cannot switch active version")
+            .await
+    }
+
+    async fn scheduler_to_change(&self, name: &str) -> Result<SchedulerRecord, Error> {
+        let missing = || {
+            let text = "no scheduler found, can not create new version for inexistent scheduler";
+            Error::NotFound(format!("{text}: scheduler {name} not found"))
+        };
+        let scheduler = known_name(name).map_err(|_| missing())?;
+        self.ports.store.scheduler(&scheduler).await?.ok_or_else(missing)
+    }
+
+    async fn enqueue_version_operation(
+        &self,
+        record: &SchedulerRecord,
+        definition: Definition,
+        user: &str,
+        refused: &str,
+    ) -> Result<OperationId, Error> {
+        let mut operation = self.new_operation(&record.name, definition, Origin::Person(user.into()));
+        operation.only_version_operation = true;
+        let id = operation.id;
+        let transaction = Transaction::new("request version", vec![Change::Enqueue(operation)]);
+        match self.ports.store.commit(transaction).await {
+            Err(StoreError::Refused(refusal @ Refusal::VersionOperationUnderWay { .. })) => {
+                Err(Error::Precondition(format!("{refused}: {refusal}")))
+            }
+            other => {
+                other?;
+                self.wake.queue_changed(&record.name);
+                Ok(id)
+            }
+        }
+    }
+
+    /// What a recipe would change, without submitting it.
+    pub async fn compare(&self, name: &str, recipe: &Recipe) -> Result<(RecipeChange, Version), Error> {
+        let record = self.scheduler_to_change(name).await?;
+        let change = RecipeChange::between(&record.recipe, recipe);
+        let versions = self.ports.store.versions(&record.name).await?;
+        let all: Vec<Version> = versions.iter().map(|version| version.version).collect();
+        Ok((change, Version::next(change, record.active_version, &all)))
+    }
+
+    pub async fn rollout(&self, name: &str) -> Result<RolloutView, Error> {
+        let record = self.scheduler(name).await?;
+        let rooms = self.ports.store.live_rooms(&record.name).await?;
+        let mut rooms_by_version: BTreeMap<Version, u32> = BTreeMap::new();
+        for room in &rooms {
+            *rooms_by_version.entry(room.version).or_default() += 1;
+        }
+        let old_versions = self
+            .old_versions(&record, rooms_by_version.keys().copied())
+            .await?;
+        let count = |old: bool| {
+            let of = rooms_by_version
+                .iter()
+                .filter(|(version, _)| old_versions.contains(version) == old);
+            of.map(|(_, rooms)| *rooms).sum::<u32>()
+        };
+        let (old_rooms, new_rooms) = (count(true), count(false));
+        let total = old_rooms + new_rooms;
+        let percent = if old_rooms == 0 {
+            100
+        } else {
+            new_rooms * 100 / total.max(1)
+        };
+        Ok(RolloutView {
+            state: record.rollout.as_ref().map(|rollout| rollout.state),
+            active: record.active_version,
+            waiting_for: waiting_for(record.rollout.as_ref(), old_rooms),
+            rooms_by_version,
+            old_rooms,
+            new_rooms,
+            total,
+            percent,
+        })
+    }
+
+    /// Nothing more is replaced until it is resumed; autoscaling goes on.
+    pub async fn pause_rollout(&self, name: &str, user: &str) -> Result<(), Error> {
+        let allowed = [RolloutState::Rolling, RolloutState::RollingBack];
+        let note = format!("paused by {user}");
+        self.change_rollout(name, "paused", &allowed, RolloutState::Paused, note)
+            .await
+    }
+
+    pub async fn resume_rollout(&self, name: &str, user: &str) -> Result<(), Error> {
+        let allowed = [RolloutState::Paused, RolloutState::Halted];
+        let note = format!("resumed by {user}");
+        self.change_rollout(name, "resumed", &allowed, RolloutState::Rolling, note)
+            .await
+    }
+
+    async fn change_rollout(
+        &self,
+        name: &str,
+        verb: &str,
+        allowed: &[RolloutState],
+        state: RolloutState,
+        note: String,
+    ) -> Result<(), Error> {
+        let record = self.scheduler(name).await?;
+        let rollout = rollout_in(&record, verb, allowed)?;
+        let to = RolloutRecord {
+            state,
+            note,
+            since: self.now(),
+            ..rollout.clone()
+        };
+        let change = Change::SetRollout {
+            scheduler: record.name.clone(),
+            from: record.rollout.clone(),
+            to: Some(to),
+        };
+        self.ports
+            .store
+            .commit(Transaction::new("change rollout", vec![change]))
+            .await?;
+        self.wake.room_changed(record.name.as_str());
+        self.wake.queue_changed(&record.name);
+        Ok(())
+    }
+
+    /// Back to the last version that was deployed; which is a rollout of its own.
+    pub async fn cancel_rollout(&self, name: &str, user: &str) -> Result<OperationId, Error> {
+        let record = self.scheduler(name).await?;
+        let allowed = [RolloutState::Rolling, RolloutState::Paused, RolloutState::Halted];
+        let rollout = rollout_in(&record, "cancelled", &allowed)?.clone();
+        let note = format!("canceled by {user}");
+        let back = SwitchVersion {
+            to: rollout.from,
+            only_from: Some(rollout.to),
+        };
+        let origin = Origin::Person(user.into());
+        let mut operation = self.new_operation(&record.name, Definition::SwitchVersion(back), origin);
+        operation.reason = format!("rollout of {} {note}", rollout.to);
+        let id = operation.id;
+        let scheduler = record.name.clone();
+        let to = RolloutRecord {
+            state: RolloutState::RollingBack,
+            note,
+            ..rollout.clone()
+        };
+        let changes = vec![
+            Change::SetRollout {
+                scheduler: scheduler.clone(),
+                from: record.rollout.clone(),
+                to: Some(to),
+            },
+            Change::SetVersionStatus {
+                scheduler,
+                version: rollout.to,
+                status: VersionStatus::Canceled,
+            },
+            Change::Enqueue(operation),
+        ];
+        self.ports
+            .store
+            .commit(Transaction::new("cancel rollout", changes))
+            .await?;
+        self.wake.queue_changed(&record.name);
+        Ok(id)
+    }
+
+    /// Those of the versions that differ from the active one by a major change: definitions are compared, not
+    /// numbers.
+    pub(crate) async fn old_versions(
+        &self,
+        record: &SchedulerRecord,
+        versions: impl Iterator<Item = Version>,
+    ) -> Result<Vec<Version>, Error> {
+        let mut old = Vec::new();
+        for version in versions.filter(|version| *version != record.active_version) {
+            let found = self.ports.store.version(&record.name, version).await?;
+            let recipe: Option<Arc<Recipe>> = found.map(|found| found.recipe);
+            let is_major =
+                |recipe: &Arc<Recipe>| RecipeChange::between(recipe, &record.recipe) == RecipeChange::Major;
+            // A version that is gone can only be replaced.
+            if recipe.as_ref().is_none_or(is_major) {
+                old.push(version);
+            }
+        }
+        Ok(old)
+    }
+}
+
+fn rollout_in<'a>(
+    record: &'a SchedulerRecord,
+    verb: &str,
+    allowed: &[RolloutState],
+) -> Result<&'a RolloutRecord, Error> {
+    let Some(rollout) = &record.rollout else {
+        return Err(Error::Conflict(format!(
+            "scheduler {} has no rollout that could be {verb}",
+            record.name
+        )));
+    };
+    if !allowed.contains(&rollout.state) {
+        let is = rollout.state.as_str();
+        return Err(Error::Conflict(format!(
+            "the rollout of scheduler {} is {is}, it cannot be {verb}",
+            record.name
+        )));
+    }
+    Ok(rollout)
+}
+
+fn waiting_for(rollout: Option<&RolloutRecord>, old_rooms: u32) -> String {
+    match rollout {
+        None => String::new(),
+        Some(rollout) => match rollout.state {
+            RolloutState::Paused | RolloutState::Halted => format!("someone to resume it: {}", rollout.note),
+            RolloutState::Rolling | RolloutState::RollingBack => {
+                format!("{old_rooms} old rooms to be replaced")
+            }
+        },
+    }
+}

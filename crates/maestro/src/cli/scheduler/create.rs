@@ -1,0 +1,86 @@
+//! `maestro scheduler create`
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::cli::client::require;
+use crate::cli::context::{Context, WaitOptions};
+use crate::cli::document::read_recipe;
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::json::Json;
+use crate::cli::resource::Resource;
+use crate::cli::watch;
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct CreateOptions {
+    /// The recipe, YAML or JSON; `-` reads stdin
+    #[arg(short, long, value_name = "FILE")]
+    file: PathBuf,
+    /// Refuse a recipe with unknown fields, before anything is changed
+    #[arg(long)]
+    strict: bool,
+    #[command(flatten)]
+    wait: WaitOptions,
+}
+
+pub(super) fn create(context: &Context, options: &CreateOptions) -> Result<(), Failure> {
+    let recipe = read_recipe(&options.file)?;
+    submit(context, &recipe, options.strict, &options.wait)
+}
+
+/// Also what `apply` does where there is nothing yet.
+pub(super) fn submit(
+    context: &Context,
+    recipe: &Json,
+    strict: bool,
+    wait: &WaitOptions,
+) -> Result<(), Failure> {
+    let client = context.client()?;
+    let resource = Resource::new(&["schedulers"]).query_some("strict", strict.then_some("true"));
+    let mut answer = require(client.post(&resource, recipe)?, "scheduler")?;
+    if wait.wait {
+        let name = answer.get("scheduler").get("name").cell();
+        let operation = match answer.get("operationId").as_str() {
+            Some(id) => id.to_owned(),
+            None => find_creation(context, &name)?,
+        };
+        let end = context.follow(&name, &operation, wait)?;
+        watch::verdict(&end)?;
+        answer = client.get(&Resource::new(&["schedulers", &name]), "scheduler")?;
+    }
+    context.show(&answer, |answer| {
+        let scheduler = answer.get("scheduler");
+        format!(
+            "scheduler {} {} created ({})",
+            scheduler.get("name").cell(),
+            scheduler.get("spec").get("version").cell(),
+            scheduler.get("state").cell()
+        )
+    })
+}
+
+/// v10's answer to a creation does not name its operation. Stages are asked in the order in which an operation
+/// walks through them, so that it is not missed on its way; the newest is this one if a deleted scheduler had the
+/// name before.
+fn find_creation(context: &Context, scheduler: &str) -> Result<String, Failure> {
+    let client = context.client()?;
+    let mut newest: Option<(String, String)> = None;
+    for stage in ["pending", "active", "final"] {
+        let operations = Resource::new(&["schedulers", scheduler, "operations"]).query("stage", stage);
+        let answer = client.get(&operations, "operations")?;
+        for operation in answer.get("operations").items() {
+            let created = (operation.get("createdAt").cell(), operation.get("id").cell());
+            let is_creation = operation.get("definitionName").as_str() == Some("create_scheduler");
+            if is_creation && newest.as_ref().is_none_or(|newest| *newest < created) {
+                newest = Some(created);
+            }
+        }
+    }
+    newest.map(|(_, id)| id).ok_or_else(|| {
+        Failure::new(
+            Exit::Failed,
+            format!("scheduler {scheduler} was created, but its operation is not listed"),
+        )
+    })
+}

@@ -1,0 +1,222 @@
+//! What the next cycle of the health controller would do with a recipe: the server's planner, run here on what the
+//! server shows of its rooms.
+
+use std::collections::BTreeMap;
+
+use maestro_core::plan::{
+    Counted, FleetSnapshot, Limits, Plan, ReplacementRules, RolloutCycle, RoomFact, Scaling, plan,
+};
+use maestro_core::room::{RoomId, RoomStatus};
+use maestro_core::scheduler::{Change, Recipe, Version};
+use maestro_core::time::{Millis, Timestamp};
+
+use super::proposal::{Current, Proposal, recipe_of};
+use crate::cli::client::Client;
+use crate::cli::failure::Failure;
+use crate::cli::json::Json;
+use crate::cli::resource::Resource;
+
+/// Only the server knows its limits and its clock: here nothing is too much and nobody is late.
+const NO_LIMITS: Limits = Limits {
+    initialization_timeout: Millis(u64::MAX),
+    ping_timeout: Millis(u64::MAX),
+    deletion_timeout: Millis(u64::MAX),
+    add_max: u32::MAX,
+    remove_max: u32::MAX,
+};
+
+/// One sentence a line.
+pub(super) fn forecast(client: &Client, proposal: &Proposal) -> Result<Vec<String>, Failure> {
+    let recipe = &proposal.recipe;
+    let now = Timestamp::now();
+    let (rooms, fleet_size, replacement) = match &proposal.current {
+        None => (Vec::new(), recipe.rooms_replicas, None),
+        Some(current) => (
+            rooms(client, recipe, current, now)?,
+            fleet_size(client, recipe, current)?,
+            rules(client, recipe, current)?,
+        ),
+    };
+    let autoscaling = recipe
+        .autoscaling
+        .as_ref()
+        .filter(|autoscaling| autoscaling.enabled);
+    let snapshot = FleetSnapshot {
+        now,
+        scaling: match autoscaling {
+            Some(autoscaling) => Scaling::Auto {
+                autoscaling,
+                last_shrunk_at: None,
+            },
+            None => Scaling::FleetSize(fleet_size),
+        },
+        matches_max: recipe.match_allocation.max_matches,
+        replacement,
+        rooms: &rooms,
+        adding: 0,
+        removing: 0,
+        rejoining: 0,
+        ended: &[],
+        limits: NO_LIMITS,
+    };
+    let (change, version) = match &proposal.current {
+        None => (None, Version::FIRST),
+        Some(current) => (Some(current.difference.change()), current.next),
+    };
+    Ok([first(change, version), cycle(&plan(&snapshot), version)].concat())
+}
+
+/// What happens before the cycle.
+fn first(change: Option<Change>, version: Version) -> Vec<String> {
+    match change {
+        None | Some(Change::None) => Vec::new(),
+        Some(Change::Minor) => vec![format!("first: {version} becomes active")],
+        Some(Change::Major) => vec![format!(
+            "first: a room of {version} is tried; once it is ready, {version} becomes active"
+        )],
+    }
+}
+
+fn cycle(plan: &Plan, version: Version) -> Vec<String> {
+    let mut acts = Vec::new();
+    if plan.add > 0 {
+        acts.push(format!("starts {} of {version}", number(plan.add)));
+    }
+    if let Some(rollout) = &plan.rollout {
+        acts.push(replacement(rollout, plan.seen.old));
+    }
+    let too_many = plan.remove as usize + plan.rollout.as_ref().map_or(0, |rollout| rollout.surplus.len());
+    if too_many > 0 {
+        acts.push(format!("removes {too_many} above the wanted number"));
+    }
+    if !plan.expired.is_empty() {
+        acts.push(format!("removes {} in error", plan.expired.len()));
+    }
+    if acts.is_empty() {
+        acts.push("changes nothing".to_owned());
+    }
+    let Counted {
+        total,
+        ready,
+        occupied,
+        ..
+    } = plan.seen;
+    let mut lines = vec![format!(
+        "next cycle: {} ({ready} ready, {occupied} occupied), {} wanted ({}): {}",
+        number(total),
+        plan.decision.desired,
+        plan.decision.reason(),
+        acts.join(", ")
+    )];
+    lines.extend(plan.held.iter().map(|held| format!("held back: {held}")));
+    lines
+}
+
+fn replacement(cycle: &RolloutCycle, old: u32) -> String {
+    let with_players = cycle.replaced.iter().filter(|room| room.serves_players).count();
+    match (cycle.replaced.len(), with_players) {
+        (0, _) => format!("removes none of {} of older versions yet", number(old)),
+        (gone, 0) => format!("removes {gone} of {} of older versions", number(old)),
+        (gone, with_players) => format!(
+            "removes {gone} of {} of older versions, {with_players} with players in them",
+            number(old)
+        ),
+    }
+}
+
+fn number(rooms: u32) -> String {
+    match rooms {
+        1 => "1 room".to_owned(),
+        rooms => format!("{rooms} rooms"),
+    }
+}
+
+/// How rooms are replaced; `None` while they are not. A major version begins a rollout of its own, any other one takes
+/// over the one that is there, paused or not.
+fn rules(client: &Client, recipe: &Recipe, current: &Current) -> Result<Option<ReplacementRules>, Failure> {
+    let rules = ReplacementRules {
+        max_surge: recipe.max_surge,
+        max_unavailable: recipe.rollout().max_unavailable,
+        occupied: recipe.rollout().occupied,
+    };
+    if current.difference.change() == Change::Major {
+        return Ok(Some(rules));
+    }
+    let resource = Resource::new(&["schedulers", recipe.name.as_str(), "rollout"]);
+    let answer = client.get(&resource, "state")?;
+    let is_held = matches!(answer.get("state").as_str(), Some("paused" | "halted"));
+    Ok((!is_held).then_some(rules))
+}
+
+/// The size that people gave the fleet, unless the recipe sets another.
+fn fleet_size(client: &Client, recipe: &Recipe, current: &Current) -> Result<u32, Failure> {
+    if recipe.rooms_replicas != current.recipe.rooms_replicas {
+        return Ok(recipe.rooms_replicas);
+    }
+    let resource = Resource::new(&["schedulers", "info"]).query("game", &current.recipe.game);
+    let answer = client.get(&resource, "schedulers")?;
+    let schedulers = answer.get("schedulers").items().iter();
+    let size = schedulers
+        .filter(|info| info.get("name").as_str() == Some(recipe.name.as_str()))
+        .find_map(|info| u32::try_from(info.get("roomsReplicas").as_u64()?).ok());
+    Ok(size.unwrap_or(recipe.rooms_replicas))
+}
+
+fn rooms(
+    client: &Client,
+    recipe: &Recipe,
+    current: &Current,
+    now: Timestamp,
+) -> Result<Vec<RoomFact>, Failure> {
+    let resource = Resource::new(&["schedulers", recipe.name.as_str(), "rooms"]);
+    let answer = client.get(&resource, "rooms")?;
+    let is_old = |recipe_of_room: &Recipe| Change::between(recipe_of_room, recipe) == Change::Major;
+    let mut old_versions = BTreeMap::from([(current.version, is_old(&current.recipe))]);
+    let mut facts = Vec::new();
+    for room in answer.get("rooms").items() {
+        let Some((version, mut fact)) = fact(room, recipe.match_allocation.max_matches, now) else {
+            continue;
+        };
+        fact.old = match old_versions.get(&version) {
+            Some(old) => *old,
+            None => {
+                // A version that is gone can only be replaced.
+                let found = recipe_of(client, &recipe.name, Some(version))?;
+                let old = found.is_none_or(|(recipe, _)| is_old(&recipe));
+                old_versions.insert(version, old);
+                old
+            }
+        };
+        facts.push(fact);
+    }
+    Ok(facts)
+}
+
+/// `None` for rooms that are no part of the fleet.
+fn fact(room: &Json, matches_max: u32, now: Timestamp) -> Option<(Version, RoomFact)> {
+    if room.get("validation").is_true() {
+        return None;
+    }
+    let version = Version::parse(room.get("version").as_str()?).ok()?;
+    let status = room.get("status").as_str()?;
+    let status = RoomStatus::ALL
+        .into_iter()
+        .find(|known| known.as_str() == status)?;
+    let fact = RoomFact {
+        id: RoomId::new(room.get("id").as_str()?),
+        status,
+        version,
+        old: false,
+        // Lists do not say how many matches a room has: all of them if it is occupied, else one.
+        matches: match status {
+            RoomStatus::Occupied => matches_max,
+            _ => u32::from(status.serves_players()),
+        },
+        created_at: now,
+        heard_at: Some(now),
+        known: true,
+        was_ready: true,
+        leaving: false,
+    };
+    Some((version, fact))
+}

@@ -1,0 +1,174 @@
+//! `maestro scheduler …`
+
+mod apply;
+mod create;
+mod diff;
+mod forecast;
+mod proposal;
+mod tables;
+
+use clap::Subcommand;
+
+use apply::ApplyOptions;
+use create::CreateOptions;
+use diff::DiffOptions;
+
+use super::context::{Context, WaitOptions};
+use super::failure::Failure;
+use super::json::Json;
+use super::resource::Resource;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Create a scheduler from its recipe
+    #[command(after_help = "\
+Examples:
+  maestro scheduler create -f arena.yaml
+  maestro scheduler create -f arena.yaml --strict --wait --timeout 2m
+  generate-recipe | maestro scheduler create -f -")]
+    Create(CreateOptions),
+
+    /// Create a scheduler, or submit a new version of it if its recipe has changed
+    #[command(after_help = "\
+Examples:
+  maestro scheduler apply -f arena.yaml --dry-run
+  maestro scheduler apply -f arena.yaml --wait --timeout 5m")]
+    Apply(ApplyOptions),
+
+    /// Show what a recipe would change, and the version it would become
+    #[command(after_help = "\
+Examples:
+  maestro scheduler diff -f arena.yaml
+  maestro scheduler diff -f arena.yaml -o json | jq -r .change")]
+    Diff(DiffOptions),
+
+    /// List schedulers
+    #[command(after_help = "\
+Examples:
+  maestro scheduler list
+  maestro scheduler list -o json | jq -r '.schedulers[].name'")]
+    List,
+
+    /// Show a scheduler's recipe
+    #[command(after_help = "\
+Examples:
+  maestro scheduler get arena
+  maestro scheduler get arena --version v1.0.0 -o yaml")]
+    Get {
+        /// Name of the scheduler
+        scheduler: String,
+        /// A version other than the active one
+        #[arg(long, value_name = "VERSION")]
+        version: Option<String>,
+    },
+
+    /// Count the rooms of schedulers by status
+    #[command(after_help = "\
+Examples:
+  maestro scheduler info
+  maestro scheduler info --game brawl")]
+    Info {
+        /// Only schedulers of this game
+        #[arg(long)]
+        game: Option<String>,
+    },
+
+    /// List the versions of a scheduler, newest first
+    #[command(after_help = "\
+Examples:
+  maestro scheduler versions arena")]
+    Versions {
+        /// Name of the scheduler
+        scheduler: String,
+    },
+
+    /// Make another version the active one
+    #[command(after_help = "\
+Examples:
+  maestro scheduler switch arena v1.0.0
+  maestro scheduler switch arena v1.0.0 --wait && maestro rollout status arena --watch")]
+    Switch {
+        /// Name of the scheduler
+        scheduler: String,
+        /// Which version, as `scheduler versions` lists it
+        version: String,
+        #[command(flatten)]
+        wait: WaitOptions,
+    },
+
+    /// Show what autoscaling decided, and why, newest first
+    #[command(after_help = "\
+Examples:
+  maestro scheduler autoscaling arena
+  maestro scheduler autoscaling arena -o json | jq -r '.decisions[0].reason'")]
+    Autoscaling {
+        /// Name of the scheduler
+        scheduler: String,
+    },
+
+    /// Delete a scheduler and all of its rooms
+    #[command(after_help = "\
+Examples:
+  maestro scheduler delete arena
+  maestro scheduler delete arena --wait --timeout 5m")]
+    Delete {
+        /// Name of the scheduler
+        scheduler: String,
+        #[command(flatten)]
+        wait: WaitOptions,
+    },
+}
+
+pub(super) fn run(context: &Context, command: &Command) -> Result<(), Failure> {
+    match command {
+        Command::Create(options) => create::create(context, options),
+        Command::Apply(options) => apply::apply(context, options),
+        Command::Diff(options) => diff::diff(context, options),
+        Command::List => {
+            let answer = context
+                .client()?
+                .get(&Resource::new(&["schedulers"]), "schedulers")?;
+            context.show(&answer, tables::list_table)
+        }
+        Command::Get { scheduler, version } => {
+            let resource =
+                Resource::new(&["schedulers", scheduler]).query_some("version", version.as_deref());
+            let answer = context.client()?.get(&resource, "scheduler")?;
+            context.show(&answer, |answer| tables::recipe_fields(answer.get("scheduler")))
+        }
+        Command::Info { game } => {
+            let resource = Resource::new(&["schedulers", "info"]).query_some("game", game.as_deref());
+            let answer = context.client()?.get(&resource, "schedulers")?;
+            context.show(&answer, tables::info_table)
+        }
+        Command::Versions { scheduler } => {
+            let answer = context
+                .client()?
+                .get(&Resource::new(&["schedulers", scheduler, "versions"]), "versions")?;
+            context.show(&answer, tables::versions_table)
+        }
+        Command::Switch {
+            scheduler,
+            version,
+            wait,
+        } => {
+            let body = Json::object([("version", Json::from(version.as_str()))]);
+            let answer = context
+                .client()?
+                .put(&Resource::new(&["schedulers", scheduler]), &body)?;
+            let what = format!("switch scheduler {scheduler} to {version}");
+            context.operation_started(scheduler, &what, &answer, wait)
+        }
+        Command::Autoscaling { scheduler } => {
+            let resource = Resource::new(&["schedulers", scheduler, "autoscaling"]);
+            let answer = context.client()?.get(&resource, "decisions")?;
+            context.show(&answer, tables::decisions_table)
+        }
+        Command::Delete { scheduler, wait } => {
+            let answer = context
+                .client()?
+                .delete(&Resource::new(&["schedulers", scheduler]))?;
+            context.operation_started(scheduler, &format!("delete scheduler {scheduler}"), &answer, wait)
+        }
+    }
+}

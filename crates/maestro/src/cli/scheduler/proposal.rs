@@ -1,0 +1,127 @@
+//! A recipe in a file, against the scheduler of that name on the server.
+
+use std::path::Path;
+
+use maestro_core::scheduler::draft::RecipeDraft;
+use maestro_core::scheduler::{Change, Difference, Recipe, SchedulerName, Version};
+use maestro_proto::json::{DecodeError, Decoded, decode};
+use maestro_proto::v1;
+
+use crate::cli::client::Client;
+use crate::cli::document::read_recipe;
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::json::Json;
+use crate::cli::output::warn;
+use crate::cli::resource::Resource;
+
+pub(super) struct Proposal {
+    /// As it was written: what is submitted.
+    pub(super) document: Json,
+    pub(super) recipe: Recipe,
+    unknown_fields: Vec<String>,
+    /// `None`: there is no scheduler of that name.
+    pub(super) current: Option<Current>,
+}
+
+/// What is there, and what the proposal makes of it.
+pub(super) struct Current {
+    pub(super) recipe: Recipe,
+    pub(super) version: Version,
+    pub(super) difference: Difference,
+    /// The version that the proposal would become.
+    pub(super) next: Version,
+}
+
+impl Proposal {
+    pub(super) fn read(client: &Client, file: &Path) -> Result<Self, Failure> {
+        let document = read_recipe(file)?;
+        let Decoded {
+            message,
+            unknown_fields,
+        } = message(&document).map_err(|error| Failure::invalid(without_place(&error)))?;
+        let recipe = Recipe::parse(&RecipeDraft::from(message))
+            .map_err(|violations| Failure::invalid(format!("Validation Error:\n{violations}")))?;
+        let current = Current::read(client, &recipe)?;
+        Ok(Self {
+            document,
+            recipe,
+            unknown_fields,
+            current,
+        })
+    }
+
+    pub(super) fn name(&self) -> &SchedulerName {
+        &self.recipe.name
+    }
+
+    /// What the server would say if the recipe were submitted.
+    pub(super) fn warn_of_unknown_fields(&self) {
+        for field in &self.unknown_fields {
+            warn(&format!("unknown field {field}"));
+        }
+    }
+}
+
+impl Current {
+    fn read(client: &Client, proposed: &Recipe) -> Result<Option<Self>, Failure> {
+        let Some((recipe, version)) = recipe_of(client, &proposed.name, None)? else {
+            return Ok(None);
+        };
+        let resource = Resource::new(&["schedulers", proposed.name.as_str(), "versions"]);
+        let answer = client.get(&resource, "versions")?;
+        let versions = answer.get("versions").items().iter();
+        let all: Vec<Version> = versions
+            .filter_map(|version| Version::parse(version.get("version").as_str()?).ok())
+            .collect();
+        let difference = Difference::between(&recipe, proposed);
+        let next = match difference.change() {
+            Change::None => version,
+            change @ (Change::Minor | Change::Major) => Version::next(change, version, &all),
+        };
+        Ok(Some(Self {
+            recipe,
+            version,
+            difference,
+            next,
+        }))
+    }
+}
+
+/// A recipe that the server has, and its version; the active one if none is named. `None`: it does not have it.
+pub(super) fn recipe_of(
+    client: &Client,
+    name: &SchedulerName,
+    version: Option<Version>,
+) -> Result<Option<(Recipe, Version)>, Failure> {
+    let version = version.map(|version| version.to_string());
+    let resource = Resource::new(&["schedulers", name.as_str()]).query_some("version", version.as_deref());
+    let answer = match client.get(&resource, "scheduler") {
+        Err(failure) if failure.exit == Exit::NotFound => return Ok(None),
+        answer => answer?,
+    };
+    let scheduler = answer.get("scheduler");
+    let unreadable = |reason: String| {
+        let text = format!("the server's recipe of {name} cannot be compared by this maestro: {reason}");
+        Failure::new(Exit::Failed, text)
+    };
+    let version = scheduler.get("spec").get("version").cell();
+    let version = Version::parse(&version).map_err(unreadable)?;
+    let decoded = message(scheduler).map_err(|error| unreadable(error.to_string()))?;
+    let recipe = Recipe::parse(&RecipeDraft::from(decoded.message))
+        .map_err(|violations| unreadable(violations.to_string()))?;
+    Ok(Some((recipe, version)))
+}
+
+/// The answer's message, not the request's: what `scheduler get -o yaml` printed is a recipe too.
+fn message(document: &Json) -> Result<Decoded<v1::Scheduler>, DecodeError> {
+    decode(&serde_json::to_vec(document).unwrap_or_default())
+}
+
+/// The place is one in our own rendering, which nobody has seen.
+fn without_place(error: &DecodeError) -> String {
+    let text = error.to_string();
+    match text.rsplit_once(" at line ") {
+        Some((text, _)) => text.to_owned(),
+        None => text,
+    }
+}

@@ -1,0 +1,444 @@
+use expect_test::expect;
+
+use crate::schedulers::arena;
+use crate::server::{ok, refusal};
+use crate::{check, check_stdin, long_ago};
+
+const VERSIONS: &str = r#"{"versions":[{"version":"v1.0.0","isActive":true,"status":"deployed"}]}"#;
+
+/// What the server has as arena, with changes.
+fn recipe(edits: &[(&str, &str)]) -> String {
+    let mut text = arena("in-sync");
+    for (from, to) in edits {
+        assert!(text.contains(from), "{from}");
+        text = text.replace(from, to);
+    }
+    text
+}
+
+#[test]
+fn diff() {
+    let known = || vec![ok(&arena("in-sync")), ok(VERSIONS)];
+    check_stdin(
+        known(),
+        "scheduler diff -f -",
+        &arena("in-sync"),
+        &expect![[r#"
+        > GET /schedulers/arena?view=full
+        > GET /schedulers/arena/versions?view=full
+        scheduler arena v1.0.0 is unchanged
+    "#]],
+    );
+    let changed = recipe(&[
+        ("room:1", "room:2"),
+        ("25%", "5"),
+        (r#""team":"a""#, r#""team":"a","example.com/tier":"gold""#),
+        (r#""forwarders":[]"#, r#""rollout":{"maxFailures":2}"#),
+    ]);
+    check_stdin(
+        known(),
+        "scheduler diff -f -",
+        &changed,
+        &expect![[r#"
+        > GET /schedulers/arena?view=full
+        > GET /schedulers/arena/versions?view=full
+        FIELD                       CHANGE  FROM    TO
+        maxSurge                    minor   25%     5
+        rollout.maxFailures         minor   5       2
+        spec.containers[0].image    major   room:1  room:2
+        labels["example.com/tier"]  major   -       gold
+
+        scheduler arena v1.0.0 → v2.0.0: a major change, rooms are replaced
+    "#]],
+    );
+    let minor = recipe(&[("25%", "5")]);
+    check_stdin(
+        known(),
+        "scheduler diff -f - -o json",
+        &minor,
+        &expect![[r#"
+        > GET /schedulers/arena?view=full
+        > GET /schedulers/arena/versions?view=full
+        {
+          "scheduler": "arena",
+          "change": "minor",
+          "from": "v1.0.0",
+          "to": "v1.1.0",
+          "fields": [
+            {
+              "path": "maxSurge",
+              "change": "minor",
+              "from": "25%",
+              "to": "5"
+            }
+          ]
+        }
+    "#]],
+    );
+    check_stdin(
+        vec![refusal(404, "scheduler arena not found")],
+        "scheduler diff -f -",
+        &minor,
+        &expect![[r#"
+            > GET /schedulers/arena?view=full
+            scheduler arena does not exist: it would be created as v1.0.0
+        "#]],
+    );
+}
+
+#[test]
+fn diff_of_what_is_wrong() {
+    let wrong = recipe(&[("25%", "0%"), (r#""game":"brawl""#, r#""game":"""#)]);
+    check_stdin(
+        vec![],
+        "scheduler diff -f -",
+        &wrong,
+        &expect![[r#"
+        stderr: error: Validation Error:
+        stderr: game: is missing; the name of the game that the rooms run is needed
+        stderr: maxSurge: "0%" is not a surge: write a number of rooms such as 10, or a percentage such as 25%, of at least 1
+        exit 2
+    "#]],
+    );
+    let wrong_type = recipe(&[(r#""25%""#, "25")]);
+    check_stdin(
+        vec![],
+        "scheduler diff -f -",
+        &wrong_type,
+        &expect![[r#"
+        stderr: error: maxSurge: invalid type: integer `25`, expected a string
+        exit 2
+    "#]],
+    );
+    let unknown = recipe(&[(r#""game":"brawl""#, r#""game":"brawl","colour":"red""#)]);
+    check_stdin(
+        vec![ok(&arena("in-sync")), ok(VERSIONS)],
+        "scheduler diff -f -",
+        &unknown,
+        &expect![[r#"
+            > GET /schedulers/arena?view=full
+            > GET /schedulers/arena/versions?view=full
+            scheduler arena v1.0.0 is unchanged
+            stderr: warning: unknown field colour
+        "#]],
+    );
+}
+
+#[test]
+fn apply() {
+    let started = r#"{"operationId":"op-1"}"#;
+    let known = || vec![ok(&arena("in-sync")), ok(VERSIONS)];
+    check_stdin(
+        known(),
+        "scheduler apply -f -",
+        &arena("in-sync"),
+        &expect![[r#"
+        > GET /schedulers/arena?view=full
+        > GET /schedulers/arena/versions?view=full
+        scheduler arena v1.0.0 is unchanged
+    "#]],
+    );
+    check_stdin(
+        [known(), vec![ok(started)]].concat(),
+        "scheduler apply -f - --strict",
+        &recipe(&[("room:1", "room:2")]),
+        &expect![[r#"
+            > GET /schedulers/arena?view=full
+            > GET /schedulers/arena/versions?view=full
+            > POST /schedulers/arena?strict=true&view=full {"name":"arena","game":"brawl","portRange":{"start":20000,"end":29999},"maxSurge":"25%","roomsReplicas":3,"spec":{"version":"v1.0.0","terminationGracePeriod":"5s","containers":[{"name":"room","image":"room:2","imagePullPolicy":"IfNotPresent","command":["/room","--map","lava"],"environment":[],"requests":{"memory":"16Mi","cpu":"5m"},"limits":{"memory":"64Mi","cpu":"100m"},"ports":[{"name":"game","protocol":"udp","port":7777,"hostPort":0}]}],"toleration":"","affinity":"","restartPolicy":"Never"},"forwarders":[],"annotations":{},"labels":{"team":"a"},"matchAllocation":{"maxMatches":1}}
+            operation op-1 enqueued: version v2.0.0 of scheduler arena, a major change
+        "#]],
+    );
+    check_stdin(
+        vec![refusal(404, "scheduler arena not found"), ok(&arena("creating"))],
+        "scheduler apply -f -",
+        &arena("in-sync"),
+        &expect![[r#"
+            > GET /schedulers/arena?view=full
+            > POST /schedulers?view=full {"name":"arena","game":"brawl","portRange":{"start":20000,"end":29999},"maxSurge":"25%","roomsReplicas":3,"spec":{"version":"v1.0.0","terminationGracePeriod":"5s","containers":[{"name":"room","image":"room:1","imagePullPolicy":"IfNotPresent","command":["/room","--map","lava"],"environment":[],"requests":{"memory":"16Mi","cpu":"5m"},"limits":{"memory":"64Mi","cpu":"100m"},"ports":[{"name":"game","protocol":"udp","port":7777,"hostPort":0}]}],"toleration":"","affinity":"","restartPolicy":"Never"},"forwarders":[],"annotations":{},"labels":{"team":"a"},"matchAllocation":{"maxMatches":1}}
+            scheduler arena v1.0.0 created (creating)
+        "#]],
+    );
+    let busy = "cannot create new scheduler version: there is already an ongoing version operation (id: op-1) for scheduler arena";
+    check_stdin(
+        [known(), vec![refusal(400, busy)]].concat(),
+        "scheduler apply -f -",
+        &recipe(&[("25%", "5")]),
+        &expect![[r#"
+            > GET /schedulers/arena?view=full
+            > GET /schedulers/arena/versions?view=full
+            > POST /schedulers/arena?view=full {"name":"arena","game":"brawl","portRange":{"start":20000,"end":29999},"maxSurge":"5","roomsReplicas":3,"spec":{"version":"v1.0.0","terminationGracePeriod":"5s","containers":[{"name":"room","image":"room:1","imagePullPolicy":"IfNotPresent","command":["/room","--map","lava"],"environment":[],"requests":{"memory":"16Mi","cpu":"5m"},"limits":{"memory":"64Mi","cpu":"100m"},"ports":[{"name":"game","protocol":"udp","port":7777,"hostPort":0}]}],"toleration":"","affinity":"","restartPolicy":"Never"},"forwarders":[],"annotations":{},"labels":{"team":"a"},"matchAllocation":{"maxMatches":1}}
+            stderr: error: cannot create new scheduler version: there is already an ongoing version operation (id: op-1) for scheduler arena
+            exit 2
+        "#]],
+    );
+}
+
+#[test]
+fn apply_and_wait() {
+    let known = || {
+        vec![
+            ok(&arena("in-sync")),
+            ok(VERSIONS),
+            ok(r#"{"operationId":"op-1"}"#),
+        ]
+    };
+    let created = r#"{"operation":{"id":"op-1","status":"finished","definitionName":"create_new_scheduler_version","executionHistory":[{"createdAt":"2026-11-15T09:06:47Z","event":"Created"},{"createdAt":"2026-11-15T09:06:48Z","event":"enqueued switch active version operation with id: op-2"},{"createdAt":"2026-11-15T09:06:48Z","event":"Operation finished"}]}}"#;
+    let switched = r#"{"operation":{"id":"op-2","status":"finished","definitionName":"switch_active_version","input":{"newActiveVersion":"v2.0.0"},"executionHistory":[{"createdAt":"2026-11-15T09:06:49Z","event":"Operation finished"}]}}"#;
+    check_stdin(
+        [known(), vec![ok(created), ok(switched)]].concat(),
+        "scheduler apply -f - --wait",
+        &recipe(&[("room:1", "room:2")]),
+        &expect![[r#"
+            > GET /schedulers/arena?view=full
+            > GET /schedulers/arena/versions?view=full
+            > POST /schedulers/arena?view=full {"name":"arena","game":"brawl","portRange":{"start":20000,"end":29999},"maxSurge":"25%","roomsReplicas":3,"spec":{"version":"v1.0.0","terminationGracePeriod":"5s","containers":[{"name":"room","image":"room:2","imagePullPolicy":"IfNotPresent","command":["/room","--map","lava"],"environment":[],"requests":{"memory":"16Mi","cpu":"5m"},"limits":{"memory":"64Mi","cpu":"100m"},"ports":[{"name":"game","protocol":"udp","port":7777,"hostPort":0}]}],"toleration":"","affinity":"","restartPolicy":"Never"},"forwarders":[],"annotations":{},"labels":{"team":"a"},"matchAllocation":{"maxMatches":1}}
+            > GET /schedulers/arena/operations/op-1?view=full
+            > GET /schedulers/arena/operations/op-2?view=full
+            scheduler arena v2.0.0 is active
+            stderr: 2026-11-15T09:06:47Z Created
+            stderr: 2026-11-15T09:06:48Z enqueued switch active version operation with id: op-2
+            stderr: 2026-11-15T09:06:48Z Operation finished
+            stderr: 2026-11-15T09:06:49Z Operation finished
+            stderr: rooms are being replaced: maestro rollout status arena --watch
+        "#]],
+    );
+    let failed = r#"{"operation":{"id":"op-1","status":"error","definitionName":"create_new_scheduler_version","reason":"asked for by ada","executionHistory":[{"createdAt":"2026-11-15T09:06:47Z","event":"All validation attempts have failed, operation aborted!"}]}}"#;
+    check_stdin(
+        [known(), vec![ok(failed)]].concat(),
+        "scheduler apply -f - --wait",
+        &recipe(&[("room:1", "room:2")]),
+        &expect![[r#"
+            > GET /schedulers/arena?view=full
+            > GET /schedulers/arena/versions?view=full
+            > POST /schedulers/arena?view=full {"name":"arena","game":"brawl","portRange":{"start":20000,"end":29999},"maxSurge":"25%","roomsReplicas":3,"spec":{"version":"v1.0.0","terminationGracePeriod":"5s","containers":[{"name":"room","image":"room:2","imagePullPolicy":"IfNotPresent","command":["/room","--map","lava"],"environment":[],"requests":{"memory":"16Mi","cpu":"5m"},"limits":{"memory":"64Mi","cpu":"100m"},"ports":[{"name":"game","protocol":"udp","port":7777,"hostPort":0}]}],"toleration":"","affinity":"","restartPolicy":"Never"},"forwarders":[],"annotations":{},"labels":{"team":"a"},"matchAllocation":{"maxMatches":1}}
+            > GET /schedulers/arena/operations/op-1?view=full
+            stderr: 2026-11-15T09:06:47Z All validation attempts have failed, operation aborted!
+            stderr: error: create_new_scheduler_version op-1 ended as error: asked for by ada
+            stderr: last event: All validation attempts have failed, operation aborted!
+            exit 1
+        "#]],
+    );
+}
+
+#[test]
+fn dry_run() {
+    let room = |id: u32, status: &str, version: &str| {
+        format!(r#"{{"id":"arena-{id}","status":"{status}","version":"{version}","validation":false}}"#)
+    };
+    let rooms = [
+        room(1, "ready", "v1.0.0"),
+        room(2, "occupied", "v1.0.0"),
+        room(3, "ready", "v1.0.0"),
+        room(4, "error", "v1.0.0"),
+        r#"{"id":"arena-5","status":"ready","version":"v2.0.0","validation":true}"#.to_owned(),
+    ];
+    let rooms = format!(r#"{{"rooms":[{}]}}"#, rooms.join(","));
+    let info = r#"{"schedulers":[{"name":"other","roomsReplicas":9},{"name":"arena","roomsReplicas":4}]}"#;
+    let known = || vec![ok(&arena("in-sync")), ok(VERSIONS), ok(&rooms)];
+    let no_rollout = || ok(r#"{"state":"none"}"#);
+    check_stdin(
+        [known(), vec![ok(info)]].concat(),
+        "scheduler apply -f - --dry-run",
+        &recipe(&[("room:1", "room:2")]),
+        &expect![[r#"
+            > GET /schedulers/arena?view=full
+            > GET /schedulers/arena/versions?view=full
+            > GET /schedulers/arena/rooms?view=full
+            > GET /schedulers/info?game=brawl&view=full
+            FIELD                     CHANGE  FROM    TO
+            spec.containers[0].image  major   room:1  room:2
+
+            scheduler arena v1.0.0 → v2.0.0: a major change, rooms are replaced
+            first: a room of v2.0.0 is tried; once it is ready, v2.0.0 becomes active
+            next cycle: 3 rooms (2 ready, 1 occupied), 4 wanted (fleet size 4): starts 1 room of v2.0.0, removes none of 3 rooms of older versions yet, removes 1 in error
+        "#]],
+    );
+    check_stdin(
+        [known(), vec![no_rollout()]].concat(),
+        "scheduler apply -f - --dry-run",
+        &recipe(&[(r#""roomsReplicas":3"#, r#""roomsReplicas":10"#)]),
+        &expect![[r#"
+            > GET /schedulers/arena?view=full
+            > GET /schedulers/arena/versions?view=full
+            > GET /schedulers/arena/rooms?view=full
+            > GET /schedulers/arena/rollout?view=full
+            FIELD          CHANGE  FROM  TO
+            roomsReplicas  minor   3     10
+
+            scheduler arena v1.0.0 → v1.1.0: a minor change, rooms stay as they are
+            first: v1.1.0 becomes active
+            next cycle: 3 rooms (2 ready, 1 occupied), 10 wanted (fleet size 10): starts 7 rooms of v1.1.0, removes 1 in error
+        "#]],
+    );
+    let autoscaling = r#""autoscaling":{"enabled":true,"min":1,"max":50,"policy":{"type":"roomOccupancy","parameters":{"roomOccupancy":{"readyTarget":0.5}}}},"labels""#;
+    check_stdin(
+        [known(), vec![ok(info), no_rollout()]].concat(),
+        "scheduler apply -f - --dry-run -o yaml",
+        &recipe(&[(r#""labels""#, autoscaling)]),
+        &expect![[r#"
+            > GET /schedulers/arena?view=full
+            > GET /schedulers/arena/versions?view=full
+            > GET /schedulers/arena/rooms?view=full
+            > GET /schedulers/info?game=brawl&view=full
+            > GET /schedulers/arena/rollout?view=full
+            scheduler: arena
+            change: minor
+            from: v1.0.0
+            to: v1.1.0
+            fields:
+            - path: autoscaling
+              change: minor
+              from: null
+              to:
+                cooldown: 0
+                enabled: true
+                max: 50
+                min: 1
+                policy:
+                  parameters:
+                    roomOccupancy:
+                      readyTarget: 0.5
+                  type: roomOccupancy
+            next:
+            - "first: v1.1.0 becomes active"
+            - "next cycle: 3 rooms (2 ready, 1 occupied), 2 wanted (1 occupied at readyTarget 0.5 → 2): removes 1 above the wanted number, removes 1 in error"
+        "#]],
+    );
+    check_stdin(
+        vec![refusal(404, "scheduler arena not found")],
+        "scheduler apply -f - --dry-run",
+        &arena("in-sync"),
+        &expect![[r#"
+            > GET /schedulers/arena?view=full
+            scheduler arena does not exist: it would be created as v1.0.0
+            next cycle: 0 rooms (0 ready, 0 occupied), 3 wanted (fleet size 3): starts 3 rooms of v1.0.0
+        "#]],
+    );
+    check_stdin(
+        vec![],
+        "scheduler apply -f - --dry-run --wait",
+        "",
+        &expect![[r#"
+            stderr: error: the argument '--dry-run' cannot be used with '--wait'
+            stderr: 
+            stderr: Usage: maestro scheduler apply --file <FILE> --dry-run --url <URL>
+            stderr: 
+            stderr: For more information, try '--help'.
+            exit 2
+        "#]],
+    );
+}
+
+#[test]
+fn rooms_of_several_versions_in_a_dry_run() {
+    let rooms = r#"{"rooms":[{"id":"arena-1","status":"ready","version":"v1.0.0"},{"id":"arena-2","status":"occupied","version":"v0.9.0"},{"id":"arena-3","status":"ready","version":"v0.8.0"}]}"#;
+    let script = |state: &str| {
+        vec![
+            ok(&arena("in-sync")),
+            ok(VERSIONS),
+            ok(rooms),
+            ok(&recipe(&[("room:1", "room:0"), ("v1.0.0", "v0.9.0")])),
+            refusal(404, "scheduler arena not found in version \"v0.8.0\""),
+            ok(&format!(r#"{{"state":"{state}"}}"#)),
+        ]
+    };
+    let smaller = recipe(&[(r#""roomsReplicas":3"#, r#""roomsReplicas":2"#)]);
+    check_stdin(
+        script("rolling"),
+        "scheduler apply -f - --dry-run",
+        &smaller,
+        &expect![[r#"
+            > GET /schedulers/arena?view=full
+            > GET /schedulers/arena/versions?view=full
+            > GET /schedulers/arena/rooms?view=full
+            > GET /schedulers/arena?version=v0.9.0&view=full
+            > GET /schedulers/arena?version=v0.8.0&view=full
+            > GET /schedulers/arena/rollout?view=full
+            FIELD          CHANGE  FROM  TO
+            roomsReplicas  minor   3     2
+
+            scheduler arena v1.0.0 → v1.1.0: a minor change, rooms stay as they are
+            first: v1.1.0 becomes active
+            next cycle: 3 rooms (2 ready, 1 occupied), 2 wanted (fleet size 2): removes 1 of 2 rooms of older versions
+        "#]],
+    );
+    check_stdin(
+        script("paused"),
+        "scheduler apply -f - --dry-run",
+        &smaller,
+        &expect![[r#"
+            > GET /schedulers/arena?view=full
+            > GET /schedulers/arena/versions?view=full
+            > GET /schedulers/arena/rooms?view=full
+            > GET /schedulers/arena?version=v0.9.0&view=full
+            > GET /schedulers/arena?version=v0.8.0&view=full
+            > GET /schedulers/arena/rollout?view=full
+            FIELD          CHANGE  FROM  TO
+            roomsReplicas  minor   3     2
+
+            scheduler arena v1.0.0 → v1.1.0: a minor change, rooms stay as they are
+            first: v1.1.0 becomes active
+            next cycle: 3 rooms (2 ready, 1 occupied), 2 wanted (fleet size 2): removes 1 above the wanted number
+        "#]],
+    );
+}
+
+#[test]
+fn switch() {
+    let started = r#"{"operationId":"op-2"}"#;
+    check(
+        vec![ok(started)],
+        "scheduler switch arena v1.0.0",
+        &expect![[r#"
+        > PUT /schedulers/arena?view=full {"version":"v1.0.0"}
+        operation op-2 enqueued: switch scheduler arena to v1.0.0
+    "#]],
+    );
+    let ended = r#"{"operation":{"id":"op-2","status":"finished","definitionName":"switch_active_version","reason":"asked for by ada","executionHistory":[]}}"#;
+    check(
+        vec![ok(started), ok(ended)],
+        "scheduler switch arena v1.0.0 --wait",
+        &expect![[r#"
+            > PUT /schedulers/arena?view=full {"version":"v1.0.0"}
+            > GET /schedulers/arena/operations/op-2?view=full
+            operation op-2 finished: asked for by ada
+        "#]],
+    );
+    check(
+        vec![refusal(404, "scheduler arena not found in version \"v9.0.0\"")],
+        "scheduler switch arena v9.0.0",
+        &expect![[r#"
+            > PUT /schedulers/arena?view=full {"version":"v9.0.0"}
+            stderr: error: scheduler arena not found in version "v9.0.0"
+            exit 3
+        "#]],
+    );
+}
+
+#[test]
+fn autoscaling() {
+    let decisions = r#"{"decisions":[
+        {"at":"AGO","total":160,"occupied":80,"ready":80,"desired":160,"desiredReady":80,"decision":"Do Nothing: 0","reason":"80 occupied at readyTarget 0.5 → 160"},
+        {"at":"AGO","total":100,"occupied":80,"ready":20,"desired":160,"desiredReady":80,"decision":"Scale Up: +60","reason":"80 occupied at readyTarget 0.5 → 160"}]}"#;
+    let decisions = decisions.replace("AGO", &long_ago());
+    check(
+        vec![ok(&decisions)],
+        "scheduler autoscaling arena",
+        &expect![[r#"
+            > GET /schedulers/arena/autoscaling?view=full
+            AGE   TOTAL  OCCUPIED  READY  DESIRED  DESIRED READY  DECISION       REASON
+            2d4h  160    80        80     160      80             Do Nothing: 0  80 occupied at readyTarget 0.5 → 160
+            2d4h  100    80        20     160      80             Scale Up: +60  80 occupied at readyTarget 0.5 → 160
+        "#]],
+    );
+    check(
+        vec![ok(r#"{"decisions":[]}"#)],
+        "scheduler autoscaling arena",
+        &expect![[r#"
+            > GET /schedulers/arena/autoscaling?view=full
+            AGE  TOTAL  OCCUPIED  READY  DESIRED  DESIRED READY  DECISION  REASON
+            stderr: no decisions yet
+        "#]],
+    );
+}

@@ -1,0 +1,99 @@
+//! Versions of schedulers.
+
+use maestro_core::scheduler::{SchedulerName, Version, VersionStatus};
+use maestro_engine::ports::store::{Refusal, VersionRecord};
+
+use super::state::State;
+
+impl State {
+    pub(super) fn versions(&self, name: &SchedulerName) -> Vec<VersionRecord> {
+        let versions = self.versions_of(name);
+        versions.rev().map(|(_, record)| record.clone()).collect()
+    }
+
+    fn versions_of(
+        &self,
+        name: &SchedulerName,
+    ) -> impl DoubleEndedIterator<Item = (&(SchedulerName, Version), &VersionRecord)> {
+        let number = |number| Version {
+            major: number,
+            minor: number,
+            patch: number,
+        };
+        let bounds = (name.clone(), number(0))..=(name.clone(), number(u32::MAX));
+        self.versions.range(bounds)
+    }
+
+    pub(super) fn insert_version(
+        &mut self,
+        scheduler: SchedulerName,
+        record: VersionRecord,
+    ) -> Result<(), Refusal> {
+        self.existing(&scheduler)?;
+        let version = record.version;
+        let key = (scheduler, version);
+        if self.versions.contains(&key) {
+            let (scheduler, version) = key;
+            return Err(Refusal::VersionExists { scheduler, version });
+        }
+        self.versions.put(key, record);
+        Ok(())
+    }
+
+    pub(super) fn delete_version(
+        &mut self,
+        scheduler: SchedulerName,
+        version: Version,
+    ) -> Result<(), Refusal> {
+        let key = (scheduler, version);
+        if self.versions.get(&key).is_some_and(|record| record.is_active) {
+            let (scheduler, version) = key;
+            return Err(Refusal::VersionIsActive { scheduler, version });
+        }
+        self.versions.remove(&key);
+        Ok(())
+    }
+
+    pub(super) fn set_version_status(
+        &mut self,
+        scheduler: SchedulerName,
+        version: Version,
+        status: VersionStatus,
+    ) -> Result<(), Refusal> {
+        self.existing(&scheduler)?;
+        let key = (scheduler, version);
+        let changed = self.versions.change(&key, |record| record.status = status);
+        let (scheduler, version) = key;
+        changed.ok_or(Refusal::VersionNotFound { scheduler, version })
+    }
+
+    pub(super) fn set_active_version(
+        &mut self,
+        scheduler: SchedulerName,
+        from: Version,
+        to: Version,
+    ) -> Result<(), Refusal> {
+        let is = self.existing(&scheduler)?.active_version;
+        if is != from {
+            return Err(Refusal::ActiveVersionChanged { scheduler, is });
+        }
+        if !self.versions.contains(&(scheduler.clone(), to)) {
+            let version = to;
+            return Err(Refusal::VersionNotFound { scheduler, version });
+        }
+        // In this order, so that `to` is active also if it was before.
+        for (version, is_active) in [(from, false), (to, true)] {
+            let key = (scheduler.clone(), version);
+            self.versions.change(&key, |record| record.is_active = is_active);
+        }
+        self.schedulers.change(&scheduler, |row| row.active_version = to);
+        Ok(())
+    }
+
+    pub(super) fn forget_all_versions(&mut self, scheduler: &SchedulerName) {
+        let versions: Vec<_> = self.versions_of(scheduler).map(|(key, _)| key.clone()).collect();
+        for key in &versions {
+            self.versions.remove(key);
+        }
+    }
+}

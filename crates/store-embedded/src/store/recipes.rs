@@ -1,0 +1,38 @@
+//! Recipes as they were parsed.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use foldhash::fast::FixedState;
+use maestro_core::scheduler::Recipe;
+use maestro_engine::documents;
+
+use super::columns::Columns;
+use super::failure::Failure;
+
+/// Recipes are immutable and read all the time: each is parsed once.
+#[derive(Default)]
+pub(super) struct RecipeCache(Mutex<HashMap<i64, Arc<Recipe>, FixedState>>);
+
+impl RecipeCache {
+    /// Far more than there are versions in use. When it is full it begins anew, which costs some parsing.
+    const RECIPES_MAX: usize = 4096;
+
+    pub(super) fn recipe(&self, columns: &Columns<'_, '_>) -> Result<Arc<Recipe>, Failure> {
+        let number = columns.get("number")?;
+        if let Some(recipe) = self.lock().get(&number) {
+            return Ok(recipe.clone());
+        }
+        let recipe = Arc::new(documents::recipe_from_json(&columns.json("recipe")?)?);
+        let mut recipes = self.lock();
+        if recipes.len() >= Self::RECIPES_MAX {
+            recipes.clear();
+        }
+        recipes.insert(number, recipe.clone());
+        Ok(recipe)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<i64, Arc<Recipe>, FixedState>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,104 @@
+//! Rollouts: at most one per scheduler.
+
+use maestro_core::scheduler::SchedulerName;
+use maestro_engine::ports::store::{Refusal, RolloutRecord, RolloutState};
+use rusqlite::Connection;
+
+use super::columns::{Columns, from_time};
+use super::failure::Failure;
+use super::schedulers;
+
+pub(super) fn set(
+    connection: &Connection,
+    scheduler: &SchedulerName,
+    from: Option<&RolloutRecord>,
+    to: Option<&RolloutRecord>,
+) -> Result<(), Failure> {
+    schedulers::require(connection, scheduler)?;
+    if !is(connection, scheduler, from)? {
+        let scheduler = scheduler.clone();
+        return Err(Refusal::RolloutChanged { scheduler }.into());
+    }
+    match to {
+        None => connection
+            .prepare_cached("DELETE FROM rollouts WHERE scheduler = ?1")?
+            .execute([scheduler.as_str()])?,
+        Some(rollout) => {
+            let RolloutRecord {
+                state,
+                to,
+                from,
+                since,
+                note,
+            } = rollout;
+            connection
+                .prepare_cached(
+                    "INSERT OR REPLACE INTO rollouts (scheduler, state, to_version, from_version, since, note)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                )?
+                .execute((
+                    scheduler.as_str(),
+                    state.as_str(),
+                    to.to_string(),
+                    from.to_string(),
+                    from_time(*since),
+                    note,
+                ))?
+        }
+    };
+    Ok(())
+}
+
+/// Compares columns, not records: a time that was given has more digits than the one that is kept.
+fn is(
+    connection: &Connection,
+    scheduler: &SchedulerName,
+    expected: Option<&RolloutRecord>,
+) -> Result<bool, Failure> {
+    let Some(rollout) = expected else {
+        return Ok(connection
+            .prepare_cached("SELECT NOT EXISTS (SELECT 1 FROM rollouts WHERE scheduler = ?1)")?
+            .query_row([scheduler.as_str()], |row| row.get(0))?);
+    };
+    let RolloutRecord {
+        state,
+        to,
+        from,
+        since,
+        note,
+    } = rollout;
+    Ok(connection
+        .prepare_cached(
+            "SELECT EXISTS (
+                 SELECT 1 FROM rollouts
+                 WHERE scheduler = ?1 AND state = ?2 AND to_version = ?3 AND from_version = ?4 AND since = ?5
+                   AND note = ?6
+             )",
+        )?
+        .query_row(
+            (
+                scheduler.as_str(),
+                state.as_str(),
+                to.to_string(),
+                from.to_string(),
+                from_time(*since),
+                note,
+            ),
+            |row| row.get(0),
+        )?)
+}
+
+/// What a scheduler's row was joined with.
+pub(super) fn of(columns: &Columns<'_, '_>) -> Result<Option<RolloutRecord>, Failure> {
+    let state: Option<String> = columns.get("rollout_state")?;
+    if state.is_none() {
+        return Ok(None);
+    }
+    Ok(Some(RolloutRecord {
+        state: columns.parsed("rollout_state", RolloutState::parse)?,
+        to: columns.version("rollout_to")?,
+        from: columns.version("rollout_from")?,
+        since: columns.time("rollout_since")?,
+        note: columns.get("rollout_note")?,
+    }))
+}

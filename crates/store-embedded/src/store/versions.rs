@@ -1,0 +1,172 @@
+//! Versions of schedulers: changes and questions.
+
+use maestro_core::scheduler::{Recipe, SchedulerName, Version, VersionStatus};
+use maestro_core::time::Timestamp;
+use maestro_engine::documents;
+use maestro_engine::ports::store::{Refusal, VersionRecord};
+use rusqlite::{Connection, Params};
+
+use super::columns::{Columns, from_time};
+use super::failure::Failure;
+use super::recipes::RecipeCache;
+use super::schedulers;
+
+pub(super) struct NewVersion<'a> {
+    pub(super) recipe: &'a Recipe,
+    pub(super) version: Version,
+    pub(super) status: VersionStatus,
+    pub(super) at: Timestamp,
+}
+
+pub(super) fn insert(
+    connection: &Connection,
+    scheduler: &SchedulerName,
+    new: &NewVersion<'_>,
+) -> Result<(), Failure> {
+    let NewVersion {
+        recipe,
+        version,
+        status,
+        at,
+    } = new;
+    schedulers::require(connection, scheduler)?;
+    let inserted = connection
+        .prepare_cached(
+            "INSERT INTO versions (scheduler, version, recipe, status, created_at)
+             VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING",
+        )?
+        .execute((
+            scheduler.as_str(),
+            version.to_string(),
+            documents::recipe_to_json(recipe).to_string(),
+            status.as_str(),
+            from_time(*at),
+        ))?;
+    if inserted == 0 {
+        let (scheduler, version) = (scheduler.clone(), *version);
+        return Err(Refusal::VersionExists { scheduler, version }.into());
+    }
+    Ok(())
+}
+
+pub(super) fn delete(
+    connection: &Connection,
+    scheduler: &SchedulerName,
+    version: Version,
+) -> Result<(), Failure> {
+    // Active versions are there, and nothing that is not there is active.
+    let is_active: bool = connection
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM schedulers WHERE name = ?1 AND active_version = ?2)")?
+        .query_row((scheduler.as_str(), version.to_string()), |row| row.get(0))?;
+    if is_active {
+        let scheduler = scheduler.clone();
+        return Err(Refusal::VersionIsActive { scheduler, version }.into());
+    }
+    connection
+        .prepare_cached("DELETE FROM versions WHERE scheduler = ?1 AND version = ?2")?
+        .execute((scheduler.as_str(), version.to_string()))?;
+    Ok(())
+}
+
+pub(super) fn set_status(
+    connection: &Connection,
+    scheduler: &SchedulerName,
+    version: Version,
+    status: VersionStatus,
+) -> Result<(), Failure> {
+    schedulers::require(connection, scheduler)?;
+    let changed = connection
+        .prepare_cached("UPDATE versions SET status = ?3 WHERE scheduler = ?1 AND version = ?2")?
+        .execute((scheduler.as_str(), version.to_string(), status.as_str()))?;
+    if changed == 0 {
+        return Err(not_found(scheduler, version));
+    }
+    Ok(())
+}
+
+pub(super) fn set_active(
+    connection: &Connection,
+    scheduler: &SchedulerName,
+    from: Version,
+    to: Version,
+) -> Result<(), Failure> {
+    let is = active(connection, scheduler)?;
+    if is != from {
+        let scheduler = scheduler.clone();
+        return Err(Refusal::ActiveVersionChanged { scheduler, is }.into());
+    }
+    let changed = connection
+        .prepare_cached(
+            "UPDATE schedulers SET active_version = ?2
+             WHERE name = ?1 AND EXISTS (SELECT 1 FROM versions WHERE scheduler = ?1 AND version = ?2)",
+        )?
+        .execute((scheduler.as_str(), to.to_string()))?;
+    if changed == 0 {
+        return Err(not_found(scheduler, to));
+    }
+    Ok(())
+}
+
+/// [`Refusal::SchedulerNotFound`] if there is none.
+fn active(connection: &Connection, scheduler: &SchedulerName) -> Result<Version, Failure> {
+    let mut statement = connection.prepare_cached("SELECT active_version FROM schedulers WHERE name = ?1")?;
+    let mut rows = statement.query([scheduler.as_str()])?;
+    match rows.next()? {
+        Some(row) => Columns(row).version("active_version"),
+        None => Err(Refusal::SchedulerNotFound(scheduler.clone()).into()),
+    }
+}
+
+fn not_found(scheduler: &SchedulerName, version: Version) -> Failure {
+    let scheduler = scheduler.clone();
+    Refusal::VersionNotFound { scheduler, version }.into()
+}
+
+const SELECT: &str =
+    "SELECT versions.number, versions.version, versions.recipe, versions.status, versions.created_at,
+            versions.version = schedulers.active_version AS is_active
+     FROM versions JOIN schedulers ON schedulers.name = versions.scheduler
+     WHERE versions.scheduler = ?1";
+
+pub(super) fn all(
+    connection: &Connection,
+    recipes: &RecipeCache,
+    scheduler: &SchedulerName,
+) -> Result<Vec<VersionRecord>, Failure> {
+    let mut found = select(connection, recipes, SELECT, [scheduler.as_str()])?;
+    found.sort_by_key(|record| std::cmp::Reverse(record.version));
+    Ok(found)
+}
+
+pub(super) fn one(
+    connection: &Connection,
+    recipes: &RecipeCache,
+    scheduler: &SchedulerName,
+    version: Version,
+) -> Result<Option<VersionRecord>, Failure> {
+    let sql = format!("{SELECT} AND versions.version = ?2");
+    let parameters = (scheduler.as_str(), version.to_string());
+    Ok(select(connection, recipes, &sql, parameters)?.pop())
+}
+
+fn select(
+    connection: &Connection,
+    recipes: &RecipeCache,
+    sql: &str,
+    parameters: impl Params,
+) -> Result<Vec<VersionRecord>, Failure> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(parameters)?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let columns = Columns(row);
+        found.push(VersionRecord {
+            version: columns.version("version")?,
+            recipe: recipes.recipe(&columns)?,
+            status: columns.parsed("status", VersionStatus::parse)?,
+            is_active: columns.get("is_active")?,
+            created_at: columns.time("created_at")?,
+        });
+    }
+    Ok(found)
+}

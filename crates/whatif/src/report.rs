@@ -1,0 +1,295 @@
+//! What came out: the seed's table, and what it cost.
+
+use std::fmt::{self, Display};
+use std::io::{self, Write};
+
+use maestro_core::duration;
+use maestro_core::scheduler::Version;
+use maestro_core::time::Millis;
+use serde::ser::{Serialize, SerializeStruct, Serializer};
+use serde_json::json;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report {
+    pub rows: Vec<Row>,
+    pub summary: Summary,
+}
+
+/// One cycle: what it saw, what it wanted, what it did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Row {
+    #[serde(rename = "loop")]
+    pub number: u32,
+    pub ready: u32,
+    pub occupied: u32,
+    /// Ready and occupied.
+    pub available: u32,
+    /// Of the available ones, those of the version that arrived.
+    pub new: u32,
+    pub desired: u32,
+    pub desired_ready: u32,
+    pub to_surge: u32,
+    pub to_be_deleted: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Summary {
+    pub scheduler: String,
+    pub loops: u32,
+    pub simulated: Millis,
+    /// The last cycle had nothing to do, and nothing was to come.
+    pub at_rest: bool,
+    /// How long fewer rooms were ready than must be.
+    pub under_ready_target: Millis,
+    /// Rooms times milliseconds, those that start included.
+    pub room_time_ms: u128,
+    pub rooms_started: u64,
+    pub rooms_stopped: u64,
+    /// Matches whose room was replaced under them.
+    pub matches_moved: u64,
+    /// How long there were players without a room.
+    pub matches_waited: Millis,
+    pub matches_waiting_max: u32,
+    pub rollout: Option<RolloutReport>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RolloutReport {
+    pub version: Version,
+    pub state: RolloutState,
+    /// Until it ended, or so far.
+    pub took: Millis,
+    pub loops: u32,
+    /// Why it failed.
+    pub reason: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RolloutState {
+    Rolling,
+    Finished,
+    RollingBack,
+    RolledBack,
+    Halted,
+}
+
+const COLUMNS: [&str; 9] = [
+    "loop",
+    "ready",
+    "occupied",
+    "available",
+    "new",
+    "desired",
+    "desiredReady",
+    "toSurge",
+    "toBeDeleted",
+];
+
+impl Report {
+    /// As the seed shows it: `25 (0 new)`; then the summary.
+    pub fn write_table(&self, output: &mut dyn Write) -> io::Result<()> {
+        let header = COLUMNS.into_iter().filter(|column| *column != "new");
+        let header: Vec<String> = header.map(str::to_owned).collect();
+        let mut widths: Vec<usize> = header.iter().map(String::len).collect();
+        for row in &self.rows {
+            for (width, cell) in widths.iter_mut().zip(row.cells()) {
+                *width = cell.len().max(*width);
+            }
+        }
+        write_cells(output, &header, &widths)?;
+        for row in &self.rows {
+            write_cells(output, &row.cells(), &widths)?;
+        }
+        writeln!(output)?;
+        self.summary.write(output)
+    }
+
+    pub fn write_csv(&self, output: &mut dyn Write) -> io::Result<()> {
+        writeln!(output, "{}", COLUMNS.join(","))?;
+        for row in &self.rows {
+            let cells = row.numbers().map(|number| number.to_string());
+            writeln!(output, "{}", cells.join(","))?;
+        }
+        Ok(())
+    }
+
+    /// `{"loops": [one object a row], "summary": {…}}`
+    pub fn write_json(&self, output: &mut dyn Write) -> io::Result<()> {
+        serde_json::to_writer_pretty(&mut *output, self)?;
+        writeln!(output)
+    }
+}
+
+/// The last cell has no spaces behind it.
+fn write_cells(output: &mut dyn Write, cells: &[String], widths: &[usize]) -> io::Result<()> {
+    let mut line = String::new();
+    for (cell, width) in cells.iter().zip(widths) {
+        line += &format!("{cell:<width$}  ");
+    }
+    writeln!(output, "{}", line.trim_end())
+}
+
+impl Row {
+    /// In the order of [`COLUMNS`].
+    pub fn numbers(&self) -> [u32; 9] {
+        let Self {
+            number,
+            ready,
+            occupied,
+            available,
+            new,
+            desired,
+            desired_ready,
+            to_surge,
+            to_be_deleted,
+        } = *self;
+        [
+            number,
+            ready,
+            occupied,
+            available,
+            new,
+            desired,
+            desired_ready,
+            to_surge,
+            to_be_deleted,
+        ]
+    }
+
+    fn cells(&self) -> [String; 8] {
+        [
+            self.number.to_string(),
+            self.ready.to_string(),
+            self.occupied.to_string(),
+            format!("{} ({} new)", self.available, self.new),
+            self.desired.to_string(),
+            self.desired_ready.to_string(),
+            self.to_surge.to_string(),
+            self.to_be_deleted.to_string(),
+        ]
+    }
+}
+
+impl Summary {
+    pub fn room_hours(&self) -> f64 {
+        // Exact up to a hundredth, which is all that is shown.
+        let hundredths = (self.room_time_ms + 18_000) / 36_000;
+        hundredths as f64 / 100.0
+    }
+
+    /// One `name  value` a line, for people.
+    pub fn write(&self, output: &mut dyn Write) -> io::Result<()> {
+        let waiting = match self.matches_waiting_max {
+            0 => "none".to_owned(),
+            most => format!("{}, at most {most} at once", time(self.matches_waited)),
+        };
+        let at_rest = if self.at_rest { ", then at rest" } else { "" };
+        let lines: [(&str, &dyn Display); 7] = [
+            (
+                "simulated",
+                &format_args!("{} loops, {}{at_rest}", self.loops, time(self.simulated)),
+            ),
+            ("under the ready target", &time(self.under_ready_target)),
+            ("room-hours", &format_args!("{:.2}", self.room_hours())),
+            (
+                "churn",
+                &format_args!(
+                    "{} rooms started, {} stopped",
+                    self.rooms_started, self.rooms_stopped
+                ),
+            ),
+            ("matches moved", &self.matches_moved),
+            ("matches without a room", &waiting),
+            (
+                "rollout",
+                &self
+                    .rollout
+                    .as_ref()
+                    .map_or("none".to_owned(), ToString::to_string),
+            ),
+        ];
+        for (name, value) in lines {
+            writeln!(output, "{name:<24}{value}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Display for RolloutReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (version, took) = (self.version, time(self.took));
+        let spent = format!("{took} ({} loops)", self.loops);
+        let reason = self.reason.as_deref().unwrap_or_default();
+        match self.state {
+            RolloutState::Finished => write!(f, "{version} finished after {spent}"),
+            RolloutState::Rolling => write!(f, "{version} not finished after {spent}"),
+            RolloutState::RolledBack => write!(f, "{version} failed: {reason}; rolled back after {spent}"),
+            RolloutState::RollingBack => {
+                write!(f, "{version} failed: {reason}; not rolled back after {spent}")
+            }
+            RolloutState::Halted => write!(f, "{version} failed: {reason}; halted after {spent}"),
+        }
+    }
+}
+
+impl RolloutState {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Rolling => "rolling",
+            Self::Finished => "finished",
+            Self::RollingBack => "rollingBack",
+            Self::RolledBack => "rolledBack",
+            Self::Halted => "halted",
+        }
+    }
+}
+
+impl Serialize for Report {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut report = serializer.serialize_struct("Report", 2)?;
+        report.serialize_field("loops", &self.rows)?;
+        report.serialize_field("summary", &self.summary)?;
+        report.end()
+    }
+}
+
+impl Serialize for Summary {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let rollout = self.rollout.as_ref().map(|rollout| {
+            json!({
+                "version": rollout.version.to_string(),
+                "state": rollout.state.as_str(),
+                "seconds": seconds(rollout.took),
+                "loops": rollout.loops,
+                "reason": rollout.reason,
+            })
+        });
+        let mut summary = serializer.serialize_struct("Summary", 12)?;
+        summary.serialize_field("scheduler", &self.scheduler)?;
+        summary.serialize_field("loops", &self.loops)?;
+        summary.serialize_field("seconds", &seconds(self.simulated))?;
+        summary.serialize_field("atRest", &self.at_rest)?;
+        summary.serialize_field("secondsUnderReadyTarget", &seconds(self.under_ready_target))?;
+        summary.serialize_field("roomHours", &self.room_hours())?;
+        summary.serialize_field("roomsStarted", &self.rooms_started)?;
+        summary.serialize_field("roomsStopped", &self.rooms_stopped)?;
+        summary.serialize_field("matchesMoved", &self.matches_moved)?;
+        summary.serialize_field("secondsWithMatchesWaiting", &seconds(self.matches_waited))?;
+        summary.serialize_field("matchesWaitingMax", &self.matches_waiting_max)?;
+        summary.serialize_field("rollout", &rollout)?;
+        summary.end()
+    }
+}
+
+fn time(millis: Millis) -> String {
+    duration::format(millis.as_duration())
+}
+
+/// Whole seconds as whole numbers, as people write them.
+fn seconds(millis: Millis) -> serde_json::Value {
+    match millis.0 % 1000 {
+        0 => (millis.0 / 1000).into(),
+        _ => (millis.0 as f64 / 1000.0).into(),
+    }
+}

@@ -1,0 +1,302 @@
+//! From a document to a scenario. Everything that is wrong with it is said at once.
+
+use std::path::{Path, PathBuf};
+
+use maestro_core::plan::Limits;
+use maestro_core::scheduler::draft::RecipeDraft;
+use maestro_core::scheduler::{Fraction, MILLION, Recipe, Version};
+use maestro_core::time::Millis;
+use maestro_core::violation::{Violation, Violations};
+use maestro_proto::v1::CreateSchedulerRequest;
+use serde_json::{Map, Value};
+
+use super::block::{Block, Findings};
+use super::demand::{Demand, SpikeTimes};
+use super::document::{Draft, name, read_object, read_text};
+use super::{CYCLES_MAX, Length, MATCHES_MAX, ROOMS_MAX, Scenario, ScenarioError, Share, Start, csv};
+
+/// What a server does that nobody told otherwise.
+const CYCLE: Millis = Millis::from_seconds(10);
+const LIMITS: Limits = Limits {
+    initialization_timeout: Millis::from_seconds(120),
+    ping_timeout: Millis::from_seconds(240),
+    deletion_timeout: Millis::from_seconds(120),
+    add_max: 1000,
+    remove_max: 1000,
+};
+
+const HOUR: Millis = Millis::from_seconds(3600);
+
+/// A scenario, and the fields of its recipe that no schema knows.
+#[derive(Debug)]
+pub struct Parsed {
+    pub scenario: Scenario,
+    pub unknown_fields: Vec<String>,
+}
+
+impl Draft {
+    pub fn parse(self) -> Result<Parsed, ScenarioError> {
+        let findings = Findings::default();
+        let mut root = Block::root(self.values, &findings);
+        let prefix = if self.is_recipe { "" } else { "scheduler." };
+        let recipe = recipe(&mut root, prefix, &self.directory, &findings)?;
+        let start = start(&mut root);
+        let demand = demand(&mut root, &self.directory)?;
+        let cycle = root.time_above_zero("cycle").unwrap_or(CYCLE);
+        let length = length(&mut root, cycle);
+        let room_start = root.time("roomStart").unwrap_or(Millis(0));
+        let failures = root.parsed("failures", share).unwrap_or(Share { millionths: 0 });
+        let new_version_at = new_version_at(&mut root);
+        let match_length = root.time_above_zero("matchLength");
+        let seed = root.number("seed", 0..=u64::MAX).unwrap_or(0);
+        let limits = limits(&mut root);
+        root.finish();
+
+        let Some((recipe, unknown_fields)) = recipe else {
+            return Err(Violations(findings.into_violations()).into());
+        };
+        let matches = u64::from(start.occupied) * u64::from(recipe.match_allocation.max_matches);
+        let matches = u32::try_from(matches).unwrap_or(u32::MAX);
+        if matches > MATCHES_MAX {
+            let reason = format!(
+                "{} full rooms hold more than {MATCHES_MAX} matches",
+                start.occupied
+            );
+            findings.add(Violation::new("rooms.occupied", reason));
+        }
+        let violations = findings.into_violations();
+        if !violations.is_empty() {
+            return Err(Violations(violations).into());
+        }
+        let demand = demand.unwrap_or_else(|| Demand::constant(matches));
+        let scenario = Scenario {
+            length: length.unwrap_or_else(|| default_length(&demand, cycle)),
+            recipe,
+            start,
+            demand,
+            cycle,
+            room_start,
+            failures,
+            new_version_at,
+            match_length,
+            seed,
+            limits,
+        };
+        Ok(Parsed {
+            scenario,
+            unknown_fields,
+        })
+    }
+}
+
+/// The recipe as written in the document, or in a file of its own.
+fn recipe(
+    root: &mut Block<'_>,
+    prefix: &str,
+    directory: &Path,
+    findings: &Findings,
+) -> Result<Option<(Recipe, Vec<String>)>, ScenarioError> {
+    let (values, prefix) = match root.value("scheduler") {
+        Some(Value::Object(values)) => (values, prefix.to_owned()),
+        Some(Value::String(path)) => {
+            let path = directory.join(path);
+            let prefix = format!("{}: ", name(&path));
+            (unwrapped(read_object(&path, "a scheduler's recipe")?), prefix)
+        }
+        Some(other) => {
+            return Ok(root.refuse(
+                "scheduler",
+                format!("{other} is neither a recipe nor the path of one"),
+            ));
+        }
+        None => {
+            return Ok(root.refuse("scheduler", "is missing; a recipe, or the path of one, is needed"));
+        }
+    };
+    let refuse =
+        |field: &str, reason: String| findings.add(Violation::new(format!("{prefix}{field}"), reason));
+    match maestro_proto::json::decode::<CreateSchedulerRequest>(Value::Object(values).to_string().as_bytes())
+    {
+        Ok(decoded) => match Recipe::parse(&RecipeDraft::from(decoded.message)) {
+            Ok(recipe) => return Ok(Some((recipe, decoded.unknown_fields))),
+            Err(Violations(violations)) => {
+                for Violation { field, reason } in violations {
+                    refuse(&field, reason);
+                }
+            }
+        },
+        Err(error) => {
+            // Its position is that in our own text of the recipe, which nobody has seen.
+            let reason = error.reason.split(" at line ").next().unwrap_or_default();
+            refuse(&error.field, reason.to_owned());
+        }
+    }
+    Ok(None)
+}
+
+/// What `scheduler get -o yaml` printed has the recipe inside `scheduler`.
+fn unwrapped(mut values: Map<String, Value>) -> Map<String, Value> {
+    match values.remove("scheduler") {
+        Some(Value::Object(recipe)) if values.is_empty() => recipe,
+        Some(other) => {
+            values.insert("scheduler".to_owned(), other);
+            values
+        }
+        None => values,
+    }
+}
+
+fn start(root: &mut Block<'_>) -> Start {
+    let nothing = Start {
+        ready: 0,
+        occupied: 0,
+        version: Version::FIRST,
+    };
+    let Some(mut rooms) = root.block("rooms") else {
+        return nothing;
+    };
+    let start = Start {
+        ready: rooms.number("ready", 0..=ROOMS_MAX).unwrap_or(0),
+        occupied: rooms.number("occupied", 0..=ROOMS_MAX).unwrap_or(0),
+        version: rooms.parsed("version", Version::parse).unwrap_or(nothing.version),
+    };
+    if start.ready + start.occupied > ROOMS_MAX {
+        rooms.refuse::<()>(
+            "ready",
+            format!("ready and occupied are more than {ROOMS_MAX} rooms"),
+        );
+    }
+    rooms.finish();
+    start
+}
+
+fn demand(root: &mut Block<'_>, directory: &Path) -> Result<Option<Demand>, ScenarioError> {
+    let values = match root.value("demand") {
+        Some(Value::Object(values)) => values,
+        Some(number) => Map::from_iter([("constant".to_owned(), number)]),
+        None => return Ok(None),
+    };
+    let mut block = root.child("demand", values);
+    let constant = block.number("constant", 0..=MATCHES_MAX);
+    let file = block.text("csv");
+    let curve = block.text("curve");
+    let demand = match (constant, file, curve) {
+        (Some(matches), None, None) => Some(Demand::constant(matches)),
+        (None, Some(path), None) => Some(from_file(&directory.join(path))?),
+        (None, None, Some(curve)) => built_in(&mut block, &curve),
+        (None, None, None) => None,
+        (_, _, _) => root.refuse("demand", "is one of constant, csv and curve, not several"),
+    };
+    block.finish();
+    Ok(demand)
+}
+
+fn from_file(path: &PathBuf) -> Result<Demand, ScenarioError> {
+    let text = read_text(path)?;
+    csv::parse(&text).map_err(|reason| ScenarioError::Content {
+        name: name(path),
+        reason,
+    })
+}
+
+fn built_in(block: &mut Block<'_>, curve: &str) -> Option<Demand> {
+    let matches = |block: &mut Block<'_>, name| block.number(name, 0..=MATCHES_MAX);
+    let time =
+        |block: &mut Block<'_>, name, seconds| block.time(name).unwrap_or(Millis::from_seconds(seconds));
+    match curve {
+        "day" => {
+            let low = matches(block, "low").unwrap_or(0);
+            let high = block.required_number("high", 0..=MATCHES_MAX);
+            let period = block.time_above_zero("period").unwrap_or(Millis(24 * HOUR.0));
+            Some(Demand::day(low, high?, period))
+        }
+        "launch" => {
+            let peak = block.required_number("peak", 0..=MATCHES_MAX);
+            let settle = matches(block, "settle");
+            let (rise, fall) = (time(block, "rise", 3600), time(block, "fall", 6 * 3600));
+            let peak = peak?;
+            Some(Demand::launch(peak, settle.unwrap_or(peak / 2), rise, fall))
+        }
+        "spike" => {
+            let base = matches(block, "base").unwrap_or(0);
+            let peak = block.required_number("peak", 0..=MATCHES_MAX);
+            let times = SpikeTimes {
+                at: time(block, "at", 600),
+                rise: time(block, "rise", 60),
+                hold: time(block, "hold", 600),
+                fall: time(block, "fall", 300),
+            };
+            Some(Demand::spike(base, peak?, times))
+        }
+        unknown => {
+            block.ignore_rest();
+            block.refuse("curve", format!("{unknown:?} is not day, launch or spike"))
+        }
+    }
+}
+
+fn length(root: &mut Block<'_>, cycle: Millis) -> Option<Length> {
+    let cycles = root.number("cycles", 1..=CYCLES_MAX);
+    let duration = root.time_above_zero("duration");
+    match (cycles, duration) {
+        (Some(cycles), None) => Some(Length::Cycles(cycles)),
+        (None, Some(duration)) => match cycles_in(duration, cycle) {
+            Some(cycles) => Some(Length::Cycles(cycles)),
+            None => root.refuse(
+                "duration",
+                format!("has more than {CYCLES_MAX} cycles of {cycle}"),
+            ),
+        },
+        (None, None) => None,
+        (Some(_), Some(_)) => root.refuse("duration", "cycles is there too; write one of them"),
+    }
+}
+
+fn cycles_in(duration: Millis, cycle: Millis) -> Option<u32> {
+    let cycles = u32::try_from(duration.0.div_ceil(cycle.0)).ok()?;
+    Some(cycles).filter(|cycles| *cycles <= CYCLES_MAX)
+}
+
+/// What repeats has no end of its own: it is shown once.
+fn default_length(demand: &Demand, cycle: Millis) -> Length {
+    let once = demand
+        .period()
+        .map(|period| cycles_in(period, cycle).unwrap_or(CYCLES_MAX));
+    once.map_or(Length::UntilRest, Length::Cycles)
+}
+
+fn share(text: &str) -> Result<Share, String> {
+    let millionths = match text {
+        "0" | "0.0" => 0,
+        "1" | "1.0" => MILLION,
+        text => Fraction::parse(text)
+            .map_err(|_| format!("{text} is not a decimal from 0 to 1 with at most 6 digits"))?
+            .millionths(),
+    };
+    Ok(Share { millionths })
+}
+
+fn new_version_at(root: &mut Block<'_>) -> Option<Millis> {
+    let mut block = root.block("newVersion")?;
+    let at = block.time("at").unwrap_or(Millis(0));
+    block.finish();
+    Some(at)
+}
+
+fn limits(root: &mut Block<'_>) -> Limits {
+    let Some(mut block) = root.block("limits") else {
+        return LIMITS;
+    };
+    let limits = Limits {
+        add_max: block.number("addRooms", 1..=ROOMS_MAX).unwrap_or(LIMITS.add_max),
+        remove_max: block
+            .number("removeRooms", 1..=ROOMS_MAX)
+            .unwrap_or(LIMITS.remove_max),
+        initialization_timeout: block
+            .time_above_zero("initializationTimeout")
+            .unwrap_or(LIMITS.initialization_timeout),
+        ..LIMITS
+    };
+    block.finish();
+    limits
+}
