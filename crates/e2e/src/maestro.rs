@@ -16,11 +16,11 @@ use rusqlite::{Connection, OpenFlags};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-use crate::client::Client;
+use crate::client::{Client, Room};
 use crate::ports::PortSlice;
 use crate::processes::{self, RoomProcess};
 use crate::recipe::Recipe;
-use crate::{PATIENCE, binaries, until};
+use crate::{PATIENCE, binaries, checks, until};
 
 /// Of a server's log, how much an error shows.
 const LOG_TAIL_LINES: usize = 40;
@@ -121,6 +121,13 @@ impl Maestro {
 
     pub fn recipe(&self, name: &str, rooms: u32) -> anyhow::Result<Recipe> {
         Recipe::new(name, rooms, self.room_ports())
+    }
+
+    /// Makes a fleet of rooms that behave, and waits until all are ready.
+    pub fn fleet(&self, name: &str, rooms: u32) -> anyhow::Result<Vec<Room>> {
+        let recipe = self.recipe(name, rooms)?;
+        self.client.create(&recipe.json())?.expect(200)?;
+        self.until("a fleet", || checks::settled(self, name, rooms as usize))
     }
 
     /// The command that starts a server here, for those who want to see how it fails.

@@ -88,11 +88,7 @@ fn wrong_requests_are_told_what_is_wrong() -> anyhow::Result<()> {
 #[test]
 fn more_rooms_than_there_are_can_be_removed_but_no_fewer_than_none_are_left() -> anyhow::Result<()> {
     let maestro = Maestro::started(&[])?;
-    maestro
-        .api()
-        .create(&maestro.recipe("arena", 2)?.json())?
-        .expect(200)?;
-    maestro.until("the fleet", || checks::settled(&maestro, "arena", 2))?;
+    maestro.fleet("arena", 2)?;
     let removal = maestro
         .api()
         .remove("arena", 5, "ada")?

@@ -51,10 +51,6 @@ fn a_deleted_scheduler_leaves_nothing_but_its_operation() -> anyhow::Result<()> 
     assert_eq!(pids(&same), pids(&others), "the other fleet was not touched");
 
     // The name is free again.
-    maestro
-        .api()
-        .create(&maestro.recipe("arena", 1)?.json())?
-        .expect(200)?;
-    maestro.until("the new fleet", || checks::settled(&maestro, "arena", 1))?;
+    maestro.fleet("arena", 1)?;
     Ok(())
 }

@@ -97,11 +97,7 @@ fn a_really_full_disk_is_said_and_survived() -> anyhow::Result<()> {
 
 fn fill_and_free(maestro: &mut Maestro, disk: &SmallDisk) -> anyhow::Result<()> {
     maestro.start()?;
-    maestro
-        .api()
-        .create(&maestro.recipe("arena", 2)?.json())?
-        .expect(200)?;
-    let before = maestro.until("the fleet", || checks::settled(maestro, "arena", 2))?;
+    let before = maestro.fleet("arena", 2)?;
     disk.fill()?;
     // What is left of blocks that are there already may take a few more writes.
     let mut accepted = 0;

@@ -10,11 +10,7 @@ use rustix::process::Signal;
 fn a_killed_room_is_replaced_at_once_and_its_end_is_told() -> anyhow::Result<()> {
     // Health cycles come once in an hour: nothing but the death itself can bring the replacement.
     let maestro = Maestro::started(&[])?;
-    maestro
-        .api()
-        .create(&maestro.recipe("arena", 3)?.json())?
-        .expect(200)?;
-    let rooms = maestro.until("three rooms", || checks::settled(&maestro, "arena", 3))?;
+    let rooms = maestro.fleet("arena", 3)?;
 
     let victim = &rooms[0];
     let killed = Instant::now();

@@ -12,11 +12,7 @@ fn rooms_outlive_a_clean_end_and_are_adopted() -> anyhow::Result<()> {
     let mut maestro = Maestro::new(&[])?;
     maestro.unset(STOP_ROOMS);
     maestro.start()?;
-    maestro
-        .api()
-        .create(&maestro.recipe("arena", 3)?.json())?
-        .expect(200)?;
-    let before = maestro.until("the fleet", || checks::settled(&maestro, "arena", 3))?;
+    let before = maestro.fleet("arena", 3)?;
     for signal in [Signal::TERM, Signal::INT] {
         let asked = Instant::now();
         let status = maestro.stop(signal)?;
@@ -31,17 +27,29 @@ fn rooms_outlive_a_clean_end_and_are_adopted() -> anyhow::Result<()> {
             "the same rooms as the same processes"
         );
     }
+    an_adopted_room_is_watched(&maestro, &before[0])
+}
+
+/// Although it is nobody's child here: its end is noticed at once, and it is replaced.
+fn an_adopted_room_is_watched(maestro: &Maestro, room: &Room) -> anyhow::Result<()> {
+    send_signal(room.pids[0], Signal::KILL)?;
+    let ended = maestro.until("its end", || {
+        let room = maestro
+            .api()
+            .room("arena", &room.id)?
+            .context("it is not known")?;
+        room.ended.context("it has not ended")
+    })?;
+    // How it ended, newer kernels tell.
+    println!("an adopted room: {}", ended.how);
+    maestro.until("the replacement", || checks::settled(maestro, "arena", 3))?;
     Ok(())
 }
 
 #[test]
 fn rooms_end_with_maestro_if_it_was_told_so() -> anyhow::Result<()> {
     let mut maestro = Maestro::started(&[(STOP_ROOMS, "true")])?;
-    maestro
-        .api()
-        .create(&maestro.recipe("arena", 3)?.json())?
-        .expect(200)?;
-    let before = maestro.until("the fleet", || checks::settled(&maestro, "arena", 3))?;
+    let before = maestro.fleet("arena", 3)?;
     let status = maestro.stop(Signal::INT)?;
     assert_eq!(status.code(), Some(0), "{}", maestro.log_tail());
     assert_eq!(maestro.processes()?, []);
@@ -64,11 +72,7 @@ fn nothing_is_scaled_down_while_a_room_is_unknown() -> anyhow::Result<()> {
     let mut maestro = Maestro::new(&[("SERVICES_ROOMMANAGER_ROOMPINGTIMEOUTMILLIS", &timeout)])?;
     maestro.unset(STOP_ROOMS);
     maestro.start()?;
-    maestro
-        .api()
-        .create(&maestro.recipe("arena", 4)?.json())?
-        .expect(200)?;
-    maestro.until("the fleet", || checks::settled(&maestro, "arena", 4))?;
+    maestro.fleet("arena", 4)?;
     let next_write = 1 + writes_of_a_start(&mut maestro)?;
 
     // One room falls silent, and Maestro dies when it has promised to remove two and not begun to.

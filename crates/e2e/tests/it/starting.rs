@@ -53,11 +53,7 @@ fn a_second_start_on_a_data_directory_is_refused_and_names_the_first() -> anyhow
 #[test]
 fn a_damaged_database_is_refused_and_not_changed() -> anyhow::Result<()> {
     let mut maestro = Maestro::started(&[])?;
-    maestro
-        .api()
-        .create(&maestro.recipe("arena", 1)?.json())?
-        .expect(200)?;
-    maestro.until("the fleet", || checks::settled(&maestro, "arena", 1))?;
+    maestro.fleet("arena", 1)?;
     maestro.stop(Signal::TERM)?;
     let database = maestro.data_dir().join("maestro.db");
     let sound = fs::read(&database)?;
