@@ -2,13 +2,16 @@
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::path::PathBuf;
+use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::process::Command;
 use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use maestro_e2e::{Answer, Maestro, checks, send_signal, until};
 use rustix::process::Signal;
+use tempfile::TempDir;
 
 /// Every third write fails, from the first, the second, the third on: together that is every write there is.
 #[test]
@@ -81,13 +84,14 @@ fn assert_says_full(answer: &Answer) {
 #[test]
 fn a_really_full_disk_is_said_and_survived() -> anyhow::Result<()> {
     let mut maestro = Maestro::new(&[])?;
-    let disk = match SmallDisk::mount(maestro.data_dir()) {
+    let disk = match SmallDisk::mount() {
         Ok(disk) => disk,
         Err(error) => {
             println!("skipped: a small file system needs the right to mount one: {error:#}");
             return Ok(());
         }
     };
+    symlink(disk.path(), maestro.data_dir())?;
     let outcome = fill_and_free(&mut maestro, &disk);
     // The server and its rooms hold files on the disk.
     drop(maestro);
@@ -131,13 +135,15 @@ fn fill_and_free(maestro: &mut Maestro, disk: &SmallDisk) -> anyhow::Result<()> 
 }
 
 /// A file system in memory with hardly any space.
-struct SmallDisk(PathBuf);
+struct SmallDisk(TempDir);
 
 impl SmallDisk {
-    fn mount(at: PathBuf) -> anyhow::Result<Self> {
-        fs::create_dir_all(&at)?;
+    fn mount() -> anyhow::Result<Self> {
+        let at = tempfile::tempdir()?;
         let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", "size=4m", "tmpfs"]).arg(&at);
+        mount
+            .args(["-t", "tmpfs", "-o", "size=4m", "tmpfs"])
+            .arg(at.path());
         let output = mount.output().context("running mount")?;
         ensure!(
             output.status.success(),
@@ -147,23 +153,27 @@ impl SmallDisk {
         Ok(Self(at))
     }
 
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
     fn fill(&self) -> anyhow::Result<()> {
-        let mut filler = File::create(self.0.join("filler"))?;
+        let mut filler = File::create(self.path().join("filler"))?;
         // Blocks of the file system's size, so that nothing is left at the end.
         while filler.write_all(&[0; 4096]).is_ok() {}
         Ok(())
     }
 
     fn free(&self) -> anyhow::Result<()> {
-        Ok(fs::remove_file(self.0.join("filler"))?)
+        Ok(fs::remove_file(self.path().join("filler"))?)
     }
 }
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // Lazily if something holds it still: the test is over either way.
-        let _ = until("the disk to be free", std::time::Duration::from_secs(10), || {
-            let status = Command::new("umount").arg(&self.0).status()?;
+        // Who held files on it may have ended just now. If it stays mounted, so does its directory.
+        let _ = until("the disk to be free", Duration::from_secs(10), || {
+            let status = Command::new("umount").arg(self.path()).status()?;
             ensure!(status.success(), "{status}");
             Ok(())
         });
