@@ -20,7 +20,7 @@ lint:
 	$(CARGO) clippy --workspace --all-targets --all-features -- --deny warnings
 
 bench: install-tools
-	$(CARGO) build --release --quiet --package maestro --package maestro-example-room --package maestro-bench
+	$(CARGO) build --release --quiet --package maestro --package maestro-bench
 	./target/release/maestro-bench $(ARGS)
 
 # kill -9 at random moments of scaling, ten times; see scripts/chaos

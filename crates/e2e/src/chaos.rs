@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::panic::resume_unwind;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -34,25 +35,29 @@ pub struct Round {
     adopted: usize,
     /// Rooms that were there at the kill and that an operation asked to go.
     asked_to_go: usize,
-    fleet_size: usize,
+    fleet_size: u32,
     serving_after: Duration,
     settled_after: Duration,
 }
 
+/// One change of the fleet size.
 #[derive(Debug, Clone)]
 struct Request {
     /// Who asks: by this name the operation is found again when the answer was lost.
     user: String,
     delta: i64,
+    /// After the request before it.
+    pause: Duration,
+    /// Otherwise it may have had its effect or not.
     answered: bool,
 }
 
 const SCHEDULER: &str = "chaos";
-const REQUESTS_MAX: usize = 3;
-/// From one request to the next, and from the last one to the kill, at most. Less than a removal takes, more than an
-/// addition does, so that both are met at every stage.
-const PAUSE_MAX: Duration = Duration::from_millis(50);
-const KILL_WITHIN: Duration = Duration::from_millis(400);
+const REQUESTS_MAX: u32 = 3;
+const PAUSE_MAX: Duration = Duration::from_millis(100);
+/// From the first request on. About as long as the requests of a round take to be carried out, so that each is met at
+/// every stage, its answer included.
+const KILL_WITHIN: Duration = Duration::from_millis(600);
 /// Rooms do not end before they are killed: a removal is under way for so long.
 const GRACE: &str = "0.4s";
 /// Rooms are added in several steps.
@@ -73,10 +78,10 @@ pub fn run(options: &Options, mut tell: impl FnMut(&Round)) -> anyhow::Result<()
     fits(&recipe, options.rooms)?;
     maestro.api().create(&recipe.json())?.expect(200)?;
     let mut chaos = Chaos {
-        first_size: options.rooms,
-        requests: Vec::new(),
+        usual: options.rooms,
+        size: options.rooms,
     };
-    until("the first fleet", SETTLE_WITHIN, || chaos.settled(&maestro))
+    until("the first fleet", SETTLE_WITHIN, || chaos.settled(&maestro, &[]))
         .with_context(|| maestro.log_tail())?;
     for number in 1..=options.rounds {
         let round = chaos
@@ -98,29 +103,32 @@ fn fits(recipe: &Recipe, rooms: u32) -> anyhow::Result<()> {
 }
 
 struct Chaos {
-    first_size: u32,
-    requests: Vec<Request>,
+    /// What the size of the fleet is kept near to.
+    usual: u32,
+    /// When the round began.
+    size: u32,
 }
 
 impl Chaos {
     fn round(&mut self, maestro: &mut Maestro, random: &mut Rng, number: u32) -> anyhow::Result<Round> {
-        let from = self.requests.len();
-        for index in 0..random.usize(1..=REQUESTS_MAX) {
-            let request = self.request(maestro.api(), random, format!("chaos-{number}-{index}"));
-            self.requests.push(request);
-            thread::sleep(random_duration(random, PAUSE_MAX));
-        }
-        let killed_after = random_duration(random, KILL_WITHIN);
-        thread::sleep(killed_after);
-        maestro.kill()?;
+        let planned = self.plan(random, number);
+        let killed_after = KILL_WITHIN.mul_f64(random.f64());
+        let client = maestro.api().clone();
+        let requests = thread::scope(|scope| {
+            let asking = scope.spawn(move || ask(&client, planned));
+            thread::sleep(killed_after);
+            maestro.kill()?;
+            asking.join().unwrap_or_else(|panic| resume_unwind(panic))
+        })?;
         let before = maestro.processes()?;
         let restarted = Instant::now();
         maestro.start()?;
         let serving_after = restarted.elapsed();
-        let fleet_size = until("the fleet to settle", SETTLE_WITHIN, || self.settled(maestro))?;
+        let settle = || self.settled(maestro, &requests);
+        let fleet_size = until("the fleet to settle", SETTLE_WITHIN, settle)?;
         let settled_after = restarted.elapsed();
+        self.size = fleet_size;
         let (adopted, asked_to_go) = account_for(maestro, &before)?;
-        let requests = self.requests[from..].to_vec();
         Ok(Round {
             number,
             taken_over: count_taken_over(maestro.api(), &requests)?,
@@ -135,35 +143,31 @@ impl Chaos {
         })
     }
 
-    /// One change of the fleet size, towards the size that is wanted on average.
-    fn request(&self, client: &Client, random: &mut Rng, user: String) -> Request {
-        let size = i64::from(self.first_size) + self.asked();
-        let step = random.u32(1..=(self.first_size / 5).max(1));
-        let grows = size <= i64::from(self.first_size * 3 / 4)
-            || (size < i64::from(self.first_size * 5 / 4) && random.bool());
-        let answer = if grows {
-            client.add(SCHEDULER, step, &user)
-        } else {
-            client.remove(SCHEDULER, step, &user)
+    /// Up and down at random, but never far from the usual size.
+    fn plan(&self, random: &mut Rng, number: u32) -> Vec<Request> {
+        let (usual, mut size) = (i64::from(self.usual), i64::from(self.size));
+        let requests = 0..random.u32(1..=REQUESTS_MAX);
+        let request = |index| {
+            let step = i64::from(random.u32(1..=(self.usual / 5).max(1)));
+            let grows = size <= usual * 3 / 4 || (size < usual * 5 / 4 && random.bool());
+            let delta = if grows { step } else { -step };
+            size += delta;
+            Request {
+                user: format!("chaos-{number}-{index}"),
+                delta,
+                pause: PAUSE_MAX.mul_f64(random.f64()),
+                answered: false,
+            }
         };
-        Request {
-            user,
-            delta: if grows { i64::from(step) } else { -i64::from(step) },
-            answered: answer.is_ok_and(|answer| answer.status == 200),
-        }
-    }
-
-    /// Requests that were not answered count too: they may have had their effect.
-    fn asked(&self) -> i64 {
-        self.requests.iter().map(|request| request.delta).sum()
+        requests.map(request).collect()
     }
 
     /// The fleet size, if the fleet has come to what the accepted requests make of it.
-    fn settled(&self, maestro: &Maestro) -> anyhow::Result<usize> {
+    fn settled(&self, maestro: &Maestro, requests: &[Request]) -> anyhow::Result<u32> {
         let operations = maestro.api().operations(SCHEDULER)?;
         checks::none_stuck(&operations)?;
-        let mut size = i64::from(self.first_size);
-        for request in &self.requests {
+        let mut size = i64::from(self.size);
+        for request in requests {
             let Some(operation) = find(&operations, request) else {
                 ensure!(
                     !request.answered,
@@ -172,20 +176,37 @@ impl Chaos {
                 );
                 continue;
             };
-            ensure!(operation.is_final(), "{} is under way", operation.id);
             ensure!(
                 operation.status == "finished",
-                "what {} asked for ended as {}: {}",
+                "what {} asked for is {}: {}",
                 request.user,
                 operation.status,
                 operation.reason
             );
             size += request.delta;
         }
-        let size = usize::try_from(size).context("fewer rooms than none")?;
-        checks::settled(maestro, SCHEDULER, size)?;
+        let size = u32::try_from(size).context("fewer rooms than none")?;
+        checks::settled(maestro, SCHEDULER, size as usize)?;
         Ok(size)
     }
+}
+
+/// Asks for one after the other; the server may die at any of them.
+fn ask(client: &Client, mut requests: Vec<Request>) -> anyhow::Result<Vec<Request>> {
+    for request in &mut requests {
+        thread::sleep(request.pause);
+        let amount = u32::try_from(request.delta.unsigned_abs())?;
+        let answer = if request.delta > 0 {
+            client.add(SCHEDULER, amount, &request.user)
+        } else {
+            client.remove(SCHEDULER, amount, &request.user)
+        };
+        if let Ok(answer) = answer {
+            answer.expect(200)?;
+            request.answered = true;
+        }
+    }
+    Ok(requests)
 }
 
 fn find<'a>(operations: &'a [Operation], request: &Request) -> Option<&'a Operation> {
@@ -240,10 +261,6 @@ fn count_taken_over(client: &Client, requests: &[Request]) -> anyhow::Result<usi
     Ok(taken_over)
 }
 
-fn random_duration(random: &mut Rng, max: Duration) -> Duration {
-    max.mul_f64(random.f64())
-}
-
 impl fmt::Display for Round {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let requests = self.requests.iter().map(|request| {
@@ -252,7 +269,7 @@ impl fmt::Display for Round {
         });
         write!(
             f,
-            "round {:>2}: {:<12} killed {:>3} ms later with {:>3} rooms; serving in {:>3} ms, settled in {:>5} ms: \
+            "round {:>2}: {:<12} killed after {:>3} ms with {:>3} rooms; serving in {:>3} ms, settled in {:>5} ms: \
              {:>3} rooms, {:>3} adopted, {:>2} asked to go, {} operations taken over",
             self.number,
             requests.collect::<Vec<_>>().join(" "),

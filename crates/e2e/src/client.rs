@@ -12,6 +12,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
 /// The most that the server gives at once.
 const OPERATIONS_PER_PAGE: usize = 100;
 
+#[derive(Clone)]
 pub struct Client {
     agent: ureq::Agent,
     url: String,
@@ -42,7 +43,6 @@ pub struct Room {
 
 #[derive(Debug, Clone, Deserialize)]
 pub struct Ended {
-    pub at: Time,
     pub how: String,
 }
 

@@ -17,7 +17,7 @@ mod recipe;
 mod wait;
 
 pub use client::{Answer, Client, Ended, Event, Operation, Room, Time};
-pub use maestro::{Maestro, Settings};
-pub use processes::{RoomProcess, is_running, send_signal};
+pub use maestro::{Maestro, STOP_ROOMS, Settings};
+pub use processes::{RoomProcess, send_signal};
 pub use recipe::Recipe;
 pub use wait::{PATIENCE, until};

@@ -28,11 +28,15 @@ const LOG_TAIL_LINES: usize = 40;
 /// Keys of the configuration as variables, without `MAESTRO_`.
 pub type Settings<'a> = &'a [(&'a str, &'a str)];
 
-/// Nothing happens by the clock in most tests: what must happen is woken by its cause.
-const QUIET: Settings<'static> = &[
+const DEFAULTS: Settings<'static> = &[
+    // Nothing happens by the clock: what must happen is woken by its cause.
     ("WORKERS_OPERATIONEXECUTION_HEALTHCONTROLLERINTERVAL", "1h"),
     ("WORKERS_STORAGECLEANUPINTERVAL", "1h"),
+    // Ctrl-C ends the tests and the servers; their rooms must not stay behind.
+    (STOP_ROOMS, "true"),
 ];
+/// Whether rooms end with a server that is asked to end. Unset, they do not.
+pub const STOP_ROOMS: &str = "ADAPTERS_RUNTIME_PROCESS_STOPROOMSONSHUTDOWN";
 
 pub struct Maestro {
     home: TempDir,
@@ -62,7 +66,7 @@ impl Maestro {
         for (name, port) in apis.into_iter().zip(api_ports) {
             maestro.set(name, &port.to_string());
         }
-        for (name, value) in QUIET.iter().chain(settings) {
+        for (name, value) in DEFAULTS.iter().chain(settings) {
             maestro.set(name, value);
         }
         Ok(maestro)
@@ -80,11 +84,16 @@ impl Maestro {
             .insert(format!("MAESTRO_{name}"), value.to_owned());
     }
 
+    /// From the next start on Maestro's own default counts.
+    pub fn unset(&mut self, name: &str) {
+        self.environment.remove(&format!("MAESTRO_{name}"));
+    }
+
     /// `None`: the next start fails nowhere. See `maestro_store_embedded::Failpoints` for the words.
     pub fn set_failpoint(&mut self, failpoint: Option<&str>) {
         match failpoint {
             Some(failpoint) => self.set("FAILPOINT", failpoint),
-            None => drop(self.environment.remove("MAESTRO_FAILPOINT")),
+            None => self.unset("FAILPOINT"),
         }
     }
 
@@ -203,10 +212,6 @@ impl Maestro {
 
     pub fn pid(&self) -> anyhow::Result<u32> {
         self.child.as_ref().map(Child::id).context("it does not run")
-    }
-
-    pub fn is_running(&self) -> bool {
-        self.child.is_some()
     }
 
     /// Of this store, whether Maestro knows them or not, in the order of their pids.

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 
 use anyhow::Context;
-use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 
 /// A process that carries the id of a store.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,10 +45,6 @@ pub(crate) fn of_store(store_id: &str) -> io::Result<Vec<RoomProcess>> {
 
 pub fn send_signal(pid: u32, signal: Signal) -> anyhow::Result<()> {
     kill_process(to_pid(pid)?, signal).with_context(|| format!("sending {signal:?} to {pid}"))
-}
-
-pub fn is_running(pid: u32) -> bool {
-    to_pid(pid).is_ok_and(|pid| test_kill_process(pid).is_ok())
 }
 
 fn to_pid(pid: u32) -> anyhow::Result<Pid> {

@@ -33,9 +33,9 @@ impl Recipe {
         })
     }
 
-    /// Sets a variable of the example room; what it had before counts no more.
+    /// Sets a variable of the example room, all of which are numbers; what it had before counts no more.
     #[must_use]
-    pub fn with(mut self, name: &'static str, value: impl ToString) -> Self {
+    pub fn with(mut self, name: &'static str, value: u32) -> Self {
         self.environment.retain(|(other, _)| *other != name);
         self.environment.push((name, value.to_string()));
         self

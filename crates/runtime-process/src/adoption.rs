@@ -115,12 +115,10 @@ impl Shared {
         Ok(running)
     }
 
-    /// One look at the process table for all of them, and one turn of reading plans: Maestro does not serve before.
+    /// Rooms that ran before this process began were found when the runtime was opened. There is no second look, and
+    /// plans are read in one turn: on a host with thousands of rooms, Maestro serves that much sooner.
     pub(crate) async fn adopt(self: &Arc<Self>, rooms: Vec<RunningRoom>) -> Result<(), RuntimeError> {
-        let found = self.scan().await?;
-        let mut plans = self
-            .read_plans(rooms.iter().filter(|room| found.contains_key(&room.id)))
-            .await;
+        let mut plans = self.read_plans_of_found(&rooms).await;
         for RunningRoom {
             id,
             scheduler,
@@ -131,15 +129,18 @@ impl Shared {
             if self.room(&id).is_some() {
                 continue;
             }
-            lock(&self.found).remove(&id);
+            let found = lock(&self.found).get(&id).cloned();
             let named = members::from_handle(&handle);
             let plan = plans.remove(&id).unwrap_or_else(Plan::unknown);
-            let members = found.get(&id).map_or_else(Vec::new, |found| match plan.restart {
+            let members = found.map_or_else(Vec::new, |found| match plan.restart {
                 Restart::Never => found.named(&named),
                 // Its processes may have been restarted after the handle was written down.
                 Restart::OnFailure | Restart::Always => found.leaders(&named),
             });
-            let opened = open(&members).map_err(unavailable)?;
+            let mut opened = open(&members).map_err(unavailable)?;
+            lock(&self.found).remove(&id);
+            // A zombie that has ended since then is no more watched than one that had ended before.
+            opened.retain(|there| there.process.is_running());
             if opened.is_empty() {
                 self.tell_ended(&scheduler, &id, Ending::Unwatched);
                 continue;
@@ -252,14 +253,17 @@ impl Shared {
             .unwrap_or_else(Plan::unknown)
     }
 
-    /// Those that can be read.
-    async fn read_plans(&self, rooms: impl Iterator<Item = &RunningRoom>) -> HashMap<RoomId, Plan> {
-        let files: Vec<_> = rooms
-            .filter_map(|room| {
+    /// Those that can be read, of rooms that were found. What does not run needs none.
+    async fn read_plans_of_found(&self, rooms: &[RunningRoom]) -> HashMap<RoomId, Plan> {
+        let files: Vec<(RoomId, PathBuf)> = {
+            let found = lock(&self.found);
+            let file = |room: &RunningRoom| {
                 let place = self.directory.room(&room.scheduler, &room.id)?;
                 Some((room.id.clone(), place.plan()))
-            })
-            .collect();
+            };
+            let running = rooms.iter().filter(|room| found.contains_key(&room.id));
+            running.filter_map(file).collect()
+        };
         let read = |(id, file): (RoomId, PathBuf)| Some((id, Plan::read(&file)?));
         blocking(move || files.into_iter().filter_map(read).collect()).await
     }

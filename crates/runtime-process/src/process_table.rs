@@ -89,13 +89,20 @@ fn group_leaders() -> io::Result<Vec<ProcessId>> {
 }
 
 pub(crate) fn stat(pid: u32) -> io::Result<Stat> {
-    let text = std::fs::read(format!("/proc/{pid}/stat"))?;
+    let text = read(&format!("/proc/{pid}/stat"))?;
     parse_stat(&text).ok_or_else(|| io::Error::other(format!("/proc/{pid}/stat cannot be understood")))
 }
 
 fn environment(pid: u32) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(format!("/proc/{pid}/environ"))?
+    read(&format!("/proc/{pid}/environ"))
+}
+
+/// These files claim to be empty. Who believes it reads them in many small pieces, each of which asks the kernel to
+/// look the process up again; a host with thousands of rooms feels that.
+fn read(file: &str) -> io::Result<Vec<u8>> {
+    const USUAL_BYTES_MAX: usize = 4096;
+    let mut bytes = Vec::with_capacity(USUAL_BYTES_MAX);
+    File::open(file)?
         .take(ENVIRONMENT_BYTES_MAX)
         .read_to_end(&mut bytes)?;
     Ok(bytes)

@@ -21,50 +21,36 @@ use running::RunningRooms;
 /// What starting a process costs that does nothing else.
 const BARE: &str = "maestro version";
 
-/// What one round measured, in seconds.
-struct Round {
-    version: f64,
-    first: f64,
-    without_rooms: f64,
-    with_rooms: f64,
-    with_running_rooms: f64,
-}
-
 pub(crate) fn measure(effort: Effort, maestro: &Path, directory: &Path) -> anyhow::Result<Vec<Figure>> {
     let rounds = effort.pick(9, 1);
     let parent = tempfile::tempdir_in(directory)?;
     let path = |name: &str| parent.path().join(name);
-    let (nothing, no_rooms, rooms, running_rooms) = (
-        path("nothing"),
-        path("no-rooms"),
-        path("rooms"),
-        path("running-rooms"),
-    );
+    let (nothing, no_rooms, rooms, running) =
+        (path("nothing"), path("no-rooms"), path("rooms"), path("running"));
     fs::create_dir(&nothing)?;
     prepare(&no_rooms, 0)?;
     prepare(&rooms, effort.pick(10_000, 100))?;
-    let _running = prepare_running(&running_rooms, effort.pick(1_000, 10))?;
-    let mut measured = Vec::new();
+    let mut figures = vec![
+        figure("start.first", maestro, &nothing, rounds)?,
+        figure("start.rooms0", maestro, &no_rooms, rounds)?,
+        figure("start.rooms10k", maestro, &rooms, rounds)?,
+    ];
+    // Not before: every start looks at all processes of the host.
+    let _running_rooms = prepare_running(&running, effort.pick(1_000, 10))?;
+    figures.push(figure("start.running1k", maestro, &running, rounds)?);
+    Ok(figures)
+}
+
+/// Starts on copies of a data directory, in turns with starts of a process that does nothing.
+fn figure(bench: &str, maestro: &Path, prepared: &Path, rounds: usize) -> anyhow::Result<Figure> {
+    let (mut times, mut ratios) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
-        measured.push(Round {
-            version: seconds_of_version(maestro)?,
-            first: seconds_to_serving(maestro, &nothing)?,
-            without_rooms: seconds_to_serving(maestro, &no_rooms)?,
-            with_rooms: seconds_to_serving(maestro, &rooms)?,
-            with_running_rooms: seconds_to_serving(maestro, &running_rooms)?,
-        });
+        let version = seconds_of_version(maestro)?;
+        let start = seconds_to_serving(maestro, prepared)?;
+        times.push(start * 1e3);
+        ratios.push(start / version);
     }
-    let figure = |bench: &str, of: fn(&Round) -> f64| {
-        let value = median(measured.iter().map(of)) * 1e3;
-        let ratio = median(measured.iter().map(|round| of(round) / round.version));
-        Figure::new(bench, value, "ms").compared(BARE, ratio)
-    };
-    Ok(vec![
-        figure("start.first", |round| round.first),
-        figure("start.rooms0", |round| round.without_rooms),
-        figure("start.rooms10k", |round| round.with_rooms),
-        figure("start.running1k", |round| round.with_running_rooms),
-    ])
+    Ok(Figure::new(bench, median(times), "ms").compared(BARE, median(ratios)))
 }
 
 /// The data directory of a server that was stopped, with a scheduler and that many rooms, which have ended since.
@@ -104,11 +90,13 @@ fn seconds_to_serving(maestro: &Path, prepared: &Path) -> anyhow::Result<f64> {
     for port in ["MANAGEMENTAPI", "ROOMSAPI", "INTERNALAPI"] {
         command.env(format!("MAESTRO_{port}_PORT"), "0");
     }
+    // A file, not a pipe: nobody reads it unless something is wrong, and a full pipe would hold the server up.
+    let log = directory.path().join("bench.log");
     let begin = Instant::now();
     let server = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
+        .stderr(File::create(&log)?)
         .spawn()
         .with_context(|| format!("running {}", maestro.display()))?;
     let mut server = Killed(server);
@@ -116,7 +104,10 @@ fn seconds_to_serving(maestro: &Path, prepared: &Path) -> anyhow::Result<f64> {
     let line = BufReader::new(stdout).lines().next().transpose()?;
     let seconds = begin.elapsed().as_secs_f64();
     let is_serving = |line: &String| line.contains(r#""event":"serving""#);
-    line.filter(is_serving).context("maestro start does not serve")?;
+    line.filter(is_serving).with_context(|| {
+        let said = fs::read_to_string(&log).unwrap_or_default();
+        format!("maestro start does not serve: {said}")
+    })?;
     Ok(seconds)
 }
 

@@ -79,6 +79,10 @@ fn a_port_that_another_program_has_is_left_to_it() -> anyhow::Result<()> {
         .collect();
     ports.sort_unstable();
     assert_eq!(ports, [1, 2, 3].map(|offset| u64::from(first) + offset));
+    // None was tried in vain.
+    let mut additions = maestro.api().operations("arena")?;
+    additions.retain(|operation| operation.definition_name == "add_rooms");
+    assert_eq!(additions.len(), 1, "{additions:?}");
     Ok(())
 }
 

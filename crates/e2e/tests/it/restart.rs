@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
-use maestro_e2e::{Maestro, PATIENCE, Room, checks, send_signal, until};
+use maestro_e2e::{Maestro, PATIENCE, Room, STOP_ROOMS, checks, send_signal, until};
 use rustix::process::Signal;
 
 #[test]
 fn rooms_outlive_a_clean_end_and_are_adopted() -> anyhow::Result<()> {
-    let mut maestro = Maestro::started(&[])?;
+    let mut maestro = Maestro::new(&[])?;
+    maestro.unset(STOP_ROOMS);
+    maestro.start()?;
     maestro
         .api()
         .create(&maestro.recipe("arena", 3)?.json())?
@@ -34,8 +36,7 @@ fn rooms_outlive_a_clean_end_and_are_adopted() -> anyhow::Result<()> {
 
 #[test]
 fn rooms_end_with_maestro_if_it_was_told_so() -> anyhow::Result<()> {
-    let stop_rooms = [("ADAPTERS_RUNTIME_PROCESS_STOPROOMSONSHUTDOWN", "true")];
-    let mut maestro = Maestro::started(&stop_rooms)?;
+    let mut maestro = Maestro::started(&[(STOP_ROOMS, "true")])?;
     maestro
         .api()
         .create(&maestro.recipe("arena", 3)?.json())?
@@ -60,7 +61,9 @@ fn rooms_end_with_maestro_if_it_was_told_so() -> anyhow::Result<()> {
 fn nothing_is_scaled_down_while_a_room_is_unknown() -> anyhow::Result<()> {
     const PING_TIMEOUT: Duration = Duration::from_secs(6);
     let timeout = PING_TIMEOUT.as_millis().to_string();
-    let mut maestro = Maestro::started(&[("SERVICES_ROOMMANAGER_ROOMPINGTIMEOUTMILLIS", &timeout)])?;
+    let mut maestro = Maestro::new(&[("SERVICES_ROOMMANAGER_ROOMPINGTIMEOUTMILLIS", &timeout)])?;
+    maestro.unset(STOP_ROOMS);
+    maestro.start()?;
     maestro
         .api()
         .create(&maestro.recipe("arena", 4)?.json())?

@@ -6,7 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use maestro_core::operation::{
     Definition, Operation, OperationId, OperationStatus, RemovalReason, RoomsToRemove, Stage,
 };
-use maestro_core::plan::{EndedFact, FleetSnapshot, Plan, ReplacementRules, RoomFact, Scaling, plan};
+use maestro_core::plan::{
+    EndedFact, FleetSnapshot, Plan, ReplacementRules, RoomFact, Scaling, Verdict, plan,
+};
 use maestro_core::room::{EndCause, Purpose, RoomId, RoomStatus};
 use maestro_core::scheduler::{OccupiedRooms, Version};
 use maestro_core::time::{Timestamp, age};
@@ -15,7 +17,7 @@ use crate::Engine;
 use crate::ports::room_table::RoomView;
 use crate::ports::store::{Intent, PageRequest, RolloutState, RoomRecord, SchedulerRecord};
 
-use super::{StepError, remove_rooms};
+use super::{StepError, remove_rooms, rollout};
 
 /// Ended rooms that a plan looks back at: enough to see that every attempt fails.
 const ENDED_ROOMS_SEEN: usize = 200;
@@ -38,9 +40,24 @@ pub(crate) struct Fleet {
     taken_back: i64,
 }
 
-/// The plan of this moment, without carrying it out: what an early wake-up asks.
-pub(crate) async fn fleet_plan(engine: &Engine, scheduler: &SchedulerRecord) -> Result<Plan, StepError> {
-    Ok(fleet(engine, scheduler, None).await?.plan(engine, scheduler))
+/// Whether a cycle would do anything now, and if not, when it might without anything happening: what an early
+/// wake-up asks.
+pub(crate) async fn look_ahead(engine: &Engine, scheduler: &SchedulerRecord) -> Result<Outlook, StepError> {
+    let fleet = fleet(engine, scheduler, None).await?;
+    let plan = fleet.plan(engine, scheduler);
+    let rollout_goes_on = rollout::look_at(scheduler, &fleet, engine.now()) == Verdict::GoesOn;
+    Ok(match plan.is_empty() && rollout_goes_on {
+        true => Outlook::Nothing {
+            until: plan.look_again_at,
+        },
+        false => Outlook::Something,
+    })
+}
+
+/// What a cycle would find.
+pub(crate) enum Outlook {
+    Something,
+    Nothing { until: Option<Timestamp> },
 }
 
 /// `without` is the operation that asks: its own wishes are not on their way to someone else.

@@ -27,7 +27,7 @@ use crate::ports::room_table::TableError;
 use crate::ports::runtime::RuntimeError;
 use crate::ports::store::{Change, Guard, SchedulerRecord, StoreError};
 
-pub(crate) use fleet::fleet_plan;
+pub(crate) use fleet::{Outlook, look_ahead};
 
 #[async_trait]
 pub(crate) trait Executor: Send + Sync {

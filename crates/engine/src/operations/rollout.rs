@@ -4,22 +4,43 @@
 use maestro_core::operation::{Definition, Origin, SwitchVersion};
 use maestro_core::plan::{RolloutFacts, RoomFact, Verdict, verdict};
 use maestro_core::scheduler::{OnFailure, VersionStatus};
+use maestro_core::time::Timestamp;
 
 use crate::ports::store::{Change, RolloutRecord, RolloutState, SchedulerRecord};
 
 use super::fleet::Fleet;
 use super::{Step, Work};
 
-/// Looks whether the rollout has come to an end. True: it has, one way or another. `scheduler` is what holds after
-/// that, so that the same cycle replaces nothing more.
+/// Carries out what the rollout has come to. True: to an end, one way or another. `scheduler` is what holds after that,
+/// so that the same cycle replaces nothing more.
 pub(super) fn judge(work: &Work, scheduler: &mut SchedulerRecord, fleet: &Fleet, step: &mut Step) -> bool {
-    let Some(rollout) = scheduler.rollout.clone() else {
+    let (verdict, Some(rollout)) = (look_at(scheduler, fleet, work.now()), scheduler.rollout.clone()) else {
         return false;
+    };
+    match verdict {
+        Verdict::GoesOn => return false,
+        Verdict::Finished => finish(scheduler, &rollout, step),
+        Verdict::Failed(failure) => {
+            let on_failure = scheduler.recipe.rollout().on_failure;
+            let may_go_back = rollout.state == RolloutState::Rolling && on_failure == OnFailure::Rollback;
+            match may_go_back {
+                true => go_back(work, scheduler, &rollout, &failure.to_string(), step),
+                false => halt(scheduler, &rollout, &failure.to_string(), step),
+            }
+        }
+    }
+    true
+}
+
+/// What the rollout has come to; that it goes on, if there is none.
+pub(super) fn look_at(scheduler: &SchedulerRecord, fleet: &Fleet, now: Timestamp) -> Verdict {
+    let Some(rollout) = &scheduler.rollout else {
+        return Verdict::GoesOn;
     };
     match rollout.state {
         // Someone has to say how it goes on; and a way back begins with its switch.
-        RolloutState::Paused | RolloutState::Halted => return false,
-        RolloutState::RollingBack if rollout.to != rollout.from => return false,
+        RolloutState::Paused | RolloutState::Halted => return Verdict::GoesOn,
+        RolloutState::RollingBack if rollout.to != rollout.from => return Verdict::GoesOn,
         RolloutState::Rolling | RolloutState::RollingBack => {}
     }
     let rules = scheduler.recipe.rollout();
@@ -28,34 +49,16 @@ pub(super) fn judge(work: &Work, scheduler: &mut SchedulerRecord, fleet: &Fleet,
         .iter()
         .filter(|room| room.version == rollout.to)
         .collect();
-    let failed_rooms = fleet.failed_rooms(rollout.to);
     let old_rooms = fleet.facts.iter().filter(|room| room.old).count();
-    let facts = RolloutFacts {
-        now: work.now(),
+    verdict(&RolloutFacts {
+        now,
         since: rollout.since,
         timeout: rules.timeout,
         max_failures: rules.max_failures,
         old_rooms: u32::try_from(old_rooms).unwrap_or(u32::MAX),
         new_rooms: &new_rooms,
-        failed_rooms: &failed_rooms,
-    };
-    match verdict(&facts) {
-        Verdict::GoesOn => false,
-        Verdict::Finished => {
-            finish(scheduler, &rollout, step);
-            true
-        }
-        Verdict::Failed(failure) => {
-            let why = failure.to_string();
-            let may_go_back =
-                rollout.state == RolloutState::Rolling && rules.on_failure == OnFailure::Rollback;
-            match may_go_back {
-                true => go_back(work, scheduler, &rollout, &why, step),
-                false => halt(scheduler, &rollout, &why, step),
-            }
-            true
-        }
-    }
+        failed_rooms: &fleet.failed_rooms(rollout.to),
+    })
 }
 
 fn finish(scheduler: &mut SchedulerRecord, rollout: &RolloutRecord, step: &mut Step) {

@@ -13,7 +13,7 @@ use maestro_core::time::{Timestamp, age};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::operations::{StepError, Work, executor, fleet_plan};
+use crate::operations::{Outlook, StepError, Work, executor, look_ahead};
 use crate::ports::store::{
     Change, Guard, OperationUpdate, Refusal, SchedulerRecord, SchedulerState, StoreError, Transaction,
 };
@@ -286,10 +286,9 @@ impl SchedulerLoop {
         if self.next_look.is_none_or(|look| look > Instant::now()) {
             return Ok(false);
         }
-        let plan = fleet_plan(&self.engine, record).await?;
-        if plan.is_empty() {
+        if let Outlook::Nothing { until } = look_ahead(&self.engine, record).await? {
             self.next_look = None;
-            if let Some(at) = plan.look_again_at {
+            if let Some(at) = until {
                 self.look_in(age(at, self.engine.now()).as_duration() + DEBOUNCE);
             }
             return Ok(false);

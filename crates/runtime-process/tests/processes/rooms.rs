@@ -8,7 +8,8 @@ use maestro_engine::ports::runtime::{RoomEvent, RunningRoom, Runtime};
 use rustix::process::Signal;
 
 use crate::support::{
-    SOON, World, arena, carrying, logs, room, script, signal, simple, stop, until, until_log, variable,
+    SOON, World, arena, carrying, leads_its_group, logs, room, script, signal, simple, stop, until,
+    until_log, variable,
 };
 
 const FOR_EVER: &str = "echo up; exec sleep 1000";
@@ -92,7 +93,12 @@ async fn what_left_its_group_is_found_later() {
     let (runtime, mut seen) = world.watch().await;
     let text = "setsid sleep 1000 & exec sleep 1000";
     let handle = runtime.start(&simple("arena-1", text)).await.unwrap();
-    until("both run", async || carrying(&world.store_id).len() == 2).await;
+    // A child carries the marks before it leaves the group; stopped then, it would go with the others.
+    until("both run, each in its own group", async || {
+        let pids = carrying(&world.store_id);
+        pids.len() == 2 && pids.into_iter().all(leads_its_group)
+    })
+    .await;
     let listed = runtime.list().await.unwrap();
     assert_eq!(listed.len(), 1, "one room, not two");
     assert_eq!(listed[0].handle, handle);

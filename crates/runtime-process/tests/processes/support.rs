@@ -12,7 +12,7 @@ use maestro_core::scheduler::{
 };
 use maestro_engine::ports::runtime::{Handle, Observation, RoomEvent, RoomToStart, Runtime};
 use maestro_runtime_process::{Options, ProcessRuntime};
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, getpgid, kill_process, kill_process_group};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
@@ -100,6 +100,11 @@ pub(crate) fn carrying(store_id: &str) -> Vec<u32> {
         carries.then_some(pid)
     });
     pids.filter(|pid| *pid != std::process::id()).collect()
+}
+
+pub(crate) fn leads_its_group(pid: u32) -> bool {
+    let pid = Pid::from_raw(pid.cast_signed());
+    pid.is_some() && getpgid(pid).ok() == pid
 }
 
 pub(crate) fn kill_group(pid: u32) {

@@ -9,8 +9,7 @@ use rustix::process::Signal;
 
 use super::story::{SCHEDULER, Story};
 
-/// What a write is, as far as kinds of them are told apart.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+/// A write that the scenario makes.
 pub(super) struct Write {
     pub(super) stage: &'static str,
     pub(super) label: String,
