@@ -20,7 +20,8 @@ pub(crate) fn measure(effort: Effort) -> anyhow::Result<Vec<Figure>> {
     let said_bytes = runtime.block_on(fill(&table, rooms))?;
     let grown_by = resident_bytes()?.saturating_sub(before);
     let counts = runtime.block_on(table.counts(&fleet::scheduler()))?;
-    anyhow::ensure!(counts.by_instance.ready == rooms, "{} rooms are missing", rooms);
+    let there = counts.by_instance.ready;
+    anyhow::ensure!(there == rooms, "{there} of {rooms} rooms are in the table");
     let figure = Figure::new("memory.room", grown_by as f64 / f64::from(rooms), "bytes");
     Ok(vec![figure.compared(
         "its id and metadata alone",
