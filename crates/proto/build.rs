@@ -27,24 +27,15 @@ fn main() -> Result<(), Error> {
     let out = PathBuf::from(env::var("OUT_DIR")?);
 
     let mut compiler = protox::Compiler::new([schema])?;
-    compiler
-        .include_imports(true)
-        .include_source_info(true)
-        .open_files(FILES)?;
+    compiler.include_imports(true).include_source_info(true).open_files(FILES)?;
     // Encoded by protox: prost's own types would lose the HTTP annotations.
     fs::write(out.join("descriptors.bin"), compiler.encode_file_descriptor_set())?;
 
     let mut config = prost_build::Config::new();
     // Local well-known types, so that they can have the JSON form they need.
-    config
-        .compile_well_known_types()
-        .btree_map(["."])
-        .include_file("messages.rs");
+    config.compile_well_known_types().btree_map(["."]).include_file("messages.rs");
     let pool = compiler.descriptor_pool();
-    for message in pool
-        .all_messages()
-        .filter(|message| message.package_name() == PACKAGE)
-    {
+    for message in pool.all_messages().filter(|message| message.package_name() == PACKAGE) {
         describe_message(&mut config, &message);
     }
 

@@ -65,10 +65,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         metrics: Metrics::register(&mut Registry::default()),
         new_request_id: Arc::new(move || random.draw()),
     };
-    let options = RoomsOptions {
-        empty_route: true,
-        ..RoomsOptions::default()
-    };
+    let options = RoomsOptions { empty_route: true, ..RoomsOptions::default() };
     let listener = TcpListener::bind("127.0.0.1:8070").await?;
     let never = std::future::pending();
     serve(listener, rooms_router(&context, &options), never, Duration::ZERO).await;

@@ -36,10 +36,7 @@ const WOKEN: u8 = 2;
 
 impl<F> Coalesced<F> {
     pub(crate) fn new(future: F) -> Self {
-        let bell = Arc::new(Bell {
-            state: AtomicU8::new(IDLE),
-            task: AtomicWaker::new(),
-        });
+        let bell = Arc::new(Bell { state: AtomicU8::new(IDLE), task: AtomicWaker::new() });
         let waker = Waker::from(Arc::clone(&bell));
         Self { future, bell, waker }
     }
@@ -65,10 +62,7 @@ impl<F: Future + Unpin> Future for Coalesced<F> {
                 return Poll::Ready(output);
             }
             let state = &this.bell.state;
-            if state
-                .compare_exchange(POLLING, IDLE, Ordering::SeqCst, Ordering::SeqCst)
-                .is_ok()
-            {
+            if state.compare_exchange(POLLING, IDLE, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
                 return Poll::Pending;
             }
         }
@@ -84,9 +78,7 @@ impl Wake for Bell {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        let polling = self
-            .state
-            .compare_exchange(POLLING, WOKEN, Ordering::SeqCst, Ordering::SeqCst);
+        let polling = self.state.compare_exchange(POLLING, WOKEN, Ordering::SeqCst, Ordering::SeqCst);
         match polling {
             Ok(_) | Err(WOKEN) => {}
             Err(_) => self.task.wake(),
@@ -131,11 +123,7 @@ mod tests {
         let mut coalesced = Coalesced::new(restless(wakes, Arc::clone(&polls), Arc::clone(&keep)));
         let task = Arc::new(Counter::default());
         let waker = Waker::from(Arc::clone(&task));
-        assert!(
-            Pin::new(&mut coalesced)
-                .poll(&mut Context::from_waker(&waker))
-                .is_pending()
-        );
+        assert!(Pin::new(&mut coalesced).poll(&mut Context::from_waker(&waker)).is_pending());
         assert_eq!(polls.load(Ordering::SeqCst), polls_expected);
         assert_eq!(task.0.load(Ordering::SeqCst), task_wakes);
         // A wake from outside reaches the task.

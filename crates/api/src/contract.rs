@@ -28,42 +28,24 @@ type Routes = BTreeSet<(String, String)>;
 
 #[tokio::test]
 async fn what_the_schema_says_is_what_is_mounted() {
-    let not_yet: Routes = NOT_YET
-        .map(|(method, path)| (method.to_owned(), path.to_owned()))
-        .into();
-    let mut mounted = mounted(
-        management_router(&context(), &Limits::MANAGEMENT),
-        management::paths(),
-    )
-    .await;
+    let not_yet: Routes = NOT_YET.map(|(method, path)| (method.to_owned(), path.to_owned())).into();
+    let mut mounted = mounted(management_router(&context(), &Limits::MANAGEMENT), management::paths()).await;
     mounted.extend(self::mounted(rooms_router(&context(), &RoomsOptions::default()), rooms::paths()).await);
     let annotated = annotated();
 
     let both: Vec<_> = mounted.intersection(&not_yet).collect();
-    assert!(
-        both.is_empty(),
-        "served by now, so take it off the list: {both:?}"
-    );
+    assert!(both.is_empty(), "served by now, so take it off the list: {both:?}");
     let expected: Routes = annotated.difference(&not_yet).cloned().collect();
     assert_eq!(mounted, expected);
-    assert!(
-        not_yet.is_subset(&annotated),
-        "no longer in the schema: take it off the list"
-    );
+    assert!(not_yet.is_subset(&annotated), "no longer in the schema: take it off the list");
 }
 
 /// What a wrong method is told to be the right ones, path by path.
 async fn mounted(router: Router, paths: Vec<&str>) -> Routes {
     let mut routes = Routes::new();
     for path in paths {
-        let request = Request::builder()
-            .method("PROBE")
-            .uri(without_names(path).replace("{}", "x"));
-        let response = router
-            .clone()
-            .oneshot(request.body(Body::empty()).unwrap())
-            .await
-            .unwrap();
+        let request = Request::builder().method("PROBE").uri(without_names(path).replace("{}", "x"));
+        let response = router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
         assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED, "{path}");
         let allowed = response.headers()[header::ALLOW].to_str().unwrap().to_owned();
         // HEAD comes with GET.
@@ -75,9 +57,7 @@ async fn mounted(router: Router, paths: Vec<&str>) -> Routes {
 
 fn annotated() -> Routes {
     let pool = DescriptorPool::decode(maestro_proto::FILE_DESCRIPTOR_SET).unwrap();
-    let methods = pool
-        .services()
-        .flat_map(|service| service.methods().collect::<Vec<_>>());
+    let methods = pool.services().flat_map(|service| service.methods().collect::<Vec<_>>());
     methods.map(|method| http_rule(&pool, &method)).collect()
 }
 
@@ -96,9 +76,7 @@ fn http_rule(pool: &DescriptorPool, method: &MethodDescriptor) -> (String, Strin
 
 /// `/schedulers/{scheduler_name}` and `/schedulers/{name}` are the same path.
 fn without_names(path: &str) -> String {
-    let segments = path
-        .split('/')
-        .map(|segment| if segment.starts_with('{') { "{}" } else { segment });
+    let segments = path.split('/').map(|segment| if segment.starts_with('{') { "{}" } else { segment });
     segments.collect::<Vec<_>>().join("/")
 }
 

@@ -67,13 +67,7 @@ pub(crate) struct Cause(pub(crate) String);
 
 impl ApiError {
     pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
-        Self {
-            code,
-            status: code.status(),
-            message: message.into(),
-            retry_after_seconds: None,
-            cause: None,
-        }
+        Self { code, status: code.status(), message: message.into(), retry_after_seconds: None, cause: None }
     }
 
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
@@ -128,11 +122,7 @@ impl IntoResponse for ApiError {
             message: &'a str,
             details: [(); 0],
         }
-        let wire = Wire {
-            code: self.code as u8,
-            message: &self.message,
-            details: [],
-        };
+        let wire = Wire { code: self.code as u8, message: &self.message, details: [] };
         let mut response = json(serde_json::to_vec(&wire).unwrap_or_default());
         *response.status_mut() = self.status;
         if let Some(seconds) = self.retry_after_seconds {
@@ -181,45 +171,15 @@ mod tests {
     #[tokio::test]
     async fn the_table() {
         let text = || "x".to_owned();
-        check(
-            Error::Invalid(text()),
-            400,
-            r#"{"code":3,"message":"x","details":[]}"#,
-        )
-        .await;
-        check(
-            Error::NotFound(text()),
-            404,
-            r#"{"code":5,"message":"x","details":[]}"#,
-        )
-        .await;
-        check(
-            Error::AlreadyExists(text()),
-            409,
-            r#"{"code":6,"message":"x","details":[]}"#,
-        )
-        .await;
-        check(
-            Error::Conflict(text()),
-            409,
-            r#"{"code":10,"message":"x","details":[]}"#,
-        )
-        .await;
-        check(
-            Error::Precondition(text()),
-            400,
-            r#"{"code":9,"message":"x","details":[]}"#,
-        )
-        .await;
-        let unavailable = Error::Unavailable {
-            what: text(),
-            source: Some("the disk is full".into()),
-        };
+        check(Error::Invalid(text()), 400, r#"{"code":3,"message":"x","details":[]}"#).await;
+        check(Error::NotFound(text()), 404, r#"{"code":5,"message":"x","details":[]}"#).await;
+        check(Error::AlreadyExists(text()), 409, r#"{"code":6,"message":"x","details":[]}"#).await;
+        check(Error::Conflict(text()), 409, r#"{"code":10,"message":"x","details":[]}"#).await;
+        check(Error::Precondition(text()), 400, r#"{"code":9,"message":"x","details":[]}"#).await;
+        let unavailable = Error::Unavailable { what: text(), source: Some("the disk is full".into()) };
         check(unavailable, 503, r#"{"code":14,"message":"x","details":[]}"#).await;
-        let violations = Violations(vec![
-            Violation::new("game", "is missing"),
-            Violation::new("maxSurge", "\"x\""),
-        ]);
+        let violations =
+            Violations(vec![Violation::new("game", "is missing"), Violation::new("maxSurge", "\"x\"")]);
         check(
             violations.into(),
             400,
@@ -231,10 +191,7 @@ mod tests {
     #[test]
     fn what_lies_behind_a_5xx_travels_to_the_log() {
         let source = Some("the disk is full".into());
-        let error = Error::Unavailable {
-            what: "no store".into(),
-            source,
-        };
+        let error = Error::Unavailable { what: "no store".into(), source };
         let response = ApiError::from(error).into_response();
         let cause = response.extensions().get::<Cause>().unwrap();
         assert_eq!(cause.0, "no store: the disk is full");

@@ -14,18 +14,12 @@ pub struct Limits {
 
 impl Limits {
     /// Recipes with many containers and long environments fit; nothing that needs streaming does.
-    pub const MANAGEMENT: Self = Self {
-        body_max_bytes: 1024 * 1024,
-        request_timeout: Duration::from_secs(30),
-        requests_max: None,
-    };
+    pub const MANAGEMENT: Self =
+        Self { body_max_bytes: 1024 * 1024, request_timeout: Duration::from_secs(30), requests_max: None };
 
     /// A ping is a few hundred bytes; its metadata is kept for every room, so it is held short.
-    pub const ROOMS: Self = Self {
-        body_max_bytes: 64 * 1024,
-        request_timeout: Duration::from_secs(5),
-        requests_max: Some(4096),
-    };
+    pub const ROOMS: Self =
+        Self { body_max_bytes: 64 * 1024, request_timeout: Duration::from_secs(5), requests_max: Some(4096) };
 }
 
 /// No path of ours with its query is anywhere near; hyper's own limit is 64 KiB.

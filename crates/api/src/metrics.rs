@@ -89,15 +89,11 @@ impl Metrics {
     }
 
     pub(crate) fn failed_pings(&self, scheduler: &str) -> Counter {
-        self.failed_pings.get_or_create_owned(&SchedulerLabel {
-            scheduler: scheduler.to_owned(),
-        })
+        self.failed_pings.get_or_create_owned(&SchedulerLabel { scheduler: scheduler.to_owned() })
     }
 
     pub(crate) fn forget_failed_pings(&self, scheduler: &str) {
-        self.failed_pings.remove(&SchedulerLabel {
-            scheduler: scheduler.to_owned(),
-        });
+        self.failed_pings.remove(&SchedulerLabel { scheduler: scheduler.to_owned() });
     }
 }
 
@@ -195,10 +191,7 @@ impl RouteMetrics {
 
 fn method_index(method: &Method) -> usize {
     let other = METHODS.len() - 1;
-    METHODS[..other]
-        .iter()
-        .position(|known| *known == method.as_str())
-        .unwrap_or(other)
+    METHODS[..other].iter().position(|known| *known == method.as_str()).unwrap_or(other)
 }
 
 pub(crate) struct InFlight(Gauge<i64, AtomicI64>);

@@ -83,13 +83,11 @@ where
     async fn from_request(request: Request, state: &Arc<S>) -> Result<Self, ApiError> {
         let Strictness { strict } = from_query(request.uri())?;
         let body = body::read(request.into_body(), state.body_max_bytes()).await?;
-        let Decoded {
-            message,
-            unknown_fields,
-        } = T::from_json(&body).map_err(|error| match error.field.as_str() {
-            "" => ApiError::invalid(format!("body: {error}")),
-            _ => ApiError::invalid(error.to_string()),
-        })?;
+        let Decoded { message, unknown_fields } =
+            T::from_json(&body).map_err(|error| match error.field.as_str() {
+                "" => ApiError::invalid(format!("body: {error}")),
+                _ => ApiError::invalid(error.to_string()),
+            })?;
         let warnings = Warnings::unknown_fields(&unknown_fields);
         if strict && !warnings.is_empty() {
             return Err(ApiError::invalid(warnings.to_string()));

@@ -64,10 +64,8 @@ pub async fn serve(
 
 async fn not_accepted(error: io::Error) {
     // A client that was gone before it was accepted concerns only itself.
-    let client_gone = matches!(
-        error.kind(),
-        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset
-    );
+    let client_gone =
+        matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset);
     if !client_gone {
         tracing::error!(%error, "cannot accept connections");
         tokio::time::sleep(ACCEPT_RETRY_AFTER).await;

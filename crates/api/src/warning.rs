@@ -61,10 +61,7 @@ mod tests {
     #[test]
     fn texts_are_quoted() {
         for (text, value) in [
-            (
-                "unknown field spec.colour",
-                r#"299 maestro "unknown field spec.colour""#,
-            ),
+            ("unknown field spec.colour", r#"299 maestro "unknown field spec.colour""#),
             ("a \"b\" \\", r#"299 maestro "a \"b\" \\""#),
             ("two\r\nlines", r#"299 maestro "twolines""#),
             ("Größe", r#"299 maestro "Größe""#),

@@ -47,16 +47,10 @@ impl ThreadTimes {
         let mut numbers = text.split_ascii_whitespace().map_while(|text| text.parse().ok());
         let times = numbers.next().zip(numbers.next());
         let (ran, waited) = times.with_context(|| format!("{file} cannot be understood"))?;
-        Ok(Self {
-            ran: Duration::from_nanos(ran),
-            waited: Duration::from_nanos(waited),
-        })
+        Ok(Self { ran: Duration::from_nanos(ran), waited: Duration::from_nanos(waited) })
     }
 
     pub(crate) fn since(self, earlier: Self) -> Self {
-        Self {
-            ran: self.ran - earlier.ran,
-            waited: self.waited - earlier.waited,
-        }
+        Self { ran: self.ran - earlier.ran, waited: self.waited - earlier.waited }
     }
 }

@@ -19,13 +19,7 @@ pub(crate) struct Figure {
 
 impl Figure {
     pub(crate) fn new(bench: impl Into<String>, value: f64, unit: &'static str) -> Self {
-        Self {
-            bench: bench.into(),
-            value: rounded(value),
-            unit,
-            ratio_to: None,
-            ratio: None,
-        }
+        Self { bench: bench.into(), value: rounded(value), unit, ratio_to: None, ratio: None }
     }
 
     pub(crate) fn compared(mut self, ratio_to: &'static str, ratio: f64) -> Self {

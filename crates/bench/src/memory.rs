@@ -23,10 +23,7 @@ pub(crate) fn measure(effort: Effort) -> anyhow::Result<Vec<Figure>> {
     let there = counts.by_instance.ready;
     anyhow::ensure!(there == rooms, "{there} of {rooms} rooms are in the table");
     let figure = Figure::new("memory.room", grown_by as f64 / f64::from(rooms), "bytes");
-    Ok(vec![figure.compared(
-        "its id and metadata alone",
-        grown_by as f64 / said_bytes as f64,
-    )])
+    Ok(vec![figure.compared("its id and metadata alone", grown_by as f64 / said_bytes as f64)])
 }
 
 /// Rooms that have pinged, each with metadata of its own. Answers how many bytes ids and metadata have together.

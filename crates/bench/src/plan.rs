@@ -62,10 +62,7 @@ fn seconds_per_plan(rooms: u32, life: Life, autoscaling: &Autoscaling, effort: E
     let facts = facts(rooms, life);
     let snapshot = FleetSnapshot {
         now: fleet::at(30),
-        scaling: Scaling::Auto {
-            autoscaling,
-            last_shrunk_at: None,
-        },
+        scaling: Scaling::Auto { autoscaling, last_shrunk_at: None },
         matches_max: 1,
         replacement: Some(RULES),
         rooms: &facts,
@@ -94,10 +91,7 @@ fn autoscaling() -> anyhow::Result<Autoscaling> {
         min: 1,
         max: None,
         cooldown_seconds: 0,
-        policy: ScalingPolicy::RoomOccupancy(RoomOccupancy {
-            ready_target,
-            down_threshold: None,
-        }),
+        policy: ScalingPolicy::RoomOccupancy(RoomOccupancy { ready_target, down_threshold: None }),
         other_parameters: OtherParameters::default(),
     })
 }
@@ -105,10 +99,7 @@ fn autoscaling() -> anyhow::Result<Autoscaling> {
 /// A fleet at work: most rooms occupied, some ready, a few on their way up, and one in a thousand in error.
 fn facts(rooms: u32, life: Life) -> Vec<RoomFact> {
     let scheduler = fleet::scheduler();
-    let next_major = Version {
-        major: 2,
-        ..Version::FIRST
-    };
+    let next_major = Version { major: 2, ..Version::FIRST };
     let fact = |index: u32| {
         let status = match index % 1000 {
             0 => RoomStatus::Error,

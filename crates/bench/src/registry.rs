@@ -34,11 +34,8 @@ pub(crate) async fn fill(store: &dyn Store, rooms: &[Handle]) -> anyhow::Result<
         version_status: VersionStatus::Deployed,
         at: fleet::at(0),
     };
-    let made = Change::SetState {
-        scheduler,
-        from: vec![SchedulerState::Creating],
-        to: SchedulerState::InSync,
-    };
+    let made =
+        Change::SetState { scheduler, from: vec![SchedulerState::Creating], to: SchedulerState::InSync };
     let changes = vec![Change::CreateScheduler(new), made];
     store.commit(Transaction::new("bench", changes)).await?;
     let rooms: Vec<(u32, &Handle)> = (0..).zip(rooms).collect();
@@ -85,11 +82,7 @@ fn room(index: u32, handle: &Handle) -> [Change; 2] {
         token: Token(1),
         created_at: fleet::at(0),
     };
-    let started = Change::RoomStarted {
-        scheduler,
-        room: id,
-        handle: handle.clone(),
-    };
+    let started = Change::RoomStarted { scheduler, room: id, handle: handle.clone() };
     [Change::IntendRoom(wanted), started]
 }
 

@@ -13,9 +13,7 @@ pub(crate) fn median(numbers: impl IntoIterator<Item = f64>) -> f64 {
 pub(crate) fn percentile_us(durations: &mut [Duration], percent: usize) -> f64 {
     durations.sort_unstable();
     let position = (durations.len() * percent).div_ceil(100).saturating_sub(1);
-    durations
-        .get(position)
-        .map_or(0.0, |found| found.as_secs_f64() * 1e6)
+    durations.get(position).map_or(0.0, |found| found.as_secs_f64() * 1e6)
 }
 
 #[cfg(test)]

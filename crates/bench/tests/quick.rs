@@ -23,38 +23,21 @@ fn check(benches: &[&str], names: &[&str]) {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
     let text = String::from_utf8(output.stdout).expect("text");
-    let figures: Vec<Value> = text
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("a JSON line"))
-        .collect();
-    let found: Vec<&str> = figures
-        .iter()
-        .filter_map(|figure| figure["bench"].as_str())
-        .collect();
+    let figures: Vec<Value> =
+        text.lines().map(|line| serde_json::from_str(line).expect("a JSON line")).collect();
+    let found: Vec<&str> = figures.iter().filter_map(|figure| figure["bench"].as_str()).collect();
     assert_eq!(found, names);
     for figure in figures {
         let keys: Vec<&String> = figure.as_object().expect("an object").keys().collect();
         assert_eq!(keys, ["bench", "ratio", "ratioTo", "unit", "value"]);
-        assert!(
-            figure["value"].as_f64().is_some_and(|value| value > 0.0),
-            "{figure}"
-        );
-        assert_eq!(
-            figure["ratio"].is_number(),
-            figure["ratioTo"].is_string(),
-            "{figure}"
-        );
+        assert!(figure["value"].as_f64().is_some_and(|value| value > 0.0), "{figure}");
+        assert_eq!(figure["ratio"].is_number(), figure["ratioTo"].is_string(), "{figure}");
     }
 }
 
 #[test]
 fn a_ping_is_measured() {
-    let names = [
-        "ping.throughput",
-        "ping.cpu",
-        "ping.latency.p50",
-        "ping.latency.p99",
-    ];
+    let names = ["ping.throughput", "ping.cpu", "ping.latency.p50", "ping.latency.p99"];
     check(&["ping"], &names);
 }
 

@@ -30,26 +30,11 @@ pub struct Decision {
 /// One step of a decision. `Display` is what people read in the history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reason {
-    FleetSize {
-        size: u32,
-    },
-    Occupancy {
-        matches: u64,
-        matches_max: u32,
-        ready_target: ReadyTarget,
-        wanted: u64,
-    },
-    Buffer {
-        occupied: u32,
-        amount: u32,
-        wanted: u64,
-    },
-    RaisedToMin {
-        min: u32,
-    },
-    LoweredToMax {
-        max: u32,
-    },
+    FleetSize { size: u32 },
+    Occupancy { matches: u64, matches_max: u32, ready_target: ReadyTarget, wanted: u64 },
+    Buffer { occupied: u32, amount: u32, wanted: u64 },
+    RaisedToMin { min: u32 },
+    LoweredToMax { max: u32 },
 }
 
 /// What a decision comes to, in the seed's words.
@@ -62,41 +47,20 @@ pub enum Outcome {
 
 /// Without autoscaling: hold the fleet size.
 pub fn hold(size: u32, total: u32) -> Decision {
-    Decision {
-        desired: size,
-        total,
-        reasons: vec![Reason::FleetSize { size }],
-    }
+    Decision { desired: size, total, reasons: vec![Reason::FleetSize { size }] }
 }
 
 pub fn decide(demand: &Demand, autoscaling: &Autoscaling) -> Decision {
     let (wanted, reason) = match &autoscaling.policy {
         ScalingPolicy::RoomOccupancy(policy) => {
             let wanted = rooms_for(demand, policy.ready_target);
-            let Demand {
-                matches, matches_max, ..
-            } = *demand;
+            let Demand { matches, matches_max, .. } = *demand;
             let ready_target = policy.ready_target;
-            (
-                wanted,
-                Reason::Occupancy {
-                    matches,
-                    matches_max,
-                    ready_target,
-                    wanted,
-                },
-            )
+            (wanted, Reason::Occupancy { matches, matches_max, ready_target, wanted })
         }
         ScalingPolicy::FixedBuffer(FixedBuffer { amount }) => {
             let wanted = u64::from(demand.occupied) + u64::from(*amount);
-            (
-                wanted,
-                Reason::Buffer {
-                    occupied: demand.occupied,
-                    amount: *amount,
-                    wanted,
-                },
-            )
+            (wanted, Reason::Buffer { occupied: demand.occupied, amount: *amount, wanted })
         }
     };
     let mut reasons = vec![reason];
@@ -109,11 +73,7 @@ pub fn decide(demand: &Demand, autoscaling: &Autoscaling) -> Decision {
         desired = max;
         reasons.push(Reason::LoweredToMax { max });
     }
-    Decision {
-        desired,
-        total: demand.total,
-        reasons,
-    }
+    Decision { desired, total: demand.total, reasons }
 }
 
 /// `⌈matches / ((1 − readyTarget) · m)⌉`, exactly.
@@ -126,14 +86,8 @@ fn rooms_for(demand: &Demand, target: ReadyTarget) -> u64 {
 /// What holds back a scale-down that is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ShrinkHold {
-    Cooldown {
-        until: Timestamp,
-    },
-    DownThreshold {
-        free: u64,
-        wanted_free: u64,
-        threshold: Fraction,
-    },
+    Cooldown { until: Timestamp },
+    DownThreshold { free: u64, wanted_free: u64, threshold: Fraction },
 }
 
 /// Whether the fleet may shrink now: the cooldown has passed, and there is clearly more free than is wanted.
@@ -144,9 +98,7 @@ pub fn shrink_hold(
     now: Timestamp,
 ) -> Option<ShrinkHold> {
     let cooldown = Millis::from_seconds(autoscaling.cooldown_seconds.into());
-    let until = last_shrunk_at
-        .map(|at| after(at, cooldown))
-        .filter(|until| now < *until);
+    let until = last_shrunk_at.map(|at| after(at, cooldown)).filter(|until| now < *until);
     if let Some(until) = until {
         return Some(ShrinkHold::Cooldown { until });
     }
@@ -161,11 +113,7 @@ pub fn shrink_hold(
     // desiredFree / free ≤ threshold, without dividing: nothing free is never enough.
     let enough = wanted_free * u128::from(MILLION) <= u128::from(threshold.millionths()) * u128::from(free);
     let wanted_free = u64::try_from(wanted_free).unwrap_or(u64::MAX);
-    (free == 0 || !enough).then_some(ShrinkHold::DownThreshold {
-        free,
-        wanted_free,
-        threshold,
-    })
+    (free == 0 || !enough).then_some(ShrinkHold::DownThreshold { free, wanted_free, threshold })
 }
 
 impl Decision {
@@ -179,11 +127,7 @@ impl Decision {
 
     /// All reasons on one line.
     pub fn reason(&self) -> String {
-        self.reasons
-            .iter()
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
-            .join("; ")
+        self.reasons.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
     }
 }
 
@@ -191,23 +135,14 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::FleetSize { size } => write!(f, "fleet size {size}"),
-            Self::Occupancy {
-                matches,
-                matches_max,
-                ready_target,
-                wanted,
-            } => match matches_max {
+            Self::Occupancy { matches, matches_max, ready_target, wanted } => match matches_max {
                 0 | 1 => write!(f, "{matches} occupied at readyTarget {ready_target} → {wanted}"),
                 _ => write!(
                     f,
                     "{matches} matches, {matches_max} a room, at readyTarget {ready_target} → {wanted}"
                 ),
             },
-            Self::Buffer {
-                occupied,
-                amount,
-                wanted,
-            } => {
+            Self::Buffer { occupied, amount, wanted } => {
                 write!(f, "{occupied} occupied and a buffer of {amount} → {wanted}")
             }
             Self::RaisedToMin { min } => write!(f, "min {min} → {min}"),
@@ -232,15 +167,8 @@ impl fmt::Display for ShrinkHold {
             Self::Cooldown { until } => {
                 write!(f, "the cooldown after the last scale-down lasts until {until:.3}")
             }
-            Self::DownThreshold {
-                free,
-                wanted_free,
-                threshold,
-            } => {
-                write!(
-                    f,
-                    "{wanted_free} of {free} free places are wanted, above downThreshold {threshold}"
-                )
+            Self::DownThreshold { free, wanted_free, threshold } => {
+                write!(f, "{wanted_free} of {free} free places are wanted, above downThreshold {threshold}")
             }
         }
     }
@@ -255,36 +183,18 @@ mod tests {
 
     fn occupancy(ready_target: &str, min: u32, max: Option<u32>) -> Autoscaling {
         let ready_target = ReadyTarget::parse(ready_target).unwrap();
-        let policy = ScalingPolicy::RoomOccupancy(RoomOccupancy {
-            ready_target,
-            down_threshold: None,
-        });
+        let policy = ScalingPolicy::RoomOccupancy(RoomOccupancy { ready_target, down_threshold: None });
         let other_parameters = OtherParameters::default();
-        Autoscaling {
-            enabled: true,
-            min,
-            max,
-            cooldown_seconds: 0,
-            policy,
-            other_parameters,
-        }
+        Autoscaling { enabled: true, min, max, cooldown_seconds: 0, policy, other_parameters }
     }
 
     fn demand(total: u32, occupied: u32) -> Demand {
-        Demand {
-            matches: occupied.into(),
-            occupied,
-            total,
-            matches_max: 1,
-        }
+        Demand { matches: occupied.into(), occupied, total, matches_max: 1 }
     }
 
     fn check(total: u32, occupied: u32, target: &str, desired: u32, outcome: &str) {
         let decision = decide(&demand(total, occupied), &occupancy(target, 1, None));
-        assert_eq!(
-            (decision.desired, decision.outcome().to_string().as_str()),
-            (desired, outcome)
-        );
+        assert_eq!((decision.desired, decision.outcome().to_string().as_str()), (desired, outcome));
     }
 
     #[test]
@@ -306,13 +216,7 @@ mod tests {
     #[test]
     fn clamped_with_its_reason() {
         for (occupied, min, max, desired, reason) in [
-            (
-                80,
-                1,
-                Some(120),
-                120,
-                "80 occupied at readyTarget 0.5 → 160; max 120 → 120",
-            ),
+            (80, 1, Some(120), 120, "80 occupied at readyTarget 0.5 → 160; max 120 → 120"),
             (80, 1, None, 160, "80 occupied at readyTarget 0.5 → 160"),
             (0, 3, Some(9), 3, "0 occupied at readyTarget 0.5 → 0; min 3 → 3"),
             (4, 3, Some(9), 8, "4 occupied at readyTarget 0.5 → 8"),
@@ -325,12 +229,7 @@ mod tests {
     #[test]
     fn several_matches_in_a_room() {
         for (matches, matches_max, desired) in [(8, 4, 4), (9, 4, 5), (1, 35, 1), (71, 35, 5), (0, 4, 1)] {
-            let demand = Demand {
-                matches,
-                occupied: 0,
-                total: 0,
-                matches_max,
-            };
+            let demand = Demand { matches, occupied: 0, total: 0, matches_max };
             assert_eq!(decide(&demand, &occupancy("0.5", 1, None)).desired, desired);
         }
     }
@@ -338,10 +237,7 @@ mod tests {
     #[test]
     fn a_fixed_buffer() {
         let policy = ScalingPolicy::FixedBuffer(FixedBuffer { amount: 10 });
-        let autoscaling = Autoscaling {
-            policy,
-            ..occupancy("0.5", 1, Some(100))
-        };
+        let autoscaling = Autoscaling { policy, ..occupancy("0.5", 1, Some(100)) };
         for (occupied, desired, reason) in [
             (0, 10, "0 occupied and a buffer of 10 → 10"),
             (95, 100, "95 occupied and a buffer of 10 → 105; max 100 → 100"),
@@ -364,9 +260,7 @@ mod tests {
         assert_eq!(hold(&autoscaling, 50, Some(at(40))), None);
         let text = "the cooldown after the last scale-down lasts until 1970-01-01T00:01:41.000Z";
         assert_eq!(hold(&autoscaling, 50, Some(at(41))).as_deref(), Some(text));
-        let ScalingPolicy::RoomOccupancy(policy) = &mut autoscaling.policy else {
-            unreachable!()
-        };
+        let ScalingPolicy::RoomOccupancy(policy) = &mut autoscaling.policy else { unreachable!() };
         policy.down_threshold = Some(Fraction::parse("0.5").unwrap());
         // 10 free places are wanted; 20 of them make 0.5.
         assert_eq!(hold(&autoscaling, 30, None), None);

@@ -10,12 +10,8 @@ use std::time::Duration;
 pub const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 /// Longest unit first, as `1h30m` is written; `ms` is told from `m` because units are compared whole.
-const UNITS: [(&str, u128); 4] = [
-    ("h", 3_600_000_000_000),
-    ("m", 60_000_000_000),
-    ("s", 1_000_000_000),
-    ("ms", 1_000_000),
-];
+const UNITS: [(&str, u128); 4] =
+    [("h", 3_600_000_000_000), ("m", 60_000_000_000), ("s", 1_000_000_000), ("ms", 1_000_000)];
 
 /// Digits of a fraction that can matter: nanoseconds of an hour need no more.
 const FRACTION_DIGITS_MAX: usize = 9;
@@ -24,9 +20,7 @@ const FRACTION_DIGITS_MAX: usize = 9;
 pub fn parse(text: &str) -> Result<Duration, String> {
     let text = text.trim();
     if text.parse::<f64>().is_ok() {
-        return Err(format!(
-            "a number needs a unit: {text}s, {text}ms, {text}m or {text}h"
-        ));
+        return Err(format!("a number needs a unit: {text}s, {text}ms, {text}m or {text}h"));
     }
     let mut nanos = 0_u128;
     let mut rest = text;
@@ -67,9 +61,7 @@ fn shape() -> String {
 fn next_part(text: &str) -> Option<(u128, &str)> {
     let number_end = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (number, rest) = text.split_at(number_end);
-    let unit_end = rest
-        .find(|c: char| !c.is_ascii_alphabetic())
-        .unwrap_or(rest.len());
+    let unit_end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
     let (unit, rest) = rest.split_at(unit_end);
     let (_, size) = UNITS.into_iter().find(|(name, _)| *name == unit)?;
 

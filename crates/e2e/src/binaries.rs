@@ -72,9 +72,7 @@ fn is_current(program: &Path) -> bool {
     };
     let sources = sources.split_once(": ").map_or("", |(_, sources)| sources);
     let sources = sources.replace("\\ ", "\0");
-    let mut sources = sources
-        .split_ascii_whitespace()
-        .map(|source| source.replace('\0', " "));
+    let mut sources = sources.split_ascii_whitespace().map(|source| source.replace('\0', " "));
     sources.all(|source| modified_at(Path::new(&source)).is_ok_and(|at| at <= built_at))
 }
 

@@ -77,10 +77,7 @@ pub fn run(options: &Options, mut tell: impl FnMut(&Round)) -> anyhow::Result<()
         .with_grace(GRACE);
     fits(&recipe, options.rooms)?;
     maestro.api().create(&recipe.json())?.expect(200)?;
-    let mut chaos = Chaos {
-        usual: options.rooms,
-        size: options.rooms,
-    };
+    let mut chaos = Chaos { usual: options.rooms, size: options.rooms };
     until("the first fleet", SETTLE_WITHIN, || chaos.settled(&maestro, &[]))
         .with_context(|| maestro.log_tail())?;
     for number in 1..=options.rounds {
@@ -169,11 +166,7 @@ impl Chaos {
         let mut size = i64::from(self.size);
         for request in requests {
             let Some(operation) = find(&operations, request) else {
-                ensure!(
-                    !request.answered,
-                    "the request of {} was answered and is not there",
-                    request.user
-                );
+                ensure!(!request.answered, "the request of {} was answered and is not there", request.user);
                 continue;
             };
             ensure!(
@@ -211,9 +204,7 @@ fn ask(client: &Client, mut requests: Vec<Request>) -> anyhow::Result<Vec<Reques
 
 fn find<'a>(operations: &'a [Operation], request: &Request) -> Option<&'a Operation> {
     let reason = format!("asked for by {};", request.user);
-    operations
-        .iter()
-        .find(|operation| operation.reason.contains(&reason))
+    operations.iter().find(|operation| operation.reason.contains(&reason))
 }
 
 /// Of the rooms that ran at the kill, how many run on, and how many were asked to go. Any other fate is an error.
@@ -221,10 +212,8 @@ fn account_for(maestro: &Maestro, before: &[RoomProcess]) -> anyhow::Result<(usi
     let ids: BTreeSet<&str> = before.iter().map(|process| process.room.as_str()).collect();
     ensure!(ids.len() == before.len(), "a room had two processes at the kill");
     let rooms = maestro.api().rooms(SCHEDULER)?;
-    let now: BTreeMap<&str, &[u32]> = rooms
-        .iter()
-        .map(|room| (room.id.as_str(), room.pids.as_slice()))
-        .collect();
+    let now: BTreeMap<&str, &[u32]> =
+        rooms.iter().map(|room| (room.id.as_str(), room.pids.as_slice())).collect();
     let (mut adopted, mut asked_to_go) = (0, 0);
     for process in before {
         if let Some(pids) = now.get(process.room.as_str()) {
@@ -240,11 +229,7 @@ fn account_for(maestro: &Maestro, before: &[RoomProcess]) -> anyhow::Result<(usi
         let room = maestro.api().room(SCHEDULER, &process.room)?;
         let ended = room.and_then(|room| room.ended);
         let how = ended.map(|ended| ended.how).unwrap_or_default();
-        ensure!(
-            how.contains("operation"),
-            "room {} ran at the kill, and then: {how:?}",
-            process.room
-        );
+        ensure!(how.contains("operation"), "room {} ran at the kill, and then: {how:?}", process.room);
         asked_to_go += 1;
     }
     Ok((adopted, asked_to_go))

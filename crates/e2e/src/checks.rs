@@ -11,17 +11,8 @@ use crate::{Maestro, Operation, Room};
 /// them, and no operation is stuck.
 pub fn settled(maestro: &Maestro, scheduler: &str, size: usize) -> anyhow::Result<Vec<Room>> {
     let rooms = maestro.api().rooms(scheduler)?;
-    ensure!(
-        rooms.len() == size,
-        "{} rooms instead of {size}: {}",
-        rooms.len(),
-        short(&rooms)
-    );
-    ensure!(
-        rooms.iter().all(|room| room.status == "ready"),
-        "not all are ready: {}",
-        short(&rooms)
-    );
+    ensure!(rooms.len() == size, "{} rooms instead of {size}: {}", rooms.len(), short(&rooms));
+    ensure!(rooms.iter().all(|room| room.status == "ready"), "not all are ready: {}", short(&rooms));
     one_process_each(maestro, scheduler, &rooms)?;
     none_stuck(&maestro.api().operations(scheduler)?)?;
     Ok(rooms)
@@ -45,12 +36,7 @@ pub fn one_process_each(maestro: &Maestro, scheduler: &str, rooms: &[Room]) -> a
         listed.difference(&running).collect::<Vec<_>>(),
         running.difference(&listed).collect::<Vec<_>>()
     );
-    ensure!(
-        listed.len() == rooms.len(),
-        "{} processes of {} rooms",
-        listed.len(),
-        rooms.len()
-    );
+    ensure!(listed.len() == rooms.len(), "{} processes of {} rooms", listed.len(), rooms.len());
     Ok(())
 }
 

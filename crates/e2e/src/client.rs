@@ -91,12 +91,7 @@ impl Answer {
 
     /// The answer, if it is the one that was expected.
     pub fn expect(self, status: u16) -> anyhow::Result<Self> {
-        ensure!(
-            self.status == status,
-            "expected {status}, got {}: {}",
-            self.status,
-            self.text
-        );
+        ensure!(self.status == status, "expected {status}, got {}: {}", self.status, self.text);
         Ok(self)
     }
 
@@ -137,10 +132,7 @@ impl Client {
             // A connection to a server that was killed since would only give an error of its own.
             .max_idle_connections(0)
             .build();
-        Self {
-            agent: config.into(),
-            url,
-        }
+        Self { agent: config.into(), url }
     }
 
     pub fn url(&self) -> &str {
@@ -204,8 +196,7 @@ impl Client {
     }
 
     pub fn operation(&self, scheduler: &str, id: &str) -> anyhow::Result<Operation> {
-        self.get(&format!("/schedulers/{scheduler}/operations/{id}?view=full"))?
-            .read("operation")
+        self.get(&format!("/schedulers/{scheduler}/operations/{id}?view=full"))?.read("operation")
     }
 
     /// All that can be seen: pending, active, final; cycles that changed nothing are not among them.
@@ -241,8 +232,5 @@ impl Client {
 
 fn answer(response: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> anyhow::Result<Answer> {
     let mut response = response?;
-    Ok(Answer {
-        status: response.status().as_u16(),
-        text: response.body_mut().read_to_string()?,
-    })
+    Ok(Answer { status: response.status().as_u16(), text: response.body_mut().read_to_string()? })
 }

@@ -80,8 +80,7 @@ impl Maestro {
 
     /// Counts from the next start on.
     pub fn set(&mut self, name: &str, value: &str) {
-        self.environment
-            .insert(format!("MAESTRO_{name}"), value.to_owned());
+        self.environment.insert(format!("MAESTRO_{name}"), value.to_owned());
     }
 
     /// From the next start on Maestro's own default counts.
@@ -161,20 +160,12 @@ impl Maestro {
     pub fn start(&mut self) -> anyhow::Result<()> {
         ensure!(self.child.is_none(), "it runs already");
         let log = OpenOptions::new().create(true).append(true).open(self.log())?;
-        let mut child = self
-            .start_command()?
-            .stdout(Stdio::piped())
-            .stderr(log)
-            .spawn()
-            .context("starting maestro")?;
+        let mut child =
+            self.start_command()?.stdout(Stdio::piped()).stderr(log).spawn().context("starting maestro")?;
         let stdout = child.stdout.take().context("maestro has no stdout")?;
         self.child = Some(child);
         let line = first_line(stdout).with_context(|| self.log_tail())?;
-        ensure!(
-            line.contains("\"serving\""),
-            "expected that it serves, not {line:?}; {}",
-            self.log_tail()
-        );
+        ensure!(line.contains("\"serving\""), "expected that it serves, not {line:?}; {}", self.log_tail());
         self.store_id = Some(self.read_store_id()?);
         Ok(())
     }
@@ -182,10 +173,7 @@ impl Maestro {
     /// `kill -9`.
     pub fn kill(&mut self) -> anyhow::Result<()> {
         let status = self.stop(Signal::KILL)?;
-        ensure!(
-            status.signal() == Some(9),
-            "it ended before it was killed: {status}"
-        );
+        ensure!(status.signal() == Some(9), "it ended before it was killed: {status}");
         Ok(())
     }
 
@@ -248,9 +236,7 @@ impl Maestro {
     fn read_store_id(&self) -> anyhow::Result<String> {
         let database = self.data_dir().join("maestro.db");
         let connection = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        connection
-            .query_row("SELECT id FROM store", [], |row| row.get(0))
-            .context("reading the store's id")
+        connection.query_row("SELECT id FROM store", [], |row| row.get(0)).context("reading the store's id")
     }
 
     /// Nothing may be left of a test, however it ended.
@@ -294,7 +280,5 @@ fn first_line(stdout: ChildStdout) -> anyhow::Result<String> {
             let _ = sender.send(line);
         }
     });
-    receiver
-        .recv_timeout(PATIENCE)
-        .context("maestro ended before it served, or took too long")
+    receiver.recv_timeout(PATIENCE).context("maestro ended before it served, or took too long")
 }

@@ -26,10 +26,8 @@ impl PortSlice {
         fs::create_dir_all(&directory).with_context(|| format!("making {}", directory.display()))?;
         for slice in 0..SLICES {
             let first = FIRST + slice * SLICE_SIZE;
-            let lock = OpenOptions::new()
-                .create(true)
-                .append(true)
-                .open(directory.join(first.to_string()))?;
+            let lock =
+                OpenOptions::new().create(true).append(true).open(directory.join(first.to_string()))?;
             match lock.try_lock() {
                 Ok(()) => return Ok(Self { first, _lock: lock }),
                 Err(TryLockError::WouldBlock) => {}
@@ -44,8 +42,7 @@ impl PortSlice {
         let candidates = self.first..self.first + API_PORTS_AMONG;
         let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
         let free: Vec<u16> = candidates.filter(is_free).take(3).collect();
-        free.try_into()
-            .map_err(|_| anyhow::anyhow!("fewer than three free ports from {}", self.first))
+        free.try_into().map_err(|_| anyhow::anyhow!("fewer than three free ports from {}", self.first))
     }
 
     pub(crate) fn room_ports(&self) -> RangeInclusive<u16> {

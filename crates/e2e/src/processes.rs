@@ -48,8 +48,5 @@ pub fn send_signal(pid: u32, signal: Signal) -> anyhow::Result<()> {
 }
 
 fn to_pid(pid: u32) -> anyhow::Result<Pid> {
-    i32::try_from(pid)
-        .ok()
-        .and_then(Pid::from_raw)
-        .with_context(|| format!("{pid} is not a pid"))
+    i32::try_from(pid).ok().and_then(Pid::from_raw).with_context(|| format!("{pid} is not a pid"))
 }

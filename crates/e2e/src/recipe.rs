@@ -61,9 +61,8 @@ impl Recipe {
 
     pub fn json(&self) -> Value {
         let environment = self.environment.iter();
-        let environment: Vec<Value> = environment
-            .map(|(name, value)| json!({"name": name, "value": value}))
-            .collect();
+        let environment: Vec<Value> =
+            environment.map(|(name, value)| json!({"name": name, "value": value})).collect();
         json!({
             "name": self.name,
             "game": "e2e",

@@ -17,10 +17,8 @@ pub struct Unreadable {
 pub use maestro_proto::document::recipe_to_json;
 
 pub fn recipe_from_json(document: &Value) -> Result<Recipe, Unreadable> {
-    maestro_proto::document::recipe_from_json(document).map_err(|error| Unreadable {
-        what: "recipe",
-        why: error.to_string(),
-    })
+    maestro_proto::document::recipe_from_json(document)
+        .map_err(|error| Unreadable { what: "recipe", why: error.to_string() })
 }
 
 pub fn definition_to_json(definition: &Definition) -> Value {
@@ -36,10 +34,9 @@ pub fn definition_to_json(definition: &Definition) -> Value {
         Definition::RemoveRooms { rooms, reason } => {
             let (amount, ids) = match rooms {
                 RoomsToRemove::Amount(amount) => (u64::from(*amount), Value::Null),
-                RoomsToRemove::Ids(ids) => (
-                    ids.len() as u64,
-                    ids.iter().map(|id| Value::from(id.as_str())).collect(),
-                ),
+                RoomsToRemove::Ids(ids) => {
+                    (ids.len() as u64, ids.iter().map(|id| Value::from(id.as_str())).collect())
+                }
             };
             json!({ "amount": amount, "rooms_ids": ids, "reason": reason.as_str() })
         }
@@ -50,37 +47,24 @@ pub fn definition_to_json(definition: &Definition) -> Value {
 
 /// An unknown name is a definition too: it is shown, and evicted. A known one must be readable.
 pub fn definition_from_json(name: &str, input: &Value) -> Result<Definition, Unreadable> {
-    let wrong = |why: &str| Unreadable {
-        what: "operation",
-        why: format!("{name}: {why}"),
-    };
+    let wrong = |why: &str| Unreadable { what: "operation", why: format!("{name}: {why}") };
     let amount = || {
-        let number = input["amount"]
-            .as_u64()
-            .and_then(|amount| u32::try_from(amount).ok());
+        let number = input["amount"].as_u64().and_then(|amount| u32::try_from(amount).ok());
         number.ok_or_else(|| wrong("amount is not a number"))
     };
     Ok(match DefinitionKind::parse(name) {
-        Some(DefinitionKind::CreateScheduler) => Definition::CreateScheduler {
-            recipe: Box::new(recipe_from_json(&input["scheduler"])?),
-        },
+        Some(DefinitionKind::CreateScheduler) => {
+            Definition::CreateScheduler { recipe: Box::new(recipe_from_json(&input["scheduler"])?) }
+        }
         Some(DefinitionKind::DeleteScheduler) => Definition::DeleteScheduler,
-        Some(DefinitionKind::CreateVersion) => Definition::CreateVersion {
-            recipe: Box::new(recipe_from_json(&input["scheduler"])?),
-        },
+        Some(DefinitionKind::CreateVersion) => {
+            Definition::CreateVersion { recipe: Box::new(recipe_from_json(&input["scheduler"])?) }
+        }
         Some(DefinitionKind::SwitchVersion) => {
-            let version = |key: &str| {
-                input[key]
-                    .as_str()
-                    .map(Version::parse)
-                    .transpose()
-                    .map_err(|why| wrong(&why))
-            };
+            let version =
+                |key: &str| input[key].as_str().map(Version::parse).transpose().map_err(|why| wrong(&why));
             let to = version("newActiveVersion")?.ok_or_else(|| wrong("newActiveVersion is missing"))?;
-            Definition::SwitchVersion(SwitchVersion {
-                to,
-                only_from: version("onlyFrom")?,
-            })
+            Definition::SwitchVersion(SwitchVersion { to, only_from: version("onlyFrom")? })
         }
         Some(DefinitionKind::AddRooms) => Definition::AddRooms { amount: amount()? },
         Some(DefinitionKind::RemoveRooms) => {
@@ -91,16 +75,12 @@ pub fn definition_from_json(name: &str, input: &Value) -> Result<Definition, Unr
                     RoomsToRemove::Ids(ids.iter().filter_map(Value::as_str).map(RoomId::new).collect())
                 }
             };
-            Definition::RemoveRooms {
-                rooms,
-                reason: reason.ok_or_else(|| wrong("unknown reason"))?,
-            }
+            Definition::RemoveRooms { rooms, reason: reason.ok_or_else(|| wrong("unknown reason"))? }
         }
         Some(DefinitionKind::HealthController) => Definition::HealthController,
         Some(DefinitionKind::StorageCleanUp) => Definition::StorageCleanUp,
-        Some(DefinitionKind::Unknown) | None => Definition::Unknown {
-            name: name.to_owned(),
-            input: input.clone(),
-        },
+        Some(DefinitionKind::Unknown) | None => {
+            Definition::Unknown { name: name.to_owned(), input: input.clone() }
+        }
     })
 }

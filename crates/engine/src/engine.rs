@@ -82,19 +82,9 @@ impl Engine {
         let report = async move { metrics::report(&engine).await };
         let reporter = self.tasks.spawn("metrics reporter", report);
         let (stop, stopped) = watch::channel(false);
-        let manager = self
-            .tasks
-            .spawn("workers", Manager::new(self.clone(), stopped).run());
-        let observing = Observing {
-            stop: stop_observing,
-            observers,
-            reporter,
-        };
-        Ok(Running {
-            stop,
-            manager,
-            observing,
-        })
+        let manager = self.tasks.spawn("workers", Manager::new(self.clone(), stopped).run());
+        let observing = Observing { stop: stop_observing, observers, reporter };
+        Ok(Running { stop, manager, observing })
     }
 
     pub fn metrics(&self) -> &Metrics {
@@ -110,10 +100,8 @@ impl Engine {
     }
 
     pub(crate) fn runtime(&self, region: &Region) -> Result<&Arc<dyn Runtime>, Error> {
-        let missing = || Error::Unavailable {
-            what: format!("region {region} is not configured here"),
-            source: None,
-        };
+        let missing =
+            || Error::Unavailable { what: format!("region {region} is not configured here"), source: None };
         self.ports.runtimes.get(region).ok_or_else(missing)
     }
 }
@@ -147,9 +135,7 @@ impl Reconciled {
     /// Whether it is time, and if so notes that it is done now.
     pub(crate) fn is_due(&self, scheduler: &SchedulerName, now: Timestamp, every: Millis) -> bool {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let due = last
-            .get(scheduler)
-            .is_none_or(|last| age(now, *last) >= every || *last > now);
+        let due = last.get(scheduler).is_none_or(|last| age(now, *last) >= every || *last > now);
         if due {
             last.insert(scheduler.clone(), now);
         }

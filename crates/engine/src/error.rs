@@ -37,14 +37,8 @@ impl From<StoreError> for Error {
         match error {
             StoreError::Refused(refusal) => refusal.into(),
             unavailable @ StoreError::Unavailable { .. } => {
-                let what = format!(
-                    "{}; nothing was changed, try again later",
-                    with_sources(&unavailable)
-                );
-                Self::Unavailable {
-                    what,
-                    source: Some(Box::new(unavailable)),
-                }
+                let what = format!("{}; nothing was changed, try again later", with_sources(&unavailable));
+                Self::Unavailable { what, source: Some(Box::new(unavailable)) }
             }
         }
     }
@@ -80,10 +74,7 @@ impl From<Refusal> for Error {
 
 impl From<TableError> for Error {
     fn from(error: TableError) -> Self {
-        Self::Unavailable {
-            what: error.to_string(),
-            source: None,
-        }
+        Self::Unavailable { what: error.to_string(), source: None }
     }
 }
 
@@ -91,10 +82,9 @@ impl From<RuntimeError> for Error {
     fn from(error: RuntimeError) -> Self {
         match error {
             RuntimeError::Refused(text) => Self::Conflict(text),
-            unavailable @ RuntimeError::Unavailable(_) => Self::Unavailable {
-                what: unavailable.to_string(),
-                source: None,
-            },
+            unavailable @ RuntimeError::Unavailable(_) => {
+                Self::Unavailable { what: unavailable.to_string(), source: None }
+            }
         }
     }
 }

@@ -25,9 +25,8 @@ use crate::{Engine, Error, with_sources};
 const REPORT_EVERY: Duration = Duration::from_secs(10);
 
 /// v10's, in milliseconds.
-const LATENCY_BUCKETS_MS: [f64; 11] = [
-    5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2500.0, 5000.0, 10000.0,
-];
+const LATENCY_BUCKETS_MS: [f64; 11] =
+    [5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2500.0, 5000.0, 10000.0];
 
 type Fractions = Gauge<f64, std::sync::atomic::AtomicU64>;
 
@@ -126,16 +125,8 @@ impl Default for Metrics {
 impl Metrics {
     pub fn register(&self, registry: &mut Registry) {
         let r = registry;
-        r.register(
-            "maestro_workers_sync",
-            "Looks for new schedulers",
-            self.workers_sync.clone(),
-        );
-        r.register(
-            "maestro_current_workers",
-            "Schedulers that are worked on here",
-            self.workers.clone(),
-        );
+        r.register("maestro_workers_sync", "Looks for new schedulers", self.workers_sync.clone());
+        r.register("maestro_current_workers", "Schedulers that are worked on here", self.workers.clone());
         r.register(
             "maestro_worker_operation_execution_latency",
             "Milliseconds from the creation of an operation to its end",
@@ -160,42 +151,14 @@ impl Metrics {
             r.register(*name, format!("Rooms that are {status}"), family.clone());
         }
         for (name, family) in &self.instances {
-            r.register(
-                *name,
-                "Rooms by what the runtime says of their instance",
-                family.clone(),
-            );
+            r.register(*name, "Rooms by what the runtime says of their instance", family.clone());
         }
-        r.register(
-            "maestro_worker_desired_rooms",
-            "Rooms wanted",
-            self.desired_rooms.clone(),
-        );
-        r.register(
-            "maestro_worker_current_rooms",
-            "Rooms there",
-            self.current_rooms.clone(),
-        );
-        r.register(
-            "maestro_worker_running_matches",
-            "Matches running",
-            self.running_matches.clone(),
-        );
-        r.register(
-            "maestro_worker_max_matches",
-            "Matches that a room holds",
-            self.max_matches.clone(),
-        );
-        r.register(
-            "maestro_worker_ready_target",
-            "Share of rooms to stand ready",
-            self.ready_target.clone(),
-        );
-        r.register(
-            "maestro_worker_fixed_buffer",
-            "Rooms to stand ready",
-            self.fixed_buffer.clone(),
-        );
+        r.register("maestro_worker_desired_rooms", "Rooms wanted", self.desired_rooms.clone());
+        r.register("maestro_worker_current_rooms", "Rooms there", self.current_rooms.clone());
+        r.register("maestro_worker_running_matches", "Matches running", self.running_matches.clone());
+        r.register("maestro_worker_max_matches", "Matches that a room holds", self.max_matches.clone());
+        r.register("maestro_worker_ready_target", "Share of rooms to stand ready", self.ready_target.clone());
+        r.register("maestro_worker_fixed_buffer", "Rooms to stand ready", self.fixed_buffer.clone());
     }
 
     pub(crate) fn worker_began(&self, scheduler: &str) {
@@ -221,10 +184,8 @@ impl Metrics {
         self.executions.get_or_create(&labels).observe(millis);
         if operation.definition.kind() == DefinitionKind::AddRooms && status == OperationStatus::Error {
             let operation_name = DefinitionKind::AddRooms.name();
-            let labels = FailedAddLabels {
-                scheduler: operation.scheduler.to_string(),
-                operation: operation_name,
-            };
+            let labels =
+                FailedAddLabels { scheduler: operation.scheduler.to_string(), operation: operation_name };
             self.failed_adds.get_or_create(&labels).inc();
         }
     }
@@ -246,46 +207,26 @@ impl Metrics {
     }
 
     fn show(&self, scheduler: &SchedulerRecord, counts: &FleetCounts) -> FleetLabels {
-        let labels = FleetLabels {
-            game: scheduler.recipe.game.clone(),
-            scheduler: scheduler.name.to_string(),
-        };
+        let labels =
+            FleetLabels { game: scheduler.recipe.game.clone(), scheduler: scheduler.name.to_string() };
         let set = |family: &Family<FleetLabels, Gauge>, value: u64| {
-            family
-                .get_or_create(&labels)
-                .set(i64::try_from(value).unwrap_or(i64::MAX));
+            family.get_or_create(&labels).set(i64::try_from(value).unwrap_or(i64::MAX));
         };
         for (_, status, family) in &self.rooms {
             set(family, counts.by_status.of(*status).into());
         }
         let instances = &counts.by_instance;
-        let by_instance = [
-            instances.ready,
-            instances.pending,
-            instances.unknown,
-            instances.terminating,
-            instances.error,
-        ];
+        let by_instance =
+            [instances.ready, instances.pending, instances.unknown, instances.terminating, instances.error];
         for ((_, family), value) in self.instances.iter().zip(by_instance) {
             set(family, value.into());
         }
         let there = counts.by_status.iter().filter(|(status, _)| status.counts());
-        set(
-            &self.current_rooms,
-            there.map(|(_, rooms)| u64::from(rooms)).sum(),
-        );
+        set(&self.current_rooms, there.map(|(_, rooms)| u64::from(rooms)).sum());
         set(&self.desired_rooms, scheduler.fleet_size.into());
         set(&self.running_matches, counts.matches);
-        set(
-            &self.max_matches,
-            scheduler.recipe.match_allocation.max_matches.into(),
-        );
-        match scheduler
-            .recipe
-            .autoscaling
-            .as_ref()
-            .map(|autoscaling| &autoscaling.policy)
-        {
+        set(&self.max_matches, scheduler.recipe.match_allocation.max_matches.into());
+        match scheduler.recipe.autoscaling.as_ref().map(|autoscaling| &autoscaling.policy) {
             Some(ScalingPolicy::RoomOccupancy(policy)) => {
                 let target = f64::from(policy.ready_target.millionths()) / 1e6;
                 self.ready_target.get_or_create(&labels).set(target);
@@ -330,11 +271,7 @@ async fn report_once(engine: &Engine) -> Result<(), Error> {
         let counts = engine.ports.table.counts(&scheduler.name).await?;
         shown.insert(engine.metrics.show(&scheduler, &counts));
     }
-    let mut before = engine
-        .metrics
-        .shown
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner);
+    let mut before = engine.metrics.shown.lock().unwrap_or_else(PoisonError::into_inner);
     for gone in before.difference(&shown) {
         engine.metrics.hide(gone);
     }
@@ -343,8 +280,5 @@ async fn report_once(engine: &Engine) -> Result<(), Error> {
 }
 
 fn worker_labels(scheduler: &str) -> WorkerLabels {
-    WorkerLabels {
-        scheduler: scheduler.to_owned(),
-        maestro_component: "operation_execution",
-    }
+    WorkerLabels { scheduler: scheduler.to_owned(), maestro_component: "operation_execution" }
 }

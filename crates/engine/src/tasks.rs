@@ -45,9 +45,6 @@ impl Tasks {
 
     /// Names of the tasks that panicked so far: a simulation fails on any.
     pub fn panicked(&self) -> Vec<String> {
-        self.panicked
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.panicked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

@@ -25,21 +25,13 @@ pub struct RestoreOptions {
 
 pub fn backup(options: &BackupOptions) -> anyhow::Result<ExitCode> {
     maestro_store_embedded::backup(&options.data_dir, &options.file)?;
-    println!(
-        "{} holds the store of {}",
-        options.file.display(),
-        options.data_dir.display()
-    );
+    println!("{} holds the store of {}", options.file.display(), options.data_dir.display());
     Ok(ExitCode::SUCCESS)
 }
 
 pub fn restore(options: &RestoreOptions) -> anyhow::Result<ExitCode> {
     let restored = maestro_store_embedded::restore(&options.data_dir, &options.file)?;
-    println!(
-        "{} was restored from {}",
-        options.data_dir.display(),
-        options.file.display()
-    );
+    println!("{} was restored from {}", options.data_dir.display(), options.file.display());
     if let Some(kept) = restored.kept {
         println!("what was there before is {}", kept.display());
     }

@@ -60,19 +60,13 @@ mod tests {
     fn decimals_are_stored_as_they_were_written() {
         let document = recipe_to_json(&Recipe::parse(&draft()).unwrap());
         let occupancy = &document["autoscaling"]["policy"]["parameters"]["roomOccupancy"];
-        assert_eq!(
-            occupancy.to_string(),
-            r#"{"downThreshold":0.95,"readyTarget":0.8}"#
-        );
+        assert_eq!(occupancy.to_string(), r#"{"downThreshold":0.95,"readyTarget":0.8}"#);
     }
 
     #[test]
     fn what_is_no_recipe() {
         let error = |document| recipe_from_json(&document).unwrap_err();
         assert!(matches!(error(Value::from(1)), DocumentError::Form(_)));
-        assert!(matches!(
-            error(serde_json::json!({"name": "arena"})),
-            DocumentError::Rules(_)
-        ));
+        assert!(matches!(error(serde_json::json!({"name": "arena"})), DocumentError::Rules(_)));
     }
 }

@@ -83,10 +83,9 @@ fn environment_variable(variable: &EnvironmentVariable) -> Value {
         EnvironmentValue::Field { path } => {
             ("", json!({"FieldRef": {"fieldPath": path}, "SecretKeyRef": null}))
         }
-        EnvironmentValue::Secret { name, key } => (
-            "",
-            json!({"FieldRef": null, "SecretKeyRef": {"name": name, "key": key}}),
-        ),
+        EnvironmentValue::Secret { name, key } => {
+            ("", json!({"FieldRef": null, "SecretKeyRef": {"name": name, "key": key}}))
+        }
     };
     json!({"Name": variable.name, "Value": value, "ValueFrom": value_from})
 }

@@ -49,10 +49,7 @@ pub fn decode<T: DeserializeOwned + Default>(json: &[u8]) -> Result<Decoded<T>, 
     let mut unknown_fields = Vec::new();
     if json.trim_ascii().is_empty() {
         let message = T::default();
-        return Ok(Decoded {
-            message,
-            unknown_fields,
-        });
+        return Ok(Decoded { message, unknown_fields });
     }
     let mut reader = serde_json::Deserializer::from_slice(json);
     let mut track = serde_path_to_error::Track::new();
@@ -65,10 +62,7 @@ pub fn decode<T: DeserializeOwned + Default>(json: &[u8]) -> Result<Decoded<T>, 
     let outcome = message(serde_ignored::Deserializer::new(tracked, &mut ignored))
         .and_then(|message: Option<T>| reader.end().map(|()| message.unwrap_or_default()));
     match outcome {
-        Ok(message) => Ok(Decoded {
-            message,
-            unknown_fields,
-        }),
+        Ok(message) => Ok(Decoded { message, unknown_fields }),
         Err(error) => {
             let path = track.path();
             let is_named = error.is_data() && path.iter().len() > 0;
@@ -190,9 +184,7 @@ struct Item<T>(T);
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Item<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let message = message(deserializer)?;
-        message
-            .map(Self)
-            .ok_or_else(|| D::Error::invalid_type(Unexpected::Unit, &"an object"))
+        message.map(Self).ok_or_else(|| D::Error::invalid_type(Unexpected::Unit, &"an object"))
     }
 }
 

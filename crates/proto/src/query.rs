@@ -100,11 +100,8 @@ mod tests {
 
     #[test]
     fn parameters_that_cannot_be_read() {
-        let refused = |name, text| {
-            decode_query::<ListOperationsRequest>([(name, text)])
-                .unwrap_err()
-                .to_string()
-        };
+        let refused =
+            |name, text| decode_query::<ListOperationsRequest>([(name, text)]).unwrap_err().to_string();
         expect![[r#"query parameter page: invalid value: string "two", expected a whole number of 32 bits, not negative"#]].assert_eq(&refused("page", "two"));
         expect![[r#"query parameter per_page: invalid value: string "-1", expected a whole number of 32 bits, not negative"#]].assert_eq(&refused("per_page", "-1"));
         expect![[r#"query parameter noAction: invalid value: string "perhaps", expected true or false"#]]

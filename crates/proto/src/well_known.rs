@@ -79,9 +79,7 @@ impl Serialize for Duration {
         let nanos = self.nanos.unsigned_abs();
         let negative = self.seconds < 0 || self.nanos < 0;
         if nanos >= 1_000_000_000 || (negative && (self.seconds > 0 || self.nanos > 0)) {
-            return Err(S::Error::custom(
-                "a length of time whose two parts do not fit together",
-            ));
+            return Err(S::Error::custom("a length of time whose two parts do not fit together"));
         }
         let sign = if negative { "-" } else { "" };
         let seconds = self.seconds.unsigned_abs();
@@ -119,29 +117,19 @@ fn parse_duration(text: &str) -> Option<Duration> {
     }
     let seconds: i64 = whole.parse().ok()?;
     let nanos: i32 = format!("{fraction:0<9}").parse().ok()?;
-    Some(Duration {
-        seconds: sign * seconds,
-        nanos: sign as i32 * nanos,
-    })
+    Some(Duration { seconds: sign * seconds, nanos: sign as i32 * nanos })
 }
 
 impl From<Map<String, Json>> for Struct {
     fn from(object: Map<String, Json>) -> Self {
-        let fields = object
-            .into_iter()
-            .map(|(key, value)| (key, value.into()))
-            .collect();
+        let fields = object.into_iter().map(|(key, value)| (key, value.into())).collect();
         Self { fields }
     }
 }
 
 impl From<Struct> for Map<String, Json> {
     fn from(object: Struct) -> Self {
-        object
-            .fields
-            .into_iter()
-            .map(|(key, value)| (key, value.into()))
-            .collect()
+        object.fields.into_iter().map(|(key, value)| (key, value.into())).collect()
     }
 }
 
@@ -153,9 +141,9 @@ impl From<Json> for Value {
             // All of serde_json's numbers have one, unless it is told to keep their digits.
             Json::Number(number) => Kind::NumberValue(number.as_f64().unwrap_or_default()),
             Json::String(text) => Kind::StringValue(text),
-            Json::Array(items) => Kind::ListValue(ListValue {
-                values: items.into_iter().map(Self::from).collect(),
-            }),
+            Json::Array(items) => {
+                Kind::ListValue(ListValue { values: items.into_iter().map(Self::from).collect() })
+            }
             Json::Object(object) => Kind::StructValue(object.into()),
         };
         Self { kind: Some(kind) }
@@ -226,19 +214,9 @@ mod tests {
         ] {
             check::<Duration>(json, canonical);
         }
-        for text in [
-            "",
-            "s",
-            "5",
-            "5m",
-            "--5s",
-            "+5s",
-            "5.s",
-            ".5s",
-            "1.0000000001s",
-            "5 s",
-            "9223372036854775808s",
-        ] {
+        for text in
+            ["", "s", "5", "5m", "--5s", "+5s", "5.s", ".5s", "1.0000000001s", "5 s", "9223372036854775808s"]
+        {
             assert_eq!(parse_duration(text), None, "{text:?}");
         }
     }
@@ -255,14 +233,8 @@ mod tests {
         for (json, canonical) in [
             (r#""2026-11-15T09:06:47Z""#, r#""2026-11-15T09:06:47Z""#),
             (r#""2026-11-15T09:06:47.5Z""#, r#""2026-11-15T09:06:47.500Z""#),
-            (
-                r#""2026-11-15T09:06:47.339752Z""#,
-                r#""2026-11-15T09:06:47.339752Z""#,
-            ),
-            (
-                r#""2026-11-15T09:06:53.177742090Z""#,
-                r#""2026-11-15T09:06:53.177742090Z""#,
-            ),
+            (r#""2026-11-15T09:06:47.339752Z""#, r#""2026-11-15T09:06:47.339752Z""#),
+            (r#""2026-11-15T09:06:53.177742090Z""#, r#""2026-11-15T09:06:53.177742090Z""#),
             (r#""2026-11-15T10:06:47+01:00""#, r#""2026-11-15T09:06:47Z""#),
             (r#""0001-01-01T00:00:00Z""#, r#""0001-01-01T00:00:00Z""#),
             (r#""1969-12-31T23:59:59.250Z""#, r#""1969-12-31T23:59:59.250Z""#),
@@ -270,13 +242,7 @@ mod tests {
             check::<Timestamp>(json, canonical);
         }
         assert!(serde_json::from_str::<Timestamp>(r#""yesterday""#).is_err());
-        assert!(
-            serde_json::to_string(&Timestamp {
-                seconds: i64::MAX,
-                nanos: 0
-            })
-            .is_err()
-        );
+        assert!(serde_json::to_string(&Timestamp { seconds: i64::MAX, nanos: 0 }).is_err());
     }
 
     #[test]

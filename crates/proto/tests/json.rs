@@ -19,10 +19,7 @@ use serde::de::DeserializeOwned;
 fn check<T: DeserializeOwned + Serialize + Default>(json: &str, expected: Expect) {
     let outcome = match decode::<T>(json.as_bytes()) {
         Ok(decoded) => {
-            let unknown = decoded
-                .unknown_fields
-                .iter()
-                .map(|path| format!("\nunknown: {path}"));
+            let unknown = decoded.unknown_fields.iter().map(|path| format!("\nunknown: {path}"));
             serde_json::to_string(&decoded.message).unwrap() + &unknown.collect::<String>()
         }
         Err(error) => error.to_string(),
@@ -216,11 +213,7 @@ fn lists_of_messages() {
 #[test]
 fn a_recipe_that_uses_everything() {
     let recipe = Recipe::parse(&testing::draft()).unwrap();
-    let shown = Shown {
-        version: Version::FIRST,
-        state: "in-sync",
-        created_at: Timestamp::UNIX_EPOCH,
-    };
+    let shown = Shown { version: Version::FIRST, state: "in-sync", created_at: Timestamp::UNIX_EPOCH };
     let scheduler = convert::scheduler(&recipe, shown);
     expect![[r#"
         {

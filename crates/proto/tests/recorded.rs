@@ -21,17 +21,11 @@ use serde_json::Value;
 const RECORDED: &str = include_str!("recorded/http-v10.jsonl");
 
 fn exchanges() -> Vec<Value> {
-    RECORDED
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect()
+    RECORDED.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 fn exchange(name: &str) -> Value {
-    exchanges()
-        .into_iter()
-        .find(|exchange| exchange["name"] == name)
-        .unwrap()
+    exchanges().into_iter().find(|exchange| exchange["name"] == name).unwrap()
 }
 
 fn text(value: &Value) -> &str {
@@ -51,10 +45,8 @@ fn body(exchange: &Value) -> Vec<u8> {
 
 #[test]
 fn created_schedulers_are_printed_as_recorded() {
-    let created: Vec<_> = exchanges()
-        .into_iter()
-        .filter(|exchange| is_create(exchange) && exchange["status"] == 200)
-        .collect();
+    let created: Vec<_> =
+        exchanges().into_iter().filter(|exchange| is_create(exchange) && exchange["status"] == 200).collect();
     assert!(created.len() >= 2);
     for exchange in created {
         let decoded = decode::<CreateSchedulerRequest>(&body(&exchange)).unwrap();
@@ -78,10 +70,8 @@ fn created_schedulers_are_printed_as_recorded() {
 
 #[test]
 fn what_was_refused_is_refused() {
-    let refused: Vec<_> = exchanges()
-        .into_iter()
-        .filter(|exchange| is_create(exchange) && exchange["status"] == 400)
-        .collect();
+    let refused: Vec<_> =
+        exchanges().into_iter().filter(|exchange| is_create(exchange) && exchange["status"] == 400).collect();
     assert!(refused.len() >= 8);
     for exchange in refused {
         let accepted = decode::<CreateSchedulerRequest>(&body(&exchange))
@@ -133,13 +123,8 @@ fn answers_are_printed_as_recorded() {
 #[test]
 fn listed_schedulers_are_printed_as_recorded() {
     let create = exchange("create");
-    let recipe = Recipe::parse(
-        &decode::<CreateSchedulerRequest>(&body(&create))
-            .unwrap()
-            .message
-            .into(),
-    )
-    .unwrap();
+    let recipe =
+        Recipe::parse(&decode::<CreateSchedulerRequest>(&body(&create)).unwrap().message.into()).unwrap();
     let listed = exchange("list by game");
     let recorded = listed["response"]["schedulers"]
         .as_array()
@@ -152,26 +137,20 @@ fn listed_schedulers_are_printed_as_recorded() {
         state: "in-sync",
         created_at: text(&recorded["createdAt"]).parse().unwrap(),
     };
-    assert_eq!(
-        to_value(&convert::scheduler_without_spec(&recipe, shown)).unwrap(),
-        *recorded
-    );
+    assert_eq!(to_value(&convert::scheduler_without_spec(&recipe, shown)).unwrap(), *recorded);
 }
 
 #[test]
 fn inputs_of_operations_are_shown_as_recorded() {
-    let create = decode::<CreateSchedulerRequest>(&body(&exchange("create")))
-        .unwrap()
-        .message;
+    let create = decode::<CreateSchedulerRequest>(&body(&exchange("create"))).unwrap().message;
     let recipe = Recipe::parse(&create.into()).unwrap();
     assert_eq!(
         go_cased_scheduler(&recipe, Some(Version::FIRST), "in-sync", None),
         exchange("get the create operation")["response"]["operation"]["input"]["scheduler"]
     );
 
-    let new_version = decode::<NewSchedulerVersionRequest>(&body(&exchange("new major version")))
-        .unwrap()
-        .message;
+    let new_version =
+        decode::<NewSchedulerVersionRequest>(&body(&exchange("new major version"))).unwrap().message;
     let recipe = Recipe::parse(&new_version.into()).unwrap();
     let [version, rollback] = ["v2.0.0", "v1.1.0"].map(|text| Version::parse(text).unwrap());
     assert_eq!(

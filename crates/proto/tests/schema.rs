@@ -11,16 +11,8 @@ fn pool() -> DescriptorPool {
 }
 
 fn http_rule(method: &MethodDescriptor) -> DynamicMessage {
-    let extension = method
-        .parent_pool()
-        .get_extension_by_name("google.api.http")
-        .unwrap();
-    method
-        .options()
-        .get_extension(&extension)
-        .as_message()
-        .unwrap()
-        .clone()
+    let extension = method.parent_pool().get_extension_by_name("google.api.http").unwrap();
+    method.options().get_extension(&extension).as_message().unwrap().clone()
 }
 
 /// The verb and the path of a method.
@@ -28,10 +20,7 @@ fn route(method: &MethodDescriptor) -> (String, String) {
     let rule = http_rule(method);
     let pattern = rule.descriptor().oneofs().next().unwrap();
     let verb = pattern.fields().find(|field| rule.has_field(field)).unwrap();
-    (
-        verb.name().to_uppercase(),
-        rule.get_field(&verb).as_str().unwrap().to_owned(),
-    )
+    (verb.name().to_uppercase(), rule.get_field(&verb).as_str().unwrap().to_owned())
 }
 
 #[test]
@@ -40,10 +29,7 @@ fn routes() {
     for service in pool().services() {
         for method in service.methods() {
             let (verb, path) = route(&method);
-            lines += &format!(
-                "{} {verb} {path}\n",
-                method.full_name().trim_start_matches("maestro.api.v1.")
-            );
+            lines += &format!("{} {verb} {path}\n", method.full_name().trim_start_matches("maestro.api.v1."));
         }
     }
     expect![[r#"
@@ -84,26 +70,13 @@ fn parameters_of_paths_are_fields_and_bodies_follow_the_verb() {
     for service in pool().services() {
         for method in service.methods() {
             let (verb, path) = route(&method);
-            let parameters = path
-                .split('/')
-                .filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'));
+            let parameters =
+                path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'));
             for parameter in parameters {
-                assert!(
-                    method.input().get_field_by_name(parameter).is_some(),
-                    "{path}: {parameter}"
-                );
+                assert!(method.input().get_field_by_name(parameter).is_some(), "{path}: {parameter}");
             }
-            let body = http_rule(&method)
-                .get_field_by_name("body")
-                .unwrap()
-                .as_str()
-                .unwrap()
-                .to_owned();
-            let expected = if ["GET", "DELETE"].contains(&verb.as_str()) {
-                ""
-            } else {
-                "*"
-            };
+            let body = http_rule(&method).get_field_by_name("body").unwrap().as_str().unwrap().to_owned();
+            let expected = if ["GET", "DELETE"].contains(&verb.as_str()) { "" } else { "*" };
             assert_eq!(body, expected, "{verb} {path}");
         }
     }

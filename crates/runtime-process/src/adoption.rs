@@ -49,10 +49,9 @@ impl Found {
     pub(crate) fn by_room(marked: Vec<Marked>) -> HashMap<RoomId, Self> {
         let mut rooms: HashMap<RoomId, Self> = HashMap::new();
         for process in marked {
-            let found = rooms.entry(process.room).or_insert_with(|| Self {
-                scheduler: process.scheduler,
-                members: Vec::new(),
-            });
+            let found = rooms
+                .entry(process.room)
+                .or_insert_with(|| Self { scheduler: process.scheduler, members: Vec::new() });
             found.members.push(process.member);
         }
         rooms
@@ -73,11 +72,7 @@ impl Found {
     }
 
     fn named(&self, named: &[Member]) -> Vec<Member> {
-        self.members
-            .iter()
-            .filter(|member| named.contains(member))
-            .cloned()
-            .collect()
+        self.members.iter().filter(|member| named.contains(member)).cloned().collect()
     }
 }
 
@@ -119,12 +114,7 @@ impl Shared {
     /// plans are read in one turn: on a host with thousands of rooms, Maestro serves that much sooner.
     pub(crate) async fn adopt(self: &Arc<Self>, rooms: Vec<RunningRoom>) -> Result<(), RuntimeError> {
         let mut plans = self.read_plans_of_found(&rooms).await;
-        for RunningRoom {
-            id,
-            scheduler,
-            handle,
-        } in rooms
-        {
+        for RunningRoom { id, scheduler, handle } in rooms {
             let _alone = self.alone(&id).await;
             if self.room(&id).is_some() {
                 continue;
@@ -193,13 +183,7 @@ impl Shared {
             return Ok(None);
         }
         let plan = self.read_plan(scheduler, id).await;
-        Ok(Some(self.watch(
-            scheduler,
-            id,
-            expecting(plan, &members),
-            opened,
-            &[],
-        )))
+        Ok(Some(self.watch(scheduler, id, expecting(plan, &members), opened, &[])))
     }
 
     /// Watches a room from now on. `handed_out`: what a handle in the store may name besides.
@@ -214,24 +198,11 @@ impl Shared {
         let process = |member: &Member| member.process;
         let members: Vec<Member> = opened.iter().map(Opened::member).collect();
         let first: Vec<ProcessId> = members.iter().chain(handed_out).map(process).collect();
-        let mut processes: HashMap<String, Process> = opened
-            .into_iter()
-            .map(|Opened { container, process }| (container, process))
-            .collect();
-        let processes = plan
-            .containers
-            .iter()
-            .map(|container| processes.remove(&container.name))
-            .collect();
+        let mut processes: HashMap<String, Process> =
+            opened.into_iter().map(|Opened { container, process }| (container, process)).collect();
+        let processes = plan.containers.iter().map(|container| processes.remove(&container.name)).collect();
         let host = self.options.host.clone();
-        let room = Arc::new(Room::new(
-            id.clone(),
-            scheduler.clone(),
-            plan,
-            host,
-            members,
-            first,
-        ));
+        let room = Arc::new(Room::new(id.clone(), scheduler.clone(), plan, host, members, first));
         self.insert(Arc::clone(&room));
         let watch = Watch::new(Arc::clone(self), Arc::clone(&room), processes);
         self.spawn(watch.run());
@@ -240,17 +211,13 @@ impl Shared {
 
     async fn scan(&self) -> Result<HashMap<RoomId, Found>, RuntimeError> {
         let store_id = self.options.store_id.clone();
-        let marked = blocking(move || process_table::scan(&store_id))
-            .await
-            .map_err(unavailable)?;
+        let marked = blocking(move || process_table::scan(&store_id)).await.map_err(unavailable)?;
         Ok(Found::by_room(marked))
     }
 
     async fn read_plan(&self, scheduler: &SchedulerName, id: &RoomId) -> Plan {
         let file = self.directory.room(scheduler, id).map(|place| place.plan());
-        blocking(move || file.and_then(|file| Plan::read(&file)))
-            .await
-            .unwrap_or_else(Plan::unknown)
+        blocking(move || file.and_then(|file| Plan::read(&file))).await.unwrap_or_else(Plan::unknown)
     }
 
     /// Those that can be read, of rooms that were found. What does not run needs none.
@@ -271,10 +238,7 @@ impl Shared {
 
 impl Opened {
     fn member(&self) -> Member {
-        Member {
-            container: self.container.clone(),
-            process: self.process.id,
-        }
+        Member { container: self.container.clone(), process: self.process.id }
     }
 }
 

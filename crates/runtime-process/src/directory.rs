@@ -14,9 +14,7 @@ pub(crate) struct Directory {
 
 impl Directory {
     pub(crate) fn new(root: &Path) -> Self {
-        Self {
-            root: root.to_owned(),
-        }
+        Self { root: root.to_owned() }
     }
 
     pub(crate) fn rooms(&self) -> PathBuf {

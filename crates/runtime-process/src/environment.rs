@@ -65,19 +65,12 @@ pub(crate) fn of_container(
 }
 
 fn passed_on() -> Environment {
-    PASSED_ON
-        .into_iter()
-        .filter_map(|name| Some((name.into(), std::env::var_os(name)?)))
-        .collect()
+    PASSED_ON.into_iter().filter_map(|name| Some((name.into(), std::env::var_os(name)?))).collect()
 }
 
 fn host_port_variable(port: &str) -> String {
     let letter = |c: char| {
-        if c.is_ascii_alphanumeric() {
-            c.to_ascii_uppercase()
-        } else {
-            '_'
-        }
+        if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }
     };
     HOST_PORT_PREFIX.chars().chain(port.chars().map(letter)).collect()
 }
@@ -100,9 +93,7 @@ impl Surroundings<'_> {
                 host_name().map_err(|error| format!("the host's name cannot be read: {error}"))?
             }
             _ => {
-                return Err(format!(
-                    "a room that is a process has no field {path:?}; it has {FIELDS}"
-                ));
+                return Err(format!("a room that is a process has no field {path:?}; it has {FIELDS}"));
             }
         })
     }
@@ -140,10 +131,7 @@ mod tests {
 
     impl World {
         fn new() -> Self {
-            Self {
-                data: tempfile::tempdir().unwrap(),
-                scheduler: SchedulerName::parse("arena").unwrap(),
-            }
+            Self { data: tempfile::tempdir().unwrap(), scheduler: SchedulerName::parse("arena").unwrap() }
         }
 
         fn environment(&self, variables: &[(&str, VariableValue)]) -> Result<Environment, String> {
@@ -156,10 +144,7 @@ mod tests {
                 command: vec![],
                 environment: variables.iter().map(variable).collect(),
             };
-            let port = |name: &str, host_port| PortPlan {
-                name: name.into(),
-                host_port,
-            };
+            let port = |name: &str, host_port| PortPlan { name: name.into(), host_port };
             let surroundings = Surroundings {
                 scheduler: &self.scheduler,
                 room: &RoomId::new("arena-1"),
@@ -192,12 +177,7 @@ mod tests {
         }
         let ours = |name: &OsString| name.to_str().is_some_and(|name| name.starts_with("MAESTRO_"));
         let foreign: Vec<_> = environment.keys().filter(|name| !ours(name)).collect();
-        assert!(
-            foreign
-                .iter()
-                .all(|name| PASSED_ON.contains(&name.to_str().unwrap())),
-            "{foreign:?}"
-        );
+        assert!(foreign.iter().all(|name| PASSED_ON.contains(&name.to_str().unwrap())), "{foreign:?}");
     }
 
     #[test]
@@ -223,10 +203,7 @@ mod tests {
     fn secrets_are_files() {
         let world = World::new();
         let secret = |name: &str, key: &str| {
-            let value = VariableValue::Secret {
-                name: name.into(),
-                key: key.into(),
-            };
+            let value = VariableValue::Secret { name: name.into(), key: key.into() };
             let environment = world.environment(&[("X", value)])?;
             Ok::<_, String>(environment[&OsString::from("X")].clone())
         };

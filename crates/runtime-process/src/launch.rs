@@ -42,9 +42,7 @@ impl Launch {
                 "it has no command; a room that is a process needs one (the image is not used)".into(),
             ));
         };
-        let room = surroundings
-            .directory
-            .room(surroundings.scheduler, surroundings.room);
+        let room = surroundings.directory.room(surroundings.scheduler, surroundings.room);
         let log = room
             .and_then(|room| room.log(&container.name))
             .ok_or_else(|| refused("its name or its room's is not the name of a file".into()))?;
@@ -52,9 +50,7 @@ impl Launch {
         // Looked at before the start, which could not say whether the program or the directory is missing.
         if !working_directory.is_dir() {
             let shown = working_directory.display();
-            return Err(refused(format!(
-                "working directory {shown}: there is no such directory"
-            )));
+            return Err(refused(format!("working directory {shown}: there is no such directory")));
         }
         let path = environment.get(OsStr::new("PATH"));
         let program = find_program(command, working_directory, path)
@@ -95,10 +91,7 @@ impl Launch {
         })?;
         Ok(Member {
             container: self.container.clone(),
-            process: ProcessId {
-                pid,
-                start_time: stat.start_time,
-            },
+            process: ProcessId { pid, start_time: stat.start_time },
         })
     }
 
@@ -114,11 +107,7 @@ impl Launch {
             "container {:?}: command {:?} cannot be started: {error}",
             self.container, self.command[0]
         );
-        if is_permanent(error) {
-            RuntimeError::Refused(text)
-        } else {
-            RuntimeError::Unavailable(text)
-        }
+        if is_permanent(error) { RuntimeError::Refused(text) } else { RuntimeError::Unavailable(text) }
     }
 }
 
@@ -171,11 +160,9 @@ fn is_permanent(error: &io::Error) -> bool {
         Errno::INVAL,
     ];
     // A zero byte in an argument is found by the standard library and has no number.
-    error
-        .raw_os_error()
-        .map_or(error.kind() == io::ErrorKind::InvalidInput, |code| {
-            of_the_command.contains(&Errno::from_raw_os_error(code))
-        })
+    error.raw_os_error().map_or(error.kind() == io::ErrorKind::InvalidInput, |code| {
+        of_the_command.contains(&Errno::from_raw_os_error(code))
+    })
 }
 
 /// Where a command is: with a slash, from the working directory on; without, in the room's own `PATH`, and not in
@@ -194,6 +181,5 @@ fn find_program(command: &str, working_directory: &Path, path: Option<&OsString>
 }
 
 fn is_executable(file: &Path) -> bool {
-    file.metadata()
-        .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+    file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
 }

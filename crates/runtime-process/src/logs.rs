@@ -19,11 +19,7 @@ pub(crate) fn keep_within(log: &Path, limit_bytes: u64) {
         // The disk may be full: then cutting is all the more needed.
         tracing::warn!(log = %log.display(), %error, "the end of a log could not be kept");
     }
-    if let Err(error) = File::options()
-        .write(true)
-        .open(log)
-        .and_then(|file| file.set_len(0))
-    {
+    if let Err(error) = File::options().write(true).open(log).and_then(|file| file.set_len(0)) {
         tracing::warn!(log = %log.display(), %error, "a log could not be cut");
     }
 }
@@ -32,18 +28,13 @@ pub(crate) fn keep_within(log: &Path, limit_bytes: u64) {
 /// Blocking.
 pub(crate) fn tail(room: &Path, lines_max: usize) -> io::Result<Option<String>> {
     let mut logs = match room.read_dir() {
-        Ok(entries) => entries
-            .map(|entry| Ok(entry?.path()))
-            .collect::<io::Result<Vec<PathBuf>>>()?,
+        Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<PathBuf>>>()?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
     logs.retain(|path| path.extension().is_some_and(|extension| extension == "log"));
     logs.sort();
-    let texts = logs
-        .iter()
-        .map(|log| end_of(log))
-        .collect::<io::Result<Vec<String>>>()?;
+    let texts = logs.iter().map(|log| end_of(log)).collect::<io::Result<Vec<String>>>()?;
     let counts: Vec<usize> = texts.iter().map(|text| text.lines().count()).collect();
     let shares = shares(&counts, lines_max);
     let mut tail = String::new();
@@ -95,10 +86,7 @@ fn last_bytes(file: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(bytes_max).read_to_end(&mut bytes)?;
     if skipped > 0 {
-        let line_end = bytes
-            .iter()
-            .position(|byte| *byte == b'\n')
-            .map_or(bytes.len(), |at| at + 1);
+        let line_end = bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |at| at + 1);
         bytes.drain(..line_end);
     }
     Ok(bytes)
@@ -149,20 +137,13 @@ mod tests {
             writeln!(writer, "{line:09}").unwrap();
         }
         keep_within(&log, 20_000);
-        assert_eq!(
-            log.metadata().unwrap().len(),
-            10_000,
-            "within its limit it is left alone"
-        );
+        assert_eq!(log.metadata().unwrap().len(), 10_000, "within its limit it is left alone");
         keep_within(&log, 8_000);
         assert_eq!(log.metadata().unwrap().len(), 0);
         assert_eq!(older(&log).metadata().unwrap().len(), 4_000);
         writeln!(writer, "after").unwrap();
         assert_eq!(std::fs::read_to_string(&log).unwrap(), "after\n");
-        assert_eq!(
-            tail(room.path(), 3).unwrap().unwrap(),
-            "000000998\n000000999\nafter\n"
-        );
+        assert_eq!(tail(room.path(), 3).unwrap().unwrap(), "000000998\n000000999\nafter\n");
     }
 
     #[test]

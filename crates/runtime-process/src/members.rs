@@ -41,19 +41,11 @@ mod tests {
 
     #[test]
     fn a_handle_is_durable() {
-        let members = vec![Member {
-            container: "game".into(),
-            process: ProcessId {
-                pid: 42,
-                start_time: 7,
-            },
-        }];
+        let members =
+            vec![Member { container: "game".into(), process: ProcessId { pid: 42, start_time: 7 } }];
         let handle = to_handle("127.0.0.1", &members);
         let stored = json!([{"container": "game", "pid": 42, "startTime": 7}]);
-        assert_eq!(
-            handle.detail, stored,
-            "handles are stored: this must stay readable"
-        );
+        assert_eq!(handle.detail, stored, "handles are stored: this must stay readable");
         assert_eq!(handle.pids, [42]);
         assert_eq!(from_handle(&handle), members);
     }
@@ -61,11 +53,7 @@ mod tests {
     #[test]
     fn a_foreign_handle_names_nothing() {
         for detail in [json!(null), json!({"pod": "x"}), json!([{"pid": -1}])] {
-            let handle = Handle {
-                host: String::new(),
-                pids: vec![1],
-                detail,
-            };
+            let handle = Handle { host: String::new(), pids: vec![1], detail };
             assert_eq!(from_handle(&handle), []);
         }
     }

@@ -41,10 +41,7 @@ impl Pidfd {
     /// The wait status of a process that has been reaped, by whomever: Linux keeps it, from 6.15 on, for those who hold
     /// a pidfd. `None`: it has not been reaped, or this kernel does not tell.
     pub(crate) fn wait_status(&self) -> Option<i32> {
-        let mut info = PidfdInfo {
-            mask: PIDFD_INFO_EXIT,
-            ..PidfdInfo::default()
-        };
+        let mut info = PidfdInfo { mask: PIDFD_INFO_EXIT, ..PidfdInfo::default() };
         // SAFETY: for this opcode the kernel reads and writes at most as many bytes as the opcode encodes, which is the
         // size of `PidfdInfo`; all of its fields are integers, valid for any bytes; the reference outlives the call. A
         // kernel that does not know the opcode answers with an error.

@@ -110,11 +110,7 @@ impl Plan {
 
 impl ContainerPlan {
     pub(crate) fn unknown(name: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            command: Vec::new(),
-            environment: Vec::new(),
-        }
+        Self { name: name.to_owned(), command: Vec::new(), environment: Vec::new() }
     }
 
     fn of(container: &Container) -> Self {
@@ -123,10 +119,9 @@ impl ContainerPlan {
             value: match &variable.value {
                 EnvironmentValue::Text(text) => VariableValue::Text(text.clone()),
                 EnvironmentValue::Field { path } => VariableValue::Field(path.clone()),
-                EnvironmentValue::Secret { name, key } => VariableValue::Secret {
-                    name: name.clone(),
-                    key: key.clone(),
-                },
+                EnvironmentValue::Secret { name, key } => {
+                    VariableValue::Secret { name: name.clone(), key: key.clone() }
+                }
             },
         };
         Self {

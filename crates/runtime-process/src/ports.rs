@@ -44,12 +44,7 @@ mod tests {
     use super::*;
 
     fn port(protocol: Protocol, host_port: u16) -> HostPort {
-        HostPort {
-            name: "game".into(),
-            protocol,
-            container_port: 1,
-            host_port,
-        }
+        HostPort { name: "game".into(), protocol, container_port: 1, host_port }
     }
 
     #[test]

@@ -103,11 +103,8 @@ impl Process {
 
     /// Works for children, also for those that another runtime of this process started.
     fn reap(&self) -> Option<Exit> {
-        let status = waitid(
-            WaitId::PidFd(self.pidfd.as_fd()),
-            WaitIdOptions::EXITED | WaitIdOptions::NOHANG,
-        )
-        .ok()??;
+        let status = waitid(WaitId::PidFd(self.pidfd.as_fd()), WaitIdOptions::EXITED | WaitIdOptions::NOHANG)
+            .ok()??;
         let code = status.exit_status().map(Exit::Code);
         code.or_else(|| status.terminating_signal().map(Exit::Signal))
     }
@@ -190,11 +187,7 @@ mod tests {
         parent.stdin.as_mut().unwrap().write_all(b"end\n").await.unwrap();
         assert_eq!(lines.next_line().await.unwrap().unwrap(), "reaped");
         stranger.ended().await;
-        let told = if kernel() >= (6, 15) {
-            Exit::Code(9)
-        } else {
-            Exit::Unknown
-        };
+        let told = if kernel() >= (6, 15) { Exit::Code(9) } else { Exit::Unknown };
         assert_eq!(stranger.bury().await, told);
     }
 

@@ -102,9 +102,7 @@ fn environment(pid: u32) -> io::Result<Vec<u8>> {
 fn read(file: &str) -> io::Result<Vec<u8>> {
     const USUAL_BYTES_MAX: usize = 4096;
     let mut bytes = Vec::with_capacity(USUAL_BYTES_MAX);
-    File::open(file)?
-        .take(ENVIRONMENT_BYTES_MAX)
-        .read_to_end(&mut bytes)?;
+    File::open(file)?.take(ENVIRONMENT_BYTES_MAX).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -136,10 +134,7 @@ fn marks(environment: &[u8], store_id: &str, process: ProcessId) -> Option<Marke
     Some(Marked {
         scheduler: SchedulerName::parse(value(SCHEDULER_NAME)?).ok()?,
         room: RoomId::new(value(ROOM_ID)?),
-        member: Member {
-            container: value(CONTAINER_NAME)?.to_owned(),
-            process,
-        },
+        member: Member { container: value(CONTAINER_NAME)?.to_owned(), process },
     })
 }
 
@@ -153,12 +148,7 @@ mod tests {
     fn a_name_may_hold_anything() {
         for name in ["sleep", "a b", "a) Z (b", "))) R 1 1", "(", ""] {
             let text = format!("42 ({name}) S 1 42 42 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 7777 {TAIL} 9\n");
-            let expected = Stat {
-                is_zombie: false,
-                group: 42,
-                start_time: 7777,
-                wait_status: 9,
-            };
+            let expected = Stat { is_zombie: false, group: 42, start_time: 7777, wait_status: 9 };
             assert_eq!(parse_stat(text.as_bytes()), Some(expected), "{text}");
         }
         assert_eq!(parse_stat(b"42 (sleep"), None);
@@ -167,10 +157,7 @@ mod tests {
 
     #[test]
     fn only_the_very_store_counts() {
-        let id = ProcessId {
-            pid: 42,
-            start_time: 7,
-        };
+        let id = ProcessId { pid: 42, start_time: 7 };
         let marks_of = |store: &str| {
             let text = format!(
                 "PATH=/bin\0X{STORE_ID}=s1\0{STORE_ID}={store}\0{SCHEDULER_NAME}=arena\0{ROOM_ID}=arena-1\0{CONTAINER_NAME}=game\0"

@@ -54,11 +54,7 @@ impl Room {
             scheduler,
             plan,
             host,
-            processes: Mutex::new(Processes {
-                now: members,
-                first,
-                earlier: VecDeque::new(),
-            }),
+            processes: Mutex::new(Processes { now: members, first, earlier: VecDeque::new() }),
             kill_at: watch::Sender::new(None),
             gone: CancellationToken::new(),
         }
@@ -97,11 +93,7 @@ impl Room {
     /// A container runs as another process now.
     pub(crate) fn replace(&self, member: Member) {
         let mut processes = lock(&self.processes);
-        let Some(position) = processes
-            .now
-            .iter()
-            .position(|old| old.container == member.container)
-        else {
+        let Some(position) = processes.now.iter().position(|old| old.container == member.container) else {
             processes.now.push(member);
             return;
         };
@@ -129,19 +121,11 @@ mod tests {
     use crate::plan::Restart;
 
     fn member(pid: u32) -> Member {
-        Member {
-            container: "game".into(),
-            process: ProcessId { pid, start_time: 1 },
-        }
+        Member { container: "game".into(), process: ProcessId { pid, start_time: 1 } }
     }
 
     fn room() -> Room {
-        let plan = Plan {
-            restart: Restart::Always,
-            grace_period_ms: 1,
-            containers: vec![],
-            ports: vec![],
-        };
+        let plan = Plan { restart: Restart::Always, grace_period_ms: 1, containers: vec![], ports: vec![] };
         let scheduler = SchedulerName::parse("arena").unwrap();
         let first = member(1);
         Room::new(

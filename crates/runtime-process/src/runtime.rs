@@ -89,10 +89,8 @@ impl ProcessRuntime {
     pub async fn open(mut options: Options) -> Result<Arc<Self>, OpenError> {
         // A process changes its directory before it looks for its program: relative paths would be looked for there.
         for path in [&mut options.directory, &mut options.working_directory] {
-            *path = std::path::absolute(&*path).map_err(|source| OpenError::Directory {
-                path: path.clone(),
-                source,
-            })?;
+            *path = std::path::absolute(&*path)
+                .map_err(|source| OpenError::Directory { path: path.clone(), source })?;
         }
         let directory = Directory::new(&options.directory);
         let path = directory.rooms();
@@ -104,11 +102,7 @@ impl ProcessRuntime {
         let (events, observations) = mpsc::channel(EVENTS_MAX);
         let shared = Arc::new(Shared {
             directory,
-            rooms_api_url: options
-                .rooms_api_url
-                .clone()
-                .map(OnceLock::from)
-                .unwrap_or_default(),
+            rooms_api_url: options.rooms_api_url.clone().map(OnceLock::from).unwrap_or_default(),
             options,
             events,
             rooms: Mutex::default(),
@@ -121,10 +115,7 @@ impl ProcessRuntime {
         });
         let closed = shared.closed.clone();
         tokio::spawn(closed.run_until_cancelled_owned(sweep_logs(Arc::clone(&shared))));
-        Ok(Arc::new(Self {
-            shared,
-            observations: Mutex::new(Some(observations)),
-        }))
+        Ok(Arc::new(Self { shared, observations: Mutex::new(Some(observations)) }))
     }
 
     /// Says where rooms reach Maestro, once the port is known. Until then no room is started; what was said first
@@ -157,16 +148,12 @@ impl Runtime for ProcessRuntime {
 
     async fn create_scheduler(&self, scheduler: &SchedulerName) -> Result<(), RuntimeError> {
         let path = self.shared.directory.scheduler(scheduler);
-        blocking(move || std::fs::create_dir_all(path))
-            .await
-            .map_err(unavailable)
+        blocking(move || std::fs::create_dir_all(path)).await.map_err(unavailable)
     }
 
     async fn delete_scheduler(&self, scheduler: &SchedulerName) -> Result<(), RuntimeError> {
         let path = self.shared.directory.scheduler(scheduler);
-        blocking(move || directory::remove(&path))
-            .await
-            .map_err(unavailable)
+        blocking(move || directory::remove(&path)).await.map_err(unavailable)
     }
 
     /// In a task of its own: a caller that stops waiting does not leave a process behind that nobody watches.
@@ -212,18 +199,14 @@ impl Runtime for ProcessRuntime {
         let Some(place) = self.shared.directory.room(scheduler, room) else {
             return Ok(None);
         };
-        blocking(move || logs::tail(&place.path, lines_max))
-            .await
-            .map_err(unavailable)
+        blocking(move || logs::tail(&place.path, lines_max)).await.map_err(unavailable)
     }
 
     async fn forget(&self, scheduler: &SchedulerName, room: &RoomId) -> Result<(), RuntimeError> {
         let Some(place) = self.shared.directory.room(scheduler, room) else {
             return Ok(());
         };
-        blocking(move || directory::remove(&place.path))
-            .await
-            .map_err(unavailable)
+        blocking(move || directory::remove(&place.path)).await.map_err(unavailable)
     }
 
     async fn shut_down(&self, stop_rooms: bool) {
@@ -272,11 +255,8 @@ impl Shared {
     /// Tells of a room that has no task. Never waits.
     pub(crate) fn tell_ended(&self, scheduler: &SchedulerName, room: &RoomId, ending: Ending) {
         let events = self.events.clone();
-        let observation = Observation {
-            scheduler: scheduler.clone(),
-            room: room.clone(),
-            event: RoomEvent::Ended(ending),
-        };
+        let observation =
+            Observation { scheduler: scheduler.clone(), room: room.clone(), event: RoomEvent::Ended(ending) };
         self.spawn(async move {
             // An error means that nobody listens any more.
             let _ = events.send(observation).await;
@@ -324,11 +304,7 @@ async fn sweep_logs(shared: Arc<Shared>) {
     turn.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         turn.tick().await;
-        let logs = shared
-            .rooms()
-            .iter()
-            .flat_map(|room| shared.logs_of(room))
-            .collect::<Vec<_>>();
+        let logs = shared.rooms().iter().flat_map(|room| shared.logs_of(room)).collect::<Vec<_>>();
         blocking(move || logs.iter().for_each(|log| logs::keep_within(log, limit_bytes))).await;
     }
 }

@@ -57,9 +57,7 @@ impl Shared {
         for Opened { container, process } in opened {
             process.signal_group(Signal::KILL);
             timeout(KILLED_WITHIN, process.ended()).await.map_err(|_| {
-                unavailable(format!(
-                    "container {container:?} of an earlier start does not die"
-                ))
+                unavailable(format!("container {container:?} of an earlier start does not die"))
             })?;
             process.bury().await;
         }
@@ -76,9 +74,7 @@ impl Shared {
             Err(error) => error.to_string(),
         };
         blocking(move || launch::abandon_all(&members)).await;
-        Err(unavailable(format!(
-            "a container was started and cannot be watched: {why}"
-        )))
+        Err(unavailable(format!("a container was started and cannot be watched: {why}")))
     }
 
     fn launch_blocking(
@@ -116,9 +112,7 @@ impl Shared {
         let (shared, room) = (Arc::clone(self), Arc::clone(room));
         let member = blocking(move || {
             let container = &room.plan.containers[index];
-            shared
-                .prepare(&room.scheduler, &room.id, &room.plan, container)?
-                .run()
+            shared.prepare(&room.scheduler, &room.id, &room.plan, container)?.run()
         })
         .await?;
         let why = match Process::open(member.process) {
@@ -156,9 +150,7 @@ impl Shared {
         let place = self.directory.room(&room.scheduler, &room.id);
         let containers = room.plan.containers.iter();
         place.map_or_else(Vec::new, |place| {
-            containers
-                .filter_map(|container| place.log(&container.name))
-                .collect()
+            containers.filter_map(|container| place.log(&container.name)).collect()
         })
     }
 }

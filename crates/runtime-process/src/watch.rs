@@ -65,11 +65,7 @@ impl Watch {
     /// `processes`: of each container of the plan, in its order, what runs of it.
     pub(crate) fn new(shared: Arc<Shared>, room: Arc<Room>, processes: Vec<Option<Process>>) -> Self {
         let now = Instant::now();
-        let names = room
-            .plan
-            .containers
-            .iter()
-            .map(|container| container.name.clone());
+        let names = room.plan.containers.iter().map(|container| container.name.clone());
         let containers = names
             .zip(processes)
             .map(|(name, process)| Container {
@@ -117,11 +113,7 @@ impl Watch {
         let mut orders = room.asked_to_end();
         // Whatever was asked before this task began is news to it.
         orders.mark_changed();
-        while !self
-            .containers
-            .iter()
-            .all(|container| matches!(container.state, State::Ended))
-        {
+        while !self.containers.iter().all(|container| matches!(container.state, State::Ended)) {
             let due = self.next_due();
             // Ends first: a room that ended by itself just before it was asked to has ended by itself.
             let next = tokio::select! {
@@ -173,14 +165,8 @@ impl Watch {
             return;
         }
         self.ended_by = Some(match exit {
-            Exit::Code(code) => Ending::Exited {
-                container: container.name.clone(),
-                code,
-            },
-            Exit::Signal(signal) => Ending::Killed {
-                container: container.name.clone(),
-                signal,
-            },
+            Exit::Code(code) => Ending::Exited { container: container.name.clone(), code },
+            Exit::Signal(signal) => Ending::Killed { container: container.name.clone(), signal },
             Exit::Unknown => Ending::Unwatched,
         });
         self.go_down(after(self.room.plan.grace_period()));
@@ -203,13 +189,10 @@ impl Watch {
     }
 
     fn next_due(&self) -> Option<Instant> {
-        let restarts = self
-            .containers
-            .iter()
-            .filter_map(|container| match container.state {
-                State::RestartsAt(at) => Some(at),
-                State::Running(_) | State::Ended => None,
-            });
+        let restarts = self.containers.iter().filter_map(|container| match container.state {
+            State::RestartsAt(at) => Some(at),
+            State::Running(_) | State::Ended => None,
+        });
         // What was killed is only waited for.
         restarts.chain(self.kill_at.filter(|_| !self.was_killed)).min()
     }
@@ -236,10 +219,7 @@ impl Watch {
         let container = &mut self.containers[index];
         match launched {
             Ok(process) => {
-                self.room.replace(Member {
-                    container: container.name.clone(),
-                    process: process.id,
-                });
+                self.room.replace(Member { container: container.name.clone(), process: process.id });
                 container.started_at = Instant::now();
                 container.state = State::Running(process);
             }
@@ -289,9 +269,7 @@ impl Container {
 }
 
 fn back_off(restarts: u32) -> Duration {
-    let doubled = 2_u32
-        .checked_pow(restarts)
-        .and_then(|factor| BACK_OFF_MIN.checked_mul(factor));
+    let doubled = 2_u32.checked_pow(restarts).and_then(|factor| BACK_OFF_MIN.checked_mul(factor));
     doubled.map_or(BACK_OFF_MAX, |wait| wait.min(BACK_OFF_MAX))
 }
 

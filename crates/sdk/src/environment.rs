@@ -29,50 +29,36 @@ pub enum EnvironmentError {
     #[error("{variable} is not set: the scheduler has no port named {port:?}")]
     NoSuchPort { variable: String, port: String },
     #[error("{variable}: {value:?} is not {expected}")]
-    Invalid {
-        variable: String,
-        value: String,
-        expected: &'static str,
-    },
+    Invalid { variable: String, value: String, expected: &'static str },
 }
 
 impl Room {
     /// Reads what Maestro puts into the environment of every room.
     pub fn from_env() -> Result<Self, EnvironmentError> {
         // A value that is not UTF-8 becomes one that no check accepts, and is then named in the error.
-        Self::from_variables(env::vars_os().map(|(name, value)| {
-            (
-                name.to_string_lossy().into_owned(),
-                value.to_string_lossy().into_owned(),
-            )
-        }))
+        Self::from_variables(
+            env::vars_os().map(|(name, value)| {
+                (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
+            }),
+        )
     }
 
     /// As [`Room::from_env`], from variables that are given. Those that are not Maestro's are passed over.
     pub fn from_variables(
         variables: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Self, EnvironmentError> {
-        let ours: BTreeMap<String, String> = variables
-            .into_iter()
-            .filter(|(name, _)| name.starts_with("MAESTRO_"))
-            .collect();
+        let ours: BTreeMap<String, String> =
+            variables.into_iter().filter(|(name, _)| name.starts_with("MAESTRO_")).collect();
         let required = |variable: &'static str| {
             let value = ours.get(variable).filter(|value| !value.is_empty());
-            value
-                .map(String::as_str)
-                .ok_or(EnvironmentError::Missing { variable })
+            value.map(String::as_str).ok_or(EnvironmentError::Missing { variable })
         };
 
-        let mut room = Self::new(
-            required(SCHEDULER_NAME)?,
-            required(ROOM_ID)?,
-            required(ROOMS_API_URL)?,
-        )?;
+        let mut room = Self::new(required(SCHEDULER_NAME)?, required(ROOM_ID)?, required(ROOMS_API_URL)?)?;
         room.region = ours.get(REGION).filter(|region| !region.is_empty()).cloned();
         for (variable, value) in &ours {
             if let Some(suffix) = variable.strip_prefix(HOST_PORT_PREFIX) {
-                room.host_ports
-                    .insert(suffix.to_owned(), parse_port(variable, value)?);
+                room.host_ports.insert(suffix.to_owned(), parse_port(variable, value)?);
             }
         }
         Ok(room)
@@ -109,24 +95,17 @@ impl Room {
     /// The host port of the port that the scheduler calls `name`: where players reach this room.
     pub fn host_port(&self, name: &str) -> Result<u16, EnvironmentError> {
         let suffix = variable_suffix(name);
-        self.host_ports
-            .get(&suffix)
-            .copied()
-            .ok_or_else(|| EnvironmentError::NoSuchPort {
-                variable: format!("{HOST_PORT_PREFIX}{suffix}"),
-                port: name.to_owned(),
-            })
+        self.host_ports.get(&suffix).copied().ok_or_else(|| EnvironmentError::NoSuchPort {
+            variable: format!("{HOST_PORT_PREFIX}{suffix}"),
+            port: name.to_owned(),
+        })
     }
 }
 
 /// `game-udp` is in the environment as `GAME_UDP`.
 fn variable_suffix(port_name: &str) -> String {
     let upper = |c: char| {
-        if c.is_ascii_alphanumeric() {
-            c.to_ascii_uppercase()
-        } else {
-            '_'
-        }
+        if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }
     };
     port_name.chars().map(upper).collect()
 }
@@ -135,11 +114,7 @@ fn variable_suffix(port_name: &str) -> String {
 fn parse_name(variable: &str, value: &str) -> Result<String, EnvironmentError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let is_name = value.chars().all(plain) && value.starts_with(|c: char| c.is_ascii_alphanumeric());
-    if is_name {
-        Ok(value.to_owned())
-    } else {
-        Err(invalid(variable, value, "a name"))
-    }
+    if is_name { Ok(value.to_owned()) } else { Err(invalid(variable, value, "a name")) }
 }
 
 fn parse_url(value: &str) -> Result<String, EnvironmentError> {
@@ -160,11 +135,7 @@ fn parse_port(variable: &str, value: &str) -> Result<u16, EnvironmentError> {
 }
 
 fn invalid(variable: &str, value: &str, expected: &'static str) -> EnvironmentError {
-    EnvironmentError::Invalid {
-        variable: variable.to_owned(),
-        value: value.to_owned(),
-        expected,
-    }
+    EnvironmentError::Invalid { variable: variable.to_owned(), value: value.to_owned(), expected }
 }
 
 #[cfg(test)]
@@ -180,20 +151,14 @@ mod tests {
     ];
 
     fn room_with(change: (&str, &str)) -> Result<Room, EnvironmentError> {
-        let variables = COMPLETE
-            .into_iter()
-            .filter(|(name, _)| *name != change.0)
-            .chain([change]);
+        let variables = COMPLETE.into_iter().filter(|(name, _)| *name != change.0).chain([change]);
         Room::from_variables(variables.map(|(name, value)| (name.to_owned(), value.to_owned())))
     }
 
     #[test]
     fn a_complete_environment() {
         let room = room_with(("HOME", "/root")).unwrap();
-        assert_eq!(
-            (room.scheduler(), room.id(), room.region()),
-            ("arena", "arena-1f", Some("eu"))
-        );
+        assert_eq!((room.scheduler(), room.id(), room.region()), ("arena", "arena-1f", Some("eu")));
         assert_eq!(room.rooms_api_url(), "http://127.0.0.1:8070");
         for name in ["game-udp", "game_udp", "Game.UDP"] {
             assert_eq!(room.host_port(name), Ok(20001), "{name}");
@@ -203,11 +168,7 @@ mod tests {
     #[test]
     fn errors_name_the_variable() {
         for (name, value, message) in [
-            (
-                SCHEDULER_NAME,
-                "",
-                "MAESTRO_SCHEDULER_NAME is not set: is this room started by Maestro?",
-            ),
+            (SCHEDULER_NAME, "", "MAESTRO_SCHEDULER_NAME is not set: is this room started by Maestro?"),
             (ROOM_ID, "a/b", "MAESTRO_ROOM_ID: \"a/b\" is not a name"),
             (ROOM_ID, "..", "MAESTRO_ROOM_ID: \"..\" is not a name"),
             (
@@ -215,11 +176,7 @@ mod tests {
                 "https://maestro",
                 "MAESTRO_ROOMS_API_URL: \"https://maestro\" is not a URL that starts with http:// (TLS is not built in)",
             ),
-            (
-                "MAESTRO_HOST_PORT_GAME",
-                "0",
-                "MAESTRO_HOST_PORT_GAME: \"0\" is not a port, 1 to 65535",
-            ),
+            ("MAESTRO_HOST_PORT_GAME", "0", "MAESTRO_HOST_PORT_GAME: \"0\" is not a port, 1 to 65535"),
         ] {
             assert_eq!(room_with((name, value)).unwrap_err().to_string(), message);
         }

@@ -42,16 +42,9 @@ impl Room {
     pub fn start(self, options: Options) -> Result<Handle, StartError> {
         let seed = options.seed.unwrap_or_else(|| seed_of(self.id()));
         let pace = Pace::new(options.ping_interval, seed);
-        let shared = Arc::new(Shared::new(State::new(
-            pace,
-            options.alive_within,
-            Instant::now(),
-        )));
+        let shared = Arc::new(Shared::new(State::new(pace, options.alive_within, Instant::now())));
 
-        let sigterm = options
-            .handle_sigterm
-            .then(|| watch_sigterm(&shared))
-            .transpose()?;
+        let sigterm = options.handle_sigterm.then(|| watch_sigterm(&shared)).transpose()?;
         let api = RoomsApi::new(&self, options.ping_interval);
         let farewell_timeout = options.farewell_timeout;
         let pinging = Arc::clone(&shared);
@@ -59,31 +52,20 @@ impl Room {
             .name("maestro-ping".to_owned())
             .spawn(move || pinging.run(&api, &options))
             .map_err(StartError::Thread)?;
-        Ok(Handle {
-            room: self,
-            shared,
-            farewell_timeout,
-            _sigterm: sigterm,
-        })
+        Ok(Handle { room: self, shared, farewell_timeout, _sigterm: sigterm })
     }
 }
 
 impl Handle {
     /// Players may come: the room holds no match.
     pub fn ready(&self) {
-        self.shared
-            .change(|state| state.report(Instant::now(), Status::Ready, 0));
+        self.shared.change(|state| state.report(Instant::now(), Status::Ready, 0));
     }
 
     /// The room holds this many matches. None at all is [`Handle::ready`].
     pub fn occupied(&self, matches: u32) {
-        let status = if matches == 0 {
-            Status::Ready
-        } else {
-            Status::Occupied
-        };
-        self.shared
-            .change(|state| state.report(Instant::now(), status, matches));
+        let status = if matches == 0 { Status::Ready } else { Status::Occupied };
+        self.shared.change(|state| state.report(Instant::now(), status, matches));
     }
 
     /// The room is about to end, by its own decision. From here on it reports nothing else.

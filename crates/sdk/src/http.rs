@@ -42,45 +42,25 @@ impl RoomsApi {
             .user_agent(concat!("maestro-sdk/", env!("CARGO_PKG_VERSION")))
             .build()
             .new_agent();
-        let ping_url = format!(
-            "{}/scheduler/{}/rooms/{}/ping",
-            room.rooms_api_url(),
-            room.scheduler(),
-            room.id()
-        );
+        let ping_url =
+            format!("{}/scheduler/{}/rooms/{}/ping", room.rooms_api_url(), room.scheduler(), room.id());
         Self { agent, ping_url }
     }
 
     /// Blocks for at most `timeout`.
     pub(crate) fn send(&self, ping: &Ping, at: SystemTime, timeout: Duration) -> Answer {
-        self.try_send(ping, at, timeout)
-            .unwrap_or_else(|error| Answer::Failed {
-                reason: error.to_string(),
-            })
+        self.try_send(ping, at, timeout).unwrap_or_else(|error| Answer::Failed { reason: error.to_string() })
     }
 
     fn try_send(&self, ping: &Ping, at: SystemTime, timeout: Duration) -> Result<Answer, ureq::Error> {
-        let request = self
-            .agent
-            .put(&self.ping_url)
-            .config()
-            .timeout_global(Some(timeout))
-            .build();
+        let request = self.agent.put(&self.ping_url).config().timeout_global(Some(timeout)).build();
         let mut response = request.send_json(ping.to_json(at))?;
         let status = response.status();
-        let body: Result<Body, _> = response
-            .body_mut()
-            .with_config()
-            .limit(ANSWER_BYTES_MAX)
-            .read_json();
+        let body: Result<Body, _> = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_json();
         Ok(match body {
             Ok(body) if status.is_success() && body.success => Answer::Accepted,
             Ok(_) if status.is_success() => Answer::Refused,
-            Ok(body) => failed(format!(
-                "the rooms API answered {}: {}",
-                status.as_u16(),
-                body.message
-            )),
+            Ok(body) => failed(format!("the rooms API answered {}: {}", status.as_u16(), body.message)),
             Err(_) if !status.is_success() => failed(format!("the rooms API answered {}", status.as_u16())),
             Err(error) => failed(format!("the answer cannot be read: {error}")),
         })

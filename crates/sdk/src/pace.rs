@@ -47,21 +47,9 @@ impl Pace {
     }
 
     pub(crate) fn answered(&mut self, now: Instant, accepted: bool) {
-        self.failures = if accepted {
-            0
-        } else {
-            self.failures.saturating_add(1)
-        };
-        let wait = if accepted {
-            self.next_interval()
-        } else {
-            self.next_back_off()
-        };
-        let due_at = if self.changed {
-            self.at_once(now)
-        } else {
-            now + wait
-        };
+        self.failures = if accepted { 0 } else { self.failures.saturating_add(1) };
+        let wait = if accepted { self.next_interval() } else { self.next_back_off() };
+        let due_at = if self.changed { self.at_once(now) } else { now + wait };
         self.due_at = Some(due_at);
     }
 
@@ -122,11 +110,7 @@ mod tests {
     #[test]
     fn intervals_stay_within_a_fifth_and_differ() {
         let waits = waits(true, 7, 1000);
-        assert!(
-            waits
-                .iter()
-                .all(|wait| (8.0..=12.0).contains(&wait.as_secs_f64()))
-        );
+        assert!(waits.iter().all(|wait| (8.0..=12.0).contains(&wait.as_secs_f64())));
         let early = waits.iter().filter(|wait| **wait < INTERVAL).count();
         assert!((400..=600).contains(&early), "{early} of 1000 below the middle");
     }
@@ -139,21 +123,11 @@ mod tests {
 
     #[test]
     fn failures_back_off_up_to_the_interval() {
-        let bounds_ms = [
-            (250, 500),
-            (500, 1000),
-            (1000, 2000),
-            (2000, 4000),
-            (4000, 8000),
-            (5000, 10_000),
-        ];
+        let bounds_ms = [(250, 500), (500, 1000), (1000, 2000), (2000, 4000), (4000, 8000), (5000, 10_000)];
         let waits = waits(false, 11, 100);
         for (index, wait) in waits.iter().enumerate() {
             let (low, high) = bounds_ms[index.min(bounds_ms.len() - 1)];
-            assert!(
-                (low..=high).contains(&wait.as_millis()),
-                "wait {index} is {wait:?}"
-            );
+            assert!((low..=high).contains(&wait.as_millis()), "wait {index} is {wait:?}");
         }
     }
 
@@ -189,9 +163,6 @@ mod tests {
         pace.sent(start);
         pace.change(start + Duration::from_millis(1));
         pace.answered(start + Duration::from_millis(2), true);
-        assert_eq!(
-            pace.wait(start + Duration::from_millis(2)),
-            Some(GAP_MIN - Duration::from_millis(2))
-        );
+        assert_eq!(pace.wait(start + Duration::from_millis(2)), Some(GAP_MIN - Duration::from_millis(2)));
     }
 }

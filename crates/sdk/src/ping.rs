@@ -56,9 +56,7 @@ pub(crate) struct Ping {
 impl Ping {
     /// As the rooms API reads it. Its `timestamp` is in Unix seconds.
     pub(crate) fn to_json(&self, at: SystemTime) -> Value {
-        let since_epoch = at
-            .duration_since(SystemTime::UNIX_EPOCH)
-            .unwrap_or(Duration::ZERO);
+        let since_epoch = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
         serde_json::json!({
             "status": self.status.as_str(),
             "timestamp": since_epoch.as_secs(),

@@ -26,15 +26,8 @@ struct Inner {
 
 impl Shared {
     pub(crate) fn new(state: State) -> Self {
-        let inner = Inner {
-            state,
-            on_terminate: Vec::new(),
-            finished: false,
-        };
-        Self {
-            inner: Mutex::new(inner),
-            changed: Condvar::new(),
-        }
+        let inner = Inner { state, on_terminate: Vec::new(), finished: false };
+        Self { inner: Mutex::new(inner), changed: Condvar::new() }
     }
 
     pub(crate) fn read<T>(&self, read: impl FnOnce(&State) -> T) -> T {
@@ -112,19 +105,14 @@ impl Shared {
                 Next::Farewell(ping) => return (ping, true),
                 Next::Wait(None) => self.changed.wait(inner).unwrap_or_else(PoisonError::into_inner),
                 Next::Wait(Some(wait)) => {
-                    self.changed
-                        .wait_timeout(inner, wait)
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .0
+                    self.changed.wait_timeout(inner, wait).unwrap_or_else(PoisonError::into_inner).0
                 }
             };
         }
     }
 
     fn wait(&self, timeout: Duration, done: impl Fn(&Inner) -> bool) -> bool {
-        let waited = self
-            .changed
-            .wait_timeout_while(self.lock(), timeout, |inner| !done(inner));
+        let waited = self.changed.wait_timeout_while(self.lock(), timeout, |inner| !done(inner));
         let (inner, _) = waited.unwrap_or_else(PoisonError::into_inner);
         done(&inner)
     }

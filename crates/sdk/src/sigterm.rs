@@ -11,10 +11,7 @@ use signal_hook::iterator::{Handle, Signals};
 
 /// Once a handler is installed, the default action is gone for good. So that a program that outlives its last handle can
 /// still be ended by SIGTERM, a second handler stands in for the default while nobody watches.
-static WATCHERS: Mutex<Watchers> = Mutex::new(Watchers {
-    number: 0,
-    nobody: None,
-});
+static WATCHERS: Mutex<Watchers> = Mutex::new(Watchers { number: 0, nobody: None });
 
 struct Watchers {
     number: usize,
@@ -32,9 +29,7 @@ impl Watcher {
         let mut signals = Signals::new([SIGTERM])?;
         let handle = signals.handle();
         let watch = move || signals.forever().for_each(|_| on_sigterm());
-        thread::Builder::new()
-            .name("maestro-sigterm".to_owned())
-            .spawn(watch)?;
+        thread::Builder::new().name("maestro-sigterm".to_owned()).spawn(watch)?;
         count(1)?;
         Ok(Self { signals: handle })
     }

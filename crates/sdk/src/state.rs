@@ -43,10 +43,7 @@ impl State {
             matches: 0,
             metadata: Map::new(),
             pace,
-            watchdog: alive_within.map(|within| Watchdog {
-                within,
-                silent_from: now + within,
-            }),
+            watchdog: alive_within.map(|within| Watchdog { within, silent_from: now + within }),
             terminate_requested: false,
             closing: false,
             last_ping: None,
@@ -117,12 +114,7 @@ impl State {
     pub(crate) fn answered(&mut self, now: Instant, sent: (Status, SystemTime), answer: Answer) {
         self.pace.answered(now, answer == Answer::Accepted);
         let (status, at) = sent;
-        self.last_ping = Some(LastPing {
-            status,
-            at,
-            answer,
-            failures: self.pace.failures(),
-        });
+        self.last_ping = Some(LastPing { status, at, answer, failures: self.pace.failures() });
     }
 
     pub(crate) fn status(&self) -> Option<Status> {
@@ -138,17 +130,11 @@ impl State {
     }
 
     fn ping(&self, status: Status) -> Ping {
-        Ping {
-            status,
-            running_matches: self.matches,
-            metadata: self.metadata.clone(),
-        }
+        Ping { status, running_matches: self.matches, metadata: self.metadata.clone() }
     }
 
     fn is_silent(&self, now: Instant) -> bool {
-        self.watchdog
-            .as_ref()
-            .is_some_and(|watchdog| now >= watchdog.silent_from)
+        self.watchdog.as_ref().is_some_and(|watchdog| now >= watchdog.silent_from)
     }
 }
 

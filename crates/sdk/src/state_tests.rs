@@ -11,10 +11,7 @@ struct World {
 impl World {
     fn new(alive_within: Option<Duration>) -> Self {
         let now = Instant::now();
-        Self {
-            now,
-            state: State::new(Pace::new(INTERVAL, 1), alive_within, now),
-        }
+        Self { now, state: State::new(Pace::new(INTERVAL, 1), alive_within, now) }
     }
 
     fn pass(&mut self, time: Duration) {
@@ -34,8 +31,7 @@ impl World {
     }
 
     fn answer(&mut self, status: Status, answer: Answer) {
-        self.state
-            .answered(self.now, (status, SystemTime::UNIX_EPOCH), answer);
+        self.state.answered(self.now, (status, SystemTime::UNIX_EPOCH), answer);
     }
 
     fn waits(&mut self) -> Option<Duration> {
@@ -171,8 +167,6 @@ fn metadata_rides_on_the_next_ping() {
     world.state.set_metadata("map".to_owned(), Value::from("harbour"));
     assert_eq!(world.waits(), None);
     world.state.report(world.now, Status::Ready, 0);
-    let Next::Send(ping) = world.state.next(world.now) else {
-        panic!("nothing was sent")
-    };
+    let Next::Send(ping) = world.state.next(world.now) else { panic!("nothing was sent") };
     assert_eq!(ping.metadata["map"], "harbour");
 }

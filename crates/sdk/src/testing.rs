@@ -54,15 +54,8 @@ impl FakeRoomsApi {
     pub fn start() -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
-        let inner = Inner {
-            pings: Vec::new(),
-            reply: Reply::Accept,
-            connections: 0,
-        };
-        let shared = Arc::new(Shared {
-            inner: Mutex::new(inner),
-            arrived: Condvar::new(),
-        });
+        let inner = Inner { pings: Vec::new(), reply: Reply::Accept, connections: 0 };
+        let shared = Arc::new(Shared { inner: Mutex::new(inner), arrived: Condvar::new() });
         let serving = Arc::clone(&shared);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {

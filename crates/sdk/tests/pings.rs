@@ -13,12 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const NEVER: Duration = Duration::from_secs(3600);
 
 fn options(ping_interval: Duration) -> Options {
-    Options {
-        ping_interval,
-        handle_sigterm: false,
-        seed: Some(1),
-        ..Options::default()
-    }
+    Options { ping_interval, handle_sigterm: false, seed: Some(1), ..Options::default() }
 }
 
 fn start(url: &str, options: Options) -> Handle {
@@ -27,10 +22,7 @@ fn start(url: &str, options: Options) -> Handle {
 }
 
 fn said(pings: &[ReceivedPing]) -> Vec<(&str, u64)> {
-    pings
-        .iter()
-        .map(|ping| (ping.status(), ping.running_matches()))
-        .collect()
+    pings.iter().map(|ping| (ping.status(), ping.running_matches())).collect()
 }
 
 /// Waits until the latest ping is as described.
@@ -54,9 +46,7 @@ fn a_life_of_a_room() {
     handle.set_metadata("map", "harbour");
     handle.ready();
     api.wait_for(PATIENCE, |pings| pings.len() == 1).unwrap();
-    wait_last_ping(&handle, |last| {
-        last.status == Status::Ready && last.answer == Answer::Accepted
-    });
+    wait_last_ping(&handle, |last| last.status == Status::Ready && last.answer == Answer::Accepted);
     for (matches, expected) in [(1, 2), (2, 3), (0, 4)] {
         handle.occupied(matches);
         api.wait_for(PATIENCE, |pings| pings.len() == expected).unwrap();
@@ -66,14 +56,8 @@ fn a_life_of_a_room() {
     drop(handle);
 
     let pings = api.pings();
-    let expected = [
-        ("ready", 0),
-        ("occupied", 1),
-        ("occupied", 2),
-        ("ready", 0),
-        ("terminating", 0),
-        ("terminated", 0),
-    ];
+    let expected =
+        [("ready", 0), ("occupied", 1), ("occupied", 2), ("ready", 0), ("terminating", 0), ("terminated", 0)];
     assert_eq!(said(&pings), expected);
     assert_eq!(pings[0].path, "/scheduler/arena/rooms/arena-1/ping");
     assert_eq!(pings[0].body["metadata"]["map"], "harbour");
@@ -108,13 +92,7 @@ fn a_refusal_can_be_read_and_ends_by_itself() {
 fn what_the_server_does_wrong_is_told_and_outlived() {
     let api = FakeRoomsApi::start().unwrap();
     let request_timeout = Duration::from_millis(200);
-    let handle = start(
-        &api.url(),
-        Options {
-            request_timeout,
-            ..options(Duration::from_millis(60))
-        },
-    );
+    let handle = start(&api.url(), Options { request_timeout, ..options(Duration::from_millis(60)) });
     handle.ready();
     for (reply, words) in [
         (Reply::Error(503), "the rooms API answered 503: as asked"),
@@ -124,9 +102,7 @@ fn what_the_server_does_wrong_is_told_and_outlived() {
         wait_last_ping(&handle, |last| last.answer == Answer::Accepted);
         api.reply_with(reply);
         let failed = wait_last_ping(&handle, |last| last.answer != Answer::Accepted);
-        let Answer::Failed { reason } = failed.answer else {
-            panic!("{reply:?}: {failed:?}")
-        };
+        let Answer::Failed { reason } = failed.answer else { panic!("{reply:?}: {failed:?}") };
         assert!(reason.contains(words), "{reply:?}: {reason}");
         api.reply_with(Reply::Accept);
     }
@@ -152,14 +128,7 @@ fn dropping_the_handle_takes_a_bounded_time() {
     api.reply_with(Reply::Silence);
     let farewell_timeout = Duration::from_millis(100);
     let request_timeout = NEVER;
-    let handle = start(
-        &api.url(),
-        Options {
-            farewell_timeout,
-            request_timeout,
-            ..options(NEVER)
-        },
-    );
+    let handle = start(&api.url(), Options { farewell_timeout, request_timeout, ..options(NEVER) });
     handle.ready();
     api.wait_for(PATIENCE, |pings| pings.len() == 1).unwrap();
 
@@ -172,18 +141,10 @@ fn dropping_the_handle_takes_a_bounded_time() {
 fn a_game_that_hangs_falls_silent() {
     let api = FakeRoomsApi::start().unwrap();
     let alive_within = Some(Duration::from_millis(300));
-    let handle = start(
-        &api.url(),
-        Options {
-            alive_within,
-            ..options(Duration::from_millis(50))
-        },
-    );
+    let handle = start(&api.url(), Options { alive_within, ..options(Duration::from_millis(50)) });
     handle.ready();
     // 300 ms have no room for more than 8 pings at 50 ms each.
-    let pings = api
-        .wait_for(Duration::from_secs(1), |pings| pings.len() > 8)
-        .unwrap_err();
+    let pings = api.wait_for(Duration::from_secs(1), |pings| pings.len() > 8).unwrap_err();
 
     handle.alive();
     api.wait_for(PATIENCE, |later| later.len() > pings.len()).unwrap();

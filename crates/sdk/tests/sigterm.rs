@@ -42,19 +42,8 @@ fn sigterm_is_told_to_maestro_and_to_the_game() {
     drop(handle);
 
     let pings = api.pings();
-    let said: Vec<_> = pings
-        .iter()
-        .map(|ping| (ping.status(), ping.running_matches()))
-        .collect();
-    assert_eq!(
-        said,
-        [
-            ("occupied", 2),
-            ("terminating", 2),
-            ("terminating", 1),
-            ("terminated", 1)
-        ]
-    );
+    let said: Vec<_> = pings.iter().map(|ping| (ping.status(), ping.running_matches())).collect();
+    assert_eq!(said, [("occupied", 2), ("terminating", 2), ("terminating", 1), ("terminated", 1)]);
 }
 
 #[test]
@@ -62,9 +51,7 @@ fn without_a_handle_sigterm_ends_the_process_again() {
     const IS_CHILD: &str = "SIGTERM_TEST_IS_CHILD";
     if env::var_os(IS_CHILD).is_none() {
         let mut child = Command::new(env::current_exe().unwrap());
-        child
-            .args(["--exact", "without_a_handle_sigterm_ends_the_process_again"])
-            .env(IS_CHILD, "1");
+        child.args(["--exact", "without_a_handle_sigterm_ends_the_process_again"]).env(IS_CHILD, "1");
         assert_eq!(child.output().unwrap().status.signal(), Some(SIGTERM));
         return;
     }

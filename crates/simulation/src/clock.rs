@@ -16,9 +16,7 @@ const EPOCH_SECONDS: i64 = 1_893_456_000;
 impl VirtualClock {
     /// It is midnight now.
     pub fn begin() -> Self {
-        Self {
-            began: Instant::now(),
-        }
+        Self { began: Instant::now() }
     }
 
     pub fn elapsed(&self) -> std::time::Duration {

@@ -36,10 +36,7 @@ impl SimulatedRuntime {
         let (sender, receiver) = mpsc::channel(OBSERVATIONS_MAX);
         let watcher = host.change(|state, _| {
             let number = state.number();
-            let watcher = Watcher {
-                observations: sender,
-                watched: Default::default(),
-            };
+            let watcher = Watcher { observations: sender, watched: Default::default() };
             state.watchers.insert(number, watcher);
             number
         });
@@ -76,9 +73,7 @@ fn reachable(state: &State) -> Result<(), RuntimeError> {
     if state.manners.available {
         Ok(())
     } else {
-        Err(RuntimeError::Unavailable(
-            "the simulated host does not answer".into(),
-        ))
+        Err(RuntimeError::Unavailable("the simulated host does not answer".into()))
     }
 }
 
@@ -108,11 +103,7 @@ impl Runtime for SimulatedRuntime {
 
     async fn delete_scheduler(&self, scheduler: &SchedulerName) -> Result<(), RuntimeError> {
         self.call(|state, _| {
-            let left = state
-                .rooms
-                .values()
-                .filter(|room| room.scheduler == *scheduler)
-                .count();
+            let left = state.rooms.values().filter(|room| room.scheduler == *scheduler).count();
             if left > 0 {
                 let text = format!("the place of scheduler {scheduler} was removed under {left} rooms");
                 state.violations.push(text);
@@ -125,13 +116,7 @@ impl Runtime for SimulatedRuntime {
     }
 
     async fn start(&self, room: &RoomToStart) -> Result<Handle, RuntimeError> {
-        let RoomToStart {
-            id,
-            scheduler,
-            version: _,
-            recipe,
-            ports,
-        } = room;
+        let RoomToStart { id, scheduler, version: _, recipe, ports } = room;
         if self.is_closed.load(Ordering::Relaxed) {
             return Err(RuntimeError::Unavailable("it is shut down".into()));
         }
@@ -196,12 +181,7 @@ impl Runtime for SimulatedRuntime {
 
     async fn adopt(&self, rooms: Vec<RunningRoom>) -> Result<(), RuntimeError> {
         self.call(|state, _| {
-            for RunningRoom {
-                id,
-                scheduler,
-                handle,
-            } in &rooms
-            {
+            for RunningRoom { id, scheduler, handle } in &rooms {
                 let runs = state.rooms.get(id).is_some_and(|room| room.is(handle));
                 if runs {
                     state.watch(self.watcher, id);
@@ -215,10 +195,7 @@ impl Runtime for SimulatedRuntime {
     }
 
     fn observations(&self) -> Option<mpsc::Receiver<Observation>> {
-        self.observations
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
+        self.observations.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     async fn free_ports(&self, ports: &[HostPort]) -> Result<Vec<HostPort>, RuntimeError> {
@@ -258,11 +235,7 @@ impl Runtime for SimulatedRuntime {
         self.is_closed.store(true, Ordering::Relaxed);
         if stop_rooms {
             self.host.change(|state, now| {
-                let rooms: Vec<_> = state
-                    .rooms
-                    .values()
-                    .map(|room| (room.id.clone(), room.grace))
-                    .collect();
+                let rooms: Vec<_> = state.rooms.values().map(|room| (room.id.clone(), room.grace)).collect();
                 for (room, grace) in rooms {
                     state.watch(self.watcher, &room);
                     state.stop(&room, grace, now);
@@ -277,9 +250,5 @@ impl Runtime for SimulatedRuntime {
 }
 
 fn ended(scheduler: &SchedulerName, room: &RoomId, ending: Ending) -> Observation {
-    Observation {
-        scheduler: scheduler.clone(),
-        room: room.clone(),
-        event: RoomEvent::Ended(ending),
-    }
+    Observation { scheduler: scheduler.clone(), room: room.clone(), event: RoomEvent::Ended(ending) }
 }

@@ -63,12 +63,7 @@ impl SimulatedStore {
             life,
             trace,
             crash,
-            counts: Mutex::new(Counts {
-                writes: 0,
-                random,
-                reads: 0,
-                last_read_at: Instant::now(),
-            }),
+            counts: Mutex::new(Counts { writes: 0, random, reads: 0, last_read_at: Instant::now() }),
         }
     }
 
@@ -122,8 +117,7 @@ impl SimulatedStore {
         }
         counts.reads += 1;
         if counts.reads > READS_AT_ONCE_MAX {
-            self.trace
-                .note("a task reads the store in a loop, and time does not pass");
+            self.trace.note("a task reads the store in a loop, and time does not pass");
             panic!("a task reads the store in a loop, and time does not pass");
         }
     }
@@ -141,8 +135,7 @@ impl Store for SimulatedStore {
         let write = async {
             let outcome = self.inner.commit(transaction).await;
             if outcome.is_ok() {
-                self.trace
-                    .note(format_args!("store: {label} ({changes} changes)"));
+                self.trace.note(format_args!("store: {label} ({changes} changes)"));
             }
             outcome
         };
@@ -203,8 +196,7 @@ impl OperationStore for SimulatedStore {
         now: Timestamp,
         ttl: Millis,
     ) -> Result<Option<Token>, StoreError> {
-        self.write("own", self.inner.own(scheduler, owner, now, ttl))
-            .await
+        self.write("own", self.inner.own(scheduler, owner, now, ttl)).await
     }
 
     async fn renew(

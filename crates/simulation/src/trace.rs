@@ -14,10 +14,7 @@ pub struct Trace {
 
 impl Trace {
     pub fn begin(clock: VirtualClock) -> Self {
-        Self {
-            clock,
-            lines: Arc::default(),
-        }
+        Self { clock, lines: Arc::default() }
     }
 
     pub fn note(&self, text: impl std::fmt::Display) {

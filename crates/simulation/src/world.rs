@@ -101,12 +101,7 @@ impl World {
         let number = self.engines_started;
         let (life, tasks) = (Life::new(), Tasks::default());
         let ports = self.ports(&life, crash, number);
-        let engine = Engine::new(
-            ports,
-            self.settings.clone(),
-            format!("engine-{number}"),
-            tasks.clone(),
-        );
+        let engine = Engine::new(ports, self.settings.clone(), format!("engine-{number}"), tasks.clone());
         self.trace.note(format_args!("engine {number} starts"));
         *self.rooms_api.lock() = Some((engine.clone(), life.clone()));
         let starting = engine.clone();
@@ -118,12 +113,7 @@ impl World {
                 Err(error) => self.fail(&format!("the engine did not start: {error}")),
             },
         };
-        self.engine = Some(AtWork {
-            engine,
-            running,
-            tasks,
-            life,
-        });
+        self.engine = Some(AtWork { engine, running, tasks, life });
     }
 
     fn ports(&self, life: &Life, crash: Option<CrashPoint>, number: u64) -> Ports {
@@ -177,12 +167,7 @@ impl World {
 
     /// Stops the engine cleanly.
     pub async fn stop_engine(&mut self) {
-        if let Some(AtWork {
-            running: Some(running),
-            tasks,
-            ..
-        }) = self.engine.take()
-        {
+        if let Some(AtWork { running: Some(running), tasks, .. }) = self.engine.take() {
             running.stop_working().await.stop().await;
             *self.rooms_api.lock() = None;
             self.check_panics(&tasks);
@@ -284,11 +269,7 @@ impl World {
 
     /// Ends a test that went wrong, with the seed that shows it again and what happened last.
     pub fn fail(&self, why: &str) -> ! {
-        panic!(
-            "seed {}: {why}\n\nthe last that happened:\n{}",
-            self.seed,
-            self.trace.tail(TRACE_SHOWN)
-        );
+        panic!("seed {}: {why}\n\nthe last that happened:\n{}", self.seed, self.trace.tail(TRACE_SHOWN));
     }
 }
 

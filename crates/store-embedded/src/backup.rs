@@ -40,9 +40,7 @@ pub struct Restored {
 pub fn backup(directory: &Path, to: &Path) -> Result<(), BackupError> {
     let database = directory.join(DATABASE);
     if !exists(&database)? {
-        return Err(BackupError::NoStore {
-            directory: directory.into(),
-        });
+        return Err(BackupError::NoStore { directory: directory.into() });
     }
     let taken = || BackupError::Exists { file: to.into() };
     if exists(to)? {
@@ -53,13 +51,7 @@ pub fn backup(directory: &Path, to: &Path) -> Result<(), BackupError> {
     let named = copy(&database, &partial)
         .and_then(|()| file::sync(&partial))
         .map_err(BackupError::from)
-        .and_then(|()| {
-            if rename_to_new(&partial, to)? {
-                Ok(file::sync_parent(to)?)
-            } else {
-                Err(taken())
-            }
-        });
+        .and_then(|()| if rename_to_new(&partial, to)? { Ok(file::sync_parent(to)?) } else { Err(taken()) });
     if named.is_err() {
         // What went wrong first is what one wants to hear of.
         let _ = file::remove_database(&partial);
@@ -97,9 +89,7 @@ pub fn restore(directory: &Path, from: &Path) -> Result<Restored, BackupError> {
     let had_one = exists(&database)?;
     file::rename_durably(&unready, &ready(&database))?;
     finish_restore(directory)?;
-    Ok(Restored {
-        kept: had_one.then_some(kept),
-    })
+    Ok(Restored { kept: had_one.then_some(kept) })
 }
 
 /// Carries a restore to its end that had begun to replace the database. Each step may be repeated.
@@ -113,10 +103,8 @@ pub(crate) fn finish_restore(directory: &Path) -> Result<(), OpenError> {
     // With its log, without which it would not be whole, and which must not stay: SQLite would take it for the
     // new database's.
     for suffix in ["-wal", ""] {
-        let (old, kept) = (
-            file::companion(&database, suffix),
-            file::companion(&before_restore(&database), suffix),
-        );
+        let (old, kept) =
+            (file::companion(&database, suffix), file::companion(&before_restore(&database), suffix));
         if exists(&old)? {
             std::fs::rename(&old, &kept)
                 .map_err(|error| OpenError::io("keep the old database", &old, error))?;
@@ -168,8 +156,7 @@ fn before_restore(database: &Path) -> PathBuf {
 }
 
 fn exists(path: &Path) -> Result<bool, OpenError> {
-    path.try_exists()
-        .map_err(|error| OpenError::io("look for a file", path, error))
+    path.try_exists().map_err(|error| OpenError::io("look for a file", path, error))
 }
 
 /// False: there is something of that name.

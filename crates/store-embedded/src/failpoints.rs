@@ -88,12 +88,7 @@ impl Armed {
     pub(crate) fn new(failpoints: Failpoints) -> io::Result<Self> {
         let Failpoints { points, log } = failpoints;
         let open = |path| OpenOptions::new().create(true).append(true).open(path);
-        Ok(Self {
-            points,
-            log: log.map(open).transpose()?,
-            writes: 0,
-            hit: Vec::new(),
-        })
+        Ok(Self { points, log: log.map(open).transpose()?, writes: 0, hit: Vec::new() })
     }
 
     /// A write is taken up into the group at hand.
@@ -118,10 +113,7 @@ impl Armed {
         }
         if self.hit.contains(&Effect::Full) {
             let why = "database or disk is full (failpoint)".to_owned();
-            return Err(rusqlite::Error::SqliteFailure(
-                ffi::Error::new(ffi::SQLITE_FULL),
-                Some(why),
-            ));
+            return Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_FULL), Some(why)));
         }
         Ok(())
     }
@@ -163,9 +155,7 @@ mod tests {
 
     #[test]
     fn points_are_read() {
-        let points: Failpoints = "log:/tmp/a:b,kill:7:after,kill:renew:before,full:3"
-            .parse()
-            .unwrap();
+        let points: Failpoints = "log:/tmp/a:b,kill:7:after,kill:renew:before,full:3".parse().unwrap();
         let expected = Failpoints {
             points: vec![
                 (Target::Write(7), Effect::KillAfter),
@@ -180,20 +170,9 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        for text in [
-            "kill",
-            "kill:1",
-            "kill:0:before",
-            "kill:1:later",
-            "full:x",
-            "full:1:before",
-            "stop:1",
-        ] {
+        for text in ["kill", "kill:1", "kill:0:before", "kill:1:later", "full:x", "full:1:before", "stop:1"] {
             let error = text.parse::<Failpoints>().unwrap_err();
-            assert!(
-                error.starts_with(&format!("{text:?} is not a failpoint")),
-                "{error}"
-            );
+            assert!(error.starts_with(&format!("{text:?} is not a failpoint")), "{error}");
         }
     }
 }

@@ -27,9 +27,7 @@ mod tests {
         for (millionths, low, high) in [(0, 0, 0), (250_000, 2400, 2600), (MILLION, 10_000, 10_000)] {
             for seed in [0, 1, u64::MAX] {
                 let share = Share { millionths };
-                let drawn = (0..10_000)
-                    .filter(|number| falls_into(share, seed, *number))
-                    .count();
+                let drawn = (0..10_000).filter(|number| falls_into(share, seed, *number)).count();
                 assert!((low..=high).contains(&drawn), "{drawn} of 10000 at {millionths}");
             }
         }

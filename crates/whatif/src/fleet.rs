@@ -62,9 +62,7 @@ impl<'a> Fleet<'a> {
             fleet.push(start.version, BEGIN, RoomStatus::Ready);
         }
         let matches = start.occupied.saturating_mul(fleet.matches_max());
-        fleet.begin_matches(matches, |index| {
-            began_before(scenario.match_length, index, matches)
-        });
+        fleet.begin_matches(matches, |index| began_before(scenario.match_length, index, matches));
         fleet
     }
 
@@ -108,10 +106,7 @@ impl<'a> Fleet<'a> {
         let time = i64::try_from(time.0).unwrap_or(i64::MAX);
         if let Some(Millis(length)) = self.scenario.match_length {
             let length = i64::try_from(length).unwrap_or(i64::MAX);
-            while let Some(over) = self
-                .matches
-                .pop_front_if(|playing| time - playing.began >= length)
-            {
+            while let Some(over) = self.matches.pop_front_if(|playing| time - playing.began >= length) {
                 self.end_match(&over.room);
             }
         }
@@ -147,9 +142,7 @@ impl<'a> Fleet<'a> {
     pub(crate) fn start_room(&mut self, version: Version, now: Timestamp, fate: Fate) {
         let id = self.push(version, now, RoomStatus::Pending);
         match fate {
-            Fate::BecomesReady => self
-                .starting
-                .push_back((after(now, self.scenario.room_start), id)),
+            Fate::BecomesReady => self.starting.push_back((after(now, self.scenario.room_start), id)),
             Fate::NeverReady => {}
         }
     }
@@ -252,13 +245,7 @@ fn set_matches(room: &mut RoomFact, matches: u32, matches_max: u32) {
         0 => PingStatus::Ready,
         _ => PingStatus::Occupied,
     };
-    let seen = Seen {
-        instance: InstanceStatus::Ready,
-        ping,
-        matches,
-        matches_max,
-        held: false,
-    };
+    let seen = Seen { instance: InstanceStatus::Ready, ping, matches, matches_max, held: false };
     room.status = seen.status();
 }
 

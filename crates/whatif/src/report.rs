@@ -74,17 +74,8 @@ pub enum RolloutState {
     Halted,
 }
 
-const COLUMNS: [&str; 9] = [
-    "loop",
-    "ready",
-    "occupied",
-    "available",
-    "new",
-    "desired",
-    "desiredReady",
-    "toSurge",
-    "toBeDeleted",
-];
+const COLUMNS: [&str; 9] =
+    ["loop", "ready", "occupied", "available", "new", "desired", "desiredReady", "toSurge", "toBeDeleted"];
 
 impl Report {
     /// As the seed shows it: `25 (0 new)`; then the summary.
@@ -133,28 +124,9 @@ fn write_cells(output: &mut dyn Write, cells: &[String], widths: &[usize]) -> io
 impl Row {
     /// In the order of [`COLUMNS`].
     pub fn numbers(&self) -> [u32; 9] {
-        let Self {
-            number,
-            ready,
-            occupied,
-            available,
-            new,
-            desired,
-            desired_ready,
-            to_surge,
-            to_be_deleted,
-        } = *self;
-        [
-            number,
-            ready,
-            occupied,
-            available,
-            new,
-            desired,
-            desired_ready,
-            to_surge,
-            to_be_deleted,
-        ]
+        let Self { number, ready, occupied, available, new, desired, desired_ready, to_surge, to_be_deleted } =
+            *self;
+        [number, ready, occupied, available, new, desired, desired_ready, to_surge, to_be_deleted]
     }
 
     fn cells(&self) -> [String; 8] {
@@ -186,28 +158,13 @@ impl Summary {
         };
         let at_rest = if self.at_rest { ", then at rest" } else { "" };
         let lines: [(&str, &dyn Display); 7] = [
-            (
-                "simulated",
-                &format_args!("{} loops, {}{at_rest}", self.loops, time(self.simulated)),
-            ),
+            ("simulated", &format_args!("{} loops, {}{at_rest}", self.loops, time(self.simulated))),
             ("under the ready target", &time(self.under_ready_target)),
             ("room-hours", &format_args!("{:.2}", self.room_hours())),
-            (
-                "churn",
-                &format_args!(
-                    "{} rooms started, {} stopped",
-                    self.rooms_started, self.rooms_stopped
-                ),
-            ),
+            ("churn", &format_args!("{} rooms started, {} stopped", self.rooms_started, self.rooms_stopped)),
             ("matches moved", &self.matches_moved),
             ("matches without a room", &waiting),
-            (
-                "rollout",
-                &self
-                    .rollout
-                    .as_ref()
-                    .map_or("none".to_owned(), ToString::to_string),
-            ),
+            ("rollout", &self.rollout.as_ref().map_or("none".to_owned(), ToString::to_string)),
         ];
         for (name, value) in lines {
             writeln!(output, "{name:<24}{value}")?;

@@ -108,15 +108,8 @@ impl Simulation<'_> {
 
     fn plan(&self, now: Timestamp) -> Plan {
         let recipe = &self.scenario.recipe;
-        let scaling = match recipe
-            .autoscaling
-            .as_ref()
-            .filter(|autoscaling| autoscaling.enabled)
-        {
-            Some(autoscaling) => Scaling::Auto {
-                autoscaling,
-                last_shrunk_at: self.last_shrunk_at,
-            },
+        let scaling = match recipe.autoscaling.as_ref().filter(|autoscaling| autoscaling.enabled) {
+            Some(autoscaling) => Scaling::Auto { autoscaling, last_shrunk_at: self.last_shrunk_at },
             None => Scaling::FleetSize(recipe.rooms_replicas),
         };
         plan(&FleetSnapshot {
@@ -163,9 +156,7 @@ impl Simulation<'_> {
     }
 
     fn active_version(&self) -> Version {
-        self.rollout
-            .as_ref()
-            .map_or(self.scenario.start.version, Rollout::active)
+        self.rollout.as_ref().map_or(self.scenario.start.version, Rollout::active)
     }
 
     /// If a version arrives, it is the one that may be broken.
@@ -239,9 +230,6 @@ impl Simulation<'_> {
     fn report(mut self) -> Report {
         self.summary.scheduler = self.scenario.recipe.name.to_string();
         self.summary.rollout = self.rollout.as_ref().map(Rollout::report);
-        Report {
-            rows: self.rows,
-            summary: self.summary,
-        }
+        Report { rows: self.rows, summary: self.summary }
     }
 }

@@ -72,10 +72,7 @@ impl Api {
             .timeout_global(Some(REQUEST_TIMEOUT))
             .build()
             .new_agent();
-        Self {
-            agent,
-            url: url.trim_end_matches('/').to_owned(),
-        }
+        Self { agent, url: url.trim_end_matches('/').to_owned() }
     }
 
     pub(crate) fn submit(&self, recipe: &Value) -> anyhow::Result<Submitted> {
@@ -89,10 +86,7 @@ impl Api {
                 }
                 let (code, answer) = self.post(&format!("/schedulers/{SCHEDULER}"), recipe)?;
                 if !(200..300).contains(&code) {
-                    bail!(
-                        "cannot change the scheduler of an earlier run: {}",
-                        message(code, &answer)
-                    );
+                    bail!("cannot change the scheduler of an earlier run: {}", message(code, &answer));
                 }
                 Ok(Submitted::NewVersion)
             }
@@ -153,17 +147,8 @@ mod tests {
             {"id":"example-2","status":"pending","ports":[]}
         ]}"#;
         let rooms = serde_json::from_str::<Rooms>(body).unwrap().rooms;
-        assert_eq!(
-            (rooms[0].id.as_str(), rooms[0].status.as_str()),
-            ("example-1", "ready")
-        );
-        assert_eq!(
-            rooms[0].ports,
-            [Port {
-                name: "game".to_owned(),
-                port: 20007
-            }]
-        );
+        assert_eq!((rooms[0].id.as_str(), rooms[0].status.as_str()), ("example-1", "ready"));
+        assert_eq!(rooms[0].ports, [Port { name: "game".to_owned(), port: 20007 }]);
         assert_eq!((rooms[1].host.as_str(), rooms[1].ports.len()), ("", 0));
     }
 

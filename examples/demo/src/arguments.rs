@@ -40,23 +40,15 @@ impl Arguments {
         let own = env::current_exe().context("cannot find out where this program lies")?;
         let program = |given: Option<PathBuf>, name: &str| {
             let path = given.unwrap_or_else(|| own.with_file_name(name));
-            ensure!(
-                path.is_file(),
-                "there is no program {} (build it, or name it)",
-                path.display()
-            );
+            ensure!(path.is_file(), "there is no program {} (build it, or name it)", path.display());
             Ok(path)
         };
         let room = program(self.room, "maestro-example-room")?;
         Ok(Settings {
             maestro: program(self.maestro, "maestro")?,
-            room: room
-                .canonicalize()
-                .with_context(|| format!("cannot resolve {}", room.display()))?,
+            room: room.canonicalize().with_context(|| format!("cannot resolve {}", room.display()))?,
             rooms: self.rooms,
-            players_max: self
-                .players
-                .unwrap_or(self.rooms.div_ceil(3).saturating_mul(2).min(self.rooms)),
+            players_max: self.players.unwrap_or(self.rooms.div_ceil(3).saturating_mul(2).min(self.rooms)),
             data_dir: self.data_dir,
         })
     }

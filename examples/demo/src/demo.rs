@@ -56,19 +56,13 @@ pub(crate) fn run(settings: &Settings) -> anyhow::Result<ExitCode> {
     let on_serving = move |endpoints| drop(sender.send(Event::Serving(endpoints)));
     let maestro = Maestro::start(&settings.maestro, &settings.data_dir, on_serving)?;
     let screen = Screen::new(io::stdout(), io::stdout().is_terminal());
-    let mut demo = Demo {
-        settings,
-        maestro,
-        events,
-        screen,
-    };
+    let mut demo = Demo { settings, maestro, events, screen };
 
     match demo.play()? {
         Over::Stopped => demo.stop(),
         Over::MaestroEnded(status) => {
             let log = demo.maestro.log().display().to_string();
-            demo.screen
-                .say(&format!("maestro ended by itself: {status}. The end of {log}:"))?;
+            demo.screen.say(&format!("maestro ended by itself: {status}. The end of {log}:"))?;
             demo.screen.say(&demo.maestro.log_tail())?;
             Ok(ExitCode::FAILURE)
         }
@@ -85,21 +79,13 @@ impl Demo<'_> {
                 Wake::Tick if Instant::now() < deadline => {}
                 Wake::Tick => {
                     let log = self.maestro.log().display();
-                    bail!(
-                        "maestro does not serve after {} s, see {log}",
-                        SERVING_TIMEOUT.as_secs()
-                    );
+                    bail!("maestro does not serve after {} s, see {log}", SERVING_TIMEOUT.as_secs());
                 }
             }
         };
         let api = Api::new(&endpoints.management);
         let submitted = api.submit(&recipe(self.settings.rooms, &self.settings.room)?)?;
-        self.screen.say(&introduction(
-            self.settings,
-            &endpoints,
-            &self.maestro,
-            &submitted,
-        ))?;
+        self.screen.say(&introduction(self.settings, &endpoints, &self.maestro, &submitted))?;
 
         let mut players = Players::new(self.settings.players_max, fastrand::u64(..), Instant::now());
         loop {
@@ -122,25 +108,17 @@ impl Demo<'_> {
             // The thread that watches signals lives as long as the program, so that the channel stays connected.
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
         }
-        Ok(self
-            .maestro
-            .ended()?
-            .map_or(Wake::Tick, |status| Wake::Over(Over::MaestroEnded(status))))
+        Ok(self.maestro.ended()?.map_or(Wake::Tick, |status| Wake::Over(Over::MaestroEnded(status))))
     }
 
     fn stop(&mut self) -> anyhow::Result<ExitCode> {
-        self.screen
-            .say("ending maestro and its rooms (once more to kill it)")?;
+        self.screen.say("ending maestro and its rooms (once more to kill it)")?;
         let events = &self.events;
         let hurry = || events.try_iter().any(|event| matches!(event, Event::Stop));
         let stopped = self.maestro.stop(hurry)?;
         self.screen.say(&farewell(&stopped))?;
         let clean = stopped.status.success() && !stopped.killed;
-        Ok(if clean {
-            ExitCode::SUCCESS
-        } else {
-            ExitCode::FAILURE
-        })
+        Ok(if clean { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 }
 
@@ -176,11 +154,7 @@ fn introduction(
     maestro: &Maestro,
     submitted: &Submitted,
 ) -> String {
-    let Endpoints {
-        management,
-        rooms,
-        internal,
-    } = endpoints;
+    let Endpoints { management, rooms, internal } = endpoints;
     let program = settings.maestro.display();
     let log = maestro.log().display();
     let number = settings.rooms;
@@ -210,11 +184,7 @@ Ctrl-C ends it all.
 }
 
 fn farewell(stopped: &Stopped) -> String {
-    let Stopped {
-        status,
-        after,
-        killed,
-    } = stopped;
+    let Stopped { status, after, killed } = stopped;
     let seconds = after.as_secs_f64();
     if *killed {
         format!("maestro did not end and was killed after {seconds:.1} s; its rooms may still be running")

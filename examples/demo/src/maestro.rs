@@ -86,11 +86,7 @@ impl Maestro {
         }
         loop {
             if let Some(status) = self.child.try_wait()? {
-                return Ok(Stopped {
-                    status,
-                    after: started.elapsed(),
-                    killed: false,
-                });
+                return Ok(Stopped { status, after: started.elapsed(), killed: false });
             }
             if started.elapsed() >= timeout || hurry() {
                 break;
@@ -99,11 +95,7 @@ impl Maestro {
         }
         self.child.kill()?;
         let status = self.child.wait()?;
-        Ok(Stopped {
-            status,
-            after: started.elapsed(),
-            killed: true,
-        })
+        Ok(Stopped { status, after: started.elapsed(), killed: true })
     }
 
     pub(crate) fn log(&self) -> &Path {
@@ -205,12 +197,7 @@ mod tests {
         let (data_dir, mut maestro, _serving) =
             start("trap '' TERM; touch \"$3/deaf\"; while :; do sleep 0.05; done");
         wait_for(|| data_dir.path().join("deaf").exists());
-        assert!(
-            maestro
-                .stop_within(Duration::from_millis(100), || false)
-                .unwrap()
-                .killed
-        );
+        assert!(maestro.stop_within(Duration::from_millis(100), || false).unwrap().killed);
     }
 
     #[test]
@@ -230,9 +217,6 @@ mod tests {
         wait_for(|| maestro.ended().unwrap().is_some());
         assert_eq!(maestro.ended().unwrap().unwrap().code(), Some(4));
         let tail = maestro.log_tail();
-        assert!(
-            tail.starts_with("line 17\n") && tail.ends_with("\nport 8080 is taken"),
-            "{tail}"
-        );
+        assert!(tail.starts_with("line 17\n") && tail.ends_with("\nport 8080 is taken"), "{tail}");
     }
 }

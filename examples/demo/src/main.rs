@@ -17,10 +17,7 @@ use clap::Parser;
 use crate::arguments::Arguments;
 
 fn main() -> ExitCode {
-    match Arguments::parse()
-        .resolve()
-        .and_then(|settings| demo::run(&settings))
-    {
+    match Arguments::parse().resolve().and_then(|settings| demo::run(&settings)) {
         Ok(code) => code,
         Err(error) => {
             let _ = writeln!(io::stderr(), "maestro-demo: {error:#}");

@@ -35,13 +35,7 @@ pub(crate) struct Players {
 impl Players {
     pub(crate) fn new(number_max: u32, seed: u64, now: Instant) -> Self {
         let random = fastrand::Rng::with_seed(seed);
-        Self {
-            number_max,
-            started: now,
-            random,
-            ends_at: Vec::new(),
-            served: 0,
-        }
+        Self { number_max, started: now, random, ends_at: Vec::new(), served: 0 }
     }
 
     /// Lets matches end, and sends players to ready rooms by `join` until as many play as want to.
@@ -89,11 +83,7 @@ pub(crate) fn join(room: &Room, length: Duration) -> bool {
 }
 
 fn try_join(room: &Room, length: Duration) -> io::Result<String> {
-    let port = room
-        .ports
-        .iter()
-        .find(|port| port.name == PORT_NAME)
-        .ok_or(io::ErrorKind::NotFound)?;
+    let port = room.ports.iter().find(|port| port.name == PORT_NAME).ok_or(io::ErrorKind::NotFound)?;
     let mut addresses = (room.host.as_str(), port.port).to_socket_addrs()?;
     let address = addresses.next().ok_or(io::ErrorKind::NotFound)?;
     let mut stream = TcpStream::connect_timeout(&address, JOIN_TIMEOUT)?;
@@ -110,21 +100,14 @@ mod tests {
     use super::*;
 
     fn rooms(statuses: &[&str]) -> Vec<Room> {
-        let room = |status: &&str| Room {
-            status: (*status).to_owned(),
-            ..Room::default()
-        };
+        let room = |status: &&str| Room { status: (*status).to_owned(), ..Room::default() };
         statuses.iter().map(room).collect()
     }
 
     #[test]
     fn the_wave() {
         for (seconds, number) in [(0, 2), (10, 5), (20, 8), (30, 5), (40, 2), (60, 8)] {
-            assert_eq!(
-                wanted(Duration::from_secs(seconds), 8),
-                number,
-                "after {seconds} s"
-            );
+            assert_eq!(wanted(Duration::from_secs(seconds), 8), number, "after {seconds} s");
         }
         assert!((0..400).all(|tenths| wanted(Duration::from_millis(100 * tenths), 0) == 0));
     }
@@ -142,9 +125,7 @@ mod tests {
         assert_eq!(asked, ["ready"; 4]);
         assert_eq!((players.playing(), players.served()), (4, 4));
 
-        players.step(start + WAVE / 2, &fleet, |_, _| {
-            panic!("nobody else wants to play")
-        });
+        players.step(start + WAVE / 2, &fleet, |_, _| panic!("nobody else wants to play"));
     }
 
     #[test]

@@ -56,11 +56,8 @@ mod tests {
     #[test]
     fn another_number_or_another_program_is_another_recipe() {
         let scheduler = recipe(12, Path::new("/a/room")).unwrap();
-        for (rooms, program, same) in [
-            (12, "/a/room", true),
-            (13, "/a/room", false),
-            (12, "/b/room", false),
-        ] {
+        for (rooms, program, same) in [(12, "/a/room", true), (13, "/a/room", false), (12, "/b/room", false)]
+        {
             let wanted = recipe(rooms, Path::new(program)).unwrap();
             assert_eq!(is_current(&scheduler, &wanted), same, "{rooms} {program}");
         }

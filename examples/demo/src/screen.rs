@@ -13,11 +13,7 @@ pub(crate) struct Screen<W> {
 
 impl<W: Write> Screen<W> {
     pub(crate) fn new(output: W, is_terminal: bool) -> Self {
-        Self {
-            output,
-            is_terminal,
-            shown: String::new(),
-        }
+        Self { output, is_terminal, shown: String::new() }
     }
 
     /// A line that stays.
@@ -82,9 +78,7 @@ mod tests {
     #[test]
     fn a_narrow_terminal_shows_the_beginning() {
         let mut output = Vec::new();
-        Screen::new(&mut output, true)
-            .show("12 rooms: 12 ready", Some(10))
-            .unwrap();
+        Screen::new(&mut output, true).show("12 rooms: 12 ready", Some(10)).unwrap();
         assert_eq!(String::from_utf8(output).unwrap(), "\r\x1b[K12 rooms:");
     }
 }

@@ -3,16 +3,8 @@
 use crate::api::{Operation, Room};
 
 /// In the order in which people look for them. What is not listed comes last.
-const ORDER: [&str; 8] = [
-    "ready",
-    "occupied",
-    "active",
-    "allocated",
-    "pending",
-    "unready",
-    "terminating",
-    "error",
-];
+const ORDER: [&str; 8] =
+    ["ready", "occupied", "active", "allocated", "pending", "unready", "terminating", "error"];
 
 pub(crate) struct Status<'a> {
     pub(crate) rooms: &'a [Room],
@@ -25,11 +17,7 @@ impl Status<'_> {
     pub(crate) fn line(&self) -> String {
         let rooms = match by_status(self.rooms) {
             counts if counts.is_empty() => "no rooms yet".to_owned(),
-            counts => format!(
-                "{}: {}",
-                count(self.rooms.len() as u64, "room"),
-                counts.join(", ")
-            ),
+            counts => format!("{}: {}", count(self.rooms.len() as u64, "room"), counts.join(", ")),
         };
         let mut parts = vec![
             rooms,
@@ -45,17 +33,10 @@ impl Status<'_> {
 
 fn by_status(rooms: &[Room]) -> Vec<String> {
     let mut statuses: Vec<&str> = rooms.iter().map(|room| room.status.as_str()).collect();
-    let rank = |status: &str| {
-        ORDER
-            .iter()
-            .position(|known| *known == status)
-            .unwrap_or(ORDER.len())
-    };
+    let rank = |status: &str| ORDER.iter().position(|known| *known == status).unwrap_or(ORDER.len());
     statuses.sort_unstable_by_key(|status| (rank(status), *status));
     let groups = statuses.chunk_by(|one, next| one == next);
-    groups
-        .map(|group| format!("{} {}", group.len(), group[0]))
-        .collect()
+    groups.map(|group| format!("{} {}", group.len(), group[0])).collect()
 }
 
 fn count(number: u64, noun: &str) -> String {
@@ -72,51 +53,20 @@ mod tests {
     use super::*;
 
     fn check(statuses: &[&str], matches: usize, served: u64, operation: Option<(&str, &str)>, line: &str) {
-        let room = |status: &&str| Room {
-            status: (*status).to_owned(),
-            ..Room::default()
-        };
+        let room = |status: &&str| Room { status: (*status).to_owned(), ..Room::default() };
         let rooms: Vec<Room> = statuses.iter().map(room).collect();
-        let operation = operation.map(|(name, status)| Operation {
-            definition_name: name.to_owned(),
-            status: status.to_owned(),
-        });
-        let status = Status {
-            rooms: &rooms,
-            matches,
-            served,
-            operation: operation.as_ref(),
-        };
+        let operation = operation
+            .map(|(name, status)| Operation { definition_name: name.to_owned(), status: status.to_owned() });
+        let status = Status { rooms: &rooms, matches, served, operation: operation.as_ref() };
         assert_eq!(status.line(), line);
     }
 
     #[test]
     fn lines() {
+        check(&[], 0, 0, None, "no rooms yet | 0 matches running | 0 players served");
+        check(&["pending"], 1, 1, None, "1 room: 1 pending | 1 match running | 1 player served");
         check(
-            &[],
-            0,
-            0,
-            None,
-            "no rooms yet | 0 matches running | 0 players served",
-        );
-        check(
-            &["pending"],
-            1,
-            1,
-            None,
-            "1 room: 1 pending | 1 match running | 1 player served",
-        );
-        check(
-            &[
-                "terminating",
-                "lost",
-                "occupied",
-                "ready",
-                "occupied",
-                "error",
-                "ready",
-                "ready",
-            ],
+            &["terminating", "lost", "occupied", "ready", "occupied", "error", "ready", "ready"],
             2,
             37,
             Some(("add_rooms", "in_progress")),

@@ -27,16 +27,7 @@ impl RunningDemo {
     fn start(data_dir: &Path, script: &str) -> Self {
         fs::write(data_dir.join("fake"), script).expect("a script");
         let mut process = Command::new(env!("CARGO_BIN_EXE_maestro-demo"))
-            .args([
-                "--maestro",
-                FAKE_MAESTRO,
-                "--room",
-                FAKE_MAESTRO,
-                "--rooms",
-                "3",
-                "--players",
-                "4",
-            ])
+            .args(["--maestro", FAKE_MAESTRO, "--room", FAKE_MAESTRO, "--rooms", "3", "--players", "4"])
             .arg("--data-dir")
             .arg(data_dir)
             .stdout(Stdio::piped())
@@ -98,11 +89,7 @@ fn serve(connection: impl Fn(&TcpStream) + Clone + Send + 'static) -> u16 {
 fn welcome(mut stream: &TcpStream) {
     let mut line = String::new();
     let _ = BufReader::new(stream).read_line(&mut line);
-    let reply = if line.starts_with("JOIN ") {
-        "OK 1\n"
-    } else {
-        "ERROR\n"
-    };
+    let reply = if line.starts_with("JOIN ") { "OK 1\n" } else { "ERROR\n" };
     let _ = stream.write_all(reply.as_bytes());
 }
 
@@ -165,8 +152,7 @@ fn read_request(reader: &mut impl BufRead) -> Option<(String, String)> {
     }
     let length = head.iter().find_map(|line| {
         let (name, value) = line.split_once(':')?;
-        name.eq_ignore_ascii_case("content-length")
-            .then(|| value.trim().parse().ok())?
+        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse().ok())?
     });
     let mut body = vec![0; length.unwrap_or(0)];
     reader.read_exact(&mut body).ok()?;
@@ -177,11 +163,7 @@ fn read_request(reader: &mut impl BufRead) -> Option<(String, String)> {
 /// A Maestro that serves until it is told to end.
 fn start_serving(create_code: u16) -> (TempDir, RunningDemo, Receiver<(String, Value)>) {
     let (sender, submitted) = mpsc::channel();
-    let api = FakeApi {
-        room_port: serve(welcome),
-        create_code,
-        submitted: sender,
-    };
+    let api = FakeApi { room_port: serve(welcome), create_code, submitted: sender };
     let url = format!("http://127.0.0.1:{}", serve(move |stream| api.connection(stream)));
     let script = format!(
         r#"trap 'exit 0' TERM
@@ -198,10 +180,7 @@ fn from_the_first_player_to_the_end() {
     let (_data_dir, mut demo, submitted) = start_serving(200);
     let (request, recipe) = submitted.recv_timeout(PATIENCE).unwrap();
     assert_eq!(request, "POST /schedulers");
-    assert_eq!(
-        (&recipe["name"], &recipe["roomsReplicas"]),
-        (&json!("example"), &json!(3))
-    );
+    assert_eq!((&recipe["name"], &recipe["roomsReplicas"]), (&json!("example"), &json!(3)));
     let command = recipe["spec"]["containers"][0]["command"][0].as_str().unwrap();
     assert!(Path::new(command).is_absolute(), "{command}");
 

@@ -61,9 +61,8 @@ impl Configuration {
 fn parse_milliseconds(name: &str, value: Option<String>) -> anyhow::Result<Option<Duration>> {
     let Some(value) = value else { return Ok(None) };
     // Four bytes are 49 days, the longest that a room could want.
-    let milliseconds: u32 = value
-        .parse()
-        .with_context(|| format!("{name}: {value:?} is not a number of milliseconds"))?;
+    let milliseconds: u32 =
+        value.parse().with_context(|| format!("{name}: {value:?} is not a number of milliseconds"))?;
     Ok(Some(Duration::from_millis(milliseconds.into())))
 }
 
@@ -122,21 +121,9 @@ mod tests {
     #[test]
     fn errors_name_the_variable_and_the_value() {
         for (name, value, message) in [
-            (
-                "ROOM_DRAIN_MS",
-                "2s",
-                "ROOM_DRAIN_MS: \"2s\" is not a number of milliseconds",
-            ),
-            (
-                "ROOM_MAX_MATCHES",
-                "0",
-                "ROOM_MAX_MATCHES: \"0\" is not a number above 0",
-            ),
-            (
-                "ROOM_NEVER_READY",
-                "yes",
-                "ROOM_NEVER_READY: \"yes\" is neither 0 nor 1",
-            ),
+            ("ROOM_DRAIN_MS", "2s", "ROOM_DRAIN_MS: \"2s\" is not a number of milliseconds"),
+            ("ROOM_MAX_MATCHES", "0", "ROOM_MAX_MATCHES: \"0\" is not a number above 0"),
+            ("ROOM_NEVER_READY", "yes", "ROOM_NEVER_READY: \"yes\" is neither 0 nor 1"),
         ] {
             assert_eq!(parse(&[(name, value)]).unwrap_err().to_string(), message);
         }

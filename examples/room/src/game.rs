@@ -20,11 +20,7 @@ pub(crate) enum Phase {
 
 impl Game {
     pub(crate) fn new(matches_max: u32) -> Self {
-        Self {
-            matches_max,
-            phase: Phase::Starting,
-            ends_at: Vec::new(),
-        }
+        Self { matches_max, phase: Phase::Starting, ends_at: Vec::new() }
     }
 
     pub(crate) fn open(&mut self) {

@@ -42,12 +42,7 @@ impl Lobby {
         listener.set_nonblocking(true)?;
         let (waker, woken) = UnixStream::pair()?;
         woken.set_nonblocking(true)?;
-        Ok(Self {
-            listener,
-            connections: Vec::new(),
-            woken,
-            waker,
-        })
+        Ok(Self { listener, connections: Vec::new(), woken, waker })
     }
 
     pub(crate) fn waker(&self) -> io::Result<Waker> {
@@ -64,21 +59,15 @@ impl Lobby {
         // Nothing to read unless a waker wrote; that it did is all it says.
         let _ = (&self.woken).read(&mut [0; 8]);
         self.accept()?;
-        self.connections
-            .retain_mut(|connection| connection.serve(&mut answer).is_ok());
+        self.connections.retain_mut(|connection| connection.serve(&mut answer).is_ok());
         Ok(())
     }
 
     fn wait(&self, timeout: Option<Duration>) -> io::Result<()> {
-        let streams = self
-            .connections
-            .iter()
-            .map(|connection| PollFd::new(&connection.stream, PollFlags::IN));
+        let streams =
+            self.connections.iter().map(|connection| PollFd::new(&connection.stream, PollFlags::IN));
         let mut awaited: Vec<PollFd<'_>> = streams
-            .chain([
-                PollFd::new(&self.listener, PollFlags::IN),
-                PollFd::new(&self.woken, PollFlags::IN),
-            ])
+            .chain([PollFd::new(&self.listener, PollFlags::IN), PollFd::new(&self.woken, PollFlags::IN)])
             .collect();
         // What does not fit is far enough in the future to be none.
         let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
@@ -96,10 +85,7 @@ impl Lobby {
                     if self.connections.len() == CONNECTIONS_MAX {
                         self.connections.remove(0);
                     }
-                    self.connections.push(Connection {
-                        stream,
-                        partial: Vec::new(),
-                    });
+                    self.connections.push(Connection { stream, partial: Vec::new() });
                 }
                 Err(error) => match error.kind() {
                     ErrorKind::WouldBlock => return Ok(()),

@@ -30,9 +30,9 @@ fn parse(line: &str) -> Result<Request, &'static str> {
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
     match words[..] {
         ["JOIN", seconds] => match seconds.parse() {
-            Ok(seconds) if seconds > 0.0 && seconds <= MATCH_SECONDS_MAX => Ok(Request::Join {
-                length: Duration::from_secs_f64(seconds),
-            }),
+            Ok(seconds) if seconds > 0.0 && seconds <= MATCH_SECONDS_MAX => {
+                Ok(Request::Join { length: Duration::from_secs_f64(seconds) })
+            }
             _ => Err("JOIN <seconds>, above 0 and at most a day"),
         },
         ["STATUS"] => Ok(Request::Status),
@@ -62,18 +62,9 @@ mod tests {
         for (line, reply) in [
             ("STATUS", "ready 0/1"),
             ("JOIN", "ERROR expected JOIN <seconds> or STATUS"),
-            (
-                "JOIN soon",
-                "ERROR expected JOIN <seconds>, above 0 and at most a day",
-            ),
-            (
-                "JOIN -1",
-                "ERROR expected JOIN <seconds>, above 0 and at most a day",
-            ),
-            (
-                "JOIN NaN",
-                "ERROR expected JOIN <seconds>, above 0 and at most a day",
-            ),
+            ("JOIN soon", "ERROR expected JOIN <seconds>, above 0 and at most a day"),
+            ("JOIN -1", "ERROR expected JOIN <seconds>, above 0 and at most a day"),
+            ("JOIN NaN", "ERROR expected JOIN <seconds>, above 0 and at most a day"),
             ("", "ERROR expected JOIN <seconds> or STATUS"),
             ("JOIN 0.5", "OK 1"),
             ("JOIN 5", "FULL"),

@@ -35,15 +35,9 @@ pub(crate) fn run(room: Room, configuration: &Configuration) -> anyhow::Result<E
     let faults = &configuration.faults;
     let port = room.host_port(PORT_NAME)?;
     let mut lobby = Lobby::open(port).with_context(|| format!("cannot listen on 127.0.0.1:{port}"))?;
-    say(&format!(
-        "room {} of {} listens on 127.0.0.1:{port}",
-        room.id(),
-        room.scheduler()
-    ));
+    say(&format!("room {} of {} listens on 127.0.0.1:{port}", room.id(), room.scheduler()));
 
-    let handle = room
-        .start(options(configuration))
-        .context("cannot start the SDK")?;
+    let handle = room.start(options(configuration)).context("cannot start the SDK")?;
     if faults.ignore_sigterm {
         signal_hook::flag::register(SIGTERM, Arc::new(AtomicBool::new(false)))?;
     }
@@ -126,9 +120,6 @@ fn answer(line: &str, game: &mut Game, handle: &Handle) -> String {
 
 impl Schedule {
     fn next(&self, game: &Game) -> Option<Instant> {
-        [self.ready_at, self.crash_at, self.end_at, game.next_end()]
-            .into_iter()
-            .flatten()
-            .min()
+        [self.ready_at, self.crash_at, self.end_at, game.next_end()].into_iter().flatten().min()
     }
 }

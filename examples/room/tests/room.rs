@@ -40,9 +40,7 @@ impl RunningRoom {
     }
 
     fn wait_pings(&self, enough: impl Fn(&[ReceivedPing]) -> bool) -> Vec<ReceivedPing> {
-        self.api
-            .wait_for(PATIENCE, enough)
-            .unwrap_or_else(|pings| panic!("only {:?}", said(&pings)))
+        self.api.wait_for(PATIENCE, enough).unwrap_or_else(|pings| panic!("only {:?}", said(&pings)))
     }
 
     fn wait_ready(&self) {
@@ -51,14 +49,10 @@ impl RunningRoom {
 
     fn says(&self, line: &str) -> String {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("the room listens");
-        stream
-            .set_read_timeout(Some(PATIENCE))
-            .expect("a timeout can be set");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
         writeln!(stream, "{line}").expect("the room reads");
         let mut reply = String::new();
-        BufReader::new(stream)
-            .read_line(&mut reply)
-            .expect("the room answers");
+        BufReader::new(stream).read_line(&mut reply).expect("the room answers");
         reply.trim_end().to_owned()
     }
 
@@ -80,9 +74,7 @@ impl RunningRoom {
     fn complaint(&mut self) -> String {
         let mut text = String::new();
         let stderr = self.process.stderr.take().expect("stderr is piped");
-        BufReader::new(stderr)
-            .read_to_string(&mut text)
-            .expect("stderr is text");
+        BufReader::new(stderr).read_to_string(&mut text).expect("stderr is text");
         text
     }
 }
@@ -100,10 +92,7 @@ fn free_port() -> u16 {
 }
 
 fn said(pings: &[ReceivedPing]) -> Vec<(&str, u64)> {
-    pings
-        .iter()
-        .map(|ping| (ping.status(), ping.running_matches()))
-        .collect()
+    pings.iter().map(|ping| (ping.status(), ping.running_matches())).collect()
 }
 
 #[test]
@@ -151,10 +140,7 @@ fn a_match_that_is_too_long_is_cut_off() {
     room.signal(Signal::TERM);
     assert_eq!(room.wait_end().code(), Some(0));
     let pings = room.api.pings();
-    assert_eq!(
-        said(&pings)[pings.len() - 2..],
-        [("terminating", 1), ("terminated", 1)]
-    );
+    assert_eq!(said(&pings)[pings.len() - 2..], [("terminating", 1), ("terminated", 1)]);
 }
 
 #[test]
@@ -164,10 +150,7 @@ fn a_port_that_is_taken_is_named() {
     let mut room = RunningRoom::start_on(port, &[]);
     assert_eq!(room.wait_end().code(), Some(1));
     let complaint = room.complaint();
-    assert!(
-        complaint.contains(&format!("cannot listen on 127.0.0.1:{port}")),
-        "{complaint}"
-    );
+    assert!(complaint.contains(&format!("cannot listen on 127.0.0.1:{port}")), "{complaint}");
     assert_eq!(room.api.pings(), []);
 }
 
@@ -198,9 +181,7 @@ fn fault_crash() {
 #[test]
 fn fault_never_ready() {
     let mut room = RunningRoom::start(&[("ROOM_NEVER_READY", "1"), ("ROOM_PING_INTERVAL_MS", "50")]);
-    room.api
-        .wait_for(Duration::from_millis(300), |pings| !pings.is_empty())
-        .unwrap_err();
+    room.api.wait_for(Duration::from_millis(300), |pings| !pings.is_empty()).unwrap_err();
     assert_eq!(room.says("STATUS"), "starting 0/1");
     room.signal(Signal::TERM);
     assert_eq!(room.wait_end().code(), Some(0));
@@ -208,13 +189,8 @@ fn fault_never_ready() {
 
 #[test]
 fn fault_stop_pinging() {
-    let room = RunningRoom::start(&[
-        ("ROOM_STOP_PINGING_AFTER_MS", "400"),
-        ("ROOM_PING_INTERVAL_MS", "100"),
-    ]);
-    let pings = room
-        .api
-        .wait_for(Duration::from_millis(1500), |pings| pings.len() > 8);
+    let room = RunningRoom::start(&[("ROOM_STOP_PINGING_AFTER_MS", "400"), ("ROOM_PING_INTERVAL_MS", "100")]);
+    let pings = room.api.wait_for(Duration::from_millis(1500), |pings| pings.len() > 8);
     assert!(pings.is_err(), "400 ms have no room for more than 8 pings");
     assert_eq!(room.says("STATUS"), "ready 0/1");
 }

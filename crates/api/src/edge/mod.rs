@@ -114,10 +114,7 @@ impl<S> Layer<S> for EdgeLayer {
     type Service = Guarded<S>;
 
     fn layer(&self, inner: S) -> Guarded<S> {
-        Guarded {
-            guard: Arc::clone(&self.0),
-            inner,
-        }
+        Guarded { guard: Arc::clone(&self.0), inner }
     }
 }
 
@@ -172,10 +169,7 @@ impl Shared {
             return Err(ApiError::invalid(message).with_status(StatusCode::URI_TOO_LONG));
         }
         let headers = request.headers();
-        let header_bytes: usize = headers
-            .iter()
-            .map(|(name, value)| name.as_str().len() + value.len())
-            .sum();
+        let header_bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
         if headers.len() > HEADERS_MAX || header_bytes > HEADERS_MAX_BYTES {
             let message =
                 format!("headers: more than {HEADERS_MAX}, or longer than {HEADERS_MAX_BYTES} bytes");

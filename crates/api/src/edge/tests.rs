@@ -18,11 +18,7 @@ struct World {
 fn world() -> World {
     let mut registry = Registry::default();
     let metrics = Metrics::register(&mut registry);
-    let limits = Limits {
-        requests_max: Some(1),
-        request_timeout: Duration::from_secs(3),
-        ..Limits::ROOMS
-    };
+    let limits = Limits { requests_max: Some(1), request_timeout: Duration::from_secs(3), ..Limits::ROOMS };
     let new_request_id: NewRequestId = Arc::new(|| 7);
     let edge = Edge::new("test-api", &limits, &metrics, &new_request_id, Spans::Always);
     let routes = vec![
@@ -43,11 +39,7 @@ impl World {
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let bytes = to_bytes(body, usize::MAX).await.unwrap();
-        (
-            parts.status,
-            parts.headers,
-            String::from_utf8(bytes.into()).unwrap(),
-        )
+        (parts.status, parts.headers, String::from_utf8(bytes.into()).unwrap())
     }
 
     async fn get(&self, path: &str) -> (StatusCode, HeaderMap, String) {
@@ -127,9 +119,7 @@ async fn one_too_many_is_refused_at_once_and_the_place_is_given_back() {
 #[tokio::test]
 async fn a_clients_own_request_id_comes_back() {
     let mut request = of("/works");
-    request
-        .headers_mut()
-        .insert("x-request-id", "trace-1".parse().unwrap());
+    request.headers_mut().insert("x-request-id", "trace-1".parse().unwrap());
     assert_eq!(world().ask(request).await.1["x-request-id"], "trace-1");
 }
 

@@ -52,39 +52,18 @@ fn routes() -> Vec<Route<Arc<ManagementApi>>> {
         ),
         ("/schedulers/{scheduler_name}/versions", get(versions::list)),
         ("/schedulers/{scheduler_name}/rollout", get(rollouts::get)),
-        (
-            "/schedulers/{scheduler_name}/rollout/pause",
-            post(rollouts::pause),
-        ),
-        (
-            "/schedulers/{scheduler_name}/rollout/resume",
-            post(rollouts::resume),
-        ),
-        (
-            "/schedulers/{scheduler_name}/rollout/cancel",
-            post(rollouts::cancel),
-        ),
-        (
-            "/schedulers/{scheduler_name}/autoscaling",
-            get(schedulers::autoscaling_decisions),
-        ),
+        ("/schedulers/{scheduler_name}/rollout/pause", post(rollouts::pause)),
+        ("/schedulers/{scheduler_name}/rollout/resume", post(rollouts::resume)),
+        ("/schedulers/{scheduler_name}/rollout/cancel", post(rollouts::cancel)),
+        ("/schedulers/{scheduler_name}/autoscaling", get(schedulers::autoscaling_decisions)),
         ("/schedulers/{scheduler_name}/operations", get(operations::list)),
-        (
-            "/schedulers/{scheduler_name}/operations/{operation_id}",
-            get(operations::get),
-        ),
-        (
-            "/schedulers/{scheduler_name}/operations/{operation_id}/cancel",
-            post(operations::cancel),
-        ),
+        ("/schedulers/{scheduler_name}/operations/{operation_id}", get(operations::get)),
+        ("/schedulers/{scheduler_name}/operations/{operation_id}/cancel", post(operations::cancel)),
         ("/schedulers/{scheduler_name}/add-rooms", post(rooms::add)),
         ("/schedulers/{scheduler_name}/remove-rooms", post(rooms::remove)),
         ("/schedulers/{scheduler_name}/rooms", get(rooms::list)),
         ("/schedulers/{scheduler_name}/rooms/{room_id}", get(rooms::get)),
-        (
-            "/schedulers/{scheduler_name}/rooms/{room_id}/logs",
-            get(rooms::logs),
-        ),
+        ("/schedulers/{scheduler_name}/rooms/{room_id}/logs", get(rooms::logs)),
     ]
 }
 

@@ -35,11 +35,7 @@ pub(super) async fn list(
         page: Some(list.page),
         page_size: Some(list.page_size),
         total: Some(list.total),
-        operations: list
-            .operations
-            .iter()
-            .map(|operation| item(operation, view))
-            .collect(),
+        operations: list.operations.iter().map(|operation| item(operation, view)).collect(),
     }))
 }
 
@@ -50,9 +46,7 @@ pub(super) async fn get(
 ) -> Result<Answer<GetOperationResponse>, ApiError> {
     let view = View::parse(&request.view)?;
     let operation = api.engine.operation(&scheduler, &id).await?;
-    Ok(Answer(GetOperationResponse {
-        operation: Some(whole(operation, view)),
-    }))
+    Ok(Answer(GetOperationResponse { operation: Some(whole(operation, view)) }))
 }
 
 pub(super) async fn cancel(
@@ -91,12 +85,7 @@ fn asked_page(request: &ListOperationsRequest) -> Result<(Stage, PageRequest), A
             return Err(ApiError::invalid(message));
         }
     };
-    let page = PageRequest {
-        page,
-        page_size,
-        newest_first,
-        no_action: request.no_action,
-    };
+    let page = PageRequest { page, page_size, newest_first, no_action: request.no_action };
     Ok((stage, page))
 }
 
@@ -194,11 +183,7 @@ fn input(operation: &Operation) -> Value {
         }
         Definition::CreateVersion { recipe } => {
             // Not before it was numbered, which is its first step.
-            let version = |key: &str| {
-                operation.data[key]
-                    .as_str()
-                    .and_then(|text| Version::parse(text).ok())
-            };
+            let version = |key: &str| operation.data[key].as_str().and_then(|text| Version::parse(text).ok());
             let state = SchedulerState::Creating.as_str();
             let scheduler = go_cased_scheduler(recipe, version("version"), state, version("rollbackVersion"));
             json!({ "scheduler": scheduler })
@@ -227,8 +212,5 @@ fn object(value: Value) -> Struct {
 }
 
 fn event(event: HistoryEvent) -> OperationEvent {
-    OperationEvent {
-        created_at: Some(event.at.into()),
-        event: event.event,
-    }
+    OperationEvent { created_at: Some(event.at.into()), event: event.event }
 }

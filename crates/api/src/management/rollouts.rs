@@ -17,23 +17,13 @@ const NO_ROLLOUT: &str = "none";
 type Answered<T> = Result<Answer<T>, ApiError>;
 
 pub(super) async fn get(State(api): Api, Named(name): Named<String>) -> Answered<GetRolloutResponse> {
-    let RolloutView {
-        state,
-        active,
-        rooms_by_version,
-        old_rooms,
-        new_rooms,
-        total,
-        percent,
-        waiting_for,
-    } = api.engine.rollout(&name).await?;
+    let RolloutView { state, active, rooms_by_version, old_rooms, new_rooms, total, percent, waiting_for } =
+        api.engine.rollout(&name).await?;
     let rooms_by_version = rooms_by_version.into_iter();
     Ok(Answer(GetRolloutResponse {
         state: state.map_or(NO_ROLLOUT, |state| state.as_str()).to_owned(),
         active: active.to_string(),
-        rooms_by_version: rooms_by_version
-            .map(|(version, rooms)| (version.to_string(), rooms))
-            .collect(),
+        rooms_by_version: rooms_by_version.map(|(version, rooms)| (version.to_string(), rooms)).collect(),
         old_rooms,
         new_rooms,
         total,

@@ -27,10 +27,7 @@ pub(super) async fn add(
     Message { message, warnings }: Message<AddRoomsRequest>,
 ) -> Result<(Warnings, Answer<AddRoomsResponse>), ApiError> {
     let amount = amount(message.amount)?;
-    let id = api
-        .engine
-        .add_rooms(&scheduler, amount, message.force, &user)
-        .await?;
+    let id = api.engine.add_rooms(&scheduler, amount, message.force, &user).await?;
     let operation_id = id.to_string();
     Ok((warnings, Answer(AddRoomsResponse { operation_id })))
 }
@@ -42,10 +39,7 @@ pub(super) async fn remove(
     Message { message, warnings }: Message<RemoveRoomsRequest>,
 ) -> Result<(Warnings, Answer<RemoveRoomsResponse>), ApiError> {
     let amount = amount(message.amount)?;
-    let id = api
-        .engine
-        .remove_rooms(&scheduler, amount, message.force, &user)
-        .await?;
+    let id = api.engine.remove_rooms(&scheduler, amount, message.force, &user).await?;
     let operation_id = id.to_string();
     Ok((warnings, Answer(RemoveRoomsResponse { operation_id })))
 }
@@ -55,9 +49,7 @@ pub(super) async fn list(
     Named(scheduler): Named<String>,
 ) -> Result<Answer<ListRoomsResponse>, ApiError> {
     let rooms = api.engine.rooms(&scheduler).await?;
-    Ok(Answer(ListRoomsResponse {
-        rooms: rooms.into_iter().map(room).collect(),
-    }))
+    Ok(Answer(ListRoomsResponse { rooms: rooms.into_iter().map(room).collect() }))
 }
 
 pub(super) async fn get(
@@ -114,9 +106,6 @@ fn room(room: ListedRoom) -> Room {
         created_at: Some(created_at.into()),
         last_ping_at: last_ping_at.map(Into::into),
         validation,
-        ended: ended.map(|ended| RoomEnd {
-            at: Some(ended.at.into()),
-            how: ended.how,
-        }),
+        ended: ended.map(|ended| RoomEnd { at: Some(ended.at.into()), how: ended.how }),
     }
 }

@@ -27,22 +27,13 @@ pub(super) async fn list(
     Asked(request): Asked<ListSchedulersRequest>,
 ) -> Answered<ListSchedulersResponse> {
     let ListSchedulersRequest { name, game, version } = request;
-    let filter = SchedulerFilter {
-        name: given(name),
-        game: given(game),
-        version: given(version),
-    };
+    let filter = SchedulerFilter { name: given(name), game: given(game), version: given(version) };
     let schedulers = api.engine.schedulers(&filter).await?;
     let schedulers = schedulers.iter().map(|record| {
-        let shown = Shown {
-            created_at: record.created_at,
-            ..shown(record)
-        };
+        let shown = Shown { created_at: record.created_at, ..shown(record) };
         convert::scheduler_without_spec(&record.recipe, shown)
     });
-    Ok(Answer(ListSchedulersResponse {
-        schedulers: schedulers.collect(),
-    }))
+    Ok(Answer(ListSchedulersResponse { schedulers: schedulers.collect() }))
 }
 
 pub(super) async fn info(
@@ -50,9 +41,7 @@ pub(super) async fn info(
     Asked(request): Asked<GetSchedulersInfoRequest>,
 ) -> Answered<GetSchedulersInfoResponse> {
     let infos = api.engine.fleet_infos(given(request.game)).await?;
-    Ok(Answer(GetSchedulersInfoResponse {
-        schedulers: infos.iter().map(fleet_info).collect(),
-    }))
+    Ok(Answer(GetSchedulersInfoResponse { schedulers: infos.iter().map(fleet_info).collect() }))
 }
 
 pub(super) async fn get(
@@ -62,14 +51,8 @@ pub(super) async fn get(
 ) -> Answered<GetSchedulerResponse> {
     let version = given(request.version);
     let (record, version) = api.engine.scheduler_version(&name, version.as_deref()).await?;
-    let shown = Shown {
-        version: version.version,
-        created_at: version.created_at,
-        ..shown(&record)
-    };
-    Ok(Answer(GetSchedulerResponse {
-        scheduler: Some(convert::scheduler(&version.recipe, shown)),
-    }))
+    let shown = Shown { version: version.version, created_at: version.created_at, ..shown(&record) };
+    Ok(Answer(GetSchedulerResponse { scheduler: Some(convert::scheduler(&version.recipe, shown)) }))
 }
 
 pub(super) async fn create(
@@ -98,9 +81,7 @@ pub(super) async fn autoscaling_decisions(
     Named(name): Named<String>,
 ) -> Answered<GetAutoscalingDecisionsResponse> {
     let decisions = api.engine.autoscaling_decisions(&name).await?;
-    Ok(Answer(GetAutoscalingDecisionsResponse {
-        decisions: decisions.into_iter().map(decision).collect(),
-    }))
+    Ok(Answer(GetAutoscalingDecisionsResponse { decisions: decisions.into_iter().map(decision).collect() }))
 }
 
 /// A parameter that is empty was not given.
@@ -118,16 +99,8 @@ fn shown(record: &SchedulerRecord) -> Shown<'_> {
 }
 
 fn decision(decision: AutoscalingDecision) -> v1::AutoscalingDecision {
-    let AutoscalingDecision {
-        at,
-        total,
-        occupied,
-        ready,
-        desired,
-        desired_ready,
-        decision,
-        reason,
-    } = decision;
+    let AutoscalingDecision { at, total, occupied, ready, desired, desired_ready, decision, reason } =
+        decision;
     let number = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
     v1::AutoscalingDecision {
         at: at.parse::<Timestamp>().ok().map(Into::into),
@@ -146,10 +119,7 @@ fn decision(decision: AutoscalingDecision) -> v1::AutoscalingDecision {
 fn fleet_info(info: &FleetInfo) -> SchedulerInfo {
     let FleetInfo { scheduler, counts } = info;
     let rooms = |statuses: &[RoomStatus]| {
-        let rooms = statuses
-            .iter()
-            .map(|status| counts.by_status.of(*status))
-            .fold(0, u32::saturating_add);
+        let rooms = statuses.iter().map(|status| counts.by_status.of(*status)).fold(0, u32::saturating_add);
         number(rooms)
     };
     SchedulerInfo {

@@ -28,19 +28,14 @@ pub(super) async fn list(
     let view = View::parse(&request.view)?;
     let versions = api.engine.versions(&name).await?;
     let versions = versions.iter().map(|record| version(record, view));
-    Ok(Answer(GetSchedulerVersionsResponse {
-        versions: versions.collect(),
-    }))
+    Ok(Answer(GetSchedulerVersionsResponse { versions: versions.collect() }))
 }
 
 pub(super) async fn create(
     State(api): Api,
     Named(name): Named<String>,
     User(user): User,
-    Message {
-        mut message,
-        warnings,
-    }: Message<NewSchedulerVersionRequest>,
+    Message { mut message, warnings }: Message<NewSchedulerVersionRequest>,
 ) -> Submitted<NewSchedulerVersionResponse> {
     // The path says it already. One that says something else is refused: it was written for another scheduler.
     if message.name.is_empty() {
@@ -56,10 +51,7 @@ pub(super) async fn patch(
     State(api): Api,
     Named(name): Named<String>,
     User(user): User,
-    Message {
-        message: patch,
-        warnings,
-    }: Message<Patch>,
+    Message { message: patch, warnings }: Message<Patch>,
 ) -> Submitted<PatchSchedulerResponse> {
     if patch.is_empty() {
         return Err(no_change(&name, &warnings));
@@ -68,10 +60,7 @@ pub(super) async fn patch(
         let message = format!("name: {other} is not the scheduler's name, which is {name}");
         return Err(ApiError::invalid(message));
     }
-    let id = api
-        .engine
-        .patch_version(&name, |draft| patch.apply(draft), &user)
-        .await?;
+    let id = api.engine.patch_version(&name, |draft| patch.apply(draft), &user).await?;
     let operation_id = id.to_string();
     Ok((warnings, Answer(PatchSchedulerResponse { operation_id })))
 }

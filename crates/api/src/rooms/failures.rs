@@ -29,11 +29,7 @@ struct Known {
 
 impl Failures {
     pub(super) fn new(metrics: Metrics) -> Self {
-        Self {
-            unknown: metrics.failed_pings("unknown"),
-            metrics,
-            known: Mutex::default(),
-        }
+        Self { unknown: metrics.failed_pings("unknown"), metrics, known: Mutex::default() }
     }
 
     pub(super) async fn count(&self, engine: &Engine, scheduler: &str) {
@@ -52,9 +48,7 @@ impl Failures {
     fn may_look(&self) -> bool {
         let now = Instant::now();
         let mut known = self.lock();
-        let may = known
-            .looked_at
-            .is_none_or(|before| now.duration_since(before) >= KNOWN_FOR);
+        let may = known.looked_at.is_none_or(|before| now.duration_since(before) >= KNOWN_FOR);
         if may {
             known.looked_at = Some(now);
         }
@@ -70,9 +64,7 @@ impl Failures {
         let mut gone = std::mem::take(&mut known.counters);
         for scheduler in schedulers {
             let name = scheduler.name.as_str();
-            let counter = gone
-                .remove(name)
-                .unwrap_or_else(|| self.metrics.failed_pings(name));
+            let counter = gone.remove(name).unwrap_or_else(|| self.metrics.failed_pings(name));
             known.counters.insert(name.to_owned(), counter);
         }
         for name in gone.into_keys() {

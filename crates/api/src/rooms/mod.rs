@@ -37,10 +37,7 @@ pub struct RoomsOptions {
 
 impl Default for RoomsOptions {
     fn default() -> Self {
-        Self {
-            limits: Limits::ROOMS,
-            empty_route: false,
-        }
+        Self { limits: Limits::ROOMS, empty_route: false }
     }
 }
 
@@ -64,14 +61,8 @@ fn routes(empty_route: bool) -> Vec<Route<Arc<RoomsApi>>> {
     let mut routes = vec![
         ("/scheduler/{scheduler_name}/rooms/{room_name}/ping", put(update)),
         // Superseded by the ping, and says the same.
-        (
-            "/scheduler/{scheduler_name}/rooms/{room_name}/status",
-            put(update),
-        ),
-        (
-            "/scheduler/{scheduler_name}/rooms/{room_name}/address",
-            get(address),
-        ),
+        ("/scheduler/{scheduler_name}/rooms/{room_name}/status", put(update)),
+        ("/scheduler/{scheduler_name}/rooms/{room_name}/address", get(address)),
     ];
     if empty_route {
         routes.push(("/bench/empty", get(empty).put(empty)));
@@ -96,13 +87,8 @@ async fn update(State(api): State<Arc<RoomsApi>>, request: Request) -> Result<Re
             (decoded.0.as_str(), decoded.1.as_str())
         }
     };
-    let ping = RoomPing {
-        scheduler,
-        room,
-        status: said.status,
-        matches: said.matches,
-        metadata: said.metadata,
-    };
+    let ping =
+        RoomPing { scheduler, room, status: said.status, matches: said.matches, metadata: said.metadata };
     Ok(success(api.deliver(ping).await))
 }
 
@@ -143,9 +129,7 @@ fn names(path: &str) -> Option<(&str, &str)> {
 }
 
 async fn decoded_names(parts: &mut Parts) -> Result<(String, String), ApiError> {
-    Named::from_request_parts(parts, &())
-        .await
-        .map(|Named(names)| names)
+    Named::from_request_parts(parts, &()).await.map(|Named(names)| names)
 }
 
 async fn address(
@@ -169,10 +153,7 @@ mod tests {
 
     #[test]
     fn names_are_read_from_the_path_as_it_is() {
-        assert_eq!(
-            names("/scheduler/arena/rooms/arena-1/ping"),
-            Some(("arena", "arena-1"))
-        );
+        assert_eq!(names("/scheduler/arena/rooms/arena-1/ping"), Some(("arena", "arena-1")));
         assert_eq!(names("/scheduler/arena/rooms/arena%2d1/ping"), None);
     }
 }

@@ -95,10 +95,7 @@ fn integer(name: &str, field: Option<&RawValue>) -> Result<Option<i64>, ApiError
         return Ok(None);
     };
     let json = field.get();
-    let digits = json
-        .strip_prefix('"')
-        .and_then(|json| json.strip_suffix('"'))
-        .unwrap_or(json);
+    let digits = json.strip_prefix('"').and_then(|json| json.strip_suffix('"')).unwrap_or(json);
     let number = digits.parse().ok().or_else(|| whole(digits));
     let wrong = || ApiError::invalid(format!("{name}: {} is not a whole number", shown(field)));
     number.map(Some).ok_or_else(wrong)
@@ -116,10 +113,7 @@ fn metadata(field: Option<&RawValue>) -> Result<Option<&str>, ApiError> {
     match field {
         None => Ok(None),
         Some(field) if field.get().starts_with('{') => Ok(Some(field.get())),
-        Some(field) => Err(ApiError::invalid(format!(
-            "metadata: {} is not a JSON object",
-            shown(field)
-        ))),
+        Some(field) => Err(ApiError::invalid(format!("metadata: {} is not a JSON object", shown(field)))),
     }
 }
 
@@ -142,15 +136,8 @@ mod tests {
 
     fn accepts(body: &str, status: PingStatus, matches: u32, metadata: Option<&str>) {
         let said = Said::decode(body.as_bytes());
-        let expected = Said {
-            status,
-            matches,
-            metadata,
-        };
-        assert_eq!(
-            said.map_err(|error| panic!("{body}: {error:?}")),
-            Ok::<_, ()>(expected)
-        );
+        let expected = Said { status, matches, metadata };
+        assert_eq!(said.map_err(|error| panic!("{body}: {error:?}")), Ok::<_, ()>(expected));
     }
 
     async fn refuses(body: &str, message: &str) {
@@ -171,24 +158,9 @@ mod tests {
             0,
             Some(r#"{"region":"us","players":3}"#),
         );
-        accepts(
-            r#"{"timestamp":"1794733616","status":"occupied","runningMatches":"3"}"#,
-            Occupied,
-            3,
-            None,
-        );
-        accepts(
-            r#"{"status":"occupied","running_matches":2.0,"metadata":null}"#,
-            Occupied,
-            2,
-            None,
-        );
-        accepts(
-            r#"{"status":"termin\u0061ting","new":[1,{"a":2}],"timestamp":null}"#,
-            Terminating,
-            0,
-            None,
-        );
+        accepts(r#"{"timestamp":"1794733616","status":"occupied","runningMatches":"3"}"#, Occupied, 3, None);
+        accepts(r#"{"status":"occupied","running_matches":2.0,"metadata":null}"#, Occupied, 2, None);
+        accepts(r#"{"status":"termin\u0061ting","new":[1,{"a":2}],"timestamp":null}"#, Terminating, 0, None);
     }
 
     #[tokio::test]
@@ -196,24 +168,15 @@ mod tests {
         let words = "ready, occupied, terminating, terminated";
         for (body, message) in [
             ("", &*format!("status: is missing; write one of {words}")),
-            (
-                r#"{"timestamp":1}"#,
-                &*format!("status: is missing; write one of {words}"),
-            ),
+            (r#"{"timestamp":1}"#, &*format!("status: is missing; write one of {words}")),
             (
                 r#"{"status":"dancing"}"#,
                 &*format!(r#"status: "dancing" is not a status; write one of {words}"#),
             ),
-            (
-                r#"{"status":7}"#,
-                &*format!("status: 7 is not a status; write one of {words}"),
-            ),
+            (r#"{"status":7}"#, &*format!("status: 7 is not a status; write one of {words}")),
             ("{", "body: EOF while parsing an object at line 1 column 1"),
             ("[]", "body: is not a JSON object"),
-            (
-                r#"{"status":"ready","status":"ready"}"#,
-                "body: duplicate field `status` at line 1 column 26",
-            ),
+            (r#"{"status":"ready","status":"ready"}"#, "body: duplicate field `status` at line 1 column 26"),
             (
                 r#"{"status":"ready","runningMatches":-1}"#,
                 "runningMatches: -1 is not a number of matches; write one from 0 to 4294967295",
@@ -222,22 +185,10 @@ mod tests {
                 r#"{"status":"ready","runningMatches":"many"}"#,
                 r#"runningMatches: "many" is not a whole number"#,
             ),
-            (
-                r#"{"status":"ready","timestamp":1.5}"#,
-                "timestamp: 1.5 is not a whole number",
-            ),
-            (
-                r#"{"status":"ready","timestamp":true}"#,
-                "timestamp: true is not a whole number",
-            ),
-            (
-                r#"{"status":"ready","metadata":[1]}"#,
-                "metadata: [1] is not a JSON object",
-            ),
-            (
-                r#"{"status":"ready","metadata":"x"}"#,
-                r#"metadata: "x" is not a JSON object"#,
-            ),
+            (r#"{"status":"ready","timestamp":1.5}"#, "timestamp: 1.5 is not a whole number"),
+            (r#"{"status":"ready","timestamp":true}"#, "timestamp: true is not a whole number"),
+            (r#"{"status":"ready","metadata":[1]}"#, "metadata: [1] is not a JSON object"),
+            (r#"{"status":"ready","metadata":"x"}"#, r#"metadata: "x" is not a JSON object"#),
         ] {
             refuses(body, message).await;
         }

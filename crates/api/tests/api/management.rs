@@ -46,10 +46,7 @@ async fn unknown_fields_are_named_or_refused() {
     let refused = world.post("/schedulers?strict=true", &odd).await;
     let message = "unknown field spec.colour\nunknown field spec.containers[0].ports[0].speed";
     refused.refused(400, 3, message);
-    world
-        .get("/schedulers")
-        .await
-        .check(200, &json!({"schedulers": []}));
+    world.get("/schedulers").await.check(200, &json!({"schedulers": []}));
 
     let accepted = world.post("/schedulers?strict=false", &odd).await;
     assert_eq!(accepted.status, 200, "{}", accepted.text);
@@ -95,15 +92,9 @@ async fn what_cannot_be_read_is_named() {
 
     let too_long = " ".repeat(1024 * 1024 + 1);
     let reply = world.ask("POST", "/schedulers", too_long).await;
-    reply.refused(
-        413,
-        8,
-        "body: longer than the 1048576 bytes that are accepted here",
-    );
+    reply.refused(413, 8, "body: longer than the 1048576 bytes that are accepted here");
 
-    let reply = world
-        .post("/schedulers?strict=perhaps", &recipe("arena", 1))
-        .await;
+    let reply = world.post("/schedulers?strict=perhaps", &recipe("arena", 1)).await;
     let message = r#"query parameter strict: invalid value: string "perhaps", expected true or false"#;
     reply.refused(400, 3, message);
     let reply = world.get("/schedulers/%ff").await;
@@ -178,10 +169,7 @@ async fn rooms_are_listed_read_and_logged() {
     assert_eq!(logs.text, format!("{id} line 2\n{id} line 3\n"));
     assert_eq!(logs.headers["content-type"], "text/plain; charset=utf-8");
     let message = "query parameter tail: 10001 is above the limit of 10000 lines";
-    world
-        .get(&format!("{path}/logs?tail=10001"))
-        .await
-        .refused(400, 3, message);
+    world.get(&format!("{path}/logs?tail=10001")).await.refused(400, 3, message);
     let reply = world.get("/schedulers/arena/rooms/ghost").await;
     reply.refused(404, 5, "room ghost not found in scheduler arena");
     let reply = world.get("/schedulers/nope/rooms").await;
@@ -193,44 +181,28 @@ async fn rooms_are_added_and_removed() {
     let world = World::running().await;
     world.post("/schedulers", &recipe("arena", 1)).await.ok();
     world.settle("arena").await;
-    let added = world
-        .post("/schedulers/arena/add-rooms", &json!({"amount": 2}))
-        .await
-        .ok();
+    let added = world.post("/schedulers/arena/add-rooms", &json!({"amount": 2})).await.ok();
     assert!(added["operationId"].is_string());
     world.settle("arena").await;
     let before = world.room_ids("arena").await;
     assert_eq!(before.len(), 3);
 
     // One if no number is given.
-    world
-        .ask("POST", "/schedulers/arena/remove-rooms", Body::empty())
-        .await
-        .ok();
+    world.ask("POST", "/schedulers/arena/remove-rooms", Body::empty()).await.ok();
     world.settle("arena").await;
     let after = world.room_ids("arena").await;
     assert_eq!(after.len(), 2);
     let gone = before.iter().find(|id| !after.contains(id)).unwrap();
     let ended = world.get(&format!("/schedulers/arena/rooms/{gone}")).await.ok();
     assert_eq!(ended["status"], "terminated");
-    assert!(
-        ended["ended"]["how"].as_str().is_some_and(|how| !how.is_empty()),
-        "{ended}"
-    );
+    assert!(ended["ended"]["how"].as_str().is_some_and(|how| !how.is_empty()), "{ended}");
     assert!(ended["ended"]["at"].is_string());
 
-    let reply = world
-        .post("/schedulers/arena/add-rooms", &json!({"amount": -1}))
-        .await;
+    let reply = world.post("/schedulers/arena/add-rooms", &json!({"amount": -1})).await;
     reply.refused(400, 3, "amount: -1 is negative; give a number from 1");
-    let reply = world
-        .post("/schedulers/arena/add-rooms?strict=1", &json!({"amuont": 3}))
-        .await;
+    let reply = world.post("/schedulers/arena/add-rooms?strict=1", &json!({"amuont": 3})).await;
     reply.refused(400, 3, "unknown field amuont");
-    assert_eq!(
-        world.post("/schedulers/nope/add-rooms", &json!({})).await.status,
-        404
-    );
+    assert_eq!(world.post("/schedulers/nope/add-rooms", &json!({})).await.status, 404);
 }
 
 #[tokio::test(start_paused = true)]
@@ -239,10 +211,7 @@ async fn who_asks_is_recorded() {
     world.post("/schedulers", &recipe("arena", 1)).await.ok();
     for (user, recorded) in [
         (None, Some("asked for by anonymous; fleet size 1 → 2")),
-        (
-            Some("jo@laptop"),
-            Some("asked for by jo@laptop; fleet size 2 → 3"),
-        ),
+        (Some("jo@laptop"), Some("asked for by jo@laptop; fleet size 2 → 3")),
         (Some("Jürgen"), Some("asked for by Jürgen; fleet size 3 → 4")),
         (Some(""), None),
         (Some("\tx\ty"), None),
@@ -253,9 +222,7 @@ async fn who_asks_is_recorded() {
 }
 
 async fn check_user(world: &World, user: Option<&str>, recorded: Option<&str>) {
-    let mut request = Request::post("/schedulers/arena/add-rooms")
-        .body(Body::from("{}"))
-        .unwrap();
+    let mut request = Request::post("/schedulers/arena/add-rooms").body(Body::from("{}")).unwrap();
     if let Some(user) = user {
         let value = axum::http::HeaderValue::from_bytes(user.as_bytes()).unwrap();
         request.headers_mut().insert("x-maestro-user", value);
@@ -276,28 +243,16 @@ async fn a_deleted_scheduler_is_deleting_and_then_gone() {
     world.post("/schedulers", &recipe("arena", 1)).await.ok();
     world.settle("arena").await;
     let deleted = world.ask("DELETE", "/schedulers/arena", Body::empty()).await.ok();
-    assert_eq!(
-        world.get("/schedulers/arena").await.ok()["scheduler"]["state"],
-        "deleting"
-    );
+    assert_eq!(world.get("/schedulers/arena").await.ok()["scheduler"]["state"], "deleting");
     for _ in 0..1000 {
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         if world.get("/schedulers/arena").await.status == 404 {
             break;
         }
     }
-    world
-        .get("/schedulers/arena")
-        .await
-        .refused(404, 5, "scheduler arena not found");
+    world.get("/schedulers/arena").await.refused(404, 5, "scheduler arena not found");
     let id = deleted["operationId"].as_str().unwrap();
-    let operation = world
-        .get(&format!("/schedulers/arena/operations/{id}"))
-        .await
-        .ok();
+    let operation = world.get(&format!("/schedulers/arena/operations/{id}")).await.ok();
     assert_eq!(operation["operation"]["status"], "finished");
-    assert_eq!(
-        operation["operation"]["input"],
-        Value::Object(serde_json::Map::new())
-    );
+    assert_eq!(operation["operation"]["input"], Value::Object(serde_json::Map::new()));
 }

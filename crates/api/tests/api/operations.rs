@@ -20,28 +20,13 @@ async fn mistakes_in_a_list_are_told_in_v10s_order() {
             "orderBy=a+b+c&page=0",
             "invalid sorting parameters number: write a field and an order, as in createdAt desc",
         ),
-        (
-            "order_by=created_at&page=0",
-            "invalid sorting field: created_at; write createdAt",
-        ),
-        (
-            "orderBy=createdAt+up&page=0",
-            "invalid sorting order: up; write asc or desc",
-        ),
+        ("order_by=created_at&page=0", "invalid sorting field: created_at; write createdAt"),
+        ("orderBy=createdAt+up&page=0", "invalid sorting order: up; write asc or desc"),
         ("page=0&perPage=0", "page must be greater than 0"),
         ("perPage=0", "page size must be between 1 and 100, and is 0"),
-        (
-            "per_page=101&stage=final",
-            "page size must be between 1 and 100, and is 101",
-        ),
-        (
-            "page=1&stage=active",
-            "there is no pagination filter implemented for active stage",
-        ),
-        (
-            "stage=wild",
-            "invalid stage filter: wild; write one of pending, active, final",
-        ),
+        ("per_page=101&stage=final", "page size must be between 1 and 100, and is 101"),
+        ("page=1&stage=active", "there is no pagination filter implemented for active stage"),
+        ("stage=wild", "invalid stage filter: wild; write one of pending, active, final"),
         ("", "invalid stage filter: ; write one of pending, active, final"),
         (
             "stage=final&page=two",
@@ -51,10 +36,7 @@ async fn mistakes_in_a_list_are_told_in_v10s_order() {
         check(&world, query, 400, message).await;
     }
     let empty = json!({"page": 1, "pageSize": 0, "total": 0, "operations": []});
-    world
-        .get("/schedulers/nope/operations?stage=pending")
-        .await
-        .check(200, &empty);
+    world.get("/schedulers/nope/operations?stage=pending").await.check(200, &empty);
 }
 
 #[tokio::test(start_paused = true)]
@@ -63,38 +45,21 @@ async fn pages_of_final_operations() {
     world.post("/schedulers", &recipe("arena", 1)).await.ok();
     world.settle("arena").await;
     let names = async |query: &str| -> Vec<String> {
-        let list = world
-            .get(&format!("/schedulers/arena/operations?stage=final{query}"))
-            .await
-            .ok();
+        let list = world.get(&format!("/schedulers/arena/operations?stage=final{query}")).await.ok();
         let operations = list["operations"].as_array().unwrap().iter();
-        operations
-            .map(|operation| operation["definitionName"].as_str().unwrap().to_owned())
-            .collect()
+        operations.map(|operation| operation["definitionName"].as_str().unwrap().to_owned()).collect()
     };
-    assert_eq!(
-        names("").await,
-        ["add_rooms", "health_controller", "create_scheduler"]
-    );
-    assert_eq!(
-        names("&order_by=createdAt%20asc&per_page=1").await,
-        ["create_scheduler"]
-    );
+    assert_eq!(names("").await, ["add_rooms", "health_controller", "create_scheduler"]);
+    assert_eq!(names("&order_by=createdAt%20asc&per_page=1").await, ["create_scheduler"]);
     assert_eq!(names("&page=2&pageSize=2").await, ["create_scheduler"]);
 
     // A period later a cycle has looked and found nothing to do: not listed unless asked for.
     tokio::time::sleep(Duration::from_secs(11)).await;
     assert_eq!(names("").await.len(), 3);
     assert!(names("&noAction=true").await.len() > 3);
-    let list = world
-        .get("/schedulers/arena/operations?stage=final&noAction=true")
-        .await
-        .ok();
+    let list = world.get("/schedulers/arena/operations?stage=final&noAction=true").await.ok();
     let id = list["operations"][0]["id"].as_str().unwrap();
-    let cycle = world
-        .get(&format!("/schedulers/arena/operations/{id}"))
-        .await
-        .ok();
+    let cycle = world.get(&format!("/schedulers/arena/operations/{id}")).await.ok();
     assert_eq!(cycle["operation"]["input"], json!({"took_action": false}));
 }
 
@@ -104,33 +69,16 @@ async fn what_was_asked_for_is_shown_as_v10_does() {
     world.post("/schedulers", &recipe("arena", 1)).await.ok();
     for (path, amount, input) in [
         ("add-rooms", 3, json!({"amount": 3})),
-        (
-            "remove-rooms",
-            2,
-            json!({"amount": 2, "rooms_ids": null, "reason": "scale_down"}),
-        ),
+        ("remove-rooms", 2, json!({"amount": 2, "rooms_ids": null, "reason": "scale_down"})),
     ] {
-        let asked = world
-            .post(&format!("/schedulers/arena/{path}"), &json!({"amount": amount}))
-            .await
-            .ok();
+        let asked = world.post(&format!("/schedulers/arena/{path}"), &json!({"amount": amount})).await.ok();
         let id = asked["operationId"].as_str().unwrap();
-        let operation = world
-            .get(&format!("/schedulers/arena/operations/{id}"))
-            .await
-            .ok();
+        let operation = world.get(&format!("/schedulers/arena/operations/{id}")).await.ok();
         let operation = &operation["operation"];
         assert_eq!(operation["input"], input);
         let keys: Vec<_> = operation.as_object().unwrap().keys().collect();
-        let v10 = [
-            "createdAt",
-            "definitionName",
-            "executionHistory",
-            "id",
-            "input",
-            "schedulerName",
-            "status",
-        ];
+        let v10 =
+            ["createdAt", "definitionName", "executionHistory", "id", "input", "schedulerName", "status"];
         assert_eq!(keys, v10);
         assert_eq!(operation["executionHistory"][0]["event"], "Created");
     }
@@ -140,10 +88,7 @@ async fn what_was_asked_for_is_shown_as_v10_does() {
 async fn the_full_view_says_why_and_what_for() {
     let world = World::standing();
     world.post("/schedulers", &recipe("arena", 1)).await.ok();
-    let list = world
-        .get("/schedulers/arena/operations?stage=pending&view=full")
-        .await
-        .ok();
+    let list = world.get("/schedulers/arena/operations?stage=pending&view=full").await.ok();
     let operation = &list["operations"][0];
     assert_eq!(operation["reason"], "asked for by anonymous");
     assert_eq!(operation["data"], json!({}));
@@ -173,20 +118,11 @@ async fn a_pending_operation_can_be_cancelled_once() {
     let asked = world.post("/schedulers/arena/add-rooms", &json!({})).await.ok();
     let id = asked["operationId"].as_str().unwrap();
     let path = format!("/schedulers/arena/operations/{id}");
-    world
-        .ask("POST", &format!("{path}/cancel"), Body::empty())
-        .await
-        .check(200, &json!({}));
+    world.ask("POST", &format!("{path}/cancel"), Body::empty()).await.check(200, &json!({}));
     let operation = world.get(&path).await.ok();
     assert_eq!(operation["operation"]["status"], "canceled");
     let again = world.ask("POST", &format!("{path}/cancel"), Body::empty()).await;
-    again.refused(
-        409,
-        10,
-        r#"cannot cancel operation since status "canceled" is a final status"#,
-    );
-    let unknown = world
-        .ask("POST", "/schedulers/arena/operations/what/cancel", Body::empty())
-        .await;
+    again.refused(409, 10, r#"cannot cancel operation since status "canceled" is a final status"#);
+    let unknown = world.ask("POST", "/schedulers/arena/operations/what/cancel", Body::empty()).await;
     unknown.refused(404, 5, "operation what not found in scheduler arena");
 }

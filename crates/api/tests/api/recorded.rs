@@ -9,20 +9,11 @@ use serde_json::Value;
 use crate::support::{Reply, World};
 
 /// Exchanges whose routes are not served yet.
-const NOT_YET: [&str; 4] = [
-    "room event",
-    "player event",
-    "allocate",
-    "allocate unknown scheduler",
-];
+const NOT_YET: [&str; 4] = ["room event", "player event", "allocate", "allocate unknown scheduler"];
 
 /// Exchanges before which the recorded system was left alone until it had done what it was asked for.
-const SETTLED: [&str; 4] = [
-    "get",
-    "get after minor",
-    "the version operation",
-    "versions after switching back",
-];
+const SETTLED: [&str; 4] =
+    ["get", "get after minor", "the version operation", "versions after switching back"];
 
 /// Keys whose values are another in every run; their types are compared.
 const OWN_VALUES: [(&str, &str); 6] = [
@@ -35,11 +26,8 @@ const OWN_VALUES: [(&str, &str); 6] = [
 ];
 
 /// Values that differ on purpose.
-const OTHER_VALUES: [(&str, &str, &str); 1] = [(
-    "get while deleting",
-    "state",
-    "deleting, where v10 goes on saying in-sync",
-)];
+const OTHER_VALUES: [(&str, &str, &str); 1] =
+    [("get while deleting", "state", "deleting, where v10 goes on saying in-sync")];
 
 #[tokio::test(start_paused = true)]
 async fn the_recorded_story() {
@@ -64,10 +52,7 @@ async fn the_recorded_story() {
         }
         compared += 1;
     }
-    assert_eq!(
-        compared, 66,
-        "the recording has other exchanges than this test was written for"
-    );
+    assert_eq!(compared, 66, "the recording has other exchanges than this test was written for");
 }
 
 /// `operations` are the ids that were answered in place of the recorded ones.
@@ -80,10 +65,7 @@ async fn tell(world: &World, exchange: &Value, operations: &BTreeMap<String, Str
     if path.contains(CREATE_OPERATION) {
         let first = "/schedulers/arena/operations?stage=final&orderBy=createdAt%20asc&perPage=1";
         let operations = world.get(first).await.json();
-        path = path.replace(
-            CREATE_OPERATION,
-            operations["operations"][0]["id"].as_str().unwrap(),
-        );
+        path = path.replace(CREATE_OPERATION, operations["operations"][0]["id"].as_str().unwrap());
     }
     for (recorded, answered) in operations {
         path = path.replace(recorded, answered);
@@ -98,20 +80,14 @@ async fn tell(world: &World, exchange: &Value, operations: &BTreeMap<String, Str
         .uri(path)
         .header("content-type", "application/x-www-form-urlencoded")
         .body(body.into());
-    world
-        .send(exchange["api"].as_str().unwrap(), request.unwrap())
-        .await
+    world.send(exchange["api"].as_str().unwrap(), request.unwrap()).await
 }
 
 fn compare(name: &str, exchange: &Value, reply: &Reply) {
     let recorded = exchange["status"].as_u64().unwrap();
     let status = exchange["expect"]["status"].as_u64().unwrap_or(recorded);
     assert_eq!(u64::from(reply.status), status, "{name}: {}", reply.text);
-    assert_eq!(
-        reply.headers["content-type"],
-        exchange["contentType"].as_str().unwrap(),
-        "{name}"
-    );
+    assert_eq!(reply.headers["content-type"], exchange["contentType"].as_str().unwrap(), "{name}");
     let actual = reply.json();
     match name {
         "page two" => {
@@ -152,22 +128,14 @@ fn same(name: &str, key: &str, recorded: &Value, actual: &Value) {
         }
         _ => {
             let own = OWN_VALUES.iter().any(|(own, _)| *own == key)
-                || OTHER_VALUES
-                    .iter()
-                    .any(|(exchange, other, _)| *exchange == name && *other == key);
+                || OTHER_VALUES.iter().any(|(exchange, other, _)| *exchange == name && *other == key);
             let same_type = std::mem::discriminant(recorded) == std::mem::discriminant(actual);
-            assert!(
-                without_id(recorded) == without_id(actual) || own && same_type,
-                "{place}"
-            );
+            assert!(without_id(recorded) == without_id(actual) || own && same_type, "{place}");
         }
     }
     if key == "createdAt" {
         let text = actual.as_str().unwrap();
-        assert!(
-            text.ends_with('Z') && text.parse::<jiff::Timestamp>().is_ok(),
-            "{place}"
-        );
+        assert!(text.ends_with('Z') && text.parse::<jiff::Timestamp>().is_ok(), "{place}");
     }
 }
 
@@ -192,14 +160,8 @@ fn sorted(list: &[Value]) -> Vec<Value> {
 fn exchanges() -> Vec<Value> {
     let name = "shared/vectors/http-v10.jsonl";
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
-    let found = workspace
-        .ancestors()
-        .skip(1)
-        .map(|folder| folder.join(name))
-        .find(|path| path.exists());
+    let found = workspace.ancestors().skip(1).map(|folder| folder.join(name)).find(|path| path.exists());
     let path = found.unwrap_or_else(|| panic!("there is no ../{name} beside {}", workspace.display()));
     let text = std::fs::read_to_string(path).unwrap();
-    text.lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect()
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }

@@ -16,43 +16,25 @@ async fn a_ping_changes_the_room() {
     let room = world.room_ids("arena").await.remove(0);
     for (path, body, status) in [
         ("ping", r#"{"status":"occupied","runningMatches":"2"}"#, "active"),
-        (
-            "ping",
-            r#"{"status":"occupied","running_matches":3,"timestamp":1}"#,
-            "occupied",
-        ),
-        (
-            "status",
-            r#"{"status":"ready","metadata":{"map":"lava"}}"#,
-            "ready",
-        ),
+        ("ping", r#"{"status":"occupied","running_matches":3,"timestamp":1}"#, "occupied"),
+        ("status", r#"{"status":"ready","metadata":{"map":"lava"}}"#, "ready"),
     ] {
-        let reply = world
-            .ask("PUT", &format!("/scheduler/arena/rooms/{room}/{path}"), body)
-            .await;
+        let reply = world.ask("PUT", &format!("/scheduler/arena/rooms/{room}/{path}"), body).await;
         assert_eq!((reply.status, reply.text.as_str()), (200, r#"{"success":true}"#));
         let shown = world.get(&format!("/schedulers/arena/rooms/{room}")).await.ok();
         assert_eq!(shown["status"], status);
     }
     // Names may come encoded.
     let encoded = room.replace('-', "%2D");
-    let reply = world
-        .ask(
-            "PUT",
-            &format!("/scheduler/aren%61/rooms/{encoded}/ping"),
-            r#"{"status":"ready"}"#,
-        )
-        .await;
+    let reply =
+        world.ask("PUT", &format!("/scheduler/aren%61/rooms/{encoded}/ping"), r#"{"status":"ready"}"#).await;
     reply.check(200, &json!({"success": true}));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_room_that_says_too_much_is_refused() {
     let world = World::standing();
-    let long = format!(
-        r#"{{"status":"ready","metadata":{{"x":"{}"}}}}"#,
-        "x".repeat(64 * 1024)
-    );
+    let long = format!(r#"{{"status":"ready","metadata":{{"x":"{}"}}}}"#, "x".repeat(64 * 1024));
     let reply = world.ask("PUT", "/scheduler/arena/rooms/r/ping", long).await;
     reply.refused(413, 8, "body: longer than the 65536 bytes that are accepted here");
 }
@@ -63,10 +45,7 @@ async fn failed_pings_are_counted_by_schedulers_that_exist() {
     world.post("/schedulers", &recipe("arena", 1)).await.ok();
     for scheduler in ["arena", "made-up-1", "arena", "made-up-2"] {
         let path = format!("/scheduler/{scheduler}/rooms/ghost/ping");
-        world
-            .ask("PUT", &path, r#"{"status":"ready"}"#)
-            .await
-            .check(200, &json!({"success": false}));
+        world.ask("PUT", &path, r#"{"status":"ready"}"#).await.check(200, &json!({"success": false}));
     }
     let mut text = String::new();
     encode(&mut text, &world.registry).unwrap();
@@ -80,8 +59,6 @@ async fn failed_pings_are_counted_by_schedulers_that_exist() {
 #[tokio::test(start_paused = true)]
 async fn the_empty_route_is_not_there_unless_asked_for() {
     let world = World::standing();
-    let request = axum::http::Request::get("/bench/empty")
-        .body(Body::empty())
-        .unwrap();
+    let request = axum::http::Request::get("/bench/empty").body(Body::empty()).unwrap();
     world.send("rooms", request).await.refused(404, 5, "Not Found");
 }

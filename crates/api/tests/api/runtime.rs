@@ -25,20 +25,11 @@ pub(crate) struct InstantRuntime {
 impl InstantRuntime {
     pub(crate) fn new(region: Region) -> Self {
         let (seen, observations) = mpsc::channel(1000);
-        Self {
-            region,
-            rooms: Mutex::default(),
-            seen,
-            observations: Mutex::new(Some(observations)),
-        }
+        Self { region, rooms: Mutex::default(), seen, observations: Mutex::new(Some(observations)) }
     }
 
     async fn observe(&self, scheduler: &SchedulerName, room: &RoomId, event: RoomEvent) {
-        let observation = Observation {
-            scheduler: scheduler.clone(),
-            room: room.clone(),
-            event,
-        };
+        let observation = Observation { scheduler: scheduler.clone(), room: room.clone(), event };
         self.seen.send(observation).await.unwrap();
     }
 }
@@ -65,16 +56,9 @@ impl Runtime for InstantRuntime {
         if room.scheduler.as_str() == "slow" {
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
-        let handle = Handle {
-            host: "203.0.113.7".into(),
-            pids: vec![4711],
-            detail: Value::Null,
-        };
-        let running = RunningRoom {
-            id: room.id.clone(),
-            scheduler: room.scheduler.clone(),
-            handle: handle.clone(),
-        };
+        let handle = Handle { host: "203.0.113.7".into(), pids: vec![4711], detail: Value::Null };
+        let running =
+            RunningRoom { id: room.id.clone(), scheduler: room.scheduler.clone(), handle: handle.clone() };
         self.rooms.lock().unwrap().insert(room.id.clone(), running);
         self.observe(&room.scheduler, &room.id, RoomEvent::Up).await;
         Ok(handle)
@@ -88,8 +72,7 @@ impl Runtime for InstantRuntime {
         _: Duration,
     ) -> Result<(), RuntimeError> {
         self.rooms.lock().unwrap().remove(room);
-        self.observe(scheduler, room, RoomEvent::Ended(Ending::Stopped))
-            .await;
+        self.observe(scheduler, room, RoomEvent::Ended(Ending::Stopped)).await;
         Ok(())
     }
 
@@ -115,10 +98,7 @@ impl Runtime for InstantRuntime {
         room: &RoomId,
         lines_max: usize,
     ) -> Result<Option<String>, RuntimeError> {
-        let lines = (1..=3)
-            .rev()
-            .take(lines_max)
-            .map(|line| format!("{room} line {line}\n"));
+        let lines = (1..=3).rev().take(lines_max).map(|line| format!("{room} line {line}\n"));
         Ok(Some(lines.collect::<Vec<_>>().into_iter().rev().collect()))
     }
 

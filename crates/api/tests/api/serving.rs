@@ -22,11 +22,7 @@ async fn start(router: Router, grace: Duration) -> Server {
     let (stop, stopped) = oneshot::channel::<()>();
     let shutdown = async { stopped.await.unwrap() };
     let serving = tokio::spawn(serve(listener, router, shutdown, grace));
-    Server {
-        address,
-        stop,
-        serving,
-    }
+    Server { address, stop, serving }
 }
 
 async fn send(address: std::net::SocketAddr, path: &str) -> TcpStream {
@@ -48,9 +44,7 @@ fn router(work: Duration) -> Router {
         tokio::time::sleep(work).await;
         "done"
     };
-    Router::new()
-        .route("/quick", get(async || "done"))
-        .route("/slow", get(slow))
+    Router::new().route("/quick", get(async || "done")).route("/slow", get(slow))
 }
 
 #[tokio::test]
@@ -61,16 +55,10 @@ async fn the_end_waits_for_what_is_being_worked_on() {
     tokio::time::sleep(Duration::from_millis(100)).await;
     server.stop.send(()).unwrap();
     let answer = rest(slow).await;
-    assert!(
-        answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("done"),
-        "{answer}"
-    );
+    assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("done"), "{answer}");
     server.serving.await.unwrap();
     assert_eq!(rest(idle).await, "");
-    assert!(
-        TcpStream::connect(server.address).await.is_err(),
-        "nothing new is accepted"
-    );
+    assert!(TcpStream::connect(server.address).await.is_err(), "nothing new is accepted");
 }
 
 #[tokio::test]

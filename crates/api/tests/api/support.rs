@@ -95,11 +95,7 @@ impl World {
     }
 
     pub(crate) async fn ask(&self, method: &str, path: &str, body: impl Into<Body>) -> Reply {
-        let api = if path.starts_with("/scheduler/") {
-            "rooms"
-        } else {
-            "management"
-        };
+        let api = if path.starts_with("/scheduler/") { "rooms" } else { "management" };
         let request = Request::builder().method(method).uri(path).body(body.into());
         self.send(api, request.unwrap()).await
     }
@@ -151,12 +147,7 @@ impl Reply {
 
     #[track_caller]
     pub(crate) fn check(&self, status: u16, body: &Value) {
-        assert_eq!(
-            (self.status, self.json()),
-            (status, body.clone()),
-            "{}",
-            self.text
-        );
+        assert_eq!((self.status, self.json()), (status, body.clone()), "{}", self.text);
     }
 
     #[track_caller]

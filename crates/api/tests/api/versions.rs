@@ -26,11 +26,7 @@ async fn versions(world: &World) -> Vec<String> {
     let listed = world.get("/schedulers/arena/versions?view=full").await.ok();
     let versions = listed["versions"].as_array().unwrap().iter();
     let active = |version: &Value| {
-        if version["isActive"] == true {
-            " active"
-        } else {
-            ""
-        }
+        if version["isActive"] == true { " active" } else { "" }
     };
     versions
         .map(|version| {
@@ -75,17 +71,12 @@ async fn a_major_version_is_tried_switched_to_and_rolled_out() {
     assert_eq!(created["data"], data);
     let history = created["executionHistory"].as_array().unwrap();
     let enqueued = history[history.len() - 2]["event"].as_str().unwrap();
-    let switch = enqueued
-        .strip_prefix("enqueued switch active version operation with id: ")
-        .unwrap();
+    let switch = enqueued.strip_prefix("enqueued switch active version operation with id: ").unwrap();
     let switch = operation(&world, &json!(switch)).await;
     assert_eq!(switch["input"], json!({"newActiveVersion": "v2.0.0"}));
 
     roll_out(&world).await;
-    assert_eq!(
-        versions(&world).await,
-        ["v2.0.0 deployed active", "v1.0.0 deployed"]
-    );
+    assert_eq!(versions(&world).await, ["v2.0.0 deployed active", "v1.0.0 deployed"]);
     let rollout = json!({"state": "none", "active": "v2.0.0", "roomsByVersion": {"v2.0.0": 2},
         "oldRooms": 0, "newRooms": 2, "total": 2, "percent": 100, "waitingFor": ""});
     world.get("/schedulers/arena/rollout").await.check(200, &rollout);
@@ -119,10 +110,7 @@ async fn new_versions_that_are_refused() {
     assert_eq!(versions(&world).await, ["v1.0.0 deployed active"]);
 
     let accepted = world.post("/schedulers/arena", &odd).await;
-    assert_eq!(
-        accepted.headers["warning"],
-        r#"299 maestro "unknown field colour""#
-    );
+    assert_eq!(accepted.headers["warning"], r#"299 maestro "unknown field colour""#);
     let id = accepted.ok()["operationId"].clone();
     let busy = format!(
         "there is already an ongoing version operation (id: {}) for scheduler arena",
@@ -132,9 +120,7 @@ async fn new_versions_that_are_refused() {
     reply.refused(400, 9, &format!("cannot create new scheduler version: {busy}"));
     let reply = patch(&world, &json!({"maxSurge": "1"})).await;
     reply.refused(400, 9, &format!("cannot patch scheduler: {busy}"));
-    let reply = world
-        .ask("PUT", "/schedulers/arena", r#"{"version":"v1.0.0"}"#)
-        .await;
+    let reply = world.ask("PUT", "/schedulers/arena", r#"{"version":"v1.0.0"}"#).await;
     reply.refused(400, 9, &format!("cannot switch active version: {busy}"));
 }
 
@@ -154,9 +140,7 @@ async fn patches() {
     assert_eq!(scheduler["rollout"], written);
 
     roll_out(&world).await;
-    patch(&world, &json!({"rollout": {"timeout": "1800s"}}))
-        .await
-        .ok();
+    patch(&world, &json!({"rollout": {"timeout": "1800s"}})).await.ok();
     world.settle("arena").await;
     let scheduler = world.get("/schedulers/arena").await.ok()["scheduler"].clone();
     assert_eq!(scheduler["spec"]["version"], "v2.1.0");
@@ -170,18 +154,10 @@ async fn patches_that_are_refused() {
     let reply = world.ask("PATCH", "/schedulers/arena", Body::empty()).await;
     reply.refused(409, 6, "no change found to scheduler arena");
     let reply = patch(&world, &json!({"maxsurge": "50%"})).await;
-    reply.refused(
-        409,
-        6,
-        "no change found to scheduler arena\nunknown field maxsurge",
-    );
+    reply.refused(409, 6, "no change found to scheduler arena\nunknown field maxsurge");
     let reply = patch(&world, &json!({"name": "other", "maxSurge": "50%"})).await;
     reply.refused(400, 3, "name: other is not the scheduler's name, which is arena");
-    let reply = patch(
-        &world,
-        &json!({"spec": {"containers": [{}, {"name": "room"}, {"image": "i"}]}}),
-    )
-    .await;
+    let reply = patch(&world, &json!({"spec": {"containers": [{}, {"name": "room"}, {"image": "i"}]}})).await;
     let message = concat!(
         "Validation Error:\n",
         "spec.containers[1].name: is missing; a name of 1 to 63 characters a-z, 0-9 and - is needed\n",
@@ -200,11 +176,7 @@ async fn switches_that_are_refused() {
     let reply = switch("/schedulers/arena", json!({"version": "v9.0.0"})).await;
     reply.refused(404, 5, r#"scheduler arena not found in version "v9.0.0""#);
     let reply = switch("/schedulers/arena", json!({})).await;
-    reply.refused(
-        400,
-        3,
-        "version: is missing; name the version to switch to, such as v1.2.0",
-    );
+    reply.refused(400, 3, "version: is missing; name the version to switch to, such as v1.2.0");
     let reply = switch("/schedulers/nope", json!({"version": "v1.0.0"})).await;
     reply.refused(404, 5, "scheduler nope not found");
     let reply = switch("/schedulers/arena?strict=1", json!({"verson": "v1.0.0"})).await;
@@ -215,13 +187,7 @@ async fn switches_that_are_refused() {
 async fn a_rollout_is_paused_resumed_and_canceled() {
     let world = arena(3).await;
     for action in ["pause", "resume", "cancel"] {
-        let reply = world
-            .ask(
-                "POST",
-                &format!("/schedulers/arena/rollout/{action}"),
-                Body::empty(),
-            )
-            .await;
+        let reply = world.ask("POST", &format!("/schedulers/arena/rollout/{action}"), Body::empty()).await;
         assert_eq!(reply.status, 409, "{}", reply.text);
     }
     let body = json!({"maxSurge": "1", "spec": {"containers": [{"image": "room:2"}]}});
@@ -234,22 +200,13 @@ async fn a_rollout_is_paused_resumed_and_canceled() {
     };
     post("pause").await.check(200, &json!({}));
     let paused = world.get("/schedulers/arena/rollout").await.ok();
-    assert_eq!(
-        (&paused["state"], &paused["active"]),
-        (&json!("paused"), &json!("v2.0.0"))
-    );
+    assert_eq!((&paused["state"], &paused["active"]), (&json!("paused"), &json!("v2.0.0")));
     assert!(paused["oldRooms"].as_u64() > Some(0), "{paused}");
     post("resume").await.check(200, &json!({}));
-    assert_eq!(
-        world.get("/schedulers/arena/rollout").await.ok()["state"],
-        "rolling"
-    );
+    assert_eq!(world.get("/schedulers/arena/rollout").await.ok()["state"], "rolling");
     assert!(post("cancel").await.ok()["operationId"].is_string());
     roll_out(&world).await;
-    assert_eq!(
-        versions(&world).await,
-        ["v2.0.0 canceled", "v1.0.0 deployed active"]
-    );
+    assert_eq!(versions(&world).await, ["v2.0.0 canceled", "v1.0.0 deployed active"]);
     let reply = world.get("/schedulers/nope/rollout").await;
     reply.refused(404, 5, "scheduler nope not found");
 }
@@ -267,16 +224,7 @@ async fn autoscaling_says_what_it_decided() {
     let decisions = answer["decisions"].as_array().unwrap();
     let (newest, first) = (&decisions[0], decisions.last().unwrap());
     let keys: Vec<_> = first.as_object().unwrap().keys().collect();
-    let expected = [
-        "at",
-        "decision",
-        "desired",
-        "desiredReady",
-        "occupied",
-        "ready",
-        "reason",
-        "total",
-    ];
+    let expected = ["at", "decision", "desired", "desiredReady", "occupied", "ready", "reason", "total"];
     assert_eq!(keys, expected);
     assert_eq!(first["decision"], "Scale Up: +2");
     assert_eq!(newest["decision"], "Do Nothing: 0");

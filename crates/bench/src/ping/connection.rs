@@ -21,16 +21,9 @@ pub(super) struct Connection {
 
 impl Connection {
     pub(super) async fn open(server: SocketAddr, answer_end: &'static [u8]) -> anyhow::Result<Self> {
-        let stream = TcpStream::connect(server)
-            .await
-            .context("connecting to the server")?;
+        let stream = TcpStream::connect(server).await.context("connecting to the server")?;
         stream.set_nodelay(true)?;
-        Ok(Self {
-            stream,
-            answer_end,
-            answer_length: None,
-            buffer: vec![0; ANSWER_MAX_BYTES],
-        })
+        Ok(Self { stream, answer_end, answer_length: None, buffer: vec![0; ANSWER_MAX_BYTES] })
     }
 
     /// Sends a request and waits for its answer; any but the one that is expected is an error.

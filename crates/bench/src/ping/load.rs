@@ -48,9 +48,7 @@ pub(super) fn run(
         if let Some(core) = core {
             cpu::pin(core);
         }
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(load_all(load, server, traffic))
     });
     let outcome = generator.join();
@@ -99,9 +97,7 @@ async fn load_one(
         while Instant::now() < due {
             yield_now().await;
         }
-        connection
-            .exchange(traffic.request(&rooms, outcome.answers))
-            .await?;
+        connection.exchange(traffic.request(&rooms, outcome.answers)).await?;
         now = Instant::now();
         outcome.answers += 1;
         if (warm..end).contains(&now) {

@@ -47,11 +47,8 @@ impl Server {
                 cpu::pin(cores.server);
             }
         };
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(1)
-            .on_thread_start(pin)
-            .enable_all()
-            .build()?;
+        let runtime =
+            Builder::new_multi_thread().worker_threads(1).on_thread_start(pin).enable_all().build()?;
         let address = runtime.block_on(async {
             let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
             let address = listener.local_addr()?;
@@ -63,27 +60,18 @@ impl Server {
                 metrics: Metrics::register(&mut Registry::default()),
                 new_request_id: Arc::new(move || random.draw()),
             };
-            let options = RoomsOptions {
-                empty_route: true,
-                ..RoomsOptions::default()
-            };
+            let options = RoomsOptions { empty_route: true, ..RoomsOptions::default() };
             let router = rooms_router(&context, &options);
             tokio::spawn(serve(listener, router, pending(), Duration::ZERO));
             anyhow::Ok(address)
         })?;
-        Ok(Self {
-            address,
-            runtime,
-            _directory: directory,
-        })
+        Ok(Self { address, runtime, _directory: directory })
     }
 
     /// Of the one thread that serves.
     pub(super) fn times(&self) -> anyhow::Result<ThreadTimes> {
         let asked = self.runtime.spawn(async { ThreadTimes::now() });
-        self.runtime
-            .block_on(asked)
-            .context("asking the server's thread")?
+        self.runtime.block_on(asked).context("asking the server's thread")?
     }
 }
 

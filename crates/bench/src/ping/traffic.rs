@@ -23,19 +23,13 @@ impl Traffic {
             let path = format!("/scheduler/{scheduler}/rooms/{room}/ping");
             [request(&path, &ready(index)), request(&path, &occupied(index))]
         };
-        Self {
-            rooms: (0..rooms).map(of_room).collect(),
-            answer_end: br#"{"success":true}"#,
-        }
+        Self { rooms: (0..rooms).map(of_room).collect(), answer_end: br#"{"success":true}"# }
     }
 
     /// The same bodies for the handler that does nothing.
     pub(super) fn empty(rooms: u32) -> Self {
         let of_room = |index| [ready(index), occupied(index)].map(|body| request("/bench/empty", &body));
-        Self {
-            rooms: (0..rooms).map(of_room).collect(),
-            answer_end: b"\r\n\r\n",
-        }
+        Self { rooms: (0..rooms).map(of_room).collect(), answer_end: b"\r\n\r\n" }
     }
 
     /// The rooms of one of so many connections. A room's pings never overtake each other, so it has one.
@@ -87,9 +81,7 @@ mod tests {
     #[test]
     fn every_room_has_one_connection() {
         let traffic = Traffic::pings(1000);
-        let covered: Vec<usize> = (0..64)
-            .flat_map(|connection| traffic.rooms_of(connection, 64))
-            .collect();
+        let covered: Vec<usize> = (0..64).flat_map(|connection| traffic.rooms_of(connection, 64)).collect();
         assert_eq!(covered, (0..1000).collect::<Vec<_>>());
     }
 

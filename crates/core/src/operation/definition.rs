@@ -122,12 +122,8 @@ impl DefinitionKind {
 }
 
 impl RemovalReason {
-    pub const ALL: [Self; 4] = [
-        Self::ScaleDown,
-        Self::ExpiredRoom,
-        Self::RollingUpdate,
-        Self::ValidationFinished,
-    ];
+    pub const ALL: [Self; 4] =
+        [Self::ScaleDown, Self::ExpiredRoom, Self::RollingUpdate, Self::ValidationFinished];
 
     pub fn as_str(self) -> &'static str {
         match self {

@@ -68,18 +68,12 @@ pub fn next(
             .find(|operation| operation.priority == priority)
             .map(|operation| Next::Start(operation.id))
     };
-    start(true)
-        .or_else(woken)
-        .or_else(|| start(false))
-        .unwrap_or(Next::Nothing)
+    start(true).or_else(woken).or_else(|| start(false)).unwrap_or(Next::Nothing)
 }
 
 fn first_eviction(unfinished: &[Operation], state: SchedulerFacts) -> Option<(OperationId, Eviction)> {
     let mut health_controllers = 0;
-    for operation in unfinished
-        .iter()
-        .filter(|operation| operation.status == OperationStatus::Pending)
-    {
+    for operation in unfinished.iter().filter(|operation| operation.status == OperationStatus::Pending) {
         let kind = operation.definition.kind();
         if kind == DefinitionKind::Unknown {
             return Some((operation.id, Eviction::UnknownDefinition));

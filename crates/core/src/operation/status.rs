@@ -28,14 +28,8 @@ pub struct IllegalTransition {
 }
 
 impl OperationStatus {
-    pub const ALL: [Self; 6] = [
-        Self::Pending,
-        Self::InProgress,
-        Self::Evicted,
-        Self::Finished,
-        Self::Error,
-        Self::Canceled,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::Pending, Self::InProgress, Self::Evicted, Self::Finished, Self::Error, Self::Canceled];
 
     /// The only way from one status to another.
     pub fn become_(self, to: Self) -> Result<Self, IllegalTransition> {
@@ -44,11 +38,7 @@ impl OperationStatus {
             Self::InProgress => matches!(to, Self::Finished | Self::Error | Self::Canceled),
             Self::Evicted | Self::Finished | Self::Error | Self::Canceled => false,
         };
-        if legal {
-            Ok(to)
-        } else {
-            Err(IllegalTransition { from: self, to })
-        }
+        if legal { Ok(to) } else { Err(IllegalTransition { from: self, to }) }
     }
 
     pub fn is_final(self) -> bool {
@@ -112,11 +102,8 @@ mod tests {
         ];
         for from in OperationStatus::ALL {
             for to in OperationStatus::ALL {
-                let expected = if legal.contains(&(from, to)) {
-                    Ok(to)
-                } else {
-                    Err(IllegalTransition { from, to })
-                };
+                let expected =
+                    if legal.contains(&(from, to)) { Ok(to) } else { Err(IllegalTransition { from, to }) };
                 assert_eq!(from.become_(to), expected);
             }
         }

@@ -22,12 +22,7 @@ pub(super) struct Backoff {
 /// `None`: nothing failed lately, or it has waited long enough.
 pub(super) fn backoff(snapshot: &FleetSnapshot<'_>) -> Option<Backoff> {
     // A room that is well now ends the row of failures before it was made.
-    let last_success = snapshot
-        .rooms
-        .iter()
-        .filter(|room| room.was_ready)
-        .map(|room| room.created_at)
-        .max();
+    let last_success = snapshot.rooms.iter().filter(|room| room.was_ready).map(|room| room.created_at).max();
     let failed: Vec<&EndedFact> = snapshot
         .ended
         .iter()
@@ -38,20 +33,11 @@ pub(super) fn backoff(snapshot: &FleetSnapshot<'_>) -> Option<Backoff> {
     let mut attempts: Vec<_> = failed.iter().map(|room| room.operation).collect();
     attempts.dedup();
     let failures = count(attempts.len());
-    let wait = Millis(
-        FIRST_WAIT
-            .0
-            .saturating_mul(1 << (failures - 1).min(16))
-            .min(LONGEST_WAIT.0),
-    );
+    let wait = Millis(FIRST_WAIT.0.saturating_mul(1 << (failures - 1).min(16)).min(LONGEST_WAIT.0));
     let until = after(last.ended_at, wait);
     let last_attempt = failed.iter().filter(|room| room.operation == last.operation);
     let rooms = last_attempt.map(|room| room.rooms).fold(0, u32::saturating_add);
-    (snapshot.now < until).then_some(Backoff {
-        rooms,
-        failures,
-        until,
-    })
+    (snapshot.now < until).then_some(Backoff { rooms, failures, until })
 }
 
 fn ended_at_once(room: &EndedFact) -> bool {

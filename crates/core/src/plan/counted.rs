@@ -29,11 +29,7 @@ impl Counted {
             if serves {
                 counted.occupied += 1;
                 // With one match a room, a room is a match, whatever number it says.
-                let matches = if snapshot.matches_max > 1 {
-                    room.matches.max(1)
-                } else {
-                    1
-                };
+                let matches = if snapshot.matches_max > 1 { room.matches.max(1) } else { 1 };
                 counted.matches += u64::from(matches);
             }
             if stays(snapshot, room) {
@@ -47,24 +43,14 @@ impl Counted {
         counted.matches += u64::from(snapshot.rejoining);
         // Rooms of unfinished adds count as pending, rooms of unfinished removals as gone. Which ones those take is
         // not known yet: that they are ready is the careful guess.
-        counted.total = counted
-            .total
-            .saturating_add(snapshot.adding)
-            .saturating_sub(snapshot.removing);
+        counted.total = counted.total.saturating_add(snapshot.adding).saturating_sub(snapshot.removing);
         counted.idle = counted.idle.saturating_add(snapshot.adding);
-        counted.ready = counted
-            .ready
-            .saturating_sub(snapshot.removing.saturating_sub(counted.idle));
+        counted.ready = counted.ready.saturating_sub(snapshot.removing.saturating_sub(counted.idle));
         counted
     }
 
     pub(super) fn demand(&self, matches_max: u32) -> Demand {
-        Demand {
-            matches: self.matches,
-            occupied: self.occupied,
-            total: self.total,
-            matches_max,
-        }
+        Demand { matches: self.matches, occupied: self.occupied, total: self.total, matches_max }
     }
 }
 

@@ -38,10 +38,7 @@ pub(super) fn expired(snapshot: &FleetSnapshot<'_>) -> Vec<Expired> {
         .filter(leaves)
         .filter_map(|room| {
             let why = expiry(room, snapshot.now, &snapshot.limits)?;
-            Some(Expired {
-                room: room.id.clone(),
-                why,
-            })
+            Some(Expired { room: room.id.clone(), why })
         })
         .collect()
 }
@@ -50,15 +47,9 @@ pub(super) fn expired(snapshot: &FleetSnapshot<'_>) -> Vec<Expired> {
 pub fn expiry(room: &RoomFact, now: Timestamp, limits: &Limits) -> Option<Expiry> {
     let (deadline, why) = deadline(room, limits)?;
     (deadline <= now).then(|| match why {
-        Expiry::NeverReady { .. } => Expiry::NeverReady {
-            after: age(now, room.created_at),
-        },
-        Expiry::Silent { .. } => Expiry::Silent {
-            since: age(now, heard_at(room)),
-        },
-        Expiry::StillTerminating { .. } => Expiry::StillTerminating {
-            since: age(now, heard_at(room)),
-        },
+        Expiry::NeverReady { .. } => Expiry::NeverReady { after: age(now, room.created_at) },
+        Expiry::Silent { .. } => Expiry::Silent { since: age(now, heard_at(room)) },
+        Expiry::StillTerminating { .. } => Expiry::StillTerminating { since: age(now, heard_at(room)) },
         Expiry::Terminated | Expiry::Error => why,
     })
 }
@@ -79,10 +70,9 @@ fn deadline(room: &RoomFact, limits: &Limits) -> Option<(Timestamp, Expiry)> {
         RoomStatus::Error => Some((Timestamp::MIN, Expiry::Error)),
         RoomStatus::Terminated => Some((Timestamp::MIN, Expiry::Terminated)),
         // After a restart everything that has not pinged looks unready; it has the time of a ping to be heard of.
-        RoomStatus::Pending | RoomStatus::Unready if room.known => Some((
-            after(room.created_at, limits.initialization_timeout),
-            Expiry::NeverReady { after: none },
-        )),
+        RoomStatus::Pending | RoomStatus::Unready if room.known => {
+            Some((after(room.created_at, limits.initialization_timeout), Expiry::NeverReady { after: none }))
+        }
         RoomStatus::Terminating => {
             let deadline = after(heard_at(room), limits.deletion_timeout);
             Some((deadline, Expiry::StillTerminating { since: none }))
@@ -92,10 +82,9 @@ fn deadline(room: &RoomFact, limits: &Limits) -> Option<(Timestamp, Expiry)> {
         | RoomStatus::Ready
         | RoomStatus::Active
         | RoomStatus::Occupied
-        | RoomStatus::Allocated => Some((
-            after(heard_at(room), limits.ping_timeout),
-            Expiry::Silent { since: none },
-        )),
+        | RoomStatus::Allocated => {
+            Some((after(heard_at(room), limits.ping_timeout), Expiry::Silent { since: none }))
+        }
     }
 }
 

@@ -50,10 +50,7 @@ pub struct FleetSnapshot<'a> {
 #[derive(Debug, Clone, Copy)]
 pub enum Scaling<'a> {
     FleetSize(u32),
-    Auto {
-        autoscaling: &'a Autoscaling,
-        last_shrunk_at: Option<Timestamp>,
-    },
+    Auto { autoscaling: &'a Autoscaling, last_shrunk_at: Option<Timestamp> },
 }
 
 /// A room, as far as plans need to know it.
@@ -144,10 +141,8 @@ pub enum Held {
 
 impl Plan {
     pub fn is_empty(&self) -> bool {
-        let nothing_replaced = self
-            .rollout
-            .as_ref()
-            .is_none_or(|cycle| cycle.replaced.is_empty() && cycle.surplus.is_empty());
+        let nothing_replaced =
+            self.rollout.as_ref().is_none_or(|cycle| cycle.replaced.is_empty() && cycle.surplus.is_empty());
         self.expired.is_empty() && self.add == 0 && self.remove == 0 && nothing_replaced
     }
 }
@@ -186,9 +181,7 @@ fn plan_rollout(snapshot: &FleetSnapshot<'_>, rules: &ReplacementRules, desired:
     plan.desired_ready = cycle.desired_ready;
     plan_growth(snapshot, cycle.surge, plan);
     if plan.seen.unknown > 0 {
-        plan.held.push(Held::Unknown {
-            rooms: plan.seen.unknown,
-        });
+        plan.held.push(Held::Unknown { rooms: plan.seen.unknown });
     }
     plan.rollout = Some(cycle);
 }
@@ -198,17 +191,11 @@ fn plan_growth(snapshot: &FleetSnapshot<'_>, needed: u32, plan: &mut Plan) {
     if let Some(backoff) = backoff::backoff(snapshot).filter(|_| needed > 0) {
         let rooms = backoff.rooms.min(add);
         add -= rooms;
-        plan.held.push(Held::BackingOff {
-            rooms,
-            failures: backoff.failures,
-            until: backoff.until,
-        });
+        plan.held.push(Held::BackingOff { rooms, failures: backoff.failures, until: backoff.until });
         plan.look_again_at = earliest(plan.look_again_at, backoff.until);
     }
     if add > snapshot.limits.add_max {
-        plan.held.push(Held::Capped {
-            rooms: add - snapshot.limits.add_max,
-        });
+        plan.held.push(Held::Capped { rooms: add - snapshot.limits.add_max });
         add = snapshot.limits.add_max;
     }
     plan.add = add;
@@ -221,11 +208,7 @@ fn plan_shrinking(snapshot: &FleetSnapshot<'_>, surplus: u32, plan: &mut Plan) {
         plan.held.push(Held::Unknown { rooms: seen.unknown });
         return;
     }
-    if let Scaling::Auto {
-        autoscaling,
-        last_shrunk_at,
-    } = snapshot.scaling
-    {
+    if let Scaling::Auto { autoscaling, last_shrunk_at } = snapshot.scaling {
         let demand = seen.demand(snapshot.matches_max);
         if let Some(hold) = autoscaling::shrink_hold(&demand, autoscaling, last_shrunk_at, snapshot.now) {
             if let ShrinkHold::Cooldown { until } = hold {
@@ -238,14 +221,10 @@ fn plan_shrinking(snapshot: &FleetSnapshot<'_>, surplus: u32, plan: &mut Plan) {
     let ready_above_target = seen.ready.saturating_sub(plan.desired_ready);
     let mut remove = surplus.min(seen.idle.saturating_add(ready_above_target));
     if remove < surplus {
-        plan.held.push(Held::Serving {
-            rooms: surplus - remove,
-        });
+        plan.held.push(Held::Serving { rooms: surplus - remove });
     }
     if remove > snapshot.limits.remove_max {
-        plan.held.push(Held::Capped {
-            rooms: remove - snapshot.limits.remove_max,
-        });
+        plan.held.push(Held::Capped { rooms: remove - snapshot.limits.remove_max });
         remove = snapshot.limits.remove_max;
     }
     plan.remove = remove;
@@ -262,25 +241,15 @@ fn earliest(one: Option<Timestamp>, other: Timestamp) -> Option<Timestamp> {
 impl fmt::Display for Held {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::BackingOff {
-                rooms,
-                failures,
-                until,
-            } => write!(
+            Self::BackingOff { rooms, failures, until } => write!(
                 f,
                 "{rooms} more wanted, but the last {failures} attempts gave rooms that ended at once; next try at {until:.3}"
             ),
             Self::Unknown { rooms } => {
-                write!(
-                    f,
-                    "nothing is scaled down: {rooms} rooms have not been heard of since the restart"
-                )
+                write!(f, "nothing is scaled down: {rooms} rooms have not been heard of since the restart")
             }
             Self::Serving { rooms } => {
-                write!(
-                    f,
-                    "{rooms} more should go, but players are in them; waiting for their matches to end"
-                )
+                write!(f, "{rooms} more should go, but players are in them; waiting for their matches to end")
             }
             Self::Capped { rooms } => write!(f, "{rooms} more are left for the next cycle"),
             Self::ScaleDown { rooms, hold } => write!(f, "{rooms} rooms too many stay for now: {hold}"),

@@ -61,11 +61,7 @@ pub(super) fn cycle(
         i64::from(surge_max) - above_desired,
         i64::from(desired) - i64::from(new_rooms),
     ];
-    let surge = surge
-        .into_iter()
-        .min()
-        .unwrap_or(0)
-        .clamp(0, i64::from(surge_max));
+    let surge = surge.into_iter().min().unwrap_or(0).clamp(0, i64::from(surge_max));
     let above_ready = i64::from(counted.ready) - i64::from(desired_ready) + i64::from(rules.max_unavailable);
     let budget = above_ready.clamp(0, i64::from(counted.old));
     let mut cycle = RolloutCycle {
@@ -90,9 +86,7 @@ fn choose(
 ) {
     let old = |chosen: fn(&RoomFact) -> bool| -> Vec<&RoomFact> {
         let rooms = snapshot.rooms.iter();
-        rooms
-            .filter(|room| room.old && chosen(room) && stays(snapshot, room))
-            .collect()
+        rooms.filter(|room| room.old && chosen(room) && stays(snapshot, room)).collect()
     };
     // Who serves nobody goes outside the budget, but for those that are needed to become ready.
     let idle = old(|room| is_idle(room) && room.known);
@@ -112,9 +106,8 @@ fn choose(
     let occupied_number = occupied.len();
     take(occupied, true, cycle);
 
-    let left = usize::try_from(above_ready.max(0))
-        .unwrap_or(0)
-        .saturating_sub(ready_number + occupied_number);
+    let left =
+        usize::try_from(above_ready.max(0)).unwrap_or(0).saturating_sub(ready_number + occupied_number);
     let staying = counted.total.saturating_sub(count(cycle.replaced.len()));
     let above = staying.saturating_sub(cycle.desired.saturating_add(cycle.surge_max)) as usize;
     let surplus = left.min(above);
@@ -158,16 +151,11 @@ fn occupied_number(
             let serving = counted.ready.saturating_add(counted.occupied);
             let at_least = cycle.surge_max.min(serving.saturating_sub(cycle.desired)) as usize;
             let by_budget = (cycle.budget as usize).saturating_sub(ready_chosen);
-            by_budget
-                .max(at_least.saturating_sub(ready_chosen))
-                .min(cycle.surge_max as usize)
+            by_budget.max(at_least.saturating_sub(ready_chosen)).min(cycle.surge_max as usize)
         }
     }
 }
 
 fn take(rooms: Vec<&RoomFact>, serves_players: bool, cycle: &mut RolloutCycle) {
-    cycle.replaced.extend(rooms.into_iter().map(|room| Replaced {
-        room: room.id.clone(),
-        serves_players,
-    }));
+    cycle.replaced.extend(rooms.into_iter().map(|room| Replaced { room: room.id.clone(), serves_players }));
 }

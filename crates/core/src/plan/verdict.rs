@@ -39,12 +39,7 @@ pub fn verdict(facts: &RolloutFacts<'_>) -> Verdict {
         return Verdict::Finished;
     }
     // In a row, with no success between them: one that became ready speaks for all that were made before it.
-    let last_success = facts
-        .new_rooms
-        .iter()
-        .filter(|room| room.was_ready)
-        .map(|room| room.created_at)
-        .max();
+    let last_success = facts.new_rooms.iter().filter(|room| room.was_ready).map(|room| room.created_at).max();
     let in_row = |made: &&Timestamp| **made >= facts.since && last_success.is_none_or(|at| **made > at);
     let failures = count(facts.failed_rooms.iter().filter(in_row).count());
     if failures >= facts.max_failures {

@@ -98,11 +98,7 @@ mod tests {
         let operation = OperationId::from_u128(7);
         let id = RoomId::derive(&name("arena"), operation, 3, 0);
         assert_eq!(id, RoomId::derive(&name("arena"), operation, 3, 0));
-        assert_eq!(
-            id.as_str(),
-            "arena-9b4cbswcfj",
-            "ids are stored: this value must never change"
-        );
+        assert_eq!(id.as_str(), "arena-9b4cbswcfj", "ids are stored: this value must never change");
     }
 
     #[test]

@@ -27,9 +27,7 @@ impl Purpose {
     }
 
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Fleet, Self::Validation]
-            .into_iter()
-            .find(|purpose| purpose.as_str() == text)
+        [Self::Fleet, Self::Validation].into_iter().find(|purpose| purpose.as_str() == text)
     }
 }
 

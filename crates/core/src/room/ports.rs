@@ -69,12 +69,7 @@ pub fn pick(wanted: &[Wanted], used: &mut BTreeSet<u16>, start: u64) -> Result<V
                 used.remove(&given.host_port);
             }
             let PortRange { start, end } = port.range;
-            return Err(Exhausted {
-                port: port.name.clone(),
-                start,
-                end,
-                size: port.range.size(),
-            });
+            return Err(Exhausted { port: port.name.clone(), start, end, size: port.range.size() });
         };
         used.insert(host_port);
         picked.push(HostPort {
@@ -111,12 +106,7 @@ mod tests {
 
     fn one(start: u16, end: u16) -> Vec<Wanted> {
         let range = PortRange { start, end };
-        vec![Wanted {
-            name: "game".into(),
-            protocol: Protocol::Udp,
-            container_port: 7777,
-            range,
-        }]
+        vec![Wanted { name: "game".into(), protocol: Protocol::Udp, container_port: 7777, range }]
     }
 
     #[test]
@@ -128,20 +118,14 @@ mod tests {
             }
             assert_eq!(used, (100..=110).collect());
             let full = pick(&one(100, 110), &mut used, turn).unwrap_err();
-            assert_eq!(
-                full.to_string(),
-                "no free host port for \"game\" in 100-110: all 11 are in use"
-            );
+            assert_eq!(full.to_string(), "no free host port for \"game\" in 100-110: all 11 are in use");
         }
     }
 
     #[test]
     fn the_end_of_all_ports_is_no_edge() {
         let mut used = BTreeSet::from([65534]);
-        assert_eq!(
-            pick(&one(65534, 65535), &mut used, 0).unwrap()[0].host_port,
-            65535
-        );
+        assert_eq!(pick(&one(65534, 65535), &mut used, 0).unwrap()[0].host_port, 65535);
         pick(&one(65534, 65535), &mut used, 1).unwrap_err();
     }
 

@@ -169,10 +169,7 @@ impl PingStatus {
     ];
 
     pub fn parse(text: &str) -> Option<Self> {
-        Self::WORDS
-            .iter()
-            .find(|(word, _)| *word == text)
-            .map(|(_, status)| *status)
+        Self::WORDS.iter().find(|(word, _)| *word == text).map(|(_, status)| *status)
     }
 }
 
@@ -206,9 +203,7 @@ impl StatusCounts {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (RoomStatus, u32)> + '_ {
-        RoomStatus::ALL
-            .into_iter()
-            .map(|status| (status, self.of(status)))
+        RoomStatus::ALL.into_iter().map(|status| (status, self.of(status)))
     }
 }
 
@@ -233,36 +228,18 @@ mod tests {
     ];
 
     fn seen(ping: PingStatus, instance: InstanceStatus) -> Seen {
-        Seen {
-            instance,
-            ping,
-            matches: 0,
-            matches_max: 1,
-            held: false,
-        }
+        Seen { instance, ping, matches: 0, matches_max: 1, held: false }
     }
 
     #[test]
     fn the_table_of_ping_and_instance() {
         use RoomStatus::*;
         for (ping, expected) in [
-            (
-                PingStatus::Unknown,
-                [Pending, Pending, Unready, Terminating, Error],
-            ),
+            (PingStatus::Unknown, [Pending, Pending, Unready, Terminating, Error]),
             (PingStatus::Ready, [Pending, Pending, Ready, Terminating, Error]),
-            (
-                PingStatus::Occupied,
-                [Pending, Pending, Occupied, Terminating, Error],
-            ),
-            (
-                PingStatus::Terminating,
-                [Terminating, Terminating, Terminating, Terminating, Error],
-            ),
-            (
-                PingStatus::Terminated,
-                [Terminated, Terminated, Terminated, Terminated, Error],
-            ),
+            (PingStatus::Occupied, [Pending, Pending, Occupied, Terminating, Error]),
+            (PingStatus::Terminating, [Terminating, Terminating, Terminating, Terminating, Error]),
+            (PingStatus::Terminated, [Terminated, Terminated, Terminated, Terminated, Error]),
         ] {
             for (instance, expected) in INSTANCES.into_iter().zip(expected) {
                 assert_eq!(seen(ping, instance).status(), expected, "{ping:?} x {instance:?}");
@@ -280,11 +257,7 @@ mod tests {
             (PingStatus::Occupied, 3, RoomStatus::Occupied),
             (PingStatus::Ready, 9, RoomStatus::Occupied),
         ] {
-            let seen = Seen {
-                matches,
-                matches_max: 3,
-                ..seen(word, InstanceStatus::Ready)
-            };
+            let seen = Seen { matches, matches_max: 3, ..seen(word, InstanceStatus::Ready) };
             assert_eq!(seen.status(), expected, "{word:?} with {matches} of 3");
         }
     }
@@ -296,10 +269,7 @@ mod tests {
             (PingStatus::Occupied, RoomStatus::Occupied),
             (PingStatus::Terminating, RoomStatus::Terminating),
         ] {
-            let seen = Seen {
-                held: true,
-                ..seen(word, InstanceStatus::Ready)
-            };
+            let seen = Seen { held: true, ..seen(word, InstanceStatus::Ready) };
             assert_eq!(seen.status(), expected);
         }
     }

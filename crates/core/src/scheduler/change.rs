@@ -55,14 +55,9 @@ impl Difference {
         minor.field("maxSurge", &old.max_surge, max_surge);
         minor.field("roomsReplicas", &old.rooms_replicas, rooms_replicas);
         minor.autoscaling(old.autoscaling.as_ref(), autoscaling.as_ref());
-        minor.list(
-            "forwarders",
-            &old.forwarders,
-            forwarders,
-            |comparison, path, old, new| {
-                comparison.field(path, old, new);
-            },
-        );
+        minor.list("forwarders", &old.forwarders, forwarders, |comparison, path, old, new| {
+            comparison.field(path, old, new);
+        });
         minor.field(
             "matchAllocation.maxMatches",
             &old.match_allocation.max_matches,
@@ -80,11 +75,7 @@ impl Difference {
 
     /// How much all of it is together.
     pub fn change(&self) -> Change {
-        self.fields
-            .iter()
-            .map(|field| field.change)
-            .max()
-            .unwrap_or(Change::None)
+        self.fields.iter().map(|field| field.change).max().unwrap_or(Change::None)
     }
 }
 
@@ -107,10 +98,7 @@ impl<'a> Comparison<'a> {
     }
 
     fn changed(&mut self, path: impl Into<String>) {
-        self.difference.fields.push(ChangedField {
-            path: path.into(),
-            change: self.change,
-        });
+        self.difference.fields.push(ChangedField { path: path.into(), change: self.change });
     }
 
     fn field<T: PartialEq + ?Sized>(&mut self, path: impl Into<String>, old: &T, new: &T) {
@@ -132,31 +120,15 @@ impl<'a> Comparison<'a> {
     fn map(&mut self, path: &str, old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) {
         let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
         for key in keys {
-            let plain = key
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-            let entry = if plain {
-                format!("{path}.{key}")
-            } else {
-                format!("{path}[{key:?}]")
-            };
+            let plain = key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+            let entry = if plain { format!("{path}.{key}") } else { format!("{path}[{key:?}]") };
             self.field(entry, &old.get(key), &new.get(key));
         }
     }
 
     fn spec(&mut self, old: &Spec, new: &Spec) {
-        let Spec {
-            termination_grace_period,
-            containers,
-            toleration,
-            affinity,
-            restart_policy,
-        } = new;
-        self.field(
-            "spec.terminationGracePeriod",
-            &old.termination_grace_period,
-            termination_grace_period,
-        );
+        let Spec { termination_grace_period, containers, toleration, affinity, restart_policy } = new;
+        self.field("spec.terminationGracePeriod", &old.termination_grace_period, termination_grace_period);
         self.list("spec.containers", &old.containers, containers, Self::container);
         self.field("spec.toleration", &old.toleration, toleration);
         self.field("spec.affinity", &old.affinity, affinity);
@@ -164,64 +136,28 @@ impl<'a> Comparison<'a> {
     }
 
     fn container(&mut self, path: &str, old: &Container, new: &Container) {
-        let Container {
-            name,
-            image,
-            image_pull_policy,
-            command,
-            environment,
-            requests,
-            limits,
-            ports,
-        } = new;
+        let Container { name, image, image_pull_policy, command, environment, requests, limits, ports } = new;
         self.field(format!("{path}.name"), &old.name, name);
         self.field(format!("{path}.image"), &old.image, image);
-        self.field(
-            format!("{path}.imagePullPolicy"),
-            &old.image_pull_policy,
-            image_pull_policy,
-        );
+        self.field(format!("{path}.imagePullPolicy"), &old.image_pull_policy, image_pull_policy);
         self.field(format!("{path}.command"), &old.command, command);
         let variables = format!("{path}.environment");
-        self.list(
-            &variables,
-            &old.environment,
-            environment,
-            |comparison, path, old, new| {
-                comparison.field(path, old, new);
-            },
-        );
-        self.field(
-            format!("{path}.requests.memory"),
-            &old.requests.memory,
-            &requests.memory,
-        );
+        self.list(&variables, &old.environment, environment, |comparison, path, old, new| {
+            comparison.field(path, old, new);
+        });
+        self.field(format!("{path}.requests.memory"), &old.requests.memory, &requests.memory);
         self.field(format!("{path}.requests.cpu"), &old.requests.cpu, &requests.cpu);
-        self.field(
-            format!("{path}.limits.memory"),
-            &old.limits.memory,
-            &limits.memory,
-        );
+        self.field(format!("{path}.limits.memory"), &old.limits.memory, &limits.memory);
         self.field(format!("{path}.limits.cpu"), &old.limits.cpu, &limits.cpu);
         self.list(&format!("{path}.ports"), &old.ports, ports, Self::port);
     }
 
     fn port(&mut self, path: &str, old: &ContainerPort, new: &ContainerPort) {
-        let ContainerPort {
-            name,
-            protocol,
-            port,
-            host_port: _,
-            host_port_range,
-        } = new;
+        let ContainerPort { name, protocol, port, host_port: _, host_port_range } = new;
         self.field(format!("{path}.name"), &old.name, name);
         self.field(format!("{path}.protocol"), &old.protocol, protocol);
         self.field(format!("{path}.port"), &old.port, port);
-        self.field(
-            format!("{path}.hostPortRange"),
-            &old.host_port_range,
-            host_port_range,
-        );
+        self.field(format!("{path}.hostPortRange"), &old.host_port_range, host_port_range);
     }
 
     fn autoscaling(&mut self, old: Option<&Autoscaling>, new: Option<&Autoscaling>) {
@@ -229,29 +165,14 @@ impl<'a> Comparison<'a> {
             self.field("autoscaling", &old, &new);
             return;
         };
-        let Autoscaling {
-            enabled,
-            min,
-            max,
-            cooldown_seconds,
-            policy: _,
-            other_parameters: _,
-        } = new;
+        let Autoscaling { enabled, min, max, cooldown_seconds, policy: _, other_parameters: _ } = new;
         self.field("autoscaling.enabled", &old.enabled, enabled);
         self.field("autoscaling.min", &old.min, min);
         self.field("autoscaling.max", &old.max, max);
         self.field("autoscaling.cooldown", &old.cooldown_seconds, cooldown_seconds);
-        self.field(
-            "autoscaling.policy.type",
-            old.policy.type_name(),
-            new.policy.type_name(),
-        );
+        self.field("autoscaling.policy.type", old.policy.type_name(), new.policy.type_name());
         self.room_occupancy(old.room_occupancy(), new.room_occupancy());
-        self.field(
-            "autoscaling.policy.parameters.fixedBuffer",
-            &old.fixed_buffer(),
-            &new.fixed_buffer(),
-        );
+        self.field("autoscaling.policy.parameters.fixedBuffer", &old.fixed_buffer(), &new.fixed_buffer());
     }
 
     fn rollout(&mut self, old: Rollout, new: Rollout) {
@@ -269,11 +190,7 @@ impl<'a> Comparison<'a> {
         self.field("rollout.onFailure", &old.on_failure, &on_failure);
         self.field("rollout.maxFailures", &old.max_failures, &max_failures);
         self.field("rollout.timeout", &old.timeout, &timeout);
-        self.field(
-            "rollout.matchEndDeadline",
-            &old.match_end_deadline,
-            &match_end_deadline,
-        );
+        self.field("rollout.matchEndDeadline", &old.match_end_deadline, &match_end_deadline);
         self.field("rollout.rejoinGrace", &old.rejoin_grace, &rejoin_grace);
     }
 
@@ -283,16 +200,9 @@ impl<'a> Comparison<'a> {
             self.field(path, &old, &new);
             return;
         };
-        let RoomOccupancy {
-            ready_target,
-            down_threshold,
-        } = new;
+        let RoomOccupancy { ready_target, down_threshold } = new;
         self.field(format!("{path}.readyTarget"), &old.ready_target, &ready_target);
-        self.field(
-            format!("{path}.downThreshold"),
-            &old.down_threshold,
-            &down_threshold,
-        );
+        self.field(format!("{path}.downThreshold"), &old.down_threshold, &down_threshold);
     }
 }
 

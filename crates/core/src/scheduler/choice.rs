@@ -83,16 +83,13 @@ impl OnFailure {
 }
 
 fn choose<T: Copy>(text: &str, all: &[T], as_str: fn(T) -> &'static str) -> Result<T, String> {
-    all.iter()
-        .copied()
-        .find(|choice| as_str(*choice) == text)
-        .ok_or_else(|| {
-            let words: Vec<_> = all.iter().map(|choice| as_str(*choice)).collect();
-            let words = words.join(", ");
-            if text.is_empty() {
-                format!("is missing; one of {words} is needed")
-            } else {
-                format!("{text:?} is not one of {words}")
-            }
-        })
+    all.iter().copied().find(|choice| as_str(*choice) == text).ok_or_else(|| {
+        let words: Vec<_> = all.iter().map(|choice| as_str(*choice)).collect();
+        let words = words.join(", ");
+        if text.is_empty() {
+            format!("is missing; one of {words} is needed")
+        } else {
+            format!("{text:?} is not one of {words}")
+        }
+    })
 }

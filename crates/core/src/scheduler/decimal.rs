@@ -108,20 +108,12 @@ fn parse_millionths(text: &str) -> Result<u32, String> {
         return Ok(0);
     }
     if !whole.is_empty() {
-        return Ok(if whole == "1" && fraction.is_empty() {
-            MILLION
-        } else {
-            u32::MAX
-        });
+        return Ok(if whole == "1" && fraction.is_empty() { MILLION } else { u32::MAX });
     }
     if fraction.len() > DIGITS_MAX {
-        return Err(format!(
-            "{text} has more than {DIGITS_MAX} digits after the point"
-        ));
+        return Err(format!("{text} has more than {DIGITS_MAX} digits after the point"));
     }
-    format!("{fraction:0<DIGITS_MAX$}")
-        .parse()
-        .map_err(|_| not_a_decimal())
+    format!("{fraction:0<DIGITS_MAX$}").parse().map_err(|_| not_a_decimal())
 }
 
 #[cfg(test)]
@@ -147,42 +139,21 @@ mod tests {
         check("0.50", expect!["0.5 (500000)"]);
         check("00.5000000", expect!["0.5 (500000)"]);
         check("0.123456", expect!["0.123456 (123456)"]);
-        check(
-            "0.1234567",
-            expect!["0.1234567 has more than 6 digits after the point"],
-        );
+        check("0.1234567", expect!["0.1234567 has more than 6 digits after the point"]);
         check("0.099999", expect!["0.099999 is not between 0.1 and 0.9"]);
         check("0.900001", expect!["0.900001 is not between 0.1 and 0.9"]);
         check("0", expect!["0 is not between 0.1 and 0.9"]);
         check("1", expect!["1 is not between 0.1 and 0.9"]);
         check("1.5", expect!["1.5 is not between 0.1 and 0.9"]);
-        check(
-            "99999999999999999999",
-            expect!["99999999999999999999 is not between 0.1 and 0.9"],
-        );
+        check("99999999999999999999", expect!["99999999999999999999 is not between 0.1 and 0.9"]);
         check("-0.5", expect!["-0.5 is not between 0.1 and 0.9"]);
         check("-0", expect!["-0 is not between 0.1 and 0.9"]);
         check("", expect![[r#""" is not a decimal number; write it as 0.5"#]]);
-        check(
-            ".5",
-            expect![[r#"".5" is not a decimal number; write it as 0.5"#]],
-        );
-        check(
-            "0.",
-            expect![[r#""0." is not a decimal number; write it as 0.5"#]],
-        );
-        check(
-            "+0.5",
-            expect![[r#""+0.5" is not a decimal number; write it as 0.5"#]],
-        );
-        check(
-            "5e-1",
-            expect![[r#""5e-1" is not a decimal number; write it as 0.5"#]],
-        );
-        check(
-            "0,5",
-            expect![[r#""0,5" is not a decimal number; write it as 0.5"#]],
-        );
+        check(".5", expect![[r#"".5" is not a decimal number; write it as 0.5"#]]);
+        check("0.", expect![[r#""0." is not a decimal number; write it as 0.5"#]]);
+        check("+0.5", expect![[r#""+0.5" is not a decimal number; write it as 0.5"#]]);
+        check("5e-1", expect![[r#""5e-1" is not a decimal number; write it as 0.5"#]]);
+        check("0,5", expect![[r#""0,5" is not a decimal number; write it as 0.5"#]]);
         check("½", expect![[r#""½" is not a decimal number; write it as 0.5"#]]);
     }
 

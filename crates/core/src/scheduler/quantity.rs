@@ -18,20 +18,14 @@ const UNITS_MAX: u128 = i64::MAX as u128;
 impl Quantity {
     /// The reason alone on failure: the caller knows which field it read.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let number_end = text
-            .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .unwrap_or(text.len());
+        let number_end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
         let (number, suffix) = text.split_at(number_end);
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
         let scale = Scale::parse(suffix);
-        let (Some(scale), false, false) = (
-            scale,
-            whole.is_empty() && fraction.is_empty(),
-            fraction.contains('.'),
-        ) else {
-            return Err(format!(
-                "{text:?} is not a Kubernetes quantity; write it as 100m, 1.5, 64Mi or 2G"
-            ));
+        let (Some(scale), false, false) =
+            (scale, whole.is_empty() && fraction.is_empty(), fraction.contains('.'))
+        else {
+            return Err(format!("{text:?} is not a Kubernetes quantity; write it as 100m, 1.5, 64Mi or 2G"));
         };
         let too_large = || format!("{text:?} is too large: at most {UNITS_MAX} can be asked for");
         let nanos = scale.nanos(whole, fraction).ok_or_else(too_large)?;
@@ -72,9 +66,7 @@ impl Scale {
             ("E", 18),
         ];
         if let Some(index) = BINARY.iter().position(|name| *name == suffix) {
-            return Some(Self::Binary {
-                power: index as u32 + 1,
-            });
+            return Some(Self::Binary { power: index as u32 + 1 });
         }
         if let Some((_, exponent)) = DECIMAL.iter().find(|(name, _)| *name == suffix) {
             return Some(Self::Decimal { exponent: *exponent });
@@ -114,11 +106,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, nanos: Option<u128>) {
-        assert_eq!(
-            Quantity::parse(text).ok().map(|quantity| quantity.nanos),
-            nanos,
-            "{text:?}"
-        );
+        assert_eq!(Quantity::parse(text).ok().map(|quantity| quantity.nanos), nanos, "{text:?}");
     }
 
     #[test]
@@ -182,12 +170,7 @@ mod tests {
 
     #[test]
     fn the_same_amount_is_equal_however_it_is_written() {
-        for (left, right) in [
-            ("100m", "0.1"),
-            ("1Gi", "1024Mi"),
-            ("1e3", "1k"),
-            ("1500m", "1.5"),
-        ] {
+        for (left, right) in [("100m", "0.1"), ("1Gi", "1024Mi"), ("1e3", "1k"), ("1500m", "1.5")] {
             assert_eq!(Quantity::parse(left), Quantity::parse(right), "{left} {right}");
         }
         assert!(Quantity::parse("1G") < Quantity::parse("1Gi"));

@@ -44,9 +44,7 @@ impl Recipe {
             forwarders: forwarders.iter().map(forwarder).collect(),
             annotations: annotations.clone(),
             labels: labels.clone(),
-            match_allocation: Some(MatchAllocationDraft {
-                max_matches: signed(*max_matches),
-            }),
+            match_allocation: Some(MatchAllocationDraft { max_matches: signed(*max_matches) }),
             rollout: rollout_rules.map(rollout),
         }
     }
@@ -58,13 +56,7 @@ fn signed(number: u32) -> i32 {
 }
 
 fn spec(spec: &Spec) -> SpecDraft {
-    let Spec {
-        termination_grace_period,
-        containers,
-        toleration,
-        affinity,
-        restart_policy,
-    } = spec;
+    let Spec { termination_grace_period, containers, toleration, affinity, restart_policy } = spec;
     SpecDraft {
         termination_grace_period: Some(duration(*termination_grace_period)),
         containers: containers.iter().map(container).collect(),
@@ -82,16 +74,8 @@ fn duration(duration: Duration) -> DurationDraft {
 }
 
 fn container(container: &Container) -> ContainerDraft {
-    let Container {
-        name,
-        image,
-        image_pull_policy,
-        command,
-        environment,
-        requests,
-        limits,
-        ports,
-    } = container;
+    let Container { name, image, image_pull_policy, command, environment, requests, limits, ports } =
+        container;
     ContainerDraft {
         name: name.clone(),
         image: image.clone(),
@@ -111,9 +95,7 @@ fn environment_variable(variable: &EnvironmentVariable) -> EnvironmentVariableDr
         EnvironmentValue::Field { path } => (
             None,
             Some(ValueFromDraft {
-                field_ref: Some(FieldRefDraft {
-                    field_path: path.clone(),
-                }),
+                field_ref: Some(FieldRefDraft { field_path: path.clone() }),
                 secret_key_ref: None,
             }),
         ),
@@ -121,36 +103,20 @@ fn environment_variable(variable: &EnvironmentVariable) -> EnvironmentVariableDr
             None,
             Some(ValueFromDraft {
                 field_ref: None,
-                secret_key_ref: Some(SecretKeyRefDraft {
-                    name: name.clone(),
-                    key: key.clone(),
-                }),
+                secret_key_ref: Some(SecretKeyRefDraft { name: name.clone(), key: key.clone() }),
             }),
         ),
     };
-    EnvironmentVariableDraft {
-        name: name.clone(),
-        value,
-        value_from,
-    }
+    EnvironmentVariableDraft { name: name.clone(), value, value_from }
 }
 
 fn resources(resources: &Resources) -> ResourcesDraft {
     let Resources { memory, cpu } = resources;
-    ResourcesDraft {
-        memory: memory.clone(),
-        cpu: cpu.clone(),
-    }
+    ResourcesDraft { memory: memory.clone(), cpu: cpu.clone() }
 }
 
 fn container_port(port: &ContainerPort) -> ContainerPortDraft {
-    let ContainerPort {
-        name,
-        protocol,
-        port,
-        host_port,
-        host_port_range,
-    } = port;
+    let ContainerPort { name, protocol, port, host_port, host_port_range } = port;
     ContainerPortDraft {
         name: name.clone(),
         protocol: protocol.as_str().to_owned(),
@@ -162,21 +128,11 @@ fn container_port(port: &ContainerPort) -> ContainerPortDraft {
 
 fn port_range(range: PortRange) -> PortRangeDraft {
     let PortRange { start, end } = range;
-    PortRangeDraft {
-        start: i32::from(start),
-        end: i32::from(end),
-    }
+    PortRangeDraft { start: i32::from(start), end: i32::from(end) }
 }
 
 fn autoscaling(autoscaling: &Autoscaling) -> AutoscalingDraft {
-    let Autoscaling {
-        enabled,
-        min,
-        max,
-        cooldown_seconds,
-        policy,
-        other_parameters: _,
-    } = autoscaling;
+    let Autoscaling { enabled, min, max, cooldown_seconds, policy, other_parameters: _ } = autoscaling;
     AutoscalingDraft {
         enabled: *enabled,
         min: signed(*min),
@@ -193,10 +149,7 @@ fn autoscaling(autoscaling: &Autoscaling) -> AutoscalingDraft {
 }
 
 fn room_occupancy(occupancy: RoomOccupancy) -> RoomOccupancyDraft {
-    let RoomOccupancy {
-        ready_target,
-        down_threshold,
-    } = occupancy;
+    let RoomOccupancy { ready_target, down_threshold } = occupancy;
     RoomOccupancyDraft {
         ready_target: ready_target.to_f32(),
         down_threshold: down_threshold.map(|fraction| fraction.to_f32()),
@@ -205,19 +158,11 @@ fn room_occupancy(occupancy: RoomOccupancy) -> RoomOccupancyDraft {
 
 fn fixed_buffer(buffer: FixedBuffer) -> FixedBufferDraft {
     let FixedBuffer { amount } = buffer;
-    FixedBufferDraft {
-        amount: Some(signed(amount)),
-    }
+    FixedBufferDraft { amount: Some(signed(amount)) }
 }
 
 fn forwarder(forwarder: &Forwarder) -> ForwarderDraft {
-    let Forwarder {
-        name,
-        enabled,
-        address,
-        timeout_ms,
-        metadata,
-    } = forwarder;
+    let Forwarder { name, enabled, address, timeout_ms, metadata } = forwarder;
     ForwarderDraft {
         name: name.clone(),
         enable: *enabled,

@@ -13,11 +13,7 @@ pub struct Version {
 }
 
 impl Version {
-    pub const FIRST: Self = Self {
-        major: 1,
-        minor: 0,
-        patch: 0,
-    };
+    pub const FIRST: Self = Self { major: 1, minor: 0, patch: 0 };
 
     /// Reads `v1.2.0`, and leniently `1.2.0`, `v1.2` and `v1`, which systems before this one wrote.
     pub fn parse(text: &str) -> Result<Self, String> {
@@ -31,16 +27,8 @@ impl Version {
             None if required => Err(wrong()),
             None => Ok(0),
         };
-        let version = Self {
-            major: number(true)?,
-            minor: number(false)?,
-            patch: number(false)?,
-        };
-        if parts.next().is_some() {
-            Err(wrong())
-        } else {
-            Ok(version)
-        }
+        let version = Self { major: number(true)?, minor: number(false)?, patch: number(false)? };
+        if parts.next().is_some() { Err(wrong()) } else { Ok(version) }
     }
 
     /// The number of the version that follows `active`, where `all` are those that were ever given: none is given
@@ -49,10 +37,7 @@ impl Version {
         let known = || all.iter().chain([&active]);
         match change {
             Change::Major => Self {
-                major: known()
-                    .map(|version| version.major)
-                    .fold(0, u32::max)
-                    .saturating_add(1),
+                major: known().map(|version| version.major).fold(0, u32::max).saturating_add(1),
                 minor: 0,
                 patch: 0,
             },
@@ -60,10 +45,7 @@ impl Version {
                 let siblings = known().filter(|version| version.major == active.major);
                 Self {
                     major: active.major,
-                    minor: siblings
-                        .map(|version| version.minor)
-                        .fold(0, u32::max)
-                        .saturating_add(1),
+                    minor: siblings.map(|version| version.minor).fold(0, u32::max).saturating_add(1),
                     patch: 0,
                 }
             }
@@ -133,12 +115,7 @@ mod tests {
         check(Change::Minor, "v1.0.0", &["v1.0.0"], "v1.1.0");
         check(Change::Major, "v1.1.0", &["v1.0.0", "v1.1.0"], "v2.0.0");
         check(Change::Minor, "v1.0.0", &["v1.0.0", "v1.1.0", "v2.0.0"], "v1.2.0");
-        check(
-            Change::Major,
-            "v1.2.0",
-            &["v1.0.0", "v1.1.0", "v2.0.0", "v1.2.0"],
-            "v3.0.0",
-        );
+        check(Change::Major, "v1.2.0", &["v1.0.0", "v1.1.0", "v2.0.0", "v1.2.0"], "v3.0.0");
 
         check(Change::None, "v1.0.0", &["v1.0.0"], "v1.1.0");
         check(Change::Minor, "v2.9.0", &["v2.10.0", "v10.0.0"], "v2.11.0");

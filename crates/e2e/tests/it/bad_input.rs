@@ -22,12 +22,7 @@ fn wrong_requests_are_told_what_is_wrong() -> anyhow::Result<()> {
     let cases: Vec<(&str, String, u16, &str)> = vec![
         (create, "{\"name\": ".into(), 400, "EOF"),
         (create, "[]".into(), 400, ""),
-        (
-            create,
-            with("roomsReplicas", json!("many"))?,
-            400,
-            "roomsReplicas",
-        ),
+        (create, with("roomsReplicas", json!("many"))?, 400, "roomsReplicas"),
         (create, with("spec", json!(7))?, 400, "spec"),
         (create, with("name", json!("Not A Name!"))?, 400, "name: "),
         (create, with("name", json!("arena"))?, 409, "name already exists"),
@@ -35,9 +30,7 @@ fn wrong_requests_are_told_what_is_wrong() -> anyhow::Result<()> {
         (
             create,
             {
-                let recipe = maestro
-                    .recipe("other", 3)?
-                    .with_ports(first_port..=first_port + 1);
+                let recipe = maestro.recipe("other", 3)?.with_ports(first_port..=first_port + 1);
                 recipe.json().to_string()
             },
             400,
@@ -46,29 +39,15 @@ fn wrong_requests_are_told_what_is_wrong() -> anyhow::Result<()> {
         (add, "{\"amount\": \"three\"}".into(), 400, "amount"),
         (add, "{\"amount\": -1}".into(), 400, "negative"),
         (add, "{\"amount\": 0}".into(), 400, "give a number from 1"),
-        (
-            add,
-            "{\"amount\": 11}".into(),
-            400,
-            "limit of 10 (operations.rooms.add.limit)",
-        ),
-        (
-            "/schedulers/nobody/add-rooms",
-            "{}".into(),
-            404,
-            "scheduler nobody not found",
-        ),
+        (add, "{\"amount\": 11}".into(), 400, "limit of 10 (operations.rooms.add.limit)"),
+        ("/schedulers/nobody/add-rooms", "{}".into(), 404, "scheduler nobody not found"),
         (remove, "{\"amount\": 1.5}".into(), 400, "amount"),
         (remove, "not json".into(), 400, ""),
     ];
     for (path, body, status, message) in cases {
         let answer = maestro.api().post(path, "ada", &body)?;
         assert_eq!(answer.status, status, "{path} {body}: {}", answer.text);
-        assert!(
-            answer.message().contains(message),
-            "{path} {body}: {}",
-            answer.text
-        );
+        assert!(answer.message().contains(message), "{path} {body}: {}", answer.text);
     }
     for path in [
         "/schedulers/nobody",
@@ -89,11 +68,7 @@ fn wrong_requests_are_told_what_is_wrong() -> anyhow::Result<()> {
 fn more_rooms_than_there_are_can_be_removed_but_no_fewer_than_none_are_left() -> anyhow::Result<()> {
     let maestro = Maestro::started(&[])?;
     maestro.fleet("arena", 2)?;
-    let removal = maestro
-        .api()
-        .remove("arena", 5, "ada")?
-        .expect(200)?
-        .operation_id()?;
+    let removal = maestro.api().remove("arena", 5, "ada")?.expect(200)?.operation_id()?;
     maestro.until("an empty fleet", || checks::settled(&maestro, "arena", 0))?;
     let removal = maestro.api().operation("arena", &removal)?;
     assert_eq!(removal.status, "finished");
@@ -116,25 +91,15 @@ fn exit_codes_against_a_live_server() -> anyhow::Result<()> {
     let good = write("good.json", &maestro.recipe("arena", 1)?.json().to_string())?;
     let broken = write("broken.json", "{\"name\": ")?;
     let nameless = write("nameless.json", "{\"name\": \"Not A Name!\"}")?;
-    let wrong = maestro
-        .recipe("wrong", 0)?
-        .with_command(&["/nowhere/no-such-program"]);
+    let wrong = maestro.recipe("wrong", 0)?.with_command(&["/nowhere/no-such-program"]);
     let wrong = write("wrong.json", &wrong.json().to_string())?;
     let cases: Vec<(Vec<&str>, i32, &str)> = vec![
         (vec!["scheduler", "create", "-f", &good, "--wait"], 0, ""),
         (vec!["scheduler", "create", "-f", &good], 4, "name already exists"),
         (vec!["scheduler", "create", "-f", &broken], 2, "broken.json"),
         (vec!["scheduler", "create", "-f", &nameless], 2, "name: "),
-        (
-            vec!["scheduler", "create", "-f", "no-such-file"],
-            2,
-            "no-such-file",
-        ),
-        (
-            vec!["scheduler", "get", "nobody"],
-            3,
-            "scheduler nobody not found",
-        ),
+        (vec!["scheduler", "create", "-f", "no-such-file"], 2, "no-such-file"),
+        (vec!["scheduler", "get", "nobody"], 3, "scheduler nobody not found"),
         (vec!["scheduler", "delete", "nobody"], 3, "nobody"),
         (vec!["room", "list", "nobody"], 3, "scheduler nobody not found"),
         (vec!["room", "get", "arena", "nobody"], 3, "nobody"),

@@ -11,18 +11,13 @@ const WAITS_AT_LEAST_MS: [i64; 2] = [900, 1_900];
 #[test]
 fn a_command_that_does_not_exist_is_named_and_backed_off_from() -> anyhow::Result<()> {
     let maestro = Maestro::started(&[])?;
-    let recipe = maestro
-        .recipe("arena", 2)?
-        .with_command(&["/nowhere/no-such-program"]);
+    let recipe = maestro.recipe("arena", 2)?.with_command(&["/nowhere/no-such-program"]);
     maestro.api().create(&recipe.json())?.expect(200)?;
     let attempts = attempts_that_back_off(&maestro)?;
     for attempt in attempts {
         assert_eq!(attempt.status, "error");
         let story = maestro.api().operation("arena", &attempt.id)?.story();
-        assert!(
-            story.contains("/nowhere/no-such-program") && story.contains("never started"),
-            "{story}"
-        );
+        assert!(story.contains("/nowhere/no-such-program") && story.contains("never started"), "{story}");
     }
     assert_eq!(maestro.api().rooms("arena")?.len(), 0);
     Ok(())
@@ -50,11 +45,7 @@ fn attempts_that_back_off(maestro: &Maestro) -> anyhow::Result<Vec<Operation>> {
         Ok(attempts)
     })?;
     for (pair, at_least) in attempts.windows(2).zip(WAITS_AT_LEAST_MS) {
-        let wait = pair[1]
-            .created_at
-            .0
-            .duration_since(pair[0].created_at.0)
-            .as_millis();
+        let wait = pair[1].created_at.0.duration_since(pair[0].created_at.0).as_millis();
         assert!(wait >= i128::from(at_least), "only {wait} ms between attempts");
     }
     Ok(attempts)
@@ -116,9 +107,7 @@ fn a_room_that_never_becomes_ready_expires_and_is_replaced() -> anyhow::Result<(
 #[test]
 fn a_room_that_stops_pinging_expires_and_is_replaced() -> anyhow::Result<()> {
     let maestro = Maestro::started(&[("SERVICES_ROOMMANAGER_ROOMPINGTIMEOUTMILLIS", "2000")])?;
-    let recipe = maestro
-        .recipe("arena", 1)?
-        .with("ROOM_STOP_PINGING_AFTER_MS", 500);
+    let recipe = maestro.recipe("arena", 1)?.with("ROOM_STOP_PINGING_AFTER_MS", 500);
     maestro.api().create(&recipe.json())?.expect(200)?;
     expires_and_is_replaced(&maestro, "has not pinged for")
 }
@@ -136,12 +125,7 @@ fn expires_and_is_replaced(maestro: &Maestro, why: &str) -> anyhow::Result<()> {
     assert!(ended.how.contains("expired"), "{}", ended.how);
     maestro.until("another room", || {
         let rooms = maestro.api().rooms("arena")?;
-        ensure!(
-            rooms
-                .iter()
-                .any(|room| room.id != first.id && !room.pids.is_empty()),
-            "{rooms:?}"
-        );
+        ensure!(rooms.iter().any(|room| room.id != first.id && !room.pids.is_empty()), "{rooms:?}");
         Ok(())
     })?;
     let operations = maestro.api().operations("arena")?;

@@ -7,10 +7,6 @@ const SEED: u64 = 20;
 
 #[test]
 fn a_fleet_survives_kills_at_random_moments_of_scaling() -> anyhow::Result<()> {
-    let options = Options {
-        rounds: 3,
-        rooms: 15,
-        seed: SEED,
-    };
+    let options = Options { rounds: 3, rooms: 15, seed: SEED };
     chaos::run(&options, |round| println!("{round}"))
 }

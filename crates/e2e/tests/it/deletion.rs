@@ -7,21 +7,14 @@ use maestro_e2e::{Maestro, checks};
 fn a_deleted_scheduler_leaves_nothing_but_its_operation() -> anyhow::Result<()> {
     let maestro = Maestro::started(&[])?;
     for name in ["arena", "other"] {
-        maestro
-            .api()
-            .create(&maestro.recipe(name, 2)?.json())?
-            .expect(200)?;
+        maestro.api().create(&maestro.recipe(name, 2)?.json())?.expect(200)?;
     }
     let rooms = maestro.until("the fleet", || checks::settled(&maestro, "arena", 2))?;
     let others = maestro.until("the other fleet", || checks::settled(&maestro, "other", 2))?;
     let logs = maestro.data_dir().join("rooms/arena");
     assert!(logs.is_dir(), "rooms write their logs to {}", logs.display());
 
-    let deletion = maestro
-        .api()
-        .delete("/schedulers/arena")?
-        .expect(200)?
-        .operation_id()?;
+    let deletion = maestro.api().delete("/schedulers/arena")?.expect(200)?.operation_id()?;
     maestro.until("the end of the deletion", || {
         let operation = maestro.api().operation("arena", &deletion)?;
         ensure!(operation.status == "finished", "it is {}", operation.status);
@@ -33,18 +26,12 @@ fn a_deleted_scheduler_leaves_nothing_but_its_operation() -> anyhow::Result<()> 
         assert_eq!(answer.status, 404, "{path}: {}", answer.text);
     }
     let left: Vec<_> = maestro.processes()?.into_iter().collect();
-    assert!(
-        left.iter().all(|process| process.scheduler == "other"),
-        "{left:?}"
-    );
+    assert!(left.iter().all(|process| process.scheduler == "other"), "{left:?}");
     assert!(!logs.exists(), "logs are left in {}", logs.display());
     let operations = maestro.api().operations("arena")?;
     let ids: Vec<_> = operations.iter().map(|operation| &operation.id).collect();
     assert_eq!(ids, [&deletion]);
-    assert_eq!(
-        maestro.cli(&["scheduler", "get", "arena"])?.status.code(),
-        Some(3)
-    );
+    assert_eq!(maestro.cli(&["scheduler", "get", "arena"])?.status.code(), Some(3));
 
     let same = checks::settled(&maestro, "other", 2)?;
     let pids = |rooms: &[maestro_e2e::Room]| rooms.iter().map(|room| room.pids.clone()).collect::<Vec<_>>();

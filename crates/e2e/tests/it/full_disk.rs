@@ -32,10 +32,7 @@ fn live_with_failing_writes(first: usize, stride: usize) -> anyhow::Result<()> {
     // More than the scenario makes.
     const WRITES: usize = 200;
     let mut maestro = Maestro::new(&[("WORKERS_SYNCINTERVAL", "1s")])?;
-    let points: Vec<String> = (first..=WRITES)
-        .step_by(stride)
-        .map(|write| format!("full:{write}"))
-        .collect();
+    let points: Vec<String> = (first..=WRITES).step_by(stride).map(|write| format!("full:{write}")).collect();
     maestro.set_failpoint(Some(&points.join(",")));
     maestro.start()?;
     let recipe = maestro.recipe("arena", 3)?.json();
@@ -121,9 +118,8 @@ fn fill_and_free(maestro: &mut Maestro, disk: &SmallDisk) -> anyhow::Result<()> 
     disk.free()?;
     let size = 2 + accepted + 1;
     until_accepted(maestro, || maestro.api().add("arena", 1, "ada"))?;
-    let after = maestro.until("what was accepted, and no more", || {
-        checks::settled(maestro, "arena", size)
-    })?;
+    let after =
+        maestro.until("what was accepted, and no more", || checks::settled(maestro, "arena", size))?;
     for room in before {
         ensure!(
             after.iter().any(|other| other.pids == room.pids),
@@ -141,15 +137,9 @@ impl SmallDisk {
     fn mount() -> anyhow::Result<Self> {
         let at = tempfile::tempdir()?;
         let mut mount = Command::new("mount");
-        mount
-            .args(["-t", "tmpfs", "-o", "size=4m", "tmpfs"])
-            .arg(at.path());
+        mount.args(["-t", "tmpfs", "-o", "size=4m", "tmpfs"]).arg(at.path());
         let output = mount.output().context("running mount")?;
-        ensure!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         Ok(Self(at))
     }
 

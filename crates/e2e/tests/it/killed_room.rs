@@ -17,10 +17,7 @@ fn a_killed_room_is_replaced_at_once_and_its_end_is_told() -> anyhow::Result<()>
     send_signal(victim.pids[0], Signal::KILL)?;
     maestro.until("a replacement", || {
         let rooms = checks::settled(&maestro, "arena", 3)?;
-        ensure!(
-            rooms.iter().all(|room| room.id != victim.id),
-            "it is still listed"
-        );
+        ensure!(rooms.iter().all(|room| room.id != victim.id), "it is still listed");
         Ok(())
     })?;
     println!("replaced and ready after {} ms", killed.elapsed().as_millis());

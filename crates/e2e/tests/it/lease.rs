@@ -25,10 +25,7 @@ fn an_operation_of_three_ttls_has_a_live_lease_all_along() -> anyhow::Result<()>
         ensure!(operation.is_final(), "it is {}", operation.status);
         Ok(operation)
     })?;
-    assert!(
-        started.elapsed() > 3 * LEASE_TTL,
-        "it ended too early to show anything"
-    );
+    assert!(started.elapsed() > 3 * LEASE_TTL, "it ended too early to show anything");
     assert!(observations > 50, "only {observations} observations");
     assert_eq!((ended.status.as_str(), ended.lease_ttl()), ("finished", None));
     checks::settled(&maestro, "stubborn", 1)?;
@@ -42,11 +39,7 @@ fn an_operation_that_is_taken_over_gets_a_lease_that_holds() -> anyhow::Result<(
     maestro.start()?;
     let taken_over = maestro.until("the take-over", || {
         let operation = maestro.api().operation("stubborn", &removal)?;
-        ensure!(
-            operation.story().contains("Taken over by"),
-            "{}",
-            operation.story()
-        );
+        ensure!(operation.story().contains("Taken over by"), "{}", operation.story());
         Ok(Instant::now())
     })?;
     let ended = maestro.until("the removal to end", || {
@@ -57,10 +50,7 @@ fn an_operation_that_is_taken_over_gets_a_lease_that_holds() -> anyhow::Result<(
         ensure!(operation.is_final(), "it is {}", operation.status);
         Ok(operation)
     })?;
-    assert!(
-        taken_over.elapsed() > 2 * LEASE_TTL,
-        "it ended too early to show anything"
-    );
+    assert!(taken_over.elapsed() > 2 * LEASE_TTL, "it ended too early to show anything");
     assert_eq!((ended.status.as_str(), ended.lease_ttl()), ("finished", None));
     Ok(())
 }
@@ -69,17 +59,10 @@ fn an_operation_that_is_taken_over_gets_a_lease_that_holds() -> anyhow::Result<(
 fn a_long_removal() -> anyhow::Result<(Maestro, String)> {
     let ttl = LEASE_TTL.as_millis().to_string();
     let maestro = Maestro::started(&[("SERVICES_OPERATIONMANAGER_OPERATIONLEASETTLMILLIS", &ttl)])?;
-    let recipe = maestro
-        .recipe("stubborn", 2)?
-        .with("ROOM_IGNORE_SIGTERM", 1)
-        .with_grace(GRACE);
+    let recipe = maestro.recipe("stubborn", 2)?.with("ROOM_IGNORE_SIGTERM", 1).with_grace(GRACE);
     maestro.api().create(&recipe.json())?.expect(200)?;
     maestro.until("two rooms", || checks::settled(&maestro, "stubborn", 2))?;
-    let removal = maestro
-        .api()
-        .remove("stubborn", 1, "ada")?
-        .expect(200)?
-        .operation_id()?;
+    let removal = maestro.api().remove("stubborn", 1, "ada")?.expect(200)?.operation_id()?;
     maestro.until("the removal to begin", || {
         let operation = maestro.api().operation("stubborn", &removal)?;
         ensure!(operation.status == "in_progress", "it is {}", operation.status);

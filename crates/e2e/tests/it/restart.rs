@@ -21,11 +21,7 @@ fn rooms_outlive_a_clean_end_and_are_adopted() -> anyhow::Result<()> {
         assert_eq!(maestro.processes()?.len(), 3);
         maestro.start()?;
         let after = maestro.until("the fleet again", || checks::settled(&maestro, "arena", 3))?;
-        assert_eq!(
-            pids(&after),
-            pids(&before),
-            "the same rooms as the same processes"
-        );
+        assert_eq!(pids(&after), pids(&before), "the same rooms as the same processes");
     }
     an_adopted_room_is_watched(&maestro, &before[0])
 }
@@ -34,10 +30,7 @@ fn rooms_outlive_a_clean_end_and_are_adopted() -> anyhow::Result<()> {
 fn an_adopted_room_is_watched(maestro: &Maestro, room: &Room) -> anyhow::Result<()> {
     send_signal(room.pids[0], Signal::KILL)?;
     let ended = maestro.until("its end", || {
-        let room = maestro
-            .api()
-            .room("arena", &room.id)?
-            .context("it is not known")?;
+        let room = maestro.api().room("arena", &room.id)?.context("it is not known")?;
         room.ended.context("it has not ended")
     })?;
     // How it ended, newer kernels tell.
@@ -102,20 +95,12 @@ fn nothing_is_scaled_down_while_a_room_is_unknown() -> anyhow::Result<()> {
         let is_unknown = |room: &&Room| room.status != "terminating" && room.last_ping_at.is_none();
         let unknown: Vec<&Room> = rooms.iter().filter(is_unknown).collect();
         if unknown.iter().any(|room| room.id == silent.id) {
-            assert_eq!(
-                maestro.processes()?.len(),
-                4,
-                "a room went while {} was unknown",
-                silent.id
-            );
+            assert_eq!(maestro.processes()?.len(), 4, "a room went while {} was unknown", silent.id);
             bail!("{} rooms are unknown", unknown.len());
         }
         Ok(restarted.elapsed())
     })?;
-    assert!(
-        unknown_for >= PING_TIMEOUT.mul_f64(0.9),
-        "it was given up after {unknown_for:?}"
-    );
+    assert!(unknown_for >= PING_TIMEOUT.mul_f64(0.9), "it was given up after {unknown_for:?}");
     maestro.until("the smaller fleet", || checks::settled(&maestro, "arena", 1))?;
     for user in ["ada", "bob"] {
         let removal = maestro.api().operation_of("arena", user)?;

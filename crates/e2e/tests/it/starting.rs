@@ -16,10 +16,7 @@ fn two_data_directories_leave_each_other_alone() -> anyhow::Result<()> {
     let other = Maestro::started(&[])?;
     for maestro in [&one, &other] {
         // The same name, so that nothing but the store's id tells them apart.
-        maestro
-            .api()
-            .create(&maestro.recipe("arena", 3)?.json())?
-            .expect(200)?;
+        maestro.api().create(&maestro.recipe("arena", 3)?.json())?.expect(200)?;
     }
     one.until("the one fleet", || checks::settled(&one, "arena", 3))?;
     other.until("the other fleet", || checks::settled(&other, "arena", 3))?;
@@ -65,20 +62,14 @@ fn a_damaged_database_is_refused_and_not_changed() -> anyhow::Result<()> {
         ("empty", b""),
         ("cut off", &sound[..sound.len() / 3]),
         ("scribbled over", &scribbled),
-        (
-            "something else",
-            b"this is not a database, it is a letter to my aunt",
-        ),
+        ("something else", b"this is not a database, it is a letter to my aunt"),
     ];
     for (what, bytes) in cases {
         fs::write(&database, bytes)?;
         let before = files(&maestro.data_dir())?;
         let (code, said) = told(&maestro.start_command()?.output()?);
         assert_eq!(code, Some(1), "{what}: {said}");
-        assert!(
-            said.contains("maestro.db is damaged") && said.contains("maestro restore"),
-            "{what}: {said}"
-        );
+        assert!(said.contains("maestro.db is damaged") && said.contains("maestro restore"), "{what}: {said}");
         let after = files(&maestro.data_dir())?;
         assert!(before == after, "{what}: files were changed: {:?}", after.keys());
     }
@@ -110,10 +101,7 @@ fn a_taken_port_is_named_with_its_key() -> anyhow::Result<()> {
 
 /// Exit code and stderr.
 fn told(output: &Output) -> (Option<i32>, String) {
-    (
-        output.status.code(),
-        String::from_utf8_lossy(&output.stderr).into_owned(),
-    )
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
 /// All but the lock, in which every start writes its pid.

@@ -36,16 +36,9 @@ fn a_kill_at_any_write_loses_nothing() -> anyhow::Result<()> {
     cases.extend(kills_while_recovering(&writes));
     let number = cases.len();
     let survived = run_side_by_side(cases)?;
-    println!(
-        "{} writes, {number} runs, {:.0} s",
-        writes.len(),
-        started.elapsed().as_secs_f64()
-    );
+    println!("{} writes, {number} runs, {:.0} s", writes.len(), started.elapsed().as_secs_f64());
     // Runs differ a little, so some do not come as far as their write; if many do not, the sweep shows nothing.
-    ensure!(
-        survived.len() * 10 <= number,
-        "never killed were those {survived:#?}"
-    );
+    ensure!(survived.len() * 10 <= number, "never killed were those {survived:#?}");
     Ok(())
 }
 

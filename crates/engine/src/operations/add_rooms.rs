@@ -19,9 +19,7 @@ pub(super) struct AddRooms;
 impl Executor for AddRooms {
     async fn step(&self, work: &Work) -> Result<Step, StepError> {
         let store = &work.engine.ports.store;
-        let rows = store
-            .rooms_made_by(&work.scheduler.name, work.operation.id)
-            .await?;
+        let rows = store.rooms_made_by(&work.scheduler.name, work.operation.id).await?;
         let unstarted: Vec<_> = rows.iter().filter(|row| is_unstarted(row)).cloned().collect();
         if !unstarted.is_empty() {
             return self.start(work, &unstarted).await;
@@ -29,10 +27,7 @@ impl Executor for AddRooms {
         let failed = rows.iter().filter(|row| row.handle.is_none()).count();
         if failed > 0 && work.operation.origin.is_person() {
             let why = first_failure(&rows);
-            return Err(StepError::Failed(format!(
-                "{failed} of {} rooms failed: {why}",
-                amount(work)
-            )));
+            return Err(StepError::Failed(format!("{failed} of {} rooms failed: {why}", amount(work))));
         }
         if rows.len() < amount(work) as usize {
             return intend(work, &rows).await;
@@ -42,9 +37,7 @@ impl Executor for AddRooms {
 
     async fn undo(&self, work: &Work) -> Result<Step, StepError> {
         let store = &work.engine.ports.store;
-        let rows = store
-            .rooms_made_by(&work.scheduler.name, work.operation.id)
-            .await?;
+        let rows = store.rooms_made_by(&work.scheduler.name, work.operation.id).await?;
         let reason = format!("rollback of add_rooms {}", work.operation.id);
         stopping::take_back(work, rows, &reason).await
     }
@@ -70,12 +63,7 @@ async fn intend(work: &Work, rows: &[RoomRecord]) -> Result<Step, StepError> {
         Some(_) | None => work.scheduler.active_version,
     };
     let recipe = work.recipe_of(version).await?;
-    let making = Making {
-        version,
-        recipe: &recipe,
-        purpose: Purpose::Fleet,
-        amount: amount(work),
-    };
+    let making = Making { version, recipe: &recipe, purpose: Purpose::Fleet, amount: amount(work) };
     starting::intend(work, rows, &making).await
 }
 
@@ -110,9 +98,5 @@ fn finish(work: &Work, rows: &[RoomRecord], failed: usize) -> Result<Step, StepE
         0 => format!("added {added} rooms"),
         failed => format!("added {added} of {} rooms, {failed} failed", amount(work)),
     };
-    Ok(Step {
-        next: Next::Done { took_action: true },
-        ..Step::default()
-    }
-    .with_history(event))
+    Ok(Step { next: Next::Done { took_action: true }, ..Step::default() }.with_history(event))
 }

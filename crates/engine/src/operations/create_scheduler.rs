@@ -20,8 +20,7 @@ impl Executor for CreateScheduler {
         }
         // The fleet is looked at right away: nobody who creates a scheduler wants to wait for the next period.
         let mut first_cycle =
-            work.engine
-                .new_operation(scheduler, Definition::HealthController, Origin::Engine);
+            work.engine.new_operation(scheduler, Definition::HealthController, Origin::Engine);
         first_cycle.reason = "the scheduler was just created".into();
         let changes = vec![
             Change::SetState {
@@ -36,11 +35,7 @@ impl Executor for CreateScheduler {
             },
             Change::Enqueue(first_cycle),
         ];
-        Ok(Step {
-            changes,
-            next: Next::Done { took_action: true },
-            ..Step::default()
-        })
+        Ok(Step { changes, next: Next::Done { took_action: true }, ..Step::default() })
     }
 
     async fn undo(&self, work: &Work) -> Result<Step, StepError> {
@@ -50,10 +45,7 @@ impl Executor for CreateScheduler {
         }
         let keep = work.operation.id;
         let mut step = Step::done();
-        step.changes.push(Change::DeleteScheduler {
-            scheduler: scheduler.clone(),
-            keep,
-        });
+        step.changes.push(Change::DeleteScheduler { scheduler: scheduler.clone(), keep });
         Ok(step)
     }
 }

@@ -40,12 +40,7 @@ impl Executor for CreateVersion {
         if !progress.major || progress.validated {
             return finish(work, version).await;
         }
-        let rows = work
-            .engine
-            .ports
-            .store
-            .rooms_made_by(&work.scheduler.name, work.operation.id)
-            .await?;
+        let rows = work.engine.ports.store.rooms_made_by(&work.scheduler.name, work.operation.id).await?;
         match rows.iter().find(|row| row.ended.is_none()) {
             Some(room) if room.intent != Intent::Run => {
                 stopping::stop_and_wait(work, std::slice::from_ref(room)).await
@@ -58,9 +53,7 @@ impl Executor for CreateVersion {
 
     async fn undo(&self, work: &Work) -> Result<Step, StepError> {
         let store = &work.engine.ports.store;
-        let rows = store
-            .rooms_made_by(&work.scheduler.name, work.operation.id)
-            .await?;
+        let rows = store.rooms_made_by(&work.scheduler.name, work.operation.id).await?;
         let live: Vec<_> = rows.into_iter().filter(|row| row.ended.is_none()).collect();
         let staying: Vec<_> = live.iter().filter(|row| row.intent == Intent::Run).collect();
         if !staying.is_empty() {
@@ -72,19 +65,14 @@ impl Executor for CreateVersion {
         }
         let mut step = Step::done();
         if let Ok(version) = Version::parse(&progress_of(work).version) {
-            step.changes.push(Change::DeleteVersion {
-                scheduler: work.scheduler.name.clone(),
-                version,
-            });
+            step.changes.push(Change::DeleteVersion { scheduler: work.scheduler.name.clone(), version });
         }
         Ok(step)
     }
 
     async fn wait_is_over(&self, work: &Work) -> Result<bool, StepError> {
         let store = &work.engine.ports.store;
-        let rows = store
-            .rooms_made_by(&work.scheduler.name, work.operation.id)
-            .await?;
+        let rows = store.rooms_made_by(&work.scheduler.name, work.operation.id).await?;
         let Some(room) = rows.iter().find(|row| row.ended.is_none()) else {
             return Ok(true);
         };
@@ -119,11 +107,7 @@ async fn number(work: &Work) -> Result<Step, StepError> {
     let all: Vec<Version> = versions.iter().map(|version| version.version).collect();
     let version = Version::next(change, scheduler.active_version, &all);
     let major = change == RecipeChange::Major;
-    let status = if major {
-        VersionStatus::Validating
-    } else {
-        VersionStatus::Validated
-    };
+    let status = if major { VersionStatus::Validating } else { VersionStatus::Validated };
     let mut step = Step::again(vec![Change::InsertVersion {
         scheduler: scheduler.name.clone(),
         recipe: recipe.clone().into(),
@@ -141,14 +125,7 @@ async fn number(work: &Work) -> Result<Step, StepError> {
         true => step.with_history("Major version detected, starting game room validation process..."),
         false => step.with_history(format!("minor version {version}: rooms stay as they are")),
     };
-    Ok(with_progress(
-        step,
-        &Progress {
-            version: version.to_string(),
-            major,
-            ..Progress::default()
-        },
-    ))
+    Ok(with_progress(step, &Progress { version: version.to_string(), major, ..Progress::default() }))
 }
 
 async fn try_next(
@@ -162,31 +139,20 @@ async fn try_next(
     // The last one ended before it was looked at.
     if made > progress.attempts {
         progress.attempts = made;
-        let ended = rows
-            .iter()
-            .filter_map(|row| row.ended.as_ref().map(|ended| (row, ended)));
+        let ended = rows.iter().filter_map(|row| row.ended.as_ref().map(|ended| (row, ended)));
         if let Some((row, ended)) = ended.max_by_key(|(_, ended)| ended.at) {
             let why = format!("the room {} ended: {}", row.id, ended.how);
             step.history.push(format!("{made}º Attempt: {why}"));
         }
     }
     if progress.attempts >= work.engine.settings.room_validation_attempts {
-        let last = step
-            .history
-            .pop()
-            .map(|event| format!(" {event}"))
-            .unwrap_or_default();
+        let last = step.history.pop().map(|event| format!(" {event}")).unwrap_or_default();
         return Err(StepError::Failed(format!(
             "All validation attempts have failed, operation aborted!{last}"
         )));
     }
     let recipe = recipe(work)?;
-    let making = Making {
-        version,
-        recipe,
-        purpose: Purpose::Validation,
-        amount: made + 1,
-    };
+    let making = Making { version, recipe, purpose: Purpose::Validation, amount: made + 1 };
     let mut intended = starting::intend(work, rows, &making).await?;
     intended.history = step.history;
     Ok(with_progress(intended, &progress))
@@ -199,10 +165,7 @@ async fn start(work: &Work, room: &RoomRecord) -> Result<Step, StepError> {
         return Ok(Step::again(started.changes));
     }
     let what = format!("validation room {} to be ready", room.id);
-    Ok(Step {
-        changes: started.changes,
-        ..Step::park(what, deadline(work, room))
-    })
+    Ok(Step { changes: started.changes, ..Step::park(what, deadline(work, room)) })
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -230,10 +193,7 @@ async fn outcome(work: &Work, room: &RoomRecord) -> Result<Outcome, StepError> {
         }
         _ if deadline(work, room) <= work.now() => {
             let span = work.engine.settings.room_validation_timeout;
-            Outcome::Failed(format!(
-                "the room {} was not ready within {span}; its logs may say why",
-                room.id
-            ))
+            Outcome::Failed(format!("the room {} was not ready within {span}; its logs may say why", room.id))
         }
         Some(_) | None => Outcome::NotYet,
     })
@@ -244,10 +204,7 @@ async fn look_at(work: &Work, mut progress: Progress, room: &RoomRecord) -> Resu
     let event = match outcome(work, room).await? {
         Outcome::NotYet => {
             let what = format!("validation room {} to be ready", room.id);
-            return Ok(Step::park(
-                what,
-                deadline(work, room).max(work.in_time(LOOK_AGAIN)),
-            ));
+            return Ok(Step::park(what, deadline(work, room).max(work.in_time(LOOK_AGAIN))));
         }
         Outcome::Ready => {
             progress.validated = true;
@@ -257,10 +214,7 @@ async fn look_at(work: &Work, mut progress: Progress, room: &RoomRecord) -> Resu
     };
     progress.attempts = attempt;
     let stop = stopping::intend_stop(work, room, "new_version_validation_finished");
-    Ok(with_progress(
-        Step::again(vec![stop]).with_history(event),
-        &progress,
-    ))
+    Ok(with_progress(Step::again(vec![stop]).with_history(event), &progress))
 }
 
 /// A wait that has passed its deadline looks again after this, not at once.
@@ -269,33 +223,18 @@ const LOOK_AGAIN: Millis = Millis::from_seconds(1);
 /// The validation room is gone before the version is: only then the switch is enqueued.
 async fn finish(work: &Work, version: Version) -> Result<Step, StepError> {
     let store = &work.engine.ports.store;
-    let rows = store
-        .rooms_made_by(&work.scheduler.name, work.operation.id)
-        .await?;
+    let rows = store.rooms_made_by(&work.scheduler.name, work.operation.id).await?;
     let live: Vec<_> = rows.into_iter().filter(|row| row.ended.is_none()).collect();
     if !live.is_empty() {
         return stopping::stop_and_wait(work, &live).await;
     }
     let scheduler = work.scheduler.name.clone();
-    let switch = Definition::SwitchVersion(SwitchVersion {
-        to: version,
-        only_from: None,
-    });
+    let switch = Definition::SwitchVersion(SwitchVersion { to: version, only_from: None });
     let mut operation = work.engine.new_operation(&scheduler, switch, Origin::Engine);
     operation.reason = format!("version {version} was validated ({})", work.operation.reason);
-    let event = format!(
-        "enqueued switch active version operation with id: {}",
-        operation.id
-    );
+    let event = format!("enqueued switch active version operation with id: {}", operation.id);
     let status = VersionStatus::Validated;
     let mut step = Step::done().with_history(event);
-    step.changes = vec![
-        Change::SetVersionStatus {
-            scheduler,
-            version,
-            status,
-        },
-        Change::Enqueue(operation),
-    ];
+    step.changes = vec![Change::SetVersionStatus { scheduler, version, status }, Change::Enqueue(operation)];
     Ok(step)
 }

@@ -27,9 +27,7 @@ impl Executor for DeleteScheduler {
         let staying: Vec<_> = rows.iter().filter(|row| row.intent == Intent::Run).collect();
         if !staying.is_empty() {
             let batch = staying.iter().take(stopping::ROOMS_PER_STEP);
-            let changes = batch
-                .map(|row| stopping::intend_stop(work, row, "delete_scheduler"))
-                .collect();
+            let changes = batch.map(|row| stopping::intend_stop(work, row, "delete_scheduler")).collect();
             return Ok(Step::again(changes));
         }
         if !rows.is_empty() {
@@ -41,11 +39,8 @@ impl Executor for DeleteScheduler {
     /// Cancelled, the deletion is taken back: the fleet grows again. Failed, it stays asked for. Rooms whose end is
     /// written down go either way, and the runtime may not know that yet.
     async fn undo(&self, work: &Work) -> Result<Step, StepError> {
-        let canceled = work
-            .operation
-            .rollback
-            .as_ref()
-            .is_some_and(|turn| turn.then == RollbackEnd::Canceled);
+        let canceled =
+            work.operation.rollback.as_ref().is_some_and(|turn| turn.then == RollbackEnd::Canceled);
         stopping::stop_leaving(work).await?;
         let mut step = Step::done();
         if canceled {
@@ -76,10 +71,7 @@ impl DeleteScheduler {
         }
         ports.table.remove_scheduler(scheduler).await?;
         let mut step = Step::done();
-        step.changes.push(Change::DeleteScheduler {
-            scheduler: scheduler.clone(),
-            keep: work.operation.id,
-        });
+        step.changes.push(Change::DeleteScheduler { scheduler: scheduler.clone(), keep: work.operation.id });
         Ok(step)
     }
 }
@@ -94,21 +86,14 @@ async fn other_operations(work: &Work) -> Result<Vec<Operation>, StepError> {
 fn wait_for_others(work: &Work, others: &[Operation]) -> Step {
     let at = work.now();
     let by = format!("delete_scheduler {}", work.operation.id);
-    let running = others
-        .iter()
-        .filter(|other| other.status == OperationStatus::InProgress && other.cancel.is_none());
+    let running =
+        others.iter().filter(|other| other.status == OperationStatus::InProgress && other.cancel.is_none());
     let cancels = running.map(|other| Change::RequestCancel {
         operation: other.id,
         request: CancelRequest { by: by.clone(), at },
-        history: vec![HistoryEvent {
-            at,
-            event: format!("Cancellation asked for by {by}"),
-        }],
+        history: vec![HistoryEvent { at, event: format!("Cancellation asked for by {by}") }],
     });
     let changes = cancels.collect();
     let what = format!("{} operations to end", others.len());
-    Step {
-        changes,
-        ..Step::park(what, work.in_time(LOOK_AGAIN))
-    }
+    Step { changes, ..Step::park(what, work.in_time(LOOK_AGAIN)) }
 }

@@ -47,9 +47,7 @@ pub(crate) async fn look_ahead(engine: &Engine, scheduler: &SchedulerRecord) -> 
     let plan = fleet.plan(engine, scheduler);
     let rollout_goes_on = rollout::look_at(scheduler, &fleet, engine.now()) == Verdict::GoesOn;
     Ok(match plan.is_empty() && rollout_goes_on {
-        true => Outlook::Nothing {
-            until: plan.look_again_at,
-        },
+        true => Outlook::Nothing { until: plan.look_again_at },
         false => Outlook::Something,
     })
 }
@@ -72,10 +70,7 @@ pub(crate) async fn fleet(
     let mut versions: Vec<Version> = rows.iter().map(|row| row.version).collect();
     versions.sort_unstable();
     versions.dedup();
-    let old = condemned(
-        scheduler,
-        engine.old_versions(scheduler, versions.into_iter()).await?,
-    );
+    let old = condemned(scheduler, engine.old_versions(scheduler, versions.into_iter()).await?);
     let views = engine.ports.table.rooms(&scheduler.name).await?;
     let views: BTreeMap<RoomId, RoomView> = views.into_iter().map(|view| (view.id.clone(), view)).collect();
     let fact = |row: &RoomRecord| RoomFact {
@@ -87,16 +82,8 @@ pub(crate) async fn fleet(
     let claimed_by = views.values().filter_map(claimed).collect();
     let ended = store.ended_rooms(&scheduler.name, ENDED_ROOMS_SEEN).await?;
     let failed_adds = failed_adds(engine, scheduler).await?;
-    let mut fleet = Fleet {
-        rows,
-        facts,
-        claimed_by,
-        ended,
-        failed_adds,
-        adding: 0,
-        removing: 0,
-        taken_back: 0,
-    };
+    let mut fleet =
+        Fleet { rows, facts, claimed_by, ended, failed_adds, adding: 0, removing: 0, taken_back: 0 };
     for operation in store.unfinished(&scheduler.name).await? {
         if Some(operation.id) != without {
             fleet.count_on_their_way(engine, &operation).await?;
@@ -115,17 +102,8 @@ fn condemned(scheduler: &SchedulerRecord, old: Vec<Version>) -> Vec<Version> {
 
 /// Adds that failed before they had rooms to fail with (no free port, say): they are attempts too.
 async fn failed_adds(engine: &Engine, scheduler: &SchedulerRecord) -> Result<Vec<EndedFact>, StepError> {
-    let latest = PageRequest {
-        page: 1,
-        page_size: OPERATIONS_SEEN,
-        newest_first: true,
-        no_action: false,
-    };
-    let page = engine
-        .ports
-        .store
-        .operations(&scheduler.name, Stage::Final, latest)
-        .await?;
+    let latest = PageRequest { page: 1, page_size: OPERATIONS_SEEN, newest_first: true, no_action: false };
+    let page = engine.ports.store.operations(&scheduler.name, Stage::Final, latest).await?;
     let mut failed = Vec::new();
     for operation in page.operations {
         let Definition::AddRooms { amount } = operation.definition else {
@@ -134,13 +112,7 @@ async fn failed_adds(engine: &Engine, scheduler: &SchedulerRecord) -> Result<Vec
         if operation.status != OperationStatus::Error || operation.origin.is_person() {
             continue;
         }
-        if !engine
-            .ports
-            .store
-            .rooms_made_by(&scheduler.name, operation.id)
-            .await?
-            .is_empty()
-        {
+        if !engine.ports.store.rooms_made_by(&scheduler.name, operation.id).await?.is_empty() {
             continue;
         }
         failed.push(EndedFact {
@@ -175,16 +147,8 @@ impl Fleet {
     }
 
     fn scaling<'a>(&self, scheduler: &'a SchedulerRecord) -> Scaling<'a> {
-        match scheduler
-            .recipe
-            .autoscaling
-            .as_ref()
-            .filter(|autoscaling| autoscaling.enabled)
-        {
-            Some(autoscaling) => Scaling::Auto {
-                autoscaling,
-                last_shrunk_at: scheduler.last_shrunk_at,
-            },
+        match scheduler.recipe.autoscaling.as_ref().filter(|autoscaling| autoscaling.enabled) {
+            Some(autoscaling) => Scaling::Auto { autoscaling, last_shrunk_at: scheduler.last_shrunk_at },
             None => Scaling::FleetSize(self.size_to_be(scheduler)),
         }
     }
@@ -221,11 +185,7 @@ impl Fleet {
             let timed_out = matches!(&row.intent, Intent::Stop(stop) if stop.reason.starts_with(expired));
             row.version == version && !ended.was_ready && (timed_out || ended.cause != EndCause::Asked)
         };
-        self.ended
-            .iter()
-            .filter(failed)
-            .map(|row| row.created_at)
-            .collect()
+        self.ended.iter().filter(failed).map(|row| row.created_at).collect()
     }
 
     /// Rooms of unfinished adds count as pending, rooms of unfinished removals as gone; otherwise two plans in a
@@ -239,29 +199,18 @@ impl Fleet {
         match &operation.definition {
             Definition::AddRooms { amount } => {
                 let made = match in_progress {
-                    true => engine
-                        .ports
-                        .store
-                        .rooms_made_by(&operation.scheduler, operation.id)
-                        .await?
-                        .len(),
+                    true => engine.ports.store.rooms_made_by(&operation.scheduler, operation.id).await?.len(),
                     false => 0,
                 };
                 self.adding += amount.saturating_sub(u32::try_from(made).unwrap_or(u32::MAX));
             }
-            Definition::RemoveRooms {
-                rooms: RoomsToRemove::Amount(amount),
-                ..
-            } => {
+            Definition::RemoveRooms { rooms: RoomsToRemove::Amount(amount), .. } => {
                 let progress = remove_rooms::progress_of(operation);
                 if !progress.chosen {
                     self.removing += amount.saturating_sub(progress.asked);
                 }
             }
-            Definition::RemoveRooms {
-                rooms: RoomsToRemove::Ids(ids),
-                ..
-            } => {
+            Definition::RemoveRooms { rooms: RoomsToRemove::Ids(ids), .. } => {
                 let ids: BTreeSet<&RoomId> = ids.iter().collect();
                 for fact in self.facts.iter_mut().filter(|fact| ids.contains(&fact.id)) {
                     fact.leaving = true;
@@ -302,14 +251,8 @@ fn replacement(scheduler: &SchedulerRecord, now: Timestamp) -> Option<Replacemen
         None => now,
     };
     let rules = scheduler.recipe.rollout();
-    let waited_long_enough = rules
-        .match_end_deadline
-        .is_some_and(|deadline| age(now, since) >= deadline);
-    let occupied = if waited_long_enough {
-        OccupiedRooms::DeleteLast
-    } else {
-        rules.occupied
-    };
+    let waited_long_enough = rules.match_end_deadline.is_some_and(|deadline| age(now, since) >= deadline);
+    let occupied = if waited_long_enough { OccupiedRooms::DeleteLast } else { rules.occupied };
     Some(ReplacementRules {
         max_surge: scheduler.recipe.max_surge,
         max_unavailable: rules.max_unavailable,

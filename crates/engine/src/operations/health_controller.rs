@@ -42,17 +42,12 @@ impl Executor for HealthController {
             enqueue(work, wish, &mut step);
         }
         if plan.remove > 0 && is_autoscaled(&scheduler) {
-            step.changes.push(Change::SetLastShrunk {
-                scheduler: scheduler.name.clone(),
-                at: work.now(),
-            });
+            step.changes.push(Change::SetLastShrunk { scheduler: scheduler.name.clone(), at: work.now() });
         }
         if !plan.is_empty() {
             step.changes.push(unchanged_fleet_size(&scheduler));
         }
-        step.next = Next::Done {
-            took_action: reconciled || judged || !plan.is_empty(),
-        };
+        step.next = Next::Done { took_action: reconciled || judged || !plan.is_empty() };
         Ok(step)
     }
 }
@@ -65,36 +60,20 @@ struct Wish {
 }
 
 fn nothing() -> Step {
-    Step {
-        next: Next::Done { took_action: false },
-        ..Step::default()
-    }
+    Step { next: Next::Done { took_action: false }, ..Step::default() }
 }
 
 fn is_autoscaled(scheduler: &SchedulerRecord) -> bool {
-    scheduler
-        .recipe
-        .autoscaling
-        .as_ref()
-        .is_some_and(|autoscaling| autoscaling.enabled)
+    scheduler.recipe.autoscaling.as_ref().is_some_and(|autoscaling| autoscaling.enabled)
 }
 
 fn enqueue(work: &Work, wish: Wish, step: &mut Step) {
-    let Wish {
-        definition,
-        priority,
-        reason,
-    } = wish;
-    let mut operation = work
-        .engine
-        .new_operation(&work.scheduler.name, definition, Origin::Controller);
+    let Wish { definition, priority, reason } = wish;
+    let mut operation = work.engine.new_operation(&work.scheduler.name, definition, Origin::Controller);
     operation.priority = priority;
     operation.reason = reason;
     let name = operation.definition.name();
-    step.history.push(format!(
-        "created operation {name} (id: {}): {}",
-        operation.id, operation.reason
-    ));
+    step.history.push(format!("created operation {name} (id: {}): {}", operation.id, operation.reason));
     step.changes.push(Change::Enqueue(operation));
 }
 
@@ -102,21 +81,12 @@ fn enqueue(work: &Work, wish: Wish, step: &mut Step) {
 /// it is refused, and the cycle looks again.
 fn unchanged_fleet_size(scheduler: &SchedulerRecord) -> Change {
     let (from, to) = (scheduler.fleet_size, scheduler.fleet_size);
-    Change::SetFleetSize {
-        scheduler: scheduler.name.clone(),
-        from,
-        to,
-    }
+    Change::SetFleetSize { scheduler: scheduler.name.clone(), from, to }
 }
 
 /// What was seen, what the formula gave, what clamped it, what it comes to.
 fn summary(plan: &Plan) -> String {
-    let Plan {
-        seen,
-        decision,
-        desired_ready,
-        ..
-    } = plan;
+    let Plan { seen, decision, desired_ready, .. } = plan;
     format!(
         "{} rooms, {} ready, {} occupied; {}; {desired_ready} must be ready; {}",
         seen.total,
@@ -151,26 +121,12 @@ fn decision_data(work: &Work, plan: &Plan) -> Value {
 
 /// What the plan asks for, as operations with their reasons.
 fn wishes(plan: &Plan, fleet: &Fleet, scheduler: &SchedulerRecord) -> Vec<Wish> {
-    let Plan {
-        seen,
-        decision,
-        desired_ready: _,
-        expired,
-        add,
-        remove,
-        rollout,
-        held: _,
-        look_again_at: _,
-    } = plan;
+    let Plan { seen, decision, desired_ready: _, expired, add, remove, rollout, held: _, look_again_at: _ } =
+        plan;
     let mut wishes = Vec::new();
     if !expired.is_empty() {
         let ids = expired.iter().map(|gone| gone.room.clone()).collect();
-        wishes.push(remove_by_id(
-            ids,
-            RemovalReason::ExpiredRoom,
-            true,
-            name_some(expired),
-        ));
+        wishes.push(remove_by_id(ids, RemovalReason::ExpiredRoom, true, name_some(expired)));
     }
     let counted = format!("{} rooms of {} wanted", seen.total, decision.desired);
     let because = match decision.reasons.as_slice() {
@@ -182,24 +138,13 @@ fn wishes(plan: &Plan, fleet: &Fleet, scheduler: &SchedulerRecord) -> Vec<Wish> 
             None => format!("{counted}{because}: +{add}{}", fleet.latest_ends()),
             Some(cycle) => surge_reason(scheduler, plan, cycle),
         };
-        wishes.push(Wish {
-            definition: Definition::AddRooms { amount: *add },
-            priority: true,
-            reason,
-        });
+        wishes.push(Wish { definition: Definition::AddRooms { amount: *add }, priority: true, reason });
     }
     if *remove > 0 {
         let rooms = RoomsToRemove::Amount(*remove);
-        let definition = Definition::RemoveRooms {
-            rooms,
-            reason: RemovalReason::ScaleDown,
-        };
+        let definition = Definition::RemoveRooms { rooms, reason: RemovalReason::ScaleDown };
         let reason = format!("{counted}{because}: -{remove}");
-        wishes.push(Wish {
-            definition,
-            priority: true,
-            reason,
-        });
+        wishes.push(Wish { definition, priority: true, reason });
     }
     if let Some(cycle) = rollout {
         wishes.extend(replacement_wishes(scheduler, plan, cycle));
@@ -215,55 +160,29 @@ fn surge_reason(scheduler: &SchedulerRecord, plan: &Plan, cycle: &RolloutCycle) 
 }
 
 fn replacement_wishes(scheduler: &SchedulerRecord, plan: &Plan, cycle: &RolloutCycle) -> Vec<Wish> {
-    let replaced: Vec<RoomId> = cycle
-        .replaced
-        .iter()
-        .map(|replaced| replaced.room.clone())
-        .collect();
+    let replaced: Vec<RoomId> = cycle.replaced.iter().map(|replaced| replaced.room.clone()).collect();
     let ready = format!("{} ready, {} must be", plan.seen.ready, cycle.desired_ready);
     let version = scheduler.active_version;
     let mut wishes = Vec::new();
     if !replaced.is_empty() {
         let reason = format!("rollout to {version}: {ready}; {} old rooms go", replaced.len());
-        wishes.push(remove_by_id(
-            replaced,
-            RemovalReason::RollingUpdate,
-            false,
-            reason,
-        ));
+        wishes.push(remove_by_id(replaced, RemovalReason::RollingUpdate, false, reason));
     }
     if !cycle.surplus.is_empty() {
-        let reason = format!(
-            "rollout to {version}: {ready}; {} rooms above the surge go",
-            cycle.surplus.len()
-        );
-        wishes.push(remove_by_id(
-            cycle.surplus.clone(),
-            RemovalReason::RollingUpdate,
-            false,
-            reason,
-        ));
+        let reason =
+            format!("rollout to {version}: {ready}; {} rooms above the surge go", cycle.surplus.len());
+        wishes.push(remove_by_id(cycle.surplus.clone(), RemovalReason::RollingUpdate, false, reason));
     }
     wishes
 }
 
 fn remove_by_id(ids: Vec<RoomId>, reason: RemovalReason, priority: bool, words: String) -> Wish {
-    let definition = Definition::RemoveRooms {
-        rooms: RoomsToRemove::Ids(ids),
-        reason,
-    };
-    Wish {
-        definition,
-        priority,
-        reason: words,
-    }
+    let definition = Definition::RemoveRooms { rooms: RoomsToRemove::Ids(ids), reason };
+    Wish { definition, priority, reason: words }
 }
 
 fn name_some(expired: &[Expired]) -> String {
-    let named = expired
-        .iter()
-        .take(ROOMS_NAMED)
-        .map(|gone| format!("room {} {}", gone.room, gone.why));
+    let named = expired.iter().take(ROOMS_NAMED).map(|gone| format!("room {} {}", gone.room, gone.why));
     let mut text = named.collect::<Vec<_>>().join("; ");
     if expired.len() > ROOMS_NAMED {
         text += &format!("; and {} more", expired.len() - ROOMS_NAMED);

@@ -104,24 +104,15 @@ pub(crate) fn executor(kind: DefinitionKind) -> Option<&'static dyn Executor> {
 
 impl Step {
     pub(crate) fn done() -> Self {
-        Self {
-            next: Next::Done { took_action: true },
-            ..Self::default()
-        }
+        Self { next: Next::Done { took_action: true }, ..Self::default() }
     }
 
     pub(crate) fn again(changes: Vec<Change>) -> Self {
-        Self {
-            changes,
-            ..Self::default()
-        }
+        Self { changes, ..Self::default() }
     }
 
     pub(crate) fn park(what: String, until: Timestamp) -> Self {
-        Self {
-            next: Next::Park(Wait { what, until }),
-            ..Self::default()
-        }
+        Self { next: Next::Park(Wait { what, until }), ..Self::default() }
     }
 
     pub(crate) fn with_history(mut self, event: impl Into<String>) -> Self {
@@ -140,12 +131,7 @@ impl Work {
         if version == self.scheduler.active_version {
             return Ok(self.scheduler.recipe.clone());
         }
-        let found = self
-            .engine
-            .ports
-            .store
-            .version(&self.scheduler.name, version)
-            .await?;
+        let found = self.engine.ports.store.version(&self.scheduler.name, version).await?;
         let missing = || StepError::Failed(format!("version {version} of {} is gone", self.scheduler.name));
         found.map(|version| version.recipe).ok_or_else(missing)
     }

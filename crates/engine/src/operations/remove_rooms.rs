@@ -58,11 +58,7 @@ impl Executor for RemoveRooms {
         let fleet = fleet(&work.engine, &work.scheduler, Some(work.operation.id)).await?;
         let claimed = claimed_but_not_asked(work, &fleet);
         let operation = work.operation.id;
-        work.engine
-            .ports
-            .table
-            .unclaim(&work.scheduler.name, operation, &claimed)
-            .await?;
+        work.engine.ports.table.unclaim(&work.scheduler.name, operation, &claimed).await?;
         stopping::stop_leaving(work).await?;
         Ok(Step::done())
     }
@@ -103,12 +99,8 @@ async fn choose(work: &Work, mut progress: Progress) -> Result<Step, StepError> 
         };
     }
     let taken: BTreeSet<RoomId> = taken.into_iter().collect();
-    let serving: BTreeSet<&RoomId> = fleet
-        .facts
-        .iter()
-        .filter(|room| room.matches > 0)
-        .map(|room| &room.id)
-        .collect();
+    let serving: BTreeSet<&RoomId> =
+        fleet.facts.iter().filter(|room| room.matches > 0).map(|room| &room.id).collect();
     let stop = |row: &RoomRecord| {
         let words = match reason {
             RemovalReason::RollingUpdate if serving.contains(&row.id) => PLAYERS_IN_IT,
@@ -116,12 +108,7 @@ async fn choose(work: &Work, mut progress: Progress) -> Result<Step, StepError> 
         };
         stopping::intend_stop(work, row, &format!("{words} ({})", work.operation.reason))
     };
-    let changes: Vec<Change> = fleet
-        .rows
-        .iter()
-        .filter(|row| taken.contains(&row.id))
-        .map(stop)
-        .collect();
+    let changes: Vec<Change> = fleet.rows.iter().filter(|row| taken.contains(&row.id)).map(stop).collect();
     progress.asked += u32::try_from(changes.len()).unwrap_or(u32::MAX);
     progress.chosen = changes.is_empty();
     let mut step = Step::again(changes);
@@ -148,12 +135,7 @@ fn wait_for_unknown(work: &Work, rooms: &RoomsToRemove, fleet: &Fleet) -> Option
 fn claimed_but_not_asked(work: &Work, fleet: &Fleet) -> Vec<RoomId> {
     let mine = |id: &RoomId| fleet.claimed_by.get(id) == Some(&work.operation.id);
     let not_asked = |row: &&RoomRecord| row.intent == Intent::Run && mine(&row.id);
-    fleet
-        .rows
-        .iter()
-        .filter(not_asked)
-        .map(|row| row.id.clone())
-        .collect()
+    fleet.rows.iter().filter(not_asked).map(|row| row.id.clone()).collect()
 }
 
 async fn claim_some(
@@ -166,23 +148,12 @@ async fn claim_some(
     let by_person = work.operation.origin.is_person();
     if !by_person {
         // Its own wish began the cooldown: that must not keep it from being carried out.
-        let scheduler = SchedulerRecord {
-            last_shrunk_at: None,
-            ..work.scheduler.clone()
-        };
+        let scheduler = SchedulerRecord { last_shrunk_at: None, ..work.scheduler.clone() };
         budget = budget.min(fleet.plan(&work.engine, &scheduler).remove);
     }
-    let occupied = if by_person {
-        Occupied::MayGo
-    } else {
-        Occupied::Stay
-    };
+    let occupied = if by_person { Occupied::MayGo } else { Occupied::Stay };
     let candidates = plan::removal_order(&fleet.facts, occupied);
-    let statuses: &[RoomStatus] = if by_person {
-        &RoomStatus::ALL
-    } else {
-        &stopping::IDLE
-    };
+    let statuses: &[RoomStatus] = if by_person { &RoomStatus::ALL } else { &stopping::IDLE };
     claim(work, &candidates, statuses, true, budget as usize).await
 }
 
@@ -192,18 +163,12 @@ async fn claim_replaced(work: &Work, fleet: &Fleet, ids: &[RoomId]) -> Result<Ve
         return Ok(Vec::new());
     };
     let serving = |serves| {
-        let chosen = cycle
-            .replaced
-            .iter()
-            .filter(move |gone| gone.serves_players == serves);
+        let chosen = cycle.replaced.iter().filter(move |gone| gone.serves_players == serves);
         chosen.map(|gone| gone.room.clone())
     };
     let ids: BTreeSet<&RoomId> = ids.iter().collect();
     let is_asked = |room: &RoomId| ids.contains(room);
-    let idle: Vec<_> = serving(false)
-        .chain(cycle.surplus.iter().cloned())
-        .filter(is_asked)
-        .collect();
+    let idle: Vec<_> = serving(false).chain(cycle.surplus.iter().cloned()).filter(is_asked).collect();
     let occupied: Vec<_> = serving(true).filter(is_asked).collect();
     let mut taken = claim(work, &idle, &stopping::IDLE, true, idle.len()).await?;
     taken.extend(claim(work, &occupied, &RoomStatus::ALL, true, occupied.len()).await?);
@@ -218,12 +183,7 @@ async fn claim_expired(work: &Work, fleet: &Fleet, ids: &[RoomId]) -> Result<Vec
     let expired = |room: &&RoomFact| {
         !room.leaving && ids.contains(&room.id) && plan::expiry(room, now, &limits).is_some()
     };
-    let candidates: Vec<_> = fleet
-        .facts
-        .iter()
-        .filter(expired)
-        .map(|room| room.id.clone())
-        .collect();
+    let candidates: Vec<_> = fleet.facts.iter().filter(expired).map(|room| room.id.clone()).collect();
     claim(work, &candidates, &RoomStatus::ALL, false, candidates.len()).await
 }
 
@@ -236,14 +196,7 @@ async fn claim(
 ) -> Result<Vec<RoomId>, StepError> {
     let rooms_max = rooms_max.min(stopping::ROOMS_PER_STEP);
     let (scheduler, operation) = (&work.scheduler.name, work.operation.id);
-    let claim = Claim {
-        scheduler,
-        operation,
-        candidates,
-        statuses,
-        known_only,
-        rooms_max,
-    };
+    let claim = Claim { scheduler, operation, candidates, statuses, known_only, rooms_max };
     Ok(work.engine.ports.table.claim(claim).await?)
 }
 
@@ -254,11 +207,6 @@ fn overdue(work: &Work, leaving: &[RoomRecord]) -> bool {
     };
     let oldest = leaving.iter().filter_map(asked_at).min();
     let grace = work.scheduler.recipe.spec.termination_grace_period;
-    let patience = work
-        .engine
-        .settings
-        .room_deletion_timeout
-        .as_duration()
-        .saturating_add(grace);
+    let patience = work.engine.settings.room_deletion_timeout.as_duration().saturating_add(grace);
     oldest.is_some_and(|oldest| age(work.now(), oldest).as_duration() > patience)
 }

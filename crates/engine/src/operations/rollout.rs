@@ -44,11 +44,7 @@ pub(super) fn look_at(scheduler: &SchedulerRecord, fleet: &Fleet, now: Timestamp
         RolloutState::Rolling | RolloutState::RollingBack => {}
     }
     let rules = scheduler.recipe.rollout();
-    let new_rooms: Vec<&RoomFact> = fleet
-        .facts
-        .iter()
-        .filter(|room| room.version == rollout.to)
-        .collect();
+    let new_rooms: Vec<&RoomFact> = fleet.facts.iter().filter(|room| room.version == rollout.to).collect();
     let old_rooms = fleet.facts.iter().filter(|room| room.old).count();
     verdict(&RolloutFacts {
         now,
@@ -62,10 +58,7 @@ pub(super) fn look_at(scheduler: &SchedulerRecord, fleet: &Fleet, now: Timestamp
 }
 
 fn finish(scheduler: &mut SchedulerRecord, rollout: &RolloutRecord, step: &mut Step) {
-    step.history.push(format!(
-        "the rollout of {} is finished: no old room is left",
-        rollout.to
-    ));
+    step.history.push(format!("the rollout of {} is finished: no old room is left", rollout.to));
     set_rollout(scheduler, None, step);
     set_status(scheduler, rollout, VersionStatus::Deployed, step);
 }
@@ -79,62 +72,36 @@ fn go_back(
     why: &str,
     step: &mut Step,
 ) {
-    let back = SwitchVersion {
-        to: rollout.from,
-        only_from: Some(rollout.to),
-    };
-    let mut operation = work.engine.new_operation(
-        &scheduler.name,
-        Definition::SwitchVersion(back),
-        Origin::Controller,
-    );
+    let back = SwitchVersion { to: rollout.from, only_from: Some(rollout.to) };
+    let mut operation =
+        work.engine.new_operation(&scheduler.name, Definition::SwitchVersion(back), Origin::Controller);
     operation.priority = true;
-    operation.reason = format!(
-        "the rollout of {} failed: {why}; back to {}",
-        rollout.to, rollout.from
-    );
+    operation.reason = format!("the rollout of {} failed: {why}; back to {}", rollout.to, rollout.from);
     step.history.push(format!(
         "created operation switch_active_version (id: {}): {}",
         operation.id, operation.reason
     ));
     step.changes.push(Change::Enqueue(operation));
     let note = format!("{} failed: {why}", rollout.to);
-    let going_back = RolloutRecord {
-        state: RolloutState::RollingBack,
-        note,
-        ..rollout.clone()
-    };
+    let going_back = RolloutRecord { state: RolloutState::RollingBack, note, ..rollout.clone() };
     set_rollout(scheduler, Some(going_back), step);
     set_status(scheduler, rollout, VersionStatus::Error, step);
 }
 
 fn halt(scheduler: &mut SchedulerRecord, rollout: &RolloutRecord, why: &str, step: &mut Step) {
-    step.history
-        .push(format!("the rollout of {} halts: {why}", rollout.to));
+    step.history.push(format!("the rollout of {} halts: {why}", rollout.to));
     let note = format!("{} failed: {why}", rollout.to);
-    let halted = RolloutRecord {
-        state: RolloutState::Halted,
-        note,
-        ..rollout.clone()
-    };
+    let halted = RolloutRecord { state: RolloutState::Halted, note, ..rollout.clone() };
     set_rollout(scheduler, Some(halted), step);
     set_status(scheduler, rollout, VersionStatus::Error, step);
 }
 
 fn set_rollout(scheduler: &mut SchedulerRecord, to: Option<RolloutRecord>, step: &mut Step) {
     let from = std::mem::replace(&mut scheduler.rollout, to.clone());
-    step.changes.push(Change::SetRollout {
-        scheduler: scheduler.name.clone(),
-        from,
-        to,
-    });
+    step.changes.push(Change::SetRollout { scheduler: scheduler.name.clone(), from, to });
 }
 
 fn set_status(scheduler: &SchedulerRecord, rollout: &RolloutRecord, status: VersionStatus, step: &mut Step) {
     let version = rollout.to;
-    step.changes.push(Change::SetVersionStatus {
-        scheduler: scheduler.name.clone(),
-        version,
-        status,
-    });
+    step.changes.push(Change::SetVersionStatus { scheduler: scheduler.name.clone(), version, status });
 }

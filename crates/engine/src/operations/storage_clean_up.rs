@@ -21,19 +21,15 @@ impl Executor for StorageCleanUp {
         let now = work.now();
         let settings = &engine.settings;
         let store = &engine.ports.store;
-        let rooms = store
-            .rooms_ended_before(scheduler, before(now, settings.rooms_kept), ROOMS_PER_STEP)
-            .await?;
+        let rooms =
+            store.rooms_ended_before(scheduler, before(now, settings.rooms_kept), ROOMS_PER_STEP).await?;
         if !rooms.is_empty() {
             for room in &rooms {
                 for runtime in engine.ports.runtimes.values() {
                     runtime.forget(scheduler, room).await?;
                 }
             }
-            let change = Change::ForgetRooms {
-                scheduler: scheduler.clone(),
-                rooms,
-            };
+            let change = Change::ForgetRooms { scheduler: scheduler.clone(), rooms };
             return Ok(Step::again(vec![change]));
         }
         let forget = |scheduler| Change::ForgetOperations {
@@ -43,11 +39,7 @@ impl Executor for StorageCleanUp {
         };
         // What is left of schedulers that are gone has nobody else to clean it up.
         let changes = vec![forget(Some(scheduler.clone())), forget(None)];
-        Ok(Step {
-            changes,
-            next: Next::Done { took_action: false },
-            ..Step::default()
-        })
+        Ok(Step { changes, next: Next::Done { took_action: false }, ..Step::default() })
     }
 }
 

@@ -20,13 +20,7 @@ impl Executor for SwitchVersion {
         let scheduler = &work.scheduler;
         let name = scheduler.name.clone();
         let missing = || StepError::Failed(format!("version {} of {name} does not exist", switch.to));
-        let found = work
-            .engine
-            .ports
-            .store
-            .version(&name, switch.to)
-            .await?
-            .ok_or_else(missing)?;
+        let found = work.engine.ports.store.version(&name, switch.to).await?.ok_or_else(missing)?;
         let mut step = Step::done();
         step.changes.push(Change::SetActiveVersion {
             scheduler: name.clone(),
@@ -35,18 +29,12 @@ impl Executor for SwitchVersion {
         });
         step.changes.extend(new_fleet_size(work, &found));
         begin_rollout(work, &found, &mut step);
-        let mut cycle = work
-            .engine
-            .new_operation(&name, Definition::HealthController, Origin::Engine);
+        let mut cycle = work.engine.new_operation(&name, Definition::HealthController, Origin::Engine);
         cycle.reason = format!("version {} is active now", switch.to);
         step.changes.push(Change::Enqueue(cycle));
         // Before it is written: rooms that ping meanwhile are composed by the old number or the new one.
         let matches_max = found.recipe.match_allocation.max_matches;
-        work.engine
-            .ports
-            .table
-            .set_matches_max(&name, matches_max)
-            .await?;
+        work.engine.ports.table.set_matches_max(&name, matches_max).await?;
         Ok(step)
     }
 }
@@ -55,11 +43,7 @@ impl Executor for SwitchVersion {
 fn new_fleet_size(work: &Work, found: &VersionRecord) -> Option<Change> {
     let scheduler = &work.scheduler;
     let to = found.recipe.rooms_replicas;
-    let change = Change::SetFleetSize {
-        scheduler: scheduler.name.clone(),
-        from: scheduler.fleet_size,
-        to,
-    };
+    let change = Change::SetFleetSize { scheduler: scheduler.name.clone(), from: scheduler.fleet_size, to };
     (to != scheduler.recipe.rooms_replicas).then_some(change)
 }
 
@@ -70,11 +54,7 @@ fn begin_rollout(work: &Work, found: &VersionRecord, step: &mut Step) {
     let name = scheduler.name.clone();
     let to = found.version;
     let is_major = RecipeChange::between(&scheduler.recipe, &found.recipe) == RecipeChange::Major;
-    let status = |version, status| Change::SetVersionStatus {
-        scheduler: name.clone(),
-        version,
-        status,
-    };
+    let status = |version, status| Change::SetVersionStatus { scheduler: name.clone(), version, status };
     if scheduler.rollout.is_none() && !is_major {
         step.changes.push(status(to, VersionStatus::Deployed));
         return;
@@ -91,8 +71,7 @@ fn begin_rollout(work: &Work, found: &VersionRecord, step: &mut Step) {
             let going_back = before.state == RolloutState::RollingBack && to == before.from;
             if !going_back {
                 step.changes.push(status(before.to, VersionStatus::Superseded));
-                step.history
-                    .push(format!("supersedes the rollout of {}", before.to));
+                step.history.push(format!("supersedes the rollout of {}", before.to));
             }
             // A minor version takes the rollout on as it is, paused or not; a major one begins anew.
             let state = match (going_back, is_major) {
@@ -100,21 +79,13 @@ fn begin_rollout(work: &Work, found: &VersionRecord, step: &mut Step) {
                 (false, true) => RolloutState::Rolling,
                 (false, false) => before.state,
             };
-            RolloutRecord {
-                state,
-                to,
-                from: before.from,
-                since: work.now(),
-                note: before.note.clone(),
-            }
+            RolloutRecord { state, to, from: before.from, since: work.now(), note: before.note.clone() }
         }
     };
     if rollout.to != rollout.from {
         step.changes.push(status(to, VersionStatus::Rolling));
     }
-    step.history.push(format!(
-        "rooms of other major versions are replaced by those of {to} from now on"
-    ));
+    step.history.push(format!("rooms of other major versions are replaced by those of {to} from now on"));
     step.changes.push(Change::SetRollout {
         scheduler: name,
         from: scheduler.rollout.clone(),

@@ -25,10 +25,7 @@ impl Randomness {
 
     pub fn operation_id(&self, now: Timestamp) -> OperationId {
         let mut bytes = [0; 10];
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .fill(&mut bytes);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).fill(&mut bytes);
         OperationId::new(now, bytes)
     }
 }

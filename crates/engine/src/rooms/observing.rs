@@ -31,35 +31,21 @@ pub(crate) async fn observe(
         let Some(observation) = observation else { return };
         while let Err(error) = take_in(engine, &observation).await {
             let room_id = observation.room.as_str();
-            tracing::warn!(
-                room_id,
-                error = with_sources(&error),
-                "observation not written, trying again"
-            );
+            tracing::warn!(room_id, error = with_sources(&error), "observation not written, trying again");
             tokio::time::sleep(RETRY_AFTER).await;
         }
     }
 }
 
 async fn take_in(engine: &Engine, observation: &Observation) -> Result<(), Error> {
-    let Observation {
-        scheduler,
-        room,
-        event,
-    } = observation;
+    let Observation { scheduler, room, event } = observation;
     let instance = match event {
         RoomEvent::Pending => InstanceStatus::Pending,
         RoomEvent::Up => InstanceStatus::Ready,
         RoomEvent::GoingDown => InstanceStatus::Terminating,
         RoomEvent::Ended(ending) => return end_room(engine, scheduler, room, ending).await,
     };
-    if engine
-        .ports
-        .table
-        .observe(scheduler, room, instance)
-        .await?
-        .is_some()
-    {
+    if engine.ports.table.observe(scheduler, room, instance).await?.is_some() {
         engine.wake.room_changed(scheduler.as_str());
     }
     Ok(())
@@ -71,12 +57,7 @@ async fn end_room(
     room: &RoomId,
     ending: &Ending,
 ) -> Result<(), Error> {
-    let row = engine
-        .ports
-        .store
-        .room(scheduler, room)
-        .await?
-        .filter(|row| row.ended.is_none());
+    let row = engine.ports.store.room(scheduler, room).await?.filter(|row| row.ended.is_none());
     let view = engine.ports.table.room(scheduler, room).await?;
     if let Some(row) = row {
         let how = match &row.intent {
@@ -90,16 +71,8 @@ async fn end_room(
             was_ready: view.is_some_and(|view| view.was_ready),
         };
         tracing::info!(scheduler_name = %scheduler, room_id = %room, how = ended.how, "room ended");
-        let change = Change::EndRoom {
-            scheduler: scheduler.clone(),
-            room: room.clone(),
-            ended,
-        };
-        engine
-            .ports
-            .store
-            .commit(Transaction::new("room ended", vec![change]))
-            .await?;
+        let change = Change::EndRoom { scheduler: scheduler.clone(), room: room.clone(), ended };
+        engine.ports.store.commit(Transaction::new("room ended", vec![change])).await?;
     }
     engine.ports.table.remove(scheduler, room).await?;
     engine.wake.room_changed(scheduler.as_str());

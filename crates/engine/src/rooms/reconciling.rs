@@ -22,11 +22,7 @@ const EVERY: Millis = Millis::from_seconds(60);
 /// Part of a health cycle: the changes and history of what was found. Empty if it is not time yet.
 pub(crate) async fn reconcile(work: &Work) -> Result<Step, StepError> {
     let mut step = Step::default();
-    if !work
-        .engine
-        .reconciled
-        .is_due(&work.scheduler.name, work.now(), EVERY)
-    {
+    if !work.engine.reconciled.is_due(&work.scheduler.name, work.now(), EVERY) {
         return Ok(step);
     }
     let store = &work.engine.ports.store;
@@ -38,10 +34,7 @@ pub(crate) async fn reconcile(work: &Work) -> Result<Step, StepError> {
     running.retain(|room| room.scheduler == work.scheduler.name);
     let after = by_id(store.live_rooms(&work.scheduler.name).await?);
     stop_unwanted(work, &running, &before, &after, &mut step).await?;
-    let settled: Vec<&RoomRecord> = after
-        .values()
-        .filter(|row| before.get(&row.id) == Some(row))
-        .collect();
+    let settled: Vec<&RoomRecord> = after.values().filter(|row| before.get(&row.id) == Some(row)).collect();
     let unfinished = store.unfinished(&work.scheduler.name).await?;
     let is_unfinished = |id| unfinished.iter().any(|operation| operation.id == id);
     for row in settled {
@@ -71,14 +64,9 @@ async fn stop_unwanted(
         };
         let grace = work.scheduler.recipe.spec.termination_grace_period;
         for runtime in work.engine.ports.runtimes.values() {
-            runtime
-                .stop(&room.scheduler, &room.id, Some(&room.handle), grace)
-                .await?;
+            runtime.stop(&room.scheduler, &room.id, Some(&room.handle), grace).await?;
         }
-        step.history.push(format!(
-            "stopped room {} (pids {:?}): {why}",
-            room.id, room.handle.pids
-        ));
+        step.history.push(format!("stopped room {} (pids {:?}): {why}", room.id, room.handle.pids));
     }
     Ok(())
 }
@@ -86,10 +74,7 @@ async fn stop_unwanted(
 /// A room whose containers are started again when they end changes its processes and stays the same room.
 async fn is_another(work: &Work, row: &RoomRecord, running: &RunningRoom) -> Result<bool, StepError> {
     let restarts = work.recipe_of(row.version).await?.spec.restart_policy != RestartPolicy::Never;
-    let differs = row
-        .handle
-        .as_ref()
-        .is_some_and(|handle| handle.detail != running.handle.detail);
+    let differs = row.handle.as_ref().is_some_and(|handle| handle.detail != running.handle.detail);
     Ok(differs && !restarts)
 }
 
@@ -116,11 +101,7 @@ async fn end_lost(work: &Work, row: &RoomRecord, step: &mut Step) -> Result<(), 
         was_ready: view.is_some_and(|view| view.was_ready),
     };
     step.history.push(format!("room {} {ending}", row.id));
-    step.changes.push(Change::EndRoom {
-        scheduler: row.scheduler.clone(),
-        room: row.id.clone(),
-        ended,
-    });
+    step.changes.push(Change::EndRoom { scheduler: row.scheduler.clone(), room: row.id.clone(), ended });
     Ok(())
 }
 

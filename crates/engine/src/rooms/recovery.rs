@@ -21,11 +21,7 @@ pub(crate) async fn recover(engine: &Engine) -> Result<(), Error> {
         // A row without a handle belongs to an operation that is about to start it.
         if row.handle.is_some() {
             let record = schedulers.get(&row.scheduler);
-            engine
-                .ports
-                .table
-                .insert(unheard_of(row, record.copied()))
-                .await?;
+            engine.ports.table.insert(unheard_of(row, record.copied())).await?;
         }
     }
     for (region, runtime) in engine.ports.runtimes.iter() {
@@ -34,27 +30,17 @@ pub(crate) async fn recover(engine: &Engine) -> Result<(), Error> {
         for room in runtime.list().await? {
             if !schedulers.contains_key(&room.scheduler) {
                 tracing::warn!(room_id = %room.id, scheduler_name = %room.scheduler, "stopping a room of a scheduler that does not exist");
-                runtime
-                    .stop(&room.scheduler, &room.id, Some(&room.handle), Duration::ZERO)
-                    .await?;
+                runtime.stop(&room.scheduler, &room.id, Some(&room.handle), Duration::ZERO).await?;
             }
         }
     }
-    tracing::info!(
-        schedulers = schedulers.len(),
-        rooms = rows.len(),
-        "took up where the registry left off"
-    );
+    tracing::info!(schedulers = schedulers.len(), rooms = rows.len(), "took up where the registry left off");
     Ok(())
 }
 
 fn running(row: &RoomRecord) -> Option<RunningRoom> {
     let handle = row.handle.clone()?;
-    Some(RunningRoom {
-        id: row.id.clone(),
-        scheduler: row.scheduler.clone(),
-        handle,
-    })
+    Some(RunningRoom { id: row.id.clone(), scheduler: row.scheduler.clone(), handle })
 }
 
 fn unheard_of(row: &RoomRecord, scheduler: Option<&SchedulerRecord>) -> NewRoom {

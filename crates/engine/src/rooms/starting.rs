@@ -43,9 +43,7 @@ pub(crate) async fn intend(work: &Work, rows: &[RoomRecord], making: &Making<'_>
     let made: BTreeSet<&RoomId> = rows.iter().map(|row| &row.id).collect();
     let in_use = engine.ports.store.ports_in_use(region).await?;
     let mut used: BTreeSet<u16> = in_use.into_iter().collect();
-    let left = making
-        .amount
-        .saturating_sub(u32::try_from(rows.len()).unwrap_or(u32::MAX));
+    let left = making.amount.saturating_sub(u32::try_from(rows.len()).unwrap_or(u32::MAX));
     let batch = engine.settings.rooms_add_batch.min(left) as usize;
     let mut changes = Vec::with_capacity(batch);
     for index in 0..making.amount {
@@ -123,33 +121,19 @@ pub(crate) async fn start(work: &Work, rows: &[RoomRecord]) -> Result<Started, S
         // Before the runtime is asked: a room may ping before we hear that it runs.
         work.engine.ports.table.insert(table_room(work, row)).await?;
     }
-    let starts = rows
-        .iter()
-        .zip(recipes)
-        .map(|(row, recipe)| start_one(work, row, recipe));
+    let starts = rows.iter().zip(recipes).map(|(row, recipe)| start_one(work, row, recipe));
     let outcomes = join_all(starts).await;
-    let mut started = Started {
-        changes: Vec::new(),
-        failures: Vec::new(),
-    };
+    let mut started = Started { changes: Vec::new(), failures: Vec::new() };
     let mut not_now = None;
     for (row, outcome) in rows.iter().zip(outcomes) {
         let (scheduler, room) = (row.scheduler.clone(), row.id.clone());
         match outcome {
-            Ok(handle) => started.changes.push(Change::RoomStarted {
-                scheduler,
-                room,
-                handle,
-            }),
+            Ok(handle) => started.changes.push(Change::RoomStarted { scheduler, room, handle }),
             Err(RuntimeError::Refused(why)) => {
                 work.engine.ports.table.remove(&scheduler, &room).await?;
                 let ending = Ending::NeverStarted { why };
                 started.failures.push(format!("room {room} {ending}"));
-                started.changes.push(Change::EndRoom {
-                    scheduler,
-                    room,
-                    ended: ended(work, &ending),
-                });
+                started.changes.push(Change::EndRoom { scheduler, room, ended: ended(work, &ending) });
             }
             Err(RuntimeError::Unavailable(why)) => not_now = Some(why),
         }
@@ -162,10 +146,8 @@ pub(crate) async fn start(work: &Work, rows: &[RoomRecord]) -> Result<Started, S
 }
 
 async fn start_one(work: &Work, row: &RoomRecord, recipe: Arc<Recipe>) -> Result<Handle, RuntimeError> {
-    let runtime = work
-        .engine
-        .runtime(&row.region)
-        .map_err(|error| RuntimeError::Unavailable(error.to_string()))?;
+    let runtime =
+        work.engine.runtime(&row.region).map_err(|error| RuntimeError::Unavailable(error.to_string()))?;
     let room = RoomToStart {
         id: row.id.clone(),
         scheduler: row.scheduler.clone(),
@@ -194,10 +176,5 @@ fn table_room(work: &Work, row: &RoomRecord) -> NewRoom {
 }
 
 fn ended(work: &Work, ending: &Ending) -> Ended {
-    Ended {
-        at: work.now(),
-        how: ending.to_string(),
-        cause: ending.cause(),
-        was_ready: false,
-    }
+    Ended { at: work.now(), how: ending.to_string(), cause: ending.cause(), was_ready: false }
 }

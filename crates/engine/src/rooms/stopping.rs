@@ -28,16 +28,8 @@ pub(crate) async fn all_gone(work: &Work) -> Result<bool, StepError> {
 }
 
 pub(crate) fn intend_stop(work: &Work, row: &RoomRecord, reason: &str) -> Change {
-    let stop = StopIntent {
-        operation: work.operation.id,
-        reason: reason.into(),
-        at: work.now(),
-    };
-    Change::IntendStop {
-        scheduler: row.scheduler.clone(),
-        room: row.id.clone(),
-        stop,
-    }
+    let stop = StopIntent { operation: work.operation.id, reason: reason.into(), at: work.now() };
+    Change::IntendStop { scheduler: row.scheduler.clone(), room: row.id.clone(), stop }
 }
 
 /// Asks the runtime to end rooms whose stop intent is written, and parks until they are gone.
@@ -51,9 +43,7 @@ pub(crate) async fn stop_and_wait(work: &Work, rows: &[RoomRecord]) -> Result<St
         [one] => format!("room {} to be gone", one.id),
         rows => format!("{} rooms to be gone", rows.len()),
     };
-    let patience = u64::try_from(longest.as_millis())
-        .unwrap_or(u64::MAX)
-        .saturating_add(SLACK.0);
+    let patience = u64::try_from(longest.as_millis()).unwrap_or(u64::MAX).saturating_add(SLACK.0);
     Ok(Step::park(what, work.in_time(Millis(patience))))
 }
 
@@ -75,9 +65,7 @@ pub(crate) async fn stop(work: &Work, row: &RoomRecord) -> Result<(), StepError>
     };
     let left = grace.saturating_sub(age(work.now(), asked_at).as_duration());
     let runtime = work.engine.runtime(&row.region)?;
-    runtime
-        .stop(&row.scheduler, &row.id, row.handle.as_ref(), left)
-        .await?;
+    runtime.stop(&row.scheduler, &row.id, row.handle.as_ref(), left).await?;
     Ok(())
 }
 
@@ -132,10 +120,5 @@ fn is_stopped_by(row: &RoomRecord, work: &Work) -> bool {
 }
 
 /// Statuses in which a removal may take a room.
-pub(crate) const IDLE: [RoomStatus; 5] = [
-    RoomStatus::Error,
-    RoomStatus::Terminated,
-    RoomStatus::Pending,
-    RoomStatus::Unready,
-    RoomStatus::Ready,
-];
+pub(crate) const IDLE: [RoomStatus; 5] =
+    [RoomStatus::Error, RoomStatus::Terminated, RoomStatus::Pending, RoomStatus::Unready, RoomStatus::Ready];

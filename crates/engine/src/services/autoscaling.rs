@@ -28,24 +28,13 @@ impl Engine {
     /// The latest decisions, newest first.
     pub async fn autoscaling_decisions(&self, scheduler: &str) -> Result<Vec<AutoscalingDecision>, Error> {
         let record = self.scheduler(scheduler).await?;
-        let page = PageRequest {
-            page: 1,
-            page_size: OPERATIONS_SEEN,
-            newest_first: true,
-            no_action: true,
-        };
-        let page = self
-            .ports
-            .store
-            .operations(&record.name, Stage::Final, page)
-            .await?;
+        let page = PageRequest { page: 1, page_size: OPERATIONS_SEEN, newest_first: true, no_action: true };
+        let page = self.ports.store.operations(&record.name, Stage::Final, page).await?;
         let cycles = page
             .operations
             .iter()
             .filter(|operation| operation.definition.kind() == DefinitionKind::HealthController);
-        Ok(cycles
-            .filter_map(|cycle| decision(&cycle.data["decision"]))
-            .collect())
+        Ok(cycles.filter_map(|cycle| decision(&cycle.data["decision"])).collect())
     }
 }
 

@@ -38,20 +38,11 @@ impl Engine {
         page: PageRequest,
     ) -> Result<OperationList, Error> {
         let Ok(name) = known_name(scheduler) else {
-            return Ok(OperationList {
-                page: 1,
-                page_size: 0,
-                total: 0,
-                operations: Vec::new(),
-            });
+            return Ok(OperationList { page: 1, page_size: 0, total: 0, operations: Vec::new() });
         };
         let store = &self.ports.store;
         let OperationPage { total, operations } = store.operations(&name, stage, page).await?;
-        let unfinished = if stage == Stage::Pending {
-            store.unfinished(&name).await?
-        } else {
-            Vec::new()
-        };
+        let unfinished = if stage == Stage::Pending { store.unfinished(&name).await? } else { Vec::new() };
         let view = |operation: Operation| OperationView {
             waiting_for: queue::waiting_for(&operation, &unfinished),
             operation,
@@ -61,32 +52,19 @@ impl Engine {
             Stage::Final => (page.page, page.page_size),
             Stage::Pending | Stage::Active => (1, total),
         };
-        Ok(OperationList {
-            page,
-            page_size,
-            total,
-            operations,
-        })
+        Ok(OperationList { page, page_size, total, operations })
     }
 
     pub async fn operation(&self, scheduler: &str, id: &str) -> Result<OperationView, Error> {
         let missing = || Error::NotFound(format!("operation {id} not found in scheduler {scheduler}"));
         let name = known_name(scheduler).map_err(|_| missing())?;
         let parsed = OperationId::parse(id).ok_or_else(missing)?;
-        let operation = self
-            .ports
-            .store
-            .operation(&name, parsed)
-            .await?
-            .ok_or_else(missing)?;
+        let operation = self.ports.store.operation(&name, parsed).await?.ok_or_else(missing)?;
         let unfinished = match operation.status {
             OperationStatus::Pending => self.ports.store.unfinished(&name).await?,
             _ => Vec::new(),
         };
-        Ok(OperationView {
-            waiting_for: queue::waiting_for(&operation, &unfinished),
-            operation,
-        })
+        Ok(OperationView { waiting_for: queue::waiting_for(&operation, &unfinished), operation })
     }
 
     /// A pending operation is cancelled at once. One in progress is asked to turn round: it ends as `canceled` when
@@ -105,19 +83,12 @@ impl Engine {
                 other => {
                     other?;
                     self.wake.queue_changed(&operation.scheduler);
-                    tracing::info!(
-                        scheduler_name = scheduler,
-                        operation_id = id,
-                        user,
-                        "cancel asked for"
-                    );
+                    tracing::info!(scheduler_name = scheduler, operation_id = id, user, "cancel asked for");
                     return Ok(());
                 }
             }
         }
-        Err(Error::Conflict(format!(
-            "operation {id} changes too fast to be cancelled; try again"
-        )))
+        Err(Error::Conflict(format!("operation {id} changes too fast to be cancelled; try again")))
     }
 
     fn cancel(&self, operation: &Operation, user: &str) -> Transaction {
@@ -127,20 +98,12 @@ impl Engine {
             let event = format!("Cancellation asked for by {user}");
             let request = CancelRequest { by: user.into(), at };
             let history = vec![HistoryEvent { at, event }];
-            let change = Change::RequestCancel {
-                operation: id,
-                request,
-                history,
-            };
+            let change = Change::RequestCancel { operation: id, request, history };
             return Transaction::new("request cancel", vec![change]);
         }
         let event = format!("Canceled by {user} before it began");
         let history = vec![HistoryEvent { at, event }];
-        let mut changes = vec![Change::CancelPending {
-            operation: id,
-            history,
-            at,
-        }];
+        let mut changes = vec![Change::CancelPending { operation: id, history, at }];
         changes.extend(take_back_fleet_size(operation));
         let scheduler = operation.scheduler.clone();
         match operation.definition.kind() {
@@ -166,9 +129,7 @@ impl Engine {
 
 /// Undoes what asking for the operation did to the fleet size: part of every end but `finished`.
 pub(crate) fn take_back_fleet_size(operation: &Operation) -> Option<Change> {
-    let change = Change::AdjustFleetSize {
-        scheduler: operation.scheduler.clone(),
-        delta: -operation.fleet_delta,
-    };
+    let change =
+        Change::AdjustFleetSize { scheduler: operation.scheduler.clone(), delta: -operation.fleet_delta };
     (operation.fleet_delta != 0).then_some(change)
 }

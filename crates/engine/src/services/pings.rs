@@ -62,9 +62,6 @@ impl Engine {
             let text = format!("room {room} of scheduler {scheduler} has no address yet; it is starting");
             return Err(Error::Conflict(text));
         };
-        Ok(Address {
-            host: handle.host,
-            ports: row.ports,
-        })
+        Ok(Address { host: handle.host, ports: row.ports })
     }
 }

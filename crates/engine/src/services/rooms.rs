@@ -56,12 +56,7 @@ impl Engine {
         let missing = || Error::NotFound(format!("room {id} not found in scheduler {scheduler}"));
         let record = self.scheduler(scheduler).await?;
         let id = RoomId::new(id);
-        let row = self
-            .ports
-            .store
-            .room(&record.name, &id)
-            .await?
-            .ok_or_else(missing)?;
+        let row = self.ports.store.room(&record.name, &id).await?.ok_or_else(missing)?;
         let view = self.ports.table.room(&record.name, &id).await?;
         Ok(listed(row, view.as_ref()))
     }
@@ -86,8 +81,7 @@ impl Engine {
         let record = self.scheduler(scheduler).await?;
         self.check_ports(&record.recipe, record.fleet_size.saturating_add(amount))?;
         let definition = Definition::AddRooms { amount };
-        self.resize_fleet(record, definition, i64::from(amount), force, user)
-            .await
+        self.resize_fleet(record, definition, i64::from(amount), force, user).await
     }
 
     pub async fn remove_rooms(
@@ -101,12 +95,8 @@ impl Engine {
         check_amount(amount, limit)?;
         let record = self.scheduler(scheduler).await?;
         let rooms = RoomsToRemove::Amount(amount);
-        let definition = Definition::RemoveRooms {
-            rooms,
-            reason: RemovalReason::ScaleDown,
-        };
-        self.resize_fleet(record, definition, -i64::from(amount), force, user)
-            .await
+        let definition = Definition::RemoveRooms { rooms, reason: RemovalReason::ScaleDown };
+        self.resize_fleet(record, definition, -i64::from(amount), force, user).await
     }
 
     /// The fleet size changes in the transaction that enqueues the operation, so that no cycle in between sees one
@@ -119,11 +109,7 @@ impl Engine {
         force: bool,
         user: &str,
     ) -> Result<OperationId, Error> {
-        let autoscaled = record
-            .recipe
-            .autoscaling
-            .as_ref()
-            .is_some_and(|autoscaling| autoscaling.enabled);
+        let autoscaled = record.recipe.autoscaling.as_ref().is_some_and(|autoscaling| autoscaling.enabled);
         if autoscaled && !force {
             let text = "autoscaling would undo this; change min or max, or turn it off (or use force)";
             return Err(Error::Conflict(text.into()));
@@ -141,19 +127,10 @@ impl Engine {
             if !autoscaled {
                 operation.fleet_delta = i64::from(to) - i64::from(from);
                 operation.reason += &format!("; fleet size {from} → {to}");
-                changes.push(Change::SetFleetSize {
-                    scheduler: record.name.clone(),
-                    from,
-                    to,
-                });
+                changes.push(Change::SetFleetSize { scheduler: record.name.clone(), from, to });
             }
             changes.push(Change::Enqueue(operation));
-            match self
-                .ports
-                .store
-                .commit(Transaction::new("request resize", changes))
-                .await
-            {
+            match self.ports.store.commit(Transaction::new("request resize", changes)).await {
                 Err(StoreError::Refused(Refusal::FleetSizeChanged { is, .. })) => record.fleet_size = is,
                 other => {
                     other?;
@@ -162,22 +139,16 @@ impl Engine {
                 }
             }
         }
-        Err(Error::Conflict(
-            "too many changes of the fleet size at once; try again".into(),
-        ))
+        Err(Error::Conflict("too many changes of the fleet size at once; try again".into()))
     }
 }
 
 fn check_amount(amount: u32, (key, limit): (&str, u32)) -> Result<(), Error> {
     if amount == 0 {
-        return Err(Error::Invalid(
-            "amount: 0 rooms are nothing to do; give a number from 1".into(),
-        ));
+        return Err(Error::Invalid("amount: 0 rooms are nothing to do; give a number from 1".into()));
     }
     if amount > limit {
-        return Err(Error::Invalid(format!(
-            "amount: {amount} is above the limit of {limit} ({key})"
-        )));
+        return Err(Error::Invalid(format!("amount: {amount} is above the limit of {limit} ({key})")));
     }
     Ok(())
 }
@@ -189,10 +160,7 @@ fn listed(row: RoomRecord, view: Option<&RoomView>) -> ListedRoom {
         (None, None, Intent::Stop(_)) => RoomStatus::Terminating,
         (None, None, Intent::Run) => RoomStatus::Pending,
     };
-    let (host, pids) = row
-        .handle
-        .map(|handle| (handle.host, handle.pids))
-        .unwrap_or_default();
+    let (host, pids) = row.handle.map(|handle| (handle.host, handle.pids)).unwrap_or_default();
     ListedRoom {
         id: row.id,
         status,
@@ -204,9 +172,6 @@ fn listed(row: RoomRecord, view: Option<&RoomView>) -> ListedRoom {
         created_at: row.created_at,
         last_ping_at: view.and_then(|view| view.last_ping_at),
         validation: row.purpose == Purpose::Validation,
-        ended: row.ended.map(|ended| RoomEnd {
-            at: ended.at,
-            how: ended.how,
-        }),
+        ended: row.ended.map(|ended| RoomEnd { at: ended.at, how: ended.how }),
     }
 }

@@ -45,17 +45,10 @@ impl Engine {
             version_status: VersionStatus::Validated,
             at: now,
         };
-        let definition = Definition::CreateScheduler {
-            recipe: Box::new((*recipe).clone()),
-        };
+        let definition = Definition::CreateScheduler { recipe: Box::new((*recipe).clone()) };
         let operation = self.new_operation(&name, definition, Origin::Person(user.into()));
         let changes = vec![Change::CreateScheduler(create), Change::Enqueue(operation)];
-        match self
-            .ports
-            .store
-            .commit(Transaction::new("request create_scheduler", changes))
-            .await
-        {
+        match self.ports.store.commit(Transaction::new("request create_scheduler", changes)).await {
             Err(StoreError::Refused(Refusal::SchedulerExists(_))) => {
                 let text = format!("error creating scheduler {name}: name already exists");
                 return Err(Error::AlreadyExists(text));
@@ -92,25 +85,15 @@ impl Engine {
         if let Some(running) = self.unfinished_delete(&scheduler).await? {
             return Ok(running);
         }
-        let operation = self.new_operation(
-            &scheduler,
-            Definition::DeleteScheduler,
-            Origin::Person(user.into()),
-        );
+        let operation =
+            self.new_operation(&scheduler, Definition::DeleteScheduler, Origin::Person(user.into()));
         let id = operation.id;
         let to = SchedulerState::Deleting;
         let changes = vec![
-            Change::SetState {
-                scheduler: scheduler.clone(),
-                from: vec![record.state],
-                to,
-            },
+            Change::SetState { scheduler: scheduler.clone(), from: vec![record.state], to },
             Change::Enqueue(operation),
         ];
-        self.ports
-            .store
-            .commit(Transaction::new("request delete_scheduler", changes))
-            .await?;
+        self.ports.store.commit(Transaction::new("request delete_scheduler", changes)).await?;
         self.wake.queue_changed(&scheduler);
         tracing::info!(scheduler_name = %scheduler, operation_id = %id, user, "deletion asked for");
         Ok(id)
@@ -118,19 +101,13 @@ impl Engine {
 
     async fn unfinished_delete(&self, scheduler: &SchedulerName) -> Result<Option<OperationId>, Error> {
         let unfinished = self.ports.store.unfinished(scheduler).await?;
-        let delete = unfinished
-            .iter()
-            .find(|op| op.definition.kind() == DefinitionKind::DeleteScheduler);
+        let delete = unfinished.iter().find(|op| op.definition.kind() == DefinitionKind::DeleteScheduler);
         Ok(delete.map(|operation| operation.id))
     }
 
     pub async fn scheduler(&self, name: &str) -> Result<SchedulerRecord, Error> {
         let scheduler = known_name(name)?;
-        self.ports
-            .store
-            .scheduler(&scheduler)
-            .await?
-            .ok_or_else(|| scheduler_not_found(name))
+        self.ports.store.scheduler(&scheduler).await?.ok_or_else(|| scheduler_not_found(name))
     }
 
     /// One version of a scheduler; `None`: the active one.
@@ -168,22 +145,12 @@ impl Engine {
     /// Newest first.
     pub async fn versions(&self, name: &str) -> Result<Vec<VersionRecord>, Error> {
         let versions = self.ports.store.versions(&known_name(name)?).await?;
-        if versions.is_empty() {
-            Err(scheduler_not_found(name))
-        } else {
-            Ok(versions)
-        }
+        if versions.is_empty() { Err(scheduler_not_found(name)) } else { Ok(versions) }
     }
 
     pub async fn fleet_infos(&self, game: Option<String>) -> Result<Vec<FleetInfo>, Error> {
         let mut infos = Vec::new();
-        for scheduler in self
-            .schedulers(&SchedulerFilter {
-                game,
-                ..SchedulerFilter::default()
-            })
-            .await?
-        {
+        for scheduler in self.schedulers(&SchedulerFilter { game, ..SchedulerFilter::default() }).await? {
             let counts = self.ports.table.counts(&scheduler.name).await?;
             infos.push(FleetInfo { scheduler, counts });
         }
@@ -203,11 +170,7 @@ impl Engine {
             let size = u64::from(port.range.size());
             let (start, end) = (port.range.start, port.range.end);
             if needed > size {
-                let field = if recipe.port_range.is_some() {
-                    "portRange"
-                } else {
-                    "hostPortRange"
-                };
+                let field = if recipe.port_range.is_some() { "portRange" } else { "hostPortRange" };
                 let reason = format!(
                     "{start}-{end} holds {size} ports, and {rooms} rooms with {sharing} of them each need {needed}"
                 );
@@ -215,11 +178,7 @@ impl Engine {
             }
         }
         violations.dedup();
-        if violations.is_empty() {
-            Ok(())
-        } else {
-            Err(Violations(violations).into())
-        }
+        if violations.is_empty() { Ok(()) } else { Err(Violations(violations).into()) }
     }
 
     pub(crate) fn new_operation(

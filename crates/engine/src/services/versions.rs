@@ -33,8 +33,7 @@ impl Engine {
     /// Enqueues the operation that tries the recipe and makes it a version.
     pub async fn create_version(&self, name: &str, recipe: Recipe, user: &str) -> Result<OperationId, Error> {
         let record = self.scheduler_to_change(name).await?;
-        self.submit_version(&record, recipe, user, "cannot create new scheduler version")
-            .await
+        self.submit_version(&record, recipe, user, "cannot create new scheduler version").await
     }
 
     /// The same for a recipe that is the active one but for a few changes.
@@ -48,8 +47,7 @@ impl Engine {
         let mut draft = record.recipe.to_draft();
         patch(&mut draft);
         let recipe = Recipe::parse(&draft)?;
-        self.submit_version(&record, recipe, user, "cannot patch scheduler")
-            .await
+        self.submit_version(&record, recipe, user, "cannot patch scheduler").await
     }
 
     async fn submit_version(
@@ -60,18 +58,12 @@ impl Engine {
         refused: &str,
     ) -> Result<OperationId, Error> {
         if recipe.name != record.name {
-            let text = format!(
-                "name: {} is not the scheduler's name, which is {}",
-                recipe.name, record.name
-            );
+            let text = format!("name: {} is not the scheduler's name, which is {}", recipe.name, record.name);
             return Err(Error::Invalid(text));
         }
         self.check_ports(&recipe, recipe.rooms_replicas)?;
-        let definition = Definition::CreateVersion {
-            recipe: Box::new(recipe),
-        };
-        self.enqueue_version_operation(record, definition, user, refused)
-            .await
+        let definition = Definition::CreateVersion { recipe: Box::new(recipe) };
+        self.enqueue_version_operation(record, definition, user, refused).await
     }
 
     /// Makes a version that exists the active one.
@@ -84,18 +76,12 @@ impl Engine {
         let record = self.scheduler(name).await?;
         let missing = || Error::NotFound(format!("scheduler {name} not found in version {version:?}"));
         let to = Version::parse(version).map_err(|_| missing())?;
-        let found = self
-            .ports
-            .store
-            .version(&record.name, to)
-            .await?
-            .ok_or_else(missing)?;
+        let found = self.ports.store.version(&record.name, to).await?.ok_or_else(missing)?;
         if found.status == VersionStatus::Validating {
             return Err(Error::Conflict(format!("version {to} is still being validated")));
         }
         let definition = Definition::SwitchVersion(SwitchVersion { to, only_from: None });
-        self.enqueue_version_operation(&record, definition, user, "cannot switch active version")
-            .await
+        self.enqueue_version_operation(&record, definition, user, "cannot switch active version").await
     }
 
     async fn scheduler_to_change(&self, name: &str) -> Result<SchedulerRecord, Error> {
@@ -146,22 +132,14 @@ impl Engine {
         for room in rooms.iter().filter(|room| room.purpose == Purpose::Fleet) {
             *rooms_by_version.entry(room.version).or_default() += 1;
         }
-        let old_versions = self
-            .old_versions(&record, rooms_by_version.keys().copied())
-            .await?;
+        let old_versions = self.old_versions(&record, rooms_by_version.keys().copied()).await?;
         let count = |old: bool| {
-            let of = rooms_by_version
-                .iter()
-                .filter(|(version, _)| old_versions.contains(version) == old);
+            let of = rooms_by_version.iter().filter(|(version, _)| old_versions.contains(version) == old);
             of.map(|(_, rooms)| *rooms).sum::<u32>()
         };
         let (old_rooms, new_rooms) = (count(true), count(false));
         let total = old_rooms + new_rooms;
-        let percent = if old_rooms == 0 {
-            100
-        } else {
-            new_rooms * 100 / total.max(1)
-        };
+        let percent = if old_rooms == 0 { 100 } else { new_rooms * 100 / total.max(1) };
         Ok(RolloutView {
             state: record.rollout.as_ref().map(|rollout| rollout.state),
             active: record.active_version,
@@ -178,15 +156,13 @@ impl Engine {
     pub async fn pause_rollout(&self, name: &str, user: &str) -> Result<(), Error> {
         let allowed = [RolloutState::Rolling, RolloutState::RollingBack];
         let note = format!("paused by {user}");
-        self.change_rollout(name, "paused", &allowed, RolloutState::Paused, note)
-            .await
+        self.change_rollout(name, "paused", &allowed, RolloutState::Paused, note).await
     }
 
     pub async fn resume_rollout(&self, name: &str, user: &str) -> Result<(), Error> {
         let allowed = [RolloutState::Paused, RolloutState::Halted];
         let note = format!("resumed by {user}");
-        self.change_rollout(name, "resumed", &allowed, RolloutState::Rolling, note)
-            .await
+        self.change_rollout(name, "resumed", &allowed, RolloutState::Rolling, note).await
     }
 
     async fn change_rollout(
@@ -199,21 +175,10 @@ impl Engine {
     ) -> Result<(), Error> {
         let record = self.scheduler(name).await?;
         let rollout = rollout_in(&record, verb, allowed)?;
-        let to = RolloutRecord {
-            state,
-            note,
-            since: self.now(),
-            ..rollout.clone()
-        };
-        let change = Change::SetRollout {
-            scheduler: record.name.clone(),
-            from: record.rollout.clone(),
-            to: Some(to),
-        };
-        self.ports
-            .store
-            .commit(Transaction::new("change rollout", vec![change]))
-            .await?;
+        let to = RolloutRecord { state, note, since: self.now(), ..rollout.clone() };
+        let change =
+            Change::SetRollout { scheduler: record.name.clone(), from: record.rollout.clone(), to: Some(to) };
+        self.ports.store.commit(Transaction::new("change rollout", vec![change])).await?;
         self.wake.room_changed(record.name.as_str());
         self.wake.queue_changed(&record.name);
         Ok(())
@@ -225,37 +190,19 @@ impl Engine {
         let allowed = [RolloutState::Rolling, RolloutState::Paused, RolloutState::Halted];
         let rollout = rollout_in(&record, "cancelled", &allowed)?.clone();
         let note = format!("canceled by {user}");
-        let back = SwitchVersion {
-            to: rollout.from,
-            only_from: Some(rollout.to),
-        };
+        let back = SwitchVersion { to: rollout.from, only_from: Some(rollout.to) };
         let origin = Origin::Person(user.into());
         let mut operation = self.new_operation(&record.name, Definition::SwitchVersion(back), origin);
         operation.reason = format!("rollout of {} {note}", rollout.to);
         let id = operation.id;
         let scheduler = record.name.clone();
-        let to = RolloutRecord {
-            state: RolloutState::RollingBack,
-            note,
-            ..rollout.clone()
-        };
+        let to = RolloutRecord { state: RolloutState::RollingBack, note, ..rollout.clone() };
         let changes = vec![
-            Change::SetRollout {
-                scheduler: scheduler.clone(),
-                from: record.rollout.clone(),
-                to: Some(to),
-            },
-            Change::SetVersionStatus {
-                scheduler,
-                version: rollout.to,
-                status: VersionStatus::Canceled,
-            },
+            Change::SetRollout { scheduler: scheduler.clone(), from: record.rollout.clone(), to: Some(to) },
+            Change::SetVersionStatus { scheduler, version: rollout.to, status: VersionStatus::Canceled },
             Change::Enqueue(operation),
         ];
-        self.ports
-            .store
-            .commit(Transaction::new("cancel rollout", changes))
-            .await?;
+        self.ports.store.commit(Transaction::new("cancel rollout", changes)).await?;
         self.wake.queue_changed(&record.name);
         Ok(id)
     }

@@ -36,11 +36,7 @@ struct Loop {
 
 impl Manager {
     pub(crate) fn new(engine: Arc<Engine>, stop: watch::Receiver<bool>) -> Self {
-        Self {
-            engine,
-            stop,
-            loops: BTreeMap::new(),
-        }
+        Self { engine, stop, loops: BTreeMap::new() }
     }
 
     pub(crate) async fn run(mut self) {
@@ -58,10 +54,7 @@ impl Manager {
                 _ = sync.tick() => self.sync().await,
             };
             if let Err(error) = outcome {
-                tracing::warn!(
-                    error = with_sources(&error),
-                    "the store does not answer the worker"
-                );
+                tracing::warn!(error = with_sources(&error), "the store does not answer the worker");
             }
         }
         self.shut_down().await;
@@ -101,11 +94,7 @@ impl Manager {
         let engine = &self.engine;
         let settings = &engine.settings;
         let (ownership, lease) = (settings.ownership_ttl, settings.operation_lease_ttl);
-        let owned = engine
-            .ports
-            .store
-            .renew(&engine.owner, engine.now(), ownership, lease)
-            .await?;
+        let owned = engine.ports.store.renew(&engine.owner, engine.now(), ownership, lease).await?;
         let owned: BTreeMap<_, _> = owned.into_iter().collect();
         for (scheduler, running) in &self.loops {
             if owned.get(scheduler) != Some(&running.token) && !running.task.is_finished() {

@@ -65,10 +65,7 @@ impl SchedulerLoop {
         stop: watch::Receiver<bool>,
     ) -> Self {
         let now = Instant::now();
-        let guard = Guard {
-            scheduler: scheduler.clone(),
-            token,
-        };
+        let guard = Guard { scheduler: scheduler.clone(), token };
         Self {
             bell: engine.wake.bell(&scheduler),
             stepper: Stepper::new(engine.clone(), guard.clone()),
@@ -136,10 +133,7 @@ impl SchedulerLoop {
     async fn take_over(&mut self) -> Result<(), StepError> {
         let now = self.engine.now();
         for operation in self.engine.ports.store.unfinished(&self.scheduler).await? {
-            let is_ours = operation
-                .lease
-                .as_ref()
-                .is_some_and(|lease| lease.token == self.guard.token);
+            let is_ours = operation.lease.as_ref().is_some_and(|lease| lease.token == self.guard.token);
             if operation.status != OperationStatus::InProgress || is_ours {
                 continue;
             }
@@ -150,8 +144,7 @@ impl SchedulerLoop {
                 update.activity = Some(Activity::Parked(Wait { until: now, ..wait }));
             }
             update.history = vec![HistoryEvent { at: now, event }];
-            self.commit("take over", vec![Change::UpdateOperation(update)])
-                .await?;
+            self.commit("take over", vec![Change::UpdateOperation(update)]).await?;
         }
         Ok(())
     }
@@ -188,8 +181,7 @@ impl SchedulerLoop {
             queue::Next::Wake(id) => {
                 let mut update = OperationUpdate::of(id);
                 update.activity = Some(Activity::Executing);
-                self.commit("wake operation", vec![Change::UpdateOperation(update)])
-                    .await?;
+                self.commit("wake operation", vec![Change::UpdateOperation(update)]).await?;
             }
             queue::Next::Continue(id) => {
                 if let Some(operation) = find(id)
@@ -253,8 +245,7 @@ impl SchedulerLoop {
         if now >= self.next_clean_up {
             let enqueued = !waits(DefinitionKind::StorageCleanUp);
             if enqueued {
-                self.enqueue(Definition::StorageCleanUp, "it is time".into())
-                    .await?;
+                self.enqueue(Definition::StorageCleanUp, "it is time".into()).await?;
             }
             self.next_clean_up = now + self.engine.settings.storage_clean_up_interval;
             if enqueued {
@@ -264,8 +255,7 @@ impl SchedulerLoop {
         let cycle_waits = waits(DefinitionKind::HealthController);
         if now >= self.next_cycle {
             if !cycle_waits {
-                self.enqueue(Definition::HealthController, "it is time".into())
-                    .await?;
+                self.enqueue(Definition::HealthController, "it is time".into()).await?;
             }
             self.next_cycle = now + self.engine.settings.health_controller_interval;
             if !cycle_waits {
@@ -298,8 +288,7 @@ impl SchedulerLoop {
             self.next_look = Some(self.next_early_cycle);
             return Ok(false);
         }
-        self.enqueue(Definition::HealthController, "something changed".into())
-            .await?;
+        self.enqueue(Definition::HealthController, "something changed".into()).await?;
         self.next_look = None;
         self.next_early_cycle = now + EARLY_CYCLE_GAP;
         Ok(true)
@@ -314,9 +303,7 @@ impl SchedulerLoop {
     }
 
     async fn enqueue(&self, definition: Definition, reason: String) -> Result<(), StepError> {
-        let mut operation = self
-            .engine
-            .new_operation(&self.scheduler, definition, Origin::Engine);
+        let mut operation = self.engine.new_operation(&self.scheduler, definition, Origin::Engine);
         operation.reason = reason;
         self.commit("enqueue own", vec![Change::Enqueue(operation)]).await
     }
@@ -324,23 +311,17 @@ impl SchedulerLoop {
     fn idle_until(&self, record: &SchedulerRecord, unfinished: &[Operation]) -> Instant {
         let now = self.engine.now();
         let in_time = |at: Timestamp| Instant::now() + age(at, now).as_duration().min(IDLE_MAX);
-        let waits = unfinished
-            .iter()
-            .filter_map(|operation| match &operation.activity {
-                Activity::Parked(wait) if operation.is_parked() => Some(in_time(wait.until)),
-                _ => None,
-            });
+        let waits = unfinished.iter().filter_map(|operation| match &operation.activity {
+            Activity::Parked(wait) if operation.is_parked() => Some(in_time(wait.until)),
+            _ => None,
+        });
         // Own timers count only where `enqueue_due` sets them anew; otherwise one that has passed would have this loop
         // spin.
         let due = match record.state {
             SchedulerState::InSync => [Some(self.next_cycle), Some(self.next_clean_up), self.next_look],
             SchedulerState::Creating | SchedulerState::Deleting => [None; 3],
         };
-        due.into_iter()
-            .flatten()
-            .chain(waits)
-            .min()
-            .unwrap_or_else(|| Instant::now() + IDLE_MAX)
+        due.into_iter().flatten().chain(waits).min().unwrap_or_else(|| Instant::now() + IDLE_MAX)
     }
 
     async fn commit(&self, label: &'static str, changes: Vec<Change>) -> Result<(), StepError> {

@@ -33,13 +33,7 @@ pub(super) struct Stepper {
 
 impl Stepper {
     pub(super) fn new(engine: Arc<Engine>, guard: Guard) -> Self {
-        Self {
-            engine,
-            guard,
-            game: String::new(),
-            races: 0,
-            last_obstacle: None,
-        }
+        Self { engine, guard, game: String::new(), races: 0, last_obstacle: None }
     }
 
     pub(super) fn set_game(&mut self, game: &str) {
@@ -59,17 +53,12 @@ impl Stepper {
     pub(super) async fn evict(&self, operation: &Operation, eviction: Eviction) -> Result<(), StepError> {
         self.engine.metrics.evicted(&self.game, operation, eviction);
         let event = format!("Operation evicted: {eviction}");
-        self.end(operation, OperationStatus::Evicted, true, Vec::new(), vec![event])
-            .await
+        self.end(operation, OperationStatus::Evicted, true, Vec::new(), vec![event]).await
     }
 
     pub(super) async fn start(&self, operation: &Operation) -> Result<(), StepError> {
         let history = self.events(vec!["Starting operation".into()]);
-        let start = Change::StartOperation {
-            operation: operation.id,
-            lease: self.lease(),
-            history,
-        };
+        let start = Change::StartOperation { operation: operation.id, lease: self.lease(), history };
         self.commit("start operation", vec![start]).await
     }
 
@@ -89,12 +78,7 @@ impl Stepper {
             self.turn_round(&operation, RollbackEnd::Error, why).await?;
             return Ok(false);
         };
-        let work = Work {
-            engine: self.engine.clone(),
-            guard: self.guard.clone(),
-            scheduler,
-            operation,
-        };
+        let work = Work { engine: self.engine.clone(), guard: self.guard.clone(), scheduler, operation };
         let outcome = match work.operation.rollback {
             None => executor.step(&work).await,
             Some(_) => executor.undo(&work).await,
@@ -114,13 +98,7 @@ impl Stepper {
     }
 
     async fn commit_step(&self, operation: &Operation, step: Step) -> Result<bool, StepError> {
-        let Step {
-            mut changes,
-            progress,
-            data,
-            history,
-            next,
-        } = step;
+        let Step { mut changes, progress, data, history, next } = step;
         let activity = match next {
             Next::Done { took_action } => {
                 if data.is_some() {
@@ -181,8 +159,7 @@ impl Stepper {
                 self.races += 1;
                 if self.races > RACES_MAX {
                     self.races = 0;
-                    self.turn_round(operation, RollbackEnd::Error, refusal.to_string())
-                        .await?;
+                    self.turn_round(operation, RollbackEnd::Error, refusal.to_string()).await?;
                 }
             }
             StepError::NotNow(obstacle) => {
@@ -211,8 +188,7 @@ impl Stepper {
         let mut update = OperationUpdate::of(operation.id);
         update.rollback = Some(Rollback { then, why });
         update.history = self.events(vec![event, "Starting operation rollback".into()]);
-        self.commit("turn round", vec![Change::UpdateOperation(update)])
-            .await
+        self.commit("turn round", vec![Change::UpdateOperation(update)]).await
     }
 
     /// An obstacle is worth one line in the history, not one for each time it is met.
@@ -224,8 +200,7 @@ impl Stepper {
         self.last_obstacle = said;
         let mut update = OperationUpdate::of(operation.id);
         update.history = self.events(vec![format!("waiting, and trying again: {obstacle}")]);
-        self.commit("note obstacle", vec![Change::UpdateOperation(update)])
-            .await
+        self.commit("note obstacle", vec![Change::UpdateOperation(update)]).await
     }
 
     async fn end(
@@ -241,13 +216,7 @@ impl Stepper {
             changes.extend(take_back_fleet_size(operation));
         }
         let history = self.events(history);
-        changes.push(Change::EndOperation {
-            operation: operation.id,
-            status,
-            took_action,
-            history,
-            at,
-        });
+        changes.push(Change::EndOperation { operation: operation.id, status, took_action, history, at });
         // A scheduler goes together with everything that is left of it: its end must be written before.
         changes.sort_by_key(|change| matches!(change, Change::DeleteScheduler { .. }));
         self.commit("end operation", changes).await?;
@@ -263,10 +232,7 @@ impl Stepper {
 
     fn events(&self, events: Vec<String>) -> Vec<HistoryEvent> {
         let at = self.engine.now();
-        events
-            .into_iter()
-            .map(|event| HistoryEvent { at, event })
-            .collect()
+        events.into_iter().map(|event| HistoryEvent { at, event }).collect()
     }
 
     async fn commit(&self, label: &'static str, changes: Vec<Change>) -> Result<(), StepError> {

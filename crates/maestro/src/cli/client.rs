@@ -48,10 +48,7 @@ impl Client {
 
     /// The same server, given less (or more) time to answer.
     pub(super) fn within(&self, timeout: Duration) -> Self {
-        Self {
-            timeout,
-            ..self.clone()
-        }
+        Self { timeout, ..self.clone() }
     }
 
     pub(super) fn timeout(&self) -> Duration {
@@ -113,25 +110,13 @@ impl Client {
         for warning in warnings(&answer) {
             warn(&warning);
         }
-        let body = answer
-            .body_mut()
-            .with_config()
-            .limit(ANSWER_BYTES_MAX)
-            .read_to_vec();
+        let body = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec();
         let body = body.map_err(|error| self.broken_answer(&error, method))?;
-        if answer.status().is_success() {
-            Ok(body)
-        } else {
-            Err(refusal(answer.status(), &body))
-        }
+        if answer.status().is_success() { Ok(body) } else { Err(refusal(answer.status(), &body)) }
     }
 
     fn run(&self, request: Request<impl ureq::AsSendBody>) -> Result<Response<Body>, ureq::Error> {
-        let request = self
-            .agent
-            .configure_request(request)
-            .timeout_global(Some(self.timeout))
-            .build();
+        let request = self.agent.configure_request(request).timeout_global(Some(self.timeout)).build();
         self.agent.run(request)
     }
 
@@ -157,10 +142,7 @@ impl Client {
             ),
             ureq::Error::Io(io) if is_hang_up(io) => Failure::new(
                 Exit::Unreachable,
-                format!(
-                    "{url} closed the connection without an answer{}",
-                    perhaps_done(method)
-                ),
+                format!("{url} closed the connection without an answer{}", perhaps_done(method)),
             ),
             ureq::Error::Io(io) => unreachable(&io.to_string()),
             other => unreachable(&other.to_string()),
@@ -172,27 +154,19 @@ impl Client {
         let url = &self.base_url;
         match error {
             ureq::Error::Timeout(_) => self.timed_out(method),
-            ureq::Error::BodyExceedsLimit(limit) => Failure::new(
-                Exit::Failed,
-                format!("the answer of {url} is larger than {limit} bytes"),
-            ),
+            ureq::Error::BodyExceedsLimit(limit) => {
+                Failure::new(Exit::Failed, format!("the answer of {url} is larger than {limit} bytes"))
+            }
             _ => Failure::new(
                 Exit::Failed,
-                format!(
-                    "the answer of {url} was cut off ({error}){}",
-                    perhaps_done(method)
-                ),
+                format!("the answer of {url} was cut off ({error}){}", perhaps_done(method)),
             ),
         }
     }
 
     fn timed_out(&self, method: &Method) -> Failure {
-        let message = format!(
-            "no answer from {} within {:?}{}",
-            self.base_url,
-            self.timeout,
-            perhaps_done(method)
-        );
+        let message =
+            format!("no answer from {} within {:?}{}", self.base_url, self.timeout, perhaps_done(method));
         Failure::new(Exit::TimedOut, message)
     }
 }
@@ -210,11 +184,7 @@ pub(super) fn require(answer: Json, key: &str) -> Result<Json, Failure> {
 
 /// What to keep in mind when a request that changes something got no answer.
 fn perhaps_done(method: &Method) -> &'static str {
-    if *method == Method::GET {
-        ""
-    } else {
-        "; the request may have been carried out"
-    }
+    if *method == Method::GET { "" } else { "; the request may have been carried out" }
 }
 
 /// Ours are the keys beyond v10's; without this a server shows v10's only.
@@ -277,9 +247,7 @@ fn excerpt(body: &[u8]) -> String {
 /// The texts of all `Warning` headers: `299 maestro "unknown field colour", 299 maestro "…"`.
 fn warnings(answer: &Response<Body>) -> Vec<String> {
     let headers = answer.headers().get_all("warning");
-    let lines = headers
-        .iter()
-        .map(|value| String::from_utf8_lossy(value.as_bytes()));
+    let lines = headers.iter().map(|value| String::from_utf8_lossy(value.as_bytes()));
     lines.flat_map(|line| quoted_texts(&line)).collect()
 }
 
@@ -307,14 +275,8 @@ mod tests {
     #[test]
     fn warning_headers() {
         for (line, expected) in [
-            (
-                r#"299 maestro "unknown field colour""#,
-                vec!["unknown field colour"],
-            ),
-            (
-                r#"299 maestro "a, b", 299 maestro "c \"d\"""#,
-                vec!["a, b", "c \"d\""],
-            ),
+            (r#"299 maestro "unknown field colour""#, vec!["unknown field colour"]),
+            (r#"299 maestro "a, b", 299 maestro "c \"d\"""#, vec!["a, b", "c \"d\""]),
             (r#"299 maestro "unfinished"#, vec!["unfinished"]),
             ("299 maestro", vec![]),
         ] {
@@ -333,18 +295,9 @@ mod tests {
                     "https://a: https is not supported yet; use http://, through a tunnel where the network is not trusted",
                 ),
             ),
-            (
-                "127.0.0.1:8080",
-                Err("127.0.0.1:8080: not a server's URL; write it as http://127.0.0.1:8080"),
-            ),
-            (
-                "http://",
-                Err("http://: not a server's URL; write it as http://127.0.0.1:8080"),
-            ),
-            (
-                "http://a?b=c",
-                Err("http://a?b=c: not a server's URL; write it as http://127.0.0.1:8080"),
-            ),
+            ("127.0.0.1:8080", Err("127.0.0.1:8080: not a server's URL; write it as http://127.0.0.1:8080")),
+            ("http://", Err("http://: not a server's URL; write it as http://127.0.0.1:8080")),
+            ("http://a?b=c", Err("http://a?b=c: not a server's URL; write it as http://127.0.0.1:8080")),
         ] {
             let outcome = base_url(url).map_err(|failure| failure.message);
             assert_eq!(outcome.as_deref().map_err(String::as_str), expected);

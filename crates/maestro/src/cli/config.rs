@@ -31,12 +31,7 @@ Examples:
 #[derive(Debug, Clone, Args)]
 pub struct ConfigOptions {
     /// Configuration file, YAML
-    #[arg(
-        short = 'c',
-        long = "config-path",
-        visible_alias = "config",
-        value_name = "FILE"
-    )]
+    #[arg(short = 'c', long = "config-path", visible_alias = "config", value_name = "FILE")]
     pub file: Option<PathBuf>,
     /// Directory of the embedded store; wins over the key dataDir
     #[arg(long, value_name = "DIR")]
@@ -69,10 +64,7 @@ pub(super) fn run(context: &Context, command: &Command) -> Result<(), Failure> {
                 warn(warning);
             }
             let settings = loaded.settings.iter().map(setting_json).collect();
-            context.show(
-                &Json::object([("settings", Json::Array(settings))]),
-                settings_table,
-            )
+            context.show(&Json::object([("settings", Json::Array(settings))]), settings_table)
         }
         Command::Reference => print(&reference()),
     }
@@ -91,8 +83,5 @@ fn setting_json(setting: &Setting) -> Json {
 
 fn settings_table(answer: &Json) -> String {
     let row = |setting: &Json| ["key", "value", "from"].map(|key| setting.get(key).cell()).into();
-    table(
-        &["KEY", "VALUE", "FROM"],
-        answer.get("settings").items().iter().map(row),
-    )
+    table(&["KEY", "VALUE", "FROM"], answer.get("settings").items().iter().map(row))
 }

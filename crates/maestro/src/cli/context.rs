@@ -82,12 +82,7 @@ impl Context {
         timeout: Duration,
     ) -> Result<Json, Failure> {
         let client = self.client()?;
-        let watch = Watch {
-            client: &client,
-            scheduler,
-            operation,
-            timeout: Some(timeout),
-        };
+        let watch = Watch { client: &client, scheduler, operation, timeout: Some(timeout) };
         watch.follow(Progress::beside_result())
     }
 
@@ -100,10 +95,7 @@ impl Context {
         wait: &WaitOptions,
     ) -> Result<(), Failure> {
         let Some(id) = answer.get("operationId").as_str() else {
-            return Err(Failure::new(
-                Exit::Failed,
-                "the server's answer names no operation",
-            ));
+            return Err(Failure::new(Exit::Failed, "the server's answer names no operation"));
         };
         if !wait.wait {
             return self.show(answer, |_| format!("operation {id} enqueued: {what}"));
@@ -111,11 +103,7 @@ impl Context {
         let end = self.follow(scheduler, id, wait)?;
         self.show_end(&end, |end| {
             let operation = end.get("operation");
-            format!(
-                "operation {id} {}: {}",
-                operation.get("status").cell(),
-                reason(operation)
-            )
+            format!("operation {id} {}: {}", operation.get("status").cell(), reason(operation))
         })
     }
 

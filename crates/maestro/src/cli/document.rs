@@ -14,11 +14,7 @@ const DOCUMENT_BYTES_MAX: u64 = 8 << 20;
 /// Reads the recipe of one scheduler. What `scheduler get -o yaml` printed can be read again: there the recipe is
 /// inside `scheduler`.
 pub(super) fn read_recipe(path: &Path) -> Result<Json, Failure> {
-    let name = if path == Path::new("-") {
-        "stdin".to_owned()
-    } else {
-        path.display().to_string()
-    };
+    let name = if path == Path::new("-") { "stdin".to_owned() } else { path.display().to_string() };
     let text =
         read_text(path).map_err(|error| Failure::invalid(format!("{name}: cannot be read: {error}")))?;
     let document = parse(&text).map_err(|reason| Failure::invalid(format!("{name}: {reason}")))?;
@@ -27,12 +23,10 @@ pub(super) fn read_recipe(path: &Path) -> Result<Json, Failure> {
             Ok(without_state(entries.remove(0).1))
         }
         Json::Object(entries) => Ok(Json::Object(entries)),
-        Json::Null => Err(Failure::invalid(format!(
-            "{name}: is empty; it must hold a scheduler's recipe"
-        ))),
-        Json::Bool(_) | Json::Number(_) | Json::String(_) | Json::Array(_) => Err(Failure::invalid(format!(
-            "{name}: must hold a scheduler's recipe, `name: …` and so on"
-        ))),
+        Json::Null => Err(Failure::invalid(format!("{name}: is empty; it must hold a scheduler's recipe"))),
+        Json::Bool(_) | Json::Number(_) | Json::String(_) | Json::Array(_) => {
+            Err(Failure::invalid(format!("{name}: must hold a scheduler's recipe, `name: …` and so on")))
+        }
     }
 }
 
@@ -50,18 +44,12 @@ fn without_state(scheduler: Json) -> Json {
 fn read_text(path: &Path) -> std::io::Result<String> {
     let mut text = String::new();
     if path == Path::new("-") {
-        std::io::stdin()
-            .take(DOCUMENT_BYTES_MAX)
-            .read_to_string(&mut text)?;
+        std::io::stdin().take(DOCUMENT_BYTES_MAX).read_to_string(&mut text)?;
     } else {
-        std::fs::File::open(path)?
-            .take(DOCUMENT_BYTES_MAX)
-            .read_to_string(&mut text)?;
+        std::fs::File::open(path)?.take(DOCUMENT_BYTES_MAX).read_to_string(&mut text)?;
     }
     if text.len() as u64 == DOCUMENT_BYTES_MAX {
-        return Err(std::io::Error::other(format!(
-            "it is larger than {DOCUMENT_BYTES_MAX} bytes"
-        )));
+        return Err(std::io::Error::other(format!("it is larger than {DOCUMENT_BYTES_MAX} bytes")));
     }
     Ok(text)
 }
@@ -75,9 +63,7 @@ fn parse(text: &str) -> Result<Json, String> {
     document.map_err(|error| {
         format!(
             "not valid YAML or JSON: {}",
-            error
-                .without_snippet()
-                .render_with_formatter(&UserMessageFormatter)
+            error.without_snippet().render_with_formatter(&UserMessageFormatter)
         )
     })
 }
@@ -94,9 +80,7 @@ mod tests {
         std::fs::write(&path, text).unwrap();
         let outcome = match read_recipe(&path) {
             Ok(document) => serde_json::to_string(&document).unwrap(),
-            Err(failure) => failure
-                .message
-                .replace(&format!("{}/", directory.path().display()), ""),
+            Err(failure) => failure.message.replace(&format!("{}/", directory.path().display()), ""),
         };
         expected.assert_eq(&outcome);
     }
@@ -115,18 +99,9 @@ mod tests {
             "scheduler:\n  name: arena\n  state: in-sync\n  createdAt: 2026-11-15T09:06:47Z\n",
             &expect![[r#"{"name":"arena"}"#]],
         );
-        check(
-            "{name: arena, labels: {a: '1'}}",
-            &expect![[r#"{"name":"arena","labels":{"a":"1"}}"#]],
-        );
-        check(
-            "",
-            &expect!["arena.yaml: is empty; it must hold a scheduler's recipe"],
-        );
-        check(
-            "- name: arena\n",
-            &expect!["arena.yaml: must hold a scheduler's recipe, `name: …` and so on"],
-        );
+        check("{name: arena, labels: {a: '1'}}", &expect![[r#"{"name":"arena","labels":{"a":"1"}}"#]]);
+        check("", &expect!["arena.yaml: is empty; it must hold a scheduler's recipe"]);
+        check("- name: arena\n", &expect!["arena.yaml: must hold a scheduler's recipe, `name: …` and so on"]);
         check(
             "name: arena\n  game: x\n",
             &expect![

@@ -52,10 +52,7 @@ pub(super) struct Failure {
 
 impl Failure {
     pub(super) fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self {
-            exit,
-            message: message.into(),
-        }
+        Self { exit, message: message.into() }
     }
 
     pub(super) fn invalid(message: impl Into<String>) -> Self {

@@ -22,21 +22,15 @@ static NULL: Json = Json::Null;
 
 impl Json {
     pub(super) fn object<const N: usize>(entries: [(&str, Json); N]) -> Self {
-        Self::Object(
-            entries
-                .into_iter()
-                .map(|(key, value)| (key.to_owned(), value))
-                .collect(),
-        )
+        Self::Object(entries.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
     }
 
     /// The value of a key; null if there is none.
     pub(super) fn get(&self, key: &str) -> &Json {
         match self {
-            Self::Object(entries) => entries
-                .iter()
-                .find(|(name, _)| name == key)
-                .map_or(&NULL, |(_, value)| value),
+            Self::Object(entries) => {
+                entries.iter().find(|(name, _)| name == key).map_or(&NULL, |(_, value)| value)
+            }
             _ => &NULL,
         }
     }
@@ -246,9 +240,7 @@ mod tests {
 
     #[test]
     fn a_key_twice_is_refused() {
-        let error = serde_json::from_str::<Json>(r#"{"a":1,"a":2}"#)
-            .unwrap_err()
-            .to_string();
+        let error = serde_json::from_str::<Json>(r#"{"a":1,"a":2}"#).unwrap_err().to_string();
         assert!(error.starts_with("the key a is there twice"), "{error}");
     }
 }

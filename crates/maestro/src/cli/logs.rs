@@ -39,9 +39,7 @@ pub(super) fn run(client: &Client, options: &LogsOptions) -> Result<(), Failure>
         let ending = ending(client, name)?;
         let text = read(client, name, first_tail.unwrap_or(0).max(FOLLOW_LINES))?;
         let added = window.advance(&text, ending.is_some());
-        let skipped = first_tail
-            .take()
-            .map_or(0, |tail| added.len().saturating_sub(tail as usize));
+        let skipped = first_tail.take().map_or(0, |tail| added.len().saturating_sub(tail as usize));
         for line in &added[skipped..] {
             print(line)?;
         }
@@ -60,10 +58,7 @@ fn read(client: &Client, name: &RoomName, tail: u32) -> Result<String, Failure> 
 
 /// How the room ended, if it did.
 fn ending(client: &Client, name: &RoomName) -> Result<Option<String>, Failure> {
-    let answer = client.get(
-        &Resource::new(&["schedulers", &name.scheduler, "rooms", &name.room]),
-        "id",
-    )?;
+    let answer = client.get(&Resource::new(&["schedulers", &name.scheduler, "rooms", &name.room]), "id")?;
     let ended = answer.get("ended");
     Ok((!ended.is_null()).then(|| ended.get("how").cell()))
 }
@@ -98,10 +93,7 @@ impl Window {
 /// How many lines at the start of `now` are the last ones of `before`.
 fn overlap(before: &[String], now: &[String]) -> usize {
     let longest = before.len().min(now.len());
-    (0..=longest)
-        .rev()
-        .find(|count| before[before.len() - count..] == now[..*count])
-        .unwrap_or(0)
+    (0..=longest).rev().find(|count| before[before.len() - count..] == now[..*count]).unwrap_or(0)
 }
 
 #[cfg(test)]

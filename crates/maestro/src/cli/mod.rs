@@ -224,9 +224,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Completion { shell } => print_completion((*shell).into())?,
         Command::Version => {
             let version = Json::object([("version", Json::from(env!("CARGO_PKG_VERSION")))]);
-            context.show(&version, |version| {
-                format!("maestro {}", version.get("version").cell())
-            })?;
+            context.show(&version, |version| format!("maestro {}", version.get("version").cell()))?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -234,11 +232,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
 
 /// A server that cannot start: what the person wrote, or what the machine did.
 fn server_failure(error: &anyhow::Error) -> Failure {
-    let exit = if error.is::<ConfigError>() {
-        Exit::Invalid
-    } else {
-        Exit::Failed
-    };
+    let exit = if error.is::<ConfigError>() { Exit::Invalid } else { Exit::Failed };
     Failure::new(exit, format!("{error:#}"))
 }
 
@@ -262,18 +256,11 @@ mod tests {
     fn every_command_has_help_with_examples() {
         fn walk(command: &clap::Command, path: &str) {
             let path = format!("{path} {}", command.get_name());
-            let after = command
-                .get_after_help()
-                .map(ToString::to_string)
-                .unwrap_or_default();
+            let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             assert!(command.get_about().is_some(), "{path}: says not what it does");
             assert!(after.contains("Examples:\n"), "{path}: has no examples");
             for argument in command.get_arguments() {
-                assert!(
-                    argument.get_help().is_some(),
-                    "{path}: {} has no help",
-                    argument.get_id()
-                );
+                assert!(argument.get_help().is_some(), "{path}: {} has no help", argument.get_id());
             }
             for subcommand in command.get_subcommands() {
                 walk(subcommand, &path);

@@ -124,9 +124,7 @@ fn list(context: &Context, options: &ListOptions) -> Result<(), Failure> {
     let is_paged = options.page.is_some() || options.page_size.is_some();
     let answer = match options.stage {
         Some(Stage::Pending | Stage::Active) if is_paged => {
-            return Err(Failure::invalid(
-                "--page and --page-size go with --stage final, or without --stage",
-            ));
+            return Err(Failure::invalid("--page and --page-size go with --stage final, or without --stage"));
         }
         Some(stage) => stage_answer(&client, options, stage)?,
         None => all_stages(&client, options)?,
@@ -147,10 +145,7 @@ fn stage_answer(client: &Client, options: &ListOptions, stage: Stage) -> Result<
             .query_some("page", number(options.page).as_deref())
             .query_some("perPage", number(options.page_size).as_deref());
     }
-    client.get(
-        &resource.query_some("noAction", options.no_action.then_some("true")),
-        "operations",
-    )
+    client.get(&resource.query_some("noAction", options.no_action.then_some("true")), "operations")
 }
 
 /// Asked in the order in which an operation walks through the stages, so that none is missed on its way; one seen
@@ -168,10 +163,8 @@ fn all_stages(client: &Client, options: &ListOptions) -> Result<Json, Failure> {
     }
     // As times, not as text: fractions differ in length.
     operations.sort_by_key(|operation| {
-        let created: Option<Timestamp> = operation
-            .get("createdAt")
-            .as_str()
-            .and_then(|time| time.parse().ok());
+        let created: Option<Timestamp> =
+            operation.get("createdAt").as_str().and_then(|time| time.parse().ok());
         std::cmp::Reverse(created)
     });
     Ok(Json::object([
@@ -189,10 +182,7 @@ fn note_further_pages(answer: &Json) {
         return;
     };
     if page.saturating_mul(page_size) < total {
-        note(&format!(
-            "page {page} of {total} final operations; next: --page {}",
-            page + 1
-        ));
+        note(&format!("page {page} of {total} final operations; next: --page {}", page + 1));
     }
 }
 
@@ -211,10 +201,7 @@ fn operations_table(answer: &Json) -> String {
             reason,
         ]
     };
-    table(
-        &["ID", "OPERATION", "STATUS", "AGE", "REASON"],
-        answer.get("operations").items().iter().map(row),
-    )
+    table(&["ID", "OPERATION", "STATUS", "AGE", "REASON"], answer.get("operations").items().iter().map(row))
 }
 
 fn operation_fields(operation: &Json) -> String {
@@ -235,12 +222,7 @@ fn operation_fields(operation: &Json) -> String {
 
 fn watch(context: &Context, name: &OperationName, timeout: Option<Duration>) -> Result<(), Failure> {
     let client = context.client()?;
-    let watch = Watch {
-        client: &client,
-        scheduler: &name.scheduler,
-        operation: &name.operation,
-        timeout,
-    };
+    let watch = Watch { client: &client, scheduler: &name.scheduler, operation: &name.operation, timeout };
     if context.format() == Format::Table {
         return verdict(&watch.follow(Progress::Lines)?);
     }

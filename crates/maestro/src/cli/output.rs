@@ -31,10 +31,7 @@ pub(super) fn show(
         Format::Table => print(&table(answer)),
         Format::Json => match serde_json::to_string_pretty(answer) {
             Ok(text) => print(&text),
-            Err(error) => Err(Failure::new(
-                Exit::Failed,
-                format!("cannot be written as JSON: {error}"),
-            )),
+            Err(error) => Err(Failure::new(Exit::Failed, format!("cannot be written as JSON: {error}"))),
         },
         Format::Yaml => yaml(answer),
         Format::Csv => Err(Failure::invalid(CSV_REFUSED)),
@@ -44,29 +41,20 @@ pub(super) fn show(
 pub(super) fn yaml(answer: &impl Serialize) -> Result<(), Failure> {
     match serde_saphyr::to_string(answer) {
         Ok(text) => print(&text),
-        Err(error) => Err(Failure::new(
-            Exit::Failed,
-            format!("cannot be written as YAML: {error}"),
-        )),
+        Err(error) => Err(Failure::new(Exit::Failed, format!("cannot be written as YAML: {error}"))),
     }
 }
 
 /// Writes to stdout, ended by one newline. A closed pipe ends the command quietly, where `println!` would panic.
 pub(super) fn print(text: &str) -> Result<(), Failure> {
-    let ending = if text.is_empty() || text.ends_with('\n') {
-        ""
-    } else {
-        "\n"
-    };
+    let ending = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
     write(|stdout| write!(stdout, "{text}{ending}"))
 }
 
 /// Lets something write itself to stdout, piece by piece.
 pub(super) fn write(to: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
     let mut stdout = BufWriter::new(io::stdout().lock());
-    to(&mut stdout)
-        .and_then(|()| stdout.flush())
-        .map_err(|error| unwritten(&error))
+    to(&mut stdout).and_then(|()| stdout.flush()).map_err(|error| unwritten(&error))
 }
 
 pub(super) fn unwritten(error: &io::Error) -> Failure {
@@ -121,7 +109,5 @@ fn trim(table: &mut Table) -> String {
 
 /// What rooms and servers write may hold control characters; none of them reaches the terminal as such.
 pub(super) fn plain(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect()
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

@@ -29,10 +29,9 @@ pub(super) fn run(command: &Command) -> Result<(), Failure> {
     };
     match tally {
         Ok(Tally { refused: 0, .. }) => Ok(()),
-        Ok(Tally { answered, refused }) => Err(Failure::invalid(format!(
-            "{refused} of {} lines could not be answered",
-            answered + refused
-        ))),
+        Ok(Tally { answered, refused }) => {
+            Err(Failure::invalid(format!("{refused} of {} lines could not be answered", answered + refused)))
+        }
         Err(LinesError::Read(error)) => {
             Err(Failure::new(Exit::Failed, format!("cannot read stdin: {error}")))
         }

@@ -67,8 +67,7 @@ impl Poll<'_> {
     }
 
     fn left(&self, started: Instant) -> Duration {
-        self.timeout
-            .map_or(Duration::MAX, |timeout| timeout.saturating_sub(started.elapsed()))
+        self.timeout.map_or(Duration::MAX, |timeout| timeout.saturating_sub(started.elapsed()))
     }
 
     fn client_within(&self, started: Instant) -> Client {

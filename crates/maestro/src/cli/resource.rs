@@ -7,12 +7,7 @@ pub(super) struct Resource(String);
 
 impl Resource {
     pub(super) fn new(segments: &[&str]) -> Self {
-        Self(
-            segments
-                .iter()
-                .map(|segment| format!("/{}", escape(segment)))
-                .collect(),
-        )
+        Self(segments.iter().map(|segment| format!("/{}", escape(segment))).collect())
     }
 
     pub(super) fn query(mut self, name: &str, value: &str) -> Self {
@@ -58,12 +53,8 @@ mod tests {
 
     #[test]
     fn names_and_values_are_escaped() {
-        let resource = Resource::new(&["schedulers", "a/b ü", "rooms"])
-            .query("game", "x&y=z")
-            .query_some("page", None);
-        assert_eq!(
-            resource.to_string(),
-            "/schedulers/a%2Fb%20%C3%BC/rooms?game=x%26y%3Dz"
-        );
+        let resource =
+            Resource::new(&["schedulers", "a/b ü", "rooms"]).query("game", "x&y=z").query_some("page", None);
+        assert_eq!(resource.to_string(), "/schedulers/a%2Fb%20%C3%BC/rooms?game=x%26y%3Dz");
     }
 }

@@ -119,15 +119,9 @@ fn rooms_by_version(answer: &Json) -> String {
     };
     let mut versions: Vec<_> = entries.iter().collect();
     versions.sort_by_key(|(version, _)| Version::parse(version).ok());
-    let versions: Vec<_> = versions
-        .into_iter()
-        .map(|(version, rooms)| format!("{version}: {}", rooms.cell()))
-        .collect();
-    if versions.is_empty() {
-        "-".to_owned()
-    } else {
-        versions.join(", ")
-    }
+    let versions: Vec<_> =
+        versions.into_iter().map(|(version, rooms)| format!("{version}: {}", rooms.cell())).collect();
+    if versions.is_empty() { "-".to_owned() } else { versions.join(", ") }
 }
 
 fn watch(context: &Context, options: &StatusOptions) -> Result<(), Failure> {
@@ -202,9 +196,7 @@ fn line(answer: &Json) -> String {
                 Some(what) => format!("; waiting for {what}"),
                 None => String::new(),
             };
-            plain(&format!(
-                "{state}, {active}: {percent} %, {old} old and {new} new rooms{waiting_for}"
-            ))
+            plain(&format!("{state}, {active}: {percent} %, {old} old and {new} new rooms{waiting_for}"))
         }
     }
 }

@@ -77,15 +77,13 @@ pub(super) struct AmountOptions {
 pub(super) fn run(context: &Context, command: &Command) -> Result<(), Failure> {
     match command {
         Command::List { scheduler } => {
-            let answer = context
-                .client()?
-                .get(&Resource::new(&["schedulers", scheduler, "rooms"]), "rooms")?;
+            let answer =
+                context.client()?.get(&Resource::new(&["schedulers", scheduler, "rooms"]), "rooms")?;
             context.show(&answer, rooms_table)
         }
         Command::Get(RoomName { scheduler, room }) => {
-            let answer = context
-                .client()?
-                .get(&Resource::new(&["schedulers", scheduler, "rooms", room]), "id")?;
+            let answer =
+                context.client()?.get(&Resource::new(&["schedulers", scheduler, "rooms", room]), "id")?;
             context.show(&answer, room_fields)
         }
         Command::Logs(options) => logs::run(&context.client()?, options),
@@ -100,16 +98,9 @@ fn change_amount(
     verb: &str,
     options: &AmountOptions,
 ) -> Result<(), Failure> {
-    let AmountOptions {
-        scheduler,
-        amount,
-        force,
-        wait,
-    } = options;
+    let AmountOptions { scheduler, amount, force, wait } = options;
     let body = Json::object([("amount", Json::from(*amount)), ("force", Json::from(*force))]);
-    let answer = context
-        .client()?
-        .post(&Resource::new(&["schedulers", scheduler, action]), &body)?;
+    let answer = context.client()?.post(&Resource::new(&["schedulers", scheduler, action]), &body)?;
     let rooms = if *amount == 1 { "room" } else { "rooms" };
     context.operation_started(scheduler, &format!("{verb} {amount} {rooms}"), &answer, wait)
 }
@@ -129,17 +120,7 @@ fn rooms_table(answer: &Json) -> String {
             age::cell(room.get("lastPingAt"), now),
         ]
     };
-    let header = [
-        "ID",
-        "STATUS",
-        "VERSION",
-        "REGION",
-        "HOST",
-        "PORTS",
-        "PIDS",
-        "AGE",
-        "LAST PING",
-    ];
+    let header = ["ID", "STATUS", "VERSION", "REGION", "HOST", "PORTS", "PIDS", "AGE", "LAST PING"];
     table(&header, answer.get("rooms").items().iter().map(row))
 }
 
@@ -163,27 +144,14 @@ fn room_fields(room: &Json) -> String {
 /// A validation room is not part of the fleet, whatever its status.
 fn status(room: &Json) -> String {
     let status = room.get("status").cell();
-    if room.get("validation").is_true() {
-        format!("{status} (validation)")
-    } else {
-        status
-    }
+    if room.get("validation").is_true() { format!("{status} (validation)") } else { status }
 }
 
 /// `game:20000/udp,…`
 fn ports(room: &Json) -> String {
     let port = |port: &Json| {
-        format!(
-            "{}:{}/{}",
-            port.get("name").cell(),
-            port.get("port").cell(),
-            port.get("protocol").cell()
-        )
+        format!("{}:{}/{}", port.get("name").cell(), port.get("port").cell(), port.get("protocol").cell())
     };
     let ports: Vec<String> = room.get("ports").items().iter().map(port).collect();
-    if ports.is_empty() {
-        "-".to_owned()
-    } else {
-        ports.join(",")
-    }
+    if ports.is_empty() { "-".to_owned() } else { ports.join(",") }
 }

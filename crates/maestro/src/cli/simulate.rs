@@ -92,9 +92,7 @@ impl Options {
         let Some(demand) = &self.demand else {
             return Ok(());
         };
-        draft
-            .set_demand(demand)
-            .map_err(|error| Failure::invalid(format!("--demand {demand}: {error}")))
+        draft.set_demand(demand).map_err(|error| Failure::invalid(format!("--demand {demand}: {error}")))
     }
 }
 

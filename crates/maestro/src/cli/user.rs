@@ -11,9 +11,7 @@ pub(super) fn user_at_host() -> String {
 
 /// A header carries visible ASCII only; a name is not worth a refused request.
 fn header_value(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_ascii_graphic() { c } else { '?' })
-        .collect()
+    text.chars().map(|c| if c.is_ascii_graphic() { c } else { '?' }).collect()
 }
 
 #[cfg(test)]

@@ -31,12 +31,7 @@ impl Watch<'_> {
             key: "operation",
             timeout: self.timeout,
         };
-        poll.run(&mut Following {
-            watch: self,
-            progress,
-            status: "pending".to_owned(),
-            history_seen: 0,
-        })
+        poll.run(&mut Following { watch: self, progress, status: "pending".to_owned(), history_seen: 0 })
     }
 }
 
@@ -107,21 +102,12 @@ pub(super) fn reason(operation: &Json) -> &str {
 }
 
 fn last_event(operation: &Json) -> Option<&str> {
-    operation
-        .get("executionHistory")
-        .items()
-        .last()?
-        .get("event")
-        .as_str()
+    operation.get("executionHistory").items().last()?.get("event").as_str()
 }
 
 /// `2026-11-15T09:06:53Z Created`.
 pub(super) fn history_line(event: &Json) -> String {
-    plain(&format!(
-        "{} {}",
-        event.get("createdAt").cell(),
-        event.get("event").cell()
-    ))
+    plain(&format!("{} {}", event.get("createdAt").cell(), event.get("event").cell()))
 }
 
 /// What a person sees meanwhile.
@@ -148,9 +134,7 @@ impl Progress {
     /// For a command whose result is something else.
     pub(super) fn beside_result() -> Self {
         if !std::io::stderr().is_terminal() {
-            return Self::Notes {
-                said_unreachable: false,
-            };
+            return Self::Notes { said_unreachable: false };
         }
         Self::Spinner(spinner())
     }

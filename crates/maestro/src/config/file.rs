@@ -29,24 +29,18 @@ pub(super) fn read(name: &str, text: &str) -> FileSettings {
     let mut settings = FileSettings::default();
     match serde_saphyr::from_str::<Node>(text) {
         Ok(root) => match root {
-            Node::Mapping(entries) => Walk {
-                name,
-                settings: &mut settings,
-            }
-            .mapping("", entries),
+            Node::Mapping(entries) => Walk { name, settings: &mut settings }.mapping("", entries),
             Node::Scalar(None) => {}
             Node::Scalar(Some(_)) | Node::Sequence => {
-                settings.violations.push(format!(
-                    "{name}: must hold settings such as `managementApi: {{port: 8080}}`"
-                ));
+                settings
+                    .violations
+                    .push(format!("{name}: must hold settings such as `managementApi: {{port: 8080}}`"));
             }
         },
         Err(error) => {
             settings.violations.push(format!(
                 "{name}: not valid YAML: {}",
-                error
-                    .without_snippet()
-                    .render_with_formatter(&UserMessageFormatter)
+                error.without_snippet().render_with_formatter(&UserMessageFormatter)
             ));
         }
     }
@@ -71,11 +65,7 @@ impl Walk<'_> {
     fn mapping(&mut self, parent: &str, entries: Vec<(Spanned<String>, Node)>) {
         for (name, node) in entries {
             let line = name.referenced.line();
-            let path = if parent.is_empty() {
-                name.value
-            } else {
-                format!("{parent}.{}", name.value)
-            };
+            let path = if parent.is_empty() { name.value } else { format!("{parent}.{}", name.value) };
             self.entry(&path, line, node);
         }
     }
@@ -83,9 +73,7 @@ impl Walk<'_> {
     fn entry(&mut self, path: &str, line: u64, node: Node) {
         let place = format!("{} line {line}", self.name);
         if has_no_effect(path) {
-            self.settings
-                .warnings
-                .push(format!("{path} has no effect here ({place})"));
+            self.settings.warnings.push(format!("{path} has no effect here ({place})"));
             return;
         }
         match (find(path), node) {
@@ -98,9 +86,7 @@ impl Walk<'_> {
             (None, Node::Mapping(entries)) if is_section(path) => self.mapping(path, entries),
             (None, Node::Scalar(None)) if is_section(path) => {}
             (None, Node::Scalar(_) | Node::Sequence) if is_section(path) => {
-                self.refuse(format!(
-                    "{path} ({place}): is a section: its settings go below it, indented"
-                ));
+                self.refuse(format!("{path} ({place}): is a section: its settings go below it, indented"));
             }
             (None, _) => self.refuse(format!("{path} ({place}): unknown key; {}", advice(path))),
         }
@@ -122,24 +108,16 @@ impl Walk<'_> {
 }
 
 fn find(path: &str) -> Option<&'static Key> {
-    KEYS.iter().find(|key| {
-        key.spellings()
-            .any(|spelling| spelling.eq_ignore_ascii_case(path))
-    })
+    KEYS.iter().find(|key| key.spellings().any(|spelling| spelling.eq_ignore_ascii_case(path)))
 }
 
 fn is_section(path: &str) -> bool {
-    let known = KEYS
-        .iter()
-        .flat_map(Key::spellings)
-        .chain(NO_EFFECT.iter().copied());
+    let known = KEYS.iter().flat_map(Key::spellings).chain(NO_EFFECT.iter().copied());
     known.into_iter().any(|spelling| is_below(spelling, path))
 }
 
 fn has_no_effect(path: &str) -> bool {
-    NO_EFFECT
-        .iter()
-        .any(|known| known.eq_ignore_ascii_case(path) || is_below(path, known))
+    NO_EFFECT.iter().any(|known| known.eq_ignore_ascii_case(path) || is_below(path, known))
 }
 
 /// Whether `path` is inside the section `section`.

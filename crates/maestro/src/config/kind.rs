@@ -27,8 +27,7 @@ impl Kind for Port {
     const NAME: &'static str = "port";
 
     fn parse(text: &str) -> Result<u16, String> {
-        text.parse()
-            .map_err(|_| "must be a port from 0 to 65535; 0 picks a free one".to_owned())
+        text.parse().map_err(|_| "must be a port from 0 to 65535; 0 picks a free one".to_owned())
     }
 
     fn show(value: &u16) -> Value {
@@ -44,10 +43,8 @@ impl Kind for Host {
     const NAME: &'static str = "host";
 
     fn parse(text: &str) -> Result<String, String> {
-        let is_name = !text.is_empty()
-            && text
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || "-._".contains(c));
+        let is_name =
+            !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c));
         if is_name || text.parse::<IpAddr>().is_ok() {
             Ok(text.to_owned())
         } else {
@@ -154,9 +151,7 @@ impl<const MIN: u64> Kind for Bytes<MIN> {
     fn parse(text: &str) -> Result<u64, String> {
         match text.parse() {
             Ok(bytes) if (MIN..=BYTES_MAX).contains(&bytes) => Ok(bytes),
-            _ => Err(format!(
-                "must be a whole number of bytes from {MIN} to {BYTES_MAX}"
-            )),
+            _ => Err(format!("must be a whole number of bytes from {MIN} to {BYTES_MAX}")),
         }
     }
 
@@ -173,9 +168,7 @@ impl Kind for Switch {
     const NAME: &'static str = "boolean";
 
     fn parse(text: &str) -> Result<bool, String> {
-        text.to_ascii_lowercase()
-            .parse()
-            .map_err(|_| "must be true or false".to_owned())
+        text.to_ascii_lowercase().parse().map_err(|_| "must be true or false".to_owned())
     }
 
     fn show(value: &bool) -> Value {
@@ -210,11 +203,7 @@ impl<K: Kind> Kind for Optional<K> {
     const NAME: &'static str = K::NAME;
 
     fn parse(text: &str) -> Result<Option<K::Value>, String> {
-        if text.is_empty() {
-            Ok(None)
-        } else {
-            K::parse(text).map(Some)
-        }
+        if text.is_empty() { Ok(None) } else { K::parse(text).map(Some) }
     }
 
     fn show(value: &Option<K::Value>) -> Value {
@@ -280,13 +269,9 @@ mod tests {
     #[test]
     fn bounds_of_every_kind() {
         let port = "must be a port from 0 to 65535; 0 picks a free one";
-        for (text, expected) in [
-            ("0", "0"),
-            ("65535", "65535"),
-            ("65536", port),
-            ("-1", port),
-            ("http", port),
-        ] {
+        for (text, expected) in
+            [("0", "0"), ("65535", "65535"), ("65536", port), ("-1", port), ("http", port)]
+        {
             check::<Port>(text, expected);
         }
         let host = "must be an IP address or a host name, without scheme and port";
@@ -314,20 +299,14 @@ mod tests {
         check::<Interval>("0s", "must be longer than zero, such as 10s");
         check::<Interval>("7", "a number needs a unit: 7s, 7ms, 7m or 7h");
         check::<Millis>("5000", "5000");
-        check::<Millis>(
-            "5s",
-            "must be a whole number of milliseconds without a unit, such as 5000",
-        );
+        check::<Millis>("5s", "must be a whole number of milliseconds without a unit, such as 5000");
         check::<Millis>("0", "must be at least 1");
         check::<Millis>("18446744073709551615", "must be at most ten years");
         check::<Count<1, 10>>("10", "10");
         check::<Count<1, 10>>("11", "must be a whole number from 1 to 10");
         check::<Count<1, 10>>("2.5", "must be a whole number from 1 to 10");
         check::<Bytes<1024>>("1024", "1024");
-        check::<Bytes<1024>>(
-            "1023",
-            "must be a whole number of bytes from 1024 to 1099511627776",
-        );
+        check::<Bytes<1024>>("1023", "must be a whole number of bytes from 1024 to 1099511627776");
         check::<Switch>("True", "true");
         check::<Switch>("yes", "must be true or false");
         check::<Directory>("", "must be a directory, such as ./data");

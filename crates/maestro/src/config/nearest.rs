@@ -35,13 +35,7 @@ mod tests {
 
     #[test]
     fn suggestions() {
-        let known = [
-            "managementApi.port",
-            "roomsApi.port",
-            "workers.syncInterval",
-            "workers",
-            "log.level",
-        ];
+        let known = ["managementApi.port", "roomsApi.port", "workers.syncInterval", "workers", "log.level"];
         for (name, expected) in [
             ("managmentApi.port", Some("managementApi.port")),
             ("MANAGEMENTAPI.PROT", Some("managementApi.port")),

@@ -31,11 +31,8 @@ pub fn reference() -> String {
         if key.section != section {
             section = key.section;
             // Writing to a String cannot fail.
-            let _ = writeln!(
-                page,
-                "\n## {}\n\n| key | type | default | |\n|---|---|---|---|",
-                section.trim()
-            );
+            let _ =
+                writeln!(page, "\n## {}\n\n| key | type | default | |\n|---|---|---|---|", section.trim());
         }
         page.push_str(&row(key));
     }
@@ -44,11 +41,7 @@ pub fn reference() -> String {
 }
 
 fn row(key: &Key) -> String {
-    let default = if key.default.is_empty() {
-        "unset".to_owned()
-    } else {
-        format!("`{}`", key.default)
-    };
+    let default = if key.default.is_empty() { "unset".to_owned() } else { format!("`{}`", key.default) };
     let mut doc = key.doc.to_owned();
     for alias in key.aliases {
         let _ = write!(doc, " Also `{alias}`.");

@@ -100,25 +100,15 @@ pub struct ConfigError {
 /// Reads all sources.
 pub fn load(sources: &Sources) -> Result<Loaded, ConfigError> {
     let (file_name, from_file) = read_file(sources)?;
-    let FileSettings {
-        values: mut file_values,
-        mut warnings,
-        mut violations,
-    } = from_file;
+    let FileSettings { values: mut file_values, mut warnings, mut violations } = from_file;
 
-    let mut layers = Layers {
-        environment: environment(sources),
-        flags: &sources.flags,
-        warnings: &mut warnings,
-    };
+    let mut layers =
+        Layers { environment: environment(sources), flags: &sources.flags, warnings: &mut warnings };
     let mut settings: Vec<Setting> = KEYS
         .iter()
         .map(|key| {
             let from_file = file_values.remove(key.path).map(|value| {
-                let origin = Origin::File {
-                    name: file_name.clone(),
-                    line: value.line,
-                };
+                let origin = Origin::File { name: file_name.clone(), line: value.line };
                 (value.text, origin)
             });
             layers.setting(key, from_file)
@@ -148,11 +138,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, ConfigError> {
             return Err(ConfigError { violations });
         }
     };
-    Ok(Loaded {
-        config,
-        settings,
-        warnings,
-    })
+    Ok(Loaded { config, settings, warnings })
 }
 
 fn read_file(sources: &Sources) -> Result<(String, FileSettings), ConfigError> {
@@ -160,9 +146,7 @@ fn read_file(sources: &Sources) -> Result<(String, FileSettings), ConfigError> {
         return Ok((String::new(), FileSettings::default()));
     };
     let name = path.display().to_string();
-    let refuse = |reason: String| ConfigError {
-        violations: vec![format!("{name}: {reason}")],
-    };
+    let refuse = |reason: String| ConfigError { violations: vec![format!("{name}: {reason}")] };
 
     let mut text = String::new();
     let file = std::fs::File::open(path).map_err(|error| refuse(format!("cannot be read: {error}")))?;
@@ -170,9 +154,7 @@ fn read_file(sources: &Sources) -> Result<(String, FileSettings), ConfigError> {
     let read = file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text);
     read.map_err(|error| refuse(format!("cannot be read: {error}")))?;
     if text.len() as u64 > FILE_BYTES_MAX {
-        return Err(refuse(format!(
-            "is larger than {FILE_BYTES_MAX} bytes; is this the right file?"
-        )));
+        return Err(refuse(format!("is larger than {FILE_BYTES_MAX} bytes; is this the right file?")));
     }
     let settings = file::read(&name, &text);
     Ok((name, settings))
@@ -181,10 +163,7 @@ fn read_file(sources: &Sources) -> Result<(String, FileSettings), ConfigError> {
 /// Variables by name; one that is set to nothing counts as unset, as in v10.
 fn environment(sources: &Sources) -> BTreeMap<String, String> {
     let text = |value: &OsString| value.to_string_lossy().into_owned();
-    let variables = sources
-        .environment
-        .iter()
-        .map(|(name, value)| (text(name), text(value)));
+    let variables = sources.environment.iter().map(|(name, value)| (text(name), text(value)));
     variables.filter(|(_, value)| !value.is_empty()).collect()
 }
 
@@ -208,14 +187,10 @@ impl Layers<'_> {
     }
 
     fn variable(&mut self, key: &'static Key) -> Option<(String, Origin)> {
-        let mut set = key
-            .spellings()
-            .map(Key::variable)
-            .filter(|name| self.environment.contains_key(name));
+        let mut set = key.spellings().map(Key::variable).filter(|name| self.environment.contains_key(name));
         let variable = set.next()?;
         if let Some(other) = set.next() {
-            self.warnings
-                .push(format!("{other} has no effect, because {variable} is set too"));
+            self.warnings.push(format!("{other} has no effect, because {variable} is set too"));
         }
         drop(set);
         let text = self.environment.get(&variable)?.clone();

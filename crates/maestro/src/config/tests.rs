@@ -16,10 +16,7 @@ fn check_sources(file: &str, variables: &[(&str, &str)], mut sources: Sources, e
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("maestro.yaml");
     std::fs::write(&path, file).unwrap();
-    sources.environment = variables
-        .iter()
-        .map(|(name, value)| (name.into(), value.into()))
-        .collect();
+    sources.environment = variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
     sources.file = Some(path);
 
     let mut outcome = String::new();
@@ -44,14 +41,8 @@ fn check_sources(file: &str, variables: &[(&str, &str)], mut sources: Sources, e
 fn defaults_are_those_of_the_table() {
     let loaded = load(&Sources::default()).unwrap();
     let config = loaded.config;
-    assert_eq!(
-        (config.management_api.host.as_str(), config.management_api.port),
-        ("127.0.0.1", 8080)
-    );
-    assert_eq!(
-        (config.rooms_api.port, config.internal_api.port, config.api.port),
-        (8070, 8081, None)
-    );
+    assert_eq!((config.management_api.host.as_str(), config.management_api.port), ("127.0.0.1", 8080));
+    assert_eq!((config.rooms_api.port, config.internal_api.port, config.api.port), (8070, 8081, None));
     assert_eq!(config.storage.data_dir, Path::new("./data"));
     assert_eq!(config.process_runtime.rooms_api_url, None);
     assert_eq!(config.workers.health_controller_interval, Duration::from_secs(10));
@@ -59,33 +50,17 @@ fn defaults_are_those_of_the_table() {
     assert_eq!(config.operations.retention_final, Duration::from_secs(24 * 3600));
     assert_eq!(config.log.format, LogFormat::Text);
     assert!(loaded.warnings.is_empty());
-    assert!(
-        loaded
-            .settings
-            .iter()
-            .all(|setting| setting.origin == Origin::Default)
-    );
+    assert!(loaded.settings.iter().all(|setting| setting.origin == Origin::Default));
 }
 
 #[test]
 fn the_table_does_not_contradict_itself() {
     let mut names = HashSet::new();
     for key in KEYS {
-        assert!(
-            key.check(key.default).is_ok(),
-            "{}: its default is not valid",
-            key.path
-        );
-        assert!(
-            key.doc.ends_with('.'),
-            "{}: a sentence ends with a full stop",
-            key.path
-        );
+        assert!(key.check(key.default).is_ok(), "{}: its default is not valid", key.path);
+        assert!(key.doc.ends_with('.'), "{}: a sentence ends with a full stop", key.path);
         for spelling in key.spellings() {
-            assert!(
-                names.insert(Key::variable(spelling)),
-                "{spelling}: two keys have the same variable"
-            );
+            assert!(names.insert(Key::variable(spelling)), "{spelling}: two keys have the same variable");
         }
     }
 }
@@ -94,11 +69,7 @@ fn the_table_does_not_contradict_itself() {
 fn environment_wins_over_file() {
     check(
         "managementApi:\n  port: 9000\nroomsApi: {port: 9001}\n",
-        &[
-            ("MAESTRO_MANAGEMENTAPI_PORT", "9999"),
-            ("MAESTRO_ROOMSAPI_PORT", ""),
-            ("MAESTRO_COLOUR", "red"),
-        ],
+        &[("MAESTRO_MANAGEMENTAPI_PORT", "9999"), ("MAESTRO_ROOMSAPI_PORT", ""), ("MAESTRO_COLOUR", "red")],
         &expect![[r#"
             managementApi.port = 9999 from MAESTRO_MANAGEMENTAPI_PORT
             roomsApi.port = 9001 from maestro.yaml line 3
@@ -139,10 +110,7 @@ fn older_spellings() {
         "workers: {healthControllerInterval: 1m}",
         &[
             ("MAESTRO_WORKERS_HEALTHCONTROLLERINTERVAL", "2s"),
-            (
-                "MAESTRO_WORKERS_OPERATIONEXECUTION_HEALTHCONTROLLERINTERVAL",
-                "1s",
-            ),
+            ("MAESTRO_WORKERS_OPERATIONEXECUTION_HEALTHCONTROLLERINTERVAL", "1s"),
         ],
         &expect![[r#"
             warning: MAESTRO_WORKERS_HEALTHCONTROLLERINTERVAL has no effect, because MAESTRO_WORKERS_OPERATIONEXECUTION_HEALTHCONTROLLERINTERVAL is set too
@@ -214,10 +182,7 @@ fn files_that_are_no_configuration() {
               maestro.yaml: not valid YAML: duplicate mapping key: log not allowed here at line 3, column 1
         "#]],
     );
-    let missing = Sources {
-        file: Some("no/such/file.yaml".into()),
-        ..Sources::default()
-    };
+    let missing = Sources { file: Some("no/such/file.yaml".into()), ..Sources::default() };
     expect![[r#"
         the configuration is not valid:
           no/such/file.yaml: cannot be read: No such file or directory (os error 2)"#]]
@@ -247,10 +212,7 @@ fn a_file_of_v10_can_be_used() {
 
 #[test]
 fn api_port_stands_for_the_only_api() {
-    let rooms_only = || Sources {
-        served_apis: ServedApis::Rooms,
-        ..Sources::default()
-    };
+    let rooms_only = || Sources { served_apis: ServedApis::Rooms, ..Sources::default() };
     check_sources(
         "api: {port: 9000}",
         &[],
@@ -282,15 +244,8 @@ fn api_port_stands_for_the_only_api() {
 
 #[test]
 fn flags_win_over_all() {
-    let flag = Flag {
-        name: "--data-dir",
-        key: "dataDir",
-        value: "/srv/maestro".to_owned(),
-    };
-    let sources = Sources {
-        flags: vec![flag],
-        ..Sources::default()
-    };
+    let flag = Flag { name: "--data-dir", key: "dataDir", value: "/srv/maestro".to_owned() };
+    let sources = Sources { flags: vec![flag], ..Sources::default() };
     check_sources(
         "dataDir: /a",
         &[("MAESTRO_DATADIR", "/b")],

@@ -65,9 +65,7 @@ impl Server {
                 runtime.clone() as Arc<dyn Runtime>,
             )])),
             clock: Arc::new(SystemClock),
-            random: Arc::new(Randomness::from_seed(
-                random_seed().context("reading /dev/urandom")?,
-            )),
+            random: Arc::new(Randomness::from_seed(random_seed().context("reading /dev/urandom")?)),
         };
         let engine = Engine::new(ports, settings(config), owner_name(), tasks);
         let running = engine.start().await.context("starting the engine")?;
@@ -101,16 +99,11 @@ impl Server {
 /// Opens the data directory; the error says who has it, or what is wrong with it.
 pub(super) fn open_store(directory: &Path) -> anyhow::Result<EmbeddedStore> {
     let failpoints = match std::env::var(FAILPOINT_VARIABLE) {
-        Ok(text) => text
-            .parse::<Failpoints>()
-            .map_err(anyhow::Error::msg)
-            .context(FAILPOINT_VARIABLE)?,
+        Ok(text) => text.parse::<Failpoints>().map_err(anyhow::Error::msg).context(FAILPOINT_VARIABLE)?,
         Err(_) => Failpoints::default(),
     };
-    let options = maestro_store_embedded::Options {
-        failpoints,
-        ..maestro_store_embedded::Options::default()
-    };
+    let options =
+        maestro_store_embedded::Options { failpoints, ..maestro_store_embedded::Options::default() };
     Ok(EmbeddedStore::open_with(directory, options)?)
 }
 
@@ -133,9 +126,7 @@ async fn open_runtime(
         log_limit_bytes: process.log_limit_bytes,
         working_directory: std::env::current_dir().context("finding the working directory")?,
     };
-    ProcessRuntime::open(options)
-        .await
-        .context("opening the process runtime")
+    ProcessRuntime::open(options).await.context("opening the process runtime")
 }
 
 fn settings(config: &Config) -> Settings {
@@ -175,39 +166,24 @@ fn serve(
     engine.metrics().register(&mut registry);
     let metrics = maestro_api::Metrics::register(&mut registry);
     let request_ids = Randomness::from_seed(random_seed().context("reading /dev/urandom")?);
-    let context = Context {
-        engine: engine.clone(),
-        metrics,
-        new_request_id: Arc::new(move || request_ids.draw()),
-    };
+    let context =
+        Context { engine: engine.clone(), metrics, new_request_id: Arc::new(move || request_ids.draw()) };
     let limits = |limits: Limits| Limits {
         request_timeout: config.api.request_timeout.min(limits.request_timeout),
         ..limits
     };
     let body_max_bytes = usize::try_from(config.api.body_limit_bytes).unwrap_or(usize::MAX);
-    let management = Limits {
-        body_max_bytes,
-        ..limits(Limits::MANAGEMENT)
-    };
-    let rooms = maestro_api::RoomsOptions {
-        limits: limits(Limits::ROOMS),
-        ..Default::default()
-    };
+    let management = Limits { body_max_bytes, ..limits(Limits::MANAGEMENT) };
+    let rooms = maestro_api::RoomsOptions { limits: limits(Limits::ROOMS), ..Default::default() };
     let store = engine.ports().store.clone();
     let ready = move || {
         let store = store.clone();
         async move { store.schedulers().await.is_ok() }
     };
     let routers = [
-        (
-            listeners.management,
-            maestro_api::management_router(&context, &management),
-        ),
+        (listeners.management, maestro_api::management_router(&context, &management)),
         (listeners.rooms, maestro_api::rooms_router(&context, &rooms)),
-        (
-            listeners.internal,
-            maestro_api::internal_router(Arc::new(registry), ready),
-        ),
+        (listeners.internal, maestro_api::internal_router(Arc::new(registry), ready)),
     ];
     let grace = config.api.graceful_shutdown_timeout;
     let serve = |(listener, router)| {
@@ -224,12 +200,8 @@ fn serve(
 impl Listeners {
     async fn bind(config: &Config) -> anyhow::Result<Self> {
         Ok(Self {
-            management: bind(
-                "managementApi",
-                &config.management_api.host,
-                config.management_api.port,
-            )
-            .await?,
+            management: bind("managementApi", &config.management_api.host, config.management_api.port)
+                .await?,
             rooms: bind("roomsApi", &config.rooms_api.host, config.rooms_api.port).await?,
             internal: bind("internalApi", &config.internal_api.host, config.internal_api.port).await?,
         })
@@ -266,7 +238,5 @@ fn url(address: SocketAddr) -> String {
 fn announce(serving: &Serving) -> anyhow::Result<()> {
     let line = serde_json::to_string(serving)?;
     let mut stdout = std::io::stdout().lock();
-    writeln!(stdout, "{line}")
-        .and_then(|()| stdout.flush())
-        .context("writing to stdout")
+    writeln!(stdout, "{line}").and_then(|()| stdout.flush()).context("writing to stdout")
 }

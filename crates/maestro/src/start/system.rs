@@ -25,10 +25,7 @@ pub(super) fn random_seed() -> io::Result<u64> {
 /// Every room costs a file descriptor or two: take as many as one may have.
 pub(super) fn raise_file_limit() {
     let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit {
-        current: limit.maximum,
-        maximum: limit.maximum,
-    };
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
         tracing::warn!(%error, "the limit of open files stays as it is");
     }

@@ -76,11 +76,7 @@ fn statuses() {
             "#]],
         ),
     ] {
-        check(
-            vec![refusal(status, "what is wrong")],
-            "scheduler list",
-            &expected,
-        );
+        check(vec![refusal(status, "what is wrong")], "scheduler list", &expected);
     }
 }
 
@@ -224,14 +220,8 @@ fn silence_is_a_timeout() {
 #[test]
 fn nobody_there() {
     // Bound and closed again: nobody listens on it now.
-    let port = std::net::TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port();
-    let output = maestro(&format!("--url http://127.0.0.1:{port} scheduler list"))
-        .output()
-        .unwrap();
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let output = maestro(&format!("--url http://127.0.0.1:{port} scheduler list")).output().unwrap();
     let told = crate::told(&output).replace(&port.to_string(), "PORT");
     expect![[r#"
         stderr: error: cannot reach http://127.0.0.1:PORT: Connection refused (os error 111)
@@ -240,14 +230,9 @@ fn nobody_there() {
     .assert_eq(&told);
 
     // What a resolver says differs from machine to machine.
-    let output = maestro("--url http://no-such-host.invalid scheduler list")
-        .output()
-        .unwrap();
+    let output = maestro("--url http://no-such-host.invalid scheduler list").output().unwrap();
     let told = crate::told(&output);
-    assert!(
-        told.starts_with("stderr: error: cannot reach http://no-such-host.invalid: "),
-        "{told}"
-    );
+    assert!(told.starts_with("stderr: error: cannot reach http://no-such-host.invalid: "), "{told}");
     assert!(told.ends_with("exit 5\n"), "{told}");
 }
 
@@ -337,31 +322,16 @@ fn usage() {
 
 #[test]
 fn a_reader_that_stops_reading_is_no_failure() {
-    let schedulers: Vec<_> = (0..20_000)
-        .map(|i| serde_json::json!({"name": format!("scheduler-{i}")}))
-        .collect();
-    let server = Server::start(vec![ok(
-        &serde_json::json!({"schedulers": schedulers}).to_string()
-    )]);
-    for arguments in [
-        "scheduler list",
-        "scheduler list -o yaml",
-        "completion zsh",
-        "--help",
-    ] {
+    let schedulers: Vec<_> =
+        (0..20_000).map(|i| serde_json::json!({"name": format!("scheduler-{i}")})).collect();
+    let server = Server::start(vec![ok(&serde_json::json!({"schedulers": schedulers}).to_string())]);
+    for arguments in ["scheduler list", "scheduler list -o yaml", "completion zsh", "--help"] {
         let mut command = maestro(arguments);
-        command
-            .env("MAESTRO_URL", &server.url)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        command.env("MAESTRO_URL", &server.url).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         drop(child.stdout.take());
         let mut stderr = String::new();
         child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
-        assert_eq!(
-            (child.wait().unwrap().code(), stderr.as_str()),
-            (Some(0), ""),
-            "{arguments}"
-        );
+        assert_eq!((child.wait().unwrap().code(), stderr.as_str()), (Some(0), ""), "{arguments}");
     }
 }

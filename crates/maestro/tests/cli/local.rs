@@ -72,10 +72,7 @@ fn config_show() {
         serde_json::json!({"key": "managementApi.port", "value": 9000, "source": "file", "from": "maestro.yaml line 1"})
     );
     let yaml = String::from_utf8(run(show("-o yaml"), "").stdout).unwrap();
-    assert!(
-        yaml.contains("- key: log.level\n  value: debug\n  source: environment\n"),
-        "{yaml}"
-    );
+    assert!(yaml.contains("- key: log.level\n  value: debug\n  source: environment\n"), "{yaml}");
 }
 
 #[test]
@@ -99,9 +96,7 @@ fn config_that_is_wrong() {
         "#]],
     );
     command = maestro("config show");
-    command
-        .env("MAESTRO_MANAGEMENTAPI_PORT", "http")
-        .env("MAESTRO_WORKERS_SYNCINTERVAL", "10");
+    command.env("MAESTRO_MANAGEMENTAPI_PORT", "http").env("MAESTRO_WORKERS_SYNCINTERVAL", "10");
     check_local(
         command,
         &expect![[r#"
@@ -137,11 +132,9 @@ fn version() {
 
 #[test]
 fn completion() {
-    for (shell, part) in [
-        ("bash", "complete -F"),
-        ("zsh", "#compdef maestro"),
-        ("fish", "complete -c maestro"),
-    ] {
+    for (shell, part) in
+        [("bash", "complete -F"), ("zsh", "#compdef maestro"), ("fish", "complete -c maestro")]
+    {
         let output = run(maestro(&format!("completion {shell}")), "");
         assert!(String::from_utf8_lossy(&output.stdout).contains(part), "{shell}");
     }

@@ -1,9 +1,6 @@
 //! Transcripts of the real binary against a scripted server: what was asked, what was printed, how it ended.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "the lint's exemption covers test functions, not what they call"
-)]
+#![allow(clippy::unwrap_used, reason = "the lint's exemption covers test functions, not what they call")]
 
 mod failures;
 mod local;
@@ -49,18 +46,12 @@ fn check_local(command: Command, expected: &Expect) {
 /// The binary with an environment of its own, so that the machine's does not matter.
 fn maestro(arguments: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_maestro"));
-    command
-        .args(arguments.split_whitespace())
-        .env_clear()
-        .env("USER", "ada");
+    command.args(arguments.split_whitespace()).env_clear().env("USER", "ada");
     command
 }
 
 fn run(mut command: Command, stdin: &str) -> Output {
-    command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     child.stdin.take().unwrap().write_all(stdin.as_bytes()).unwrap();
     child.wait_with_output().unwrap()

@@ -13,10 +13,8 @@ fn operations(total: u32, page_size: u32, items: &[(&str, &str, &str)]) -> Answe
             })
         })
         .collect();
-    ok(
-        &serde_json::json!({"page": 1, "pageSize": page_size, "total": total, "operations": items})
-            .to_string(),
-    )
+    ok(&serde_json::json!({"page": 1, "pageSize": page_size, "total": total, "operations": items})
+        .to_string())
 }
 
 #[test]
@@ -194,10 +192,7 @@ fn cancel() {
             operation op-1 is being canceled
         "#]],
     );
-    let ended = refusal(
-        409,
-        "cannot cancel operation since status \"finished\" is a final status",
-    );
+    let ended = refusal(409, "cannot cancel operation since status \"finished\" is a final status");
     check(
         vec![ended],
         "operation cancel arena op-1",

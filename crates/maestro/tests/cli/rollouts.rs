@@ -15,13 +15,7 @@ fn rollout(state: &str, active: &str, old: u32, new: u32, waiting_for: &str) -> 
 #[test]
 fn status() {
     check(
-        vec![rollout(
-            "rolling",
-            "v10.0.0",
-            12,
-            8,
-            "12 old rooms to be replaced",
-        )],
+        vec![rollout("rolling", "v10.0.0", 12, 8, "12 old rooms to be replaced")],
         "rollout status arena",
         &expect![[r#"
             > GET /schedulers/arena/rollout?view=full
@@ -173,13 +167,7 @@ fn watch_what_goes_wrong() {
         "#]],
     );
     check(
-        vec![rollout(
-            "paused",
-            "v10.0.0",
-            3,
-            1,
-            "someone to resume it: paused by ada",
-        )],
+        vec![rollout("paused", "v10.0.0", 3, 1, "someone to resume it: paused by ada")],
         "rollout status arena --watch --timeout 1ms",
         &expect![[r#"
             > GET /schedulers/arena/rollout?view=full
@@ -217,10 +205,7 @@ fn pause_resume_cancel() {
         "#]],
     );
     check(
-        vec![refusal(
-            409,
-            "scheduler arena has no rollout that could be paused",
-        )],
+        vec![refusal(409, "scheduler arena has no rollout that could be paused")],
         "rollout pause arena",
         &expect![[r#"
             > POST /schedulers/arena/rollout/pause?view=full {}

@@ -101,12 +101,7 @@ fn logs_that_are_followed_to_the_end() {
     let ended =
         r#"{"id":"r","status":"terminating","ended":{"at":"2026-11-15T09:17:00Z","how":"exit code 0"}}"#;
     check(
-        vec![
-            ok(alive),
-            text("one\ntwo\nthr"),
-            ok(ended),
-            text("one\ntwo\nthree\nfour"),
-        ],
+        vec![ok(alive), text("one\ntwo\nthr"), ok(ended), text("one\ntwo\nthree\nfour")],
         "room logs arena r --follow --tail 1",
         &expect![[r#"
             > GET /schedulers/arena/rooms/r?view=full
@@ -150,10 +145,7 @@ fn add_and_remove() {
             }
         "#]],
     );
-    let refused = refusal(
-        409,
-        "autoscaling would undo this; change min or max, or turn it off",
-    );
+    let refused = refusal(409, "autoscaling would undo this; change min or max, or turn it off");
     check(
         vec![refused],
         "room add arena 3",

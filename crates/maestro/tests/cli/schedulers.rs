@@ -260,10 +260,7 @@ fn create_with_unknown_fields() {
             stderr: warning: unknown field spec.size
         "#]],
     );
-    let refused = refusal(
-        400,
-        "Validation Error:\ncolour: unknown field\nspec.size: unknown field",
-    );
+    let refused = refusal(400, "Validation Error:\ncolour: unknown field\nspec.size: unknown field");
     check_stdin(
         vec![refused],
         "scheduler create -f - --strict",
@@ -287,14 +284,7 @@ fn create_and_wait() {
         {"id":"op-other","status":"finished","definitionName":"health_controller","createdAt":"2026-11-15T09:07:47Z"}]}"#;
     let ended = r#"{"operation":{"id":"op-new","status":"finished","definitionName":"create_scheduler","executionHistory":[{"createdAt":"2026-11-15T09:06:47Z","event":"Created"},{"createdAt":"2026-11-15T09:06:48Z","event":"Operation finished"}]}}"#;
     check_stdin(
-        vec![
-            ok(&arena("creating")),
-            ok(none),
-            ok(listed),
-            ok(none),
-            ok(ended),
-            ok(&arena("in-sync")),
-        ],
+        vec![ok(&arena("creating")), ok(none), ok(listed), ok(none), ok(ended), ok(&arena("in-sync"))],
         "scheduler create -f - --wait",
         "name: arena",
         &expect![[r#"

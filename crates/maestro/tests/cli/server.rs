@@ -84,9 +84,7 @@ impl Server {
 fn give(mut stream: TcpStream, answer: Answer) {
     match answer {
         Answer::Whole(text) => stream.write_all(text.as_bytes()).unwrap_or_default(),
-        Answer::CutOff(text) => stream
-            .write_all(&text.as_bytes()[..text.len() - 5])
-            .unwrap_or_default(),
+        Answer::CutOff(text) => stream.write_all(&text.as_bytes()[..text.len() - 5]).unwrap_or_default(),
         Answer::HangUp => {}
         Answer::Silence => {
             std::thread::spawn(move || {
@@ -119,9 +117,5 @@ fn read_request(stream: &TcpStream) -> Option<String> {
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
     let request = request_line.trim_end().trim_end_matches(" HTTP/1.1");
-    Some(
-        format!("{request} {}", String::from_utf8_lossy(&body))
-            .trim_end()
-            .to_owned(),
-    )
+    Some(format!("{request} {}", String::from_utf8_lossy(&body)).trim_end().to_owned())
 }

@@ -176,13 +176,7 @@ fn apply() {
 
 #[test]
 fn apply_and_wait() {
-    let known = || {
-        vec![
-            ok(&arena("in-sync")),
-            ok(VERSIONS),
-            ok(r#"{"operationId":"op-1"}"#),
-        ]
-    };
+    let known = || vec![ok(&arena("in-sync")), ok(VERSIONS), ok(r#"{"operationId":"op-1"}"#)];
     let created = r#"{"operation":{"id":"op-1","status":"finished","definitionName":"create_new_scheduler_version","executionHistory":[{"createdAt":"2026-11-15T09:06:47Z","event":"Created"},{"createdAt":"2026-11-15T09:06:48Z","event":"enqueued switch active version operation with id: op-2"},{"createdAt":"2026-11-15T09:06:48Z","event":"Operation finished"}]}}"#;
     let switched = r#"{"operation":{"id":"op-2","status":"finished","definitionName":"switch_active_version","input":{"newActiveVersion":"v2.0.0"},"executionHistory":[{"createdAt":"2026-11-15T09:06:49Z","event":"Operation finished"}]}}"#;
     check_stdin(

@@ -118,19 +118,9 @@ fn a_recipe_and_options() {
             stderr: rollout                 v2.0.0 finished after 2m (4 loops)
         "#]],
     );
-    let yaml = run(
-        from_root("simulate -f examples/simulate/upscale.yaml --cycles 1 -o yaml"),
-        "",
-    );
-    assert!(
-        told(&yaml).starts_with("loops:\n- loop: 1\n  ready: 5\n"),
-        "{}",
-        told(&yaml)
-    );
-    let json = run(
-        from_root("simulate -f examples/simulate/upscale.yaml --cycles 2 -o json"),
-        "",
-    );
+    let yaml = run(from_root("simulate -f examples/simulate/upscale.yaml --cycles 1 -o yaml"), "");
+    assert!(told(&yaml).starts_with("loops:\n- loop: 1\n  ready: 5\n"), "{}", told(&yaml));
+    let json = run(from_root("simulate -f examples/simulate/upscale.yaml --cycles 2 -o json"), "");
     let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!(json["loops"][1]["available"], 35);
     assert_eq!(json["summary"]["rollout"]["state"], "rolling");

@@ -20,13 +20,7 @@ use crate::v1::{
 
 impl From<SpecDraft> for Spec {
     fn from(draft: SpecDraft) -> Self {
-        let SpecDraft {
-            termination_grace_period,
-            containers,
-            toleration,
-            affinity,
-            restart_policy,
-        } = draft;
+        let SpecDraft { termination_grace_period, containers, toleration, affinity, restart_policy } = draft;
         Self {
             version: String::new(),
             termination_grace_period: termination_grace_period.map(Into::into),
@@ -46,16 +40,8 @@ impl From<DurationDraft> for Duration {
 
 impl From<ContainerDraft> for Container {
     fn from(draft: ContainerDraft) -> Self {
-        let ContainerDraft {
-            name,
-            image,
-            image_pull_policy,
-            command,
-            environment,
-            requests,
-            limits,
-            ports,
-        } = draft;
+        let ContainerDraft { name, image, image_pull_policy, command, environment, requests, limits, ports } =
+            draft;
         Self {
             name,
             image,
@@ -71,11 +57,7 @@ impl From<ContainerDraft> for Container {
 
 impl From<EnvironmentVariableDraft> for ContainerEnvironment {
     fn from(draft: EnvironmentVariableDraft) -> Self {
-        let EnvironmentVariableDraft {
-            name,
-            value,
-            value_from,
-        } = draft;
+        let EnvironmentVariableDraft { name, value, value_from } = draft;
         Self {
             name,
             // An empty value is left out, and read again as empty.
@@ -87,10 +69,7 @@ impl From<EnvironmentVariableDraft> for ContainerEnvironment {
 
 impl From<ValueFromDraft> for ContainerEnvironmentValueFrom {
     fn from(draft: ValueFromDraft) -> Self {
-        let ValueFromDraft {
-            field_ref,
-            secret_key_ref,
-        } = draft;
+        let ValueFromDraft { field_ref, secret_key_ref } = draft;
         Self {
             field_ref: field_ref
                 .map(|FieldRefDraft { field_path }| ContainerEnvironmentFieldRef { field_path }),
@@ -108,20 +87,8 @@ impl From<ResourcesDraft> for ContainerResources {
 
 impl From<ContainerPortDraft> for ContainerPort {
     fn from(draft: ContainerPortDraft) -> Self {
-        let ContainerPortDraft {
-            name,
-            protocol,
-            port,
-            host_port,
-            host_port_range,
-        } = draft;
-        Self {
-            name,
-            protocol,
-            port,
-            host_port,
-            host_port_range: host_port_range.map(Into::into),
-        }
+        let ContainerPortDraft { name, protocol, port, host_port, host_port_range } = draft;
+        Self { name, protocol, port, host_port, host_port_range: host_port_range.map(Into::into) }
     }
 }
 
@@ -133,59 +100,29 @@ impl From<PortRangeDraft> for PortRange {
 
 impl From<AutoscalingDraft> for Autoscaling {
     fn from(draft: AutoscalingDraft) -> Self {
-        let AutoscalingDraft {
-            enabled,
-            min,
-            max,
-            policy,
-            cooldown,
-        } = draft;
-        Self {
-            enabled,
-            min,
-            max,
-            policy: policy.map(Into::into),
-            cooldown,
-        }
+        let AutoscalingDraft { enabled, min, max, policy, cooldown } = draft;
+        Self { enabled, min, max, policy: policy.map(Into::into), cooldown }
     }
 }
 
 impl From<ScalingPolicyDraft> for AutoscalingPolicy {
     fn from(draft: ScalingPolicyDraft) -> Self {
-        let ScalingPolicyDraft {
-            policy_type,
-            parameters,
-        } = draft;
-        Self {
-            r#type: policy_type,
-            parameters: parameters.map(Into::into),
-        }
+        let ScalingPolicyDraft { policy_type, parameters } = draft;
+        Self { r#type: policy_type, parameters: parameters.map(Into::into) }
     }
 }
 
 impl From<PolicyParametersDraft> for PolicyParameters {
     fn from(draft: PolicyParametersDraft) -> Self {
-        let PolicyParametersDraft {
-            room_occupancy,
-            fixed_buffer,
-        } = draft;
-        Self {
-            room_occupancy: room_occupancy.map(Into::into),
-            fixed_buffer: fixed_buffer.map(Into::into),
-        }
+        let PolicyParametersDraft { room_occupancy, fixed_buffer } = draft;
+        Self { room_occupancy: room_occupancy.map(Into::into), fixed_buffer: fixed_buffer.map(Into::into) }
     }
 }
 
 impl From<RoomOccupancyDraft> for RoomOccupancy {
     fn from(draft: RoomOccupancyDraft) -> Self {
-        let RoomOccupancyDraft {
-            ready_target,
-            down_threshold,
-        } = draft;
-        Self {
-            ready_target,
-            down_threshold,
-        }
+        let RoomOccupancyDraft { ready_target, down_threshold } = draft;
+        Self { ready_target, down_threshold }
     }
 }
 
@@ -197,29 +134,14 @@ impl From<FixedBufferDraft> for FixedBuffer {
 
 impl From<ForwarderDraft> for Forwarder {
     fn from(draft: ForwarderDraft) -> Self {
-        let ForwarderDraft {
-            name,
-            enable,
-            forwarder_type,
-            address,
-            options,
-        } = draft;
-        Self {
-            name,
-            enable,
-            r#type: forwarder_type,
-            address,
-            options: options.map(Into::into),
-        }
+        let ForwarderDraft { name, enable, forwarder_type, address, options } = draft;
+        Self { name, enable, r#type: forwarder_type, address, options: options.map(Into::into) }
     }
 }
 
 impl From<ForwarderOptionsDraft> for ForwarderOptions {
     fn from(ForwarderOptionsDraft { timeout, metadata }: ForwarderOptionsDraft) -> Self {
-        Self {
-            timeout,
-            metadata: Some(metadata.into()),
-        }
+        Self { timeout, metadata: Some(metadata.into()) }
     }
 }
 

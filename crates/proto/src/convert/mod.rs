@@ -173,10 +173,7 @@ pub fn scheduler(recipe: &Recipe, shown: Shown<'_>) -> Scheduler {
         match_allocation,
         rollout,
     } = recipe.to_draft().into();
-    let spec = spec.map(|spec| crate::v1::Spec {
-        version: shown.version.to_string(),
-        ..spec
-    });
+    let spec = spec.map(|spec| crate::v1::Spec { version: shown.version.to_string(), ..spec });
     Scheduler {
         name,
         game,

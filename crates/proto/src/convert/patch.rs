@@ -47,25 +47,17 @@ struct GivenContainer {
 
 impl FromJson for Patch {
     fn from_json(json: &[u8]) -> Result<Decoded<Self>, DecodeError> {
-        let Decoded {
-            message: request,
-            unknown_fields,
-        } = decode(json)?;
+        let Decoded { message: request, unknown_fields } = decode(json)?;
         let given = decode(json)?.message;
-        Ok(Decoded {
-            message: Self { request, given },
-            unknown_fields,
-        })
+        Ok(Decoded { message: Self { request, given }, unknown_fields })
     }
 }
 
 impl Patch {
     /// Whether nothing is set, so that there is nothing to change.
     pub fn is_empty(&self) -> bool {
-        let nothing = PatchSchedulerRequest {
-            name: self.request.name.clone(),
-            ..PatchSchedulerRequest::default()
-        };
+        let nothing =
+            PatchSchedulerRequest { name: self.request.name.clone(), ..PatchSchedulerRequest::default() };
         self.request == nothing && self.given == Given::default()
     }
 
@@ -91,11 +83,7 @@ impl Patch {
         let given = self.given;
         if let Some(patch) = spec {
             let containers = given.spec.and_then(|spec| spec.containers);
-            patch_spec(
-                draft.spec.get_or_insert_default(),
-                patch,
-                &containers.unwrap_or_default(),
-            );
+            patch_spec(draft.spec.get_or_insert_default(), patch, &containers.unwrap_or_default());
         }
         replace(&mut draft.port_range, port_range.map(|range| Some(range.into())));
         replace(&mut draft.max_surge, max_surge);
@@ -106,10 +94,7 @@ impl Patch {
         replace(&mut draft.forwarders, given.forwarders.map(|_| all(forwarders)));
         replace(&mut draft.annotations, given.annotations.map(|_| annotations));
         replace(&mut draft.labels, given.labels.map(|_| labels));
-        replace(
-            &mut draft.match_allocation,
-            match_allocation.map(|allocation| Some(allocation.into())),
-        );
+        replace(&mut draft.match_allocation, match_allocation.map(|allocation| Some(allocation.into())));
         if let Some(patch) = rollout {
             patch_rollout(draft.rollout.get_or_insert_default(), patch);
         }
@@ -150,24 +135,12 @@ fn replace<T>(field: &mut T, value: Option<T>) {
 }
 
 fn patch_spec(draft: &mut SpecDraft, patch: OptionalSpec, given: &[GivenContainer]) {
-    let OptionalSpec {
-        termination_grace_period,
-        containers,
-        toleration,
-        affinity,
-    } = patch;
-    replace(
-        &mut draft.termination_grace_period,
-        termination_grace_period.map(|period| Some(period.into())),
-    );
+    let OptionalSpec { termination_grace_period, containers, toleration, affinity } = patch;
+    replace(&mut draft.termination_grace_period, termination_grace_period.map(|period| Some(period.into())));
     replace(&mut draft.toleration, toleration);
     replace(&mut draft.affinity, affinity);
     for (index, (patch, given)) in containers.into_iter().zip(given).enumerate() {
-        patch_container(
-            container_to_patch(&mut draft.containers, index, &patch),
-            patch,
-            given,
-        );
+        patch_container(container_to_patch(&mut draft.containers, index, &patch), patch, given);
     }
 }
 
@@ -177,10 +150,8 @@ fn container_to_patch<'a>(
     index: usize,
     patch: &OptionalContainer,
 ) -> &'a mut ContainerDraft {
-    let named = patch
-        .name
-        .as_ref()
-        .and_then(|name| containers.iter().position(|container| container.name == *name));
+    let named =
+        patch.name.as_ref().and_then(|name| containers.iter().position(|container| container.name == *name));
     let mut index = named.unwrap_or(index);
     if index >= containers.len() {
         index = containers.len();
@@ -190,40 +161,20 @@ fn container_to_patch<'a>(
 }
 
 fn patch_container(draft: &mut ContainerDraft, patch: OptionalContainer, given: &GivenContainer) {
-    let OptionalContainer {
-        name,
-        image,
-        image_pull_policy,
-        command,
-        environment,
-        requests,
-        limits,
-        ports,
-    } = patch;
+    let OptionalContainer { name, image, image_pull_policy, command, environment, requests, limits, ports } =
+        patch;
     replace(&mut draft.name, name);
     replace(&mut draft.image, image);
     replace(&mut draft.image_pull_policy, image_pull_policy);
     replace(&mut draft.command, given.command.map(|_| command));
-    replace(
-        &mut draft.environment,
-        given.environment.map(|_| all(environment)),
-    );
-    replace(
-        &mut draft.requests,
-        requests.map(|requests| Some(requests.into())),
-    );
+    replace(&mut draft.environment, given.environment.map(|_| all(environment)));
+    replace(&mut draft.requests, requests.map(|requests| Some(requests.into())));
     replace(&mut draft.limits, limits.map(|limits| Some(limits.into())));
     replace(&mut draft.ports, given.ports.map(|_| all(ports)));
 }
 
 fn patch_autoscaling(draft: &mut AutoscalingDraft, patch: OptionalAutoscaling) {
-    let OptionalAutoscaling {
-        enabled,
-        min,
-        max,
-        policy,
-        cooldown,
-    } = patch;
+    let OptionalAutoscaling { enabled, min, max, policy, cooldown } = patch;
     replace(&mut draft.enabled, enabled);
     replace(&mut draft.min, min);
     replace(&mut draft.max, max);
@@ -265,47 +216,28 @@ mod tests {
         let mut draft = old.to_draft();
         patch.apply(&mut draft);
         let difference = Difference::between(&old, &Recipe::parse(&draft).unwrap());
-        let paths: Vec<_> = difference
-            .fields
-            .iter()
-            .map(|field| field.path.as_str())
-            .collect();
+        let paths: Vec<_> = difference.fields.iter().map(|field| field.path.as_str()).collect();
         assert_eq!(paths, expected, "{json}");
     }
 
     #[test]
     fn patches() {
         check(r#"{"maxSurge":"50%"}"#, &["maxSurge"]);
-        check(
-            r#"{"max_surge":"50%","roomsReplicas":0}"#,
-            &["maxSurge", "roomsReplicas"],
-        );
+        check(r#"{"max_surge":"50%","roomsReplicas":0}"#, &["maxSurge", "roomsReplicas"]);
         check(r#"{"spec":{}}"#, &[]);
-        check(
-            r#"{"spec":{"terminationGracePeriod":"7s"}}"#,
-            &["spec.terminationGracePeriod"],
-        );
-        check(
-            r#"{"spec":{"containers":[{},{"image":"other"}]}}"#,
-            &["spec.containers[1].image"],
-        );
+        check(r#"{"spec":{"terminationGracePeriod":"7s"}}"#, &["spec.terminationGracePeriod"]);
+        check(r#"{"spec":{"containers":[{},{"image":"other"}]}}"#, &["spec.containers[1].image"]);
         check(r#"{"spec":{"containers":[]}}"#, &[]);
         check(
             r#"{"spec":{"containers":[{},{},{"name":"third","image":"i","imagePullPolicy":"Never",
                 "requests":{"memory":"1Mi","cpu":"1m"},"limits":{"memory":"1Mi","cpu":"1m"}}]}}"#,
             &["spec.containers[2]"],
         );
-        check(
-            r#"{"autoscaling":{"enabled":false,"max":-1}}"#,
-            &["autoscaling.enabled", "autoscaling.max"],
-        );
+        check(r#"{"autoscaling":{"enabled":false,"max":-1}}"#, &["autoscaling.enabled", "autoscaling.max"]);
         check(r#"{"portRange":{"start":1,"end":2}}"#, &["portRange"]);
         check(r#"{"annotations":{}}"#, &["annotations.owner"]);
         check(r#"{"labels":{"team":"b"}}"#, &["labels.team"]);
-        check(
-            r#"{"matchAllocation":{"maxMatches":1}}"#,
-            &["matchAllocation.maxMatches"],
-        );
+        check(r#"{"matchAllocation":{"maxMatches":1}}"#, &["matchAllocation.maxMatches"]);
         check(
             r#"{"rollout":{"maxFailures":9,"timeout":"60s"}}"#,
             &["rollout.maxFailures", "rollout.timeout"],
@@ -325,10 +257,7 @@ mod tests {
             &["spec.containers[1].image", "spec.containers[1].imagePullPolicy"],
         );
         // A name that is not there yet is a new one, in its place or past the end.
-        check(
-            r#"{"spec":{"containers":[{"name":"game"}]}}"#,
-            &["spec.containers[0].name"],
-        );
+        check(r#"{"spec":{"containers":[{"name":"game"}]}}"#, &["spec.containers[0].name"]);
         check(
             r#"{"spec":{"containers":[{"name":"room"},{"name":"room"},{"name":"third","image":"i",
                 "imagePullPolicy":"Never","requests":{"memory":"1Mi","cpu":"1m"},"limits":{"memory":"1Mi","cpu":"1m"}}]}}"#,
@@ -351,10 +280,7 @@ mod tests {
                 "spec.containers[0].ports[1]",
             ],
         );
-        check(
-            r#"{"spec":{"containers":[{"command":null,"environment":null,"ports":null}]}}"#,
-            &[],
-        );
+        check(r#"{"spec":{"containers":[{"command":null,"environment":null,"ports":null}]}}"#, &[]);
     }
 
     #[test]
@@ -386,10 +312,7 @@ mod tests {
             r#"{"forwarders":null}"#,
             r#"{"labels":null}"#,
         ] {
-            assert!(
-                Patch::from_json(json.as_bytes()).unwrap().message.is_empty(),
-                "{json}"
-            );
+            assert!(Patch::from_json(json.as_bytes()).unwrap().message.is_empty(), "{json}");
         }
     }
 }

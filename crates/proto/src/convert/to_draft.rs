@@ -54,11 +54,7 @@ impl From<Container> for ContainerDraft {
 
 impl From<ContainerEnvironment> for EnvironmentVariableDraft {
     fn from(variable: ContainerEnvironment) -> Self {
-        Self {
-            name: variable.name,
-            value: variable.value,
-            value_from: variable.value_from.map(Into::into),
-        }
+        Self { name: variable.name, value: variable.value, value_from: variable.value_from.map(Into::into) }
     }
 }
 
@@ -111,10 +107,7 @@ impl From<Autoscaling> for AutoscalingDraft {
 
 impl From<AutoscalingPolicy> for ScalingPolicyDraft {
     fn from(policy: AutoscalingPolicy) -> Self {
-        Self {
-            policy_type: policy.r#type,
-            parameters: policy.parameters.map(Into::into),
-        }
+        Self { policy_type: policy.r#type, parameters: policy.parameters.map(Into::into) }
     }
 }
 
@@ -129,10 +122,7 @@ impl From<PolicyParameters> for PolicyParametersDraft {
 
 impl From<RoomOccupancy> for RoomOccupancyDraft {
     fn from(occupancy: RoomOccupancy) -> Self {
-        Self {
-            ready_target: occupancy.ready_target,
-            down_threshold: occupancy.down_threshold,
-        }
+        Self { ready_target: occupancy.ready_target, down_threshold: occupancy.down_threshold }
     }
 }
 
@@ -156,10 +146,7 @@ impl From<Forwarder> for ForwarderDraft {
 
 impl From<ForwarderOptions> for ForwarderOptionsDraft {
     fn from(options: ForwarderOptions) -> Self {
-        Self {
-            timeout: options.timeout,
-            metadata: options.metadata.unwrap_or_default().into(),
-        }
+        Self { timeout: options.timeout, metadata: options.metadata.unwrap_or_default().into() }
     }
 }
 

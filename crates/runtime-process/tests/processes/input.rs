@@ -8,10 +8,7 @@ use maestro_runtime_process::ProcessRuntime;
 use crate::support::{Seen, World, arena, command, logs, room, script, variable};
 
 async fn refusal(runtime: &ProcessRuntime, containers: Vec<Container>) -> String {
-    match runtime
-        .start(&room("arena-1", RestartPolicy::Never, containers))
-        .await
-    {
+    match runtime.start(&room("arena-1", RestartPolicy::Never, containers)).await {
         Err(RuntimeError::Refused(why)) => why,
         other => panic!("{other:?} is no refusal"),
     }
@@ -27,33 +24,15 @@ async fn a_command_that_cannot_run() {
     std::fs::set_permissions(world.path().join("garbage"), executable).unwrap();
     for (argv, expected) in [
         (&[][..], "it has no command"),
-        (
-            &["./nothing"],
-            "command \"./nothing\" cannot be started: No such file or directory",
-        ),
-        (
-            &["no-such-program"],
-            "command \"no-such-program\": no such program in PATH",
-        ),
-        (
-            &["./text"],
-            "command \"./text\" cannot be started: Permission denied",
-        ),
-        (
-            &["./garbage"],
-            "command \"./garbage\" cannot be started: Exec format error",
-        ),
+        (&["./nothing"], "command \"./nothing\" cannot be started: No such file or directory"),
+        (&["no-such-program"], "command \"no-such-program\": no such program in PATH"),
+        (&["./text"], "command \"./text\" cannot be started: Permission denied"),
+        (&["./garbage"], "command \"./garbage\" cannot be started: Exec format error"),
         (&["./"], "command \"./\" cannot be started: Permission denied"),
-        (
-            &["/bin/echo", "zero\0byte"],
-            "command \"/bin/echo\" cannot be started",
-        ),
+        (&["/bin/echo", "zero\0byte"], "command \"/bin/echo\" cannot be started"),
     ] {
         let why = refusal(&runtime, vec![command("game", argv)]).await;
-        assert!(
-            why.starts_with("container \"game\": ") && why.contains(expected),
-            "{why}"
-        );
+        assert!(why.starts_with("container \"game\": ") && why.contains(expected), "{why}");
     }
     assert_eq!(runtime.logs(&arena(), &RoomId::new("arena-1"), 1).await, Ok(None));
 }
@@ -69,10 +48,7 @@ async fn all_containers_or_none() {
         command("three", &["./text"]),
     ];
     let why = refusal(&runtime, containers).await;
-    assert!(
-        why.starts_with("container \"three\": command \"./text\""),
-        "{why}"
-    );
+    assert!(why.starts_with("container \"three\": command \"./text\""), "{why}");
     assert_eq!(runtime.list().await, Ok(vec![]));
     world.until_empty().await;
 }
@@ -83,24 +59,15 @@ async fn an_environment_that_cannot_be_had() {
     let runtime = world.open().await;
     let with = |value| {
         let mut container = script("game", "exit 0");
-        container.environment = vec![EnvironmentVariable {
-            name: "X".into(),
-            value,
-        }];
+        container.environment = vec![EnvironmentVariable { name: "X".into(), value }];
         vec![container]
     };
     let path = "metadata.labels['a']".into();
     let why = refusal(&runtime, with(EnvironmentValue::Field { path })).await;
-    assert!(
-        why.contains("environment X") && why.contains("it has metadata.name"),
-        "{why}"
-    );
+    assert!(why.contains("environment X") && why.contains("it has metadata.name"), "{why}");
     let (name, key) = ("db".into(), "password".into());
     let why = refusal(&runtime, with(EnvironmentValue::Secret { name, key })).await;
-    assert!(
-        why.contains("there is no file secrets/db/password in the data directory"),
-        "{why}"
-    );
+    assert!(why.contains("there is no file secrets/db/password in the data directory"), "{why}");
 }
 
 #[tokio::test]
@@ -120,11 +87,7 @@ async fn a_room_that_could_not_reach_us_is_not_started() {
     options.rooms_api_url = None;
     let runtime = ProcessRuntime::open(options).await.unwrap();
     let mut seen = Seen::by(&runtime);
-    let asking = room(
-        "arena-1",
-        RestartPolicy::Never,
-        vec![script("game", "echo $MAESTRO_ROOMS_API_URL")],
-    );
+    let asking = room("arena-1", RestartPolicy::Never, vec![script("game", "echo $MAESTRO_ROOMS_API_URL")]);
     let early = runtime.start(&asking).await;
     assert!(matches!(early, Err(RuntimeError::Unavailable(_))), "{early:?}");
     runtime.set_rooms_api_url("http://127.0.0.1:1");
@@ -143,10 +106,7 @@ async fn a_command_is_looked_for_in_the_rooms_own_path() {
     for (id, argv) in [("arena-1", ["say", "hi"]), ("arena-2", ["bin/say", "hi"])] {
         let mut container = command("game", &argv);
         container.environment = vec![variable("PATH", "bin:/usr/bin")];
-        runtime
-            .start(&room(id, RestartPolicy::Never, vec![container]))
-            .await
-            .unwrap();
+        runtime.start(&room(id, RestartPolicy::Never, vec![container])).await.unwrap();
         seen.ending(id).await;
         assert_eq!(logs(&runtime, id).await, "hi\n", "{argv:?}");
     }

@@ -24,11 +24,7 @@ async fn a_restarted_room_answers_to_its_first_handle() {
     until_log(&runtime, "arena-1", "game: up").await;
     kill_group(first.pids[0]);
     assert_eq!(seen.next_event("arena-1").await, RoomEvent::Pending);
-    assert_eq!(
-        runtime.list().await.unwrap().len(),
-        1,
-        "it is there while it waits"
-    );
+    assert_eq!(runtime.list().await.unwrap().len(), 1, "it is there while it waits");
     assert_eq!(seen.next_event("arena-1").await, RoomEvent::Up);
     let second = runtime.list().await.unwrap().remove(0).handle;
     assert_ne!(second.pids[0], first.pids[0]);
@@ -53,16 +49,9 @@ async fn a_restarted_room_is_adopted_by_its_first_handle() {
 
     kill_group(second.pids[1]);
     let (runtime, mut seen) = world.watch().await;
-    let known = RunningRoom {
-        id: RoomId::new("arena-1"),
-        scheduler: arena(),
-        handle: first.clone(),
-    };
+    let known = RunningRoom { id: RoomId::new("arena-1"), scheduler: arena(), handle: first.clone() };
     runtime.adopt(vec![known]).await.unwrap();
-    until("what ended meanwhile is started again", async || {
-        carrying(&world.store_id).len() == 2
-    })
-    .await;
+    until("what ended meanwhile is started again", async || carrying(&world.store_id).len() == 2).await;
     stop(&runtime, "arena-1", Some(&first), SOON).await;
     assert_eq!(seen.ending("arena-1").await, Ending::Stopped);
     world.until_empty().await;
@@ -75,10 +64,7 @@ async fn on_failure_means_not_on_success() {
     let text = "[ -e tried ] && exit 0; touch tried; echo once; exit 1";
     let twice = room("arena-1", RestartPolicy::OnFailure, vec![script("game", text)]);
     runtime.start(&twice).await.unwrap();
-    assert!(matches!(
-        seen.ending("arena-1").await,
-        Ending::Exited { code: 0, .. }
-    ));
+    assert!(matches!(seen.ending("arena-1").await, Ending::Exited { code: 0, .. }));
     assert_eq!(logs(&runtime, "arena-1").await, "once\n");
 }
 
@@ -86,11 +72,7 @@ async fn on_failure_means_not_on_success() {
 async fn a_room_that_waits_for_its_restart_can_be_stopped() {
     let world = World::new();
     let (runtime, mut seen) = world.watch().await;
-    let crashing = room(
-        "arena-1",
-        RestartPolicy::Always,
-        vec![script("game", "echo x; exit 1")],
-    );
+    let crashing = room("arena-1", RestartPolicy::Always, vec![script("game", "echo x; exit 1")]);
     let handle = runtime.start(&crashing).await.unwrap();
     while seen.next_event("arena-1").await != RoomEvent::Pending {}
     stop(&runtime, "arena-1", Some(&handle), Duration::from_secs(3600)).await;

@@ -19,32 +19,20 @@ async fn the_first_container_to_end_ends_the_room() {
     let world = World::new();
     let (runtime, mut seen) = world.watch().await;
     let containers = vec![
-        script(
-            "game",
-            "trap 'echo asked; exit 0' TERM; echo up; while :; do sleep 0.01; done",
-        ),
+        script("game", "trap 'echo asked; exit 0' TERM; echo up; while :; do sleep 0.01; done"),
         script("voice", "while [ ! -e end ]; do sleep 0.01; done; exit 7"),
         script("stubborn", "trap '' TERM; echo up; while :; do sleep 0.01; done"),
     ];
-    let handle = runtime
-        .start(&room("arena-1", RestartPolicy::Never, containers))
-        .await
-        .unwrap();
+    let handle = runtime.start(&room("arena-1", RestartPolicy::Never, containers)).await.unwrap();
     assert_eq!(handle.pids.len(), 3);
     assert_eq!(seen.next_event("arena-1").await, RoomEvent::Up);
     until_log(&runtime, "arena-1", "game: up").await;
     until_log(&runtime, "arena-1", "stubborn: up").await;
     std::fs::write(world.path().join("end"), "").unwrap();
     assert_eq!(seen.next_event("arena-1").await, RoomEvent::GoingDown);
-    let expected = Ending::Exited {
-        container: "voice".into(),
-        code: 7,
-    };
+    let expected = Ending::Exited { container: "voice".into(), code: 7 };
     assert_eq!(seen.next_event("arena-1").await, RoomEvent::Ended(expected));
-    assert!(
-        logs(&runtime, "arena-1").await.contains("game: asked"),
-        "the others were asked to end"
-    );
+    assert!(logs(&runtime, "arena-1").await.contains("game: asked"), "the others were asked to end");
     world.until_empty().await;
 }
 
@@ -56,10 +44,7 @@ async fn a_signal_is_told_by_its_number() {
         let id = format!("arena-{number}");
         let handle = runtime.start(&simple(&id, FOR_EVER)).await.unwrap();
         signal(handle.pids[0], sent);
-        let expected = Ending::Killed {
-            container: "game".into(),
-            signal: sent.as_raw(),
-        };
+        let expected = Ending::Killed { container: "game".into(), signal: sent.as_raw() };
         assert_eq!(seen.ending(&id).await, expected);
     }
 }
@@ -69,18 +54,14 @@ async fn what_a_container_started_ends_with_it() {
     let world = World::new();
     let (runtime, mut seen) = world.watch().await;
     let deaf = "(trap '' TERM; echo deaf; while :; do sleep 1000; done) & ";
-    for (id, text) in [
-        ("arena-1", format!("{deaf} sleep 0.1; exit 0")),
-        ("arena-2", format!("{deaf} exec sleep 1000")),
-    ] {
+    for (id, text) in
+        [("arena-1", format!("{deaf} sleep 0.1; exit 0")), ("arena-2", format!("{deaf} exec sleep 1000"))]
+    {
         runtime.start(&simple(id, &text)).await.unwrap();
         until_log(&runtime, id, "deaf").await;
     }
     stop(&runtime, "arena-2", None, SOON).await;
-    assert!(matches!(
-        seen.ending("arena-1").await,
-        Ending::Exited { code: 0, .. }
-    ));
+    assert!(matches!(seen.ending("arena-1").await, Ending::Exited { code: 0, .. }));
     assert_eq!(seen.ending("arena-2").await, Ending::Stopped);
     world.until_empty().await;
 }
@@ -127,10 +108,7 @@ async fn a_room_is_told_who_and_where_it_is() {
     let world = World::new();
     let (runtime, mut seen) = world.watch().await;
     let mut container = script("game", "env; pwd; readlink /proc/self/fd/0");
-    container.environment = vec![
-        variable("GREETING", "hello  world"),
-        variable("MAESTRO_ROOM_ID", "x"),
-    ];
+    container.environment = vec![variable("GREETING", "hello  world"), variable("MAESTRO_ROOM_ID", "x")];
     let mut room = room("arena-1", RestartPolicy::Never, vec![container]);
     room.ports.push(HostPort {
         name: "game".into(),
@@ -183,16 +161,10 @@ async fn no_end_is_lost_and_nobody_waits_for_the_listener() {
     runtime.adopt((0..3000).map(gone).collect()).await.unwrap();
     runtime.start(&simple("arena-y", FOR_EVER)).await.unwrap();
     stop(&runtime, "arena-y", None, SOON).await;
-    until("it ends, though nobody could be told", async || {
-        carrying(&world.store_id) == handle.pids
-    })
-    .await;
+    until("it ends, though nobody could be told", async || carrying(&world.store_id) == handle.pids).await;
     let mut ends = std::collections::BTreeSet::new();
     while ends.len() < 3001 {
-        let observation = tokio::time::timeout(SOON, seen.observations.recv())
-            .await
-            .unwrap()
-            .unwrap();
+        let observation = tokio::time::timeout(SOON, seen.observations.recv()).await.unwrap().unwrap();
         if let RoomEvent::Ended(_) = observation.event {
             assert!(ends.insert(observation.room), "told once");
         }
@@ -205,13 +177,7 @@ async fn shut_down_waits_for_all_rooms_at_once() {
     let (runtime, mut seen) = world.watch().await;
     for number in 0..5 {
         let id = format!("arena-{number}");
-        runtime
-            .start(&simple(
-                &id,
-                "trap '' TERM; echo deaf; while :; do sleep 1000; done",
-            ))
-            .await
-            .unwrap();
+        runtime.start(&simple(&id, "trap '' TERM; echo deaf; while :; do sleep 1000; done")).await.unwrap();
         until_log(&runtime, &id, "deaf").await;
     }
     runtime.shut_down(true).await;

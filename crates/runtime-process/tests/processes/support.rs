@@ -55,10 +55,7 @@ impl World {
 
     /// Until nothing of this world runs.
     pub(crate) async fn until_empty(&self) {
-        until("all processes are gone", async || {
-            carrying(&self.store_id).is_empty()
-        })
-        .await;
+        until("all processes are gone", async || carrying(&self.store_id).is_empty()).await;
     }
 }
 
@@ -94,9 +91,7 @@ pub(crate) fn carrying(store_id: &str) -> Vec<u32> {
         let entry = entry.ok()?;
         let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
         let environment = std::fs::read(entry.path().join("environ")).ok()?;
-        let carries = environment
-            .split(|byte| *byte == 0)
-            .any(|entry| entry == mark.as_bytes());
+        let carries = environment.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes());
         carries.then_some(pid)
     });
     pids.filter(|pid| *pid != std::process::id()).collect()
@@ -127,10 +122,7 @@ pub(crate) fn script(name: &str, text: &str) -> Container {
 }
 
 pub(crate) fn command(name: &str, command: &[&str]) -> Container {
-    let none = || Resources {
-        memory: String::new(),
-        cpu: String::new(),
-    };
+    let none = || Resources { memory: String::new(), cpu: String::new() };
     Container {
         name: name.into(),
         image: "unused".into(),
@@ -144,10 +136,7 @@ pub(crate) fn command(name: &str, command: &[&str]) -> Container {
 }
 
 pub(crate) fn variable(name: &str, value: &str) -> EnvironmentVariable {
-    EnvironmentVariable {
-        name: name.into(),
-        value: EnvironmentValue::Text(value.into()),
-    }
+    EnvironmentVariable { name: name.into(), value: EnvironmentValue::Text(value.into()) }
 }
 
 pub(crate) fn room(id: &str, restart_policy: RestartPolicy, containers: Vec<Container>) -> RoomToStart {
@@ -194,10 +183,7 @@ pub(crate) struct Seen {
 
 impl Seen {
     pub(crate) fn by(runtime: &ProcessRuntime) -> Self {
-        Self {
-            observations: runtime.observations().unwrap(),
-            unclaimed: Vec::new(),
-        }
+        Self { observations: runtime.observations().unwrap(), unclaimed: Vec::new() }
     }
 
     pub(crate) async fn next_event(&mut self, id: &str) -> RoomEvent {
@@ -246,8 +232,5 @@ pub(crate) async fn logs(runtime: &ProcessRuntime, id: &str) -> String {
 }
 
 pub(crate) async fn stop(runtime: &ProcessRuntime, id: &str, handle: Option<&Handle>, grace: Duration) {
-    runtime
-        .stop(&arena(), &RoomId::new(id), handle, grace)
-        .await
-        .unwrap();
+    runtime.stop(&arena(), &RoomId::new(id), handle, grace).await.unwrap();
 }

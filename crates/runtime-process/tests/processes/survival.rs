@@ -53,10 +53,7 @@ async fn start_and_kill_a_maestro(world: &World) -> Vec<RunningRoom> {
         .spawn()
         .unwrap();
     let ready = world.path().join(READY);
-    until("rooms run", async || {
-        ready.exists() || maestro.try_wait().unwrap().is_some()
-    })
-    .await;
+    until("rooms run", async || ready.exists() || maestro.try_wait().unwrap().is_some()).await;
     signal(maestro.id(), Signal::KILL);
     maestro.wait().unwrap();
     let written: Vec<serde_json::Value> = serde_json::from_slice(&std::fs::read(ready).unwrap()).unwrap();
@@ -83,33 +80,20 @@ async fn rooms_survive_a_kill_and_are_adopted() {
 
     let pid = |index: usize| stored[index].handle.pids[0];
     kill_group(pid(3));
-    until("it is gone", async || {
-        !carrying(&world.store_id).contains(&pid(3))
-    })
-    .await;
+    until("it is gone", async || !carrying(&world.store_id).contains(&pid(3))).await;
     runtime.adopt(stored.clone()).await.unwrap();
     assert_eq!(seen.ending("arena-3").await, Ending::Unwatched);
 
     // Not our child: the kernel tells all the same, to whoever holds a pidfd.
     signal(pid(0), Signal::SEGV);
-    let segfault = Ending::Killed {
-        container: "game".into(),
-        signal: Signal::SEGV.as_raw(),
-    };
+    let segfault = Ending::Killed { container: "game".into(), signal: Signal::SEGV.as_raw() };
     assert_eq!(seen.ending("arena-0").await, segfault);
     stop(&runtime, "arena-1", Some(&stored[1].handle), SOON).await;
     assert_eq!(seen.ending("arena-1").await, Ending::Stopped);
     std::fs::write(world.path().join("end"), "").unwrap();
-    let exited = Ending::Exited {
-        container: "game".into(),
-        code: 5,
-    };
+    let exited = Ending::Exited { container: "game".into(), code: 5 };
     assert_eq!(seen.ending("arena-2").await, exited);
-    assert_eq!(
-        logs(&runtime, "arena-2").await,
-        "up\n",
-        "and its log is where it was"
-    );
+    assert_eq!(logs(&runtime, "arena-2").await, "up\n", "and its log is where it was");
     world.until_empty().await;
 }
 
@@ -145,18 +129,11 @@ async fn a_room_that_lost_a_container_unwatched_has_ended() {
     let world = World::new();
     let runtime = world.open().await;
     let two = || vec![script("game", WAITS), script("voice", WAITS)];
-    let handle = runtime
-        .start(&room("arena-1", RestartPolicy::Never, two()))
-        .await
-        .unwrap();
+    let handle = runtime.start(&room("arena-1", RestartPolicy::Never, two())).await.unwrap();
     runtime.shut_down(false).await;
     kill_group(handle.pids[1]);
     let (runtime, mut seen) = world.watch().await;
-    let known = RunningRoom {
-        id: RoomId::new("arena-1"),
-        scheduler: arena(),
-        handle,
-    };
+    let known = RunningRoom { id: RoomId::new("arena-1"), scheduler: arena(), handle };
     runtime.adopt(vec![known]).await.unwrap();
     assert_eq!(seen.ending("arena-1").await, Ending::Unwatched);
     world.until_empty().await;
@@ -166,20 +143,11 @@ async fn a_room_that_lost_a_container_unwatched_has_ended() {
 async fn a_start_that_was_cut_short_is_begun_anew() {
     let world = World::new();
     let runtime = world.open().await;
-    let two = || {
-        room(
-            "arena-1",
-            RestartPolicy::Never,
-            vec![script("game", RUNS), script("voice", RUNS)],
-        )
-    };
+    let two = || room("arena-1", RestartPolicy::Never, vec![script("game", RUNS), script("voice", RUNS)]);
     let half = runtime.start(&two()).await.unwrap();
     runtime.shut_down(false).await;
     kill_group(half.pids[1]);
-    until("half of it is gone", async || {
-        carrying(&world.store_id) == [half.pids[0]]
-    })
-    .await;
+    until("half of it is gone", async || carrying(&world.store_id) == [half.pids[0]]).await;
     let runtime = world.open().await;
     let whole = runtime.start(&two()).await.unwrap();
     assert!(!whole.pids.contains(&half.pids[0]));

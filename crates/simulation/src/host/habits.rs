@@ -49,17 +49,11 @@ impl Span {
     pub const ZERO: Self = Self::exactly(Duration::ZERO);
 
     pub const fn exactly(length: Duration) -> Self {
-        Self {
-            from: length,
-            to: length,
-        }
+        Self { from: length, to: length }
     }
 
     pub const fn millis(from: u64, to: u64) -> Self {
-        Self {
-            from: Duration::from_millis(from),
-            to: Duration::from_millis(to),
-        }
+        Self { from: Duration::from_millis(from), to: Duration::from_millis(to) }
     }
 
     /// Whole milliseconds, the finest that timers know.
@@ -84,10 +78,6 @@ impl Default for Habits {
 
 impl Default for Manners {
     fn default() -> Self {
-        Self {
-            latency: Span::millis(0, 20),
-            available: true,
-            refuses_starts: None,
-        }
+        Self { latency: Span::millis(0, 20), available: true, refuses_starts: None }
     }
 }

@@ -57,11 +57,8 @@ impl Host {
         rooms_api: Arc<dyn RoomsApi>,
         trace: Trace,
     ) -> Arc<Self> {
-        let host = Arc::new(Self {
-            region,
-            state: Mutex::new(State::new(seed, trace)),
-            changed: Notify::new(),
-        });
+        let host =
+            Arc::new(Self { region, state: Mutex::new(State::new(seed, trace)), changed: Notify::new() });
         tasks.spawn("host", live(host.clone(), rooms_api));
         host
     }
@@ -127,10 +124,7 @@ impl Host {
 
     /// Someone else kills that very instance, with a signal that nothing survives.
     pub fn kill(&self, instance: &Handle) {
-        let ending = Ending::Killed {
-            container: "game".into(),
-            signal: 9,
-        };
+        let ending = Ending::Killed { container: "game".into(), signal: 9 };
         self.change(|state, _| {
             let killed = state.rooms.values().find(|room| room.is(instance));
             if let Some(id) = killed.map(|room| room.id.clone()) {

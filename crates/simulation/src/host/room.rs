@@ -57,11 +57,7 @@ impl Phase {
 
 impl Room {
     pub(crate) fn handle(&self) -> Handle {
-        Handle {
-            host: ADDRESS.into(),
-            pids: vec![self.pid],
-            detail: json!({ "pid": self.pid }),
-        }
+        Handle { host: ADDRESS.into(), pids: vec![self.pid], detail: json!({ "pid": self.pid }) }
     }
 
     pub(crate) fn is(&self, handle: &Handle) -> bool {

@@ -127,13 +127,7 @@ impl State {
     }
 
     pub(crate) fn start(&mut self, new: NewRoom, now: Instant) {
-        let NewRoom {
-            id,
-            scheduler,
-            ports,
-            grace,
-            is_invented,
-        } = new;
+        let NewRoom { id, scheduler, ports, grace, is_invented } = new;
         self.note_double_ports(&id, &ports);
         self.last_pid += 1;
         let habits = self.habits_of.get(&id).unwrap_or(&self.habits).clone();
@@ -189,12 +183,7 @@ impl State {
             return;
         }
         room.phase = Phase::Up;
-        let Habits {
-            ready_after,
-            exits,
-            lines_written,
-            ..
-        } = room.habits;
+        let Habits { ready_after, exits, lines_written, .. } = room.habits;
         let log = self.logs.entry((room.scheduler.clone(), id.clone())).or_default();
         log.extend((0..lines_written).map(|number| number.to_string()));
         log.push("started".into());
@@ -271,11 +260,7 @@ impl State {
         let Some(room) = self.rooms.get(id) else {
             return;
         };
-        let observation = Observation {
-            scheduler: room.scheduler.clone(),
-            room: id.clone(),
-            event,
-        };
+        let observation = Observation { scheduler: room.scheduler.clone(), room: id.clone(), event };
         let watchers = self.watchers.values();
         let watching = watchers.filter(|watcher| watcher.watched.contains(id));
         self.outbox.extend(
@@ -286,8 +271,7 @@ impl State {
     /// Tells one watcher about a room, whether it is there or not.
     pub(crate) fn tell_watcher(&mut self, watcher: u64, observation: Observation) {
         if let Some(watcher) = self.watchers.get(&watcher) {
-            self.outbox
-                .push_back(Said::Observation(watcher.observations.clone(), observation));
+            self.outbox.push_back(Said::Observation(watcher.observations.clone(), observation));
         }
     }
 
@@ -296,15 +280,10 @@ impl State {
         let Some(room) = self.rooms.get(id) else {
             return false;
         };
-        let observation = Observation {
-            scheduler: room.scheduler.clone(),
-            room: id.clone(),
-            event: room.phase.event(),
-        };
-        let is_new = self
-            .watchers
-            .get_mut(&watcher)
-            .is_some_and(|watcher| watcher.watched.insert(id.clone()));
+        let observation =
+            Observation { scheduler: room.scheduler.clone(), room: id.clone(), event: room.phase.event() };
+        let is_new =
+            self.watchers.get_mut(&watcher).is_some_and(|watcher| watcher.watched.insert(id.clone()));
         if is_new {
             self.tell_watcher(watcher, observation);
         }
@@ -316,26 +295,18 @@ impl State {
             return;
         };
         let number = self.number();
-        let due = Due {
-            room: id.clone(),
-            pid,
-            event,
-        };
+        let due = Due { room: id.clone(), pid, event };
         self.agenda.insert((at, number), due);
     }
 
     fn note(&self, id: &RoomId, what: &str) {
         if let Some(room) = self.rooms.get(id) {
-            self.trace
-                .note(format_args!("room {id} (pid {}): {what}", room.pid));
+            self.trace.note(format_args!("room {id} (pid {}): {what}", room.pid));
         }
     }
 }
 
 /// How a room ends by itself.
 pub(crate) fn exit(code: i32) -> Ending {
-    Ending::Exited {
-        container: "game".into(),
-        code,
-    }
+    Ending::Exited { container: "game".into(), code }
 }

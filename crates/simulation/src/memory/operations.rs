@@ -21,8 +21,7 @@ impl State {
 
     pub(super) fn unfinished(&self, scheduler: &SchedulerName) -> Vec<Operation> {
         let ids = self.unfinished_ids(scheduler);
-        ids.filter_map(|id| Some(self.operations.get(&id)?.operation.clone()))
-            .collect()
+        ids.filter_map(|id| Some(self.operations.get(&id)?.operation.clone())).collect()
     }
 
     pub(super) fn page(
@@ -31,12 +30,7 @@ impl State {
         stage: Stage,
         request: PageRequest,
     ) -> OperationPage {
-        let PageRequest {
-            page,
-            page_size,
-            newest_first,
-            no_action,
-        } = request;
+        let PageRequest { page, page_size, newest_first, no_action } = request;
         let shown = |operation: &&Operation| {
             operation.status.stage() == stage
                 && (no_action || operation.took_action || !operation.status.is_final())
@@ -45,18 +39,14 @@ impl State {
             Stage::Pending | Stage::Active => self.unfinished_ids(scheduler).collect(),
             Stage::Final => self.operation_ids(scheduler),
         };
-        let found = ids
-            .iter()
-            .filter_map(|id| Some(&self.operations.get(id)?.operation));
+        let found = ids.iter().filter_map(|id| Some(&self.operations.get(id)?.operation));
         let mut found: Vec<_> = found.filter(shown).collect();
         if newest_first {
             found.reverse();
         }
         let skipped = u64::from(page.saturating_sub(1)) * u64::from(page_size);
-        let on_page = found
-            .iter()
-            .skip(usize::try_from(skipped).unwrap_or(usize::MAX))
-            .take(page_size as usize);
+        let on_page =
+            found.iter().skip(usize::try_from(skipped).unwrap_or(usize::MAX)).take(page_size as usize);
         OperationPage {
             total: u32::try_from(found.len()).unwrap_or(u32::MAX),
             operations: on_page.map(|operation| summary(operation)).collect(),
@@ -77,8 +67,7 @@ impl State {
     /// The first one that has not ended.
     fn version_operation(&self, scheduler: &SchedulerName) -> Option<OperationId> {
         let is_one = |queued: &Queued| VERSION_OPERATIONS.contains(&queued.operation.definition.kind());
-        self.unfinished_ids(scheduler)
-            .find(|id| self.operations.get(id).is_some_and(is_one))
+        self.unfinished_ids(scheduler).find(|id| self.operations.get(id).is_some_and(is_one))
     }
 
     pub(super) fn enqueue(&mut self, new: NewOperation) -> Result<(), Refusal> {
@@ -124,10 +113,7 @@ impl State {
             lease: None,
             cancel: None,
             took_action: true,
-            history: vec![HistoryEvent {
-                at: created_at,
-                event: "Created".into(),
-            }],
+            history: vec![HistoryEvent { at: created_at, event: "Created".into() }],
         };
         self.queue.put((scheduler.clone(), sequence), id);
         self.unfinished.put((scheduler, sequence), id);
@@ -153,19 +139,8 @@ impl State {
     }
 
     pub(super) fn update_operation(&mut self, update: OperationUpdate) -> Result<(), Refusal> {
-        let OperationUpdate {
-            operation: id,
-            activity,
-            rollback,
-            progress,
-            data,
-            lease,
-            history,
-        } = update;
-        let scheduler = self
-            .operation_in(id, OperationStatus::InProgress)?
-            .scheduler
-            .clone();
+        let OperationUpdate { operation: id, activity, rollback, progress, data, lease, history } = update;
+        let scheduler = self.operation_in(id, OperationStatus::InProgress)?.scheduler.clone();
         match &activity {
             None => {}
             Some(Activity::Executing) => self.take_slot(&scheduler, id)?,
@@ -254,11 +229,7 @@ impl State {
             ended.is_some_and(|at| at < ended_before || (!operation.took_action && at < no_action_before))
         };
         for id in ids {
-            if self
-                .operations
-                .get(&id)
-                .is_some_and(|queued| is_old(&queued.operation))
-            {
+            if self.operations.get(&id).is_some_and(|queued| is_old(&queued.operation)) {
                 self.forget_operation(id);
             }
         }
@@ -294,16 +265,12 @@ impl State {
         if operation.status == status {
             Ok(operation)
         } else {
-            Err(Refusal::WrongStatus {
-                operation: id,
-                is: operation.status,
-            })
+            Err(Refusal::WrongStatus { operation: id, is: operation.status })
         }
     }
 
     fn change_operation(&mut self, id: OperationId, change: impl FnOnce(&mut Operation)) {
-        self.operations
-            .change(&id, |queued| change(&mut queued.operation));
+        self.operations.change(&id, |queued| change(&mut queued.operation));
     }
 
     fn take_slot(&mut self, scheduler: &SchedulerName, id: OperationId) -> Result<(), Refusal> {
@@ -332,9 +299,5 @@ fn replace<T>(place: &mut T, value: Option<T>) {
 
 /// What lists show of an operation.
 fn summary(operation: &Operation) -> Operation {
-    Operation {
-        history: Vec::new(),
-        progress: Value::Null,
-        ..operation.clone()
-    }
+    Operation { history: Vec::new(), progress: Value::Null, ..operation.clone() }
 }

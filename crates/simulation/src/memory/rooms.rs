@@ -70,9 +70,7 @@ impl State {
     }
 
     fn records<'a>(&self, ids: impl Iterator<Item = &'a RoomId>) -> Vec<RoomRecord> {
-        ids.filter_map(|id| self.rooms.get(id))
-            .map(|room| RoomRecord::clone(room))
-            .collect()
+        ids.filter_map(|id| self.rooms.get(id)).map(|room| RoomRecord::clone(room)).collect()
     }
 
     pub(super) fn ports_in_use(&self, region: &Region) -> Vec<u16> {
@@ -81,17 +79,8 @@ impl State {
     }
 
     pub(super) fn intend_room(&mut self, new: NewRoomRecord) -> Result<(), Refusal> {
-        let NewRoomRecord {
-            id,
-            scheduler,
-            version,
-            region,
-            purpose,
-            ports,
-            operation,
-            token,
-            created_at,
-        } = new;
+        let NewRoomRecord { id, scheduler, version, region, purpose, ports, operation, token, created_at } =
+            new;
         self.existing(&scheduler)?;
         if self.rooms.contains(&id) {
             return Err(Refusal::RoomExists(id));
@@ -105,8 +94,7 @@ impl State {
             self.ports.put(key, id.clone());
         }
         self.live_rooms.put((scheduler.clone(), id.clone()), ());
-        self.rooms_made_by
-            .put((scheduler.clone(), operation, id.clone()), ());
+        self.rooms_made_by.put((scheduler.clone(), operation, id.clone()), ());
         let record = RoomRecord {
             id: id.clone(),
             scheduler,
@@ -131,15 +119,11 @@ impl State {
         room: RoomId,
         handle: Handle,
     ) -> Result<(), Refusal> {
-        let is_there = self
-            .rooms
-            .get(&room)
-            .is_some_and(|record| record.scheduler == *scheduler);
+        let is_there = self.rooms.get(&room).is_some_and(|record| record.scheduler == *scheduler);
         if !is_there {
             return Err(Refusal::RoomNotFound(room));
         }
-        self.rooms
-            .change(&room, |record| Arc::make_mut(record).handle = Some(handle));
+        self.rooms.change(&room, |record| Arc::make_mut(record).handle = Some(handle));
         Ok(())
     }
 
@@ -191,8 +175,7 @@ impl State {
             let operation = record.operation;
             self.rooms.remove(id);
             self.ended_rooms.remove(&(scheduler.clone(), at, id.clone()));
-            self.rooms_made_by
-                .remove(&(scheduler.clone(), operation, id.clone()));
+            self.rooms_made_by.remove(&(scheduler.clone(), operation, id.clone()));
         }
     }
 

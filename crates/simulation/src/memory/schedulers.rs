@@ -11,14 +11,8 @@ use super::state::{Ownership, Scheduler, State};
 
 impl State {
     pub(super) fn scheduler(&self, name: &SchedulerName) -> Option<SchedulerRecord> {
-        let Scheduler {
-            state,
-            active_version,
-            fleet_size,
-            created_at,
-            last_shrunk_at,
-            rollout,
-        } = self.schedulers.get(name)?.clone();
+        let Scheduler { state, active_version, fleet_size, created_at, last_shrunk_at, rollout } =
+            self.schedulers.get(name)?.clone();
         let version = self.versions.get(&(name.clone(), active_version))?;
         Some(SchedulerRecord {
             name: name.clone(),
@@ -39,12 +33,7 @@ impl State {
     }
 
     pub(super) fn create_scheduler(&mut self, new: NewScheduler) -> Result<(), Refusal> {
-        let NewScheduler {
-            recipe,
-            version,
-            version_status,
-            at,
-        } = new;
+        let NewScheduler { recipe, version, version_status, at } = new;
         let name = recipe.name.clone();
         if self.schedulers.contains(&name) {
             return Err(Refusal::SchedulerExists(name));
@@ -57,13 +46,8 @@ impl State {
             last_shrunk_at: None,
             rollout: None,
         };
-        let record = VersionRecord {
-            version,
-            recipe,
-            status: version_status,
-            is_active: true,
-            created_at: at,
-        };
+        let record =
+            VersionRecord { version, recipe, status: version_status, is_active: true, created_at: at };
         self.schedulers.put(name.clone(), scheduler);
         self.versions.put((name, version), record);
         Ok(())
@@ -123,9 +107,7 @@ impl State {
         scheduler: &SchedulerName,
         at: Timestamp,
     ) -> Result<(), Refusal> {
-        let changed = self
-            .schedulers
-            .change(scheduler, |row| row.last_shrunk_at = Some(at));
+        let changed = self.schedulers.change(scheduler, |row| row.last_shrunk_at = Some(at));
         changed.ok_or_else(|| Refusal::SchedulerNotFound(scheduler.clone()))
     }
 
@@ -153,9 +135,7 @@ impl State {
     }
 
     pub(super) fn existing(&self, name: &SchedulerName) -> Result<&Scheduler, Refusal> {
-        self.schedulers
-            .get(name)
-            .ok_or_else(|| Refusal::SchedulerNotFound(name.clone()))
+        self.schedulers.get(name).ok_or_else(|| Refusal::SchedulerNotFound(name.clone()))
     }
 
     pub(super) fn own(
@@ -174,11 +154,7 @@ impl State {
                 Token(self.last_token)
             }
         };
-        let ownership = Ownership {
-            owner: owner.to_owned(),
-            token,
-            expires_at: after(now, ttl),
-        };
+        let ownership = Ownership { owner: owner.to_owned(), token, expires_at: after(now, ttl) };
         self.owners.put(scheduler.clone(), ownership);
         Some(token)
     }

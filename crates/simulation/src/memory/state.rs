@@ -60,11 +60,7 @@ pub(super) struct Ownership {
 
 impl State {
     pub(super) fn commit(&mut self, transaction: Transaction) -> Result<(), StoreError> {
-        let Transaction {
-            label: _,
-            guard,
-            changes,
-        } = transaction;
+        let Transaction { label: _, guard, changes } = transaction;
         let outcome = self
             .check(guard.as_ref())
             .and_then(|()| changes.into_iter().try_for_each(|change| self.apply(change)))
@@ -83,9 +79,7 @@ impl State {
         };
         match self.owners.get(scheduler) {
             Some(ownership) if ownership.token == *token => Ok(()),
-            _ => Err(Refusal::StaleToken {
-                scheduler: scheduler.clone(),
-            }),
+            _ => Err(Refusal::StaleToken { scheduler: scheduler.clone() }),
         }
     }
 
@@ -95,25 +89,11 @@ impl State {
             Change::SetState { scheduler, from, to } => self.set_state(scheduler, &from, to),
             Change::SetFleetSize { scheduler, from, to } => self.set_fleet_size(scheduler, from, to),
             Change::AdjustFleetSize { scheduler, delta } => self.adjust_fleet_size(&scheduler, delta),
-            Change::SetVersionStatus {
-                scheduler,
-                version,
-                status,
-            } => self.set_version_status(scheduler, version, status),
-            Change::InsertVersion {
-                scheduler,
-                recipe,
-                version,
-                status,
-                at,
-            } => {
-                let record = VersionRecord {
-                    version,
-                    recipe,
-                    status,
-                    is_active: false,
-                    created_at: at,
-                };
+            Change::SetVersionStatus { scheduler, version, status } => {
+                self.set_version_status(scheduler, version, status)
+            }
+            Change::InsertVersion { scheduler, recipe, version, status, at } => {
+                let record = VersionRecord { version, recipe, status, is_active: false, created_at: at };
                 self.insert_version(scheduler, record)
             }
             Change::DeleteVersion { scheduler, version } => self.delete_version(scheduler, version),
@@ -122,61 +102,29 @@ impl State {
             Change::SetLastShrunk { scheduler, at } => self.set_last_shrunk(&scheduler, at),
             Change::DeleteScheduler { scheduler, keep } => self.delete_scheduler(scheduler, keep),
             Change::Enqueue(new) => self.enqueue(new),
-            Change::StartOperation {
-                operation,
-                lease,
-                history,
-            } => self.start_operation(operation, lease, history),
+            Change::StartOperation { operation, lease, history } => {
+                self.start_operation(operation, lease, history)
+            }
             Change::UpdateOperation(update) => self.update_operation(update),
-            Change::EndOperation {
-                operation,
-                status,
-                took_action,
-                history,
-                at,
-            } => self.end_operation(operation, status, took_action, history, at),
-            Change::CancelPending {
-                operation,
-                history,
-                at,
-            } => self.cancel_pending(operation, history, at),
-            Change::RequestCancel {
-                operation,
-                request,
-                history,
-            } => self.request_cancel(operation, request, history),
-            Change::ForgetOperations {
-                scheduler,
-                ended_before,
-                no_action_before,
-            } => {
+            Change::EndOperation { operation, status, took_action, history, at } => {
+                self.end_operation(operation, status, took_action, history, at)
+            }
+            Change::CancelPending { operation, history, at } => self.cancel_pending(operation, history, at),
+            Change::RequestCancel { operation, request, history } => {
+                self.request_cancel(operation, request, history)
+            }
+            Change::ForgetOperations { scheduler, ended_before, no_action_before } => {
                 self.forget_operations(scheduler.as_ref(), ended_before, no_action_before);
                 Ok(())
             }
             Change::IntendRoom(new) => self.intend_room(new),
-            Change::RoomStarted {
-                scheduler,
-                room,
-                handle,
-            } => self.room_started(&scheduler, room, handle),
-            Change::IntendStop {
-                scheduler,
-                room,
-                stop,
-            } => self.intend_stop(&scheduler, room, stop),
-            Change::RevokeStop {
-                scheduler,
-                room,
-                operation,
-            } => {
+            Change::RoomStarted { scheduler, room, handle } => self.room_started(&scheduler, room, handle),
+            Change::IntendStop { scheduler, room, stop } => self.intend_stop(&scheduler, room, stop),
+            Change::RevokeStop { scheduler, room, operation } => {
                 self.revoke_stop(&scheduler, &room, operation);
                 Ok(())
             }
-            Change::EndRoom {
-                scheduler,
-                room,
-                ended,
-            } => {
+            Change::EndRoom { scheduler, room, ended } => {
                 self.end_room(&scheduler, &room, ended);
                 Ok(())
             }

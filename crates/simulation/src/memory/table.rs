@@ -13,10 +13,7 @@ pub(super) struct Table<K, V> {
 
 impl<K, V> Default for Table<K, V> {
     fn default() -> Self {
-        Self {
-            rows: BTreeMap::new(),
-            journal: Vec::new(),
-        }
+        Self { rows: BTreeMap::new(), journal: Vec::new() }
     }
 }
 
@@ -96,11 +93,7 @@ mod tests {
         table.undo();
         assert_eq!(rows(&table), [(1, "a"), (2, "b")]);
         table.undo();
-        assert_eq!(
-            rows(&table),
-            [(1, "a"), (2, "b")],
-            "there is nothing left to undo"
-        );
+        assert_eq!(rows(&table), [(1, "a"), (2, "b")], "there is nothing left to undo");
     }
 
     #[test]

@@ -15,11 +15,7 @@ impl State {
         &self,
         name: &SchedulerName,
     ) -> impl DoubleEndedIterator<Item = (&(SchedulerName, Version), &VersionRecord)> {
-        let number = |number| Version {
-            major: number,
-            minor: number,
-            patch: number,
-        };
+        let number = |number| Version { major: number, minor: number, patch: number };
         let bounds = (name.clone(), number(0))..=(name.clone(), number(u32::MAX));
         self.versions.range(bounds)
     }

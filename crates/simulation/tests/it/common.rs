@@ -17,11 +17,8 @@ pub(crate) const HOUR: Duration = Duration::from_secs(3600);
 
 /// One thread, and a clock that stands still while anybody works.
 pub(crate) fn run<T>(life: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap();
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(life)
 }
 
@@ -62,9 +59,7 @@ pub(crate) async fn create(world: &World, rooms: u32) {
 /// Lets time pass until the fleet is as it should be and nothing is left to do.
 pub(crate) async fn settle(world: &World, rooms: u32, bound: Duration) -> Duration {
     let what = format!("{rooms} ready rooms and nothing left to do");
-    world
-        .run_until(&what, bound, async |world| is_settled(world, rooms).await)
-        .await
+    world.run_until(&what, bound, async |world| is_settled(world, rooms).await).await
 }
 
 /// So many rooms, and all is well with them.
@@ -95,21 +90,14 @@ pub(crate) async fn is_at_rest(world: &World) -> bool {
 /// Unfinished operations, without health cycles and clean-ups, which come and go.
 pub(crate) async fn work_in_hand(world: &World) -> Vec<Operation> {
     let mut unfinished = world.store().unfinished(&arena()).await.unwrap();
-    unfinished.retain(|operation| {
-        !matches!(
-            operation.definition.name(),
-            "health_controller" | "storage_clean_up"
-        )
-    });
+    unfinished
+        .retain(|operation| !matches!(operation.definition.name(), "health_controller" | "storage_clean_up"));
     unfinished
 }
 
 /// Final operations that did something, oldest first.
 pub(crate) async fn done(world: &World) -> Vec<Operation> {
-    let page = maestro_engine::ports::store::PageRequest {
-        no_action: false,
-        ..fixtures::all_operations()
-    };
+    let page = maestro_engine::ports::store::PageRequest { no_action: false, ..fixtures::all_operations() };
     let page = world.store().operations(&arena(), Stage::Final, page).await;
     page.unwrap().operations
 }

@@ -24,14 +24,9 @@ const RARE: [&str; 7] = [
 ];
 
 /// `MAESTRO_SEEDS=4000` looks further, for changes of the engine's core.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "how much to test is not part of the simulated world"
-)]
+#[expect(clippy::disallowed_methods, reason = "how much to test is not part of the simulated world")]
 fn seeds() -> u64 {
-    let asked = std::env::var("MAESTRO_SEEDS")
-        .ok()
-        .and_then(|seeds| seeds.parse().ok());
+    let asked = std::env::var("MAESTRO_SEEDS").ok().and_then(|seeds| seeds.parse().ok());
     asked.unwrap_or(200)
 }
 
@@ -96,9 +91,7 @@ fn a_crash_at_every_write_of_a_persons_add_and_remove() {
                 world.crashed(30 * Duration::from_secs(1)).await;
                 world.crash_engine().await;
                 world.start_engine_until(Some(point)).await;
-                world
-                    .ask(world.engine().remove_rooms(ARENA, 2, false, "bob"))
-                    .await;
+                world.ask(world.engine().remove_rooms(ARENA, 2, false, "bob")).await;
                 world.crashed(30 * Duration::from_secs(1)).await;
                 world.crash_engine().await;
                 world.start_engine().await;
@@ -121,19 +114,12 @@ fn a_crash_at_every_write_of_a_deletion() {
                 world.crashed(30 * Duration::from_secs(1)).await;
                 world.crash_engine().await;
                 world.start_engine().await;
-                let state = world
-                    .store()
-                    .scheduler(&arena())
-                    .await
-                    .unwrap()
-                    .map(|record| record.state);
+                let state = world.store().scheduler(&arena()).await.unwrap().map(|record| record.state);
                 if asked.is_none() && state == Some(SchedulerState::InSync) {
                     world.engine().delete_scheduler(ARENA, "ann").await.unwrap();
                 }
                 let gone = async |world: &World| world.store().scheduler(&arena()).await.unwrap().is_none();
-                world
-                    .run_until("the scheduler to be gone", CONVERGES_WITHIN, gone)
-                    .await;
+                world.run_until("the scheduler to be gone", CONVERGES_WITHIN, gone).await;
                 assert_eq!(world.host().rooms(), [], "after {point:?}");
                 assert!(world.host().schedulers().is_empty(), "after {point:?}");
                 assert_eq!(world.store().all_live_rooms().await.unwrap(), []);
@@ -173,9 +159,7 @@ async fn troubled_life(seed: u64) -> Vec<String> {
     world.crash_engine().await;
     make_peace(&world);
     world.start_engine().await;
-    world
-        .run_until("rest after trouble", CONVERGES_WITHIN, is_at_rest)
-        .await;
+    world.run_until("rest after trouble", CONVERGES_WITHIN, is_at_rest).await;
     check_history(&world, size).await;
     let rooms = world.host().rooms();
     world.advance(5 * MINUTE).await;
@@ -203,23 +187,13 @@ async fn something_happens(world: &World, random: &mut fastrand::Rng) {
         2 => host.silence(room),
         3 => host.begin_match(room),
         4 => host.end_match(room),
-        5 => host.invent(
-            &arena(),
-            &RoomId::new(&format!("arena-{}", random.u32(..))),
-            Vec::new(),
-        ),
-        6 => host.set_manners(Manners {
-            available: random.bool(),
-            ..Manners::default()
-        }),
+        5 => host.invent(&arena(), &RoomId::new(&format!("arena-{}", random.u32(..))), Vec::new()),
+        6 => host.set_manners(Manners { available: random.bool(), ..Manners::default() }),
         7 => host.set_manners(Manners {
             refuses_starts: Some("there is no such program".into()),
             ..Manners::default()
         }),
-        _ => host.set_manners(Manners {
-            latency: Span::millis(0, 3_000),
-            ..Manners::default()
-        }),
+        _ => host.set_manners(Manners { latency: Span::millis(0, 3_000), ..Manners::default() }),
     }
 }
 
@@ -227,9 +201,7 @@ async fn cancel_something(world: &World, random: &mut fastrand::Rng) {
     let work = work_in_hand(world).await;
     if !work.is_empty() {
         let id = work[random.usize(0..work.len())].id.to_string();
-        world
-            .ask(world.engine().cancel_operation(ARENA, &id, "eve"))
-            .await;
+        world.ask(world.engine().cancel_operation(ARENA, &id, "eve")).await;
     }
 }
 
@@ -246,16 +218,12 @@ fn make_peace(world: &World) {
 /// What people asked for and was done is what the fleet size came to; nothing is left half done.
 async fn check_history(world: &World, begun_with: u32) {
     let done = done(world).await;
-    let by_people = done
-        .iter()
-        .filter(|operation| matches!(operation.origin, Origin::Person(_)));
+    let by_people = done.iter().filter(|operation| matches!(operation.origin, Origin::Person(_)));
     let finished = by_people.filter(|operation| operation.status == OperationStatus::Finished);
     let expected = i64::from(begun_with) + finished.map(|operation| operation.fleet_delta).sum::<i64>();
     let size = fleet_size(world).await.map(i64::from);
     if size != Some(expected) {
-        world.fail(&format!(
-            "the fleet size is {size:?}, and the history says {expected}"
-        ));
+        world.fail(&format!("the fleet size is {size:?}, and the history says {expected}"));
     }
     // A removal that ends otherwise does not call back the rooms it chose: they go, and are replaced.
     let grown = done.iter().map(|operation| match operation.status {
@@ -265,9 +233,7 @@ async fn check_history(world: &World, begun_with: u32) {
     let largest = i64::from(begun_with) + grown.sum::<i64>();
     let most = world.host().most_rooms(&arena());
     if most as i64 > largest {
-        world.fail(&format!(
-            "there were {most} rooms at once, and never more than {largest} were wanted"
-        ));
+        world.fail(&format!("there were {most} rooms at once, and never more than {largest} were wanted"));
     }
     let versions = world.store().versions(&arena()).await.unwrap();
     assert_eq!(versions[0].status, VersionStatus::Deployed);

@@ -24,10 +24,7 @@ fn a_fleet_of_ten_becomes_ready_and_stays_so() {
 #[test]
 fn killed_rooms_are_replaced_at_once() {
     // Also where the next health cycle is an hour away: a room's end wakes the controller.
-    let settings = Settings {
-        health_controller_interval: HOUR,
-        ..Settings::default()
-    };
+    let settings = Settings { health_controller_interval: HOUR, ..Settings::default() };
     run(async {
         let world = world_with_settings(2, 10, settings).await;
         let victims: Vec<RoomId> = ids(&world).await[..3].to_vec();
@@ -37,25 +34,16 @@ fn killed_rooms_are_replaced_at_once() {
         world.advance(Duration::from_millis(100)).await;
         let took = settle(&world, 10, MINUTE).await;
         assert!(took < Duration::from_secs(5), "{took:?}");
-        assert!(
-            victims
-                .iter()
-                .all(|victim| !world.host().rooms().iter().any(|room| room.id == *victim))
-        );
+        assert!(victims.iter().all(|victim| !world.host().rooms().iter().any(|room| room.id == *victim)));
         for room in ended(&world).await {
             let end = room.ended.unwrap();
             assert_eq!(end.how, "container game exited with code 1");
             assert_eq!(end.cause, EndCause::Failed);
             assert!(end.was_ready);
         }
-        let why: Vec<_> = done(&world)
-            .await
-            .into_iter()
-            .map(|operation| operation.reason)
-            .collect();
+        let why: Vec<_> = done(&world).await.into_iter().map(|operation| operation.reason).collect();
         assert!(
-            why.iter()
-                .any(|reason| victims.iter().any(|victim| reason.contains(victim.as_str()))),
+            why.iter().any(|reason| victims.iter().any(|victim| reason.contains(victim.as_str()))),
             "a reason names who is replaced: {why:?}"
         );
     });
@@ -63,10 +51,7 @@ fn killed_rooms_are_replaced_at_once() {
 
 #[test]
 fn without_early_wake_ups_the_next_cycle_replaces_them() {
-    let settings = Settings {
-        early_wake_up: false,
-        ..Settings::default()
-    };
+    let settings = Settings { early_wake_up: false, ..Settings::default() };
     run(async {
         let world = world_with_settings(14, 5, settings).await;
         world.host().crash(&ids(&world).await[0]);
@@ -80,10 +65,7 @@ fn without_early_wake_ups_the_next_cycle_replaces_them() {
 fn rooms_that_never_become_ready_expire_and_starts_slow_down() {
     run(async {
         let mut world = World::new(3);
-        world.host().set_habits(Habits {
-            ready_after: None,
-            ..Habits::default()
-        });
+        world.host().set_habits(Habits { ready_after: None, ..Habits::default() });
         world.start_engine().await;
         create(&world, 5).await;
         world.advance(HOUR).await;
@@ -110,10 +92,7 @@ fn rooms_that_crash_at_once_do_not_make_it_spin() {
     run(async {
         let mut world = World::new(4);
         world.host().set_habits(Habits {
-            exits: Some(Exit {
-                after: Span::millis(0, 50),
-                code: 1,
-            }),
+            exits: Some(Exit { after: Span::millis(0, 50), code: 1 }),
             ..Habits::default()
         });
         world.start_engine().await;
@@ -159,11 +138,7 @@ fn a_person_adds_and_removes_rooms() {
         let world = world_with_fleet(6, 10).await;
         world.engine().add_rooms(ARENA, 5, false, "ann").await.unwrap();
         settle(&world, 15, MINUTE).await;
-        world
-            .engine()
-            .remove_rooms(ARENA, 12, false, "bob")
-            .await
-            .unwrap();
+        world.engine().remove_rooms(ARENA, 12, false, "bob").await.unwrap();
         settle(&world, 3, MINUTE).await;
         world.advance(HOUR).await;
         assert!(is_settled(&world, 3).await, "it stays where it was put");
@@ -206,10 +181,7 @@ fn a_refused_start_undoes_what_a_person_asked_for() {
         world.advance(MINUTE).await;
         let operation = world.store().operation(&arena(), id).await.unwrap().unwrap();
         assert_eq!(operation.status, OperationStatus::Error);
-        let told = operation
-            .history
-            .iter()
-            .any(|event| event.event.contains("command /game does not exist"));
+        let told = operation.history.iter().any(|event| event.event.contains("command /game does not exist"));
         assert!(told, "{:?}", operation.history);
         assert!(is_settled(&world, 4).await, "and the fleet size is as it was");
     });
@@ -219,10 +191,7 @@ fn a_refused_start_undoes_what_a_person_asked_for() {
 fn a_host_that_does_not_answer_is_waited_for() {
     run(async {
         let world = world_with_fleet(9, 10).await;
-        world.host().set_manners(Manners {
-            available: false,
-            ..Manners::default()
-        });
+        world.host().set_manners(Manners { available: false, ..Manners::default() });
         for room in &ids(&world).await[..5] {
             world.host().crash(room);
         }
@@ -241,10 +210,7 @@ fn a_lost_room_is_found_missing() {
         world.advance(3 * MINUTE).await;
         assert!(is_settled(&world, 10).await);
         let row = world.store().room(&arena(), &lost).await.unwrap().unwrap();
-        assert_eq!(
-            row.ended.unwrap().how,
-            "lost: the runtime does not have it any more"
-        );
+        assert_eq!(row.ended.unwrap().how, "lost: the runtime does not have it any more");
         assert!(told(&world).await.contains(lost.as_str()));
     });
 }
@@ -279,10 +245,7 @@ fn ports_that_others_listen_to_are_not_given() {
         let mut world = World::new(11);
         world.start_engine().await;
         let mut recipe = recipe(10);
-        recipe.port_range = Some(maestro_core::scheduler::PortRange {
-            start: 40000,
-            end: 40019,
-        });
+        recipe.port_range = Some(maestro_core::scheduler::PortRange { start: 40000, end: 40019 });
         for port in 40000..40010 {
             world.host().occupy_port(port);
         }

@@ -18,10 +18,7 @@ async fn operation(world: &World, id: OperationId) -> Operation {
 #[test]
 fn a_lease_is_renewed_as_long_as_it_is_held() {
     run(async {
-        let stubborn = Habits {
-            obeys_after: None,
-            ..Habits::default()
-        };
+        let stubborn = Habits { obeys_after: None, ..Habits::default() };
         let mut world = World::new(1);
         world.host().set_habits(stubborn);
         world.start_engine().await;
@@ -40,11 +37,7 @@ fn a_lease_is_renewed_as_long_as_it_is_held() {
             }
             if removal.status == OperationStatus::InProgress {
                 let lease = removal.lease.unwrap();
-                assert!(
-                    lease.expires_at > world.now(),
-                    "it ran out at {}",
-                    lease.expires_at
-                );
+                assert!(lease.expires_at > world.now(), "it ran out at {}", lease.expires_at);
                 looked += 1;
             }
         }
@@ -57,18 +50,11 @@ fn a_lease_is_renewed_as_long_as_it_is_held() {
 fn a_cancelled_add_takes_back_what_it_made() {
     run(async {
         let world = world_with_fleet(2, 3).await;
-        world.host().set_manners(Manners {
-            latency: Span::millis(200, 400),
-            ..Manners::default()
-        });
+        world.host().set_manners(Manners { latency: Span::millis(200, 400), ..Manners::default() });
         let id = world.engine().add_rooms(ARENA, 100, false, "ann").await.unwrap();
         let half = async |world: &World| world.host().rooms().len() > 20;
         world.run_until("some rooms", 10 * MINUTE, half).await;
-        world
-            .engine()
-            .cancel_operation(ARENA, &id.to_string(), "bob")
-            .await
-            .unwrap();
+        world.engine().cancel_operation(ARENA, &id.to_string(), "bob").await.unwrap();
         let ended = async |world: &World| operation(world, id).await.status.is_final();
         world.run_until("its end", 10 * MINUTE, ended).await;
         assert_eq!(operation(&world, id).await.status, OperationStatus::Canceled);
@@ -81,47 +67,24 @@ fn rooms_that_players_entered_survive_a_rollback() {
     run(async {
         let world = world_with_fleet(3, 1).await;
         let first = world.host().rooms()[0].id.clone();
-        world.host().set_manners(Manners {
-            latency: Span::millis(2_000, 2_500),
-            ..Manners::default()
-        });
+        world.host().set_manners(Manners { latency: Span::millis(2_000, 2_500), ..Manners::default() });
         let id = world.engine().add_rooms(ARENA, 80, false, "ann").await.unwrap();
         let ready = async |world: &World| {
             let rooms = world.engine().rooms(ARENA).await.unwrap();
-            rooms
-                .iter()
-                .filter(|room| room.status == maestro_core::room::RoomStatus::Ready)
-                .count()
-                > 10
+            rooms.iter().filter(|room| room.status == maestro_core::room::RoomStatus::Ready).count() > 10
         };
         world.run_until("some rooms are ready", 10 * MINUTE, ready).await;
-        let entered = world
-            .host()
-            .rooms()
-            .into_iter()
-            .find(|room| room.id != first)
-            .unwrap()
-            .id;
+        let entered = world.host().rooms().into_iter().find(|room| room.id != first).unwrap().id;
         world.host().begin_match(&entered);
         world.advance(SECOND).await;
         assert_eq!(operation(&world, id).await.status, OperationStatus::InProgress);
-        world
-            .engine()
-            .cancel_operation(ARENA, &id.to_string(), "bob")
-            .await
-            .unwrap();
+        world.engine().cancel_operation(ARENA, &id.to_string(), "bob").await.unwrap();
         world.host().set_manners(Manners::default());
         let ended = async |world: &World| operation(world, id).await.status.is_final();
         world.run_until("its end", 10 * MINUTE, ended).await;
-        assert!(
-            world.host().rooms().iter().any(|room| room.id == entered),
-            "players are in it"
-        );
+        assert!(world.host().rooms().iter().any(|room| room.id == entered), "players are in it");
         let told = operation(&world, id).await.history;
-        assert!(
-            told.iter().any(|event| event.event.contains("players")),
-            "{told:?}"
-        );
+        assert!(told.iter().any(|event| event.event.contains("players")), "{told:?}");
         world.host().end_match(&entered);
         settle(&world, 1, 5 * MINUTE).await;
     });
@@ -131,10 +94,7 @@ fn rooms_that_players_entered_survive_a_rollback() {
 fn a_cycle_does_not_plan_for_a_fleet_size_of_the_past() {
     run(async {
         let world = world_with_fleet(5, 6).await;
-        world.host().set_manners(Manners {
-            latency: Span::millis(2_000, 2_500),
-            ..Manners::default()
-        });
+        world.host().set_manners(Manners { latency: Span::millis(2_000, 2_500), ..Manners::default() });
         // A cycle that lists the host is under way for seconds; in the middle of it someone removes rooms.
         let in_a_cycle = async |world: &World| {
             let unfinished = world.store().unfinished(&arena()).await.unwrap();
@@ -146,10 +106,7 @@ fn a_cycle_does_not_plan_for_a_fleet_size_of_the_past() {
         assert!(in_a_cycle(&world).await, "it is still listing");
         world.engine().remove_rooms(ARENA, 3, false, "ann").await.unwrap();
         settle(&world, 3, 10 * MINUTE).await;
-        let adds = done(&world)
-            .await
-            .into_iter()
-            .map(|operation| operation.definition);
+        let adds = done(&world).await.into_iter().map(|operation| operation.definition);
         let adds = adds.filter(|definition| definition.name() == "add_rooms").count();
         assert_eq!(adds, 1, "only the fleet's beginning");
     });
@@ -177,16 +134,8 @@ fn what_is_old_is_forgotten() {
         assert_eq!(done(&world).await, []);
         let everything = maestro_engine::ports::contract::fixtures::all_operations();
         let stage = maestro_core::operation::Stage::Final;
-        let cycles = world
-            .store()
-            .operations(&arena(), stage, everything)
-            .await
-            .unwrap()
-            .total;
-        assert!(
-            cycles <= 6 * 16,
-            "{cycles} cycles of ten seconds are kept for ten minutes"
-        );
+        let cycles = world.store().operations(&arena(), stage, everything).await.unwrap().total;
+        assert!(cycles <= 6 * 16, "{cycles} cycles of ten seconds are kept for ten minutes");
         assert!(is_settled(&world, 5).await);
     });
 }

@@ -127,10 +127,7 @@ fn a_clean_stop_hands_over_at_once() {
         world.engine().add_rooms(ARENA, 2, false, "ann").await.unwrap();
         let started = async |world: &World| world.host().rooms().len() == 5;
         let took = world.run_until("five rooms", MINUTE, started).await;
-        assert!(
-            took < 2 * SECOND,
-            "{took:?}: nobody waits for a lease that was given up"
-        );
+        assert!(took < 2 * SECOND, "{took:?}: nobody waits for a lease that was given up");
     });
 }
 

@@ -16,16 +16,8 @@ use maestro_simulation::{Habits, Span, World};
 use super::common::*;
 
 const V1: Version = Version::FIRST;
-const V1_1: Version = Version {
-    major: 1,
-    minor: 1,
-    patch: 0,
-};
-const V2: Version = Version {
-    major: 2,
-    minor: 0,
-    patch: 0,
-};
+const V1_1: Version = Version { major: 1, minor: 1, patch: 0 };
+const V2: Version = Version { major: 2, minor: 0, patch: 0 };
 
 /// What replaces rooms: the command is another one.
 fn another_command(mut recipe: Recipe) -> Recipe {
@@ -46,9 +38,7 @@ async fn operation(world: &World, id: OperationId) -> Operation {
 
 async fn ended_as(world: &World, id: OperationId, status: OperationStatus) -> Operation {
     world
-        .run_until("the operation to end", HOUR, async |world| {
-            operation(world, id).await.status.is_final()
-        })
+        .run_until("the operation to end", HOUR, async |world| operation(world, id).await.status.is_final())
         .await;
     let ended = operation(world, id).await;
     assert_eq!(ended.status, status, "{:#?}", ended.history);
@@ -57,27 +47,17 @@ async fn ended_as(world: &World, id: OperationId, status: OperationStatus) -> Op
 
 async fn statuses(world: &World) -> BTreeMap<String, VersionStatus> {
     let versions = world.store().versions(&arena()).await.unwrap();
-    versions
-        .into_iter()
-        .map(|version| (version.version.to_string(), version.status))
-        .collect()
+    versions.into_iter().map(|version| (version.version.to_string(), version.status)).collect()
 }
 
 async fn rooms_of(world: &World, version: Version) -> Vec<RoomId> {
     let rooms = world.engine().rooms(ARENA).await.unwrap();
-    rooms
-        .into_iter()
-        .filter(|room| room.version == version)
-        .map(|room| room.id)
-        .collect()
+    rooms.into_iter().filter(|room| room.version == version).map(|room| room.id).collect()
 }
 
 async fn ready(world: &World) -> usize {
     let rooms = world.engine().rooms(ARENA).await.unwrap();
-    rooms
-        .iter()
-        .filter(|room| room.status == RoomStatus::Ready)
-        .count()
+    rooms.iter().filter(|room| room.status == RoomStatus::Ready).count()
 }
 
 async fn rollout_over(world: &World, bound: Duration) {
@@ -94,10 +74,7 @@ fn a_minor_version_leaves_the_rooms_alone() {
     run(async {
         let world = world_with_fleet(1, 5).await;
         let before = ids(&world).await;
-        let minor = Recipe {
-            max_surge: MaxSurge::Rooms(3),
-            ..recipe(5)
-        };
+        let minor = Recipe { max_surge: MaxSurge::Rooms(3), ..recipe(5) };
         let id = submit(&world, minor).await;
         ended_as(&world, id, OperationStatus::Finished).await;
         settle(&world, 5, MINUTE).await;
@@ -122,14 +99,8 @@ fn a_major_version_is_tried_and_replaces_every_room() {
         assert_eq!(statuses(&world).await["v2.0.0"], VersionStatus::Validating);
         let created = ended_as(&world, id, OperationStatus::Finished).await;
         let history: Vec<_> = created.history.iter().map(|event| event.event.as_str()).collect();
-        assert!(
-            history.contains(&"1º Attempt: Game room validation success!"),
-            "{history:?}"
-        );
-        assert!(
-            !tried(&world).await,
-            "the validation room is gone before the operation ends"
-        );
+        assert!(history.contains(&"1º Attempt: Game room validation success!"), "{history:?}");
+        assert!(!tried(&world).await, "the validation room is gone before the operation ends");
 
         // At every observation there are as many ready rooms as wanted.
         let over = async |world: &World| {
@@ -153,44 +124,22 @@ fn a_major_version_is_tried_and_replaces_every_room() {
 
 #[test]
 fn a_version_that_does_not_start_leaves_nothing() {
-    let settings = Settings {
-        room_validation_attempts: 2,
-        ..Settings::default()
-    };
+    let settings = Settings { room_validation_attempts: 2, ..Settings::default() };
     run(async {
         let world = world_with_settings(3, 4, settings).await;
         let before = ids(&world).await;
-        world.host().set_habits(Habits {
-            ready_after: None,
-            ..Habits::default()
-        });
+        world.host().set_habits(Habits { ready_after: None, ..Habits::default() });
         let id = submit(&world, another_command(recipe(4))).await;
         let failed = ended_as(&world, id, OperationStatus::Error).await;
         let history: Vec<_> = failed.history.iter().map(|event| event.event.clone()).collect();
-        assert!(
-            history.iter().any(|event| event.starts_with("2º Attempt: ")),
-            "{history:#?}"
-        );
-        assert!(
-            history
-                .iter()
-                .any(|event| event.contains("All validation attempts have failed"))
-        );
+        assert!(history.iter().any(|event| event.starts_with("2º Attempt: ")), "{history:#?}");
+        assert!(history.iter().any(|event| event.contains("All validation attempts have failed")));
         settle(&world, 4, MINUTE).await;
         assert_eq!(ids(&world).await, before);
         assert_eq!(statuses(&world).await.into_keys().collect::<Vec<_>>(), ["v1.0.0"]);
         let again = submit(&world, another_command(recipe(4))).await;
-        let second = world
-            .engine()
-            .create_version(ARENA, recipe(4), "bob")
-            .await
-            .unwrap_err();
-        assert!(
-            second
-                .to_string()
-                .contains(&format!("ongoing version operation (id: {again})")),
-            "{second}"
-        );
+        let second = world.engine().create_version(ARENA, recipe(4), "bob").await.unwrap_err();
+        assert!(second.to_string().contains(&format!("ongoing version operation (id: {again})")), "{second}");
     });
 }
 
@@ -201,10 +150,7 @@ fn a_version_that_fails_in_its_rollout_is_taken_back() {
         let id = submit(&world, another_command(recipe(8))).await;
         ended_as(&world, id, OperationStatus::Finished).await;
         // The room that was tried was well; those that follow are not.
-        world.host().set_habits(Habits {
-            ready_after: None,
-            ..Habits::default()
-        });
+        world.host().set_habits(Habits { ready_after: None, ..Habits::default() });
         let failed = async |world: &World| {
             assert!(ready(world).await >= 8);
             statuses(world).await.get("v2.0.0") == Some(&VersionStatus::Error)
@@ -216,11 +162,7 @@ fn a_version_that_fails_in_its_rollout_is_taken_back() {
         assert_eq!(rooms_of(&world, V1).await.len(), 8);
         let record = world.store().scheduler(&arena()).await.unwrap().unwrap();
         assert_eq!(record.active_version, V1);
-        let why: Vec<_> = done(&world)
-            .await
-            .into_iter()
-            .map(|operation| operation.reason)
-            .collect();
+        let why: Vec<_> = done(&world).await.into_iter().map(|operation| operation.reason).collect();
         let said =
             |reason: &&String| reason.contains("new rooms in a row did not become ready; back to v1.0.0");
         assert!(why.iter().any(|reason| said(&reason)), "{why:#?}");
@@ -232,10 +174,7 @@ fn paused_resumed_and_cancelled() {
     let slow = Span::exactly(Duration::from_secs(20));
     run(async {
         let world = world_with_fleet(5, 8).await;
-        world.host().set_habits(Habits {
-            ready_after: Some(slow),
-            ..Habits::default()
-        });
+        world.host().set_habits(Habits { ready_after: Some(slow), ..Habits::default() });
         let id = submit(&world, another_command(recipe(8))).await;
         ended_as(&world, id, OperationStatus::Finished).await;
         let some_new = async |world: &World| !rooms_of(world, V2).await.is_empty();
@@ -245,10 +184,7 @@ fn paused_resumed_and_cancelled() {
         let paused = rooms_of(&world, V1).await;
         world.advance(HOUR).await;
         assert_eq!(rooms_of(&world, V1).await, paused, "nothing is replaced");
-        assert_eq!(
-            world.engine().rollout(ARENA).await.unwrap().state,
-            Some(RolloutState::Paused)
-        );
+        assert_eq!(world.engine().rollout(ARENA).await.unwrap().state, Some(RolloutState::Paused));
         world.engine().pause_rollout(ARENA, "ann").await.unwrap_err();
         world.engine().resume_rollout(ARENA, "ann").await.unwrap();
         let fewer = async |world: &World| rooms_of(world, V1).await.len() < paused.len();
@@ -274,18 +210,11 @@ fn another_version_arriving_midway_supersedes() {
         ended_as(&world, id, OperationStatus::Finished).await;
         rollout_over(&world, HOUR).await;
         settle(&world, 8, HOUR).await;
-        let v3 = Version {
-            major: 3,
-            minor: 0,
-            patch: 0,
-        };
+        let v3 = Version { major: 3, minor: 0, patch: 0 };
         assert_eq!(rooms_of(&world, v3).await.len(), 8);
         let statuses = statuses(&world).await;
         assert_eq!(statuses["v3.0.0"], VersionStatus::Deployed);
-        assert!(matches!(
-            statuses["v2.0.0"],
-            VersionStatus::Superseded | VersionStatus::Deployed
-        ));
+        assert!(matches!(statuses["v2.0.0"], VersionStatus::Superseded | VersionStatus::Deployed));
     });
 }
 
@@ -306,57 +235,34 @@ fn a_crash_midway_is_gone_on_from() {
             world.run_until("all rooms to be new", HOUR, over).await;
             assert_eq!(rooms_of(&world, V2).await.len(), 6);
             let rows = world.store().live_rooms(&arena()).await.unwrap();
-            assert!(
-                rows.iter().all(|row| row.purpose == Purpose::Fleet),
-                "no validation room is left"
-            );
+            assert!(rows.iter().all(|row| row.purpose == Purpose::Fleet), "no validation room is left");
         });
     }
 }
 
 fn half_ready() -> Option<Autoscaling> {
     let ready_target = ReadyTarget::parse("0.5").unwrap();
-    let policy = ScalingPolicy::RoomOccupancy(RoomOccupancy {
-        ready_target,
-        down_threshold: None,
-    });
+    let policy = ScalingPolicy::RoomOccupancy(RoomOccupancy { ready_target, down_threshold: None });
     let other_parameters = OtherParameters::default();
-    Some(Autoscaling {
-        enabled: true,
-        min: 1,
-        max: None,
-        cooldown_seconds: 0,
-        policy,
-        other_parameters,
-    })
+    Some(Autoscaling { enabled: true, min: 1, max: None, cooldown_seconds: 0, policy, other_parameters })
 }
 
 /// Plays a scenario of the seed on the running engine: cycles by the clock only, rooms ready by the next one, and
 /// players who lose their room enter another.
 async fn scenario(ready: u32, occupied: u32, rows: &[[u64; 8]]) {
     let cycle = Duration::from_secs(30);
-    let settings = Settings {
-        health_controller_interval: cycle,
-        early_wake_up: false,
-        ..Settings::default()
-    };
+    let settings =
+        Settings { health_controller_interval: cycle, early_wake_up: false, ..Settings::default() };
     let world = world_with_settings(7, ready + occupied, settings).await;
     keep_occupied(&world, occupied as usize).await;
-    let recipe = Recipe {
-        autoscaling: half_ready(),
-        ..another_command(recipe(ready + occupied))
-    };
+    let recipe = Recipe { autoscaling: half_ready(), ..another_command(recipe(ready + occupied)) };
     let id = submit(&world, recipe).await;
     ended_as(&world, id, OperationStatus::Finished).await;
     for (index, row) in rows.iter().enumerate() {
         let data = next_cycle(&world, index).await;
         let number = |part: &str, key: &str| data[part][key].as_u64().unwrap_or(0);
         let decision = |key| number("decision", key);
-        let new = if data["rollout"].is_null() {
-            decision("total")
-        } else {
-            number("rollout", "new")
-        };
+        let new = if data["rollout"].is_null() { decision("total") } else { number("rollout", "new") };
         let seen = [
             decision("ready"),
             decision("occupied"),
@@ -376,11 +282,8 @@ async fn scenario(ready: u32, occupied: u32, rows: &[[u64; 8]]) {
 async fn next_cycle(world: &World, index: usize) -> serde_json::Value {
     let cycles = async |world: &World| {
         let page = maestro_engine::ports::contract::fixtures::all_operations();
-        let page = world
-            .store()
-            .operations(&arena(), maestro_core::operation::Stage::Final, page)
-            .await
-            .unwrap();
+        let page =
+            world.store().operations(&arena(), maestro_core::operation::Stage::Final, page).await.unwrap();
         let since_switch = page
             .operations
             .into_iter()
@@ -388,11 +291,7 @@ async fn next_cycle(world: &World, index: usize) -> serde_json::Value {
         let cycles = since_switch.filter(|operation| operation.definition.name() == "health_controller");
         cycles.map(|cycle| cycle.data).collect::<Vec<_>>()
     };
-    world
-        .run_until("the next cycle", 5 * MINUTE, async |world| {
-            cycles(world).await.len() > index
-        })
-        .await;
+    world.run_until("the next cycle", 5 * MINUTE, async |world| cycles(world).await.len() > index).await;
     // What it asked for is done well before the next one.
     world.advance(Duration::from_secs(10)).await;
     cycles(world).await[index].clone()
@@ -409,11 +308,7 @@ async fn keep_occupied(world: &World, occupied: usize) {
     }
     let full = async |world: &World| {
         let rooms = world.engine().rooms(ARENA).await.unwrap();
-        rooms
-            .iter()
-            .filter(|room| room.status == RoomStatus::Occupied)
-            .count()
-            == occupied
+        rooms.iter().filter(|room| room.status == RoomStatus::Occupied).count() == occupied
     };
     world.run_until("players in their rooms", MINUTE, full).await;
 }

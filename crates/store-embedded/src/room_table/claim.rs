@@ -14,11 +14,7 @@ pub(super) fn claim(shards: &[Mutex<Shard>; SHARDS], claim: &Claim<'_>) -> Vec<R
     let mut shards = Locked::all_of(shards, claim.candidates);
     // What was claimed before counts first, wherever it stands among the candidates: a repeated call must not take
     // one room more because an earlier candidate has become free meanwhile.
-    let mine: Vec<bool> = claim
-        .candidates
-        .iter()
-        .map(|room| shards.is_claimed(claim, room))
-        .collect();
+    let mine: Vec<bool> = claim.candidates.iter().map(|room| shards.is_claimed(claim, room)).collect();
     let claimed_before = mine.iter().filter(|mine| **mine).count();
     let mut left = claim.rooms_max.saturating_sub(claimed_before);
 
@@ -40,9 +36,7 @@ impl<'a> Locked<'a> {
         for room in rooms {
             needed[shard_of(room.as_str())] = true;
         }
-        Self(std::array::from_fn(|index| {
-            needed[index].then(|| lock(&shards[index]))
-        }))
+        Self(std::array::from_fn(|index| needed[index].then(|| lock(&shards[index]))))
     }
 
     fn is_claimed(&self, claim: &Claim<'_>, room: &RoomId) -> bool {

@@ -6,13 +6,7 @@ use maestro_engine::ports::room_table::{FleetCounts, InstanceCounts};
 use super::room::Counted;
 
 pub(super) fn add(counts: &mut FleetCounts, room: &Counted) {
-    let FleetCounts {
-        by_status,
-        by_version,
-        by_instance,
-        matches,
-        unknown,
-    } = counts;
+    let FleetCounts { by_status, by_version, by_instance, matches, unknown } = counts;
     by_status.add(room.status);
     by_version.entry(room.version).or_default().add(room.status);
     *of_instance(by_instance, room.instance) += 1;
@@ -21,13 +15,7 @@ pub(super) fn add(counts: &mut FleetCounts, room: &Counted) {
 }
 
 pub(super) fn remove(counts: &mut FleetCounts, room: &Counted) {
-    let FleetCounts {
-        by_status,
-        by_version,
-        by_instance,
-        matches,
-        unknown,
-    } = counts;
+    let FleetCounts { by_status, by_version, by_instance, matches, unknown } = counts;
     by_status.remove(room.status);
     if let Some(of_version) = by_version.get_mut(&room.version) {
         of_version.remove(room.status);
@@ -43,13 +31,7 @@ pub(super) fn remove(counts: &mut FleetCounts, room: &Counted) {
 
 /// Adds the counters of another part of the same fleet.
 pub(super) fn merge(total: &mut FleetCounts, part: &FleetCounts) {
-    let FleetCounts {
-        by_status,
-        by_version,
-        by_instance,
-        matches,
-        unknown,
-    } = part;
+    let FleetCounts { by_status, by_version, by_instance, matches, unknown } = part;
     total.by_status += by_status;
     for (version, of_version) in by_version {
         *total.by_version.entry(*version).or_default() += of_version;

@@ -38,9 +38,7 @@ pub struct MemoryRoomTable {
 
 impl MemoryRoomTable {
     pub fn new() -> Self {
-        Self {
-            shards: std::array::from_fn(|_| Mutex::default()),
-        }
+        Self { shards: std::array::from_fn(|_| Mutex::default()) }
     }
 
     fn shard(&self, room: &str) -> MutexGuard<'_, Shard> {
@@ -90,16 +88,13 @@ impl RoomTable for MemoryRoomTable {
         rooms: &[RoomId],
     ) -> Result<(), TableError> {
         for id in rooms {
-            self.shard(id.as_str())
-                .change(scheduler.as_str(), id.as_str(), |room| room.unclaim(operation));
+            self.shard(id.as_str()).change(scheduler.as_str(), id.as_str(), |room| room.unclaim(operation));
         }
         Ok(())
     }
 
     async fn remove(&self, scheduler: &SchedulerName, room: &RoomId) -> Result<Option<RoomView>, TableError> {
-        Ok(self
-            .shard(room.as_str())
-            .remove(scheduler.as_str(), room.as_str()))
+        Ok(self.shard(room.as_str()).remove(scheduler.as_str(), room.as_str()))
     }
 
     async fn remove_scheduler(&self, scheduler: &SchedulerName) -> Result<(), TableError> {

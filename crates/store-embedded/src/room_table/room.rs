@@ -41,17 +41,8 @@ pub(super) struct Counted {
 
 impl Room {
     pub(super) fn new(new: NewRoom) -> (RoomId, Self) {
-        let NewRoom {
-            scheduler: _,
-            id,
-            version,
-            region,
-            purpose,
-            instance,
-            created_at,
-            matches_max,
-            known,
-        } = new;
+        let NewRoom { scheduler: _, id, version, region, purpose, instance, created_at, matches_max, known } =
+            new;
         let room = Self {
             version,
             region,
@@ -101,10 +92,7 @@ impl Room {
         let before = self.status();
         let after = self.status_if(self.instance(), ping.status, ping.matches);
         if !before.may_become(after) {
-            return Err(PingError::Refused {
-                from: before,
-                to: after,
-            });
+            return Err(PingError::Refused { from: before, to: after });
         }
         let heard_again = !self.known;
         self.known = true;
@@ -118,12 +106,7 @@ impl Room {
             self.metadata = Some(metadata.into());
         }
         self.remember_ready();
-        Ok(Pinged {
-            before,
-            after,
-            heard_again,
-            purpose: self.purpose,
-        })
+        Ok(Pinged { before, after, heard_again, purpose: self.purpose })
     }
 
     /// Takes up what the runtime sees, unless no room can change that way: then the instance stays what it was, so
@@ -143,10 +126,7 @@ impl Room {
 
     /// The caller has checked that nobody else claimed it.
     pub(super) fn claim(&mut self, operation: OperationId) {
-        self.claim = Some(Box::new(Claimed {
-            operation,
-            failed_since: false,
-        }));
+        self.claim = Some(Box::new(Claimed { operation, failed_since: false }));
     }
 
     pub(super) fn unclaim(&mut self, operation: OperationId) {
@@ -190,13 +170,7 @@ impl Room {
     }
 
     fn status_if(&self, instance: InstanceStatus, ping: PingStatus, matches: u32) -> RoomStatus {
-        let seen = Seen {
-            instance,
-            ping,
-            matches,
-            matches_max: self.matches_max,
-            held: false,
-        };
+        let seen = Seen { instance, ping, matches, matches_max: self.matches_max, held: false };
         seen.status()
     }
 

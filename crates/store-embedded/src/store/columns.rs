@@ -81,8 +81,5 @@ fn to_time(micros: i64, column: &'static str) -> Result<Timestamp, Failure> {
 }
 
 pub(super) fn unreadable(column: &'static str, value: impl std::fmt::Display) -> Unreadable {
-    Unreadable {
-        what: column,
-        why: format!("{value} is not a value that this version of Maestro knows"),
-    }
+    Unreadable { what: column, why: format!("{value} is not a value that this version of Maestro knows") }
 }

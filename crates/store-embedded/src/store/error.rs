@@ -48,21 +48,16 @@ pub enum OpenError {
 
 impl OpenError {
     pub(crate) fn io(step: &'static str, path: &Path, source: io::Error) -> Self {
-        Self::Io {
-            step,
-            path: path.into(),
-            source,
-        }
+        Self::Io { step, path: path.into(), source }
     }
 
     /// Damage is damage whichever step comes upon it.
     pub(crate) fn sqlite(step: &'static str, file: &Path, source: rusqlite::Error) -> Self {
         let file = file.into();
         match source.sqlite_error_code() {
-            Some(rusqlite::ErrorCode::NotADatabase | rusqlite::ErrorCode::DatabaseCorrupt) => Self::Damaged {
-                file,
-                why: source.to_string(),
-            },
+            Some(rusqlite::ErrorCode::NotADatabase | rusqlite::ErrorCode::DatabaseCorrupt) => {
+                Self::Damaged { file, why: source.to_string() }
+            }
             _ => Self::Sqlite { step, file, source },
         }
     }

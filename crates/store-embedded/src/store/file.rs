@@ -39,15 +39,10 @@ pub(super) fn create(database: &Path, store_id: &str) -> Result<(), OpenError> {
     let failed = |source| OpenError::sqlite("create the database", &unfinished, source);
     let mut connection = Connection::open(&unfinished).map_err(failed)?;
     // What is killed half way is thrown away, so one sync at the end is enough: a first start should feel quick.
-    connection
-        .execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;")
-        .map_err(failed)?;
+    connection.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;").map_err(failed)?;
     migrations::apply(&mut connection).map_err(failed)?;
     connection
-        .execute(
-            "INSERT INTO store (only_row, id, last_token) VALUES (1, ?1, 0)",
-            [store_id],
-        )
+        .execute("INSERT INTO store (only_row, id, last_token) VALUES (1, ?1, 0)", [store_id])
         .map_err(failed)?;
     connection.close().map_err(|(_, source)| failed(source))?;
     rename_durably(&unfinished, database)
@@ -56,35 +51,22 @@ pub(super) fn create(database: &Path, store_id: &str) -> Result<(), OpenError> {
 /// Refuses what is not a sound database of a Maestro that is not newer. Changes nothing.
 pub(crate) fn check(connection: &Connection, database: &Path) -> Result<(), OpenError> {
     let failed = |source| OpenError::sqlite("check the database", database, source);
-    let damaged = |why: String| OpenError::Damaged {
-        file: database.into(),
-        why,
-    };
+    let damaged = |why: String| OpenError::Damaged { file: database.into(), why };
     check_header(database)?;
-    let application_id: i32 = connection
-        .query_row("PRAGMA application_id", [], |row| row.get(0))
-        .map_err(failed)?;
+    let application_id: i32 =
+        connection.query_row("PRAGMA application_id", [], |row| row.get(0)).map_err(failed)?;
     if application_id != APPLICATION_ID {
-        return Err(OpenError::NotOurs {
-            file: database.into(),
-        });
+        return Err(OpenError::NotOurs { file: database.into() });
     }
-    let verdict: String = connection
-        .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
-        .map_err(failed)?;
+    let verdict: String =
+        connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(failed)?;
     if verdict != "ok" {
         return Err(damaged(verdict));
     }
     match migrations::check(connection).map_err(failed)? {
         Ok(()) => Ok(()),
-        Err(Misfit::Newer { written_by }) => Err(OpenError::Newer {
-            file: database.into(),
-            written_by,
-        }),
-        Err(Misfit::Other { name }) => Err(OpenError::OtherMigration {
-            file: database.into(),
-            name,
-        }),
+        Err(Misfit::Newer { written_by }) => Err(OpenError::Newer { file: database.into(), written_by }),
+        Err(Misfit::Other { name }) => Err(OpenError::OtherMigration { file: database.into(), name }),
     }
 }
 
@@ -93,10 +75,7 @@ fn check_header(database: &Path) -> Result<(), OpenError> {
     const MAGIC: &[u8; 16] = b"SQLite format 3\0";
     let mut header = [0; MAGIC.len()];
     let read = File::open(database).and_then(|mut file| file.read_exact(&mut header));
-    let damaged = |why: &str| OpenError::Damaged {
-        file: database.into(),
-        why: why.into(),
-    };
+    let damaged = |why: &str| OpenError::Damaged { file: database.into(), why: why.into() };
     match read {
         Ok(()) if &header == MAGIC => Ok(()),
         Ok(()) => Err(damaged("it is not an SQLite database")),

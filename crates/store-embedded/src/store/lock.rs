@@ -31,10 +31,7 @@ impl DirectoryLock {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(rustix::io::Errno::WOULDBLOCK) => {
-                return Err(OpenError::InUse {
-                    directory: directory.into(),
-                    pid: holder(&mut file),
-                });
+                return Err(OpenError::InUse { directory: directory.into(), pid: holder(&mut file) });
             }
             Err(errno) => return Err(failed(errno.into())),
         }

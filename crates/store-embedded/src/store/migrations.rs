@@ -10,16 +10,8 @@ struct Migration {
 }
 
 const MIGRATIONS: &[Migration] = &[
-    Migration {
-        number: 1,
-        name: "initial",
-        sql: include_str!("../../migrations/0001_initial.sql"),
-    },
-    Migration {
-        number: 2,
-        name: "rollouts",
-        sql: include_str!("../../migrations/0002_rollouts.sql"),
-    },
+    Migration { number: 1, name: "initial", sql: include_str!("../../migrations/0001_initial.sql") },
+    Migration { number: 2, name: "rollouts", sql: include_str!("../../migrations/0002_rollouts.sql") },
 ];
 
 /// Why the migrations of a file do not fit this Maestro.
@@ -39,20 +31,14 @@ pub(crate) fn apply(connection: &mut Connection) -> Result<(), rusqlite::Error> 
              applied_by TEXT NOT NULL
          ) STRICT",
     )?;
-    let last: u32 = connection.query_row("SELECT coalesce(max(number), 0) FROM migrations", [], |row| {
-        row.get(0)
-    })?;
+    let last: u32 =
+        connection.query_row("SELECT coalesce(max(number), 0) FROM migrations", [], |row| row.get(0))?;
     for migration in MIGRATIONS.iter().filter(|migration| migration.number > last) {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         transaction.execute_batch(migration.sql)?;
         transaction.execute(
             "INSERT INTO migrations (number, name, checksum, applied_by) VALUES (?1, ?2, ?3, ?4)",
-            (
-                migration.number,
-                migration.name,
-                checksum(migration.sql),
-                env!("CARGO_PKG_VERSION"),
-            ),
+            (migration.number, migration.name, checksum(migration.sql), env!("CARGO_PKG_VERSION")),
         )?;
         transaction.commit()?;
     }

@@ -110,10 +110,8 @@ impl EmbeddedStore {
 }
 
 fn is_there(database: &Path) -> Result<bool, OpenError> {
-    let exists = |path: &Path| {
-        path.try_exists()
-            .map_err(|error| OpenError::io("look for the database", path, error))
-    };
+    let exists =
+        |path: &Path| path.try_exists().map_err(|error| OpenError::io("look for the database", path, error));
     if exists(database)? {
         return Ok(true);
     }

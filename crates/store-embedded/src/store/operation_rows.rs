@@ -43,12 +43,7 @@ pub(super) fn page(
     stage: Stage,
     request: PageRequest,
 ) -> Result<OperationPage, Failure> {
-    let PageRequest {
-        page,
-        page_size,
-        newest_first,
-        no_action,
-    } = request;
+    let PageRequest { page, page_size, newest_first, no_action } = request;
     // Written so that each combination is answered along an index of its own.
     let of_stage = match stage {
         Stage::Pending => "ended_at IS NULL AND status = 'pending'",
@@ -68,10 +63,7 @@ pub(super) fn page(
     );
     let offset = i64::from(page.saturating_sub(1)).saturating_mul(page_size.into());
     let found = select(connection, &sql, (scheduler.as_str(), page_size, offset))?;
-    Ok(OperationPage {
-        total,
-        operations: found.into_iter().map(|(_, operation)| operation).collect(),
-    })
+    Ok(OperationPage { total, operations: found.into_iter().map(|(_, operation)| operation).collect() })
 }
 
 /// With their histories.
@@ -105,10 +97,7 @@ fn history(connection: &Connection, sequence: i64) -> Result<Vec<HistoryEvent>, 
     let mut events = Vec::new();
     while let Some(row) = rows.next()? {
         let columns = Columns(row);
-        events.push(HistoryEvent {
-            at: columns.time("at")?,
-            event: columns.get("event")?,
-        });
+        events.push(HistoryEvent { at: columns.time("at")?, event: columns.get("event")? });
     }
     Ok(events)
 }
@@ -153,10 +142,7 @@ fn activity(columns: &Columns<'_, '_>, status: OperationStatus) -> Result<Activi
     if executing || status != OperationStatus::InProgress {
         return Ok(Activity::Executing);
     }
-    Ok(Activity::Parked(Wait {
-        what: columns.get("wait_what")?,
-        until: columns.time("wait_until")?,
-    }))
+    Ok(Activity::Parked(Wait { what: columns.get("wait_what")?, until: columns.time("wait_until")? }))
 }
 
 fn rollback(columns: &Columns<'_, '_>) -> Result<Option<Rollback>, Failure> {

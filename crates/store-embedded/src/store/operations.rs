@@ -62,10 +62,7 @@ pub(super) fn enqueue(connection: &Connection, new: &NewOperation) -> Result<(),
             ":fleet_delta": new.fleet_delta,
             ":created_at": from_time(new.created_at),
         })?;
-    let created = HistoryEvent {
-        at: new.created_at,
-        event: "Created".into(),
-    };
+    let created = HistoryEvent { at: new.created_at, event: "Created".into() };
     append_history(connection, connection.last_insert_rowid(), &[created])
 }
 
@@ -111,15 +108,7 @@ pub(super) fn start(
 }
 
 pub(super) fn update(connection: &Connection, update: &OperationUpdate) -> Result<(), Failure> {
-    let OperationUpdate {
-        operation,
-        activity,
-        rollback,
-        progress,
-        data,
-        lease,
-        history,
-    } = update;
+    let OperationUpdate { operation, activity, rollback, progress, data, lease, history } = update;
     let current = Current::of(connection, *operation)?.in_status(OperationStatus::InProgress)?;
     if let Some(activity) = activity {
         set_activity(connection, &current, activity)?;
@@ -181,11 +170,7 @@ pub(super) fn cancel_pending(
     history: &[HistoryEvent],
 ) -> Result<(), Failure> {
     Current::of(connection, operation)?.in_status(OperationStatus::Pending)?;
-    let canceled = End {
-        status: OperationStatus::Canceled,
-        took_action: true,
-        at,
-    };
+    let canceled = End { status: OperationStatus::Canceled, took_action: true, at };
     end(connection, operation, &canceled, history)
 }
 
@@ -256,18 +241,11 @@ impl Current {
     }
 
     fn in_status(self, status: OperationStatus) -> Result<Self, Failure> {
-        if self.status == status {
-            Ok(self)
-        } else {
-            Err(self.wrong_status())
-        }
+        if self.status == status { Ok(self) } else { Err(self.wrong_status()) }
     }
 
     fn wrong_status(&self) -> Failure {
-        let refusal = Refusal::WrongStatus {
-            operation: self.id,
-            is: self.status,
-        };
+        let refusal = Refusal::WrongStatus { operation: self.id, is: self.status };
         refusal.into()
     }
 
@@ -308,11 +286,7 @@ fn set_activity(connection: &Connection, current: &Current, activity: &Activity)
 }
 
 fn set_lease(connection: &Connection, sequence: i64, lease: &Lease) -> Result<(), Failure> {
-    let Lease {
-        owner,
-        token,
-        expires_at,
-    } = lease;
+    let Lease { owner, token, expires_at } = lease;
     connection
         .prepare_cached(
             "UPDATE operations SET lease_owner = ?2, lease_token = ?3, lease_expires_at = ?4 WHERE sequence = ?1",

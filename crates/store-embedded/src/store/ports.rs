@@ -18,9 +18,7 @@ use crate::failpoints::RENEW;
 impl Store for EmbeddedStore {
     async fn commit(&self, transaction: Transaction) -> Result<(), StoreError> {
         self.writer
-            .write(transaction.label, move |connection| {
-                transaction::carry_out(connection, &transaction)
-            })
+            .write(transaction.label, move |connection| transaction::carry_out(connection, &transaction))
             .await
     }
 }
@@ -30,27 +28,21 @@ impl SchedulerStore for EmbeddedStore {
     async fn scheduler(&self, name: &SchedulerName) -> Result<Option<SchedulerRecord>, StoreError> {
         let (recipes, name) = (self.recipes.clone(), name.clone());
         self.readers
-            .read("read the scheduler", move |connection| {
-                schedulers::one(connection, &recipes, &name)
-            })
+            .read("read the scheduler", move |connection| schedulers::one(connection, &recipes, &name))
             .await
     }
 
     async fn schedulers(&self) -> Result<Vec<SchedulerRecord>, StoreError> {
         let recipes = self.recipes.clone();
         self.readers
-            .read("read the schedulers", move |connection| {
-                schedulers::all(connection, &recipes)
-            })
+            .read("read the schedulers", move |connection| schedulers::all(connection, &recipes))
             .await
     }
 
     async fn versions(&self, name: &SchedulerName) -> Result<Vec<VersionRecord>, StoreError> {
         let (recipes, name) = (self.recipes.clone(), name.clone());
         self.readers
-            .read("read the versions", move |connection| {
-                versions::all(connection, &recipes, &name)
-            })
+            .read("read the versions", move |connection| versions::all(connection, &recipes, &name))
             .await
     }
 
@@ -61,9 +53,7 @@ impl SchedulerStore for EmbeddedStore {
     ) -> Result<Option<VersionRecord>, StoreError> {
         let (recipes, name) = (self.recipes.clone(), name.clone());
         self.readers
-            .read("read the version", move |connection| {
-                versions::one(connection, &recipes, &name, version)
-            })
+            .read("read the version", move |connection| versions::one(connection, &recipes, &name, version))
             .await
     }
 }
@@ -77,18 +67,14 @@ impl OperationStore for EmbeddedStore {
     ) -> Result<Option<Operation>, StoreError> {
         let scheduler = scheduler.clone();
         self.readers
-            .read("read the operation", move |connection| {
-                operation_rows::one(connection, &scheduler, id)
-            })
+            .read("read the operation", move |connection| operation_rows::one(connection, &scheduler, id))
             .await
     }
 
     async fn unfinished(&self, scheduler: &SchedulerName) -> Result<Vec<Operation>, StoreError> {
         let scheduler = scheduler.clone();
         self.readers
-            .read("read the queue", move |connection| {
-                operation_rows::unfinished(connection, &scheduler)
-            })
+            .read("read the queue", move |connection| operation_rows::unfinished(connection, &scheduler))
             .await
     }
 
@@ -115,9 +101,7 @@ impl OperationStore for EmbeddedStore {
     ) -> Result<Option<Token>, StoreError> {
         let (scheduler, owner) = (scheduler.clone(), owner.to_owned());
         self.writer
-            .write("own", move |connection| {
-                ownership::own(connection, &scheduler, &owner, now, ttl)
-            })
+            .write("own", move |connection| ownership::own(connection, &scheduler, &owner, now, ttl))
             .await
     }
 
@@ -139,11 +123,7 @@ impl OperationStore for EmbeddedStore {
 
     async fn disown(&self, scheduler: &SchedulerName, token: Token) -> Result<(), StoreError> {
         let scheduler = scheduler.clone();
-        self.writer
-            .write("disown", move |connection| {
-                ownership::disown(connection, &scheduler, token)
-            })
-            .await
+        self.writer.write("disown", move |connection| ownership::disown(connection, &scheduler, token)).await
     }
 }
 
@@ -152,19 +132,13 @@ impl RoomRegistry for EmbeddedStore {
     async fn room(&self, scheduler: &SchedulerName, id: &RoomId) -> Result<Option<RoomRecord>, StoreError> {
         let (scheduler, id) = (scheduler.clone(), id.clone());
         self.readers
-            .read("read the room", move |connection| {
-                room_rows::one(connection, &scheduler, &id)
-            })
+            .read("read the room", move |connection| room_rows::one(connection, &scheduler, &id))
             .await
     }
 
     async fn live_rooms(&self, scheduler: &SchedulerName) -> Result<Vec<RoomRecord>, StoreError> {
         let scheduler = scheduler.clone();
-        self.readers
-            .read("read the rooms", move |connection| {
-                room_rows::live(connection, &scheduler)
-            })
-            .await
+        self.readers.read("read the rooms", move |connection| room_rows::live(connection, &scheduler)).await
     }
 
     async fn all_live_rooms(&self) -> Result<Vec<RoomRecord>, StoreError> {
@@ -214,9 +188,7 @@ impl RoomRegistry for EmbeddedStore {
     async fn ports_in_use(&self, region: &Region) -> Result<Vec<u16>, StoreError> {
         let region = region.clone();
         self.readers
-            .read("read the ports in use", move |connection| {
-                room_rows::ports_in_use(connection, &region)
-            })
+            .read("read the ports in use", move |connection| room_rows::ports_in_use(connection, &region))
             .await
     }
 }

@@ -22,9 +22,8 @@ pub(super) struct Readers {
 
 impl Readers {
     pub(super) fn open(database: &Path) -> Result<Self, rusqlite::Error> {
-        let connections: Vec<_> = (0..READERS)
-            .map(|_| file::connect_to_read(database))
-            .collect::<Result<_, _>>()?;
+        let connections: Vec<_> =
+            (0..READERS).map(|_| file::connect_to_read(database)).collect::<Result<_, _>>()?;
         Ok(Self {
             free: Arc::new(Semaphore::new(connections.len())),
             pool: Arc::new(Mutex::new(connections)),
@@ -82,10 +81,7 @@ impl Lent {
 impl Drop for Lent {
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take() {
-            self.pool
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push(connection);
+            self.pool.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
         }
     }
 }

@@ -24,13 +24,7 @@ pub(super) fn set(
             .prepare_cached("DELETE FROM rollouts WHERE scheduler = ?1")?
             .execute([scheduler.as_str()])?,
         Some(rollout) => {
-            let RolloutRecord {
-                state,
-                to,
-                from,
-                since,
-                note,
-            } = rollout;
+            let RolloutRecord { state, to, from, since, note } = rollout;
             connection
                 .prepare_cached(
                     "INSERT OR REPLACE INTO rollouts (scheduler, state, to_version, from_version, since, note)
@@ -60,13 +54,7 @@ fn is(
             .prepare_cached("SELECT NOT EXISTS (SELECT 1 FROM rollouts WHERE scheduler = ?1)")?
             .query_row([scheduler.as_str()], |row| row.get(0))?);
     };
-    let RolloutRecord {
-        state,
-        to,
-        from,
-        since,
-        note,
-    } = rollout;
+    let RolloutRecord { state, to, from, since, note } = rollout;
     Ok(connection
         .prepare_cached(
             "SELECT EXISTS (
@@ -76,14 +64,7 @@ fn is(
              )",
         )?
         .query_row(
-            (
-                scheduler.as_str(),
-                state.as_str(),
-                to.to_string(),
-                from.to_string(),
-                from_time(*since),
-                note,
-            ),
+            (scheduler.as_str(), state.as_str(), to.to_string(), from.to_string(), from_time(*since), note),
             |row| row.get(0),
         )?)
 }

@@ -179,11 +179,7 @@ fn handle_from_json(text: &str) -> Option<Handle> {
     let pid = |pid: &Value| pid.as_u64().and_then(|pid| u32::try_from(pid).ok());
     Some(Handle {
         host: handle["host"].as_str()?.to_owned(),
-        pids: handle["pids"]
-            .as_array()?
-            .iter()
-            .map(pid)
-            .collect::<Option<_>>()?,
+        pids: handle["pids"].as_array()?.iter().map(pid).collect::<Option<_>>()?,
         detail: handle["detail"].take(),
     })
 }

@@ -70,11 +70,7 @@ pub(super) fn intend_stop(
     room: &RoomId,
     stop: &StopIntent,
 ) -> Result<(), Failure> {
-    let StopIntent {
-        operation,
-        reason,
-        at,
-    } = stop;
+    let StopIntent { operation, reason, at } = stop;
     // The right sides see the row as it was before: either all three are filled, or none is touched.
     let found = connection
         .prepare_cached(
@@ -84,13 +80,7 @@ pub(super) fn intend_stop(
                  stop_at = coalesce(stop_at, ?5)
              WHERE id = ?2 AND scheduler = ?1 AND ended_at IS NULL",
         )?
-        .execute((
-            scheduler.as_str(),
-            room.as_str(),
-            from_id(*operation),
-            reason,
-            from_time(*at),
-        ))?;
+        .execute((scheduler.as_str(), room.as_str(), from_id(*operation), reason, from_time(*at)))?;
     match found {
         0 => Err(Refusal::RoomNotFound(room.clone()).into()),
         _ => Ok(()),
@@ -118,29 +108,15 @@ pub(super) fn end(
     room: &RoomId,
     ended: &Ended,
 ) -> Result<(), Failure> {
-    let Ended {
-        at,
-        how,
-        cause,
-        was_ready,
-    } = ended;
+    let Ended { at, how, cause, was_ready } = ended;
     let changed = connection
         .prepare_cached(
             "UPDATE rooms SET ended_at = ?3, ended_how = ?4, ended_cause = ?5, was_ready = ?6
              WHERE id = ?2 AND scheduler = ?1 AND ended_at IS NULL",
         )?
-        .execute((
-            scheduler.as_str(),
-            room.as_str(),
-            from_time(*at),
-            how,
-            cause.as_str(),
-            was_ready,
-        ))?;
+        .execute((scheduler.as_str(), room.as_str(), from_time(*at), how, cause.as_str(), was_ready))?;
     if changed > 0 {
-        connection
-            .prepare_cached("DELETE FROM ports_taken WHERE room = ?1")?
-            .execute([room.as_str()])?;
+        connection.prepare_cached("DELETE FROM ports_taken WHERE room = ?1")?.execute([room.as_str()])?;
     }
     Ok(())
 }

@@ -29,12 +29,8 @@ pub(super) fn create(connection: &Connection, new: &NewScheduler) -> Result<(), 
     if created == 0 {
         return Err(Refusal::SchedulerExists(name.clone()).into());
     }
-    let first = NewVersion {
-        recipe: &new.recipe,
-        version: new.version,
-        status: new.version_status,
-        at: new.at,
-    };
+    let first =
+        NewVersion { recipe: &new.recipe, version: new.version, status: new.version_status, at: new.at };
     versions::insert(connection, name, &first)
 }
 
@@ -109,18 +105,14 @@ pub(super) fn delete(
         // Versions, the rollout and the ownership go with it.
         "DELETE FROM schedulers WHERE name = ?1",
     ] {
-        connection
-            .prepare_cached(statement)?
-            .execute([scheduler.as_str()])?;
+        connection.prepare_cached(statement)?.execute([scheduler.as_str()])?;
     }
     // In two parts, each along an index.
     for statement in [
         "DELETE FROM operations WHERE scheduler = ?1 AND ended_at IS NULL AND id <> ?2",
         "DELETE FROM operations WHERE scheduler = ?1 AND ended_at IS NOT NULL AND id <> ?2",
     ] {
-        connection
-            .prepare_cached(statement)?
-            .execute((scheduler.as_str(), from_id(keep)))?;
+        connection.prepare_cached(statement)?.execute((scheduler.as_str(), from_id(keep)))?;
     }
     Ok(())
 }

@@ -8,20 +8,14 @@ use super::failure::Failure;
 use super::{operations, ownership, rollouts, rooms, schedulers, versions};
 
 pub(super) fn carry_out(connection: &Connection, transaction: &Transaction) -> Result<(), Failure> {
-    let Transaction {
-        label: _,
-        guard,
-        changes,
-    } = transaction;
+    let Transaction { label: _, guard, changes } = transaction;
     if let Some(Guard { scheduler, token }) = guard
         && ownership::current_token(connection, scheduler)? != Some(*token)
     {
         let scheduler = scheduler.clone();
         return Err(Refusal::StaleToken { scheduler }.into());
     }
-    changes
-        .iter()
-        .try_for_each(|change| carry_out_one(connection, change))
+    changes.iter().try_for_each(|change| carry_out_one(connection, change))
 }
 
 fn carry_out_one(connection: &Connection, change: &Change) -> Result<(), Failure> {
@@ -34,24 +28,11 @@ fn carry_out_one(connection: &Connection, change: &Change) -> Result<(), Failure
         Change::AdjustFleetSize { scheduler, delta } => {
             schedulers::adjust_fleet_size(connection, scheduler, *delta)
         }
-        Change::SetVersionStatus {
-            scheduler,
-            version,
-            status,
-        } => versions::set_status(connection, scheduler, *version, *status),
-        Change::InsertVersion {
-            scheduler,
-            recipe,
-            version,
-            status,
-            at,
-        } => {
-            let new = versions::NewVersion {
-                recipe,
-                version: *version,
-                status: *status,
-                at: *at,
-            };
+        Change::SetVersionStatus { scheduler, version, status } => {
+            versions::set_status(connection, scheduler, *version, *status)
+        }
+        Change::InsertVersion { scheduler, recipe, version, status, at } => {
+            let new = versions::NewVersion { recipe, version: *version, status: *status, at: *at };
             versions::insert(connection, scheduler, &new)
         }
         Change::DeleteVersion { scheduler, version } => versions::delete(connection, scheduler, *version),
@@ -64,62 +45,32 @@ fn carry_out_one(connection: &Connection, change: &Change) -> Result<(), Failure
         Change::SetLastShrunk { scheduler, at } => schedulers::set_last_shrunk(connection, scheduler, *at),
         Change::DeleteScheduler { scheduler, keep } => schedulers::delete(connection, scheduler, *keep),
         Change::Enqueue(new) => operations::enqueue(connection, new),
-        Change::StartOperation {
-            operation,
-            lease,
-            history,
-        } => operations::start(connection, *operation, lease, history),
+        Change::StartOperation { operation, lease, history } => {
+            operations::start(connection, *operation, lease, history)
+        }
         Change::UpdateOperation(update) => operations::update(connection, update),
-        Change::EndOperation {
-            operation,
-            status,
-            took_action,
-            history,
-            at,
-        } => {
-            let end = operations::End {
-                status: *status,
-                took_action: *took_action,
-                at: *at,
-            };
+        Change::EndOperation { operation, status, took_action, history, at } => {
+            let end = operations::End { status: *status, took_action: *took_action, at: *at };
             operations::end(connection, *operation, &end, history)
         }
-        Change::CancelPending {
-            operation,
-            history,
-            at,
-        } => operations::cancel_pending(connection, *operation, *at, history),
-        Change::RequestCancel {
-            operation,
-            request,
-            history,
-        } => operations::request_cancel(connection, *operation, request, history),
-        Change::ForgetOperations {
-            scheduler,
-            ended_before,
-            no_action_before,
-        } => operations::forget(connection, scheduler.as_ref(), *ended_before, *no_action_before),
+        Change::CancelPending { operation, history, at } => {
+            operations::cancel_pending(connection, *operation, *at, history)
+        }
+        Change::RequestCancel { operation, request, history } => {
+            operations::request_cancel(connection, *operation, request, history)
+        }
+        Change::ForgetOperations { scheduler, ended_before, no_action_before } => {
+            operations::forget(connection, scheduler.as_ref(), *ended_before, *no_action_before)
+        }
         Change::IntendRoom(new) => rooms::intend(connection, new),
-        Change::RoomStarted {
-            scheduler,
-            room,
-            handle,
-        } => rooms::started(connection, scheduler, room, handle),
-        Change::IntendStop {
-            scheduler,
-            room,
-            stop,
-        } => rooms::intend_stop(connection, scheduler, room, stop),
-        Change::RevokeStop {
-            scheduler,
-            room,
-            operation,
-        } => rooms::revoke_stop(connection, scheduler, room, *operation),
-        Change::EndRoom {
-            scheduler,
-            room,
-            ended,
-        } => rooms::end(connection, scheduler, room, ended),
+        Change::RoomStarted { scheduler, room, handle } => {
+            rooms::started(connection, scheduler, room, handle)
+        }
+        Change::IntendStop { scheduler, room, stop } => rooms::intend_stop(connection, scheduler, room, stop),
+        Change::RevokeStop { scheduler, room, operation } => {
+            rooms::revoke_stop(connection, scheduler, room, *operation)
+        }
+        Change::EndRoom { scheduler, room, ended } => rooms::end(connection, scheduler, room, ended),
         Change::ForgetRooms { scheduler, rooms } => rooms::forget(connection, scheduler, rooms),
     }
 }

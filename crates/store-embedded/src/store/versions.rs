@@ -23,12 +23,7 @@ pub(super) fn insert(
     scheduler: &SchedulerName,
     new: &NewVersion<'_>,
 ) -> Result<(), Failure> {
-    let NewVersion {
-        recipe,
-        version,
-        status,
-        at,
-    } = new;
+    let NewVersion { recipe, version, status, at } = new;
     schedulers::require(connection, scheduler)?;
     let inserted = connection
         .prepare_cached(

@@ -17,11 +17,7 @@ use crate::child;
 /// The number of operations in the queue of the arena says how far a store had come.
 async fn grow(store: &EmbeddedStore, from: u128, to: u128) {
     for number in from..=to {
-        accept(
-            store,
-            vec![adjust_fleet(&arena(), 1), Change::Enqueue(new_operation(number))],
-        )
-        .await;
+        accept(store, vec![adjust_fleet(&arena(), 1), Change::Enqueue(new_operation(number))]).await;
     }
 }
 
@@ -42,9 +38,7 @@ async fn store_grown_to(directory: &Path, to: u128) -> EmbeddedStore {
 
 fn names(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).unwrap();
-    let mut names: Vec<_> = entries
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
 }
@@ -69,10 +63,7 @@ async fn a_backup_of_a_store_in_use_is_whole() {
     for round in 0..5 {
         let file = root.path().join(format!("backup-{round}"));
         let (from, to) = (directory.clone(), file.clone());
-        tokio::task::spawn_blocking(move || backup(&from, &to))
-            .await
-            .unwrap()
-            .unwrap();
+        tokio::task::spawn_blocking(move || backup(&from, &to)).await.unwrap().unwrap();
         let copy = root.path().join(format!("copy-{round}"));
         assert_eq!(restore(&copy, &file).unwrap(), Restored { kept: None });
         let copy = EmbeddedStore::open(&copy).unwrap();
@@ -83,13 +74,7 @@ async fn a_backup_of_a_store_in_use_is_whole() {
     }
     stop.store(true, Ordering::Relaxed);
     writing.await.unwrap();
-    assert_eq!(
-        names(root.path())
-            .iter()
-            .filter(|name| name.contains("partial"))
-            .count(),
-        0
-    );
+    assert_eq!(names(root.path()).iter().filter(|name| name.contains("partial")).count(), 0);
 }
 
 /// In a process of its own: a part of another_process_takes_the_backup.
@@ -110,10 +95,7 @@ async fn another_process_takes_the_backup() {
     grow(&store, 21, 30).await;
     assert_eq!(grown(&store).await, 30);
     restore(&root.path().join("copy"), &root.path().join("backup")).unwrap();
-    assert_eq!(
-        grown(&EmbeddedStore::open(&root.path().join("copy")).unwrap()).await,
-        20
-    );
+    assert_eq!(grown(&EmbeddedStore::open(&root.path().join("copy")).unwrap()).await, 20);
 }
 
 #[tokio::test]
@@ -122,10 +104,7 @@ async fn a_backup_overwrites_nothing() {
     let directory = root.path().join("data");
     let file = root.path().join("backup");
     let error = backup(&directory, &file).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        format!("there is no store in {}", directory.display())
-    );
+    assert_eq!(error.to_string(), format!("there is no store in {}", directory.display()));
     drop(EmbeddedStore::open(&directory).unwrap());
     fs::write(&file, "something dear").unwrap();
     let error = backup(&directory, &file).unwrap_err();
@@ -148,30 +127,19 @@ async fn a_restore_takes_the_store_back_and_keeps_what_was_there() {
     // Tokens that the backup does not know of.
     let mut late = early;
     for round in 1..=5 {
-        late = store
-            .own(&arena(), &format!("worker-{round}-b"), at(round * 60), TTL)
-            .await
-            .unwrap();
+        late = store.own(&arena(), &format!("worker-{round}-b"), at(round * 60), TTL).await.unwrap();
     }
     assert!(late > early);
     drop(store);
 
     let kept = directory.join("maestro.db.before-restore");
-    let expected = Restored {
-        kept: Some(kept.clone()),
-    };
+    let expected = Restored { kept: Some(kept.clone()) };
     assert_eq!(restore(&directory, &file).unwrap(), expected);
-    assert_eq!(
-        names(&directory),
-        ["maestro.db", "maestro.db.before-restore", "maestro.lock"]
-    );
+    assert_eq!(names(&directory), ["maestro.db", "maestro.db.before-restore", "maestro.lock"]);
     let store = EmbeddedStore::open(&directory).unwrap();
     assert_eq!(grown(&store).await, 10);
     let running = operation(&store, 1).await;
-    assert_eq!(
-        (running.status, running.lease),
-        (OperationStatus::InProgress, None)
-    );
+    assert_eq!((running.status, running.lease), (OperationStatus::InProgress, None));
     let next = store.own(&arena(), "worker-2", at(0), TTL).await.unwrap();
     assert!(next > late, "{next:?} after {late:?}: tokens never go back");
     drop(store);
@@ -302,10 +270,6 @@ async fn a_killed_restore_is_carried_to_its_end() {
         drop(store);
         let again = root.path().join("again");
         restore(&again, &path("maestro.db.before-restore")).unwrap();
-        assert_eq!(
-            grown(&EmbeddedStore::open(&again).unwrap()).await,
-            10,
-            "what was there is whole"
-        );
+        assert_eq!(grown(&EmbeddedStore::open(&again).unwrap()).await, 10, "what was there is whole");
     }
 }

@@ -21,10 +21,7 @@ pub(crate) fn command(name: &str, directory: &Path) -> Command {
 }
 
 pub(crate) fn run(name: &str, directory: &Path, failpoints: &str) -> Output {
-    command(name, directory)
-        .env(FAILPOINTS, failpoints)
-        .output()
-        .unwrap()
+    command(name, directory).env(FAILPOINTS, failpoints).output().unwrap()
 }
 
 /// In the child; `None`: this is not the child.
@@ -45,8 +42,5 @@ pub(crate) fn say(words: &str) {
 /// What a child said, without what the test harness says.
 pub(crate) fn said(output: &Output) -> Vec<String> {
     let text = String::from_utf8_lossy(&output.stdout);
-    text.lines()
-        .filter_map(|line| line.split_once("say "))
-        .map(|(_, words)| words.to_owned())
-        .collect()
+    text.lines().filter_map(|line| line.split_once("say ")).map(|(_, words)| words.to_owned()).collect()
 }

@@ -53,11 +53,7 @@ async fn a_slot_is_given_to_one_of_many() {
     let directory = tempfile::tempdir().unwrap();
     let store = Arc::new(EmbeddedStore::open(directory.path()).unwrap());
     open(&*store).await;
-    let enqueue = |number| {
-        Change::Enqueue(NewOperation {
-            ..new_operation(number)
-        })
-    };
+    let enqueue = |number| Change::Enqueue(NewOperation { ..new_operation(number) });
     accept(&*store, (0..TASKS).map(enqueue).collect()).await;
     let tasks = (0..TASKS).map(|number| {
         let store = store.clone();

@@ -32,9 +32,8 @@ async fn write(store: &EmbeddedStore, number: usize, token: &mut Option<Token>) 
         }
         3 => ("start", vec![start(1)]),
         4 => {
-            let mut changes: Vec<_> = (1..=3_u16)
-                .map(|n| Change::IntendRoom(new_room(n.into(), 40000 + n)))
-                .collect();
+            let mut changes: Vec<_> =
+                (1..=3_u16).map(|n| Change::IntendRoom(new_room(n.into(), 40000 + n))).collect();
             changes.push(Change::UpdateOperation(OperationUpdate {
                 progress: Some(json!({ "made": 3 })),
                 ..OperationUpdate::of(operation_id(1))
@@ -70,10 +69,7 @@ async fn write(store: &EmbeddedStore, number: usize, token: &mut Option<Token>) 
         9 => ("ended", vec![end_room(1, 7), end_room(2, 8)]),
         10 => {
             let wake = set_activity(2, Activity::Executing);
-            let forget = Change::ForgetRooms {
-                scheduler: arena(),
-                rooms: vec![room_id(1)],
-            };
+            let forget = Change::ForgetRooms { scheduler: arena(), rooms: vec![room_id(1)] };
             ("finish", vec![wake, end(2, OperationStatus::Finished), forget])
         }
         11 => {
@@ -82,15 +78,8 @@ async fn write(store: &EmbeddedStore, number: usize, token: &mut Option<Token>) 
         }
         _ => unreachable!("there are {WRITES} writes"),
     };
-    let guard = token.map(|token| Guard {
-        scheduler: arena(),
-        token,
-    });
-    let transaction = Transaction {
-        label,
-        guard,
-        changes,
-    };
+    let guard = token.map(|token| Guard { scheduler: arena(), token });
+    let transaction = Transaction { label, guard, changes };
     store.commit(transaction).await.unwrap();
     label
 }
@@ -98,10 +87,7 @@ async fn write(store: &EmbeddedStore, number: usize, token: &mut Option<Token>) 
 const WRITES: usize = 11;
 
 fn open_with(directory: &Path, failpoints: &str) -> EmbeddedStore {
-    let options = Options {
-        failpoints: failpoints.parse().unwrap(),
-        ..Options::default()
-    };
+    let options = Options { failpoints: failpoints.parse().unwrap(), ..Options::default() };
     EmbeddedStore::open_with(directory, options).unwrap()
 }
 
@@ -161,11 +147,7 @@ async fn killed_at_every_write() {
             if written >= 1 {
                 let owned = store.own(&arena(), "worker-2", at(1), TTL).await.unwrap();
                 let before = u64::from(written >= 2);
-                assert_eq!(
-                    owned,
-                    Some(Token(before + 1)),
-                    "taken over at once, after {point}"
-                );
+                assert_eq!(owned, Some(Token(before + 1)), "taken over at once, after {point}");
             }
         }
     }
@@ -194,10 +176,7 @@ async fn child_crowd() {
     let store = &store;
     let tasks = (0..TASKS).map(|task| async move {
         for write in 0..WRITES_PER_TASK {
-            let operation = NewOperation {
-                fleet_delta: 1,
-                ..new_operation(task * 1000 + write)
-            };
+            let operation = NewOperation { fleet_delta: 1, ..new_operation(task * 1000 + write) };
             // Two changes, to see whether one of them may get lost.
             accept(store, vec![adjust_fleet(&arena(), 1), Change::Enqueue(operation)]).await;
             child::say(&format!("{task} {write}"));
@@ -232,10 +211,6 @@ async fn killed_in_the_middle_of_a_crowd() {
             assert!(is_there, "{answered} was answered and is lost, after {point}");
         }
         let size = scheduler(&store, &arena()).await.fleet_size;
-        assert_eq!(
-            size as usize,
-            FLEET_SIZE as usize + operations.len(),
-            "after {point}"
-        );
+        assert_eq!(size as usize, FLEET_SIZE as usize + operations.len(), "after {point}");
     }
 }

@@ -31,22 +31,13 @@ fn a_full_disk_loses_nothing_and_may_have_space_again() {
 /// No file of this process may become longer; `None`: any may.
 fn limit_files(bytes: Option<u64>) {
     let maximum = getrlimit(Resource::Fsize).maximum;
-    let limit = Rlimit {
-        current: bytes.or(maximum),
-        maximum,
-    };
+    let limit = Rlimit { current: bytes.or(maximum), maximum };
     setrlimit(Resource::Fsize, limit).unwrap();
 }
 
 fn large(number: u128) -> Transaction {
-    let operation = NewOperation {
-        reason: "x".repeat(20_000),
-        ..new_operation(number)
-    };
-    Transaction::new(
-        "enqueue",
-        vec![adjust_fleet(&arena(), 1), Change::Enqueue(operation)],
-    )
+    let operation = NewOperation { reason: "x".repeat(20_000), ..new_operation(number) };
+    Transaction::new("enqueue", vec![adjust_fleet(&arena(), 1), Change::Enqueue(operation)])
 }
 
 /// In a process of its own: a part of a_full_disk_loses_nothing_and_may_have_space_again.

@@ -22,14 +22,7 @@ async fn fill(directory: &Path) {
     open(&store).await;
     for number in 1..=50 {
         let room = new_room(number, 40000 + u16::try_from(number).unwrap());
-        accept(
-            &store,
-            vec![
-                Change::Enqueue(new_operation(number.into())),
-                Change::IntendRoom(room),
-            ],
-        )
-        .await;
+        accept(&store, vec![Change::Enqueue(new_operation(number.into())), Change::IntendRoom(room)]).await;
     }
 }
 
@@ -41,10 +34,7 @@ fn the_id_is_made_with_the_store_and_stays() {
     assert_eq!(EmbeddedStore::open(&one).unwrap().store_id(), id);
     assert_ne!(EmbeddedStore::open(&other).unwrap().store_id(), id);
     for (wish, expected) in [("mine", "mine"), ("another", "mine")] {
-        let options = Options {
-            store_id: Some(wish.into()),
-            ..Options::default()
-        };
+        let options = Options { store_id: Some(wish.into()), ..Options::default() };
         let store = EmbeddedStore::open_with(&given, options).unwrap();
         assert_eq!(store.store_id(), expected);
     }
@@ -73,11 +63,7 @@ async fn child_holds_the_store() {
     };
     let store = EmbeddedStore::open(&directory).unwrap();
     open(&store).await;
-    store
-        .own(&arena(), "worker-1", at(0), TTL)
-        .await
-        .unwrap()
-        .unwrap();
+    store.own(&arena(), "worker-1", at(0), TTL).await.unwrap().unwrap();
     child::say("open");
     // Until it is killed.
     std::io::stdin().read_line(&mut String::new()).unwrap();
@@ -93,19 +79,13 @@ async fn another_process_is_named_and_leaves_its_place_when_it_dies() {
     let mut lines = BufReader::new(holder.stdout.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap().ends_with("say open")));
     let error = EmbeddedStore::open(directory.path()).err().unwrap();
-    assert!(
-        matches!(error, OpenError::InUse { pid: Some(pid), .. } if pid == holder.id()),
-        "{error}"
-    );
+    assert!(matches!(error, OpenError::InUse { pid: Some(pid), .. } if pid == holder.id()), "{error}");
     holder.kill().unwrap();
     holder.wait().unwrap();
 
     let store = EmbeddedStore::open(directory.path()).unwrap();
     let token = store.own(&arena(), "worker-2", at(0), TTL).await.unwrap();
-    assert!(
-        token > Some(token_of_the_dead()),
-        "owned at once, although the other's time is not over"
-    );
+    assert!(token > Some(token_of_the_dead()), "owned at once, although the other's time is not over");
 }
 
 fn token_of_the_dead() -> maestro_core::operation::Token {
@@ -121,10 +101,7 @@ fn check_damaged(directory: &Path, damage: &str) {
     };
     assert_eq!(*file, database(directory));
     let message = error.unwrap().to_string();
-    assert!(
-        message.contains("Restore a backup with `maestro restore`"),
-        "{message}"
-    );
+    assert!(message.contains("Restore a backup with `maestro restore`"), "{message}");
     assert!(fs::read(database(directory)).unwrap() == before, "after {damage}");
 }
 
@@ -146,16 +123,10 @@ async fn a_damaged_file_is_refused_and_left_as_it_is() {
         ("cut off in the middle", sound[..half].to_vec()),
         ("cut off at a page", sound[..half / 4096 * 4096].to_vec()),
         ("all zeros", vec![0; sound.len()]),
-        (
-            "text",
-            b"this is not a database at all, not in the least".repeat(9),
-        ),
+        ("text", b"this is not a database at all, not in the least".repeat(9)),
         ("another header", overwritten(0, b"SQLite format 4\0")),
         ("no tree on the second page", overwritten(4096, &[0xff; 12])),
-        (
-            "no tree in the middle",
-            overwritten(half / 4096 * 4096, &[0xff; 12]),
-        ),
+        ("no tree in the middle", overwritten(half / 4096 * 4096, &[0xff; 12])),
     ] {
         fs::write(database(directory.path()), bytes).unwrap();
         check_damaged(directory.path(), damage);
@@ -179,10 +150,7 @@ async fn a_flipped_byte_is_survived() {
         match EmbeddedStore::open(directory.path()) {
             Err(_) => {
                 refused += 1;
-                assert!(
-                    fs::read(database(directory.path())).unwrap() == bytes,
-                    "byte {at}"
-                );
+                assert!(fs::read(database(directory.path())).unwrap() == bytes, "byte {at}");
             }
             Ok(store) => {
                 // Answers or errors, both are fine.
@@ -196,28 +164,16 @@ async fn a_flipped_byte_is_survived() {
 #[tokio::test]
 async fn a_missing_file_with_a_log_is_no_new_store() {
     let directory = tempfile::tempdir().unwrap();
-    fs::write(
-        directory.path().join("maestro.db-wal"),
-        "the log of a lost database",
-    )
-    .unwrap();
+    fs::write(directory.path().join("maestro.db-wal"), "the log of a lost database").unwrap();
     let error = EmbeddedStore::open(directory.path()).err().unwrap();
-    assert!(
-        error
-            .to_string()
-            .contains("the file is missing, but its log (-wal) is there")
-    );
+    assert!(error.to_string().contains("the file is missing, but its log (-wal) is there"));
     assert!(!database(directory.path()).exists());
 }
 
 #[test]
 fn a_half_made_store_is_made_anew() {
     let directory = tempfile::tempdir().unwrap();
-    fs::write(
-        directory.path().join("maestro.db.new"),
-        "killed while it was made",
-    )
-    .unwrap();
+    fs::write(directory.path().join("maestro.db.new"), "killed while it was made").unwrap();
     EmbeddedStore::open(directory.path()).unwrap();
     assert!(!directory.path().join("maestro.db.new").exists());
 }
@@ -246,18 +202,11 @@ async fn a_store_of_an_older_maestro_is_taken_along_with_all_that_is_in_it() {
     let store = EmbeddedStore::open(directory.path()).unwrap();
     assert_eq!(everything(&store).await, before);
     let begun = rollout(RolloutState::Rolling);
-    accept(
-        &store,
-        vec![set_rollout(None, Some(begun.clone())), set_last_shrunk(3)],
-    )
-    .await;
+    accept(&store, vec![set_rollout(None, Some(begun.clone())), set_last_shrunk(3)]).await;
     drop(store);
     let store = EmbeddedStore::open(directory.path()).unwrap();
     let record = scheduler(&store, &arena()).await;
-    assert_eq!(
-        (record.rollout, record.last_shrunk_at),
-        (Some(begun), Some(at(3)))
-    );
+    assert_eq!((record.rollout, record.last_shrunk_at), (Some(begun), Some(at(3))));
 }
 
 #[test]
@@ -271,10 +220,7 @@ fn what_does_not_fit_is_refused_in_words() {
         let error = EmbeddedStore::open(directory.path()).err().unwrap();
         assert!(error.to_string().contains(words), "{error}");
     };
-    check(
-        "PRAGMA application_id = 42",
-        "is not a database of Maestro's; nothing was changed",
-    );
+    check("PRAGMA application_id = 42", "is not a database of Maestro's; nothing was changed");
     check(
         "INSERT INTO migrations VALUES (999, 'the future', 'abc', '9.9.9')",
         "was written by Maestro 9.9.9, which is newer than this one",
@@ -301,10 +247,5 @@ fn someone_elses_database_is_left_alone() {
 fn a_directory_that_cannot_be_made_is_named() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let error = EmbeddedStore::open(&file.path().join("data")).err().unwrap();
-    assert!(
-        error
-            .to_string()
-            .starts_with("could not make the data directory ("),
-        "{error}"
-    );
+    assert!(error.to_string().starts_with("could not make the data directory ("), "{error}");
 }

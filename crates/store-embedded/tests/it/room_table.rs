@@ -26,44 +26,17 @@ fn room_id(number: u32) -> RoomId {
 const ROOMS: u32 = 24;
 const OPERATIONS: u128 = 3;
 
-const STATUSES: [RoomStatus; 4] = [
-    RoomStatus::Pending,
-    RoomStatus::Unready,
-    RoomStatus::Ready,
-    RoomStatus::Error,
-];
+const STATUSES: [RoomStatus; 4] =
+    [RoomStatus::Pending, RoomStatus::Unready, RoomStatus::Ready, RoomStatus::Error];
 
 #[derive(Debug, Clone)]
 enum Step {
-    Insert {
-        room: u32,
-        major: u32,
-        validation: bool,
-        instance: InstanceStatus,
-        known: bool,
-    },
-    Ping {
-        room: u32,
-        status: PingStatus,
-        matches: u32,
-    },
-    Observe {
-        room: u32,
-        instance: InstanceStatus,
-    },
-    Claim {
-        operation: u128,
-        rooms: Vec<u32>,
-        known_only: bool,
-        rooms_max: usize,
-    },
-    Unclaim {
-        operation: u128,
-        rooms: Vec<u32>,
-    },
-    Remove {
-        room: u32,
-    },
+    Insert { room: u32, major: u32, validation: bool, instance: InstanceStatus, known: bool },
+    Ping { room: u32, status: PingStatus, matches: u32 },
+    Observe { room: u32, instance: InstanceStatus },
+    Claim { operation: u128, rooms: Vec<u32>, known_only: bool, rooms_max: usize },
+    Unclaim { operation: u128, rooms: Vec<u32> },
+    Remove { room: u32 },
     SetMatchesMax(u32),
     RemoveScheduler,
 }
@@ -102,27 +75,13 @@ fn steps() -> impl Strategy<Value = Step> {
 async fn take(table: &MemoryRoomTable, step: &Step) {
     let ids = |rooms: &[u32]| rooms.iter().map(|room| room_id(*room)).collect::<Vec<_>>();
     match step {
-        Step::Insert {
-            room,
-            major,
-            validation,
-            instance,
-            known,
-        } => {
+        Step::Insert { room, major, validation, instance, known } => {
             let new = NewRoom {
                 scheduler: arena(),
                 id: room_id(*room),
-                version: Version {
-                    major: *major,
-                    minor: 0,
-                    patch: 0,
-                },
+                version: Version { major: *major, minor: 0, patch: 0 },
                 region: Region::default_region(),
-                purpose: if *validation {
-                    Purpose::Validation
-                } else {
-                    Purpose::Fleet
-                },
+                purpose: if *validation { Purpose::Validation } else { Purpose::Fleet },
                 instance: *instance,
                 created_at: Timestamp::UNIX_EPOCH,
                 matches_max: 1,
@@ -130,11 +89,7 @@ async fn take(table: &MemoryRoomTable, step: &Step) {
             };
             table.insert(new).await.unwrap();
         }
-        Step::Ping {
-            room,
-            status,
-            matches,
-        } => {
+        Step::Ping { room, status, matches } => {
             let id = room_id(*room);
             let ping = Ping {
                 scheduler: "arena",
@@ -151,12 +106,7 @@ async fn take(table: &MemoryRoomTable, step: &Step) {
             let observed = table.observe(&arena(), &room_id(*room), *instance).await;
             observed.unwrap();
         }
-        Step::Claim {
-            operation,
-            rooms,
-            known_only,
-            rooms_max,
-        } => {
+        Step::Claim { operation, rooms, known_only, rooms_max } => {
             let claim = Claim {
                 scheduler: &arena(),
                 operation: OperationId::from_u128(*operation),
@@ -187,11 +137,7 @@ async fn recount(table: &MemoryRoomTable) -> FleetCounts {
             continue;
         }
         counts.by_status.add(room.status);
-        counts
-            .by_version
-            .entry(room.version)
-            .or_default()
-            .add(room.status);
+        counts.by_version.entry(room.version).or_default().add(room.status);
         let by_instance = &mut counts.by_instance;
         match room.instance {
             InstanceStatus::Unknown => by_instance.unknown += 1,
@@ -207,10 +153,7 @@ async fn recount(table: &MemoryRoomTable) -> FleetCounts {
 }
 
 fn block_on<F: Future>(future: F) -> F::Output {
-    tokio::runtime::Builder::new_current_thread()
-        .build()
-        .unwrap()
-        .block_on(future)
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
 }
 
 proptest! {
@@ -259,13 +202,7 @@ async fn claims_from_many_threads_share_no_room() {
     for room in 0..1000 {
         take(
             &table,
-            &Step::Insert {
-                room,
-                major: 1,
-                validation: false,
-                instance: InstanceStatus::Ready,
-                known: true,
-            },
+            &Step::Insert { room, major: 1, validation: false, instance: InstanceStatus::Ready, known: true },
         )
         .await;
     }

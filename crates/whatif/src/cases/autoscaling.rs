@@ -49,21 +49,13 @@ fn read(fields: &Fields<'_>) -> Result<(Demand, Autoscaling), Vec<Violation>> {
     else {
         return Err(violations);
     };
-    let demand = Demand {
-        matches: occupied.into(),
-        occupied,
-        total,
-        matches_max: 1,
-    };
+    let demand = Demand { matches: occupied.into(), occupied, total, matches_max: 1 };
     let autoscaling = Autoscaling {
         enabled: true,
         min,
         max,
         cooldown_seconds: 0,
-        policy: ScalingPolicy::RoomOccupancy(RoomOccupancy {
-            ready_target,
-            down_threshold: None,
-        }),
+        policy: ScalingPolicy::RoomOccupancy(RoomOccupancy { ready_target, down_threshold: None }),
         other_parameters: OtherParameters::default(),
     };
     Ok((demand, autoscaling))
@@ -72,9 +64,7 @@ fn read(fields: &Fields<'_>) -> Result<(Demand, Autoscaling), Vec<Violation>> {
 fn bounds(fields: &Fields<'_>) -> Result<(u32, Option<u32>), Vec<Violation>> {
     let mut violations = Vec::new();
     let mut number = |name, default| {
-        fields
-            .whole(name, Some(default), i32::MIN, i32::MAX)
-            .map_err(|violation| violations.push(violation))
+        fields.whole(name, Some(default), i32::MIN, i32::MAX).map_err(|violation| violations.push(violation))
     };
     let (min, max) = (number("min", MIN), number("max", NO_MAX));
     let (Ok(min), Ok(max)) = (min, max) else {

@@ -20,10 +20,7 @@ impl<'a> Fields<'a> {
         let mut fields = Self::default();
         let mut reader = serde_json::Deserializer::from_str(line);
         let mut reading = None;
-        let collect = Collect {
-            fields: &mut fields,
-            reading: &mut reading,
-        };
+        let collect = Collect { fields: &mut fields, reading: &mut reading };
         let outcome = collect.deserialize(&mut reader).and_then(|()| reader.end());
         let outcome = outcome.map_err(|error| match reading {
             Some(field) if error.is_syntax() => {
@@ -64,10 +61,8 @@ impl<'a> Fields<'a> {
         let Some(text) = self.text(name).map(shortened) else {
             return default.ok_or_else(|| Violation::new(name, "is missing; a whole number is needed"));
         };
-        let number = text
-            .parse()
-            .ok()
-            .filter(|number| (low..=high).contains(number) && !text.starts_with('+'));
+        let number =
+            text.parse().ok().filter(|number| (low..=high).contains(number) && !text.starts_with('+'));
         number
             .ok_or_else(|| Violation::new(name, format!("{text} is not a whole number from {low} to {high}")))
     }

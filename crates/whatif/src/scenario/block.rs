@@ -34,12 +34,7 @@ pub(super) struct Block<'a> {
 /// What every reader of a field gives: `None` if it is not there, and also if it is wrong, which is a finding then.
 impl<'a> Block<'a> {
     pub(super) fn root(values: Map<String, Value>, findings: &'a Findings) -> Self {
-        Self {
-            path: String::new(),
-            values,
-            known: Vec::new(),
-            findings,
-        }
+        Self { path: String::new(), values, known: Vec::new(), findings }
     }
 
     pub(super) fn value(&mut self, name: &'static str) -> Option<Value> {
@@ -55,12 +50,7 @@ impl<'a> Block<'a> {
     }
 
     pub(super) fn child(&self, name: &str, values: Map<String, Value>) -> Self {
-        Self {
-            path: self.path_of(name),
-            values,
-            known: Vec::new(),
-            findings: self.findings,
-        }
+        Self { path: self.path_of(name), values, known: Vec::new(), findings: self.findings }
     }
 
     pub(super) fn text(&mut self, name: &'static str) -> Option<String> {
@@ -90,11 +80,7 @@ impl<'a> Block<'a> {
         self.parsed(name, |text| {
             let number = text.parse().ok().filter(|number| range.contains(number));
             number.ok_or_else(|| {
-                format!(
-                    "{text} is not a whole number from {} to {}",
-                    range.start(),
-                    range.end()
-                )
+                format!("{text} is not a whole number from {} to {}", range.start(), range.end())
             })
         })
     }
@@ -140,10 +126,8 @@ impl<'a> Block<'a> {
     pub(super) fn finish(self) {
         for name in self.values.keys() {
             let known = self.known.join(", ");
-            self.findings.add(Violation::new(
-                self.path_of(name),
-                format!("is not known; known here are {known}"),
-            ));
+            self.findings
+                .add(Violation::new(self.path_of(name), format!("is not known; known here are {known}")));
         }
     }
 

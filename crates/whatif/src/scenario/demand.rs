@@ -35,29 +35,18 @@ impl Demand {
     }
 
     pub(super) fn steps(knots: Vec<Knot>) -> Self {
-        Self {
-            knots,
-            between: Between::Step,
-            period: None,
-        }
+        Self { knots, between: Between::Step, period: None }
     }
 
     /// From the lowest number of a day to its highest and back, again and again.
     pub(super) fn day(low: u32, high: u32, period: Millis) -> Self {
         let knots = knots([(0, low), (period.0 / 2, high), (period.0, low)]);
-        Self {
-            period: Some(period),
-            ..Self::eased(knots)
-        }
+        Self { period: Some(period), ..Self::eased(knots) }
     }
 
     /// Everybody comes at once, and some of them stay.
     pub(super) fn launch(peak: u32, settle: u32, rise: Millis, fall: Millis) -> Self {
-        Self::eased(knots([
-            (0, 0),
-            (rise.0, peak),
-            (rise.0.saturating_add(fall.0), settle),
-        ]))
+        Self::eased(knots([(0, 0), (rise.0, peak), (rise.0.saturating_add(fall.0), settle)]))
     }
 
     /// A stream, a tournament: from `base` to `peak` and back.
@@ -65,21 +54,11 @@ impl Demand {
         let up = times.at.0.saturating_add(times.rise.0);
         let down = up.saturating_add(times.hold.0);
         let over = down.saturating_add(times.fall.0);
-        Self::eased(knots([
-            (0, base),
-            (times.at.0, base),
-            (up, peak),
-            (down, peak),
-            (over, base),
-        ]))
+        Self::eased(knots([(0, base), (times.at.0, base), (up, peak), (down, peak), (over, base)]))
     }
 
     fn eased(knots: Vec<Knot>) -> Self {
-        Self {
-            knots,
-            between: Between::Ease,
-            period: None,
-        }
+        Self { knots, between: Between::Ease, period: None }
     }
 
     /// The matches that players want to play at this time.
@@ -89,10 +68,7 @@ impl Demand {
             None => time.0,
         };
         let next = self.knots.partition_point(|knot| knot.at.0 <= time);
-        match (
-            next.checked_sub(1).and_then(|last| self.knots.get(last)),
-            self.knots.get(next),
-        ) {
+        match (next.checked_sub(1).and_then(|last| self.knots.get(last)), self.knots.get(next)) {
             (Some(last), Some(next)) => self.between.at(*last, *next, time),
             // Before the first and after the last, their numbers hold.
             (Some(knot), None) | (None, Some(knot)) => knot.matches,
@@ -127,10 +103,7 @@ pub(super) struct SpikeTimes {
 }
 
 fn knots<const N: usize>(points: [(u64, u32); N]) -> Vec<Knot> {
-    let knot = |(at, matches)| Knot {
-        at: Millis(at),
-        matches,
-    };
+    let knot = |(at, matches)| Knot { at: Millis(at), matches };
     points.into_iter().map(knot).collect()
 }
 
@@ -170,74 +143,36 @@ mod tests {
     #[test]
     fn a_day_repeats() {
         let day = Demand::day(10, 110, Millis(24 * 60 * MINUTE));
-        check(
-            &day,
-            &[
-                (0, 10),
-                (180, 26),
-                (360, 60),
-                (720, 110),
-                (1080, 60),
-                (1440, 10),
-                (2160, 110),
-            ],
-        );
+        check(&day, &[(0, 10), (180, 26), (360, 60), (720, 110), (1080, 60), (1440, 10), (2160, 110)]);
         assert_eq!(day.settles_at(), None);
     }
 
     #[test]
     fn a_launch_settles() {
         let launch = Demand::launch(1000, 300, Millis(60 * MINUTE), Millis(360 * MINUTE));
-        check(
-            &launch,
-            &[(0, 0), (30, 500), (60, 1000), (240, 650), (420, 300), (9999, 300)],
-        );
+        check(&launch, &[(0, 0), (30, 500), (60, 1000), (240, 650), (420, 300), (9999, 300)]);
         assert_eq!(launch.settles_at(), Some(Millis(420 * MINUTE)));
     }
 
     #[test]
     fn a_spike_goes_up_and_down() {
         let minutes = |number| Millis(number * MINUTE);
-        let times = SpikeTimes {
-            at: minutes(10),
-            rise: minutes(2),
-            hold: minutes(5),
-            fall: minutes(4),
-        };
+        let times = SpikeTimes { at: minutes(10), rise: minutes(2), hold: minutes(5), fall: minutes(4) };
         let spike = Demand::spike(20, 100, times);
         check(
             &spike,
-            &[
-                (0, 20),
-                (10, 20),
-                (11, 60),
-                (12, 100),
-                (16, 100),
-                (17, 100),
-                (19, 60),
-                (21, 20),
-                (60, 20),
-            ],
+            &[(0, 20), (10, 20), (11, 60), (12, 100), (16, 100), (17, 100), (19, 60), (21, 20), (60, 20)],
         );
     }
 
     #[test]
     fn a_spike_may_come_from_one_moment_to_the_next() {
         let none = Millis(0);
-        let times = SpikeTimes {
-            at: Millis(MINUTE),
-            rise: none,
-            hold: Millis(MINUTE),
-            fall: none,
-        };
+        let times = SpikeTimes { at: Millis(MINUTE), rise: none, hold: Millis(MINUTE), fall: none };
         let spike = Demand::spike(20, 100, times);
-        for (time, matches) in [
-            (0, 20),
-            (MINUTE - 1, 20),
-            (MINUTE, 100),
-            (2 * MINUTE - 1, 100),
-            (2 * MINUTE, 20),
-        ] {
+        for (time, matches) in
+            [(0, 20), (MINUTE - 1, 20), (MINUTE, 100), (2 * MINUTE - 1, 100), (2 * MINUTE, 20)]
+        {
             assert_eq!(spike.at(Millis(time)), matches, "{time} ms");
         }
     }

@@ -27,10 +27,7 @@ pub struct Draft {
 impl Draft {
     /// Reads a file; `-` is stdin.
     pub fn read(path: &Path) -> Result<Self, ScenarioError> {
-        let values = read_object(
-            path,
-            "a simulation (`scheduler: …` and so on) or a scheduler's recipe",
-        )?;
+        let values = read_object(path, "a simulation (`scheduler: …` and so on) or a scheduler's recipe")?;
         let directory = path.parent().map(Path::to_path_buf).unwrap_or_default();
         Ok(Self::new(values, directory))
     }
@@ -42,11 +39,7 @@ impl Draft {
             true => Map::from_iter([("scheduler".to_owned(), Value::Object(values))]),
             false => values,
         };
-        Self {
-            values,
-            is_recipe,
-            directory,
-        }
+        Self { values, is_recipe, directory }
     }
 
     /// Writes a field over what the document says, `rooms.ready` into its block. What was wrong stays wrong.
@@ -74,10 +67,7 @@ impl Draft {
     pub fn set_demand(&mut self, text: &str) -> io::Result<()> {
         let demand = if text.bytes().all(|byte| byte.is_ascii_digit()) {
             Value::from(text)
-        } else if Path::new(text)
-            .extension()
-            .is_some_and(|extension| extension == "csv")
-        {
+        } else if Path::new(text).extension().is_some_and(|extension| extension == "csv") {
             let path = std::path::absolute(text)?;
             Map::from_iter([("csv".to_owned(), path.to_string_lossy().into())]).into()
         } else {
@@ -98,10 +88,7 @@ impl Draft {
 pub(super) fn read_object(path: &Path, wanted: &str) -> Result<Map<String, Value>, ScenarioError> {
     let text = read_text(path)?;
     let name = name(path);
-    match parse(&text).map_err(|reason| ScenarioError::Syntax {
-        name: name.clone(),
-        reason,
-    })? {
+    match parse(&text).map_err(|reason| ScenarioError::Syntax { name: name.clone(), reason })? {
         Value::Object(values) => Ok(values),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
             let reason = format!("must hold {wanted}");
@@ -111,10 +98,7 @@ pub(super) fn read_object(path: &Path, wanted: &str) -> Result<Map<String, Value
 }
 
 pub(super) fn read_text(path: &Path) -> Result<String, ScenarioError> {
-    let unreadable = |source| ScenarioError::Unreadable {
-        name: name(path),
-        source,
-    };
+    let unreadable = |source| ScenarioError::Unreadable { name: name(path), source };
     let mut text = String::new();
     let read = if path == Path::new("-") {
         io::stdin().take(FILE_BYTES_MAX).read_to_string(&mut text)
@@ -123,9 +107,9 @@ pub(super) fn read_text(path: &Path) -> Result<String, ScenarioError> {
         file.take(FILE_BYTES_MAX).read_to_string(&mut text)
     };
     match read {
-        Ok(bytes) if bytes as u64 == FILE_BYTES_MAX => Err(unreadable(io::Error::other(format!(
-            "it is larger than {FILE_BYTES_MAX} bytes"
-        )))),
+        Ok(bytes) if bytes as u64 == FILE_BYTES_MAX => {
+            Err(unreadable(io::Error::other(format!("it is larger than {FILE_BYTES_MAX} bytes"))))
+        }
         Ok(_) => Ok(text),
         Err(error) => Err(unreadable(error)),
     }
@@ -143,9 +127,6 @@ fn parse(text: &str) -> Result<Value, String> {
     if let Ok(document) = serde_json::from_str(text) {
         return Ok(document);
     }
-    serde_saphyr::from_str(text).map_err(|error| {
-        error
-            .without_snippet()
-            .render_with_formatter(&UserMessageFormatter)
-    })
+    serde_saphyr::from_str(text)
+        .map_err(|error| error.without_snippet().render_with_formatter(&UserMessageFormatter))
 }

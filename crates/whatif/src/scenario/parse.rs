@@ -58,10 +58,7 @@ impl Draft {
         let matches = u64::from(start.occupied) * u64::from(recipe.match_allocation.max_matches);
         let matches = u32::try_from(matches).unwrap_or(u32::MAX);
         if matches > MATCHES_MAX {
-            let reason = format!(
-                "{} full rooms hold more than {MATCHES_MAX} matches",
-                start.occupied
-            );
+            let reason = format!("{} full rooms hold more than {MATCHES_MAX} matches", start.occupied);
             findings.add(Violation::new("rooms.occupied", reason));
         }
         let violations = findings.into_violations();
@@ -82,10 +79,7 @@ impl Draft {
             seed,
             limits,
         };
-        Ok(Parsed {
-            scenario,
-            unknown_fields,
-        })
+        Ok(Parsed { scenario, unknown_fields })
     }
 }
 
@@ -104,10 +98,7 @@ fn recipe(
             (unwrapped(read_object(&path, "a scheduler's recipe")?), prefix)
         }
         Some(other) => {
-            return Ok(root.refuse(
-                "scheduler",
-                format!("{other} is neither a recipe nor the path of one"),
-            ));
+            return Ok(root.refuse("scheduler", format!("{other} is neither a recipe nor the path of one")));
         }
         None => {
             return Ok(root.refuse("scheduler", "is missing; a recipe, or the path of one, is needed"));
@@ -147,11 +138,7 @@ fn unwrapped(mut values: Map<String, Value>) -> Map<String, Value> {
 }
 
 fn start(root: &mut Block<'_>) -> Start {
-    let nothing = Start {
-        ready: 0,
-        occupied: 0,
-        version: Version::FIRST,
-    };
+    let nothing = Start { ready: 0, occupied: 0, version: Version::FIRST };
     let Some(mut rooms) = root.block("rooms") else {
         return nothing;
     };
@@ -161,10 +148,7 @@ fn start(root: &mut Block<'_>) -> Start {
         version: rooms.parsed("version", Version::parse).unwrap_or(nothing.version),
     };
     if start.ready + start.occupied > ROOMS_MAX {
-        rooms.refuse::<()>(
-            "ready",
-            format!("ready and occupied are more than {ROOMS_MAX} rooms"),
-        );
+        rooms.refuse::<()>("ready", format!("ready and occupied are more than {ROOMS_MAX} rooms"));
     }
     rooms.finish();
     start
@@ -193,10 +177,7 @@ fn demand(root: &mut Block<'_>, directory: &Path) -> Result<Option<Demand>, Scen
 
 fn from_file(path: &Path) -> Result<Demand, ScenarioError> {
     let text = read_text(path)?;
-    csv::parse(&text).map_err(|reason| ScenarioError::Content {
-        name: name(path),
-        reason,
-    })
+    csv::parse(&text).map_err(|reason| ScenarioError::Content { name: name(path), reason })
 }
 
 fn built_in(block: &mut Block<'_>, curve: &str) -> Option<Demand> {
@@ -242,10 +223,7 @@ fn length(root: &mut Block<'_>, cycle: Millis) -> Option<Length> {
         (Some(cycles), None) => Some(Length::Cycles(cycles)),
         (None, Some(duration)) => match cycles_in(duration, cycle) {
             Some(cycles) => Some(Length::Cycles(cycles)),
-            None => root.refuse(
-                "duration",
-                format!("has more than {CYCLES_MAX} cycles of {cycle}"),
-            ),
+            None => root.refuse("duration", format!("has more than {CYCLES_MAX} cycles of {cycle}")),
         },
         (None, None) => None,
         (Some(_), Some(_)) => root.refuse("duration", "cycles is there too; write one of them"),
@@ -259,9 +237,7 @@ fn cycles_in(duration: Millis, cycle: Millis) -> Option<u32> {
 
 /// What repeats has no end of its own: it is shown once.
 fn default_length(demand: &Demand, cycle: Millis) -> Length {
-    let once = demand
-        .period()
-        .map(|period| cycles_in(period, cycle).unwrap_or(CYCLES_MAX));
+    let once = demand.period().map(|period| cycles_in(period, cycle).unwrap_or(CYCLES_MAX));
     once.map_or(Length::UntilRest, Length::Cycles)
 }
 
@@ -289,9 +265,7 @@ fn limits(root: &mut Block<'_>) -> Limits {
     };
     let limits = Limits {
         add_max: block.number("addRooms", 1..=ROOMS_MAX).unwrap_or(LIMITS.add_max),
-        remove_max: block
-            .number("removeRooms", 1..=ROOMS_MAX)
-            .unwrap_or(LIMITS.remove_max),
+        remove_max: block.number("removeRooms", 1..=ROOMS_MAX).unwrap_or(LIMITS.remove_max),
         initialization_timeout: block
             .time_above_zero("initializationTimeout")
             .unwrap_or(LIMITS.initialization_timeout),

@@ -44,13 +44,7 @@ fn the_seeds_table() {
     }
     let (output, tally) = answered(input.as_bytes());
     assert_eq!(output, expected);
-    assert_eq!(
-        tally,
-        Tally {
-            answered: 12,
-            refused: 0
-        }
-    );
+    assert_eq!(tally, Tally { answered: 12, refused: 0 });
 }
 
 #[test]
@@ -134,13 +128,7 @@ fn lines_that_are_no_text() {
         {"id":3,"desired":2,"decision":"Do Nothing: 0","reason":"1 occupied at readyTarget 0.5 → 2"}
     "#]]
     .assert_eq(&output);
-    assert_eq!(
-        tally,
-        Tally {
-            answered: 1,
-            refused: 2
-        }
-    );
+    assert_eq!(tally, Tally { answered: 1, refused: 2 });
 }
 
 /// Someone who asks one question at a time gets each answer before the next question.
@@ -165,9 +153,7 @@ fn an_answer_does_not_wait_for_the_next_question() {
     impl std::io::Read for OneLine {
         fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
             if std::mem::replace(&mut self.0, true) {
-                return Err(std::io::Error::other(
-                    "nothing more is written until the answer is read",
-                ));
+                return Err(std::io::Error::other("nothing more is written until the answer is read"));
             }
             let line = b"{\"id\":1,\"occupied\":1,\"total\":2,\"readyTarget\":0.5}\n";
             buffer[..line.len()].copy_from_slice(line);

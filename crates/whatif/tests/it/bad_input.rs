@@ -25,14 +25,8 @@ fn documents() {
             "simulation.yaml: not valid YAML or JSON: mapping values are not allowed in this context at line 1, column 5"
         ],
     );
-    check(
-        "cycle: 30s\n",
-        expect!["scheduler: is missing; a recipe, or the path of one, is needed"],
-    );
-    check(
-        "scheduler: 5\n",
-        expect!["scheduler: 5 is neither a recipe nor the path of one"],
-    );
+    check("cycle: 30s\n", expect!["scheduler: is missing; a recipe, or the path of one, is needed"]);
+    check("scheduler: 5\n", expect!["scheduler: 5 is neither a recipe nor the path of one"]);
     check(
         "scheduler: nowhere.yaml\n",
         expect!["nowhere.yaml: cannot be read: No such file or directory (os error 2)"],
@@ -70,22 +64,10 @@ fn fields() {
         duration: 5: a number needs a unit: 5s, 5ms, 5m or 5h
         roomStart: soon: must be a duration such as 10s, 500ms, 2m or 1h"#]],
     );
-    check(
-        "cycles: 0\n",
-        expect!["cycles: 0 is not a whole number from 1 to 1000000"],
-    );
-    check(
-        "cycles: 1000001\n",
-        expect!["cycles: 1000001 is not a whole number from 1 to 1000000"],
-    );
-    check(
-        "cycles: 5\nduration: 5s\n",
-        expect!["duration: cycles is there too; write one of them"],
-    );
-    check(
-        "cycle: 1ms\nduration: 1h\n",
-        expect!["duration: has more than 1000000 cycles of 0.001s"],
-    );
+    check("cycles: 0\n", expect!["cycles: 0 is not a whole number from 1 to 1000000"]);
+    check("cycles: 1000001\n", expect!["cycles: 1000001 is not a whole number from 1 to 1000000"]);
+    check("cycles: 5\nduration: 5s\n", expect!["duration: cycles is there too; write one of them"]);
+    check("cycle: 1ms\nduration: 1h\n", expect!["duration: has more than 1000000 cycles of 0.001s"]);
     check(
         "failures: 1.5\nseed: -1\nnewVersion: now\n",
         expect![[r#"
@@ -110,22 +92,10 @@ fn fields() {
 #[test]
 fn demands() {
     let check = |rest: &str, expected: Expect| check(&document(&format!("demand: {rest}\n")), expected);
-    check(
-        "-5",
-        expect!["demand.constant: -5 is not a whole number from 0 to 1000000"],
-    );
-    check(
-        "many",
-        expect!["demand.constant: many is not a whole number from 0 to 1000000"],
-    );
-    check(
-        "{ constant: 5, curve: day }",
-        expect!["demand: is one of constant, csv and curve, not several"],
-    );
-    check(
-        "{ curve: tide, low: 5 }",
-        expect![[r#"demand.curve: "tide" is not day, launch or spike"#]],
-    );
+    check("-5", expect!["demand.constant: -5 is not a whole number from 0 to 1000000"]);
+    check("many", expect!["demand.constant: many is not a whole number from 0 to 1000000"]);
+    check("{ constant: 5, curve: day }", expect!["demand: is one of constant, csv and curve, not several"]);
+    check("{ curve: tide, low: 5 }", expect![[r#"demand.curve: "tide" is not day, launch or spike"#]]);
     check(
         "{ curve: day, low: 5, hihg: 9 }",
         expect![[r#"

@@ -1,9 +1,6 @@
 //! The what-if tools from the outside: documents and lines in, tables and answers out.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "the lint's exemption covers test functions, not what they call"
-)]
+#![allow(clippy::unwrap_used, reason = "the lint's exemption covers test functions, not what they call")]
 
 mod autoscaling;
 mod bad_input;

@@ -23,10 +23,9 @@ fn an_add_limit_takes_its_cycles() {
 
 #[test]
 fn a_remove_limit_takes_its_cycles() {
-    let report = simulated(&document(
-        "  roomsReplicas: 1\nrooms: { ready: 11 }\nlimits: { removeRooms: 4 }\n",
-    ))
-    .unwrap();
+    let report =
+        simulated(&document("  roomsReplicas: 1\nrooms: { ready: 11 }\nlimits: { removeRooms: 4 }\n"))
+            .unwrap();
     assert_eq!(deletions(&report), [4, 4, 2, 0]);
 }
 
@@ -43,16 +42,11 @@ fn players_who_wait_are_counted() {
 #[test]
 fn several_matches_in_a_room() {
     let recipe = "  matchAllocation: { maxMatches: 4 }\n";
-    let report = simulated(&half_ready(&format!(
-        "{recipe}rooms: {{ occupied: 3, ready: 9 }}\ndemand: 14\n"
-    )))
-    .unwrap();
+    let report =
+        simulated(&half_ready(&format!("{recipe}rooms: {{ occupied: 3, ready: 9 }}\ndemand: 14\n"))).unwrap();
     // 14 matches need 7 rooms at half, and fill 3 and a half.
     let [_, ready, occupied, available, _, desired, desired_ready, ..] = report.rows[0].numbers();
-    assert_eq!(
-        [ready, occupied, available, desired, desired_ready],
-        [8, 4, 12, 7, 3]
-    );
+    assert_eq!([ready, occupied, available, desired, desired_ready], [8, 4, 12, 7, 3]);
     assert_eq!(deletions(&report), [5, 0]);
 }
 
@@ -68,17 +62,10 @@ fn a_cooldown_holds_back_scale_downs() {
     let policy = "  autoscaling: { enabled: true, min: 1, max: -1, cooldown: 60, policy: { type: roomOccupancy, parameters: { roomOccupancy: { readyTarget: 0.5 } } } }\n";
     let demand = "demand: { csv: players.csv }\n";
     let directory = tempfile::tempdir().unwrap();
-    std::fs::write(
-        directory.path().join("players.csv"),
-        "time,occupied\n0s,10\n10s,8\n",
-    )
-    .unwrap();
+    std::fs::write(directory.path().join("players.csv"), "time,occupied\n0s,10\n10s,8\n").unwrap();
     let path = directory.path().join("simulation.yaml");
-    std::fs::write(
-        &path,
-        document(&format!("{policy}rooms: {{ occupied: 10, ready: 20 }}\n{demand}")),
-    )
-    .unwrap();
+    std::fs::write(&path, document(&format!("{policy}rooms: {{ occupied: 10, ready: 20 }}\n{demand}")))
+        .unwrap();
     let report = crate::run(&path).unwrap();
     assert_eq!(deletions(&report), [10, 0, 0, 0, 0, 0, 4, 0]);
 }
@@ -100,11 +87,7 @@ fn rooms_take_their_time_to_start() {
     let report = simulated(&document("  roomsReplicas: 4\ncycle: 10s\nroomStart: 25s\n")).unwrap();
     let ready: Vec<_> = report.rows.iter().map(|row| row.ready).collect();
     assert_eq!(ready, [0, 0, 0, 4]);
-    assert_eq!(
-        surges(&report),
-        [4, 0, 0, 0],
-        "what is on its way is not asked for again"
-    );
+    assert_eq!(surges(&report), [4, 0, 0, 0], "what is on its way is not asked for again");
     assert_eq!(report.summary.under_ready_target, Millis::from_seconds(30));
     // Rooms cost from when they are asked for.
     assert_eq!(report.summary.room_time_ms, 4 * 40_000);
@@ -116,10 +99,7 @@ fn a_version_that_never_becomes_ready_is_rolled_back() {
     let report = simulated(&half_ready(broken)).unwrap();
     let rollout = report.summary.rollout.unwrap();
     assert_eq!(rollout.state, RolloutState::RolledBack);
-    assert_eq!(
-        rollout.reason.as_deref(),
-        Some("10 new rooms in a row did not become ready")
-    );
+    assert_eq!(rollout.reason.as_deref(), Some("10 new rooms in a row did not become ready"));
     assert_eq!(report.summary.under_ready_target, Millis(0));
     assert_eq!(report.summary.matches_moved, 0);
     let last = report.rows.last().unwrap();
@@ -134,16 +114,9 @@ fn some_failures_only_delay_a_rollout() {
         )
     };
     let report = simulated(&half_ready(&flaky(1))).unwrap();
-    assert_eq!(
-        report.summary.rollout.as_ref().unwrap().state,
-        RolloutState::Finished
-    );
+    assert_eq!(report.summary.rollout.as_ref().unwrap().state, RolloutState::Finished);
     assert_eq!(report.summary.under_ready_target, Millis(0));
-    assert_eq!(
-        simulated(&half_ready(&flaky(1))).unwrap(),
-        report,
-        "the same seed, the same table"
-    );
+    assert_eq!(simulated(&half_ready(&flaky(1))).unwrap(), report, "the same seed, the same table");
     assert_ne!(simulated(&half_ready(&flaky(2))).unwrap(), report);
 }
 
@@ -161,9 +134,7 @@ fn matches_that_end_let_a_rollout_through() {
     let outcome = |rest: &str| {
         let rules = "  rollout: { occupied: waitForMatchEnd }\n";
         let rooms = "rooms: { ready: 10, occupied: 10 }\nnewVersion: { at: 0s }\n";
-        let summary = simulated(&half_ready(&format!("{rules}{rooms}{rest}\n")))
-            .unwrap()
-            .summary;
+        let summary = simulated(&half_ready(&format!("{rules}{rooms}{rest}\n"))).unwrap().summary;
         (summary.rollout.unwrap().state, summary.matches_moved)
     };
     assert_eq!(outcome("matchLength: 5m"), (RolloutState::Finished, 0));

@@ -10,9 +10,7 @@ use crate::run;
 type SeedRow = [u32; 8];
 
 fn example(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("../../examples/simulate")
-        .join(name)
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/simulate").join(name)
 }
 
 fn check(name: &str, rows: &[SeedRow]) {
@@ -68,10 +66,7 @@ fn upscale() {
 #[test]
 fn as_a_table() {
     let mut table = Vec::new();
-    run(&example("upscale.yaml"))
-        .unwrap()
-        .write_table(&mut table)
-        .unwrap();
+    run(&example("upscale.yaml")).unwrap().write_table(&mut table).unwrap();
     expect![[r#"
         loop  ready  occupied  available    desired  desiredReady  toSurge  toBeDeleted
         1     5      20        25 (0 new)   40       20            10       0
@@ -97,10 +92,7 @@ fn as_a_table() {
 #[test]
 fn as_csv() {
     let mut csv = Vec::new();
-    run(&example("upscale.yaml"))
-        .unwrap()
-        .write_csv(&mut csv)
-        .unwrap();
+    run(&example("upscale.yaml")).unwrap().write_csv(&mut csv).unwrap();
     expect![[r#"
         loop,ready,occupied,available,new,desired,desiredReady,toSurge,toBeDeleted
         1,5,20,25,0,40,20,10,0

@@ -14,32 +14,14 @@ pub(super) struct Fleet {
 }
 
 pub(super) const OLD: Version = Version::FIRST;
-pub(super) const NEW: Version = Version {
-    major: 2,
-    minor: 0,
-    patch: 0,
-};
+pub(super) const NEW: Version = Version { major: 2, minor: 0, patch: 0 };
 
 impl Fleet {
     pub(super) fn old(ready: u32, occupied: u32, max_surge: MaxSurge) -> Self {
-        let rules = ReplacementRules {
-            max_surge,
-            max_unavailable: 0,
-            occupied: OccupiedRooms::DeleteLast,
-        };
-        let mut fleet = Self {
-            rooms: Vec::new(),
-            now: 0,
-            rules,
-            matches_max: 1,
-            made: 0,
-        };
+        let rules = ReplacementRules { max_surge, max_unavailable: 0, occupied: OccupiedRooms::DeleteLast };
+        let mut fleet = Self { rooms: Vec::new(), now: 0, rules, matches_max: 1, made: 0 };
         for index in 0..ready + occupied {
-            let status = if index < ready {
-                RoomStatus::Ready
-            } else {
-                RoomStatus::Occupied
-            };
+            let status = if index < ready { RoomStatus::Ready } else { RoomStatus::Occupied };
             fleet.make(OLD, true, status);
         }
         fleet
@@ -102,22 +84,15 @@ impl Fleet {
         }
         self.occupy(homeless);
         // What was just made is ready when one looks the next time.
-        for room in self
-            .rooms
-            .iter_mut()
-            .filter(|room| room.status == RoomStatus::Pending)
-        {
+        for room in self.rooms.iter_mut().filter(|room| room.status == RoomStatus::Pending) {
             room.status = RoomStatus::Ready;
         }
     }
 
     /// Players enter rooms that are ready, new ones first.
     pub(super) fn occupy(&mut self, matches: u32) {
-        let mut ready: Vec<_> = self
-            .rooms
-            .iter_mut()
-            .filter(|room| room.status == RoomStatus::Ready)
-            .collect();
+        let mut ready: Vec<_> =
+            self.rooms.iter_mut().filter(|room| room.status == RoomStatus::Ready).collect();
         ready.sort_by_key(|room| room.old);
         for room in ready.into_iter().take(matches as usize) {
             room.status = RoomStatus::Occupied;
@@ -127,10 +102,7 @@ impl Fleet {
 
     /// Matches end.
     pub(super) fn free(&mut self, matches: u32) {
-        let occupied = self
-            .rooms
-            .iter_mut()
-            .filter(|room| room.status == RoomStatus::Occupied);
+        let occupied = self.rooms.iter_mut().filter(|room| room.status == RoomStatus::Occupied);
         for room in occupied.take(matches as usize) {
             room.status = RoomStatus::Ready;
             room.matches = 0;

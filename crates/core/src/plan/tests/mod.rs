@@ -26,10 +26,7 @@ fn rooms(status: RoomStatus, number: u32) -> Vec<RoomFact> {
         created_at: at(0),
         heard_at: Some(at(0)),
         known: true,
-        was_ready: matches!(
-            status,
-            RoomStatus::Ready | RoomStatus::Active | RoomStatus::Occupied
-        ),
+        was_ready: matches!(status, RoomStatus::Ready | RoomStatus::Active | RoomStatus::Occupied),
         leaving: false,
     };
     (0..number).map(room).collect()
@@ -68,23 +65,9 @@ fn holds_the_fleet_size() {
         (5000, [0, 0, 0], 0, 0, 1000, 0),
         (0, [0, 1500, 0], 0, 0, 0, 1000),
     ] {
-        let there = [
-            rooms(Pending, there[0]),
-            rooms(Ready, there[1]),
-            rooms(Occupied, there[2]),
-        ]
-        .concat();
-        let plan = plan(&FleetSnapshot {
-            adding,
-            removing,
-            ..snapshot(size, &there)
-        });
-        assert_eq!(
-            (plan.add, plan.remove),
-            (add, remove),
-            "{size} wanted, {} there",
-            there.len()
-        );
+        let there = [rooms(Pending, there[0]), rooms(Ready, there[1]), rooms(Occupied, there[2])].concat();
+        let plan = plan(&FleetSnapshot { adding, removing, ..snapshot(size, &there) });
+        assert_eq!((plan.add, plan.remove), (add, remove), "{size} wanted, {} there", there.len());
     }
 }
 
@@ -126,23 +109,13 @@ fn rooms_expire() {
     ] {
         let mut room = rooms(status, 1);
         room[0].known = known;
-        let plan = plan(&FleetSnapshot {
-            now: at(second),
-            ..snapshot(1, &room)
-        });
+        let plan = plan(&FleetSnapshot { now: at(second), ..snapshot(1, &room) });
         let said = plan.expired.first().map(|gone| gone.why.to_string());
         assert_eq!(said.as_deref(), why, "{status} after {second} s");
         let is_gone = why.is_some() || status == Terminating;
-        assert_eq!(
-            plan.add,
-            u32::from(is_gone),
-            "{status} after {second} s is replaced"
-        );
+        assert_eq!(plan.add, u32::from(is_gone), "{status} after {second} s is replaced");
         if why.is_none() {
-            assert!(
-                plan.look_again_at.is_some(),
-                "a {status} room can expire by itself"
-            );
+            assert!(plan.look_again_at.is_some(), "a {status} room can expire by itself");
         }
     }
 }
@@ -151,10 +124,7 @@ fn rooms_expire() {
 fn a_leaving_room_is_gone_and_expires_no_more() {
     let mut room = rooms(RoomStatus::Ready, 1);
     room[0].leaving = true;
-    let plan = plan(&FleetSnapshot {
-        now: at(999),
-        ..snapshot(1, &room)
-    });
+    let plan = plan(&FleetSnapshot { now: at(999), ..snapshot(1, &room) });
     assert_eq!((plan.add, plan.expired.len()), (1, 0));
 }
 
@@ -183,72 +153,37 @@ fn failing_starts_back_off() {
         (vec![failed(3, 9), failed(2, 5), failed(1, 0)], 13, 5),
         // What Maestro stopped is no failure; what was well for a while neither.
         (vec![ended(9, 0, false, EndCause::Asked); 5], 0, 5),
-        (
-            vec![EndedFact {
-                created_at: at(-99),
-                ..ended(9, 0, true, EndCause::Failed)
-            }],
-            0,
-            5,
-        ),
+        (vec![EndedFact { created_at: at(-99), ..ended(9, 0, true, EndCause::Failed) }], 0, 5),
         // An operation that could not even choose its rooms.
-        (
-            vec![EndedFact {
-                rooms: 5,
-                ..failed(1, 0)
-            }],
-            0,
-            0,
-        ),
+        (vec![EndedFact { rooms: 5, ..failed(1, 0) }], 0, 0),
         // A second of being ready is still "at once".
         (vec![ended(9, 0, true, EndCause::Completed)], 0, 4),
     ] {
-        let plan = plan(&FleetSnapshot {
-            ended: &ended,
-            now: at(second),
-            ..snapshot(5, &[])
-        });
+        let plan = plan(&FleetSnapshot { ended: &ended, now: at(second), ..snapshot(5, &[]) });
         assert_eq!(plan.add, add, "{} ended, second {second}", ended.len());
     }
 }
 
 #[test]
 fn the_wait_grows_up_to_a_minute() {
-    let row: Vec<_> = (0..40)
-        .rev()
-        .map(|n| ended(n, n as i64, false, EndCause::Failed))
-        .collect();
-    let plan = plan(&FleetSnapshot {
-        ended: &row,
-        now: at(39),
-        ..snapshot(1, &[])
-    });
+    let row: Vec<_> = (0..40).rev().map(|n| ended(n, n as i64, false, EndCause::Failed)).collect();
+    let plan = plan(&FleetSnapshot { ended: &row, now: at(39), ..snapshot(1, &[]) });
     assert_eq!(plan.look_again_at, Some(at(39 + 60)));
     assert_eq!(plan.add, 0);
 }
 
 #[test]
 fn a_success_ends_the_row_of_failures() {
-    let row: Vec<_> = (0..9)
-        .rev()
-        .map(|n| ended(n, n as i64, false, EndCause::Failed))
-        .collect();
+    let row: Vec<_> = (0..9).rev().map(|n| ended(n, n as i64, false, EndCause::Failed)).collect();
     let mut well = rooms(RoomStatus::Ready, 1);
     well[0].created_at = at(20);
-    let plan = plan(&FleetSnapshot {
-        ended: &row,
-        now: at(21),
-        ..snapshot(2, &well)
-    });
+    let plan = plan(&FleetSnapshot { ended: &row, now: at(21), ..snapshot(2, &well) });
     assert_eq!(plan.add, 1);
 }
 
 #[test]
 fn who_serves_nobody_goes_first() {
-    let mut all: Vec<RoomFact> = RoomStatus::ALL
-        .into_iter()
-        .flat_map(|status| rooms(status, 2))
-        .collect();
+    let mut all: Vec<RoomFact> = RoomStatus::ALL.into_iter().flat_map(|status| rooms(status, 2)).collect();
     all[0].known = false;
     all[5].leaving = true;
     let order = |occupied| {

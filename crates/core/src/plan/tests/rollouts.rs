@@ -9,26 +9,13 @@ use crate::scheduler::{
 
 fn half_ready(max: Option<u32>) -> Autoscaling {
     let ready_target = ReadyTarget::parse("0.5").unwrap();
-    let policy = ScalingPolicy::RoomOccupancy(RoomOccupancy {
-        ready_target,
-        down_threshold: None,
-    });
+    let policy = ScalingPolicy::RoomOccupancy(RoomOccupancy { ready_target, down_threshold: None });
     let other_parameters = OtherParameters::default();
-    Autoscaling {
-        enabled: true,
-        min: 1,
-        max,
-        cooldown_seconds: 0,
-        policy,
-        other_parameters,
-    }
+    Autoscaling { enabled: true, min: 1, max, cooldown_seconds: 0, policy, other_parameters }
 }
 
 fn auto(autoscaling: &Autoscaling) -> Scaling<'_> {
-    Scaling::Auto {
-        autoscaling,
-        last_shrunk_at: None,
-    }
+    Scaling::Auto { autoscaling, last_shrunk_at: None }
 }
 
 /// ready, occupied, available, new, desired, desiredReady, toSurge, toBeDeleted
@@ -125,11 +112,7 @@ fn it_ends_whatever_the_fleet_looks_like() {
         let autoscaling = half_ready(max);
         let mut fleet = Fleet::old(ready, occupied, surge);
         finish(&mut fleet, auto(&autoscaling));
-        assert_eq!(
-            fleet.count(RoomStatus::Occupied),
-            occupied,
-            "no player lost a place"
-        );
+        assert_eq!(fleet.count(RoomStatus::Occupied), occupied, "no player lost a place");
     }
     let mut fixed = Fleet::old(10, 0, quarter);
     finish(&mut fixed, Scaling::FleetSize(10));
@@ -143,11 +126,7 @@ fn a_broken_old_version_is_replaced() {
     }
     let first = fleet.plan(Scaling::FleetSize(10));
     let cycle = first.rollout.unwrap();
-    assert_eq!(
-        (first.add, cycle.replaced.len()),
-        (2, 0),
-        "they are kept while nothing better is there"
-    );
+    assert_eq!((first.add, cycle.replaced.len()), (2, 0), "they are kept while nothing better is there");
     fleet.make(NEW, false, RoomStatus::Ready);
     fleet.make(NEW, false, RoomStatus::Ready);
     let cycle = fleet.plan(Scaling::FleetSize(10)).rollout.unwrap();
@@ -156,11 +135,7 @@ fn a_broken_old_version_is_replaced() {
 
 #[test]
 fn who_goes_first() {
-    let middle = Version {
-        major: 1,
-        minor: 3,
-        patch: 0,
-    };
+    let middle = Version { major: 1, minor: 3, patch: 0 };
     let mut fleet = Fleet::old(2, 2, MaxSurge::Rooms(10)); // room-1, 2 ready, 3, 4 occupied
     fleet.make(middle, true, RoomStatus::Ready); // 5
     fleet.make(middle, true, RoomStatus::Pending); // 6
@@ -168,20 +143,10 @@ fn who_goes_first() {
         fleet.make(NEW, false, RoomStatus::Ready); // 7 to 11
     }
     let cycle = fleet.plan(Scaling::FleetSize(6)).rollout.unwrap();
-    let order: Vec<_> = cycle
-        .replaced
-        .iter()
-        .map(|gone| gone.room.as_str().trim_start_matches("room-0000"))
-        .collect();
-    assert_eq!(
-        order,
-        ["6", "1", "2", "5", "3"],
-        "budget 4 of 8 ready, then one occupied"
-    );
-    assert_eq!(
-        cycle.replaced.iter().filter(|gone| gone.serves_players).count(),
-        1
-    );
+    let order: Vec<_> =
+        cycle.replaced.iter().map(|gone| gone.room.as_str().trim_start_matches("room-0000")).collect();
+    assert_eq!(order, ["6", "1", "2", "5", "3"], "budget 4 of 8 ready, then one occupied");
+    assert_eq!(cycle.replaced.iter().filter(|gone| gone.serves_players).count(), 1);
 }
 
 #[test]

@@ -24,10 +24,7 @@ struct Walk {
 fn autoscaling() -> impl Strategy<Value = Autoscaling> {
     let target = (100_000_u32..=900_000).prop_map(|millionths| {
         let ready_target = ReadyTarget::parse(&format!("0.{millionths:06}")).unwrap();
-        ScalingPolicy::RoomOccupancy(RoomOccupancy {
-            ready_target,
-            down_threshold: None,
-        })
+        ScalingPolicy::RoomOccupancy(RoomOccupancy { ready_target, down_threshold: None })
     });
     let buffer = (1_u32..30).prop_map(|amount| ScalingPolicy::FixedBuffer(FixedBuffer { amount }));
     let max = prop_oneof![Just(None), (2_u32..120).prop_map(Some)];
@@ -42,10 +39,7 @@ fn autoscaling() -> impl Strategy<Value = Autoscaling> {
 }
 
 fn walks() -> impl Strategy<Value = Walk> {
-    let surge = prop_oneof![
-        (1_u32..100).prop_map(MaxSurge::Percent),
-        (1_u32..20).prop_map(MaxSurge::Rooms)
-    ];
+    let surge = prop_oneof![(1_u32..100).prop_map(MaxSurge::Percent), (1_u32..20).prop_map(MaxSurge::Rooms)];
     let scaling = (prop::option::of(autoscaling()), 0_u32..60);
     let steps = prop::collection::vec(-5_i32..=5, 0..20);
     (0_u32..60, 0_u32..60, surge, scaling, any::<bool>(), steps).prop_map(
@@ -64,10 +58,7 @@ fn walks() -> impl Strategy<Value = Walk> {
 impl Walk {
     fn scaling(&self) -> Scaling<'_> {
         match &self.autoscaling {
-            Some(autoscaling) => Scaling::Auto {
-                autoscaling,
-                last_shrunk_at: None,
-            },
+            Some(autoscaling) => Scaling::Auto { autoscaling, last_shrunk_at: None },
             None => Scaling::FleetSize(self.fleet_size),
         }
     }
@@ -84,18 +75,11 @@ fn cycle(fleet: &mut Fleet, scaling: Scaling<'_>) -> Result<bool, TestCaseError>
     let plan = fleet.plan(scaling);
     let ready_before = fleet.count(RoomStatus::Ready);
     let replaced = plan.rollout.as_ref().map_or(&[][..], |cycle| &cycle.replaced);
-    let is_ready = |id: &RoomId| {
-        fleet
-            .rooms
-            .iter()
-            .any(|room| room.id == *id && room.status == RoomStatus::Ready)
-    };
+    let is_ready =
+        |id: &RoomId| fleet.rooms.iter().any(|room| room.id == *id && room.status == RoomStatus::Ready);
     let occupied_gone = count(replaced.iter().filter(|gone| gone.serves_players).count());
     let ready_gone = count(replaced.iter().filter(|gone| is_ready(&gone.room)).count())
-        + plan
-            .rollout
-            .as_ref()
-            .map_or(0, |cycle| count(cycle.surplus.len()))
+        + plan.rollout.as_ref().map_or(0, |cycle| count(cycle.surplus.len()))
         + plan.remove;
 
     // Never under the ready target by our own act.
@@ -105,10 +89,8 @@ fn cycle(fleet: &mut Fleet, scaling: Scaling<'_>) -> Result<bool, TestCaseError>
         "{ready_gone} of {ready_before} ready go, target {floor}"
     );
     // Our own adds never take the fleet above desired + surge.
-    let ceiling = plan
-        .rollout
-        .as_ref()
-        .map_or(plan.decision.desired, |cycle| cycle.desired + cycle.surge_max);
+    let ceiling =
+        plan.rollout.as_ref().map_or(plan.decision.desired, |cycle| cycle.desired + cycle.surge_max);
     prop_assert!(plan.add == 0 || plan.seen.total + plan.add <= ceiling);
     // An occupied room goes only in a rollout, and only when no old ready room within the budget is left.
     if let Some(cycle) = &plan.rollout {
@@ -117,11 +99,7 @@ fn cycle(fleet: &mut Fleet, scaling: Scaling<'_>) -> Result<bool, TestCaseError>
     let is_empty = plan.is_empty();
     let players = fleet.count(RoomStatus::Occupied);
     fleet.apply(&plan);
-    prop_assert_eq!(
-        fleet.count(RoomStatus::Occupied),
-        players,
-        "players found a place"
-    );
+    prop_assert_eq!(fleet.count(RoomStatus::Occupied), players, "players found a place");
     Ok(is_empty)
 }
 

@@ -9,15 +9,8 @@ fn check(edit: impl FnOnce(&mut RecipeDraft), expected: &str) {
     edit(&mut new);
     let [old, new] = [old, new].map(|draft| Recipe::parse(&draft).unwrap());
     let difference = Difference::between(&old, &new);
-    let paths: Vec<_> = difference
-        .fields
-        .iter()
-        .map(|field| field.path.as_str())
-        .collect();
-    assert_eq!(
-        format!("{:?}: {}", difference.change(), paths.join(", ")),
-        expected
-    );
+    let paths: Vec<_> = difference.fields.iter().map(|field| field.path.as_str()).collect();
+    assert_eq!(format!("{:?}: {}", difference.change(), paths.join(", ")), expected);
     assert_eq!(Change::between(&new, &old), difference.change());
 }
 
@@ -36,20 +29,11 @@ fn minor() {
     check(|draft| draft.max_surge = "10".into(), "Minor: maxSurge");
     check(|draft| draft.rooms_replicas += 1, "Minor: roomsReplicas");
     check(|draft| draft.autoscaling = None, "Minor: autoscaling");
-    check(
-        |draft| draft.autoscaling().enabled = false,
-        "Minor: autoscaling.enabled",
-    );
+    check(|draft| draft.autoscaling().enabled = false, "Minor: autoscaling.enabled");
     check(|draft| draft.autoscaling().min = 2, "Minor: autoscaling.min");
     check(|draft| draft.autoscaling().max = -1, "Minor: autoscaling.max");
-    check(
-        |draft| draft.autoscaling().cooldown = 0,
-        "Minor: autoscaling.cooldown",
-    );
-    check(
-        |draft| draft.policy().policy_type = "fixedBuffer".into(),
-        "Minor: autoscaling.policy.type",
-    );
+    check(|draft| draft.autoscaling().cooldown = 0, "Minor: autoscaling.cooldown");
+    check(|draft| draft.policy().policy_type = "fixedBuffer".into(), "Minor: autoscaling.policy.type");
     check(
         |draft| draft.room_occupancy().ready_target = 0.25,
         &format!("Minor: {PARAMETERS}.roomOccupancy.readyTarget"),
@@ -58,24 +42,12 @@ fn minor() {
         |draft| draft.room_occupancy().down_threshold = None,
         &format!("Minor: {PARAMETERS}.roomOccupancy.downThreshold"),
     );
-    check(
-        |draft| draft.parameters().fixed_buffer = None,
-        &format!("Minor: {PARAMETERS}.fixedBuffer"),
-    );
+    check(|draft| draft.parameters().fixed_buffer = None, &format!("Minor: {PARAMETERS}.fixedBuffer"));
     check(|draft| draft.forwarders[0].enable = false, "Minor: forwarders[0]");
     check(|draft| draft.forwarders.clear(), "Minor: forwarders[0]");
-    check(
-        |draft| draft.match_allocation = None,
-        "Minor: matchAllocation.maxMatches",
-    );
-    check(
-        |draft| draft.rollout().max_unavailable = None,
-        "Minor: rollout.maxUnavailable",
-    );
-    check(
-        |draft| draft.rollout().match_end_deadline = None,
-        "Minor: rollout.matchEndDeadline",
-    );
+    check(|draft| draft.match_allocation = None, "Minor: matchAllocation.maxMatches");
+    check(|draft| draft.rollout().max_unavailable = None, "Minor: rollout.maxUnavailable");
+    check(|draft| draft.rollout().match_end_deadline = None, "Minor: rollout.matchEndDeadline");
     check(
         |draft| draft.rollout = None,
         "Minor: rollout.maxUnavailable, rollout.occupied, rollout.onFailure, rollout.maxFailures, \
@@ -92,43 +64,19 @@ fn major() {
     );
     check(|draft| draft.spec().toleration.clear(), "Major: spec.toleration");
     check(|draft| draft.spec().affinity.clear(), "Major: spec.affinity");
-    check(
-        |draft| draft.spec().restart_policy = None,
-        "Major: spec.restartPolicy",
-    );
-    check(
-        |draft| draft.container(0).name.push('x'),
-        &format!("Major: {ROOM}.name"),
-    );
-    check(
-        |draft| draft.container(0).image.push('x'),
-        &format!("Major: {ROOM}.image"),
-    );
-    check(
-        |draft| draft.container(0).command.clear(),
-        &format!("Major: {ROOM}.command"),
-    );
-    check(
-        |draft| draft.container(0).environment[0].value = None,
-        &format!("Major: {ROOM}.environment[0]"),
-    );
+    check(|draft| draft.spec().restart_policy = None, "Major: spec.restartPolicy");
+    check(|draft| draft.container(0).name.push('x'), &format!("Major: {ROOM}.name"));
+    check(|draft| draft.container(0).image.push('x'), &format!("Major: {ROOM}.image"));
+    check(|draft| draft.container(0).command.clear(), &format!("Major: {ROOM}.command"));
+    check(|draft| draft.container(0).environment[0].value = None, &format!("Major: {ROOM}.environment[0]"));
     check(
         |draft| draft.container(0).limits.as_mut().unwrap().cpu = "2".into(),
         &format!("Major: {ROOM}.limits.cpu"),
     );
-    check(
-        |draft| draft.container(0).ports[0].port += 1,
-        &format!("Major: {ROOM}.ports[0].port"),
-    );
-    check(
-        |draft| draft.port_range = Some(PortRangeDraft { start: 1, end: 2 }),
-        "Major: portRange",
-    );
+    check(|draft| draft.container(0).ports[0].port += 1, &format!("Major: {ROOM}.ports[0].port"));
+    check(|draft| draft.port_range = Some(PortRangeDraft { start: 1, end: 2 }), "Major: portRange");
     check(|draft| draft.annotations.clear(), "Major: annotations.owner");
-    check(
-        |draft| drop(draft.labels.insert("team".into(), "b".into())),
-        "Major: labels.team",
-    );
+    check(|draft| drop(draft.labels.insert("team".into(), "b".into())), "Major: labels.team");
     check(
         |draft| drop(draft.labels.insert("example.com/team".into(), "b".into())),
         r#"Major: labels["example.com/team"]"#,
@@ -138,14 +86,8 @@ fn major() {
 #[test]
 fn several() {
     // v10 called the removal of a port minor and left the old rooms running.
-    check(
-        |draft| drop(draft.container(0).ports.pop()),
-        "Major: spec.containers[0].ports[1]",
-    );
-    check(
-        |draft| drop(draft.spec().containers.pop()),
-        "Major: spec.containers[1]",
-    );
+    check(|draft| drop(draft.container(0).ports.pop()), "Major: spec.containers[0].ports[1]");
+    check(|draft| drop(draft.spec().containers.pop()), "Major: spec.containers[1]");
     check(
         |draft| {
             draft.container(0).image.push('x');

@@ -17,21 +17,12 @@ const FIXED_BUFFER: &str = ScalingPolicy::FIXED_BUFFER;
 
 pub(super) fn autoscaling(field: &Field<'_>, draft: &AutoscalingDraft) -> Result<Autoscaling, Refused> {
     let min = field.child("min").take(Autoscaling::parse_min(draft.min));
-    let max = field
-        .child("max")
-        .take(Autoscaling::parse_max(draft.max, draft.min));
+    let max = field.child("max").take(Autoscaling::parse_max(draft.max, draft.min));
     let cooldown_seconds = field.child("cooldown").number(draft.cooldown, 0, i32::MAX);
     let policy = policy(&field.child("policy"), draft.policy.as_ref());
     let (min, max, cooldown_seconds) = (min?, max?, cooldown_seconds?);
     let (policy, other_parameters) = policy?;
-    Ok(Autoscaling {
-        enabled: draft.enabled,
-        min,
-        max,
-        cooldown_seconds,
-        policy,
-        other_parameters,
-    })
+    Ok(Autoscaling { enabled: draft.enabled, min, max, cooldown_seconds, policy, other_parameters })
 }
 
 impl Autoscaling {
@@ -50,9 +41,7 @@ impl Autoscaling {
         match u32::try_from(max) {
             Ok(limit) if max > min => Ok(Some(limit)),
             Err(_) if max == NO_MAX => Ok(None),
-            Ok(_) | Err(_) => Err(format!(
-                "{max} is not above min, which is {min}; {NO_MAX} means no limit"
-            )),
+            Ok(_) | Err(_) => Err(format!("{max} is not above min, which is {min}; {NO_MAX} means no limit")),
         }
     }
 }
@@ -62,71 +51,49 @@ fn policy(
     draft: Option<&ScalingPolicyDraft>,
 ) -> Result<(ScalingPolicy, OtherParameters), Refused> {
     let Some(draft) = draft else {
-        return Err(field.refuse(format!(
-            "is missing; a type, {ROOM_OCCUPANCY} or {FIXED_BUFFER}, is needed"
-        )));
+        return Err(
+            field.refuse(format!("is missing; a type, {ROOM_OCCUPANCY} or {FIXED_BUFFER}, is needed"))
+        );
     };
     let parameters = field.child("parameters");
-    let PolicyParametersDraft {
-        room_occupancy: occupancy_draft,
-        fixed_buffer: buffer_draft,
-    } = draft.parameters.clone().unwrap_or_default();
+    let PolicyParametersDraft { room_occupancy: occupancy_draft, fixed_buffer: buffer_draft } =
+        draft.parameters.clone().unwrap_or_default();
     // Both blocks are judged, as both are kept; the type says which one counts.
-    let occupancy = occupancy_draft
-        .map(|draft| room_occupancy(&parameters.child(ROOM_OCCUPANCY), draft))
-        .transpose();
-    let buffer = buffer_draft
-        .map(|draft| fixed_buffer(&parameters.child(FIXED_BUFFER), draft))
-        .transpose();
+    let occupancy =
+        occupancy_draft.map(|draft| room_occupancy(&parameters.child(ROOM_OCCUPANCY), draft)).transpose();
+    let buffer = buffer_draft.map(|draft| fixed_buffer(&parameters.child(FIXED_BUFFER), draft)).transpose();
 
-    let missing = |name| {
-        parameters
-            .child(name)
-            .refuse(format!("is missing; the policy's type is {name}"))
-    };
+    let missing = |name| parameters.child(name).refuse(format!("is missing; the policy's type is {name}"));
     match draft.policy_type.as_str() {
         ROOM_OCCUPANCY => Ok((
             ScalingPolicy::RoomOccupancy(occupancy?.ok_or_else(|| missing(ROOM_OCCUPANCY))?),
-            OtherParameters {
-                room_occupancy: None,
-                fixed_buffer: buffer?,
-            },
+            OtherParameters { room_occupancy: None, fixed_buffer: buffer? },
         )),
         FIXED_BUFFER => Ok((
             ScalingPolicy::FixedBuffer(buffer?.ok_or_else(|| missing(FIXED_BUFFER))?),
-            OtherParameters {
-                room_occupancy: occupancy?,
-                fixed_buffer: None,
-            },
+            OtherParameters { room_occupancy: occupancy?, fixed_buffer: None },
         )),
-        unknown => Err(field.child("type").refuse(format!(
-            "{unknown:?} is neither {ROOM_OCCUPANCY} nor {FIXED_BUFFER}"
-        ))),
+        unknown => Err(field
+            .child("type")
+            .refuse(format!("{unknown:?} is neither {ROOM_OCCUPANCY} nor {FIXED_BUFFER}"))),
     }
 }
 
 fn room_occupancy(field: &Field<'_>, draft: RoomOccupancyDraft) -> Result<RoomOccupancy, Refused> {
-    let ready_target = field
-        .child("readyTarget")
-        .take(ReadyTarget::from_f32(draft.ready_target));
+    let ready_target = field.child("readyTarget").take(ReadyTarget::from_f32(draft.ready_target));
     let down_threshold = draft
         .down_threshold
         .map(|value| field.child("downThreshold").take(Fraction::from_f32(value)))
         .transpose();
-    Ok(RoomOccupancy {
-        ready_target: ready_target?,
-        down_threshold: down_threshold?,
-    })
+    Ok(RoomOccupancy { ready_target: ready_target?, down_threshold: down_threshold? })
 }
 
 fn fixed_buffer(field: &Field<'_>, draft: FixedBufferDraft) -> Result<FixedBuffer, Refused> {
     let field = field.child("amount");
     match draft.amount.map(u32::try_from) {
         Some(Ok(amount)) if amount > 0 => Ok(FixedBuffer { amount }),
-        Some(_) => Err(field.refuse(format!(
-            "{} is not a number of rooms of at least 1",
-            draft.amount.unwrap_or_default()
-        ))),
+        Some(_) => Err(field
+            .refuse(format!("{} is not a number of rooms of at least 1", draft.amount.unwrap_or_default()))),
         None => Err(field.refuse("is missing; the number of rooms to keep ready is needed")),
     }
 }

@@ -26,11 +26,7 @@ pub(super) fn containers(field: &Field<'_>, drafts: &[ContainerDraft]) -> Result
 
 fn check_names_unique(field: &Field<'_>, drafts: &[ContainerDraft]) {
     let mut first_use = BTreeMap::new();
-    for (index, draft) in drafts
-        .iter()
-        .enumerate()
-        .filter(|(_, draft)| !draft.name.is_empty())
-    {
+    for (index, draft) in drafts.iter().enumerate().filter(|(_, draft)| !draft.name.is_empty()) {
         let name = field.item(index).child("name");
         if let Some(first) = first_use.get(&draft.name) {
             name.refuse(format!(
@@ -46,15 +42,10 @@ fn check_names_unique(field: &Field<'_>, drafts: &[ContainerDraft]) {
 fn container(field: &Field<'_>, draft: &ContainerDraft) -> Result<Container, Refused> {
     let name = field.child("name").take(parse_label(&draft.name));
     let image = field.child("image").text(&draft.image, "the image to run");
-    let pull_policy = field
-        .child("imagePullPolicy")
-        .take(ImagePullPolicy::parse(&draft.image_pull_policy));
-    let command = field
-        .child("command")
-        .items(&draft.command, |field, argument| without_nul(field, argument));
-    let environment = field
-        .child("environment")
-        .items(&draft.environment, environment_variable);
+    let pull_policy = field.child("imagePullPolicy").take(ImagePullPolicy::parse(&draft.image_pull_policy));
+    let command =
+        field.child("command").items(&draft.command, |field, argument| without_nul(field, argument));
+    let environment = field.child("environment").items(&draft.environment, environment_variable);
     let requests = resources(&field.child("requests"), draft.requests.as_ref());
     let limits = resources(&field.child("limits"), draft.limits.as_ref());
     if let (Ok(requests), Ok(limits)) = (&requests, &limits) {
@@ -82,23 +73,20 @@ fn environment_variable(
     let value = match &draft.value_from {
         // Without either it is the empty text: that is how v10 prints one, so it must be readable again.
         None => without_nul(&field.child("value"), text).map(EnvironmentValue::Text),
-        Some(_) if !text.is_empty() => Err(field.refuse(format!(
-            "has the value {text:?} and a valueFrom; only one of them can count"
-        ))),
+        Some(_) if !text.is_empty() => {
+            Err(field.refuse(format!("has the value {text:?} and a valueFrom; only one of them can count")))
+        }
         Some(source) => value_from(&field.child("valueFrom"), source),
     };
-    Ok(EnvironmentVariable {
-        name: name?,
-        value: value?,
-    })
+    Ok(EnvironmentVariable { name: name?, value: value? })
 }
 
 fn variable_name(field: &Field<'_>, name: &str) -> Result<String, Refused> {
     let name = field.text(name, "the name of an environment variable")?;
     if name.contains(['=', '\0']) {
-        return Err(field.refuse(format!(
-            "{name:?} is not the name of a variable: it may not contain = or NUL"
-        )));
+        return Err(
+            field.refuse(format!("{name:?} is not the name of a variable: it may not contain = or NUL"))
+        );
     }
     if name.starts_with(RESERVED_PREFIX) {
         return Err(field.refuse(format!(
@@ -111,10 +99,9 @@ fn variable_name(field: &Field<'_>, name: &str) -> Result<String, Refused> {
 fn value_from(field: &Field<'_>, draft: &ValueFromDraft) -> Result<EnvironmentValue, Refused> {
     match (&draft.field_ref, &draft.secret_key_ref) {
         (Some(reference), None) => {
-            let path = field.child("fieldRef.fieldPath").text(
-                &reference.field_path,
-                "the path of a field of the room, such as metadata.name,",
-            )?;
+            let path = field
+                .child("fieldRef.fieldPath")
+                .text(&reference.field_path, "the path of a field of the room, such as metadata.name,")?;
             Ok(EnvironmentValue::Field { path })
         }
         (None, Some(reference)) => secret(&field.child("secretKeyRef"), reference),
@@ -128,10 +115,7 @@ fn value_from(field: &Field<'_>, draft: &ValueFromDraft) -> Result<EnvironmentVa
 fn secret(field: &Field<'_>, draft: &SecretKeyRefDraft) -> Result<EnvironmentValue, Refused> {
     let name = field.child("name").text(&draft.name, "the name of a secret");
     let key = field.child("key").text(&draft.key, "the key in the secret");
-    Ok(EnvironmentValue::Secret {
-        name: name?,
-        key: key?,
-    })
+    Ok(EnvironmentValue::Secret { name: name?, key: key? })
 }
 
 /// No process can be given a NUL, in an argument or in its environment.
@@ -159,10 +143,7 @@ fn resources(field: &Field<'_>, draft: Option<&ResourcesDraft>) -> Result<Amount
     Ok(Amounts {
         memory: memory?,
         cpu: cpu?,
-        written: Resources {
-            memory: draft.memory.clone(),
-            cpu: draft.cpu.clone(),
-        },
+        written: Resources { memory: draft.memory.clone(), cpu: draft.cpu.clone() },
     })
 }
 
@@ -184,19 +165,9 @@ fn memory(field: &Field<'_>, text: &str) -> Result<Quantity, Refused> {
 fn check_within_limits(field: &Field<'_>, requests: &Amounts, limits: &Amounts) {
     let check = |name: &str, asked: (&str, Quantity), limit: (&str, Quantity)| {
         if asked.1 > limit.1 {
-            field
-                .child(name)
-                .refuse(format!("{:?} is more than the limit of {:?}", asked.0, limit.0));
+            field.child(name).refuse(format!("{:?} is more than the limit of {:?}", asked.0, limit.0));
         }
     };
-    check(
-        "memory",
-        (&requests.written.memory, requests.memory),
-        (&limits.written.memory, limits.memory),
-    );
-    check(
-        "cpu",
-        (&requests.written.cpu, requests.cpu),
-        (&limits.written.cpu, limits.cpu),
-    );
+    check("memory", (&requests.written.memory, requests.memory), (&limits.written.memory, limits.memory));
+    check("cpu", (&requests.written.cpu, requests.cpu), (&limits.written.cpu, limits.cpu));
 }

@@ -11,10 +11,7 @@ pub(super) struct Findings(RefCell<Vec<Violation>>);
 
 impl Findings {
     pub(super) fn root(&self) -> Field<'_> {
-        Field {
-            path: String::new(),
-            findings: self,
-        }
+        Field { path: String::new(), findings: self }
     }
 
     pub(super) fn into_violations(self) -> Vec<Violation> {
@@ -36,22 +33,12 @@ pub(super) struct Field<'a> {
 
 impl Field<'_> {
     pub(super) fn child(&self, name: &str) -> Self {
-        let path = if self.path.is_empty() {
-            name.to_owned()
-        } else {
-            format!("{}.{name}", self.path)
-        };
-        Self {
-            path,
-            findings: self.findings,
-        }
+        let path = if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) };
+        Self { path, findings: self.findings }
     }
 
     pub(super) fn item(&self, index: usize) -> Self {
-        Self {
-            path: format!("{}[{index}]", self.path),
-            findings: self.findings,
-        }
+        Self { path: format!("{}[{index}]", self.path), findings: self.findings }
     }
 
     pub(super) fn refuse(&self, reason: impl Into<String>) -> Refused {
@@ -90,11 +77,8 @@ impl Field<'_> {
         drafts: &[D],
         parse: impl Fn(&Self, &D) -> Result<T, Refused>,
     ) -> Result<Vec<T>, Refused> {
-        let outcomes: Vec<_> = drafts
-            .iter()
-            .enumerate()
-            .map(|(index, draft)| parse(&self.item(index), draft))
-            .collect();
+        let outcomes: Vec<_> =
+            drafts.iter().enumerate().map(|(index, draft)| parse(&self.item(index), draft)).collect();
         outcomes.into_iter().collect()
     }
 }

@@ -34,17 +34,11 @@ impl Recipe {
 
 fn recipe(root: &Field<'_>, draft: &RecipeDraft) -> Result<Recipe, Refused> {
     let name = root.child("name").take(SchedulerName::parse(&draft.name));
-    let game = root
-        .child("game")
-        .text(&draft.game, "the name of the game that the rooms run");
-    let rooms_replicas = root
-        .child("roomsReplicas")
-        .number(draft.rooms_replicas, 0, i32::MAX);
+    let game = root.child("game").text(&draft.game, "the name of the game that the rooms run");
+    let rooms_replicas = root.child("roomsReplicas").number(draft.rooms_replicas, 0, i32::MAX);
     let max_surge = root.child("maxSurge").take(MaxSurge::parse(&draft.max_surge));
-    let port_range = draft
-        .port_range
-        .map(|range| ports::port_range(&root.child("portRange"), range))
-        .transpose();
+    let port_range =
+        draft.port_range.map(|range| ports::port_range(&root.child("portRange"), range)).transpose();
     let spec = spec(&root.child("spec"), draft.spec.as_ref());
     ports::check_range_style(root, draft);
     let autoscaling = draft
@@ -54,11 +48,8 @@ fn recipe(root: &Field<'_>, draft: &RecipeDraft) -> Result<Recipe, Refused> {
         .transpose();
     let forwarders = root.child("forwarders").items(&draft.forwarders, forwarder);
     let match_allocation = match_allocation(&root.child("matchAllocation"), draft.match_allocation);
-    let rollout_rules = draft
-        .rollout
-        .as_ref()
-        .map(|draft| rollout::rollout(&root.child("rollout"), draft))
-        .transpose();
+    let rollout_rules =
+        draft.rollout.as_ref().map(|draft| rollout::rollout(&root.child("rollout"), draft)).transpose();
     Ok(Recipe {
         name: name?,
         game: game?,
@@ -79,10 +70,7 @@ fn spec(field: &Field<'_>, draft: Option<&SpecDraft>) -> Result<Spec, Refused> {
     let Some(draft) = draft else {
         return Err(field.refuse("is missing; it says what a room is"));
     };
-    let grace_period = grace_period(
-        &field.child("terminationGracePeriod"),
-        draft.termination_grace_period,
-    );
+    let grace_period = grace_period(&field.child("terminationGracePeriod"), draft.termination_grace_period);
     let containers = container::containers(&field.child("containers"), &draft.containers);
     let restart_policy = restart_policy(&field.child("restartPolicy"), draft.restart_policy.as_deref());
     Ok(Spec {
@@ -122,9 +110,7 @@ fn forwarder(field: &Field<'_>, draft: &ForwarderDraft) -> Result<Forwarder, Ref
             Forwarder::TYPE
         )))
     };
-    let address = field
-        .child("address")
-        .text(&draft.address, "host:port of the receiver");
+    let address = field.child("address").text(&draft.address, "host:port of the receiver");
     let timeout_ms = match &draft.options {
         None => Ok(FORWARDER_TIMEOUT_MS),
         Some(options) => u64::try_from(options.timeout).ok().filter(|timeout| *timeout > 0).ok_or_else(|| {
@@ -140,11 +126,7 @@ fn forwarder(field: &Field<'_>, draft: &ForwarderDraft) -> Result<Forwarder, Ref
         enabled: draft.enable,
         address: address?,
         timeout_ms: timeout_ms?,
-        metadata: draft
-            .options
-            .as_ref()
-            .map(|options| options.metadata.clone())
-            .unwrap_or_default(),
+        metadata: draft.options.as_ref().map(|options| options.metadata.clone()).unwrap_or_default(),
     })
 }
 
@@ -155,7 +137,5 @@ fn match_allocation(
     draft: Option<MatchAllocationDraft>,
 ) -> Result<MatchAllocation, Refused> {
     let max_matches = draft.map_or(1, |draft| draft.max_matches);
-    Ok(MatchAllocation {
-        max_matches: field.child("maxMatches").number(max_matches, 1, MATCHES_MAX)?,
-    })
+    Ok(MatchAllocation { max_matches: field.child("maxMatches").number(max_matches, 1, MATCHES_MAX)? })
 }

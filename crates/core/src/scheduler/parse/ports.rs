@@ -19,10 +19,8 @@ pub(super) fn container_port(
     let protocol = field.child("protocol").take(Protocol::parse(&draft.protocol));
     let port = field.child("port").number(draft.port, 1, PORT_MAX);
     let host_port = field.child("hostPort").number(draft.host_port, 0, PORT_MAX);
-    let host_port_range = draft
-        .host_port_range
-        .map(|range| port_range(&field.child("hostPortRange"), range))
-        .transpose();
+    let host_port_range =
+        draft.host_port_range.map(|range| port_range(&field.child("hostPortRange"), range)).transpose();
     Ok(ContainerPort {
         name: name?,
         protocol: protocol?,
@@ -72,10 +70,7 @@ pub(super) fn check_names_unique(containers: &Field<'_>, drafts: &[ContainerDraf
 pub(super) fn port_range(field: &Field<'_>, draft: PortRangeDraft) -> Result<PortRange, Refused> {
     let start = field.child("start").number(draft.start, 1, PORT_MAX);
     let end = field.child("end").number(draft.end, 1, PORT_MAX);
-    let range = PortRange {
-        start: start?,
-        end: end?,
-    };
+    let range = PortRange { start: start?, end: end? };
     if range.start >= range.end {
         return Err(field.refuse(format!("start {} is not below end {}", range.start, range.end)));
     }
@@ -86,9 +81,8 @@ pub(super) fn port_range(field: &Field<'_>, draft: PortRangeDraft) -> Result<Por
 pub(super) fn check_range_style(root: &Field<'_>, draft: &RecipeDraft) {
     let containers = draft.spec.as_ref().map_or(&[][..], |spec| &spec.containers);
     let field = root.child("spec.containers");
-    let (with, without): (Vec<_>, Vec<_>) = all_ports(&field, containers)
-        .into_iter()
-        .partition(|(_, port)| port.host_port_range.is_some());
+    let (with, without): (Vec<_>, Vec<_>) =
+        all_ports(&field, containers).into_iter().partition(|(_, port)| port.host_port_range.is_some());
 
     let scheduler_range = root.child("portRange");
     match (draft.port_range, with.first()) {
@@ -118,11 +112,7 @@ fn all_ports<'a, 'd>(
 ) -> Vec<(Field<'a>, &'d ContainerPortDraft)> {
     let of_container = |(index, draft): (usize, &'d ContainerDraft)| {
         let ports = containers.item(index).child("ports");
-        draft
-            .ports
-            .iter()
-            .enumerate()
-            .map(move |(index, port)| (ports.item(index), port))
+        draft.ports.iter().enumerate().map(move |(index, port)| (ports.item(index), port))
     };
     drafts.iter().enumerate().flat_map(of_container).collect()
 }

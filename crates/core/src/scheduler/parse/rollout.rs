@@ -15,29 +15,19 @@ pub(super) fn rollout(field: &Field<'_>, draft: &RolloutDraft) -> Result<Rollout
         match_end_deadline,
         rejoin_grace,
     } = draft;
-    let max_unavailable = max_unavailable
-        .map(|number| field.child("maxUnavailable").number(number, 0, i32::MAX))
-        .transpose();
-    let occupied = occupied
-        .as_deref()
-        .map(|text| field.child("occupied").take(OccupiedRooms::parse(text)))
-        .transpose();
-    let on_failure = on_failure
-        .as_deref()
-        .map(|text| field.child("onFailure").take(OnFailure::parse(text)))
-        .transpose();
-    let max_failures = max_failures
-        .map(|number| field.child("maxFailures").number(number, 1, i32::MAX))
-        .transpose();
-    let timeout = timeout
-        .map(|time| millis_above_zero(&field.child("timeout"), time))
-        .transpose();
-    let match_end_deadline = match_end_deadline
-        .map(|time| millis_above_zero(&field.child("matchEndDeadline"), time))
-        .transpose();
-    let rejoin_grace = rejoin_grace
-        .map(|time| millis_from_zero(&field.child("rejoinGrace"), time))
-        .transpose();
+    let max_unavailable =
+        max_unavailable.map(|number| field.child("maxUnavailable").number(number, 0, i32::MAX)).transpose();
+    let occupied =
+        occupied.as_deref().map(|text| field.child("occupied").take(OccupiedRooms::parse(text))).transpose();
+    let on_failure =
+        on_failure.as_deref().map(|text| field.child("onFailure").take(OnFailure::parse(text))).transpose();
+    let max_failures =
+        max_failures.map(|number| field.child("maxFailures").number(number, 1, i32::MAX)).transpose();
+    let timeout = timeout.map(|time| millis_above_zero(&field.child("timeout"), time)).transpose();
+    let match_end_deadline =
+        match_end_deadline.map(|time| millis_above_zero(&field.child("matchEndDeadline"), time)).transpose();
+    let rejoin_grace =
+        rejoin_grace.map(|time| millis_from_zero(&field.child("rejoinGrace"), time)).transpose();
     let default = Rollout::default();
     Ok(Rollout {
         max_unavailable: max_unavailable?.unwrap_or(default.max_unavailable),

@@ -27,10 +27,7 @@ pub fn draft() -> RecipeDraft {
             affinity: "rooms".into(),
             restart_policy: Some("OnFailure".into()),
         }),
-        port_range: Some(PortRangeDraft {
-            start: 20_000,
-            end: 29_999,
-        }),
+        port_range: Some(PortRangeDraft { start: 20_000, end: 29_999 }),
         max_surge: "25%".into(),
         rooms_replicas: 3,
         autoscaling: Some(AutoscalingDraft {
@@ -91,11 +88,7 @@ fn room_container() -> ContainerDraft {
                 value: Some("http://rooms-api.example:8070".into()),
                 value_from: None,
             },
-            EnvironmentVariableDraft {
-                name: "EMPTY".into(),
-                value: Some(String::new()),
-                value_from: None,
-            },
+            EnvironmentVariableDraft { name: "EMPTY".into(), value: Some(String::new()), value_from: None },
             EnvironmentVariableDraft {
                 name: "POD".into(),
                 value: None,
@@ -125,37 +118,21 @@ fn sidecar_container() -> ContainerDraft {
 }
 
 fn resources(memory: &str, cpu: &str) -> ResourcesDraft {
-    ResourcesDraft {
-        memory: memory.into(),
-        cpu: cpu.into(),
-    }
+    ResourcesDraft { memory: memory.into(), cpu: cpu.into() }
 }
 
 fn port(name: &str, protocol: &str, port: i32) -> ContainerPortDraft {
-    ContainerPortDraft {
-        name: name.into(),
-        protocol: protocol.into(),
-        port,
-        ..ContainerPortDraft::default()
-    }
+    ContainerPortDraft { name: name.into(), protocol: protocol.into(), port, ..ContainerPortDraft::default() }
 }
 
 fn field_ref(path: &str) -> ValueFromDraft {
-    ValueFromDraft {
-        field_ref: Some(FieldRefDraft {
-            field_path: path.into(),
-        }),
-        secret_key_ref: None,
-    }
+    ValueFromDraft { field_ref: Some(FieldRefDraft { field_path: path.into() }), secret_key_ref: None }
 }
 
 fn secret_key_ref(name: &str, key: &str) -> ValueFromDraft {
     ValueFromDraft {
         field_ref: None,
-        secret_key_ref: Some(SecretKeyRefDraft {
-            name: name.into(),
-            key: key.into(),
-        }),
+        secret_key_ref: Some(SecretKeyRefDraft { name: name.into(), key: key.into() }),
     }
 }
 

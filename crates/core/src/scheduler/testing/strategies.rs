@@ -17,13 +17,7 @@ use crate::scheduler::{MILLION, Recipe};
 
 /// Any valid recipe.
 pub fn recipes() -> impl Strategy<Value = Recipe> {
-    let fleet = (
-        label(),
-        text(),
-        max_surge(),
-        0..i32::MAX,
-        option::of(autoscaling()),
-    );
+    let fleet = (label(), text(), max_surge(), 0..i32::MAX, option::of(autoscaling()));
     let room = (
         vec(container(), 1..4),
         (1..1_000_000_i64, 0..1_000_000_000_i32),
@@ -31,13 +25,8 @@ pub fn recipes() -> impl Strategy<Value = Recipe> {
         text(),
         text(),
     );
-    let rest = (
-        vec(forwarder(), 0..3),
-        string_map(),
-        string_map(),
-        option::of(1..=35_i32),
-        option::of(rollout()),
-    );
+    let rest =
+        (vec(forwarder(), 0..3), string_map(), string_map(), option::of(1..=35_i32), option::of(rollout()));
     (fleet, room, rest, option::of(port_range())).prop_map(|(fleet, room, rest, shared_range)| {
         let (name, game, max_surge, rooms_replicas, autoscaling) = fleet;
         let (mut containers, (seconds, nanos), restart_policy, toleration, affinity) = room;
@@ -86,8 +75,7 @@ fn distinct(
             if shared_range.is_some() {
                 port.host_port_range = None;
             } else {
-                port.host_port_range
-                    .get_or_insert(PortRangeDraft { start: 7, end: 9 });
+                port.host_port_range.get_or_insert(PortRangeDraft { start: 7, end: 9 });
             }
         }
     }
@@ -109,8 +97,8 @@ fn container() -> impl Strategy<Value = ContainerDraft> {
         resources_pair,
         vec(container_port(), 0..3),
     )
-        .prop_map(
-            |(name, image, policy, command, environment, (requests, limits), ports)| ContainerDraft {
+        .prop_map(|(name, image, policy, command, environment, (requests, limits), ports)| {
+            ContainerDraft {
                 name,
                 image: format!("i{image}"),
                 image_pull_policy: policy.into(),
@@ -119,8 +107,8 @@ fn container() -> impl Strategy<Value = ContainerDraft> {
                 requests: Some(requests),
                 limits: Some(limits),
                 ports,
-            },
-        )
+            }
+        })
 }
 
 fn environment_variable() -> impl Strategy<Value = EnvironmentVariableDraft> {
@@ -128,10 +116,8 @@ fn environment_variable() -> impl Strategy<Value = EnvironmentVariableDraft> {
         text().prop_map(|text| (Some(text), None)),
         Just((None, None)),
         text().prop_map(|path| (None, Some(field_ref(&format!("f{path}"))))),
-        (text(), text()).prop_map(|(name, key)| (
-            None,
-            Some(secret_key_ref(&format!("s{name}"), &format!("k{key}")))
-        )),
+        (text(), text())
+            .prop_map(|(name, key)| (None, Some(secret_key_ref(&format!("s{name}"), &format!("k{key}"))))),
     ];
     ("[A-Z_a-z. é-]{1,8}", value).prop_map(|(name, (value, value_from))| EnvironmentVariableDraft {
         name,
@@ -163,59 +149,39 @@ fn autoscaling() -> impl Strategy<Value = AutoscalingDraft> {
     let fraction = |millionths: i32| millionths as f32 / MILLION as f32;
     let room_occupancy =
         (100_000..=900_000_i32, option::of(1..1_000_000_i32)).prop_map(move |(target, threshold)| {
-            RoomOccupancyDraft {
-                ready_target: fraction(target),
-                down_threshold: threshold.map(fraction),
-            }
+            RoomOccupancyDraft { ready_target: fraction(target), down_threshold: threshold.map(fraction) }
         });
     let fixed_buffer = (1..=i32::MAX).prop_map(|amount| FixedBufferDraft { amount: Some(amount) });
     let limits = (1..i32::MAX).prop_flat_map(|min| {
         let max = prop_oneof![Just(-1), min + 1..=i32::MAX];
         (Just(min), max)
     });
-    (
-        any::<bool>(),
-        limits,
-        0..=i32::MAX,
-        any::<bool>(),
-        option::of(room_occupancy),
-        option::of(fixed_buffer),
-    )
-        .prop_map(
-            |(enabled, (min, max), cooldown, by_occupancy, mut room_occupancy, mut fixed_buffer)| {
-                let policy_type = if by_occupancy {
-                    room_occupancy.get_or_insert(RoomOccupancyDraft {
-                        ready_target: 0.5,
-                        down_threshold: None,
-                    });
-                    "roomOccupancy"
-                } else {
-                    fixed_buffer.get_or_insert(FixedBufferDraft { amount: Some(1) });
-                    "fixedBuffer"
-                };
-                AutoscalingDraft {
-                    enabled,
-                    min,
-                    max,
-                    policy: Some(ScalingPolicyDraft {
-                        policy_type: policy_type.into(),
-                        parameters: Some(PolicyParametersDraft {
-                            room_occupancy,
-                            fixed_buffer,
-                        }),
-                    }),
-                    cooldown,
-                }
-            },
-        )
+    (any::<bool>(), limits, 0..=i32::MAX, any::<bool>(), option::of(room_occupancy), option::of(fixed_buffer))
+        .prop_map(|(enabled, (min, max), cooldown, by_occupancy, mut room_occupancy, mut fixed_buffer)| {
+            let policy_type = if by_occupancy {
+                room_occupancy.get_or_insert(RoomOccupancyDraft { ready_target: 0.5, down_threshold: None });
+                "roomOccupancy"
+            } else {
+                fixed_buffer.get_or_insert(FixedBufferDraft { amount: Some(1) });
+                "fixedBuffer"
+            };
+            AutoscalingDraft {
+                enabled,
+                min,
+                max,
+                policy: Some(ScalingPolicyDraft {
+                    policy_type: policy_type.into(),
+                    parameters: Some(PolicyParametersDraft { room_occupancy, fixed_buffer }),
+                }),
+                cooldown,
+            }
+        })
 }
 
 fn rollout() -> impl Strategy<Value = RolloutDraft> {
     let time = || {
-        (1..1_000_000_i64, 0..1000_i32).prop_map(|(seconds, millis)| DurationDraft {
-            seconds,
-            nanos: millis * 1_000_000,
-        })
+        (1..1_000_000_i64, 0..1000_i32)
+            .prop_map(|(seconds, millis)| DurationDraft { seconds, nanos: millis * 1_000_000 })
     };
     let word = |words: [&'static str; 2]| option::of(prop::sample::select(words.map(str::to_owned).to_vec()));
     (
@@ -227,8 +193,8 @@ fn rollout() -> impl Strategy<Value = RolloutDraft> {
         option::of(time()),
         option::of(prop_oneof![Just(DurationDraft::default()), time()]),
     )
-        .prop_map(
-            |(max_unavailable, occupied, on_failure, max_failures, timeout, deadline, grace)| RolloutDraft {
+        .prop_map(|(max_unavailable, occupied, on_failure, max_failures, timeout, deadline, grace)| {
+            RolloutDraft {
                 max_unavailable,
                 occupied,
                 on_failure,
@@ -236,8 +202,8 @@ fn rollout() -> impl Strategy<Value = RolloutDraft> {
                 timeout,
                 match_end_deadline: deadline,
                 rejoin_grace: grace,
-            },
-        )
+            }
+        })
 }
 
 fn forwarder() -> impl Strategy<Value = ForwarderDraft> {

@@ -77,11 +77,7 @@ fn read_labels(log: &Path) -> anyhow::Result<Vec<String>> {
 
 impl Fleet {
     fn begin(maestro: Maestro, failpoints: &[String]) -> anyhow::Result<Self> {
-        Ok(Self {
-            story: Story::begin(maestro, failpoints)?,
-            size: 0,
-            killed: None,
-        })
+        Ok(Self { story: Story::begin(maestro, failpoints)?, size: 0, killed: None })
     }
 
     fn settle(&mut self) -> anyhow::Result<()> {
@@ -137,10 +133,7 @@ fn kill_a_room(fleet: &mut Fleet) -> anyhow::Result<()> {
 fn clean_up(fleet: &mut Fleet) -> anyhow::Result<()> {
     let killed = fleet.killed.clone().unwrap_or_default();
     fleet.story.until("the killed room to be forgotten", |maestro| {
-        ensure!(
-            maestro.api().room(SCHEDULER, &killed)?.is_none(),
-            "it is remembered"
-        );
+        ensure!(maestro.api().room(SCHEDULER, &killed)?.is_none(), "it is remembered");
         let log = maestro.data_dir().join("rooms").join(SCHEDULER).join(&killed);
         ensure!(!log.exists(), "its log is there");
         Ok(())
@@ -181,10 +174,7 @@ fn delete(fleet: &mut Fleet) -> anyhow::Result<()> {
     let operation = fleet.story.delete()?;
     fleet.ends_as(&operation, &["finished"])?;
     fleet.story.until("nothing to be left", |maestro| {
-        maestro
-            .api()
-            .get(&format!("/schedulers/{SCHEDULER}"))?
-            .expect(404)?;
+        maestro.api().get(&format!("/schedulers/{SCHEDULER}"))?.expect(404)?;
         ensure!(maestro.processes()?.is_empty(), "processes are left");
         let logs = maestro.data_dir().join("rooms").join(SCHEDULER);
         ensure!(!logs.exists(), "logs are left");

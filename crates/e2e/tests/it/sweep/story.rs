@@ -18,11 +18,7 @@ pub(super) const SCHEDULER: &str = "sweep";
 
 impl Story {
     pub(super) fn begin(maestro: Maestro, failpoints: &[String]) -> anyhow::Result<Self> {
-        let mut story = Self {
-            maestro,
-            failpoints: failpoints.iter().cloned().collect(),
-            deaths: 0,
-        };
+        let mut story = Self { maestro, failpoints: failpoints.iter().cloned().collect(), deaths: 0 };
         story.start()?;
         Ok(story)
     }
@@ -42,9 +38,8 @@ impl Story {
 
     /// The server has ended, and only its failpoint may have ended it.
     fn bury(&mut self) -> anyhow::Result<()> {
-        let status = until("the end of a dying server", PATIENCE, || {
-            self.maestro.ended()?.context("it runs")
-        })?;
+        let status =
+            until("the end of a dying server", PATIENCE, || self.maestro.ended()?.context("it runs"))?;
         ensure!(status.signal() == Some(9), "the server ended by itself: {status}");
         self.deaths += 1;
         Ok(())
@@ -74,9 +69,7 @@ impl Story {
     }
 
     pub(super) fn settled(&mut self, size: usize) -> anyhow::Result<Vec<Room>> {
-        self.until(&format!("{size} rooms"), |maestro| {
-            checks::settled(maestro, SCHEDULER, size)
-        })
+        self.until(&format!("{size} rooms"), |maestro| checks::settled(maestro, SCHEDULER, size))
     }
 
     /// Asks until there is an answer. When one was lost, `is_there` looks whether the request had its effect before
@@ -102,11 +95,7 @@ impl Story {
     }
 
     pub(super) fn create(&mut self, rooms: u32) -> anyhow::Result<()> {
-        let recipe = self
-            .maestro
-            .recipe(SCHEDULER, rooms)?
-            .with("ROOM_IGNORE_SIGTERM", 1)
-            .with_grace("0.3s");
+        let recipe = self.maestro.recipe(SCHEDULER, rooms)?.with("ROOM_IGNORE_SIGTERM", 1).with_grace("0.3s");
         let path = format!("/schedulers/{SCHEDULER}");
         let is_there = |client: &Client| Ok((client.get(&path)?.status == 200).then(String::new));
         self.ask("creation", is_there, |client| client.create(&recipe.json()))?;
@@ -119,9 +108,7 @@ impl Story {
     }
 
     pub(super) fn remove(&mut self, amount: u32, user: &str) -> anyhow::Result<String> {
-        self.ask("remove", find(user), |client| {
-            client.remove(SCHEDULER, amount, user)
-        })
+        self.ask("remove", find(user), |client| client.remove(SCHEDULER, amount, user))
     }
 
     /// It may have ended before.

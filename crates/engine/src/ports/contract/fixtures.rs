@@ -78,10 +78,7 @@ pub fn recipe(scheduler: &SchedulerName) -> Recipe {
             affinity: "game-rooms".into(),
             restart_policy: RestartPolicy::Never,
         },
-        port_range: Some(PortRange {
-            start: 40000,
-            end: 50000,
-        }),
+        port_range: Some(PortRange { start: 40000, end: 50000 }),
         max_surge: MaxSurge::Percent(25),
         rooms_replicas: FLEET_SIZE,
         autoscaling: Some(Autoscaling {
@@ -107,10 +104,7 @@ pub fn recipe(scheduler: &SchedulerName) -> Recipe {
 }
 
 fn container() -> Container {
-    let variable = |name: &str, value| EnvironmentVariable {
-        name: name.into(),
-        value,
-    };
+    let variable = |name: &str, value| EnvironmentVariable { name: name.into(), value };
     Container {
         name: "game".into(),
         image: "example/game:1".into(),
@@ -118,28 +112,11 @@ fn container() -> Container {
         command: vec!["/game".into(), "--serve".into()],
         environment: vec![
             variable("MODE", EnvironmentValue::Text("ranked".into())),
-            variable(
-                "ROOM",
-                EnvironmentValue::Field {
-                    path: "metadata.name".into(),
-                },
-            ),
-            variable(
-                "KEY",
-                EnvironmentValue::Secret {
-                    name: "keys".into(),
-                    key: "game".into(),
-                },
-            ),
+            variable("ROOM", EnvironmentValue::Field { path: "metadata.name".into() }),
+            variable("KEY", EnvironmentValue::Secret { name: "keys".into(), key: "game".into() }),
         ],
-        requests: Resources {
-            memory: "64Mi".into(),
-            cpu: "100m".into(),
-        },
-        limits: Resources {
-            memory: "128Mi".into(),
-            cpu: "1".into(),
-        },
+        requests: Resources { memory: "64Mi".into(), cpu: "100m".into() },
+        limits: Resources { memory: "128Mi".into(), cpu: "1".into() },
         ports: vec![ContainerPort {
             name: "game".into(),
             protocol: Protocol::Udp,
@@ -160,11 +137,7 @@ pub fn new_scheduler(scheduler: &SchedulerName) -> NewScheduler {
 }
 
 pub fn version(major: u32, minor: u32) -> Version {
-    Version {
-        major,
-        minor,
-        patch: 0,
-    }
+    Version { major, minor, patch: 0 }
 }
 
 /// The recipe of the arena with another image.
@@ -222,11 +195,7 @@ pub fn new_room(number: u32, port: u16) -> NewRoomRecord {
 }
 
 pub fn handle(pid: u32) -> Handle {
-    Handle {
-        host: "203.0.113.7".into(),
-        pids: vec![pid],
-        detail: json!({ "startedAtTicks": 4711 }),
-    }
+    Handle { host: "203.0.113.7".into(), pids: vec![pid], detail: json!({ "startedAtTicks": 4711 }) }
 }
 
 pub fn stop_intent(operation: u128) -> StopIntent {
@@ -247,25 +216,15 @@ pub fn ended(seconds: i64) -> Ended {
 }
 
 pub fn lease(token: Token, expires_at: Timestamp) -> Lease {
-    Lease {
-        owner: "worker-1".into(),
-        token,
-        expires_at,
-    }
+    Lease { owner: "worker-1".into(), token, expires_at }
 }
 
 pub fn event(seconds: i64, text: &str) -> HistoryEvent {
-    HistoryEvent {
-        at: at(seconds),
-        event: text.into(),
-    }
+    HistoryEvent { at: at(seconds), event: text.into() }
 }
 
 pub fn parked(what: &str) -> Activity {
-    Activity::Parked(Wait {
-        what: what.into(),
-        until: at(60),
-    })
+    Activity::Parked(Wait { what: what.into(), until: at(60) })
 }
 
 /// Makes the arena and the bystander.
@@ -295,11 +254,7 @@ pub async fn refuse_transaction(store: &dyn Store, mut transaction: Transaction,
         Err(StoreError::Refused(refusal)) => assert_eq!(refusal, expected, "of {transaction:?}"),
         Err(error) => panic!("{error:?} instead of {expected:?}"),
     }
-    assert_eq!(
-        everything(store).await,
-        before,
-        "after a refusal of {transaction:?}"
-    );
+    assert_eq!(everything(store).await, before, "after a refusal of {transaction:?}");
 }
 
 /// All that can be read of the arena and the bystander.
@@ -329,28 +284,17 @@ pub async fn everything(store: &dyn Store) -> Everything {
             let page = store.operations(&name, stage, all_operations()).await.unwrap();
             found.operations.push(page);
         }
-        found
-            .ended_rooms
-            .extend(store.ended_rooms(&name, 1000).await.unwrap());
+        found.ended_rooms.extend(store.ended_rooms(&name, 1000).await.unwrap());
     }
     found
 }
 
 pub fn all_operations() -> PageRequest {
-    PageRequest {
-        page: 1,
-        page_size: 1000,
-        newest_first: false,
-        no_action: true,
-    }
+    PageRequest { page: 1, page_size: 1000, newest_first: false, no_action: true }
 }
 
 pub async fn scheduler(store: &dyn Store, name: &SchedulerName) -> SchedulerRecord {
-    store
-        .scheduler(name)
-        .await
-        .unwrap()
-        .expect("the scheduler is there")
+    store.scheduler(name).await.unwrap().expect("the scheduler is there")
 }
 
 /// An operation of the arena.

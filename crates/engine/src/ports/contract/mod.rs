@@ -48,10 +48,7 @@ pub struct Suite {
 
 impl Suite {
     pub fn of(port: &'static str) -> Self {
-        Self {
-            port,
-            broken: Vec::new(),
-        }
+        Self { port, broken: Vec::new() }
     }
 
     pub async fn case(&mut self, name: &'static str, case: impl Future<Output = ()>) {
@@ -63,11 +60,7 @@ impl Suite {
 
     pub fn finish(self) {
         let Self { port, broken } = self;
-        assert!(
-            broken.is_empty(),
-            "the contract of the {port} is broken: {}",
-            broken.join(", ")
-        );
+        assert!(broken.is_empty(), "the contract of the {port} is broken: {}", broken.join(", "));
     }
 }
 

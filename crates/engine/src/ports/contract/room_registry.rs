@@ -54,27 +54,15 @@ async fn intend(store: &dyn Store, count: u32) {
 }
 
 fn started(number: u32, pid: u32) -> Change {
-    Change::RoomStarted {
-        scheduler: arena(),
-        room: room_id(number),
-        handle: handle(pid),
-    }
+    Change::RoomStarted { scheduler: arena(), room: room_id(number), handle: handle(pid) }
 }
 
 fn stop(number: u32, operation: u128) -> Change {
-    Change::IntendStop {
-        scheduler: arena(),
-        room: room_id(number),
-        stop: stop_intent(operation),
-    }
+    Change::IntendStop { scheduler: arena(), room: room_id(number), stop: stop_intent(operation) }
 }
 
 fn revoke(number: u32, operation: u128) -> Change {
-    Change::RevokeStop {
-        scheduler: arena(),
-        room: room_id(number),
-        operation: operation_id(operation),
-    }
+    Change::RevokeStop { scheduler: arena(), room: room_id(number), operation: operation_id(operation) }
 }
 
 fn ids(rooms: &[RoomRecord]) -> Vec<&str> {
@@ -94,11 +82,7 @@ async fn a_new_registry_is_empty(store: &dyn Store) {
 
 async fn an_intended_room_comes_back_as_it_was_intended(store: &dyn Store) {
     open(store).await;
-    let version = Version {
-        major: 3,
-        minor: 14,
-        patch: 0,
-    };
+    let version = Version { major: 3, minor: 14, patch: 0 };
     let port = |name: &str, protocol, host_port| HostPort {
         name: name.into(),
         protocol,
@@ -142,16 +126,8 @@ async fn an_intended_room_comes_back_as_it_was_intended(store: &dyn Store) {
 
 async fn a_room_needs_its_scheduler(store: &dyn Store) {
     open(store).await;
-    let astray = NewRoomRecord {
-        scheduler: name("gone"),
-        ..new_room(1, 40001)
-    };
-    refuse(
-        store,
-        vec![Change::IntendRoom(astray)],
-        Refusal::SchedulerNotFound(name("gone")),
-    )
-    .await;
+    let astray = NewRoomRecord { scheduler: name("gone"), ..new_room(1, 40001) };
+    refuse(store, vec![Change::IntendRoom(astray)], Refusal::SchedulerNotFound(name("gone"))).await;
 }
 
 async fn a_room_id_is_given_once_also_after_the_end(store: &dyn Store) {
@@ -159,10 +135,7 @@ async fn a_room_id_is_given_once_also_after_the_end(store: &dyn Store) {
     let exists = || Refusal::RoomExists(room_id(1));
     let again = Change::IntendRoom(new_room(1, 40009));
     // Runtimes know rooms by their id alone, so it is one for all schedulers.
-    let elsewhere = Change::IntendRoom(NewRoomRecord {
-        scheduler: bystander(),
-        ..new_room(1, 40009)
-    });
+    let elsewhere = Change::IntendRoom(NewRoomRecord { scheduler: bystander(), ..new_room(1, 40009) });
     refuse(store, vec![again.clone()], exists()).await;
     refuse(store, vec![elsewhere.clone()], exists()).await;
     accept(store, vec![end_room(1, 4)]).await;
@@ -189,35 +162,19 @@ async fn the_first_stop_intent_stays(store: &dyn Store) {
     accept(store, vec![stop(1, 4)]).await;
     assert_eq!(room(store, 1).await.intent, Intent::Stop(stop_intent(2)));
     assert_eq!(room(store, 2).await.intent, Intent::Run);
-    assert_eq!(
-        store.live_rooms(&arena()).await.unwrap().len(),
-        2,
-        "to be stopped is not to have ended"
-    );
+    assert_eq!(store.live_rooms(&arena()).await.unwrap().len(), 2, "to be stopped is not to have ended");
 }
 
 async fn a_stop_is_revoked_by_who_intended_it(store: &dyn Store) {
     intend(store, 2).await;
     accept(store, vec![stop(1, 2), stop(2, 2), revoke(1, 3)]).await;
-    assert_eq!(
-        room(store, 1).await.intent,
-        Intent::Stop(stop_intent(2)),
-        "of another's"
-    );
+    assert_eq!(room(store, 1).await.intent, Intent::Stop(stop_intent(2)), "of another's");
     accept(store, vec![revoke(1, 2)]).await;
     assert_eq!(room(store, 1).await.intent, Intent::Run);
     accept(store, vec![stop(1, 3)]).await;
-    assert_eq!(
-        room(store, 1).await.intent,
-        Intent::Stop(stop_intent(3)),
-        "the first one after"
-    );
+    assert_eq!(room(store, 1).await.intent, Intent::Stop(stop_intent(3)), "the first one after");
     accept(store, vec![end_room(2, 9), revoke(2, 2), revoke(9, 2)]).await;
-    assert_eq!(
-        room(store, 2).await.intent,
-        Intent::Stop(stop_intent(2)),
-        "it has ended"
-    );
+    assert_eq!(room(store, 2).await.intent, Intent::Stop(stop_intent(2)), "it has ended");
 }
 
 async fn an_end_is_a_fact_and_the_first_one_stays(store: &dyn Store) {
@@ -227,29 +184,15 @@ async fn an_end_is_a_fact_and_the_first_one_stays(store: &dyn Store) {
     assert_eq!(room(store, 1).await.ended, Some(ended(4)));
     assert_eq!(store.live_rooms(&arena()).await.unwrap(), []);
     assert_eq!(store.all_live_rooms().await.unwrap(), []);
-    assert_eq!(
-        store.room(&arena(), &room_id(9)).await.unwrap(),
-        None,
-        "nothing was made"
-    );
+    assert_eq!(store.room(&arena(), &room_id(9)).await.unwrap(), None, "nothing was made");
 }
 
 async fn every_cause_of_an_end_comes_back(store: &dyn Store) {
     intend(store, 8).await;
-    let causes = EndCause::ALL
-        .into_iter()
-        .flat_map(|cause| [(cause, true), (cause, false)]);
+    let causes = EndCause::ALL.into_iter().flat_map(|cause| [(cause, true), (cause, false)]);
     for (number, (cause, was_ready)) in (1..).zip(causes) {
-        let ended = Ended {
-            cause,
-            was_ready,
-            ..ended(4)
-        };
-        let change = Change::EndRoom {
-            scheduler: arena(),
-            room: room_id(number),
-            ended: ended.clone(),
-        };
+        let ended = Ended { cause, was_ready, ..ended(4) };
+        let change = Change::EndRoom { scheduler: arena(), room: room_id(number), ended: ended.clone() };
         accept(store, vec![change]).await;
         assert_eq!(room(store, number).await.ended, Some(ended));
     }
@@ -259,12 +202,7 @@ async fn what_does_not_live_cannot_be_stopped(store: &dyn Store) {
     intend(store, 1).await;
     accept(store, vec![end_room(1, 4)]).await;
     for number in [1, 2] {
-        refuse(
-            store,
-            vec![stop(number, 2)],
-            Refusal::RoomNotFound(room_id(number)),
-        )
-        .await;
+        refuse(store, vec![stop(number, 2)], Refusal::RoomNotFound(room_id(number))).await;
     }
 }
 
@@ -277,49 +215,32 @@ async fn a_room_may_end_before_its_start_is_written(store: &dyn Store) {
     assert!(written.ended.is_some());
     refuse(store, vec![started(2, 5)], Refusal::RoomNotFound(room_id(2))).await;
     accept(store, vec![Change::IntendRoom(new_room(3, 40003))]).await;
-    let elsewhere = Change::RoomStarted {
-        scheduler: bystander(),
-        room: room_id(3),
-        handle: handle(5),
-    };
+    let elsewhere = Change::RoomStarted { scheduler: bystander(), room: room_id(3), handle: handle(5) };
     refuse(store, vec![elsewhere], Refusal::RoomNotFound(room_id(3))).await;
 }
 
 async fn a_port_is_given_once_in_a_region(store: &dyn Store) {
     intend(store, 1).await;
-    let taken = || Refusal::PortTaken {
-        region: Region::default_region(),
-        port: 40001,
-    };
+    let taken = || Refusal::PortTaken { region: Region::default_region(), port: 40001 };
     let mut second = new_room(2, 40001);
     refuse(store, vec![Change::IntendRoom(second.clone())], taken()).await;
     second.ports[0].protocol = Protocol::Tcp;
     refuse(store, vec![Change::IntendRoom(second.clone())], taken()).await;
-    let elsewhere = NewRoomRecord {
-        scheduler: bystander(),
-        ..second.clone()
-    };
+    let elsewhere = NewRoomRecord { scheduler: bystander(), ..second.clone() };
     refuse(store, vec![Change::IntendRoom(elsewhere)], taken()).await;
     // One of several is enough, and none of them is given.
     let mut several = new_room(2, 40002);
     several.ports.extend(new_room(2, 40001).ports);
     refuse(store, vec![Change::IntendRoom(several)], taken()).await;
     let region = Region("eu".into());
-    accept(
-        store,
-        vec![Change::IntendRoom(NewRoomRecord { region, ..second })],
-    )
-    .await;
+    accept(store, vec![Change::IntendRoom(NewRoomRecord { region, ..second })]).await;
 }
 
 async fn a_port_is_free_again_after_the_end(store: &dyn Store) {
     intend(store, 1).await;
     accept(store, vec![stop(1, 2)]).await;
     let second = || vec![Change::IntendRoom(new_room(2, 40001))];
-    let taken = Refusal::PortTaken {
-        region: Region::default_region(),
-        port: 40001,
-    };
+    let taken = Refusal::PortTaken { region: Region::default_region(), port: 40001 };
     refuse(store, second(), taken).await;
     // In one transaction, in the order in which it is written.
     let changes = [vec![end_room(1, 4)], second()].concat();
@@ -328,14 +249,8 @@ async fn a_port_is_free_again_after_the_end(store: &dyn Store) {
 
 async fn ports_in_use_are_those_of_all_live_rooms_of_a_region(store: &dyn Store) {
     intend(store, 3).await;
-    let elsewhere = NewRoomRecord {
-        scheduler: bystander(),
-        ..new_room(4, 40004)
-    };
-    let other_region = NewRoomRecord {
-        region: Region("eu".into()),
-        ..new_room(5, 40005)
-    };
+    let elsewhere = NewRoomRecord { scheduler: bystander(), ..new_room(4, 40004) };
+    let other_region = NewRoomRecord { region: Region("eu".into()), ..new_room(5, 40005) };
     let mut several = new_room(6, 40006);
     several.ports.extend(new_room(6, 40016).ports);
     accept(
@@ -349,18 +264,12 @@ async fn ports_in_use_are_those_of_all_live_rooms_of_a_region(store: &dyn Store)
         ],
     )
     .await;
-    for (region, expected) in [
-        ("default", [40001, 40002, 40004, 40006, 40016].as_slice()),
-        ("eu", &[40005]),
-        ("us", &[]),
-    ] {
+    for (region, expected) in
+        [("default", [40001, 40002, 40004, 40006, 40016].as_slice()), ("eu", &[40005]), ("us", &[])]
+    {
         let ports = store.ports_in_use(&Region(region.into())).await.unwrap();
         assert_eq!(ports.len(), expected.len(), "each once");
-        assert_eq!(
-            BTreeSet::from_iter(ports),
-            expected.iter().copied().collect(),
-            "of {region}"
-        );
+        assert_eq!(BTreeSet::from_iter(ports), expected.iter().copied().collect(), "of {region}");
     }
 }
 
@@ -370,17 +279,11 @@ async fn live_rooms_are_ordered_by_id(store: &dyn Store) {
         let room = new_room(number, 40000 + number as u16);
         accept(store, vec![Change::IntendRoom(room)]).await;
     }
-    let elsewhere = NewRoomRecord {
-        scheduler: bystander(),
-        id: RoomId::new("bystander-1"),
-        ..new_room(1, 40009)
-    };
+    let elsewhere =
+        NewRoomRecord { scheduler: bystander(), id: RoomId::new("bystander-1"), ..new_room(1, 40009) };
     accept(store, vec![Change::IntendRoom(elsewhere), end_room(4, 1)]).await;
     let live = store.live_rooms(&arena()).await.unwrap();
-    assert_eq!(
-        ids(&live),
-        ["arena-00001", "arena-00002", "arena-00003", "arena-00005"]
-    );
+    assert_eq!(ids(&live), ["arena-00001", "arena-00002", "arena-00003", "arena-00005"]);
     let all = store.all_live_rooms().await.unwrap();
     let all: BTreeSet<_> = ids(&all).into_iter().collect();
     let mut expected: BTreeSet<_> = ids(&live).into_iter().collect();
@@ -390,15 +293,8 @@ async fn live_rooms_are_ordered_by_id(store: &dyn Store) {
 
 async fn rooms_made_by_an_operation_are_found_ended_ones_too(store: &dyn Store) {
     intend(store, 3).await;
-    let others = NewRoomRecord {
-        operation: operation_id(2),
-        ..new_room(4, 40004)
-    };
-    accept(
-        store,
-        vec![Change::IntendRoom(others), stop(2, 2), end_room(1, 4)],
-    )
-    .await;
+    let others = NewRoomRecord { operation: operation_id(2), ..new_room(4, 40004) };
+    accept(store, vec![Change::IntendRoom(others), stop(2, 2), end_room(1, 4)]).await;
     let made = store.rooms_made_by(&arena(), operation_id(1)).await.unwrap();
     assert_eq!(ids(&made), ["arena-00001", "arena-00002", "arena-00003"]);
     assert_eq!(made[0], room(store, 1).await);
@@ -425,30 +321,18 @@ async fn rooms_that_ended_long_ago_are_found_for_retention(store: &dyn Store) {
     let mut old = store.rooms_ended_before(&arena(), at(30), 10).await.unwrap();
     old.sort();
     assert_eq!(old, [room_id(1), room_id(4)]);
-    assert_eq!(
-        store.rooms_ended_before(&arena(), at(99), 3).await.unwrap().len(),
-        3
-    );
-    assert_eq!(
-        store.rooms_ended_before(&bystander(), at(99), 3).await.unwrap(),
-        []
-    );
+    assert_eq!(store.rooms_ended_before(&arena(), at(99), 3).await.unwrap().len(), 3);
+    assert_eq!(store.rooms_ended_before(&bystander(), at(99), 3).await.unwrap(), []);
 }
 
 async fn ended_rooms_are_forgotten_and_live_ones_stay(store: &dyn Store) {
     intend(store, 3).await;
-    let forget = Change::ForgetRooms {
-        scheduler: arena(),
-        rooms: vec![room_id(1), room_id(2), room_id(9)],
-    };
+    let forget = Change::ForgetRooms { scheduler: arena(), rooms: vec![room_id(1), room_id(2), room_id(9)] };
     accept(store, vec![end_room(1, 4), end_room(3, 4), forget]).await;
     assert_eq!(store.room(&arena(), &room_id(1)).await.unwrap(), None);
     assert_eq!(room(store, 2).await.ended, None, "it lives");
     assert_eq!(room(store, 3).await.ended, Some(ended(4)), "it was not named");
-    assert_eq!(
-        ids(&store.ended_rooms(&arena(), 10).await.unwrap()),
-        ["arena-00003"]
-    );
+    assert_eq!(ids(&store.ended_rooms(&arena(), 10).await.unwrap()), ["arena-00003"]);
     let made = store.rooms_made_by(&arena(), operation_id(1)).await.unwrap();
     assert_eq!(ids(&made), ["arena-00002", "arena-00003"]);
     accept(store, vec![Change::IntendRoom(new_room(1, 40001))]).await;

@@ -115,11 +115,7 @@ async fn try_ping(
     matches: u32,
 ) -> Result<Pinged, PingError> {
     let room = room_id(number);
-    let ping = Ping {
-        status,
-        matches,
-        ..ready_ping(&room)
-    };
+    let ping = Ping { status, matches, ..ready_ping(&room) };
     table.ping(ping).await
 }
 
@@ -182,18 +178,8 @@ async fn recounted(table: &dyn RoomTable) -> FleetCounts {
     let rooms = table.rooms(&arena()).await.unwrap();
     for room in rooms.iter().filter(|room| room.purpose == Purpose::Fleet) {
         counts.by_status.add(room.status);
-        counts
-            .by_version
-            .entry(room.version)
-            .or_default()
-            .add(room.status);
-        let InstanceCounts {
-            unknown,
-            pending,
-            ready,
-            terminating,
-            error,
-        } = &mut counts.by_instance;
+        counts.by_version.entry(room.version).or_default().add(room.status);
+        let InstanceCounts { unknown, pending, ready, terminating, error } = &mut counts.by_instance;
         *match room.instance {
             InstanceStatus::Unknown => unknown,
             InstanceStatus::Pending => pending,

@@ -71,10 +71,7 @@ pub async fn suite<P: Place>(new_place: impl AsyncFn() -> P) {
 
 async fn a_started_room_is_up_and_listed(place: impl Place) {
     let mut it = Running::new(place);
-    assert!(
-        it.runtime.observations().is_none(),
-        "observations can be taken once"
-    );
+    assert!(it.runtime.observations().is_none(), "observations can be taken once");
     assert_eq!(it.runtime.list().await, Ok(vec![]));
     let handle = it.start("arena-1", Behaviour::Runs).await;
     assert!(!handle.host.is_empty());
@@ -89,11 +86,7 @@ async fn one_room_id_is_one_room(place: impl Place) {
     let (one, other) = join(it.runtime.start(&room), it.runtime.start(&room)).await;
     let handle = one.expect("it starts");
     assert_eq!(other.as_ref(), Ok(&handle), "started twice at once");
-    assert_eq!(
-        it.runtime.start(&room).await.as_ref(),
-        Ok(&handle),
-        "and once more"
-    );
+    assert_eq!(it.runtime.start(&room).await.as_ref(), Ok(&handle), "and once more");
     assert_eq!(it.runtime.list().await, Ok(vec![running("arena-1", &handle)]));
     it.clean_up().await;
 }
@@ -102,15 +95,9 @@ async fn a_refused_start_leaves_nothing(place: impl Place) {
     let it = Running::new(place);
     let room = it.place.room("arena-1", Behaviour::CannotStart);
     let refused = it.runtime.start(&room).await;
-    assert!(
-        matches!(&refused, Err(RuntimeError::Refused(why)) if !why.is_empty()),
-        "{refused:?}"
-    );
+    assert!(matches!(&refused, Err(RuntimeError::Refused(why)) if !why.is_empty()), "{refused:?}");
     assert_eq!(it.runtime.list().await, Ok(vec![]));
-    assert_eq!(
-        it.runtime.logs(&arena(), &RoomId::new("arena-1"), 10).await,
-        Ok(None)
-    );
+    assert_eq!(it.runtime.logs(&arena(), &RoomId::new("arena-1"), 10).await, Ok(None));
     it.clean_up().await;
 }
 
@@ -124,11 +111,7 @@ async fn an_end_is_told_with_how_it_came(place: impl Place) {
     let handle = it.start("arena-3", Behaviour::Runs).await;
     it.place.kill(&handle).await;
     assert_eq!(it.sees_the_end("arena-3").await.cause(), EndCause::Failed);
-    assert_eq!(
-        it.runtime.list().await,
-        Ok(vec![]),
-        "whoever heard of the end finds nothing"
-    );
+    assert_eq!(it.runtime.list().await, Ok(vec![]), "whoever heard of the end finds nothing");
     it.clean_up().await;
 }
 
@@ -147,11 +130,7 @@ async fn a_room_is_asked_before_it_is_killed(place: impl Place) {
     assert!(asked_at.elapsed() >= SHORT, "its grace period is its own");
 
     it.stop("arena-2", Some(&handle), SHORT).await;
-    assert_eq!(
-        it.sees_the_end("arena-2").await,
-        Ending::Lost,
-        "it is not there any more"
-    );
+    assert_eq!(it.sees_the_end("arena-2").await, Ending::Lost, "it is not there any more");
     it.stop("arena-3", None, SHORT).await;
     assert_eq!(it.sees_the_end("arena-3").await, Ending::Lost, "it never was");
     it.clean_up().await;
@@ -191,16 +170,8 @@ async fn rooms_outlive_their_runtime(place: impl Place) {
     it.lists(&[("arena-1", &one), ("arena-2", &two)]).await;
 
     let room = it.place.room("arena-1", Behaviour::Runs);
-    assert_eq!(
-        it.runtime.start(&room).await.as_ref(),
-        Ok(&one),
-        "a start that was repeated finds it"
-    );
-    let rooms = vec![
-        running("arena-1", &one),
-        running("arena-2", &two),
-        running("arena-3", &three),
-    ];
+    assert_eq!(it.runtime.start(&room).await.as_ref(), Ok(&one), "a start that was repeated finds it");
+    let rooms = vec![running("arena-1", &one), running("arena-2", &two), running("arena-3", &three)];
     it.runtime.adopt(rooms.clone()).await.expect("they are adopted");
     it.runtime.adopt(rooms[..2].to_vec()).await.expect("once more");
     assert_eq!(it.sees_the_end("arena-3").await, Ending::Unwatched);
@@ -208,10 +179,7 @@ async fn rooms_outlive_their_runtime(place: impl Place) {
 
     it.place.kill(&one).await;
     let ending = it.sees_the_end("arena-1").await;
-    assert!(
-        matches!(ending.cause(), EndCause::Failed | EndCause::Unknown),
-        "{ending:?}"
-    );
+    assert!(matches!(ending.cause(), EndCause::Failed | EndCause::Unknown), "{ending:?}");
     it.stop("arena-2", Some(&two), AMPLE).await;
     assert_eq!(it.sees_the_end("arena-2").await, Ending::Stopped);
     it.clean_up().await;
@@ -238,10 +206,7 @@ async fn logs_are_kept_until_they_are_forgotten(place: impl Place) {
     it.has_started("arena-1").await;
     it.stop("arena-1", None, AMPLE).await;
     it.sees_the_end("arena-1").await;
-    assert_eq!(
-        it.runtime.logs(&arena(), &id, 3).await,
-        Ok(Some("18\n19\nstarted\n".into()))
-    );
+    assert_eq!(it.runtime.logs(&arena(), &id, 3).await, Ok(Some("18\n19\nstarted\n".into())));
     for _ in 0..2 {
         it.runtime.forget(&arena(), &id).await.expect("it is forgotten");
     }
@@ -252,18 +217,12 @@ async fn logs_are_kept_until_they_are_forgotten(place: impl Place) {
 async fn the_place_of_a_scheduler(place: impl Place) {
     let mut it = Running::new(place);
     for _ in 0..2 {
-        it.runtime
-            .create_scheduler(&arena())
-            .await
-            .expect("it is created");
+        it.runtime.create_scheduler(&arena()).await.expect("it is created");
     }
     it.start("arena-1", Behaviour::Exits(0)).await;
     it.sees_the_end("arena-1").await;
     for _ in 0..2 {
-        it.runtime
-            .delete_scheduler(&arena())
-            .await
-            .expect("it is deleted");
+        it.runtime.delete_scheduler(&arena()).await.expect("it is deleted");
     }
     let logs = it.runtime.logs(&arena(), &RoomId::new("arena-1"), 10).await;
     assert_eq!(logs, Ok(None), "everything in it is gone");
@@ -283,10 +242,7 @@ async fn the_last_one_turns_off_the_light(place: impl Place) {
     assert_eq!(it.sees_the_end("arena-1").await, Ending::Stopped);
     assert_eq!(it.sees_the_end("arena-2").await, Ending::Stopped);
     let refused = it.runtime.start(&it.place.room("arena-3", Behaviour::Runs)).await;
-    assert!(
-        matches!(refused, Err(RuntimeError::Unavailable(_))),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, Err(RuntimeError::Unavailable(_))), "{refused:?}");
     it.begin_again().await;
     assert_eq!(it.runtime.list().await, Ok(vec![]));
     it.clean_up().await;
@@ -305,12 +261,7 @@ impl<P: Place> Running<P> {
     fn new(place: P) -> Self {
         let runtime = place.runtime();
         let observations = runtime.observations().expect("nobody has taken the observations");
-        Self {
-            place,
-            runtime,
-            observations,
-            unclaimed: Vec::new(),
-        }
+        Self { place, runtime, observations, unclaimed: Vec::new() }
     }
 
     async fn begin_again(&mut self) {
@@ -336,20 +287,14 @@ impl<P: Place> Running<P> {
         let id = RoomId::new(id);
         let has_said_so = async {
             loop {
-                let logs = self
-                    .runtime
-                    .logs(&arena(), &id, 1)
-                    .await
-                    .expect("logs can be read");
+                let logs = self.runtime.logs(&arena(), &id, 1).await.expect("logs can be read");
                 if logs.is_some_and(|logs| logs.contains(STARTED)) {
                     return;
                 }
                 sleep(Duration::from_millis(5)).await;
             }
         };
-        timeout(SOON, has_said_so)
-            .await
-            .expect("the room says that it has started");
+        timeout(SOON, has_said_so).await.expect("the room says that it has started");
     }
 
     async fn lists(&self, expected: &[(&str, &Handle)]) {
@@ -408,11 +353,7 @@ impl<P: Place> Running<P> {
 }
 
 fn running(id: &str, handle: &Handle) -> RunningRoom {
-    RunningRoom {
-        id: RoomId::new(id),
-        scheduler: arena(),
-        handle: handle.clone(),
-    }
+    RunningRoom { id: RoomId::new(id), scheduler: arena(), handle: handle.clone() }
 }
 
 /// The scheduler of all rooms of the suite.

@@ -93,16 +93,10 @@ async fn a_scheduler_comes_back_as_it_was_created(store: &dyn Store) {
         is_active: true,
         created_at: at(7),
     };
-    assert_eq!(
-        store.versions(&arena()).await.unwrap(),
-        std::slice::from_ref(&expected)
-    );
+    assert_eq!(store.versions(&arena()).await.unwrap(), std::slice::from_ref(&expected));
     let version = store.version(&arena(), Version::FIRST).await.unwrap();
     assert_eq!(version, Some(expected));
-    let other = Version {
-        minor: 1,
-        ..Version::FIRST
-    };
+    let other = Version { minor: 1, ..Version::FIRST };
     assert_eq!(store.version(&arena(), other).await.unwrap(), None);
 }
 
@@ -119,65 +113,32 @@ async fn a_name_is_given_once(store: &dyn Store) {
     open(store).await;
     let mut again = new_scheduler(&arena());
     again.at = at(99);
-    refuse(
-        store,
-        vec![Change::CreateScheduler(again)],
-        Refusal::SchedulerExists(arena()),
-    )
-    .await;
+    refuse(store, vec![Change::CreateScheduler(again)], Refusal::SchedulerExists(arena())).await;
     let twice = Change::CreateScheduler(new_scheduler(&name("new")));
-    refuse(
-        store,
-        vec![twice.clone(), twice],
-        Refusal::SchedulerExists(name("new")),
-    )
-    .await;
+    refuse(store, vec![twice.clone(), twice], Refusal::SchedulerExists(name("new"))).await;
 }
 
 async fn a_state_is_left_only_from_where_it_may_be(store: &dyn Store) {
     open(store).await;
-    let set = |from: &[SchedulerState], to| {
-        vec![Change::SetState {
-            scheduler: arena(),
-            from: from.into(),
-            to,
-        }]
-    };
+    let set =
+        |from: &[SchedulerState], to| vec![Change::SetState { scheduler: arena(), from: from.into(), to }];
     for is in SchedulerState::ALL {
         accept(store, set(&SchedulerState::ALL, is)).await;
         assert_eq!(scheduler(store, &arena()).await.state, is);
-        let others: Vec<_> = SchedulerState::ALL
-            .into_iter()
-            .filter(|state| *state != is)
-            .collect();
-        let wrong = Refusal::WrongState {
-            scheduler: arena(),
-            is,
-        };
+        let others: Vec<_> = SchedulerState::ALL.into_iter().filter(|state| *state != is).collect();
+        let wrong = Refusal::WrongState { scheduler: arena(), is };
         for to in SchedulerState::ALL {
             refuse(store, set(&others, to), wrong.clone()).await;
         }
     }
-    assert_eq!(
-        scheduler(store, &bystander()).await.state,
-        SchedulerState::Creating
-    );
+    assert_eq!(scheduler(store, &bystander()).await.state, SchedulerState::Creating);
 }
 
 async fn the_fleet_size_is_set_only_from_what_it_is(store: &dyn Store) {
     open(store).await;
-    let set = |from, to| {
-        vec![Change::SetFleetSize {
-            scheduler: arena(),
-            from,
-            to,
-        }]
-    };
+    let set = |from, to| vec![Change::SetFleetSize { scheduler: arena(), from, to }];
     accept(store, set(FLEET_SIZE, 12)).await;
-    let changed = Refusal::FleetSizeChanged {
-        scheduler: arena(),
-        is: 12,
-    };
+    let changed = Refusal::FleetSizeChanged { scheduler: arena(), is: 12 };
     refuse(store, set(FLEET_SIZE, 13), changed).await;
     assert_eq!(scheduler(store, &arena()).await.fleet_size, 12);
 }
@@ -186,11 +147,7 @@ async fn the_fleet_size_is_adjusted_and_never_below_zero(store: &dyn Store) {
     open(store).await;
     for (delta, expected) in [(5, 15), (-3, 12), (-13, 0), (4, 4), (i64::MIN, 0)] {
         accept(store, vec![adjust_fleet(&arena(), delta)]).await;
-        assert_eq!(
-            scheduler(store, &arena()).await.fleet_size,
-            expected,
-            "after {delta}"
-        );
+        assert_eq!(scheduler(store, &arena()).await.fleet_size, expected, "after {delta}");
     }
     assert_eq!(scheduler(store, &bystander()).await.fleet_size, FLEET_SIZE);
 }
@@ -198,21 +155,14 @@ async fn the_fleet_size_is_adjusted_and_never_below_zero(store: &dyn Store) {
 async fn what_is_not_there_cannot_be_changed(store: &dyn Store) {
     open(store).await;
     let gone = name("gone");
-    let enqueue = NewOperation {
-        scheduler: gone.clone(),
-        ..new_operation(1)
-    };
+    let enqueue = NewOperation { scheduler: gone.clone(), ..new_operation(1) };
     for change in [
         Change::SetState {
             scheduler: gone.clone(),
             from: SchedulerState::ALL.into(),
             to: SchedulerState::InSync,
         },
-        Change::SetFleetSize {
-            scheduler: gone.clone(),
-            from: 0,
-            to: 1,
-        },
+        Change::SetFleetSize { scheduler: gone.clone(), from: 0, to: 1 },
         adjust_fleet(&gone, 1),
         Change::SetVersionStatus {
             scheduler: gone.clone(),
@@ -226,20 +176,9 @@ async fn what_is_not_there_cannot_be_changed(store: &dyn Store) {
             status: VersionStatus::Validating,
             at: at(1),
         },
-        Change::SetActiveVersion {
-            scheduler: gone.clone(),
-            from: Version::FIRST,
-            to: Version::FIRST,
-        },
-        Change::SetRollout {
-            scheduler: gone.clone(),
-            from: None,
-            to: None,
-        },
-        Change::SetLastShrunk {
-            scheduler: gone.clone(),
-            at: at(1),
-        },
+        Change::SetActiveVersion { scheduler: gone.clone(), from: Version::FIRST, to: Version::FIRST },
+        Change::SetRollout { scheduler: gone.clone(), from: None, to: None },
+        Change::SetLastShrunk { scheduler: gone.clone(), at: at(1) },
         delete(&gone, 1),
         Change::Enqueue(enqueue),
     ] {
@@ -249,14 +188,8 @@ async fn what_is_not_there_cannot_be_changed(store: &dyn Store) {
 
 async fn a_deleted_scheduler_leaves_one_operation_to_read(store: &dyn Store) {
     open(store).await;
-    let deletion = NewOperation {
-        definition: Definition::DeleteScheduler,
-        ..new_operation(2)
-    };
-    let elsewhere = NewOperation {
-        scheduler: bystander(),
-        ..new_operation(3)
-    };
+    let deletion = NewOperation { definition: Definition::DeleteScheduler, ..new_operation(2) };
+    let elsewhere = NewOperation { scheduler: bystander(), ..new_operation(3) };
     accept(
         store,
         vec![
@@ -271,21 +204,13 @@ async fn a_deleted_scheduler_leaves_one_operation_to_read(store: &dyn Store) {
     .await;
     let token = store.own(&arena(), "worker-1", at(0), TTL).await.unwrap();
     assert!(token.is_some());
-    accept(
-        store,
-        vec![end(2, OperationStatus::Finished), delete(&arena(), 2)],
-    )
-    .await;
+    accept(store, vec![end(2, OperationStatus::Finished), delete(&arena(), 2)]).await;
 
     assert_eq!(store.scheduler(&arena()).await.unwrap(), None);
     assert_eq!(store.versions(&arena()).await.unwrap(), []);
     assert_eq!(store.room(&arena(), &room_id(1)).await.unwrap(), None);
     assert_eq!(store.unfinished(&arena()).await.unwrap(), []);
-    assert_eq!(
-        store.operation(&arena(), operation_id(1)).await.unwrap(),
-        None,
-        "only one is kept"
-    );
+    assert_eq!(store.operation(&arena(), operation_id(1)).await.unwrap(), None, "only one is kept");
     assert_eq!(operation(store, 2).await.status, OperationStatus::Finished);
     let owned = store.renew("worker-1", at(1), TTL, TTL).await.unwrap();
     assert_eq!(owned, [], "nobody owns what is gone");
@@ -297,16 +222,9 @@ async fn a_scheduler_with_live_rooms_is_not_deleted(store: &dyn Store) {
     let rooms = (1..=3).map(|number| Change::IntendRoom(new_room(number, 40000 + number as u16)));
     accept(store, rooms.collect()).await;
     // One has ended, one only should: it is still there.
-    let stop = Change::IntendStop {
-        scheduler: arena(),
-        room: room_id(2),
-        stop: stop_intent(1),
-    };
+    let stop = Change::IntendStop { scheduler: arena(), room: room_id(2), stop: stop_intent(1) };
     accept(store, vec![end_room(1, 3), stop]).await;
-    let left = Refusal::RoomsLeft {
-        scheduler: arena(),
-        rooms: 2,
-    };
+    let left = Refusal::RoomsLeft { scheduler: arena(), rooms: 2 };
     refuse(store, vec![delete(&arena(), 9)], left).await;
     accept(store, vec![end_room(2, 4), end_room(3, 4), delete(&arena(), 9)]).await;
 }
@@ -314,10 +232,7 @@ async fn a_scheduler_with_live_rooms_is_not_deleted(store: &dyn Store) {
 async fn a_name_is_free_again_after_the_deletion(store: &dyn Store) {
     open(store).await;
     let early = store.own(&arena(), "worker-1", at(0), TTL).await.unwrap();
-    let (created, versions) = (
-        scheduler(store, &arena()).await,
-        store.versions(&arena()).await.unwrap(),
-    );
+    let (created, versions) = (scheduler(store, &arena()).await, store.versions(&arena()).await.unwrap());
     let second = version(2, 0);
     accept(
         store,
@@ -335,15 +250,9 @@ async fn a_name_is_free_again_after_the_deletion(store: &dyn Store) {
     assert_eq!(scheduler(store, &arena()).await, created, "it begins anew");
     assert_eq!(store.versions(&arena()).await.unwrap(), versions);
     let late = store.own(&arena(), "worker-2", at(1), TTL).await.unwrap();
-    assert!(
-        late > early,
-        "no token comes twice, not even for another scheduler of the same name"
-    );
+    assert!(late > early, "no token comes twice, not even for another scheduler of the same name");
 }
 
 fn delete(scheduler: &SchedulerName, keep: u128) -> Change {
-    Change::DeleteScheduler {
-        scheduler: scheduler.clone(),
-        keep: operation_id(keep),
-    }
+    Change::DeleteScheduler { scheduler: scheduler.clone(), keep: operation_id(keep) }
 }

@@ -54,32 +54,14 @@ async fn nothing_is_a_transaction_too(store: &dyn Store) {
 
 async fn changes_are_done_in_their_order(store: &dyn Store) {
     open(store).await;
-    let set = |from, to| Change::SetFleetSize {
-        scheduler: arena(),
-        from,
-        to,
-    };
-    accept(
-        store,
-        vec![
-            set(FLEET_SIZE, 0),
-            adjust_fleet(&arena(), -5),
-            set(0, 7),
-            adjust_fleet(&arena(), 1),
-        ],
-    )
-    .await;
+    let set = |from, to| Change::SetFleetSize { scheduler: arena(), from, to };
+    accept(store, vec![set(FLEET_SIZE, 0), adjust_fleet(&arena(), -5), set(0, 7), adjust_fleet(&arena(), 1)])
+        .await;
     assert_eq!(scheduler(store, &arena()).await.fleet_size, 8);
     // What an earlier change of the same transaction made, a later one can use.
     let fresh = name("fresh");
-    let operation = NewOperation {
-        scheduler: fresh.clone(),
-        ..new_operation(1)
-    };
-    let room = NewRoomRecord {
-        scheduler: fresh.clone(),
-        ..new_room(1, 40001)
-    };
+    let operation = NewOperation { scheduler: fresh.clone(), ..new_operation(1) };
+    let room = NewRoomRecord { scheduler: fresh.clone(), ..new_room(1, 40001) };
     accept(
         store,
         vec![
@@ -98,17 +80,11 @@ async fn changes_are_done_in_their_order(store: &dyn Store) {
 /// 2 to be stopped, 3 ended.
 async fn one_of_everything(store: &dyn Store) {
     open(store).await;
-    let mut changes: Vec<_> = (1..=4)
-        .map(|number| Change::Enqueue(new_operation(number)))
-        .collect();
+    let mut changes: Vec<_> = (1..=4).map(|number| Change::Enqueue(new_operation(number))).collect();
     changes.extend([start(2), set_activity(2, parked("a ping")), start(1)]);
     changes.push(end(4, OperationStatus::Canceled));
     changes.extend((1..=3).map(|number| Change::IntendRoom(new_room(number, 40000 + number as u16))));
-    changes.push(Change::IntendStop {
-        scheduler: arena(),
-        room: room_id(2),
-        stop: stop_intent(1),
-    });
+    changes.push(Change::IntendStop { scheduler: arena(), room: room_id(2), stop: stop_intent(1) });
     changes.push(end_room(3, 4));
     accept(store, changes).await;
 }
@@ -122,21 +98,14 @@ fn every_kind_of_change() -> Vec<Vec<Change>> {
     };
     vec![
         vec![Change::CreateScheduler(new_scheduler(&name("fresh")))],
-        vec![Change::SetFleetSize {
-            scheduler: arena(),
-            from: FLEET_SIZE,
-            to: 3,
-        }],
+        vec![Change::SetFleetSize { scheduler: arena(), from: FLEET_SIZE, to: 3 }],
         vec![adjust_fleet(&arena(), -3)],
         vec![set_version_status(Version::FIRST, VersionStatus::Error)],
         vec![insert_version(version(2, 0))],
         vec![set_active_version(Version::FIRST, version(2, 0))],
         vec![delete_version(Version::FIRST)],
         vec![set_rollout(None, Some(rollout(RolloutState::Rolling)))],
-        vec![set_rollout(
-            Some(rollout(RolloutState::Rolling)),
-            Some(rollout(RolloutState::Paused)),
-        )],
+        vec![set_rollout(Some(rollout(RolloutState::Rolling)), Some(rollout(RolloutState::Paused)))],
         vec![set_last_shrunk(5)],
         vec![Change::Enqueue(new_operation(5))],
         vec![Change::CancelPending {
@@ -147,10 +116,7 @@ fn every_kind_of_change() -> Vec<Vec<Change>> {
         vec![Change::UpdateOperation(update)],
         vec![Change::RequestCancel {
             operation: operation_id(2),
-            request: CancelRequest {
-                by: "ann".into(),
-                at: at(5),
-            },
+            request: CancelRequest { by: "ann".into(), at: at(5) },
             history: vec![event(5, "Cancel asked for by ann")],
         }],
         vec![set_activity(1, parked("a lock")), start(3)],
@@ -161,46 +127,24 @@ fn every_kind_of_change() -> Vec<Vec<Change>> {
             no_action_before: at(99),
         }],
         vec![Change::IntendRoom(new_room(5, 40005))],
-        vec![Change::RoomStarted {
-            scheduler: arena(),
-            room: room_id(5),
-            handle: handle(5),
-        }],
-        vec![Change::IntendStop {
-            scheduler: arena(),
-            room: room_id(5),
-            stop: stop_intent(1),
-        }],
-        vec![Change::RevokeStop {
-            scheduler: arena(),
-            room: room_id(2),
-            operation: operation_id(1),
-        }],
+        vec![Change::RoomStarted { scheduler: arena(), room: room_id(5), handle: handle(5) }],
+        vec![Change::IntendStop { scheduler: arena(), room: room_id(5), stop: stop_intent(1) }],
+        vec![Change::RevokeStop { scheduler: arena(), room: room_id(2), operation: operation_id(1) }],
         vec![end_room(1, 5), end_room(2, 6), end_room(5, 7)],
-        vec![Change::ForgetRooms {
-            scheduler: arena(),
-            rooms: vec![room_id(3)],
-        }],
+        vec![Change::ForgetRooms { scheduler: arena(), rooms: vec![room_id(3)] }],
         vec![Change::SetState {
             scheduler: arena(),
             from: SchedulerState::ALL.into(),
             to: SchedulerState::Deleting,
         }],
-        vec![Change::DeleteScheduler {
-            scheduler: arena(),
-            keep: operation_id(2),
-        }],
+        vec![Change::DeleteScheduler { scheduler: arena(), keep: operation_id(2) }],
     ]
 }
 
 async fn a_refusal_at_the_end_undoes_every_kind_of_change(store: &dyn Store) {
     one_of_everything(store).await;
     let token = store.own(&arena(), "worker-1", at(0), TTL).await.unwrap();
-    let refused = Change::RoomStarted {
-        scheduler: bystander(),
-        room: room_id(1),
-        handle: handle(1),
-    };
+    let refused = Change::RoomStarted { scheduler: bystander(), room: room_id(1), handle: handle(1) };
     for changes in every_kind_of_change() {
         let then_refused = [changes.clone(), vec![refused.clone()]].concat();
         refuse(store, then_refused, Refusal::RoomNotFound(room_id(1))).await;
@@ -213,10 +157,7 @@ async fn a_refusal_at_the_end_undoes_every_kind_of_change(store: &dyn Store) {
 
 async fn a_guard_is_checked_before_anything_else(store: &dyn Store) {
     open(store).await;
-    let guard = Guard {
-        scheduler: arena(),
-        token: token(1),
-    };
+    let guard = Guard { scheduler: arena(), token: token(1) };
     let impossible = vec![Change::CreateScheduler(new_scheduler(&arena()))];
     let transaction = Transaction::guarded("contract", guard, impossible);
     let stale = Refusal::StaleToken { scheduler: arena() };
@@ -225,20 +166,10 @@ async fn a_guard_is_checked_before_anything_else(store: &dyn Store) {
 
 async fn a_guard_may_end_what_it_guards(store: &dyn Store) {
     open(store).await;
-    let token = store
-        .own(&arena(), "worker-1", at(0), TTL)
-        .await
-        .unwrap()
-        .unwrap();
-    let guard = Guard {
-        scheduler: arena(),
-        token,
-    };
+    let token = store.own(&arena(), "worker-1", at(0), TTL).await.unwrap().unwrap();
+    let guard = Guard { scheduler: arena(), token };
     accept(store, vec![Change::Enqueue(new_operation(1)), start(1)]).await;
-    let delete = Change::DeleteScheduler {
-        scheduler: arena(),
-        keep: operation_id(1),
-    };
+    let delete = Change::DeleteScheduler { scheduler: arena(), keep: operation_id(1) };
     let changes = vec![delete, end(1, OperationStatus::Finished)];
     let transaction = Transaction::guarded("contract", guard, changes);
     store.commit(transaction.clone()).await.unwrap();
@@ -270,10 +201,7 @@ async fn many_writers_lose_nothing(store: &dyn Store) {
     let outcomes = commit_at_once(store, transactions).await;
     assert!(outcomes.iter().all(Result::is_ok));
     assert_eq!(scheduler(store, &arena()).await.fleet_size, FLEET_SIZE + WRITERS);
-    assert_eq!(
-        scheduler(store, &bystander()).await.fleet_size,
-        FLEET_SIZE + 2 * WRITERS
-    );
+    assert_eq!(scheduler(store, &bystander()).await.fleet_size, FLEET_SIZE + 2 * WRITERS);
     let unfinished = store.unfinished(&arena()).await.unwrap();
     assert_eq!(unfinished.len(), WRITERS as usize);
 }
@@ -285,29 +213,18 @@ async fn of_many_writers_one_gets_the_slot(store: &dyn Store) {
     let starts = (1..=WRITERS).map(|number| vec![start(number.into())]).collect();
     let outcomes = commit_at_once(store, starts).await;
     let unfinished = store.unfinished(&arena()).await.unwrap();
-    let executing: Vec<_> = unfinished
-        .iter()
-        .filter(|operation| operation.is_executing())
-        .collect();
+    let executing: Vec<_> = unfinished.iter().filter(|operation| operation.is_executing()).collect();
     assert_eq!(executing.len(), 1);
     let taken = Refusal::SlotTaken { by: executing[0].id };
-    let refused = outcomes
-        .iter()
-        .filter(|outcome| **outcome == Err(taken.clone()))
-        .count();
+    let refused = outcomes.iter().filter(|outcome| **outcome == Err(taken.clone())).count();
     assert_eq!(refused, WRITERS as usize - 1);
 }
 
 async fn of_many_writers_one_gets_the_port(store: &dyn Store) {
     open(store).await;
-    let intents = (1..=WRITERS)
-        .map(|number| vec![Change::IntendRoom(new_room(number, 40001))])
-        .collect();
+    let intents = (1..=WRITERS).map(|number| vec![Change::IntendRoom(new_room(number, 40001))]).collect();
     let outcomes = commit_at_once(store, intents).await;
-    let taken = Err(Refusal::PortTaken {
-        region: Region::default_region(),
-        port: 40001,
-    });
+    let taken = Err(Refusal::PortTaken { region: Region::default_region(), port: 40001 });
     let refused = outcomes.iter().filter(|outcome| **outcome == taken).count();
     assert_eq!(refused, WRITERS as usize - 1);
     assert_eq!(store.all_live_rooms().await.unwrap().len(), 1);
@@ -316,10 +233,7 @@ async fn of_many_writers_one_gets_the_port(store: &dyn Store) {
 async fn of_many_writers_one_gets_to_the_versions(store: &dyn Store) {
     open(store).await;
     let enqueue = |number: u32| {
-        let switch = SwitchVersion {
-            to: version(2, 0),
-            only_from: None,
-        };
+        let switch = SwitchVersion { to: version(2, 0), only_from: None };
         vec![Change::Enqueue(NewOperation {
             definition: Definition::SwitchVersion(switch),
             only_version_operation: true,
@@ -329,10 +243,8 @@ async fn of_many_writers_one_gets_to_the_versions(store: &dyn Store) {
     let outcomes = commit_at_once(store, (1..=WRITERS).map(enqueue).collect()).await;
     let unfinished = store.unfinished(&arena()).await.unwrap();
     assert_eq!(unfinished.len(), 1);
-    let under_way = Err(Refusal::VersionOperationUnderWay {
-        scheduler: arena(),
-        operation: unfinished[0].id,
-    });
+    let under_way =
+        Err(Refusal::VersionOperationUnderWay { scheduler: arena(), operation: unfinished[0].id });
     let refused = outcomes.iter().filter(|outcome| **outcome == under_way).count();
     assert_eq!(refused, WRITERS as usize - 1);
 }
@@ -351,10 +263,7 @@ async fn one_refusal_among_many_hurts_no_neighbour(store: &dyn Store) {
     open(store).await;
     let transactions = (1..=WRITERS)
         .map(|number| {
-            let mut changes = vec![
-                adjust_fleet(&arena(), 1),
-                Change::Enqueue(new_operation(number.into())),
-            ];
+            let mut changes = vec![adjust_fleet(&arena(), 1), Change::Enqueue(new_operation(number.into()))];
             if number % 3 == 0 {
                 changes.push(start(999));
             }
@@ -363,11 +272,8 @@ async fn one_refusal_among_many_hurts_no_neighbour(store: &dyn Store) {
         .collect();
     let outcomes = commit_at_once(store, transactions).await;
     for (number, outcome) in (1..).zip(&outcomes) {
-        let expected = if number % 3 == 0 {
-            Err(Refusal::OperationNotFound(operation_id(999)))
-        } else {
-            Ok(())
-        };
+        let expected =
+            if number % 3 == 0 { Err(Refusal::OperationNotFound(operation_id(999))) } else { Ok(()) };
         assert_eq!(*outcome, expected, "transaction {number}");
     }
     let done = outcomes.iter().filter(|outcome| outcome.is_ok()).count();

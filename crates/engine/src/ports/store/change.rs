@@ -38,26 +38,14 @@ pub enum Change {
     /// With its first version, which is the active one; state `Creating`, no rollout. [`Refusal::SchedulerExists`].
     CreateScheduler(NewScheduler),
     /// [`Refusal::SchedulerNotFound`]; [`Refusal::WrongState`] unless it is in one of `from`.
-    SetState {
-        scheduler: SchedulerName,
-        from: Vec<SchedulerState>,
-        to: SchedulerState,
-    },
+    SetState { scheduler: SchedulerName, from: Vec<SchedulerState>, to: SchedulerState },
     /// [`Refusal::SchedulerNotFound`]; [`Refusal::FleetSizeChanged`] unless it is `from`.
-    SetFleetSize {
-        scheduler: SchedulerName,
-        from: u32,
-        to: u32,
-    },
+    SetFleetSize { scheduler: SchedulerName, from: u32, to: u32 },
     /// Adds `delta`, never below 0: how a change is taken back after others may have changed it too.
     /// [`Refusal::SchedulerNotFound`].
     AdjustFleetSize { scheduler: SchedulerName, delta: i64 },
     /// [`Refusal::SchedulerNotFound`]; [`Refusal::VersionNotFound`].
-    SetVersionStatus {
-        scheduler: SchedulerName,
-        version: Version,
-        status: VersionStatus,
-    },
+    SetVersionStatus { scheduler: SchedulerName, version: Version, status: VersionStatus },
     /// Beside the active one, which stays so. [`Refusal::SchedulerNotFound`]; [`Refusal::VersionExists`].
     InsertVersion {
         scheduler: SchedulerName,
@@ -67,32 +55,18 @@ pub enum Change {
         at: Timestamp,
     },
     /// Nothing happens if it, or its scheduler, is not there. [`Refusal::VersionIsActive`].
-    DeleteVersion {
-        scheduler: SchedulerName,
-        version: Version,
-    },
+    DeleteVersion { scheduler: SchedulerName, version: Version },
     /// The scheduler's recipe is the one of `to` from then on. [`Refusal::SchedulerNotFound`];
     /// [`Refusal::ActiveVersionChanged`] unless `from` is active; [`Refusal::VersionNotFound`] of `to`.
-    SetActiveVersion {
-        scheduler: SchedulerName,
-        from: Version,
-        to: Version,
-    },
+    SetActiveVersion { scheduler: SchedulerName, from: Version, to: Version },
     /// [`Refusal::SchedulerNotFound`]; [`Refusal::RolloutChanged`] unless it is `from` in all its fields. Either what
     /// was read or what was written may be given as `from`: times are compared as they come back.
-    SetRollout {
-        scheduler: SchedulerName,
-        from: Option<RolloutRecord>,
-        to: Option<RolloutRecord>,
-    },
+    SetRollout { scheduler: SchedulerName, from: Option<RolloutRecord>, to: Option<RolloutRecord> },
     /// [`Refusal::SchedulerNotFound`].
     SetLastShrunk { scheduler: SchedulerName, at: Timestamp },
     /// Removes the scheduler, its versions, rollout, rooms (all must have ended: [`Refusal::RoomsLeft`]), ownership,
     /// and all its operations but `keep`. [`Refusal::SchedulerNotFound`].
-    DeleteScheduler {
-        scheduler: SchedulerName,
-        keep: OperationId,
-    },
+    DeleteScheduler { scheduler: SchedulerName, keep: OperationId },
 
     // Operations.
     /// [`Refusal::SchedulerNotFound`]; on a scheduler that is being deleted anything but delete_scheduler is
@@ -100,11 +74,7 @@ pub enum Change {
     /// schedulers too); [`Refusal::VersionOperationUnderWay`] if it asks for that.
     Enqueue(NewOperation),
     /// Pending → in progress, executing. [`Refusal::WrongStatus`], [`Refusal::SlotTaken`].
-    StartOperation {
-        operation: OperationId,
-        lease: Lease,
-        history: Vec<HistoryEvent>,
-    },
+    StartOperation { operation: OperationId, lease: Lease, history: Vec<HistoryEvent> },
     /// In progress and stays so. [`Refusal::WrongStatus`]; [`Refusal::SlotTaken`] when it would begin to execute
     /// while another one does.
     UpdateOperation(OperationUpdate),
@@ -118,18 +88,10 @@ pub enum Change {
     },
     /// Ends an operation as canceled that nobody has begun. [`Refusal::WrongStatus`] if somebody has: what it did by
     /// then would not be undone.
-    CancelPending {
-        operation: OperationId,
-        history: Vec<HistoryEvent>,
-        at: Timestamp,
-    },
+    CancelPending { operation: OperationId, history: Vec<HistoryEvent>, at: Timestamp },
     /// Asks an operation in progress to end. [`Refusal::WrongStatus`]. The first request stays; `history` is added
     /// all the same.
-    RequestCancel {
-        operation: OperationId,
-        request: CancelRequest,
-        history: Vec<HistoryEvent>,
-    },
+    RequestCancel { operation: OperationId, request: CancelRequest, history: Vec<HistoryEvent> },
     /// Drops final operations: those that ended before `ended_before`, and those without action before
     /// `no_action_before`. For one scheduler; with `None`, those whose scheduler is gone.
     ForgetOperations {
@@ -145,34 +107,15 @@ pub enum Change {
     IntendRoom(NewRoomRecord),
     /// The runtime has, or had, it: of a room that ended before this could be written, it is written all the same.
     /// [`Refusal::RoomNotFound`].
-    RoomStarted {
-        scheduler: SchedulerName,
-        room: RoomId,
-        handle: Handle,
-    },
+    RoomStarted { scheduler: SchedulerName, room: RoomId, handle: Handle },
     /// [`Refusal::RoomNotFound`] if there is no live row. The first stop intent stays.
-    IntendStop {
-        scheduler: SchedulerName,
-        room: RoomId,
-        stop: StopIntent,
-    },
+    IntendStop { scheduler: SchedulerName, room: RoomId, stop: StopIntent },
     /// Its stop intent is taken back, if that operation made it and the room has not ended.
-    RevokeStop {
-        scheduler: SchedulerName,
-        room: RoomId,
-        operation: OperationId,
-    },
+    RevokeStop { scheduler: SchedulerName, room: RoomId, operation: OperationId },
     /// A fact: nothing happens if it has ended already or is not there.
-    EndRoom {
-        scheduler: SchedulerName,
-        room: RoomId,
-        ended: Ended,
-    },
+    EndRoom { scheduler: SchedulerName, room: RoomId, ended: Ended },
     /// Drops rows of ended rooms. Live ones stay.
-    ForgetRooms {
-        scheduler: SchedulerName,
-        rooms: Vec<RoomId>,
-    },
+    ForgetRooms { scheduler: SchedulerName, rooms: Vec<RoomId> },
 }
 
 #[derive(Debug, Clone)]
@@ -243,47 +186,29 @@ pub enum Refusal {
     #[error("scheduler {0} is being deleted")]
     SchedulerBeingDeleted(SchedulerName),
     #[error("scheduler {scheduler} is {}", .is.as_str())]
-    WrongState {
-        scheduler: SchedulerName,
-        is: SchedulerState,
-    },
+    WrongState { scheduler: SchedulerName, is: SchedulerState },
     #[error("the fleet size of scheduler {scheduler} is {is} by now")]
     FleetSizeChanged { scheduler: SchedulerName, is: u32 },
     #[error("scheduler {scheduler} still has {rooms} rooms")]
     RoomsLeft { scheduler: SchedulerName, rooms: u32 },
     #[error("version {version} of scheduler {scheduler} exists already")]
-    VersionExists {
-        scheduler: SchedulerName,
-        version: Version,
-    },
+    VersionExists { scheduler: SchedulerName, version: Version },
     #[error("scheduler {scheduler} not found in version {version}")]
-    VersionNotFound {
-        scheduler: SchedulerName,
-        version: Version,
-    },
+    VersionNotFound { scheduler: SchedulerName, version: Version },
     #[error("version {version} is the active one of scheduler {scheduler}")]
-    VersionIsActive {
-        scheduler: SchedulerName,
-        version: Version,
-    },
+    VersionIsActive { scheduler: SchedulerName, version: Version },
     #[error("version {is} is active in scheduler {scheduler} by now")]
     ActiveVersionChanged { scheduler: SchedulerName, is: Version },
     #[error("the rollout of scheduler {scheduler} is in another state by now")]
     RolloutChanged { scheduler: SchedulerName },
     #[error("there is already an ongoing version operation (id: {operation}) for scheduler {scheduler}")]
-    VersionOperationUnderWay {
-        scheduler: SchedulerName,
-        operation: OperationId,
-    },
+    VersionOperationUnderWay { scheduler: SchedulerName, operation: OperationId },
     #[error("operation {0} exists already")]
     OperationExists(OperationId),
     #[error("operation {0} not found")]
     OperationNotFound(OperationId),
     #[error("operation {operation} is {is}")]
-    WrongStatus {
-        operation: OperationId,
-        is: OperationStatus,
-    },
+    WrongStatus { operation: OperationId, is: OperationStatus },
     #[error("operation {by} holds the slot")]
     SlotTaken { by: OperationId },
     #[error("room {0} exists already")]
@@ -296,19 +221,11 @@ pub enum Refusal {
 
 impl Transaction {
     pub fn new(label: &'static str, changes: Vec<Change>) -> Self {
-        Self {
-            label,
-            guard: None,
-            changes,
-        }
+        Self { label, guard: None, changes }
     }
 
     pub fn guarded(label: &'static str, guard: Guard, changes: Vec<Change>) -> Self {
-        Self {
-            label,
-            guard: Some(guard),
-            changes,
-        }
+        Self { label, guard: Some(guard), changes }
     }
 }
 

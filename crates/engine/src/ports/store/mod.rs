@@ -149,10 +149,7 @@ impl StoreError {
         step: &'static str,
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
     ) -> Self {
-        Self::Unavailable {
-            step,
-            source: source.into(),
-        }
+        Self::Unavailable { step, source: source.into() }
     }
 
     pub fn refusal(&self) -> Option<&Refusal> {

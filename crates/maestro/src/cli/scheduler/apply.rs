@@ -56,9 +56,7 @@ fn dry_run(context: &Context, client: &Client, proposal: &Proposal) -> Result<()
         let lines = next.iter().map(|line| Json::from(line.as_str())).collect();
         entries.push(("next".to_owned(), Json::Array(lines)));
     }
-    context.show(&answer, |answer| {
-        format!("{}\n{}", diff::text(answer), next.join("\n"))
-    })
+    context.show(&answer, |answer| format!("{}\n{}", diff::text(answer), next.join("\n")))
 }
 
 fn submit(
@@ -86,9 +84,7 @@ fn submit(
         format!("scheduler {name} {} is active", version.cell())
     })?;
     if change == Change::Major {
-        note(&format!(
-            "rooms are being replaced: maestro rollout status {name} --watch"
-        ));
+        note(&format!("rooms are being replaced: maestro rollout status {name} --watch"));
     }
     Ok(())
 }

@@ -106,11 +106,7 @@ pub(super) fn text(answer: &Json) -> String {
         Some("minor") => "a minor change, rooms stay as they are",
         Some(_) | None => return format!("scheduler {scheduler} {from} is unchanged"),
     };
-    let row = |field: &Json| {
-        ["path", "change", "from", "to"]
-            .map(|key| field.get(key).cell())
-            .to_vec()
-    };
+    let row = |field: &Json| ["path", "change", "from", "to"].map(|key| field.get(key).cell()).to_vec();
     let fields = answer.get("fields").items().iter().map(row);
     let fields = table(&["FIELD", "CHANGE", "FROM", "TO"], fields);
     format!("{fields}\n\nscheduler {scheduler} {from} → {to}: {means}")

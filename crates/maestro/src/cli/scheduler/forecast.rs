@@ -37,17 +37,11 @@ pub(super) fn forecast(client: &Client, proposal: &Proposal) -> Result<Vec<Strin
             rules(client, recipe, current)?,
         ),
     };
-    let autoscaling = recipe
-        .autoscaling
-        .as_ref()
-        .filter(|autoscaling| autoscaling.enabled);
+    let autoscaling = recipe.autoscaling.as_ref().filter(|autoscaling| autoscaling.enabled);
     let snapshot = FleetSnapshot {
         now,
         scaling: match autoscaling {
-            Some(autoscaling) => Scaling::Auto {
-                autoscaling,
-                last_shrunk_at: None,
-            },
+            Some(autoscaling) => Scaling::Auto { autoscaling, last_shrunk_at: None },
             None => Scaling::FleetSize(fleet_size),
         },
         matches_max: recipe.match_allocation.max_matches,
@@ -71,9 +65,9 @@ fn first(change: Option<Change>, version: Version) -> Vec<String> {
     match change {
         None | Some(Change::None) => Vec::new(),
         Some(Change::Minor) => vec![format!("first: {version} becomes active")],
-        Some(Change::Major) => vec![format!(
-            "first: a room of {version} is tried; once it is ready, {version} becomes active"
-        )],
+        Some(Change::Major) => {
+            vec![format!("first: a room of {version} is tried; once it is ready, {version} becomes active")]
+        }
     }
 }
 
@@ -95,12 +89,7 @@ fn cycle(plan: &Plan, version: Version) -> Vec<String> {
     if acts.is_empty() {
         acts.push("changes nothing".to_owned());
     }
-    let Counted {
-        total,
-        ready,
-        occupied,
-        ..
-    } = plan.seen;
+    let Counted { total, ready, occupied, .. } = plan.seen;
     let mut lines = vec![format!(
         "next cycle: {} ({ready} ready, {occupied} occupied), {} wanted ({}): {}",
         number(total),
@@ -199,9 +188,7 @@ fn fact(room: &Json, matches_max: u32, now: Timestamp) -> Option<(Version, RoomF
     }
     let version = Version::parse(room.get("version").as_str()?).ok()?;
     let status = room.get("status").as_str()?;
-    let status = RoomStatus::ALL
-        .into_iter()
-        .find(|known| known.as_str() == status)?;
+    let status = RoomStatus::ALL.into_iter().find(|known| known.as_str() == status)?;
     let fact = RoomFact {
         id: RoomId::new(room.get("id").as_str()?),
         status,

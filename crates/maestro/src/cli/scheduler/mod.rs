@@ -125,9 +125,7 @@ pub(super) fn run(context: &Context, command: &Command) -> Result<(), Failure> {
         Command::Apply(options) => apply::apply(context, options),
         Command::Diff(options) => diff::diff(context, options),
         Command::List => {
-            let answer = context
-                .client()?
-                .get(&Resource::new(&["schedulers"]), "schedulers")?;
+            let answer = context.client()?.get(&Resource::new(&["schedulers"]), "schedulers")?;
             context.show(&answer, tables::list_table)
         }
         Command::Get { scheduler, version } => {
@@ -142,20 +140,13 @@ pub(super) fn run(context: &Context, command: &Command) -> Result<(), Failure> {
             context.show(&answer, tables::info_table)
         }
         Command::Versions { scheduler } => {
-            let answer = context
-                .client()?
-                .get(&Resource::new(&["schedulers", scheduler, "versions"]), "versions")?;
+            let answer =
+                context.client()?.get(&Resource::new(&["schedulers", scheduler, "versions"]), "versions")?;
             context.show(&answer, tables::versions_table)
         }
-        Command::Switch {
-            scheduler,
-            version,
-            wait,
-        } => {
+        Command::Switch { scheduler, version, wait } => {
             let body = Json::object([("version", Json::from(version.as_str()))]);
-            let answer = context
-                .client()?
-                .put(&Resource::new(&["schedulers", scheduler]), &body)?;
+            let answer = context.client()?.put(&Resource::new(&["schedulers", scheduler]), &body)?;
             let what = format!("switch scheduler {scheduler} to {version}");
             context.operation_started(scheduler, &what, &answer, wait)
         }
@@ -165,9 +156,7 @@ pub(super) fn run(context: &Context, command: &Command) -> Result<(), Failure> {
             context.show(&answer, tables::decisions_table)
         }
         Command::Delete { scheduler, wait } => {
-            let answer = context
-                .client()?
-                .delete(&Resource::new(&["schedulers", scheduler]))?;
+            let answer = context.client()?.delete(&Resource::new(&["schedulers", scheduler]))?;
             context.operation_started(scheduler, &format!("delete scheduler {scheduler}"), &answer, wait)
         }
     }

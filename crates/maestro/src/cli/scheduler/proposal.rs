@@ -35,19 +35,12 @@ pub(super) struct Current {
 impl Proposal {
     pub(super) fn read(client: &Client, file: &Path) -> Result<Self, Failure> {
         let document = read_recipe(file)?;
-        let Decoded {
-            message,
-            unknown_fields,
-        } = message(&document).map_err(|error| Failure::invalid(without_place(&error)))?;
+        let Decoded { message, unknown_fields } =
+            message(&document).map_err(|error| Failure::invalid(without_place(&error)))?;
         let recipe = Recipe::parse(&RecipeDraft::from(message))
             .map_err(|violations| Failure::invalid(format!("Validation Error:\n{violations}")))?;
         let current = Current::read(client, &recipe)?;
-        Ok(Self {
-            document,
-            recipe,
-            unknown_fields,
-            current,
-        })
+        Ok(Self { document, recipe, unknown_fields, current })
     }
 
     pub(super) fn name(&self) -> &SchedulerName {
@@ -70,20 +63,14 @@ impl Current {
         let resource = Resource::new(&["schedulers", proposed.name.as_str(), "versions"]);
         let answer = client.get(&resource, "versions")?;
         let versions = answer.get("versions").items().iter();
-        let all: Vec<Version> = versions
-            .filter_map(|version| Version::parse(version.get("version").as_str()?).ok())
-            .collect();
+        let all: Vec<Version> =
+            versions.filter_map(|version| Version::parse(version.get("version").as_str()?).ok()).collect();
         let difference = Difference::between(&recipe, proposed);
         let next = match difference.change() {
             Change::None => version,
             change @ (Change::Minor | Change::Major) => Version::next(change, version, &all),
         };
-        Ok(Some(Self {
-            recipe,
-            version,
-            difference,
-            next,
-        }))
+        Ok(Some(Self { recipe, version, difference, next }))
     }
 }
 

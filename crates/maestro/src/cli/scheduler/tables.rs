@@ -24,17 +24,8 @@ pub(super) fn list_table(answer: &Json) -> String {
 }
 
 pub(super) fn info_table(answer: &Json) -> String {
-    let header = [
-        "NAME",
-        "GAME",
-        "STATE",
-        "REPLICAS",
-        "READY",
-        "OCCUPIED",
-        "PENDING",
-        "TERMINATING",
-        "AUTOSCALING",
-    ];
+    let header =
+        ["NAME", "GAME", "STATE", "REPLICAS", "READY", "OCCUPIED", "PENDING", "TERMINATING", "AUTOSCALING"];
     let keys = [
         "name",
         "game",
@@ -59,21 +50,13 @@ fn autoscaling(autoscaling: &Json) -> String {
         return "off".to_owned();
     }
     let (min, max) = (autoscaling.get("min").cell(), autoscaling.get("max").cell());
-    if max == "-1" {
-        format!("{min} and up")
-    } else {
-        format!("{min} to {max}")
-    }
+    if max == "-1" { format!("{min} and up") } else { format!("{min} to {max}") }
 }
 
 pub(super) fn versions_table(answer: &Json) -> String {
     let now = Timestamp::now();
     let row = |version: &Json| {
-        let active = if version.get("isActive").is_true() {
-            "active"
-        } else {
-            ""
-        };
+        let active = if version.get("isActive").is_true() { "active" } else { "" };
         vec![
             version.get("version").cell(),
             active.to_owned(),
@@ -81,10 +64,7 @@ pub(super) fn versions_table(answer: &Json) -> String {
             age::cell(version.get("createdAt"), now),
         ]
     };
-    table(
-        &["VERSION", "ACTIVE", "STATUS", "AGE"],
-        answer.get("versions").items().iter().map(row),
-    )
+    table(&["VERSION", "ACTIVE", "STATUS", "AGE"], answer.get("versions").items().iter().map(row))
 }
 
 pub(super) fn decisions_table(answer: &Json) -> String {
@@ -93,25 +73,8 @@ pub(super) fn decisions_table(answer: &Json) -> String {
         note("no decisions yet");
     }
     let now = Timestamp::now();
-    let header = [
-        "AGE",
-        "TOTAL",
-        "OCCUPIED",
-        "READY",
-        "DESIRED",
-        "DESIRED READY",
-        "DECISION",
-        "REASON",
-    ];
-    let keys = [
-        "total",
-        "occupied",
-        "ready",
-        "desired",
-        "desiredReady",
-        "decision",
-        "reason",
-    ];
+    let header = ["AGE", "TOTAL", "OCCUPIED", "READY", "DESIRED", "DESIRED READY", "DECISION", "REASON"];
+    let keys = ["total", "occupied", "ready", "desired", "desiredReady", "decision", "reason"];
     let row = |decision: &Json| {
         let mut row = vec![age::cell(decision.get("at"), now)];
         row.extend(keys.map(|key| decision.get(key).cell()));
@@ -147,37 +110,22 @@ pub(super) fn recipe_fields(scheduler: &Json) -> String {
     let head = fields(rows);
     let container = |container: &Json| {
         let port = |port: &Json| {
-            format!(
-                "{}:{}/{}",
-                port.get("name").cell(),
-                port.get("port").cell(),
-                port.get("protocol").cell()
-            )
+            format!("{}:{}/{}", port.get("name").cell(), port.get("port").cell(), port.get("protocol").cell())
         };
         let command: Vec<String> = container.get("command").items().iter().map(Json::cell).collect();
         let ports: Vec<String> = container.get("ports").items().iter().map(port).collect();
-        vec![
-            container.get("name").cell(),
-            container.get("image").cell(),
-            ports.join(","),
-            command.join(" "),
-        ]
+        vec![container.get("name").cell(), container.get("image").cell(), ports.join(","), command.join(" ")]
     };
     let containers = spec.get("containers").items().iter().map(container);
-    format!(
-        "{head}\n\n{}",
-        table(&["CONTAINER", "IMAGE", "PORTS", "COMMAND"], containers)
-    )
+    format!("{head}\n\n{}", table(&["CONTAINER", "IMAGE", "PORTS", "COMMAND"], containers))
 }
 
 /// `team=a,tier=gold`
 fn pairs(map: &Json) -> String {
     match map {
         Json::Object(entries) if !entries.is_empty() => {
-            let pairs: Vec<String> = entries
-                .iter()
-                .map(|(key, value)| format!("{key}={}", value.cell()))
-                .collect();
+            let pairs: Vec<String> =
+                entries.iter().map(|(key, value)| format!("{key}={}", value.cell())).collect();
             pairs.join(",")
         }
         _ => "-".to_owned(),

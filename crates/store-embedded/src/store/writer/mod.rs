@@ -55,14 +55,8 @@ impl Writer {
             let counters = counters.clone();
             move || write_groups(&connection, failpoints, waiting, &counters)
         };
-        let thread = std::thread::Builder::new()
-            .name("store-writer".into())
-            .spawn(write)?;
-        Ok(Self {
-            queue: Some(queue),
-            thread: Some(thread),
-            counters,
-        })
+        let thread = std::thread::Builder::new().name("store-writer".into()).spawn(write)?;
+        Ok(Self { queue: Some(queue), thread: Some(thread), counters })
     }
 
     /// Durable when it returns. Once it is in the queue it is carried out, also if nobody waits for the answer.
@@ -72,12 +66,7 @@ impl Writer {
         work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
-        let job = Box::new(Write {
-            label,
-            work: Some(work),
-            result: None,
-            reply,
-        });
+        let job = Box::new(Write { label, work: Some(work), result: None, reply });
         let result = match &self.queue {
             Some(queue) if queue.send(job).await.is_ok() => answer.await.unwrap_or(Err(Failure::Closed)),
             _ => Err(Failure::Closed),
@@ -195,10 +184,7 @@ fn write_group(
         // A full disk or a failing one may make SQLite give up the whole transaction, not only the statement.
         if connection.is_autocommit() {
             let why = Some("the disk failed in the middle of a write".to_owned());
-            return Err(rusqlite::Error::SqliteFailure(
-                ffi::Error::new(ffi::SQLITE_ABORT_ROLLBACK),
-                why,
-            ));
+            return Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_ABORT_ROLLBACK), why));
         }
         if !keep {
             execute(connection, "ROLLBACK TO one_write")?;

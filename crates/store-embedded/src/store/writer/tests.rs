@@ -11,9 +11,7 @@ use crate::failpoints::Failpoints;
 
 fn writer(failpoints: &str) -> Writer {
     let connection = Connection::open_in_memory().unwrap();
-    connection
-        .execute_batch("CREATE TABLE numbers (number INTEGER PRIMARY KEY) STRICT")
-        .unwrap();
+    connection.execute_batch("CREATE TABLE numbers (number INTEGER PRIMARY KEY) STRICT").unwrap();
     let failpoints: Failpoints = failpoints.parse().unwrap();
     Writer::start(connection, Armed::new(failpoints).unwrap()).unwrap()
 }
@@ -72,19 +70,9 @@ where
 #[tokio::test]
 async fn what_waits_is_committed_together() {
     let writer = writer("");
-    let answers = in_one_group(
-        &writer,
-        (1..=100).map(|n| writer.write("insert", insert(n))).collect(),
-    )
-    .await;
+    let answers = in_one_group(&writer, (1..=100).map(|n| writer.write("insert", insert(n))).collect()).await;
     assert!(answers.iter().all(Result::is_ok));
-    assert_eq!(
-        writer.counts(),
-        WriteCounts {
-            writes: 101,
-            commits: 2
-        }
-    );
+    assert_eq!(writer.counts(), WriteCounts { writes: 101, commits: 2 });
     assert_eq!(numbers(&writer).await, (1..=100).collect::<Vec<_>>());
 }
 
@@ -93,13 +81,7 @@ async fn a_group_has_a_limit() {
     let writer = writer("");
     let writes = (1..=1000).map(|n| writer.write("insert", insert(n))).collect();
     in_one_group(&writer, writes).await;
-    assert_eq!(
-        writer.counts(),
-        WriteCounts {
-            writes: 1001,
-            commits: 1 + 4
-        }
-    );
+    assert_eq!(writer.counts(), WriteCounts { writes: 1001, commits: 1 + 4 });
 }
 
 #[tokio::test]
@@ -188,12 +170,6 @@ async fn renewals_are_not_counted_among_the_writes() {
     }
     assert_eq!(
         outcomes,
-        [
-            ("first", true),
-            ("renew", false),
-            ("renew", true),
-            ("second", false),
-            ("third", true)
-        ]
+        [("first", true), ("renew", false), ("renew", true), ("second", false), ("third", true)]
     );
 }

@@ -9,10 +9,7 @@ use crate::scheduler::draft::{
 #[test]
 fn fleet_size_and_surge() {
     check(|draft| draft.rooms_replicas = 0, expect!["ok"]);
-    check(
-        |draft| draft.rooms_replicas = -1,
-        expect!["roomsReplicas: -1 is not at least 0"],
-    );
+    check(|draft| draft.rooms_replicas = -1, expect!["roomsReplicas: -1 is not at least 0"]);
     check(|draft| draft.max_surge = "10".into(), expect!["ok"]);
     check(
         |draft| draft.max_surge = String::new(),
@@ -62,22 +59,10 @@ fn autoscaling_limits() {
             "autoscaling.min: -1 is not at least 1; for no rooms at all turn autoscaling off and set roomsReplicas: 0"
         ],
     );
-    check(
-        limits(5, 5),
-        expect!["autoscaling.max: 5 is not above min, which is 5; -1 means no limit"],
-    );
-    check(
-        limits(5, 2),
-        expect!["autoscaling.max: 2 is not above min, which is 5; -1 means no limit"],
-    );
-    check(
-        limits(5, -2),
-        expect!["autoscaling.max: -2 is not above min, which is 5; -1 means no limit"],
-    );
-    check(
-        |draft| draft.autoscaling().cooldown = -1,
-        expect!["autoscaling.cooldown: -1 is not at least 0"],
-    );
+    check(limits(5, 5), expect!["autoscaling.max: 5 is not above min, which is 5; -1 means no limit"]);
+    check(limits(5, 2), expect!["autoscaling.max: 2 is not above min, which is 5; -1 means no limit"]);
+    check(limits(5, -2), expect!["autoscaling.max: -2 is not above min, which is 5; -1 means no limit"]);
+    check(|draft| draft.autoscaling().cooldown = -1, expect!["autoscaling.cooldown: -1 is not at least 0"]);
     check(
         |draft| {
             draft.autoscaling().enabled = false;
@@ -98,10 +83,7 @@ fn autoscaling_limits() {
 
 #[test]
 fn autoscaling_policy() {
-    check(
-        |draft| draft.policy().policy_type = "fixedBuffer".into(),
-        expect!["ok"],
-    );
+    check(|draft| draft.policy().policy_type = "fixedBuffer".into(), expect!["ok"]);
     check(
         |draft| draft.policy().policy_type = "roomOccupation".into(),
         expect![[r#"autoscaling.policy.type: "roomOccupation" is neither roomOccupancy nor fixedBuffer"#]],
@@ -148,10 +130,7 @@ fn autoscaling_policy() {
 fn room_occupancy() {
     let set = |ready_target, down_threshold| {
         move |draft: &mut RecipeDraft| {
-            *draft.room_occupancy() = RoomOccupancyDraft {
-                ready_target,
-                down_threshold,
-            };
+            *draft.room_occupancy() = RoomOccupancyDraft { ready_target, down_threshold };
         }
     };
     check(set(0.1, None), expect!["ok"]);
@@ -212,10 +191,7 @@ fn forwarders() {
 
 #[test]
 fn matches() {
-    check(
-        |draft| draft.match_allocation = Some(MatchAllocationDraft { max_matches: 35 }),
-        expect!["ok"],
-    );
+    check(|draft| draft.match_allocation = Some(MatchAllocationDraft { max_matches: 35 }), expect!["ok"]);
     check(
         |draft| draft.match_allocation = Some(MatchAllocationDraft { max_matches: 36 }),
         expect!["matchAllocation.maxMatches: 36 is not between 1 and 35"],
@@ -229,10 +205,7 @@ fn matches() {
 #[test]
 fn rollout() {
     let time = |seconds, nanos| Some(DurationDraft { seconds, nanos });
-    check(
-        |draft| draft.rollout = Some(RolloutDraft::default()),
-        expect!["ok"],
-    );
+    check(|draft| draft.rollout = Some(RolloutDraft::default()), expect!["ok"]);
     check(|draft| draft.rollout().rejoin_grace = time(0, 0), expect!["ok"]);
     check(
         |draft| {

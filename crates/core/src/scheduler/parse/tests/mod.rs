@@ -120,10 +120,7 @@ fn what_is_not_written_has_a_default() {
     assert_eq!(recipe.rollout(), Rollout::default());
     assert_eq!(recipe.autoscaling, None);
     assert_eq!(recipe.forwarders[0].timeout_ms, 1000);
-    assert_eq!(
-        recipe.spec.containers[0].environment[0].value,
-        EnvironmentValue::Text(String::new())
-    );
+    assert_eq!(recipe.spec.containers[0].environment[0].value, EnvironmentValue::Text(String::new()));
 }
 
 #[test]
@@ -134,15 +131,7 @@ fn a_draft_comes_back_as_it_was_written() {
 
 /// Numbers at the edges and anything between, as a hostile or broken client would send them.
 fn number() -> impl Strategy<Value = i32> {
-    prop_oneof![
-        Just(i32::MIN),
-        Just(-1),
-        Just(0),
-        Just(1),
-        Just(65_536),
-        Just(i32::MAX),
-        any::<i32>()
-    ]
+    prop_oneof![Just(i32::MIN), Just(-1), Just(0), Just(1), Just(65_536), Just(i32::MAX), any::<i32>()]
 }
 
 fn float() -> impl Strategy<Value = f32> {

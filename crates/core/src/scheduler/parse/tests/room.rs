@@ -54,10 +54,7 @@ fn grace_period() {
 #[test]
 fn choices() {
     check(|draft| draft.spec().restart_policy = None, expect!["ok"]);
-    check(
-        |draft| draft.spec().restart_policy = Some(String::new()),
-        expect!["ok"],
-    );
+    check(|draft| draft.spec().restart_policy = Some(String::new()), expect!["ok"]);
     check(
         |draft| draft.spec().restart_policy = Some("always".into()),
         expect![[r#"spec.restartPolicy: "always" is not one of Always, OnFailure, Never"#]],
@@ -74,10 +71,7 @@ fn choices() {
             r#"spec.containers[0].imagePullPolicy: "Sometimes" is not one of Always, Never, IfNotPresent"#
         ]],
     );
-    check(
-        |draft| draft.container(0).ports[0].protocol = "sctp".into(),
-        expect!["ok"],
-    );
+    check(|draft| draft.container(0).ports[0].protocol = "sctp".into(), expect!["ok"]);
     check(
         |draft| draft.container(0).ports[0].protocol = "UDP".into(),
         expect![[r#"spec.containers[0].ports[0].protocol: "UDP" is not one of tcp, udp, sctp"#]],
@@ -86,10 +80,7 @@ fn choices() {
 
 #[test]
 fn containers() {
-    check(
-        |draft| draft.spec = None,
-        expect!["spec: is missing; it says what a room is"],
-    );
+    check(|draft| draft.spec = None, expect!["spec: is missing; it says what a room is"]);
     check(
         |draft| draft.spec().containers.clear(),
         expect!["spec.containers: is empty; a room is made of at least one container"],
@@ -117,22 +108,13 @@ fn environment() {
     let set = |variable: EnvironmentVariableDraft| {
         |draft: &mut RecipeDraft| draft.container(0).environment[0] = variable
     };
-    let named = |name: &str| EnvironmentVariableDraft {
-        name: name.into(),
-        ..EnvironmentVariableDraft::default()
-    };
+    let named =
+        |name: &str| EnvironmentVariableDraft { name: name.into(), ..EnvironmentVariableDraft::default() };
     let from = |field_ref, secret_key_ref| EnvironmentVariableDraft {
-        value_from: Some(ValueFromDraft {
-            field_ref,
-            secret_key_ref,
-        }),
+        value_from: Some(ValueFromDraft { field_ref, secret_key_ref }),
         ..named("A")
     };
-    let field_ref = || {
-        Some(FieldRefDraft {
-            field_path: "metadata.name".into(),
-        })
-    };
+    let field_ref = || Some(FieldRefDraft { field_path: "metadata.name".into() });
     check(set(named("A")), expect!["ok"]);
     check(
         set(named("")),
@@ -153,24 +135,15 @@ fn environment() {
         ]],
     );
     check(
-        set(EnvironmentVariableDraft {
-            value: Some("a\0".into()),
-            ..named("A")
-        }),
+        set(EnvironmentVariableDraft { value: Some("a\0".into()), ..named("A") }),
         expect![[r#"spec.containers[0].environment[0].value: "a\0" contains a NUL character"#]],
     );
     check(
-        set(EnvironmentVariableDraft {
-            value: Some(String::new()),
-            ..from(field_ref(), None)
-        }),
+        set(EnvironmentVariableDraft { value: Some(String::new()), ..from(field_ref(), None) }),
         expect!["ok"],
     );
     check(
-        set(EnvironmentVariableDraft {
-            value: Some("a".into()),
-            ..from(field_ref(), None)
-        }),
+        set(EnvironmentVariableDraft { value: Some("a".into()), ..from(field_ref(), None) }),
         expect![[
             r#"spec.containers[0].environment[0]: has the value "a" and a valueFrom; only one of them can count"#
         ]],
@@ -204,10 +177,7 @@ fn environment() {
 #[test]
 fn resources() {
     let requests = |memory: &str, cpu: &str| {
-        let resources = ResourcesDraft {
-            memory: memory.into(),
-            cpu: cpu.into(),
-        };
+        let resources = ResourcesDraft { memory: memory.into(), cpu: cpu.into() };
         |draft: &mut RecipeDraft| draft.container(0).requests = Some(resources)
     };
     check(requests("64Mi", "0.1"), expect!["ok"]);
@@ -300,14 +270,8 @@ fn ports() {
 
 #[test]
 fn port_ranges() {
-    check(
-        |draft| draft.port_range = range(200, 100),
-        expect!["portRange: start 200 is not below end 100"],
-    );
-    check(
-        |draft| draft.port_range = range(200, 200),
-        expect!["portRange: start 200 is not below end 200"],
-    );
+    check(|draft| draft.port_range = range(200, 100), expect!["portRange: start 200 is not below end 100"]);
+    check(|draft| draft.port_range = range(200, 200), expect!["portRange: start 200 is not below end 200"]);
     check(
         |draft| draft.port_range = range(0, 65_536),
         expect![[r#"

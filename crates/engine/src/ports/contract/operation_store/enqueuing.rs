@@ -14,26 +14,13 @@ pub(super) async fn a_scheduler_being_deleted_takes_only_deletions(store: &dyn S
         to: SchedulerState::Deleting,
     };
     accept(store, vec![deleting]).await;
-    for definition in [
-        Definition::AddRooms { amount: 1 },
-        Definition::HealthController,
-        Definition::StorageCleanUp,
-    ] {
-        let other = NewOperation {
-            definition,
-            ..new_operation(1)
-        };
-        refuse(
-            store,
-            vec![Change::Enqueue(other)],
-            Refusal::SchedulerBeingDeleted(arena()),
-        )
-        .await;
+    for definition in
+        [Definition::AddRooms { amount: 1 }, Definition::HealthController, Definition::StorageCleanUp]
+    {
+        let other = NewOperation { definition, ..new_operation(1) };
+        refuse(store, vec![Change::Enqueue(other)], Refusal::SchedulerBeingDeleted(arena())).await;
     }
-    let deletion = NewOperation {
-        definition: Definition::DeleteScheduler,
-        ..new_operation(1)
-    };
+    let deletion = NewOperation { definition: Definition::DeleteScheduler, ..new_operation(1) };
     accept(store, vec![Change::Enqueue(deletion)]).await;
 }
 
@@ -42,10 +29,7 @@ pub(super) async fn an_id_is_given_once(store: &dyn Store) {
     let again = |number| {
         vec![
             Change::Enqueue(new_operation(number)),
-            Change::Enqueue(NewOperation {
-                scheduler: bystander(),
-                ..new_operation(number)
-            }),
+            Change::Enqueue(NewOperation { scheduler: bystander(), ..new_operation(number) }),
         ]
     };
     let exists = |number| Refusal::OperationExists(operation_id(number));
@@ -64,20 +48,14 @@ pub(super) async fn an_id_is_given_once(store: &dyn Store) {
             refuse(store, vec![change], exists(number)).await;
         }
     }
-    let delete = Change::DeleteScheduler {
-        scheduler: arena(),
-        keep: operation_id(2),
-    };
+    let delete = Change::DeleteScheduler { scheduler: arena(), keep: operation_id(2) };
     accept(store, vec![delete]).await;
     let elsewhere = again(2).pop().unwrap();
     refuse(store, vec![elsewhere], exists(2)).await;
 }
 
 fn switch() -> Definition {
-    Definition::SwitchVersion(SwitchVersion {
-        to: version(2, 0),
-        only_from: None,
-    })
+    Definition::SwitchVersion(SwitchVersion { to: version(2, 0), only_from: None })
 }
 
 fn version_definitions() -> [Definition; 2] {
@@ -87,10 +65,7 @@ fn version_definitions() -> [Definition; 2] {
 
 /// An operation of the arena that comes after nobody's.
 fn enqueue(number: u128, definition: Definition) -> Change {
-    Change::Enqueue(NewOperation {
-        definition,
-        ..new_operation(number)
-    })
+    Change::Enqueue(NewOperation { definition, ..new_operation(number) })
 }
 
 /// An operation of the arena that asks to be the only one on versions.
@@ -103,10 +78,7 @@ fn enqueue_only(number: u128) -> Change {
 }
 
 fn under_way(number: u128) -> Refusal {
-    Refusal::VersionOperationUnderWay {
-        scheduler: arena(),
-        operation: operation_id(number),
-    }
+    Refusal::VersionOperationUnderWay { scheduler: arena(), operation: operation_id(number) }
 }
 
 pub(super) async fn a_version_operation_is_refused_while_another_is_unfinished(store: &dyn Store) {
@@ -125,9 +97,7 @@ pub(super) async fn a_version_operation_is_refused_while_another_is_unfinished(s
 
 pub(super) async fn a_version_operation_may_follow_one_that_ended(store: &dyn Store) {
     open(store).await;
-    let finals = OperationStatus::ALL
-        .into_iter()
-        .filter(|status| status.is_final());
+    let finals = OperationStatus::ALL.into_iter().filter(|status| status.is_final());
     for (number, status) in (1..).zip(finals) {
         accept(store, vec![enqueue_only(number)]).await;
         if status != OperationStatus::Evicted {
@@ -173,11 +143,7 @@ pub(super) async fn only_who_asks_for_it_is_kept_from_a_second_version_operation
 
 pub(super) async fn other_operations_and_other_schedulers_keep_no_version_operation_away(store: &dyn Store) {
     open(store).await;
-    let elsewhere = NewOperation {
-        scheduler: bystander(),
-        definition: switch(),
-        ..new_operation(2)
-    };
+    let elsewhere = NewOperation { scheduler: bystander(), definition: switch(), ..new_operation(2) };
     accept(
         store,
         vec![

@@ -12,12 +12,7 @@ use crate::ports::store::{Change, NewOperation, OperationUpdate, Refusal};
 
 pub(super) async fn an_operation_comes_back_as_it_was_enqueued(store: &dyn Store) {
     open(store).await;
-    let enqueued = NewOperation {
-        priority: true,
-        fleet_delta: -4,
-        created_at: at(3),
-        ..new_operation(1)
-    };
+    let enqueued = NewOperation { priority: true, fleet_delta: -4, created_at: at(3), ..new_operation(1) };
     accept(store, vec![Change::Enqueue(enqueued)]).await;
     let Operation {
         id,
@@ -60,42 +55,20 @@ pub(super) async fn every_definition_comes_back(store: &dyn Store) {
     open(store).await;
     let ids = RoomsToRemove::Ids(vec![room_id(2), room_id(1)]);
     let definitions = [
-        Definition::CreateScheduler {
-            recipe: Box::new(recipe(&arena())),
-        },
+        Definition::CreateScheduler { recipe: Box::new(recipe(&arena())) },
         Definition::DeleteScheduler,
-        Definition::CreateVersion {
-            recipe: Box::new(recipe(&arena())),
-        },
-        Definition::SwitchVersion(SwitchVersion {
-            to: version(2, 0),
-            only_from: None,
-        }),
-        Definition::SwitchVersion(SwitchVersion {
-            to: version(2, 0),
-            only_from: Some(version(3, 1)),
-        }),
+        Definition::CreateVersion { recipe: Box::new(recipe(&arena())) },
+        Definition::SwitchVersion(SwitchVersion { to: version(2, 0), only_from: None }),
+        Definition::SwitchVersion(SwitchVersion { to: version(2, 0), only_from: Some(version(3, 1)) }),
         Definition::AddRooms { amount: u32::MAX },
-        Definition::RemoveRooms {
-            rooms: RoomsToRemove::Amount(3),
-            reason: RemovalReason::ScaleDown,
-        },
-        Definition::RemoveRooms {
-            rooms: ids,
-            reason: RemovalReason::ExpiredRoom,
-        },
+        Definition::RemoveRooms { rooms: RoomsToRemove::Amount(3), reason: RemovalReason::ScaleDown },
+        Definition::RemoveRooms { rooms: ids, reason: RemovalReason::ExpiredRoom },
         Definition::HealthController,
         Definition::StorageCleanUp,
-        Definition::Unknown {
-            name: "paint_rooms".into(),
-            input: json!({ "colour": "red" }),
-        },
+        Definition::Unknown { name: "paint_rooms".into(), input: json!({ "colour": "red" }) },
     ];
     for (number, definition) in (1..).zip(definitions) {
-        let enqueued = NewOperation {
-            definition: definition.clone(),
-            ..new_operation(number)
-        };
+        let enqueued = NewOperation { definition: definition.clone(), ..new_operation(number) };
         accept(store, vec![Change::Enqueue(enqueued)]).await;
         assert_eq!(operation(store, number).await.definition, definition);
     }
@@ -110,10 +83,7 @@ pub(super) async fn every_origin_comes_back(store: &dyn Store) {
         Origin::Engine,
     ];
     for (number, origin) in (1..).zip(origins) {
-        let enqueued = NewOperation {
-            origin: origin.clone(),
-            ..new_operation(number)
-        };
+        let enqueued = NewOperation { origin: origin.clone(), ..new_operation(number) };
         accept(store, vec![Change::Enqueue(enqueued)]).await;
         assert_eq!(operation(store, number).await.origin, origin);
     }
@@ -140,10 +110,7 @@ pub(super) async fn starting_grants_the_lease_and_the_slot(store: &dyn Store) {
     let started = operation(store, 1).await;
     assert!(started.is_executing());
     assert_eq!(started.lease, Some(lease(token(1), at(10))));
-    assert_eq!(
-        started.history,
-        [event(0, "Created"), event(1, "Started by worker-1")]
-    );
+    assert_eq!(started.history, [event(0, "Created"), event(1, "Started by worker-1")]);
 }
 
 pub(super) async fn an_update_changes_what_it_names_and_no_more(store: &dyn Store) {
@@ -154,10 +121,7 @@ pub(super) async fn an_update_changes_what_it_names_and_no_more(store: &dyn Stor
     accept(store, vec![Change::UpdateOperation(nothing.clone())]).await;
     assert_eq!(operation(store, 1).await, before);
 
-    let update = OperationUpdate {
-        data: Some(json!({ "status": "OK" })),
-        ..nothing.clone()
-    };
+    let update = OperationUpdate { data: Some(json!({ "status": "OK" })), ..nothing.clone() };
     accept(store, vec![Change::UpdateOperation(update)]).await;
     let update = OperationUpdate {
         progress: Some(json!({ "made": 1 })),
@@ -190,31 +154,13 @@ pub(super) async fn history_is_kept_in_the_order_of_writing(store: &dyn Store) {
     let texts: Vec<_> = history.iter().map(|event| event.event.as_str()).collect();
     assert_eq!(
         texts,
-        [
-            "Created",
-            "Started by worker-1",
-            "b",
-            "and more",
-            "a",
-            "and more",
-            "c",
-            "and more",
-            "Ended"
-        ]
+        ["Created", "Started by worker-1", "b", "and more", "a", "and more", "c", "and more", "Ended"]
     );
 }
 
 pub(super) async fn ending_takes_lease_and_slot(store: &dyn Store) {
     open(store).await;
-    accept(
-        store,
-        vec![
-            Change::Enqueue(new_operation(1)),
-            Change::Enqueue(new_operation(2)),
-            start(1),
-        ],
-    )
-    .await;
+    accept(store, vec![Change::Enqueue(new_operation(1)), Change::Enqueue(new_operation(2)), start(1)]).await;
     accept(store, vec![end(1, OperationStatus::Finished), start(2)]).await;
     let ended = operation(store, 1).await;
     assert_eq!(ended.status, OperationStatus::Finished);
@@ -270,29 +216,17 @@ async fn bring_to(store: &dyn Store, number: u128, status: OperationStatus) {
 pub(super) async fn only_pending_operations_start(store: &dyn Store) {
     open(store).await;
     accept(store, vec![Change::Enqueue(new_operation(1)), start(1)]).await;
-    refuse(
-        store,
-        vec![start(1)],
-        wrong_status(1, OperationStatus::InProgress),
-    )
-    .await;
+    refuse(store, vec![start(1)], wrong_status(1, OperationStatus::InProgress)).await;
     accept(store, vec![set_activity(1, parked("rooms to be gone"))]).await;
-    refuse(
-        store,
-        vec![start(1)],
-        wrong_status(1, OperationStatus::InProgress),
-    )
-    .await;
+    refuse(store, vec![start(1)], wrong_status(1, OperationStatus::InProgress)).await;
 }
 
 pub(super) async fn only_operations_in_progress_are_updated_or_asked_to_end(store: &dyn Store) {
     open(store).await;
     for (number, status) in (1..).zip(OperationStatus::ALL) {
         bring_to(store, number, status).await;
-        let update = OperationUpdate {
-            progress: Some(Value::Null),
-            ..OperationUpdate::of(operation_id(number))
-        };
+        let update =
+            OperationUpdate { progress: Some(Value::Null), ..OperationUpdate::of(operation_id(number)) };
         for change in [Change::UpdateOperation(update), cancel(number, "ann")] {
             if status == OperationStatus::InProgress {
                 accept(store, vec![change]).await;
@@ -331,10 +265,7 @@ pub(super) async fn only_pending_operations_are_cancelled_at_once(store: &dyn St
 
 pub(super) async fn the_slot_is_given_once(store: &dyn Store) {
     open(store).await;
-    let elsewhere = NewOperation {
-        scheduler: bystander(),
-        ..new_operation(3)
-    };
+    let elsewhere = NewOperation { scheduler: bystander(), ..new_operation(3) };
     accept(
         store,
         vec![
@@ -353,15 +284,7 @@ pub(super) async fn the_slot_is_given_once(store: &dyn Store) {
 
 pub(super) async fn a_parked_operation_frees_the_slot(store: &dyn Store) {
     open(store).await;
-    accept(
-        store,
-        vec![
-            Change::Enqueue(new_operation(1)),
-            Change::Enqueue(new_operation(2)),
-            start(1),
-        ],
-    )
-    .await;
+    accept(store, vec![Change::Enqueue(new_operation(1)), Change::Enqueue(new_operation(2)), start(1)]).await;
     accept(store, vec![set_activity(1, parked("rooms to be gone")), start(2)]).await;
     let first = operation(store, 1).await;
     assert!(first.is_parked());
@@ -381,14 +304,9 @@ pub(super) async fn a_rollback_is_remembered(store: &dyn Store) {
     open(store).await;
     accept(store, vec![Change::Enqueue(new_operation(1)), start(1)]).await;
     for then in [RollbackEnd::Error, RollbackEnd::Canceled] {
-        let rollback = Rollback {
-            then,
-            why: "room arena-00001 never became ready".into(),
-        };
-        let update = OperationUpdate {
-            rollback: Some(rollback.clone()),
-            ..OperationUpdate::of(operation_id(1))
-        };
+        let rollback = Rollback { then, why: "room arena-00001 never became ready".into() };
+        let update =
+            OperationUpdate { rollback: Some(rollback.clone()), ..OperationUpdate::of(operation_id(1)) };
         accept(store, vec![Change::UpdateOperation(update)]).await;
         accept(store, vec![set_activity(1, parked("rooms to be gone"))]).await;
         assert_eq!(operation(store, 1).await.rollback, Some(rollback));
@@ -403,20 +321,13 @@ pub(super) async fn the_first_cancel_request_stays(store: &dyn Store) {
     assert_eq!(asked.status, OperationStatus::InProgress);
     assert_eq!(asked.cancel, Some(cancel_request("ann")));
     let texts: Vec<_> = asked.history[2..].iter().map(|event| &event.event).collect();
-    assert_eq!(
-        texts,
-        ["Cancel asked for by ann", "Cancel asked for by bob"],
-        "both did ask"
-    );
+    assert_eq!(texts, ["Cancel asked for by ann", "Cancel asked for by bob"], "both did ask");
     accept(store, vec![end(1, OperationStatus::Canceled)]).await;
     assert_eq!(operation(store, 1).await.cancel, Some(cancel_request("ann")));
 }
 
 fn cancel_request(by: &str) -> CancelRequest {
-    CancelRequest {
-        by: by.into(),
-        at: at(4),
-    }
+    CancelRequest { by: by.into(), at: at(4) }
 }
 
 fn cancel(number: u128, by: &str) -> Change {
@@ -428,8 +339,5 @@ fn cancel(number: u128, by: &str) -> Change {
 }
 
 fn wrong_status(number: u128, is: OperationStatus) -> Refusal {
-    Refusal::WrongStatus {
-        operation: operation_id(number),
-        is,
-    }
+    Refusal::WrongStatus { operation: operation_id(number), is }
 }

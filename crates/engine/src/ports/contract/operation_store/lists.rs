@@ -15,14 +15,8 @@ const IN_ORDER: [u128; 5] = [30, 10, 50, 20, 40];
 async fn enqueue_five(store: &dyn Store) {
     open(store).await;
     for (number, seconds) in ENQUEUED {
-        let enqueued = NewOperation {
-            created_at: at(seconds),
-            ..new_operation(number)
-        };
-        let elsewhere = NewOperation {
-            scheduler: bystander(),
-            ..new_operation(number + 1)
-        };
+        let enqueued = NewOperation { created_at: at(seconds), ..new_operation(number) };
+        let elsewhere = NewOperation { scheduler: bystander(), ..new_operation(number + 1) };
         accept(store, vec![Change::Enqueue(enqueued), Change::Enqueue(elsewhere)]).await;
     }
 }
@@ -41,14 +35,7 @@ pub(super) async fn unfinished_are_listed_whole_in_the_order_of_enqueuing(store:
     assert_eq!(ids(&store.unfinished(&arena()).await.unwrap()), IN_ORDER);
     accept(store, vec![start(20)]).await;
     accept(store, vec![set_activity(20, parked("a ping")), start(10)]).await;
-    accept(
-        store,
-        vec![
-            end(10, OperationStatus::Finished),
-            end(50, OperationStatus::Canceled),
-        ],
-    )
-    .await;
+    accept(store, vec![end(10, OperationStatus::Finished), end(50, OperationStatus::Canceled)]).await;
     let unfinished = store.unfinished(&arena()).await.unwrap();
     assert_eq!(ids(&unfinished), [30, 20, 40], "a status moves nothing");
     for listed in unfinished {
@@ -64,11 +51,9 @@ pub(super) async fn stages_are_listed_apart(store: &dyn Store) {
     accept(store, vec![set_activity(50, parked("a ping")), start(20)]).await;
     accept(store, vec![end(20, OperationStatus::Error), start(30)]).await;
     accept(store, vec![end(10, OperationStatus::Evicted)]).await;
-    for (stage, expected) in [
-        (Stage::Pending, vec![40]),
-        (Stage::Active, vec![30, 50]),
-        (Stage::Final, vec![10, 20]),
-    ] {
+    for (stage, expected) in
+        [(Stage::Pending, vec![40]), (Stage::Active, vec![30, 50]), (Stage::Final, vec![10, 20])]
+    {
         let OperationPage { total, operations } = page(store, stage, all_operations()).await;
         assert_eq!(ids(&operations), expected, "{stage:?}");
         assert_eq!(total as usize, expected.len());
@@ -85,18 +70,9 @@ pub(super) async fn pages_are_cut_in_order_without_history_and_progress(store: &
         (2, true, &[50, 10]),
         (3, true, &[30]),
     ] {
-        let request = PageRequest {
-            page: number,
-            page_size: 2,
-            newest_first,
-            no_action: false,
-        };
+        let request = PageRequest { page: number, page_size: 2, newest_first, no_action: false };
         let OperationPage { total, operations } = page(store, Stage::Pending, request).await;
-        assert_eq!(
-            ids(&operations),
-            expected,
-            "page {number}, newest first: {newest_first}"
-        );
+        assert_eq!(ids(&operations), expected, "page {number}, newest first: {newest_first}");
         assert_eq!(total, 5);
         for listed in operations {
             let mut whole = operation(store, u128::from_be_bytes(*listed.id.as_bytes())).await;
@@ -110,44 +86,23 @@ pub(super) async fn pages_are_cut_in_order_without_history_and_progress(store: &
 pub(super) async fn a_page_beyond_the_end_is_empty_and_knows_the_total(store: &dyn Store) {
     enqueue_five(store).await;
     for (number, page_size) in [(4, 2), (2, 5), (u32::MAX, u32::MAX)] {
-        let request = PageRequest {
-            page: number,
-            page_size,
-            newest_first: true,
-            no_action: false,
-        };
+        let request = PageRequest { page: number, page_size, newest_first: true, no_action: false };
         let beyond = page(store, Stage::Pending, request).await;
-        let nothing = OperationPage {
-            total: 5,
-            operations: Vec::new(),
-        };
+        let nothing = OperationPage { total: 5, operations: Vec::new() };
         assert_eq!(beyond, nothing, "page {number} of {page_size}");
     }
-    let unknown = store
-        .operations(&name("gone"), Stage::Pending, all_operations())
-        .await;
+    let unknown = store.operations(&name("gone"), Stage::Pending, all_operations()).await;
     assert_eq!(unknown.unwrap().total, 0);
 }
 
 pub(super) async fn operations_that_changed_nothing_are_hidden_unless_asked_for(store: &dyn Store) {
     enqueue_five(store).await;
     accept(store, vec![start(30)]).await;
-    accept(
-        store,
-        vec![end_at(30, OperationStatus::Finished, false, 3), start(10)],
-    )
-    .await;
-    accept(
-        store,
-        vec![end_at(10, OperationStatus::Finished, true, 3), start(50)],
-    )
-    .await;
+    accept(store, vec![end_at(30, OperationStatus::Finished, false, 3), start(10)]).await;
+    accept(store, vec![end_at(10, OperationStatus::Finished, true, 3), start(50)]).await;
     assert!(!operation(store, 30).await.took_action);
     for (no_action, expected) in [(true, [30, 10].as_slice()), (false, &[10])] {
-        let request = PageRequest {
-            no_action,
-            ..all_operations()
-        };
+        let request = PageRequest { no_action, ..all_operations() };
         let OperationPage { total, operations } = page(store, Stage::Final, request).await;
         assert_eq!(ids(&operations), expected);
         assert_eq!(total as usize, expected.len());
@@ -159,13 +114,9 @@ pub(super) async fn operations_that_changed_nothing_are_hidden_unless_asked_for(
 
 pub(super) async fn final_operations_are_forgotten_by_age(store: &dyn Store) {
     open(store).await;
-    for (number, took_action, seconds) in [
-        (1, true, 10),
-        (2, true, 20),
-        (3, false, 30),
-        (4, false, 40),
-        (5, true, 30),
-    ] {
+    for (number, took_action, seconds) in
+        [(1, true, 10), (2, true, 20), (3, false, 30), (4, false, 40), (5, true, 30)]
+    {
         accept(
             store,
             vec![
@@ -176,10 +127,7 @@ pub(super) async fn final_operations_are_forgotten_by_age(store: &dyn Store) {
         .await;
     }
     // However old they are: what has not ended stays, and so does what others have.
-    let elsewhere = NewOperation {
-        scheduler: bystander(),
-        ..new_operation(8)
-    };
+    let elsewhere = NewOperation { scheduler: bystander(), ..new_operation(8) };
     accept(
         store,
         vec![
@@ -195,11 +143,7 @@ pub(super) async fn final_operations_are_forgotten_by_age(store: &dyn Store) {
     let stayed = page(store, Stage::Final, all_operations()).await;
     assert_eq!(ids(&stayed.operations), [2, 4, 5]);
     assert_eq!(ids(&store.unfinished(&arena()).await.unwrap()), [6, 7]);
-    assert_eq!(
-        store.operation(&arena(), operation_id(1)).await.unwrap(),
-        None,
-        "nothing is left of it"
-    );
+    assert_eq!(store.operation(&arena(), operation_id(1)).await.unwrap(), None, "nothing is left of it");
     let elsewhere = store.operation(&bystander(), operation_id(8)).await.unwrap();
     assert!(elsewhere.is_some());
 }
@@ -212,10 +156,7 @@ pub(super) async fn operations_of_gone_schedulers_are_forgotten_apart(store: &dy
             definition: Definition::DeleteScheduler,
             ..new_operation(number)
         };
-        let deleted = Change::DeleteScheduler {
-            scheduler: name(scheduler),
-            keep: operation_id(number),
-        };
+        let deleted = Change::DeleteScheduler { scheduler: name(scheduler), keep: operation_id(number) };
         accept(
             store,
             vec![
@@ -228,14 +169,8 @@ pub(super) async fn operations_of_gone_schedulers_are_forgotten_apart(store: &dy
         )
         .await;
     }
-    accept(
-        store,
-        vec![
-            Change::Enqueue(new_operation(3)),
-            end_at(3, OperationStatus::Canceled, true, 1),
-        ],
-    )
-    .await;
+    accept(store, vec![Change::Enqueue(new_operation(3)), end_at(3, OperationStatus::Canceled, true, 1)])
+        .await;
     accept(store, vec![forget(None, 20, 20)]).await;
     for (scheduler, number, stays) in [("old", 1, false), ("new", 2, true), ("arena", 3, true)] {
         let found = store.operation(&name(scheduler), operation_id(number)).await;

@@ -21,10 +21,7 @@ async fn renew(store: &dyn Store, owner: &str, seconds: i64) -> Vec<(SchedulerNa
 }
 
 fn guarded(scheduler: &SchedulerName, token: Token) -> Transaction {
-    let guard = Guard {
-        scheduler: scheduler.clone(),
-        token,
-    };
+    let guard = Guard { scheduler: scheduler.clone(), token };
     Transaction::guarded("contract", guard, vec![adjust_fleet(scheduler, 1)])
 }
 
@@ -53,16 +50,8 @@ pub(super) async fn an_owner_keeps_its_token(store: &dyn Store) {
     open(store).await;
     let first = own(store, &arena(), "worker-1", 0).await;
     assert_eq!(own(store, &arena(), "worker-1", 8).await, first);
-    assert_eq!(
-        own(store, &arena(), "worker-2", 15).await,
-        None,
-        "asking again renewed it"
-    );
-    assert_eq!(
-        own(store, &arena(), "worker-1", 500).await,
-        first,
-        "it ran out, but nobody took it"
-    );
+    assert_eq!(own(store, &arena(), "worker-2", 15).await, None, "asking again renewed it");
+    assert_eq!(own(store, &arena(), "worker-1", 500).await, first, "it ran out, but nobody took it");
 }
 
 pub(super) async fn an_expired_ownership_is_taken_with_a_greater_token(store: &dyn Store) {
@@ -117,11 +106,7 @@ pub(super) async fn renewing_keeps_tokens_and_says_what_is_still_owned(store: &d
     let both = [(arena(), first), (bystander(), second)];
     assert_eq!(renew(store, "worker-1", 8).await, both);
     assert_eq!(own(store, &arena(), "worker-2", 15).await, None, "renewed");
-    assert_eq!(
-        renew(store, "worker-1", 30).await,
-        both,
-        "they ran out, but nobody took them"
-    );
+    assert_eq!(renew(store, "worker-1", 30).await, both, "they ran out, but nobody took them");
     let taken = own(store, &arena(), "worker-2", 50).await.unwrap();
     assert_eq!(renew(store, "worker-1", 51).await, [(bystander(), second)]);
     assert_eq!(renew(store, "worker-2", 51).await, [(arena(), taken)]);
@@ -134,13 +119,8 @@ pub(super) async fn renewing_renews_leases_of_operations_in_progress(store: &dyn
     let others = own(store, &bystander(), "worker-2", 0).await.unwrap();
     // An executing one, two parked ones (one of them from before the owner came), a pending and an ended one; and
     // one of another owner.
-    let elsewhere = NewOperation {
-        scheduler: bystander(),
-        ..new_operation(6)
-    };
-    let mut changes: Vec<_> = (1..=5)
-        .map(|number| Change::Enqueue(new_operation(number)))
-        .collect();
+    let elsewhere = NewOperation { scheduler: bystander(), ..new_operation(6) };
+    let mut changes: Vec<_> = (1..=5).map(|number| Change::Enqueue(new_operation(number))).collect();
     changes.push(Change::Enqueue(elsewhere));
     for (number, token) in [(1, mine), (2, Token(0)), (5, mine), (3, mine), (6, others)] {
         changes.push(start_under(number, token));

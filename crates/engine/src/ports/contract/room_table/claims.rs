@@ -25,23 +25,13 @@ pub(super) async fn a_claim_takes_only_what_is_in_its_statuses_now(table: &dyn R
     assert_eq!(claim(table, 1, &all, 9).await, ids(&[1, 3]));
     let others = [RoomStatus::Unready, RoomStatus::Error];
     assert_eq!(claim_in(table, 2, &all, &others, 9).await, ids(&[4, 5]));
-    assert_eq!(
-        status(table, 5).await,
-        RoomStatus::Terminating,
-        "one in error is on its way out too"
-    );
-    assert_eq!(
-        claim_in(table, 3, &all, &[RoomStatus::Occupied], 9).await,
-        ids(&[2])
-    );
+    assert_eq!(status(table, 5).await, RoomStatus::Terminating, "one in error is on its way out too");
+    assert_eq!(claim_in(table, 3, &all, &[RoomStatus::Occupied], 9).await, ids(&[2]));
 }
 
 pub(super) async fn a_claim_of_known_rooms_leaves_unknown_ones(table: &dyn RoomTable) {
     for number in [1, 2] {
-        let inserted = NewRoom {
-            known: number == 2,
-            ..new_room(number)
-        };
+        let inserted = NewRoom { known: number == 2, ..new_room(number) };
         table.insert(inserted).await.unwrap();
     }
     let claim = |known_only| {
@@ -113,10 +103,7 @@ pub(super) async fn a_claimed_room_pings_and_stays_terminating(table: &dyn RoomT
     insert_ready(table, 1).await;
     claim(table, 1, &[1], 1).await;
     let pinged = try_ping(table, 1, PingStatus::Occupied, 2).await.unwrap();
-    assert_eq!(
-        (pinged.before, pinged.after),
-        (RoomStatus::Terminating, RoomStatus::Terminating)
-    );
+    assert_eq!((pinged.before, pinged.after), (RoomStatus::Terminating, RoomStatus::Terminating));
     let room = room(table, 1).await;
     assert_eq!((room.ping, room.matches), (PingStatus::Occupied, 2));
     assert_eq!(room.claimed_by, Some(operation_id(1)));
@@ -125,19 +112,13 @@ pub(super) async fn a_claimed_room_pings_and_stays_terminating(table: &dyn RoomT
 pub(super) async fn an_observation_does_not_bring_back_a_claimed_room(table: &dyn RoomTable) {
     insert_ready(table, 1).await;
     claim(table, 1, &[1], 1).await;
-    for instance in [
-        InstanceStatus::Ready,
-        InstanceStatus::Pending,
-        InstanceStatus::Unknown,
-        InstanceStatus::Terminating,
-    ] {
+    for instance in
+        [InstanceStatus::Ready, InstanceStatus::Pending, InstanceStatus::Unknown, InstanceStatus::Terminating]
+    {
         assert_eq!(observe(table, 1, instance).await, None, "{instance:?}");
         assert_eq!(room(table, 1).await.instance, InstanceStatus::Terminating);
     }
-    let failed = StatusChange {
-        before: RoomStatus::Terminating,
-        after: RoomStatus::Error,
-    };
+    let failed = StatusChange { before: RoomStatus::Terminating, after: RoomStatus::Error };
     assert_eq!(observe(table, 1, InstanceStatus::Error).await, Some(failed));
     assert_eq!(room(table, 1).await.claimed_by, Some(operation_id(1)));
     assert_eq!(counts(table).await, recounted(table).await);
@@ -147,14 +128,7 @@ pub(super) async fn an_unclaimed_room_is_what_ping_and_instance_say(table: &dyn 
     insert_ready(table, 3).await;
     insert(table, 4).await;
     let before = room(table, 1).await;
-    claim_in(
-        table,
-        1,
-        &[1, 2, 3, 4],
-        &[RoomStatus::Ready, RoomStatus::Unready],
-        9,
-    )
-    .await;
+    claim_in(table, 1, &[1, 2, 3, 4], &[RoomStatus::Ready, RoomStatus::Unready], 9).await;
     // Much happens meanwhile.
     ping(table, 2, PingStatus::Occupied).await;
     observe(table, 3, InstanceStatus::Terminating).await;
@@ -162,11 +136,9 @@ pub(super) async fn an_unclaimed_room_is_what_ping_and_instance_say(table: &dyn 
     for _ in 0..2 {
         unclaim(table, operation_id(1), &[1, 2, 3, 4, 9]).await;
         assert_eq!(room(table, 1).await, before);
-        for (number, expected) in [
-            (2, RoomStatus::Occupied),
-            (3, RoomStatus::Terminating),
-            (4, RoomStatus::Ready),
-        ] {
+        for (number, expected) in
+            [(2, RoomStatus::Occupied), (3, RoomStatus::Terminating), (4, RoomStatus::Ready)]
+        {
             let room = room(table, number).await;
             assert_eq!((room.status, room.claimed_by), (expected, None), "room {number}");
         }

@@ -15,11 +15,7 @@ pub(super) async fn a_new_table_knows_nothing(table: &dyn RoomTable) {
 }
 
 pub(super) async fn an_inserted_room_is_known_as_it_is(table: &dyn RoomTable) {
-    let version = Version {
-        major: 2,
-        minor: 1,
-        patch: 0,
-    };
+    let version = Version { major: 2, minor: 1, patch: 0 };
     let inserted = NewRoom {
         version,
         region: Region("eu".into()),
@@ -54,12 +50,7 @@ pub(super) async fn an_inserted_room_is_known_as_it_is(table: &dyn RoomTable) {
 pub(super) async fn a_known_room_is_not_inserted_again(table: &dyn RoomTable) {
     insert_ready(table, 1).await;
     let before = room(table, 1).await;
-    let again = NewRoom {
-        instance: InstanceStatus::Pending,
-        known: false,
-        matches_max: 3,
-        ..new_room(1)
-    };
+    let again = NewRoom { instance: InstanceStatus::Pending, known: false, matches_max: 3, ..new_room(1) };
     table.insert(again).await.unwrap();
     assert_eq!(room(table, 1).await, before);
     assert_eq!(counts(table).await.by_status.of(RoomStatus::Ready), 1);
@@ -75,21 +66,14 @@ pub(super) async fn a_removed_room_is_returned_as_it_was_last(table: &dyn RoomTa
     assert_eq!(table.remove(&arena(), &room_id(1)).await.unwrap(), Some(last));
     assert_eq!(table.remove(&arena(), &room_id(1)).await.unwrap(), None);
     let late = try_ping(table, 1, PingStatus::Ready, 0).await;
-    assert_eq!(
-        late,
-        Err(PingError::UnknownRoom),
-        "a late ping brings nothing back"
-    );
+    assert_eq!(late, Err(PingError::UnknownRoom), "a late ping brings nothing back");
     assert_eq!(observe(table, 1, InstanceStatus::Ready).await, None);
     assert_eq!(counts(table).await, recounted(table).await);
 }
 
 pub(super) async fn a_removed_scheduler_takes_its_rooms_along(table: &dyn RoomTable) {
     insert_ready(table, 3).await;
-    let other = NewRoom {
-        scheduler: bystander(),
-        ..new_room(7)
-    };
+    let other = NewRoom { scheduler: bystander(), ..new_room(7) };
     table.insert(other).await.unwrap();
     for _ in 0..2 {
         table.remove_scheduler(&arena()).await.unwrap();
@@ -113,10 +97,7 @@ pub(super) async fn the_number_of_matches_a_room_holds_may_change(table: &dyn Ro
     insert(table, 2).await;
     try_ping(table, 1, PingStatus::Occupied, 2).await.unwrap();
     ping(table, 2, PingStatus::Ready).await;
-    let other = NewRoom {
-        scheduler: bystander(),
-        ..new_room(3)
-    };
+    let other = NewRoom { scheduler: bystander(), ..new_room(3) };
     table.insert(other).await.unwrap();
     for (matches_max, expected) in [
         (3, RoomStatus::Active),
@@ -134,17 +115,9 @@ pub(super) async fn the_number_of_matches_a_room_holds_may_change(table: &dyn Ro
 }
 
 pub(super) async fn counters_follow_every_change(table: &dyn RoomTable) {
-    let second = Version {
-        major: 2,
-        ..Version::FIRST
-    };
+    let second = Version { major: 2, ..Version::FIRST };
     insert_ready(table, 2).await;
-    let newer = NewRoom {
-        version: second,
-        instance: InstanceStatus::Pending,
-        known: false,
-        ..new_room(3)
-    };
+    let newer = NewRoom { version: second, instance: InstanceStatus::Pending, known: false, ..new_room(3) };
     table.insert(newer).await.unwrap();
     try_ping(table, 2, PingStatus::Occupied, 5).await.unwrap();
 
@@ -159,11 +132,7 @@ pub(super) async fn counters_follow_every_change(table: &dyn RoomTable) {
             (Version::FIRST, of(&[RoomStatus::Ready, RoomStatus::Occupied])),
             (second, of(&[RoomStatus::Pending])),
         ]),
-        by_instance: InstanceCounts {
-            pending: 1,
-            ready: 2,
-            ..InstanceCounts::default()
-        },
+        by_instance: InstanceCounts { pending: 1, ready: 2, ..InstanceCounts::default() },
         matches: 5,
         unknown: 1,
     };
@@ -175,17 +144,10 @@ pub(super) async fn counters_follow_every_change(table: &dyn RoomTable) {
     let expected = FleetCounts {
         by_status: of(&[RoomStatus::Ready]),
         by_version: BTreeMap::from([(Version::FIRST, of(&[RoomStatus::Ready]))]),
-        by_instance: InstanceCounts {
-            ready: 1,
-            ..InstanceCounts::default()
-        },
+        by_instance: InstanceCounts { ready: 1, ..InstanceCounts::default() },
         ..FleetCounts::default()
     };
-    assert_eq!(
-        counts(table).await,
-        expected,
-        "a version without rooms is not listed"
-    );
+    assert_eq!(counts(table).await, expected, "a version without rooms is not listed");
 
     // So many that however a table divides them, some are beside each other.
     insert_ready(table, 300).await;
@@ -197,17 +159,10 @@ pub(super) async fn counters_follow_every_change(table: &dyn RoomTable) {
 }
 
 pub(super) async fn validation_rooms_are_counted_nowhere(table: &dyn RoomTable) {
-    let validation = NewRoom {
-        purpose: Purpose::Validation,
-        known: false,
-        ..new_room(1)
-    };
+    let validation = NewRoom { purpose: Purpose::Validation, known: false, ..new_room(1) };
     table.insert(validation).await.unwrap();
     let pinged = try_ping(table, 1, PingStatus::Occupied, 3).await.unwrap();
-    assert_eq!(
-        (pinged.after, pinged.purpose),
-        (RoomStatus::Occupied, Purpose::Validation)
-    );
+    assert_eq!((pinged.after, pinged.purpose), (RoomStatus::Occupied, Purpose::Validation));
     assert_eq!(counts(table).await, FleetCounts::default());
     claim_in(table, 1, &[1], &[RoomStatus::Occupied], 1).await;
     assert_eq!(status(table, 1).await, RoomStatus::Terminating);

@@ -8,32 +8,16 @@ pub(super) async fn a_ping_changes_status_and_says_what_changed(table: &dyn Room
         (PingStatus::Ready, RoomStatus::Unready, RoomStatus::Ready),
         (PingStatus::Ready, RoomStatus::Ready, RoomStatus::Ready),
         (PingStatus::Occupied, RoomStatus::Ready, RoomStatus::Occupied),
-        (
-            PingStatus::Terminating,
-            RoomStatus::Occupied,
-            RoomStatus::Terminating,
-        ),
-        (
-            PingStatus::Terminated,
-            RoomStatus::Terminating,
-            RoomStatus::Terminated,
-        ),
+        (PingStatus::Terminating, RoomStatus::Occupied, RoomStatus::Terminating),
+        (PingStatus::Terminated, RoomStatus::Terminating, RoomStatus::Terminated),
     ] {
         let pinged = try_ping(table, 1, word, 7).await.unwrap();
-        let expected = Pinged {
-            before,
-            after,
-            heard_again: false,
-            purpose: Purpose::Fleet,
-        };
+        let expected = Pinged { before, after, heard_again: false, purpose: Purpose::Fleet };
         assert_eq!(pinged, expected, "after {word:?}");
         assert_eq!(pinged.changed(), before != after);
     }
     let room = room(table, 1).await;
-    assert_eq!(
-        (room.ping, room.matches, room.last_ping_at),
-        (PingStatus::Terminated, 7, Some(at(5)))
-    );
+    assert_eq!((room.ping, room.matches, room.last_ping_at), (PingStatus::Terminated, 7, Some(at(5))));
 }
 
 pub(super) async fn a_ping_without_metadata_keeps_the_last(table: &dyn RoomTable) {
@@ -45,10 +29,7 @@ pub(super) async fn a_ping_without_metadata_keeps_the_last(table: &dyn RoomTable
         (Some("{}"), Some("{}")),
     ] {
         let id = room_id(1);
-        let ping = Ping {
-            metadata: given,
-            ..ready_ping(&id)
-        };
+        let ping = Ping { metadata: given, ..ready_ping(&id) };
         table.ping(ping).await.unwrap();
         assert_eq!(room(table, 1).await.metadata.as_deref(), kept);
     }
@@ -56,20 +37,12 @@ pub(super) async fn a_ping_without_metadata_keeps_the_last(table: &dyn RoomTable
 
 pub(super) async fn the_status_is_composed_from_instance_and_ping(table: &dyn RoomTable) {
     use InstanceStatus::{Error, Pending, Ready, Terminating, Unknown};
-    let words = [
-        PingStatus::Ready,
-        PingStatus::Occupied,
-        PingStatus::Terminating,
-        PingStatus::Terminated,
-    ];
+    let words = [PingStatus::Ready, PingStatus::Occupied, PingStatus::Terminating, PingStatus::Terminated];
     let mut number = 0;
     for instance in [Unknown, Pending, Ready, Terminating, Error] {
         for word in words {
             number += 1;
-            let inserted = NewRoom {
-                instance,
-                ..new_room(number)
-            };
+            let inserted = NewRoom { instance, ..new_room(number) };
             table.insert(inserted).await.unwrap();
             ping(table, number, word).await;
             let expected = match (instance, word) {
@@ -87,17 +60,11 @@ pub(super) async fn the_status_is_composed_from_instance_and_ping(table: &dyn Ro
 }
 
 pub(super) async fn matches_decide_where_a_room_holds_several(table: &dyn RoomTable) {
-    let inserted = NewRoom {
-        matches_max: 3,
-        ..new_room(1)
-    };
+    let inserted = NewRoom { matches_max: 3, ..new_room(1) };
     table.insert(inserted).await.unwrap();
-    for (matches, expected) in [
-        (0, RoomStatus::Ready),
-        (1, RoomStatus::Active),
-        (3, RoomStatus::Occupied),
-        (2, RoomStatus::Active),
-    ] {
+    for (matches, expected) in
+        [(0, RoomStatus::Ready), (1, RoomStatus::Active), (3, RoomStatus::Occupied), (2, RoomStatus::Active)]
+    {
         let pinged = try_ping(table, 1, PingStatus::Occupied, matches).await.unwrap();
         assert_eq!(pinged.after, expected, "with {matches} of 3");
         assert_eq!(counts(table).await.matches, u64::from(matches));
@@ -109,16 +76,8 @@ pub(super) async fn an_impossible_ping_is_refused_and_nothing_of_it_kept(table: 
     ping(table, 1, PingStatus::Terminated).await;
     let before = room(table, 1).await;
     let id = room_id(1);
-    let again = Ping {
-        matches: 4,
-        metadata: Some("{}"),
-        at: at(99),
-        ..ready_ping(&id)
-    };
-    let refused = PingError::Refused {
-        from: RoomStatus::Terminated,
-        to: RoomStatus::Ready,
-    };
+    let again = Ping { matches: 4, metadata: Some("{}"), at: at(99), ..ready_ping(&id) };
+    let refused = PingError::Refused { from: RoomStatus::Terminated, to: RoomStatus::Ready };
     assert_eq!(table.ping(again).await, Err(refused));
     assert_eq!(room(table, 1).await, before);
     assert_eq!(counts(table).await, recounted(table).await);
@@ -128,36 +87,21 @@ pub(super) async fn a_room_that_is_not_there_cannot_ping(table: &dyn RoomTable) 
     insert(table, 1).await;
     for (scheduler, number) in [("arena", 2), ("bystander", 1), ("", 1)] {
         let id = room_id(number);
-        let ping = Ping {
-            scheduler,
-            ..ready_ping(&id)
-        };
+        let ping = Ping { scheduler, ..ready_ping(&id) };
         assert_eq!(table.ping(ping).await, Err(PingError::UnknownRoom));
     }
     assert_eq!(table.rooms(&arena()).await.unwrap().len(), 1);
 }
 
 pub(super) async fn an_observation_says_what_changed(table: &dyn RoomTable) {
-    let inserted = NewRoom {
-        instance: InstanceStatus::Unknown,
-        ..new_room(1)
-    };
+    let inserted = NewRoom { instance: InstanceStatus::Unknown, ..new_room(1) };
     table.insert(inserted).await.unwrap();
     for (instance, expected) in [
         (InstanceStatus::Pending, None),
-        (
-            InstanceStatus::Ready,
-            Some((RoomStatus::Pending, RoomStatus::Unready)),
-        ),
+        (InstanceStatus::Ready, Some((RoomStatus::Pending, RoomStatus::Unready))),
         (InstanceStatus::Ready, None),
-        (
-            InstanceStatus::Terminating,
-            Some((RoomStatus::Unready, RoomStatus::Terminating)),
-        ),
-        (
-            InstanceStatus::Error,
-            Some((RoomStatus::Terminating, RoomStatus::Error)),
-        ),
+        (InstanceStatus::Terminating, Some((RoomStatus::Unready, RoomStatus::Terminating))),
+        (InstanceStatus::Error, Some((RoomStatus::Terminating, RoomStatus::Error))),
     ] {
         let expected = expected.map(|(before, after)| StatusChange { before, after });
         assert_eq!(observe(table, 1, instance).await, expected, "{instance:?}");
@@ -177,10 +121,7 @@ pub(super) async fn an_impossible_observation_is_left_out(table: &dyn RoomTable)
 }
 
 pub(super) async fn an_unknown_room_is_unknown_until_it_pings(table: &dyn RoomTable) {
-    let unknown = NewRoom {
-        known: false,
-        ..new_room(1)
-    };
+    let unknown = NewRoom { known: false, ..new_room(1) };
     table.insert(unknown).await.unwrap();
     insert(table, 2).await;
     assert!(!room(table, 1).await.known);
@@ -188,11 +129,7 @@ pub(super) async fn an_unknown_room_is_unknown_until_it_pings(table: &dyn RoomTa
     observe(table, 1, InstanceStatus::Ready).await;
     assert!(!room(table, 1).await.known, "nobody has heard of it yet");
     assert_eq!(counts(table).await.unknown, 1);
-    assert_eq!(
-        counts(table).await.by_status.of(RoomStatus::Unready),
-        2,
-        "unknown is not zero"
-    );
+    assert_eq!(counts(table).await.by_status.of(RoomStatus::Unready), 2, "unknown is not zero");
 
     let pinged = try_ping(table, 1, PingStatus::Ready, 0).await.unwrap();
     assert!(pinged.heard_again && pinged.changed());

@@ -18,10 +18,7 @@ pub(super) async fn a_rollout_comes_back_as_it_was_set(store: &dyn Store) {
     for state in RolloutState::ALL {
         let to = Some(rollout(state));
         accept(store, vec![set_rollout(is, to.clone())]).await;
-        let expected = SchedulerRecord {
-            rollout: to.clone(),
-            ..before.clone()
-        };
+        let expected = SchedulerRecord { rollout: to.clone(), ..before.clone() };
         assert_eq!(scheduler(store, &arena()).await, expected, "and nothing else");
         assert!(store.schedulers().await.unwrap().contains(&expected));
         is = to;
@@ -38,22 +35,10 @@ pub(super) async fn a_rollout_is_changed_only_from_what_it_is(store: &dyn Store)
     let others = [
         None,
         Some(rollout(RolloutState::Paused)),
-        Some(RolloutRecord {
-            to: version(2, 1),
-            ..is.clone()
-        }),
-        Some(RolloutRecord {
-            from: version(1, 1),
-            ..is.clone()
-        }),
-        Some(RolloutRecord {
-            since: at(7),
-            ..is.clone()
-        }),
-        Some(RolloutRecord {
-            note: String::new(),
-            ..is.clone()
-        }),
+        Some(RolloutRecord { to: version(2, 1), ..is.clone() }),
+        Some(RolloutRecord { from: version(1, 1), ..is.clone() }),
+        Some(RolloutRecord { since: at(7), ..is.clone() }),
+        Some(RolloutRecord { note: String::new(), ..is.clone() }),
     ];
     for from in others {
         for to in [None, Some(rollout(RolloutState::Halted)), Some(is.clone())] {
@@ -95,10 +80,7 @@ pub(super) async fn the_last_shrinking_is_remembered(store: &dyn Store) {
     // Clocks jump back; what was written last counts.
     for seconds in [5, 9, 2] {
         accept(store, vec![set_last_shrunk(seconds)]).await;
-        let expected = SchedulerRecord {
-            last_shrunk_at: Some(at(seconds)),
-            ..before.clone()
-        };
+        let expected = SchedulerRecord { last_shrunk_at: Some(at(seconds)), ..before.clone() };
         assert_eq!(scheduler(store, &arena()).await, expected, "and nothing else");
     }
     assert_eq!(scheduler(store, &bystander()).await.last_shrunk_at, None);

@@ -38,11 +38,7 @@ pub(super) async fn a_version_comes_back_as_it_was_inserted(store: &dyn Store) {
         created_at: at(7),
     };
     assert_eq!(read(store, version(2, 0)).await, expected);
-    assert_eq!(
-        scheduler(store, &arena()).await,
-        before,
-        "the active one stays active"
-    );
+    assert_eq!(scheduler(store, &arena()).await, before, "the active one stays active");
     assert!(read(store, Version::FIRST).await.is_active);
     let elsewhere = store.version(&bystander(), version(2, 0)).await.unwrap();
     assert_eq!(elsewhere, None);
@@ -58,17 +54,11 @@ pub(super) async fn versions_are_listed_newest_first(store: &dyn Store) {
         (1, 2, VersionStatus::Canceled),
     ] {
         let version = version(major, minor);
-        accept(
-            store,
-            vec![insert_version(version), set_version_status(version, status)],
-        )
-        .await;
+        accept(store, vec![insert_version(version), set_version_status(version, status)]).await;
     }
     let versions = store.versions(&arena()).await.unwrap();
-    let listed: Vec<_> = versions
-        .iter()
-        .map(|record| (record.version.to_string(), record.status, record.is_active))
-        .collect();
+    let listed: Vec<_> =
+        versions.iter().map(|record| (record.version.to_string(), record.status, record.is_active)).collect();
     let expected = [
         ("v10.0.0", VersionStatus::Validating, false),
         ("v2.0.0", VersionStatus::Error, false),
@@ -76,10 +66,7 @@ pub(super) async fn versions_are_listed_newest_first(store: &dyn Store) {
         ("v1.2.0", VersionStatus::Canceled, false),
         ("v1.0.0", VersionStatus::Deployed, true),
     ];
-    assert_eq!(
-        listed,
-        expected.map(|(text, status, is_active)| (text.to_owned(), status, is_active))
-    );
+    assert_eq!(listed, expected.map(|(text, status, is_active)| (text.to_owned(), status, is_active)));
     for record in versions {
         assert_eq!(read(store, record.version).await, record, "one by one too");
     }
@@ -89,23 +76,10 @@ pub(super) async fn versions_are_listed_newest_first(store: &dyn Store) {
 
 pub(super) async fn a_version_is_given_once(store: &dyn Store) {
     open(store).await;
-    let exists = |version| Refusal::VersionExists {
-        scheduler: arena(),
-        version,
-    };
-    refuse(
-        store,
-        vec![insert_version(Version::FIRST)],
-        exists(Version::FIRST),
-    )
-    .await;
+    let exists = |version| Refusal::VersionExists { scheduler: arena(), version };
+    refuse(store, vec![insert_version(Version::FIRST)], exists(Version::FIRST)).await;
     let second = version(2, 0);
-    refuse(
-        store,
-        vec![insert_version(second), insert_version(second)],
-        exists(second),
-    )
-    .await;
+    refuse(store, vec![insert_version(second), insert_version(second)], exists(second)).await;
     accept(store, vec![insert_version(second)]).await;
     refuse(store, vec![insert_version(second)], exists(second)).await;
     let elsewhere = Change::InsertVersion {
@@ -127,11 +101,7 @@ pub(super) async fn a_version_has_a_status(store: &dyn Store) {
             assert_eq!(read(store, changed).await.status, status);
         }
     }
-    accept(
-        store,
-        vec![set_version_status(Version::FIRST, VersionStatus::Superseded)],
-    )
-    .await;
+    accept(store, vec![set_version_status(Version::FIRST, VersionStatus::Superseded)]).await;
     assert_eq!(
         read(store, version(2, 0)).await.status,
         VersionStatus::ALL[VersionStatus::ALL.len() - 1],
@@ -144,27 +114,15 @@ pub(super) async fn a_version_has_a_status(store: &dyn Store) {
 pub(super) async fn a_version_that_is_not_there_has_no_status(store: &dyn Store) {
     open(store).await;
     let absent = version(1, 1);
-    let missing = Refusal::VersionNotFound {
-        scheduler: arena(),
-        version: absent,
-    };
-    refuse(
-        store,
-        vec![set_version_status(absent, VersionStatus::Deployed)],
-        missing,
-    )
-    .await;
+    let missing = Refusal::VersionNotFound { scheduler: arena(), version: absent };
+    refuse(store, vec![set_version_status(absent, VersionStatus::Deployed)], missing).await;
 }
 
 pub(super) async fn the_active_version_brings_its_recipe_and_time(store: &dyn Store) {
     open(store).await;
     let before = scheduler(store, &arena()).await;
     let second = version(2, 0);
-    accept(
-        store,
-        vec![insert_version(second), set_active_version(Version::FIRST, second)],
-    )
-    .await;
+    accept(store, vec![insert_version(second), set_active_version(Version::FIRST, second)]).await;
     let inserted = read(store, second).await;
     assert!(inserted.is_active);
     assert!(!read(store, Version::FIRST).await.is_active, "there is only one");
@@ -189,25 +147,13 @@ pub(super) async fn the_active_version_is_changed_only_from_what_it_is(store: &d
     let (second, third) = (version(2, 0), version(3, 0));
     accept(
         store,
-        vec![
-            insert_version(second),
-            insert_version(third),
-            set_active_version(Version::FIRST, second),
-        ],
+        vec![insert_version(second), insert_version(third), set_active_version(Version::FIRST, second)],
     )
     .await;
-    let changed = Refusal::ActiveVersionChanged {
-        scheduler: arena(),
-        is: second,
-    };
+    let changed = Refusal::ActiveVersionChanged { scheduler: arena(), is: second };
     // Before anything is said about the version that is not there.
     for to in [third, second, version(9, 0)] {
-        refuse(
-            store,
-            vec![set_active_version(Version::FIRST, to)],
-            changed.clone(),
-        )
-        .await;
+        refuse(store, vec![set_active_version(Version::FIRST, to)], changed.clone()).await;
     }
 }
 
@@ -222,27 +168,15 @@ pub(super) async fn only_a_version_that_is_there_becomes_active(store: &dyn Stor
         at: at(1),
     };
     accept(store, vec![elsewhere]).await;
-    let missing = Refusal::VersionNotFound {
-        scheduler: arena(),
-        version: second,
-    };
+    let missing = Refusal::VersionNotFound { scheduler: arena(), version: second };
     let switch = set_active_version(Version::FIRST, second);
     refuse(store, vec![switch.clone()], missing.clone()).await;
-    refuse(
-        store,
-        vec![insert_version(second), delete_version(second), switch],
-        missing,
-    )
-    .await;
+    refuse(store, vec![insert_version(second), delete_version(second), switch], missing).await;
 }
 
 pub(super) async fn a_deleted_version_is_gone(store: &dyn Store) {
     open(store).await;
-    accept(
-        store,
-        vec![insert_version(version(2, 0)), insert_version(version(3, 0))],
-    )
-    .await;
+    accept(store, vec![insert_version(version(2, 0)), insert_version(version(3, 0))]).await;
     accept(store, vec![delete_version(version(2, 0))]).await;
     assert_eq!(store.version(&arena(), version(2, 0)).await.unwrap(), None);
     assert_eq!(listed(store).await, [version(3, 0), Version::FIRST]);
@@ -251,32 +185,17 @@ pub(super) async fn a_deleted_version_is_gone(store: &dyn Store) {
 pub(super) async fn deleting_a_version_that_is_not_there_does_nothing(store: &dyn Store) {
     open(store).await;
     let before = everything(store).await;
-    let of_nobody = Change::DeleteVersion {
-        scheduler: name("gone"),
-        version: Version::FIRST,
-    };
+    let of_nobody = Change::DeleteVersion { scheduler: name("gone"), version: Version::FIRST };
     accept(store, vec![delete_version(version(2, 0)), of_nobody]).await;
     assert_eq!(everything(store).await, before);
 }
 
 pub(super) async fn the_active_version_is_not_deleted(store: &dyn Store) {
     open(store).await;
-    let active = |version| Refusal::VersionIsActive {
-        scheduler: arena(),
-        version,
-    };
+    let active = |version| Refusal::VersionIsActive { scheduler: arena(), version };
     let second = version(2, 0);
-    refuse(
-        store,
-        vec![delete_version(Version::FIRST)],
-        active(Version::FIRST),
-    )
-    .await;
-    accept(
-        store,
-        vec![insert_version(second), set_active_version(Version::FIRST, second)],
-    )
-    .await;
+    refuse(store, vec![delete_version(Version::FIRST)], active(Version::FIRST)).await;
+    accept(store, vec![insert_version(second), set_active_version(Version::FIRST, second)]).await;
     refuse(store, vec![delete_version(second)], active(second)).await;
     accept(store, vec![delete_version(Version::FIRST)]).await;
     assert_eq!(listed(store).await, [second]);
