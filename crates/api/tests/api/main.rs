@@ -4,7 +4,6 @@
 
 mod management;
 mod operations;
-mod recorded;
 mod rooms;
 mod runtime;
 mod serving;

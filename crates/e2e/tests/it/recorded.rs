@@ -1,12 +1,14 @@
-//! The recorded story of a running v10, told to ours: same paths, same bodies, answers of the same shape.
+//! The recorded story of a running v10, told to the real server with real rooms: same paths, same bodies, answers of the
+//! same shape.
+
+#![allow(clippy::unwrap_used, reason = "a recording that lacks something is a failed test")]
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
-use axum::http::Request;
+use maestro_e2e::{Maestro, binaries, checks};
 use serde_json::Value;
-
-use crate::support::{Reply, World};
 
 /// Exchanges whose routes are not served yet.
 const NOT_YET: [&str; 4] = ["room event", "player event", "allocate", "allocate unknown scheduler"];
@@ -29,10 +31,34 @@ const OWN_VALUES: [(&str, &str); 6] = [
 const OTHER_VALUES: [(&str, &str, &str); 1] =
     [("get while deleting", "state", "deleting, where v10 goes on saying in-sync")];
 
-#[tokio::test(start_paused = true)]
-async fn the_recorded_story() {
-    let world = World::running().await;
-    let mut operations = BTreeMap::new();
+/// The recorded command, which only exists in the image that was recorded.
+const COMMAND: &str = "\"/room\"";
+
+struct Reply {
+    status: u16,
+    headers: BTreeMap<String, String>,
+    text: String,
+}
+
+struct Story {
+    maestro: Maestro,
+    agent: ureq::Agent,
+    /// The example room, in place of the recorded command.
+    command: String,
+    /// The ids that were answered in place of the recorded ones.
+    operations: BTreeMap<String, String>,
+}
+
+#[test]
+fn the_recorded_story() -> anyhow::Result<()> {
+    let maestro = Maestro::started(&[])?;
+    let config = ureq::Agent::config_builder()
+        .http_status_as_error(false)
+        .timeout_global(Some(Duration::from_secs(20)))
+        .allow_non_standard_methods(true);
+    let command = Value::from(binaries::example_room()?.to_string_lossy()).to_string();
+    let agent = config.build().into();
+    let mut story = Story { maestro, agent, command, operations: BTreeMap::new() };
     let mut compared = 0;
     for exchange in exchanges() {
         let name = exchange["name"].as_str().unwrap();
@@ -40,47 +66,86 @@ async fn the_recorded_story() {
             continue;
         }
         if SETTLED.contains(&name) {
-            world.settle("arena").await;
-            world.settle("bad-three").await;
+            story.settle()?;
         }
-        let reply = tell(&world, &exchange, &operations).await;
+        let reply = story.tell(&exchange)?;
         compare(name, &exchange, &reply);
         let answer = reply.json();
         let ids = [&exchange["response"], &answer].map(|body| body["operationId"].as_str());
         if let [Some(recorded), Some(answered)] = ids {
-            operations.insert(recorded.to_owned(), answered.to_owned());
+            story.operations.insert(recorded.to_owned(), answered.to_owned());
         }
         compared += 1;
     }
     assert_eq!(compared, 66, "the recording has other exchanges than this test was written for");
+    Ok(())
 }
 
-/// `operations` are the ids that were answered in place of the recorded ones.
-async fn tell(world: &World, exchange: &Value, operations: &BTreeMap<String, String>) -> Reply {
-    let mut path = exchange["path"].as_str().unwrap().to_owned();
-    if path.contains("arena-ROOM") {
-        path = path.replace("arena-ROOM", &world.room_ids("arena").await[0]);
+impl Story {
+    /// Both schedulers have their three rooms, of one version, and nothing is under way.
+    fn settle(&self) -> anyhow::Result<()> {
+        for scheduler in ["arena", "bad-three"] {
+            self.maestro.until("it to be at rest", || {
+                checks::settled(&self.maestro, scheduler, 3)?;
+                let rollout = self.maestro.api().get(&format!("/schedulers/{scheduler}/rollout"))?;
+                anyhow::ensure!(rollout.json()?["state"] == "none", "{}", rollout.text);
+                let operations = self.maestro.api().operations(scheduler)?;
+                anyhow::ensure!(operations.iter().all(|operation| operation.is_final()));
+                Ok(())
+            })?;
+        }
+        Ok(())
     }
-    const CREATE_OPERATION: &str = "d19db03c-1f9a-4e92-b14c-7438a3fd6a67";
-    if path.contains(CREATE_OPERATION) {
-        let first = "/schedulers/arena/operations?stage=final&orderBy=createdAt%20asc&perPage=1";
-        let operations = world.get(first).await.json();
-        path = path.replace(CREATE_OPERATION, operations["operations"][0]["id"].as_str().unwrap());
+
+    fn tell(&self, exchange: &Value) -> anyhow::Result<Reply> {
+        let api = match exchange["api"].as_str() {
+            Some("management") => self.maestro.api_ports()[0],
+            _ => self.maestro.api_ports()[1],
+        };
+        let url = format!("http://127.0.0.1:{api}{}", self.path(exchange)?);
+        let body = match (&exchange["rawBody"], &exchange["body"]) {
+            (Value::String(raw), _) => raw.clone(),
+            (_, Value::Null) => String::new(),
+            (_, body) => body.to_string(),
+        };
+        let request = ureq::http::Request::builder()
+            .method(exchange["method"].as_str().unwrap())
+            .uri(url)
+            .header("content-type", "application/x-www-form-urlencoded")
+            .body(body.replace(COMMAND, &self.command))?;
+        let mut response = self.agent.run(request)?;
+        let header = |name: &str| {
+            let value = response.headers().get(name).and_then(|value| value.to_str().ok());
+            value.map(|value| (name.to_owned(), value.to_owned()))
+        };
+        let headers = ["content-type", "allow", "warning"].iter().filter_map(|name| header(name)).collect();
+        let status = response.status().as_u16();
+        let text = response.body_mut().read_to_string()?.replace(&self.command, COMMAND);
+        Ok(Reply { status, headers, text })
     }
-    for (recorded, answered) in operations {
-        path = path.replace(recorded, answered);
+
+    fn path(&self, exchange: &Value) -> anyhow::Result<String> {
+        const CREATE_OPERATION: &str = "d19db03c-1f9a-4e92-b14c-7438a3fd6a67";
+        let mut path = exchange["path"].as_str().unwrap().to_owned();
+        if path.contains("arena-ROOM") {
+            path = path.replace("arena-ROOM", &self.maestro.api().rooms("arena")?[0].id);
+        }
+        if path.contains(CREATE_OPERATION) {
+            let operations = self.maestro.api().operations("arena")?;
+            let create = operations.iter().find(|one| one.definition_name == "create_scheduler").unwrap();
+            path = path.replace(CREATE_OPERATION, &create.id);
+        }
+        for (recorded, answered) in &self.operations {
+            path = path.replace(recorded, answered);
+        }
+        Ok(path)
     }
-    let body = match (&exchange["rawBody"], &exchange["body"]) {
-        (Value::String(raw), _) => raw.clone(),
-        (_, Value::Null) => String::new(),
-        (_, body) => body.to_string(),
-    };
-    let request = Request::builder()
-        .method(exchange["method"].as_str().unwrap())
-        .uri(path)
-        .header("content-type", "application/x-www-form-urlencoded")
-        .body(body.into());
-    world.send(exchange["api"].as_str().unwrap(), request.unwrap()).await
+}
+
+impl Reply {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("not JSON: {}", self.text))
+    }
 }
 
 fn compare(name: &str, exchange: &Value, reply: &Reply) {
