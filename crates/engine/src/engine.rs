@@ -132,13 +132,13 @@ impl Observing {
 }
 
 impl Reconciled {
-    /// Whether it is time, and if so notes that it is done now.
     pub(crate) fn is_due(&self, scheduler: &SchedulerName, now: Timestamp, every: Millis) -> bool {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let due = last.get(scheduler).is_none_or(|last| age(now, *last) >= every || *last > now);
-        if due {
-            last.insert(scheduler.clone(), now);
-        }
-        due
+        let last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        last.get(scheduler).is_none_or(|last| age(now, *last) >= every || *last > now)
+    }
+
+    /// What was found is written.
+    pub(crate) fn done(&self, scheduler: &SchedulerName, now: Timestamp) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(scheduler.clone(), now);
     }
 }

@@ -99,6 +99,7 @@ impl Rollout {
             max_failures: rules.max_failures,
             old_rooms: count(rooms.iter().filter(|room| room.old).count()),
             new_rooms: &new_rooms,
+            succeeded_rooms: &[],
             failed_rooms: &self.failed_rooms,
         };
         let is_going_back = self.state == RolloutState::RollingBack;

@@ -22,7 +22,8 @@ pub(super) struct Backoff {
 /// `None`: nothing failed lately, or it has waited long enough.
 pub(super) fn backoff(snapshot: &FleetSnapshot<'_>) -> Option<Backoff> {
     // A room that is well now ends the row of failures before it was made.
-    let last_success = snapshot.rooms.iter().filter(|room| room.was_ready).map(|room| room.created_at).max();
+    let last_success =
+        snapshot.rooms.iter().filter(|room| room.was_ready || !room.known).map(|room| room.created_at).max();
     let failed: Vec<&EndedFact> = snapshot
         .ended
         .iter()

@@ -17,6 +17,8 @@ pub struct RolloutFacts<'a> {
     pub old_rooms: u32,
     /// Rooms of the version that is rolled out.
     pub new_rooms: &'a [&'a RoomFact],
+    /// When those were made that ended after they had been ready.
+    pub succeeded_rooms: &'a [Timestamp],
     /// When those were made that ended without having been ready, by their own failure or by a timeout.
     pub failed_rooms: &'a [Timestamp],
 }
@@ -39,7 +41,10 @@ pub fn verdict(facts: &RolloutFacts<'_>) -> Verdict {
         return Verdict::Finished;
     }
     // In a row, with no success between them: one that became ready speaks for all that were made before it.
-    let last_success = facts.new_rooms.iter().filter(|room| room.was_ready).map(|room| room.created_at).max();
+    // A room that has not been heard of since a restart is no failure: it may have been ready for hours.
+    let well =
+        facts.new_rooms.iter().filter(|room| room.was_ready || !room.known).map(|room| room.created_at);
+    let last_success = well.chain(facts.succeeded_rooms.iter().copied()).max();
     let in_row = |made: &&Timestamp| **made >= facts.since && last_success.is_none_or(|at| **made > at);
     let failures = count(facts.failed_rooms.iter().filter(in_row).count());
     if failures >= facts.max_failures {
@@ -57,6 +62,63 @@ impl fmt::Display for RolloutFailure {
         match self {
             Self::RoomsNeverReady { rooms } => write!(f, "{rooms} new rooms in a row did not become ready"),
             Self::TimedOut { after } => write!(f, "it is not done after {after}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::room::{RoomId, RoomStatus};
+    use crate::scheduler::Version;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn room(made: i64, was_ready: bool, known: bool) -> RoomFact {
+        RoomFact {
+            id: RoomId::new("arena-1"),
+            status: RoomStatus::Unready,
+            version: Version::FIRST,
+            old: false,
+            matches: 0,
+            created_at: at(made),
+            heard_at: None,
+            known,
+            was_ready,
+            leaving: false,
+        }
+    }
+
+    #[test]
+    fn failures_count_in_a_row() {
+        let failed = Verdict::Failed(RolloutFailure::RoomsNeverReady { rooms: 3 });
+        let none: [i64; 0] = [];
+        // (failed rooms, rooms that were ready and ended, a live room) → verdict after a start at 10
+        for (failures, succeeded, live, expected) in [
+            (&[11, 12][..], &none[..], None, Verdict::GoesOn),
+            (&[11, 12, 13], &none, None, failed.clone()),
+            (&[1, 2, 3], &none, None, Verdict::GoesOn),
+            (&[11, 12, 13], &[14], None, Verdict::GoesOn),
+            (&[12, 13, 14], &[11], None, failed.clone()),
+            (&[11, 12, 13], &none, Some(room(14, true, true)), Verdict::GoesOn),
+            (&[11, 12, 13], &none, Some(room(14, false, true)), failed),
+            // After a restart nobody knows yet that it was ready.
+            (&[11, 12, 13], &none, Some(room(14, false, false)), Verdict::GoesOn),
+        ] {
+            let times = |seconds: &[i64]| seconds.iter().map(|second| at(*second)).collect::<Vec<_>>();
+            let facts = RolloutFacts {
+                now: at(20),
+                since: at(10),
+                timeout: None,
+                max_failures: 3,
+                old_rooms: 1,
+                new_rooms: &live.iter().collect::<Vec<_>>(),
+                succeeded_rooms: &times(succeeded),
+                failed_rooms: &times(failures),
+            };
+            assert_eq!(verdict(&facts), expected, "{failures:?} failed, {succeeded:?} succeeded, {live:?}");
         }
     }
 }

@@ -14,6 +14,9 @@ pub(super) struct CreateScheduler;
 #[async_trait]
 impl Executor for CreateScheduler {
     async fn step(&self, work: &Work) -> Result<Step, StepError> {
+        if work.scheduler.state == SchedulerState::Deleting {
+            return Ok(left_to_deletion());
+        }
         let scheduler = &work.scheduler.name;
         for runtime in work.engine.ports.runtimes.values() {
             runtime.create_scheduler(scheduler).await?;
@@ -39,6 +42,9 @@ impl Executor for CreateScheduler {
     }
 
     async fn undo(&self, work: &Work) -> Result<Step, StepError> {
+        if work.scheduler.state == SchedulerState::Deleting {
+            return Ok(left_to_deletion());
+        }
         let scheduler = &work.scheduler.name;
         for runtime in work.engine.ports.runtimes.values() {
             runtime.delete_scheduler(scheduler).await?;
@@ -48,4 +54,9 @@ impl Executor for CreateScheduler {
         step.changes.push(Change::DeleteScheduler { scheduler: scheduler.clone(), keep });
         Ok(step)
     }
+}
+
+/// Someone asked for its deletion meanwhile: that operation takes everything away, and must itself stay to be read.
+fn left_to_deletion() -> Step {
+    Step::done().with_history("the scheduler is being deleted")
 }

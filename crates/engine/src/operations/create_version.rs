@@ -5,7 +5,7 @@
 //! it, so it is found again after a crash too.
 
 use async_trait::async_trait;
-use maestro_core::operation::{Definition, Origin, SwitchVersion};
+use maestro_core::operation::{Definition, Origin, RemovalReason, SwitchVersion};
 use maestro_core::room::{Purpose, RoomStatus};
 use maestro_core::scheduler::{Change as RecipeChange, Difference, Recipe, Version, VersionStatus};
 use maestro_core::time::{Millis, Timestamp, after};
@@ -213,7 +213,7 @@ async fn look_at(work: &Work, mut progress: Progress, room: &RoomRecord) -> Resu
         Outcome::Failed(why) => format!("{attempt}º Attempt: {why}"),
     };
     progress.attempts = attempt;
-    let stop = stopping::intend_stop(work, room, "new_version_validation_finished");
+    let stop = stopping::intend_stop(work, room, RemovalReason::ValidationFinished.as_str());
     Ok(with_progress(Step::again(vec![stop]).with_history(event), &progress))
 }
 

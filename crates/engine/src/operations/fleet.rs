@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use maestro_core::operation::{
-    Definition, Operation, OperationId, OperationStatus, RemovalReason, RoomsToRemove, Stage,
+    Definition, Operation, OperationId, OperationStatus, RemovalReason, RoomsToRemove, Stage, SwitchVersion,
 };
 use maestro_core::plan::{
     EndedFact, FleetSnapshot, Plan, ReplacementRules, RoomFact, Scaling, Verdict, plan,
@@ -38,6 +38,8 @@ pub(crate) struct Fleet {
     removing: u32,
     /// By how much the fleet size will be another one when those operations have ended that turned round.
     taken_back: i64,
+    /// Switches that are queued or at work.
+    pub(crate) switches: Vec<SwitchVersion>,
 }
 
 /// Whether a cycle would do anything now, and if not, when it might without anything happening: what an early
@@ -45,7 +47,8 @@ pub(crate) struct Fleet {
 pub(crate) async fn look_ahead(engine: &Engine, scheduler: &SchedulerRecord) -> Result<Outlook, StepError> {
     let fleet = fleet(engine, scheduler, None).await?;
     let plan = fleet.plan(engine, scheduler);
-    let rollout_goes_on = rollout::look_at(scheduler, &fleet, engine.now()) == Verdict::GoesOn;
+    let rollout_goes_on = rollout::look_at(scheduler, &fleet, engine.now()) == Verdict::GoesOn
+        && !rollout::way_back_is_lost(scheduler, &fleet);
     Ok(match plan.is_empty() && rollout_goes_on {
         true => Outlook::Nothing { until: plan.look_again_at },
         false => Outlook::Something,
@@ -80,10 +83,20 @@ pub(crate) async fn fleet(
     let facts = rows.iter().map(fact).collect();
     let claimed = |view: &RoomView| Some((view.id.clone(), view.claimed_by?));
     let claimed_by = views.values().filter_map(claimed).collect();
-    let ended = store.ended_rooms(&scheduler.name, ENDED_ROOMS_SEEN).await?;
+    let mut ended = store.ended_rooms(&scheduler.name, ENDED_ROOMS_SEEN).await?;
+    ended.retain(|row| row.purpose == Purpose::Fleet);
     let failed_adds = failed_adds(engine, scheduler).await?;
-    let mut fleet =
-        Fleet { rows, facts, claimed_by, ended, failed_adds, adding: 0, removing: 0, taken_back: 0 };
+    let mut fleet = Fleet {
+        rows,
+        facts,
+        claimed_by,
+        ended,
+        failed_adds,
+        adding: 0,
+        removing: 0,
+        taken_back: 0,
+        switches: Vec::new(),
+    };
     for operation in store.unfinished(&scheduler.name).await? {
         if Some(operation.id) != without {
             fleet.count_on_their_way(engine, &operation).await?;
@@ -147,7 +160,7 @@ impl Fleet {
     }
 
     fn scaling<'a>(&self, scheduler: &'a SchedulerRecord) -> Scaling<'a> {
-        match scheduler.recipe.autoscaling.as_ref().filter(|autoscaling| autoscaling.enabled) {
+        match scheduler.autoscaling() {
             Some(autoscaling) => Scaling::Auto { autoscaling, last_shrunk_at: scheduler.last_shrunk_at },
             None => Scaling::FleetSize(self.size_to_be(scheduler)),
         }
@@ -174,6 +187,14 @@ impl Fleet {
             served && row.ended.as_ref().is_some_and(|ended| age(now, ended.at) < grace)
         };
         u32::try_from(self.ended.iter().filter(rejoins).count()).unwrap_or(u32::MAX)
+    }
+
+    /// When rooms of this version were made that had been ready before they ended.
+    pub(crate) fn succeeded_rooms(&self, version: Version) -> Vec<Timestamp> {
+        let well = |row: &&RoomRecord| {
+            row.version == version && row.ended.as_ref().is_some_and(|ended| ended.was_ready)
+        };
+        self.ended.iter().filter(well).map(|row| row.created_at).collect()
     }
 
     /// When rooms of this version were made that ended without having been ready: by themselves, or because they
@@ -204,11 +225,10 @@ impl Fleet {
                 };
                 self.adding += amount.saturating_sub(u32::try_from(made).unwrap_or(u32::MAX));
             }
+            // Once they are chosen, rows and claims say who leaves; who was spared stays.
+            Definition::RemoveRooms { .. } if remove_rooms::progress_of(operation).chosen => {}
             Definition::RemoveRooms { rooms: RoomsToRemove::Amount(amount), .. } => {
-                let progress = remove_rooms::progress_of(operation);
-                if !progress.chosen {
-                    self.removing += amount.saturating_sub(progress.asked);
-                }
+                self.removing += amount.saturating_sub(remove_rooms::progress_of(operation).asked);
             }
             Definition::RemoveRooms { rooms: RoomsToRemove::Ids(ids), .. } => {
                 let ids: BTreeSet<&RoomId> = ids.iter().collect();
@@ -216,10 +236,10 @@ impl Fleet {
                     fact.leaving = true;
                 }
             }
+            Definition::SwitchVersion(switch) => self.switches.push(*switch),
             Definition::CreateScheduler { .. }
             | Definition::DeleteScheduler
             | Definition::CreateVersion { .. }
-            | Definition::SwitchVersion(_)
             | Definition::HealthController
             | Definition::StorageCleanUp
             | Definition::Unknown { .. } => {}

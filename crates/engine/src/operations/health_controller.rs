@@ -41,7 +41,7 @@ impl Executor for HealthController {
         for wish in wishes(&plan, &fleet, &scheduler) {
             enqueue(work, wish, &mut step);
         }
-        if plan.remove > 0 && is_autoscaled(&scheduler) {
+        if plan.remove > 0 && scheduler.autoscaling().is_some() {
             step.changes.push(Change::SetLastShrunk { scheduler: scheduler.name.clone(), at: work.now() });
         }
         if !plan.is_empty() {
@@ -61,10 +61,6 @@ struct Wish {
 
 fn nothing() -> Step {
     Step { next: Next::Done { took_action: false }, ..Step::default() }
-}
-
-fn is_autoscaled(scheduler: &SchedulerRecord) -> bool {
-    scheduler.recipe.autoscaling.as_ref().is_some_and(|autoscaling| autoscaling.enabled)
 }
 
 fn enqueue(work: &Work, wish: Wish, step: &mut Step) {
@@ -130,7 +126,7 @@ fn wishes(plan: &Plan, fleet: &Fleet, scheduler: &SchedulerRecord) -> Vec<Wish> 
     }
     let counted = format!("{} rooms of {} wanted", seen.total, decision.desired);
     let because = match decision.reasons.as_slice() {
-        _ if is_autoscaled(scheduler) => format!(" ({})", decision.reason()),
+        _ if scheduler.autoscaling().is_some() => format!(" ({})", decision.reason()),
         _ => String::new(),
     };
     if *add > 0 {

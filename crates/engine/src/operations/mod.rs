@@ -61,6 +61,8 @@ pub(crate) struct Step {
     /// Decision data, if this step took a decision.
     pub(crate) data: Option<serde_json::Value>,
     pub(crate) history: Vec<String>,
+    /// It compared runtime and registry: noted when its changes are written.
+    pub(crate) reconciled: bool,
     pub(crate) next: Next,
 }
 

@@ -144,17 +144,25 @@ async fn claim_some(
     amount: u32,
     progress: &Progress,
 ) -> Result<Vec<RoomId>, StepError> {
-    let mut budget = amount.saturating_sub(progress.asked);
-    let by_person = work.operation.origin.is_person();
-    if !by_person {
-        // Its own wish began the cooldown: that must not keep it from being carried out.
-        let scheduler = SchedulerRecord { last_shrunk_at: None, ..work.scheduler.clone() };
-        budget = budget.min(fleet.plan(&work.engine, &scheduler).remove);
+    let budget = amount.saturating_sub(progress.asked) as usize;
+    if work.operation.origin.is_person() {
+        let candidates = plan::removal_order(&fleet.facts, Occupied::MayGo);
+        return claim(work, &candidates, &RoomStatus::ALL, true, budget).await;
     }
-    let occupied = if by_person { Occupied::MayGo } else { Occupied::Stay };
-    let candidates = plan::removal_order(&fleet.facts, occupied);
-    let statuses: &[RoomStatus] = if by_person { &RoomStatus::ALL } else { &stopping::IDLE };
-    claim(work, &candidates, statuses, true, budget as usize).await
+    // Its own wish began the cooldown: that must not keep it from being carried out.
+    let scheduler = SchedulerRecord { last_shrunk_at: None, ..work.scheduler.clone() };
+    let plan = fleet.plan(&work.engine, &scheduler);
+    let budget = budget.min(plan.remove as usize);
+    // Rooms that are on their way are counted and cannot be taken; ready ones must not go in their place.
+    let ready_max = plan.seen.ready.saturating_sub(plan.desired_ready) as usize;
+    let ready: BTreeSet<&RoomId> =
+        fleet.facts.iter().filter(|room| room.status == RoomStatus::Ready).map(|room| &room.id).collect();
+    let candidates = plan::removal_order(&fleet.facts, Occupied::Stay);
+    let (ready, idle): (Vec<_>, Vec<_>) = candidates.into_iter().partition(|room| ready.contains(room));
+    let mut taken = claim(work, &idle, &stopping::NOT_READY, true, budget).await?;
+    let rest = budget.saturating_sub(taken.len()).min(ready_max);
+    taken.extend(claim(work, &ready, &stopping::IDLE, true, rest).await?);
+    Ok(taken)
 }
 
 /// Only those that the rollout would still take away, and of those that served nobody only who still does not.

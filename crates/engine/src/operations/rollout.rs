@@ -17,12 +17,19 @@ pub(super) fn judge(work: &Work, scheduler: &mut SchedulerRecord, fleet: &Fleet,
     let (verdict, Some(rollout)) = (look_at(scheduler, fleet, work.now()), scheduler.rollout.clone()) else {
         return false;
     };
+    if way_back_is_lost(scheduler, fleet) {
+        let reason = format!("{}; back to {}", rollout.note, rollout.from);
+        enqueue_way_back(work, scheduler, &rollout, reason, step);
+        return true;
+    }
     match verdict {
         Verdict::GoesOn => return false,
         Verdict::Finished => finish(scheduler, &rollout, step),
         Verdict::Failed(failure) => {
             let on_failure = scheduler.recipe.rollout().on_failure;
-            let may_go_back = rollout.state == RolloutState::Rolling && on_failure == OnFailure::Rollback;
+            // A way back that fails halts: there is nowhere further back.
+            let is_way_back = rollout.state == RolloutState::RollingBack || rollout.to == rollout.from;
+            let may_go_back = !is_way_back && on_failure == OnFailure::Rollback;
             match may_go_back {
                 true => go_back(work, scheduler, &rollout, &failure.to_string(), step),
                 false => halt(scheduler, &rollout, &failure.to_string(), step),
@@ -30,6 +37,14 @@ pub(super) fn judge(work: &Work, scheduler: &mut SchedulerRecord, fleet: &Fleet,
         }
     }
     true
+}
+
+/// The switch that a way back begins with was cancelled or evicted: without another one nothing would ever move.
+pub(super) fn way_back_is_lost(scheduler: &SchedulerRecord, fleet: &Fleet) -> bool {
+    scheduler.rollout.as_ref().is_some_and(|rollout| {
+        let waits = rollout.state == RolloutState::RollingBack && rollout.to != rollout.from;
+        waits && !fleet.switches.iter().any(|switch| switch.only_from == Some(rollout.to))
+    })
 }
 
 /// What the rollout has come to; that it goes on, if there is none.
@@ -53,6 +68,7 @@ pub(super) fn look_at(scheduler: &SchedulerRecord, fleet: &Fleet, now: Timestamp
         max_failures: rules.max_failures,
         old_rooms: u32::try_from(old_rooms).unwrap_or(u32::MAX),
         new_rooms: &new_rooms,
+        succeeded_rooms: &fleet.succeeded_rooms(rollout.to),
         failed_rooms: &fleet.failed_rooms(rollout.to),
     })
 }
@@ -72,20 +88,31 @@ fn go_back(
     why: &str,
     step: &mut Step,
 ) {
+    let reason = format!("the rollout of {} failed: {why}; back to {}", rollout.to, rollout.from);
+    enqueue_way_back(work, scheduler, rollout, reason, step);
+    let note = format!("{} failed: {why}", rollout.to);
+    let going_back = RolloutRecord { state: RolloutState::RollingBack, note, ..rollout.clone() };
+    set_rollout(scheduler, Some(going_back), step);
+    set_status(scheduler, rollout, VersionStatus::Error, step);
+}
+
+fn enqueue_way_back(
+    work: &Work,
+    scheduler: &SchedulerRecord,
+    rollout: &RolloutRecord,
+    reason: String,
+    step: &mut Step,
+) {
     let back = SwitchVersion { to: rollout.from, only_from: Some(rollout.to) };
     let mut operation =
         work.engine.new_operation(&scheduler.name, Definition::SwitchVersion(back), Origin::Controller);
     operation.priority = true;
-    operation.reason = format!("the rollout of {} failed: {why}; back to {}", rollout.to, rollout.from);
+    operation.reason = reason;
     step.history.push(format!(
         "created operation switch_active_version (id: {}): {}",
         operation.id, operation.reason
     ));
     step.changes.push(Change::Enqueue(operation));
-    let note = format!("{} failed: {why}", rollout.to);
-    let going_back = RolloutRecord { state: RolloutState::RollingBack, note, ..rollout.clone() };
-    set_rollout(scheduler, Some(going_back), step);
-    set_status(scheduler, rollout, VersionStatus::Error, step);
 }
 
 fn halt(scheduler: &mut SchedulerRecord, rollout: &RolloutRecord, why: &str, step: &mut Step) {

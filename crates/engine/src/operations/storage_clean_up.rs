@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use jiff::SignedDuration;
+use maestro_core::room::RoomId;
 use maestro_core::time::{Millis, Timestamp};
 
 use crate::ports::store::Change;
@@ -23,12 +24,8 @@ impl Executor for StorageCleanUp {
         let store = &engine.ports.store;
         let rooms =
             store.rooms_ended_before(scheduler, before(now, settings.rooms_kept), ROOMS_PER_STEP).await?;
+        let rooms = forget_logs(work, rooms).await;
         if !rooms.is_empty() {
-            for room in &rooms {
-                for runtime in engine.ports.runtimes.values() {
-                    runtime.forget(scheduler, room).await?;
-                }
-            }
             let change = Change::ForgetRooms { scheduler: scheduler.clone(), rooms };
             return Ok(Step::again(vec![change]));
         }
@@ -41,6 +38,22 @@ impl Executor for StorageCleanUp {
         let changes = vec![forget(Some(scheduler.clone())), forget(None)];
         Ok(Step { changes, next: Next::Done { took_action: false }, ..Step::default() })
     }
+}
+
+/// Those whose logs are gone. What cannot be deleted stays for the next clean-up: housekeeping must not hold up a fleet.
+async fn forget_logs(work: &Work, rooms: Vec<RoomId>) -> Vec<RoomId> {
+    let scheduler = &work.scheduler.name;
+    let mut forgotten = Vec::with_capacity(rooms.len());
+    'rooms: for room in rooms {
+        for runtime in work.engine.ports.runtimes.values() {
+            if let Err(error) = runtime.forget(scheduler, &room).await {
+                tracing::warn!(scheduler_name = %scheduler, room_id = %room, %error, "logs stay for now");
+                continue 'rooms;
+            }
+        }
+        forgotten.push(room);
+    }
+    forgotten
 }
 
 fn before(now: Timestamp, span: Millis) -> Timestamp {

@@ -28,7 +28,7 @@ impl Executor for SwitchVersion {
             to: switch.to,
         });
         step.changes.extend(new_fleet_size(work, &found));
-        begin_rollout(work, &found, &mut step);
+        begin_rollout(work, &found, is_rolling(work).await?, &mut step);
         let mut cycle = work.engine.new_operation(&name, Definition::HealthController, Origin::Engine);
         cycle.reason = format!("version {} is active now", switch.to);
         step.changes.push(Change::Enqueue(cycle));
@@ -37,6 +37,13 @@ impl Executor for SwitchVersion {
         work.engine.ports.table.set_matches_max(&name, matches_max).await?;
         Ok(step)
     }
+}
+
+/// The version of the rollout under way is still `rolling`: one that failed or was cancelled says so already.
+async fn is_rolling(work: &Work) -> Result<bool, StepError> {
+    let Some(rollout) = &work.scheduler.rollout else { return Ok(false) };
+    let version = work.engine.ports.store.version(&work.scheduler.name, rollout.to).await?;
+    Ok(version.is_some_and(|version| version.status == VersionStatus::Rolling))
 }
 
 /// A version with other `roomsReplicas` sets the fleet size; others leave it where people have put it.
@@ -49,7 +56,7 @@ fn new_fleet_size(work: &Work, found: &VersionRecord) -> Option<Change> {
 
 /// A minor change is deployed with its switch, unless rooms are being replaced: then it takes over what is under way.
 /// A major one begins a rollout, and supersedes the one before.
-fn begin_rollout(work: &Work, found: &VersionRecord, step: &mut Step) {
+fn begin_rollout(work: &Work, found: &VersionRecord, before_is_rolling: bool, step: &mut Step) {
     let scheduler = &work.scheduler;
     let name = scheduler.name.clone();
     let to = found.version;
@@ -68,18 +75,20 @@ fn begin_rollout(work: &Work, found: &VersionRecord, step: &mut Step) {
             note: String::new(),
         },
         Some(before) => {
-            let going_back = before.state == RolloutState::RollingBack && to == before.from;
-            if !going_back {
+            if before_is_rolling && before.to != to {
                 step.changes.push(status(before.to, VersionStatus::Superseded));
                 step.history.push(format!("supersedes the rollout of {}", before.to));
             }
-            // A minor version takes the rollout on as it is, paused or not; a major one begins anew.
-            let state = match (going_back, is_major) {
-                (true, _) => RolloutState::RollingBack,
-                (false, true) => RolloutState::Rolling,
-                (false, false) => before.state,
+            let leads_back = to == before.from;
+            // What was paused stays so, unless something quite different begins; what was halted moves again.
+            let state = match before.state {
+                RolloutState::Paused if leads_back || !is_major => RolloutState::Paused,
+                _ if leads_back => RolloutState::RollingBack,
+                _ => RolloutState::Rolling,
             };
-            RolloutRecord { state, to, from: before.from, since: work.now(), note: before.note.clone() }
+            let keeps_note = leads_back || state == RolloutState::Paused;
+            let note = if keeps_note { before.note.clone() } else { String::new() };
+            RolloutRecord { state, to, from: before.from, since: work.now(), note }
         }
     };
     if rollout.to != rollout.from {

@@ -68,7 +68,8 @@ async fn end_room(
             at: engine.now(),
             how,
             cause: ending.cause(),
-            was_ready: view.is_some_and(|view| view.was_ready),
+            // Of a room that was not heard of since a restart nobody knows: it is no failed start.
+            was_ready: view.is_none_or(|view| view.was_ready || !view.known),
         };
         tracing::info!(scheduler_name = %scheduler, room_id = %room, how = ended.how, "room ended");
         let change = Change::EndRoom { scheduler: scheduler.clone(), room: room.clone(), ended };

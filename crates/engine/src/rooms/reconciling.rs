@@ -4,7 +4,7 @@
 //! The registry is read before and after the runtime is listed, and only rows that were equal both times are acted
 //! on: whatever changed in between is being worked on by someone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use maestro_core::operation::OperationId;
 use maestro_core::room::{Ending, RoomId};
@@ -25,6 +25,7 @@ pub(crate) async fn reconcile(work: &Work) -> Result<Step, StepError> {
     if !work.engine.reconciled.is_due(&work.scheduler.name, work.now(), EVERY) {
         return Ok(step);
     }
+    step.reconciled = true;
     let store = &work.engine.ports.store;
     let before = by_id(store.live_rooms(&work.scheduler.name).await?);
     let mut running = Vec::new();
@@ -37,13 +38,15 @@ pub(crate) async fn reconcile(work: &Work) -> Result<Step, StepError> {
     let settled: Vec<&RoomRecord> = after.values().filter(|row| before.get(&row.id) == Some(row)).collect();
     let unfinished = store.unfinished(&work.scheduler.name).await?;
     let is_unfinished = |id| unfinished.iter().any(|operation| operation.id == id);
+    let running: BTreeSet<&RoomId> = running.iter().map(|room| &room.id).collect();
     for row in settled {
-        if running.iter().any(|room| room.id == row.id) {
+        if running.contains(&row.id) {
             stop_again(work, row, is_unfinished).await?;
         } else if row.handle.is_some() || !is_unfinished(row.operation) {
             end_lost(work, row, &mut step).await?;
         }
     }
+    forget_ended(work, &before, &after).await?;
     Ok(step)
 }
 
@@ -93,15 +96,32 @@ async fn stop_again(
 
 async fn end_lost(work: &Work, row: &RoomRecord, step: &mut Step) -> Result<(), StepError> {
     let ending = Ending::Lost;
-    let view = work.engine.ports.table.remove(&row.scheduler, &row.id).await?;
+    // It stays in the table until its end is written: who is not in the table cannot be told from who is unknown.
+    let view = work.engine.ports.table.room(&row.scheduler, &row.id).await?;
     let ended = Ended {
         at: work.now(),
         how: ending.to_string(),
         cause: ending.cause(),
-        was_ready: view.is_some_and(|view| view.was_ready),
+        // Of a room that was not heard of since a restart nobody knows: it is no failed start.
+        was_ready: view.is_none_or(|view| view.was_ready || !view.known),
     };
     step.history.push(format!("room {} {ending}", row.id));
     step.changes.push(Change::EndRoom { scheduler: row.scheduler.clone(), room: row.id.clone(), ended });
+    Ok(())
+}
+
+/// Rooms of the table that the registry does not know: their end was written, by this or another worker.
+async fn forget_ended(
+    work: &Work,
+    before: &BTreeMap<RoomId, RoomRecord>,
+    after: &BTreeMap<RoomId, RoomRecord>,
+) -> Result<(), StepError> {
+    let table = &work.engine.ports.table;
+    for view in table.rooms(&work.scheduler.name).await? {
+        if !before.contains_key(&view.id) && !after.contains_key(&view.id) {
+            table.remove(&work.scheduler.name, &view.id).await?;
+        }
+    }
     Ok(())
 }
 

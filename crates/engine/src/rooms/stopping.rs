@@ -73,7 +73,9 @@ pub(crate) async fn stop(work: &Work, row: &RoomRecord) -> Result<(), StepError>
 /// that have not been heard of since a restart (if they are too many, the health controller finds them later).
 pub(crate) async fn take_back(work: &Work, rows: Vec<RoomRecord>, reason: &str) -> Result<Step, StepError> {
     let live = rows.into_iter().filter(|row| row.ended.is_none());
-    let (going, staying): (Vec<_>, Vec<_>) = live.partition(|row| matches!(row.intent, Intent::Stop(_)));
+    let (going, others): (Vec<_>, Vec<_>) = live.partition(|row| is_stopped_by(row, work));
+    // What another operation has asked to go is that one's to wait for.
+    let staying: Vec<_> = others.into_iter().filter(|row| row.intent == Intent::Run).collect();
     let taken = claim(work, &staying).await?;
     let changes: Vec<_> = taken.iter().map(|row| intend_stop(work, row, reason)).collect();
     if !changes.is_empty() {
@@ -118,6 +120,10 @@ fn is_stopped_by(row: &RoomRecord, work: &Work) -> bool {
         Intent::Run => false,
     }
 }
+
+/// Statuses of rooms that serve nobody and could not.
+pub(crate) const NOT_READY: [RoomStatus; 4] =
+    [RoomStatus::Error, RoomStatus::Terminated, RoomStatus::Pending, RoomStatus::Unready];
 
 /// Statuses in which a removal may take a room.
 pub(crate) const IDLE: [RoomStatus; 5] =

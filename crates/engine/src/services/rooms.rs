@@ -109,7 +109,7 @@ impl Engine {
         force: bool,
         user: &str,
     ) -> Result<OperationId, Error> {
-        let autoscaled = record.recipe.autoscaling.as_ref().is_some_and(|autoscaling| autoscaling.enabled);
+        let autoscaled = record.autoscaling().is_some();
         if autoscaled && !force {
             let text = "autoscaling would undo this; change min or max, or turn it off (or use force)";
             return Err(Error::Conflict(text.into()));

@@ -89,10 +89,11 @@ impl Engine {
             self.new_operation(&scheduler, Definition::DeleteScheduler, Origin::Person(user.into()));
         let id = operation.id;
         let to = SchedulerState::Deleting;
-        let changes = vec![
+        let mut changes = vec![
             Change::SetState { scheduler: scheduler.clone(), from: vec![record.state], to },
             Change::Enqueue(operation),
         ];
+        changes.extend(end_rollout(&record));
         self.ports.store.commit(Transaction::new("request delete_scheduler", changes)).await?;
         self.wake.queue_changed(&scheduler);
         tracing::info!(scheduler_name = %scheduler, operation_id = %id, user, "deletion asked for");
@@ -205,4 +206,17 @@ impl Engine {
             created_at: now,
         }
     }
+}
+
+/// A scheduler that is being deleted rolls nothing out any more.
+fn end_rollout(record: &SchedulerRecord) -> Vec<Change> {
+    let Some(rollout) = &record.rollout else { return Vec::new() };
+    let scheduler = record.name.clone();
+    let mut changes =
+        vec![Change::SetRollout { scheduler: scheduler.clone(), from: record.rollout.clone(), to: None }];
+    if rollout.to != rollout.from {
+        let (version, status) = (rollout.to, VersionStatus::Canceled);
+        changes.push(Change::SetVersionStatus { scheduler, version, status });
+    }
+    changes
 }

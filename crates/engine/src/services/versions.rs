@@ -9,11 +9,14 @@ use maestro_core::scheduler::draft::RecipeDraft;
 use maestro_core::scheduler::{Change as RecipeChange, Recipe, Version, VersionStatus};
 
 use crate::ports::store::{
-    Change, Refusal, RolloutRecord, RolloutState, SchedulerRecord, StoreError, Transaction,
+    Change, NewOperation, Refusal, RolloutRecord, RolloutState, SchedulerRecord, StoreError, Transaction,
 };
 use crate::{Engine, Error};
 
 use super::known_name;
+
+/// How often a change of a rollout is tried again when it changes while one looks.
+const ROLLOUT_ATTEMPTS: u32 = 5;
 
 /// How far the replacement of rooms is.
 #[derive(Debug, Clone)]
@@ -154,57 +157,82 @@ impl Engine {
 
     /// Nothing more is replaced until it is resumed; autoscaling goes on.
     pub async fn pause_rollout(&self, name: &str, user: &str) -> Result<(), Error> {
-        let allowed = [RolloutState::Rolling, RolloutState::RollingBack];
-        let note = format!("paused by {user}");
-        self.change_rollout(name, "paused", &allowed, RolloutState::Paused, note).await
+        self.change_rollout(name, |record| {
+            let allowed = [RolloutState::Rolling, RolloutState::RollingBack];
+            let rollout = rollout_in(record, "paused", &allowed)?;
+            let note = format!("paused by {user}");
+            Ok((RolloutRecord { state: RolloutState::Paused, note, ..rollout.clone() }, Vec::new()))
+        })
+        .await
     }
 
+    /// It goes on with a clean slate: what failed before counts no more.
     pub async fn resume_rollout(&self, name: &str, user: &str) -> Result<(), Error> {
-        let allowed = [RolloutState::Paused, RolloutState::Halted];
-        let note = format!("resumed by {user}");
-        self.change_rollout(name, "resumed", &allowed, RolloutState::Rolling, note).await
-    }
-
-    async fn change_rollout(
-        &self,
-        name: &str,
-        verb: &str,
-        allowed: &[RolloutState],
-        state: RolloutState,
-        note: String,
-    ) -> Result<(), Error> {
-        let record = self.scheduler(name).await?;
-        let rollout = rollout_in(&record, verb, allowed)?;
-        let to = RolloutRecord { state, note, since: self.now(), ..rollout.clone() };
-        let change =
-            Change::SetRollout { scheduler: record.name.clone(), from: record.rollout.clone(), to: Some(to) };
-        self.ports.store.commit(Transaction::new("change rollout", vec![change])).await?;
-        self.wake.room_changed(record.name.as_str());
-        self.wake.queue_changed(&record.name);
-        Ok(())
+        tracing::info!(scheduler_name = name, user, "resuming the rollout");
+        self.change_rollout(name, |record| {
+            let rollout = rollout_in(record, "resumed", &[RolloutState::Paused, RolloutState::Halted])?;
+            let (state, changes) = match rollout.to == rollout.from {
+                true => (RolloutState::RollingBack, Vec::new()),
+                false => {
+                    (RolloutState::Rolling, vec![version_status(record, rollout, VersionStatus::Rolling)])
+                }
+            };
+            let to = RolloutRecord { state, note: String::new(), since: self.now(), ..rollout.clone() };
+            Ok((to, changes))
+        })
+        .await
     }
 
     /// Back to the last version that was deployed; which is a rollout of its own.
     pub async fn cancel_rollout(&self, name: &str, user: &str) -> Result<OperationId, Error> {
-        let record = self.scheduler(name).await?;
-        let allowed = [RolloutState::Rolling, RolloutState::Paused, RolloutState::Halted];
-        let rollout = rollout_in(&record, "cancelled", &allowed)?.clone();
-        let note = format!("canceled by {user}");
-        let back = SwitchVersion { to: rollout.from, only_from: Some(rollout.to) };
-        let origin = Origin::Person(user.into());
-        let mut operation = self.new_operation(&record.name, Definition::SwitchVersion(back), origin);
-        operation.reason = format!("rollout of {} {note}", rollout.to);
-        let id = operation.id;
-        let scheduler = record.name.clone();
-        let to = RolloutRecord { state: RolloutState::RollingBack, note, ..rollout.clone() };
-        let changes = vec![
-            Change::SetRollout { scheduler: scheduler.clone(), from: record.rollout.clone(), to: Some(to) },
-            Change::SetVersionStatus { scheduler, version: rollout.to, status: VersionStatus::Canceled },
-            Change::Enqueue(operation),
-        ];
-        self.ports.store.commit(Transaction::new("cancel rollout", changes)).await?;
-        self.wake.queue_changed(&record.name);
+        let id = self.ports.random.operation_id(self.now());
+        self.change_rollout(name, |record| {
+            let allowed = [RolloutState::Rolling, RolloutState::Paused, RolloutState::Halted];
+            let rollout = rollout_in(record, "cancelled", &allowed)?;
+            if rollout.to == rollout.from {
+                let text =
+                    format!("the rollout of scheduler {name} is on its way back to {} already", rollout.from);
+                return Err(Error::Conflict(text));
+            }
+            let note = format!("canceled by {user}");
+            let back = SwitchVersion { to: rollout.from, only_from: Some(rollout.to) };
+            let origin = Origin::Person(user.into());
+            let operation = NewOperation {
+                id,
+                // Before a version that waits in the queue: it would be active by the time one goes back.
+                priority: true,
+                reason: format!("rollout of {} {note}", rollout.to),
+                ..self.new_operation(&record.name, Definition::SwitchVersion(back), origin)
+            };
+            let to = RolloutRecord { state: RolloutState::RollingBack, note, ..rollout.clone() };
+            let status = version_status(record, rollout, VersionStatus::Canceled);
+            Ok((to, vec![status, Change::Enqueue(operation)]))
+        })
+        .await?;
         Ok(id)
+    }
+
+    /// The controller changes rollouts too: who loses the race looks again.
+    async fn change_rollout(
+        &self,
+        name: &str,
+        decide: impl Fn(&SchedulerRecord) -> Result<(RolloutRecord, Vec<Change>), Error>,
+    ) -> Result<(), Error> {
+        for _ in 0..ROLLOUT_ATTEMPTS {
+            let record = self.scheduler(name).await?;
+            let (to, mut changes) = decide(&record)?;
+            let (scheduler, from) = (record.name.clone(), record.rollout.clone());
+            changes.push(Change::SetRollout { scheduler, from, to: Some(to) });
+            match self.ports.store.commit(Transaction::new("change rollout", changes)).await {
+                Err(StoreError::Refused(Refusal::RolloutChanged { .. })) => {}
+                other => {
+                    other?;
+                    self.wake.room_changed(record.name.as_str());
+                    return Ok(());
+                }
+            }
+        }
+        Err(Error::Conflict(format!("the rollout of scheduler {name} changes too fast; try again")))
     }
 
     /// Those of the versions that differ from the active one by a major change: definitions are compared, not
@@ -227,6 +255,10 @@ impl Engine {
         }
         Ok(old)
     }
+}
+
+fn version_status(record: &SchedulerRecord, rollout: &RolloutRecord, status: VersionStatus) -> Change {
+    Change::SetVersionStatus { scheduler: record.name.clone(), version: rollout.to, status }
 }
 
 fn rollout_in<'a>(

@@ -98,7 +98,7 @@ impl Stepper {
     }
 
     async fn commit_step(&self, operation: &Operation, step: Step) -> Result<bool, StepError> {
-        let Step { mut changes, progress, data, history, next } = step;
+        let Step { mut changes, progress, data, history, reconciled, next } = step;
         let activity = match next {
             Next::Done { took_action } => {
                 if data.is_some() {
@@ -107,6 +107,9 @@ impl Stepper {
                     changes.push(Change::UpdateOperation(update));
                 }
                 self.finish(operation, took_action, changes, history).await?;
+                if reconciled {
+                    self.engine.reconciled.done(&operation.scheduler, self.engine.now());
+                }
                 return Ok(true);
             }
             Next::Again => None,

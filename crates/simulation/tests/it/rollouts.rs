@@ -6,8 +6,8 @@ use std::time::Duration;
 use maestro_core::operation::{Operation, OperationId, OperationStatus};
 use maestro_core::room::{Purpose, RoomId, RoomStatus};
 use maestro_core::scheduler::{
-    Autoscaling, MaxSurge, OtherParameters, ReadyTarget, Recipe, RoomOccupancy, ScalingPolicy, Version,
-    VersionStatus,
+    Autoscaling, MaxSurge, OnFailure, OtherParameters, ReadyTarget, Recipe, Rollout, RoomOccupancy,
+    ScalingPolicy, Version, VersionStatus,
 };
 use maestro_engine::Settings;
 use maestro_engine::ports::store::RolloutState;
@@ -351,4 +351,123 @@ fn the_seeds_upscale_on_the_running_engine() {
             [20, 20, 40, 40, 40, 20, 0, 0],
         ],
     ));
+}
+
+async fn failing_rollout(seed: u64, rules: Rollout) -> World {
+    let world = world_with_fleet(seed, 6).await;
+    let recipe = Recipe { rollout_rules: Some(rules), ..another_command(recipe(6)) };
+    let id = submit(&world, recipe).await;
+    ended_as(&world, id, OperationStatus::Finished).await;
+    world.host().set_habits(Habits { ready_after: None, ..Habits::default() });
+    world
+}
+
+async fn until_state(world: &World, state: RolloutState) {
+    let reached = async |world: &World| world.engine().rollout(ARENA).await.unwrap().state == Some(state);
+    world.run_until("the rollout's state", 3 * HOUR, reached).await;
+}
+
+#[test]
+fn a_rollout_that_halts_waits_for_someone() {
+    run(async {
+        let rules = Rollout { on_failure: OnFailure::Halt, ..Rollout::default() };
+        let world = failing_rollout(11, rules).await;
+        until_state(&world, RolloutState::Halted).await;
+        assert_eq!(statuses(&world).await["v2.0.0"], VersionStatus::Error);
+        world.host().set_habits(Habits::default());
+        world.advance(HOUR).await;
+        assert_eq!(rooms_of(&world, V1).await.len(), 6, "nothing more is replaced");
+        // What dies meanwhile comes back as the version that is known to work.
+        world.host().crash(&rooms_of(&world, V1).await[0]);
+        world.advance(MINUTE).await;
+        assert_eq!(rooms_of(&world, V1).await.len(), 6);
+        world.engine().resume_rollout(ARENA, "ann").await.unwrap();
+        rollout_over(&world, HOUR).await;
+        assert_eq!(rooms_of(&world, V2).await.len(), 6);
+        assert_eq!(statuses(&world).await["v2.0.0"], VersionStatus::Deployed);
+    });
+}
+
+#[test]
+fn another_version_moves_a_halted_rollout() {
+    run(async {
+        let rules = Rollout { on_failure: OnFailure::Halt, ..Rollout::default() };
+        let world = failing_rollout(12, rules).await;
+        until_state(&world, RolloutState::Halted).await;
+        world.host().set_habits(Habits::default());
+        let minor = Recipe {
+            rollout_rules: Some(Rollout { max_failures: 9, ..rules }),
+            ..another_command(recipe(6))
+        };
+        let id = submit(&world, minor).await;
+        ended_as(&world, id, OperationStatus::Finished).await;
+        rollout_over(&world, HOUR).await;
+        settle(&world, 6, HOUR).await;
+        assert_eq!(rooms_of(&world, V1).await.len(), 0);
+        assert_eq!(statuses(&world).await["v2.1.0"], VersionStatus::Deployed);
+    });
+}
+
+#[test]
+fn a_way_back_that_is_lost_is_found_again() {
+    run(async {
+        let world = failing_rollout(13, Rollout::default()).await;
+        let switch = async |world: &World| {
+            let unfinished = world.store().unfinished(&arena()).await.unwrap();
+            let pending = |operation: &&Operation| {
+                operation.definition.name() == "switch_active_version"
+                    && operation.status == OperationStatus::Pending
+            };
+            unfinished.iter().find(pending).map(|operation| operation.id)
+        };
+        // Whoever is quick enough cancels the switch that leads back.
+        for _ in 0..3 * 3600 * 20 {
+            if let Some(id) = switch(&world).await {
+                let canceled = world.engine().cancel_operation(ARENA, &id.to_string(), "eve").await;
+                world.trace().note(format!("cancelled the way back: {canceled:?}"));
+                break;
+            }
+            if statuses(&world).await["v2.0.0"] == VersionStatus::Error {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        world.host().set_habits(Habits::default());
+        rollout_over(&world, HOUR).await;
+        settle(&world, 6, HOUR).await;
+        assert_eq!(rooms_of(&world, V1).await.len(), 6);
+    });
+}
+
+#[test]
+fn a_paused_way_back_stays_paused() {
+    run(async {
+        let world = failing_rollout(14, Rollout::default()).await;
+        until_state(&world, RolloutState::RollingBack).await;
+        world.engine().pause_rollout(ARENA, "ann").await.unwrap();
+        world.advance(10 * MINUTE).await;
+        assert_eq!(world.engine().rollout(ARENA).await.unwrap().state, Some(RolloutState::Paused));
+        world.host().set_habits(Habits::default());
+        world.engine().resume_rollout(ARENA, "ann").await.unwrap();
+        rollout_over(&world, HOUR).await;
+        let statuses = statuses(&world).await;
+        assert!(matches!(statuses["v1.0.0"], VersionStatus::Deployed), "{statuses:?}");
+    });
+}
+
+#[test]
+fn a_deletion_ends_the_rollout() {
+    run(async {
+        let world = failing_rollout(15, Rollout::default()).await;
+        let rolling =
+            async |world: &World| statuses(world).await.get("v2.0.0") == Some(&VersionStatus::Rolling);
+        world.run_until("it to roll", MINUTE, rolling).await;
+        world.engine().delete_scheduler(ARENA, "ann").await.unwrap();
+        let record = world.store().scheduler(&arena()).await.unwrap().unwrap();
+        assert_eq!(record.rollout, None);
+        assert_eq!(statuses(&world).await["v2.0.0"], VersionStatus::Canceled);
+        let gone = async |world: &World| world.store().scheduler(&arena()).await.unwrap().is_none();
+        world.run_until("it to be gone", HOUR, gone).await;
+        assert!(world.host().rooms().is_empty());
+    });
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use maestro_core::operation::{Operation, OperationId, Token};
 use maestro_core::room::{EndCause, HostPort, Purpose, Region, RoomId};
-use maestro_core::scheduler::{Recipe, SchedulerName, Version, VersionStatus};
+use maestro_core::scheduler::{Autoscaling, Recipe, SchedulerName, Version, VersionStatus};
 use maestro_core::time::Timestamp;
 
 use crate::ports::runtime::Handle;
@@ -25,6 +25,13 @@ pub struct SchedulerRecord {
     pub last_shrunk_at: Option<Timestamp>,
     /// While rooms of an older major version are being replaced, and if that went wrong.
     pub rollout: Option<RolloutRecord>,
+}
+
+impl SchedulerRecord {
+    /// `None`: the fleet size is held.
+    pub fn autoscaling(&self) -> Option<&Autoscaling> {
+        self.recipe.autoscaling.as_ref().filter(|autoscaling| autoscaling.enabled)
+    }
 }
 
 /// The replacement of rooms by those of a new major version.
