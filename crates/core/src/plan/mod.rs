@@ -63,7 +63,8 @@ pub struct RoomFact {
     pub old: bool,
     pub matches: u32,
     pub created_at: Timestamp,
-    /// Its last ping; of a room that is unknown, the time since when one listens for it.
+    /// Its last ping; of one that says it is terminating, the first that said so; of a room that is unknown, the time
+    /// since when one listens for it.
     pub heard_at: Option<Timestamp>,
     /// False: it was there before a restart and has not been heard of since. Unknown is not zero.
     pub known: bool,

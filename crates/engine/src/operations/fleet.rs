@@ -299,7 +299,8 @@ fn fact(engine: &Engine, row: &RoomRecord, view: Option<&RoomView>) -> RoomFact 
         Some(view) => RoomFact {
             status: view.status,
             matches: view.matches,
-            heard_at: view.last_ping_at.or((!view.known).then_some(unknown_since)),
+            // A room that only repeats that it is terminating is not getting anywhere.
+            heard_at: view.terminating_since.or(view.last_ping_at).or((!view.known).then_some(unknown_since)),
             known: view.known,
             was_ready: view.was_ready,
             leaving: base.leaving || view.claimed_by.is_some(),

@@ -149,6 +149,8 @@ pub struct RoomView {
     pub matches: u32,
     pub created_at: Timestamp,
     pub last_ping_at: Option<Timestamp>,
+    /// Since when its pings say `terminating`, without a break.
+    pub terminating_since: Option<Timestamp>,
     /// See [`NewRoom::known`].
     pub known: bool,
     /// It was ready, active, occupied or allocated at some time since the table knows it.

@@ -19,6 +19,7 @@ pub(super) struct Room {
     matches_max: u32,
     created_at: Timestamp,
     last_ping_at: Option<Timestamp>,
+    terminating_since: Option<Timestamp>,
     metadata: Option<Box<str>>,
     claim: Option<Box<Claimed>>,
 }
@@ -55,6 +56,7 @@ impl Room {
             matches_max,
             created_at,
             last_ping_at: None,
+            terminating_since: None,
             metadata: None,
             claim: None,
         };
@@ -99,6 +101,10 @@ impl Room {
         self.ping = ping.status;
         self.matches = ping.matches;
         self.last_ping_at = Some(ping.at);
+        self.terminating_since = match ping.status {
+            PingStatus::Terminating => self.terminating_since.or(Some(ping.at)),
+            PingStatus::Unknown | PingStatus::Ready | PingStatus::Occupied | PingStatus::Terminated => None,
+        };
         // Most pings repeat what the last one said: those allocate nothing.
         if let Some(metadata) = ping.metadata
             && self.metadata.as_deref() != Some(metadata)
@@ -153,6 +159,7 @@ impl Room {
             matches: self.matches,
             created_at: self.created_at,
             last_ping_at: self.last_ping_at,
+            terminating_since: self.terminating_since,
             known: self.known,
             was_ready: self.was_ready,
             claimed_by: self.claimed_by(),

@@ -35,6 +35,7 @@ where
             fleets::an_inserted_room_is_known_as_it_is,
             fleets::a_known_room_is_not_inserted_again,
             pings::a_ping_changes_status_and_says_what_changed,
+            pings::it_is_remembered_since_when_a_room_is_terminating,
             pings::a_ping_without_metadata_keeps_the_last,
             pings::the_status_is_composed_from_instance_and_ping,
             pings::matches_decide_where_a_room_holds_several,

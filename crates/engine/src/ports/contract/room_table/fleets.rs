@@ -36,6 +36,7 @@ pub(super) async fn an_inserted_room_is_known_as_it_is(table: &dyn RoomTable) {
         matches: 0,
         created_at: at(3),
         last_ping_at: None,
+        terminating_since: None,
         known: true,
         was_ready: false,
         claimed_by: None,

@@ -20,6 +20,21 @@ pub(super) async fn a_ping_changes_status_and_says_what_changed(table: &dyn Room
     assert_eq!((room.ping, room.matches, room.last_ping_at), (PingStatus::Terminated, 7, Some(at(5))));
 }
 
+pub(super) async fn it_is_remembered_since_when_a_room_is_terminating(table: &dyn RoomTable) {
+    insert(table, 1).await;
+    let id = room_id(1);
+    for (word, second, since) in [
+        (PingStatus::Ready, 1, None),
+        (PingStatus::Terminating, 2, Some(2)),
+        (PingStatus::Terminating, 3, Some(2)),
+        (PingStatus::Ready, 4, None),
+        (PingStatus::Terminating, 5, Some(5)),
+    ] {
+        table.ping(Ping { status: word, at: at(second), ..ready_ping(&id) }).await.unwrap();
+        assert_eq!(room(table, 1).await.terminating_since, since.map(at), "second {second}");
+    }
+}
+
 pub(super) async fn a_ping_without_metadata_keeps_the_last(table: &dyn RoomTable) {
     insert(table, 1).await;
     for (given, kept) in [
