@@ -27,7 +27,10 @@ impl Executor for SwitchVersion {
             from: scheduler.active_version,
             to: switch.to,
         });
-        step.changes.extend(new_fleet_size(work, &found));
+        if let Some(size) = new_fleet_size(work, &found) {
+            step.changes.push(size);
+            step.changes.push(Change::ForgetFleetDeltas { scheduler: name.clone() });
+        }
         begin_rollout(work, &found, is_rolling(work).await?, &mut step);
         let mut cycle = work.engine.new_operation(&name, Definition::HealthController, Origin::Engine);
         cycle.reason = format!("version {} is active now", switch.to);

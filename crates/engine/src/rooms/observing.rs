@@ -1,8 +1,10 @@
 //! Hears what runtimes see, and writes down how rooms end. An end is a fact: it needs no ownership, and writing it
 //! twice changes nothing.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use maestro_core::room::{Ending, InstanceStatus, RoomId};
 use maestro_core::scheduler::SchedulerName;
 use tokio::sync::{mpsc, watch};
@@ -14,6 +16,9 @@ use crate::{Engine, Error, with_sources};
 /// How long it waits before an observation that could not be written is tried again.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
+/// Observations taken in at once: their writes go to the store side by side, which commits them together.
+const BATCH: usize = 64;
+
 /// Runs until it is stopped and nothing is left to be written. Nothing that was observed is skipped: what cannot be
 /// written is tried again.
 pub(crate) async fn observe(
@@ -21,14 +26,28 @@ pub(crate) async fn observe(
     mut observations: mpsc::Receiver<Observation>,
     mut stop: watch::Receiver<bool>,
 ) {
+    let mut batch = Vec::with_capacity(BATCH);
     loop {
         // Observations first: stopped, it still takes in all that was seen before.
-        let observation = tokio::select! {
+        let taken = tokio::select! {
             biased;
-            observation = observations.recv() => observation,
-            _ = stop.wait_for(|stopped| *stopped) => None,
+            taken = observations.recv_many(&mut batch, BATCH) => taken,
+            _ = stop.wait_for(|stopped| *stopped) => 0,
         };
-        let Some(observation) = observation else { return };
+        if taken == 0 {
+            return;
+        }
+        // What was seen of one room is taken in in the order in which it was seen.
+        let mut by_room: BTreeMap<RoomId, Vec<Observation>> = BTreeMap::new();
+        for observation in batch.drain(..) {
+            by_room.entry(observation.room.clone()).or_default().push(observation);
+        }
+        join_all(by_room.into_values().map(|observations| take_in_all(engine, observations))).await;
+    }
+}
+
+async fn take_in_all(engine: &Engine, observations: Vec<Observation>) {
+    for observation in observations {
         while let Err(error) = take_in(engine, &observation).await {
             let room_id = observation.room.as_str();
             tracing::warn!(room_id, error = with_sources(&error), "observation not written, trying again");

@@ -209,6 +209,13 @@ impl State {
         Ok(())
     }
 
+    pub(super) fn forget_fleet_deltas(&mut self, scheduler: &SchedulerName) {
+        let ids: Vec<_> = self.unfinished_ids(scheduler).collect();
+        for id in ids {
+            self.change_operation(id, |operation| operation.fleet_delta = 0);
+        }
+    }
+
     pub(super) fn forget_operations(
         &mut self,
         scheduler: Option<&SchedulerName>,

@@ -141,14 +141,6 @@ impl State {
         .ok_or(Refusal::RoomNotFound(room))
     }
 
-    pub(super) fn revoke_stop(&mut self, scheduler: &SchedulerName, room: &RoomId, operation: OperationId) {
-        self.change_live(scheduler, room, |record| {
-            if matches!(&record.intent, Intent::Stop(stop) if stop.operation == operation) {
-                record.intent = Intent::Run;
-            }
-        });
-    }
-
     pub(super) fn end_room(&mut self, scheduler: &SchedulerName, room: &RoomId, ended: Ended) {
         let at = ended.at;
         let Some((region, ports)) = self.change_live(scheduler, room, |record| {

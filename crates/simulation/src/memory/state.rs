@@ -120,8 +120,8 @@ impl State {
             Change::IntendRoom(new) => self.intend_room(new),
             Change::RoomStarted { scheduler, room, handle } => self.room_started(&scheduler, room, handle),
             Change::IntendStop { scheduler, room, stop } => self.intend_stop(&scheduler, room, stop),
-            Change::RevokeStop { scheduler, room, operation } => {
-                self.revoke_stop(&scheduler, &room, operation);
+            Change::ForgetFleetDeltas { scheduler } => {
+                self.forget_fleet_deltas(&scheduler);
                 Ok(())
             }
             Change::EndRoom { scheduler, room, ended } => {

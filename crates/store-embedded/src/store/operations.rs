@@ -174,6 +174,13 @@ pub(super) fn cancel_pending(
     end(connection, operation, &canceled, history)
 }
 
+pub(super) fn forget_fleet_deltas(connection: &Connection, scheduler: &SchedulerName) -> Result<(), Failure> {
+    connection
+        .prepare_cached("UPDATE operations SET fleet_delta = 0 WHERE scheduler = ?1 AND ended_at IS NULL")?
+        .execute([scheduler.as_str()])?;
+    Ok(())
+}
+
 pub(super) fn request_cancel(
     connection: &Connection,
     operation: OperationId,

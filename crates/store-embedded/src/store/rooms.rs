@@ -1,6 +1,5 @@
 //! Changes of the room registry.
 
-use maestro_core::operation::OperationId;
 use maestro_core::room::RoomId;
 use maestro_core::scheduler::SchedulerName;
 use maestro_engine::ports::runtime::Handle;
@@ -85,21 +84,6 @@ pub(super) fn intend_stop(
         0 => Err(Refusal::RoomNotFound(room.clone()).into()),
         _ => Ok(()),
     }
-}
-
-pub(super) fn revoke_stop(
-    connection: &Connection,
-    scheduler: &SchedulerName,
-    room: &RoomId,
-    operation: OperationId,
-) -> Result<(), Failure> {
-    connection
-        .prepare_cached(
-            "UPDATE rooms SET stop_operation = NULL, stop_reason = NULL, stop_at = NULL
-             WHERE id = ?2 AND scheduler = ?1 AND ended_at IS NULL AND stop_operation = ?3",
-        )?
-        .execute((scheduler.as_str(), room.as_str(), from_id(operation)))?;
-    Ok(())
 }
 
 pub(super) fn end(

@@ -62,14 +62,12 @@ fn carry_out_one(connection: &Connection, change: &Change) -> Result<(), Failure
         Change::ForgetOperations { scheduler, ended_before, no_action_before } => {
             operations::forget(connection, scheduler.as_ref(), *ended_before, *no_action_before)
         }
+        Change::ForgetFleetDeltas { scheduler } => operations::forget_fleet_deltas(connection, scheduler),
         Change::IntendRoom(new) => rooms::intend(connection, new),
         Change::RoomStarted { scheduler, room, handle } => {
             rooms::started(connection, scheduler, room, handle)
         }
         Change::IntendStop { scheduler, room, stop } => rooms::intend_stop(connection, scheduler, room, stop),
-        Change::RevokeStop { scheduler, room, operation } => {
-            rooms::revoke_stop(connection, scheduler, room, *operation)
-        }
         Change::EndRoom { scheduler, room, ended } => rooms::end(connection, scheduler, room, ended),
         Change::ForgetRooms { scheduler, rooms } => rooms::forget(connection, scheduler, rooms),
     }

@@ -28,7 +28,6 @@ where
             a_room_id_is_given_once_also_after_the_end,
             a_started_room_has_a_handle,
             the_first_stop_intent_stays,
-            a_stop_is_revoked_by_who_intended_it,
             an_end_is_a_fact_and_the_first_one_stays,
             every_cause_of_an_end_comes_back,
             what_does_not_live_cannot_be_stopped,
@@ -59,10 +58,6 @@ fn started(number: u32, pid: u32) -> Change {
 
 fn stop(number: u32, operation: u128) -> Change {
     Change::IntendStop { scheduler: arena(), room: room_id(number), stop: stop_intent(operation) }
-}
-
-fn revoke(number: u32, operation: u128) -> Change {
-    Change::RevokeStop { scheduler: arena(), room: room_id(number), operation: operation_id(operation) }
 }
 
 fn ids(rooms: &[RoomRecord]) -> Vec<&str> {
@@ -163,18 +158,6 @@ async fn the_first_stop_intent_stays(store: &dyn Store) {
     assert_eq!(room(store, 1).await.intent, Intent::Stop(stop_intent(2)));
     assert_eq!(room(store, 2).await.intent, Intent::Run);
     assert_eq!(store.live_rooms(&arena()).await.unwrap().len(), 2, "to be stopped is not to have ended");
-}
-
-async fn a_stop_is_revoked_by_who_intended_it(store: &dyn Store) {
-    intend(store, 2).await;
-    accept(store, vec![stop(1, 2), stop(2, 2), revoke(1, 3)]).await;
-    assert_eq!(room(store, 1).await.intent, Intent::Stop(stop_intent(2)), "of another's");
-    accept(store, vec![revoke(1, 2)]).await;
-    assert_eq!(room(store, 1).await.intent, Intent::Run);
-    accept(store, vec![stop(1, 3)]).await;
-    assert_eq!(room(store, 1).await.intent, Intent::Stop(stop_intent(3)), "the first one after");
-    accept(store, vec![end_room(2, 9), revoke(2, 2), revoke(9, 2)]).await;
-    assert_eq!(room(store, 2).await.intent, Intent::Stop(stop_intent(2)), "it has ended");
 }
 
 async fn an_end_is_a_fact_and_the_first_one_stays(store: &dyn Store) {

@@ -99,6 +99,8 @@ pub enum Change {
         ended_before: Timestamp,
         no_action_before: Timestamp,
     },
+    /// The fleet size was set anew: no unfinished operation of the scheduler takes its part of it back any more.
+    ForgetFleetDeltas { scheduler: SchedulerName },
 
     // Rooms.
     /// Intent, before the runtime is asked. [`Refusal::SchedulerNotFound`]; [`Refusal::RoomExists`] (ended rooms
@@ -110,8 +112,6 @@ pub enum Change {
     RoomStarted { scheduler: SchedulerName, room: RoomId, handle: Handle },
     /// [`Refusal::RoomNotFound`] if there is no live row. The first stop intent stays.
     IntendStop { scheduler: SchedulerName, room: RoomId, stop: StopIntent },
-    /// Its stop intent is taken back, if that operation made it and the room has not ended.
-    RevokeStop { scheduler: SchedulerName, room: RoomId, operation: OperationId },
     /// A fact: nothing happens if it has ended already or is not there.
     EndRoom { scheduler: SchedulerName, room: RoomId, ended: Ended },
     /// Drops rows of ended rooms. Live ones stay.

@@ -341,3 +341,14 @@ fn cancel(number: u128, by: &str) -> Change {
 fn wrong_status(number: u128, is: OperationStatus) -> Refusal {
     Refusal::WrongStatus { operation: operation_id(number), is }
 }
+
+pub(super) async fn only_unfinished_operations_forget_their_part_of_the_fleet_size(store: &dyn Store) {
+    open(store).await;
+    let enqueue = |number| Change::Enqueue(NewOperation { fleet_delta: 3, ..new_operation(number) });
+    accept(store, vec![enqueue(1), start(1), end(1, OperationStatus::Finished)]).await;
+    accept(store, vec![enqueue(2), start(2), enqueue(3)]).await;
+    accept(store, vec![Change::ForgetFleetDeltas { scheduler: arena() }]).await;
+    for (number, delta) in [(1, 3), (2, 0), (3, 0)] {
+        assert_eq!(operation(store, number).await.fleet_delta, delta, "operation {number}");
+    }
+}
