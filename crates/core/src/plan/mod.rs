@@ -220,8 +220,10 @@ fn plan_shrinking(snapshot: &FleetSnapshot<'_>, surplus: u32, plan: &mut Plan) {
     }
     let ready_above_target = seen.ready.saturating_sub(plan.desired_ready);
     let mut remove = surplus.min(seen.idle.saturating_add(ready_above_target));
-    if remove < surplus {
-        plan.held.push(Held::Serving { rooms: surplus - remove });
+    // What is still being made can go when it is there.
+    let serving = (surplus - remove).saturating_sub(snapshot.adding);
+    if serving > 0 {
+        plan.held.push(Held::Serving { rooms: serving });
     }
     if remove > snapshot.limits.remove_max {
         plan.held.push(Held::Capped { rooms: remove - snapshot.limits.remove_max });
