@@ -50,8 +50,11 @@ impl Counted {
         counted
     }
 
-    pub(super) fn demand(&self, matches_max: u32) -> Demand {
-        Demand { matches: self.matches, occupied: self.occupied, total: self.total, matches_max }
+    /// Players who lost their room a moment ago will be in one again.
+    pub(super) fn demand(&self, snapshot: &FleetSnapshot<'_>) -> Demand {
+        let matches_max = snapshot.matches_max;
+        let occupied = self.occupied.saturating_add(snapshot.rejoining.div_ceil(matches_max.max(1)));
+        Demand { matches: self.matches, occupied, total: self.total, matches_max }
     }
 }
 

@@ -151,9 +151,7 @@ pub fn plan(snapshot: &FleetSnapshot<'_>) -> Plan {
     let seen = Counted::of(snapshot);
     let decision = match snapshot.scaling {
         Scaling::FleetSize(size) => autoscaling::hold(size, seen.total),
-        Scaling::Auto { autoscaling, .. } => {
-            autoscaling::decide(&seen.demand(snapshot.matches_max), autoscaling)
-        }
+        Scaling::Auto { autoscaling, .. } => autoscaling::decide(&seen.demand(snapshot), autoscaling),
     };
     let desired = decision.desired;
     let mut plan = Plan {
@@ -209,7 +207,7 @@ fn plan_shrinking(snapshot: &FleetSnapshot<'_>, surplus: u32, plan: &mut Plan) {
         return;
     }
     if let Scaling::Auto { autoscaling, last_shrunk_at } = snapshot.scaling {
-        let demand = seen.demand(snapshot.matches_max);
+        let demand = seen.demand(snapshot);
         if let Some(hold) = autoscaling::shrink_hold(&demand, autoscaling, last_shrunk_at, snapshot.now) {
             if let ShrinkHold::Cooldown { until } = hold {
                 plan.look_again_at = earliest(plan.look_again_at, until);

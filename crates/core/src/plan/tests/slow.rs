@@ -154,7 +154,12 @@ impl SlowFleet {
 
     /// One cycle, and what must hold of it; true if nothing is asked for and nothing is under way.
     fn cycle(&mut self, scaling: Scaling<'_>) -> Result<bool, TestCaseError> {
+        let rests = self.look(scaling)?;
         self.pass(scaling)?;
+        Ok(rests)
+    }
+
+    fn look(&mut self, scaling: Scaling<'_>) -> Result<bool, TestCaseError> {
         let plan = self.fleet.plan(scaling);
         let (ready_before, under_way) = (self.ready(), self.under_way(false));
         let (desired, surge_max) = match &plan.rollout {
@@ -200,7 +205,6 @@ impl SlowFleet {
     /// Demand stands still: it comes to rest, stays there, and has asked for what was missing, once.
     fn settle(&mut self, scaling: Scaling<'_>) -> Result<(), TestCaseError> {
         let is_rollout = self.fleet.rooms.iter().any(|room| room.old);
-        self.pass(scaling)?;
         let (there, failed) = (self.under_way(is_rollout), self.failed);
         (self.asked, self.desired_peak) = (0, 0);
         for _ in 0..5000 {
