@@ -19,7 +19,9 @@ lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --all-features -- --deny warnings
 
+# Valgrind counts instructions; without it there are no figures of them, and all others.
 bench: install-tools
+	@command -v valgrind >/dev/null || ./scripts/install valgrind || true
 	$(CARGO) build --release --quiet --package maestro --package maestro-bench
 	./target/release/maestro-bench $(ARGS)
 

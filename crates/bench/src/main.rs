@@ -6,6 +6,7 @@
 mod cpu;
 mod figure;
 mod fleet;
+mod instructions;
 mod memory;
 mod ping;
 mod plan;
@@ -18,13 +19,16 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use clap::{Parser, ValueEnum};
+use clap::{Parser, Subcommand, ValueEnum};
 
 use figure::Figure;
 
 #[derive(Debug, Parser)]
 #[command(name = "maestro-bench", about = "Figures of this machine, one JSON line each")]
+#[command(disable_help_subcommand = true)]
 struct Arguments {
+    #[command(subcommand)]
+    measured: Option<Measured>,
     /// What to measure; everything if nothing is named
     #[arg(value_enum)]
     benches: Vec<Bench>,
@@ -37,6 +41,14 @@ struct Arguments {
     /// Where data directories are made, so on which disk [default: beside this program]
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
+}
+
+/// What this program does when it is itself what is measured.
+#[derive(Debug, Subcommand)]
+enum Measured {
+    /// Makes a fleet in a rollout and plans it so many times
+    #[command(hide = true)]
+    Plans { rooms: u32, times: u32 },
 }
 
 /// In the order in which they run. Memory first: it looks at the whole process, which is small only then.
@@ -72,6 +84,9 @@ impl Effort {
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
+    if let Some(Measured::Plans { rooms, times }) = arguments.measured {
+        return plan::repeat(rooms, times);
+    }
     let effort = match arguments.quick {
         true => Effort::Quick,
         false => Effort::Full,

@@ -13,7 +13,7 @@ use maestro_core::time::Millis;
 
 use crate::figure::Figure;
 use crate::statistics::median;
-use crate::{Effort, fleet};
+use crate::{Effort, fleet, instructions};
 
 /// What the fleet goes through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,23 +55,51 @@ pub(crate) fn measure(effort: Effort) -> anyhow::Result<Vec<Figure>> {
                 .compared("a room of a fleet of 1000", per_huge_room / per_small_room),
         );
     }
+    figures.extend(measure_instructions(effort)?);
     Ok(figures)
+}
+
+/// Of a rollout: no plan has more to do.
+fn measure_instructions(effort: Effort) -> anyhow::Result<Vec<Figure>> {
+    let huge_rooms = effort.pick(1_000_000, 4_000);
+    let Some(small) = instructions_per_plan(1_000)? else {
+        eprintln!("plan: there is no valgrind here, so nothing is measured in instructions");
+        return Ok(Vec::new());
+    };
+    let large = instructions_per_plan(effort.pick(100_000, 2_000))?.unwrap_or(0.0);
+    let huge = instructions_per_plan(huge_rooms)?.unwrap_or(0.0);
+    let per_small_room = small / 1_000.0;
+    let per_huge_room = huge / f64::from(huge_rooms);
+    Ok(vec![
+        Figure::new("plan.instructions.rooms100k", large, "instructions"),
+        Figure::new("plan.instructions.room1m", per_huge_room, "instructions")
+            .compared("a room of a fleet of 1000", per_huge_room / per_small_room),
+    ])
+}
+
+/// What a run that plans takes more than one that only makes the fleet.
+fn instructions_per_plan(rooms: u32) -> anyhow::Result<Option<f64>> {
+    let run = |times: u32| instructions::count(&["plans".into(), rooms.to_string(), times.to_string()]);
+    let (Some(without), Some(with)) = (run(0)?, run(1)?) else {
+        return Ok(None);
+    };
+    Ok(Some(with.saturating_sub(without) as f64))
+}
+
+/// Makes a fleet in a rollout and plans it `times` times.
+pub(crate) fn repeat(rooms: u32, times: u32) -> anyhow::Result<()> {
+    let autoscaling = autoscaling()?;
+    let facts = black_box(facts(rooms, Life::Rollout));
+    let snapshot = snapshot(&facts, &autoscaling);
+    for _ in 0..times {
+        black_box(plan(black_box(&snapshot)));
+    }
+    Ok(())
 }
 
 fn seconds_per_plan(rooms: u32, life: Life, autoscaling: &Autoscaling, effort: Effort) -> f64 {
     let facts = facts(rooms, life);
-    let snapshot = FleetSnapshot {
-        now: fleet::at(30),
-        scaling: Scaling::Auto { autoscaling, last_shrunk_at: None },
-        matches_max: 1,
-        replacement: Some(RULES),
-        rooms: &facts,
-        adding: 0,
-        removing: 0,
-        rejoining: 0,
-        ended: &[],
-        limits: LIMITS,
-    };
+    let snapshot = snapshot(&facts, autoscaling);
     let repeat_for = effort.pick(Duration::from_secs(1), Duration::from_millis(10));
     let mut times = Vec::new();
     let begin = Instant::now();
@@ -81,6 +109,21 @@ fn seconds_per_plan(rooms: u32, life: Life, autoscaling: &Autoscaling, effort: E
         times.push(begin.elapsed().as_secs_f64());
     }
     median(times)
+}
+
+fn snapshot<'a>(rooms: &'a [RoomFact], autoscaling: &'a Autoscaling) -> FleetSnapshot<'a> {
+    FleetSnapshot {
+        now: fleet::at(30),
+        scaling: Scaling::Auto { autoscaling, last_shrunk_at: None },
+        matches_max: 1,
+        replacement: Some(RULES),
+        rooms,
+        adding: 0,
+        removing: 0,
+        rejoining: 0,
+        ended: &[],
+        limits: LIMITS,
+    }
 }
 
 /// With seven of ten rooms occupied it asks for a few more than there are, and a rollout has rooms to take away.

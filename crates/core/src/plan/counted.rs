@@ -17,7 +17,7 @@ pub struct Counted {
     pub old: u32,
     /// Of `total`, those not heard of since a restart.
     pub unknown: u32,
-    /// Of `total`, those that are neither ready nor serve anybody.
+    /// Of `total`, those with a row that are neither ready nor serve anybody.
     pub idle: u32,
 }
 
@@ -41,16 +41,20 @@ impl Counted {
             }
         }
         counted.matches += u64::from(snapshot.rejoining);
-        // Rooms of unfinished adds count as pending, rooms of unfinished removals as gone. Which ones those take is
-        // not known yet: that they are ready is the careful guess.
+        // Rooms of unfinished adds count as pending, rooms of unfinished removals as gone. A removal takes idle rooms
+        // first, and none that has no row yet: what it takes beyond the idle ones was ready.
+        let idle_taken = snapshot.removing.min(counted.idle);
         counted.total = counted.total.saturating_add(snapshot.adding).saturating_sub(snapshot.removing);
-        counted.idle = counted.idle.saturating_add(snapshot.adding);
-        counted.ready = counted.ready.saturating_sub(snapshot.removing.saturating_sub(counted.idle));
+        counted.idle -= idle_taken;
+        counted.ready = counted.ready.saturating_sub(snapshot.removing - idle_taken);
         counted
     }
 
-    pub(super) fn demand(&self, matches_max: u32) -> Demand {
-        Demand { matches: self.matches, occupied: self.occupied, total: self.total, matches_max }
+    /// Players who lost their room a moment ago will be in one again.
+    pub(super) fn demand(&self, snapshot: &FleetSnapshot<'_>) -> Demand {
+        let matches_max = snapshot.matches_max;
+        let occupied = self.occupied.saturating_add(snapshot.rejoining.div_ceil(matches_max.max(1)));
+        Demand { matches: self.matches, occupied, total: self.total, matches_max }
     }
 }
 

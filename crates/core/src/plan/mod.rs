@@ -152,9 +152,7 @@ pub fn plan(snapshot: &FleetSnapshot<'_>) -> Plan {
     let seen = Counted::of(snapshot);
     let decision = match snapshot.scaling {
         Scaling::FleetSize(size) => autoscaling::hold(size, seen.total),
-        Scaling::Auto { autoscaling, .. } => {
-            autoscaling::decide(&seen.demand(snapshot.matches_max), autoscaling)
-        }
+        Scaling::Auto { autoscaling, .. } => autoscaling::decide(&seen.demand(snapshot), autoscaling),
     };
     let desired = decision.desired;
     let mut plan = Plan {
@@ -210,7 +208,7 @@ fn plan_shrinking(snapshot: &FleetSnapshot<'_>, surplus: u32, plan: &mut Plan) {
         return;
     }
     if let Scaling::Auto { autoscaling, last_shrunk_at } = snapshot.scaling {
-        let demand = seen.demand(snapshot.matches_max);
+        let demand = seen.demand(snapshot);
         if let Some(hold) = autoscaling::shrink_hold(&demand, autoscaling, last_shrunk_at, snapshot.now) {
             if let ShrinkHold::Cooldown { until } = hold {
                 plan.look_again_at = earliest(plan.look_again_at, until);
@@ -221,8 +219,10 @@ fn plan_shrinking(snapshot: &FleetSnapshot<'_>, surplus: u32, plan: &mut Plan) {
     }
     let ready_above_target = seen.ready.saturating_sub(plan.desired_ready);
     let mut remove = surplus.min(seen.idle.saturating_add(ready_above_target));
-    if remove < surplus {
-        plan.held.push(Held::Serving { rooms: surplus - remove });
+    // What is still being made can go when it is there.
+    let serving = (surplus - remove).saturating_sub(snapshot.adding);
+    if serving > 0 {
+        plan.held.push(Held::Serving { rooms: serving });
     }
     if remove > snapshot.limits.remove_max {
         plan.held.push(Held::Capped { rooms: remove - snapshot.limits.remove_max });

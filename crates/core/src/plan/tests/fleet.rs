@@ -10,6 +10,10 @@ pub(super) struct Fleet {
     pub(super) now: i64,
     pub(super) rules: ReplacementRules,
     pub(super) matches_max: u32,
+    /// What is under way, as a snapshot says it.
+    pub(super) adding: u32,
+    pub(super) removing: u32,
+    pub(super) rejoining: u32,
     made: u32,
 }
 
@@ -19,7 +23,16 @@ pub(super) const NEW: Version = Version { major: 2, minor: 0, patch: 0 };
 impl Fleet {
     pub(super) fn old(ready: u32, occupied: u32, max_surge: MaxSurge) -> Self {
         let rules = ReplacementRules { max_surge, max_unavailable: 0, occupied: OccupiedRooms::DeleteLast };
-        let mut fleet = Self { rooms: Vec::new(), now: 0, rules, matches_max: 1, made: 0 };
+        let mut fleet = Self {
+            rooms: Vec::new(),
+            now: 0,
+            rules,
+            matches_max: 1,
+            adding: 0,
+            removing: 0,
+            rejoining: 0,
+            made: 0,
+        };
         for index in 0..ready + occupied {
             let status = if index < ready { RoomStatus::Ready } else { RoomStatus::Occupied };
             fleet.make(OLD, true, status);
@@ -50,9 +63,9 @@ impl Fleet {
             matches_max: self.matches_max,
             replacement: Some(self.rules),
             rooms: &self.rooms,
-            adding: 0,
-            removing: 0,
-            rejoining: 0,
+            adding: self.adding,
+            removing: self.removing,
+            rejoining: self.rejoining,
             ended: &[],
             limits: LIMITS,
         })
@@ -91,8 +104,8 @@ impl Fleet {
 
     /// Players enter rooms that are ready, new ones first.
     pub(super) fn occupy(&mut self, matches: u32) {
-        let mut ready: Vec<_> =
-            self.rooms.iter_mut().filter(|room| room.status == RoomStatus::Ready).collect();
+        let enterable = |room: &&mut RoomFact| room.status == RoomStatus::Ready && !room.leaving;
+        let mut ready: Vec<_> = self.rooms.iter_mut().filter(enterable).collect();
         ready.sort_by_key(|room| room.old);
         for room in ready.into_iter().take(matches as usize) {
             room.status = RoomStatus::Occupied;

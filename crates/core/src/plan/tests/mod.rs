@@ -1,5 +1,6 @@
 mod fleet;
 mod rollouts;
+mod slow;
 mod walks;
 
 use super::*;
@@ -62,6 +63,12 @@ fn holds_the_fleet_size() {
         (10, [2, 8, 3], 0, 0, 0, 3),
         (2, [0, 1, 5], 0, 0, 0, 1),
         (0, [0, 0, 5], 0, 0, 0, 0),
+        // What an unfinished removal takes is not asked for again because others should go too.
+        (0, [3, 0, 5], 0, 3, 0, 0),
+        (0, [3, 2, 5], 0, 4, 0, 1),
+        // Rooms that are still being made cannot go yet: ready ones do not go in their place.
+        (12, [0, 10, 0], 5, 0, 0, 0),
+        (12, [2, 9, 0], 5, 0, 0, 2),
         (5000, [0, 0, 0], 0, 0, 1000, 0),
         (0, [0, 1500, 0], 0, 0, 0, 1000),
     ] {

@@ -4,7 +4,8 @@ use super::fleet::{Fleet, NEW, OLD};
 use super::*;
 use crate::plan::Scaling;
 use crate::scheduler::{
-    Autoscaling, MaxSurge, OccupiedRooms, OtherParameters, ReadyTarget, RoomOccupancy, ScalingPolicy,
+    Autoscaling, FixedBuffer, MaxSurge, OccupiedRooms, OtherParameters, ReadyTarget, RoomOccupancy,
+    ScalingPolicy,
 };
 
 fn half_ready(max: Option<u32>) -> Autoscaling {
@@ -169,6 +170,18 @@ fn nothing_ready_goes_while_a_room_is_unknown() {
     fleet.rooms[0].known = false;
     fleet.rooms[0].status = RoomStatus::Unready;
     assert_eq!(fleet.plan(Scaling::FleetSize(10)).rollout.unwrap().replaced, []);
+}
+
+#[test]
+fn players_who_look_for_a_room_are_wanted_a_place_for() {
+    let mut fleet = Fleet::old(5, 10, MaxSurge::Rooms(5));
+    fleet.rooms.iter_mut().for_each(|room| room.old = false);
+    fleet.rejoining = 3;
+    let buffer = ScalingPolicy::FixedBuffer(FixedBuffer { amount: 2 });
+    for (policy, desired) in [(buffer, 15), (half_ready(None).policy, 26)] {
+        let autoscaling = Autoscaling { policy, ..half_ready(None) };
+        assert_eq!(fleet.plan(auto(&autoscaling)).decision.desired, desired);
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::scheduler::{
 };
 
 #[derive(Debug, Clone)]
-struct Walk {
+pub(super) struct Walk {
     ready: u32,
     occupied: u32,
     surge: MaxSurge,
@@ -18,7 +18,7 @@ struct Walk {
     fleet_size: u32,
     rollout: bool,
     /// How many players come (or go) before each cycle.
-    steps: Vec<i32>,
+    pub(super) steps: Vec<i32>,
 }
 
 fn autoscaling() -> impl Strategy<Value = Autoscaling> {
@@ -38,7 +38,7 @@ fn autoscaling() -> impl Strategy<Value = Autoscaling> {
     })
 }
 
-fn walks() -> impl Strategy<Value = Walk> {
+pub(super) fn walks() -> impl Strategy<Value = Walk> {
     let surge = prop_oneof![(1_u32..100).prop_map(MaxSurge::Percent), (1_u32..20).prop_map(MaxSurge::Rooms)];
     let scaling = (prop::option::of(autoscaling()), 0_u32..60);
     let steps = prop::collection::vec(-5_i32..=5, 0..20);
@@ -56,14 +56,14 @@ fn walks() -> impl Strategy<Value = Walk> {
 }
 
 impl Walk {
-    fn scaling(&self) -> Scaling<'_> {
+    pub(super) fn scaling(&self) -> Scaling<'_> {
         match &self.autoscaling {
             Some(autoscaling) => Scaling::Auto { autoscaling, last_shrunk_at: None },
             None => Scaling::FleetSize(self.fleet_size),
         }
     }
 
-    fn fleet(&self) -> Fleet {
+    pub(super) fn fleet(&self) -> Fleet {
         let mut fleet = Fleet::old(self.ready, self.occupied, self.surge);
         fleet.rooms.iter_mut().for_each(|room| room.old = self.rollout);
         fleet
