@@ -126,6 +126,12 @@ impl Engine {
             let mut changes = Vec::new();
             if !autoscaled {
                 operation.fleet_delta = i64::from(to) - i64::from(from);
+                // More than the fleet has cannot be taken from it: it would be taken from rooms that are added later.
+                if let Definition::RemoveRooms { rooms: RoomsToRemove::Amount(amount), .. } =
+                    &mut operation.definition
+                {
+                    *amount = from - to;
+                }
                 operation.reason += &format!("; fleet size {from} → {to}");
                 changes.push(Change::SetFleetSize { scheduler: record.name.clone(), from, to });
             }
