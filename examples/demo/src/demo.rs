@@ -162,8 +162,8 @@ fn terminal_width() -> Option<usize> {
     (size.ws_col > 0).then_some(size.ws_col.into())
 }
 
-/// The recipe as a file that can be changed and applied. One that belongs to a scheduler of an earlier run stays: it may
-/// have been changed.
+/// The recipe as a file that can be changed and applied. That of an earlier run whose scheduler is kept stays as it is:
+/// someone may have changed it.
 fn write_recipe(data_dir: &Path, recipe: &Value, submitted: &Submitted) -> anyhow::Result<PathBuf> {
     let file = data_dir.join(format!("{SCHEDULER}.json"));
     if *submitted != Submitted::AlreadyThere || !file.exists() {
