@@ -1,5 +1,6 @@
 //! Players who come and go, a match each, each in a room of its own.
 
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
@@ -19,15 +20,15 @@ const REPLY_BYTES_MAX: u64 = 64;
 
 pub(crate) struct Players {
     random: fastrand::Rng,
-    /// When each running match ends, in no order.
-    ends_at: Vec<Instant>,
+    /// By the id of the room in which it runs: when each match ends.
+    ends_at: BTreeMap<String, Instant>,
     served: u64,
 }
 
 impl Players {
     pub(crate) fn new(seed: u64) -> Self {
         let random = fastrand::Rng::with_seed(seed);
-        Self { random, ends_at: Vec::new(), served: 0 }
+        Self { random, ends_at: BTreeMap::new(), served: 0 }
     }
 
     /// Lets matches end, and sends players to ready rooms by `join` until as many play as are `wanted`. Where more
@@ -39,15 +40,18 @@ impl Players {
         rooms: &[Room],
         mut join: impl FnMut(&Room, Duration) -> bool,
     ) {
-        self.ends_at.retain(|ends_at| *ends_at > now);
+        // A match ends with its room, too.
+        self.ends_at.retain(|id, ends_at| *ends_at > now && rooms.iter().any(|room| room.id == *id));
         let missing = (wanted as usize).saturating_sub(self.ends_at.len());
 
-        let mut ready: Vec<&Room> = rooms.iter().filter(|room| room.status == "ready").collect();
+        // A room in which a match has just begun may not have told so yet.
+        let is_free = |room: &&Room| room.status == "ready" && !self.ends_at.contains_key(&room.id);
+        let mut ready: Vec<&Room> = rooms.iter().filter(is_free).collect();
         self.random.shuffle(&mut ready);
         for room in ready.into_iter().take(missing.min(JOINS_PER_STEP_MAX)) {
             let length = Duration::from_secs(self.random.u64(MATCH_SECONDS));
             if join(room, length) {
-                self.ends_at.push(now + length);
+                self.ends_at.insert(room.id.clone(), now + length);
                 self.served += 1;
             }
         }
@@ -85,8 +89,11 @@ mod tests {
     use super::*;
 
     fn rooms(statuses: &[&str]) -> Vec<Room> {
-        let room = |status: &&str| Room { status: (*status).to_owned(), ..Room::default() };
-        statuses.iter().map(room).collect()
+        let room = |(number, status): (usize, &&str)| {
+            let (id, status) = (format!("example-{number}"), (*status).to_owned());
+            Room { id, status, ..Room::default() }
+        };
+        statuses.iter().enumerate().map(room).collect()
     }
 
     #[test]
@@ -130,6 +137,23 @@ mod tests {
     }
 
     #[test]
+    fn a_room_that_has_not_told_of_its_match_is_not_asked_for_another() {
+        let start = Instant::now();
+        let mut players = Players::new(1);
+        players.step(start, 1, &rooms(&["ready"]), |_, _| true);
+        players.step(start, 2, &rooms(&["ready"]), |_, _| panic!("a match runs in it"));
+    }
+
+    #[test]
+    fn a_match_ends_with_its_room() {
+        let start = Instant::now();
+        let mut players = Players::new(1);
+        players.step(start, 2, &rooms(&["ready", "ready"]), |_, _| true);
+        players.step(start, 2, &rooms(&["occupied"]), |_, _| true);
+        assert_eq!((players.playing(), players.served()), (1, 2));
+    }
+
+    #[test]
     fn matches_end_in_their_time() {
         let start = Instant::now();
         let mut players = Players::new(1);
@@ -138,9 +162,9 @@ mod tests {
             length = asked;
             true
         });
-        players.step(start + length - Duration::from_millis(1), 1, &[], |_, _| true);
+        players.step(start + length - Duration::from_millis(1), 1, &rooms(&["occupied"]), |_, _| true);
         assert_eq!(players.playing(), 1);
-        players.step(start + length, 1, &[], |_, _| true);
+        players.step(start + length, 1, &rooms(&["occupied"]), |_, _| true);
         assert_eq!((players.playing(), players.served()), (0, 1));
     }
 }
