@@ -60,8 +60,9 @@ fn the_fleet_follows_matches_and_no_room_goes_under_its_players() -> anyhow::Res
         played_in.is_some_and(|room| room.pids == first[0].pids && room.status == "occupied"),
         "{rooms:?}"
     );
-    let removals = maestro.api().operations("arena")?.into_iter();
-    let removals = removals.filter(|operation| operation.definition_name == "remove_rooms");
+    let mut removals = maestro.api().operations("arena")?;
+    removals.retain(|operation| operation.definition_name == "remove_rooms");
+    assert!(!removals.is_empty());
     for removal in removals {
         assert!(removal.reason.contains("occupied at readyTarget 0.5"), "{}", removal.reason);
     }

@@ -36,6 +36,8 @@ fn bad_recipes_are_told_which_field_is_wrong() -> anyhow::Result<()> {
         }
     }
     maestro.api().get("/schedulers/other")?.expect(404)?;
+    // It was the one field each time.
+    maestro.api().create(&autoscaled(&maestro, "other")?)?.expect(200)?;
     assert_eq!(maestro.api().get("/schedulers/arena")?.expect(200)?.json()?, scheduler);
     nothing_changed(&maestro, &before)
 }
