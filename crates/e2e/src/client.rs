@@ -1,5 +1,7 @@
-//! A client of the management API that shows answers as they are.
+//! A client of the management API that shows answers as they are, and of the rooms that it lists.
 
+use std::io::{BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
@@ -35,10 +37,28 @@ pub struct Time(pub Timestamp);
 pub struct Room {
     pub id: String,
     pub status: String,
+    pub version: String,
+    pub ports: Vec<Port>,
     pub pids: Vec<u32>,
+    /// It tries a version, and is none of the fleet.
+    pub validation: bool,
     pub created_at: Time,
     pub last_ping_at: Option<Time>,
     pub ended: Option<Ended>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub struct Port {
+    pub port: u16,
+}
+
+/// One of a scheduler's, as the full view shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Version {
+    pub version: String,
+    pub is_active: bool,
+    pub status: String,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -107,6 +127,19 @@ impl Answer {
     }
 }
 
+impl Room {
+    /// Begins a match as a player does; whether there was a place for it.
+    pub fn join(&self, length: Duration) -> anyhow::Result<bool> {
+        let port = self.ports.first().with_context(|| format!("{} has no port", self.id))?.port;
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+        stream.set_read_timeout(Some(REQUEST_TIMEOUT))?;
+        writeln!(stream, "JOIN {}", length.as_secs())?;
+        let mut reply = String::new();
+        BufReader::new(stream).read_line(&mut reply)?;
+        Ok(reply.starts_with("OK "))
+    }
+}
+
 impl Operation {
     pub fn is_final(&self) -> bool {
         !matches!(self.status.as_str(), "pending" | "in_progress")
@@ -149,6 +182,12 @@ impl Client {
         answer(response).with_context(|| format!("DELETE {path}"))
     }
 
+    pub fn put(&self, path: &str, body: &Value) -> anyhow::Result<Answer> {
+        let request = self.agent.put(format!("{}{path}", self.url));
+        let request = request.header("Content-Type", "application/json");
+        answer(request.send(body.to_string())).with_context(|| format!("PUT {path}"))
+    }
+
     /// `user` is who asks, as it stands in the operation's reason.
     pub fn post(&self, path: &str, user: &str, body: &str) -> anyhow::Result<Answer> {
         let request = self
@@ -161,6 +200,19 @@ impl Client {
 
     pub fn create(&self, recipe: &Value) -> anyhow::Result<Answer> {
         self.post("/schedulers", "e2e", &recipe.to_string())
+    }
+
+    /// Submits the recipe as a new version of its scheduler.
+    pub fn new_version(&self, scheduler: &str, recipe: &Value) -> anyhow::Result<Answer> {
+        self.post(&format!("/schedulers/{scheduler}"), "e2e", &recipe.to_string())
+    }
+
+    /// Sorted by number.
+    pub fn versions(&self, scheduler: &str) -> anyhow::Result<Vec<Version>> {
+        let path = format!("/schedulers/{scheduler}/versions?view=full");
+        let mut versions: Vec<Version> = self.get(&path)?.read("versions")?;
+        versions.sort_by(|one, other| one.version.cmp(&other.version));
+        Ok(versions)
     }
 
     pub fn add(&self, scheduler: &str, amount: u32, user: &str) -> anyhow::Result<Answer> {

@@ -14,10 +14,11 @@ pub(crate) struct Arguments {
     /// The room program; by default the one beside this program
     #[arg(long, value_name = "PATH")]
     room: Option<PathBuf>,
-    /// How many rooms the fleet has
-    #[arg(long, default_value_t = 12)]
+    /// How many rooms the fleet has at least
+    #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..))]
     rooms: u32,
-    /// How many players there are at the busiest time; by default two for every three rooms
+    /// How many players there are at the busiest time, unless DIR/players says how many there are; by default two for
+    /// every three rooms
     #[arg(long)]
     players: Option<u32>,
     /// Where Maestro keeps its data, and its log

@@ -1,6 +1,8 @@
 //! The demo from beginning to end: Maestro, the fleet, the players, and the way out.
 
+use std::fs;
 use std::io::{self, IsTerminal, Stdout};
+use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
@@ -8,11 +10,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use rustix::termios::tcgetwinsize;
+use serde_json::Value;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::api::{Api, Operation, Submitted};
 use crate::arguments::Settings;
+use crate::demand::Demand;
 use crate::maestro::{Endpoints, Maestro, Stopped};
 use crate::players::{self, Players};
 use crate::recipe::{SCHEDULER, recipe};
@@ -84,16 +88,25 @@ impl Demo<'_> {
             }
         };
         let api = Api::new(&endpoints.management);
-        let submitted = api.submit(&recipe(self.settings.rooms, &self.settings.room)?)?;
-        self.screen.say(&introduction(self.settings, &endpoints, &self.maestro, &submitted))?;
+        let recipe = recipe(self.settings.rooms, &self.settings.room)?;
+        let submitted = api.submit(&recipe)?;
+        let recipe_file = write_recipe(&self.settings.data_dir, &recipe, &submitted)?;
+        let mut demand = Demand::new(&self.settings.data_dir, self.settings.players_max, Instant::now());
+        let mut players = Players::new(fastrand::u64(..));
+        let hints = Hints { program: &self.settings.maestro, players: demand.file(), recipe: &recipe_file };
+        let scheduler = told(&submitted, self.settings.rooms);
+        self.screen.say(&introduction(&endpoints, self.maestro.log(), &scheduler, &hints))?;
 
-        let mut players = Players::new(self.settings.players_max, fastrand::u64(..), Instant::now());
         loop {
             match self.wake()? {
                 Wake::Over(over) => return Ok(over),
                 Wake::Serving(_) | Wake::Tick => {}
             }
-            let line = match observe(&api, &mut players) {
+            let (wanted, complaint) = demand.look(Instant::now());
+            if let Some(complaint) = complaint {
+                self.screen.say(&complaint)?;
+            }
+            let line = match observe(&api, wanted, &mut players) {
                 Ok(line) => line,
                 Err(error) => format!("maestro does not answer: {error:#}"),
             };
@@ -130,12 +143,13 @@ fn watch_signals(sender: Sender<Event>) -> io::Result<()> {
 }
 
 /// Looks at the fleet, lets the players act on what they see, and says how it stands.
-fn observe(api: &Api, players: &mut Players) -> anyhow::Result<String> {
+fn observe(api: &Api, wanted: u32, players: &mut Players) -> anyhow::Result<String> {
     let rooms = api.rooms()?;
-    players.step(Instant::now(), &rooms, players::join);
+    players.step(Instant::now(), wanted, &rooms, players::join);
     let operation: Option<Operation> = api.latest_operation()?;
     let status = Status {
         rooms: &rooms,
+        wanted,
         matches: players.playing(),
         served: players.served(),
         operation: operation.as_ref(),
@@ -148,23 +162,43 @@ fn terminal_width() -> Option<usize> {
     (size.ws_col > 0).then_some(size.ws_col.into())
 }
 
-fn introduction(
-    settings: &Settings,
-    endpoints: &Endpoints,
-    maestro: &Maestro,
-    submitted: &Submitted,
-) -> String {
-    let Endpoints { management, rooms, internal } = endpoints;
-    let program = settings.maestro.display();
-    let log = maestro.log().display();
-    let number = settings.rooms;
-    let scheduler = match submitted {
-        Submitted::Created => format!("Scheduler {SCHEDULER} was created and will have {number} rooms."),
+/// The recipe as a file that can be changed and applied. That of an earlier run whose scheduler is kept stays as it is:
+/// someone may have changed it.
+fn write_recipe(data_dir: &Path, recipe: &Value, submitted: &Submitted) -> anyhow::Result<PathBuf> {
+    let file = data_dir.join(format!("{SCHEDULER}.json"));
+    if *submitted != Submitted::AlreadyThere || !file.exists() {
+        let text = format!("{recipe:#}\n");
+        fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    Ok(file)
+}
+
+/// What the hints name.
+struct Hints<'a> {
+    program: &'a Path,
+    /// Where the number of players can be written.
+    players: &'a Path,
+    /// What can be changed and applied.
+    recipe: &'a Path,
+}
+
+fn told(submitted: &Submitted, rooms: u32) -> String {
+    match submitted {
+        Submitted::Created => {
+            format!("Scheduler {SCHEDULER} was created and will have {rooms} rooms, more when players come.")
+        }
         Submitted::AlreadyThere => format!("Scheduler {SCHEDULER} is there from an earlier run."),
         Submitted::NewVersion => {
             format!("Scheduler {SCHEDULER} is there from an earlier run and rolls over to a new version.")
         }
-    };
+    }
+}
+
+fn introduction(endpoints: &Endpoints, log: &Path, scheduler: &str, hints: &Hints<'_>) -> String {
+    let Endpoints { management, rooms, internal } = endpoints;
+    let log = log.display();
+    let (program, players, recipe) =
+        (hints.program.display(), hints.players.display(), hints.recipe.display());
     format!(
         "Maestro is serving.
   management API  {management}
@@ -175,9 +209,12 @@ fn introduction(
 {scheduler} In another terminal, try
   {program} room list {SCHEDULER}
   {program} operation list {SCHEDULER}
-  {program} room add {SCHEDULER} 3 --wait
   kill -9 $(pgrep -nf maestro-example-room)     and watch the room come back
-  curl {management}/schedulers/{SCHEDULER}/rooms
+  echo 30 > {players}     raise or lower the players, and watch the rooms follow
+  {program} scheduler autoscaling {SCHEDULER}     why there are as many rooms as there are
+Change an environment value in {recipe}, and roll the new version out:
+  {program} scheduler apply -f {recipe}
+  {program} rollout status {SCHEDULER} --watch
 Ctrl-C ends it all.
 ",
     )

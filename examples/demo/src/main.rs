@@ -2,6 +2,7 @@
 
 mod api;
 mod arguments;
+mod demand;
 mod demo;
 mod maestro;
 mod players;

@@ -1,6 +1,6 @@
-//! Players who come and go like tides, a match each.
+//! Players who come and go, a match each, each in a room of its own.
 
-use std::f64::consts::TAU;
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
@@ -8,12 +8,7 @@ use std::time::{Duration, Instant};
 use crate::api::Room;
 use crate::recipe::PORT_NAME;
 
-/// From one busiest time to the next.
-const WAVE: Duration = Duration::from_secs(40);
-
-/// At the quietest time, this share of the players is still there.
-const QUIET_SHARE: f64 = 0.25;
-
+/// Short, so that fewer players are soon seen as fewer occupied rooms.
 const MATCH_SECONDS: std::ops::RangeInclusive<u64> = 4..=12;
 
 /// Rooms that do not answer must not hold up the status line.
@@ -24,37 +19,39 @@ const JOIN_TIMEOUT: Duration = Duration::from_millis(300);
 const REPLY_BYTES_MAX: u64 = 64;
 
 pub(crate) struct Players {
-    number_max: u32,
-    started: Instant,
     random: fastrand::Rng,
-    /// When each running match ends, in no order.
-    ends_at: Vec<Instant>,
+    /// By the id of the room in which it runs: when each match ends.
+    ends_at: BTreeMap<String, Instant>,
     served: u64,
 }
 
 impl Players {
-    pub(crate) fn new(number_max: u32, seed: u64, now: Instant) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         let random = fastrand::Rng::with_seed(seed);
-        Self { number_max, started: now, random, ends_at: Vec::new(), served: 0 }
+        Self { random, ends_at: BTreeMap::new(), served: 0 }
     }
 
-    /// Lets matches end, and sends players to ready rooms by `join` until as many play as want to.
+    /// Lets matches end, and sends players to ready rooms by `join` until as many play as are `wanted`. Where more
+    /// play than that, the matches that run end in their time and no other begins.
     pub(crate) fn step(
         &mut self,
         now: Instant,
+        wanted: u32,
         rooms: &[Room],
         mut join: impl FnMut(&Room, Duration) -> bool,
     ) {
-        self.ends_at.retain(|ends_at| *ends_at > now);
-        let wanted = wanted(now.duration_since(self.started), self.number_max);
+        // A match ends with its room, too.
+        self.ends_at.retain(|id, ends_at| *ends_at > now && rooms.iter().any(|room| room.id == *id));
         let missing = (wanted as usize).saturating_sub(self.ends_at.len());
 
-        let mut ready: Vec<&Room> = rooms.iter().filter(|room| room.status == "ready").collect();
+        // A room in which a match has just begun may not have told so yet.
+        let is_free = |room: &&Room| room.status == "ready" && !self.ends_at.contains_key(&room.id);
+        let mut ready: Vec<&Room> = rooms.iter().filter(is_free).collect();
         self.random.shuffle(&mut ready);
         for room in ready.into_iter().take(missing.min(JOINS_PER_STEP_MAX)) {
             let length = Duration::from_secs(self.random.u64(MATCH_SECONDS));
             if join(room, length) {
-                self.ends_at.push(now + length);
+                self.ends_at.insert(room.id.clone(), now + length);
                 self.served += 1;
             }
         }
@@ -67,14 +64,6 @@ impl Players {
     pub(crate) fn served(&self) -> u64 {
         self.served
     }
-}
-
-/// How many players want to play: a wave between a quarter of them and all.
-fn wanted(elapsed: Duration, number_max: u32) -> u32 {
-    let level = (1.0 - (TAU * elapsed.as_secs_f64() / WAVE.as_secs_f64()).cos()) / 2.0;
-    let share = QUIET_SHARE + (1.0 - QUIET_SHARE) * level;
-    // Between 0 and `number_max`, so it fits.
-    (f64::from(number_max) * share).round() as u32
 }
 
 /// Asks the room for a match. Whoever finds it full, gone or silent goes elsewhere.
@@ -100,55 +89,82 @@ mod tests {
     use super::*;
 
     fn rooms(statuses: &[&str]) -> Vec<Room> {
-        let room = |status: &&str| Room { status: (*status).to_owned(), ..Room::default() };
-        statuses.iter().map(room).collect()
-    }
-
-    #[test]
-    fn the_wave() {
-        for (seconds, number) in [(0, 2), (10, 5), (20, 8), (30, 5), (40, 2), (60, 8)] {
-            assert_eq!(wanted(Duration::from_secs(seconds), 8), number, "after {seconds} s");
-        }
-        assert!((0..400).all(|tenths| wanted(Duration::from_millis(100 * tenths), 0) == 0));
+        let room = |(number, status): (usize, &&str)| {
+            let (id, status) = (format!("example-{number}"), (*status).to_owned());
+            Room { id, status, ..Room::default() }
+        };
+        statuses.iter().enumerate().map(room).collect()
     }
 
     #[test]
     fn players_go_to_ready_rooms_only_and_no_more_than_want_to() {
         let start = Instant::now();
-        let mut players = Players::new(4, 1, start);
+        let mut players = Players::new(1);
         let fleet = rooms(&["occupied", "ready", "ready", "ready", "ready", "pending"]);
         let mut asked = Vec::new();
-        players.step(start + WAVE / 2, &fleet, |room, _| {
+        players.step(start, 4, &fleet, |room, _| {
             asked.push(room.status.clone());
             true
         });
         assert_eq!(asked, ["ready"; 4]);
         assert_eq!((players.playing(), players.served()), (4, 4));
 
-        players.step(start + WAVE / 2, &fleet, |_, _| panic!("nobody else wants to play"));
+        players.step(start, 4, &fleet, |_, _| panic!("nobody else wants to play"));
+    }
+
+    #[test]
+    fn when_fewer_are_wanted_no_match_begins_until_enough_have_ended() {
+        let start = Instant::now();
+        let mut players = Players::new(1);
+        let mut ends_at = Vec::new();
+        players.step(start, 3, &rooms(&["ready"; 3]), |_, length| {
+            ends_at.push(start + length);
+            true
+        });
+        let last_end = ends_at.into_iter().max().unwrap();
+        let still_playing = last_end - Duration::from_millis(1);
+        players.step(still_playing, 1, &rooms(&["ready"; 3]), |_, _| panic!("one plays, and one is wanted"));
+        players.step(last_end, 1, &rooms(&["ready"; 3]), |_, _| true);
+        assert_eq!((players.playing(), players.served()), (1, 4));
     }
 
     #[test]
     fn who_is_turned_away_was_not_served() {
         let start = Instant::now();
-        let mut players = Players::new(4, 1, start);
-        players.step(start + WAVE / 2, &rooms(&["ready", "ready"]), |_, _| false);
+        let mut players = Players::new(1);
+        players.step(start, 4, &rooms(&["ready", "ready"]), |_, _| false);
         assert_eq!((players.playing(), players.served()), (0, 0));
+    }
+
+    #[test]
+    fn a_room_that_has_not_told_of_its_match_is_not_asked_for_another() {
+        let start = Instant::now();
+        let mut players = Players::new(1);
+        players.step(start, 1, &rooms(&["ready"]), |_, _| true);
+        players.step(start, 2, &rooms(&["ready"]), |_, _| panic!("a match runs in it"));
+    }
+
+    #[test]
+    fn a_match_ends_with_its_room() {
+        let start = Instant::now();
+        let mut players = Players::new(1);
+        players.step(start, 2, &rooms(&["ready", "ready"]), |_, _| true);
+        players.step(start, 2, &rooms(&["occupied"]), |_, _| true);
+        assert_eq!((players.playing(), players.served()), (1, 2));
     }
 
     #[test]
     fn matches_end_in_their_time() {
         let start = Instant::now();
-        let mut players = Players::new(1, 1, start);
+        let mut players = Players::new(1);
         let mut length = Duration::ZERO;
-        let busy = start + WAVE / 2;
-        players.step(busy, &rooms(&["ready"]), |_, asked| {
+        players.step(start, 1, &rooms(&["ready"]), |_, asked| {
             length = asked;
             true
         });
-        players.step(busy + length - Duration::from_millis(1), &[], |_, _| true);
+        players.step(start + length - Duration::from_millis(1), 1, &rooms(&["occupied"]), |_, _| true);
         assert_eq!(players.playing(), 1);
-        players.step(busy + length, &[], |_, _| true);
+        players.step(start + length, 1, &rooms(&["occupied"]), |_, _| true);
         assert_eq!((players.playing(), players.served()), (0, 1));
     }
 }

@@ -10,6 +10,10 @@ pub(crate) const SCHEDULER: &str = "example";
 /// The port at which rooms listen for players.
 pub(crate) const PORT_NAME: &str = "game";
 
+/// However few rooms there are at least, players who come in numbers find some.
+const ROOMS_MAX: u32 = 60;
+
+/// The fleet has at least `rooms` rooms.
 pub(crate) fn recipe(rooms: u32, room_program: &Path) -> anyhow::Result<Value> {
     let program = room_program.to_str();
     let program = program.with_context(|| format!("{} is not UTF-8", room_program.display()))?;
@@ -17,6 +21,15 @@ pub(crate) fn recipe(rooms: u32, room_program: &Path) -> anyhow::Result<Value> {
         "name": SCHEDULER,
         "game": "demo",
         "roomsReplicas": rooms,
+        "autoscaling": {
+            "enabled": true,
+            "min": rooms,
+            "max": rooms.saturating_mul(2).max(ROOMS_MAX),
+            "policy": {
+                "type": "roomOccupancy",
+                "parameters": { "roomOccupancy": { "readyTarget": 0.5 } },
+            },
+        },
         "maxSurge": "25%",
         "portRange": { "start": 20000, "end": 20999 },
         "spec": {
@@ -37,7 +50,7 @@ pub(crate) fn recipe(rooms: u32, room_program: &Path) -> anyhow::Result<Value> {
 
 /// Whether a scheduler from an earlier run is the one that this run would create, as far as the command line decides.
 pub(crate) fn is_current(scheduler: &Value, wanted: &Value) -> bool {
-    ["/roomsReplicas", "/spec/containers/0/command"]
+    ["/roomsReplicas", "/autoscaling/min", "/spec/containers/0/command"]
         .iter()
         .all(|field| scheduler.pointer(field) == wanted.pointer(field))
 }
@@ -51,6 +64,25 @@ mod tests {
         let yaml = include_str!("../../scheduler.yaml");
         let twin: Value = serde_saphyr::from_str(yaml).unwrap();
         assert_eq!(twin, recipe(12, Path::new("maestro-example-room")).unwrap());
+    }
+
+    #[test]
+    fn there_is_always_room_to_grow() {
+        for (rooms, max) in [(1, 60), (12, 60), (30, 60), (40, 80), (u32::MAX, u32::MAX)] {
+            let recipe = recipe(rooms, Path::new("room")).unwrap();
+            assert_eq!(
+                (&recipe["autoscaling"]["min"], &recipe["autoscaling"]["max"]),
+                (&json!(rooms), &json!(max))
+            );
+        }
+    }
+
+    #[test]
+    fn a_fleet_from_before_autoscaling_is_another_recipe() {
+        let wanted = recipe(12, Path::new("room")).unwrap();
+        let mut scheduler = wanted.clone();
+        scheduler["autoscaling"].take();
+        assert!(!is_current(&scheduler, &wanted));
     }
 
     #[test]

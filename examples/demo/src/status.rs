@@ -8,6 +8,7 @@ const ORDER: [&str; 8] =
 
 pub(crate) struct Status<'a> {
     pub(crate) rooms: &'a [Room],
+    pub(crate) wanted: u32,
     pub(crate) matches: usize,
     pub(crate) served: u64,
     pub(crate) operation: Option<&'a Operation>,
@@ -21,6 +22,7 @@ impl Status<'_> {
         };
         let mut parts = vec![
             rooms,
+            format!("{} wanted", count(self.wanted.into(), "player")),
             format!("{} running", count(self.matches as u64, "match")),
             format!("{} served", count(self.served, "player")),
         ];
@@ -52,26 +54,35 @@ fn count(number: u64, noun: &str) -> String {
 mod tests {
     use super::*;
 
-    fn check(statuses: &[&str], matches: usize, served: u64, operation: Option<(&str, &str)>, line: &str) {
+    fn check(
+        statuses: &[&str],
+        (wanted, matches, served): (u32, usize, u64),
+        operation: Option<(&str, &str)>,
+        line: &str,
+    ) {
         let room = |status: &&str| Room { status: (*status).to_owned(), ..Room::default() };
         let rooms: Vec<Room> = statuses.iter().map(room).collect();
         let operation = operation
             .map(|(name, status)| Operation { definition_name: name.to_owned(), status: status.to_owned() });
-        let status = Status { rooms: &rooms, matches, served, operation: operation.as_ref() };
+        let status = Status { rooms: &rooms, wanted, matches, served, operation: operation.as_ref() };
         assert_eq!(status.line(), line);
     }
 
     #[test]
     fn lines() {
-        check(&[], 0, 0, None, "no rooms yet | 0 matches running | 0 players served");
-        check(&["pending"], 1, 1, None, "1 room: 1 pending | 1 match running | 1 player served");
+        check(&[], (2, 0, 0), None, "no rooms yet | 2 players wanted | 0 matches running | 0 players served");
+        check(
+            &["pending"],
+            (1, 1, 1),
+            None,
+            "1 room: 1 pending | 1 player wanted | 1 match running | 1 player served",
+        );
         check(
             &["terminating", "lost", "occupied", "ready", "occupied", "error", "ready", "ready"],
-            2,
-            37,
+            (3, 2, 37),
             Some(("add_rooms", "in_progress")),
-            "8 rooms: 3 ready, 2 occupied, 1 terminating, 1 error, 1 lost | 2 matches running | \
-             37 players served | add_rooms in_progress",
+            "8 rooms: 3 ready, 2 occupied, 1 terminating, 1 error, 1 lost | 3 players wanted | \
+             2 matches running | 37 players served | add_rooms in_progress",
         );
     }
 }

@@ -177,16 +177,30 @@ fn start_serving(create_code: u16) -> (TempDir, RunningDemo, Receiver<(String, V
 
 #[test]
 fn from_the_first_player_to_the_end() {
-    let (_data_dir, mut demo, submitted) = start_serving(200);
+    let (data_dir, mut demo, submitted) = start_serving(200);
     let (request, recipe) = submitted.recv_timeout(PATIENCE).unwrap();
     assert_eq!(request, "POST /schedulers");
     assert_eq!((&recipe["name"], &recipe["roomsReplicas"]), (&json!("example"), &json!(3)));
     let command = recipe["spec"]["containers"][0]["command"][0].as_str().unwrap();
     assert!(Path::new(command).is_absolute(), "{command}");
+    assert_eq!(recipe["autoscaling"]["min"], 3);
 
-    demo.wait_line(|line| line.starts_with("Scheduler example was created and will have 3 rooms."));
-    let status = "2 rooms: 1 ready, 1 pending | 1 match running | 1 player served | add_rooms finished";
+    demo.wait_line(|line| line.starts_with("Scheduler example was created and will have 3 rooms, more"));
+    let hint = demo.wait_line(|line| line.contains("scheduler apply -f "));
+    let file = hint.split(" -f ").last().unwrap();
+    let written: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    assert_eq!(written, recipe, "the file to change is what runs");
+    let status = "2 rooms: 1 ready, 1 pending | 1 player wanted | 1 match running | 1 player served | \
+                  add_rooms finished";
     demo.wait_line(|line| line == status);
+
+    // As a person would: with a slip of the hand first.
+    let players = data_dir.path().join("players");
+    for (text, told) in [("lots\n", "\"lots\" is not a number of players"), ("30\n", "| 30 players wanted |")]
+    {
+        fs::write(&players, text).unwrap();
+        demo.wait_line(|line| line.contains(told));
+    }
 
     demo.interrupt();
     demo.wait_line(|line| line.starts_with("maestro ended after"));

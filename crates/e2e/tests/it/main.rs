@@ -11,3 +11,4 @@ mod recorded;
 mod restart;
 mod starting;
 mod sweep;
+mod versions;
