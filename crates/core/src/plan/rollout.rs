@@ -54,7 +54,8 @@ pub(super) fn cycle(
     let desired = wanted.max(counted.occupied);
     let desired_ready = desired - counted.occupied;
     let surge_max = u32::try_from(rules.max_surge.rooms(desired.into())).unwrap_or(u32::MAX);
-    let new_rooms = counted.total.saturating_sub(counted.old);
+    // A removal that was asked for before the rollout takes no new rooms: they must not be made once more for it.
+    let new_rooms = counted.total.saturating_add(snapshot.removing).saturating_sub(counted.old);
     let above_desired = i64::from(counted.total) - i64::from(desired);
     let surge = [
         i64::from(surge_max),

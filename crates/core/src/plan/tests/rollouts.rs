@@ -185,6 +185,13 @@ fn players_who_look_for_a_room_are_wanted_a_place_for() {
 }
 
 #[test]
+fn a_removal_from_before_does_not_make_it_surge_twice() {
+    let mut fleet = Fleet::old(10, 0, MaxSurge::Rooms(12));
+    (fleet.adding, fleet.removing) = (6, 4);
+    assert_eq!(fleet.plan(Scaling::FleetSize(8)).add, 2, "8 new ones are wanted, 6 are on their way");
+}
+
+#[test]
 fn paused_it_only_scales() {
     let fleet = Fleet::old(10, 0, MaxSurge::Rooms(5));
     let plan = plan(&FleetSnapshot {

@@ -79,11 +79,14 @@ impl SlowFleet {
         count(self.fleet.rooms.iter().filter(ready).count())
     }
 
-    /// Rooms that will be there when everything under way is done, of all versions or of the new one.
-    fn under_way(&self, only_new: bool) -> u32 {
-        let stays = |room: &&RoomFact| room.status.counts() && !room.leaving && !(only_new && room.old);
-        let rows = count(self.fleet.rooms.iter().filter(stays).count());
-        (rows + self.fleet.adding).saturating_sub(self.fleet.removing)
+    /// Rooms that will be there when everything under way is done.
+    fn under_way(&self) -> u32 {
+        (self.staying(|_| true) + self.fleet.adding).saturating_sub(self.fleet.removing)
+    }
+
+    fn staying(&self, chosen: fn(&RoomFact) -> bool) -> u32 {
+        let stays = |room: &&RoomFact| room.status.counts() && !room.leaving && chosen(room);
+        count(self.fleet.rooms.iter().filter(stays).count())
     }
 
     fn leave(&mut self, rooms: &[RoomId]) {
@@ -164,7 +167,7 @@ impl SlowFleet {
 
     fn look(&mut self, scaling: Scaling<'_>) -> Result<bool, TestCaseError> {
         let plan = self.fleet.plan(scaling);
-        let (ready_before, under_way) = (self.ready(), self.under_way(false));
+        let (ready_before, under_way) = (self.ready(), self.under_way());
         let (desired, surge_max) = match &plan.rollout {
             Some(cycle) => (cycle.desired, cycle.surge_max),
             None => (plan.decision.desired, 0),
@@ -208,8 +211,12 @@ impl SlowFleet {
 
     /// Demand stands still: it comes to rest, stays there, and has asked for what was missing, once.
     fn settle(&mut self, scaling: Scaling<'_>) -> Result<(), TestCaseError> {
-        let is_rollout = self.fleet.rooms.iter().any(|room| room.old);
-        let (there, failed) = (self.under_way(is_rollout), self.failed);
+        let is_rollout = self.staying(|room| room.old) > 0;
+        let failed = self.failed;
+        let there = match is_rollout {
+            true => self.staying(|room| !room.old) + self.fleet.adding,
+            false => self.under_way(),
+        };
         (self.asked, self.surplus, self.desired_peak) = (0, 0, 0);
         for _ in 0..5000 {
             if self.cycle(scaling)? {
