@@ -13,6 +13,8 @@ pub struct Counted {
     /// Rooms that players are in or on their way to, also those that are leaving: their players need a place.
     pub occupied: u32,
     pub matches: u64,
+    /// Of `total`, those of `occupied`: players of the others have no place yet.
+    pub serving: u32,
     /// Of `total`, those of an older major version.
     pub old: u32,
     /// Of `total`, those not heard of since a restart.
@@ -35,6 +37,7 @@ impl Counted {
             if stays(snapshot, room) {
                 counted.total += 1;
                 counted.ready += u32::from(is_ready(room));
+                counted.serving += u32::from(serves);
                 counted.old += u32::from(room.old);
                 counted.unknown += u32::from(!room.known);
                 counted.idle += u32::from(!serves && !is_ready(room));

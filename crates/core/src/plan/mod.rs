@@ -158,7 +158,7 @@ pub fn plan(snapshot: &FleetSnapshot<'_>) -> Plan {
     let mut plan = Plan {
         seen,
         decision,
-        desired_ready: desired.saturating_sub(seen.occupied),
+        desired_ready: desired.saturating_sub(seen.serving),
         expired: expiry::expired(snapshot),
         add: 0,
         remove: 0,

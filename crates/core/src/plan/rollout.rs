@@ -52,7 +52,8 @@ pub(super) fn cycle(
 ) -> RolloutCycle {
     // A fleet with more players than `max` surges before it removes anyone.
     let desired = wanted.max(counted.occupied);
-    let desired_ready = desired - counted.occupied;
+    // Players of a room that is leaving will want one that is ready: theirs does not stand in for it.
+    let desired_ready = desired - counted.serving;
     let surge_max = u32::try_from(rules.max_surge.rooms(desired.into())).unwrap_or(u32::MAX);
     // A removal that was asked for before the rollout takes no new rooms: they must not be made once more for it.
     let new_rooms = counted.total.saturating_add(snapshot.removing).saturating_sub(counted.old);
@@ -149,7 +150,7 @@ fn occupied_number(
     match rules.occupied {
         OccupiedRooms::WaitForMatchEnd => 0,
         OccupiedRooms::DeleteLast => {
-            let serving = counted.ready.saturating_add(counted.occupied);
+            let serving = counted.ready.saturating_add(counted.serving);
             let at_least = cycle.surge_max.min(serving.saturating_sub(cycle.desired)) as usize;
             let by_budget = (cycle.budget as usize).saturating_sub(ready_chosen);
             by_budget.max(at_least.saturating_sub(ready_chosen)).min(cycle.surge_max as usize)

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use maestro_e2e::{Client, Maestro, Operation, Room, checks};
@@ -15,55 +16,83 @@ const ROOM_VALIDATION_TIMEOUT: &str = "SERVICES_ROOMMANAGER_ROOMVALIDATIONTIMEOU
 /// Long enough to be seen before it is ready.
 const SLOW_MS: u32 = 400;
 const NEVER_MS: u32 = 3_600_000;
+/// Of a match that does not end by itself.
+const WHOLE_TEST: Duration = Duration::from_secs(3_600);
 
 /// What was seen of a fleet while a version was rolled out over it.
 #[derive(Debug, Default)]
 struct Seen {
     observations: usize,
-    ready_min: Option<usize>,
+    /// Rooms that were ready, or that players were in.
+    in_service_min: Option<usize>,
     /// How many rooms were of the new version.
     new_rooms: BTreeSet<usize>,
+    /// Old rooms that nobody was in, when the first that players were in was asked to go.
+    idle_then: Option<usize>,
 }
 
 #[test]
 fn a_rollout_never_leaves_fewer_ready_rooms_than_wanted() -> anyhow::Result<()> {
-    const SIZE: usize = 6;
-    let maestro = Maestro::started(&[])?;
-    let before = maestro.fleet("arena", SIZE as u32)?;
-    let changed = maestro.recipe("arena", SIZE as u32)?.with("ROOM_START_DELAY_MS", SLOW_MS);
+    roll_out_over(6, 0)
+}
 
+#[test]
+fn a_rollout_comes_to_the_rooms_that_players_are_in_last() -> anyhow::Result<()> {
+    roll_out_over(6, 2)
+}
+
+fn roll_out_over(size: usize, occupied: usize) -> anyhow::Result<()> {
+    let maestro = Maestro::started(&[])?;
+    let recipe = maestro.recipe("arena", u32::try_from(size)?)?;
+    let before = maestro.fleet("arena", recipe.rooms)?;
+    for room in &before[..occupied] {
+        ensure!(room.join(WHOLE_TEST)?, "{} has no place", room.id);
+    }
+    maestro.until("the players to be known", || {
+        let rooms = fleet(maestro.api())?;
+        let known = rooms.iter().filter(|room| room.status == "occupied").count();
+        ensure!(known == occupied, "{known} rooms are occupied");
+        Ok(())
+    })?;
+
+    let changed = recipe.with("ROOM_START_DELAY_MS", SLOW_MS);
     let over = AtomicBool::new(false);
     let seen = thread::scope(|scope| {
-        let sampler = scope.spawn(|| watch(maestro.api(), &over));
+        let sampler = scope.spawn(|| watch(maestro.api(), occupied, &over));
         let rolled_out = maestro
             .api()
             .new_version("arena", &changed.json())
             .and_then(|answer| answer.expect(200))
-            .and_then(|_| maestro.until("the rollout", || rolled_out(&maestro, "v2.0.0", SIZE)));
+            .and_then(|_| maestro.until("the rollout", || rolled_out(&maestro, "v2.0.0", size)));
         // Whatever came of it: the scope ends when the sampler does.
         over.store(true, Ordering::Relaxed);
         let seen = sampler.join().unwrap_or_else(|panic| resume_unwind(panic))?;
         rolled_out.map(|_| seen)
     })?;
     println!("{seen:?}");
-    assert!(seen.ready_min >= Some(SIZE), "{seen:?}");
+    assert!(seen.in_service_min >= Some(size), "{seen:?}");
+    assert_eq!(seen.idle_then, (occupied > 0).then_some(0), "{seen:?}");
     // It has looked while it mattered: a surge of a quarter of six is one room at a time.
-    assert!(seen.new_rooms.is_superset(&BTreeSet::from([0, 1, 3, SIZE])), "{seen:?}");
+    assert!(seen.new_rooms.is_superset(&BTreeSet::from([0, 1, size / 2, size])), "{seen:?}");
     let old: BTreeSet<u32> = before.iter().flat_map(|room| room.pids.clone()).collect();
     assert!(maestro.processes()?.iter().all(|process| !old.contains(&process.pid)), "an old room runs on");
     Ok(())
 }
 
 /// Looks at the fleet as often as it can.
-fn watch(client: &Client, over: &AtomicBool) -> anyhow::Result<Seen> {
+fn watch(client: &Client, occupied: usize, over: &AtomicBool) -> anyhow::Result<Seen> {
     let mut seen = Seen::default();
     loop {
         let is_last = over.load(Ordering::Relaxed);
         let fleet = fleet(client)?;
-        let ready = fleet.iter().filter(|room| room.status == "ready").count();
+        let with_status = |status: &'static str| fleet.iter().filter(move |room| room.status == status);
+        let in_service = with_status("ready").count() + with_status("occupied").count();
         seen.observations += 1;
-        seen.ready_min = Some(seen.ready_min.map_or(ready, |least| least.min(ready)));
+        seen.in_service_min = Some(seen.in_service_min.map_or(in_service, |least| least.min(in_service)));
         seen.new_rooms.insert(fleet.iter().filter(|room| room.version == "v2.0.0").count());
+        if with_status("occupied").count() < occupied && seen.idle_then.is_none() {
+            seen.idle_then = Some(with_status("ready").filter(|room| room.version == "v1.0.0").count());
+        }
         if is_last {
             return Ok(seen);
         }

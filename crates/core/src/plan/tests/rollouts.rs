@@ -46,6 +46,22 @@ fn check(mut fleet: Fleet, rows: &[Row]) {
     }
 }
 
+/// A room that drains holds its players for a while yet, but stands in for no room of the fleet.
+#[test]
+fn an_occupied_room_that_is_leaving_does_not_let_another_go() {
+    let mut fleet = Fleet::old(0, 2, MaxSurge::Rooms(1));
+    (0..5).for_each(|_| fleet.make(NEW, false, RoomStatus::Ready));
+    let first = fleet.plan(Scaling::FleetSize(6)).rollout.unwrap().replaced;
+    assert_eq!(first.len(), 1, "{first:?}");
+    let leaving = fleet.rooms.iter_mut().find(|room| room.id == first[0].room).unwrap();
+    (leaving.leaving, leaving.status) = (true, RoomStatus::Terminating);
+
+    let plan = fleet.plan(Scaling::FleetSize(6));
+    assert_eq!((plan.seen.occupied, plan.seen.serving, plan.desired_ready), (2, 1, 5));
+    let cycle = plan.rollout.unwrap();
+    assert_eq!((cycle.surge, cycle.replaced), (1, vec![]));
+}
+
 #[test]
 fn the_seeds_downscale() {
     check(

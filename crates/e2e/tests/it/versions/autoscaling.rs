@@ -7,9 +7,10 @@ use anyhow::ensure;
 use maestro_e2e::{Maestro, Room, checks};
 use serde_json::json;
 
+use super::WHOLE_TEST;
+
 /// They end by themselves; while they are wanted others begin.
 const SHORT: Duration = Duration::from_secs(5);
-const WHOLE_TEST: Duration = Duration::from_secs(3_600);
 
 /// Players, each in a room of its own.
 struct Players<'a> {
