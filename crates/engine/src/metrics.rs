@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use maestro_core::autoscaling::{Decision, Outcome};
 use maestro_core::operation::queue::Eviction;
 use maestro_core::operation::{DefinitionKind, Operation, OperationStatus};
 use maestro_core::room::RoomStatus;
@@ -59,6 +60,13 @@ struct FailedAddLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct DecisionLabels {
+    game: String,
+    scheduler: String,
+    decision: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct WorkerLabels {
     scheduler: String,
     maestro_component: &'static str,
@@ -73,6 +81,7 @@ pub struct Metrics {
     failed_adds: Family<FailedAddLabels, Counter>,
     rooms: Vec<(&'static str, RoomStatus, Family<FleetLabels, Gauge>)>,
     instances: [(&'static str, Family<FleetLabels, Gauge>); 5],
+    decisions: Family<DecisionLabels, Counter>,
     desired_rooms: Family<FleetLabels, Gauge>,
     current_rooms: Family<FleetLabels, Gauge>,
     running_matches: Family<FleetLabels, Gauge>,
@@ -111,6 +120,7 @@ impl Default for Metrics {
                 ("maestro_worker_instance_terminating", Family::default()),
                 ("maestro_worker_instance_error", Family::default()),
             ],
+            decisions: Family::default(),
             desired_rooms: Family::default(),
             current_rooms: Family::default(),
             running_matches: Family::default(),
@@ -153,6 +163,11 @@ impl Metrics {
         for (name, family) in &self.instances {
             r.register(*name, "Rooms by what the runtime says of their instance", family.clone());
         }
+        r.register(
+            "maestro_worker_autoscaling_decisions",
+            "Decisions of health cycles: scale_up, do_nothing, scale_down",
+            self.decisions.clone(),
+        );
         r.register("maestro_worker_desired_rooms", "Rooms wanted", self.desired_rooms.clone());
         r.register("maestro_worker_current_rooms", "Rooms there", self.current_rooms.clone());
         r.register("maestro_worker_running_matches", "Matches running", self.running_matches.clone());
@@ -190,6 +205,19 @@ impl Metrics {
         }
     }
 
+    /// What a health cycle decided. The words stand in the operation's history; here they are counted.
+    pub(crate) fn decided(&self, scheduler: &SchedulerRecord, decision: &Decision) {
+        let (game, name) = (scheduler.recipe.game.clone(), scheduler.name.to_string());
+        let labels = FleetLabels { game: game.clone(), scheduler: name.clone() };
+        self.desired_rooms.get_or_create(&labels).set(decision.desired.into());
+        let decision = match decision.outcome() {
+            Outcome::ScaleUp(_) => "scale_up",
+            Outcome::DoNothing => "do_nothing",
+            Outcome::ScaleDown(_) => "scale_down",
+        };
+        self.decisions.get_or_create(&DecisionLabels { game, scheduler: name, decision }).inc();
+    }
+
     pub(crate) fn evicted(&self, game: &str, operation: &Operation, eviction: Eviction) {
         let labels = EvictionLabels {
             game: game.to_owned(),
@@ -223,7 +251,6 @@ impl Metrics {
         }
         let there = counts.by_status.iter().filter(|(status, _)| status.counts());
         set(&self.current_rooms, there.map(|(_, rooms)| u64::from(rooms)).sum());
-        set(&self.desired_rooms, scheduler.fleet_size.into());
         set(&self.running_matches, counts.matches);
         set(&self.max_matches, scheduler.recipe.match_allocation.max_matches.into());
         match scheduler.recipe.autoscaling.as_ref().map(|autoscaling| &autoscaling.policy) {

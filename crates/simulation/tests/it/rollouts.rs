@@ -60,6 +60,11 @@ async fn ready(world: &World) -> usize {
     rooms.iter().filter(|room| room.status == RoomStatus::Ready).count()
 }
 
+async fn ready_rooms(world: &World) -> Vec<RoomId> {
+    let rooms = world.engine().rooms(ARENA).await.unwrap();
+    rooms.into_iter().filter(|room| room.status == RoomStatus::Ready).map(|room| room.id).collect()
+}
+
 async fn rollout_over(world: &World, bound: Duration) {
     let what = "the rollout to be over";
     let over = async |world: &World| {
@@ -469,5 +474,54 @@ fn a_deletion_ends_the_rollout() {
         let gone = async |world: &World| world.store().scheduler(&arena()).await.unwrap().is_none();
         world.run_until("it to be gone", HOUR, gone).await;
         assert!(world.host().rooms().is_empty());
+    });
+}
+
+#[test]
+fn two_broken_versions_in_a_row() {
+    run(async {
+        let world = world_with_fleet(16, 6).await;
+        for (number, command) in
+            [(2, another_command(recipe(6))), (3, another_command(another_command(recipe(6))))]
+        {
+            let id = submit(&world, command).await;
+            ended_as(&world, id, OperationStatus::Finished).await;
+            world.host().set_habits(Habits { ready_after: None, ..Habits::default() });
+            let version = format!("v{number}.0.0");
+            let failed = async |world: &World| {
+                assert!(ready(world).await >= 6);
+                statuses(world).await.get(&version) == Some(&VersionStatus::Error)
+            };
+            world.run_until("the rollout to fail", 3 * HOUR, failed).await;
+            world.host().set_habits(Habits::default());
+            rollout_over(&world, HOUR).await;
+            settle(&world, 6, HOUR).await;
+            assert_eq!(rooms_of(&world, V1).await.len(), 6);
+        }
+    });
+}
+
+#[test]
+fn a_surge_of_one_does_not_starve_a_growing_fleet() {
+    run(async {
+        let world = world_with_fleet(17, 4).await;
+        let recipe =
+            Recipe { autoscaling: half_ready(), max_surge: MaxSurge::Rooms(1), ..another_command(recipe(4)) };
+        let id = submit(&world, recipe).await;
+        ended_as(&world, id, OperationStatus::Finished).await;
+        // Ten times as many players come while rooms are being replaced; whoever loses a room looks for another.
+        let occupied = async |world: &World| {
+            let rooms = world.engine().rooms(ARENA).await.unwrap();
+            rooms.iter().filter(|room| room.status == RoomStatus::Occupied).count()
+        };
+        let enough = async |world: &World| {
+            let playing = occupied(world).await;
+            for room in ready_rooms(world).await.into_iter().take(20_usize.saturating_sub(playing)) {
+                world.host().begin_match(&room);
+            }
+            playing == 20 && ready(world).await >= 20 && rooms_of(world, V1).await.is_empty()
+        };
+        world.run_until("rooms for all of them", HOUR, enough).await;
+        rollout_over(&world, HOUR).await;
     });
 }
