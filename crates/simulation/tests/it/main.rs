@@ -10,4 +10,5 @@ mod operations;
 mod restarts;
 mod rollouts;
 mod runtime_contract;
+mod scenarios;
 mod store_contract;
