@@ -8,5 +8,6 @@ CREATE TABLE rollouts (
     to_version   TEXT NOT NULL,
     from_version TEXT NOT NULL,
     since        INTEGER NOT NULL,
+    fleet_size   INTEGER NOT NULL,
     note         TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;

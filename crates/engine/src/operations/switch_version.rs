@@ -49,12 +49,17 @@ async fn is_rolling(work: &Work) -> Result<bool, StepError> {
     Ok(version.is_some_and(|version| version.status == VersionStatus::Rolling))
 }
 
-/// A version with other `roomsReplicas` sets the fleet size; others leave it where people have put it.
+/// A version with other `roomsReplicas` sets the fleet size, and a way back from it sets it back to what people had
+/// made of it; others leave it as it is.
 fn new_fleet_size(work: &Work, found: &VersionRecord) -> Option<Change> {
     let scheduler = &work.scheduler;
-    let to = found.recipe.rooms_replicas;
+    let replicas = found.recipe.rooms_replicas;
+    let to = match scheduler.rollout.as_ref().filter(|rollout| rollout.from == found.version) {
+        Some(way_back) => way_back.fleet_size_before,
+        None => replicas,
+    };
     let change = Change::SetFleetSize { scheduler: scheduler.name.clone(), from: scheduler.fleet_size, to };
-    (to != scheduler.recipe.rooms_replicas).then_some(change)
+    (replicas != scheduler.recipe.rooms_replicas).then_some(change)
 }
 
 /// A minor change is deployed with its switch, unless rooms are being replaced: then it takes over what is under way.
@@ -75,6 +80,7 @@ fn begin_rollout(work: &Work, found: &VersionRecord, before_is_rolling: bool, st
             to,
             from: scheduler.active_version,
             since: work.now(),
+            fleet_size_before: scheduler.fleet_size,
             note: String::new(),
         },
         Some(before) => {
@@ -91,7 +97,7 @@ fn begin_rollout(work: &Work, found: &VersionRecord, before_is_rolling: bool, st
             };
             let keeps_note = leads_back || state == RolloutState::Paused;
             let note = if keeps_note { before.note.clone() } else { String::new() };
-            RolloutRecord { state, to, from: before.from, since: work.now(), note }
+            RolloutRecord { state, to, since: work.now(), note, ..before.clone() }
         }
     };
     if rollout.to != rollout.from {

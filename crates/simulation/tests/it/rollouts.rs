@@ -410,3 +410,19 @@ fn a_surge_of_one_does_not_starve_a_growing_fleet() {
         rollout_over(&world, HOUR).await;
     });
 }
+
+#[test]
+fn a_way_back_sets_the_fleet_size_back() {
+    run(async {
+        let world = world_with_fleet(18, 4).await;
+        world.engine().add_rooms(ARENA, 2, false, "ann").await.unwrap();
+        settle(&world, 6, MINUTE).await;
+        let id = submit(&world, another_command(recipe(9))).await;
+        ended_as(&world, id, OperationStatus::Finished).await;
+        let switched = async |world: &World| fleet_size(world).await == Some(9);
+        world.run_until("the new fleet size", MINUTE, switched).await;
+        world.engine().cancel_rollout(ARENA, "ann").await.unwrap();
+        rollout_over(&world, HOUR).await;
+        settle(&world, 6, HOUR).await;
+    });
+}

@@ -24,11 +24,12 @@ pub(super) fn set(
             .prepare_cached("DELETE FROM rollouts WHERE scheduler = ?1")?
             .execute([scheduler.as_str()])?,
         Some(rollout) => {
-            let RolloutRecord { state, to, from, since, note } = rollout;
+            let RolloutRecord { state, to, from, since, fleet_size_before, note } = rollout;
             connection
                 .prepare_cached(
-                    "INSERT OR REPLACE INTO rollouts (scheduler, state, to_version, from_version, since, note)
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                    "INSERT OR REPLACE INTO rollouts
+                         (scheduler, state, to_version, from_version, since, fleet_size, note)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
                 )?
                 .execute((
                     scheduler.as_str(),
@@ -36,6 +37,7 @@ pub(super) fn set(
                     to.to_string(),
                     from.to_string(),
                     from_time(*since),
+                    fleet_size_before,
                     note,
                 ))?
         }
@@ -54,17 +56,25 @@ fn is(
             .prepare_cached("SELECT NOT EXISTS (SELECT 1 FROM rollouts WHERE scheduler = ?1)")?
             .query_row([scheduler.as_str()], |row| row.get(0))?);
     };
-    let RolloutRecord { state, to, from, since, note } = rollout;
+    let RolloutRecord { state, to, from, since, fleet_size_before, note } = rollout;
     Ok(connection
         .prepare_cached(
             "SELECT EXISTS (
                  SELECT 1 FROM rollouts
                  WHERE scheduler = ?1 AND state = ?2 AND to_version = ?3 AND from_version = ?4 AND since = ?5
-                   AND note = ?6
+                   AND fleet_size = ?6 AND note = ?7
              )",
         )?
         .query_row(
-            (scheduler.as_str(), state.as_str(), to.to_string(), from.to_string(), from_time(*since), note),
+            (
+                scheduler.as_str(),
+                state.as_str(),
+                to.to_string(),
+                from.to_string(),
+                from_time(*since),
+                fleet_size_before,
+                note,
+            ),
             |row| row.get(0),
         )?)
 }
@@ -80,6 +90,7 @@ pub(super) fn of(columns: &Columns<'_, '_>) -> Result<Option<RolloutRecord>, Fai
         to: columns.version("rollout_to")?,
         from: columns.version("rollout_from")?,
         since: columns.time("rollout_since")?,
+        fleet_size_before: columns.get("rollout_fleet_size")?,
         note: columns.get("rollout_note")?,
     }))
 }

@@ -162,7 +162,8 @@ const SELECT_SCHEDULERS: &str =
             schedulers.created_at, schedulers.last_shrunk_at, versions.number, versions.recipe,
             versions.created_at AS version_created_at, rollouts.state AS rollout_state,
             rollouts.to_version AS rollout_to, rollouts.from_version AS rollout_from,
-            rollouts.since AS rollout_since, rollouts.note AS rollout_note
+            rollouts.since AS rollout_since, rollouts.fleet_size AS rollout_fleet_size,
+            rollouts.note AS rollout_note
      FROM schedulers
      JOIN versions
        ON versions.scheduler = schedulers.name AND versions.version = schedulers.active_version

@@ -154,6 +154,7 @@ pub fn rollout(state: RolloutState) -> RolloutRecord {
         to: version(2, 0),
         from: Version::FIRST,
         since: at(6),
+        fleet_size_before: 7,
         note: "looked at by ann@laptop".into(),
     }
 }

@@ -43,6 +43,8 @@ pub struct RolloutRecord {
     /// The last version that was deployed: where a rollback leads.
     pub from: Version,
     pub since: Timestamp,
+    /// The fleet size when it began: what a way back sets again.
+    pub fleet_size_before: u32,
     /// Who paused it, or why it halted or goes back; empty while it simply goes on.
     pub note: String,
 }

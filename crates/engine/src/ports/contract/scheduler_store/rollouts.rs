@@ -38,6 +38,7 @@ pub(super) async fn a_rollout_is_changed_only_from_what_it_is(store: &dyn Store)
         Some(RolloutRecord { to: version(2, 1), ..is.clone() }),
         Some(RolloutRecord { from: version(1, 1), ..is.clone() }),
         Some(RolloutRecord { since: at(7), ..is.clone() }),
+        Some(RolloutRecord { fleet_size_before: 8, ..is.clone() }),
         Some(RolloutRecord { note: String::new(), ..is.clone() }),
     ];
     for from in others {
