@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 use maestro_sdk::testing::{FakeRoomsApi, ReceivedPing};
@@ -47,6 +48,14 @@ impl RunningRoom {
         self.wait_pings(|pings| said(pings) == [("ready", 0)]);
     }
 
+    fn wait_listening(&self) {
+        let deadline = Instant::now() + PATIENCE;
+        while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
+            assert!(Instant::now() < deadline, "the room does not listen");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     fn says(&self, line: &str) -> String {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("the room listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
@@ -86,9 +95,18 @@ impl Drop for RunningRoom {
     }
 }
 
+/// A port below those that the kernel hands out: one of its own could go to the fake API of another test
+/// before the room listens on it.
 fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
-    listener.local_addr().expect("it has an address").port()
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let start = std::process::id() % 2_500;
+    loop {
+        let offset = (start + u32::from(NEXT.fetch_add(1, Ordering::Relaxed))) % 2_500;
+        let port = 30_000 + u16::try_from(offset).expect("below 2,500");
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 fn said(pings: &[ReceivedPing]) -> Vec<(&str, u64)> {
@@ -100,8 +118,8 @@ fn a_match_comes_and_goes() {
     let mut room = RunningRoom::start(&[]);
     room.wait_ready();
     assert_eq!(room.says("STATUS"), "ready 0/1");
-    assert_eq!(room.says("JOIN 1"), "OK 1");
-    assert_eq!(room.says("JOIN 1"), "FULL");
+    assert_eq!(room.says("JOIN 3"), "OK 1");
+    assert_eq!(room.says("JOIN 3"), "FULL");
     room.wait_pings(|pings| said(pings) == [("ready", 0), ("occupied", 1), ("ready", 0)]);
 
     room.signal(Signal::TERM);
@@ -128,7 +146,7 @@ fn a_match_may_end_before_the_room_does() {
     room.says("JOIN 2");
     room.signal(Signal::TERM);
     room.wait_pings(|pings| pings.last().is_some_and(|ping| ping.status() == "terminating"));
-    assert_eq!(room.says("JOIN 1"), "FULL");
+    assert_eq!(room.says("JOIN 3"), "FULL");
     assert_eq!(room.wait_end().code(), Some(0));
 }
 
@@ -181,6 +199,7 @@ fn fault_crash() {
 #[test]
 fn fault_never_ready() {
     let mut room = RunningRoom::start(&[("ROOM_NEVER_READY", "1"), ("ROOM_PING_INTERVAL_MS", "50")]);
+    room.wait_listening();
     room.api.wait_for(Duration::from_millis(300), |pings| !pings.is_empty()).unwrap_err();
     assert_eq!(room.says("STATUS"), "starting 0/1");
     room.signal(Signal::TERM);
@@ -190,6 +209,7 @@ fn fault_never_ready() {
 #[test]
 fn fault_stop_pinging() {
     let room = RunningRoom::start(&[("ROOM_STOP_PINGING_AFTER_MS", "400"), ("ROOM_PING_INTERVAL_MS", "100")]);
+    room.wait_pings(|pings| !pings.is_empty());
     let pings = room.api.wait_for(Duration::from_millis(1500), |pings| pings.len() > 8);
     assert!(pings.is_err(), "400 ms have no room for more than 8 pings");
     assert_eq!(room.says("STATUS"), "ready 0/1");
