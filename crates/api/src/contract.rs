@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::http::{Request, StatusCode, header};
 use maestro_core::time::Timestamp;
 use maestro_engine::ports::{Clock, Ports, Randomness};
-use maestro_engine::{Engine, Settings, Tasks};
+use maestro_engine::{Engine, Settings, Tasks, WakeUps};
 use maestro_simulation::MemoryStore;
 use maestro_store_embedded::MemoryRoomTable;
 use prometheus_client::registry::Registry;
@@ -93,6 +93,7 @@ fn context() -> Context {
         runtimes: Arc::new(BTreeMap::new()),
         clock: Arc::new(Standing),
         random: Arc::new(Randomness::from_seed(1)),
+        wake: WakeUps::default(),
     };
     Context {
         engine: Engine::new(ports, Settings::default(), "contract".into(), Tasks::default()),

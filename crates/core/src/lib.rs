@@ -3,6 +3,7 @@
 
 pub mod autoscaling;
 pub mod duration;
+pub mod lock;
 pub mod operation;
 pub mod plan;
 pub mod room;

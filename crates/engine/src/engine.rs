@@ -13,14 +13,12 @@ use tokio::task::JoinHandle;
 use crate::metrics::{self, Metrics};
 use crate::ports::{Ports, Runtime};
 use crate::rooms::{observing, recovery};
-use crate::wake::WakeUps;
 use crate::worker::Manager;
 use crate::{Error, Settings, Tasks};
 
 pub struct Engine {
     pub(crate) ports: Ports,
     pub(crate) settings: Settings,
-    pub(crate) wake: WakeUps,
     pub(crate) tasks: Tasks,
     pub(crate) metrics: Metrics,
     /// Who this engine is in leases and histories.
@@ -33,10 +31,26 @@ pub struct Engine {
 /// How long the last observations may take to be written at a shutdown.
 const OBSERVER_PATIENCE: Duration = Duration::from_secs(5);
 
+/// What an engine does beside answering requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parts {
+    /// It takes schedulers and works on them.
+    pub worker: bool,
+    /// It listens to the runtimes, and fills the room table from the registry when it starts.
+    pub watcher: bool,
+}
+
+impl Parts {
+    pub const ALL: Self = Self { worker: true, watcher: true };
+    /// It only answers requests.
+    pub const NONE: Self = Self { worker: false, watcher: false };
+}
+
 /// An engine at work. Dropped, it goes on; [`Running::stop_working`] and [`Observing::stop`] end it cleanly.
 pub struct Running {
     stop: watch::Sender<bool>,
-    manager: JoinHandle<()>,
+    /// `None`: it is no worker.
+    manager: Option<JoinHandle<()>>,
     observing: Observing,
 }
 
@@ -57,7 +71,6 @@ impl Engine {
             listening_since: ports.clock.now(),
             ports,
             settings,
-            wake: WakeUps::default(),
             tasks,
             metrics: Metrics::default(),
             owner,
@@ -66,25 +79,34 @@ impl Engine {
     }
 
     /// Takes up where the stores left off, and begins to work. Rooms can ping as soon as this returns.
-    pub async fn start(self: &Arc<Self>) -> Result<Running, Error> {
-        let mut observers = Vec::new();
+    pub async fn start(self: &Arc<Self>, parts: Parts) -> Result<Running, Error> {
         let (stop_observing, observing_stopped) = watch::channel(false);
-        for (region, runtime) in self.ports.runtimes.iter() {
-            if let Some(observations) = runtime.observations() {
-                let engine = self.clone();
-                let stop = observing_stopped.clone();
-                let observe = async move { observing::observe(&engine, observations, stop).await };
-                observers.push(self.tasks.spawn(format!("observer of {region}"), observe));
-            }
+        let mut observers = Vec::new();
+        if parts.watcher {
+            observers = self.observe(&observing_stopped);
+            recovery::recover(self).await?;
         }
-        recovery::recover(self).await?;
         let engine = self.clone();
         let report = async move { metrics::report(&engine).await };
         let reporter = self.tasks.spawn("metrics reporter", report);
         let (stop, stopped) = watch::channel(false);
-        let manager = self.tasks.spawn("workers", Manager::new(self.clone(), stopped).run());
+        let manager =
+            parts.worker.then(|| self.tasks.spawn("workers", Manager::new(self.clone(), stopped).run()));
         let observing = Observing { stop: stop_observing, observers, reporter };
         Ok(Running { stop, manager, observing })
+    }
+
+    fn observe(self: &Arc<Self>, stopped: &watch::Receiver<bool>) -> Vec<JoinHandle<()>> {
+        let mut observers = Vec::new();
+        for (region, runtime) in self.ports.runtimes.iter() {
+            if let Some(observations) = runtime.observations() {
+                let engine = self.clone();
+                let stop = stopped.clone();
+                let observe = async move { observing::observe(&engine, observations, stop).await };
+                observers.push(self.tasks.spawn(format!("observer of {region}"), observe));
+            }
+        }
+        observers
     }
 
     pub fn metrics(&self) -> &Metrics {
@@ -111,7 +133,9 @@ impl Running {
     /// that is stopped too.
     pub async fn stop_working(self) -> Observing {
         self.stop.send_replace(true);
-        if self.manager.await.is_err() {
+        if let Some(manager) = self.manager
+            && manager.await.is_err()
+        {
             tracing::error!("the workers did not end cleanly");
         }
         self.observing

@@ -67,6 +67,8 @@ impl From<Refusal> for Error {
             | Refusal::VersionIsActive { .. }
             | Refusal::ActiveVersionChanged { .. }
             | Refusal::RolloutChanged { .. }
+            | Refusal::LockHeld(_)
+            | Refusal::LockLost { .. }
             | Refusal::PortTaken { .. } => Self::Conflict(text),
         }
     }

@@ -14,7 +14,8 @@ mod tasks;
 mod wake;
 mod worker;
 
-pub use engine::{Engine, Observing, Running};
+pub use engine::{Engine, Observing, Parts, Running};
 pub use error::{Error, with_sources};
 pub use settings::Settings;
 pub use tasks::Tasks;
+pub use wake::WakeUps;

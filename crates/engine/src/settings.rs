@@ -15,6 +15,11 @@ pub struct Settings {
     pub sync_interval: Duration,
     pub ownership_ttl: Millis,
     pub operation_lease_ttl: Millis,
+    pub lock_ttl: Millis,
+    /// How long an operation waits for a lock before it gives up.
+    pub lock_wait_timeout: Millis,
+    /// How long a removal keeps its lock while its rooms do not go.
+    pub downscaling_timeout: Millis,
     /// How long a clean shutdown waits for the step that is running.
     pub stop_timeout: Duration,
 
@@ -47,6 +52,9 @@ impl Default for Settings {
             sync_interval: Duration::from_secs(10),
             ownership_ttl: Millis::from_seconds(10),
             operation_lease_ttl: Millis::from_seconds(5),
+            lock_ttl: Millis::from_seconds(30),
+            lock_wait_timeout: Millis::from_seconds(5 * 60),
+            downscaling_timeout: Millis::from_seconds(10 * 60),
             stop_timeout: Duration::from_secs(120),
             room_initialization_timeout: Millis::from_seconds(120),
             room_ping_timeout: Millis::from_seconds(240),

@@ -1,72 +1,111 @@
 //! Who is woken by what. Nobody polls for what can be said: a request that enqueues, a room that ends or changes
 //! its status, wakes the loop of its scheduler. Wake-ups carry nothing; who is woken looks for itself.
+//!
+//! Several engines may share one: all that listen hear it, also those that own nothing by now. A wake-up may be lost
+//! between processes, so everybody looks again by themselves after a while.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use maestro_core::scheduler::SchedulerName;
-use tokio::sync::Notify;
+use tokio::sync::watch;
+
+/// Cheap to clone; all clones are one.
+#[derive(Clone, Default)]
+pub struct WakeUps(Arc<Inner>);
 
 #[derive(Default)]
-pub(crate) struct WakeUps {
-    bells: Mutex<BTreeMap<SchedulerName, Arc<Bell>>>,
-    manager: Notify,
+struct Inner {
+    bells: Mutex<BTreeMap<SchedulerName, watch::Sender<Rung>>>,
+    /// How often the schedulers, or who owns them, changed.
+    workforce: watch::Sender<u64>,
 }
 
-/// One scheduler's.
-#[derive(Default)]
+/// How often a scheduler's bell was rung, and how often because of a room.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Rung {
+    times: u64,
+    for_rooms: u64,
+}
+
+/// One scheduler's, as one loop hears it.
 pub(crate) struct Bell {
-    notify: Notify,
-    plan_may_differ: AtomicBool,
+    heard: watch::Receiver<Rung>,
+    rooms_heard: u64,
 }
+
+/// A change of schedulers or workers, as one worker hears it.
+pub(crate) struct WorkforceBell(watch::Receiver<u64>);
 
 impl WakeUps {
     /// There is something in the queue, or a wait may be over.
     pub(crate) fn queue_changed(&self, scheduler: &SchedulerName) {
-        match self.existing(scheduler.as_str()) {
-            Some(bell) => bell.notify.notify_one(),
+        if !self.ring(scheduler.as_str(), 0) {
             // Nobody works on it yet: a new scheduler.
-            None => self.manager.notify_one(),
+            self.workforce_changed();
         }
     }
 
     /// A room changed: the fleet may need something else now, and someone may wait for just that room.
     pub(crate) fn room_changed(&self, scheduler: &str) {
-        if let Some(bell) = self.existing(scheduler) {
-            bell.plan_may_differ.store(true, Ordering::Release);
-            bell.notify.notify_one();
+        self.ring(scheduler, 1);
+    }
+
+    /// There is a new scheduler, or one that nobody owns any more, or another number of workers.
+    pub(crate) fn workforce_changed(&self) {
+        self.0.workforce.send_modify(|times| *times += 1);
+    }
+
+    pub(crate) fn bell(&self, scheduler: &SchedulerName) -> Bell {
+        let heard = self.bells().entry(scheduler.clone()).or_default().subscribe();
+        let rooms_heard = heard.borrow().for_rooms;
+        Bell { heard, rooms_heard }
+    }
+
+    pub(crate) fn workforce_bell(&self) -> WorkforceBell {
+        WorkforceBell(self.0.workforce.subscribe())
+    }
+
+    /// True: someone hears it.
+    fn ring(&self, scheduler: &str, for_rooms: u64) -> bool {
+        let mut bells = self.bells();
+        let Some(bell) = bells.get(scheduler) else { return false };
+        if bell.receiver_count() == 0 {
+            bells.remove(scheduler);
+            return false;
         }
+        bell.send_modify(|rung| {
+            rung.times += 1;
+            rung.for_rooms += for_rooms;
+        });
+        true
     }
 
-    pub(crate) fn bell(&self, scheduler: &SchedulerName) -> Arc<Bell> {
-        self.lock().entry(scheduler.clone()).or_default().clone()
-    }
-
-    pub(crate) fn forget(&self, scheduler: &SchedulerName) {
-        self.lock().remove(scheduler);
-    }
-
-    pub(crate) async fn new_scheduler(&self) {
-        self.manager.notified().await;
-    }
-
-    fn existing(&self, scheduler: &str) -> Option<Arc<Bell>> {
-        self.lock().get(scheduler).cloned()
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<SchedulerName, Arc<Bell>>> {
-        self.bells.lock().unwrap_or_else(PoisonError::into_inner)
+    fn bells(&self) -> std::sync::MutexGuard<'_, BTreeMap<SchedulerName, watch::Sender<Rung>>> {
+        self.0.bells.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Bell {
-    pub(crate) async fn rung(&self) {
-        self.notify.notified().await;
+    /// Returns when it was rung since the last call.
+    pub(crate) async fn rung(&mut self) {
+        if self.heard.changed().await.is_err() {
+            // Who could ring is gone.
+            std::future::pending::<()>().await;
+        }
     }
 
     /// Whether a room changed since the last call.
-    pub(crate) fn take_plan_may_differ(&self) -> bool {
-        self.plan_may_differ.swap(false, Ordering::AcqRel)
+    pub(crate) fn take_plan_may_differ(&mut self) -> bool {
+        let for_rooms = self.heard.borrow().for_rooms;
+        std::mem::replace(&mut self.rooms_heard, for_rooms) != for_rooms
+    }
+}
+
+impl WorkforceBell {
+    pub(crate) async fn rung(&mut self) {
+        if self.0.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
     }
 }

@@ -3,13 +3,14 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use maestro_core::lock::Locks;
 use maestro_core::operation::{Operation, OperationId, Stage, Token};
 use maestro_core::room::{Region, RoomId};
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::store::{
-    OperationPage, OperationStore, PageRequest, RoomRecord, RoomRegistry, SchedulerRecord, SchedulerStore,
-    Store, StoreError, Transaction, VersionRecord,
+    OperationPage, OperationStore, PageRequest, Renewal, RoomRecord, RoomRegistry, SchedulerRecord,
+    SchedulerStore, Store, StoreError, Transaction, VersionRecord, Workforce,
 };
 use tokio::time::{Instant, sleep};
 
@@ -199,19 +200,24 @@ impl OperationStore for SimulatedStore {
         self.write("own", self.inner.own(scheduler, owner, now, ttl)).await
     }
 
-    async fn renew(
-        &self,
-        owner: &str,
-        now: Timestamp,
-        ownership_ttl: Millis,
-        operation_ttl: Millis,
-    ) -> Result<Vec<(SchedulerName, Token)>, StoreError> {
-        let renew = self.inner.renew(owner, now, ownership_ttl, operation_ttl);
-        self.write("renew", renew).await
+    async fn renew(&self, renewal: Renewal<'_>) -> Result<Vec<(SchedulerName, Token)>, StoreError> {
+        self.write("renew", self.inner.renew(renewal)).await
+    }
+
+    async fn workers(&self) -> Result<Workforce, StoreError> {
+        self.read().await.workers().await
+    }
+
+    async fn retire(&self, worker: &str) -> Result<(), StoreError> {
+        self.write("retire", self.inner.retire(worker)).await
     }
 
     async fn disown(&self, scheduler: &SchedulerName, token: Token) -> Result<(), StoreError> {
         self.write("disown", self.inner.disown(scheduler, token)).await
+    }
+
+    async fn locks(&self, scheduler: &SchedulerName) -> Result<Locks, StoreError> {
+        self.read().await.locks(scheduler).await
     }
 }
 

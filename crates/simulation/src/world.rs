@@ -12,7 +12,7 @@ use maestro_core::room::Region;
 use maestro_core::time::Timestamp;
 use maestro_engine::ports::{Clock, Ports, Randomness, Runtime, Store};
 use maestro_engine::services::RoomPing;
-use maestro_engine::{Engine, Error, Running, Settings, Tasks};
+use maestro_engine::{Engine, Error, Parts, Running, Settings, Tasks, WakeUps};
 use maestro_store_embedded::MemoryRoomTable;
 use tokio::time::{Instant, sleep};
 
@@ -39,6 +39,7 @@ pub struct World {
     rooms_api: Arc<Switchboard>,
     /// The host's; an engine has its own, which die with it.
     tasks: Tasks,
+    wake: WakeUps,
     engine: Option<AtWork>,
     engines_started: u64,
 }
@@ -82,6 +83,7 @@ impl World {
             host,
             rooms_api,
             tasks,
+            wake: WakeUps::default(),
             engine: None,
             engines_started: 0,
         }
@@ -108,7 +110,7 @@ impl World {
         let running = tokio::select! {
             biased;
             () = life.over() => None,
-            started = starting.start() => match started {
+            started = starting.start(Parts::ALL) => match started {
                 Ok(running) => Some(running),
                 Err(error) => self.fail(&format!("the engine did not start: {error}")),
             },
@@ -132,6 +134,7 @@ impl World {
             runtimes: Arc::new(BTreeMap::from([(self.host.region().clone(), runtime)])),
             clock: Arc::new(self.clock),
             random: Arc::new(Randomness::from_seed(fork(self.seed, "engine", number))),
+            wake: self.wake.clone(),
         }
     }
 

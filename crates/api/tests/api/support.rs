@@ -11,7 +11,7 @@ use maestro_api::{Context, Limits, Metrics, RoomsOptions, management_router, roo
 use maestro_core::room::Region;
 use maestro_core::time::Timestamp;
 use maestro_engine::ports::{Clock, Ports, Randomness, Runtime};
-use maestro_engine::{Engine, Running, Settings, Tasks};
+use maestro_engine::{Engine, Parts, Running, Settings, Tasks, WakeUps};
 use maestro_simulation::MemoryStore;
 use maestro_store_embedded::MemoryRoomTable;
 use prometheus_client::registry::Registry;
@@ -56,6 +56,7 @@ impl World {
             runtimes: Arc::new(BTreeMap::from([(region, runtime)])),
             clock: Arc::new(TestClock(Instant::now())),
             random: Arc::new(Randomness::from_seed(7)),
+            wake: WakeUps::default(),
         };
         let mut registry = Registry::default();
         let context = Context {
@@ -74,7 +75,7 @@ impl World {
 
     pub(crate) async fn running() -> Self {
         let mut world = Self::standing();
-        world.running = Some(world.engine.start().await.unwrap());
+        world.running = Some(world.engine.start(Parts::ALL).await.unwrap());
         world
     }
 

@@ -13,7 +13,7 @@ use maestro_api::{Context, Metrics, RoomsOptions, rooms_router, serve};
 use maestro_core::room::Region;
 use maestro_core::time::Timestamp;
 use maestro_engine::ports::{Clock, Ports, Randomness, RoomTable, Runtime as RoomRuntime};
-use maestro_engine::{Engine, Settings, Tasks};
+use maestro_engine::{Engine, Settings, Tasks, WakeUps};
 use maestro_runtime_process::ProcessRuntime;
 use maestro_store_embedded::{EmbeddedStore, MemoryRoomTable};
 use prometheus_client::registry::Registry;
@@ -99,5 +99,6 @@ async fn ports(directory: &Path, rooms: u32) -> anyhow::Result<Ports> {
         runtimes: Arc::new(BTreeMap::from([(region, runtime)])),
         clock: Arc::new(SystemClock),
         random: Arc::new(Randomness::from_seed(7)),
+        wake: WakeUps::default(),
     })
 }

@@ -13,6 +13,8 @@ use std::sync::Arc;
 
 use maestro_core::room::Region;
 
+use crate::wake::WakeUps;
+
 pub use clock::{Clock, Randomness};
 pub use room_table::RoomTable;
 pub use runtime::Runtime;
@@ -27,4 +29,6 @@ pub struct Ports {
     pub runtimes: Arc<BTreeMap<Region, Arc<dyn Runtime>>>,
     pub clock: Arc<dyn Clock>,
     pub random: Arc<Randomness>,
+    /// One for all engines that share a store in one process.
+    pub wake: WakeUps,
 }

@@ -65,7 +65,7 @@ async fn take_in(engine: &Engine, observation: &Observation) -> Result<(), Error
         RoomEvent::Ended(ending) => return end_room(engine, scheduler, room, ending).await,
     };
     if engine.ports.table.observe(scheduler, room, instance).await?.is_some() {
-        engine.wake.room_changed(scheduler.as_str());
+        engine.ports.wake.room_changed(scheduler.as_str());
     }
     Ok(())
 }
@@ -95,6 +95,6 @@ async fn end_room(
         engine.ports.store.commit(Transaction::new("room ended", vec![change])).await?;
     }
     engine.ports.table.remove(scheduler, room).await?;
-    engine.wake.room_changed(scheduler.as_str());
+    engine.ports.wake.room_changed(scheduler.as_str());
     Ok(())
 }

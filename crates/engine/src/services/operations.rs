@@ -82,7 +82,7 @@ impl Engine {
                 Err(StoreError::Refused(Refusal::WrongStatus { .. })) => {}
                 other => {
                     other?;
-                    self.wake.queue_changed(&operation.scheduler);
+                    self.ports.wake.queue_changed(&operation.scheduler);
                     tracing::info!(scheduler_name = scheduler, operation_id = id, user, "cancel asked for");
                     return Ok(());
                 }

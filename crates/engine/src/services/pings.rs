@@ -48,7 +48,7 @@ impl Engine {
             })
             .await?;
         if pinged.changed() {
-            self.wake.room_changed(ping.scheduler);
+            self.ports.wake.room_changed(ping.scheduler);
         }
         Ok(pinged)
     }

@@ -140,7 +140,7 @@ impl Engine {
                 Err(StoreError::Refused(Refusal::FleetSizeChanged { is, .. })) => record.fleet_size = is,
                 other => {
                     other?;
-                    self.wake.queue_changed(&record.name);
+                    self.ports.wake.queue_changed(&record.name);
                     return Ok(id);
                 }
             }

@@ -55,7 +55,7 @@ impl Engine {
             }
             other => other?,
         }
-        self.wake.queue_changed(&name);
+        self.ports.wake.queue_changed(&name);
         tracing::info!(scheduler_name = %name, user, "scheduler submitted");
         Ok(SchedulerRecord {
             name,
@@ -95,7 +95,7 @@ impl Engine {
         ];
         changes.extend(end_rollout(&record));
         self.ports.store.commit(Transaction::new("request delete_scheduler", changes)).await?;
-        self.wake.queue_changed(&scheduler);
+        self.ports.wake.queue_changed(&scheduler);
         tracing::info!(scheduler_name = %scheduler, operation_id = %id, user, "deletion asked for");
         Ok(id)
     }

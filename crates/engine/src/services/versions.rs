@@ -113,7 +113,7 @@ impl Engine {
             }
             other => {
                 other?;
-                self.wake.queue_changed(&record.name);
+                self.ports.wake.queue_changed(&record.name);
                 Ok(id)
             }
         }
@@ -227,7 +227,7 @@ impl Engine {
                 Err(StoreError::Refused(Refusal::RolloutChanged { .. })) => {}
                 other => {
                     other?;
-                    self.wake.room_changed(record.name.as_str());
+                    self.ports.wake.room_changed(record.name.as_str());
                     return Ok(());
                 }
             }

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use crate::ports::store::StoreError;
+use crate::ports::store::{Renewal, StoreError};
 use crate::{Engine, with_sources};
 
 use scheduler_loop::SchedulerLoop;
@@ -44,13 +44,14 @@ impl Manager {
         let mut sync = interval(settings.sync_interval);
         let ttl = settings.ownership_ttl.min(settings.operation_lease_ttl);
         let mut renew = interval(ttl.as_duration() / 3);
+        let mut bell = self.engine.ports.wake.workforce_bell();
         loop {
             // Stopping first, then renewing: neither may starve behind a busy sync.
             let outcome = tokio::select! {
                 biased;
                 _ = self.stop.changed() => break,
                 _ = renew.tick() => self.renew().await,
-                () = self.engine.wake.new_scheduler() => self.sync().await,
+                () = bell.rung() => self.sync().await,
                 _ = sync.tick() => self.sync().await,
             };
             if let Err(error) = outcome {
@@ -88,13 +89,16 @@ impl Manager {
     }
 
     async fn renew(&mut self) -> Result<(), StoreError> {
-        if self.loops.is_empty() {
-            return Ok(());
-        }
         let engine = &self.engine;
         let settings = &engine.settings;
-        let (ownership, lease) = (settings.ownership_ttl, settings.operation_lease_ttl);
-        let owned = engine.ports.store.renew(&engine.owner, engine.now(), ownership, lease).await?;
+        let renewal = Renewal {
+            worker: &engine.owner,
+            now: engine.now(),
+            ownership_ttl: settings.ownership_ttl,
+            operation_ttl: settings.operation_lease_ttl,
+            lock_ttl: settings.lock_ttl,
+        };
+        let owned = engine.ports.store.renew(renewal).await?;
         let owned: BTreeMap<_, _> = owned.into_iter().collect();
         for (scheduler, running) in &self.loops {
             if owned.get(scheduler) != Some(&running.token) && !running.task.is_finished() {

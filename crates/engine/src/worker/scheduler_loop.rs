@@ -36,7 +36,7 @@ pub(super) struct SchedulerLoop {
     engine: Arc<Engine>,
     scheduler: SchedulerName,
     guard: Guard,
-    bell: Arc<Bell>,
+    bell: Bell,
     stop: watch::Receiver<bool>,
     stepper: Stepper,
     next_cycle: Instant,
@@ -65,9 +65,9 @@ impl SchedulerLoop {
         stop: watch::Receiver<bool>,
     ) -> Self {
         let now = Instant::now();
-        let guard = Guard { scheduler: scheduler.clone(), token };
+        let guard = Guard { scheduler: scheduler.clone(), token, locks: Vec::new() };
         Self {
-            bell: engine.wake.bell(&scheduler),
+            bell: engine.ports.wake.bell(&scheduler),
             stepper: Stepper::new(engine.clone(), guard.clone()),
             next_cycle: now,
             next_clean_up: now + engine.settings.storage_clean_up_interval,
@@ -106,7 +106,6 @@ impl SchedulerLoop {
                 Err(error) => self.back_off(&error).await,
             }
         }
-        self.engine.wake.forget(&self.scheduler);
         self.engine.metrics.worker_ended(self.scheduler.as_str());
     }
 

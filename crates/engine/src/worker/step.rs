@@ -260,6 +260,8 @@ fn is_race(refusal: &Refusal) -> bool {
         | Refusal::VersionOperationUnderWay { .. }
         | Refusal::OperationExists(_)
         | Refusal::SchedulerBeingDeleted(_)
+        | Refusal::LockHeld(_)
+        | Refusal::LockLost { .. }
         | Refusal::FleetSizeChanged { .. } => true,
         Refusal::StaleToken { .. }
         | Refusal::VersionNotFound { .. }

@@ -200,6 +200,15 @@ config! {
         "services.operationManager.operationLeaseTTLMillis", lease_ttl: Duration as Millis = "5000",
             "An operation whose lease was not renewed for so long is taken over; it is renewed at a third of this.";
     }
+    /// Locks
+    locks: Locks {
+        "locks.ttl", ttl: Duration as Interval = "30s",
+            "A named lock that was not renewed for so long can be taken by another; it is renewed with the leases.";
+        "locks.waitTimeout", wait_timeout: Duration as Interval = "5m",
+            "An operation that waits for a lock longer than this ends with an error.";
+        "downscaling.timeout", downscaling_timeout: Duration as Interval = "10m",
+            "A removal gives up its lock after this, although rooms are not gone.";
+    }
     /// Logs
     log: Log {
         "log.level", level: LogLevel as LogLevel = "info",

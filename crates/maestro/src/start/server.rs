@@ -12,7 +12,7 @@ use maestro_api::{Context, Limits};
 use maestro_core::room::Region;
 use maestro_core::time::Millis;
 use maestro_engine::ports::{Ports, Randomness, Runtime};
-use maestro_engine::{Engine, Running, Settings, Tasks};
+use maestro_engine::{Engine, Parts, Running, Settings, Tasks, WakeUps};
 use maestro_runtime_process::ProcessRuntime;
 use maestro_store_embedded::{EmbeddedStore, Failpoints, MemoryRoomTable};
 use prometheus_client::registry::Registry;
@@ -66,9 +66,10 @@ impl Server {
             )])),
             clock: Arc::new(SystemClock),
             random: Arc::new(Randomness::from_seed(random_seed().context("reading /dev/urandom")?)),
+            wake: WakeUps::default(),
         };
         let engine = Engine::new(ports, settings(config), owner_name(), tasks);
-        let running = engine.start().await.context("starting the engine")?;
+        let running = engine.start(Parts::ALL).await.context("starting the engine")?;
         let serving = listeners.serving_line()?;
         let (stop, stopped) = watch::channel(false);
         let apis = serve(config, &engine, listeners, &stopped)?;
@@ -139,6 +140,9 @@ fn settings(config: &Config) -> Settings {
         sync_interval: workers.sync_interval,
         ownership_ttl: millis(workers.ownership_ttl),
         operation_lease_ttl: millis(config.operation_manager.lease_ttl),
+        lock_ttl: millis(config.locks.ttl),
+        lock_wait_timeout: millis(config.locks.wait_timeout),
+        downscaling_timeout: millis(config.locks.downscaling_timeout),
         stop_timeout: workers.stop_timeout,
         room_initialization_timeout: millis(rooms.initialization_timeout),
         room_ping_timeout: millis(rooms.ping_timeout),

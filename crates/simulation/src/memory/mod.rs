@@ -1,23 +1,26 @@
 //! The durable side, in memory: all store ports over ordered tables with an undo journal. "Durable" here means that
 //! it outlives the engine: a simulated crash drops the engine and keeps this.
 
+mod locks;
 mod operations;
 mod rooms;
 mod schedulers;
 mod state;
 mod table;
 mod versions;
+mod workers;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use maestro_core::lock::Locks;
 use maestro_core::operation::{Operation, OperationId, Stage, Token};
 use maestro_core::room::{Region, RoomId};
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::store::{
-    OperationPage, OperationStore, PageRequest, RoomRecord, RoomRegistry, SchedulerRecord, SchedulerStore,
-    Store, StoreError, Transaction, VersionRecord,
+    OperationPage, OperationStore, PageRequest, Renewal, RoomRecord, RoomRegistry, SchedulerRecord,
+    SchedulerStore, Store, StoreError, Transaction, VersionRecord, Workforce,
 };
 
 use state::State;
@@ -108,19 +111,26 @@ impl OperationStore for MemoryStore {
         Ok(self.write(|state| state.own(scheduler, owner, now, ttl)))
     }
 
-    async fn renew(
-        &self,
-        owner: &str,
-        now: Timestamp,
-        ownership_ttl: Millis,
-        operation_ttl: Millis,
-    ) -> Result<Vec<(SchedulerName, Token)>, StoreError> {
-        Ok(self.write(|state| state.renew(owner, now, ownership_ttl, operation_ttl)))
+    async fn renew(&self, renewal: Renewal<'_>) -> Result<Vec<(SchedulerName, Token)>, StoreError> {
+        Ok(self.write(|state| state.renew(renewal)))
+    }
+
+    async fn workers(&self) -> Result<Workforce, StoreError> {
+        Ok(self.state().workforce())
+    }
+
+    async fn retire(&self, worker: &str) -> Result<(), StoreError> {
+        self.write(|state| state.retire(worker));
+        Ok(())
     }
 
     async fn disown(&self, scheduler: &SchedulerName, token: Token) -> Result<(), StoreError> {
         self.write(|state| state.disown(scheduler, token));
         Ok(())
+    }
+
+    async fn locks(&self, scheduler: &SchedulerName) -> Result<Locks, StoreError> {
+        Ok(self.state().locks(scheduler))
     }
 }
 

@@ -1,8 +1,8 @@
 //! Operations: the queue, the slot, the history.
 
 use maestro_core::operation::{
-    Activity, CancelRequest, Definition, HistoryEvent, Lease, Operation, OperationId, OperationStatus, Stage,
-    Token,
+    Activity, CancelRequest, Definition, HistoryEvent, Lease, Operation, OperationId, OperationStatus,
+    Rollback, Stage, Token,
 };
 use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::Timestamp;
@@ -175,6 +175,7 @@ impl State {
         let position = (scheduler.clone(), *sequence);
         self.unfinished.remove(&position);
         self.free_slot(&scheduler, id);
+        self.free_locks_of(&scheduler, id);
         self.change_operation(id, |operation| {
             operation.status = status;
             operation.took_action = took_action;
@@ -204,6 +205,24 @@ impl State {
         self.operation_in(id, OperationStatus::InProgress)?;
         self.change_operation(id, |operation| {
             operation.cancel.get_or_insert(request);
+            operation.history.extend(history);
+        });
+        Ok(())
+    }
+
+    pub(super) fn turn_round(
+        &mut self,
+        id: OperationId,
+        rollback: Rollback,
+        history: Vec<HistoryEvent>,
+    ) -> Result<(), Refusal> {
+        let queued = self.operations.get(&id).ok_or(Refusal::OperationNotFound(id))?;
+        let is = queued.operation.status;
+        if is.is_final() {
+            return Err(Refusal::WrongStatus { operation: id, is });
+        }
+        self.change_operation(id, |operation| {
+            operation.rollback.get_or_insert(rollback);
             operation.history.extend(history);
         });
         Ok(())

@@ -1,13 +1,13 @@
 //! Schedulers and their owners.
 
-use maestro_core::operation::{OperationId, Token};
+use maestro_core::operation::OperationId;
 use maestro_core::scheduler::SchedulerName;
-use maestro_core::time::{Millis, Timestamp, after};
+use maestro_core::time::Timestamp;
 use maestro_engine::ports::store::{
     NewScheduler, Refusal, RolloutRecord, SchedulerRecord, SchedulerState, VersionRecord,
 };
 
-use super::state::{Ownership, Scheduler, State};
+use super::state::{Scheduler, State};
 
 impl State {
     pub(super) fn scheduler(&self, name: &SchedulerName) -> Option<SchedulerRecord> {
@@ -130,61 +130,12 @@ impl State {
             }
         }
         self.owners.remove(&scheduler);
+        self.forget_locks(&scheduler);
         self.schedulers.remove(&scheduler);
         Ok(())
     }
 
     pub(super) fn existing(&self, name: &SchedulerName) -> Result<&Scheduler, Refusal> {
         self.schedulers.get(name).ok_or_else(|| Refusal::SchedulerNotFound(name.clone()))
-    }
-
-    pub(super) fn own(
-        &mut self,
-        scheduler: &SchedulerName,
-        owner: &str,
-        now: Timestamp,
-        ttl: Millis,
-    ) -> Option<Token> {
-        self.schedulers.get(scheduler)?;
-        let token = match self.owners.get(scheduler) {
-            Some(current) if current.owner == owner => current.token,
-            Some(current) if current.expires_at > now => return None,
-            Some(_) | None => {
-                self.last_token += 1;
-                Token(self.last_token)
-            }
-        };
-        let ownership = Ownership { owner: owner.to_owned(), token, expires_at: after(now, ttl) };
-        self.owners.put(scheduler.clone(), ownership);
-        Some(token)
-    }
-
-    pub(super) fn renew(
-        &mut self,
-        owner: &str,
-        now: Timestamp,
-        ownership_ttl: Millis,
-        operation_ttl: Millis,
-    ) -> Vec<(SchedulerName, Token)> {
-        let owned: Vec<_> = self
-            .owners
-            .iter()
-            .filter(|(_, ownership)| ownership.owner == owner)
-            .map(|(scheduler, ownership)| (scheduler.clone(), ownership.token))
-            .collect();
-        for (scheduler, token) in &owned {
-            self.owners.change(scheduler, |ownership| {
-                ownership.expires_at = after(now, ownership_ttl);
-            });
-            self.renew_leases(scheduler, *token, after(now, operation_ttl));
-        }
-        owned
-    }
-
-    pub(super) fn disown(&mut self, scheduler: &SchedulerName, token: Token) {
-        let current = self.owners.get(scheduler);
-        if current.is_some_and(|ownership| ownership.token == token) {
-            self.owners.remove(scheduler);
-        }
     }
 }

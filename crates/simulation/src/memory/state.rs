@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use maestro_core::lock::{Lock, LockKind, Waiter};
 use maestro_core::operation::{Operation, OperationId, Token};
 use maestro_core::room::{Region, RoomId};
 use maestro_core::scheduler::{SchedulerName, Version};
@@ -17,6 +18,11 @@ pub(super) struct State {
     pub(super) schedulers: Table<SchedulerName, Scheduler>,
     pub(super) versions: Table<(SchedulerName, Version), VersionRecord>,
     pub(super) owners: Table<SchedulerName, Ownership>,
+    /// When each worker's last sign of life runs out.
+    pub(super) workers: Table<String, Timestamp>,
+    pub(super) locks: Table<(SchedulerName, LockKind), Lock>,
+    /// In the order in which they came.
+    pub(super) waiters: Table<(SchedulerName, LockKind, u64), Waiter>,
     pub(super) operations: Table<OperationId, Queued>,
     /// Operations of a scheduler in the order in which they were enqueued.
     pub(super) queue: Table<(SchedulerName, u64), OperationId>,
@@ -74,13 +80,14 @@ impl State {
     }
 
     fn check(&self, guard: Option<&Guard>) -> Result<(), Refusal> {
-        let Some(Guard { scheduler, token }) = guard else {
+        let Some(Guard { scheduler, token, locks }) = guard else {
             return Ok(());
         };
         match self.owners.get(scheduler) {
-            Some(ownership) if ownership.token == *token => Ok(()),
-            _ => Err(Refusal::StaleToken { scheduler: scheduler.clone() }),
+            Some(ownership) if ownership.token == *token => {}
+            _ => return Err(Refusal::StaleToken { scheduler: scheduler.clone() }),
         }
+        locks.iter().try_for_each(|(kind, token)| self.check_lock(scheduler, *kind, *token))
     }
 
     fn apply(&mut self, change: Change) -> Result<(), Refusal> {
@@ -117,6 +124,20 @@ impl State {
                 self.forget_operations(scheduler.as_ref(), ended_before, no_action_before);
                 Ok(())
             }
+            Change::TurnRound { operation, rollback, history } => {
+                self.turn_round(operation, rollback, history)
+            }
+            Change::TakeLock(new) => self.take_lock(new),
+            Change::AwaitLock { scheduler, waiter } => self.await_lock(&scheduler, waiter),
+            Change::StopAwaiting { scheduler, kind, holder } => {
+                self.stop_awaiting(&scheduler, kind, holder);
+                Ok(())
+            }
+            Change::ReleaseLock { scheduler, kind, holder } => {
+                self.release_lock(&scheduler, kind, holder);
+                Ok(())
+            }
+            Change::RevokeLock { scheduler, kind, token } => self.revoke_lock(&scheduler, kind, token),
             Change::IntendRoom(new) => self.intend_room(new),
             Change::RoomStarted { scheduler, room, handle } => self.room_started(&scheduler, room, handle),
             Change::IntendStop { scheduler, room, stop } => self.intend_stop(&scheduler, room, stop),
@@ -146,11 +167,14 @@ impl State {
     }
 
     /// Destructures, so that a table that is forgotten here does not compile.
-    fn tables(&mut self) -> [&mut dyn Journaled; 12] {
+    fn tables(&mut self) -> [&mut dyn Journaled; 15] {
         let Self {
             schedulers,
             versions,
             owners,
+            workers,
+            locks,
+            waiters,
             operations,
             queue,
             unfinished,
@@ -167,6 +191,9 @@ impl State {
             schedulers,
             versions,
             owners,
+            workers,
+            locks,
+            waiters,
             operations,
             queue,
             unfinished,

@@ -1,14 +1,15 @@
 //! The ports, each method handed to the writer or to a reader.
 
 use async_trait::async_trait;
+use maestro_core::lock::Locks;
 use maestro_core::operation::{Operation, OperationId, Stage, Token};
 use maestro_core::room::{Region, RoomId};
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::{Millis, Timestamp, after};
 use maestro_engine::ports::Store;
 use maestro_engine::ports::store::{
-    OperationPage, OperationStore, PageRequest, RoomRecord, RoomRegistry, SchedulerRecord, SchedulerStore,
-    StoreError, Transaction, VersionRecord,
+    OperationPage, OperationStore, PageRequest, Renewal, RoomRecord, RoomRegistry, SchedulerRecord,
+    SchedulerStore, StoreError, Transaction, VersionRecord, Workforce,
 };
 
 use super::{EmbeddedStore, operation_rows, ownership, room_rows, schedulers, transaction, versions};
@@ -105,14 +106,21 @@ impl OperationStore for EmbeddedStore {
             .await
     }
 
-    async fn renew(
-        &self,
-        owner: &str,
-        now: Timestamp,
-        ownership_ttl: Millis,
-        operation_ttl: Millis,
-    ) -> Result<Vec<(SchedulerName, Token)>, StoreError> {
-        let owner = owner.to_owned();
+    async fn workers(&self) -> Result<Workforce, StoreError> {
+        Ok(Workforce::default())
+    }
+
+    async fn retire(&self, _worker: &str) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn locks(&self, _scheduler: &SchedulerName) -> Result<Locks, StoreError> {
+        Ok(Locks::default())
+    }
+
+    async fn renew(&self, renewal: Renewal<'_>) -> Result<Vec<(SchedulerName, Token)>, StoreError> {
+        let Renewal { worker, now, ownership_ttl, operation_ttl, lock_ttl: _ } = renewal;
+        let owner = worker.to_owned();
         let (ownership_end, operation_end) = (after(now, ownership_ttl), after(now, operation_ttl));
         self.writer
             .write(RENEW, move |connection| {

@@ -9,7 +9,7 @@ use super::{operations, ownership, rollouts, rooms, schedulers, versions};
 
 pub(super) fn carry_out(connection: &Connection, transaction: &Transaction) -> Result<(), Failure> {
     let Transaction { label: _, guard, changes } = transaction;
-    if let Some(Guard { scheduler, token }) = guard
+    if let Some(Guard { scheduler, token, locks: _ }) = guard
         && ownership::current_token(connection, scheduler)? != Some(*token)
     {
         let scheduler = scheduler.clone();
@@ -63,6 +63,12 @@ fn carry_out_one(connection: &Connection, change: &Change) -> Result<(), Failure
             operations::forget(connection, scheduler.as_ref(), *ended_before, *no_action_before)
         }
         Change::ForgetFleetDeltas { scheduler } => operations::forget_fleet_deltas(connection, scheduler),
+        Change::TurnRound { .. }
+        | Change::TakeLock(_)
+        | Change::AwaitLock { .. }
+        | Change::StopAwaiting { .. }
+        | Change::ReleaseLock { .. }
+        | Change::RevokeLock { .. } => Ok(()),
         Change::IntendRoom(new) => rooms::intend(connection, new),
         Change::RoomStarted { scheduler, room, handle } => {
             rooms::started(connection, scheduler, room, handle)

@@ -78,7 +78,7 @@ async fn write(store: &EmbeddedStore, number: usize, token: &mut Option<Token>) 
         }
         _ => unreachable!("there are {WRITES} writes"),
     };
-    let guard = token.map(|token| Guard { scheduler: arena(), token });
+    let guard = token.map(|token| Guard { scheduler: arena(), token, locks: Vec::new() });
     let transaction = Transaction { label, guard, changes };
     store.commit(transaction).await.unwrap();
     label
@@ -106,7 +106,7 @@ async fn child_writes() {
     for number in 1..=WRITES {
         write(&store, number, &mut token).await;
         // Comes by the clock in real life, and must not be counted.
-        store.renew("worker-1", at(1), TTL, TTL).await.unwrap();
+        store.renew(renewal("worker-1", at(1))).await.unwrap();
         child::say(&number.to_string());
     }
 }
@@ -123,7 +123,7 @@ async fn killed_at_every_write() {
     for number in 1..=WRITES {
         let label = write(&reference, number, &mut token).await;
         expected_log += &format!("{number} {label}\n");
-        reference.renew("worker-1", at(1), TTL, TTL).await.unwrap();
+        reference.renew(renewal("worker-1", at(1))).await.unwrap();
         states.push(everything(&reference).await);
     }
     assert_eq!(std::fs::read_to_string(&log).unwrap(), expected_log);

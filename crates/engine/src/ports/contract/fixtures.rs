@@ -22,7 +22,7 @@ use serde_json::json;
 use crate::ports::Store;
 use crate::ports::runtime::Handle;
 use crate::ports::store::{
-    Change, Ended, NewOperation, NewRoomRecord, NewScheduler, OperationPage, PageRequest, Refusal,
+    Change, Ended, NewOperation, NewRoomRecord, NewScheduler, OperationPage, PageRequest, Refusal, Renewal,
     RolloutRecord, RolloutState, RoomRecord, SchedulerRecord, StopIntent, StoreError, Transaction,
     VersionRecord,
 };
@@ -31,6 +31,10 @@ pub use changes::*;
 
 /// How long ownerships and leases last where a case does not care.
 pub const TTL: Millis = Millis::from_seconds(10);
+
+pub fn renewal(worker: &str, now: Timestamp) -> Renewal<'_> {
+    Renewal { worker, now, ownership_ttl: TTL, operation_ttl: TTL, lock_ttl: TTL }
+}
 
 /// The fleet size that both schedulers begin with.
 pub const FLEET_SIZE: u32 = 10;

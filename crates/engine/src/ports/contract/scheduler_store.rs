@@ -212,7 +212,7 @@ async fn a_deleted_scheduler_leaves_one_operation_to_read(store: &dyn Store) {
     assert_eq!(store.unfinished(&arena()).await.unwrap(), []);
     assert_eq!(store.operation(&arena(), operation_id(1)).await.unwrap(), None, "only one is kept");
     assert_eq!(operation(store, 2).await.status, OperationStatus::Finished);
-    let owned = store.renew("worker-1", at(1), TTL, TTL).await.unwrap();
+    let owned = store.renew(renewal("worker-1", at(1))).await.unwrap();
     assert_eq!(owned, [], "nobody owns what is gone");
     assert_eq!(store.unfinished(&bystander()).await.unwrap().len(), 1);
 }

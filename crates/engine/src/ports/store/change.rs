@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use maestro_core::lock::{Holder, LockKind, Obstacle, Taker, Waiter};
 use maestro_core::operation::{
     Activity, CancelRequest, Definition, DefinitionKind, HistoryEvent, Lease, OperationId, OperationStatus,
     Origin, Rollback, Token,
@@ -30,6 +31,10 @@ pub struct Transaction {
 pub struct Guard {
     pub scheduler: SchedulerName,
     pub token: Token,
+    /// Named locks that the writer believes to hold, by the token that it got with each. Refused with
+    /// [`Refusal::LockLost`] if one is free by now or has another token; one that ran out and was taken by nobody
+    /// still holds.
+    pub locks: Vec<(LockKind, Token)>,
 }
 
 #[derive(Debug, Clone)]
@@ -65,7 +70,7 @@ pub enum Change {
     /// [`Refusal::SchedulerNotFound`].
     SetLastShrunk { scheduler: SchedulerName, at: Timestamp },
     /// Removes the scheduler, its versions, rollout, rooms (all must have ended: [`Refusal::RoomsLeft`]), ownership,
-    /// and all its operations but `keep`. [`Refusal::SchedulerNotFound`].
+    /// locks, and all its operations but `keep`. [`Refusal::SchedulerNotFound`].
     DeleteScheduler { scheduler: SchedulerName, keep: OperationId },
 
     // Operations.
@@ -78,7 +83,11 @@ pub enum Change {
     /// In progress and stays so. [`Refusal::WrongStatus`]; [`Refusal::SlotTaken`] when it would begin to execute
     /// while another one does.
     UpdateOperation(OperationUpdate),
-    /// To a final status; lease and activity end. [`Refusal::WrongStatus`] if that is no legal transition.
+    /// Has an operation that is pending or in progress end its work, whoever holds its lease: from its next step on it
+    /// undoes what it did. [`Refusal::WrongStatus`]. One that has turned round already keeps its first reason.
+    TurnRound { operation: OperationId, rollback: Rollback, history: Vec<HistoryEvent> },
+    /// To a final status; lease and activity end, its locks are free and its places in their orders are given up.
+    /// [`Refusal::WrongStatus`] if that is no legal transition.
     EndOperation {
         operation: OperationId,
         status: OperationStatus,
@@ -101,6 +110,20 @@ pub enum Change {
     },
     /// The fleet size was set anew: no unfinished operation of the scheduler takes its part of it back any more.
     ForgetFleetDeltas { scheduler: SchedulerName },
+
+    // Locks.
+    /// Free, or its time is over, and nobody waits before the taker; see `maestro_core::lock::may_take`. Taken, it has
+    /// a new token and the taker's places in the order are gone. Who holds it already keeps its token and
+    /// `acquired_at`, and gets the new time. [`Refusal::SchedulerNotFound`]; [`Refusal::LockHeld`].
+    TakeLock(NewLock),
+    /// A place in the order in which the lock is given. Who has one keeps it as it is. [`Refusal::SchedulerNotFound`].
+    AwaitLock { scheduler: SchedulerName, waiter: Waiter },
+    /// Gives up such places of the holder, if there are any.
+    StopAwaiting { scheduler: SchedulerName, kind: LockKind, holder: Holder },
+    /// Nothing happens unless this holder has it.
+    ReleaseLock { scheduler: SchedulerName, kind: LockKind, holder: Holder },
+    /// Takes a lock from whoever holds it by this token. [`Refusal::LockLost`] if nobody does.
+    RevokeLock { scheduler: SchedulerName, kind: LockKind, token: Token },
 
     // Rooms.
     /// Intent, before the runtime is asked. [`Refusal::SchedulerNotFound`]; [`Refusal::RoomExists`] (ended rooms
@@ -161,6 +184,18 @@ pub struct OperationUpdate {
     pub history: Vec<HistoryEvent>,
 }
 
+/// A lock as it is taken.
+#[derive(Debug, Clone)]
+pub struct NewLock {
+    pub scheduler: SchedulerName,
+    pub kind: LockKind,
+    pub taker: Taker,
+    pub reason: String,
+    pub at: Timestamp,
+    /// `None`: it ends with its holder.
+    pub expires_at: Option<Timestamp>,
+}
+
 #[derive(Debug, Clone)]
 pub struct NewRoomRecord {
     pub id: RoomId,
@@ -211,6 +246,10 @@ pub enum Refusal {
     WrongStatus { operation: OperationId, is: OperationStatus },
     #[error("operation {by} holds the slot")]
     SlotTaken { by: OperationId },
+    #[error("{0}")]
+    LockHeld(Box<Obstacle>),
+    #[error("the lock {kind} of scheduler {scheduler} was taken away")]
+    LockLost { scheduler: SchedulerName, kind: LockKind },
     #[error("room {0} exists already")]
     RoomExists(RoomId),
     #[error("room {0} not found")]

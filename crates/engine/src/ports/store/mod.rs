@@ -10,18 +10,19 @@ mod change;
 mod records;
 
 use async_trait::async_trait;
+use maestro_core::lock::Locks;
 use maestro_core::operation::{Operation, OperationId, Stage, Token};
 use maestro_core::room::{Region, RoomId};
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::{Millis, Timestamp};
 
 pub use change::{
-    Change, Guard, NewOperation, NewRoomRecord, NewScheduler, OperationUpdate, Refusal, Transaction,
+    Change, Guard, NewLock, NewOperation, NewRoomRecord, NewScheduler, OperationUpdate, Refusal, Transaction,
     VERSION_OPERATIONS,
 };
 pub use records::{
-    Ended, Intent, OperationPage, PageRequest, RolloutRecord, RolloutState, RoomRecord, SchedulerRecord,
-    SchedulerState, StopIntent, VersionRecord,
+    Ended, Intent, OperationPage, OwnershipRecord, PageRequest, Renewal, RolloutRecord, RolloutState,
+    RoomRecord, SchedulerRecord, SchedulerState, StopIntent, VersionRecord, WorkerRecord, Workforce,
 };
 
 #[async_trait]
@@ -79,18 +80,24 @@ pub trait OperationStore: Send + Sync {
         ttl: Millis,
     ) -> Result<Option<Token>, StoreError>;
 
-    /// Renews all that `owner` owns, and the leases of operations in progress under its tokens, in one transaction.
-    /// Returns what it still owns: a scheduler that is missing was taken by another, its work must stop.
-    async fn renew(
-        &self,
-        owner: &str,
-        now: Timestamp,
-        ownership_ttl: Millis,
-        operation_ttl: Millis,
-    ) -> Result<Vec<(SchedulerName, Token)>, StoreError>;
+    /// Says that this worker is there, and renews all that it owns, in one transaction: its ownerships, the leases of
+    /// operations in progress under its tokens, and the locks of unfinished operations of its schedulers (but for those
+    /// without an end). Returns what it still owns: a scheduler that is missing was taken by another, its work must
+    /// stop.
+    async fn renew(&self, renewal: Renewal<'_>) -> Result<Vec<(SchedulerName, Token)>, StoreError>;
+
+    /// Who owns which scheduler, and which workers are there: all by name. What has run out is listed until it is
+    /// taken, or until the worker is back.
+    async fn workers(&self) -> Result<Workforce, StoreError>;
+
+    /// The worker is gone for good, and owns nothing any more.
+    async fn retire(&self, worker: &str) -> Result<(), StoreError>;
 
     /// Gives a scheduler up at once, so that another may take it. Nothing happens if the token is not current.
     async fn disown(&self, scheduler: &SchedulerName, token: Token) -> Result<(), StoreError>;
+
+    /// The locks of a scheduler, and who waits for them; none of a scheduler that does not exist.
+    async fn locks(&self, scheduler: &SchedulerName) -> Result<Locks, StoreError>;
 }
 
 /// One durable row per room: what is wanted, what was made of it, how it ended.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use maestro_core::operation::{Operation, OperationId, Token};
 use maestro_core::room::{EndCause, HostPort, Purpose, Region, RoomId};
 use maestro_core::scheduler::{Autoscaling, Recipe, SchedulerName, Version, VersionStatus};
-use maestro_core::time::Timestamp;
+use maestro_core::time::{Millis, Timestamp};
 
 use crate::ports::runtime::Handle;
 
@@ -97,6 +97,38 @@ impl SchedulerState {
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.as_str() == text)
     }
+}
+
+/// A worker's sign of life.
+#[derive(Debug, Clone, Copy)]
+pub struct Renewal<'a> {
+    pub worker: &'a str,
+    pub now: Timestamp,
+    /// Of its ownerships, and of the sign of life itself.
+    pub ownership_ttl: Millis,
+    pub operation_ttl: Millis,
+    pub lock_ttl: Millis,
+}
+
+/// All workers and what they own.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Workforce {
+    pub workers: Vec<WorkerRecord>,
+    pub ownerships: Vec<OwnershipRecord>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkerRecord {
+    pub name: String,
+    pub expires_at: Timestamp,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnershipRecord {
+    pub scheduler: SchedulerName,
+    pub owner: String,
+    pub token: Token,
+    pub expires_at: Timestamp,
 }
 
 #[derive(Debug, Clone, PartialEq)]

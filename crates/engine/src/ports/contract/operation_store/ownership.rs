@@ -6,7 +6,7 @@ use maestro_core::time::{Millis, after};
 
 use crate::ports::Store;
 use crate::ports::contract::fixtures::*;
-use crate::ports::store::{Change, Guard, NewOperation, OperationUpdate, Refusal, Transaction};
+use crate::ports::store::{Change, Guard, NewOperation, OperationUpdate, Refusal, Renewal, Transaction};
 
 /// Owns the scheduler at `seconds`, for [`TTL`].
 async fn own(store: &dyn Store, scheduler: &SchedulerName, owner: &str, seconds: i64) -> Option<Token> {
@@ -15,13 +15,13 @@ async fn own(store: &dyn Store, scheduler: &SchedulerName, owner: &str, seconds:
 
 async fn renew(store: &dyn Store, owner: &str, seconds: i64) -> Vec<(SchedulerName, Token)> {
     let operation_ttl = Millis::from_seconds(5);
-    let mut owned = store.renew(owner, at(seconds), TTL, operation_ttl).await.unwrap();
+    let mut owned = store.renew(Renewal { operation_ttl, ..renewal(owner, at(seconds)) }).await.unwrap();
     owned.sort();
     owned
 }
 
 fn guarded(scheduler: &SchedulerName, token: Token) -> Transaction {
-    let guard = Guard { scheduler: scheduler.clone(), token };
+    let guard = Guard { scheduler: scheduler.clone(), token, locks: Vec::new() };
     Transaction::guarded("contract", guard, vec![adjust_fleet(scheduler, 1)])
 }
 
