@@ -10,3 +10,4 @@ pub mod room;
 pub mod scheduler;
 pub mod time;
 pub mod violation;
+pub mod workforce;

@@ -222,9 +222,12 @@ impl Engine {
             let record = self.scheduler(name).await?;
             let (to, mut changes) = decide(&record)?;
             let (scheduler, from) = (record.name.clone(), record.rollout.clone());
+            let locks = self.ports.store.locks(&scheduler).await?;
+            changes.extend(self.rollout_locks(&scheduler, from.as_ref(), Some(&to), None, &locks));
             changes.push(Change::SetRollout { scheduler, from, to: Some(to) });
             match self.ports.store.commit(Transaction::new("change rollout", changes)).await {
-                Err(StoreError::Refused(Refusal::RolloutChanged { .. })) => {}
+                // It, or who holds its locks, changed while we looked.
+                Err(StoreError::Refused(Refusal::RolloutChanged { .. } | Refusal::LockHeld(_))) => {}
                 other => {
                     other?;
                     self.ports.wake.room_changed(record.name.as_str());
