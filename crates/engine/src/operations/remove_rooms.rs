@@ -13,6 +13,7 @@ use maestro_core::room::{RoomId, RoomStatus};
 use maestro_core::time::{Timestamp, after};
 use serde::{Deserialize, Serialize};
 
+use crate::locks::holder_of;
 use crate::ports::room_table::Claim;
 use crate::ports::store::{Change, Intent, RoomRecord, SchedulerRecord};
 use crate::rooms::stopping;
@@ -138,7 +139,14 @@ fn wait_for_unknown(work: &Work, rooms: &RoomsToRemove, fleet: &Fleet) -> Option
     let chooses = work.operation.origin.is_person() && matches!(rooms, RoomsToRemove::Amount(_));
     (chooses && unknown > 0).then(|| {
         let what = format!("{unknown} rooms to be heard of since the restart");
-        Step::park(what, work.in_time(work.engine.settings.room_ping_timeout))
+        let mut step = Step::park(what, work.in_time(work.engine.settings.room_ping_timeout));
+        // One that is never heard of again is removed as expired, which takes the lock.
+        step.changes.push(Change::ReleaseLock {
+            scheduler: work.scheduler.name.clone(),
+            kind: LockKind::Downscaling,
+            holder: holder_of(&work.operation),
+        });
+        step
     })
 }
 
