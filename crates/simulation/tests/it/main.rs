@@ -13,3 +13,4 @@ mod rollouts;
 mod runtime_contract;
 mod scenarios;
 mod store_contract;
+mod stores_agree;
