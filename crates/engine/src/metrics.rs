@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use maestro_core::autoscaling::{Decision, Outcome};
+use maestro_core::lock::LockKind;
 use maestro_core::operation::queue::Eviction;
 use maestro_core::operation::{DefinitionKind, Operation, OperationStatus};
 use maestro_core::room::RoomStatus;
@@ -67,6 +68,13 @@ struct DecisionLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct LockLabels {
+    game: String,
+    scheduler: String,
+    lock: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct WorkerLabels {
     scheduler: String,
     maestro_component: &'static str,
@@ -82,6 +90,7 @@ pub struct Metrics {
     rooms: Vec<(&'static str, RoomStatus, Family<FleetLabels, Gauge>)>,
     instances: [(&'static str, Family<FleetLabels, Gauge>); 5],
     decisions: Family<DecisionLabels, Counter>,
+    locks_forced: Family<LockLabels, Counter>,
     desired_rooms: Family<FleetLabels, Gauge>,
     current_rooms: Family<FleetLabels, Gauge>,
     running_matches: Family<FleetLabels, Gauge>,
@@ -121,6 +130,7 @@ impl Default for Metrics {
                 ("maestro_worker_instance_error", Family::default()),
             ],
             decisions: Family::default(),
+            locks_forced: Family::default(),
             desired_rooms: Family::default(),
             current_rooms: Family::default(),
             running_matches: Family::default(),
@@ -168,6 +178,7 @@ impl Metrics {
             "Decisions of health cycles: scale_up, do_nothing, scale_down",
             self.decisions.clone(),
         );
+        r.register("maestro_locks_forced", "Locks that people released", self.locks_forced.clone());
         r.register("maestro_worker_desired_rooms", "Rooms wanted", self.desired_rooms.clone());
         r.register("maestro_worker_current_rooms", "Rooms there", self.current_rooms.clone());
         r.register("maestro_worker_running_matches", "Matches running", self.running_matches.clone());
@@ -216,6 +227,15 @@ impl Metrics {
             Outcome::ScaleDown(_) => "scale_down",
         };
         self.decisions.get_or_create(&DecisionLabels { game, scheduler: name, decision }).inc();
+    }
+
+    pub(crate) fn lock_forced(&self, scheduler: &SchedulerRecord, kind: LockKind) {
+        let labels = LockLabels {
+            game: scheduler.recipe.game.clone(),
+            scheduler: scheduler.name.to_string(),
+            lock: kind.as_str(),
+        };
+        self.locks_forced.get_or_create(&labels).inc();
     }
 
     pub(crate) fn evicted(&self, game: &str, operation: &Operation, eviction: Eviction) {

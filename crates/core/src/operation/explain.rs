@@ -297,9 +297,8 @@ impl<'a> Snapshot<'a> {
     }
 
     fn waiters_before(&self, place: &Waiter) -> usize {
-        let counts = |waiter: &&Waiter| waiter.kind == place.kind && waiter.until > self.now;
-        let before = self.locks.waiters.iter().take_while(|waiter| waiter.holder != place.holder);
-        before.filter(counts).count()
+        let counting = self.locks.waiters_of(place.kind, self.now);
+        counting.take_while(|waiter| waiter.holder != place.holder).count()
     }
 
     /// How many pending operations begin before this one: those of priority first, else in their order.
