@@ -83,7 +83,7 @@ fn release(context: &Context, options: &ReleaseOptions) -> Result<(), Failure> {
         .query("reason", reason)
         .query_some("token", token.as_deref());
     context.client()?.delete_silently(&resource)?;
-    context.show(&Json::object([]), |_| format!("lock {kind} of scheduler {scheduler} is free"))
+    context.show(&Json::object([]), |_| format!("lock {kind} of scheduler {scheduler} released"))
 }
 
 fn locks_table(answer: &Json) -> String {
