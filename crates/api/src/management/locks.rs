@@ -50,7 +50,7 @@ fn reason(given: &str) -> Result<&str, ApiError> {
 fn listed(lock_view: LockView, view: View) -> v1::Lock {
     let ttl_in_sec = lock_view.ttl_in_sec();
     let LockView { kind, key, held, waiters, seen_at: _ } = lock_view;
-    let waiters = view.full(|| waiters.into_iter().map(waiter).collect()).unwrap_or_default();
+    let waiters = view.full(|| waiters.iter().map(waiter).collect()).unwrap_or_default();
     let free = v1::Lock { key, ttl_in_sec, kind: kind.to_string(), waiters, ..v1::Lock::default() };
     let Some(Lock { kind: _, holder, reason, token, acquired_at, expires_at }) = held else {
         return free;
@@ -67,8 +67,8 @@ fn listed(lock_view: LockView, view: View) -> v1::Lock {
     }
 }
 
-fn waiter(waiter: Waiter) -> LockWaiter {
-    let Waiter { kind: _, holder, since, until } = waiter;
+fn waiter(waiter: &Waiter) -> LockWaiter {
+    let Waiter { kind: _, holder, since, until } = *waiter;
     LockWaiter {
         owner: holder.to_string(),
         operation_id: holder.operation().map(|id| id.to_string().into()),

@@ -8,6 +8,7 @@ use maestro_core::lock::{Holder, LockKind, Taker, Waiter};
 use maestro_core::operation::{DefinitionKind, OperationId};
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::Timestamp;
+use maestro_engine::Parts;
 use maestro_engine::ports::store::{Change, NewLock, RolloutRecord, RolloutState};
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
@@ -197,7 +198,7 @@ async fn an_operation_whose_lock_is_released_ends_as_error() {
     // Twice is once.
     is_released(&release(&world, path).await);
 
-    world.start().await;
+    world.start(Parts::ALL).await;
     world.settle("arena").await;
     let operation = world.get(&format!("/schedulers/arena/operations/{id}")).await.ok()["operation"].clone();
     assert_eq!(operation["status"], "error");
@@ -211,12 +212,41 @@ async fn an_operation_whose_lock_is_released_ends_as_error() {
         "Operation rollback flow execution finished with success",
     ];
     assert_eq!(events, expected);
-    let mut metrics = Registry::default();
-    world.engine.metrics().register(&mut metrics);
-    let mut text = String::new();
-    prometheus_client::encoding::text::encode(&mut text, &metrics).unwrap();
     let forced = r#"maestro_locks_forced_total{game="brawl",scheduler="arena",lock="downscaling"} 1"#;
-    assert!(text.contains(forced), "{text}");
+    assert_eq!(metrics(&world, "maestro_locks_forced_total"), [forced]);
+}
+
+/// Lines of the engine's metrics.
+fn metrics(world: &World, prefix: &str) -> Vec<String> {
+    let mut registry = Registry::default();
+    world.engine.metrics().register(&mut registry);
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+    text.lines().filter(|line| line.starts_with(prefix)).map(str::to_owned).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn how_long_locks_are_held_and_who_waits_is_measured() {
+    let mut world = standing_arena().await;
+    let rollout = Holder::Rollout(Version::FIRST);
+    take(&world, LockKind::Config, rollout, None).await;
+    let since = world.now();
+    let (kind, holder) = (LockKind::Config, Holder::HealthController);
+    let waiter = Waiter { kind, holder, since, until: since + Duration::from_secs(45) };
+    world.write(vec![Change::AwaitLock { scheduler: arena(), waiter }]).await;
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    // It reports, and nobody works.
+    world.start(Parts::NONE).await;
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    let line = |name: &str, value| {
+        format!(r#"maestro_locks_{name}{{game="brawl",scheduler="arena",lock="config"}} {value}"#)
+    };
+    assert_eq!(metrics(&world, "maestro_locks"), [line("held_seconds", 30), line("waiting", 1)]);
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert_eq!(metrics(&world, "maestro_locks"), [line("held_seconds", 50)]);
+    world.write(vec![Change::ReleaseLock { scheduler: arena(), kind, holder: rollout }]).await;
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert_eq!(metrics(&world, "maestro_locks"), Vec::<String>::new());
 }
 
 #[tokio::test(start_paused = true)]

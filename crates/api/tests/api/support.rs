@@ -76,13 +76,12 @@ impl World {
 
     pub(crate) async fn running() -> Self {
         let mut world = Self::standing();
-        world.start().await;
+        world.start(Parts::ALL).await;
         world
     }
 
-    /// Somebody begins to work on what was asked for.
-    pub(crate) async fn start(&mut self) {
-        self.running = Some(self.engine.start(Parts::ALL).await.unwrap());
+    pub(crate) async fn start(&mut self, parts: Parts) {
+        self.running = Some(self.engine.start(parts).await.unwrap());
     }
 
     pub(crate) fn now(&self) -> Timestamp {

@@ -303,16 +303,10 @@ impl<'a> Snapshot<'a> {
 
     /// How many pending operations begin before this one: those of priority first, else in their order.
     fn before_it(&self) -> usize {
-        let rank = |operation: &Operation| !operation.priority;
-        let mine = rank(self.operation);
-        let mut seen_itself = false;
-        let mut before = 0;
-        for other in self.unfinished.iter().filter(|other| other.status == OperationStatus::Pending) {
-            seen_itself |= other.id == self.operation.id;
-            let earlier = !seen_itself && rank(other) == mine;
-            before += usize::from(earlier || rank(other) < mine);
-        }
-        before
+        let pending = |other: &&Operation| other.status == OperationStatus::Pending;
+        let mut queue: Vec<&Operation> = self.unfinished.iter().filter(pending).collect();
+        queue.sort_by_key(|other| !other.priority);
+        queue.iter().position(|other| other.id == self.operation.id).unwrap_or(0)
     }
 
     /// It is the next one, and for a sweep now there was nothing that could have kept a worker from it.
