@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod explanations;
+mod locks;
 mod management;
 mod operations;
 mod rooms;

@@ -2,6 +2,7 @@
 //! happened (history), who works on it (lease) and why (reason).
 
 mod definition;
+pub mod explain;
 mod id;
 pub mod queue;
 mod status;
