@@ -122,6 +122,8 @@ impl Simulation<'_> {
             removing: 0,
             // By the next cycle they play elsewhere, or wait like everybody else.
             rejoining: 0,
+            // Cycles only: nobody pings on paper.
+            panic: false,
             // Only rooms that end by themselves count here; those that never become ready are taken away.
             ended: &[],
             limits: self.scenario.limits,

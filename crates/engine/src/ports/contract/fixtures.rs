@@ -92,6 +92,7 @@ pub fn recipe(scheduler: &SchedulerName) -> Recipe {
             cooldown_seconds: 30,
             policy: ScalingPolicy::FixedBuffer(FixedBuffer { amount: 5 }),
             other_parameters: OtherParameters::default(),
+            panic: None,
         }),
         forwarders: vec![Forwarder {
             name: "matchmaker".into(),
