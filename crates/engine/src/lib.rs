@@ -6,6 +6,7 @@ mod engine;
 mod error;
 pub mod metrics;
 mod operations;
+mod panic;
 pub mod ports;
 mod rooms;
 pub mod services;

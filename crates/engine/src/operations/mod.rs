@@ -27,7 +27,7 @@ use crate::ports::room_table::TableError;
 use crate::ports::runtime::RuntimeError;
 use crate::ports::store::{Change, Guard, SchedulerRecord, StoreError};
 
-pub(crate) use fleet::{Outlook, look_ahead};
+pub(crate) use fleet::{Outlook, fleet as whole_fleet, look_ahead};
 
 #[async_trait]
 pub(crate) trait Executor: Send + Sync {
