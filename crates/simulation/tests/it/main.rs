@@ -7,6 +7,8 @@ mod common;
 mod crashes;
 mod fleet_life;
 mod operations;
+mod panic;
+mod panic_nodes;
 mod restarts;
 mod rollouts;
 mod runtime_contract;

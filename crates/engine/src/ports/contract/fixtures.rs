@@ -13,8 +13,8 @@ use maestro_core::operation::{
 use maestro_core::room::{EndCause, HostPort, Purpose, Region, RoomId};
 use maestro_core::scheduler::{
     Autoscaling, Container, ContainerPort, EnvironmentValue, EnvironmentVariable, FixedBuffer, Forwarder,
-    ImagePullPolicy, MatchAllocation, MaxSurge, OtherParameters, PanicScale, PortRange, Protocol, Recipe, Resources,
-    RestartPolicy, ScalingPolicy, SchedulerName, Spec, Version, VersionStatus,
+    ImagePullPolicy, MatchAllocation, MaxSurge, OtherParameters, PanicScale, PortRange, Protocol, Recipe,
+    Resources, RestartPolicy, ScalingPolicy, SchedulerName, Spec, Version, VersionStatus,
 };
 use maestro_core::time::{Millis, Timestamp};
 use serde_json::json;
