@@ -4,6 +4,7 @@
 
 mod management;
 mod operations;
+mod panic;
 mod rooms;
 mod runtime;
 mod serving;
