@@ -219,7 +219,7 @@ fn constant_demand_does_not_flap() {
         fill(&world).await;
         until_rooms(&world, 13).await;
         let before = done(&world).await.len();
-        world.advance(6 * HOUR).await;
+        world.advance(HOUR).await;
         let after = done(&world).await;
         let resized: Vec<_> = after[before..].iter().map(|operation| operation.definition.kind()).collect();
         let is_resize =

@@ -16,7 +16,8 @@ use maestro_engine::ports::{Ports, Randomness, Runtime, Store};
 use maestro_engine::services::RoomPing;
 use maestro_engine::{Engine, Parts, Running, Tasks, WakeUps};
 use maestro_simulation::{
-    GamePing, Habits, Host, Life, MemoryStore, RoomsApi, SimulatedRuntime, Span, Trace, VirtualClock,
+    GamePing, Habits, Host, Life, MemoryStore, RoomsApi, SimulatedRuntime, SimulatedStore, Span, Trace,
+    VirtualClock,
 };
 use maestro_store_embedded::MemoryRoomTable;
 
@@ -32,6 +33,7 @@ const WORKER: Parts = Parts { worker: true, watcher: false };
 struct Nodes {
     ports: Ports,
     host: Arc<Host>,
+    trace: Trace,
     answering: Arc<Balancer>,
     engines: u64,
     /// Who is let go stops.
@@ -68,9 +70,10 @@ impl Nodes {
     async fn up() -> Self {
         let clock = VirtualClock::begin();
         let answering = Arc::new(Balancer::default());
+        let trace = Trace::begin(clock);
         let region = Region::default_region();
         let tasks = Tasks::default();
-        let host = Host::open(region.clone(), 1, &tasks, answering.clone(), Trace::begin(clock));
+        let host = Host::open(region.clone(), 1, &tasks, answering.clone(), trace.clone());
         let runtime: Arc<dyn Runtime> = SimulatedRuntime::connect(host.clone(), Life::new());
         let ports = Ports {
             store: Arc::new(MemoryStore::new()),
@@ -80,7 +83,7 @@ impl Nodes {
             random: Arc::new(Randomness::from_seed(1)),
             wake: WakeUps::default(),
         };
-        let mut nodes = Self { ports, host, answering, engines: 0, running: Vec::new() };
+        let mut nodes = Self { ports, host, trace, answering, engines: 0, running: Vec::new() };
         let (_, watching) = nodes.start(WATCHER).await;
         nodes.running.push(watching);
         let mut engines = Vec::new();
@@ -96,7 +99,10 @@ impl Nodes {
     async fn start(&mut self, parts: Parts) -> (Arc<Engine>, Running) {
         self.engines += 1;
         let random = Arc::new(Randomness::from_seed(self.engines));
-        let ports = Ports { random, ..self.ports.clone() };
+        // Its answers take their time, so that engines decide side by side.
+        let store = self.ports.store.clone();
+        let store = SimulatedStore::new(store, Life::new(), self.trace.clone(), None, self.engines);
+        let ports = Ports { random, store: Arc::new(store), ..self.ports.clone() };
         let engine = Engine::new(ports, no_cycles(), format!("engine-{}", self.engines), Tasks::default());
         let running = engine.start(parts).await.unwrap();
         (engine, running)
