@@ -5,6 +5,7 @@ pub mod autoscaling;
 pub mod duration;
 pub mod lock;
 pub mod operation;
+pub mod panic;
 pub mod plan;
 pub mod room;
 pub mod scheduler;

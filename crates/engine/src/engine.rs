@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::metrics::{self, Metrics};
+use crate::panic::{self, Panics};
 use crate::ports::{Ports, Runtime};
 use crate::rooms::{observing, recovery};
 use crate::worker::Manager;
@@ -26,6 +27,7 @@ pub struct Engine {
     /// Since when rooms are listened to: what was there before is unknown until it pings.
     pub(crate) listening_since: Timestamp,
     pub(crate) reconciled: Reconciled,
+    pub(crate) panics: Panics,
 }
 
 /// How long the last observations may take to be written at a shutdown.
@@ -59,6 +61,7 @@ pub struct Observing {
     stop: watch::Sender<bool>,
     observers: Vec<JoinHandle<()>>,
     reporter: JoinHandle<()>,
+    panic_watch: JoinHandle<()>,
 }
 
 /// When runtime and registry were last compared, by scheduler.
@@ -75,6 +78,7 @@ impl Engine {
             metrics: Metrics::default(),
             owner,
             reconciled: Reconciled::default(),
+            panics: Panics::default(),
         })
     }
 
@@ -89,10 +93,12 @@ impl Engine {
         let engine = self.clone();
         let report = async move { metrics::report(&engine).await };
         let reporter = self.tasks.spawn("metrics reporter", report);
+        let engine = self.clone();
+        let panic_watch = self.tasks.spawn("panic watch", async move { panic::watch(&engine).await });
         let (stop, stopped) = watch::channel(false);
         let manager =
             parts.worker.then(|| self.tasks.spawn("workers", Manager::new(self.clone(), stopped).run()));
-        let observing = Observing { stop: stop_observing, observers, reporter };
+        let observing = Observing { stop: stop_observing, observers, reporter, panic_watch };
         Ok(Running { stop, manager, observing })
     }
 
@@ -146,6 +152,7 @@ impl Observing {
     /// Writes down what was seen so far, and listens no more.
     pub async fn stop(self) {
         self.reporter.abort();
+        self.panic_watch.abort();
         self.stop.send_replace(true);
         for observer in self.observers {
             if tokio::time::timeout(OBSERVER_PATIENCE, observer).await.is_err() {

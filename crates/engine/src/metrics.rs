@@ -87,6 +87,7 @@ pub struct Metrics {
     instances: [(&'static str, Family<FleetLabels, Gauge>); 5],
     decisions: Family<DecisionLabels, Counter>,
     pub(crate) locks: LockMetrics,
+    panics: Family<FleetLabels, Counter>,
     desired_rooms: Family<FleetLabels, Gauge>,
     current_rooms: Family<FleetLabels, Gauge>,
     running_matches: Family<FleetLabels, Gauge>,
@@ -127,6 +128,7 @@ impl Default for Metrics {
             ],
             decisions: Family::default(),
             locks: LockMetrics::default(),
+            panics: Family::default(),
             desired_rooms: Family::default(),
             current_rooms: Family::default(),
             running_matches: Family::default(),
@@ -174,6 +176,7 @@ impl Metrics {
             "Decisions of health cycles: scale_up, do_nothing, scale_down",
             self.decisions.clone(),
         );
+        r.register("maestro_panic", "Bursts of rooms that were asked for in need", self.panics.clone());
         r.register("maestro_worker_desired_rooms", "Rooms wanted", self.desired_rooms.clone());
         r.register("maestro_worker_current_rooms", "Rooms there", self.current_rooms.clone());
         r.register("maestro_worker_running_matches", "Matches running", self.running_matches.clone());
@@ -223,6 +226,11 @@ impl Metrics {
             Outcome::ScaleDown(_) => "scale_down",
         };
         self.decisions.get_or_create(&DecisionLabels { game, scheduler: name, decision }).inc();
+    }
+
+    pub(crate) fn panicked(&self, scheduler: &SchedulerRecord) {
+        let (game, scheduler) = (scheduler.recipe.game.clone(), scheduler.name.to_string());
+        self.panics.get_or_create(&FleetLabels { game, scheduler }).inc();
     }
 
     pub(crate) fn evicted(&self, game: &str, operation: &Operation, eviction: Eviction) {

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use maestro_core::lock::{LockKind, Locks};
 use maestro_core::operation::{
-    Definition, Operation, OperationId, OperationStatus, RemovalReason, RoomsToRemove, Stage, SwitchVersion,
+    Definition, Operation, OperationId, OperationStatus, Origin, RemovalReason, RoomsToRemove, Stage,
+    SwitchVersion,
 };
 use maestro_core::plan::{
     EndedFact, FleetSnapshot, Plan, ReplacementRules, RoomFact, Scaling, Verdict, plan,
@@ -19,7 +20,7 @@ use crate::locks::{RemovalLock, removal_lock};
 use crate::ports::room_table::RoomView;
 use crate::ports::store::{Intent, PageRequest, RolloutState, RoomRecord, SchedulerRecord};
 
-use super::{StepError, remove_rooms, rollout};
+use super::{StepError, add_rooms, remove_rooms, rollout};
 
 /// Ended rooms that a plan looks back at: enough to see that every attempt fails.
 const ENDED_ROOMS_SEEN: usize = 200;
@@ -38,6 +39,8 @@ pub(crate) struct Fleet {
     failed_adds: Vec<EndedFact>,
     adding: u32,
     removing: u32,
+    /// A panic is on its way: its add has not ended, so it holds the panic lock.
+    pub(crate) panic: bool,
     /// By how much the fleet size will be another one when those operations have ended that turned round.
     taken_back: i64,
     /// Switches that are queued or at work.
@@ -109,6 +112,7 @@ pub(crate) async fn fleet(
         failed_adds,
         adding: 0,
         removing: 0,
+        panic: false,
         taken_back: 0,
         switches: Vec::new(),
         locks: store.locks(&scheduler.name).await?,
@@ -170,6 +174,7 @@ impl Fleet {
             adding: self.adding,
             removing: self.removing,
             rejoining: self.rejoining(scheduler, engine.now()),
+            panic: self.panic,
             ended: &ended,
             limits: engine.settings.limits(),
         })
@@ -228,17 +233,19 @@ impl Fleet {
     /// Rooms of unfinished adds count as pending, rooms of unfinished removals as gone; otherwise two plans in a
     /// row would ask for the same rooms twice.
     async fn count_on_their_way(&mut self, engine: &Engine, operation: &Operation) -> Result<(), StepError> {
+        self.panic |= operation.origin == Origin::Panic;
         if operation.rollback.is_some() {
             self.taken_back -= operation.fleet_delta;
             return Ok(());
         }
         let in_progress = operation.status == OperationStatus::InProgress;
         match &operation.definition {
-            Definition::AddRooms { amount } => {
+            Definition::AddRooms { .. } => {
                 let made = match in_progress {
                     true => engine.ports.store.rooms_made_by(&operation.scheduler, operation.id).await?.len(),
                     false => 0,
                 };
+                let amount = add_rooms::amount(operation);
                 self.adding += amount.saturating_sub(u32::try_from(made).unwrap_or(u32::MAX));
             }
             // Once they are chosen, rows and claims say who leaves; who was spared stays.

@@ -8,6 +8,8 @@ mod crashes;
 mod fleet_life;
 mod locks;
 mod operations;
+mod panic;
+mod panic_nodes;
 mod restarts;
 mod rollouts;
 mod runtime_contract;
