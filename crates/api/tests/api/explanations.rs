@@ -95,8 +95,8 @@ async fn it_waits_for_a_lock_until_its_patience_is_over() {
         "id": id.to_string(), "definitionName": "remove_rooms", "schedulerName": "arena",
         "status": "in_progress", "since": since.to_string(), "waitingFor": waiting_for,
         "lastEvent": "Starting operation",
-        "owner": {"worker": "worker-1", "until": after(since, 10), "fencingToken": 1, "hasRunOut": false},
-        "lease": {"worker": "worker-1", "until": after(since, 400), "fencingToken": 1, "hasRunOut": false},
+        "owner": {"worker": "worker-1", "until": after(since, 10), "fencingToken": token.0, "hasRunOut": false},
+        "lease": {"worker": "worker-1", "until": after(since, 400), "fencingToken": token.0, "hasRunOut": false},
         "next": [
             {"what": "takes the lock downscaling when rollout v1.0.0 gives it up", "at": null},
             {"what": "ends as error if it has not got the lock downscaling by then (locks.waitTimeout)",

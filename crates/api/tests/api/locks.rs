@@ -103,12 +103,14 @@ async fn a_held_lock_says_who_and_why() {
     world.write(vec![Change::AwaitLock { scheduler: arena(), waiter }]).await;
     let id = holder.operation().unwrap().to_string();
     let at = |seconds| (since + Duration::from_secs(seconds)).to_string();
+    let stored = world.engine.ports().store.locks(&arena()).await.unwrap().held;
+    let tokens: Vec<u64> = stored.iter().map(|lock| lock.token.0).collect();
     let mut held = json!({"key": "maestro-lock-key-arena-downscaling", "ttlInSec": 30, "isLocked": true,
         "kind": "downscaling", "owner": format!("remove_rooms {id}"), "operationId": id,
-        "reason": "3 rooms more than wanted", "fencingToken": 1, "acquiredAt": at(0)});
+        "reason": "3 rooms more than wanted", "fencingToken": tokens[1], "acquiredAt": at(0)});
     let of_rollout = json!({"key": "maestro-lock-key-arena-config", "ttlInSec": -1, "isLocked": true,
         "kind": "config", "owner": "rollout v1.0.0", "operationId": null,
-        "reason": "3 rooms more than wanted", "fencingToken": 2, "acquiredAt": at(0)});
+        "reason": "3 rooms more than wanted", "fencingToken": tokens[0], "acquiredAt": at(0)});
     for prefix in PREFIXES {
         let expected = json!([of_rollout, free("scale"), free("termination"), held]);
         world.get(&format!("{prefix}/arena/locks")).await.check(200, &expected);
@@ -276,9 +278,13 @@ async fn a_stale_token_releases_nothing() {
         ])
         .await;
     let held = lock(&world, LockKind::Downscaling).await;
+    let is = format!(
+        "the lock downscaling of scheduler arena has the fencing token {} by now",
+        held["fencingToken"]
+    );
     for prefix in PREFIXES {
         let reply = release(&world, &format!("{prefix}/arena/locks/downscaling?token={seen}")).await;
-        reply.refused(409, 10, "the lock downscaling of scheduler arena has the fencing token 2 by now");
+        reply.refused(409, 10, &is);
         assert_eq!(lock(&world, LockKind::Downscaling).await, held);
     }
     let current = &held["fencingToken"];
