@@ -6,6 +6,7 @@ mod explanations;
 mod locks;
 mod management;
 mod operations;
+mod releases;
 mod rooms;
 mod runtime;
 mod serving;
