@@ -23,7 +23,10 @@ pub(crate) fn arena() -> SchedulerName {
 
 /// Schedulers that nobody works on, so that all stays as it is put.
 pub(crate) async fn standing_arena() -> World {
-    let world = World::standing();
+    with_schedulers(World::standing()).await
+}
+
+pub(crate) async fn with_schedulers(world: World) -> World {
     for name in ["arena", "other"] {
         world.post("/schedulers", &recipe(name, 1)).await.ok();
     }
@@ -51,19 +54,19 @@ async fn take(world: &World, kind: LockKind, holder: Holder, ttl: Option<Duratio
     world.write(vec![taken(kind, holder, world.now(), ttl)]).await;
 }
 
-async fn lock(world: &World, kind: LockKind) -> Value {
+pub(crate) async fn lock(world: &World, kind: LockKind) -> Value {
     let locks = world.get("/schedulers/arena/locks?view=full").await.ok();
     let locks = locks.as_array().unwrap().iter();
     locks.into_iter().find(|lock| lock["kind"] == kind.as_str()).unwrap().clone()
 }
 
-async fn release(world: &World, path: &str) -> Reply {
+pub(crate) async fn release(world: &World, path: &str) -> Reply {
     let request = Request::builder().method("DELETE").uri(path).header("X-Maestro-User", "ada@host");
     world.send("management", request.body(Body::empty()).unwrap()).await
 }
 
 #[track_caller]
-fn is_released(reply: &Reply) {
+pub(crate) fn is_released(reply: &Reply) {
     assert_eq!((reply.status, reply.text.as_str()), (204, ""));
 }
 
@@ -292,17 +295,21 @@ async fn a_stale_token_releases_nothing() {
     assert_eq!(lock(&world, LockKind::Downscaling).await, free("downscaling"));
 }
 
-/// A rollout that holds both of its locks.
-async fn rolling_arena(state: RolloutState, note: &str) -> World {
-    let world = standing_arena().await;
-    let rollout = RolloutRecord {
+pub(crate) fn rollout(world: &World, state: RolloutState, note: &str) -> RolloutRecord {
+    RolloutRecord {
         state,
         to: Version::FIRST,
         from: Version::FIRST,
         since: world.now(),
         fleet_size_before: 1,
         note: note.into(),
-    };
+    }
+}
+
+/// A rollout that holds both of its locks.
+async fn rolling_arena(state: RolloutState, note: &str) -> World {
+    let world = standing_arena().await;
+    let rollout = rollout(&world, state, note);
     let holder = Holder::Rollout(Version::FIRST);
     world
         .write(vec![

@@ -11,7 +11,7 @@ use maestro_api::{Context, Limits, Metrics, RoomsOptions, management_router, roo
 use maestro_core::room::Region;
 use maestro_core::time::Timestamp;
 use maestro_engine::ports::store::{Change, Transaction};
-use maestro_engine::ports::{Clock, Ports, Randomness, Runtime};
+use maestro_engine::ports::{Clock, Ports, Randomness, Runtime, Store};
 use maestro_engine::{Engine, Parts, Running, Settings, Tasks, WakeUps};
 use maestro_simulation::MemoryStore;
 use maestro_store_embedded::MemoryRoomTable;
@@ -49,10 +49,14 @@ impl Clock for TestClock {
 impl World {
     /// With nobody at work: what is asked for stays pending.
     pub(crate) fn standing() -> Self {
+        Self::standing_on(Arc::new(MemoryStore::new()))
+    }
+
+    pub(crate) fn standing_on(store: Arc<dyn Store>) -> Self {
         let region = Region::default_region();
         let runtime: Arc<dyn Runtime> = Arc::new(InstantRuntime::new(region.clone()));
         let ports = Ports {
-            store: Arc::new(MemoryStore::new()),
+            store,
             table: Arc::new(MemoryRoomTable::new()),
             runtimes: Arc::new(BTreeMap::from([(region, runtime)])),
             clock: Arc::new(TestClock(Instant::now())),
