@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
-use std::sync::mpsc;
+use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -44,6 +44,8 @@ pub struct Maestro {
     api_ports: [u16; 3],
     environment: BTreeMap<String, String>,
     child: Option<Child>,
+    /// What the child says; its first line is that it serves.
+    said: Option<Receiver<String>>,
     client: Client,
     store_id: Option<String>,
 }
@@ -60,6 +62,7 @@ impl Maestro {
             api_ports,
             environment: BTreeMap::new(),
             child: None,
+            said: None,
             store_id: None,
         };
         let apis = ["MANAGEMENTAPI_PORT", "ROOMSAPI_PORT", "INTERNALAPI_PORT"];
@@ -158,13 +161,26 @@ impl Maestro {
 
     /// Returns when it serves.
     pub fn start(&mut self) -> anyhow::Result<()> {
+        self.launch()?;
+        self.await_serving()
+    }
+
+    /// Begins to start: whoever wants to kill it before it serves does not wait for that.
+    pub fn launch(&mut self) -> anyhow::Result<()> {
         ensure!(self.child.is_none(), "it runs already");
         let log = OpenOptions::new().create(true).append(true).open(self.log())?;
         let mut child =
             self.start_command()?.stdout(Stdio::piped()).stderr(log).spawn().context("starting maestro")?;
         let stdout = child.stdout.take().context("maestro has no stdout")?;
         self.child = Some(child);
-        let line = first_line(stdout).with_context(|| self.log_tail())?;
+        self.said = Some(lines_of(stdout));
+        Ok(())
+    }
+
+    pub fn await_serving(&mut self) -> anyhow::Result<()> {
+        let said = self.said.take().context("it was not launched")?;
+        let line = said.recv_timeout(PATIENCE).context("maestro ended before it served, or took too long");
+        let line = line.with_context(|| self.log_tail())?;
         ensure!(line.contains("\"serving\""), "expected that it serves, not {line:?}; {}", self.log_tail());
         self.store_id = Some(self.read_store_id()?);
         Ok(())
@@ -209,6 +225,17 @@ impl Maestro {
         self.child.as_ref().map(Child::id).context("it does not run")
     }
 
+    /// `None` before its first start.
+    pub fn store_id(&self) -> Option<&str> {
+        self.store_id.as_deref()
+    }
+
+    /// Leaves the directory of the data and of the log behind, for who wants to look into them.
+    pub fn keep(&mut self) -> &Path {
+        self.home.disable_cleanup(true);
+        self.home.path()
+    }
+
     /// Of this store, whether Maestro knows them or not, in the order of their pids.
     pub fn processes(&self) -> anyhow::Result<Vec<RoomProcess>> {
         let Some(store_id) = &self.store_id else {
@@ -229,7 +256,7 @@ impl Maestro {
         format!("the server's log ends with\n{}\n", tail.join("\n"))
     }
 
-    fn log(&self) -> PathBuf {
+    pub fn log(&self) -> PathBuf {
         self.home.path().join("maestro.log")
     }
 
@@ -272,7 +299,7 @@ impl Drop for Maestro {
 
 /// Read by a thread of its own, so that the wait has a bound; it reads on to the end, so that nobody meets a closed
 /// pipe.
-fn first_line(stdout: ChildStdout) -> anyhow::Result<String> {
+fn lines_of(stdout: ChildStdout) -> Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         for line in BufReader::new(stdout).lines().map_while(Result::ok) {
@@ -280,5 +307,5 @@ fn first_line(stdout: ChildStdout) -> anyhow::Result<String> {
             let _ = sender.send(line);
         }
     });
-    receiver.recv_timeout(PATIENCE).context("maestro ended before it served, or took too long")
+    receiver
 }

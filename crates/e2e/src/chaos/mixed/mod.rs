@@ -1,0 +1,158 @@
+//! Everything at once: several fleets, a user who never rests, and a server that is killed over and over.
+//!
+//! Some fleets are of fixed size and some autoscaled, versions come and go, good and broken ones, rollouts are paused
+//! and cancelled, rooms die. Whatever the server has accepted is in a ledger. When the last kill is over and the user
+//! has gone, everything must come to rest, and the ledger must be true: nothing lost, nothing done twice, nothing stuck,
+//! no room that nobody knows.
+
+mod fleet;
+mod history;
+mod ledger;
+mod rest;
+mod user;
+
+use std::fmt;
+use std::fs;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use fastrand::Rng;
+
+use crate::{Maestro, Settings, until};
+use ledger::Ledger;
+pub use ledger::Tally;
+use user::User;
+
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub kills: u32,
+    /// Every second one is autoscaled.
+    pub fleets: u32,
+    pub seed: u64,
+}
+
+/// One kill and the restart after it. `Display` is a line of the report.
+#[derive(Debug)]
+pub struct Killed {
+    number: u32,
+    /// After it served, or after it was launched.
+    killed_after: Duration,
+    while_starting: bool,
+    rooms_at_kill: usize,
+    /// `None`: it was to be killed before.
+    serving_after: Option<Duration>,
+}
+
+const SETTINGS: Settings<'static> = &[
+    // A broken version is over soon.
+    ("SERVICES_ROOMMANAGER_ROOMVALIDATIONATTEMPTS", "2"),
+    ("SERVICES_ROOMMANAGER_ROOMVALIDATIONTIMEOUTMILLIS", "1500"),
+    // Rooms are added in several steps.
+    ("OPERATIONS_ROOMS_ADD_BATCHSIZE", "1"),
+];
+/// Long enough for a rollout to go on a bit, short enough that most operations meet a kill.
+const UP_MAX: Duration = Duration::from_millis(2500);
+const DOWN_MAX: Duration = Duration::from_millis(300);
+/// Of so many starts one is killed before it serves, or soon after.
+const KILLED_WHILE_STARTING: u32 = 6;
+/// About as long as a start takes.
+const START: Duration = Duration::from_millis(120);
+/// The fleets stand before the first kill.
+const SETTLE_WITHIN: Duration = Duration::from_secs(120);
+
+/// Kills and restarts, tells each, and checks what is left.
+pub fn run(options: &Options, tell: impl FnMut(&Killed)) -> anyhow::Result<Tally> {
+    let mut maestro = Maestro::started(SETTINGS)?;
+    let outcome = run_on(&mut maestro, options, tell);
+    outcome.with_context(|| maestro.log_tail()).with_context(|| {
+        let Options { kills, fleets, seed } = options;
+        let kept = maestro.keep().display();
+        format!(
+            "seed {seed}; data and log are kept in {kept}; run it again with \
+             scripts/chaos mixed --kills {kills} --fleets {fleets} --seed {seed}"
+        )
+    })
+}
+
+fn run_on(maestro: &mut Maestro, options: &Options, tell: impl FnMut(&Killed)) -> anyhow::Result<Tally> {
+    let mut random = Rng::with_seed(options.seed);
+    let user = User {
+        client: maestro.api().clone(),
+        store_id: maestro.store_id().context("it has no store")?.to_owned(),
+        random: random.fork(),
+        fleets: fleet::fleets(maestro, options.fleets)?,
+        ledger: Ledger::default(),
+    };
+    let over = AtomicBool::new(false);
+    let ledger = thread::scope(|scope| {
+        let asking = scope.spawn(|| user.run(&over));
+        let killed = kill_over_and_over(maestro, &mut random, options.kills, tell, || asking.is_finished());
+        // Whatever came of it: the scope ends when the user does.
+        over.store(true, Ordering::Relaxed);
+        let ledger = asking.join().unwrap_or_else(|panic| resume_unwind(panic))?;
+        killed.map(|()| ledger)
+    })?;
+    until("everything to come to rest", SETTLE_WITHIN, || rest::at_rest(maestro))?;
+    let tally = ledger.check(maestro.api())?;
+    no_panic(maestro)?;
+    Ok(tally)
+}
+
+fn kill_over_and_over(
+    maestro: &mut Maestro,
+    random: &mut Rng,
+    kills: u32,
+    mut tell: impl FnMut(&Killed),
+    user_has_gone: impl Fn() -> bool,
+) -> anyhow::Result<()> {
+    let mut is_up = true;
+    for number in 1..=kills {
+        if user_has_gone() {
+            break;
+        }
+        let while_starting = !is_up;
+        let killed_after = if is_up { UP_MAX } else { START }.mul_f64(random.f64());
+        thread::sleep(killed_after);
+        maestro.kill()?;
+        let rooms_at_kill = maestro.processes()?.len();
+        thread::sleep(DOWN_MAX.mul_f64(random.f64()));
+        let launched = Instant::now();
+        maestro.launch()?;
+        is_up = number == kills || random.u32(..KILLED_WHILE_STARTING) > 0;
+        let serving_after = match is_up {
+            true => Some(maestro.await_serving().map(|()| launched.elapsed())?),
+            false => None,
+        };
+        tell(&Killed { number, killed_after, while_starting, rooms_at_kill, serving_after });
+    }
+    Ok(())
+}
+
+/// A step that panics is caught, and would be tried again.
+fn no_panic(maestro: &Maestro) -> anyhow::Result<()> {
+    let log = fs::read_to_string(maestro.log())?;
+    let panic = log.lines().find(|line| line.contains("panicked"));
+    ensure!(panic.is_none(), "the server panicked: {panic:?}");
+    Ok(())
+}
+
+impl Killed {
+    pub fn serving_after(&self) -> Option<Duration> {
+        self.serving_after
+    }
+}
+
+impl fmt::Display for Killed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let when = if self.while_starting { "start" } else { "serving" };
+        let (after, rooms) = (self.killed_after.as_millis(), self.rooms_at_kill);
+        write!(f, "kill {:>3}: {after:>4} ms after {when:<7} with {rooms:>2} rooms; ", self.number)?;
+        match self.serving_after {
+            Some(serving) => write!(f, "serving in {:>3} ms", serving.as_millis()),
+            None => write!(f, "to be killed while it starts"),
+        }
+    }
+}
