@@ -8,8 +8,10 @@ use crate::{Maestro, Recipe};
 pub(super) const ROOMS: u32 = 4;
 /// However many players there are: all fleets together stay at about 25 rooms.
 const ROOMS_MAX: u32 = 5;
-/// Rooms that players are in do not leave by themselves: removals take a while, and are met by kills.
-const GRACE: &str = "1s";
+/// Rooms do not end before they are killed: a removal is under way for so long, and is met by kills.
+const GRACE: &str = "0.6s";
+/// For the same reason they are not ready at once.
+const START_DELAY_MS: u32 = 200;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sizing {
@@ -50,17 +52,17 @@ pub(super) fn fleets(maestro: &Maestro, number: u32) -> anyhow::Result<Vec<Fleet
         let (kind, sizing) =
             if index % 2 == 0 { ("fixed", Sizing::Fixed) } else { ("auto", Sizing::Autoscaled) };
         let name = format!("{kind}-{}", index / 2 + 1);
-        let base = maestro.recipe(&name, ROOMS)?.with_grace(GRACE);
+        let base = maestro
+            .recipe(&name, ROOMS)?
+            .with("ROOM_START_DELAY_MS", START_DELAY_MS)
+            .with("ROOM_IGNORE_SIGTERM", 1)
+            .with_grace(GRACE);
         Ok(Fleet { name, exists: false, sizing, base, look: Look::default() })
     };
     (0..number).map(fleet).collect()
 }
 
 impl Fleet {
-    pub(super) fn is_fixed(&self) -> bool {
-        self.sizing == Sizing::Fixed
-    }
-
     pub(super) fn minor_change(&self) -> Look {
         Look { minor: self.look.minor + 1, ..self.look }
     }

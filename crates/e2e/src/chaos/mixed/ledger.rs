@@ -6,18 +6,17 @@ use std::fmt;
 use anyhow::{Context, bail, ensure};
 use jiff::Timestamp;
 
-use super::fleet::Look;
 use super::history::{self, fleet_size_delta};
 use crate::{Answer, Client, Operation};
 
 /// What makes an operation.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(super) enum Wish {
     Create,
     Add(u32),
     Remove(u32),
-    Version(Look),
-    Switch(String),
+    Version,
+    Switch,
     CancelRollout,
     Delete,
 }
@@ -196,7 +195,7 @@ fn check_delta(wish: &Wish, operation: &Operation) -> anyhow::Result<()> {
         Wish::Add(amount) => i64::from(*amount),
         // Not more than there is.
         Wish::Remove(amount) => -i64::from(*amount).min(from),
-        Wish::Create | Wish::Version(_) | Wish::Switch(_) | Wish::CancelRollout | Wish::Delete => {
+        Wish::Create | Wish::Version | Wish::Switch | Wish::CancelRollout | Wish::Delete => {
             bail!("it changed the fleet size:\n{}", operation.to_text())
         }
     };

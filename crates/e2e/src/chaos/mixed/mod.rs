@@ -53,14 +53,14 @@ const SETTINGS: Settings<'static> = &[
     // Rooms are added in several steps.
     ("OPERATIONS_ROOMS_ADD_BATCHSIZE", "1"),
 ];
-/// Long enough for a rollout to go on a bit, short enough that most operations meet a kill.
-const UP_MAX: Duration = Duration::from_millis(2500);
+/// Most times up are much shorter, so that recovery is met too; a rollout needs some longer ones to go on.
+const UP_MAX: Duration = Duration::from_secs(4);
 const DOWN_MAX: Duration = Duration::from_millis(300);
 /// Of so many starts one is killed before it serves, or soon after.
 const KILLED_WHILE_STARTING: u32 = 6;
 /// About as long as a start takes.
 const START: Duration = Duration::from_millis(120);
-/// The fleets stand before the first kill.
+/// Two rollouts one after the other, on a busy machine.
 const SETTLE_WITHIN: Duration = Duration::from_secs(120);
 
 /// Kills and restarts, tells each, and checks what is left.
@@ -114,7 +114,10 @@ fn kill_over_and_over(
             break;
         }
         let while_starting = !is_up;
-        let killed_after = if is_up { UP_MAX } else { START }.mul_f64(random.f64());
+        let killed_after = match is_up {
+            true => UP_MAX.mul_f64(random.f64().powi(3)),
+            false => START.mul_f64(random.f64()),
+        };
         thread::sleep(killed_after);
         maestro.kill()?;
         let rooms_at_kill = maestro.processes()?.len();

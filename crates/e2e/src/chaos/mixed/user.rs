@@ -47,7 +47,7 @@ const SHARES: [(Act, u32); 13] = [
     (Act::Delete, 1),
 ];
 /// A few requests in a second.
-const PAUSE_MAX: Duration = Duration::from_millis(400);
+const PAUSE_MAX: Duration = Duration::from_millis(300);
 const AMOUNT_MAX: u32 = 2;
 /// A person who waits for so many changes of the fleet size does not ask for more, so that it stays near to what it
 /// began with.
@@ -104,7 +104,7 @@ impl User {
             Act::Switch => {
                 let Some(version) = self.pick_version(&fleet) else { return Ok(()) };
                 let body = json!({ "version": version });
-                self.ask(index, Wish::Switch(version), |client, user| client.put_as(&path, user, &body))
+                self.ask(index, Wish::Switch, |client, user| client.put_as(&path, user, &body))
             }
             Act::PauseRollout => self.post(index, &format!("{path}/rollout/pause")),
             Act::ResumeRollout => self.post(index, &format!("{path}/rollout/resume")),
@@ -155,7 +155,7 @@ impl User {
         let recipe = fleet.recipe_of(look).to_string();
         // Whether or not it was accepted: the same change twice would be none.
         self.fleets[index].took(look);
-        self.ask(index, Wish::Version(look), |client, user| client.post(&path, user, &recipe))
+        self.ask(index, Wish::Version, |client, user| client.post(&path, user, &recipe))
     }
 
     fn pick_version(&mut self, fleet: &Fleet) -> Option<String> {
