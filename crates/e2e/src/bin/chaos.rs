@@ -23,8 +23,8 @@ enum Workload {
         /// How often it is killed
         #[arg(long, default_value_t = 200)]
         kills: u32,
-        /// How many fleets there are; every second one is autoscaled
-        #[arg(long, default_value_t = 4)]
+        /// How many fleets there are; every second one is autoscaled, and the last one is deleted now and then
+        #[arg(long, default_value_t = 5)]
         fleets: u32,
     },
     /// One fleet that grows and shrinks; checked after each restart that the same rooms run

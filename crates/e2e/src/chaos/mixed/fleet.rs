@@ -25,6 +25,8 @@ pub(super) struct Fleet {
     pub(super) name: String,
     /// Until an answer says otherwise.
     pub(super) exists: bool,
+    /// It may be deleted. The others are not: a deletion takes the record of all operations with it.
+    pub(super) passes: bool,
     sizing: Sizing,
     base: Recipe,
     look: Look,
@@ -46,7 +48,7 @@ pub(super) enum Fault {
     ExitsAtOnce,
 }
 
-/// Every second one is autoscaled.
+/// Every second one is autoscaled, and the last one is there for a while only.
 pub(super) fn fleets(maestro: &Maestro, number: u32) -> anyhow::Result<Vec<Fleet>> {
     let fleet = |index: u32| {
         let (kind, sizing) =
@@ -57,7 +59,8 @@ pub(super) fn fleets(maestro: &Maestro, number: u32) -> anyhow::Result<Vec<Fleet
             .with("ROOM_START_DELAY_MS", START_DELAY_MS)
             .with("ROOM_IGNORE_SIGTERM", 1)
             .with_grace(GRACE);
-        Ok(Fleet { name, exists: false, sizing, base, look: Look::default() })
+        let passes = index + 1 == number;
+        Ok(Fleet { name, exists: false, passes, sizing, base, look: Look::default() })
     };
     (0..number).map(fleet).collect()
 }

@@ -14,7 +14,8 @@ mod user;
 use std::fmt;
 use std::fs;
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -29,7 +30,7 @@ use user::User;
 #[derive(Debug, Clone)]
 pub struct Options {
     pub kills: u32,
-    /// Every second one is autoscaled.
+    /// Every second one is autoscaled; the last one is deleted now and then.
     pub fleets: u32,
     pub seed: u64,
 }
@@ -38,12 +39,20 @@ pub struct Options {
 #[derive(Debug)]
 pub struct Killed {
     number: u32,
-    /// After it served, or after it was launched.
+    moment: Moment,
     killed_after: Duration,
-    while_starting: bool,
     rooms_at_kill: usize,
     /// `None`: it was to be killed before.
     serving_after: Option<Duration>,
+}
+
+/// What a kill follows.
+#[derive(Debug, Clone, Copy)]
+enum Moment {
+    Launched,
+    Serving,
+    /// A request has just begun.
+    Asked,
 }
 
 const SETTINGS: Settings<'static> = &[
@@ -63,6 +72,13 @@ const START: Duration = Duration::from_millis(120);
 /// Two rollouts one after the other, on a busy machine.
 const SETTLE_WITHIN: Duration = Duration::from_secs(120);
 
+/// Of so many kills of a server that serves, one waits for a request and comes while it is answered, or soon after.
+const KILLED_WHILE_ASKED: u32 = 2;
+/// About as long as a request takes, and the first steps of its operation.
+const ASKED: Duration = Duration::from_millis(40);
+/// The user may have nothing to ask for.
+const ASKED_WITHIN: Duration = Duration::from_secs(2);
+
 /// Kills and restarts, tells each, and checks what is left.
 pub fn run(options: &Options, tell: impl FnMut(&Killed)) -> anyhow::Result<Tally> {
     let mut maestro = Maestro::started(SETTINGS)?;
@@ -79,17 +95,20 @@ pub fn run(options: &Options, tell: impl FnMut(&Killed)) -> anyhow::Result<Tally
 
 fn run_on(maestro: &mut Maestro, options: &Options, tell: impl FnMut(&Killed)) -> anyhow::Result<Tally> {
     let mut random = Rng::with_seed(options.seed);
+    let begun = Arc::new(AtomicU32::new(0));
     let user = User {
         client: maestro.api().clone(),
         store_id: maestro.store_id().context("it has no store")?.to_owned(),
         random: random.fork(),
         fleets: fleet::fleets(maestro, options.fleets)?,
         ledger: Ledger::default(),
+        begun: begun.clone(),
     };
     let over = AtomicBool::new(false);
     let ledger = thread::scope(|scope| {
         let asking = scope.spawn(|| user.run(&over));
-        let killed = kill_over_and_over(maestro, &mut random, options.kills, tell, || asking.is_finished());
+        let has_gone = || asking.is_finished();
+        let killed = Killer { maestro, random, begun }.run(options.kills, tell, has_gone);
         // Whatever came of it: the scope ends when the user does.
         over.store(true, Ordering::Relaxed);
         let ledger = asking.join().unwrap_or_else(|panic| resume_unwind(panic))?;
@@ -101,37 +120,74 @@ fn run_on(maestro: &mut Maestro, options: &Options, tell: impl FnMut(&Killed)) -
     Ok(tally)
 }
 
-fn kill_over_and_over(
-    maestro: &mut Maestro,
-    random: &mut Rng,
-    kills: u32,
-    mut tell: impl FnMut(&Killed),
-    user_has_gone: impl Fn() -> bool,
-) -> anyhow::Result<()> {
-    let mut is_up = true;
-    for number in 1..=kills {
-        if user_has_gone() {
-            break;
+struct Killer<'a> {
+    maestro: &'a mut Maestro,
+    random: Rng,
+    /// How many requests have begun.
+    begun: Arc<AtomicU32>,
+}
+
+impl Killer<'_> {
+    /// In the end the server serves.
+    fn run(
+        mut self,
+        kills: u32,
+        mut tell: impl FnMut(&Killed),
+        user_has_gone: impl Fn() -> bool,
+    ) -> anyhow::Result<()> {
+        let mut serves = true;
+        for number in 1..=kills {
+            let moment = self.choose(serves);
+            let killed_after = self.wait(moment);
+            self.maestro.kill()?;
+            let rooms_at_kill = self.maestro.processes()?.len();
+            thread::sleep(DOWN_MAX.mul_f64(self.random.f64()));
+            let is_last = number == kills || user_has_gone();
+            let launched = Instant::now();
+            self.maestro.launch()?;
+            serves = is_last || self.random.u32(..KILLED_WHILE_STARTING) > 0;
+            let serving_after = match serves {
+                true => Some(self.maestro.await_serving().map(|()| launched.elapsed())?),
+                false => None,
+            };
+            tell(&Killed { number, moment, killed_after, rooms_at_kill, serving_after });
+            if is_last {
+                break;
+            }
         }
-        let while_starting = !is_up;
-        let killed_after = match is_up {
-            true => UP_MAX.mul_f64(random.f64().powi(3)),
-            false => START.mul_f64(random.f64()),
-        };
-        thread::sleep(killed_after);
-        maestro.kill()?;
-        let rooms_at_kill = maestro.processes()?.len();
-        thread::sleep(DOWN_MAX.mul_f64(random.f64()));
-        let launched = Instant::now();
-        maestro.launch()?;
-        is_up = number == kills || random.u32(..KILLED_WHILE_STARTING) > 0;
-        let serving_after = match is_up {
-            true => Some(maestro.await_serving().map(|()| launched.elapsed())?),
-            false => None,
-        };
-        tell(&Killed { number, killed_after, while_starting, rooms_at_kill, serving_after });
+        Ok(())
     }
-    Ok(())
+
+    fn choose(&mut self, serves: bool) -> Moment {
+        match serves {
+            false => Moment::Launched,
+            true if self.random.u32(..KILLED_WHILE_ASKED) == 0 => Moment::Asked,
+            true => Moment::Serving,
+        }
+    }
+
+    /// How long it waited after the moment.
+    fn wait(&mut self, moment: Moment) -> Duration {
+        let drawn = self.random.f64();
+        let after = match moment {
+            Moment::Launched => START.mul_f64(drawn),
+            Moment::Serving => UP_MAX.mul_f64(drawn.powi(3)),
+            Moment::Asked => {
+                self.await_request();
+                ASKED.mul_f64(drawn.powi(2))
+            }
+        };
+        thread::sleep(after);
+        after
+    }
+
+    fn await_request(&self) {
+        let before = self.begun.load(Ordering::Relaxed);
+        let started = Instant::now();
+        while self.begun.load(Ordering::Relaxed) == before && started.elapsed() < ASKED_WITHIN {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
 }
 
 /// A step that panics is caught, and would be tried again.
@@ -150,7 +206,11 @@ impl Killed {
 
 impl fmt::Display for Killed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let when = if self.while_starting { "start" } else { "serving" };
+        let when = match self.moment {
+            Moment::Launched => "launch",
+            Moment::Serving => "serving",
+            Moment::Asked => "request",
+        };
         let (after, rooms) = (self.killed_after.as_millis(), self.rooms_at_kill);
         write!(f, "kill {:>3}: {after:>4} ms after {when:<7} with {rooms:>2} rooms; ", self.number)?;
         match self.serving_after {

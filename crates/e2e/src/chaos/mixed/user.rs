@@ -1,6 +1,7 @@
 //! Someone who never rests: asks for all there is to ask for, plays, and breaks rooms, whether the server runs or not.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -44,7 +45,7 @@ const SHARES: [(Act, u32); 13] = [
     (Act::CancelOperation, 4),
     (Act::Play, 8),
     (Act::BreakRoom, 2),
-    (Act::Delete, 1),
+    (Act::Delete, 2),
 ];
 /// A few requests in a second.
 const PAUSE_MAX: Duration = Duration::from_millis(300);
@@ -64,6 +65,8 @@ pub(super) struct User {
     pub(super) random: Rng,
     pub(super) fleets: Vec<Fleet>,
     pub(super) ledger: Ledger,
+    /// How many requests have begun, for who wants to kill the server while it answers one.
+    pub(super) begun: Arc<AtomicU32>,
 }
 
 impl User {
@@ -118,12 +121,14 @@ impl User {
                 let Some(operation) = recent.map(str::to_owned) else { return Ok(()) };
                 self.post(index, &format!("{path}/operations/{operation}/cancel"))
             }
-            Act::Play => {
+            Act::Delete if fleet.passes => {
+                self.ask(index, Wish::Delete, |client, user| client.delete_as(&path, user))
+            }
+            Act::Play | Act::Delete => {
                 self.play(&fleet);
                 Ok(())
             }
             Act::BreakRoom => self.break_room(),
-            Act::Delete => self.ask(index, Wish::Delete, |client, user| client.delete_as(&path, user)),
         }
     }
 
@@ -198,6 +203,7 @@ impl User {
         send: impl FnOnce(&Client, &str) -> anyhow::Result<Answer>,
     ) -> anyhow::Result<()> {
         let request = self.ledger.begin(&self.fleets[index].name, wish);
+        self.begun.fetch_add(1, Ordering::Relaxed);
         let answer = send(&self.client, &request.user).ok();
         self.ledger.note(request, answer.as_ref())?;
         self.heed(index, answer.as_ref())
