@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -44,8 +44,6 @@ pub struct Maestro {
     api_ports: [u16; 3],
     environment: BTreeMap<String, String>,
     child: Option<Child>,
-    /// What the child says; its first line is that it serves.
-    said: Option<Receiver<String>>,
     client: Client,
     store_id: Option<String>,
 }
@@ -62,7 +60,6 @@ impl Maestro {
             api_ports,
             environment: BTreeMap::new(),
             child: None,
-            said: None,
             store_id: None,
         };
         let apis = ["MANAGEMENTAPI_PORT", "ROOMSAPI_PORT", "INTERNALAPI_PORT"];
@@ -169,18 +166,17 @@ impl Maestro {
     pub fn launch(&mut self) -> anyhow::Result<()> {
         ensure!(self.child.is_none(), "it runs already");
         let log = OpenOptions::new().create(true).append(true).open(self.log())?;
-        let mut child =
+        let child =
             self.start_command()?.stdout(Stdio::piped()).stderr(log).spawn().context("starting maestro")?;
-        let stdout = child.stdout.take().context("maestro has no stdout")?;
         self.child = Some(child);
-        self.said = Some(lines_of(stdout));
         Ok(())
     }
 
+    /// Of one that was launched.
     pub fn await_serving(&mut self) -> anyhow::Result<()> {
-        let said = self.said.take().context("it was not launched")?;
-        let line = said.recv_timeout(PATIENCE).context("maestro ended before it served, or took too long");
-        let line = line.with_context(|| self.log_tail())?;
+        let stdout = self.child.as_mut().and_then(|child| child.stdout.take());
+        let stdout = stdout.context("it was not launched, or serves already")?;
+        let line = first_line(stdout).with_context(|| self.log_tail())?;
         ensure!(line.contains("\"serving\""), "expected that it serves, not {line:?}; {}", self.log_tail());
         self.store_id = Some(self.read_store_id()?);
         Ok(())
@@ -299,7 +295,7 @@ impl Drop for Maestro {
 
 /// Read by a thread of its own, so that the wait has a bound; it reads on to the end, so that nobody meets a closed
 /// pipe.
-fn lines_of(stdout: ChildStdout) -> Receiver<String> {
+fn first_line(stdout: ChildStdout) -> anyhow::Result<String> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         for line in BufReader::new(stdout).lines().map_while(Result::ok) {
@@ -307,5 +303,5 @@ fn lines_of(stdout: ChildStdout) -> Receiver<String> {
             let _ = sender.send(line);
         }
     });
-    receiver
+    receiver.recv_timeout(PATIENCE).context("maestro ended before it served, or took too long")
 }

@@ -52,7 +52,7 @@ pub(super) enum Fault {
 pub(super) fn fleets(maestro: &Maestro, number: u32) -> anyhow::Result<Vec<Fleet>> {
     let fleet = |index: u32| {
         let (kind, sizing) =
-            if index % 2 == 0 { ("fixed", Sizing::Fixed) } else { ("auto", Sizing::Autoscaled) };
+            if index.is_multiple_of(2) { ("fixed", Sizing::Fixed) } else { ("auto", Sizing::Autoscaled) };
         let name = format!("{kind}-{}", index / 2 + 1);
         let base = maestro
             .recipe(&name, ROOMS)?

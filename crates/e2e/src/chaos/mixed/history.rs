@@ -49,3 +49,46 @@ pub(super) fn fleet_size_delta(operation: &Operation) -> Option<(i64, i64)> {
     let (from, to): (i64, i64) = (from.parse().ok()?, to.parse().ok()?);
     Some((from, to - from))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chaos::mixed::testing::operation;
+
+    const CREATED: &str = "Created";
+    const OVER: &str = "Taken over by b: a held the lease";
+
+    #[test]
+    fn an_operation_begins_and_ends_once() {
+        for (status, events, wrong) in [
+            ("finished", &[CREATED, STARTING, FINISHED][..], ""),
+            ("finished", &[CREATED, STARTING, OVER, OVER, FINISHED], ""),
+            ("finished", &[CREATED, STARTING, OVER, STARTING, FINISHED], "it was started twice"),
+            ("finished", &[CREATED, STARTING, FINISHED, OVER], "it did not end with its one end"),
+            ("finished", &[CREATED, STARTING, FINISHED, FINISHED], "it did not end with its one end"),
+            ("finished", &[CREATED, FINISHED], "it finished and never started"),
+            ("finished", &[CREATED, OVER, STARTING, FINISHED], "it was taken over before it was started"),
+            ("error", &[CREATED, STARTING, FINISHED], "it failed otherwise"),
+            ("canceled", &[CREATED], ""),
+            ("canceled", &[CREATED, STARTING, FINISHED], "it finished and is canceled"),
+            ("evicted", &[CREATED, STARTING], "it was started and evicted"),
+            ("gone", &[CREATED], "there is no status gone"),
+        ] {
+            let found = check(&operation("id", status, "", events));
+            let found = found.err().map(|error| error.to_string()).unwrap_or_default();
+            let is_same = if wrong.is_empty() { found.is_empty() } else { found.starts_with(wrong) };
+            assert!(is_same, "{status} {events:?}: {found}");
+        }
+    }
+
+    #[test]
+    fn the_reason_says_how_the_fleet_size_changed() {
+        for (reason, delta) in [
+            ("asked for by ada; fleet size 3 → 5", Some((3, 2))),
+            ("asked for by ada; fleet size 1 → 0", Some((1, -1))),
+            ("asked for by ada", None),
+        ] {
+            assert_eq!(fleet_size_delta(&operation("id", "finished", reason, &[])), delta, "{reason}");
+        }
+    }
+}

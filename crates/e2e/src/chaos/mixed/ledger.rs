@@ -131,13 +131,17 @@ impl Book {
             let whole = client.operation(fleet, &listed.id)?;
             operations.insert(listed.id, whole);
         }
+        Ok(Self::new(operations))
+    }
+
+    fn new(operations: BTreeMap<String, Operation>) -> Self {
         let forgets = |operation: &&Operation| match operation.definition_name.as_str() {
             "delete_scheduler" => operation.status == "finished",
             "create_scheduler" => operation.status != "finished",
             _ => false,
         };
         let forgotten_at = operations.values().filter(forgets).filter_map(Operation::last_event_at).collect();
-        Ok(Self { operations, forgotten_at })
+        Self { operations, forgotten_at }
     }
 
     fn check(&self, request: &Request, tally: &mut Tally) -> anyhow::Result<()> {
@@ -227,5 +231,65 @@ impl fmt::Display for Tally {
             by_status.collect::<Vec<_>>().join(", "),
             self.taken_over,
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chaos::mixed::testing::{AT, operation};
+
+    const DONE: [&str; 3] = ["Created", "Starting operation", "Operation finished"];
+
+    fn request(wish: Wish, outcome: Outcome) -> Request {
+        let at = AT.parse().expect("a time");
+        Request { user: "chaos-1".into(), fleet: "arena".into(), wish, at, outcome }
+    }
+
+    fn check(book: &[Operation], request: &Request) -> String {
+        let operations = book.iter().map(|operation| (operation.id.clone(), operation.clone())).collect();
+        let outcome = Book::new(operations).check(request, &mut Tally::default());
+        outcome
+            .err()
+            .map(|error| error.to_string().lines().next().unwrap_or_default().to_owned())
+            .unwrap_or_default()
+    }
+
+    #[test]
+    fn what_was_accepted_is_there_once() {
+        let one = operation("1", "finished", "asked for by chaos-1; fleet size 4 → 6", &DONE);
+        let again = operation("2", "finished", "asked for by chaos-1; fleet size 6 → 8", &DONE);
+        let of_another = operation("3", "finished", "asked for by chaos-11; fleet size 4 → 6", &DONE);
+        let at_work = operation("1", "in_progress", "asked for by chaos-1; fleet size 4 → 6", &DONE[..2]);
+        let accepted = || Outcome::Accepted(Some("1".into()));
+        let lost = "it was accepted and is not there, and nobody deleted the scheduler since";
+        for (book, wish, outcome, wrong) in [
+            (vec![one.clone()], Wish::Add(2), accepted(), ""),
+            (vec![one.clone()], Wish::Add(2), Outcome::Unknown, ""),
+            (vec![], Wish::Add(2), Outcome::Unknown, ""),
+            (vec![], Wish::Add(2), Outcome::Refused, ""),
+            (vec![], Wish::Add(2), accepted(), lost),
+            (vec![of_another], Wish::Add(2), accepted(), lost),
+            (vec![one.clone(), again], Wish::Add(2), Outcome::Unknown, "it was done twice:"),
+            (vec![one.clone()], Wish::Add(2), Outcome::Refused, "it was refused and is there:"),
+            (vec![at_work], Wish::Add(2), accepted(), "it has not ended:"),
+            (vec![one.clone()], Wish::Add(1), accepted(), "the fleet size changed by 2 instead of 1:"),
+            (vec![one], Wish::Delete, accepted(), "it changed the fleet size:"),
+        ] {
+            let request = request(wish, outcome);
+            assert_eq!(check(&book, &request), wrong, "{request:?}");
+        }
+    }
+
+    #[test]
+    fn what_went_with_its_scheduler_is_not_lost() {
+        let mut deletion = operation("2", "finished", "asked for by chaos-2", &DONE);
+        deletion.definition_name = "delete_scheduler".into();
+        let request = request(Wish::Add(2), Outcome::Accepted(Some("1".into())));
+        assert_eq!(check(&[deletion.clone()], &request), "");
+        let later = Request { at: Timestamp::MAX, ..request.clone() };
+        assert_ne!(check(&[deletion.clone()], &later), "");
+        deletion.status = "canceled".into();
+        assert_ne!(check(&[deletion], &request), "");
     }
 }

@@ -9,6 +9,8 @@ mod fleet;
 mod history;
 mod ledger;
 mod rest;
+#[cfg(test)]
+mod testing;
 mod user;
 
 use std::fmt;
