@@ -13,7 +13,7 @@ fn a_fleet_survives_kills_at_random_moments_of_scaling() -> anyhow::Result<()> {
 
 #[test]
 fn a_mixed_workload_survives_kills_at_random_moments() -> anyhow::Result<()> {
-    let options = mixed::Options { kills: 8, fleets: 2, seed: SEED };
+    let options = mixed::Options { kills: 12, fleets: 3, seed: SEED };
     let tally = mixed::run(&options, |killed| println!("{killed}"))?;
     println!("{tally}");
     Ok(())

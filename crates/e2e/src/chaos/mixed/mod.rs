@@ -77,7 +77,7 @@ const SETTLE_WITHIN: Duration = Duration::from_secs(120);
 /// Of so many kills of a server that serves, one waits for a request and comes while it is answered, or soon after.
 const KILLED_WHILE_ASKED: u32 = 2;
 /// About as long as a request takes, and the first steps of its operation.
-const ASKED: Duration = Duration::from_millis(40);
+const ASKED: Duration = Duration::from_millis(30);
 /// The user may have nothing to ask for.
 const ASKED_WITHIN: Duration = Duration::from_secs(2);
 
@@ -176,7 +176,7 @@ impl Killer<'_> {
             Moment::Serving => UP_MAX.mul_f64(drawn.powi(3)),
             Moment::Asked => {
                 self.await_request();
-                ASKED.mul_f64(drawn.powi(2))
+                ASKED.mul_f64(drawn)
             }
         };
         thread::sleep(after);
