@@ -72,31 +72,29 @@ impl Ledger {
         }
     }
 
-    pub(super) fn note(&mut self, mut request: Request, answer: Option<&Answer>) -> anyhow::Result<()> {
+    /// The operation, if the answer names one.
+    pub(super) fn note(
+        &mut self,
+        mut request: Request,
+        answer: Option<&Answer>,
+    ) -> anyhow::Result<Option<String>> {
+        let mut operation = None;
         request.outcome = match answer {
             None => Outcome::Unknown,
-            Some(answer) if answer.status == 200 => match request.wish {
-                Wish::Create => Outcome::Accepted(None),
-                _ => Outcome::Accepted(Some(answer.operation_id()?)),
-            },
+            Some(answer) if answer.status == 200 => {
+                if !matches!(request.wish, Wish::Create) {
+                    operation = Some(answer.operation_id()?);
+                }
+                Outcome::Accepted(operation.clone())
+            }
             Some(_) => Outcome::Refused,
         };
         self.requests.push(request);
-        Ok(())
+        Ok(operation)
     }
 
     pub(super) fn note_other(&mut self) {
         self.others += 1;
-    }
-
-    /// The latest first.
-    pub(super) fn accepted_of(&self, fleet: &str) -> impl Iterator<Item = &str> {
-        self.requests.iter().rev().filter(move |request| request.fleet == fleet).filter_map(|request| {
-            match &request.outcome {
-                Outcome::Accepted(operation) => operation.as_deref(),
-                Outcome::Refused | Outcome::Unknown => None,
-            }
-        })
     }
 
     /// Everything that was accepted is there, ended as it may, and was done once.

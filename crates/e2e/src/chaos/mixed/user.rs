@@ -55,8 +55,8 @@ const AMOUNT_MAX: u32 = 2;
 const RESIZES_UNDER_WAY_MAX: usize = 2;
 /// A match is over soon after the user has gone.
 const MATCH_SECONDS_MAX: u64 = 4;
-/// Cancelled is one of the last few that were asked for: earlier ones have ended.
-const CANCELED_AMONG: usize = 4;
+/// Of so many that were accepted one is cancelled at once. Few others can be: most have ended by then.
+const REGRETTED: u32 = 5;
 
 pub(super) struct User {
     pub(super) client: Client,
@@ -116,10 +116,9 @@ impl User {
                 self.ask(index, Wish::CancelRollout, |client, user| client.post(&path, user, "{}"))
             }
             Act::CancelOperation => {
-                let back = self.random.usize(..CANCELED_AMONG);
-                let recent = self.ledger.accepted_of(&fleet.name).nth(back);
-                let Some(operation) = recent.map(str::to_owned) else { return Ok(()) };
-                self.post(index, &format!("{path}/operations/{operation}/cancel"))
+                let unfinished = self.client.unfinished(&fleet.name).unwrap_or_default();
+                let Some(operation) = self.random.choice(unfinished) else { return Ok(()) };
+                self.cancel(index, &operation.id)
             }
             Act::Delete if fleet.passes => {
                 self.ask(index, Wish::Delete, |client, user| client.delete_as(&path, user))
@@ -205,8 +204,17 @@ impl User {
         let request = self.ledger.begin(&self.fleets[index].name, wish);
         self.begun.fetch_add(1, Ordering::Relaxed);
         let answer = send(&self.client, &request.user).ok();
-        self.ledger.note(request, answer.as_ref())?;
-        self.heed(index, answer.as_ref())
+        let accepted = self.ledger.note(request, answer.as_ref())?;
+        self.heed(index, answer.as_ref())?;
+        match accepted {
+            Some(operation) if self.random.u32(..REGRETTED) == 0 => self.cancel(index, &operation),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn cancel(&mut self, index: usize, operation: &str) -> anyhow::Result<()> {
+        let fleet = &self.fleets[index].name;
+        self.post(index, &format!("/schedulers/{fleet}/operations/{operation}/cancel"))
     }
 
     /// A server that has nothing to do but this has no reason to fail, and the requests are right.
