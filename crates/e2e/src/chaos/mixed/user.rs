@@ -11,6 +11,7 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use super::fleet::{Fault, Fleet, ROOMS};
+use super::history::fleet_size_delta;
 use super::ledger::{Ledger, Wish};
 use crate::{Answer, Client, processes};
 
@@ -50,8 +51,8 @@ const SHARES: [(Act, u32); 13] = [
 /// A few requests in a second.
 const PAUSE_MAX: Duration = Duration::from_millis(300);
 const AMOUNT_MAX: u32 = 2;
-/// A person who waits for so many changes of the fleet size does not ask for more, so that it stays near to what it
-/// began with.
+/// A person who waits for so many changes of the fleet size does not ask for more. So it stays near to what it began
+/// with, and far enough from 0 whatever is cancelled: below that nothing could be taken back.
 const RESIZES_UNDER_WAY_MAX: usize = 2;
 /// A match is over soon after the user has gone.
 const MATCH_SECONDS_MAX: u64 = 4;
@@ -134,17 +135,26 @@ impl User {
     fn resize(&mut self, index: usize, grow: bool) -> anyhow::Result<()> {
         let name = self.fleets[index].name.clone();
         let amount = self.random.u32(1..=AMOUNT_MAX);
-        if let (Ok(rooms), Ok(unfinished)) = (self.client.rooms(&name), self.client.unfinished(&name)) {
-            let resizes = unfinished.iter().filter(|operation| operation.reason.contains("fleet size"));
-            let fits = if grow { rooms.len() <= ROOMS as usize } else { rooms.len() >= ROOMS as usize };
-            if !fits || resizes.count() >= RESIZES_UNDER_WAY_MAX {
-                return Ok(());
+        let add = |client: &Client, user: &str| client.add(&name, amount, user);
+        match self.look_at_size(&name) {
+            // Nobody answers: most likely nobody will.
+            None => self.ask(index, Wish::Add(amount), add),
+            Some((_, under_way)) if under_way >= RESIZES_UNDER_WAY_MAX => Ok(()),
+            Some((size, _)) if grow && size <= ROOMS => self.ask(index, Wish::Add(amount), add),
+            Some((size, _)) if !grow && size >= ROOMS => {
+                self.ask(index, Wish::Remove(amount), |client, user| client.remove(&name, amount, user))
             }
+            Some(_) => Ok(()),
         }
-        match grow {
-            true => self.ask(index, Wish::Add(amount), |client, user| client.add(&name, amount, user)),
-            false => self.ask(index, Wish::Remove(amount), |client, user| client.remove(&name, amount, user)),
-        }
+    }
+
+    /// The fleet size, and how many changes of it are under way.
+    fn look_at_size(&self, name: &str) -> Option<(u32, usize)> {
+        let fleets = self.client.fleet_infos().ok()?;
+        let fleet = fleets.iter().find(|fleet| fleet.name == name)?;
+        let unfinished = self.client.unfinished(name).ok()?;
+        let resizes = unfinished.iter().filter(|operation| fleet_size_delta(operation).is_some());
+        Some((fleet.rooms_replicas, resizes.count()))
     }
 
     fn submit(&mut self, index: usize, act: Act) -> anyhow::Result<()> {
