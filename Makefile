@@ -1,6 +1,7 @@
 # make run    a fleet on this machine, with players; Ctrl-C stops everything
 # make test   formatting, lints, all tests: what CI runs
 # make bench  figures of this machine, one JSON line each
+# make chaos KILLS=200   kill -9 at random moments of a mixed workload, some minutes
 .PHONY: run test bench lint build install-tools chaos
 
 CARGO ?= cargo
@@ -25,10 +26,11 @@ bench: install-tools
 	$(CARGO) build --release --quiet --package maestro --package maestro-bench
 	./target/release/maestro-bench $(ARGS)
 
-# kill -9 at random moments of scaling, ten times; see scripts/chaos
+# Several fleets, a user who never rests, and a server that is killed so often; scripts/chaos has another workload.
+KILLS ?= 200
 chaos: install-tools
 	$(CARGO) build --quiet --package maestro --package maestro-example-room
-	./scripts/chaos $(ARGS)
+	./scripts/chaos mixed --kills $(KILLS) $(ARGS)
 
 install-tools:
 	@command -v $(CARGO) >/dev/null || { echo "Rust is needed: install it with rustup"; exit 1; }

@@ -86,8 +86,27 @@ struct Lease {
 }
 
 #[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Event {
+    pub created_at: Time,
     pub event: String,
+}
+
+/// A fleet in numbers.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FleetInfo {
+    pub name: String,
+    pub state: String,
+    /// The fleet size, which begins as the recipe's.
+    pub rooms_replicas: u32,
+    pub autoscaling: Option<AutoscalingInfo>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub struct AutoscalingInfo {
+    pub enabled: bool,
+    pub min: u32,
 }
 
 impl TryFrom<String> for Time {
@@ -149,6 +168,20 @@ impl Operation {
         self.lease.as_ref().map(|lease| lease.ttl.0)
     }
 
+    /// When it ended, if it has.
+    pub fn last_event_at(&self) -> Option<Timestamp> {
+        self.execution_history.last().map(|event| event.created_at.0)
+    }
+
+    /// For people who look for what went wrong.
+    pub fn to_text(&self) -> String {
+        let Self { id, status, definition_name, created_at: Time(created_at), reason, .. } = self;
+        let head = format!("{created_at} {definition_name} {id} is {status}: {reason}\n");
+        let events = self.execution_history.iter();
+        let events = events.map(|event| format!("    {} {}\n", event.created_at.0, event.event));
+        events.fold(head, |text, event| text + &event)
+    }
+
     /// Everything that people can read about it, to look for words in.
     pub fn story(&self) -> String {
         let events = self.execution_history.iter().map(|event| event.event.as_str());
@@ -178,17 +211,28 @@ impl Client {
     }
 
     pub fn delete(&self, path: &str) -> anyhow::Result<Answer> {
-        let response = self.agent.delete(format!("{}{path}", self.url)).call();
-        answer(response).with_context(|| format!("DELETE {path}"))
-    }
-
-    pub fn put(&self, path: &str, body: &Value) -> anyhow::Result<Answer> {
-        let request = self.agent.put(format!("{}{path}", self.url));
-        let request = request.header("Content-Type", "application/json");
-        answer(request.send(body.to_string())).with_context(|| format!("PUT {path}"))
+        self.delete_as(path, "e2e")
     }
 
     /// `user` is who asks, as it stands in the operation's reason.
+    pub fn delete_as(&self, path: &str, user: &str) -> anyhow::Result<Answer> {
+        let request = self.agent.delete(format!("{}{path}", self.url)).header("X-Maestro-User", user);
+        answer(request.call()).with_context(|| format!("DELETE {path}"))
+    }
+
+    pub fn put(&self, path: &str, body: &Value) -> anyhow::Result<Answer> {
+        self.put_as(path, "e2e", body)
+    }
+
+    pub fn put_as(&self, path: &str, user: &str, body: &Value) -> anyhow::Result<Answer> {
+        let request = self
+            .agent
+            .put(format!("{}{path}", self.url))
+            .header("Content-Type", "application/json")
+            .header("X-Maestro-User", user);
+        answer(request.send(body.to_string())).with_context(|| format!("PUT {path}"))
+    }
+
     pub fn post(&self, path: &str, user: &str, body: &str) -> anyhow::Result<Answer> {
         let request = self
             .agent
@@ -247,6 +291,11 @@ impl Client {
         Ok(Some(room.context("reading a room")?))
     }
 
+    /// Of all schedulers whose rooms are the example room.
+    pub fn fleet_infos(&self) -> anyhow::Result<Vec<FleetInfo>> {
+        self.get("/schedulers/info?game=e2e")?.read("schedulers")
+    }
+
     pub fn operation(&self, scheduler: &str, id: &str) -> anyhow::Result<Operation> {
         self.get(&format!("/schedulers/{scheduler}/operations/{id}?view=full"))?.read("operation")
     }
@@ -255,12 +304,8 @@ impl Client {
     ///
     /// Asked in this order an operation that moves on meanwhile may come twice, but is never missed.
     pub fn operations(&self, scheduler: &str) -> anyhow::Result<Vec<Operation>> {
+        let mut operations = self.unfinished(scheduler)?;
         let path = format!("/schedulers/{scheduler}/operations?view=full");
-        let mut operations: Vec<Operation> = Vec::new();
-        for stage in ["pending", "active"] {
-            let more: Vec<Operation> = self.get(&format!("{path}&stage={stage}"))?.read("operations")?;
-            operations.extend(more);
-        }
         for page in 1.. {
             let page = format!("{path}&stage=final&perPage={OPERATIONS_PER_PAGE}&page={page}");
             let more: Vec<Operation> = self.get(&page)?.read("operations")?;
@@ -269,6 +314,16 @@ impl Client {
             if is_last {
                 break;
             }
+        }
+        Ok(operations)
+    }
+
+    /// Pending or active. Asked in this order, one that moves on meanwhile may come twice, but is never missed.
+    pub fn unfinished(&self, scheduler: &str) -> anyhow::Result<Vec<Operation>> {
+        let mut operations: Vec<Operation> = Vec::new();
+        for stage in ["pending", "active"] {
+            let path = format!("/schedulers/{scheduler}/operations?view=full&stage={stage}");
+            operations.extend(self.get(&path)?.read::<Vec<Operation>>("operations")?);
         }
         Ok(operations)
     }

@@ -16,7 +16,7 @@ mod processes;
 mod recipe;
 mod wait;
 
-pub use client::{Answer, Client, Ended, Event, Operation, Room, Time, Version};
+pub use client::{Answer, AutoscalingInfo, Client, Ended, Event, FleetInfo, Operation, Room, Time, Version};
 pub use maestro::{Maestro, STOP_ROOMS, Settings};
 pub use processes::{RoomProcess, send_signal};
 pub use recipe::Recipe;

@@ -158,12 +158,24 @@ impl Maestro {
 
     /// Returns when it serves.
     pub fn start(&mut self) -> anyhow::Result<()> {
+        self.launch()?;
+        self.await_serving()
+    }
+
+    /// Begins to start: whoever wants to kill it before it serves does not wait for that.
+    pub fn launch(&mut self) -> anyhow::Result<()> {
         ensure!(self.child.is_none(), "it runs already");
         let log = OpenOptions::new().create(true).append(true).open(self.log())?;
-        let mut child =
+        let child =
             self.start_command()?.stdout(Stdio::piped()).stderr(log).spawn().context("starting maestro")?;
-        let stdout = child.stdout.take().context("maestro has no stdout")?;
         self.child = Some(child);
+        Ok(())
+    }
+
+    /// Of one that was launched.
+    pub fn await_serving(&mut self) -> anyhow::Result<()> {
+        let stdout = self.child.as_mut().and_then(|child| child.stdout.take());
+        let stdout = stdout.context("it was not launched, or serves already")?;
         let line = first_line(stdout).with_context(|| self.log_tail())?;
         ensure!(line.contains("\"serving\""), "expected that it serves, not {line:?}; {}", self.log_tail());
         self.store_id = Some(self.read_store_id()?);
@@ -209,6 +221,17 @@ impl Maestro {
         self.child.as_ref().map(Child::id).context("it does not run")
     }
 
+    /// `None` before its first start.
+    pub fn store_id(&self) -> Option<&str> {
+        self.store_id.as_deref()
+    }
+
+    /// Leaves the directory of the data and of the log behind, for who wants to look into them.
+    pub fn keep(&mut self) -> &Path {
+        self.home.disable_cleanup(true);
+        self.home.path()
+    }
+
     /// Of this store, whether Maestro knows them or not, in the order of their pids.
     pub fn processes(&self) -> anyhow::Result<Vec<RoomProcess>> {
         let Some(store_id) = &self.store_id else {
@@ -229,7 +252,7 @@ impl Maestro {
         format!("the server's log ends with\n{}\n", tail.join("\n"))
     }
 
-    fn log(&self) -> PathBuf {
+    pub fn log(&self) -> PathBuf {
         self.home.path().join("maestro.log")
     }
 

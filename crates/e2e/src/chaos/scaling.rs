@@ -1,4 +1,4 @@
-//! `kill -9` of Maestro at random moments while a fleet grows and shrinks, again and again.
+//! One fleet that grows and shrinks, and a kill in each round.
 //!
 //! After each restart the rooms that were there must be the same processes, those that are gone must have been asked
 //! to go, the fleet must come to its size, and every request that was answered must have had its effect.
