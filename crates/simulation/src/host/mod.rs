@@ -23,7 +23,7 @@ use crate::trace::Trace;
 pub use habits::{Exit, Habits, Manners, Span};
 pub(crate) use room::Room;
 pub use room::{GamePing, Phase};
-pub(crate) use state::{NewRoom, Said, State, Watcher};
+pub(crate) use state::{NewRoom, Said, State};
 
 /// Where rooms send their pings. It may be down: then nobody hears them.
 #[async_trait]
@@ -108,6 +108,24 @@ impl Host {
         self.change(|state, _| state.habits_of.insert(room.clone(), habits));
     }
 
+    /// How rooms behave that are started from now on with this flag in their command.
+    pub fn set_habits_of_flag(&self, flag: &str, habits: Habits) {
+        self.change(|state, _| state.habits_by_flag.insert(flag.into(), habits));
+    }
+
+    /// From now on all rooms are as those of all others.
+    pub fn forget_special_habits(&self) {
+        self.change(|state, _| {
+            state.habits_of.clear();
+            state.habits_by_flag.clear();
+        });
+    }
+
+    /// Every engine sees what happens to every room, as in a cluster. To be said before the first one connects.
+    pub fn let_all_see(&self) {
+        self.change(|state, _| state.seen_by_all = true);
+    }
+
     /// How the host answers from now on.
     pub fn set_manners(&self, manners: Manners) {
         self.change(|state, _| state.manners = manners);
@@ -154,6 +172,7 @@ impl Host {
             scheduler: scheduler.clone(),
             ports,
             grace: Duration::from_secs(30),
+            flags: Vec::new(),
             is_invented: true,
         };
         self.change(|state, now| state.start(invented, now));
