@@ -23,8 +23,6 @@ pub struct Engine {
     pub(crate) metrics: Metrics,
     /// Who this engine is in leases and histories.
     pub(crate) owner: String,
-    /// Since when rooms are listened to: what was there before is unknown until it pings.
-    pub(crate) listening_since: Timestamp,
     pub(crate) reconciled: Reconciled,
 }
 
@@ -68,7 +66,6 @@ pub(crate) struct Reconciled(Mutex<BTreeMap<SchedulerName, Timestamp>>);
 impl Engine {
     pub fn new(ports: Ports, settings: Settings, owner: String, tasks: Tasks) -> Arc<Self> {
         Arc::new(Self {
-            listening_since: ports.clock.now(),
             ports,
             settings,
             tasks,

@@ -281,7 +281,6 @@ fn replacement(scheduler: &SchedulerRecord, now: Timestamp) -> Option<Replacemen
 }
 
 fn fact(engine: &Engine, row: &RoomRecord, view: Option<&RoomView>) -> RoomFact {
-    let unknown_since = engine.listening_since.max(row.created_at);
     let base = RoomFact {
         id: row.id.clone(),
         status: RoomStatus::Pending,
@@ -289,7 +288,8 @@ fn fact(engine: &Engine, row: &RoomRecord, view: Option<&RoomView>) -> RoomFact 
         old: false,
         matches: 0,
         created_at: row.created_at,
-        heard_at: Some(unknown_since),
+        // A room that has a handle and is not in the table waits for being put back there; it is not silent.
+        heard_at: Some(engine.now()),
         known: row.handle.is_none(),
         was_ready: false,
         leaving: row.intent != Intent::Run,
@@ -300,7 +300,10 @@ fn fact(engine: &Engine, row: &RoomRecord, view: Option<&RoomView>) -> RoomFact 
             status: view.status,
             matches: view.matches,
             // A room that only repeats that it is terminating is not getting anywhere.
-            heard_at: view.terminating_since.or(view.last_ping_at).or((!view.known).then_some(unknown_since)),
+            heard_at: view
+                .terminating_since
+                .or(view.last_ping_at)
+                .or((!view.known).then_some(view.listened_since)),
             known: view.known,
             was_ready: view.was_ready,
             leaving: base.leaving || view.claimed_by.is_some(),

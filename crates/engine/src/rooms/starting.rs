@@ -172,6 +172,7 @@ fn table_room(work: &Work, row: &RoomRecord) -> NewRoom {
         created_at: row.created_at,
         matches_max: work.scheduler.recipe.match_allocation.max_matches,
         known: true,
+        listened_since: work.now(),
     }
 }
 

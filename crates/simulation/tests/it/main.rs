@@ -11,4 +11,5 @@ mod restarts;
 mod rollouts;
 mod runtime_contract;
 mod scenarios;
+mod several;
 mod store_contract;
