@@ -26,7 +26,7 @@ impl SharedTable {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::default();
     }
 
-    fn now(&self) -> Arc<MemoryRoomTable> {
+    pub(crate) fn now(&self) -> Arc<MemoryRoomTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

@@ -39,6 +39,8 @@ pub struct RoomOnHost {
     pub phase: Phase,
     pub ports: Vec<u16>,
     pub matches: u32,
+    /// It has said that it can take players.
+    pub has_pinged: bool,
 }
 
 pub struct Host {
@@ -77,6 +79,7 @@ impl Host {
             phase: room.phase,
             ports: room.ports.iter().map(|port| port.host_port).collect(),
             matches: room.matches,
+            has_pinged: room.has_pinged,
         };
         self.state().rooms.values().map(on_host).collect()
     }

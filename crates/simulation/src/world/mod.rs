@@ -13,6 +13,7 @@ use maestro_core::room::Region;
 use maestro_core::time::Timestamp;
 use maestro_engine::ports::{Clock, Store};
 use maestro_engine::{Engine, Error, Settings, Tasks, WakeUps};
+use maestro_store_embedded::MemoryRoomTable;
 use tokio::time::{Instant, sleep};
 
 use crate::clock::VirtualClock;
@@ -127,6 +128,15 @@ impl World {
     /// The durable side itself.
     pub fn store(&self) -> &dyn Store {
         &*self.store
+    }
+
+    /// The room table itself.
+    pub(crate) fn table(&self) -> Arc<MemoryRoomTable> {
+        self.table.now()
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     pub fn host(&self) -> &Host {

@@ -30,6 +30,7 @@ pub(super) struct Node {
     running: Option<Running>,
     pub(super) tasks: Tasks,
     pub(super) life: Life,
+    parts: Parts,
 }
 
 /// How a node is started.
@@ -113,7 +114,7 @@ impl World {
             Ok(running) => (running, None),
             Err(error) => (None, Some(error)),
         };
-        self.nodes.push(Node { number, engine, running, tasks, life });
+        self.nodes.push(Node { number, engine, running, tasks, life, parts: plan.parts });
         match error {
             None => Ok(number),
             Some(error) => {
@@ -158,6 +159,24 @@ impl World {
     /// Those that answer.
     pub fn nodes_well(&self) -> Vec<NodeNumber> {
         self.nodes.iter().filter(|node| node.life.is_well()).map(|node| node.number).collect()
+    }
+
+    /// Those that work on schedulers, whether they answer or not.
+    pub fn workers(&self) -> Vec<NodeNumber> {
+        let workers = self.nodes.iter().filter(|node| !node.life.is_over() && node.parts == Parts::ALL);
+        workers.map(|node| node.number).collect()
+    }
+
+    /// Has a node do something by itself, as long as it lives.
+    pub(crate) fn spawn_on<F: Future<Output = ()> + Send + 'static>(
+        &self,
+        number: NodeNumber,
+        name: String,
+        work: impl FnOnce(Arc<Engine>) -> F,
+    ) {
+        if let Some(node) = self.nodes.iter().find(|node| node.number == number) {
+            node.tasks.spawn(name, work(node.engine.clone()));
+        }
     }
 
     /// The engine of a node.
