@@ -176,6 +176,7 @@ impl Holder {
         }
     }
 
+    /// An operation of a kind that is not known here, which another version of Maestro left, is a holder all the same.
     pub fn parse(text: &str) -> Option<Self> {
         if text == HEALTH_CONTROLLER {
             return Some(Self::HealthController);
@@ -183,7 +184,8 @@ impl Holder {
         match text.split_once(' ')? {
             ("rollout", version) => Version::parse(version).ok().map(Self::Rollout),
             (name, id) => {
-                Some(Self::Operation { kind: DefinitionKind::parse(name)?, id: OperationId::parse(id)? })
+                let kind = DefinitionKind::parse(name).unwrap_or(DefinitionKind::Unknown);
+                OperationId::parse(id).map(|id| Self::Operation { kind, id })
             }
         }
     }
@@ -294,6 +296,9 @@ mod tests {
             assert_eq!(Holder::parse(&holder.to_string()), Some(holder));
         }
         assert_eq!(Holder::parse("nobody at all"), None);
+        let id = OperationId::new(at(0), [9; 10]);
+        let unknown = Holder::Operation { kind: DefinitionKind::Unknown, id };
+        assert_eq!(Holder::parse(&format!("paint_rooms {id}")), Some(unknown));
         for kind in LockKind::ALL {
             assert_eq!(LockKind::parse(kind.as_str()), Some(kind));
         }

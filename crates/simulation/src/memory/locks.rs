@@ -1,6 +1,6 @@
 //! Named locks, and who waits for them.
 
-use maestro_core::lock::{Holder, Lock, LockKind, Locks, Waiter, may_take};
+use maestro_core::lock::{Holder, Lock, LockKind, Locks, Waiter};
 use maestro_core::operation::{OperationId, Token};
 use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::Timestamp;
@@ -35,10 +35,7 @@ impl State {
         let NewLock { scheduler, kind, taker, reason, at, expires_at } = new;
         self.existing(&scheduler)?;
         let locks = self.locks(&scheduler);
-        let waiters: Vec<Waiter> =
-            locks.waiters.iter().filter(|waiter| waiter.kind == kind).cloned().collect();
-        may_take(locks.held(kind), &waiters, taker, at)
-            .map_err(|obstacle| Refusal::LockHeld(Box::new(obstacle)))?;
+        locks.may_take(kind, taker, at).map_err(|obstacle| Refusal::LockHeld(Box::new(obstacle)))?;
         let holder = taker.holder;
         let lock = match locks.held_by(kind, holder) {
             Some(own) => Lock { reason, expires_at, ..own.clone() },
@@ -56,7 +53,10 @@ impl State {
 
     pub(super) fn await_lock(&mut self, scheduler: &SchedulerName, waiter: Waiter) -> Result<(), Refusal> {
         self.existing(scheduler)?;
-        if self.locks(scheduler).waits(waiter.kind, waiter.holder).is_none() {
+        let locks = self.locks(scheduler);
+        let place = locks.waits(waiter.kind, waiter.holder);
+        if place.is_none_or(|place| place.until <= waiter.since) {
+            self.stop_awaiting(scheduler, waiter.kind, waiter.holder);
             self.last_sequence += 1;
             self.waiters.put((scheduler.clone(), waiter.kind, self.last_sequence), waiter);
         }
@@ -106,10 +106,16 @@ impl State {
     pub(super) fn renew_locks(&mut self, scheduler: &SchedulerName, until: Timestamp) {
         for kind in LockKind::ALL {
             let key = (scheduler.clone(), kind);
-            if self.locks.get(&key).is_some_and(|lock| lock.expires_at.is_some()) {
+            let Some(lock) = self.locks.get(&key) else { continue };
+            if lock.expires_at.is_some() && self.is_unfinished(lock.holder) {
                 self.locks.change(&key, |lock| lock.expires_at = Some(until));
             }
         }
+    }
+
+    fn is_unfinished(&self, holder: Holder) -> bool {
+        let queued = holder.operation().and_then(|id| self.operations.get(&id));
+        queued.is_some_and(|queued| !queued.operation.status.is_final())
     }
 
     fn forget_waiters(&mut self, scheduler: &SchedulerName, which: impl Fn(&Waiter) -> bool) {

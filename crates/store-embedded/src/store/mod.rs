@@ -1,14 +1,14 @@
 //! The durable store: one SQLite file in a data directory, one thread that writes, a few connections that read.
 
 mod columns;
+mod directory_lock;
 mod error;
 mod failure;
 pub(crate) mod file;
-mod lock;
+mod locks;
 mod migrations;
 mod operation_rows;
 mod operations;
-mod ownership;
 mod ports;
 mod readers;
 mod recipes;
@@ -18,6 +18,7 @@ mod rooms;
 mod schedulers;
 mod transaction;
 mod versions;
+mod workers;
 mod writer;
 
 use std::fs::File;
@@ -33,8 +34,8 @@ use crate::failpoints::{Armed, Failpoints};
 pub use error::OpenError;
 pub use writer::WriteCounts;
 
+pub(crate) use directory_lock::DirectoryLock;
 pub(crate) use file::DATABASE;
-pub(crate) use lock::DirectoryLock;
 
 use readers::Readers;
 use recipes::RecipeCache;
@@ -61,8 +62,9 @@ impl EmbeddedStore {
     /// Opens the store in this directory, and makes it if there is none. Fails if another process has it open, and
     /// on anything that is not a sound database of this Maestro's or an older one's.
     ///
-    /// Ownerships that are left in the file are dropped: the lock on the directory proves that the process that
-    /// held them is dead, so nobody has to wait for them to expire. Their tokens are stale from then on.
+    /// Workers and ownerships that are left in the file are dropped: the lock on the directory proves that the process
+    /// that held them is dead, so nobody has to wait for them to expire. Their tokens are stale from then on. Named
+    /// locks stay: the operations and rollouts that hold them go on.
     pub fn open(directory: &Path) -> Result<Self, OpenError> {
         Self::open_with(directory, Options::default())
     }
@@ -127,7 +129,7 @@ fn is_there(database: &Path) -> Result<bool, OpenError> {
 
 /// Ends the time of the process before this one; answers the store's id.
 fn take_over(connection: &Connection) -> Result<String, rusqlite::Error> {
-    connection.execute("DELETE FROM ownerships", [])?;
+    connection.execute_batch("DELETE FROM ownerships; DELETE FROM workers;")?;
     connection.query_row("SELECT id FROM store", [], |row| row.get(0))
 }
 

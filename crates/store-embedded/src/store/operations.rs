@@ -14,7 +14,7 @@ use rusqlite::{Connection, OptionalExtension, named_params};
 
 use super::columns::{Columns, from_id, from_time, from_token};
 use super::failure::Failure;
-use super::schedulers;
+use super::{locks, schedulers};
 
 /// How an operation ends.
 pub(super) struct End {
@@ -136,6 +136,26 @@ pub(super) fn update(connection: &Connection, update: &OperationUpdate) -> Resul
     append_history(connection, current.sequence, history)
 }
 
+pub(super) fn turn_round(
+    connection: &Connection,
+    operation: OperationId,
+    rollback: &Rollback,
+    history: &[HistoryEvent],
+) -> Result<(), Failure> {
+    let current = Current::of(connection, operation)?;
+    if current.status.is_final() {
+        return Err(current.wrong_status());
+    }
+    let Rollback { then, why } = rollback;
+    connection
+        .prepare_cached(
+            "UPDATE operations SET rollback_then = ?2, rollback_why = ?3
+             WHERE sequence = ?1 AND rollback_then IS NULL",
+        )?
+        .execute((current.sequence, then.status().as_str(), why))?;
+    append_history(connection, current.sequence, history)
+}
+
 pub(super) fn end(
     connection: &Connection,
     operation: OperationId,
@@ -160,6 +180,7 @@ pub(super) fn end(
             end.took_action,
             from_time(end.at),
         ))?;
+    locks::free_all_of(connection, &current.scheduler, operation)?;
     append_history(connection, current.sequence, history)
 }
 

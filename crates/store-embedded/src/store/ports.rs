@@ -5,14 +5,14 @@ use maestro_core::lock::Locks;
 use maestro_core::operation::{Operation, OperationId, Stage, Token};
 use maestro_core::room::{Region, RoomId};
 use maestro_core::scheduler::{SchedulerName, Version};
-use maestro_core::time::{Millis, Timestamp, after};
+use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::Store;
 use maestro_engine::ports::store::{
     OperationPage, OperationStore, PageRequest, Renewal, RoomRecord, RoomRegistry, SchedulerRecord,
     SchedulerStore, StoreError, Transaction, VersionRecord, Workforce,
 };
 
-use super::{EmbeddedStore, operation_rows, ownership, room_rows, schedulers, transaction, versions};
+use super::{EmbeddedStore, locks, operation_rows, room_rows, schedulers, transaction, versions, workers};
 use crate::failpoints::RENEW;
 
 #[async_trait]
@@ -102,36 +102,38 @@ impl OperationStore for EmbeddedStore {
     ) -> Result<Option<Token>, StoreError> {
         let (scheduler, owner) = (scheduler.clone(), owner.to_owned());
         self.writer
-            .write("own", move |connection| ownership::own(connection, &scheduler, &owner, now, ttl))
+            .write("own", move |connection| workers::own(connection, &scheduler, &owner, now, ttl))
             .await
     }
 
-    async fn workers(&self) -> Result<Workforce, StoreError> {
-        Ok(Workforce::default())
-    }
-
-    async fn retire(&self, _worker: &str) -> Result<(), StoreError> {
-        Ok(())
-    }
-
-    async fn locks(&self, _scheduler: &SchedulerName) -> Result<Locks, StoreError> {
-        Ok(Locks::default())
-    }
-
     async fn renew(&self, renewal: Renewal<'_>) -> Result<Vec<(SchedulerName, Token)>, StoreError> {
-        let Renewal { worker, now, ownership_ttl, operation_ttl, lock_ttl: _ } = renewal;
-        let owner = worker.to_owned();
-        let (ownership_end, operation_end) = (after(now, ownership_ttl), after(now, operation_ttl));
+        let worker = renewal.worker.to_owned();
+        let Renewal { worker: _, now, ownership_ttl, operation_ttl, lock_ttl } = renewal;
         self.writer
             .write(RENEW, move |connection| {
-                ownership::renew(connection, &owner, ownership_end, operation_end)
+                let renewal = Renewal { worker: &worker, now, ownership_ttl, operation_ttl, lock_ttl };
+                workers::renew(connection, renewal)
             })
             .await
     }
 
+    async fn workers(&self) -> Result<Workforce, StoreError> {
+        self.readers.read("read the workers", workers::workforce).await
+    }
+
+    async fn retire(&self, worker: &str) -> Result<(), StoreError> {
+        let worker = worker.to_owned();
+        self.writer.write("retire", move |connection| workers::retire(connection, &worker)).await
+    }
+
     async fn disown(&self, scheduler: &SchedulerName, token: Token) -> Result<(), StoreError> {
         let scheduler = scheduler.clone();
-        self.writer.write("disown", move |connection| ownership::disown(connection, &scheduler, token)).await
+        self.writer.write("disown", move |connection| workers::disown(connection, &scheduler, token)).await
+    }
+
+    async fn locks(&self, scheduler: &SchedulerName) -> Result<Locks, StoreError> {
+        let scheduler = scheduler.clone();
+        self.readers.read("read the locks", move |connection| locks::of(connection, &scheduler)).await
     }
 }
 

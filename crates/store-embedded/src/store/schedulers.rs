@@ -102,7 +102,7 @@ pub(super) fn delete(
     }
     for statement in [
         "DELETE FROM rooms WHERE scheduler = ?1",
-        // Versions, the rollout and the ownership go with it.
+        // Versions, the rollout, the ownership and the locks go with it.
         "DELETE FROM schedulers WHERE name = ?1",
     ] {
         connection.prepare_cached(statement)?.execute([scheduler.as_str()])?;

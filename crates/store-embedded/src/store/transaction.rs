@@ -5,17 +5,23 @@ use maestro_engine::ports::store::{Change, Guard, Refusal, Transaction};
 use rusqlite::Connection;
 
 use super::failure::Failure;
-use super::{operations, ownership, rollouts, rooms, schedulers, versions};
+use super::{locks, operations, rollouts, rooms, schedulers, versions, workers};
 
 pub(super) fn carry_out(connection: &Connection, transaction: &Transaction) -> Result<(), Failure> {
     let Transaction { label: _, guard, changes } = transaction;
-    if let Some(Guard { scheduler, token, locks: _ }) = guard
-        && ownership::current_token(connection, scheduler)? != Some(*token)
-    {
+    if let Some(guard) = guard {
+        check(connection, guard)?;
+    }
+    changes.iter().try_for_each(|change| carry_out_one(connection, change))
+}
+
+fn check(connection: &Connection, guard: &Guard) -> Result<(), Failure> {
+    let Guard { scheduler, token, locks } = guard;
+    if workers::current_token(connection, scheduler)? != Some(*token) {
         let scheduler = scheduler.clone();
         return Err(Refusal::StaleToken { scheduler }.into());
     }
-    changes.iter().try_for_each(|change| carry_out_one(connection, change))
+    locks.iter().try_for_each(|(kind, token)| locks::require(connection, scheduler, *kind, *token))
 }
 
 fn carry_out_one(connection: &Connection, change: &Change) -> Result<(), Failure> {
@@ -49,6 +55,9 @@ fn carry_out_one(connection: &Connection, change: &Change) -> Result<(), Failure
             operations::start(connection, *operation, lease, history)
         }
         Change::UpdateOperation(update) => operations::update(connection, update),
+        Change::TurnRound { operation, rollback, history } => {
+            operations::turn_round(connection, *operation, rollback, history)
+        }
         Change::EndOperation { operation, status, took_action, history, at } => {
             let end = operations::End { status: *status, took_action: *took_action, at: *at };
             operations::end(connection, *operation, &end, history)
@@ -63,12 +72,15 @@ fn carry_out_one(connection: &Connection, change: &Change) -> Result<(), Failure
             operations::forget(connection, scheduler.as_ref(), *ended_before, *no_action_before)
         }
         Change::ForgetFleetDeltas { scheduler } => operations::forget_fleet_deltas(connection, scheduler),
-        Change::TurnRound { .. }
-        | Change::TakeLock(_)
-        | Change::AwaitLock { .. }
-        | Change::StopAwaiting { .. }
-        | Change::ReleaseLock { .. }
-        | Change::RevokeLock { .. } => Ok(()),
+        Change::TakeLock(new) => locks::take(connection, new),
+        Change::AwaitLock { scheduler, waiter } => locks::take_place(connection, scheduler, waiter),
+        Change::StopAwaiting { scheduler, kind, holder } => {
+            locks::stop_awaiting(connection, scheduler, *kind, *holder)
+        }
+        Change::ReleaseLock { scheduler, kind, holder } => {
+            locks::release(connection, scheduler, *kind, *holder)
+        }
+        Change::RevokeLock { scheduler, kind, token } => locks::revoke(connection, scheduler, *kind, *token),
         Change::IntendRoom(new) => rooms::intend(connection, new),
         Change::RoomStarted { scheduler, room, handle } => {
             rooms::started(connection, scheduler, room, handle)

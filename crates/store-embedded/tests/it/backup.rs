@@ -6,13 +6,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use maestro_core::lock::LockKind::{Config, Downscaling, Scale};
 use maestro_core::operation::OperationStatus;
 use maestro_engine::ports::contract::fixtures::*;
-use maestro_engine::ports::store::{Change, OperationStore};
+use maestro_engine::ports::store::{Change, OperationStore, Refusal, Workforce};
 use maestro_store_embedded::{BackupError, EmbeddedStore, OpenError, Restored, backup, restore};
 use tempfile::TempDir;
 
 use crate::child;
+use crate::opening::as_first_migrated;
 
 /// The number of operations in the queue of the arena says how far a store had come.
 async fn grow(store: &EmbeddedStore, from: u128, to: u128) {
@@ -148,6 +150,45 @@ async fn a_restore_takes_the_store_back_and_keeps_what_was_there() {
     let again = root.path().join("again");
     restore(&again, &kept).unwrap();
     assert_eq!(grown(&EmbeddedStore::open(&again).unwrap()).await, 15);
+}
+
+#[tokio::test]
+async fn a_restore_brings_locks_back_and_no_token_twice() {
+    let root = tempfile::tempdir().unwrap();
+    let directory = root.path().join("data");
+    let file = root.path().join("backup");
+    let store = store_grown_to(&directory, 2).await;
+    store.renew(renewal("worker-1", at(0))).await.unwrap();
+    accept(&store, vec![take(Scale, holder(1), 1), take_for_rollout(Config, None, 1)]).await;
+    accept(&store, [2, 1].map(|number| await_lock(Config, holder(number), 1)).into()).await;
+    let before = locks(&store).await;
+    backup(&directory, &file).unwrap();
+    // What the backup does not know of.
+    accept(&store, vec![release(Scale, holder(1)), take(Scale, holder(2), 2)]).await;
+    let late = lock(&store, Scale).await.token;
+    drop(store);
+
+    restore(&directory, &file).unwrap();
+    let store = EmbeddedStore::open(&directory).unwrap();
+    assert_eq!(locks(&store).await, before);
+    assert_eq!(store.workers().await.unwrap(), Workforce::default());
+    let lost = Refusal::LockLost { scheduler: arena(), kind: Scale };
+    refuse(&store, vec![revoke(Scale, late)], lost).await;
+    accept(&store, vec![take(Downscaling, holder(2), 3)]).await;
+    assert!(lock(&store, Downscaling).await.token > late, "tokens never go back");
+}
+
+#[tokio::test]
+async fn a_backup_of_an_older_maestro_is_restored() {
+    let root = tempfile::tempdir().unwrap();
+    let directory = root.path().join("data");
+    let file = root.path().join("backup");
+    drop(store_grown_to(&directory, 3).await);
+    as_first_migrated(&directory);
+    backup(&directory, &file).unwrap();
+    let copy = root.path().join("copy");
+    restore(&copy, &file).unwrap();
+    assert_eq!(grown(&EmbeddedStore::open(&copy).unwrap()).await, 3);
 }
 
 #[tokio::test]

@@ -6,32 +6,57 @@ use std::path::Path;
 use std::process::Output;
 
 use futures_util::future::join_all;
-use maestro_core::operation::{Activity, OperationStatus, Token};
+use maestro_core::lock::LockKind::{Config, Downscaling, Scale};
+use maestro_core::operation::{Activity, OperationStatus, Rollback, RollbackEnd, Token};
 use maestro_engine::ports::Store;
 use maestro_engine::ports::contract::fixtures::*;
 use maestro_engine::ports::store::{
-    Change, Guard, NewOperation, OperationStore, OperationUpdate, SchedulerState, Transaction,
+    Change, Guard, NewOperation, OperationStore, OperationUpdate, SchedulerState, Transaction, Workforce,
 };
 use maestro_store_embedded::{EmbeddedStore, Options};
 use serde_json::json;
 
 use crate::child;
 
-/// The life of two operations. Returns the label of the write that was done.
+/// One write in the life of two operations and a rollout. Returns its label.
 async fn write(store: &EmbeddedStore, number: usize, token: &mut Option<Token>) -> &'static str {
+    match number {
+        2 => {
+            *token = store.own(&arena(), "worker-1", at(0), TTL).await.unwrap();
+            return "own";
+        }
+        14 => {
+            store.disown(&arena(), token.unwrap()).await.unwrap();
+            return "disown";
+        }
+        15 => {
+            store.retire("worker-1").await.unwrap();
+            return "retire";
+        }
+        _ => {}
+    }
     let (label, changes) = match number {
+        4 | 11 | 12 => changes_of_locks(store, number).await,
+        _ => changes_of_operations(number),
+    };
+    let guard = token.map(|token| Guard { scheduler: arena(), token, locks: Vec::new() });
+    let transaction = Transaction { label, guard, changes };
+    store.commit(transaction).await.unwrap();
+    label
+}
+
+const WRITES: usize = 15;
+
+fn changes_of_operations(number: usize) -> (&'static str, Vec<Change>) {
+    match number {
         1 => {
             let schedulers = [arena(), bystander()].map(|name| Change::CreateScheduler(new_scheduler(&name)));
             let mut changes = Vec::from(schedulers);
             changes.push(Change::Enqueue(new_operation(1)));
             ("create", changes)
         }
-        2 => {
-            *token = store.own(&arena(), "worker-1", at(0), TTL).await.unwrap();
-            return "own";
-        }
         3 => ("start", vec![start(1)]),
-        4 => {
+        5 => {
             let mut changes: Vec<_> =
                 (1..=3_u16).map(|n| Change::IntendRoom(new_room(n.into(), 40000 + n))).collect();
             changes.push(Change::UpdateOperation(OperationUpdate {
@@ -40,7 +65,7 @@ async fn write(store: &EmbeddedStore, number: usize, token: &mut Option<Token>) 
             }));
             ("intend", changes)
         }
-        5 => {
+        6 => {
             let started = |number| Change::RoomStarted {
                 scheduler: arena(),
                 room: room_id(number),
@@ -48,43 +73,65 @@ async fn write(store: &EmbeddedStore, number: usize, token: &mut Option<Token>) 
             };
             ("started", (1..=3).map(started).collect())
         }
-        6 => {
+        7 => {
             let in_sync = Change::SetState {
                 scheduler: arena(),
                 from: vec![SchedulerState::Creating],
                 to: SchedulerState::InSync,
             };
             let next = Change::Enqueue(new_operation(2));
-            ("finish", vec![end(1, OperationStatus::Finished), in_sync, next])
+            let its_lock = take(Downscaling, holder(2), 2);
+            ("finish", vec![end(1, OperationStatus::Finished), in_sync, next, its_lock])
         }
-        7 => ("start", vec![start(2)]),
-        8 => {
+        8 => ("start", vec![start(2)]),
+        9 => {
             let stop = |number| Change::IntendStop {
                 scheduler: arena(),
                 room: room_id(number),
                 stop: stop_intent(2),
             };
-            ("stop", vec![stop(1), stop(2), set_activity(2, parked("rooms"))])
+            let place = await_lock(Config, holder(2), 3);
+            ("stop", vec![stop(1), stop(2), set_activity(2, parked("rooms")), place])
         }
-        9 => ("ended", vec![end_room(1, 7), end_room(2, 8)]),
-        10 => {
+        10 => ("ended", vec![end_room(1, 7), end_room(2, 8)]),
+        13 => {
             let wake = set_activity(2, Activity::Executing);
             let forget = Change::ForgetRooms { scheduler: arena(), rooms: vec![room_id(1)] };
-            ("finish", vec![wake, end(2, OperationStatus::Finished), forget])
-        }
-        11 => {
-            store.disown(&arena(), token.unwrap()).await.unwrap();
-            return "disown";
+            ("finish", vec![wake, end(2, OperationStatus::Error), forget])
         }
         _ => unreachable!("there are {WRITES} writes"),
-    };
-    let guard = token.map(|token| Guard { scheduler: arena(), token, locks: Vec::new() });
-    let transaction = Transaction { label, guard, changes };
-    store.commit(transaction).await.unwrap();
-    label
+    }
 }
 
-const WRITES: usize = 11;
+async fn changes_of_locks(store: &EmbeddedStore, number: usize) -> (&'static str, Vec<Change>) {
+    match number {
+        4 => {
+            let taken = [take(Scale, holder(1), 1), take_for_rollout(Config, None, 1)];
+            ("lock", [Vec::from(taken), vec![await_lock(Config, holder(1), 1)]].concat())
+        }
+        11 => {
+            let handed = hand_over(Config, rollout_holder(), holder(2), 4);
+            ("hand over", vec![handed, release(Downscaling, holder(2))])
+        }
+        12 => {
+            let turn_round = Change::TurnRound {
+                operation: operation_id(2),
+                rollback: Rollback { then: RollbackEnd::Error, why: "released by ann".into() },
+                history: vec![event(5, "config released by ann")],
+            };
+            ("revoke", vec![revoke(Config, lock(store, Config).await.token), turn_round])
+        }
+        _ => unreachable!("write {number} is not about locks"),
+    }
+}
+
+/// The greatest token of all that can be read.
+async fn greatest_token(store: &EmbeddedStore) -> Token {
+    let workforce = store.workers().await.unwrap();
+    let owned = workforce.ownerships.iter().map(|ownership| ownership.token);
+    let locks = locks(store).await;
+    owned.chain(locks.held.iter().map(|lock| lock.token)).max().unwrap_or(Token(0))
+}
 
 fn open_with(directory: &Path, failpoints: &str) -> EmbeddedStore {
     let options = Options { failpoints: failpoints.parse().unwrap(), ..Options::default() };
@@ -119,12 +166,14 @@ async fn killed_at_every_write() {
     let reference = open_with(&root.path().join("reference"), &format!("log:{}", log.display()));
     let mut token = None;
     let mut states = vec![everything(&reference).await];
+    let mut last_tokens = vec![Token(0)];
     let mut expected_log = String::new();
     for number in 1..=WRITES {
         let label = write(&reference, number, &mut token).await;
         expected_log += &format!("{number} {label}\n");
         reference.renew(renewal("worker-1", at(1))).await.unwrap();
         states.push(everything(&reference).await);
+        last_tokens.push(greatest_token(&reference).await.max(last_tokens[number - 1]));
     }
     assert_eq!(std::fs::read_to_string(&log).unwrap(), expected_log);
 
@@ -144,10 +193,11 @@ async fn killed_at_every_write() {
                 without_leases(&format!("{:?}", states[written])),
                 "after {point}"
             );
+            assert_eq!(store.workers().await.unwrap(), Workforce::default(), "after {point}");
             if written >= 1 {
                 let owned = store.own(&arena(), "worker-2", at(1), TTL).await.unwrap();
-                let before = u64::from(written >= 2);
-                assert_eq!(owned, Some(Token(before + 1)), "taken over at once, after {point}");
+                let next = Token(last_tokens[written].0 + 1);
+                assert_eq!(owned, Some(next), "taken over at once, after {point}");
             }
         }
     }

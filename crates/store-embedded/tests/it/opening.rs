@@ -5,8 +5,9 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use maestro_core::lock::LockKind::{Config, Downscaling};
 use maestro_engine::ports::contract::fixtures::*;
-use maestro_engine::ports::store::{Change, OperationStore, RolloutState};
+use maestro_engine::ports::store::{Change, OperationStore, RolloutState, Workforce};
 use maestro_store_embedded::{EmbeddedStore, OpenError, Options};
 use rusqlite::Connection;
 
@@ -64,6 +65,7 @@ async fn child_holds_the_store() {
     let store = EmbeddedStore::open(&directory).unwrap();
     open(&store).await;
     store.own(&arena(), "worker-1", at(0), TTL).await.unwrap().unwrap();
+    store.renew(renewal("worker-1", at(0))).await.unwrap();
     child::say("open");
     // Until it is killed.
     std::io::stdin().read_line(&mut String::new()).unwrap();
@@ -84,12 +86,33 @@ async fn another_process_is_named_and_leaves_its_place_when_it_dies() {
     holder.wait().unwrap();
 
     let store = EmbeddedStore::open(directory.path()).unwrap();
+    assert_eq!(store.workers().await.unwrap(), Workforce::default(), "the dead work no more");
     let token = store.own(&arena(), "worker-2", at(0), TTL).await.unwrap();
     assert!(token > Some(token_of_the_dead()), "owned at once, although the other's time is not over");
 }
 
 fn token_of_the_dead() -> maestro_core::operation::Token {
     token(1)
+}
+
+#[tokio::test]
+async fn locks_outlive_the_process_that_took_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = EmbeddedStore::open(directory.path()).unwrap();
+    open(&store).await;
+    let taken = [take_for_rollout(Config, None, 1), take(Downscaling, holder(1), 1)];
+    let places = [3, 2].map(|number| await_lock(Config, holder(number), 1));
+    accept(&store, [Change::Enqueue(new_operation(1))].into_iter().chain(taken).chain(places).collect())
+        .await;
+    let before = locks(&store).await;
+    drop(store);
+    let store = EmbeddedStore::open(directory.path()).unwrap();
+    assert_eq!(locks(&store).await, before);
+    // Who owns the scheduler next keeps them, and goes on in the one sequence.
+    let owned = store.own(&arena(), "worker-2", at(60), TTL).await.unwrap().unwrap();
+    assert!(before.held.iter().all(|lock| lock.token < owned));
+    store.renew(renewal("worker-2", at(60))).await.unwrap();
+    assert_eq!(lock(&store, Downscaling).await.expires_at, Some(at(70)));
 }
 
 /// Refused with a message that says what to do, and not a byte was changed.
@@ -179,11 +202,14 @@ fn a_half_made_store_is_made_anew() {
 }
 
 /// Takes a closed store back to where the first Maestro left it.
-fn as_first_migrated(directory: &Path) {
+pub(crate) fn as_first_migrated(directory: &Path) {
     let connection = Connection::open(database(directory)).unwrap();
     connection
         .execute_batch(
-            "DROP TABLE rollouts;
+            "DROP TABLE locks;
+             DROP TABLE lock_waiters;
+             DROP TABLE workers;
+             DROP TABLE rollouts;
              ALTER TABLE schedulers DROP COLUMN last_shrunk_at;
              DELETE FROM migrations WHERE number > 1;",
         )
@@ -203,10 +229,12 @@ async fn a_store_of_an_older_maestro_is_taken_along_with_all_that_is_in_it() {
     assert_eq!(everything(&store).await, before);
     let begun = rollout(RolloutState::Rolling);
     accept(&store, vec![set_rollout(None, Some(begun.clone())), set_last_shrunk(3)]).await;
+    accept(&store, vec![take(Downscaling, holder(1), 1)]).await;
     drop(store);
     let store = EmbeddedStore::open(directory.path()).unwrap();
     let record = scheduler(&store, &arena()).await;
     assert_eq!((record.rollout, record.last_shrunk_at), (Some(begun), Some(at(3))));
+    assert_eq!(lock(&store, Downscaling).await.holder, holder(1));
 }
 
 #[test]

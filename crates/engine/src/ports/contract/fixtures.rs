@@ -2,11 +2,13 @@
 //! every case asks: was it done, or was it refused and nothing of it done?
 
 mod changes;
+mod locks;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use maestro_core::lock::Locks;
 use maestro_core::operation::{
     Activity, Definition, HistoryEvent, Lease, Operation, OperationId, Origin, Stage, Token, Wait,
 };
@@ -28,6 +30,7 @@ use crate::ports::store::{
 };
 
 pub use changes::*;
+pub use locks::*;
 
 /// How long ownerships and leases last where a case does not care.
 pub const TTL: Millis = Millis::from_seconds(10);
@@ -271,6 +274,7 @@ pub struct Everything {
     operations: Vec<OperationPage>,
     live_rooms: Vec<RoomRecord>,
     ended_rooms: Vec<RoomRecord>,
+    locks: Vec<Locks>,
 }
 
 pub async fn everything(store: &dyn Store) -> Everything {
@@ -281,6 +285,7 @@ pub async fn everything(store: &dyn Store) -> Everything {
         operations: Vec::new(),
         live_rooms: store.all_live_rooms().await.unwrap(),
         ended_rooms: Vec::new(),
+        locks: Vec::new(),
     };
     for name in [arena(), bystander()] {
         found.versions.extend(store.versions(&name).await.unwrap());
@@ -290,6 +295,7 @@ pub async fn everything(store: &dyn Store) -> Everything {
             found.operations.push(page);
         }
         found.ended_rooms.extend(store.ended_rooms(&name, 1000).await.unwrap());
+        found.locks.push(store.locks(&name).await.unwrap());
     }
     found
 }

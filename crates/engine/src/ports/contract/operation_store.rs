@@ -1,10 +1,15 @@
-//! The suite of the operation store: what is taken ([`enqueuing`]), what an operation goes through ([`life`]), how it
-//! is listed and forgotten ([`lists`]), and who owns which scheduler ([`ownership`]).
+//! The suite of the operation store: what is taken ([`enqueuing`]), what an operation goes through ([`life`],
+//! [`turning_round`]), how it is listed and forgotten ([`lists`]), who owns which scheduler ([`ownership`]), which
+//! workers there are ([`workers`]), who gets a named lock ([`locks`]), and how long it holds ([`held_locks`]).
 
 mod enqueuing;
+mod held_locks;
 mod life;
 mod lists;
+mod locks;
 mod ownership;
+mod turning_round;
+mod workers;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -49,6 +54,9 @@ where
             life::a_parked_operation_frees_the_slot,
             life::a_rollback_is_remembered,
             life::the_first_cancel_request_stays,
+            turning_round::only_unfinished_operations_turn_round,
+            turning_round::the_first_reason_to_turn_round_stays,
+            turning_round::a_parked_operation_turns_round_where_it_is,
             lists::unfinished_are_listed_whole_in_the_order_of_enqueuing,
             lists::stages_are_listed_apart,
             lists::pages_are_cut_in_order_without_history_and_progress,
@@ -67,6 +75,47 @@ where
             ownership::renewing_renews_leases_of_operations_in_progress,
             ownership::disowning_frees_at_once,
             ownership::a_stale_token_disowns_nothing,
+            workers::renewing_makes_a_worker_known,
+            workers::owning_alone_makes_no_worker_known,
+            workers::workers_and_ownerships_are_listed_by_name,
+            workers::what_has_run_out_is_listed_until_it_is_taken,
+            workers::retiring_ends_a_worker_and_what_it_owns_and_nothing_else,
+            workers::a_retired_worker_that_is_back_owns_nothing,
+            workers::a_deleted_scheduler_is_owned_by_nobody,
+            locks::a_free_lock_is_taken_and_comes_back_as_it_was_taken,
+            locks::locks_are_listed_in_the_order_of_taking_them,
+            locks::every_holder_comes_back,
+            locks::a_held_lock_is_refused_and_its_holder_named,
+            locks::a_lock_whose_time_is_over_is_taken_by_another,
+            locks::a_lock_without_an_end_is_never_over,
+            locks::a_holder_keeps_token_and_beginning_and_gets_the_new_time,
+            locks::a_lock_is_handed_over,
+            locks::only_what_its_giver_holds_is_handed_over,
+            locks::a_lock_with_waiters_is_given_first_come_first_served,
+            locks::a_lock_whose_time_is_over_is_given_in_the_order_too,
+            locks::a_place_that_is_too_old_does_not_count,
+            locks::who_waits_keeps_its_place,
+            locks::a_place_that_is_too_old_is_given_up_for_one_at_the_end,
+            locks::a_place_is_handed_over,
+            locks::a_place_is_given_up_alone,
+            locks::each_kind_has_an_order_of_its_own,
+            locks::tokens_of_locks_and_ownerships_are_one_sequence,
+            locks::schedulers_do_not_see_each_others_locks,
+            locks::a_scheduler_that_is_not_there_has_no_locks,
+            locks::of_many_takers_one_gets_the_lock,
+            locks::many_who_come_at_once_get_a_place_each,
+            held_locks::a_guard_holds_as_long_as_its_locks_do,
+            held_locks::a_guard_is_refused_when_a_lock_is_lost,
+            held_locks::an_expired_lock_that_nobody_took_still_guards,
+            held_locks::a_lock_is_released_by_its_holder_alone,
+            held_locks::a_lock_is_revoked_by_its_token_alone,
+            held_locks::a_lock_is_revoked_and_its_holder_turned_round_together,
+            held_locks::every_end_of_an_operation_frees_its_locks_and_places,
+            held_locks::what_an_end_frees_is_free_in_the_same_transaction,
+            held_locks::locks_of_a_rollout_stay_until_they_are_released,
+            held_locks::renewing_renews_locks_of_unfinished_operations,
+            held_locks::a_refused_transaction_leaves_locks_and_places_as_they_were,
+            held_locks::a_deleted_scheduler_leaves_no_locks_behind,
         ]
     );
 }

@@ -4,7 +4,10 @@ use std::future::Future;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use maestro_core::operation::{CancelRequest, Definition, OperationStatus, SwitchVersion};
+use maestro_core::lock::LockKind;
+use maestro_core::operation::{
+    CancelRequest, Definition, OperationStatus, Rollback, RollbackEnd, SwitchVersion, Token,
+};
 use maestro_core::room::Region;
 use maestro_core::scheduler::{Version, VersionStatus};
 use serde_json::json;
@@ -77,7 +80,7 @@ async fn changes_are_done_in_their_order(store: &dyn Store) {
 }
 
 /// A store with one of everything: operation 1 executes, 2 is parked, 3 is pending, 4 has ended; room 1 wanted,
-/// 2 to be stopped, 3 ended.
+/// 2 to be stopped, 3 ended; operation 2 holds a lock that 3 waits for.
 async fn one_of_everything(store: &dyn Store) {
     open(store).await;
     let mut changes: Vec<_> = (1..=4).map(|number| Change::Enqueue(new_operation(number))).collect();
@@ -86,11 +89,13 @@ async fn one_of_everything(store: &dyn Store) {
     changes.extend((1..=3).map(|number| Change::IntendRoom(new_room(number, 40000 + number as u16))));
     changes.push(Change::IntendStop { scheduler: arena(), room: room_id(2), stop: stop_intent(1) });
     changes.push(end_room(3, 4));
+    changes.extend([take(LockKind::Scale, holder(2), 1), await_lock(LockKind::Scale, holder(3), 1)]);
     accept(store, changes).await;
 }
 
 /// Every kind of change, in an order in which they can be done one after the other on [`one_of_everything`].
-fn every_kind_of_change() -> Vec<Vec<Change>> {
+/// `scale` is the token of the lock.
+fn every_kind_of_change(scale: Token) -> Vec<Vec<Change>> {
     let update = OperationUpdate {
         progress: Some(json!({ "made": 9 })),
         history: vec![event(5, "nine rooms made")],
@@ -119,6 +124,17 @@ fn every_kind_of_change() -> Vec<Vec<Change>> {
             request: CancelRequest { by: "ann".into(), at: at(5) },
             history: vec![event(5, "Cancel asked for by ann")],
         }],
+        vec![Change::TurnRound {
+            operation: operation_id(2),
+            rollback: Rollback { then: RollbackEnd::Error, why: "released by ann".into() },
+            history: vec![event(5, "scale released by ann")],
+        }],
+        vec![revoke(LockKind::Scale, scale)],
+        vec![take(LockKind::Scale, holder(3), 2)],
+        vec![await_lock(LockKind::Scale, holder(1), 2), await_lock(LockKind::Scale, holder(2), 2)],
+        vec![stop_awaiting(LockKind::Scale, holder(1))],
+        vec![release(LockKind::Scale, holder(3))],
+        vec![take(LockKind::Downscaling, holder(1), 2), await_lock(LockKind::Config, holder(1), 2)],
         vec![set_activity(1, parked("a lock")), start(3)],
         vec![end(1, OperationStatus::Error)],
         vec![Change::ForgetOperations {
@@ -145,7 +161,8 @@ async fn a_refusal_at_the_end_undoes_every_kind_of_change(store: &dyn Store) {
     one_of_everything(store).await;
     let token = store.own(&arena(), "worker-1", at(0), TTL).await.unwrap();
     let refused = Change::RoomStarted { scheduler: bystander(), room: room_id(1), handle: handle(1) };
-    for changes in every_kind_of_change() {
+    let scale = lock(store, LockKind::Scale).await.token;
+    for changes in every_kind_of_change(scale) {
         let then_refused = [changes.clone(), vec![refused.clone()]].concat();
         refuse(store, then_refused, Refusal::RoomNotFound(room_id(1))).await;
         let owned = store.renew(renewal("worker-1", at(1))).await.unwrap();

@@ -84,7 +84,8 @@ pub enum Change {
     /// while another one does.
     UpdateOperation(OperationUpdate),
     /// Has an operation that is pending or in progress end its work, whoever holds its lease: from its next step on it
-    /// undoes what it did. [`Refusal::WrongStatus`]. One that has turned round already keeps its first reason.
+    /// undoes what it did. [`Refusal::WrongStatus`]. One that has turned round already keeps its first reason;
+    /// `history` is added all the same.
     TurnRound { operation: OperationId, rollback: Rollback, history: Vec<HistoryEvent> },
     /// To a final status; lease and activity end, its locks are free and its places in their orders are given up.
     /// [`Refusal::WrongStatus`] if that is no legal transition.
@@ -113,10 +114,12 @@ pub enum Change {
 
     // Locks.
     /// Free, or its time is over, and nobody waits before the taker; see `maestro_core::lock::may_take`. Taken, it has
-    /// a new token and the taker's places in the order are gone. Who holds it already keeps its token and
-    /// `acquired_at`, and gets the new time. [`Refusal::SchedulerNotFound`]; [`Refusal::LockHeld`].
+    /// a new token, and the places of the taker and of whom it takes it from are gone. Who holds it already keeps its
+    /// token and `acquired_at`, and gets the new reason and time. [`Refusal::SchedulerNotFound`];
+    /// [`Refusal::LockHeld`].
     TakeLock(NewLock),
-    /// A place in the order in which the lock is given. Who has one keeps it as it is. [`Refusal::SchedulerNotFound`].
+    /// A place in the order in which the lock is given. Who has one keeps it as it is, unless it is too old by the
+    /// time that the new one begins: that is given up for one at the end. [`Refusal::SchedulerNotFound`].
     AwaitLock { scheduler: SchedulerName, waiter: Waiter },
     /// Gives up such places of the holder, if there are any.
     StopAwaiting { scheduler: SchedulerName, kind: LockKind, holder: Holder },

@@ -200,7 +200,7 @@ pub(super) async fn every_transition_of_the_table_and_no_other(store: &dyn Store
     }
 }
 
-async fn bring_to(store: &dyn Store, number: u128, status: OperationStatus) {
+pub(super) async fn bring_to(store: &dyn Store, number: u128, status: OperationStatus) {
     let mut changes = vec![Change::Enqueue(new_operation(number))];
     match status {
         OperationStatus::Pending => {}
@@ -338,7 +338,7 @@ fn cancel(number: u128, by: &str) -> Change {
     }
 }
 
-fn wrong_status(number: u128, is: OperationStatus) -> Refusal {
+pub(super) fn wrong_status(number: u128, is: OperationStatus) -> Refusal {
     Refusal::WrongStatus { operation: operation_id(number), is }
 }
 

@@ -1,8 +1,9 @@
-//! Who owns a scheduler, and the one sequence that tokens come from.
+//! Workers, what they own, and the one sequence that tokens come from.
 
 use maestro_core::operation::Token;
 use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::{Millis, Timestamp, after};
+use maestro_engine::ports::store::{OwnershipRecord, Renewal, WorkerRecord, Workforce};
 use rusqlite::{Connection, OptionalExtension};
 
 use super::columns::{Columns, from_time, from_token, to_token};
@@ -47,28 +48,41 @@ pub(super) fn own(
     if taken_by_another {
         return Ok(None);
     }
-    let token: i64 = connection
-        .prepare_cached("UPDATE store SET last_token = last_token + 1 RETURNING last_token")?
-        .query_row([], |row| row.get(0))?;
+    let token = next_token(connection)?;
     connection
         .prepare_cached(
             "INSERT INTO ownerships (scheduler, owner, token, expires_at) VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT (scheduler) DO UPDATE
              SET owner = excluded.owner, token = excluded.token, expires_at = excluded.expires_at",
         )?
-        .execute((scheduler.as_str(), owner, token, expires_at))?;
-    to_token(token).map(Some)
+        .execute((scheduler.as_str(), owner, from_token(token), expires_at))?;
+    Ok(Some(token))
 }
 
+/// Greater than any before, of ownerships and of locks.
+pub(super) fn next_token(connection: &Connection) -> Result<Token, Failure> {
+    let token = connection
+        .prepare_cached("UPDATE store SET last_token = last_token + 1 RETURNING last_token")?
+        .query_row([], |row| row.get(0))?;
+    to_token(token)
+}
+
+/// One statement for each kind of thing, however many schedulers there are.
 pub(super) fn renew(
     connection: &Connection,
-    owner: &str,
-    ownership_expires_at: Timestamp,
-    operation_expires_at: Timestamp,
+    renewal: Renewal<'_>,
 ) -> Result<Vec<(SchedulerName, Token)>, Failure> {
+    let Renewal { worker, now, ownership_ttl, operation_ttl, lock_ttl } = renewal;
+    let until = |ttl| from_time(after(now, ttl));
+    connection
+        .prepare_cached(
+            "INSERT INTO workers (name, expires_at) VALUES (?1, ?2)
+             ON CONFLICT (name) DO UPDATE SET expires_at = excluded.expires_at",
+        )?
+        .execute((worker, until(ownership_ttl)))?;
     connection
         .prepare_cached("UPDATE ownerships SET expires_at = ?2 WHERE owner = ?1")?
-        .execute((owner, from_time(ownership_expires_at)))?;
+        .execute((worker, until(ownership_ttl)))?;
     connection
         .prepare_cached(
             "UPDATE operations SET lease_expires_at = ?2
@@ -78,10 +92,24 @@ pub(super) fn renew(
                AND operations.lease_token = ownerships.token
                AND operations.ended_at IS NULL AND operations.status = 'in_progress'",
         )?
-        .execute((owner, from_time(operation_expires_at)))?;
+        .execute((worker, until(operation_ttl)))?;
+    connection
+        .prepare_cached(
+            "UPDATE locks SET expires_at = ?2
+             FROM ownerships, operations
+             WHERE ownerships.owner = ?1
+               AND locks.scheduler = ownerships.scheduler
+               AND locks.expires_at IS NOT NULL
+               AND operations.id = locks.operation AND operations.ended_at IS NULL",
+        )?
+        .execute((worker, until(lock_ttl)))?;
+    owned_by(connection, worker)
+}
+
+fn owned_by(connection: &Connection, worker: &str) -> Result<Vec<(SchedulerName, Token)>, Failure> {
     let mut statement = connection
         .prepare_cached("SELECT scheduler, token FROM ownerships WHERE owner = ?1 ORDER BY scheduler")?;
-    let mut rows = statement.query([owner])?;
+    let mut rows = statement.query([worker])?;
     let mut owned = Vec::new();
     while let Some(row) = rows.next()? {
         let columns = Columns(row);
@@ -99,4 +127,37 @@ pub(super) fn disown(
         .prepare_cached("DELETE FROM ownerships WHERE scheduler = ?1 AND token = ?2")?
         .execute((scheduler.as_str(), from_token(token)))?;
     Ok(())
+}
+
+pub(super) fn retire(connection: &Connection, worker: &str) -> Result<(), Failure> {
+    for statement in ["DELETE FROM workers WHERE name = ?1", "DELETE FROM ownerships WHERE owner = ?1"] {
+        connection.prepare_cached(statement)?.execute([worker])?;
+    }
+    Ok(())
+}
+
+/// All workers and all ownerships, by name.
+pub(super) fn workforce(connection: &Connection) -> Result<Workforce, Failure> {
+    let mut workforce = Workforce::default();
+    let mut statement = connection.prepare_cached("SELECT name, expires_at FROM workers ORDER BY name")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let columns = Columns(row);
+        workforce
+            .workers
+            .push(WorkerRecord { name: columns.get("name")?, expires_at: columns.time("expires_at")? });
+    }
+    let mut statement = connection
+        .prepare_cached("SELECT scheduler, owner, token, expires_at FROM ownerships ORDER BY scheduler")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let columns = Columns(row);
+        workforce.ownerships.push(OwnershipRecord {
+            scheduler: columns.scheduler("scheduler")?,
+            owner: columns.get("owner")?,
+            token: columns.token("token")?,
+            expires_at: columns.time("expires_at")?,
+        });
+    }
+    Ok(workforce)
 }
