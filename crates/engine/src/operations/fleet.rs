@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use maestro_core::guards;
+use maestro_core::invariant::Invariant;
 use maestro_core::operation::{
     Definition, Operation, OperationId, OperationStatus, RemovalReason, RoomsToRemove, Stage, SwitchVersion,
 };
@@ -69,7 +71,7 @@ pub(crate) async fn fleet(
 ) -> Result<Fleet, StepError> {
     let store = &engine.ports.store;
     let mut rows = store.live_rooms(&scheduler.name).await?;
-    rows.retain(|row| row.purpose == Purpose::Fleet);
+    rows.retain(|row| row.purpose == Purpose::Fleet || !guards::stands(Invariant::ValidationNotCounted));
     let mut versions: Vec<Version> = rows.iter().map(|row| row.version).collect();
     versions.sort_unstable();
     versions.dedup();
@@ -218,7 +220,7 @@ impl Fleet {
         }
         let in_progress = operation.status == OperationStatus::InProgress;
         match &operation.definition {
-            Definition::AddRooms { amount } => {
+            Definition::AddRooms { amount } if guards::stands(Invariant::SurgeBound) => {
                 let made = match in_progress {
                     true => engine.ports.store.rooms_made_by(&operation.scheduler, operation.id).await?.len(),
                     false => 0,
@@ -237,7 +239,8 @@ impl Fleet {
                 }
             }
             Definition::SwitchVersion(switch) => self.switches.push(*switch),
-            Definition::CreateScheduler { .. }
+            Definition::AddRooms { .. }
+            | Definition::CreateScheduler { .. }
             | Definition::DeleteScheduler
             | Definition::CreateVersion { .. }
             | Definition::HealthController

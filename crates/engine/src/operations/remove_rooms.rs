@@ -6,6 +6,8 @@
 use std::collections::BTreeSet;
 
 use async_trait::async_trait;
+use maestro_core::guards;
+use maestro_core::invariant::Invariant;
 use maestro_core::operation::{Definition, Operation, RemovalReason, RoomsToRemove};
 use maestro_core::plan::{self, Occupied, RoomFact};
 use maestro_core::room::{RoomId, RoomStatus};
@@ -157,9 +159,13 @@ async fn claim_some(
     let ready_max = plan.seen.ready.saturating_sub(plan.desired_ready) as usize;
     let ready: BTreeSet<&RoomId> =
         fleet.facts.iter().filter(|room| room.status == RoomStatus::Ready).map(|room| &room.id).collect();
-    let candidates = plan::removal_order(&fleet.facts, Occupied::Stay);
+    let (occupied, not_ready): (_, &[RoomStatus]) = match guards::stands(Invariant::OccupiedStays) {
+        true => (Occupied::Stay, &stopping::NOT_READY),
+        false => (Occupied::MayGo, &RoomStatus::ALL),
+    };
+    let candidates = plan::removal_order(&fleet.facts, occupied);
     let (ready, idle): (Vec<_>, Vec<_>) = candidates.into_iter().partition(|room| ready.contains(room));
-    let mut taken = claim(work, &idle, &stopping::NOT_READY, true, budget).await?;
+    let mut taken = claim(work, &idle, not_ready, true, budget).await?;
     let rest = budget.saturating_sub(taken.len()).min(ready_max);
     taken.extend(claim(work, &ready, &stopping::IDLE, true, rest).await?);
     Ok(taken)

@@ -6,6 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use maestro_core::guards;
+use maestro_core::invariant::Invariant;
 use maestro_core::operation::OperationId;
 use maestro_core::room::{Ending, RoomId};
 use maestro_core::scheduler::RestartPolicy;
@@ -61,7 +63,7 @@ async fn stop_unwanted(
 ) -> Result<(), StepError> {
     for room in running {
         let why = match (before.get(&room.id), after.get(&room.id)) {
-            (None, None) => "the registry does not know it",
+            (None, None) if guards::stands(Invariant::NoUnwantedRoom) => "the registry does not know it",
             (Some(one), Some(other)) if one == other && is_another(work, one, room).await? => {
                 "the registry wants another instance"
             }

@@ -1,5 +1,7 @@
 //! Operations: list, read, cancel.
 
+use maestro_core::guards;
+use maestro_core::invariant::Invariant;
 use maestro_core::operation::{
     CancelRequest, DefinitionKind, HistoryEvent, Operation, OperationId, OperationStatus, Stage, queue,
 };
@@ -77,7 +79,7 @@ impl Engine {
                 let text = format!("cannot cancel operation since status \"{status}\" is a final status");
                 return Err(Error::Conflict(text));
             }
-            match self.ports.store.commit(self.cancel(&operation, user)).await {
+            match self.accept(self.cancel(&operation, user)).await {
                 // It moved on while we looked: look again.
                 Err(StoreError::Refused(Refusal::WrongStatus { .. })) => {}
                 other => {
@@ -131,5 +133,5 @@ impl Engine {
 pub(crate) fn take_back_fleet_size(operation: &Operation) -> Option<Change> {
     let change =
         Change::AdjustFleetSize { scheduler: operation.scheduler.clone(), delta: -operation.fleet_delta };
-    (operation.fleet_delta != 0).then_some(change)
+    (operation.fleet_delta != 0 && guards::stands(Invariant::EffectOnce)).then_some(change)
 }

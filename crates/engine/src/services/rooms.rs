@@ -136,7 +136,7 @@ impl Engine {
                 changes.push(Change::SetFleetSize { scheduler: record.name.clone(), from, to });
             }
             changes.push(Change::Enqueue(operation));
-            match self.ports.store.commit(Transaction::new("request resize", changes)).await {
+            match self.accept(Transaction::new("request resize", changes)).await {
                 Err(StoreError::Refused(Refusal::FleetSizeChanged { is, .. })) => record.fleet_size = is,
                 other => {
                     other?;

@@ -107,7 +107,7 @@ impl Engine {
         operation.only_version_operation = true;
         let id = operation.id;
         let transaction = Transaction::new("request version", vec![Change::Enqueue(operation)]);
-        match self.ports.store.commit(transaction).await {
+        match self.accept(transaction).await {
             Err(StoreError::Refused(refusal @ Refusal::VersionOperationUnderWay { .. })) => {
                 Err(Error::Precondition(format!("{refused}: {refusal}")))
             }
@@ -223,7 +223,7 @@ impl Engine {
             let (to, mut changes) = decide(&record)?;
             let (scheduler, from) = (record.name.clone(), record.rollout.clone());
             changes.push(Change::SetRollout { scheduler, from, to: Some(to) });
-            match self.ports.store.commit(Transaction::new("change rollout", changes)).await {
+            match self.accept(Transaction::new("change rollout", changes)).await {
                 Err(StoreError::Refused(Refusal::RolloutChanged { .. })) => {}
                 other => {
                     other?;

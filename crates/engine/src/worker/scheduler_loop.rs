@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use maestro_core::guards;
+use maestro_core::invariant::Invariant;
 use maestro_core::operation::{
     Activity, Definition, DefinitionKind, HistoryEvent, Operation, OperationId, OperationStatus, Origin,
     Token, Wait, queue,
@@ -219,7 +221,7 @@ impl SchedulerLoop {
                     None => true,
                 }
             };
-            if over {
+            if over && guards::stands(Invariant::NothingInProgress) {
                 woken.insert(operation.id);
             }
         }
@@ -302,6 +304,9 @@ impl SchedulerLoop {
     }
 
     async fn enqueue(&self, definition: Definition, reason: String) -> Result<(), StepError> {
+        if definition == Definition::HealthController && !guards::stands(Invariant::Converges) {
+            return Ok(());
+        }
         let mut operation = self.engine.new_operation(&self.scheduler, definition, Origin::Engine);
         operation.reason = reason;
         self.commit("enqueue own", vec![Change::Enqueue(operation)]).await
@@ -311,6 +316,7 @@ impl SchedulerLoop {
         let now = self.engine.now();
         let in_time = |at: Timestamp| Instant::now() + age(at, now).as_duration().min(IDLE_MAX);
         let waits = unfinished.iter().filter_map(|operation| match &operation.activity {
+            Activity::Parked(_) if !guards::stands(Invariant::NothingInProgress) => None,
             Activity::Parked(wait) if operation.is_parked() => Some(in_time(wait.until)),
             _ => None,
         });
