@@ -13,6 +13,8 @@ mod runtime;
 mod seed;
 mod sqlite;
 mod store;
+mod story;
+pub mod sweep;
 mod table;
 mod trace;
 mod world;

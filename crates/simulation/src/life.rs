@@ -2,13 +2,21 @@
 //! then, at any port, does not happen and never returns. A frozen engine stands still at its next port, with its call
 //! in its hand, and goes on with just that call when it is thawed.
 
-use std::sync::Arc;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 /// Shared by all ports that one engine was given. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Life(Arc<watch::Sender<State>>);
+pub struct Life(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    state: Mutex<State>,
+    /// It wakes those who wait in their order, which a tokio `watch` does not.
+    changed: Notify,
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct State {
@@ -32,16 +40,17 @@ impl Default for Life {
 
 impl Life {
     pub fn new() -> Self {
-        Self(Arc::new(watch::Sender::new(State { phase: Phase::Alive, freezes: 0 })))
+        let state = Mutex::new(State { phase: Phase::Alive, freezes: 0 });
+        Self(Arc::new(Inner { state, changed: Notify::new() }))
     }
 
     pub fn end(&self) {
-        self.0.send_modify(|state| state.phase = Phase::Dead);
+        self.change(|state| state.phase = Phase::Dead);
     }
 
     /// Nothing happens to one that is dead.
     pub fn freeze(&self) {
-        self.0.send_modify(|state| {
+        self.change(|state| {
             if state.phase == Phase::Alive {
                 *state = State { phase: Phase::Frozen, freezes: state.freezes + 1 };
             }
@@ -49,7 +58,7 @@ impl Life {
     }
 
     pub fn thaw(&self) {
-        self.0.send_modify(|state| {
+        self.change(|state| {
             if state.phase == Phase::Frozen {
                 state.phase = Phase::Alive;
             }
@@ -57,35 +66,52 @@ impl Life {
     }
 
     pub fn is_frozen(&self) -> bool {
-        self.0.borrow().phase == Phase::Frozen
+        self.state().phase == Phase::Frozen
     }
 
     pub fn is_over(&self) -> bool {
-        self.0.borrow().phase == Phase::Dead
+        self.state().phase == Phase::Dead
     }
 
     /// It answers, and does what it is asked to.
     pub fn is_well(&self) -> bool {
-        self.0.borrow().phase == Phase::Alive
+        self.state().phase == Phase::Alive
     }
 
-    /// Who compares two of them knows whether it was frozen in between.
+    /// How often it was frozen.
     pub(crate) fn freezes(&self) -> u64 {
-        self.0.borrow().freezes
+        self.state().freezes
     }
 
     /// Returns at once, after a thaw, or never: a dead engine goes no further than this.
     pub async fn still_alive(&self) {
-        if self.is_well() {
-            return;
-        }
-        // The sender lives as long as this does, so there is no error to look at.
-        let _ = self.0.subscribe().wait_for(|state| state.phase == Phase::Alive).await;
+        self.until(Phase::Alive).await;
     }
 
     /// Returns when it has ended.
     pub async fn over(&self) {
-        let _ = self.0.subscribe().wait_for(|state| state.phase == Phase::Dead).await;
+        self.until(Phase::Dead).await;
+    }
+
+    async fn until(&self, phase: Phase) {
+        loop {
+            let mut changed = pin!(self.0.changed.notified());
+            // From here on no change is missed, so what is now can be looked at.
+            changed.as_mut().enable();
+            if self.state().phase == phase {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.0.state.lock().unwrap_or_else(PoisonError::into_inner));
+        self.0.changed.notify_waiters();
+    }
+
+    fn state(&self) -> State {
+        *self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

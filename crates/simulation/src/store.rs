@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use crate::faults::{Call, Surroundings, Trouble};
 use crate::host::Span;
 use crate::rare::Rare;
+use crate::story::{Told, scheduler_of};
 
 /// How long a write takes, and as long again until its answer is there.
 const LATENCY: Span = Span::millis(0, 4);
@@ -155,7 +156,7 @@ impl SimulatedStore {
 
     fn notice(&self, transaction: &Transaction) {
         let Transaction { label, guard: _, changes } = transaction;
-        self.trouble.note(format_args!("{label} ({} changes)", changes.len()));
+        self.trouble.note(Told(transaction));
         let sightings = &self.trouble.around().sightings;
         match *label {
             "take over" => sightings.saw(Rare::TakeOver),
@@ -173,47 +174,6 @@ impl SimulatedStore {
                 _ => {}
             }
         }
-    }
-}
-
-/// Whose scheduler is changed, where the transaction says it.
-fn scheduler_of(transaction: &Transaction) -> Option<&SchedulerName> {
-    let Transaction { label: _, guard, changes } = transaction;
-    guard.as_ref().map(|guard| &guard.scheduler).or_else(|| changes.iter().find_map(changed_scheduler))
-}
-
-fn changed_scheduler(change: &Change) -> Option<&SchedulerName> {
-    match change {
-        Change::CreateScheduler(new) => Some(&new.recipe.name),
-        Change::Enqueue(new) => Some(&new.scheduler),
-        Change::TakeLock(new) => Some(&new.scheduler),
-        Change::IntendRoom(new) => Some(&new.scheduler),
-        Change::ForgetOperations { scheduler, .. } => scheduler.as_ref(),
-        Change::SetState { scheduler, .. }
-        | Change::SetFleetSize { scheduler, .. }
-        | Change::AdjustFleetSize { scheduler, .. }
-        | Change::SetVersionStatus { scheduler, .. }
-        | Change::InsertVersion { scheduler, .. }
-        | Change::DeleteVersion { scheduler, .. }
-        | Change::SetActiveVersion { scheduler, .. }
-        | Change::SetRollout { scheduler, .. }
-        | Change::SetLastShrunk { scheduler, .. }
-        | Change::DeleteScheduler { scheduler, .. }
-        | Change::ForgetFleetDeltas { scheduler }
-        | Change::AwaitLock { scheduler, .. }
-        | Change::StopAwaiting { scheduler, .. }
-        | Change::ReleaseLock { scheduler, .. }
-        | Change::RevokeLock { scheduler, .. }
-        | Change::RoomStarted { scheduler, .. }
-        | Change::IntendStop { scheduler, .. }
-        | Change::EndRoom { scheduler, .. }
-        | Change::ForgetRooms { scheduler, .. } => Some(scheduler),
-        Change::StartOperation { .. }
-        | Change::UpdateOperation(_)
-        | Change::TurnRound { .. }
-        | Change::EndOperation { .. }
-        | Change::CancelPending { .. }
-        | Change::RequestCancel { .. } => None,
     }
 }
 

@@ -41,6 +41,8 @@ pub struct RoomOnHost {
     pub matches: u32,
     /// It has said that it can take players.
     pub has_pinged: bool,
+    /// It will never say anything again.
+    pub is_silent: bool,
 }
 
 pub struct Host {
@@ -80,6 +82,7 @@ impl Host {
             ports: room.ports.iter().map(|port| port.host_port).collect(),
             matches: room.matches,
             has_pinged: room.has_pinged,
+            is_silent: room.is_silent,
         };
         self.state().rooms.values().map(on_host).collect()
     }

@@ -104,7 +104,7 @@ fn accepted_after_thaw(trace: &[String], node: NodeNumber) -> Option<String> {
     let mut until_owner = after.take_while(|line| !line.contains(&owns));
     let accepted = until_owner.find(|line| {
         let written = line.split_once(&wrote).map(|(_, what)| what);
-        written.is_some_and(|what| AS_OWNER.iter().any(|label| what.starts_with(&format!("{label} ("))))
+        written.is_some_and(|what| AS_OWNER.iter().any(|label| what.starts_with(&format!("{label} of"))))
     })?;
     // Nobody had taken over: then it never was another's.
     let taken = trace.iter().any(|line| line.contains(" store: owns ") && !line.contains(&owns));

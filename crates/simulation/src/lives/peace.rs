@@ -6,6 +6,7 @@ use std::time::Duration;
 use maestro_core::lock::Holder;
 use maestro_core::operation::DefinitionKind;
 use maestro_core::room::{Purpose, RoomId, RoomStatus};
+use maestro_core::scheduler::{Autoscaling, ScalingPolicy};
 use maestro_engine::Parts;
 use maestro_engine::ports::room_table::RoomTable;
 use maestro_engine::ports::store::{Intent, RolloutState, SchedulerRecord, SchedulerState, StoreError};
@@ -21,6 +22,8 @@ use super::stage::Stage;
 /// More than the ownership of a dead engine lasts, a ping timeout, a lock's wait, a removal that is given up, a rollout
 /// there and back with its failures, and their back-offs.
 const RESTS_WITHIN: Duration = Duration::from_secs(60 * 60);
+/// What was on its way when peace began has arrived by then: slow calls, and requests that a frozen engine took.
+const ARRIVES_WITHIN: Duration = Duration::from_secs(30);
 const RESTS_FOR: Duration = Duration::from_secs(5 * 60);
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
@@ -38,6 +41,7 @@ pub(super) async fn make_peace(stage: &mut Stage) {
 }
 
 pub(super) async fn come_to_rest(stage: &mut Stage) {
+    sleep(ARRIVES_WITHIN).await;
     let world = &stage.world;
     let began = Instant::now();
     while let Some(why) = unrest(world).await {
@@ -94,6 +98,9 @@ async fn look_around(world: &World) -> Result<Option<String>, StoreError> {
         let (missing, unwanted) = (missing.collect::<Vec<_>>(), unwanted.collect::<Vec<_>>());
         return Ok(Some(format!("rooms {missing:?} do not run, and {unwanted:?} do")));
     }
+    if let Some(silent) = world.host().rooms().into_iter().find(|room| room.is_silent) {
+        return Ok(Some(format!("room {} will be silent for too long", silent.id)));
+    }
     let names: BTreeSet<_> = schedulers.into_iter().map(|scheduler| scheduler.name).collect();
     let places = world.host().schedulers();
     Ok((places != names).then(|| format!("there are places for {places:?} on the host, and {names:?} exist")))
@@ -143,15 +150,21 @@ async fn unrest_of_rooms(world: &World, scheduler: &SchedulerRecord) -> Result<O
         return Ok(Some(format!("room {} ({:?}) is {:?}", row.id, row.purpose, row.intent)));
     }
     let rooms = u32::try_from(rows.len()).unwrap_or(u32::MAX);
-    let fits = match scheduler.autoscaling() {
-        None => rooms == scheduler.fleet_size,
-        Some(auto) => rooms >= auto.min && auto.max.is_none_or(|max| rooms <= max),
-    };
-    if !fits {
-        return Ok(Some(format!("it has {rooms} rooms, and its fleet size is {}", scheduler.fleet_size)));
+    let wanted = scheduler.autoscaling().map_or(scheduler.fleet_size, without_players);
+    if rooms != wanted {
+        return Ok(Some(format!("it has {rooms} rooms, and should have {wanted}")));
     }
     let Ok(views) = world.table().rooms(&scheduler.name).await else { return Ok(None) };
     let ready = views.iter().filter(|view| view.status == RoomStatus::Ready).count();
     let well = ready == rows.len() && views.len() == rows.len();
     Ok((!well).then(|| format!("of {rooms} rooms {ready} are ready, and the table knows {}", views.len())))
+}
+
+/// What autoscaling holds while nobody plays.
+fn without_players(autoscaling: &Autoscaling) -> u32 {
+    let wanted = match &autoscaling.policy {
+        ScalingPolicy::FixedBuffer(buffer) => buffer.amount,
+        ScalingPolicy::RoomOccupancy(_) => 0,
+    };
+    wanted.max(autoscaling.min).min(autoscaling.max.unwrap_or(u32::MAX))
 }
