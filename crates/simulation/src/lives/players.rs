@@ -14,7 +14,7 @@ pub(super) fn come_and_go(stage: &mut Stage) {
         let Some(room) = rooms.get(stage.random.usize(0..rooms.len().max(1))) else { return };
         if coming {
             enter(stage, room);
-        } else {
+        } else if room.matches > 0 {
             stage.world.host().end_match(&room.id);
         }
     }
