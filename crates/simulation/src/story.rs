@@ -21,7 +21,7 @@ impl fmt::Display for Told<'_> {
                 Change::Enqueue(new) => write_new(f, new)?,
                 Change::SetActiveVersion { from, to, .. } => write!(f, "; active version {from} → {to}")?,
                 Change::SetFleetSize { from, to, .. } if from != to => {
-                    write!(f, "; fleet size {from} → {to}")?
+                    write!(f, "; fleet size {from} → {to}")?;
                 }
                 Change::SetRollout { to: Some(rollout), .. } => {
                     write!(f, "; rollout to {} is {}", rollout.to, rollout.state.as_str())?;

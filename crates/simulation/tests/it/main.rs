@@ -6,6 +6,7 @@ mod autoscaling;
 mod common;
 mod crashes;
 mod fleet_life;
+mod lives;
 mod locks;
 mod operations;
 mod restarts;
