@@ -12,7 +12,7 @@ use maestro_engine::{Engine, Settings, Tasks, WakeUps};
 use maestro_simulation::MemoryStore;
 use maestro_store_embedded::MemoryRoomTable;
 use prometheus_client::registry::Registry;
-use prost_reflect::{DescriptorPool, MethodDescriptor};
+use prost_reflect::{DescriptorPool, DynamicMessage, MethodDescriptor};
 use tower::ServiceExt;
 
 use crate::{Context, Limits, Metrics, RoomsOptions, management, management_router, rooms, rooms_router};
@@ -58,14 +58,21 @@ async fn mounted(router: Router, paths: Vec<&str>) -> Routes {
 fn annotated() -> Routes {
     let pool = DescriptorPool::decode(maestro_proto::FILE_DESCRIPTOR_SET).unwrap();
     let methods = pool.services().flat_map(|service| service.methods().collect::<Vec<_>>());
-    methods.map(|method| http_rule(&pool, &method)).collect()
+    methods.flat_map(|method| http_rules(&pool, &method)).collect()
 }
 
-fn http_rule(pool: &DescriptorPool, method: &MethodDescriptor) -> (String, String) {
+/// A method may be served at more than one path.
+fn http_rules(pool: &DescriptorPool, method: &MethodDescriptor) -> Vec<(String, String)> {
     let annotation = pool.get_extension_by_name("google.api.http").unwrap();
     let options = method.options();
     let rule = options.get_extension(&annotation);
     let rule = rule.as_message().unwrap();
+    let others = rule.get_field_by_name("additional_bindings").unwrap();
+    let others = others.as_list().unwrap().iter().map(|other| other.as_message().unwrap());
+    [rule].into_iter().chain(others).map(|rule| route(method, rule)).collect()
+}
+
+fn route(method: &MethodDescriptor, rule: &DynamicMessage) -> (String, String) {
     let verb = ["get", "put", "post", "delete", "patch"]
         .into_iter()
         .find(|verb| rule.has_field_by_name(verb))

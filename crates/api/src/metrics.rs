@@ -104,6 +104,7 @@ fn handler(path: &str) -> String {
         ("{operation_id}", ":operationID"),
         ("{room_id}", ":roomID"),
         ("{room_name}", ":roomID"),
+        ("{lock_key}", ":lockKey"),
     ];
     let spelled = |path: String, (ours, v10s)| path.replace(ours, v10s);
     names.into_iter().fold(path.to_owned(), spelled)

@@ -121,6 +121,7 @@ fn snapshot<'a>(rooms: &'a [RoomFact], autoscaling: &'a Autoscaling) -> FleetSna
         adding: 0,
         removing: 0,
         rejoining: 0,
+        panic: false,
         ended: &[],
         limits: LIMITS,
     }
@@ -136,6 +137,7 @@ fn autoscaling() -> anyhow::Result<Autoscaling> {
         cooldown_seconds: 0,
         policy: ScalingPolicy::RoomOccupancy(RoomOccupancy { ready_target, down_threshold: None }),
         other_parameters: OtherParameters::default(),
+        panic: None,
     })
 }
 

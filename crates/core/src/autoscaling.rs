@@ -185,7 +185,7 @@ mod tests {
         let ready_target = ReadyTarget::parse(ready_target).unwrap();
         let policy = ScalingPolicy::RoomOccupancy(RoomOccupancy { ready_target, down_threshold: None });
         let other_parameters = OtherParameters::default();
-        Autoscaling { enabled: true, min, max, cooldown_seconds: 0, policy, other_parameters }
+        Autoscaling { enabled: true, min, max, cooldown_seconds: 0, policy, other_parameters, panic: None }
     }
 
     fn demand(total: u32, occupied: u32) -> Demand {

@@ -7,6 +7,7 @@ pub mod guards;
 pub mod invariant;
 pub mod lock;
 pub mod operation;
+pub mod panic;
 pub mod plan;
 pub mod room;
 pub mod scheduler;

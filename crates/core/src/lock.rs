@@ -154,6 +154,11 @@ impl Locks {
         self.waiters.iter().find(|waiter| waiter.kind == kind && waiter.holder == holder)
     }
 
+    /// The places of one lock that still count, first come first served.
+    pub fn waiters_of(&self, kind: LockKind, now: Timestamp) -> impl Iterator<Item = &Waiter> {
+        self.waiters.iter().filter(move |waiter| waiter.kind == kind && waiter.until > now)
+    }
+
     /// Whether the lock could be taken at this moment.
     pub fn may_take(&self, kind: LockKind, taker: Taker, now: Timestamp) -> Result<(), Obstacle> {
         let waiters: Vec<Waiter> =

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::metrics::{self, Metrics};
+use crate::panic::{self, Panics};
 use crate::ports::{Ports, Runtime};
 use crate::rooms::{observing, recovery};
 use crate::worker::Manager;
@@ -24,6 +25,7 @@ pub struct Engine {
     /// Who this engine is in leases and histories.
     pub(crate) owner: String,
     pub(crate) reconciled: Reconciled,
+    pub(crate) panics: Panics,
 }
 
 /// How long the last observations may take to be written at a shutdown.
@@ -57,6 +59,7 @@ pub struct Observing {
     stop: watch::Sender<bool>,
     observers: Vec<JoinHandle<()>>,
     reporter: JoinHandle<()>,
+    panic_watch: JoinHandle<()>,
 }
 
 /// When runtime and registry were last compared, by scheduler.
@@ -72,6 +75,7 @@ impl Engine {
             metrics: Metrics::default(),
             owner,
             reconciled: Reconciled::default(),
+            panics: Panics::default(),
         })
     }
 
@@ -86,10 +90,12 @@ impl Engine {
         let engine = self.clone();
         let report = async move { metrics::report(&engine).await };
         let reporter = self.tasks.spawn("metrics reporter", report);
+        let engine = self.clone();
+        let panic_watch = self.tasks.spawn("panic watch", async move { panic::watch(&engine).await });
         let (stop, stopped) = watch::channel(false);
         let manager =
             parts.worker.then(|| self.tasks.spawn("workers", Manager::new(self.clone(), stopped).run()));
-        let observing = Observing { stop: stop_observing, observers, reporter };
+        let observing = Observing { stop: stop_observing, observers, reporter, panic_watch };
         Ok(Running { stop, manager, observing })
     }
 
@@ -143,6 +149,7 @@ impl Observing {
     /// Writes down what was seen so far, and listens no more.
     pub async fn stop(self) {
         self.reporter.abort();
+        self.panic_watch.abort();
         self.stop.send_replace(true);
         for observer in self.observers {
             if tokio::time::timeout(OBSERVER_PATIENCE, observer).await.is_err() {

@@ -7,6 +7,7 @@ mod error;
 mod locks;
 pub mod metrics;
 mod operations;
+mod panic;
 pub mod ports;
 mod rooms;
 pub mod services;

@@ -1,6 +1,8 @@
 //! Names and labels of the engine's metrics. Where v10 has a metric its name, labels and unit are kept, so that
 //! dashboards go on; what v10 got wrong (an operation's id as a label, gauges of schedulers that are gone) is not.
 
+mod locks;
+
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -21,6 +23,8 @@ use prometheus_client::registry::Registry;
 use crate::ports::room_table::FleetCounts;
 use crate::ports::store::SchedulerRecord;
 use crate::{Engine, Error, with_sources};
+
+use locks::LockMetrics;
 
 /// How often the gauges of fleets are brought up to date.
 const REPORT_EVERY: Duration = Duration::from_secs(10);
@@ -82,6 +86,8 @@ pub struct Metrics {
     rooms: Vec<(&'static str, RoomStatus, Family<FleetLabels, Gauge>)>,
     instances: [(&'static str, Family<FleetLabels, Gauge>); 5],
     decisions: Family<DecisionLabels, Counter>,
+    pub(crate) locks: LockMetrics,
+    panics: Family<FleetLabels, Counter>,
     desired_rooms: Family<FleetLabels, Gauge>,
     current_rooms: Family<FleetLabels, Gauge>,
     running_matches: Family<FleetLabels, Gauge>,
@@ -121,6 +127,8 @@ impl Default for Metrics {
                 ("maestro_worker_instance_error", Family::default()),
             ],
             decisions: Family::default(),
+            locks: LockMetrics::default(),
+            panics: Family::default(),
             desired_rooms: Family::default(),
             current_rooms: Family::default(),
             running_matches: Family::default(),
@@ -168,12 +176,14 @@ impl Metrics {
             "Decisions of health cycles: scale_up, do_nothing, scale_down",
             self.decisions.clone(),
         );
+        r.register("maestro_panic", "Bursts of rooms that were asked for in need", self.panics.clone());
         r.register("maestro_worker_desired_rooms", "Rooms wanted", self.desired_rooms.clone());
         r.register("maestro_worker_current_rooms", "Rooms there", self.current_rooms.clone());
         r.register("maestro_worker_running_matches", "Matches running", self.running_matches.clone());
         r.register("maestro_worker_max_matches", "Matches that a room holds", self.max_matches.clone());
         r.register("maestro_worker_ready_target", "Share of rooms to stand ready", self.ready_target.clone());
         r.register("maestro_worker_fixed_buffer", "Rooms to stand ready", self.fixed_buffer.clone());
+        self.locks.register(r);
     }
 
     pub(crate) fn worker_began(&self, scheduler: &str) {
@@ -216,6 +226,11 @@ impl Metrics {
             Outcome::ScaleDown(_) => "scale_down",
         };
         self.decisions.get_or_create(&DecisionLabels { game, scheduler: name, decision }).inc();
+    }
+
+    pub(crate) fn panicked(&self, scheduler: &SchedulerRecord) {
+        let (game, scheduler) = (scheduler.recipe.game.clone(), scheduler.name.to_string());
+        self.panics.get_or_create(&FleetLabels { game, scheduler }).inc();
     }
 
     pub(crate) fn evicted(&self, game: &str, operation: &Operation, eviction: Eviction) {
@@ -294,9 +309,16 @@ pub(crate) async fn report(engine: &Engine) {
 
 async fn report_once(engine: &Engine) -> Result<(), Error> {
     let mut shown = BTreeSet::new();
+    let mut held = Vec::new();
     for scheduler in engine.ports.store.schedulers().await? {
         let counts = engine.ports.table.counts(&scheduler.name).await?;
         shown.insert(engine.metrics.show(&scheduler, &counts));
+        let locks = engine.ports.store.locks(&scheduler.name).await?;
+        held.push((scheduler, locks));
+    }
+    engine.metrics.locks.clear();
+    for (scheduler, locks) in &held {
+        engine.metrics.locks.show(scheduler, locks, engine.now());
     }
     let mut before = engine.metrics.shown.lock().unwrap_or_else(PoisonError::into_inner);
     for gone in before.difference(&shown) {

@@ -5,7 +5,7 @@
 
 use maestro_core::scheduler::{
     Autoscaling, Container, ContainerPort, EnvironmentValue, EnvironmentVariable, FixedBuffer, Forwarder,
-    Fraction, MILLION, PortRange, Recipe, Resources, Rollout, RoomOccupancy, Spec, Version,
+    Fraction, MILLION, PanicScale, PortRange, Recipe, Resources, Rollout, RoomOccupancy, Spec, Version,
 };
 use maestro_core::time::Millis;
 use serde_json::{Value, json};
@@ -109,7 +109,7 @@ fn port_range(range: PortRange) -> Value {
 }
 
 fn autoscaling(autoscaling: &Autoscaling) -> Value {
-    json!({
+    let mut shown = json!({
         "Enabled": autoscaling.enabled,
         "Min": autoscaling.min,
         "Max": autoscaling.max.map_or(-1, i64::from),
@@ -121,6 +121,20 @@ fn autoscaling(autoscaling: &Autoscaling) -> Value {
                 "FixedBuffer": autoscaling.fixed_buffer().map(|FixedBuffer { amount }| json!({"Amount": amount})),
             },
         },
+    });
+    // As with the rollout: v10 does not know it.
+    if let Some(panic) = autoscaling.panic {
+        shown["Panic"] = panic_scale(panic);
+    }
+    shown
+}
+
+fn panic_scale(panic: PanicScale) -> Value {
+    json!({
+        "Enabled": panic.enabled,
+        "Limit": panic.limit,
+        "Delta": panic.delta,
+        "Timeout": nanos(panic.timeout),
     })
 }
 
@@ -147,7 +161,6 @@ fn forwarder(forwarder: &Forwarder) -> Value {
 }
 
 fn rollout(rollout: Rollout) -> Value {
-    let nanos = |Millis(millis)| millis.saturating_mul(1_000_000);
     json!({
         "MaxUnavailable": rollout.max_unavailable,
         "Occupied": rollout.occupied.as_str(),
@@ -157,6 +170,10 @@ fn rollout(rollout: Rollout) -> Value {
         "MatchEndDeadline": rollout.match_end_deadline.map(nanos),
         "RejoinGrace": nanos(rollout.rejoin_grace),
     })
+}
+
+fn nanos(Millis(millis): Millis) -> u64 {
+    millis.saturating_mul(1_000_000)
 }
 
 #[cfg(test)]
@@ -180,6 +197,12 @@ mod tests {
                 "Enabled": true,
                 "Max": 100,
                 "Min": 1,
+                "Panic": {
+                  "Delta": 5,
+                  "Enabled": true,
+                  "Limit": 80,
+                  "Timeout": 90000000000
+                },
                 "Policy": {
                   "Parameters": {
                     "FixedBuffer": {

@@ -1,6 +1,6 @@
 //! Reading and writing messages as JSON, the way v10 does.
 //!
-//! Written: every field, in the schema's order; not those marked optional that are not set; 64-bit integers as text.
+//! Written: every field, in the schema's order; not those marked optional that are not set; signed 64-bit integers as text.
 //! Read: both spellings of a name, numbers also as text, null as not set; what nobody knows is passed over, and
 //! named, so that a typo can be pointed out.
 
@@ -234,6 +234,7 @@ macro_rules! whole_number {
 whole_number!(i32, "a whole number of 32 bits");
 whole_number!(u32, "a whole number of 32 bits, not negative");
 whole_number!(i64, "a whole number of 64 bits");
+whole_number!(u64, "a whole number of 64 bits, not negative");
 
 impl Number for f32 {
     const EXPECTED: &'static str = "a number";

@@ -1,4 +1,5 @@
-//! The well-known types' own JSON: times and lengths of time as text, `Struct` as the object it stands for.
+//! The well-known types' own JSON: times and lengths of time as text, `Struct` as the object it stands for, wrappers
+//! as the value in them.
 
 use std::time::Duration as StdDuration;
 
@@ -8,9 +9,9 @@ use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value as Json};
 
-use crate::json::plain_number;
+use crate::json::{number, plain_number};
 use crate::protobuf::value::Kind;
-use crate::protobuf::{Duration, ListValue, Struct, Timestamp, Value};
+use crate::protobuf::{Duration, ListValue, StringValue, Struct, Timestamp, UInt64Value, Value};
 
 impl From<Instant> for Timestamp {
     fn from(instant: Instant) -> Self {
@@ -188,6 +189,43 @@ impl<'de> Deserialize<'de> for Struct {
     }
 }
 
+impl From<String> for StringValue {
+    fn from(value: String) -> Self {
+        Self { value }
+    }
+}
+
+impl Serialize for StringValue {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.value)
+    }
+}
+
+impl<'de> Deserialize<'de> for StringValue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(Self::from)
+    }
+}
+
+impl From<u64> for UInt64Value {
+    fn from(value: u64) -> Self {
+        Self { value }
+    }
+}
+
+/// As a number, like every unsigned one here.
+impl Serialize for UInt64Value {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(self.value)
+    }
+}
+
+impl<'de> Deserialize<'de> for UInt64Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        number(deserializer).map(|value| Self { value })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -243,6 +281,14 @@ mod tests {
         }
         assert!(serde_json::from_str::<Timestamp>(r#""yesterday""#).is_err());
         assert!(serde_json::to_string(&Timestamp { seconds: i64::MAX, nanos: 0 }).is_err());
+    }
+
+    #[test]
+    fn wrappers() {
+        check::<Option<StringValue>>(r#""add_rooms""#, r#""add_rooms""#);
+        check::<Option<StringValue>>("null", "null");
+        check::<Option<UInt64Value>>("1841", "1841");
+        check::<UInt64Value>(r#""1841""#, "1841");
     }
 
     #[test]

@@ -325,7 +325,13 @@ fn a_recipe_that_uses_everything() {
                 }
               }
             },
-            "cooldown": 60
+            "cooldown": 60,
+            "panic": {
+              "enabled": true,
+              "limit": 80,
+              "delta": 5,
+              "timeout": "90s"
+            }
           },
           "forwarders": [
             {

@@ -15,9 +15,15 @@ fn http_rule(method: &MethodDescriptor) -> DynamicMessage {
     method.options().get_extension(&extension).as_message().unwrap().clone()
 }
 
-/// The verb and the path of a method.
-fn route(method: &MethodDescriptor) -> (String, String) {
+/// The verb and the path of a method, and of its other paths.
+fn routes_of(method: &MethodDescriptor) -> Vec<(String, String)> {
     let rule = http_rule(method);
+    let others = rule.get_field_by_name("additional_bindings").unwrap().into_owned();
+    let others = others.as_list().unwrap().iter().map(|other| route(other.as_message().unwrap()));
+    [route(&rule)].into_iter().chain(others).collect()
+}
+
+fn route(rule: &DynamicMessage) -> (String, String) {
     let pattern = rule.descriptor().oneofs().next().unwrap();
     let verb = pattern.fields().find(|field| rule.has_field(field)).unwrap();
     (verb.name().to_uppercase(), rule.get_field(&verb).as_str().unwrap().to_owned())
@@ -28,8 +34,10 @@ fn routes() {
     let mut lines = String::new();
     for service in pool().services() {
         for method in service.methods() {
-            let (verb, path) = route(&method);
-            lines += &format!("{} {verb} {path}\n", method.full_name().trim_start_matches("maestro.api.v1."));
+            let name = method.full_name().trim_start_matches("maestro.api.v1.").to_owned();
+            for (verb, path) in routes_of(&method) {
+                lines += &format!("{name} {verb} {path}\n");
+            }
         }
     }
     expect![[r#"
@@ -45,6 +53,8 @@ fn routes() {
         OperationsService.ListOperations GET /schedulers/{scheduler_name}/operations
         OperationsService.GetOperation GET /schedulers/{scheduler_name}/operations/{operation_id}
         OperationsService.CancelOperation POST /schedulers/{scheduler_name}/operations/{operation_id}/cancel
+        OperationsService.ExplainOperation GET /schedulers/{scheduler_name}/operations/{operation_id}/explain
+        OperationsService.ListStuckOperations GET /schedulers/{scheduler_name}/operations/stuck
         RoomsService.UpdateRoomWithPing PUT /scheduler/{scheduler_name}/rooms/{room_name}/ping
         RoomsService.ForwardRoomEvent POST /scheduler/{scheduler_name}/rooms/{room_name}/roomevent
         RoomsService.ForwardPlayerEvent POST /scheduler/{scheduler_name}/rooms/{room_name}/playerevent
@@ -61,6 +71,10 @@ fn routes() {
         RolloutsService.PauseRollout POST /schedulers/{scheduler_name}/rollout/pause
         RolloutsService.ResumeRollout POST /schedulers/{scheduler_name}/rollout/resume
         RolloutsService.CancelRollout POST /schedulers/{scheduler_name}/rollout/cancel
+        LocksService.ListLocks GET /scheduler/{scheduler_name}/locks
+        LocksService.ListLocks GET /schedulers/{scheduler_name}/locks
+        LocksService.ReleaseLock DELETE /scheduler/{scheduler_name}/locks/{lock_key}
+        LocksService.ReleaseLock DELETE /schedulers/{scheduler_name}/locks/{lock_key}
     "#]]
     .assert_eq(&lines);
 }
@@ -69,12 +83,15 @@ fn routes() {
 fn parameters_of_paths_are_fields_and_bodies_follow_the_verb() {
     for service in pool().services() {
         for method in service.methods() {
-            let (verb, path) = route(&method);
-            let parameters =
-                path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'));
-            for parameter in parameters {
-                assert!(method.input().get_field_by_name(parameter).is_some(), "{path}: {parameter}");
+            let routes = routes_of(&method);
+            for (_, path) in &routes {
+                let parameters =
+                    path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'));
+                for parameter in parameters {
+                    assert!(method.input().get_field_by_name(parameter).is_some(), "{path}: {parameter}");
+                }
             }
+            let (verb, path) = &routes[0];
             let body = http_rule(&method).get_field_by_name("body").unwrap().as_str().unwrap().to_owned();
             let expected = if ["GET", "DELETE"].contains(&verb.as_str()) { "" } else { "*" };
             assert_eq!(body, expected, "{verb} {path}");

@@ -63,7 +63,8 @@ pub fn backup(directory: &Path, to: &Path) -> Result<(), BackupError> {
 /// as `maestro.db.before-restore`. Nothing is touched if the backup is not sound.
 ///
 /// The store keeps the backup's id, so rooms that run now are found again. Ownerships and leases are dropped, and
-/// fencing tokens leap: what was owned after the backup was taken is not owned any more.
+/// fencing tokens leap: what was owned after the backup was taken is not owned any more. Named locks are those of the
+/// backup: the operations and rollouts that hold them go on.
 pub fn restore(directory: &Path, from: &Path) -> Result<Restored, BackupError> {
     if !exists(from)? {
         return Err(BackupError::NoBackup { file: from.into() });

@@ -122,6 +122,7 @@ impl Simulation<'_> {
             removing: 0,
             // By the next cycle they play elsewhere, or wait like everybody else.
             rejoining: 0,
+            panic: false,
             // Only rooms that end by themselves count here; those that never become ready are taken away.
             ended: &[],
             limits: self.scenario.limits,
@@ -219,6 +220,8 @@ impl Simulation<'_> {
     fn rests(&self, plan: &Plan) -> bool {
         let waits = |held: &Held| match held {
             Held::BackingOff { .. } | Held::Capped { .. } | Held::Unknown { .. } => true,
+            // Nobody pings on paper.
+            Held::Panic { .. } => false,
             Held::ScaleDown { hold, .. } => matches!(hold, ShrinkHold::Cooldown { .. }),
             // Players who stay keep their rooms for ever.
             Held::Serving { .. } => false,

@@ -1,5 +1,7 @@
 //! The management API: schedulers, their versions, operations and rooms, for people and tools.
 
+mod explanations;
+mod locks;
 mod operations;
 mod rollouts;
 mod rooms;
@@ -9,7 +11,7 @@ mod versions;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::routing::{get, post};
+use axum::routing::{delete, get, post};
 use maestro_engine::Engine;
 
 use crate::edge::{Route, Spans};
@@ -57,8 +59,15 @@ fn routes() -> Vec<Route<Arc<ManagementApi>>> {
         ("/schedulers/{scheduler_name}/rollout/cancel", post(rollouts::cancel)),
         ("/schedulers/{scheduler_name}/autoscaling", get(schedulers::autoscaling_decisions)),
         ("/schedulers/{scheduler_name}/operations", get(operations::list)),
+        ("/schedulers/{scheduler_name}/operations/stuck", get(explanations::stuck)),
         ("/schedulers/{scheduler_name}/operations/{operation_id}", get(operations::get)),
+        ("/schedulers/{scheduler_name}/operations/{operation_id}/explain", get(explanations::explain)),
         ("/schedulers/{scheduler_name}/operations/{operation_id}/cancel", post(operations::cancel)),
+        ("/schedulers/{scheduler_name}/locks", get(locks::list)),
+        ("/schedulers/{scheduler_name}/locks/{lock_key}", delete(locks::release)),
+        // v9's paths.
+        ("/scheduler/{scheduler_name}/locks", get(locks::list)),
+        ("/scheduler/{scheduler_name}/locks/{lock_key}", delete(locks::release)),
         ("/schedulers/{scheduler_name}/add-rooms", post(rooms::add)),
         ("/schedulers/{scheduler_name}/remove-rooms", post(rooms::remove)),
         ("/schedulers/{scheduler_name}/rooms", get(rooms::list)),

@@ -2,8 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod explanations;
+mod locks;
 mod management;
 mod operations;
+mod panic;
 mod rooms;
 mod runtime;
 mod serving;

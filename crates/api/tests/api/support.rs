@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, Request};
 use maestro_api::{Context, Limits, Metrics, RoomsOptions, management_router, rooms_router};
 use maestro_core::room::Region;
 use maestro_core::time::Timestamp;
+use maestro_engine::ports::store::{Change, Transaction};
 use maestro_engine::ports::{Clock, Ports, Randomness, Runtime};
 use maestro_engine::{Engine, Parts, Running, Settings, Tasks, WakeUps};
 use maestro_simulation::MemoryStore;
@@ -75,8 +76,26 @@ impl World {
 
     pub(crate) async fn running() -> Self {
         let mut world = Self::standing();
-        world.running = Some(world.engine.start(Parts::ALL).await.unwrap());
+        world.start(Parts::ALL).await;
         world
+    }
+
+    pub(crate) async fn start(&mut self, parts: Parts) {
+        self.running = Some(self.engine.start(parts).await.unwrap());
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.engine.ports().clock.now()
+    }
+
+    /// Writes straight to the store what no request can ask for.
+    pub(crate) async fn write(&self, changes: Vec<Change>) {
+        self.engine.ports().store.commit(Transaction::new("test", changes)).await.unwrap();
+    }
+
+    /// The id of the operation that this request enqueues.
+    pub(crate) async fn enqueue(&self, path: &str, body: &Value) -> String {
+        self.post(path, body).await.ok()["operationId"].as_str().unwrap().to_owned()
     }
 
     pub(crate) async fn send(&self, api: &str, request: Request<Body>) -> Reply {
@@ -96,7 +115,9 @@ impl World {
     }
 
     pub(crate) async fn ask(&self, method: &str, path: &str, body: impl Into<Body>) -> Reply {
-        let api = if path.starts_with("/scheduler/") { "rooms" } else { "management" };
+        // Of what is under /scheduler/, locks alone are for people.
+        let of_rooms = path.starts_with("/scheduler/") && !path.contains("/locks");
+        let api = if of_rooms { "rooms" } else { "management" };
         let request = Request::builder().method(method).uri(path).body(body.into());
         self.send(api, request.unwrap()).await
     }

@@ -2,6 +2,7 @@
 //! happened (history), who works on it (lease) and why (reason).
 
 mod definition;
+pub mod explain;
 mod id;
 pub mod queue;
 mod status;
@@ -51,6 +52,8 @@ pub enum Origin {
     Person(String),
     /// The health controller: what it asks for keeps what it got.
     Controller,
+    /// The rooms API, in need: nearly all places were taken. It keeps what it got, too.
+    Panic,
     /// The engine's own clockwork.
     Engine,
 }

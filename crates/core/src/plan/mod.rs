@@ -41,6 +41,8 @@ pub struct FleetSnapshot<'a> {
     pub removing: u32,
     /// Matches whose room went in a rollout a moment ago: their players need a place before the fleet shrinks.
     pub rejoining: u32,
+    /// A panic is on its way: the fleet does not shrink until its rooms are there.
+    pub panic: bool,
     /// What ended or failed, latest first.
     pub ended: &'a [EndedFact],
     pub limits: Limits,
@@ -138,6 +140,10 @@ pub enum Held {
         rooms: u32,
         hold: ShrinkHold,
     },
+    /// Nearly all places were taken a moment ago: what looks like too many now may not be.
+    Panic {
+        rooms: u32,
+    },
 }
 
 impl Plan {
@@ -183,11 +189,16 @@ pub fn plan(snapshot: &FleetSnapshot<'_>) -> Plan {
 }
 
 fn plan_rollout(snapshot: &FleetSnapshot<'_>, rules: &ReplacementRules, desired: u32, plan: &mut Plan) {
-    let cycle = rollout::cycle(snapshot, rules, &plan.seen, desired);
+    let mut cycle = rollout::cycle(snapshot, rules, &plan.seen, desired);
     plan.desired_ready = cycle.desired_ready;
     plan_growth(snapshot, cycle.surge, plan);
     if plan.seen.unknown > 0 {
         plan.held.push(Held::Unknown { rooms: plan.seen.unknown });
+    }
+    // Old rooms still make place for new ones; what is above both does not go.
+    if snapshot.panic && !cycle.surplus.is_empty() {
+        plan.held.push(Held::Panic { rooms: count(cycle.surplus.len()) });
+        cycle.surplus.clear();
     }
     plan.rollout = Some(cycle);
 }
@@ -212,6 +223,10 @@ fn plan_shrinking(snapshot: &FleetSnapshot<'_>, surplus: u32, plan: &mut Plan) {
     let seen = plan.seen;
     if seen.unknown > 0 {
         plan.held.push(Held::Unknown { rooms: seen.unknown });
+        return;
+    }
+    if snapshot.panic {
+        plan.held.push(Held::Panic { rooms: surplus });
         return;
     }
     if let Scaling::Auto { autoscaling, last_shrunk_at } = snapshot.scaling {
@@ -261,6 +276,9 @@ impl fmt::Display for Held {
             }
             Self::Capped { rooms } => write!(f, "{rooms} more are left for the next cycle"),
             Self::ScaleDown { rooms, hold } => write!(f, "{rooms} rooms too many stay for now: {hold}"),
+            Self::Panic { rooms } => {
+                write!(f, "{rooms} rooms too many stay for now: no scale-down while a panic is on its way")
+            }
         }
     }
 }

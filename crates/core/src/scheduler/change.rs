@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Autoscaling, Container, ContainerPort, Recipe, Rollout, RoomOccupancy, Spec};
+use super::{Autoscaling, Container, ContainerPort, PanicScale, Recipe, Rollout, RoomOccupancy, Spec};
 
 /// How much a new recipe changes. Ordered: the greatest of several counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -165,7 +165,8 @@ impl<'a> Comparison<'a> {
             self.field("autoscaling", &old, &new);
             return;
         };
-        let Autoscaling { enabled, min, max, cooldown_seconds, policy: _, other_parameters: _ } = new;
+        let Autoscaling { enabled, min, max, cooldown_seconds, policy: _, other_parameters: _, panic: _ } =
+            new;
         self.field("autoscaling.enabled", &old.enabled, enabled);
         self.field("autoscaling.min", &old.min, min);
         self.field("autoscaling.max", &old.max, max);
@@ -173,6 +174,16 @@ impl<'a> Comparison<'a> {
         self.field("autoscaling.policy.type", old.policy.type_name(), new.policy.type_name());
         self.room_occupancy(old.room_occupancy(), new.room_occupancy());
         self.field("autoscaling.policy.parameters.fixedBuffer", &old.fixed_buffer(), &new.fixed_buffer());
+        // Compared as what they come to, like the rollout's rules.
+        self.panic_scale(old.panic.unwrap_or_default(), new.panic.unwrap_or_default());
+    }
+
+    fn panic_scale(&mut self, old: PanicScale, new: PanicScale) {
+        let PanicScale { enabled, limit, delta, timeout } = new;
+        self.field("autoscaling.panic.enabled", &old.enabled, &enabled);
+        self.field("autoscaling.panic.limit", &old.limit, &limit);
+        self.field("autoscaling.panic.delta", &old.delta, &delta);
+        self.field("autoscaling.panic.timeout", &old.timeout, &timeout);
     }
 
     fn rollout(&mut self, old: Rollout, new: Rollout) {

@@ -101,6 +101,15 @@ pub struct AutoscalingDraft {
     pub max: i32,
     pub policy: Option<ScalingPolicyDraft>,
     pub cooldown: i32,
+    pub panic: Option<PanicScaleDraft>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct PanicScaleDraft {
+    pub enabled: Option<bool>,
+    pub limit: Option<i32>,
+    pub delta: Option<i32>,
+    pub timeout: Option<DurationDraft>,
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]

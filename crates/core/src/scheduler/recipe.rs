@@ -133,6 +133,26 @@ pub struct Autoscaling {
     pub policy: ScalingPolicy,
     /// Both parameter blocks may be submitted and come back; the policy's type says which one counts.
     pub other_parameters: OtherParameters,
+    /// `None`: nothing was written, the defaults apply; see [`Autoscaling::panic_scale`].
+    pub panic: Option<PanicScale>,
+}
+
+/// A burst of rooms at once when nearly all places are taken, before the next health cycle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PanicScale {
+    pub enabled: bool,
+    /// The percentage of all places that must be exceeded, 1 to 99.
+    pub limit: u32,
+    /// How many rooms a panic adds, at least 1.
+    pub delta: u32,
+    /// How long the next panic waits for the rooms of this one to be ready.
+    pub timeout: Millis,
+}
+
+impl Default for PanicScale {
+    fn default() -> Self {
+        Self { enabled: false, limit: 90, delta: 10, timeout: Millis::from_seconds(120) }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -162,6 +182,11 @@ impl ScalingPolicy {
 }
 
 impl Autoscaling {
+    /// `None`: this fleet does not panic.
+    pub fn panic_scale(&self) -> Option<PanicScale> {
+        self.panic.filter(|panic| self.enabled && panic.enabled)
+    }
+
     /// The block as submitted, whether it counts or not.
     pub fn room_occupancy(&self) -> Option<RoomOccupancy> {
         match &self.policy {

@@ -7,12 +7,12 @@ use std::time::Duration;
 use super::draft::{
     AutoscalingDraft, ContainerDraft, ContainerPortDraft, DurationDraft, EnvironmentVariableDraft,
     FieldRefDraft, FixedBufferDraft, ForwarderDraft, ForwarderOptionsDraft, MatchAllocationDraft,
-    PolicyParametersDraft, PortRangeDraft, RecipeDraft, ResourcesDraft, RolloutDraft, RoomOccupancyDraft,
-    ScalingPolicyDraft, SecretKeyRefDraft, SpecDraft, ValueFromDraft,
+    PanicScaleDraft, PolicyParametersDraft, PortRangeDraft, RecipeDraft, ResourcesDraft, RolloutDraft,
+    RoomOccupancyDraft, ScalingPolicyDraft, SecretKeyRefDraft, SpecDraft, ValueFromDraft,
 };
 use super::{
     Autoscaling, Container, ContainerPort, EnvironmentValue, EnvironmentVariable, FixedBuffer, Forwarder,
-    MatchAllocation, PortRange, Recipe, Resources, Rollout, RoomOccupancy, Spec,
+    MatchAllocation, PanicScale, PortRange, Recipe, Resources, Rollout, RoomOccupancy, Spec,
 };
 use crate::time::Millis;
 
@@ -132,7 +132,7 @@ fn port_range(range: PortRange) -> PortRangeDraft {
 }
 
 fn autoscaling(autoscaling: &Autoscaling) -> AutoscalingDraft {
-    let Autoscaling { enabled, min, max, cooldown_seconds, policy, other_parameters: _ } = autoscaling;
+    let Autoscaling { enabled, min, max, cooldown_seconds, policy, other_parameters: _, panic } = autoscaling;
     AutoscalingDraft {
         enabled: *enabled,
         min: signed(*min),
@@ -145,6 +145,17 @@ fn autoscaling(autoscaling: &Autoscaling) -> AutoscalingDraft {
             }),
         }),
         cooldown: signed(*cooldown_seconds),
+        panic: panic.map(panic_scale),
+    }
+}
+
+fn panic_scale(panic: PanicScale) -> PanicScaleDraft {
+    let PanicScale { enabled, limit, delta, timeout } = panic;
+    PanicScaleDraft {
+        enabled: Some(enabled),
+        limit: Some(signed(limit)),
+        delta: Some(signed(delta)),
+        timeout: Some(duration(timeout.as_duration())),
     }
 }
 

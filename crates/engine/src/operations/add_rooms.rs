@@ -1,38 +1,61 @@
 //! add_rooms: first the registry says which rooms are wanted, then the runtime is asked for them, batch by batch.
 //!
 //! Asked for by a person it is all or nothing: one failure takes the others back, except those that players have
-//! entered meanwhile. Asked for by the health controller it keeps what it got: one bad room must not undo 999.
+//! entered meanwhile. Asked for by the health controller, or in a panic, it keeps what it got: one bad room must not
+//! undo 999.
+//!
+//! That of a panic takes no more than `max` leaves when it begins, and does not end before its rooms are ready: until
+//! then it holds the panic lock, so that the same need is not answered twice.
 
 use async_trait::async_trait;
-use maestro_core::operation::Definition;
+use maestro_core::operation::{Definition, Operation, Origin};
 use maestro_core::room::Purpose;
+use maestro_core::scheduler::PanicScale;
+use maestro_core::time::{Timestamp, after, age};
+use serde::{Deserialize, Serialize};
 
-use crate::ports::store::{RolloutState, RoomRecord};
+use crate::ports::store::{Intent, RolloutState, RoomRecord};
 use crate::rooms::starting::{self, Making};
 use crate::rooms::stopping;
 
-use super::{Executor, Next, Step, StepError, Work};
+use super::fleet::fleet;
+use super::{Executor, Step, StepError, Work};
 
 pub(super) struct AddRooms;
+
+/// What the add of a panic remembers.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+struct Progress {
+    /// What `max` left of what was asked for.
+    amount: u32,
+}
 
 #[async_trait]
 impl Executor for AddRooms {
     async fn step(&self, work: &Work) -> Result<Step, StepError> {
+        if is_panic(work) && progress(&work.operation).is_none() {
+            return clamp(work).await;
+        }
         let store = &work.engine.ports.store;
         let rows = store.rooms_made_by(&work.scheduler.name, work.operation.id).await?;
         let unstarted: Vec<_> = rows.iter().filter(|row| is_unstarted(row)).cloned().collect();
         if !unstarted.is_empty() {
             return self.start(work, &unstarted).await;
         }
+        let amount = amount(&work.operation);
         let failed = rows.iter().filter(|row| row.handle.is_none()).count();
         if failed > 0 && work.operation.origin.is_person() {
             let why = first_failure(&rows);
-            return Err(StepError::Failed(format!("{failed} of {} rooms failed: {why}", amount(work))));
+            return Err(StepError::Failed(format!("{failed} of {amount} rooms failed: {why}")));
         }
-        if rows.len() < amount(work) as usize {
+        if rows.len() < amount as usize {
             return intend(work, &rows).await;
         }
-        finish(work, &rows, failed)
+        let unready = if is_panic(work) { unready(work, &rows).await? } else { 0 };
+        if unready > 0 && work.now() < deadline(work) {
+            return Ok(Step::park(format!("{unready} rooms of a panic to be ready"), deadline(work)));
+        }
+        finish(work, &rows, failed, unready)
     }
 
     async fn undo(&self, work: &Work) -> Result<Step, StepError> {
@@ -43,7 +66,12 @@ impl Executor for AddRooms {
     }
 
     async fn wait_is_over(&self, work: &Work) -> Result<bool, StepError> {
-        stopping::all_gone(work).await
+        if work.operation.rollback.is_some() {
+            return stopping::all_gone(work).await;
+        }
+        let store = &work.engine.ports.store;
+        let rows = store.rooms_made_by(&work.scheduler.name, work.operation.id).await?;
+        Ok(unready(work, &rows).await? == 0)
     }
 }
 
@@ -56,6 +84,64 @@ impl AddRooms {
     }
 }
 
+/// How many rooms it is to make: what was asked for, or what `max` left of it.
+pub(super) fn amount(operation: &Operation) -> u32 {
+    match (progress(operation), &operation.definition) {
+        (Some(progress), _) => progress.amount,
+        (None, Definition::AddRooms { amount }) => *amount,
+        (None, _) => 0,
+    }
+}
+
+fn progress(operation: &Operation) -> Option<Progress> {
+    serde_json::from_value(operation.progress.clone()).ok()
+}
+
+fn is_panic(work: &Work) -> bool {
+    work.operation.origin == Origin::Panic
+}
+
+/// The first step of a panic: others may have added rooms since it was asked for, and `max` holds for all of them.
+async fn clamp(work: &Work) -> Result<Step, StepError> {
+    let asked = amount(&work.operation);
+    let Some(autoscaling) = work.scheduler.autoscaling() else {
+        return Ok(Step::done().with_history("no rooms are added: autoscaling is off by now"));
+    };
+    let fleet = fleet(&work.engine, &work.scheduler, Some(work.operation.id)).await?;
+    let total = fleet.plan(&work.engine, &work.scheduler).seen.total;
+    let left = autoscaling.max.map_or(asked, |max| max.saturating_sub(total));
+    let of_max =
+        autoscaling.max.map(|max| format!("{total} of at most {max} rooms are there or on their way"));
+    let step = match (left.min(asked), of_max) {
+        (0, Some(of_max)) => return Ok(Step::done().with_history(format!("no rooms are added: {of_max}"))),
+        (amount, Some(of_max)) if amount < asked => {
+            Step::default().with_history(format!("{amount} of {asked} rooms are added: {of_max}"))
+        }
+        _ => Step::default(),
+    };
+    let progress = serde_json::to_value(Progress { amount: left.min(asked) }).ok();
+    Ok(Step { progress, ..step })
+}
+
+/// How many of its rooms may still become ready. Those that ended or are to go will not, whatever one waits for.
+async fn unready(work: &Work, rows: &[RoomRecord]) -> Result<usize, StepError> {
+    let mut unready = 0;
+    for row in rows.iter().filter(|row| row.ended.is_none() && row.intent == Intent::Run) {
+        let view = work.engine.ports.table.room(&row.scheduler, &row.id).await?;
+        unready += usize::from(!view.is_some_and(|view| view.was_ready));
+    }
+    Ok(unready)
+}
+
+/// When the next panic need not wait for its rooms any more: counted from when it took the lock.
+fn deadline(work: &Work) -> Timestamp {
+    after(work.operation.created_at, rules(work).timeout)
+}
+
+fn rules(work: &Work) -> PanicScale {
+    work.scheduler.autoscaling().and_then(|autoscaling| autoscaling.panic).unwrap_or_default()
+}
+
 /// New rooms are made from the active version; while a rollout is halted, from the last one that was deployed.
 async fn intend(work: &Work, rows: &[RoomRecord]) -> Result<Step, StepError> {
     let version = match &work.scheduler.rollout {
@@ -63,15 +149,9 @@ async fn intend(work: &Work, rows: &[RoomRecord]) -> Result<Step, StepError> {
         Some(_) | None => work.scheduler.active_version,
     };
     let recipe = work.recipe_of(version).await?;
-    let making = Making { version, recipe: &recipe, purpose: Purpose::Fleet, amount: amount(work) };
+    let amount = amount(&work.operation);
+    let making = Making { version, recipe: &recipe, purpose: Purpose::Fleet, amount };
     starting::intend(work, rows, &making).await
-}
-
-fn amount(work: &Work) -> u32 {
-    match work.operation.definition {
-        Definition::AddRooms { amount } => amount,
-        _ => 0,
-    }
 }
 
 fn is_unstarted(row: &RoomRecord) -> bool {
@@ -86,7 +166,7 @@ fn first_failure(rows: &[RoomRecord]) -> String {
     rows.iter().find_map(failure).unwrap_or_default()
 }
 
-fn finish(work: &Work, rows: &[RoomRecord], failed: usize) -> Result<Step, StepError> {
+fn finish(work: &Work, rows: &[RoomRecord], failed: usize, unready: usize) -> Result<Step, StepError> {
     let added = rows.len() - failed;
     if added == 0 && failed > 0 {
         return Err(StepError::Failed(format!(
@@ -94,9 +174,13 @@ fn finish(work: &Work, rows: &[RoomRecord], failed: usize) -> Result<Step, StepE
             first_failure(rows)
         )));
     }
-    let event = match failed {
+    let mut event = match failed {
         0 => format!("added {added} rooms"),
-        failed => format!("added {added} of {} rooms, {failed} failed", amount(work)),
+        failed => format!("added {added} of {} rooms, {failed} failed", amount(&work.operation)),
     };
-    Ok(Step { next: Next::Done { took_action: true }, ..Step::default() }.with_history(event))
+    if unready > 0 {
+        let waited = age(work.now(), work.operation.created_at);
+        event += &format!("; {unready} of them are not ready after {waited}");
+    }
+    Ok(Step::done().with_history(event))
 }

@@ -7,7 +7,8 @@ use maestro_core::guards;
 use maestro_core::invariant::Invariant;
 use maestro_core::lock::{LockKind, Locks};
 use maestro_core::operation::{
-    Definition, Operation, OperationId, OperationStatus, RemovalReason, RoomsToRemove, Stage, SwitchVersion,
+    Definition, Operation, OperationId, OperationStatus, Origin, RemovalReason, RoomsToRemove, Stage,
+    SwitchVersion,
 };
 use maestro_core::plan::{
     EndedFact, FleetSnapshot, Plan, ReplacementRules, RoomFact, Scaling, Verdict, plan,
@@ -21,7 +22,7 @@ use crate::locks::{RemovalLock, removal_lock};
 use crate::ports::room_table::RoomView;
 use crate::ports::store::{Intent, PageRequest, RolloutState, RoomRecord, SchedulerRecord};
 
-use super::{StepError, remove_rooms, rollout};
+use super::{StepError, add_rooms, remove_rooms, rollout};
 
 /// Ended rooms that a plan looks back at: enough to see that every attempt fails.
 const ENDED_ROOMS_SEEN: usize = 200;
@@ -40,6 +41,8 @@ pub(crate) struct Fleet {
     failed_adds: Vec<EndedFact>,
     adding: u32,
     removing: u32,
+    /// A panic is on its way: its add has not ended, so it holds the panic lock.
+    pub(crate) panic: bool,
     /// By how much the fleet size will be another one when those operations have ended that turned round.
     taken_back: i64,
     /// Switches that are queued or at work.
@@ -111,6 +114,7 @@ pub(crate) async fn fleet(
         failed_adds,
         adding: 0,
         removing: 0,
+        panic: false,
         taken_back: 0,
         switches: Vec::new(),
         locks: store.locks(&scheduler.name).await?,
@@ -172,6 +176,7 @@ impl Fleet {
             adding: self.adding,
             removing: self.removing,
             rejoining: self.rejoining(scheduler, engine.now()),
+            panic: self.panic,
             ended: &ended,
             limits: engine.settings.limits(),
         })
@@ -230,17 +235,19 @@ impl Fleet {
     /// Rooms of unfinished adds count as pending, rooms of unfinished removals as gone; otherwise two plans in a
     /// row would ask for the same rooms twice.
     async fn count_on_their_way(&mut self, engine: &Engine, operation: &Operation) -> Result<(), StepError> {
+        self.panic |= operation.origin == Origin::Panic;
         if operation.rollback.is_some() {
             self.taken_back -= operation.fleet_delta;
             return Ok(());
         }
         let in_progress = operation.status == OperationStatus::InProgress;
         match &operation.definition {
-            Definition::AddRooms { amount } if guards::stands(Invariant::SurgeBound) => {
+            Definition::AddRooms { .. } if guards::stands(Invariant::SurgeBound) => {
                 let made = match in_progress {
                     true => engine.ports.store.rooms_made_by(&operation.scheduler, operation.id).await?.len(),
                     false => 0,
                 };
+                let amount = add_rooms::amount(operation);
                 self.adding += amount.saturating_sub(u32::try_from(made).unwrap_or(u32::MAX));
             }
             // Once they are chosen, rows and claims say who leaves; who was spared stays.

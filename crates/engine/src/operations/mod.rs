@@ -30,7 +30,7 @@ use crate::ports::runtime::RuntimeError;
 use crate::ports::store::{Change, Guard, Refusal, SchedulerRecord, StoreError};
 use crate::worker::Tenure;
 
-pub(crate) use fleet::{Outlook, look_ahead};
+pub(crate) use fleet::{Outlook, fleet as whole_fleet, look_ahead};
 
 #[async_trait]
 pub(crate) trait Executor: Send + Sync {

@@ -2,6 +2,8 @@
 //! [`Engine`](crate::Engine), take what was written as text, and answer in the terms of whoever asked.
 
 mod autoscaling;
+mod explain;
+mod locks;
 mod operations;
 mod pings;
 mod rooms;
@@ -9,6 +11,8 @@ mod schedulers;
 mod versions;
 
 pub use autoscaling::AutoscalingDecision;
+pub use explain::ExplainedOperation;
+pub use locks::LockView;
 pub use operations::{OperationList, OperationView};
 pub use pings::{Address, RoomPing};
 pub use rooms::{ListedRoom, RoomEnd};

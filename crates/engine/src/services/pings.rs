@@ -1,6 +1,7 @@
-//! What rooms say: the hot way in. No operation, nothing durable, one lookup in the room table.
+//! What rooms say: the hot way in. No operation, nothing durable, one lookup in the room table, and where a fleet may
+//! panic one more in the list of those.
 
-use maestro_core::room::{HostPort, PingStatus, RoomId};
+use maestro_core::room::{HostPort, PingStatus, Purpose, RoomId};
 
 use crate::ports::room_table::{Ping, PingError, Pinged};
 use crate::{Engine, Error};
@@ -49,6 +50,9 @@ impl Engine {
             .await?;
         if pinged.changed() {
             self.ports.wake.room_changed(ping.scheduler);
+        }
+        if ping.status == PingStatus::Occupied && pinged.purpose == Purpose::Fleet {
+            self.panics.occupied(ping.scheduler);
         }
         Ok(pinged)
     }

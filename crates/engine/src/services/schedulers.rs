@@ -209,7 +209,7 @@ impl Engine {
         let now = self.now();
         let reason = match &origin {
             Origin::Person(user) => format!("asked for by {user}"),
-            Origin::Controller | Origin::Engine => String::new(),
+            Origin::Controller | Origin::Panic | Origin::Engine => String::new(),
         };
         NewOperation {
             id: self.ports.random.operation_id(now),

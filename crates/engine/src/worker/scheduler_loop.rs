@@ -162,6 +162,7 @@ impl SchedulerLoop {
             return Ok(Turn::Gone);
         };
         self.stepper.set_game(&record.recipe.game);
+        self.engine.panics.learn(&record);
         let unfinished = store.unfinished(&self.scheduler).await?;
         if self.enqueue_due(&record, &unfinished).await? {
             return Ok(Turn::Busy);

@@ -282,10 +282,9 @@ impl Stepper {
             scheduler_name = %operation.scheduler, operation_id = %operation.id,
             operation_definition = operation.definition.name(), why, "operation turns round"
         );
-        let mut update = OperationUpdate::of(operation.id);
-        update.rollback = Some(Rollback { then, why });
-        update.history = self.events(vec![event, "Starting operation rollback".into()]);
-        self.commit("turn round", vec![Change::UpdateOperation(update)]).await
+        let history = self.events(vec![event, "Starting operation rollback".into()]);
+        let turn = Change::TurnRound { operation: operation.id, rollback: Rollback { then, why }, history };
+        self.commit("turn round", vec![turn]).await
     }
 
     /// An obstacle is worth one line in the history, not one for each time it is met.

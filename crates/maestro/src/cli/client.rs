@@ -60,6 +60,17 @@ impl Client {
         require(self.json(&Method::GET, &full(resource), None)?, key)
     }
 
+    /// An answer that is a list.
+    pub(super) fn get_list(&self, resource: &Resource) -> Result<Json, Failure> {
+        match self.json(&Method::GET, &full(resource), None)? {
+            list @ Json::Array(_) => Ok(list),
+            _ => {
+                let message = "the server's answer is not a list; is this a Maestro management API?";
+                Err(Failure::new(Exit::Failed, message))
+            }
+        }
+    }
+
     pub(super) fn post(&self, resource: &Resource, body: &Json) -> Result<Json, Failure> {
         self.json(&Method::POST, &full(resource), Some(body))
     }
@@ -70,6 +81,11 @@ impl Client {
 
     pub(super) fn delete(&self, resource: &Resource) -> Result<Json, Failure> {
         self.json(&Method::DELETE, &full(resource), None)
+    }
+
+    /// One that is answered without a word.
+    pub(super) fn delete_silently(&self, resource: &Resource) -> Result<(), Failure> {
+        self.send(&Method::DELETE, resource, None).map(drop)
     }
 
     /// An answer of plain text, a room's log.

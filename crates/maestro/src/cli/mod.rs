@@ -6,8 +6,10 @@ mod client;
 mod config;
 mod context;
 mod document;
+mod explain;
 mod failure;
 mod json;
+mod lock;
 mod logs;
 mod operation;
 mod output;
@@ -91,15 +93,26 @@ Examples:
     )]
     Room(room::Command),
 
-    /// Inspect, cancel and follow operations
+    /// Inspect, explain, cancel and follow operations
     #[command(
         subcommand,
         after_help = "\
 Examples:
   maestro operation list arena
+  maestro operation list --stuck
   maestro operation watch arena 831cf1f9-298d-4f3c-a0e2-ea08ac6d3398"
     )]
     Operation(operation::Command),
+
+    /// Inspect and release the locks of a scheduler
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  maestro lock list arena
+  maestro lock release arena downscaling --reason \"the rooms are gone, I looked\""
+    )]
+    Lock(lock::Command),
 
     /// Try out a recipe on paper: what would Maestro do, cycle by cycle?
     #[command(after_help = "\
@@ -215,6 +228,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Rollout(command) => rollout::run(&context, command)?,
         Command::Room(command) => room::run(&context, command)?,
         Command::Operation(command) => operation::run(&context, command)?,
+        Command::Lock(command) => lock::run(&context, command)?,
         Command::Simulate(options) => simulate::run(&context, options)?,
         Command::Plan(command) => plan::run(command)?,
         Command::Config(command) => config::run(&context, command)?,

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use super::age;
 use super::client::Client;
 use super::context::Context;
+use super::explain;
 use super::failure::Failure;
 use super::json::Json;
 use super::output::{Format, fields, note, plain, table};
@@ -22,7 +23,8 @@ pub(super) enum Command {
 Examples:
   maestro operation list arena
   maestro operation list arena --stage final --page 2 --page-size 50
-  maestro operation list arena --no-action")]
+  maestro operation list arena --no-action
+  maestro operation list --stuck")]
     List(ListOptions),
 
     /// Show an operation with its history
@@ -31,6 +33,13 @@ Examples:
   maestro operation get arena 831cf1f9-298d-4f3c-a0e2-ea08ac6d3398
   maestro operation get arena 831cf1f9-298d-4f3c-a0e2-ea08ac6d3398 -o json | jq .operation.data")]
     Get(OperationName),
+
+    /// Say what an operation waits for, who works on it, and what will happen next
+    #[command(after_help = "\
+Examples:
+  maestro operation explain arena 831cf1f9-298d-4f3c-a0e2-ea08ac6d3398
+  maestro operation explain arena 831cf1f9-298d-4f3c-a0e2-ea08ac6d3398 -o json | jq .next")]
+    Explain(OperationName),
 
     /// Cancel a pending or running operation
     #[command(after_help = "\
@@ -69,8 +78,12 @@ impl OperationName {
 
 #[derive(Debug, Args)]
 pub(super) struct ListOptions {
-    /// Name of the scheduler
-    scheduler: String,
+    /// Name of the scheduler; with --stuck it may be left out, for all of them
+    #[arg(required_unless_present = "stuck")]
+    scheduler: Option<String>,
+    /// Only those that have not moved for longer than they should, and why
+    #[arg(long, conflicts_with_all = ["stage", "no_action", "page", "page_size"])]
+    stuck: bool,
     /// Only operations of this stage; without it, all of them
     #[arg(long, value_enum)]
     stage: Option<Stage>,
@@ -104,7 +117,11 @@ impl Stage {
 
 pub(super) fn run(context: &Context, command: &Command) -> Result<(), Failure> {
     match command {
-        Command::List(options) => list(context, options),
+        Command::List(options) => match &options.scheduler {
+            Some(scheduler) if !options.stuck => list(context, scheduler, options),
+            scheduler => explain::list_stuck(context, scheduler.as_deref()),
+        },
+        Command::Explain(name) => explain::explain(context, &name.scheduler, &name.operation),
         Command::Get(name) => {
             let answer = context.client()?.get(&name.resource(), "operation")?;
             context.show(&answer, |answer| operation_fields(answer.get("operation")))
@@ -119,15 +136,15 @@ pub(super) fn run(context: &Context, command: &Command) -> Result<(), Failure> {
     }
 }
 
-fn list(context: &Context, options: &ListOptions) -> Result<(), Failure> {
+fn list(context: &Context, scheduler: &str, options: &ListOptions) -> Result<(), Failure> {
     let client = context.client()?;
     let is_paged = options.page.is_some() || options.page_size.is_some();
     let answer = match options.stage {
         Some(Stage::Pending | Stage::Active) if is_paged => {
             return Err(Failure::invalid("--page and --page-size go with --stage final, or without --stage"));
         }
-        Some(stage) => stage_answer(&client, options, stage)?,
-        None => all_stages(&client, options)?,
+        Some(stage) => stage_answer(&client, scheduler, options, stage)?,
+        None => all_stages(&client, scheduler, options)?,
     };
     context.show(&answer, operations_table)?;
     if context.format() == Format::Table {
@@ -136,9 +153,13 @@ fn list(context: &Context, options: &ListOptions) -> Result<(), Failure> {
     Ok(())
 }
 
-fn stage_answer(client: &Client, options: &ListOptions, stage: Stage) -> Result<Json, Failure> {
-    let mut resource =
-        Resource::new(&["schedulers", &options.scheduler, "operations"]).query("stage", stage.as_str());
+fn stage_answer(
+    client: &Client,
+    scheduler: &str,
+    options: &ListOptions,
+    stage: Stage,
+) -> Result<Json, Failure> {
+    let mut resource = Resource::new(&["schedulers", scheduler, "operations"]).query("stage", stage.as_str());
     if stage == Stage::Final {
         let number = |number: Option<u32>| number.map(|number| number.to_string());
         resource = resource
@@ -150,11 +171,11 @@ fn stage_answer(client: &Client, options: &ListOptions, stage: Stage) -> Result<
 
 /// Asked in the order in which an operation walks through the stages, so that none is missed on its way; one seen
 /// twice is shown where it was seen last.
-fn all_stages(client: &Client, options: &ListOptions) -> Result<Json, Failure> {
+fn all_stages(client: &Client, scheduler: &str, options: &ListOptions) -> Result<Json, Failure> {
     let mut operations: Vec<Json> = Vec::new();
     let mut finals = Json::Null;
     for stage in [Stage::Pending, Stage::Active, Stage::Final] {
-        let answer = stage_answer(client, options, stage)?;
+        let answer = stage_answer(client, scheduler, options, stage)?;
         for operation in answer.get("operations").items() {
             operations.retain(|seen| seen.get("id") != operation.get("id"));
             operations.push(operation.clone());

@@ -60,6 +60,9 @@ fn config_show() {
             services.roomManager.roomValidationAttempts              3          default
             services.roomManager.roomValidationAcceptOccupiedStatus  false      default
             services.operationManager.operationLeaseTTLMillis        5000       default
+            locks.ttl                                                30s        default
+            locks.waitTimeout                                        5m         default
+            downscaling.timeout                                      10m        default
             log.level                                                debug      MAESTRO_LOG_LEVEL
             log.format                                               text       default
             stderr: warning: adapters.redis has no effect here (maestro.yaml line 4)
@@ -165,7 +168,8 @@ fn help() {
               scheduler   Create, change, inspect and delete schedulers
               rollout     Follow, pause, resume and cancel the replacement of rooms by a new version
               room        Inspect, add and remove rooms
-              operation   Inspect, cancel and follow operations
+              operation   Inspect, explain, cancel and follow operations
+              lock        Inspect and release the locks of a scheduler
               simulate    Try out a recipe on paper: what would Maestro do, cycle by cycle?
               plan        Ask the planners: one JSON line in, one out
               config      Inspect the configuration

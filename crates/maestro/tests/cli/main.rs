@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "the lint's exemption covers test functions, not what they call")]
 
+mod explanations;
 mod failures;
 mod local;
+mod locks;
 mod operations;
 mod rollouts;
 mod rooms;

@@ -5,7 +5,7 @@
 use maestro_core::scheduler::draft::{
     AutoscalingDraft, ContainerDraft, ContainerPortDraft, DurationDraft, EnvironmentVariableDraft,
     FieldRefDraft, FixedBufferDraft, ForwarderDraft, ForwarderOptionsDraft, MatchAllocationDraft,
-    PolicyParametersDraft, PortRangeDraft, ResourcesDraft, RolloutDraft, RoomOccupancyDraft,
+    PanicScaleDraft, PolicyParametersDraft, PortRangeDraft, ResourcesDraft, RolloutDraft, RoomOccupancyDraft,
     ScalingPolicyDraft, SecretKeyRefDraft, SpecDraft, ValueFromDraft,
 };
 
@@ -14,8 +14,8 @@ use crate::protobuf::Duration;
 use crate::v1::{
     Autoscaling, AutoscalingPolicy, Container, ContainerEnvironment, ContainerEnvironmentFieldRef,
     ContainerEnvironmentSecretKeyRef, ContainerEnvironmentValueFrom, ContainerPort, ContainerResources,
-    FixedBuffer, Forwarder, ForwarderOptions, MatchAllocation, PolicyParameters, PortRange, Rollout,
-    RoomOccupancy, Spec,
+    FixedBuffer, Forwarder, ForwarderOptions, MatchAllocation, PanicScale, PolicyParameters, PortRange,
+    Rollout, RoomOccupancy, Spec,
 };
 
 impl From<SpecDraft> for Spec {
@@ -100,8 +100,15 @@ impl From<PortRangeDraft> for PortRange {
 
 impl From<AutoscalingDraft> for Autoscaling {
     fn from(draft: AutoscalingDraft) -> Self {
-        let AutoscalingDraft { enabled, min, max, policy, cooldown } = draft;
-        Self { enabled, min, max, policy: policy.map(Into::into), cooldown }
+        let AutoscalingDraft { enabled, min, max, policy, cooldown, panic } = draft;
+        Self { enabled, min, max, policy: policy.map(Into::into), cooldown, panic: panic.map(Into::into) }
+    }
+}
+
+impl From<PanicScaleDraft> for PanicScale {
+    fn from(draft: PanicScaleDraft) -> Self {
+        let PanicScaleDraft { enabled, limit, delta, timeout } = draft;
+        Self { enabled, limit, delta, timeout: timeout.map(Into::into) }
     }
 }
 

@@ -5,14 +5,16 @@
 //! in its place, and what is past the end is added. None can be taken away, so an empty list of them changes nothing.
 
 use maestro_core::scheduler::draft::{
-    AutoscalingDraft, ContainerDraft, RecipeDraft, RolloutDraft, SpecDraft,
+    AutoscalingDraft, ContainerDraft, PanicScaleDraft, RecipeDraft, RolloutDraft, SpecDraft,
 };
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::to_draft::all;
 use crate::json::{DecodeError, Decoded, FromJson, decode};
-use crate::v1::{OptionalAutoscaling, OptionalContainer, OptionalSpec, PatchSchedulerRequest, Rollout};
+use crate::v1::{
+    OptionalAutoscaling, OptionalContainer, OptionalSpec, PanicScale, PatchSchedulerRequest, Rollout,
+};
 
 /// A patch, with the one thing that its message cannot say: which lists and maps were given at all.
 #[derive(Debug, Clone, PartialEq)]
@@ -174,12 +176,23 @@ fn patch_container(draft: &mut ContainerDraft, patch: OptionalContainer, given: 
 }
 
 fn patch_autoscaling(draft: &mut AutoscalingDraft, patch: OptionalAutoscaling) {
-    let OptionalAutoscaling { enabled, min, max, policy, cooldown } = patch;
+    let OptionalAutoscaling { enabled, min, max, policy, cooldown, panic } = patch;
     replace(&mut draft.enabled, enabled);
     replace(&mut draft.min, min);
     replace(&mut draft.max, max);
     replace(&mut draft.policy, policy.map(|policy| Some(policy.into())));
     replace(&mut draft.cooldown, cooldown);
+    if let Some(patch) = panic {
+        patch_panic_scale(draft.panic.get_or_insert_default(), patch);
+    }
+}
+
+fn patch_panic_scale(draft: &mut PanicScaleDraft, patch: PanicScale) {
+    let PanicScaleDraft { enabled, limit, delta, timeout } = patch.into();
+    draft.enabled = enabled.or(draft.enabled);
+    draft.limit = limit.or(draft.limit);
+    draft.delta = delta.or(draft.delta);
+    draft.timeout = timeout.or(draft.timeout);
 }
 
 fn patch_rollout(draft: &mut RolloutDraft, patch: Rollout) {
@@ -234,6 +247,11 @@ mod tests {
             &["spec.containers[2]"],
         );
         check(r#"{"autoscaling":{"enabled":false,"max":-1}}"#, &["autoscaling.enabled", "autoscaling.max"]);
+        check(
+            r#"{"autoscaling":{"panic":{"limit":50,"timeout":"3s"}}}"#,
+            &["autoscaling.panic.limit", "autoscaling.panic.timeout"],
+        );
+        check(r#"{"autoscaling":{"panic":{}}}"#, &[]);
         check(r#"{"portRange":{"start":1,"end":2}}"#, &["portRange"]);
         check(r#"{"annotations":{}}"#, &["annotations.owner"]);
         check(r#"{"labels":{"team":"b"}}"#, &["labels.team"]);

@@ -3,7 +3,7 @@
 use maestro_core::scheduler::draft::{
     AutoscalingDraft, ContainerDraft, ContainerPortDraft, DurationDraft, EnvironmentVariableDraft,
     FieldRefDraft, FixedBufferDraft, ForwarderDraft, ForwarderOptionsDraft, MatchAllocationDraft,
-    PolicyParametersDraft, PortRangeDraft, ResourcesDraft, RolloutDraft, RoomOccupancyDraft,
+    PanicScaleDraft, PolicyParametersDraft, PortRangeDraft, ResourcesDraft, RolloutDraft, RoomOccupancyDraft,
     ScalingPolicyDraft, SecretKeyRefDraft, SpecDraft, ValueFromDraft,
 };
 
@@ -11,8 +11,8 @@ use crate::protobuf::Duration;
 use crate::v1::{
     Autoscaling, AutoscalingPolicy, Container, ContainerEnvironment, ContainerEnvironmentFieldRef,
     ContainerEnvironmentSecretKeyRef, ContainerEnvironmentValueFrom, ContainerPort, ContainerResources,
-    FixedBuffer, Forwarder, ForwarderOptions, MatchAllocation, PolicyParameters, PortRange, Rollout,
-    RoomOccupancy, Spec,
+    FixedBuffer, Forwarder, ForwarderOptions, MatchAllocation, PanicScale, PolicyParameters, PortRange,
+    Rollout, RoomOccupancy, Spec,
 };
 
 pub(super) fn all<M, D: From<M>>(messages: Vec<M>) -> Vec<D> {
@@ -101,6 +101,18 @@ impl From<Autoscaling> for AutoscalingDraft {
             max: autoscaling.max,
             policy: autoscaling.policy.map(Into::into),
             cooldown: autoscaling.cooldown,
+            panic: autoscaling.panic.map(Into::into),
+        }
+    }
+}
+
+impl From<PanicScale> for PanicScaleDraft {
+    fn from(panic: PanicScale) -> Self {
+        Self {
+            enabled: panic.enabled,
+            limit: panic.limit,
+            delta: panic.delta,
+            timeout: panic.timeout.map(Into::into),
         }
     }
 }

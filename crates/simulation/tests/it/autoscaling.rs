@@ -16,7 +16,7 @@ fn occupancy(target: &str, min: u32, max: Option<u32>) -> Autoscaling {
     let ready_target = ReadyTarget::parse(target).unwrap();
     let policy = ScalingPolicy::RoomOccupancy(RoomOccupancy { ready_target, down_threshold: None });
     let other_parameters = OtherParameters::default();
-    Autoscaling { enabled: true, min, max, cooldown_seconds: 0, policy, other_parameters }
+    Autoscaling { enabled: true, min, max, cooldown_seconds: 0, policy, other_parameters, panic: None }
 }
 
 async fn world_of(seed: u64, autoscaling: Autoscaling, settings: Settings) -> World {

@@ -19,7 +19,16 @@ pub(crate) fn half_ready() -> Option<Autoscaling> {
     let ready_target = ReadyTarget::parse("0.5").unwrap();
     let policy = ScalingPolicy::RoomOccupancy(RoomOccupancy { ready_target, down_threshold: None });
     let other_parameters = OtherParameters::default();
-    Some(Autoscaling { enabled: true, min: 1, max: None, cooldown_seconds: 0, policy, other_parameters })
+    let panic = None;
+    Some(Autoscaling {
+        enabled: true,
+        min: 1,
+        max: None,
+        cooldown_seconds: 0,
+        policy,
+        other_parameters,
+        panic,
+    })
 }
 
 /// Plays a scenario of the seed on the running engine: cycles by the clock only, rooms ready by the next one, and

@@ -13,6 +13,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { number: 1, name: "initial", sql: include_str!("../../migrations/0001_initial.sql") },
     Migration { number: 2, name: "rollouts", sql: include_str!("../../migrations/0002_rollouts.sql") },
     Migration { number: 3, name: "locks", sql: include_str!("../../migrations/0003_locks.sql") },
+    Migration { number: 4, name: "origins", sql: include_str!("../../migrations/0004_origins.sql") },
 ];
 
 /// Why the migrations of a file do not fit this Maestro.

@@ -132,6 +132,7 @@ fn origin(columns: &Columns<'_, '_>) -> Result<Origin, Failure> {
     Ok(match origin.as_str() {
         "person" => Origin::Person(columns.get("person")?),
         "controller" => Origin::Controller,
+        "panic" => Origin::Panic,
         "engine" => Origin::Engine,
         other => return Err(unreadable("origin", other).into()),
     })

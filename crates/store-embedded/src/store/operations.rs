@@ -37,6 +37,7 @@ pub(super) fn enqueue(connection: &Connection, new: &NewOperation) -> Result<(),
     let (origin, person) = match &new.origin {
         Origin::Person(person) => ("person", Some(person)),
         Origin::Controller => ("controller", None),
+        Origin::Panic => ("panic", None),
         Origin::Engine => ("engine", None),
     };
     connection

@@ -57,6 +57,7 @@ fn read(fields: &Fields<'_>) -> Result<(Demand, Autoscaling), Vec<Violation>> {
         cooldown_seconds: 0,
         policy: ScalingPolicy::RoomOccupancy(RoomOccupancy { ready_target, down_threshold: None }),
         other_parameters: OtherParameters::default(),
+        panic: None,
     };
     Ok((demand, autoscaling))
 }

@@ -14,6 +14,7 @@ pub(super) struct Fleet {
     pub(super) adding: u32,
     pub(super) removing: u32,
     pub(super) rejoining: u32,
+    pub(super) panic: bool,
     made: u32,
 }
 
@@ -31,6 +32,7 @@ impl Fleet {
             adding: 0,
             removing: 0,
             rejoining: 0,
+            panic: false,
             made: 0,
         };
         for index in 0..ready + occupied {
@@ -66,6 +68,7 @@ impl Fleet {
             adding: self.adding,
             removing: self.removing,
             rejoining: self.rejoining,
+            panic: self.panic,
             ended: &[],
             limits: LIMITS,
         })

@@ -43,6 +43,7 @@ fn snapshot(fleet_size: u32, rooms: &[RoomFact]) -> FleetSnapshot<'_> {
         adding: 0,
         removing: 0,
         rejoining: 0,
+        panic: false,
         ended: &[],
         limits: LIMITS,
     }
@@ -94,6 +95,22 @@ fn says_what_it_does_not_do_and_why() {
         plan.held[0].to_string(),
         "nothing is scaled down: 1 rooms have not been heard of since the restart"
     );
+}
+
+#[test]
+fn nothing_shrinks_while_a_panic_is_on_its_way() {
+    let many = rooms(RoomStatus::Ready, 5);
+    let calm = plan(&snapshot(2, &many));
+    assert_eq!((calm.remove, calm.held.len()), (3, 0));
+    let held = plan(&FleetSnapshot { panic: true, ..snapshot(2, &many) });
+    assert!(held.is_empty());
+    let text = "3 rooms too many stay for now: no scale-down while a panic is on its way";
+    assert_eq!(held.held[0].to_string(), text);
+    // What is dead goes all the same, and what is missing comes.
+    let mut dead = rooms(RoomStatus::Ready, 2);
+    dead[0].status = RoomStatus::Error;
+    let mended = plan(&FleetSnapshot { panic: true, ..snapshot(2, &dead) });
+    assert_eq!((mended.expired.len(), mended.add), (1, 1));
 }
 
 #[test]

@@ -12,7 +12,7 @@ fn half_ready(max: Option<u32>) -> Autoscaling {
     let ready_target = ReadyTarget::parse("0.5").unwrap();
     let policy = ScalingPolicy::RoomOccupancy(RoomOccupancy { ready_target, down_threshold: None });
     let other_parameters = OtherParameters::default();
-    Autoscaling { enabled: true, min: 1, max, cooldown_seconds: 0, policy, other_parameters }
+    Autoscaling { enabled: true, min: 1, max, cooldown_seconds: 0, policy, other_parameters, panic: None }
 }
 
 fn auto(autoscaling: &Autoscaling) -> Scaling<'_> {
@@ -208,6 +208,21 @@ fn a_removal_from_before_does_not_make_it_surge_twice() {
 }
 
 #[test]
+fn a_panic_keeps_what_is_above_the_surge() {
+    let mut fleet = Fleet::old(1, 0, MaxSurge::Rooms(1));
+    for _ in 0..9 {
+        fleet.make(NEW, false, RoomStatus::Ready);
+    }
+    let surplus = |fleet: &Fleet| fleet.plan(Scaling::FleetSize(5)).rollout.map(|cycle| cycle.surplus.len());
+    assert_eq!(surplus(&fleet), Some(3));
+    fleet.panic = true;
+    assert_eq!(surplus(&fleet), Some(0));
+    let plan = fleet.plan(Scaling::FleetSize(5));
+    assert_eq!(plan.rollout.map(|cycle| cycle.replaced.len()), Some(1), "the old one goes all the same");
+    assert_eq!(plan.held, [Held::Panic { rooms: 3 }]);
+}
+
+#[test]
 fn paused_it_only_scales() {
     let fleet = Fleet::old(10, 0, MaxSurge::Rooms(5));
     let plan = plan(&FleetSnapshot {
@@ -219,6 +234,7 @@ fn paused_it_only_scales() {
         adding: 0,
         removing: 0,
         rejoining: 0,
+        panic: false,
         ended: &[],
         limits: LIMITS,
     });

@@ -35,6 +35,7 @@ fn autoscaling() -> impl Strategy<Value = Autoscaling> {
         cooldown_seconds: 0,
         policy,
         other_parameters: OtherParameters::default(),
+        panic: None,
     })
 }
 

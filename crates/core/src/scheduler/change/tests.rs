@@ -43,6 +43,13 @@ fn minor() {
         &format!("Minor: {PARAMETERS}.roomOccupancy.downThreshold"),
     );
     check(|draft| draft.parameters().fixed_buffer = None, &format!("Minor: {PARAMETERS}.fixedBuffer"));
+    check(|draft| draft.panic().enabled = None, "Minor: autoscaling.panic.enabled");
+    check(|draft| draft.panic().limit = Some(50), "Minor: autoscaling.panic.limit");
+    check(
+        |draft| draft.autoscaling().panic = None,
+        "Minor: autoscaling.panic.enabled, autoscaling.panic.limit, autoscaling.panic.delta, \
+         autoscaling.panic.timeout",
+    );
     check(|draft| draft.forwarders[0].enable = false, "Minor: forwarders[0]");
     check(|draft| draft.forwarders.clear(), "Minor: forwarders[0]");
     check(|draft| draft.match_allocation = None, "Minor: matchAllocation.maxMatches");

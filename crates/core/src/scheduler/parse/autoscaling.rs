@@ -2,11 +2,14 @@
 //! was wrong.
 
 use super::field::{Field, Refused};
+use super::time::millis_above_zero;
 use crate::scheduler::draft::{
-    AutoscalingDraft, FixedBufferDraft, PolicyParametersDraft, RoomOccupancyDraft, ScalingPolicyDraft,
+    AutoscalingDraft, FixedBufferDraft, PanicScaleDraft, PolicyParametersDraft, RoomOccupancyDraft,
+    ScalingPolicyDraft,
 };
 use crate::scheduler::{
-    Autoscaling, FixedBuffer, Fraction, OtherParameters, ReadyTarget, RoomOccupancy, ScalingPolicy,
+    Autoscaling, FixedBuffer, Fraction, OtherParameters, PanicScale, ReadyTarget, RoomOccupancy,
+    ScalingPolicy,
 };
 
 /// How `max` is written when there is none.
@@ -20,9 +23,39 @@ pub(super) fn autoscaling(field: &Field<'_>, draft: &AutoscalingDraft) -> Result
     let max = field.child("max").take(Autoscaling::parse_max(draft.max, draft.min));
     let cooldown_seconds = field.child("cooldown").number(draft.cooldown, 0, i32::MAX);
     let policy = policy(&field.child("policy"), draft.policy.as_ref());
+    let panic = draft.panic.map(|draft| panic_scale(&field.child("panic"), draft)).transpose();
     let (min, max, cooldown_seconds) = (min?, max?, cooldown_seconds?);
     let (policy, other_parameters) = policy?;
-    Ok(Autoscaling { enabled: draft.enabled, min, max, cooldown_seconds, policy, other_parameters })
+    let panic = panic?;
+    Ok(Autoscaling { enabled: draft.enabled, min, max, cooldown_seconds, policy, other_parameters, panic })
+}
+
+fn panic_scale(field: &Field<'_>, draft: PanicScaleDraft) -> Result<PanicScale, Refused> {
+    let PanicScaleDraft { enabled, limit, delta, timeout } = draft;
+    let limit = limit.map(|limit| field.child("limit").take(PanicScale::parse_limit(limit))).transpose();
+    let delta = delta.map(|rooms| field.child("delta").number(rooms, 1, i32::MAX)).transpose();
+    let timeout = timeout.map(|time| millis_above_zero(&field.child("timeout"), time)).transpose();
+    let default = PanicScale::default();
+    Ok(PanicScale {
+        enabled: enabled.unwrap_or(default.enabled),
+        limit: limit?.unwrap_or(default.limit),
+        delta: delta?.unwrap_or(default.delta),
+        timeout: timeout?.unwrap_or(default.timeout),
+    })
+}
+
+impl PanicScale {
+    /// The reason alone on failure: the caller knows which field it read. Not 100: what must be exceeded has to leave
+    /// something above it.
+    pub fn parse_limit(limit: i32) -> Result<u32, String> {
+        match u32::try_from(limit) {
+            Ok(limit @ 1..=99) => Ok(limit),
+            Ok(_) | Err(_) => Err(format!(
+                "{limit} is not between 1 and 99; it is the percentage of all places above which it panics, and no \
+                 fleet is more than full"
+            )),
+        }
+    }
 }
 
 impl Autoscaling {

@@ -9,8 +9,8 @@ use serde_json::{Map, json};
 use super::draft::{
     AutoscalingDraft, ContainerDraft, ContainerPortDraft, DurationDraft, EnvironmentVariableDraft,
     FieldRefDraft, FixedBufferDraft, ForwarderDraft, ForwarderOptionsDraft, MatchAllocationDraft,
-    PolicyParametersDraft, PortRangeDraft, RecipeDraft, ResourcesDraft, RolloutDraft, RoomOccupancyDraft,
-    ScalingPolicyDraft, SecretKeyRefDraft, SpecDraft, ValueFromDraft,
+    PanicScaleDraft, PolicyParametersDraft, PortRangeDraft, RecipeDraft, ResourcesDraft, RolloutDraft,
+    RoomOccupancyDraft, ScalingPolicyDraft, SecretKeyRefDraft, SpecDraft, ValueFromDraft,
 };
 
 pub use self::strategies::recipes;
@@ -45,6 +45,12 @@ pub fn draft() -> RecipeDraft {
                 }),
             }),
             cooldown: 60,
+            panic: Some(PanicScaleDraft {
+                enabled: Some(true),
+                limit: Some(80),
+                delta: Some(5),
+                timeout: Some(DurationDraft { seconds: 90, nanos: 0 }),
+            }),
         }),
         forwarders: vec![ForwarderDraft {
             name: "matchmaker".into(),
@@ -149,6 +155,10 @@ impl RecipeDraft {
 
     pub fn autoscaling(&mut self) -> &mut AutoscalingDraft {
         self.autoscaling.as_mut().unwrap()
+    }
+
+    pub fn panic(&mut self) -> &mut PanicScaleDraft {
+        self.autoscaling().panic.as_mut().unwrap()
     }
 
     pub fn rollout(&mut self) -> &mut RolloutDraft {

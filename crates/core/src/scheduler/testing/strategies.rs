@@ -10,8 +10,9 @@ use serde_json::{Map, Value};
 use super::{field_ref, resources, secret_key_ref};
 use crate::scheduler::draft::{
     AutoscalingDraft, ContainerDraft, ContainerPortDraft, DurationDraft, EnvironmentVariableDraft,
-    FixedBufferDraft, ForwarderDraft, ForwarderOptionsDraft, MatchAllocationDraft, PolicyParametersDraft,
-    PortRangeDraft, RecipeDraft, RolloutDraft, RoomOccupancyDraft, ScalingPolicyDraft, SpecDraft,
+    FixedBufferDraft, ForwarderDraft, ForwarderOptionsDraft, MatchAllocationDraft, PanicScaleDraft,
+    PolicyParametersDraft, PortRangeDraft, RecipeDraft, RolloutDraft, RoomOccupancyDraft, ScalingPolicyDraft,
+    SpecDraft,
 };
 use crate::scheduler::{MILLION, Recipe};
 
@@ -156,8 +157,10 @@ fn autoscaling() -> impl Strategy<Value = AutoscalingDraft> {
         let max = prop_oneof![Just(-1), min + 1..=i32::MAX];
         (Just(min), max)
     });
-    (any::<bool>(), limits, 0..=i32::MAX, any::<bool>(), option::of(room_occupancy), option::of(fixed_buffer))
-        .prop_map(|(enabled, (min, max), cooldown, by_occupancy, mut room_occupancy, mut fixed_buffer)| {
+    let parameters = (any::<bool>(), option::of(room_occupancy), option::of(fixed_buffer));
+    (any::<bool>(), limits, 0..=i32::MAX, parameters, option::of(panic_scale())).prop_map(
+        |(enabled, (min, max), cooldown, parameters, panic)| {
+            let (by_occupancy, mut room_occupancy, mut fixed_buffer) = parameters;
             let policy_type = if by_occupancy {
                 room_occupancy.get_or_insert(RoomOccupancyDraft { ready_target: 0.5, down_threshold: None });
                 "roomOccupancy"
@@ -174,15 +177,24 @@ fn autoscaling() -> impl Strategy<Value = AutoscalingDraft> {
                     parameters: Some(PolicyParametersDraft { room_occupancy, fixed_buffer }),
                 }),
                 cooldown,
+                panic,
             }
-        })
+        },
+    )
+}
+
+fn panic_scale() -> impl Strategy<Value = PanicScaleDraft> {
+    (option::of(any::<bool>()), option::of(1..=99_i32), option::of(1..=i32::MAX), option::of(time()))
+        .prop_map(|(enabled, limit, delta, timeout)| PanicScaleDraft { enabled, limit, delta, timeout })
+}
+
+/// Longer than zero, in whole milliseconds.
+fn time() -> impl Strategy<Value = DurationDraft> {
+    (1..1_000_000_i64, 0..1000_i32)
+        .prop_map(|(seconds, millis)| DurationDraft { seconds, nanos: millis * 1_000_000 })
 }
 
 fn rollout() -> impl Strategy<Value = RolloutDraft> {
-    let time = || {
-        (1..1_000_000_i64, 0..1000_i32)
-            .prop_map(|(seconds, millis)| DurationDraft { seconds, nanos: millis * 1_000_000 })
-    };
     let word = |words: [&'static str; 2]| option::of(prop::sample::select(words.map(str::to_owned).to_vec()));
     (
         option::of(0..=i32::MAX),

@@ -15,8 +15,8 @@ use maestro_core::operation::{
 use maestro_core::room::{EndCause, HostPort, Purpose, Region, RoomId};
 use maestro_core::scheduler::{
     Autoscaling, Container, ContainerPort, EnvironmentValue, EnvironmentVariable, FixedBuffer, Forwarder,
-    ImagePullPolicy, MatchAllocation, MaxSurge, OtherParameters, PortRange, Protocol, Recipe, Resources,
-    RestartPolicy, ScalingPolicy, SchedulerName, Spec, Version, VersionStatus,
+    ImagePullPolicy, MatchAllocation, MaxSurge, OtherParameters, PanicScale, PortRange, Protocol, Recipe,
+    Resources, RestartPolicy, ScalingPolicy, SchedulerName, Spec, Version, VersionStatus,
 };
 use maestro_core::time::{Millis, Timestamp};
 use serde_json::json;
@@ -95,6 +95,7 @@ pub fn recipe(scheduler: &SchedulerName) -> Recipe {
             cooldown_seconds: 30,
             policy: ScalingPolicy::FixedBuffer(FixedBuffer { amount: 5 }),
             other_parameters: OtherParameters::default(),
+            panic: Some(PanicScale { enabled: true, delta: 7, ..PanicScale::default() }),
         }),
         forwarders: vec![Forwarder {
             name: "matchmaker".into(),

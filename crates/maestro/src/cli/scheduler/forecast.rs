@@ -50,6 +50,7 @@ pub(super) fn forecast(client: &Client, proposal: &Proposal) -> Result<Vec<Strin
         adding: 0,
         removing: 0,
         rejoining: 0,
+        panic: false,
         ended: &[],
         limits: NO_LIMITS,
     };

@@ -3,7 +3,7 @@ use expect_test::expect;
 use super::check;
 use crate::scheduler::draft::{
     AutoscalingDraft, DurationDraft, FixedBufferDraft, ForwarderDraft, ForwarderOptionsDraft,
-    MatchAllocationDraft, RecipeDraft, RolloutDraft, RoomOccupancyDraft,
+    MatchAllocationDraft, PanicScaleDraft, RecipeDraft, RolloutDraft, RoomOccupancyDraft,
 };
 
 #[test]
@@ -78,6 +78,32 @@ fn autoscaling_limits() {
             autoscaling.min: 0 is not at least 1; for no rooms at all turn autoscaling off and set roomsReplicas: 0
             autoscaling.max: 0 is not above min, which is 0; -1 means no limit
             autoscaling.policy: is missing; a type, roomOccupancy or fixedBuffer, is needed"#]],
+    );
+}
+
+#[test]
+fn panic_scale() {
+    let time = |seconds| Some(DurationDraft { seconds, nanos: 0 });
+    check(|draft| draft.autoscaling().panic = None, expect!["ok"]);
+    check(|draft| *draft.panic() = PanicScaleDraft::default(), expect!["ok"]);
+    check(|draft| draft.panic().limit = Some(1), expect!["ok"]);
+    check(|draft| draft.panic().limit = Some(99), expect!["ok"]);
+    check(
+        |draft| draft.panic().limit = Some(100),
+        expect![
+            "autoscaling.panic.limit: 100 is not between 1 and 99; it is the percentage of all places above which it panics, and no fleet is more than full"
+        ],
+    );
+    check(
+        |draft| {
+            let enabled = Some(false);
+            let (limit, delta, timeout) = (Some(0), Some(0), time(0));
+            *draft.panic() = PanicScaleDraft { enabled, limit, delta, timeout };
+        },
+        expect![[r#"
+            autoscaling.panic.limit: 0 is not between 1 and 99; it is the percentage of all places above which it panics, and no fleet is more than full
+            autoscaling.panic.delta: 0 is not at least 1
+            autoscaling.panic.timeout: 0s is too short; write a time longer than zero, such as "30s""#]],
     );
 }
 

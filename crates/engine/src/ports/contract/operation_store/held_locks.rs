@@ -175,13 +175,14 @@ pub(super) async fn renewing_renews_locks_of_unfinished_operations(store: &dyn S
     let elsewhere = NewOperation { scheduler: bystander(), ..new_operation(4) };
     let theirs = NewLock { scheduler: bystander(), ..new_lock(Scale, holder(4), 1) };
     let ended = [Change::Enqueue(new_operation(3)), end(3, OperationStatus::Evicted)];
+    let without_an_end = Change::TakeLock(NewLock { expires_at: None, ..new_lock(Config, holder(1), 1) });
     let rollout_with_an_end = Change::TakeLock(new_lock(LockKind::Panic, rollout_holder(), 1));
     let taken = [
         take(Scale, holder(1), 1),
         take(Downscaling, holder(2), 1),
         // Of one that has ended by then: nobody will release it, so it has to run out.
         take(Termination, holder(3), 1),
-        take_for_rollout(Config, None, 1),
+        without_an_end,
         rollout_with_an_end,
     ];
     accept(store, ended.into()).await;

@@ -80,6 +80,7 @@ pub(super) async fn every_origin_comes_back(store: &dyn Store) {
         Origin::Person(String::new()),
         Origin::Person("controller".into()),
         Origin::Controller,
+        Origin::Panic,
         Origin::Engine,
     ];
     for (number, origin) in (1..).zip(origins) {

@@ -1,0 +1,78 @@
+//! Locks: who holds and awaits them, and a forced release. The paths and the first three keys are v9's.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use maestro_core::lock::{Lock, Waiter};
+use maestro_engine::services::LockView;
+use maestro_proto::v1::{self, ListLocksRequest, LockWaiter, ReleaseLockRequest};
+
+use super::Api;
+use crate::answer::Answer;
+use crate::error::ApiError;
+use crate::request::{Asked, Named, User};
+use crate::view::View;
+
+/// It is kept in histories and in a rollout's note.
+const REASON_LENGTH_MAX: usize = 512;
+const NO_REASON: &str = "no reason given";
+
+pub(super) async fn list(
+    State(api): Api,
+    Named(scheduler): Named<String>,
+    Asked(request): Asked<ListLocksRequest>,
+) -> Result<Answer<Vec<v1::Lock>>, ApiError> {
+    let view = View::parse(&request.view)?;
+    let locks = api.engine.locks(&scheduler).await?;
+    Ok(Answer(locks.into_iter().map(|lock| listed(lock, view)).collect()))
+}
+
+pub(super) async fn release(
+    State(api): Api,
+    Named((scheduler, key)): Named<(String, String)>,
+    User(user): User,
+    Asked(request): Asked<ReleaseLockRequest>,
+) -> Result<StatusCode, ApiError> {
+    let reason = reason(&request.reason)?;
+    api.engine.release_lock(&scheduler, &key, request.token, &user, reason).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn reason(given: &str) -> Result<&str, ApiError> {
+    let reason = given.trim();
+    if reason.chars().count() > REASON_LENGTH_MAX || reason.chars().any(char::is_control) {
+        let message =
+            format!("query parameter reason: write it on one line of at most {REASON_LENGTH_MAX} characters");
+        return Err(ApiError::invalid(message));
+    }
+    Ok(if reason.is_empty() { NO_REASON } else { reason })
+}
+
+fn listed(lock_view: LockView, view: View) -> v1::Lock {
+    let ttl_in_sec = lock_view.ttl_in_sec();
+    let LockView { kind, key, held, waiters, seen_at: _ } = lock_view;
+    let waiters = view.full(|| waiters.iter().map(waiter).collect()).unwrap_or_default();
+    let free = v1::Lock { key, ttl_in_sec, kind: kind.to_string(), waiters, ..v1::Lock::default() };
+    let Some(Lock { kind: _, holder, reason, token, acquired_at, expires_at }) = held else {
+        return free;
+    };
+    v1::Lock {
+        is_locked: true,
+        owner: Some(holder.to_string().into()),
+        operation_id: holder.operation().map(|id| id.to_string().into()),
+        reason: Some(reason.into()),
+        fencing_token: Some(token.0.into()),
+        acquired_at: Some(acquired_at.into()),
+        expires_at: view.full(|| expires_at.map(Into::into)).flatten(),
+        ..free
+    }
+}
+
+fn waiter(waiter: &Waiter) -> LockWaiter {
+    let Waiter { kind: _, holder, since, until } = *waiter;
+    LockWaiter {
+        owner: holder.to_string(),
+        operation_id: holder.operation().map(|id| id.to_string().into()),
+        since: Some(since.into()),
+        until: Some(until.into()),
+    }
+}

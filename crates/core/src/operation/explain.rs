@@ -1,0 +1,374 @@
+//! Why an operation does not move, and what will happen to it next, in words. Pure: what was seen goes in, an
+//! explanation comes out.
+//!
+//! Nothing here decides what is done; it says what the queue, the locks and the leases will do by their own rules.
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use crate::lock::{Holder, Locks, Obstacle, Taker, Waiter};
+use crate::time::{Millis, Timestamp, after, age};
+
+use super::{Activity, Lease, Operation, OperationStatus, RollbackEnd, Wait};
+
+/// What was seen of an operation and of all that it depends on.
+#[derive(Debug, Clone)]
+pub struct Snapshot<'a> {
+    pub now: Timestamp,
+    pub operation: &'a Operation,
+    /// Of the same scheduler, in the order in which they were enqueued.
+    pub unfinished: &'a [Operation],
+    pub locks: &'a Locks,
+    /// Who owns the scheduler, also if that has run out; `None`: nobody does.
+    pub ownership: Option<&'a Lease>,
+    /// How many workers have lately said that they are there.
+    pub workers: usize,
+    /// When the last of the rooms that it asked to go is killed, if one is still there.
+    pub rooms_killed_at: Option<Timestamp>,
+    /// How often workers look for what nobody works on.
+    pub sweep: Millis,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Explanation {
+    /// Since when it has been as it is: of one that waits for a lock, since it has its place in the order; of any
+    /// other one in progress, since the last event of its history.
+    pub since: Timestamp,
+    /// `None`: it is at work, or has ended.
+    pub waits_for: Option<WaitsFor>,
+    /// What will happen without anybody doing anything; nothing more if it has ended.
+    pub next: Vec<Expectation>,
+    /// It has not moved for longer than it should; `None`: all is well.
+    pub stuck: Option<Stuck>,
+}
+
+/// What has to happen before an operation goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WaitsFor {
+    /// Nobody works on its scheduler, or nobody has come to it yet.
+    Worker,
+    /// Another operation executes.
+    Slot(Holder),
+    /// The slot is free, and so many operations are to begin before it.
+    Turn(usize),
+    Lock(Obstacle),
+    /// Something outside, in the words of its executor: rooms to be gone, a validation room to be ready.
+    Outside(String),
+}
+
+/// Something that will happen, and when if that can be said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expectation {
+    pub what: String,
+    pub at: Option<Timestamp>,
+}
+
+/// Why an operation should have moved by now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stuck {
+    NoWorker,
+    NoOwner,
+    /// The owner of its scheduler was not heard of in time.
+    OwnerGone(Lease),
+    NoLease,
+    LeaseOver(Lease),
+    /// It was to look again at this time.
+    Overslept(Timestamp),
+    /// More than half of its patience with a lock is over.
+    LongForLock(Waiter),
+    /// It is the next one, and the slot is free.
+    NotTaken(Millis),
+}
+
+pub fn explain(seen: &Snapshot<'_>) -> Explanation {
+    Explanation { since: since(seen), waits_for: waits_for(seen), next: next(seen), stuck: stuck(seen) }
+}
+
+fn waits_for(seen: &Snapshot<'_>) -> Option<WaitsFor> {
+    let operation = seen.operation;
+    if operation.status.is_final() {
+        return None;
+    }
+    if !seen.is_owned() {
+        return Some(WaitsFor::Worker);
+    }
+    if operation.status == OperationStatus::Pending {
+        return Some(match (seen.at_work(), seen.before_it()) {
+            (Some(other), _) => WaitsFor::Slot(holder(other)),
+            (None, 0) => WaitsFor::Worker,
+            (None, before) => WaitsFor::Turn(before),
+        });
+    }
+    let wait = seen.wait()?;
+    match (seen.obstacle(), seen.at_work()) {
+        (Some(obstacle), _) => Some(WaitsFor::Lock(obstacle)),
+        (None, Some(other)) if wait.until <= seen.now => Some(WaitsFor::Slot(holder(other))),
+        (None, _) => Some(WaitsFor::Outside(wait.what.clone())),
+    }
+}
+
+fn since(seen: &Snapshot<'_>) -> Timestamp {
+    let operation = seen.operation;
+    match operation.status.is_final() {
+        true => operation.ended_at.unwrap_or(operation.created_at),
+        false => seen.place().map_or_else(|| last_moved(operation), |place| place.since),
+    }
+}
+
+/// A pending one has not moved since it was created; that is its first event.
+fn last_moved(operation: &Operation) -> Timestamp {
+    operation.history.last().map_or(operation.created_at, |event| event.at)
+}
+
+fn next(seen: &Snapshot<'_>) -> Vec<Expectation> {
+    let mut next = match seen.operation.status {
+        OperationStatus::Evicted
+        | OperationStatus::Finished
+        | OperationStatus::Error
+        | OperationStatus::Canceled => return Vec::new(),
+        // Nothing of its own happens before somebody works on it.
+        OperationStatus::Pending | OperationStatus::InProgress if !seen.is_owned() => Vec::new(),
+        OperationStatus::Pending => vec![beginning(seen)],
+        OperationStatus::InProgress => progress(seen),
+    };
+    next.extend(turning_round(seen.operation));
+    next.push(taking_over(seen));
+    next
+}
+
+fn beginning(seen: &Snapshot<'_>) -> Expectation {
+    let at_work = seen.at_work().map(|other| holder(other).to_string());
+    let before = match seen.before_it() {
+        0 => None,
+        1 => Some("1 operation before it".to_owned()),
+        more => Some(format!("{more} operations before it")),
+    };
+    let after: Vec<String> = [at_work, before].into_iter().flatten().collect();
+    Expectation::some_time(match after.is_empty() {
+        true => "begins as soon as a worker looks".into(),
+        false => format!("begins after {}", after.join(" and ")),
+    })
+}
+
+/// Of one in progress.
+fn progress(seen: &Snapshot<'_>) -> Vec<Expectation> {
+    let Some(wait) = seen.wait() else {
+        return vec![Expectation::some_time("goes on with its next step")];
+    };
+    if let Some(place) = seen.place() {
+        return lock_comes(seen, place);
+    }
+    let kills_come = seen.rooms_killed_at.filter(|at| *at > seen.now);
+    let kills = kills_come.map(|at| Expectation::at(at, "rooms that are still there are killed"));
+    let looks = match seen.at_work() {
+        _ if wait.until > seen.now => {
+            Expectation::at(wait.until, "looks again, or earlier if something happens")
+        }
+        Some(other) => Expectation::some_time(format!("looks again after {}", holder(other))),
+        None => Expectation::some_time("looks again as soon as a worker comes to it"),
+    };
+    kills.into_iter().chain([looks]).collect()
+}
+
+fn lock_comes(seen: &Snapshot<'_>, place: &Waiter) -> Vec<Expectation> {
+    let kind = place.kind;
+    let gives_up = Expectation::at(
+        place.until,
+        format!("ends as error if it has not got the lock {kind} by then (locks.waitTimeout)"),
+    );
+    let mut next = match seen.obstacle() {
+        None => vec![Expectation::some_time(format!("takes the lock {kind}: it is free"))],
+        Some(Obstacle::Promised(first)) => {
+            vec![Expectation::some_time(format!("takes the lock {kind} after {}", first.holder))]
+        }
+        Some(Obstacle::Held(lock)) => {
+            let before = match seen.waiters_before(place) {
+                0 => String::new(),
+                more => format!(", after {more} who came first"),
+            };
+            let takes = format!("takes the lock {kind} when {} gives it up{before}", lock.holder);
+            let runs_out = lock
+                .expires_at
+                .map(|at| Expectation::at(at, format!("the lock {kind} runs out, unless it is renewed")));
+            [Some(Expectation::some_time(takes)), runs_out].into_iter().flatten().collect()
+        }
+    };
+    next.push(gives_up);
+    next
+}
+
+fn turning_round(operation: &Operation) -> Option<Expectation> {
+    let what = match (&operation.rollback, &operation.cancel) {
+        (Some(rollback), _) => {
+            let end = match rollback.then {
+                RollbackEnd::Error => "error",
+                RollbackEnd::Canceled => "canceled",
+            };
+            format!("ends as {end} when what it did is undone: {}", rollback.why)
+        }
+        (None, Some(cancel)) => format!("turns round at its next step: canceled by {}", cancel.by),
+        (None, None) => return None,
+    };
+    Some(Expectation::some_time(what))
+}
+
+/// What happens if its worker is gone, or was never there.
+fn taking_over(seen: &Snapshot<'_>) -> Expectation {
+    if seen.workers == 0 && !seen.is_owned() {
+        return Expectation::some_time("nothing more happens before a worker is started");
+    }
+    let from = seen.ownership.map_or(seen.now, |ownership| ownership.expires_at.max(seen.now));
+    let what = match seen.ownership {
+        None => "a worker takes its scheduler, at the latest".to_owned(),
+        Some(Lease { owner, .. }) if seen.is_owned() => {
+            format!("is taken over by another worker, at the latest, if {owner} stops now")
+        }
+        Some(Lease { owner, .. }) => {
+            format!("is taken over from {owner} by another worker, at the latest")
+        }
+    };
+    Expectation::at(after(from, seen.sweep), what)
+}
+
+fn stuck(seen: &Snapshot<'_>) -> Option<Stuck> {
+    let operation = seen.operation;
+    if operation.status.is_final() {
+        return None;
+    }
+    let waits_long = age(seen.now, since(seen)) > seen.sweep;
+    match seen.ownership {
+        None if !waits_long => return None,
+        None if seen.workers == 0 => return Some(Stuck::NoWorker),
+        None => return Some(Stuck::NoOwner),
+        Some(lease) if lease.expires_at <= seen.now => return Some(Stuck::OwnerGone(lease.clone())),
+        Some(_) => {}
+    }
+    if operation.status == OperationStatus::Pending {
+        return seen.is_forgotten().then(|| Stuck::NotTaken(age(seen.now, operation.created_at)));
+    }
+    match &operation.lease {
+        None => return waits_long.then_some(Stuck::NoLease),
+        Some(lease) if lease.expires_at <= seen.now => return Some(Stuck::LeaseOver(lease.clone())),
+        Some(_) => {}
+    }
+    if let Some(place) = seen.place() {
+        let (waited, patience) = (age(seen.now, place.since), age(place.until, place.since));
+        return (waited.0 > patience.0 / 2).then(|| Stuck::LongForLock(place.clone()));
+    }
+    let wait = seen.wait()?;
+    let overslept = seen.at_work().is_none() && age(seen.now, wait.until) > seen.sweep;
+    overslept.then_some(Stuck::Overslept(wait.until))
+}
+
+fn holder(operation: &Operation) -> Holder {
+    Holder::Operation { kind: operation.definition.kind(), id: operation.id }
+}
+
+impl<'a> Snapshot<'a> {
+    fn is_owned(&self) -> bool {
+        self.ownership.is_some_and(|lease| lease.expires_at > self.now)
+    }
+
+    /// The other operation that holds the slot.
+    fn at_work(&self) -> Option<&'a Operation> {
+        self.unfinished.iter().find(|other| other.is_executing() && other.id != self.operation.id)
+    }
+
+    /// What it waits for, if it is parked.
+    fn wait(&self) -> Option<&'a Wait> {
+        match &self.operation.activity {
+            Activity::Parked(wait) if self.operation.is_parked() => Some(wait),
+            Activity::Parked(_) | Activity::Executing => None,
+        }
+    }
+
+    /// Its place in the order of a lock.
+    fn place(&self) -> Option<&'a Waiter> {
+        let is_its = |waiter: &&Waiter| waiter.holder.operation() == Some(self.operation.id);
+        self.locks.waiters.iter().filter(|_| self.operation.is_parked()).find(is_its)
+    }
+
+    /// What stands between it and the lock that it waits for.
+    fn obstacle(&self) -> Option<Obstacle> {
+        let place = self.place()?;
+        self.locks.may_take(place.kind, Taker::of(place.holder), self.now).err()
+    }
+
+    fn waiters_before(&self, place: &Waiter) -> usize {
+        let counting = self.locks.waiters_of(place.kind, self.now);
+        counting.take_while(|waiter| waiter.holder != place.holder).count()
+    }
+
+    /// How many pending operations begin before this one: those of priority first, else in their order.
+    fn before_it(&self) -> usize {
+        let pending = |other: &&Operation| other.status == OperationStatus::Pending;
+        let mut queue: Vec<&Operation> = self.unfinished.iter().filter(pending).collect();
+        queue.sort_by_key(|other| !other.priority);
+        queue.iter().position(|other| other.id == self.operation.id).unwrap_or(0)
+    }
+
+    /// It is the next one, and for a sweep now there was nothing that could have kept a worker from it.
+    fn is_forgotten(&self) -> bool {
+        let quiet = |operation: &Operation| age(self.now, last_moved(operation)) > self.sweep;
+        let others = self.unfinished.iter().filter(|other| other.status == OperationStatus::InProgress);
+        let slot_was_free = self.at_work().is_none() && others.into_iter().all(quiet);
+        slot_was_free && quiet(self.operation) && self.before_it() == 0
+    }
+}
+
+impl Expectation {
+    fn at(at: Timestamp, what: impl Into<String>) -> Self {
+        Self { what: what.into(), at: Some(at) }
+    }
+
+    fn some_time(what: impl Into<String>) -> Self {
+        Self { what: what.into(), at: None }
+    }
+}
+
+impl fmt::Display for WaitsFor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Worker => f.write_str("a worker to take it up"),
+            Self::Slot(by) => write!(f, "{by} to give up the slot"),
+            Self::Turn(1) => f.write_str("1 operation before it"),
+            Self::Turn(before) => write!(f, "{before} operations before it"),
+            Self::Lock(obstacle) => obstacle.fmt(f),
+            Self::Outside(what) => f.write_str(what),
+        }
+    }
+}
+
+impl fmt::Display for Expectation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.at {
+            Some(at) => write!(f, "{at:.3}: {}", self.what),
+            None => f.write_str(&self.what),
+        }
+    }
+}
+
+impl fmt::Display for Stuck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoWorker => f.write_str("no worker is there"),
+            Self::NoOwner => f.write_str("no worker owns its scheduler"),
+            Self::OwnerGone(lease) => {
+                write!(f, "{} owns its scheduler, and that ran out at {:.3}", lease.owner, lease.expires_at)
+            }
+            Self::NoLease => f.write_str("it is in progress, and nobody has a lease on it"),
+            Self::LeaseOver(lease) => {
+                write!(f, "the lease of {} ran out at {:.3}", lease.owner, lease.expires_at)
+            }
+            Self::Overslept(at) => write!(f, "it was to look again at {at:.3}"),
+            Self::LongForLock(place) => {
+                write!(f, "it has waited for the lock {} since {:.3}", place.kind, place.since)
+            }
+            Self::NotTaken(waited) => {
+                write!(f, "it is the next one, the slot is free, and no worker took it for {waited}")
+            }
+        }
+    }
+}

@@ -1,0 +1,463 @@
+use expect_test::{Expect, expect};
+use serde_json::Value;
+
+use super::super::{CancelRequest, Definition, HistoryEvent, OperationId, Origin, Rollback, Token};
+use super::*;
+use crate::lock::{Lock, LockKind};
+use crate::operation::{RemovalReason, RoomsToRemove};
+use crate::scheduler::{SchedulerName, Version};
+
+/// When the snapshots are taken, in seconds.
+const NOW: i64 = 1000;
+const SWEEP: Millis = Millis::from_seconds(10);
+
+/// A snapshot that a case can change: a removal that was created at 900, and a worker that is well.
+struct Case {
+    operation: Operation,
+    others: Vec<Operation>,
+    locks: Locks,
+    ownership: Option<Lease>,
+    workers: usize,
+    rooms_killed_at: Option<i64>,
+}
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+fn lease(owner: &str, until: i64) -> Lease {
+    Lease { owner: owner.into(), token: Token(3), expires_at: at(until) }
+}
+
+fn operation(number: u128, status: OperationStatus, created: i64) -> Operation {
+    Operation {
+        id: OperationId::from_u128(number),
+        scheduler: SchedulerName::parse("arena").unwrap(),
+        definition: Definition::RemoveRooms {
+            rooms: RoomsToRemove::Amount(1),
+            reason: RemovalReason::ScaleDown,
+        },
+        origin: Origin::Controller,
+        priority: false,
+        status,
+        activity: Activity::Executing,
+        rollback: None,
+        progress: Value::Null,
+        data: Value::Null,
+        reason: String::new(),
+        fleet_delta: 0,
+        created_at: at(created),
+        ended_at: None,
+        lease: (status == OperationStatus::InProgress).then(|| lease("worker-1", NOW + 5)),
+        cancel: None,
+        took_action: true,
+        history: vec![HistoryEvent { at: at(created), event: "Created".into() }],
+    }
+}
+
+fn parked(what: &str, until: i64) -> Activity {
+    Activity::Parked(Wait { what: what.into(), until: at(until) })
+}
+
+fn of(number: u128) -> Holder {
+    holder(&operation(number, OperationStatus::Pending, 0))
+}
+
+fn held(by: Holder, expires_at: Option<i64>) -> Lock {
+    Lock {
+        kind: LockKind::Downscaling,
+        holder: by,
+        reason: "-3".into(),
+        token: Token(7),
+        acquired_at: at(950),
+        expires_at: expires_at.map(at),
+    }
+}
+
+fn place(of: Holder, since: i64, until: i64) -> Waiter {
+    Waiter { kind: LockKind::Downscaling, holder: of, since: at(since), until: at(until) }
+}
+
+fn pending() -> Case {
+    Case {
+        operation: operation(1, OperationStatus::Pending, 900),
+        others: Vec::new(),
+        locks: Locks::default(),
+        ownership: Some(lease("worker-1", NOW + 10)),
+        workers: 1,
+        rooms_killed_at: None,
+    }
+}
+
+fn in_progress() -> Case {
+    Case { operation: operation(1, OperationStatus::InProgress, 900), ..pending() }
+}
+
+fn waiting_for_lock(since: i64, until: i64) -> Case {
+    let mut case = in_progress();
+    case.operation.activity = parked("the lock", until);
+    case.locks.waiters = vec![place(of(1), since, until)];
+    case
+}
+
+fn check(case: Case, expected: &Expect) {
+    let mut unfinished = case.others;
+    unfinished.push(case.operation.clone());
+    let explanation = explain(&Snapshot {
+        now: at(NOW),
+        operation: &case.operation,
+        unfinished: &unfinished,
+        locks: &case.locks,
+        ownership: case.ownership.as_ref(),
+        workers: case.workers,
+        rooms_killed_at: case.rooms_killed_at.map(at),
+        sweep: SWEEP,
+    });
+    let Explanation { since, waits_for, next, stuck } = explanation;
+    let mut text = format!("since {since}\n");
+    text += &waits_for.map(|what| format!("waits for {what}\n")).unwrap_or_default();
+    for expectation in next {
+        text += &format!("next {expectation}\n");
+    }
+    text += &stuck.map(|why| format!("stuck: {why}\n")).unwrap_or_default();
+    let text = text.replace("1970-01-01T00:", "").replace("00000000-0000-0000-0000-00000000000", "op");
+    expected.assert_eq(&text);
+}
+
+#[test]
+fn pending_behind_others() {
+    let mut case = pending();
+    case.others = vec![operation(2, OperationStatus::InProgress, 800)];
+    check(
+        case,
+        &expect![[r#"
+        since 15:00Z
+        waits for remove_rooms op2 to give up the slot
+        next begins after remove_rooms op2
+        next 17:00.000Z: is taken over by another worker, at the latest, if worker-1 stops now
+    "#]],
+    );
+
+    let mut case = pending();
+    let mut urgent = operation(3, OperationStatus::Pending, 990);
+    urgent.priority = true;
+    case.others = vec![operation(2, OperationStatus::Pending, 800), urgent];
+    check(
+        case,
+        &expect![[r#"
+        since 15:00Z
+        waits for 2 operations before it
+        next begins after 2 operations before it
+        next 17:00.000Z: is taken over by another worker, at the latest, if worker-1 stops now
+    "#]],
+    );
+
+    let mut case = pending();
+    case.operation.priority = true;
+    case.others =
+        vec![operation(2, OperationStatus::InProgress, 800), operation(3, OperationStatus::Pending, 990)];
+    check(
+        case,
+        &expect![[r#"
+        since 15:00Z
+        waits for remove_rooms op2 to give up the slot
+        next begins after remove_rooms op2
+        next 17:00.000Z: is taken over by another worker, at the latest, if worker-1 stops now
+    "#]],
+    );
+}
+
+#[test]
+fn pending_and_next() {
+    let mut fresh = pending();
+    fresh.operation = operation(1, OperationStatus::Pending, NOW - 1);
+    check(
+        fresh,
+        &expect![[r#"
+        since 16:39Z
+        waits for a worker to take it up
+        next begins as soon as a worker looks
+        next 17:00.000Z: is taken over by another worker, at the latest, if worker-1 stops now
+    "#]],
+    );
+    check(
+        pending(),
+        &expect![[r#"
+        since 15:00Z
+        waits for a worker to take it up
+        next begins as soon as a worker looks
+        next 17:00.000Z: is taken over by another worker, at the latest, if worker-1 stops now
+        stuck: it is the next one, the slot is free, and no worker took it for 100s
+    "#]],
+    );
+    // Somebody was at work a moment ago: the slot may just have become free.
+    let mut case = pending();
+    let mut other = operation(2, OperationStatus::InProgress, NOW - 3);
+    other.activity = parked("2 rooms to be gone", NOW + 5);
+    case.others = vec![other];
+    check(
+        case,
+        &expect![[r#"
+        since 15:00Z
+        waits for a worker to take it up
+        next begins as soon as a worker looks
+        next 17:00.000Z: is taken over by another worker, at the latest, if worker-1 stops now
+    "#]],
+    );
+}
+
+#[test]
+fn nobody_works_on_it() {
+    for (ownership, workers, expected) in [
+        (
+            None,
+            0,
+            expect![[r#"
+                since 15:00Z
+                waits for a worker to take it up
+                next nothing more happens before a worker is started
+                stuck: no worker is there
+            "#]],
+        ),
+        (
+            None,
+            2,
+            expect![[r#"
+                since 15:00Z
+                waits for a worker to take it up
+                next 16:50.000Z: a worker takes its scheduler, at the latest
+                stuck: no worker owns its scheduler
+            "#]],
+        ),
+        (
+            Some(lease("worker-1", NOW - 4)),
+            1,
+            expect![[r#"
+                since 15:00Z
+                waits for a worker to take it up
+                next 16:50.000Z: is taken over from worker-1 by another worker, at the latest
+                stuck: worker-1 owns its scheduler, and that ran out at 16:36.000Z
+            "#]],
+        ),
+    ] {
+        check(Case { ownership, workers, ..pending() }, &expected);
+    }
+    let fresh = operation(1, OperationStatus::Pending, NOW - 1);
+    check(
+        Case { operation: fresh, ownership: None, ..pending() },
+        &expect![[r#"
+            since 16:39Z
+            waits for a worker to take it up
+            next 16:50.000Z: a worker takes its scheduler, at the latest
+        "#]],
+    );
+}
+
+#[test]
+fn at_work() {
+    check(
+        in_progress(),
+        &expect![[r#"
+        since 15:00Z
+        next goes on with its next step
+        next 17:00.000Z: is taken over by another worker, at the latest, if worker-1 stops now
+    "#]],
+    );
+
+    let mut case = in_progress();
+    case.operation.cancel = Some(CancelRequest { by: "ada".into(), at: at(990) });
+    check(
+        case,
+        &expect![[r#"
+        since 15:00Z
+        next goes on with its next step
+        next turns round at its next step: canceled by ada
+        next 17:00.000Z: is taken over by another worker, at the latest, if worker-1 stops now
+    "#]],
+    );
+
+    let mut case = in_progress();
+    let why = "the lock downscaling was released by ada: stuck".into();
+    case.operation.rollback = Some(Rollback { then: RollbackEnd::Error, why });
+    check(
+        case,
+        &expect![[r#"
+        since 15:00Z
+        next goes on with its next step
+        next ends as error when what it did is undone: the lock downscaling was released by ada: stuck
+        next 17:00.000Z: is taken over by another worker, at the latest, if worker-1 stops now
+    "#]],
+    );
+}
+
+#[test]
+fn without_a_lease() {
+    let mut case = in_progress();
+    case.operation.lease = None;
+    check(
+        case,
+        &expect![[r#"
+        since 15:00Z
+        next goes on with its next step
+        next 17:00.000Z: is taken over by another worker, at the latest, if worker-1 stops now
+        stuck: it is in progress, and nobody has a lease on it
+    "#]],
+    );
+
+    let mut case = in_progress();
+    case.operation.lease = Some(lease("worker-0", NOW - 2));
+    check(
+        case,
+        &expect![[r#"
+        since 15:00Z
+        next goes on with its next step
+        next 17:00.000Z: is taken over by another worker, at the latest, if worker-1 stops now
+        stuck: the lease of worker-0 ran out at 16:38.000Z
+    "#]],
+    );
+
+    let mut case = in_progress();
+    case.operation.lease = Some(lease("worker-1", NOW - 7));
+    case.ownership = Some(lease("worker-1", NOW - 2));
+    check(
+        case,
+        &expect![[r#"
+            since 15:00Z
+            waits for a worker to take it up
+            next 16:50.000Z: is taken over from worker-1 by another worker, at the latest
+            stuck: worker-1 owns its scheduler, and that ran out at 16:38.000Z
+        "#]],
+    );
+}
+
+#[test]
+fn parked_for_the_outside() {
+    let mut case = in_progress();
+    case.operation.activity = parked("3 rooms to be gone", NOW + 20);
+    case.rooms_killed_at = Some(NOW + 15);
+    check(
+        case,
+        &expect![[r#"
+        since 15:00Z
+        waits for 3 rooms to be gone
+        next 16:55.000Z: rooms that are still there are killed
+        next 17:00.000Z: looks again, or earlier if something happens
+        next 17:00.000Z: is taken over by another worker, at the latest, if worker-1 stops now
+    "#]],
+    );
+
+    // Its time is up, and another one has the slot.
+    let mut case = in_progress();
+    case.operation.activity = parked("3 rooms to be gone", NOW - 60);
+    case.others = vec![operation(2, OperationStatus::InProgress, 800)];
+    check(
+        case,
+        &expect![[r#"
+            since 15:00Z
+            waits for remove_rooms op2 to give up the slot
+            next looks again after remove_rooms op2
+            next 17:00.000Z: is taken over by another worker, at the latest, if worker-1 stops now
+        "#]],
+    );
+
+    let mut case = in_progress();
+    case.operation.activity = parked("validation room arena-1 to be ready", NOW - 60);
+    check(
+        case,
+        &expect![[r#"
+            since 15:00Z
+            waits for validation room arena-1 to be ready
+            next looks again as soon as a worker comes to it
+            next 17:00.000Z: is taken over by another worker, at the latest, if worker-1 stops now
+            stuck: it was to look again at 15:40.000Z
+        "#]],
+    );
+}
+
+#[test]
+fn waiting_for_a_lock() {
+    let mut case = waiting_for_lock(960, 1260);
+    case.locks.held = vec![held(of(2), Some(NOW + 25))];
+    check(
+        case,
+        &expect![[r#"
+        since 16:00Z
+        waits for downscaling held by remove_rooms op2 since 15:50.000Z
+        next takes the lock downscaling when remove_rooms op2 gives it up
+        next 17:05.000Z: the lock downscaling runs out, unless it is renewed
+        next 21:00.000Z: ends as error if it has not got the lock downscaling by then (locks.waitTimeout)
+        next 17:00.000Z: is taken over by another worker, at the latest, if worker-1 stops now
+    "#]],
+    );
+
+    // Behind another one, whose place counts, and one whose place does not.
+    let mut case = waiting_for_lock(960, 1260);
+    case.locks.held = vec![held(Holder::Rollout(Version::FIRST), None)];
+    case.locks.waiters.insert(0, place(of(3), 940, 1240));
+    case.locks.waiters.insert(0, place(of(4), 600, 900));
+    check(
+        case,
+        &expect![[r#"
+        since 16:00Z
+        waits for downscaling held by rollout v1.0.0 since 15:50.000Z
+        next takes the lock downscaling when rollout v1.0.0 gives it up, after 1 who came first
+        next 21:00.000Z: ends as error if it has not got the lock downscaling by then (locks.waitTimeout)
+        next 17:00.000Z: is taken over by another worker, at the latest, if worker-1 stops now
+    "#]],
+    );
+
+    let mut case = waiting_for_lock(960, 1260);
+    case.locks.waiters.insert(0, place(Holder::HealthController, 940, 1240));
+    check(
+        case,
+        &expect![[r#"
+        since 16:00Z
+        waits for downscaling promised to the health controller
+        next takes the lock downscaling after the health controller
+        next 21:00.000Z: ends as error if it has not got the lock downscaling by then (locks.waitTimeout)
+        next 17:00.000Z: is taken over by another worker, at the latest, if worker-1 stops now
+    "#]],
+    );
+
+    // It is free, and its turn.
+    check(
+        waiting_for_lock(960, 1260),
+        &expect![[r#"
+        since 16:00Z
+        waits for the lock
+        next takes the lock downscaling: it is free
+        next 21:00.000Z: ends as error if it has not got the lock downscaling by then (locks.waitTimeout)
+        next 17:00.000Z: is taken over by another worker, at the latest, if worker-1 stops now
+    "#]],
+    );
+
+    let mut case = waiting_for_lock(840, 1140);
+    case.locks.held = vec![held(of(2), Some(NOW + 25))];
+    check(
+        case,
+        &expect![[r#"
+        since 14:00Z
+        waits for downscaling held by remove_rooms op2 since 15:50.000Z
+        next takes the lock downscaling when remove_rooms op2 gives it up
+        next 17:05.000Z: the lock downscaling runs out, unless it is renewed
+        next 19:00.000Z: ends as error if it has not got the lock downscaling by then (locks.waitTimeout)
+        next 17:00.000Z: is taken over by another worker, at the latest, if worker-1 stops now
+        stuck: it has waited for the lock downscaling since 14:00.000Z
+    "#]],
+    );
+}
+
+#[test]
+fn ended() {
+    let mut case = pending();
+    case.operation = operation(1, OperationStatus::Finished, 900);
+    case.operation.ended_at = Some(at(930));
+    case.ownership = None;
+    case.workers = 0;
+    check(
+        case,
+        &expect![[r#"
+        since 15:30Z
+    "#]],
+    );
+}

@@ -1,0 +1,185 @@
+//! Panic scale: a room says that it is occupied, nearly all places are taken, and a burst of rooms is asked for at
+//! once, whoever heard it.
+//!
+//! A ping only raises a flag. One task of the engine looks at the schedulers whose flag is up, so that ten thousand
+//! pings make a handful of looks; and the panic lock, taken in the transaction that enqueues the rooms, makes one add
+//! of however many engines decide the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
+
+use maestro_core::autoscaling::Demand;
+use maestro_core::lock::{Holder, LockKind, Taker};
+use maestro_core::operation::{Definition, Origin};
+use maestro_core::panic::{Need, need};
+use maestro_core::plan::Counted;
+use maestro_core::room::RoomStatus;
+use maestro_core::scheduler::{Autoscaling, SchedulerName};
+use maestro_core::time::after;
+use tokio::sync::Notify;
+use tokio::time::MissedTickBehavior;
+
+use crate::operations::{StepError, whole_fleet};
+use crate::ports::room_table::FleetCounts;
+use crate::ports::store::{Change, NewLock, SchedulerRecord, SchedulerState, StoreError, Transaction};
+use crate::{Engine, with_sources};
+
+/// Looks keep at least this distance: short beside the start of a room, long beside a burst of pings.
+const LOOK_GAP: Duration = Duration::from_millis(100);
+
+/// The schedulers that panic, and of which of them a room said that it is occupied since the last look.
+///
+/// Read from the store when the task begins and with every sync interval; a worker also says what it reads of its own
+/// schedulers, so that where it works a new version counts at once.
+#[derive(Default)]
+pub(crate) struct Panics {
+    /// Whether there are any: all that a ping asks where nobody panics.
+    any: AtomicBool,
+    heard: RwLock<BTreeMap<SchedulerName, AtomicBool>>,
+    bell: Notify,
+}
+
+impl Panics {
+    /// A room says that it is occupied. Called with every such ping.
+    pub(crate) fn occupied(&self, scheduler: &str) {
+        if !self.any.load(Ordering::Relaxed) {
+            return;
+        }
+        // Most find the flag up already, and need not write to what all of them read.
+        if let Some(heard) = self.read().get(scheduler)
+            && !heard.load(Ordering::Relaxed)
+            && !heard.swap(true, Ordering::Relaxed)
+        {
+            self.bell.notify_one();
+        }
+    }
+
+    /// What a scheduler's recipe says by now.
+    pub(crate) fn learn(&self, record: &SchedulerRecord) {
+        let panics = record.autoscaling().and_then(Autoscaling::panic_scale).is_some();
+        if self.read().contains_key(&record.name) == panics {
+            return;
+        }
+        let mut heard = self.write();
+        match panics {
+            true => heard.entry(record.name.clone()).or_default().store(false, Ordering::Relaxed),
+            false => drop(heard.remove(&record.name)),
+        }
+        self.any.store(!heard.is_empty(), Ordering::Relaxed);
+    }
+
+    fn learn_all(&self, records: &[SchedulerRecord]) {
+        records.iter().for_each(|record| self.learn(record));
+        let names: BTreeSet<&SchedulerName> = records.iter().map(|record| &record.name).collect();
+        let mut heard = self.write();
+        heard.retain(|name, _| names.contains(name));
+        self.any.store(!heard.is_empty(), Ordering::Relaxed);
+    }
+
+    /// Those that were heard of, each once.
+    fn take_heard(&self) -> Vec<SchedulerName> {
+        let heard = self.read();
+        let flags = heard.iter().filter(|(_, flag)| flag.swap(false, Ordering::Relaxed));
+        flags.map(|(name, _)| name.clone()).collect()
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, BTreeMap<SchedulerName, AtomicBool>> {
+        self.heard.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<SchedulerName, AtomicBool>> {
+        self.heard.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Looks at the schedulers that rooms speak of, for as long as the engine is up.
+pub(crate) async fn watch(engine: &Engine) {
+    let mut sync = tokio::time::interval(engine.settings.sync_interval);
+    sync.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            biased;
+            _ = sync.tick() => match engine.ports.store.schedulers().await {
+                Ok(records) => engine.panics.learn_all(&records),
+                Err(error) => {
+                    tracing::warn!(error = with_sources(&error), "not known which schedulers panic");
+                }
+            },
+            () = engine.panics.bell.notified() => {
+                for scheduler in engine.panics.take_heard() {
+                    if let Err(error) = look(engine, &scheduler).await {
+                        // The next ping asks again.
+                        tracing::warn!(scheduler_name = %scheduler, error = with_sources(&error), "no look for a panic");
+                    }
+                }
+                tokio::time::sleep(LOOK_GAP).await;
+            }
+        }
+    }
+}
+
+/// Decides on the counters, which cost nothing, and if they say so once more on everything that is on its way.
+async fn look(engine: &Engine, scheduler: &SchedulerName) -> Result<(), StepError> {
+    let Some(record) = engine.ports.store.scheduler(scheduler).await? else { return Ok(()) };
+    let Some(autoscaling) = record.autoscaling().filter(|_| record.state == SchedulerState::InSync) else {
+        return Ok(());
+    };
+    let matches_max = record.recipe.match_allocation.max_matches;
+    let counts = engine.ports.table.counts(scheduler).await?;
+    if need(&counted(&counts, matches_max), autoscaling).is_none() {
+        return Ok(());
+    }
+    let fleet = whole_fleet(engine, &record, None).await?;
+    if fleet.panic {
+        return Ok(());
+    }
+    let Counted { matches, occupied, total, .. } = fleet.plan(engine, &record).seen;
+    match need(&Demand { matches, occupied, total, matches_max }, autoscaling) {
+        Some(need) => ask_for_rooms(engine, &record, need).await,
+        None => Ok(()),
+    }
+}
+
+fn counted(counts: &FleetCounts, matches_max: u32) -> Demand {
+    let rooms = |which: fn(RoomStatus) -> bool| {
+        let chosen = counts.by_status.iter().filter(|(status, _)| which(*status));
+        chosen.map(|(_, rooms)| rooms).sum::<u32>()
+    };
+    let occupied = rooms(RoomStatus::serves_players);
+    // With one match a room, a room is a match, whatever number it says.
+    let matches = if matches_max > 1 { counts.matches } else { occupied.into() };
+    Demand { matches, occupied, total: rooms(RoomStatus::counts), matches_max }
+}
+
+/// The lock and the rooms in one transaction: of all who ask for the same, one gets them.
+async fn ask_for_rooms(engine: &Engine, record: &SchedulerRecord, need: Need) -> Result<(), StepError> {
+    let need = Need { delta: need.delta.min(engine.settings.rooms_add_limit), ..need };
+    let definition = Definition::AddRooms { amount: need.delta };
+    let mut operation = engine.new_operation(&record.name, definition, Origin::Panic);
+    operation.priority = true;
+    operation.reason = need.to_string();
+    let lock = NewLock {
+        scheduler: record.name.clone(),
+        kind: LockKind::Panic,
+        taker: Taker::of(Holder::Operation { kind: operation.definition.kind(), id: operation.id }),
+        reason: operation.reason.clone(),
+        at: operation.created_at,
+        expires_at: Some(after(operation.created_at, engine.settings.lock_ttl)),
+    };
+    let changes = vec![Change::TakeLock(lock), Change::Enqueue(operation)];
+    match engine.ports.store.commit(Transaction::new("panic", changes)).await {
+        Ok(()) => {}
+        // Somebody else was faster, or there is nothing left to add to.
+        Err(StoreError::Refused(refusal)) => {
+            tracing::debug!(scheduler_name = %record.name, %refusal, "no panic");
+            return Ok(());
+        }
+        Err(error) => return Err(error.into()),
+    }
+    tracing::warn!(scheduler_name = %record.name, reason = %need, "panic: rooms are added at once");
+    engine.metrics.panicked(record);
+    engine.ports.wake.queue_changed(&record.name);
+    Ok(())
+}

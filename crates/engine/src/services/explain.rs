@@ -1,0 +1,126 @@
+//! Explanations: what an operation waits for, who works on it, what will happen next, and which ones are stuck.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use maestro_core::lock::Locks;
+use maestro_core::operation::explain::{Explanation, Snapshot, explain};
+use maestro_core::operation::{Lease, Operation};
+use maestro_core::scheduler::{SchedulerName, Version};
+use maestro_core::time::{Millis, Timestamp, after};
+
+use crate::ports::store::{Intent, RoomRecord};
+use crate::{Engine, Error};
+
+/// An operation, and why it is where it is.
+#[derive(Debug, Clone)]
+pub struct ExplainedOperation {
+    pub operation: Operation,
+    /// Who owns its scheduler.
+    pub ownership: Option<Lease>,
+    pub explanation: Explanation,
+    pub seen_at: Timestamp,
+}
+
+/// What explanations of one scheduler's operations are made from.
+struct Scene {
+    now: Timestamp,
+    unfinished: Vec<Operation>,
+    locks: Locks,
+    ownership: Option<Lease>,
+    workers: usize,
+    /// Rooms that were asked to go, and when each is killed.
+    leaving: Vec<(RoomRecord, Timestamp)>,
+    sweep: Millis,
+}
+
+impl Engine {
+    pub async fn explain_operation(&self, scheduler: &str, id: &str) -> Result<ExplainedOperation, Error> {
+        let seen = self.operation(scheduler, id).await?.operation;
+        let scene = self.scene(&seen.scheduler).await?;
+        // As it is together with the others; one that has ended is not among them.
+        let unfinished = scene.unfinished.iter().find(|operation| operation.id == seen.id).cloned();
+        match unfinished {
+            Some(operation) => Ok(scene.explain(operation)),
+            None => Ok(scene.explain(self.operation(scheduler, id).await?.operation)),
+        }
+    }
+
+    /// Those that have not moved for longer than they should.
+    pub async fn stuck_operations(&self, scheduler: &str) -> Result<Vec<ExplainedOperation>, Error> {
+        let record = self.scheduler(scheduler).await?;
+        let scene = self.scene(&record.name).await?;
+        let explained = scene.unfinished.iter().cloned().map(|operation| scene.explain(operation));
+        Ok(explained.filter(|explained| explained.explanation.stuck.is_some()).collect())
+    }
+
+    async fn scene(&self, scheduler: &SchedulerName) -> Result<Scene, Error> {
+        let store = &self.ports.store;
+        let unfinished = store.unfinished(scheduler).await?;
+        let locks = store.locks(scheduler).await?;
+        let workforce = store.workers().await?;
+        let leaving = self.leaving(scheduler).await?;
+        let now = self.now();
+        let ownership = workforce.ownerships.into_iter().find(|ownership| ownership.scheduler == *scheduler);
+        Ok(Scene {
+            now,
+            unfinished,
+            locks,
+            ownership: ownership.map(|ownership| Lease {
+                owner: ownership.owner,
+                token: ownership.token,
+                expires_at: ownership.expires_at,
+            }),
+            workers: workforce.workers.iter().filter(|worker| worker.expires_at > now).count(),
+            leaving,
+            sweep: millis(self.settings.sync_interval),
+        })
+    }
+
+    async fn leaving(&self, scheduler: &SchedulerName) -> Result<Vec<(RoomRecord, Timestamp)>, Error> {
+        let mut graces: BTreeMap<Version, Millis> = BTreeMap::new();
+        let mut leaving = Vec::new();
+        for room in self.ports.store.live_rooms(scheduler).await? {
+            let Intent::Stop(stop) = &room.intent else { continue };
+            let grace = match graces.get(&room.version) {
+                Some(grace) => *grace,
+                None => self.grace_period(scheduler, room.version).await?,
+            };
+            graces.insert(room.version, grace);
+            let killed_at = after(stop.at, grace);
+            leaving.push((room, killed_at));
+        }
+        Ok(leaving)
+    }
+
+    /// How long a room of this version has to go by itself; nothing if the version is gone.
+    async fn grace_period(&self, scheduler: &SchedulerName, version: Version) -> Result<Millis, Error> {
+        let found = self.ports.store.version(scheduler, version).await?;
+        Ok(found.map_or(Millis(0), |found| millis(found.recipe.spec.termination_grace_period)))
+    }
+}
+
+impl Scene {
+    fn explain(&self, operation: Operation) -> ExplainedOperation {
+        let asked_by_it = |room: &RoomRecord| match &room.intent {
+            Intent::Stop(stop) => stop.operation == operation.id,
+            Intent::Run => false,
+        };
+        let kills = self.leaving.iter().filter(|(room, _)| asked_by_it(room)).map(|(_, at)| *at);
+        let explanation = explain(&Snapshot {
+            now: self.now,
+            operation: &operation,
+            unfinished: &self.unfinished,
+            locks: &self.locks,
+            ownership: self.ownership.as_ref(),
+            workers: self.workers,
+            rooms_killed_at: kills.max(),
+            sweep: self.sweep,
+        });
+        ExplainedOperation { operation, ownership: self.ownership.clone(), explanation, seen_at: self.now }
+    }
+}
+
+fn millis(duration: Duration) -> Millis {
+    Millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+}

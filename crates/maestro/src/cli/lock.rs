@@ -1,0 +1,120 @@
+//! `maestro lock …`
+
+use clap::{Args, Subcommand, ValueEnum};
+use jiff::Timestamp;
+
+use super::age;
+use super::context::Context;
+use super::failure::Failure;
+use super::json::Json;
+use super::output::table;
+use super::resource::Resource;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// List the locks of a scheduler: who holds them, since when and why
+    #[command(after_help = "\
+Examples:
+  maestro lock list arena
+  maestro lock list arena -o json | jq '.[] | select(.isLocked)'")]
+    List {
+        /// Name of the scheduler
+        scheduler: String,
+    },
+
+    /// Take a lock from whoever holds it: its operation ends as error, its rollout is paused
+    #[command(after_help = "\
+Examples:
+  maestro lock release arena downscaling --reason \"the rooms are gone, I looked\"
+  maestro lock release arena config --token 1841 --reason \"wrong build\"")]
+    Release(ReleaseOptions),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ReleaseOptions {
+    /// Name of the scheduler
+    scheduler: String,
+    /// Which lock
+    #[arg(value_enum)]
+    kind: Kind,
+    /// Why, for the history
+    #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    reason: String,
+    /// Only the one with this fencing token: not what someone else took meanwhile
+    #[arg(long, value_name = "N")]
+    token: Option<u64>,
+}
+
+/// Those that people may release.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Kind {
+    Config,
+    Scale,
+    Termination,
+    Downscaling,
+}
+
+impl Kind {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Config => "config",
+            Self::Scale => "scale",
+            Self::Termination => "termination",
+            Self::Downscaling => "downscaling",
+        }
+    }
+}
+
+pub(super) fn run(context: &Context, command: &Command) -> Result<(), Failure> {
+    match command {
+        Command::List { scheduler } => {
+            let answer = context.client()?.get_list(&Resource::new(&["schedulers", scheduler, "locks"]))?;
+            context.show(&answer, locks_table)
+        }
+        Command::Release(options) => release(context, options),
+    }
+}
+
+fn release(context: &Context, options: &ReleaseOptions) -> Result<(), Failure> {
+    let ReleaseOptions { scheduler, kind, reason, token } = options;
+    let kind = kind.as_str();
+    let token = token.map(|token| token.to_string());
+    let resource = Resource::new(&["schedulers", scheduler, "locks", kind])
+        .query("reason", reason)
+        .query_some("token", token.as_deref());
+    context.client()?.delete_silently(&resource)?;
+    context.show(&Json::object([]), |_| format!("lock {kind} of scheduler {scheduler} released"))
+}
+
+fn locks_table(answer: &Json) -> String {
+    let now = Timestamp::now();
+    let row = |lock: &Json| {
+        vec![
+            lock.get("kind").cell(),
+            if lock.get("isLocked").is_true() { "yes" } else { "no" }.to_owned(),
+            lock.get("owner").cell(),
+            age::cell(lock.get("acquiredAt"), now),
+            ttl(lock),
+            waiting(lock),
+            lock.get("reason").cell(),
+        ]
+    };
+    let header = ["KIND", "LOCKED", "OWNER", "SINCE", "TTL", "WAITING", "REASON"];
+    table(&header, answer.items().iter().map(row))
+}
+
+fn ttl(lock: &Json) -> String {
+    match lock.get("ttlInSec") {
+        _ if !lock.get("isLocked").is_true() => "-".to_owned(),
+        Json::Number(seconds) if seconds.as_i64() == Some(-1) => "no end".to_owned(),
+        seconds => format!("{}s", seconds.cell()),
+    }
+}
+
+/// How many wait for it.
+fn waiting(lock: &Json) -> String {
+    match lock.get("waiters").items().len() {
+        0 => "-".to_owned(),
+        waiters => waiters.to_string(),
+    }
+}
