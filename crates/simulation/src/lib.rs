@@ -3,18 +3,21 @@
 
 mod clock;
 mod host;
+mod invariants;
 mod life;
 mod memory;
 mod runtime;
 mod store;
+mod table;
 mod trace;
 mod world;
 
 pub use clock::VirtualClock;
 pub use host::{Exit, GamePing, Habits, Host, Manners, Phase, RoomOnHost, RoomsApi, Span};
+pub use invariants::Inspector;
 pub use life::Life;
 pub use memory::MemoryStore;
 pub use runtime::SimulatedRuntime;
-pub use store::{CrashPoint, SimulatedStore};
+pub use store::{CrashPoint, SimulatedStore, Watch};
 pub use trace::Trace;
 pub use world::World;

@@ -9,12 +9,13 @@ use maestro_core::room::{Region, RoomId};
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::store::{
-    OperationPage, OperationStore, PageRequest, Renewal, RoomRecord, RoomRegistry, SchedulerRecord,
-    SchedulerStore, Store, StoreError, Transaction, VersionRecord, Workforce,
+    OperationPage, OperationStore, OwnershipRecord, PageRequest, Renewal, RoomRecord, RoomRegistry,
+    SchedulerRecord, SchedulerStore, Store, StoreError, Transaction, VersionRecord, Workforce,
 };
 use tokio::time::{Instant, sleep};
 
 use crate::host::Span;
+use crate::invariants::Inspector;
 use crate::life::Life;
 use crate::trace::Trace;
 
@@ -38,8 +39,16 @@ pub struct SimulatedStore {
     inner: Arc<dyn Store>,
     life: Life,
     trace: Trace,
+    watch: Watch,
     crash: Option<CrashPoint>,
     counts: Mutex<Counts>,
+}
+
+/// Who watches the engine, and what it calls itself in leases.
+#[derive(Clone)]
+pub struct Watch {
+    pub inspector: Inspector,
+    pub node: String,
 }
 
 struct Counts {
@@ -55,6 +64,7 @@ impl SimulatedStore {
         inner: Arc<dyn Store>,
         life: Life,
         trace: Trace,
+        watch: Watch,
         crash: Option<CrashPoint>,
         seed: u64,
     ) -> Self {
@@ -63,6 +73,7 @@ impl SimulatedStore {
             inner,
             life,
             trace,
+            watch,
             crash,
             counts: Mutex::new(Counts { writes: 0, random, reads: 0, last_read_at: Instant::now() }),
         }
@@ -91,6 +102,12 @@ impl SimulatedStore {
         sleep(back).await;
         self.life.still_alive().await;
         outcome
+    }
+
+    async fn owner_of(&self, transaction: &Transaction) -> Option<OwnershipRecord> {
+        let scheduler = self.watch.inspector.scheduler_of(transaction)?;
+        let workforce = self.inner.workers().await.ok()?;
+        workforce.ownerships.into_iter().find(|ownership| ownership.scheduler == scheduler)
     }
 
     async fn die_at(&self, point: CrashPoint, what: &str) {
@@ -134,8 +151,11 @@ impl Store for SimulatedStore {
         let label = transaction.label;
         let changes = transaction.changes.len();
         let write = async {
-            let outcome = self.inner.commit(transaction).await;
+            let before = self.owner_of(&transaction).await;
+            let outcome = self.inner.commit(transaction.clone()).await;
             if outcome.is_ok() {
+                let Watch { inspector, node } = &self.watch;
+                inspector.committed(node, &transaction, before.as_ref(), &*self.inner).await;
                 self.trace.note(format_args!("store: {label} ({changes} changes)"));
             }
             outcome
@@ -197,7 +217,14 @@ impl OperationStore for SimulatedStore {
         now: Timestamp,
         ttl: Millis,
     ) -> Result<Option<Token>, StoreError> {
-        self.write("own", self.inner.own(scheduler, owner, now, ttl)).await
+        let own = async {
+            let token = self.inner.own(scheduler, owner, now, ttl).await?;
+            if let Some(token) = token {
+                self.watch.inspector.owned(&self.watch.node, scheduler, token);
+            }
+            Ok(token)
+        };
+        self.write("own", own).await
     }
 
     async fn renew(&self, renewal: Renewal<'_>) -> Result<Vec<(SchedulerName, Token)>, StoreError> {

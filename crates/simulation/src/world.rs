@@ -18,10 +18,12 @@ use tokio::time::{Instant, sleep};
 
 use crate::clock::VirtualClock;
 use crate::host::{GamePing, Host, RoomsApi};
+use crate::invariants::Inspector;
 use crate::life::Life;
 use crate::memory::MemoryStore;
 use crate::runtime::SimulatedRuntime;
-use crate::store::{CrashPoint, SimulatedStore};
+use crate::store::{CrashPoint, SimulatedStore, Watch};
+use crate::table::WatchedTable;
 use crate::trace::Trace;
 
 /// How often a condition is looked at. Short beside everything that a fleet does, long enough that hours are cheap.
@@ -34,6 +36,7 @@ pub struct World {
     settings: Settings,
     clock: VirtualClock,
     trace: Trace,
+    inspector: Inspector,
     store: Arc<dyn Store>,
     host: Arc<Host>,
     rooms_api: Arc<Switchboard>,
@@ -78,6 +81,7 @@ impl World {
             seed,
             settings,
             clock,
+            inspector: Inspector::new(trace.clone()),
             trace,
             store: Arc::new(MemoryStore::new()),
             host,
@@ -119,10 +123,12 @@ impl World {
     }
 
     fn ports(&self, life: &Life, crash: Option<CrashPoint>, number: u64) -> Ports {
+        let watch = Watch { inspector: self.inspector.clone(), node: format!("engine-{number}") };
         let store = SimulatedStore::new(
             self.store.clone(),
             life.clone(),
             self.trace.clone(),
+            watch.clone(),
             crash,
             fork(self.seed, "store", number),
         );
@@ -130,7 +136,7 @@ impl World {
         Ports {
             store: Arc::new(store),
             // Nothing of it is durable: an engine begins with an empty one.
-            table: Arc::new(MemoryRoomTable::new()),
+            table: Arc::new(WatchedTable::new(MemoryRoomTable::new(), watch, self.store.clone())),
             runtimes: Arc::new(BTreeMap::from([(self.host.region().clone(), runtime)])),
             clock: Arc::new(self.clock),
             random: Arc::new(Randomness::from_seed(fork(self.seed, "engine", number))),
@@ -207,6 +213,10 @@ impl World {
         &self.host
     }
 
+    pub fn inspector(&self) -> &Inspector {
+        &self.inspector
+    }
+
     pub fn trace(&self) -> &Trace {
         &self.trace
     }
@@ -253,7 +263,8 @@ impl World {
 
     /// What must hold at any moment.
     pub fn check(&self) {
-        let violations = self.host.violations();
+        let mut violations = self.inspector.violations();
+        violations.extend(self.host.violations());
         if let Some(first) = violations.first() {
             self.fail(first);
         }

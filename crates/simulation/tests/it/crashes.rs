@@ -217,6 +217,8 @@ fn make_peace(world: &World) {
 
 /// What people asked for and was done is what the fleet size came to; nothing is left half done.
 async fn check_history(world: &World, begun_with: u32) {
+    world.inspector().at_rest(world.store(), &world.host().rooms()).await;
+    world.check();
     let done = done(world).await;
     let by_people = done.iter().filter(|operation| matches!(operation.origin, Origin::Person(_)));
     let finished = by_people.filter(|operation| operation.status == OperationStatus::Finished);
