@@ -41,7 +41,10 @@ impl Inspector {
         };
         let judgement = Judgement { claim, claimed, rooms, reason, scene: &scene };
         self.note_all(judgement.by_all_readings(Judgement::counted));
-        self.note_all(judgement.by_all_readings(Judgement::order));
+        // A scale-down takes no occupied room at all, so it has no order.
+        if by_person || reason != RemovalReason::ScaleDown {
+            self.note_all(judgement.by_all_readings(Judgement::order));
+        }
         if !by_person {
             self.note_all(judgement.by_all_readings(Judgement::players));
             self.note_all(judgement.by_all_readings(Judgement::target));

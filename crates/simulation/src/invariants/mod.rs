@@ -14,7 +14,7 @@ mod rest;
 mod work;
 
 #[cfg(test)]
-mod testing;
+mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
