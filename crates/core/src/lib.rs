@@ -12,3 +12,4 @@ pub mod room;
 pub mod scheduler;
 pub mod time;
 pub mod violation;
+pub mod workforce;

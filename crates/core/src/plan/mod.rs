@@ -146,6 +146,13 @@ impl Plan {
             self.rollout.as_ref().is_none_or(|cycle| cycle.replaced.is_empty() && cycle.surplus.is_empty());
         self.expired.is_empty() && self.add == 0 && self.remove == 0 && nothing_replaced
     }
+
+    /// What is left of it while no room can be taken out of service.
+    pub fn without_removals(self) -> Self {
+        let rollout =
+            self.rollout.map(|cycle| RolloutCycle { replaced: Vec::new(), surplus: Vec::new(), ..cycle });
+        Self { expired: Vec::new(), remove: 0, rollout, ..self }
+    }
 }
 
 pub fn plan(snapshot: &FleetSnapshot<'_>) -> Plan {

@@ -5,6 +5,7 @@
 //! it, so it is found again after a crash too.
 
 use async_trait::async_trait;
+use maestro_core::lock::{LockKind, Taker};
 use maestro_core::operation::{Definition, Origin, RemovalReason, SwitchVersion};
 use maestro_core::room::{Purpose, RoomStatus};
 use maestro_core::scheduler::{Change as RecipeChange, Difference, Recipe, Version, VersionStatus};
@@ -12,6 +13,7 @@ use maestro_core::time::{Millis, Timestamp, after};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use crate::locks;
 use crate::ports::store::{Change, Intent, RoomRecord};
 use crate::rooms::starting::{self, Making};
 use crate::rooms::stopping;
@@ -32,6 +34,11 @@ struct Progress {
 
 #[async_trait]
 impl Executor for CreateVersion {
+    /// A rollout has the recipe until its last old room is gone; who changes the recipe does not wait for that.
+    async fn needs(&self, work: &Work) -> Result<Vec<LockKind>, StepError> {
+        Ok(if work.rollout_holds(LockKind::Config) { Vec::new() } else { vec![LockKind::Config] })
+    }
+
     async fn step(&self, work: &Work) -> Result<Step, StepError> {
         let progress = progress_of(work);
         let Ok(version) = Version::parse(&progress.version) else {
@@ -108,13 +115,14 @@ async fn number(work: &Work) -> Result<Step, StepError> {
     let version = Version::next(change, scheduler.active_version, &all);
     let major = change == RecipeChange::Major;
     let status = if major { VersionStatus::Validating } else { VersionStatus::Validated };
-    let mut step = Step::again(vec![Change::InsertVersion {
+    let insert = Change::InsertVersion {
         scheduler: scheduler.name.clone(),
         recipe: recipe.clone().into(),
         version,
         status,
         at: work.now(),
-    }]);
+    };
+    let mut step = Step::again(work.while_writing(vec![insert]));
     step.data = Some(json!({
         "version": version.to_string(),
         "rollbackVersion": scheduler.active_version.to_string(),
@@ -235,6 +243,14 @@ async fn finish(work: &Work, version: Version) -> Result<Step, StepError> {
     let event = format!("enqueued switch active version operation with id: {}", operation.id);
     let status = VersionStatus::Validated;
     let mut step = Step::done().with_history(event);
-    step.changes = vec![Change::SetVersionStatus { scheduler, version, status }, Change::Enqueue(operation)];
+    if work.locks.held_by(LockKind::Config, locks::holder_of(&work.operation)).is_some() {
+        let taker = Taker {
+            holder: locks::holder_of_new(&operation),
+            instead_of: Some(locks::holder_of(&work.operation)),
+        };
+        step.changes.push(work.engine.take_lock(&scheduler, LockKind::Config, taker, &operation.reason));
+    }
+    step.changes.push(Change::SetVersionStatus { scheduler, version, status });
+    step.changes.push(Change::Enqueue(operation));
     Ok(step)
 }

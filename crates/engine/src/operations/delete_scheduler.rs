@@ -3,6 +3,7 @@
 //! That the scheduler is being deleted was written when it was asked for, so nothing new begins meanwhile.
 
 use async_trait::async_trait;
+use maestro_core::lock::LockKind;
 use maestro_core::operation::{CancelRequest, HistoryEvent, Operation, OperationStatus, RollbackEnd};
 use maestro_core::time::Millis;
 
@@ -18,6 +19,12 @@ const LOOK_AGAIN: Millis = Millis::from_seconds(5);
 
 #[async_trait]
 impl Executor for DeleteScheduler {
+    /// What is under way is asked to end first: it may hold them.
+    async fn needs(&self, work: &Work) -> Result<Vec<LockKind>, StepError> {
+        let alone = other_operations(work).await?.is_empty();
+        Ok(if alone { vec![LockKind::Termination, LockKind::Downscaling] } else { Vec::new() })
+    }
+
     async fn step(&self, work: &Work) -> Result<Step, StepError> {
         let others = other_operations(work).await?;
         if !others.is_empty() {

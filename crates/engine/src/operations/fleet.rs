@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use maestro_core::guards;
 use maestro_core::invariant::Invariant;
+use maestro_core::lock::{LockKind, Locks};
 use maestro_core::operation::{
     Definition, Operation, OperationId, OperationStatus, RemovalReason, RoomsToRemove, Stage, SwitchVersion,
 };
@@ -16,6 +17,7 @@ use maestro_core::scheduler::{OccupiedRooms, Version};
 use maestro_core::time::{Timestamp, age};
 
 use crate::Engine;
+use crate::locks::{RemovalLock, removal_lock};
 use crate::ports::room_table::RoomView;
 use crate::ports::store::{Intent, PageRequest, RolloutState, RoomRecord, SchedulerRecord};
 
@@ -42,16 +44,29 @@ pub(crate) struct Fleet {
     taken_back: i64,
     /// Switches that are queued or at work.
     pub(crate) switches: Vec<SwitchVersion>,
+    pub(crate) locks: Locks,
 }
 
 /// Whether a cycle would do anything now, and if not, when it might without anything happening: what an early
 /// wake-up asks.
 pub(crate) async fn look_ahead(engine: &Engine, scheduler: &SchedulerRecord) -> Result<Outlook, StepError> {
     let fleet = fleet(engine, scheduler, None).await?;
-    let plan = fleet.plan(engine, scheduler);
+    let mut plan = fleet.plan(engine, scheduler);
+    let lock = removal_lock(engine, scheduler.rollout.as_ref(), &fleet.locks);
+    // A cycle could only find again what waits in the order of the lock already.
+    let takes_lock = match lock {
+        RemovalLock::NotFree(waiter, _) => {
+            if fleet.locks.waits(LockKind::Downscaling, waiter).is_some() {
+                plan = plan.without_removals();
+            }
+            false
+        }
+        RemovalLock::OfRollout(holder) => fleet.locks.held_by(LockKind::Downscaling, holder).is_none(),
+        RemovalLock::Free => false,
+    };
     let rollout_goes_on = rollout::look_at(scheduler, &fleet, engine.now()) == Verdict::GoesOn
         && !rollout::way_back_is_lost(scheduler, &fleet);
-    Ok(match plan.is_empty() && rollout_goes_on {
+    Ok(match plan.is_empty() && rollout_goes_on && !takes_lock {
         true => Outlook::Nothing { until: plan.look_again_at },
         false => Outlook::Something,
     })
@@ -98,6 +113,7 @@ pub(crate) async fn fleet(
         removing: 0,
         taken_back: 0,
         switches: Vec::new(),
+        locks: store.locks(&scheduler.name).await?,
     };
     for operation in store.unfinished(&scheduler.name).await? {
         if Some(operation.id) != without {

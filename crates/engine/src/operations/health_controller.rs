@@ -4,15 +4,17 @@
 //! A cycle that changes nothing leaves no trace in the default lists.
 
 use async_trait::async_trait;
+use maestro_core::lock::LockKind;
 use maestro_core::operation::{Definition, Origin, RemovalReason, RoomsToRemove};
 use maestro_core::plan::{Expired, Plan, RolloutCycle};
 use maestro_core::room::RoomId;
 use serde_json::{Value, json};
 
-use crate::ports::store::{Change, SchedulerRecord, SchedulerState};
+use crate::ports::store::{Change, NewOperation, SchedulerRecord, SchedulerState};
 use crate::rooms::reconciling;
 
 use super::fleet::{Fleet, fleet};
+use super::removals::Removals;
 use super::{Executor, Next, Step, StepError, Work, rollout};
 
 pub(super) struct HealthController;
@@ -22,6 +24,10 @@ const ROOMS_NAMED: usize = 5;
 
 #[async_trait]
 impl Executor for HealthController {
+    async fn needs(&self, _work: &Work) -> Result<Vec<LockKind>, StepError> {
+        Ok(vec![LockKind::Termination])
+    }
+
     async fn step(&self, work: &Work) -> Result<Step, StepError> {
         if work.scheduler.state != SchedulerState::InSync {
             return Ok(nothing());
@@ -39,16 +45,26 @@ impl Executor for HealthController {
         step.history.push(summary(&plan));
         step.history.extend(plan.held.iter().map(ToString::to_string));
         step.data = Some(decision_data(work, &plan));
+        let mut removals = Removals::new(work, &scheduler, &fleet);
+        let mut enqueued = 0;
         for wish in wishes(&plan, &fleet, &scheduler) {
-            enqueue(work, wish, &mut step);
+            let shrinks = wish.shrinks();
+            let operation = operation(work, wish);
+            if !removals.allow(&operation, &mut step) {
+                continue;
+            }
+            enqueued += 1;
+            enqueue(operation, &mut step);
+            if shrinks && scheduler.autoscaling().is_some() {
+                let (scheduler, at) = (scheduler.name.clone(), work.now());
+                step.changes.push(Change::SetLastShrunk { scheduler, at });
+            }
         }
-        if plan.remove > 0 && scheduler.autoscaling().is_some() {
-            step.changes.push(Change::SetLastShrunk { scheduler: scheduler.name.clone(), at: work.now() });
-        }
-        if !plan.is_empty() {
+        let began_to_wait = removals.settle(&mut step);
+        if enqueued > 0 {
             step.changes.push(unchanged_fleet_size(&scheduler));
         }
-        step.next = Next::Done { took_action: reconciled || judged || !plan.is_empty() };
+        step.next = Next::Done { took_action: reconciled || judged || enqueued > 0 || began_to_wait };
         Ok(step)
     }
 }
@@ -60,15 +76,23 @@ struct Wish {
     reason: String,
 }
 
+impl Wish {
+    fn shrinks(&self) -> bool {
+        matches!(self.definition, Definition::RemoveRooms { reason: RemovalReason::ScaleDown, .. })
+    }
+}
+
 fn nothing() -> Step {
     Step { next: Next::Done { took_action: false }, ..Step::default() }
 }
 
-fn enqueue(work: &Work, wish: Wish, step: &mut Step) {
+fn operation(work: &Work, wish: Wish) -> NewOperation {
     let Wish { definition, priority, reason } = wish;
-    let mut operation = work.engine.new_operation(&work.scheduler.name, definition, Origin::Controller);
-    operation.priority = priority;
-    operation.reason = reason;
+    let operation = work.engine.new_operation(&work.scheduler.name, definition, Origin::Controller);
+    NewOperation { priority, reason, ..operation }
+}
+
+fn enqueue(operation: NewOperation, step: &mut Step) {
     let name = operation.definition.name();
     step.history.push(format!("created operation {name} (id: {}): {}", operation.id, operation.reason));
     step.changes.push(Change::Enqueue(operation));

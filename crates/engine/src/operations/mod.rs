@@ -10,6 +10,7 @@ mod create_version;
 mod delete_scheduler;
 mod fleet;
 mod health_controller;
+mod removals;
 mod remove_rooms;
 mod rollout;
 mod storage_clean_up;
@@ -18,6 +19,7 @@ mod switch_version;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use maestro_core::lock::{Holder, LockKind, Locks};
 use maestro_core::operation::{DefinitionKind, Operation, Wait};
 use maestro_core::scheduler::{Recipe, Version};
 use maestro_core::time::{Millis, Timestamp, after};
@@ -25,12 +27,18 @@ use maestro_core::time::{Millis, Timestamp, after};
 use crate::Engine;
 use crate::ports::room_table::TableError;
 use crate::ports::runtime::RuntimeError;
-use crate::ports::store::{Change, Guard, SchedulerRecord, StoreError};
+use crate::ports::store::{Change, Guard, Refusal, SchedulerRecord, StoreError};
+use crate::worker::Tenure;
 
 pub(crate) use fleet::{Outlook, look_ahead};
 
 #[async_trait]
 pub(crate) trait Executor: Send + Sync {
+    /// The named locks without which the next step forward must not be made, in the order of taking.
+    async fn needs(&self, _work: &Work) -> Result<Vec<LockKind>, StepError> {
+        Ok(Vec::new())
+    }
+
     /// One bounded step forward.
     async fn step(&self, work: &Work) -> Result<Step, StepError>;
 
@@ -51,6 +59,9 @@ pub(crate) struct Work {
     pub(crate) guard: Guard,
     pub(crate) scheduler: SchedulerRecord,
     pub(crate) operation: Operation,
+    /// As they were when the step began.
+    pub(crate) locks: Locks,
+    pub(crate) tenure: Tenure,
 }
 
 /// What one step did and what comes next; committed in one transaction.
@@ -140,6 +151,24 @@ impl Work {
 
     pub(crate) fn in_time(&self, span: Millis) -> Timestamp {
         after(self.now(), span)
+    }
+
+    /// The operation's own changes of how many rooms there should be, or from what.
+    pub(crate) fn while_writing(&self, changes: Vec<Change>) -> Vec<Change> {
+        let Operation { id, definition, reason, .. } = &self.operation;
+        self.engine.while_writing(&self.scheduler.name, (definition.kind(), *id), reason, changes)
+    }
+
+    /// A rollout has the recipe or the rooms on their way out.
+    pub(crate) fn rollout_holds(&self, kind: LockKind) -> bool {
+        matches!(self.locks.held(kind).map(|lock| lock.holder), Some(Holder::Rollout(_)))
+    }
+
+    /// To be asked before anything that cannot be fenced: who slept too long must not start or stop rooms, even if
+    /// nobody else has begun to.
+    pub(crate) fn still_owner(&self) -> Result<(), StepError> {
+        let stale = || Refusal::StaleToken { scheduler: self.scheduler.name.clone() };
+        if self.tenure.is_over() { Err(StoreError::from(stale()).into()) } else { Ok(()) }
     }
 }
 

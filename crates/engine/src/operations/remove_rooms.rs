@@ -8,12 +8,14 @@ use std::collections::BTreeSet;
 use async_trait::async_trait;
 use maestro_core::guards;
 use maestro_core::invariant::Invariant;
+use maestro_core::lock::LockKind;
 use maestro_core::operation::{Definition, Operation, RemovalReason, RoomsToRemove};
 use maestro_core::plan::{self, Occupied, RoomFact};
 use maestro_core::room::{RoomId, RoomStatus};
-use maestro_core::time::age;
+use maestro_core::time::{Timestamp, after};
 use serde::{Deserialize, Serialize};
 
+use crate::locks::holder_of;
 use crate::ports::room_table::Claim;
 use crate::ports::store::{Change, Intent, RoomRecord, SchedulerRecord};
 use crate::rooms::stopping;
@@ -33,6 +35,12 @@ pub(super) struct Progress {
 
 #[async_trait]
 impl Executor for RemoveRooms {
+    /// The rollout's removals, and those of dead rooms meanwhile, go under the rollout's own lock.
+    async fn needs(&self, work: &Work) -> Result<Vec<LockKind>, StepError> {
+        let under_rollout = !work.operation.origin.is_person() && work.rollout_holds(LockKind::Downscaling);
+        Ok(if under_rollout { Vec::new() } else { vec![LockKind::Downscaling] })
+    }
+
     async fn step(&self, work: &Work) -> Result<Step, StepError> {
         let progress = progress_of(&work.operation);
         if !progress.chosen {
@@ -42,16 +50,20 @@ impl Executor for RemoveRooms {
         if leaving.is_empty() {
             return Ok(Step::done().with_history(format!("removed {} rooms", progress.asked)));
         }
-        if overdue(work, &leaving) {
+        if deadline(work, &leaving).is_some_and(|deadline| deadline <= work.now()) {
             let event = format!(
                 "removed {} rooms; {} of them are still there after {}, the health controller takes over",
                 progress.asked,
                 leaving.len(),
-                work.engine.settings.room_deletion_timeout
+                work.engine.settings.downscaling_timeout
             );
             return Ok(Step::done().with_history(event));
         }
-        stopping::stop_and_wait(work, &leaving).await
+        let mut step = stopping::stop_and_wait(work, &leaving).await?;
+        if let (Next::Park(wait), Some(deadline)) = (&mut step.next, deadline(work, &leaving)) {
+            wait.until = wait.until.min(deadline);
+        }
+        Ok(step)
     }
 
     /// Rooms that were taken out of service and not yet asked to go come back. Those whose end is written down go,
@@ -129,7 +141,14 @@ fn wait_for_unknown(work: &Work, rooms: &RoomsToRemove, fleet: &Fleet) -> Option
     let chooses = work.operation.origin.is_person() && matches!(rooms, RoomsToRemove::Amount(_));
     (chooses && unknown > 0).then(|| {
         let what = format!("{unknown} rooms to be heard of since the restart");
-        Step::park(what, work.in_time(work.engine.settings.room_ping_timeout))
+        let mut step = Step::park(what, work.in_time(work.engine.settings.room_ping_timeout));
+        // One that is never heard of again is removed as expired, which takes the lock.
+        step.changes.push(Change::ReleaseLock {
+            scheduler: work.scheduler.name.clone(),
+            kind: LockKind::Downscaling,
+            holder: holder_of(&work.operation),
+        });
+        step
     })
 }
 
@@ -214,13 +233,12 @@ async fn claim(
     Ok(work.engine.ports.table.claim(claim).await?)
 }
 
-fn overdue(work: &Work, leaving: &[RoomRecord]) -> bool {
+/// When it stops waiting for the rooms that it asked to go.
+fn deadline(work: &Work, leaving: &[RoomRecord]) -> Option<Timestamp> {
     let asked_at = |row: &RoomRecord| match &row.intent {
         Intent::Stop(stop) => Some(stop.at),
         Intent::Run => None,
     };
-    let oldest = leaving.iter().filter_map(asked_at).min();
-    let grace = work.scheduler.recipe.spec.termination_grace_period;
-    let patience = work.engine.settings.room_deletion_timeout.as_duration().saturating_add(grace);
-    oldest.is_some_and(|oldest| age(work.now(), oldest).as_duration() > patience)
+    let first = leaving.iter().filter_map(asked_at).min()?;
+    Some(after(first, work.engine.settings.downscaling_timeout))
 }

@@ -24,7 +24,7 @@ pub(super) fn judge(work: &Work, scheduler: &mut SchedulerRecord, fleet: &Fleet,
     }
     match verdict {
         Verdict::GoesOn => return false,
-        Verdict::Finished => finish(scheduler, &rollout, step),
+        Verdict::Finished => finish(work, scheduler, &rollout, step),
         Verdict::Failed(failure) => {
             let on_failure = scheduler.recipe.rollout().on_failure;
             // A way back that fails halts: there is nowhere further back.
@@ -32,7 +32,7 @@ pub(super) fn judge(work: &Work, scheduler: &mut SchedulerRecord, fleet: &Fleet,
             let may_go_back = !is_way_back && on_failure == OnFailure::Rollback;
             match may_go_back {
                 true => go_back(work, scheduler, &rollout, &failure.to_string(), step),
-                false => halt(scheduler, &rollout, &failure.to_string(), step),
+                false => halt(work, scheduler, &rollout, &failure.to_string(), step),
             }
         }
     }
@@ -73,9 +73,9 @@ pub(super) fn look_at(scheduler: &SchedulerRecord, fleet: &Fleet, now: Timestamp
     })
 }
 
-fn finish(scheduler: &mut SchedulerRecord, rollout: &RolloutRecord, step: &mut Step) {
+fn finish(work: &Work, scheduler: &mut SchedulerRecord, rollout: &RolloutRecord, step: &mut Step) {
     step.history.push(format!("the rollout of {} is finished: no old room is left", rollout.to));
-    set_rollout(scheduler, None, step);
+    set_rollout(work, scheduler, None, step);
     set_status(scheduler, rollout, VersionStatus::Deployed, step);
 }
 
@@ -92,7 +92,7 @@ fn go_back(
     enqueue_way_back(work, scheduler, rollout, reason, step);
     let note = format!("{} failed: {why}", rollout.to);
     let going_back = RolloutRecord { state: RolloutState::RollingBack, note, ..rollout.clone() };
-    set_rollout(scheduler, Some(going_back), step);
+    set_rollout(work, scheduler, Some(going_back), step);
     set_status(scheduler, rollout, VersionStatus::Error, step);
 }
 
@@ -115,16 +115,18 @@ fn enqueue_way_back(
     step.changes.push(Change::Enqueue(operation));
 }
 
-fn halt(scheduler: &mut SchedulerRecord, rollout: &RolloutRecord, why: &str, step: &mut Step) {
+fn halt(work: &Work, scheduler: &mut SchedulerRecord, rollout: &RolloutRecord, why: &str, step: &mut Step) {
     step.history.push(format!("the rollout of {} halts: {why}", rollout.to));
     let note = format!("{} failed: {why}", rollout.to);
     let halted = RolloutRecord { state: RolloutState::Halted, note, ..rollout.clone() };
-    set_rollout(scheduler, Some(halted), step);
+    set_rollout(work, scheduler, Some(halted), step);
     set_status(scheduler, rollout, VersionStatus::Error, step);
 }
 
-fn set_rollout(scheduler: &mut SchedulerRecord, to: Option<RolloutRecord>, step: &mut Step) {
+fn set_rollout(work: &Work, scheduler: &mut SchedulerRecord, to: Option<RolloutRecord>, step: &mut Step) {
     let from = std::mem::replace(&mut scheduler.rollout, to.clone());
+    let locks = work.engine.rollout_locks(&scheduler.name, from.as_ref(), to.as_ref(), None, &work.locks);
+    step.changes.extend(locks);
     step.changes.push(Change::SetRollout { scheduler: scheduler.name.clone(), from, to });
 }
 

@@ -2,9 +2,11 @@
 //! controller; that there is something to replace is written in the same transaction.
 
 use async_trait::async_trait;
+use maestro_core::lock::LockKind;
 use maestro_core::operation::{Definition, Origin};
 use maestro_core::scheduler::{Change as RecipeChange, VersionStatus};
 
+use crate::locks;
 use crate::ports::store::{Change, RolloutRecord, RolloutState, VersionRecord};
 
 use super::{Executor, Step, StepError, Work};
@@ -13,6 +15,11 @@ pub(super) struct SwitchVersion;
 
 #[async_trait]
 impl Executor for SwitchVersion {
+    /// A rollout has the recipe until its last old room is gone; who changes the recipe does not wait for that.
+    async fn needs(&self, work: &Work) -> Result<Vec<LockKind>, StepError> {
+        Ok(if work.rollout_holds(LockKind::Config) { Vec::new() } else { vec![LockKind::Config] })
+    }
+
     async fn step(&self, work: &Work) -> Result<Step, StepError> {
         let Definition::SwitchVersion(switch) = &work.operation.definition else {
             return Ok(Step::done());
@@ -22,15 +29,16 @@ impl Executor for SwitchVersion {
         let missing = || StepError::Failed(format!("version {} of {name} does not exist", switch.to));
         let found = work.engine.ports.store.version(&name, switch.to).await?.ok_or_else(missing)?;
         let mut step = Step::done();
-        step.changes.push(Change::SetActiveVersion {
+        let mut written = vec![Change::SetActiveVersion {
             scheduler: name.clone(),
             from: scheduler.active_version,
             to: switch.to,
-        });
+        }];
         if let Some(size) = new_fleet_size(work, &found) {
-            step.changes.push(size);
-            step.changes.push(Change::ForgetFleetDeltas { scheduler: name.clone() });
+            written.push(size);
+            written.push(Change::ForgetFleetDeltas { scheduler: name.clone() });
         }
+        step.changes = work.while_writing(written);
         begin_rollout(work, &found, is_rolling(work).await?, &mut step);
         let mut cycle = work.engine.new_operation(&name, Definition::HealthController, Origin::Engine);
         cycle.reason = format!("version {} is active now", switch.to);
@@ -104,6 +112,9 @@ fn begin_rollout(work: &Work, found: &VersionRecord, before_is_rolling: bool, st
         step.changes.push(status(to, VersionStatus::Rolling));
     }
     step.history.push(format!("rooms of other major versions are replaced by those of {to} from now on"));
+    let switch = Some(locks::holder_of(&work.operation));
+    let (before, after) = (scheduler.rollout.as_ref(), Some(&rollout));
+    step.changes.extend(work.engine.rollout_locks(&name, before, after, switch, &work.locks));
     step.changes.push(Change::SetRollout {
         scheduler: name,
         from: scheduler.rollout.clone(),

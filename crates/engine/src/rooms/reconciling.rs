@@ -68,6 +68,7 @@ async fn stop_unwanted(
             _ => continue,
         };
         let grace = work.scheduler.recipe.spec.termination_grace_period;
+        work.still_owner()?;
         for runtime in work.engine.ports.runtimes.values() {
             runtime.stop(&room.scheduler, &room.id, Some(&room.handle), grace).await?;
         }

@@ -127,6 +127,7 @@ pub(crate) async fn start(work: &Work, rows: &[RoomRecord]) -> Result<Started, S
         // Before the runtime is asked: a room may ping before we hear that it runs.
         work.engine.ports.table.insert(table_room(work, row)).await?;
     }
+    work.still_owner()?;
     let starts = rows.iter().zip(recipes).map(|(row, recipe)| start_one(work, row, recipe));
     let outcomes = join_all(starts).await;
     let mut started = Started { changes: Vec::new(), failures: Vec::new() };

@@ -65,6 +65,7 @@ pub(crate) async fn stop(work: &Work, row: &RoomRecord) -> Result<(), StepError>
     };
     let left = grace.saturating_sub(age(work.now(), asked_at).as_duration());
     let runtime = work.engine.runtime(&row.region)?;
+    work.still_owner()?;
     runtime.stop(&row.scheduler, &row.id, row.handle.as_ref(), left).await?;
     Ok(())
 }

@@ -9,7 +9,6 @@ mod schedulers;
 mod versions;
 
 pub use autoscaling::AutoscalingDecision;
-pub(crate) use operations::take_back_fleet_size;
 pub use operations::{OperationList, OperationView};
 pub use pings::{Address, RoomPing};
 pub use rooms::{ListedRoom, RoomEnd};

@@ -106,7 +106,7 @@ impl Engine {
         let event = format!("Canceled by {user} before it began");
         let history = vec![HistoryEvent { at, event }];
         let mut changes = vec![Change::CancelPending { operation: id, history, at }];
-        changes.extend(take_back_fleet_size(operation));
+        changes.extend(self.take_back_fleet_size(operation));
         let scheduler = operation.scheduler.clone();
         match operation.definition.kind() {
             // Cancelling a pending delete takes it back, cancelling a pending create leaves nothing.
@@ -127,11 +127,14 @@ impl Engine {
         }
         Transaction::new("cancel pending", changes)
     }
-}
 
-/// Undoes what asking for the operation did to the fleet size: part of every end but `finished`.
-pub(crate) fn take_back_fleet_size(operation: &Operation) -> Option<Change> {
-    let change =
-        Change::AdjustFleetSize { scheduler: operation.scheduler.clone(), delta: -operation.fleet_delta };
-    (operation.fleet_delta != 0 && guards::stands(Invariant::EffectOnce)).then_some(change)
+    /// Undoes what asking for the operation did to the fleet size: part of every end but `finished`.
+    pub(crate) fn take_back_fleet_size(&self, operation: &Operation) -> Vec<Change> {
+        let Operation { id, scheduler, definition, fleet_delta, .. } = operation;
+        if *fleet_delta == 0 || !guards::stands(Invariant::EffectOnce) {
+            return Vec::new();
+        }
+        let change = Change::AdjustFleetSize { scheduler: scheduler.clone(), delta: -fleet_delta };
+        self.while_writing(scheduler, (definition.kind(), *id), "the fleet size is taken back", vec![change])
+    }
 }

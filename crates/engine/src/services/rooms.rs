@@ -123,7 +123,7 @@ impl Engine {
             let mut operation =
                 self.new_operation(&record.name, definition.clone(), Origin::Person(user.into()));
             let id = operation.id;
-            let mut changes = Vec::new();
+            let mut sized = Vec::new();
             if !autoscaled {
                 operation.fleet_delta = i64::from(to) - i64::from(from);
                 // More than the fleet has cannot be taken from it: it would be taken from rooms that are added later.
@@ -133,8 +133,10 @@ impl Engine {
                     *amount = from - to;
                 }
                 operation.reason += &format!("; fleet size {from} → {to}");
-                changes.push(Change::SetFleetSize { scheduler: record.name.clone(), from, to });
+                sized.push(Change::SetFleetSize { scheduler: record.name.clone(), from, to });
             }
+            let by = (operation.definition.kind(), id);
+            let mut changes = self.while_writing(&record.name, by, &operation.reason, sized);
             changes.push(Change::Enqueue(operation));
             match self.accept(Transaction::new("request resize", changes)).await {
                 Err(StoreError::Refused(Refusal::FleetSizeChanged { is, .. })) => record.fleet_size = is,

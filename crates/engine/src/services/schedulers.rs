@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use maestro_core::lock::Locks;
 use maestro_core::operation::{Definition, DefinitionKind, OperationId, Origin};
 use maestro_core::room::ports;
 use maestro_core::scheduler::{Recipe, SchedulerName, Version, VersionStatus};
@@ -93,7 +94,7 @@ impl Engine {
             Change::SetState { scheduler: scheduler.clone(), from: vec![record.state], to },
             Change::Enqueue(operation),
         ];
-        changes.extend(end_rollout(&record));
+        changes.extend(self.end_rollout(&record));
         self.accept(Transaction::new("request delete_scheduler", changes)).await?;
         self.ports.wake.queue_changed(&scheduler);
         tracing::info!(scheduler_name = %scheduler, operation_id = %id, user, "deletion asked for");
@@ -182,6 +183,23 @@ impl Engine {
         if violations.is_empty() { Ok(()) } else { Err(Violations(violations).into()) }
     }
 
+    /// A scheduler that is being deleted rolls nothing out any more.
+    fn end_rollout(&self, record: &SchedulerRecord) -> Vec<Change> {
+        let Some(rollout) = &record.rollout else { return Vec::new() };
+        let scheduler = record.name.clone();
+        let mut changes = self.rollout_locks(&scheduler, Some(rollout), None, None, &Locks::default());
+        changes.push(Change::SetRollout {
+            scheduler: scheduler.clone(),
+            from: record.rollout.clone(),
+            to: None,
+        });
+        if rollout.to != rollout.from {
+            let (version, status) = (rollout.to, VersionStatus::Canceled);
+            changes.push(Change::SetVersionStatus { scheduler, version, status });
+        }
+        changes
+    }
+
     pub(crate) fn new_operation(
         &self,
         scheduler: &SchedulerName,
@@ -206,17 +224,4 @@ impl Engine {
             created_at: now,
         }
     }
-}
-
-/// A scheduler that is being deleted rolls nothing out any more.
-fn end_rollout(record: &SchedulerRecord) -> Vec<Change> {
-    let Some(rollout) = &record.rollout else { return Vec::new() };
-    let scheduler = record.name.clone();
-    let mut changes =
-        vec![Change::SetRollout { scheduler: scheduler.clone(), from: record.rollout.clone(), to: None }];
-    if rollout.to != rollout.from {
-        let (version, status) = (rollout.to, VersionStatus::Canceled);
-        changes.push(Change::SetVersionStatus { scheduler, version, status });
-    }
-    changes
 }

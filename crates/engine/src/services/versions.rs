@@ -18,6 +18,9 @@ use super::known_name;
 /// How often a change of a rollout is tried again when it changes while one looks.
 const ROLLOUT_ATTEMPTS: u32 = 5;
 
+/// How often a patch is made again because another version became active.
+const PATCH_ATTEMPTS: u32 = 5;
+
 /// How far the replacement of rooms is.
 #[derive(Debug, Clone)]
 pub struct RolloutView {
@@ -36,37 +39,40 @@ impl Engine {
     /// Enqueues the operation that tries the recipe and makes it a version.
     pub async fn create_version(&self, name: &str, recipe: Recipe, user: &str) -> Result<OperationId, Error> {
         let record = self.scheduler_to_change(name).await?;
-        self.submit_version(&record, recipe, user, "cannot create new scheduler version").await
+        let definition = self.new_version(&record, recipe)?;
+        let enqueued = self.enqueue_version_operation(&record, definition, user, None).await;
+        enqueued.map_err(|error| refused("cannot create new scheduler version", error))
     }
 
-    /// The same for a recipe that is the active one but for a few changes.
+    /// The same for a recipe that is the active one but for a few changes. Should another version become active in
+    /// between, the changes are made to that one: nobody's update is lost.
     pub async fn patch_version(
         &self,
         name: &str,
-        patch: impl FnOnce(&mut RecipeDraft),
+        patch: impl Fn(&mut RecipeDraft),
         user: &str,
     ) -> Result<OperationId, Error> {
-        let record = self.scheduler_to_change(name).await?;
-        let mut draft = record.recipe.to_draft();
-        patch(&mut draft);
-        let recipe = Recipe::parse(&draft)?;
-        self.submit_version(&record, recipe, user, "cannot patch scheduler").await
+        for _ in 0..PATCH_ATTEMPTS {
+            let record = self.scheduler_to_change(name).await?;
+            let mut draft = record.recipe.to_draft();
+            patch(&mut draft);
+            let definition = self.new_version(&record, Recipe::parse(&draft)?)?;
+            let based_on = Some(record.active_version);
+            match self.enqueue_version_operation(&record, definition, user, based_on).await {
+                Err(StoreError::Refused(Refusal::ActiveVersionChanged { .. })) => {}
+                enqueued => return enqueued.map_err(|error| refused("cannot patch scheduler", error)),
+            }
+        }
+        Err(Error::Conflict(format!("the active version of scheduler {name} changes too fast; try again")))
     }
 
-    async fn submit_version(
-        &self,
-        record: &SchedulerRecord,
-        recipe: Recipe,
-        user: &str,
-        refused: &str,
-    ) -> Result<OperationId, Error> {
+    fn new_version(&self, record: &SchedulerRecord, recipe: Recipe) -> Result<Definition, Error> {
         if recipe.name != record.name {
             let text = format!("name: {} is not the scheduler's name, which is {}", recipe.name, record.name);
             return Err(Error::Invalid(text));
         }
         self.check_ports(&recipe, recipe.rooms_replicas)?;
-        let definition = Definition::CreateVersion { recipe: Box::new(recipe) };
-        self.enqueue_version_operation(record, definition, user, refused).await
+        Ok(Definition::CreateVersion { recipe: Box::new(recipe) })
     }
 
     /// Makes a version that exists the active one.
@@ -84,7 +90,8 @@ impl Engine {
             return Err(Error::Conflict(format!("version {to} is still being validated")));
         }
         let definition = Definition::SwitchVersion(SwitchVersion { to, only_from: None });
-        self.enqueue_version_operation(&record, definition, user, "cannot switch active version").await
+        let enqueued = self.enqueue_version_operation(&record, definition, user, None).await;
+        enqueued.map_err(|error| refused("cannot switch active version", error))
     }
 
     async fn scheduler_to_change(&self, name: &str) -> Result<SchedulerRecord, Error> {
@@ -96,27 +103,24 @@ impl Engine {
         self.ports.store.scheduler(&scheduler).await?.ok_or_else(missing)
     }
 
+    /// Refused if another version than `based_on` is active by then.
     async fn enqueue_version_operation(
         &self,
         record: &SchedulerRecord,
         definition: Definition,
         user: &str,
-        refused: &str,
-    ) -> Result<OperationId, Error> {
+        based_on: Option<Version>,
+    ) -> Result<OperationId, StoreError> {
         let mut operation = self.new_operation(&record.name, definition, Origin::Person(user.into()));
         operation.only_version_operation = true;
         let id = operation.id;
-        let transaction = Transaction::new("request version", vec![Change::Enqueue(operation)]);
-        match self.accept(transaction).await {
-            Err(StoreError::Refused(refusal @ Refusal::VersionOperationUnderWay { .. })) => {
-                Err(Error::Precondition(format!("{refused}: {refusal}")))
-            }
-            other => {
-                other?;
-                self.ports.wake.queue_changed(&record.name);
-                Ok(id)
-            }
-        }
+        let unchanged =
+            |version| Change::SetActiveVersion { scheduler: record.name.clone(), from: version, to: version };
+        let mut changes: Vec<Change> = based_on.map(unchanged).into_iter().collect();
+        changes.push(Change::Enqueue(operation));
+        self.accept(Transaction::new("request version", changes)).await?;
+        self.ports.wake.queue_changed(&record.name);
+        Ok(id)
     }
 
     /// What a recipe would change, without submitting it.
@@ -222,9 +226,12 @@ impl Engine {
             let record = self.scheduler(name).await?;
             let (to, mut changes) = decide(&record)?;
             let (scheduler, from) = (record.name.clone(), record.rollout.clone());
+            let locks = self.ports.store.locks(&scheduler).await?;
+            changes.extend(self.rollout_locks(&scheduler, from.as_ref(), Some(&to), None, &locks));
             changes.push(Change::SetRollout { scheduler, from, to: Some(to) });
             match self.accept(Transaction::new("change rollout", changes)).await {
-                Err(StoreError::Refused(Refusal::RolloutChanged { .. })) => {}
+                // It, or who holds its locks, changed while we looked.
+                Err(StoreError::Refused(Refusal::RolloutChanged { .. } | Refusal::LockHeld(_))) => {}
                 other => {
                     other?;
                     self.ports.wake.room_changed(record.name.as_str());
@@ -254,6 +261,15 @@ impl Engine {
             }
         }
         Ok(old)
+    }
+}
+
+fn refused(what: &str, error: StoreError) -> Error {
+    match error {
+        StoreError::Refused(refusal @ Refusal::VersionOperationUnderWay { .. }) => {
+            Error::Precondition(format!("{what}: {refusal}"))
+        }
+        other => other.into(),
     }
 }
 

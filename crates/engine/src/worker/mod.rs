@@ -1,11 +1,12 @@
 //! Workers: who works on which scheduler.
 //!
-//! A scheduler has one owner at a time, by a lease with a fencing token. The manager takes what nobody owns, renews
-//! what it has, and runs one [`scheduler_loop`] for each. Losing a lease only ends the loop: what the loop may still
-//! write is refused by its token.
+//! A scheduler has one owner at a time, by a lease with a fencing token. The manager takes its share of what nobody
+//! owns, gives up what is above it when others come, renews what it has, and runs one [`scheduler_loop`] for each.
+//! Losing a lease only ends the loop: what the loop may still write is refused by its token.
 
 mod scheduler_loop;
 mod step;
+mod tenure;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,30 +14,41 @@ use std::time::Duration;
 
 use maestro_core::operation::Token;
 use maestro_core::scheduler::SchedulerName;
+use maestro_core::time::{Timestamp, age};
+use maestro_core::workforce;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use crate::ports::store::{Renewal, StoreError};
+use crate::ports::store::{Renewal, StoreError, Workforce};
 use crate::{Engine, with_sources};
 
 use scheduler_loop::SchedulerLoop;
+pub(crate) use tenure::Tenure;
+
+/// It looks for what has run out at least this often.
+const EXPIRY_LOOK_MAX: Duration = Duration::from_secs(3600);
 
 pub(crate) struct Manager {
     engine: Arc<Engine>,
     stop: watch::Receiver<bool>,
     loops: BTreeMap<SchedulerName, Loop>,
+    /// When something of another worker runs out, if nothing changes until then.
+    next_expiry: Option<Instant>,
 }
 
 struct Loop {
     token: Token,
+    tenure: Tenure,
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
+    /// It was told to end so that another worker may take the scheduler.
+    is_given_up: bool,
 }
 
 impl Manager {
     pub(crate) fn new(engine: Arc<Engine>, stop: watch::Receiver<bool>) -> Self {
-        Self { engine, stop, loops: BTreeMap::new() }
+        Self { engine, stop, loops: BTreeMap::new(), next_expiry: None }
     }
 
     pub(crate) async fn run(mut self) {
@@ -47,11 +59,13 @@ impl Manager {
         let mut bell = self.engine.ports.wake.workforce_bell();
         loop {
             // Stopping first, then renewing: neither may starve behind a busy sync.
+            let expiry = self.next_expiry.unwrap_or_else(|| Instant::now() + EXPIRY_LOOK_MAX);
             let outcome = tokio::select! {
                 biased;
                 _ = self.stop.changed() => break,
                 _ = renew.tick() => self.renew().await,
                 () = bell.rung() => self.sync().await,
+                () = tokio::time::sleep_until(expiry) => self.sync().await,
                 _ = sync.tick() => self.sync().await,
             };
             if let Err(error) = outcome {
@@ -61,31 +75,91 @@ impl Manager {
         self.shut_down().await;
     }
 
-    /// Takes schedulers that nobody owns, and forgets loops that have ended.
+    /// Takes schedulers that nobody owns up to its share, and gives up what is above it.
     async fn sync(&mut self) -> Result<(), StoreError> {
         self.engine.metrics.workers_sync.inc();
-        self.loops.retain(|_, running| !running.task.is_finished());
-        for record in self.engine.ports.store.schedulers().await? {
-            if !self.loops.contains_key(&record.name) {
-                self.take(record.name).await?;
+        self.forget_ended().await?;
+        let store = &self.engine.ports.store;
+        let schedulers: Vec<SchedulerName> =
+            store.schedulers().await?.into_iter().map(|record| record.name).collect();
+        let workforce = store.workers().await?;
+        let now = self.engine.now();
+        self.next_expiry = next_expiry(&workforce, &self.engine.owner, now);
+        let share = self.share(&workforce, schedulers.len(), now);
+        let kept = self.loops.values().filter(|running| !running.is_given_up).count();
+        if kept > share {
+            self.give_up(kept - share);
+            return Ok(());
+        }
+        let is_owned = |name: &SchedulerName| {
+            let owner = workforce.ownerships.iter().find(|ownership| ownership.scheduler == *name);
+            owner.is_some_and(|ownership| ownership.owner != self.engine.owner && ownership.expires_at > now)
+        };
+        let free: Vec<SchedulerName> =
+            schedulers.into_iter().filter(|name| !self.loops.contains_key(name) && !is_owned(name)).collect();
+        let mut room = share - kept;
+        for scheduler in free {
+            if room == 0 {
+                break;
             }
+            room -= usize::from(self.take(scheduler).await?);
         }
         Ok(())
     }
 
-    async fn take(&mut self, scheduler: SchedulerName) -> Result<(), StoreError> {
+    fn share(&self, workforce: &Workforce, schedulers: usize, now: Timestamp) -> usize {
+        let there = workforce.workers.iter().filter(|worker| worker.expires_at > now);
+        workforce::share(&self.engine.owner, there.map(|worker| worker.name.as_str()), schedulers)
+    }
+
+    /// Loops that have ended. A scheduler that was given up is free for others from now on.
+    async fn forget_ended(&mut self) -> Result<(), StoreError> {
+        let ended: Vec<SchedulerName> = self
+            .loops
+            .iter()
+            .filter(|(_, running)| running.task.is_finished())
+            .map(|(scheduler, _)| scheduler.clone())
+            .collect();
+        for scheduler in ended {
+            let Some(running) = self.loops.get(&scheduler) else { continue };
+            if running.is_given_up {
+                self.engine.ports.store.disown(&scheduler, running.token).await?;
+                self.engine.ports.wake.workforce_changed();
+            }
+            self.loops.remove(&scheduler);
+        }
+        Ok(())
+    }
+
+    /// The last ones by name: they end after the step that is running, and ring when they have.
+    fn give_up(&mut self, amount: usize) {
+        let kept = self.loops.iter_mut().rev().filter(|(_, running)| !running.is_given_up);
+        for (scheduler, running) in kept.take(amount) {
+            tracing::debug!(scheduler_name = %scheduler, "giving it up for another worker");
+            running.is_given_up = true;
+            running.stop.send_replace(true);
+        }
+    }
+
+    /// True: it is ours.
+    async fn take(&mut self, scheduler: SchedulerName) -> Result<bool, StoreError> {
         let engine = &self.engine;
         let ttl = engine.settings.ownership_ttl;
-        let store = &engine.ports.store;
-        let Some(token) = store.own(&scheduler, &engine.owner, engine.now(), ttl).await? else {
-            return Ok(());
+        let asked_at = Instant::now();
+        let Some(token) = engine.ports.store.own(&scheduler, &engine.owner, engine.now(), ttl).await? else {
+            return Ok(false);
         };
+        let tenure = Tenure::until(asked_at + ttl.as_duration());
         let (stop, stopped) = watch::channel(false);
-        let work = SchedulerLoop::new(engine.clone(), scheduler.clone(), token, stopped);
-        let task = engine.tasks.spawn(format!("worker of {scheduler}"), work.run());
+        let work = SchedulerLoop::new(engine.clone(), scheduler.clone(), token, tenure.clone(), stopped);
+        let wake = engine.ports.wake.clone();
+        let task = engine.tasks.spawn(format!("worker of {scheduler}"), async move {
+            work.run().await;
+            wake.workforce_changed();
+        });
         tracing::debug!(scheduler_name = %scheduler, token = token.0, "took ownership");
-        self.loops.insert(scheduler, Loop { token, stop, task });
-        Ok(())
+        self.loops.insert(scheduler, Loop { token, tenure, stop, task, is_given_up: false });
+        Ok(true)
     }
 
     async fn renew(&mut self) -> Result<(), StoreError> {
@@ -98,10 +172,13 @@ impl Manager {
             operation_ttl: settings.operation_lease_ttl,
             lock_ttl: settings.lock_ttl,
         };
+        let asked_at = Instant::now();
         let owned = engine.ports.store.renew(renewal).await?;
         let owned: BTreeMap<_, _> = owned.into_iter().collect();
         for (scheduler, running) in &self.loops {
-            if owned.get(scheduler) != Some(&running.token) && !running.task.is_finished() {
+            if owned.get(scheduler) == Some(&running.token) {
+                running.tenure.renewed(asked_at, settings.ownership_ttl.as_duration());
+            } else if !running.task.is_finished() {
                 running.stop.send_replace(true);
             }
         }
@@ -114,17 +191,34 @@ impl Manager {
         for running in self.loops.values() {
             running.stop.send_replace(true);
         }
+        let store = &self.engine.ports.store;
         let deadline = Instant::now() + self.engine.settings.stop_timeout;
+        let mut all_ended = true;
         for (scheduler, running) in self.loops {
             if tokio::time::timeout_at(deadline, running.task).await.is_err() {
                 tracing::warn!(scheduler_name = %scheduler, "a step did not end in time; its lease runs out by itself");
-                continue;
-            }
-            if let Err(error) = self.engine.ports.store.disown(&scheduler, running.token).await {
+                all_ended = false;
+            } else if let Err(error) = store.disown(&scheduler, running.token).await {
                 tracing::warn!(scheduler_name = %scheduler, error = with_sources(&error), "ownership not given up");
             }
         }
+        if all_ended && let Err(error) = store.retire(&self.engine.owner).await {
+            tracing::warn!(
+                error = with_sources(&error),
+                "others wait for this worker until its time is over"
+            );
+        }
+        self.engine.ports.wake.workforce_changed();
     }
+}
+
+/// When the first thing of another worker runs out: it is looked at just then, not at the next period.
+fn next_expiry(workforce: &Workforce, owner: &str, now: Timestamp) -> Option<Instant> {
+    let workers = workforce.workers.iter().map(|worker| (&worker.name, worker.expires_at));
+    let ownerships = workforce.ownerships.iter().map(|ownership| (&ownership.owner, ownership.expires_at));
+    let others = workers.chain(ownerships).filter(|(name, at)| *name != owner && *at > now);
+    let first = others.map(|(_, at)| at).min()?;
+    Some(Instant::now() + age(first, now).as_duration() + Duration::from_millis(1))
 }
 
 fn interval(period: Duration) -> tokio::time::Interval {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use maestro_core::guards;
 use maestro_core::invariant::Invariant;
+use maestro_core::lock::{Locks, Taker};
 use maestro_core::operation::{
     Activity, Definition, DefinitionKind, HistoryEvent, Operation, OperationId, OperationStatus, Origin,
     Token, Wait, queue,
@@ -15,6 +16,7 @@ use maestro_core::time::{Timestamp, age};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::locks::holder_of;
 use crate::operations::{Outlook, StepError, Work, executor, look_ahead};
 use crate::ports::store::{
     Change, Guard, OperationUpdate, Refusal, SchedulerRecord, SchedulerState, StoreError, Transaction,
@@ -23,6 +25,7 @@ use crate::wake::Bell;
 use crate::{Engine, with_sources};
 
 use super::step::Stepper;
+use super::tenure::Tenure;
 
 /// A burst of events makes one look at the plan.
 const DEBOUNCE: Duration = Duration::from_millis(200);
@@ -38,6 +41,7 @@ pub(super) struct SchedulerLoop {
     engine: Arc<Engine>,
     scheduler: SchedulerName,
     guard: Guard,
+    tenure: Tenure,
     bell: Bell,
     stop: watch::Receiver<bool>,
     stepper: Stepper,
@@ -64,13 +68,15 @@ impl SchedulerLoop {
         engine: Arc<Engine>,
         scheduler: SchedulerName,
         token: Token,
+        tenure: Tenure,
         stop: watch::Receiver<bool>,
     ) -> Self {
         let now = Instant::now();
         let guard = Guard { scheduler: scheduler.clone(), token, locks: Vec::new() };
         Self {
             bell: engine.ports.wake.bell(&scheduler),
-            stepper: Stepper::new(engine.clone(), guard.clone()),
+            stepper: Stepper::new(engine.clone(), guard.clone(), tenure.clone()),
+            tenure,
             next_cycle: now,
             next_clean_up: now + engine.settings.storage_clean_up_interval,
             next_look: None,
@@ -176,7 +182,7 @@ impl SchedulerLoop {
             }
             queue::Next::Start(id) => {
                 if let Some(operation) = find(id) {
-                    self.stepper.start(&operation).await?;
+                    self.stepper.start(record, operation).await?;
                 }
             }
             queue::Next::Wake(id) => {
@@ -203,29 +209,50 @@ impl SchedulerLoop {
         unfinished: &[Operation],
     ) -> Result<BTreeSet<OperationId>, StepError> {
         let now = self.engine.now();
+        let parked: Vec<&Operation> = unfinished.iter().filter(|operation| operation.is_parked()).collect();
         let mut woken = BTreeSet::new();
-        for operation in unfinished.iter().filter(|operation| operation.is_parked()) {
+        if parked.is_empty() || !guards::stands(Invariant::NothingInProgress) {
+            return Ok(woken);
+        }
+        let locks = self.engine.ports.store.locks(&self.scheduler).await?;
+        for operation in parked {
             let Activity::Parked(wait) = &operation.activity else {
                 continue;
             };
-            let asked_to_turn = operation.cancel.is_some() && operation.rollback.is_none();
-            let over = wait.until <= now || asked_to_turn || {
-                let work = Work {
-                    engine: self.engine.clone(),
-                    guard: self.guard.clone(),
-                    scheduler: record.clone(),
-                    operation: operation.clone(),
-                };
-                match executor(operation.definition.kind()) {
-                    Some(executor) => executor.wait_is_over(&work).await?,
-                    None => true,
-                }
-            };
-            if over && guards::stands(Invariant::NothingInProgress) {
+            if wait.until <= now
+                || has_to_turn(operation)
+                || self.wait_is_over(record, operation, &locks).await?
+            {
                 woken.insert(operation.id);
             }
         }
         Ok(woken)
+    }
+
+    async fn wait_is_over(
+        &self,
+        record: &SchedulerRecord,
+        operation: &Operation,
+        locks: &Locks,
+    ) -> Result<bool, StepError> {
+        let holder = holder_of(operation);
+        if let Some(place) = locks.waiters.iter().find(|waiter| waiter.holder == holder)
+            && operation.rollback.is_none()
+        {
+            return Ok(locks.may_take(place.kind, Taker::of(holder), self.engine.now()).is_ok());
+        }
+        let Some(executor) = executor(operation.definition.kind()) else {
+            return Ok(true);
+        };
+        let work = Work {
+            engine: self.engine.clone(),
+            guard: self.guard.clone(),
+            scheduler: record.clone(),
+            operation: operation.clone(),
+            locks: locks.clone(),
+            tenure: self.tenure.clone(),
+        };
+        executor.wait_is_over(&work).await
     }
 
     /// Enqueues the engine's own operations when it is time for them. True: the queue is another one now.
@@ -333,6 +360,11 @@ impl SchedulerLoop {
         let transaction = Transaction::guarded(label, self.guard.clone(), changes);
         Ok(self.engine.ports.store.commit(transaction).await?)
     }
+}
+
+/// Someone asked it to turn round, or turned it, while it waited for something else.
+fn has_to_turn(operation: &Operation) -> bool {
+    operation.cancel.is_some() && operation.rollback.is_none()
 }
 
 fn taken_over_event(operation: &Operation, owner: &str, now: Timestamp) -> String {

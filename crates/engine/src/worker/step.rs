@@ -4,18 +4,22 @@
 
 use std::sync::Arc;
 
+use maestro_core::lock::{Lock, LockKind, Locks, Obstacle, Taker};
 use maestro_core::operation::queue::Eviction;
 use maestro_core::operation::{
-    Activity, HistoryEvent, Lease, Operation, OperationId, OperationStatus, Rollback, RollbackEnd,
+    Activity, DefinitionKind, HistoryEvent, Lease, Operation, OperationId, OperationStatus, Rollback,
+    RollbackEnd,
 };
 use maestro_core::time::after;
 
 use crate::Engine;
-use crate::operations::{Next, Step, StepError, Work, executor};
+use crate::locks::holder_of;
+use crate::operations::{Executor, Next, Step, StepError, Work, executor};
 use crate::ports::store::{
     Change, Guard, OperationUpdate, Refusal, SchedulerRecord, StoreError, Transaction,
 };
-use crate::services::take_back_fleet_size;
+
+use super::tenure::Tenure;
 
 /// How often a step may lose a race for a port or an id before the operation gives up.
 const RACES_MAX: u32 = 20;
@@ -23,6 +27,7 @@ const RACES_MAX: u32 = 20;
 pub(super) struct Stepper {
     engine: Arc<Engine>,
     guard: Guard,
+    tenure: Tenure,
     /// For the metrics' label.
     game: String,
     /// Races that the operation at work lost in a row.
@@ -32,8 +37,8 @@ pub(super) struct Stepper {
 }
 
 impl Stepper {
-    pub(super) fn new(engine: Arc<Engine>, guard: Guard) -> Self {
-        Self { engine, guard, game: String::new(), races: 0, last_obstacle: None }
+    pub(super) fn new(engine: Arc<Engine>, guard: Guard, tenure: Tenure) -> Self {
+        Self { engine, guard, tenure, game: String::new(), races: 0, last_obstacle: None }
     }
 
     pub(super) fn set_game(&mut self, game: &str) {
@@ -53,13 +58,31 @@ impl Stepper {
     pub(super) async fn evict(&self, operation: &Operation, eviction: Eviction) -> Result<(), StepError> {
         self.engine.metrics.evicted(&self.game, operation, eviction);
         let event = format!("Operation evicted: {eviction}");
-        self.end(operation, OperationStatus::Evicted, true, Vec::new(), vec![event]).await
+        self.end(&self.guard, operation, OperationStatus::Evicted, true, Vec::new(), vec![event]).await
     }
 
-    pub(super) async fn start(&self, operation: &Operation) -> Result<(), StepError> {
+    /// With the locks that it needs, if they are free. If not, it waits for them when it takes its first step.
+    pub(super) async fn start(
+        &self,
+        scheduler: SchedulerRecord,
+        operation: Operation,
+    ) -> Result<(), StepError> {
         let history = self.events(vec!["Starting operation".into()]);
         let start = Change::StartOperation { operation: operation.id, lease: self.lease(), history };
-        self.commit("start operation", vec![start]).await
+        let locks = self.engine.ports.store.locks(&scheduler.name).await?;
+        let work = self.work(scheduler, operation, locks);
+        let missing = match executor(work.operation.definition.kind()) {
+            Some(executor) if work.operation.rollback.is_none() => self.missing(executor, &work).await?,
+            Some(_) | None => Vec::new(),
+        };
+        let mut changes = vec![start.clone()];
+        changes.extend(missing.into_iter().map(|kind| self.take(&work, kind)));
+        match self.commit("start operation", changes).await {
+            Err(StepError::Store(StoreError::Refused(Refusal::LockHeld(_)))) => {
+                self.commit("start operation", vec![start]).await
+            }
+            other => other,
+        }
     }
 
     /// One step of the operation that holds the slot. True: it gave the slot up, ended or parked.
@@ -78,16 +101,21 @@ impl Stepper {
             self.turn_round(&operation, RollbackEnd::Error, why).await?;
             return Ok(false);
         };
-        let work = Work { engine: self.engine.clone(), guard: self.guard.clone(), scheduler, operation };
+        let locks = self.engine.ports.store.locks(&scheduler.name).await?;
+        let mut work = self.work(scheduler, operation, locks);
         let outcome = match work.operation.rollback {
-            None => executor.step(&work).await,
+            None => match self.hold_locks(executor, &mut work).await {
+                Ok(None) => executor.step(&work).await,
+                Ok(Some(instead)) => Ok(instead),
+                Err(error) => Err(error),
+            },
             Some(_) => executor.undo(&work).await,
         };
-        let operation = work.operation;
         let committed = match outcome {
-            Ok(step) => self.commit_step(&operation, step).await,
+            Ok(step) => self.commit_step(&work, step).await,
             Err(error) => Err(error),
         };
+        let operation = work.operation;
         match committed {
             Ok(gave_up_slot) => {
                 self.races = 0;
@@ -97,7 +125,73 @@ impl Stepper {
         }
     }
 
-    async fn commit_step(&self, operation: &Operation, step: Step) -> Result<bool, StepError> {
+    fn work(&self, scheduler: SchedulerRecord, operation: Operation, locks: Locks) -> Work {
+        let (engine, guard, tenure) = (self.engine.clone(), self.guard.clone(), self.tenure.clone());
+        Work { engine, guard, scheduler, operation, locks, tenure }
+    }
+
+    async fn missing(&self, executor: &dyn Executor, work: &Work) -> Result<Vec<LockKind>, StepError> {
+        let mut needs = executor.needs(work).await?;
+        needs.retain(|kind| work.locks.held_by(*kind, holder_of(&work.operation)).is_none());
+        Ok(needs)
+    }
+
+    fn take(&self, work: &Work, kind: LockKind) -> Change {
+        let taker = Taker::of(holder_of(&work.operation));
+        self.engine.take_lock(&work.scheduler.name, kind, taker, &work.operation.reason)
+    }
+
+    /// Takes the locks that the next step needs, and has the step's write checked against all that the operation
+    /// holds. `Some`: one is not free, and this is to be done instead.
+    async fn hold_locks(&self, executor: &dyn Executor, work: &mut Work) -> Result<Option<Step>, StepError> {
+        for kind in self.missing(executor, work).await? {
+            match self.commit("take lock", vec![self.take(work, kind)]).await {
+                Ok(()) => {}
+                Err(StepError::Store(StoreError::Refused(Refusal::LockHeld(obstacle)))) => {
+                    return self.wait_for_lock(work, kind, &obstacle).map(Some);
+                }
+                Err(error) => return Err(error),
+            }
+            work.locks = self.engine.ports.store.locks(&work.scheduler.name).await?;
+        }
+        let holder = holder_of(&work.operation);
+        let held = work.locks.held.iter().filter(|lock| lock.holder == holder);
+        work.guard.locks = held.map(|lock| (lock.kind, lock.token)).collect();
+        Ok(None)
+    }
+
+    /// A person's operation takes a place in the order and waits for its turn, for a while. A health cycle has nothing
+    /// to wait for: the next one will come.
+    fn wait_for_lock(&self, work: &Work, kind: LockKind, obstacle: &Obstacle) -> Result<Step, StepError> {
+        let scheduler = &work.scheduler.name;
+        if work.operation.definition.kind() == DefinitionKind::HealthController {
+            let nothing = Step { next: Next::Done { took_action: false }, ..Step::default() };
+            return Ok(nothing.with_history(format!("nothing is done: {obstacle}")));
+        }
+        let now = self.engine.now();
+        let place = work.locks.waits(kind, holder_of(&work.operation));
+        let deadline = match place {
+            Some(place) if place.until <= now => {
+                let waited = self.engine.settings.lock_wait_timeout;
+                return Err(StepError::Failed(format!("waited {waited} for {obstacle}")));
+            }
+            Some(place) => place.until,
+            None => after(now, self.engine.settings.lock_wait_timeout),
+        };
+        let until = match obstacle {
+            Obstacle::Held(Lock { expires_at: Some(expiry), .. }) => deadline.min(*expiry),
+            Obstacle::Held(_) | Obstacle::Promised(_) => deadline,
+        };
+        let mut step = Step::park(obstacle.to_string(), until);
+        if place.is_none() {
+            step.history.push(format!("waiting for {obstacle}"));
+        }
+        step.changes.push(self.engine.await_lock(scheduler, kind, holder_of(&work.operation)));
+        Ok(step)
+    }
+
+    async fn commit_step(&self, work: &Work, step: Step) -> Result<bool, StepError> {
+        let operation = &work.operation;
         let Step { mut changes, progress, data, history, reconciled, next } = step;
         let activity = match next {
             Next::Done { took_action } => {
@@ -106,7 +200,7 @@ impl Stepper {
                     update.data = data;
                     changes.push(Change::UpdateOperation(update));
                 }
-                self.finish(operation, took_action, changes, history).await?;
+                self.finish(work, took_action, changes, history).await?;
                 if reconciled {
                     self.engine.reconciled.done(&operation.scheduler, self.engine.now());
                 }
@@ -122,18 +216,18 @@ impl Stepper {
         update.data = data;
         update.history = self.events(history);
         changes.push(Change::UpdateOperation(update));
-        self.commit("step", changes).await?;
+        self.commit_under(&work.guard, "step", changes).await?;
         Ok(parked)
     }
 
     async fn finish(
         &self,
-        operation: &Operation,
+        work: &Work,
         took_action: bool,
         changes: Vec<Change>,
         mut history: Vec<String>,
     ) -> Result<(), StepError> {
-        let (status, took_action) = match &operation.rollback {
+        let (status, took_action) = match &work.operation.rollback {
             None => {
                 history.push("Operation finished".into());
                 (OperationStatus::Finished, took_action)
@@ -143,7 +237,7 @@ impl Stepper {
                 (rollback.then.status(), true)
             }
         };
-        self.end(operation, status, took_action, changes, history).await
+        self.end(&work.guard, &work.operation, status, took_action, changes, history).await
     }
 
     /// A step that did not go through: try again, or turn round.
@@ -154,7 +248,7 @@ impl Stepper {
                 Some(rollback) => {
                     let event = format!("Operation rollback flow execution failed, reason: {why}");
                     let status = rollback.then.status();
-                    self.end(operation, status, true, Vec::new(), vec![event]).await?;
+                    self.end(&self.guard, operation, status, true, Vec::new(), vec![event]).await?;
                     return Ok(true);
                 }
             },
@@ -208,6 +302,7 @@ impl Stepper {
 
     async fn end(
         &self,
+        guard: &Guard,
         operation: &Operation,
         status: OperationStatus,
         took_action: bool,
@@ -216,13 +311,13 @@ impl Stepper {
     ) -> Result<(), StepError> {
         let at = self.engine.now();
         if status != OperationStatus::Finished {
-            changes.extend(take_back_fleet_size(operation));
+            changes.extend(self.engine.take_back_fleet_size(operation));
         }
         let history = self.events(history);
         changes.push(Change::EndOperation { operation: operation.id, status, took_action, history, at });
         // A scheduler goes together with everything that is left of it: its end must be written before.
         changes.sort_by_key(|change| matches!(change, Change::DeleteScheduler { .. }));
-        self.commit("end operation", changes).await?;
+        self.commit_under(guard, "end operation", changes).await?;
         self.engine.metrics.ended(&self.game, operation, status, at);
         if took_action {
             tracing::info!(
@@ -239,7 +334,16 @@ impl Stepper {
     }
 
     async fn commit(&self, label: &'static str, changes: Vec<Change>) -> Result<(), StepError> {
-        let transaction = Transaction::guarded(label, self.guard.clone(), changes);
+        self.commit_under(&self.guard, label, changes).await
+    }
+
+    async fn commit_under(
+        &self,
+        guard: &Guard,
+        label: &'static str,
+        changes: Vec<Change>,
+    ) -> Result<(), StepError> {
+        let transaction = Transaction::guarded(label, guard.clone(), changes);
         Ok(self.engine.ports.store.commit(transaction).await?)
     }
 }

@@ -7,6 +7,7 @@ mod broken_guards;
 mod common;
 mod crashes;
 mod fleet_life;
+mod locks;
 mod operations;
 mod restarts;
 mod rollouts;
