@@ -10,6 +10,7 @@ use maestro_core::time::{Millis, Timestamp, age};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::invariants::Tokens;
 use crate::metrics::{self, Metrics};
 use crate::ports::{Ports, Runtime};
 use crate::rooms::{observing, recovery};
@@ -26,6 +27,7 @@ pub struct Engine {
     /// Since when rooms are listened to: what was there before is unknown until it pings.
     pub(crate) listening_since: Timestamp,
     pub(crate) reconciled: Reconciled,
+    pub(crate) tokens: Tokens,
 }
 
 /// How long the last observations may take to be written at a shutdown.
@@ -75,6 +77,7 @@ impl Engine {
             metrics: Metrics::default(),
             owner,
             reconciled: Reconciled::default(),
+            tokens: Tokens::default(),
         })
     }
 

@@ -4,6 +4,7 @@
 //! entered meanwhile. Asked for by the health controller it keeps what it got: one bad room must not undo 999.
 
 use async_trait::async_trait;
+use maestro_core::invariant::rooms_made;
 use maestro_core::operation::Definition;
 use maestro_core::room::Purpose;
 
@@ -20,6 +21,7 @@ impl Executor for AddRooms {
     async fn step(&self, work: &Work) -> Result<Step, StepError> {
         let store = &work.engine.ports.store;
         let rows = store.rooms_made_by(&work.scheduler.name, work.operation.id).await?;
+        work.engine.report(&work.scheduler.name, rooms_made(work.operation.id, amount(work), rows.len()));
         let unstarted: Vec<_> = rows.iter().filter(|row| is_unstarted(row)).cloned().collect();
         if !unstarted.is_empty() {
             return self.start(work, &unstarted).await;

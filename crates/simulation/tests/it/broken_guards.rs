@@ -1,5 +1,6 @@
 //! A check that never fails proves nothing: with its guard taken out of the engine, each invariant must be named.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -62,7 +63,9 @@ fn without_its_guard_every_invariant_is_named() {
     for invariant in Invariant::ALL {
         guards::take_out(invariant);
         let named = match shown(invariant) {
-            Shown::InALife => (0..SEEDS).any(|seed| is_named(invariant, &run(eventful_life(seed)))),
+            Shown::InALife => {
+                (0..SEEDS).any(|seed| is_named(invariant, &run(eventful_life(seed, Ends::Early)).violations))
+            }
             Shown::AtTheStore => is_named(invariant, &run(a_worker_that_lost_its_scheduler())),
             Shown::ElsewhereOnly => true,
         };
@@ -77,9 +80,30 @@ fn without_its_guard_every_invariant_is_named() {
 #[test]
 fn with_all_guards_nothing_is_named() {
     for seed in 0..seeds(SEEDS) {
-        assert_eq!(run(eventful_life(seed)), Vec::<String>::new(), "seed {seed}");
+        let lived = run(eventful_life(seed, Ends::Early));
+        assert_eq!(lived.violations, Vec::<String>::new(), "seed {seed}");
+        assert_eq!(lived.counted, BTreeSet::new(), "seed {seed}");
     }
     assert_eq!(run(a_worker_that_lost_its_scheduler()), Vec::<String>::new());
+}
+
+/// What an engine sees of itself, and counts in its metrics.
+#[test]
+fn engines_count_what_they_can_see() {
+    for invariant in [
+        Invariant::EffectOnce,
+        Invariant::SurgeBound,
+        Invariant::ReadyTarget,
+        Invariant::OccupiedStays,
+        Invariant::ValidationNotCounted,
+        Invariant::PortOnce,
+    ] {
+        guards::take_out(invariant);
+        let counts = |seed| run(eventful_life(seed, Ends::InPeace)).counted.contains(&invariant);
+        let counted = (0..SEEDS).any(counts);
+        guards::put_back();
+        assert!(counted, "{invariant} was never counted");
+    }
 }
 
 fn is_named(invariant: Invariant, violations: &[String]) -> bool {
@@ -87,9 +111,23 @@ fn is_named(invariant: Invariant, violations: &[String]) -> bool {
     violations.iter().any(|violation| violation.starts_with(&prefix))
 }
 
-/// Players come and go, people resize, submit and cancel, rooms and engines die; then peace. Ends early when something
-/// is found.
-async fn eventful_life(seed: u64) -> Vec<String> {
+/// How long a life goes on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ends {
+    /// When something is found.
+    Early,
+    InPeace,
+}
+
+struct Lived {
+    /// What the inspector found.
+    violations: Vec<String>,
+    /// What the engines have counted.
+    counted: BTreeSet<Invariant>,
+}
+
+/// Players come and go, people resize, submit and cancel, rooms and engines die; then peace.
+async fn eventful_life(seed: u64, ends: Ends) -> Lived {
     let mut random = fastrand::Rng::with_seed(seed);
     // Several batches for one operation.
     let settings = Settings { rooms_add_batch: 2, ..Settings::default() };
@@ -99,21 +137,36 @@ async fn eventful_life(seed: u64) -> Vec<String> {
     let recipe = first_recipe(&mut random, is_autoscaled);
     world.engine().create_scheduler(recipe, "ann").await.unwrap();
     pause(30_000..30_001, &mut random).await;
+    let mut counted = BTreeSet::new();
     for _ in 0..random.u32(10..30) {
         if random.u32(0..10) == 0 {
+            counted.extend(counted_by(&world));
             world.crash_engine().await;
             pause(0..15_000, &mut random).await;
             world.start_engine().await;
         }
         something_happens(&world, &mut random, is_autoscaled).await;
         pause(0..8_000, &mut random).await;
-        if !world.inspector().violations().is_empty() {
-            return world.inspector().violations();
+        if ends == Ends::Early && !world.inspector().violations().is_empty() {
+            break;
         }
     }
-    make_peace(&world);
+    if ends == Ends::InPeace || world.inspector().violations().is_empty() {
+        come_to_rest(&world).await;
+    }
+    counted.extend(counted_by(&world));
+    Lived { violations: world.inspector().violations(), counted }
+}
+
+fn counted_by(world: &World) -> impl Iterator<Item = Invariant> {
+    let metrics = world.engine().metrics();
+    Invariant::ALL.into_iter().filter(|invariant| metrics.violations(*invariant) > 0)
+}
+
+async fn come_to_rest(world: &World) {
+    make_peace(world);
     let rest = async {
-        while !is_calm(&world).await {
+        while !is_calm(world).await {
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
     };
@@ -122,7 +175,6 @@ async fn eventful_life(seed: u64) -> Vec<String> {
     if !came_to_rest {
         world.inspector().not_converged(&format!("no rest within {CONVERGES_WITHIN:?}")).await;
     }
-    world.inspector().violations()
 }
 
 fn first_recipe(random: &mut fastrand::Rng, is_autoscaled: bool) -> Recipe {
