@@ -44,7 +44,8 @@ impl Inspector {
                 known.is_none_or(|operation| operation.status.is_final())
             };
             let is_there = store.operation(&scheduler, id).await?.is_some();
-            if !is_there && !(was_written && has_ended) {
+            let was_done = was_written && has_ended;
+            if !is_there && !was_done {
                 let what =
                     format!("operation {id} of {scheduler} was accepted, and nobody knows of it any more");
                 self.note_all([Violation::new(Invariant::AcceptedWorkSurvives, what)]);

@@ -34,7 +34,7 @@ struct Scene {
     token: Token,
 }
 
-fn check(history: impl AsyncFn(&Scene), expected: &[Invariant]) {
+fn check(history: impl AsyncFnOnce(&Scene), expected: &[Invariant]) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(async {
         let scene = Scene::new().await;
