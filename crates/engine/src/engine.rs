@@ -10,6 +10,7 @@ use maestro_core::time::{Millis, Timestamp, age};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::invariants::Tokens;
 use crate::metrics::{self, Metrics};
 use crate::panic::{self, Panics};
 use crate::ports::{Ports, Runtime};
@@ -26,6 +27,7 @@ pub struct Engine {
     pub(crate) owner: String,
     pub(crate) reconciled: Reconciled,
     pub(crate) panics: Panics,
+    pub(crate) tokens: Tokens,
 }
 
 /// How long the last observations may take to be written at a shutdown.
@@ -76,6 +78,7 @@ impl Engine {
             owner,
             reconciled: Reconciled::default(),
             panics: Panics::default(),
+            tokens: Tokens::default(),
         })
     }
 

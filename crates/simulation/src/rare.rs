@@ -37,10 +37,15 @@ pub enum Rare {
     RolloutBegun,
     RolloutChangedByPerson,
     SchedulerDeleted,
+    LockAwaited,
+    /// By force.
+    LockReleased,
+    /// A burst of rooms was asked for in need.
+    Panic,
 }
 
 impl Rare {
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 28] = [
         Self::LostRequest,
         Self::LostReply,
         Self::CrashBeforeWrite,
@@ -66,6 +71,9 @@ impl Rare {
         Self::RolloutBegun,
         Self::RolloutChangedByPerson,
         Self::SchedulerDeleted,
+        Self::LockAwaited,
+        Self::LockReleased,
+        Self::Panic,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -95,6 +103,9 @@ impl Rare {
             Self::RolloutBegun => "rollout begun",
             Self::RolloutChangedByPerson => "rollout paused, resumed or cancelled",
             Self::SchedulerDeleted => "scheduler deleted",
+            Self::LockAwaited => "lock waited for",
+            Self::LockReleased => "lock released by force",
+            Self::Panic => "panic",
         }
     }
 }

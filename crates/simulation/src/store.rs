@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use maestro_core::lock::Locks;
+use maestro_core::lock::{LockKind, Locks};
 use maestro_core::operation::{Operation, OperationId, OperationStatus, Stage, Token};
 use maestro_core::room::{Region, RoomId};
 use maestro_core::scheduler::{SchedulerName, Version};
@@ -17,8 +17,11 @@ use tokio::time::Instant;
 
 use crate::faults::{Call, Surroundings, Trouble};
 use crate::host::Span;
+use crate::invariants::Inspector;
+use crate::life::Life;
 use crate::rare::Rare;
 use crate::story::{Told, scheduler_of};
+use crate::trace::Trace;
 
 /// How long a write takes, and as long again until its answer is there.
 const LATENCY: Span = Span::millis(0, 4);
@@ -51,6 +54,12 @@ struct Counts {
 }
 
 impl SimulatedStore {
+    /// As a node reaches it with which nothing goes wrong.
+    pub fn watched(inner: Arc<dyn Store>, node: &str, inspector: Inspector, trace: Trace, seed: u64) -> Self {
+        let quiet = Surroundings::quiet(Life::new(), trace);
+        Self::new(inner, Surroundings { node: node.into(), inspector, seed, ..quiet }, None)
+    }
+
     pub(crate) fn new(inner: Arc<dyn Store>, around: Surroundings, crash: Option<CrashPoint>) -> Self {
         Self {
             inner,
@@ -167,6 +176,9 @@ impl SimulatedStore {
         for change in changes {
             match change {
                 Change::SetRollout { from: None, to: Some(_), .. } => sightings.saw(Rare::RolloutBegun),
+                Change::AwaitLock { .. } => sightings.saw(Rare::LockAwaited),
+                Change::RevokeLock { .. } => sightings.saw(Rare::LockReleased),
+                Change::TakeLock(new) if new.kind == LockKind::Panic => sightings.saw(Rare::Panic),
                 Change::DeleteScheduler { .. } => sightings.saw(Rare::SchedulerDeleted),
                 Change::EndOperation { status: OperationStatus::Evicted, .. } => {
                     sightings.saw(Rare::OperationEvicted);

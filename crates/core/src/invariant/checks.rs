@@ -145,7 +145,7 @@ mod tests {
     }
 
     fn check(found: Option<Violation>, expected: Option<Invariant>) {
-        assert_eq!(found.as_ref().map(|found| found.invariant), expected, "{found:?}");
+        assert_eq!(found.map(|found| found.invariant), expected);
     }
 
     #[test]

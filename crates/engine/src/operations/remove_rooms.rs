@@ -15,6 +15,7 @@ use maestro_core::room::{RoomId, RoomStatus};
 use maestro_core::time::{Timestamp, after};
 use serde::{Deserialize, Serialize};
 
+use crate::invariants::Taken;
 use crate::locks::holder_of;
 use crate::ports::room_table::Claim;
 use crate::ports::store::{Change, Intent, RoomRecord, SchedulerRecord};
@@ -187,12 +188,16 @@ async fn claim_some(
     let mut taken = claim(work, &idle, not_ready, true, budget).await?;
     let rest = budget.saturating_sub(taken.len()).min(ready_max);
     taken.extend(claim(work, &ready, &stopping::IDLE, true, rest).await?);
+    let (facts, rooms, plan) = (&fleet.facts, &taken, &plan);
+    let removal = Taken { facts, rooms, plan, may_be_missing: 0, is_scale_down: true };
+    work.engine.watch_taken(&work.scheduler.name, &removal);
     Ok(taken)
 }
 
 /// Only those that the rollout would still take away, and of those that served nobody only who still does not.
 async fn claim_replaced(work: &Work, fleet: &Fleet, ids: &[RoomId]) -> Result<Vec<RoomId>, StepError> {
-    let Some(cycle) = fleet.plan(&work.engine, &work.scheduler).rollout else {
+    let plan = fleet.plan(&work.engine, &work.scheduler);
+    let Some(cycle) = &plan.rollout else {
         return Ok(Vec::new());
     };
     let serving = |serves| {
@@ -205,6 +210,10 @@ async fn claim_replaced(work: &Work, fleet: &Fleet, ids: &[RoomId]) -> Result<Ve
     let occupied: Vec<_> = serving(true).filter(is_asked).collect();
     let mut taken = claim(work, &idle, &stopping::IDLE, true, idle.len()).await?;
     taken.extend(claim(work, &occupied, &RoomStatus::ALL, true, occupied.len()).await?);
+    let (facts, rooms, plan) = (&fleet.facts, &taken, &plan);
+    let may_be_missing = work.scheduler.recipe.rollout().max_unavailable;
+    let removal = Taken { facts, rooms, plan, may_be_missing, is_scale_down: false };
+    work.engine.watch_taken(&work.scheduler.name, &removal);
     Ok(taken)
 }
 

@@ -96,7 +96,7 @@ impl Engine {
     fn cancel(&self, operation: &Operation, user: &str) -> Transaction {
         let at = self.now();
         let id = operation.id;
-        if operation.status == OperationStatus::InProgress {
+        if operation.status == OperationStatus::InProgress && guards::stands(Invariant::LegalTransitions) {
             let event = format!("Cancellation asked for by {user}");
             let request = CancelRequest { by: user.into(), at };
             let history = vec![HistoryEvent { at, event }];

@@ -16,6 +16,7 @@ use maestro_core::time::{Timestamp, age};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::invariants::QueueWatch;
 use crate::locks::holder_of;
 use crate::operations::{Outlook, StepError, Work, executor, look_ahead};
 use crate::ports::store::{
@@ -45,6 +46,7 @@ pub(super) struct SchedulerLoop {
     bell: Bell,
     stop: watch::Receiver<bool>,
     stepper: Stepper,
+    watch: QueueWatch,
     next_cycle: Instant,
     next_clean_up: Instant,
     /// When to look whether the plan differs, if at all before the next cycle.
@@ -77,6 +79,7 @@ impl SchedulerLoop {
             bell: engine.ports.wake.bell(&scheduler),
             stepper: Stepper::new(engine.clone(), guard.clone(), tenure.clone()),
             tenure,
+            watch: QueueWatch::default(),
             next_cycle: now,
             next_clean_up: now + engine.settings.storage_clean_up_interval,
             next_look: None,
@@ -159,11 +162,13 @@ impl SchedulerLoop {
     async fn turn(&mut self) -> Result<Turn, StepError> {
         let store = self.engine.ports.store.clone();
         let Some(record) = store.scheduler(&self.scheduler).await? else {
+            self.engine.tokens.forget(&self.scheduler);
             return Ok(Turn::Gone);
         };
         self.stepper.set_game(&record.recipe.game);
         self.engine.panics.learn(&record);
         let unfinished = store.unfinished(&self.scheduler).await?;
+        self.engine.report(&self.scheduler, self.watch.look(&unfinished));
         if self.enqueue_due(&record, &unfinished).await? {
             return Ok(Turn::Busy);
         }
@@ -212,7 +217,7 @@ impl SchedulerLoop {
         let now = self.engine.now();
         let parked: Vec<&Operation> = unfinished.iter().filter(|operation| operation.is_parked()).collect();
         let mut woken = BTreeSet::new();
-        if parked.is_empty() {
+        if parked.is_empty() || !guards::stands(Invariant::NothingInProgress) {
             return Ok(woken);
         }
         let locks = self.engine.ports.store.locks(&self.scheduler).await?;
@@ -220,10 +225,10 @@ impl SchedulerLoop {
             let Activity::Parked(wait) = &operation.activity else {
                 continue;
             };
-            let over = wait.until <= now
+            if wait.until <= now
                 || has_to_turn(operation)
-                || self.wait_is_over(record, operation, &locks).await?;
-            if over && guards::stands(Invariant::NothingInProgress) {
+                || self.wait_is_over(record, operation, &locks).await?
+            {
                 woken.insert(operation.id);
             }
         }

@@ -20,6 +20,7 @@ pub(super) fn script(random: &mut fastrand::Rng) -> Script {
             (1, Wish::Remove),
             (1, Wish::Major),
             (2, Wish::CancelOperation),
+            (1, Wish::ReleaseLock),
         ],
     }
 }

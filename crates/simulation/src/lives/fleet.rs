@@ -13,6 +13,12 @@ pub(super) fn script(random: &mut fastrand::Rng) -> Script {
         events: random.u32(10..60),
         pause: Span::millis(0, random.u64(500..12_000)),
         weights: Weights { people: 5, players: 3, nature: 3, machines: 2 },
-        wishes: vec![(4, Wish::Add), (3, Wish::Remove), (2, Wish::CancelOperation), (1, Wish::Minor)],
+        wishes: vec![
+            (4, Wish::Add),
+            (3, Wish::Remove),
+            (2, Wish::CancelOperation),
+            (1, Wish::ReleaseLock),
+            (1, Wish::Minor),
+        ],
     }
 }

@@ -29,6 +29,7 @@ pub(super) fn script(random: &mut fastrand::Rng) -> Script {
             (2, Wish::ResumeRollout),
             (1, Wish::CancelRollout),
             (2, Wish::CancelOperation),
+            (2, Wish::ReleaseLock),
             (1, Wish::Delete),
         ],
     }

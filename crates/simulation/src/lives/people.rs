@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use maestro_core::lock::LockKind;
 use maestro_core::operation::OperationId;
 use maestro_core::scheduler::{MaxSurge, Recipe, Version};
 use maestro_engine::ports::store::SchedulerRecord;
@@ -27,6 +28,7 @@ enum Request {
     ResumeRollout,
     CancelRollout,
     CancelOperation(OperationId),
+    ReleaseLock(LockKind),
     Delete,
 }
 
@@ -77,6 +79,10 @@ async fn request(stage: &mut Stage, wish: Wish, scheduler: &SchedulerRecord) -> 
         Wish::CancelOperation => {
             let unfinished = store.unfinished(&scheduler.name).await.ok()?;
             Request::CancelOperation(unfinished.get(random.usize(0..unfinished.len().max(1)))?.id)
+        }
+        Wish::ReleaseLock => {
+            let locks = store.locks(&scheduler.name).await.ok()?;
+            Request::ReleaseLock(locks.held.get(random.usize(0..locks.held.len().max(1)))?.kind)
         }
         Wish::Delete => Request::Delete,
     })
@@ -172,6 +178,10 @@ async fn carry_out(
             engine.cancel_operation(scheduler, &id.to_string(), user).await?;
             None
         }
+        Request::ReleaseLock(kind) => {
+            engine.release_lock(scheduler, kind.as_str(), None, user, "it takes too long").await?;
+            None
+        }
         Request::Delete => Some(engine.delete_scheduler(scheduler, user).await?),
     })
 }
@@ -189,6 +199,7 @@ impl fmt::Display for Request {
             Self::ResumeRollout => f.write_str("resume the rollout"),
             Self::CancelRollout => f.write_str("cancel the rollout"),
             Self::CancelOperation(id) => write!(f, "cancel operation {id}"),
+            Self::ReleaseLock(kind) => write!(f, "release the lock {}", kind.as_str()),
             Self::Delete => f.write_str("delete everything"),
         }
     }

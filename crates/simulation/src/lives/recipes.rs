@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use maestro_core::scheduler::{
     Autoscaling, Container, ContainerPort, FixedBuffer, ImagePullPolicy, MatchAllocation, MaxSurge,
-    OccupiedRooms, OnFailure, OtherParameters, PortRange, Protocol, ReadyTarget, Recipe, Resources,
-    RestartPolicy, Rollout, RoomOccupancy, ScalingPolicy, SchedulerName, Spec,
+    OccupiedRooms, OnFailure, OtherParameters, PanicScale, PortRange, Protocol, ReadyTarget, Recipe,
+    Resources, RestartPolicy, Rollout, RoomOccupancy, ScalingPolicy, SchedulerName, Spec,
 };
 use maestro_core::time::Millis;
 use maestro_engine::Settings;
@@ -68,8 +68,18 @@ pub(super) fn autoscaled(number: usize, random: &mut fastrand::Rng) -> Recipe {
         cooldown_seconds: if random.bool() { 0 } else { random.u32(1..60) },
         policy,
         other_parameters: OtherParameters::default(),
+        panic: random.bool().then(|| panic_scale(random)),
     };
     Recipe { autoscaling: Some(autoscaling), ..fixed(number, 0, random) }
+}
+
+fn panic_scale(random: &mut fastrand::Rng) -> PanicScale {
+    PanicScale {
+        enabled: true,
+        limit: random.u32(30..=90),
+        delta: random.u32(1..6),
+        timeout: Millis::from_seconds(random.u64(5..60)),
+    }
 }
 
 fn name(number: usize) -> SchedulerName {

@@ -24,6 +24,7 @@ pub(super) fn script(random: &mut fastrand::Rng) -> Script {
             (2, Wish::ResumeRollout),
             (1, Wish::CancelRollout),
             (1, Wish::CancelOperation),
+            (1, Wish::ReleaseLock),
             (1, Wish::Add),
             (1, Wish::Remove),
         ],

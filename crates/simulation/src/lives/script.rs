@@ -42,6 +42,8 @@ pub(super) enum Wish {
     ResumeRollout,
     CancelRollout,
     CancelOperation,
+    /// Of whoever holds one.
+    ReleaseLock,
     Delete,
 }
 

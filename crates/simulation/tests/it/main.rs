@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests: a panic is how they fail")]
 
 mod autoscaling;
+mod broken_guards;
 mod common;
 mod crashes;
 mod fleet_life;
