@@ -1,8 +1,9 @@
 # make run    a fleet on this machine, with players; Ctrl-C stops everything
 # make test   formatting, lints, all tests: what CI runs
 # make bench  figures of this machine, one JSON line each
-# make chaos KILLS=200   kill -9 at random moments of a mixed workload, some minutes
-.PHONY: run test bench lint build install-tools chaos
+# make chaos KILLS=200         kill -9 at random moments of a mixed workload, some minutes
+# make simulate SEEDS=1..1000  lives of the engine under faults, one per seed; see docs/simulation.md
+.PHONY: run test bench lint build install-tools chaos simulate
 
 CARGO ?= cargo
 # What the build needs besides Rust: a C compiler, for the SQLite that is compiled in.
@@ -31,6 +32,14 @@ KILLS ?= 200
 chaos: install-tools
 	$(CARGO) build --quiet --package maestro --package maestro-example-room
 	./scripts/chaos mixed --kills $(KILLS) $(ARGS)
+
+# Optimised, with every assertion on. KIND=rollouts: only such lives. BREAK=one-executor: without the guard of that
+# invariant, which must fail. TRACE=1: prints all that happens.
+SEEDS ?= 1..1000
+simulate: install-tools
+	@$(CARGO) build --quiet --profile sim --package maestro-simulation --features breakable --bin simulate
+	@./target/sim/simulate --seeds $(SEEDS) $(if $(KIND),--kind $(KIND)) $(if $(BREAK),--break $(BREAK)) \
+		$(if $(TRACE),--trace) $(ARGS)
 
 install-tools:
 	@command -v $(CARGO) >/dev/null || { echo "Rust is needed: install it with rustup"; exit 1; }

@@ -39,5 +39,6 @@ pub(crate) fn new_room(scheduler: &SchedulerName, region: &Region, index: u32) -
         created_at: at(0),
         matches_max: 1,
         known: true,
+        listened_since: at(0),
     }
 }

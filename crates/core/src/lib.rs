@@ -3,6 +3,8 @@
 
 pub mod autoscaling;
 pub mod duration;
+pub mod guards;
+pub mod invariant;
 pub mod lock;
 pub mod operation;
 pub mod panic;

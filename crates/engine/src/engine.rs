@@ -10,6 +10,7 @@ use maestro_core::time::{Millis, Timestamp, age};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::invariants::Tokens;
 use crate::metrics::{self, Metrics};
 use crate::panic::{self, Panics};
 use crate::ports::{Ports, Runtime};
@@ -24,10 +25,9 @@ pub struct Engine {
     pub(crate) metrics: Metrics,
     /// Who this engine is in leases and histories.
     pub(crate) owner: String,
-    /// Since when rooms are listened to: what was there before is unknown until it pings.
-    pub(crate) listening_since: Timestamp,
     pub(crate) reconciled: Reconciled,
     pub(crate) panics: Panics,
+    pub(crate) tokens: Tokens,
 }
 
 /// How long the last observations may take to be written at a shutdown.
@@ -71,7 +71,6 @@ pub(crate) struct Reconciled(Mutex<BTreeMap<SchedulerName, Timestamp>>);
 impl Engine {
     pub fn new(ports: Ports, settings: Settings, owner: String, tasks: Tasks) -> Arc<Self> {
         Arc::new(Self {
-            listening_since: ports.clock.now(),
             ports,
             settings,
             tasks,
@@ -79,6 +78,7 @@ impl Engine {
             owner,
             reconciled: Reconciled::default(),
             panics: Panics::default(),
+            tokens: Tokens::default(),
         })
     }
 

@@ -4,6 +4,7 @@
 pub mod documents;
 mod engine;
 mod error;
+mod invariants;
 mod locks;
 pub mod metrics;
 mod operations;

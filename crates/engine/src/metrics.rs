@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use maestro_core::autoscaling::{Decision, Outcome};
+use maestro_core::invariant::Invariant;
 use maestro_core::operation::queue::Eviction;
 use maestro_core::operation::{DefinitionKind, Operation, OperationStatus};
 use maestro_core::room::RoomStatus;
@@ -76,6 +77,11 @@ struct WorkerLabels {
     maestro_component: &'static str,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct InvariantLabels {
+    invariant: &'static str,
+}
+
 pub struct Metrics {
     pub(crate) workers_sync: Counter,
     workers: Family<WorkerLabels, Gauge>,
@@ -94,6 +100,7 @@ pub struct Metrics {
     max_matches: Family<FleetLabels, Gauge>,
     ready_target: Family<FleetLabels, Fractions>,
     fixed_buffer: Family<FleetLabels, Gauge>,
+    violations: Family<InvariantLabels, Counter>,
     /// What the gauges show, so that those of schedulers that are gone can be taken away.
     shown: Mutex<BTreeSet<FleetLabels>>,
 }
@@ -102,6 +109,11 @@ impl Default for Metrics {
     fn default() -> Self {
         let latency: fn() -> Histogram = || Histogram::new(LATENCY_BUCKETS_MS);
         let room = |name, status| (name, status, Family::default());
+        let violations = Family::<InvariantLabels, Counter>::default();
+        // From the start: an alert on a name that does not exist yet would never fire.
+        for invariant in Invariant::ALL {
+            drop(violations.get_or_create(&invariant_labels(invariant)));
+        }
         Self {
             workers_sync: Counter::default(),
             workers: Family::default(),
@@ -135,6 +147,7 @@ impl Default for Metrics {
             max_matches: Family::default(),
             ready_target: Family::default(),
             fixed_buffer: Family::default(),
+            violations,
             shown: Mutex::default(),
         }
     }
@@ -184,6 +197,20 @@ impl Metrics {
         r.register("maestro_worker_ready_target", "Share of rooms to stand ready", self.ready_target.clone());
         r.register("maestro_worker_fixed_buffer", "Rooms to stand ready", self.fixed_buffer.clone());
         self.locks.register(r);
+        r.register(
+            "maestro_invariant_violations",
+            "Times that something was seen which must never be; a bug, if it is not 0",
+            self.violations.clone(),
+        );
+    }
+
+    /// How often an invariant was seen not to hold.
+    pub fn violations(&self, invariant: Invariant) -> u64 {
+        self.violations.get_or_create(&invariant_labels(invariant)).get()
+    }
+
+    pub(crate) fn violated(&self, invariant: Invariant) {
+        self.violations.get_or_create(&invariant_labels(invariant)).inc();
     }
 
     pub(crate) fn worker_began(&self, scheduler: &str) {
@@ -328,6 +355,30 @@ async fn report_once(engine: &Engine) -> Result<(), Error> {
     Ok(())
 }
 
+fn invariant_labels(invariant: Invariant) -> InvariantLabels {
+    InvariantLabels { invariant: invariant.as_str() }
+}
+
 fn worker_labels(scheduler: &str) -> WorkerLabels {
     WorkerLabels { scheduler: scheduler.to_owned(), maestro_component: "operation_execution" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_invariant_is_there_from_the_start() {
+        let metrics = Metrics::default();
+        let mut registry = Registry::default();
+        metrics.register(&mut registry);
+        metrics.violated(Invariant::PortOnce);
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+        for invariant in Invariant::ALL {
+            let times = u8::from(invariant == Invariant::PortOnce);
+            let line = format!("maestro_invariant_violations_total{{invariant=\"{invariant}\"}} {times}\n");
+            assert!(text.contains(&line), "{line} is missing in {text}");
+        }
+    }
 }

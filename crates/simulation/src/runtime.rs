@@ -13,8 +13,12 @@ use maestro_engine::ports::runtime::{
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
-use crate::host::{Host, NewRoom, Room, State, Watcher};
+use crate::clock::VirtualClock;
+use crate::faults::{Call, Surroundings, Trouble};
+use crate::host::{Host, NewRoom, Room, Span, State};
 use crate::life::Life;
+use crate::rare::Rare;
+use crate::trace::Trace;
 
 /// How many observations may wait for the engine; the host waits when it is full.
 const OBSERVATIONS_MAX: usize = 1024;
@@ -24,7 +28,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(10);
 pub struct SimulatedRuntime {
     host: Arc<Host>,
     /// Of the engine that uses it: what comes from a dead one is not carried out.
-    life: Life,
+    trouble: Trouble,
     /// What the host knows it by.
     watcher: u64,
     observations: Mutex<Option<mpsc::Receiver<Observation>>>,
@@ -32,17 +36,18 @@ pub struct SimulatedRuntime {
 }
 
 impl SimulatedRuntime {
+    /// Calls fail only if the host's manners say so.
     pub fn connect(host: Arc<Host>, life: Life) -> Arc<Self> {
+        let trace = Trace::begin(VirtualClock::begin());
+        Self::connect_from(host, Surroundings::quiet(life, trace))
+    }
+
+    pub(crate) fn connect_from(host: Arc<Host>, around: Surroundings) -> Arc<Self> {
         let (sender, receiver) = mpsc::channel(OBSERVATIONS_MAX);
-        let watcher = host.change(|state, _| {
-            let number = state.number();
-            let watcher = Watcher { observations: sender, watched: Default::default() };
-            state.watchers.insert(number, watcher);
-            number
-        });
+        let watcher = host.change(|state, _| state.connect(sender));
         Arc::new(Self {
             host,
-            life,
+            trouble: Trouble::new(around, "runtime", |faults| faults.runtime),
             watcher,
             observations: Mutex::new(Some(receiver)),
             is_closed: AtomicBool::new(false),
@@ -53,19 +58,40 @@ impl SimulatedRuntime {
     /// way back nobody can tell whether it was carried out.
     async fn call<T>(
         &self,
+        call: Call<'_>,
         carry_out: impl FnOnce(&mut State, Instant) -> Result<T, RuntimeError>,
     ) -> Result<T, RuntimeError> {
-        self.life.still_alive().await;
-        self.host.dawdle().await;
-        self.life.still_alive().await;
-        let answer = self.host.change(|state, now| {
-            reachable(state)?;
-            carry_out(state, now)
-        });
-        self.host.dawdle().await;
-        self.life.still_alive().await;
-        self.host.change(|state, _| reachable(state))?;
-        answer
+        let life = &self.trouble.around().life;
+        let act = async {
+            self.host.dawdle().await;
+            life.still_alive().await;
+            let answer = self.host.change(|state, now| {
+                reachable(state)?;
+                carry_out(state, now)
+            });
+            self.host.dawdle().await;
+            life.still_alive().await;
+            self.host.change(|state, _| reachable(state))?;
+            answer
+        };
+        let lost = |why: &'static str| RuntimeError::Unavailable(why.into());
+        self.trouble.call(call, act, lost).await
+    }
+
+    async fn read<T>(
+        &self,
+        what: &str,
+        look: impl FnOnce(&mut State, Instant) -> Result<T, RuntimeError>,
+    ) -> Result<T, RuntimeError> {
+        self.call(Call::read(what), look).await
+    }
+
+    async fn write<T>(
+        &self,
+        what: &str,
+        carry_out: impl FnOnce(&mut State, Instant) -> Result<T, RuntimeError>,
+    ) -> Result<T, RuntimeError> {
+        self.call(Call::write(what, Span::ZERO), carry_out).await
     }
 }
 
@@ -94,7 +120,7 @@ impl Runtime for SimulatedRuntime {
     }
 
     async fn create_scheduler(&self, scheduler: &SchedulerName) -> Result<(), RuntimeError> {
-        self.call(|state, _| {
+        self.write("create_scheduler", |state, _| {
             state.places.insert(scheduler.clone());
             Ok(())
         })
@@ -102,7 +128,7 @@ impl Runtime for SimulatedRuntime {
     }
 
     async fn delete_scheduler(&self, scheduler: &SchedulerName) -> Result<(), RuntimeError> {
-        self.call(|state, _| {
+        self.write("delete_scheduler", |state, _| {
             let left = state.rooms.values().filter(|room| room.scheduler == *scheduler).count();
             if left > 0 {
                 let text = format!("the place of scheduler {scheduler} was removed under {left} rooms");
@@ -120,9 +146,10 @@ impl Runtime for SimulatedRuntime {
         if self.is_closed.load(Ordering::Relaxed) {
             return Err(RuntimeError::Unavailable("it is shut down".into()));
         }
-        self.call(|state, now| {
+        self.write("start", |state, now| {
             if !state.rooms.contains_key(id) {
                 if let Some(why) = &state.manners.refuses_starts {
+                    self.trouble.around().sightings.saw(Rare::StartRefused);
                     return Err(RuntimeError::Refused(why.clone()));
                 }
                 if !state.places.contains(scheduler) {
@@ -134,6 +161,12 @@ impl Runtime for SimulatedRuntime {
                     scheduler: scheduler.clone(),
                     ports: ports.clone(),
                     grace: recipe.spec.termination_grace_period,
+                    flags: recipe
+                        .spec
+                        .containers
+                        .iter()
+                        .flat_map(|container| container.command.clone())
+                        .collect(),
                     is_invented: false,
                 };
                 state.start(new, now);
@@ -153,7 +186,7 @@ impl Runtime for SimulatedRuntime {
         handle: Option<&Handle>,
         grace: Duration,
     ) -> Result<(), RuntimeError> {
-        self.call(|state, now| {
+        self.write("stop", |state, now| {
             let there = state.rooms.get(room);
             let is_it = |handle: &Handle| there.is_some_and(|room| room.is(handle));
             if there.is_some() && handle.is_none_or(is_it) {
@@ -168,7 +201,7 @@ impl Runtime for SimulatedRuntime {
     }
 
     async fn list(&self) -> Result<Vec<RunningRoom>, RuntimeError> {
-        self.call(|state, _| {
+        self.read("list", |state, _| {
             let running = state.rooms.values().map(|room| RunningRoom {
                 id: room.id.clone(),
                 scheduler: room.scheduler.clone(),
@@ -180,7 +213,7 @@ impl Runtime for SimulatedRuntime {
     }
 
     async fn adopt(&self, rooms: Vec<RunningRoom>) -> Result<(), RuntimeError> {
-        self.call(|state, _| {
+        self.write("adopt", |state, _| {
             for RunningRoom { id, scheduler, handle } in &rooms {
                 let runs = state.rooms.get(id).is_some_and(|room| room.is(handle));
                 if runs {
@@ -199,7 +232,7 @@ impl Runtime for SimulatedRuntime {
     }
 
     async fn free_ports(&self, ports: &[HostPort]) -> Result<Vec<HostPort>, RuntimeError> {
-        self.call(|state, _| {
+        self.read("free_ports", |state, _| {
             let bound = state.bound_ports();
             let free = ports.iter().filter(|port| !bound.contains(&port.host_port));
             Ok(free.cloned().collect())
@@ -213,7 +246,7 @@ impl Runtime for SimulatedRuntime {
         room: &RoomId,
         lines_max: usize,
     ) -> Result<Option<String>, RuntimeError> {
-        self.call(|state, _| {
+        self.read("logs", |state, _| {
             let lines = state.logs.get(&(scheduler.clone(), room.clone()));
             Ok(lines.map(|lines| {
                 let last = &lines[lines.len().saturating_sub(lines_max)..];
@@ -224,7 +257,7 @@ impl Runtime for SimulatedRuntime {
     }
 
     async fn forget(&self, scheduler: &SchedulerName, room: &RoomId) -> Result<(), RuntimeError> {
-        self.call(|state, _| {
+        self.write("forget", |state, _| {
             state.logs.remove(&(scheduler.clone(), room.clone()));
             Ok(())
         })

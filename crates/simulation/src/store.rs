@@ -1,21 +1,26 @@
-//! A store as one engine reaches it: writes take time, are traced, and can be the last thing that the engine does.
+//! A store as one engine reaches it: calls take time, fail, are traced, and can be the last thing that the engine
+//! does.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use maestro_core::lock::Locks;
-use maestro_core::operation::{Operation, OperationId, Stage, Token};
+use maestro_core::lock::{LockKind, Locks};
+use maestro_core::operation::{Operation, OperationId, OperationStatus, Stage, Token};
 use maestro_core::room::{Region, RoomId};
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::store::{
-    OperationPage, OperationStore, PageRequest, Renewal, RoomRecord, RoomRegistry, SchedulerRecord,
-    SchedulerStore, Store, StoreError, Transaction, VersionRecord, Workforce,
+    Change, OperationPage, OperationStore, OwnershipRecord, PageRequest, Refusal, Renewal, RoomRecord,
+    RoomRegistry, SchedulerRecord, SchedulerStore, Store, StoreError, Transaction, VersionRecord, Workforce,
 };
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
+use crate::faults::{Call, Surroundings, Trouble};
 use crate::host::Span;
+use crate::invariants::Inspector;
 use crate::life::Life;
+use crate::rare::Rare;
+use crate::story::{Told, scheduler_of};
 use crate::trace::Trace;
 
 /// How long a write takes, and as long again until its answer is there.
@@ -33,38 +38,34 @@ pub enum CrashPoint {
     After(u64),
 }
 
-/// Wraps any store: reads go through, writes are counted.
+/// Wraps any store whose calls end on the spot.
 pub struct SimulatedStore {
     inner: Arc<dyn Store>,
-    life: Life,
-    trace: Trace,
+    trouble: Trouble,
     crash: Option<CrashPoint>,
     counts: Mutex<Counts>,
 }
 
 struct Counts {
     writes: u64,
-    random: fastrand::Rng,
     /// Reads since time last passed.
     reads: u32,
     last_read_at: Instant,
 }
 
 impl SimulatedStore {
-    pub fn new(
-        inner: Arc<dyn Store>,
-        life: Life,
-        trace: Trace,
-        crash: Option<CrashPoint>,
-        seed: u64,
-    ) -> Self {
-        let random = fastrand::Rng::with_seed(seed);
+    /// As a node reaches it with which nothing goes wrong.
+    pub fn watched(inner: Arc<dyn Store>, node: &str, inspector: Inspector, trace: Trace, seed: u64) -> Self {
+        let quiet = Surroundings::quiet(Life::new(), trace);
+        Self::new(inner, Surroundings { node: node.into(), inspector, seed, ..quiet }, None)
+    }
+
+    pub(crate) fn new(inner: Arc<dyn Store>, around: Surroundings, crash: Option<CrashPoint>) -> Self {
         Self {
             inner,
-            life,
-            trace,
+            trouble: Trouble::new(around, "store", |faults| faults.store),
             crash,
-            counts: Mutex::new(Counts { writes: 0, random, reads: 0, last_read_at: Instant::now() }),
+            counts: Mutex::new(Counts { writes: 0, reads: 0, last_read_at: Instant::now() }),
         }
     }
 
@@ -73,38 +74,42 @@ impl SimulatedStore {
         what: &str,
         write: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
-        self.life.still_alive().await;
-        let (number, there, back) = {
-            let mut counts = self.counts();
-            counts.writes += 1;
-            let mut latency = || LATENCY.draw(&mut counts.random);
-            let (there, back) = (latency(), latency());
-            (counts.writes, there, back)
+        let act = async {
+            let number = {
+                let mut counts = self.counts();
+                counts.writes += 1;
+                counts.writes
+            };
+            self.die_at(CrashPoint::Before(number), what).await;
+            let outcome = write.await;
+            if let Err(error) = &outcome {
+                self.trouble.note(format_args!("{what} refused: {error}"));
+            }
+            self.die_at(CrashPoint::After(number), what).await;
+            outcome
         };
-        sleep(there).await;
-        self.die_at(CrashPoint::Before(number), what).await;
-        let outcome = write.await;
-        if let Err(error) = &outcome {
-            self.trace.note(format_args!("store: {what} refused: {error}"));
-        }
-        self.die_at(CrashPoint::After(number), what).await;
-        sleep(back).await;
-        self.life.still_alive().await;
-        outcome
+        self.trouble.call(Call::write(what, LATENCY), act, lost).await
     }
 
     async fn die_at(&self, point: CrashPoint, what: &str) {
+        let around = self.trouble.around();
         if self.crash == Some(point) {
-            self.trace.note(format_args!("crash: {point:?} ({what})"));
-            self.life.end();
+            around.trace.note(format_args!("crash: {point:?} ({what})"));
+            around.life.end();
         }
-        self.life.still_alive().await;
+        around.life.still_alive().await;
     }
 
-    async fn read(&self) -> &dyn Store {
-        self.life.still_alive().await;
-        self.notice_spinning();
-        &*self.inner
+    async fn read<T>(
+        &self,
+        what: &str,
+        read: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let act = async {
+            self.notice_spinning();
+            read.await
+        };
+        self.trouble.call(Call::read(what), act, lost).await
     }
 
     /// A loop that reads and reads and never waits would stop virtual time for ever. Its task ends here, and the world
@@ -118,7 +123,7 @@ impl SimulatedStore {
         }
         counts.reads += 1;
         if counts.reads > READS_AT_ONCE_MAX {
-            self.trace.note("a task reads the store in a loop, and time does not pass");
+            self.trouble.note("a task reads the store in a loop, and time does not pass");
             panic!("a task reads the store in a loop, and time does not pass");
         }
     }
@@ -126,36 +131,88 @@ impl SimulatedStore {
     fn counts(&self) -> MutexGuard<'_, Counts> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// A commit and all who look at it, in one instant.
+    async fn commit_watched(&self, transaction: Transaction) -> Result<(), StoreError> {
+        let around = self.trouble.around();
+        let before = match scheduler_of(&transaction) {
+            Some(scheduler) => self.owner_of(scheduler).await?,
+            None => None,
+        };
+        let outcome = self.inner.commit(transaction.clone()).await;
+        match &outcome {
+            Ok(()) => {
+                self.notice(&transaction);
+                let (inspector, store) = (&around.inspector, &*self.inner);
+                inspector.committed(&around.node, &transaction, before.as_ref(), store).await;
+            }
+            Err(error) => {
+                if let Some(Refusal::StaleToken { .. }) = error.refusal() {
+                    around.sightings.saw(Rare::StaleWriteRefused);
+                    if around.life.freezes() > 0 {
+                        around.sightings.saw(Rare::WokenWriteRefused);
+                    }
+                }
+            }
+        }
+        outcome
+    }
+
+    async fn owner_of(&self, scheduler: &SchedulerName) -> Result<Option<OwnershipRecord>, StoreError> {
+        let workforce = self.inner.workers().await?;
+        Ok(workforce.ownerships.into_iter().find(|ownership| ownership.scheduler == *scheduler))
+    }
+
+    fn notice(&self, transaction: &Transaction) {
+        let Transaction { label, guard: _, changes } = transaction;
+        self.trouble.note(Told(transaction));
+        let sightings = &self.trouble.around().sightings;
+        match *label {
+            "take over" => sightings.saw(Rare::TakeOver),
+            "turn round" => sightings.saw(Rare::OperationTurnedRound),
+            "change rollout" => sightings.saw(Rare::RolloutChangedByPerson),
+            _ => {}
+        }
+        for change in changes {
+            match change {
+                Change::SetRollout { from: None, to: Some(_), .. } => sightings.saw(Rare::RolloutBegun),
+                Change::AwaitLock { .. } => sightings.saw(Rare::LockAwaited),
+                Change::RevokeLock { .. } => sightings.saw(Rare::LockReleased),
+                Change::TakeLock(new) if new.kind == LockKind::Panic => sightings.saw(Rare::Panic),
+                Change::DeleteScheduler { .. } => sightings.saw(Rare::SchedulerDeleted),
+                Change::EndOperation { status: OperationStatus::Evicted, .. } => {
+                    sightings.saw(Rare::OperationEvicted);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn lost(why: &'static str) -> StoreError {
+    StoreError::unavailable("reach the other side", why)
 }
 
 #[async_trait]
 impl Store for SimulatedStore {
     async fn commit(&self, transaction: Transaction) -> Result<(), StoreError> {
         let label = transaction.label;
-        let changes = transaction.changes.len();
-        let write = async {
-            let outcome = self.inner.commit(transaction).await;
-            if outcome.is_ok() {
-                self.trace.note(format_args!("store: {label} ({changes} changes)"));
-            }
-            outcome
-        };
-        self.write(label, write).await
+        self.write(label, self.commit_watched(transaction)).await
     }
 }
 
 #[async_trait]
 impl SchedulerStore for SimulatedStore {
     async fn scheduler(&self, name: &SchedulerName) -> Result<Option<SchedulerRecord>, StoreError> {
-        self.read().await.scheduler(name).await
+        self.read("scheduler", self.inner.scheduler(name)).await
     }
 
     async fn schedulers(&self) -> Result<Vec<SchedulerRecord>, StoreError> {
-        self.read().await.schedulers().await
+        self.read("schedulers", self.inner.schedulers()).await
     }
 
     async fn versions(&self, name: &SchedulerName) -> Result<Vec<VersionRecord>, StoreError> {
-        self.read().await.versions(name).await
+        self.read("versions", self.inner.versions(name)).await
     }
 
     async fn version(
@@ -163,7 +220,7 @@ impl SchedulerStore for SimulatedStore {
         name: &SchedulerName,
         version: Version,
     ) -> Result<Option<VersionRecord>, StoreError> {
-        self.read().await.version(name, version).await
+        self.read("version", self.inner.version(name, version)).await
     }
 }
 
@@ -174,11 +231,11 @@ impl OperationStore for SimulatedStore {
         scheduler: &SchedulerName,
         id: OperationId,
     ) -> Result<Option<Operation>, StoreError> {
-        self.read().await.operation(scheduler, id).await
+        self.read("operation", self.inner.operation(scheduler, id)).await
     }
 
     async fn unfinished(&self, scheduler: &SchedulerName) -> Result<Vec<Operation>, StoreError> {
-        self.read().await.unfinished(scheduler).await
+        self.read("unfinished", self.inner.unfinished(scheduler)).await
     }
 
     async fn operations(
@@ -187,7 +244,7 @@ impl OperationStore for SimulatedStore {
         stage: Stage,
         page: PageRequest,
     ) -> Result<OperationPage, StoreError> {
-        self.read().await.operations(scheduler, stage, page).await
+        self.read("operations", self.inner.operations(scheduler, stage, page)).await
     }
 
     async fn own(
@@ -197,7 +254,16 @@ impl OperationStore for SimulatedStore {
         now: Timestamp,
         ttl: Millis,
     ) -> Result<Option<Token>, StoreError> {
-        self.write("own", self.inner.own(scheduler, owner, now, ttl)).await
+        let act = async {
+            let token = self.inner.own(scheduler, owner, now, ttl).await?;
+            if let Some(token) = token {
+                self.trouble.note(format_args!("owns {scheduler} by token {}", token.0));
+                let around = self.trouble.around();
+                around.inspector.owned(&around.node, scheduler, token);
+            }
+            Ok(token)
+        };
+        self.write("own", act).await
     }
 
     async fn renew(&self, renewal: Renewal<'_>) -> Result<Vec<(SchedulerName, Token)>, StoreError> {
@@ -205,7 +271,7 @@ impl OperationStore for SimulatedStore {
     }
 
     async fn workers(&self) -> Result<Workforce, StoreError> {
-        self.read().await.workers().await
+        self.read("workers", self.inner.workers()).await
     }
 
     async fn retire(&self, worker: &str) -> Result<(), StoreError> {
@@ -217,22 +283,22 @@ impl OperationStore for SimulatedStore {
     }
 
     async fn locks(&self, scheduler: &SchedulerName) -> Result<Locks, StoreError> {
-        self.read().await.locks(scheduler).await
+        self.read("locks", self.inner.locks(scheduler)).await
     }
 }
 
 #[async_trait]
 impl RoomRegistry for SimulatedStore {
     async fn room(&self, scheduler: &SchedulerName, id: &RoomId) -> Result<Option<RoomRecord>, StoreError> {
-        self.read().await.room(scheduler, id).await
+        self.read("room", self.inner.room(scheduler, id)).await
     }
 
     async fn live_rooms(&self, scheduler: &SchedulerName) -> Result<Vec<RoomRecord>, StoreError> {
-        self.read().await.live_rooms(scheduler).await
+        self.read("live_rooms", self.inner.live_rooms(scheduler)).await
     }
 
     async fn all_live_rooms(&self) -> Result<Vec<RoomRecord>, StoreError> {
-        self.read().await.all_live_rooms().await
+        self.read("all_live_rooms", self.inner.all_live_rooms()).await
     }
 
     async fn rooms_made_by(
@@ -240,7 +306,7 @@ impl RoomRegistry for SimulatedStore {
         scheduler: &SchedulerName,
         operation: OperationId,
     ) -> Result<Vec<RoomRecord>, StoreError> {
-        self.read().await.rooms_made_by(scheduler, operation).await
+        self.read("rooms_made_by", self.inner.rooms_made_by(scheduler, operation)).await
     }
 
     async fn ended_rooms(
@@ -248,7 +314,7 @@ impl RoomRegistry for SimulatedStore {
         scheduler: &SchedulerName,
         rooms_max: usize,
     ) -> Result<Vec<RoomRecord>, StoreError> {
-        self.read().await.ended_rooms(scheduler, rooms_max).await
+        self.read("ended_rooms", self.inner.ended_rooms(scheduler, rooms_max)).await
     }
 
     async fn rooms_ended_before(
@@ -257,11 +323,10 @@ impl RoomRegistry for SimulatedStore {
         before: Timestamp,
         rooms_max: usize,
     ) -> Result<Vec<RoomId>, StoreError> {
-        let store = self.read().await;
-        store.rooms_ended_before(scheduler, before, rooms_max).await
+        self.read("rooms_ended_before", self.inner.rooms_ended_before(scheduler, before, rooms_max)).await
     }
 
     async fn ports_in_use(&self, region: &Region) -> Result<Vec<u16>, StoreError> {
-        self.read().await.ports_in_use(region).await
+        self.read("ports_in_use", self.inner.ports_in_use(region)).await
     }
 }

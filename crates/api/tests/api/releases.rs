@@ -7,7 +7,7 @@ use maestro_core::lock::{Holder, LockKind};
 use maestro_core::scheduler::Version;
 use maestro_engine::ports::Store;
 use maestro_engine::ports::store::{Change, RolloutRecord, RolloutState, Transaction};
-use maestro_simulation::{Life, MemoryStore, SimulatedStore, Trace, VirtualClock};
+use maestro_simulation::{Inspector, MemoryStore, SimulatedStore, Trace, VirtualClock};
 
 use crate::locks::{arena, is_released, lock, release, removal, rollout, taken, with_schedulers};
 use crate::support::{Reply, World};
@@ -29,7 +29,8 @@ impl Race {
     async fn new(seed: u64) -> Self {
         let behind = Arc::new(MemoryStore::new());
         let trace = Trace::begin(VirtualClock::begin());
-        let slow = SimulatedStore::new(behind.clone(), Life::new(), trace.clone(), None, seed);
+        let inspector = Inspector::new(trace.clone());
+        let slow = SimulatedStore::watched(behind.clone(), "api", inspector, trace.clone(), seed);
         let world = with_schedulers(World::standing_on(Arc::new(slow))).await;
         Self { world, behind, trace }
     }

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use crate::guards;
+use crate::invariant::Invariant;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OperationStatus {
     Pending,
@@ -38,7 +41,11 @@ impl OperationStatus {
             Self::InProgress => matches!(to, Self::Finished | Self::Error | Self::Canceled),
             Self::Evicted | Self::Finished | Self::Error | Self::Canceled => false,
         };
-        if legal { Ok(to) } else { Err(IllegalTransition { from: self, to }) }
+        if legal || !guards::stands(Invariant::LegalTransitions) {
+            Ok(to)
+        } else {
+            Err(IllegalTransition { from: self, to })
+        }
     }
 
     pub fn is_final(self) -> bool {

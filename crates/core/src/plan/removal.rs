@@ -1,5 +1,7 @@
 //! In which order rooms go: what serves nobody first, players last.
 
+use crate::guards;
+use crate::invariant::Invariant;
 use crate::room::{RoomId, RoomStatus};
 
 use super::RoomFact;
@@ -26,6 +28,7 @@ pub fn removal_order(rooms: &[RoomFact], occupied: Occupied) -> Vec<RoomId> {
 
 fn rank(status: RoomStatus) -> u8 {
     match status {
+        _ if !guards::stands(Invariant::ReadyBeforeOccupied) => 0,
         RoomStatus::Error | RoomStatus::Terminated => 0,
         RoomStatus::Pending => 1,
         RoomStatus::Unready => 2,

@@ -5,6 +5,8 @@
 
 use std::cmp::Ordering;
 
+use crate::guards;
+use crate::invariant::Invariant;
 use crate::room::RoomId;
 use crate::scheduler::{MaxSurge, OccupiedRooms};
 
@@ -57,14 +59,20 @@ pub(super) fn cycle(
     let surge_max = u32::try_from(rules.max_surge.rooms(desired.into())).unwrap_or(u32::MAX);
     // A removal that was asked for before the rollout takes no new rooms: they must not be made once more for it.
     let new_rooms = counted.total.saturating_add(snapshot.removing).saturating_sub(counted.old);
-    let above_desired = i64::from(counted.total) - i64::from(desired);
+    let above_desired = match guards::stands(Invariant::SurgeBound) {
+        true => i64::from(counted.total) - i64::from(desired),
+        false => 0,
+    };
     let surge = [
         i64::from(surge_max),
         i64::from(surge_max) - above_desired,
         i64::from(desired) - i64::from(new_rooms),
     ];
     let surge = surge.into_iter().min().unwrap_or(0).clamp(0, i64::from(surge_max));
-    let above_ready = i64::from(counted.ready) - i64::from(desired_ready) + i64::from(rules.max_unavailable);
+    let above_ready = match guards::stands(Invariant::ReadyTarget) {
+        true => i64::from(counted.ready) - i64::from(desired_ready) + i64::from(rules.max_unavailable),
+        false => i64::from(counted.ready),
+    };
     let budget = above_ready.clamp(0, i64::from(counted.old));
     let mut cycle = RolloutCycle {
         desired,

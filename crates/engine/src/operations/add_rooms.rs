@@ -8,6 +8,7 @@
 //! then it holds the panic lock, so that the same need is not answered twice.
 
 use async_trait::async_trait;
+use maestro_core::invariant::rooms_made;
 use maestro_core::operation::{Definition, Operation, Origin};
 use maestro_core::room::Purpose;
 use maestro_core::scheduler::PanicScale;
@@ -38,6 +39,8 @@ impl Executor for AddRooms {
         }
         let store = &work.engine.ports.store;
         let rows = store.rooms_made_by(&work.scheduler.name, work.operation.id).await?;
+        work.engine
+            .report(&work.scheduler.name, rooms_made(work.operation.id, amount(&work.operation), rows.len()));
         let unstarted: Vec<_> = rows.iter().filter(|row| is_unstarted(row)).cloned().collect();
         if !unstarted.is_empty() {
             return self.start(work, &unstarted).await;

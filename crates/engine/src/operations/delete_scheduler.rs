@@ -73,6 +73,7 @@ impl DeleteScheduler {
     async fn forget(&self, work: &Work) -> Result<Step, StepError> {
         let scheduler = &work.scheduler.name;
         let ports = &work.engine.ports;
+        stopping::stop_unknown(work).await?;
         for runtime in ports.runtimes.values() {
             runtime.delete_scheduler(scheduler).await?;
         }

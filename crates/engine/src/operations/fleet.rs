@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use maestro_core::guards;
+use maestro_core::invariant::Invariant;
 use maestro_core::lock::{LockKind, Locks};
 use maestro_core::operation::{
     Definition, Operation, OperationId, OperationStatus, Origin, RemovalReason, RoomsToRemove, Stage,
@@ -87,7 +89,7 @@ pub(crate) async fn fleet(
 ) -> Result<Fleet, StepError> {
     let store = &engine.ports.store;
     let mut rows = store.live_rooms(&scheduler.name).await?;
-    rows.retain(|row| row.purpose == Purpose::Fleet);
+    rows.retain(|row| row.purpose == Purpose::Fleet || !guards::stands(Invariant::ValidationNotCounted));
     let mut versions: Vec<Version> = rows.iter().map(|row| row.version).collect();
     versions.sort_unstable();
     versions.dedup();
@@ -240,7 +242,7 @@ impl Fleet {
         }
         let in_progress = operation.status == OperationStatus::InProgress;
         match &operation.definition {
-            Definition::AddRooms { .. } => {
+            Definition::AddRooms { .. } if guards::stands(Invariant::SurgeBound) => {
                 let made = match in_progress {
                     true => engine.ports.store.rooms_made_by(&operation.scheduler, operation.id).await?.len(),
                     false => 0,
@@ -260,7 +262,8 @@ impl Fleet {
                 }
             }
             Definition::SwitchVersion(switch) => self.switches.push(*switch),
-            Definition::CreateScheduler { .. }
+            Definition::AddRooms { .. }
+            | Definition::CreateScheduler { .. }
             | Definition::DeleteScheduler
             | Definition::CreateVersion { .. }
             | Definition::HealthController
@@ -304,7 +307,6 @@ fn replacement(scheduler: &SchedulerRecord, now: Timestamp) -> Option<Replacemen
 }
 
 fn fact(engine: &Engine, row: &RoomRecord, view: Option<&RoomView>) -> RoomFact {
-    let unknown_since = engine.listening_since.max(row.created_at);
     let base = RoomFact {
         id: row.id.clone(),
         status: RoomStatus::Pending,
@@ -312,7 +314,8 @@ fn fact(engine: &Engine, row: &RoomRecord, view: Option<&RoomView>) -> RoomFact 
         old: false,
         matches: 0,
         created_at: row.created_at,
-        heard_at: Some(unknown_since),
+        // A room that has a handle and is not in the table waits for being put back there; it is not silent.
+        heard_at: Some(engine.now()),
         known: row.handle.is_none(),
         was_ready: false,
         leaving: row.intent != Intent::Run,
@@ -323,7 +326,10 @@ fn fact(engine: &Engine, row: &RoomRecord, view: Option<&RoomView>) -> RoomFact 
             status: view.status,
             matches: view.matches,
             // A room that only repeats that it is terminating is not getting anywhere.
-            heard_at: view.terminating_since.or(view.last_ping_at).or((!view.known).then_some(unknown_since)),
+            heard_at: view
+                .terminating_since
+                .or(view.last_ping_at)
+                .or((!view.known).then_some(view.listened_since)),
             known: view.known,
             was_ready: view.was_ready,
             leaving: base.leaving || view.claimed_by.is_some(),

@@ -41,6 +41,7 @@ impl Executor for HealthController {
         let fleet = fleet(&work.engine, &scheduler, None).await?;
         let judged = rollout::judge(work, &mut scheduler, &fleet, &mut step);
         let plan = fleet.plan(&work.engine, &scheduler);
+        work.engine.watch_plan(&scheduler.name, &fleet.rows, &plan);
         work.engine.metrics.decided(&scheduler, &plan.decision);
         step.history.push(summary(&plan));
         step.history.extend(plan.held.iter().map(ToString::to_string));

@@ -6,6 +6,8 @@
 use std::collections::BTreeSet;
 
 use async_trait::async_trait;
+use maestro_core::guards;
+use maestro_core::invariant::Invariant;
 use maestro_core::lock::LockKind;
 use maestro_core::operation::{Definition, Operation, RemovalReason, RoomsToRemove};
 use maestro_core::plan::{self, Occupied, RoomFact};
@@ -13,6 +15,7 @@ use maestro_core::room::{RoomId, RoomStatus};
 use maestro_core::time::{Timestamp, after};
 use serde::{Deserialize, Serialize};
 
+use crate::invariants::Taken;
 use crate::locks::holder_of;
 use crate::ports::room_table::Claim;
 use crate::ports::store::{Change, Intent, RoomRecord, SchedulerRecord};
@@ -176,17 +179,25 @@ async fn claim_some(
     let ready_max = plan.seen.ready.saturating_sub(plan.desired_ready) as usize;
     let ready: BTreeSet<&RoomId> =
         fleet.facts.iter().filter(|room| room.status == RoomStatus::Ready).map(|room| &room.id).collect();
-    let candidates = plan::removal_order(&fleet.facts, Occupied::Stay);
+    let (occupied, not_ready): (_, &[RoomStatus]) = match guards::stands(Invariant::OccupiedStays) {
+        true => (Occupied::Stay, &stopping::NOT_READY),
+        false => (Occupied::MayGo, &RoomStatus::ALL),
+    };
+    let candidates = plan::removal_order(&fleet.facts, occupied);
     let (ready, idle): (Vec<_>, Vec<_>) = candidates.into_iter().partition(|room| ready.contains(room));
-    let mut taken = claim(work, &idle, &stopping::NOT_READY, true, budget).await?;
+    let mut taken = claim(work, &idle, not_ready, true, budget).await?;
     let rest = budget.saturating_sub(taken.len()).min(ready_max);
     taken.extend(claim(work, &ready, &stopping::IDLE, true, rest).await?);
+    let (facts, rooms, plan) = (&fleet.facts, &taken, &plan);
+    let removal = Taken { facts, rooms, plan, may_be_missing: 0, is_scale_down: true };
+    work.engine.watch_taken(&work.scheduler.name, &removal);
     Ok(taken)
 }
 
 /// Only those that the rollout would still take away, and of those that served nobody only who still does not.
 async fn claim_replaced(work: &Work, fleet: &Fleet, ids: &[RoomId]) -> Result<Vec<RoomId>, StepError> {
-    let Some(cycle) = fleet.plan(&work.engine, &work.scheduler).rollout else {
+    let plan = fleet.plan(&work.engine, &work.scheduler);
+    let Some(cycle) = &plan.rollout else {
         return Ok(Vec::new());
     };
     let serving = |serves| {
@@ -199,6 +210,10 @@ async fn claim_replaced(work: &Work, fleet: &Fleet, ids: &[RoomId]) -> Result<Ve
     let occupied: Vec<_> = serving(true).filter(is_asked).collect();
     let mut taken = claim(work, &idle, &stopping::IDLE, true, idle.len()).await?;
     taken.extend(claim(work, &occupied, &RoomStatus::ALL, true, occupied.len()).await?);
+    let (facts, rooms, plan) = (&fleet.facts, &taken, &plan);
+    let may_be_missing = work.scheduler.recipe.rollout().max_unavailable;
+    let removal = Taken { facts, rooms, plan, may_be_missing, is_scale_down: false };
+    work.engine.watch_taken(&work.scheduler.name, &removal);
     Ok(taken)
 }
 

@@ -80,6 +80,8 @@ pub struct NewRoom {
     /// False: it was there before the table began (restart, failover, flush) and has not been heard of since.
     /// It stays unknown until it pings. Unknown is not zero: such rooms count, and are never removed or allocated.
     pub known: bool,
+    /// Since when pings of it are taken in: an unknown room has the time of a ping from here.
+    pub listened_since: Timestamp,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -153,6 +155,7 @@ pub struct RoomView {
     pub terminating_since: Option<Timestamp>,
     /// See [`NewRoom::known`].
     pub known: bool,
+    pub listened_since: Timestamp,
     /// It was ready, active, occupied or allocated at some time since the table knows it.
     pub was_ready: bool,
     pub claimed_by: Option<OperationId>,

@@ -6,6 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use maestro_core::guards;
+use maestro_core::invariant::Invariant;
 use maestro_core::operation::OperationId;
 use maestro_core::room::{Ending, RoomId};
 use maestro_core::scheduler::RestartPolicy;
@@ -14,14 +16,16 @@ use maestro_core::time::Millis;
 use crate::operations::{Step, StepError, Work};
 use crate::ports::runtime::RunningRoom;
 use crate::ports::store::{Change, Ended, Intent, RoomRecord};
-use crate::rooms::stopping;
+use crate::rooms::{recovery, stopping};
 
 /// Listing a runtime costs; between two times the runtime's own watch tells what happens.
 const EVERY: Millis = Millis::from_seconds(60);
 
-/// Part of a health cycle: the changes and history of what was found. Empty if it is not time yet.
+/// Part of a health cycle: the changes and history of what was found. Empty if it is not time yet. What the room table
+/// has lost is put back each time: rooms that are not in it are not heard.
 pub(crate) async fn reconcile(work: &Work) -> Result<Step, StepError> {
     let mut step = Step::default();
+    recovery::recall(&work.engine, &work.scheduler).await?;
     if !work.engine.reconciled.is_due(&work.scheduler.name, work.now(), EVERY) {
         return Ok(step);
     }
@@ -59,7 +63,7 @@ async fn stop_unwanted(
 ) -> Result<(), StepError> {
     for room in running {
         let why = match (before.get(&room.id), after.get(&room.id)) {
-            (None, None) => "the registry does not know it",
+            (None, None) if guards::stands(Invariant::NoUnwantedRoom) => "the registry does not know it",
             (Some(one), Some(other)) if one == other && is_another(work, one, room).await? => {
                 "the registry wants another instance"
             }

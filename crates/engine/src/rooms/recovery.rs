@@ -1,9 +1,11 @@
-//! What a start begins with: the rooms of the registry are known again, but not yet heard of.
+//! What a start begins with, and what a lost room table leads back to: the rooms of the registry are known again, but
+//! not yet heard of.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use maestro_core::room::InstanceStatus;
+use maestro_core::time::Timestamp;
 
 use crate::ports::room_table::NewRoom;
 use crate::ports::runtime::RunningRoom;
@@ -21,7 +23,7 @@ pub(crate) async fn recover(engine: &Engine) -> Result<(), Error> {
         // A row without a handle belongs to an operation that is about to start it.
         if row.handle.is_some() {
             let record = schedulers.get(&row.scheduler);
-            engine.ports.table.insert(unheard_of(row, record.copied())).await?;
+            engine.ports.table.insert(unheard_of(row, record.copied(), engine.now())).await?;
         }
     }
     for (region, runtime) in engine.ports.runtimes.iter() {
@@ -38,12 +40,25 @@ pub(crate) async fn recover(engine: &Engine) -> Result<(), Error> {
     Ok(())
 }
 
+/// Rooms that run and that the table does not know: it was lost since. Until they are in it again, their pings are
+/// refused.
+pub(crate) async fn recall(engine: &Engine, scheduler: &SchedulerRecord) -> Result<(), Error> {
+    let views = engine.ports.table.rooms(&scheduler.name).await?;
+    let known: BTreeSet<_> = views.into_iter().map(|view| view.id).collect();
+    let rows = engine.ports.store.live_rooms(&scheduler.name).await?;
+    for row in rows.iter().filter(|row| row.handle.is_some() && !known.contains(&row.id)) {
+        tracing::warn!(scheduler_name = %scheduler.name, room_id = %row.id, "the room table has lost a room");
+        engine.ports.table.insert(unheard_of(row, Some(scheduler), engine.now())).await?;
+    }
+    Ok(())
+}
+
 fn running(row: &RoomRecord) -> Option<RunningRoom> {
     let handle = row.handle.clone()?;
     Some(RunningRoom { id: row.id.clone(), scheduler: row.scheduler.clone(), handle })
 }
 
-fn unheard_of(row: &RoomRecord, scheduler: Option<&SchedulerRecord>) -> NewRoom {
+fn unheard_of(row: &RoomRecord, scheduler: Option<&SchedulerRecord>, now: Timestamp) -> NewRoom {
     NewRoom {
         scheduler: row.scheduler.clone(),
         id: row.id.clone(),
@@ -57,5 +72,6 @@ fn unheard_of(row: &RoomRecord, scheduler: Option<&SchedulerRecord>) -> NewRoom 
         created_at: row.created_at,
         matches_max: scheduler.map_or(1, |record| record.recipe.match_allocation.max_matches),
         known: false,
+        listened_since: now,
     }
 }

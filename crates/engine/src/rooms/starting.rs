@@ -7,6 +7,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
+use maestro_core::guards;
+use maestro_core::invariant::Invariant;
 use maestro_core::room::{Ending, HostPort, InstanceStatus, Purpose, RoomId, ports};
 use maestro_core::scheduler::{Recipe, Version};
 
@@ -43,7 +45,8 @@ pub(crate) async fn intend(work: &Work, rows: &[RoomRecord], making: &Making<'_>
     let made: BTreeSet<&RoomId> = rows.iter().map(|row| &row.id).collect();
     let in_use = engine.ports.store.ports_in_use(region).await?;
     let mut used: BTreeSet<u16> = in_use.into_iter().collect();
-    let left = making.amount.saturating_sub(u32::try_from(rows.len()).unwrap_or(u32::MAX));
+    let so_far = if guards::stands(Invariant::EffectOnce) { rows.len() } else { 0 };
+    let left = making.amount.saturating_sub(u32::try_from(so_far).unwrap_or(u32::MAX));
     let batch = engine.settings.rooms_add_batch.min(left) as usize;
     let mut changes = Vec::with_capacity(batch);
     for index in 0..making.amount {
@@ -75,7 +78,7 @@ async fn unused_id(work: &Work, made: &BTreeSet<&RoomId>, index: u32) -> Result<
     let scheduler = &work.scheduler.name;
     for attempt in 0.. {
         let id = RoomId::derive(scheduler, work.operation.id, index, attempt);
-        if made.contains(&id) {
+        if made.contains(&id) && guards::stands(Invariant::EffectOnce) {
             return Ok(None);
         }
         if work.engine.ports.store.room(scheduler, &id).await?.is_none() {
@@ -96,6 +99,9 @@ async fn choose_ports(
     let Some(runtime) = engine.ports.runtimes.values().next() else {
         return Ok(Vec::new());
     };
+    if !guards::stands(Invariant::PortOnce) {
+        return Ok(ports::pick(&wanted, &mut BTreeSet::new(), 0).unwrap_or_default());
+    }
     for _ in 0..PORT_ATTEMPTS {
         let chosen = ports::pick(&wanted, used, engine.ports.random.draw())
             .map_err(|exhausted| StepError::Failed(exhausted.to_string()))?;
@@ -173,6 +179,7 @@ fn table_room(work: &Work, row: &RoomRecord) -> NewRoom {
         created_at: row.created_at,
         matches_max: work.scheduler.recipe.match_allocation.max_matches,
         known: true,
+        listened_since: work.now(),
     }
 }
 

@@ -70,6 +70,27 @@ pub(crate) async fn stop(work: &Work, row: &RoomRecord) -> Result<(), StepError>
     Ok(())
 }
 
+/// Ends rooms of the scheduler that the registry does not know, left by a start that nobody heard of or made by hand,
+/// and fails as long as there are any. For the end of a scheduler: after it nobody would look for them.
+pub(crate) async fn stop_unknown(work: &Work) -> Result<(), StepError> {
+    let scheduler = &work.scheduler.name;
+    let grace = work.scheduler.recipe.spec.termination_grace_period;
+    let mut left = 0;
+    for runtime in work.engine.ports.runtimes.values() {
+        for room in runtime.list().await?.iter().filter(|room| room.scheduler == *scheduler) {
+            work.still_owner()?;
+            runtime.stop(scheduler, &room.id, Some(&room.handle), grace).await?;
+            left += 1;
+        }
+    }
+    match left {
+        0 => Ok(()),
+        left => {
+            Err(StepError::NotNow(format!("{left} rooms that the registry does not know are not gone yet")))
+        }
+    }
+}
+
 /// One step of undoing what an operation made: its rooms go, but for those that players have entered and those
 /// that have not been heard of since a restart (if they are too many, the health controller finds them later).
 pub(crate) async fn take_back(work: &Work, rows: Vec<RoomRecord>, reason: &str) -> Result<Step, StepError> {

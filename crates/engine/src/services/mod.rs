@@ -19,9 +19,22 @@ pub use rooms::{ListedRoom, RoomEnd};
 pub use schedulers::{FleetInfo, SchedulerFilter};
 pub use versions::RolloutView;
 
+use maestro_core::guards;
+use maestro_core::invariant::Invariant;
 use maestro_core::scheduler::SchedulerName;
 
-use crate::Error;
+use crate::ports::store::{StoreError, Transaction};
+use crate::{Engine, Error};
+
+impl Engine {
+    /// Writes down what someone asked for. Only then it is accepted: the answer says so, and a crash does not undo it.
+    async fn accept(&self, request: Transaction) -> Result<(), StoreError> {
+        match self.ports.store.commit(request).await {
+            Err(StoreError::Unavailable { .. }) if !guards::stands(Invariant::AcceptedWorkSurvives) => Ok(()),
+            outcome => outcome,
+        }
+    }
+}
 
 /// A name from a path. One that cannot exist is not found, like one that does not.
 fn known_name(text: &str) -> Result<SchedulerName, Error> {

@@ -1,5 +1,7 @@
 //! Operations: list, read, cancel.
 
+use maestro_core::guards;
+use maestro_core::invariant::Invariant;
 use maestro_core::operation::{
     CancelRequest, DefinitionKind, HistoryEvent, Operation, OperationId, OperationStatus, Stage, queue,
 };
@@ -77,7 +79,7 @@ impl Engine {
                 let text = format!("cannot cancel operation since status \"{status}\" is a final status");
                 return Err(Error::Conflict(text));
             }
-            match self.ports.store.commit(self.cancel(&operation, user)).await {
+            match self.accept(self.cancel(&operation, user)).await {
                 // It moved on while we looked: look again.
                 Err(StoreError::Refused(Refusal::WrongStatus { .. })) => {}
                 other => {
@@ -94,7 +96,7 @@ impl Engine {
     fn cancel(&self, operation: &Operation, user: &str) -> Transaction {
         let at = self.now();
         let id = operation.id;
-        if operation.status == OperationStatus::InProgress {
+        if operation.status == OperationStatus::InProgress && guards::stands(Invariant::LegalTransitions) {
             let event = format!("Cancellation asked for by {user}");
             let request = CancelRequest { by: user.into(), at };
             let history = vec![HistoryEvent { at, event }];
@@ -129,7 +131,7 @@ impl Engine {
     /// Undoes what asking for the operation did to the fleet size: part of every end but `finished`.
     pub(crate) fn take_back_fleet_size(&self, operation: &Operation) -> Vec<Change> {
         let Operation { id, scheduler, definition, fleet_delta, .. } = operation;
-        if *fleet_delta == 0 {
+        if *fleet_delta == 0 || !guards::stands(Invariant::EffectOnce) {
             return Vec::new();
         }
         let change = Change::AdjustFleetSize { scheduler: scheduler.clone(), delta: -fleet_delta };

@@ -49,7 +49,7 @@ impl Engine {
         let definition = Definition::CreateScheduler { recipe: Box::new((*recipe).clone()) };
         let operation = self.new_operation(&name, definition, Origin::Person(user.into()));
         let changes = vec![Change::CreateScheduler(create), Change::Enqueue(operation)];
-        match self.ports.store.commit(Transaction::new("request create_scheduler", changes)).await {
+        match self.accept(Transaction::new("request create_scheduler", changes)).await {
             Err(StoreError::Refused(Refusal::SchedulerExists(_))) => {
                 let text = format!("error creating scheduler {name}: name already exists");
                 return Err(Error::AlreadyExists(text));
@@ -95,7 +95,7 @@ impl Engine {
             Change::Enqueue(operation),
         ];
         changes.extend(self.end_rollout(&record));
-        self.ports.store.commit(Transaction::new("request delete_scheduler", changes)).await?;
+        self.accept(Transaction::new("request delete_scheduler", changes)).await?;
         self.ports.wake.queue_changed(&scheduler);
         tracing::info!(scheduler_name = %scheduler, operation_id = %id, user, "deletion asked for");
         Ok(id)

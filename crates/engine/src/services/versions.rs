@@ -118,7 +118,7 @@ impl Engine {
             |version| Change::SetActiveVersion { scheduler: record.name.clone(), from: version, to: version };
         let mut changes: Vec<Change> = based_on.map(unchanged).into_iter().collect();
         changes.push(Change::Enqueue(operation));
-        self.ports.store.commit(Transaction::new("request version", changes)).await?;
+        self.accept(Transaction::new("request version", changes)).await?;
         self.ports.wake.queue_changed(&record.name);
         Ok(id)
     }
@@ -229,7 +229,7 @@ impl Engine {
             let locks = self.ports.store.locks(&scheduler).await?;
             changes.extend(self.rollout_locks(&scheduler, from.as_ref(), Some(&to), None, &locks));
             changes.push(Change::SetRollout { scheduler, from, to: Some(to) });
-            match self.ports.store.commit(Transaction::new("change rollout", changes)).await {
+            match self.accept(Transaction::new("change rollout", changes)).await {
                 // It, or who holds its locks, changed while we looked.
                 Err(StoreError::Refused(Refusal::RolloutChanged { .. } | Refusal::LockHeld(_))) => {}
                 other => {

@@ -149,6 +149,7 @@ impl Manager {
         let Some(token) = engine.ports.store.own(&scheduler, &engine.owner, engine.now(), ttl).await? else {
             return Ok(false);
         };
+        engine.report(&scheduler, engine.tokens.given(&scheduler, token));
         let tenure = Tenure::until(asked_at + ttl.as_duration());
         let (stop, stopped) = watch::channel(false);
         let work = SchedulerLoop::new(engine.clone(), scheduler.clone(), token, tenure.clone(), stopped);

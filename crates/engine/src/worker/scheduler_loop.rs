@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use maestro_core::guards;
+use maestro_core::invariant::Invariant;
 use maestro_core::lock::{Locks, Taker};
 use maestro_core::operation::{
     Activity, Definition, DefinitionKind, HistoryEvent, Operation, OperationId, OperationStatus, Origin,
@@ -14,6 +16,7 @@ use maestro_core::time::{Timestamp, age};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::invariants::QueueWatch;
 use crate::locks::holder_of;
 use crate::operations::{Outlook, StepError, Work, executor, look_ahead};
 use crate::ports::store::{
@@ -43,6 +46,7 @@ pub(super) struct SchedulerLoop {
     bell: Bell,
     stop: watch::Receiver<bool>,
     stepper: Stepper,
+    watch: QueueWatch,
     next_cycle: Instant,
     next_clean_up: Instant,
     /// When to look whether the plan differs, if at all before the next cycle.
@@ -75,6 +79,7 @@ impl SchedulerLoop {
             bell: engine.ports.wake.bell(&scheduler),
             stepper: Stepper::new(engine.clone(), guard.clone(), tenure.clone()),
             tenure,
+            watch: QueueWatch::default(),
             next_cycle: now,
             next_clean_up: now + engine.settings.storage_clean_up_interval,
             next_look: None,
@@ -157,11 +162,13 @@ impl SchedulerLoop {
     async fn turn(&mut self) -> Result<Turn, StepError> {
         let store = self.engine.ports.store.clone();
         let Some(record) = store.scheduler(&self.scheduler).await? else {
+            self.engine.tokens.forget(&self.scheduler);
             return Ok(Turn::Gone);
         };
         self.stepper.set_game(&record.recipe.game);
         self.engine.panics.learn(&record);
         let unfinished = store.unfinished(&self.scheduler).await?;
+        self.engine.report(&self.scheduler, self.watch.look(&unfinished));
         if self.enqueue_due(&record, &unfinished).await? {
             return Ok(Turn::Busy);
         }
@@ -210,7 +217,7 @@ impl SchedulerLoop {
         let now = self.engine.now();
         let parked: Vec<&Operation> = unfinished.iter().filter(|operation| operation.is_parked()).collect();
         let mut woken = BTreeSet::new();
-        if parked.is_empty() {
+        if parked.is_empty() || !guards::stands(Invariant::NothingInProgress) {
             return Ok(woken);
         }
         let locks = self.engine.ports.store.locks(&self.scheduler).await?;
@@ -330,6 +337,9 @@ impl SchedulerLoop {
     }
 
     async fn enqueue(&self, definition: Definition, reason: String) -> Result<(), StepError> {
+        if definition == Definition::HealthController && !guards::stands(Invariant::Converges) {
+            return Ok(());
+        }
         let mut operation = self.engine.new_operation(&self.scheduler, definition, Origin::Engine);
         operation.reason = reason;
         self.commit("enqueue own", vec![Change::Enqueue(operation)]).await
@@ -339,6 +349,7 @@ impl SchedulerLoop {
         let now = self.engine.now();
         let in_time = |at: Timestamp| Instant::now() + age(at, now).as_duration().min(IDLE_MAX);
         let waits = unfinished.iter().filter_map(|operation| match &operation.activity {
+            Activity::Parked(_) if !guards::stands(Invariant::NothingInProgress) => None,
             Activity::Parked(wait) if operation.is_parked() => Some(in_time(wait.until)),
             _ => None,
         });

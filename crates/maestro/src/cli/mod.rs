@@ -22,6 +22,7 @@ mod scheduler;
 mod simulate;
 mod user;
 mod watch;
+mod world;
 
 use std::process::ExitCode;
 
@@ -120,7 +121,8 @@ Examples:
   maestro simulate -f examples/simulate/upscale.yaml
   maestro simulate -f arena.yaml --ready 20 --occupied 5 --new-version-at 0s
   maestro simulate -f arena.yaml --demand day:low=10,high=500 --room-start 40s -o csv > day.csv
-  maestro simulate -f arena.yaml --demand players.csv --cycle 30s --add-limit 150")]
+  maestro simulate -f arena.yaml --demand players.csv --cycle 30s --add-limit 150
+  maestro simulate --world --seed 7")]
     Simulate(Box<simulate::Options>),
 
     /// Ask the planners: one JSON line in, one out

@@ -8,13 +8,20 @@ use maestro_whatif::{Draft, Report, simulate};
 use super::context::Context;
 use super::failure::Failure;
 use super::output::{self, Format, warn};
+use super::world::{self, Life};
 
 /// Texts as they are written: what is wrong with them is said in the same words as for a file.
 #[derive(Debug, Args)]
 pub(super) struct Options {
     /// A simulation, or a scheduler's recipe, YAML or JSON; `-` is stdin
-    #[arg(short, long, value_name = "FILE")]
-    file: PathBuf,
+    #[arg(short, long, value_name = "FILE", required_unless_present = "world")]
+    file: Option<PathBuf>,
+    /// Not a plan on paper: a life of the whole engine under faults, told from --seed
+    #[arg(long, conflicts_with = "file")]
+    world: bool,
+    /// What the life is about: fleet, autoscaling, rollouts, workers, deletion, mixed or frozen_adder
+    #[arg(long, value_name = "KIND", requires = "world")]
+    kind: Option<String>,
     /// Ready rooms to begin with
     #[arg(long, value_name = "ROOMS")]
     ready: Option<String>,
@@ -45,7 +52,7 @@ pub(super) struct Options {
     /// When a new major version arrives
     #[arg(long, value_name = "DURATION")]
     new_version_at: Option<String>,
-    /// Which rooms fail
+    /// Which rooms fail; with --world, everything that happens
     #[arg(long, value_name = "NUMBER")]
     seed: Option<String>,
     /// Rooms that one cycle may add (operations.rooms.add.limit)
@@ -58,7 +65,11 @@ pub(super) struct Options {
 
 pub(super) fn run(context: &Context, options: &Options) -> Result<(), Failure> {
     let invalid = |error: &dyn std::fmt::Display| Failure::invalid(error.to_string());
-    let mut draft = Draft::read(&options.file).map_err(|error| invalid(&error))?;
+    let Some(file) = &options.file else {
+        let life = Life { seed: options.seed.as_deref(), kind: options.kind.as_deref() };
+        return world::run(&life);
+    };
+    let mut draft = Draft::read(file).map_err(|error| invalid(&error))?;
     options.write_over(&mut draft)?;
     let parsed = draft.parse().map_err(|error| invalid(&error))?;
     for field in &parsed.unknown_fields {

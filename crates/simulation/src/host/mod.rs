@@ -23,7 +23,7 @@ use crate::trace::Trace;
 pub use habits::{Exit, Habits, Manners, Span};
 pub(crate) use room::Room;
 pub use room::{GamePing, Phase};
-pub(crate) use state::{NewRoom, Said, State, Watcher};
+pub(crate) use state::{NewRoom, Said, State};
 
 /// Where rooms send their pings. It may be down: then nobody hears them.
 #[async_trait]
@@ -39,6 +39,10 @@ pub struct RoomOnHost {
     pub phase: Phase,
     pub ports: Vec<u16>,
     pub matches: u32,
+    /// It has said that it can take players.
+    pub has_pinged: bool,
+    /// It will never say anything again.
+    pub is_silent: bool,
 }
 
 pub struct Host {
@@ -77,6 +81,8 @@ impl Host {
             phase: room.phase,
             ports: room.ports.iter().map(|port| port.host_port).collect(),
             matches: room.matches,
+            has_pinged: room.has_pinged,
+            is_silent: room.is_silent,
         };
         self.state().rooms.values().map(on_host).collect()
     }
@@ -106,6 +112,24 @@ impl Host {
     /// How one room behaves, whatever others do, if it is started from now on.
     pub fn set_habits_of(&self, room: &RoomId, habits: Habits) {
         self.change(|state, _| state.habits_of.insert(room.clone(), habits));
+    }
+
+    /// How rooms behave that are started from now on with this flag in their command.
+    pub fn set_habits_of_flag(&self, flag: &str, habits: Habits) {
+        self.change(|state, _| state.habits_by_flag.insert(flag.into(), habits));
+    }
+
+    /// From now on all rooms are as those of all others.
+    pub fn forget_special_habits(&self) {
+        self.change(|state, _| {
+            state.habits_of.clear();
+            state.habits_by_flag.clear();
+        });
+    }
+
+    /// Every engine sees what happens to every room, as in a cluster. To be said before the first one connects.
+    pub fn let_all_see(&self) {
+        self.change(|state, _| state.seen_by_all = true);
     }
 
     /// How the host answers from now on.
@@ -154,6 +178,7 @@ impl Host {
             scheduler: scheduler.clone(),
             ports,
             grace: Duration::from_secs(30),
+            flags: Vec::new(),
             is_invented: true,
         };
         self.change(|state, now| state.start(invented, now));

@@ -24,6 +24,10 @@ pub(crate) struct State {
     pub(crate) habits: Habits,
     /// Of single rooms, instead of those of all.
     pub(crate) habits_of: BTreeMap<RoomId, Habits>,
+    /// Of rooms that are started with this flag, instead of those of all.
+    pub(crate) habits_by_flag: BTreeMap<String, Habits>,
+    /// Every watcher sees every room, as in a cluster; otherwise those that it started, stopped or adopted.
+    pub(crate) seen_by_all: bool,
     pub(crate) manners: Manners,
     pub(crate) rooms: BTreeMap<RoomId, Room>,
     agenda: BTreeMap<(Instant, u64), Due>,
@@ -71,6 +75,8 @@ pub(crate) struct NewRoom {
     pub(crate) scheduler: SchedulerName,
     pub(crate) ports: Vec<HostPort>,
     pub(crate) grace: Duration,
+    /// What its command says.
+    pub(crate) flags: Vec<String>,
     pub(crate) is_invented: bool,
 }
 
@@ -81,6 +87,8 @@ impl State {
             random: fastrand::Rng::with_seed(seed),
             habits: Habits::default(),
             habits_of: BTreeMap::new(),
+            habits_by_flag: BTreeMap::new(),
+            seen_by_all: false,
             manners: Manners::default(),
             rooms: BTreeMap::new(),
             agenda: BTreeMap::new(),
@@ -99,6 +107,17 @@ impl State {
     pub(crate) fn number(&mut self) -> u64 {
         self.last_number += 1;
         self.last_number
+    }
+
+    /// A new watcher, and the number that it is known by.
+    pub(crate) fn connect(&mut self, observations: mpsc::Sender<Observation>) -> u64 {
+        let number = self.number();
+        let watched = match self.seen_by_all {
+            true => self.rooms.keys().cloned().collect(),
+            false => BTreeSet::new(),
+        };
+        self.watchers.insert(number, Watcher { observations, watched });
+        number
     }
 
     /// When something is to happen next.
@@ -127,10 +146,11 @@ impl State {
     }
 
     pub(crate) fn start(&mut self, new: NewRoom, now: Instant) {
-        let NewRoom { id, scheduler, ports, grace, is_invented } = new;
+        let NewRoom { id, scheduler, ports, grace, flags, is_invented } = new;
         self.note_double_ports(&id, &ports);
         self.last_pid += 1;
-        let habits = self.habits_of.get(&id).unwrap_or(&self.habits).clone();
+        let by_flag = flags.iter().find_map(|flag| self.habits_by_flag.get(flag));
+        let habits = self.habits_of.get(&id).or(by_flag).unwrap_or(&self.habits).clone();
         let up_at = now + habits.up_after.draw(&mut self.random);
         let room = Room {
             id: id.clone(),
@@ -147,6 +167,11 @@ impl State {
         };
         self.rooms.insert(id.clone(), room);
         self.count_rooms(scheduler);
+        if self.seen_by_all {
+            for watcher in self.watchers.values_mut() {
+                watcher.watched.insert(id.clone());
+            }
+        }
         self.note(&id, "starting");
         self.plan(&id, up_at, Event::Up);
     }

@@ -1,5 +1,7 @@
 //! Named locks, and who waits for them.
 
+use maestro_core::guards;
+use maestro_core::invariant::Invariant;
 use maestro_core::lock::{Holder, Lock, LockKind, Locks, Waiter};
 use maestro_core::operation::{OperationId, Token};
 use maestro_core::scheduler::SchedulerName;
@@ -87,6 +89,9 @@ impl State {
 
     /// An operation that ended holds nothing and waits for nothing.
     pub(super) fn free_locks_of(&mut self, scheduler: &SchedulerName, operation: OperationId) {
+        if !guards::stands(Invariant::NoLockLeft) {
+            return;
+        }
         for kind in LockKind::ALL {
             let key = (scheduler.clone(), kind);
             if self.locks.get(&key).is_some_and(|lock| lock.holder.operation() == Some(operation)) {

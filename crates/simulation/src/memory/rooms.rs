@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use maestro_core::guards;
+use maestro_core::invariant::Invariant;
 use maestro_core::operation::OperationId;
 use maestro_core::room::{Region, RoomId};
 use maestro_core::scheduler::SchedulerName;
@@ -87,7 +89,7 @@ impl State {
         }
         for port in &ports {
             let key = (region.clone(), port.host_port);
-            if self.ports.contains(&key) {
+            if self.ports.contains(&key) && guards::stands(Invariant::PortOnce) {
                 let (region, port) = key;
                 return Err(Refusal::PortTaken { region, port });
             }

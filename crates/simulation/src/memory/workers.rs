@@ -1,5 +1,7 @@
 //! Workers, what they own, and the one sequence that tokens come from.
 
+use maestro_core::guards;
+use maestro_core::invariant::Invariant;
 use maestro_core::operation::Token;
 use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::{Millis, Timestamp, after};
@@ -9,7 +11,7 @@ use super::state::{Ownership, State};
 
 impl State {
     pub(super) fn next_token(&mut self) -> Token {
-        self.last_token += 1;
+        self.last_token += u64::from(guards::stands(Invariant::TokensGrow));
         Token(self.last_token)
     }
 

@@ -22,6 +22,13 @@ pub(crate) fn run<T>(life: impl Future<Output = T>) -> T {
     runtime.block_on(life)
 }
 
+/// `MAESTRO_SEEDS=4000` looks further, for changes of the engine's core.
+#[expect(clippy::disallowed_methods, reason = "how much to test is not part of the simulated world")]
+pub(crate) fn seeds(default: u64) -> u64 {
+    let asked = std::env::var("MAESTRO_SEEDS").ok().and_then(|seeds| seeds.parse().ok());
+    asked.unwrap_or(default)
+}
+
 pub(crate) fn arena() -> SchedulerName {
     fixtures::arena()
 }

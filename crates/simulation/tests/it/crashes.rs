@@ -23,17 +23,10 @@ const RARE: [&str; 7] = [
     "asked to end",
 ];
 
-/// `MAESTRO_SEEDS=4000` looks further, for changes of the engine's core.
-#[expect(clippy::disallowed_methods, reason = "how much to test is not part of the simulated world")]
-fn seeds() -> u64 {
-    let asked = std::env::var("MAESTRO_SEEDS").ok().and_then(|seeds| seeds.parse().ok());
-    asked.unwrap_or(200)
-}
-
 #[test]
 fn crashes_at_random_points_leave_nothing_behind() {
     let mut seen = BTreeMap::new();
-    for seed in 0..seeds() {
+    for seed in 0..seeds(200) {
         for line in run(troubled_life(seed)) {
             for rare in RARE {
                 *seen.entry(rare).or_insert(0) += u32::from(line.contains(rare));
@@ -217,6 +210,8 @@ fn make_peace(world: &World) {
 
 /// What people asked for and was done is what the fleet size came to; nothing is left half done.
 async fn check_history(world: &World, begun_with: u32) {
+    world.inspector().at_rest(world.store(), &world.host().rooms()).await;
+    world.check();
     let done = done(world).await;
     let by_people = done.iter().filter(|operation| matches!(operation.origin, Origin::Person(_)));
     let finished = by_people.filter(|operation| operation.status == OperationStatus::Finished);

@@ -3,9 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "tests: a panic is how they fail")]
 
 mod autoscaling;
+mod broken_guards;
 mod common;
 mod crashes;
 mod fleet_life;
+mod lives;
 mod locks;
 mod operations;
 mod panic;
@@ -14,5 +16,6 @@ mod restarts;
 mod rollouts;
 mod runtime_contract;
 mod scenarios;
+mod several;
 mod store_contract;
 mod stores_agree;

@@ -16,8 +16,8 @@ use maestro_engine::ports::{Ports, Randomness, Runtime, Store};
 use maestro_engine::services::RoomPing;
 use maestro_engine::{Engine, Parts, Running, Tasks, WakeUps};
 use maestro_simulation::{
-    GamePing, Habits, Host, Life, MemoryStore, RoomsApi, SimulatedRuntime, SimulatedStore, Span, Trace,
-    VirtualClock,
+    GamePing, Habits, Host, Inspector, Life, MemoryStore, RoomsApi, SimulatedRuntime, SimulatedStore, Span,
+    Trace, VirtualClock,
 };
 use maestro_store_embedded::MemoryRoomTable;
 
@@ -101,9 +101,11 @@ impl Nodes {
         let random = Arc::new(Randomness::from_seed(self.engines));
         // Its answers take their time, so that engines decide side by side.
         let store = self.ports.store.clone();
-        let store = SimulatedStore::new(store, Life::new(), self.trace.clone(), None, self.engines);
+        let name = format!("engine-{}", self.engines);
+        let inspector = Inspector::new(self.trace.clone());
+        let store = SimulatedStore::watched(store, &name, inspector, self.trace.clone(), self.engines);
         let ports = Ports { random, store: Arc::new(store), ..self.ports.clone() };
-        let engine = Engine::new(ports, no_cycles(), format!("engine-{}", self.engines), Tasks::default());
+        let engine = Engine::new(ports, no_cycles(), name, Tasks::default());
         let running = engine.start(parts).await.unwrap();
         (engine, running)
     }

@@ -14,6 +14,7 @@ pub(super) struct Room {
     observed: InstanceStatus,
     ping: PingStatus,
     known: bool,
+    listened_since: Timestamp,
     was_ready: bool,
     matches: u32,
     matches_max: u32,
@@ -42,8 +43,18 @@ pub(super) struct Counted {
 
 impl Room {
     pub(super) fn new(new: NewRoom) -> (RoomId, Self) {
-        let NewRoom { scheduler: _, id, version, region, purpose, instance, created_at, matches_max, known } =
-            new;
+        let NewRoom {
+            scheduler: _,
+            id,
+            version,
+            region,
+            purpose,
+            instance,
+            created_at,
+            matches_max,
+            known,
+            listened_since,
+        } = new;
         let room = Self {
             version,
             region,
@@ -51,6 +62,7 @@ impl Room {
             observed: instance,
             ping: PingStatus::Unknown,
             known,
+            listened_since,
             was_ready: false,
             matches: 0,
             matches_max,
@@ -161,6 +173,7 @@ impl Room {
             last_ping_at: self.last_ping_at,
             terminating_since: self.terminating_since,
             known: self.known,
+            listened_since: self.listened_since,
             was_ready: self.was_ready,
             claimed_by: self.claimed_by(),
             metadata: self.metadata.as_deref().map(str::to_owned),

@@ -86,6 +86,7 @@ async fn take(table: &MemoryRoomTable, step: &Step) {
                 created_at: Timestamp::UNIX_EPOCH,
                 matches_max: 1,
                 known: *known,
+                listened_since: Timestamp::UNIX_EPOCH,
             };
             table.insert(new).await.unwrap();
         }

@@ -79,6 +79,7 @@ fn new_room(number: u32) -> NewRoom {
         created_at: at(0),
         matches_max: 1,
         known: true,
+        listened_since: at(0),
     }
 }
 

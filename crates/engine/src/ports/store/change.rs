@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use maestro_core::guards;
+use maestro_core::invariant::Invariant;
 use maestro_core::lock::{Holder, LockKind, Obstacle, Taker, Waiter};
 use maestro_core::operation::{
     Activity, CancelRequest, Definition, DefinitionKind, HistoryEvent, Lease, OperationId, OperationStatus,
@@ -267,7 +269,8 @@ impl Transaction {
     }
 
     pub fn guarded(label: &'static str, guard: Guard, changes: Vec<Change>) -> Self {
-        Self { label, guard: Some(guard), changes }
+        let guard = guards::stands(Invariant::OneExecutor).then_some(guard);
+        Self { label, guard, changes }
     }
 }
 

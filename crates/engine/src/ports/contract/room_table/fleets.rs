@@ -22,6 +22,7 @@ pub(super) async fn an_inserted_room_is_known_as_it_is(table: &dyn RoomTable) {
         purpose: Purpose::Validation,
         instance: InstanceStatus::Pending,
         created_at: at(3),
+        listened_since: at(4),
         ..new_room(1)
     };
     table.insert(inserted).await.unwrap();
@@ -38,6 +39,7 @@ pub(super) async fn an_inserted_room_is_known_as_it_is(table: &dyn RoomTable) {
         last_ping_at: None,
         terminating_since: None,
         known: true,
+        listened_since: at(4),
         was_ready: false,
         claimed_by: None,
         metadata: None,
@@ -51,7 +53,13 @@ pub(super) async fn an_inserted_room_is_known_as_it_is(table: &dyn RoomTable) {
 pub(super) async fn a_known_room_is_not_inserted_again(table: &dyn RoomTable) {
     insert_ready(table, 1).await;
     let before = room(table, 1).await;
-    let again = NewRoom { instance: InstanceStatus::Pending, known: false, matches_max: 3, ..new_room(1) };
+    let again = NewRoom {
+        instance: InstanceStatus::Pending,
+        known: false,
+        listened_since: at(9),
+        matches_max: 3,
+        ..new_room(1)
+    };
     table.insert(again).await.unwrap();
     assert_eq!(room(table, 1).await, before);
     assert_eq!(counts(table).await.by_status.of(RoomStatus::Ready), 1);

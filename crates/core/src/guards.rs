@@ -1,0 +1,58 @@
+//! Guards that can be taken out, one at a time, to see that the checks of an [`Invariant`] find what it guards.
+//!
+//! Where a guard stands in the code, it asks [`stands`]. In every build but those with the feature `breakable` that is
+//! the constant `true`, and nothing of it is left.
+
+use crate::invariant::Invariant;
+
+/// Whether the guard of an invariant does its work.
+#[cfg(not(feature = "breakable"))]
+#[inline(always)]
+pub const fn stands(_invariant: Invariant) -> bool {
+    true
+}
+
+#[cfg(feature = "breakable")]
+pub use breakable::{put_back, stands, take_out};
+
+#[cfg(feature = "breakable")]
+mod breakable {
+    use std::cell::Cell;
+
+    use super::Invariant;
+
+    thread_local! {
+        /// A simulated world lives in one thread, so worlds in others do not notice.
+        static TAKEN_OUT: Cell<Option<Invariant>> = const { Cell::new(None) };
+    }
+
+    /// Whether the guard of an invariant does its work, in this thread.
+    pub fn stands(invariant: Invariant) -> bool {
+        TAKEN_OUT.get() != Some(invariant)
+    }
+
+    /// From now on this thread runs without the guard of this invariant, and with all others.
+    pub fn take_out(invariant: Invariant) {
+        TAKEN_OUT.set(Some(invariant));
+    }
+
+    /// All guards stand again in this thread.
+    pub fn put_back() {
+        TAKEN_OUT.set(None);
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn one_is_out_at_a_time() {
+            take_out(Invariant::PortOnce);
+            take_out(Invariant::Converges);
+            let out: Vec<_> = Invariant::ALL.into_iter().filter(|invariant| !stands(*invariant)).collect();
+            assert_eq!(out, [Invariant::Converges]);
+            put_back();
+            assert!(Invariant::ALL.into_iter().all(stands));
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What must hold at any moment, by name. The same checks run in the simulated world, after every write, and in
+//! production, where each name is a label of `maestro_invariant_violations_total`.
+//!
+//! A check is a function over a few numbers that says what is wrong, if anything is. It decides nothing and shares no
+//! formula with the code that it watches.
+
+mod checks;
+
+use std::fmt;
+
+pub use checks::{
+    Removal, fleet_size_told, legal_transition, occupied_stay, one_executing, only_fleet, ports_once,
+    ready_first, ready_kept, rooms_made, surge_kept, token_grew,
+};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Invariant {
+    /// No two operations of a scheduler execute, and nobody but its owner works on it.
+    OneExecutor,
+    /// Operations go from one status to another only as their state machine says.
+    LegalTransitions,
+    /// An operation takes effect once: no more rooms than asked for, and the fleet size is what people's operations
+    /// made of it.
+    EffectOnce,
+    /// Our own additions never take a fleet above desired + surge, those of a panic aside.
+    SurgeBound,
+    /// Our own removals never take the ready rooms under their target.
+    ReadyTarget,
+    /// No occupied room goes while a ready one could go in its place.
+    ReadyBeforeOccupied,
+    /// Autoscaling never removes an occupied room.
+    OccupiedStays,
+    /// A validation room is not part of the fleet.
+    ValidationNotCounted,
+    /// No host port is given twice on a host.
+    PortOnce,
+    /// A later owner has a greater token.
+    TokensGrow,
+    /// Whatever was accepted is carried out or ends with a reason, also after a crash.
+    AcceptedWorkSurvives,
+    /// When nothing goes wrong any more, a fleet becomes what it should be, and stays so.
+    Converges,
+    /// Then no operation is left in progress.
+    NothingInProgress,
+    /// Then no lock is left that nobody will release.
+    NoLockLeft,
+    /// Then no room runs that the registry does not want.
+    NoUnwantedRoom,
+}
+
+/// An invariant that does not hold, and the numbers that show it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    pub invariant: Invariant,
+    pub what: String,
+}
+
+impl Invariant {
+    pub const ALL: [Self; 15] = [
+        Self::OneExecutor,
+        Self::LegalTransitions,
+        Self::EffectOnce,
+        Self::SurgeBound,
+        Self::ReadyTarget,
+        Self::ReadyBeforeOccupied,
+        Self::OccupiedStays,
+        Self::ValidationNotCounted,
+        Self::PortOnce,
+        Self::TokensGrow,
+        Self::AcceptedWorkSurvives,
+        Self::Converges,
+        Self::NothingInProgress,
+        Self::NoLockLeft,
+        Self::NoUnwantedRoom,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::OneExecutor => "one-executor",
+            Self::LegalTransitions => "legal-transitions",
+            Self::EffectOnce => "effect-once",
+            Self::SurgeBound => "surge-bound",
+            Self::ReadyTarget => "ready-target",
+            Self::ReadyBeforeOccupied => "ready-before-occupied",
+            Self::OccupiedStays => "occupied-stays",
+            Self::ValidationNotCounted => "validation-not-counted",
+            Self::PortOnce => "port-once",
+            Self::TokensGrow => "tokens-grow",
+            Self::AcceptedWorkSurvives => "accepted-work-survives",
+            Self::Converges => "converges",
+            Self::NothingInProgress => "nothing-in-progress",
+            Self::NoLockLeft => "no-lock-left",
+            Self::NoUnwantedRoom => "no-unwanted-room",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|invariant| invariant.as_str() == text)
+    }
+}
+
+impl Violation {
+    pub fn new(invariant: Invariant, what: impl Into<String>) -> Self {
+        Self { invariant, what: what.into() }
+    }
+}
+
+impl fmt::Display for Invariant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.invariant, self.what)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_back_and_are_all_different() {
+        for (index, invariant) in Invariant::ALL.into_iter().enumerate() {
+            assert_eq!(Invariant::parse(invariant.as_str()), Some(invariant));
+            assert!(!Invariant::ALL[..index].contains(&invariant));
+        }
+        assert_eq!(Invariant::parse("everything"), None);
+    }
+}

@@ -1,0 +1,129 @@
+//! What goes wrong at the ports, and how often: one value for a world, drawn from its seed.
+//!
+//! Swarm: each fault is off in a good part of the seeds. A world in which everything fails all the time never gets far
+//! enough for the deeper bugs.
+
+mod trouble;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::host::Span;
+
+pub(crate) use trouble::{Call, Surroundings, Trouble};
+
+/// How often something happens, in ten thousand times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate(u32);
+
+/// What goes wrong with the calls of one port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PortFaults {
+    pub slow: Rate,
+    /// On each way of a slow call.
+    pub slow_for: Span,
+    /// Nothing is done, and the caller is told that it failed.
+    pub fails_before: Rate,
+    /// It is done, and the caller is told that it failed. Of writes only.
+    pub fails_after: Rate,
+    /// The caller's node dies. Of writes only.
+    pub crashes_before: Rate,
+    pub crashes_after: Rate,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Faults {
+    pub store: PortFaults,
+    pub runtime: PortFaults,
+    pub table: PortFaults,
+    pub ping_lost: Rate,
+    pub ping_repeated: Rate,
+    /// Clocks of nodes are set wrong by up to this.
+    pub skew_max_ms: u32,
+}
+
+impl Rate {
+    pub const NEVER: Self = Self(0);
+
+    pub const fn of_ten_thousand(times: u32) -> Self {
+        Self(times)
+    }
+
+    pub(crate) fn hits(self, random: &mut fastrand::Rng) -> bool {
+        // No draw where there is nothing to decide: quiet worlds stay cheap.
+        self.0 > 0 && random.u32(0..10_000) < self.0
+    }
+
+    /// Off in more than half of all cases.
+    fn draw(random: &mut fastrand::Rng, most: u32) -> Self {
+        if random.u32(0..5) < 3 { Self::NEVER } else { Self(random.u32(1..=most)) }
+    }
+}
+
+impl PortFaults {
+    pub const NONE: Self = Self {
+        slow: Rate::NEVER,
+        slow_for: Span::ZERO,
+        fails_before: Rate::NEVER,
+        fails_after: Rate::NEVER,
+        crashes_before: Rate::NEVER,
+        crashes_after: Rate::NEVER,
+    };
+
+    fn draw(random: &mut fastrand::Rng) -> Self {
+        Self {
+            slow: Rate::draw(random, 2_000),
+            slow_for: Span::millis(0, random.u64(5..4_000)),
+            fails_before: Rate::draw(random, 500),
+            fails_after: Rate::draw(random, 500),
+            crashes_before: Rate::draw(random, 40),
+            crashes_after: Rate::draw(random, 40),
+        }
+    }
+}
+
+impl Faults {
+    pub const NONE: Self = Self {
+        store: PortFaults::NONE,
+        runtime: PortFaults::NONE,
+        table: PortFaults::NONE,
+        ping_lost: Rate::NEVER,
+        ping_repeated: Rate::NEVER,
+        skew_max_ms: 0,
+    };
+
+    /// Those of one seed.
+    pub fn draw(seed: u64) -> Self {
+        let random = &mut fastrand::Rng::with_seed(seed);
+        // Some worlds have one bad port, some have three, some have none.
+        let mut port = || if random.bool() { PortFaults::draw(random) } else { PortFaults::NONE };
+        let (store, runtime) = (port(), port());
+        // Nobody dies by asking a table, and what becomes of a write to it is never known for sure.
+        let table = PortFaults { crashes_before: Rate::NEVER, crashes_after: Rate::NEVER, ..port() };
+        Self {
+            store,
+            runtime,
+            table,
+            ping_lost: Rate::draw(random, 2_000),
+            ping_repeated: Rate::draw(random, 1_000),
+            skew_max_ms: if random.bool() { 0 } else { random.u32(1..=2_000) },
+        }
+    }
+}
+
+/// The faults of now, for all ports of a world. Cheap to clone; all clones are one.
+#[derive(Debug, Clone)]
+pub(crate) struct Weather(Arc<Mutex<Faults>>);
+
+impl Weather {
+    pub(crate) fn fair() -> Self {
+        Self(Arc::new(Mutex::new(Faults::NONE)))
+    }
+
+    pub(crate) fn set(&self, faults: Faults) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = faults;
+    }
+
+    pub(crate) fn now(&self) -> Faults {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,187 @@
+//! A call through a port as it goes over a wire: on its way, carried out, on its way back. It can be slow and fail on
+//! both ways, and be the last thing that a node does.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use crate::host::Span;
+use crate::invariants::Inspector;
+use crate::life::Life;
+use crate::rare::{Rare, Sightings};
+use crate::seed::fork;
+use crate::trace::Trace;
+
+use super::{Faults, PortFaults, Weather};
+
+/// What all ports of one node have in common.
+#[derive(Clone)]
+pub(crate) struct Surroundings {
+    pub(crate) node: Arc<str>,
+    /// Forked anew for each port.
+    pub(crate) seed: u64,
+    pub(crate) life: Life,
+    pub(crate) weather: Weather,
+    pub(crate) trace: Trace,
+    pub(crate) sightings: Sightings,
+    pub(crate) inspector: Inspector,
+}
+
+/// One port of one node.
+pub(crate) struct Trouble {
+    around: Surroundings,
+    port: &'static str,
+    faults_of: fn(&Faults) -> PortFaults,
+    random: Mutex<fastrand::Rng>,
+}
+
+/// What is called for.
+#[derive(Clone, Copy)]
+pub(crate) struct Call<'a> {
+    pub(crate) what: &'a str,
+    /// It changes something: whether it did can stay unknown.
+    pub(crate) writes: bool,
+    /// What it takes on each way if nothing is wrong.
+    pub(crate) latency: Span,
+}
+
+/// What becomes of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Well,
+    FailsBefore,
+    FailsAfter,
+    CrashesBefore,
+    CrashesAfter,
+}
+
+struct Journey {
+    there: Duration,
+    back: Duration,
+    fate: Fate,
+}
+
+impl<'a> Call<'a> {
+    pub(crate) fn read(what: &'a str) -> Self {
+        Self { what, writes: false, latency: Span::ZERO }
+    }
+
+    pub(crate) fn write(what: &'a str, latency: Span) -> Self {
+        Self { what, writes: true, latency }
+    }
+}
+
+impl Surroundings {
+    /// Nothing goes wrong in them.
+    pub(crate) fn quiet(life: Life, trace: Trace) -> Self {
+        Self {
+            node: "engine".into(),
+            seed: 0,
+            life,
+            weather: Weather::fair(),
+            inspector: Inspector::new(trace.clone()),
+            trace,
+            sightings: Sightings::default(),
+        }
+    }
+}
+
+impl Trouble {
+    pub(crate) fn new(
+        around: Surroundings,
+        port: &'static str,
+        faults_of: fn(&Faults) -> PortFaults,
+    ) -> Self {
+        let random = Mutex::new(fastrand::Rng::with_seed(fork(around.seed, port, 0)));
+        Self { around, port, faults_of, random }
+    }
+
+    pub(crate) fn around(&self) -> &Surroundings {
+        &self.around
+    }
+
+    pub(crate) fn note(&self, text: impl std::fmt::Display) {
+        self.around.trace.note(format_args!("{} {}: {text}", self.around.node, self.port));
+    }
+
+    /// Carries `act` out, or not. `lost` is the error of who does not know what became of it.
+    pub(crate) async fn call<T, E>(
+        &self,
+        call: Call<'_>,
+        act: impl Future<Output = Result<T, E>>,
+        lost: impl Fn(&'static str) -> E,
+    ) -> Result<T, E> {
+        let life = &self.around.life;
+        life.still_alive().await;
+        let Journey { there, back, fate } = self.draw(call);
+        travel(there).await;
+        life.still_alive().await;
+        match fate {
+            Fate::FailsBefore => {
+                self.saw(Rare::LostRequest, call, "is lost on its way");
+                return Err(lost("it does not answer"));
+            }
+            Fate::CrashesBefore => self.crash(Rare::CrashBeforeWrite, call, "dies before").await,
+            Fate::Well | Fate::FailsAfter | Fate::CrashesAfter => {}
+        }
+        let outcome = act.await;
+        if fate == Fate::CrashesAfter {
+            self.crash(Rare::CrashAfterWrite, call, "dies after").await;
+        }
+        life.still_alive().await;
+        travel(back).await;
+        life.still_alive().await;
+        if fate == Fate::FailsAfter {
+            self.saw(Rare::LostReply, call, "is done, and its answer is lost");
+            return Err(lost("its answer was lost"));
+        }
+        outcome
+    }
+
+    fn draw(&self, call: Call<'_>) -> Journey {
+        let faults = (self.faults_of)(&self.around.weather.now());
+        let mut random = self.random();
+        let slow = faults.slow.hits(&mut random);
+        let mut way = || {
+            let usual =
+                if call.latency == Span::ZERO { Duration::ZERO } else { call.latency.draw(&mut random) };
+            if slow { usual + faults.slow_for.draw(&mut random) } else { usual }
+        };
+        let (there, back) = (way(), if call.writes { way() } else { Duration::ZERO });
+        let fate = match call.writes {
+            _ if faults.fails_before.hits(&mut random) => Fate::FailsBefore,
+            true if faults.fails_after.hits(&mut random) => Fate::FailsAfter,
+            true if faults.crashes_before.hits(&mut random) => Fate::CrashesBefore,
+            true if faults.crashes_after.hits(&mut random) => Fate::CrashesAfter,
+            true | false => Fate::Well,
+        };
+        if slow {
+            self.around.sightings.saw(Rare::SlowCall);
+        }
+        Journey { there, back, fate }
+    }
+
+    /// Never returns.
+    async fn crash(&self, rare: Rare, call: Call<'_>, how: &str) {
+        self.saw(rare, call, how);
+        self.around.life.end();
+        self.around.life.still_alive().await;
+    }
+
+    fn saw(&self, rare: Rare, call: Call<'_>, how: &str) {
+        self.note(format_args!("{} {how}", call.what));
+        self.around.sightings.saw(rare);
+    }
+
+    fn random(&self) -> MutexGuard<'_, fastrand::Rng> {
+        self.random.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A way of no length takes no turn in the scheduler either.
+async fn travel(time: Duration) {
+    if !time.is_zero() {
+        sleep(time).await;
+    }
+}

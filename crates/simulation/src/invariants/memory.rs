@@ -1,0 +1,257 @@
+//! What the inspector remembers of one scheduler, from the changes that were written.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use maestro_core::invariant::{Invariant, Violation, legal_transition};
+use maestro_core::lock::LockKind;
+use maestro_core::operation::{Definition, DefinitionKind, OperationId, OperationStatus, Origin, Token};
+use maestro_core::room::{Purpose, RoomId, RoomStatus};
+use maestro_core::scheduler::{SchedulerName, Version};
+use maestro_core::time::Timestamp;
+use maestro_engine::ports::room_table::RoomView;
+use maestro_engine::ports::store::{Change, NewOperation, SchedulerRecord, Transaction};
+
+use super::State;
+
+/// Readings of the room table that are kept of a node: its requests read it too, between the reading that a step decides
+/// on and the step's own end.
+const READINGS_KEPT: usize = 3;
+
+#[derive(Default)]
+pub(super) struct Known {
+    pub(super) operations: BTreeMap<OperationId, KnownOperation>,
+    /// What people's operations made of the fleet size; `None`: its beginning was not seen.
+    pub(super) size: Option<i64>,
+    /// As it was after the last write that changed it.
+    pub(super) record: Option<SchedulerRecord>,
+    pub(super) lock_tokens: BTreeMap<LockKind, Token>,
+    nodes: BTreeMap<String, Sight>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct KnownOperation {
+    pub(super) definition: Definition,
+    pub(super) origin: Origin,
+    pub(super) status: OperationStatus,
+    pub(super) fleet_delta: i64,
+    /// It was asked for in need, by a room that pinged.
+    pub(super) is_panic: bool,
+}
+
+/// What one node has seen of a scheduler, and so may decide on.
+#[derive(Default)]
+pub(super) struct Sight {
+    /// The table, latest reading last.
+    pub(super) readings: VecDeque<Vec<SeenRoom>>,
+    /// What the scheduler's record was since this node last wrote as its owner.
+    pub(super) records: Vec<SchedulerRecord>,
+    /// Rooms that it tried to claim since it last read the table.
+    pub(super) offered: BTreeSet<RoomId>,
+    /// Rooms whose end was written since this node last wrote as its owner.
+    pub(super) ended: usize,
+}
+
+/// A room as a node saw it in the table.
+#[derive(Debug, Clone)]
+pub(super) struct SeenRoom {
+    pub(super) id: RoomId,
+    pub(super) version: Version,
+    pub(super) purpose: Purpose,
+    pub(super) status: RoomStatus,
+    pub(super) matches: u32,
+    pub(super) known: bool,
+    pub(super) claimed_by: Option<OperationId>,
+    pub(super) last_ping_at: Option<Timestamp>,
+}
+
+impl SeenRoom {
+    pub(super) fn of(view: &RoomView) -> Self {
+        Self {
+            id: view.id.clone(),
+            version: view.version,
+            purpose: view.purpose,
+            status: view.status,
+            matches: view.matches,
+            known: view.known,
+            claimed_by: view.claimed_by,
+            last_ping_at: view.last_ping_at,
+        }
+    }
+
+    pub(super) fn is_ready(&self) -> bool {
+        self.status == RoomStatus::Ready && self.known && self.purpose == Purpose::Fleet
+    }
+
+    pub(super) fn serves_players(&self) -> bool {
+        matches!(self.status, RoomStatus::Active | RoomStatus::Occupied | RoomStatus::Allocated)
+    }
+}
+
+impl Sight {
+    pub(super) fn read(&mut self, seen: Vec<SeenRoom>) {
+        if self.readings.len() == READINGS_KEPT {
+            self.readings.pop_front();
+        }
+        self.readings.push_back(seen);
+        self.offered.clear();
+    }
+}
+
+impl Known {
+    pub(super) fn node(&mut self, node: &str) -> &mut Sight {
+        self.nodes.entry(node.to_owned()).or_default()
+    }
+
+    /// The record is another one by now.
+    pub(super) fn changed(&mut self, record: Option<SchedulerRecord>) {
+        if let Some(record) = &record {
+            for sight in self.nodes.values_mut() {
+                sight.records.push(record.clone());
+            }
+        }
+        self.record = record;
+    }
+
+    /// The owner has written: what it decides next, it decides on what is there from now on.
+    pub(super) fn step_ended(&mut self, node: &str, is_owners: bool) {
+        if is_owners {
+            let record = self.record.clone();
+            let sight = self.node(node);
+            sight.records = record.into_iter().collect();
+            sight.ended = 0;
+        }
+    }
+
+    fn enqueued(&mut self, new: &NewOperation, is_panic: bool) {
+        let operation = KnownOperation {
+            definition: new.definition.clone(),
+            origin: new.origin.clone(),
+            status: OperationStatus::Pending,
+            fleet_delta: new.fleet_delta,
+            is_panic,
+        };
+        if self.operations.insert(new.id, operation).is_none() {
+            self.size = self.size.map(|size| size + new.fleet_delta);
+        }
+    }
+
+    /// `from`: the status that the change needs, if it needs a certain one.
+    fn becomes(
+        &mut self,
+        id: OperationId,
+        from: Option<OperationStatus>,
+        to: OperationStatus,
+    ) -> Option<Violation> {
+        let operation = self.operations.get_mut(&id)?;
+        let was = std::mem::replace(&mut operation.status, to);
+        if to.is_final() && to != OperationStatus::Finished {
+            self.size = self.size.map(|size| (size - operation.fleet_delta).max(0));
+        }
+        if was.is_final() || from.is_some_and(|from| was != from) {
+            let what = format!("operation {id} was {was}, and a write made it {to}");
+            return Some(Violation::new(Invariant::LegalTransitions, what));
+        }
+        legal_transition(id, Some(was), to)
+    }
+
+    /// Somebody set the fleet size anew: what is unfinished does not take its part back any more.
+    fn resized(&mut self, to: u32) {
+        self.size = Some(to.into());
+        for operation in self.operations.values_mut() {
+            operation.fleet_delta = 0;
+        }
+    }
+
+    /// Operations other than the clockwork that are in progress.
+    pub(super) fn in_progress(&self) -> impl Iterator<Item = (&OperationId, &KnownOperation)> {
+        self.operations.iter().filter(|(_, operation)| {
+            operation.status == OperationStatus::InProgress && !is_clockwork(operation.definition.kind())
+        })
+    }
+}
+
+impl KnownOperation {
+    pub(super) fn removed_ids(&self) -> &[RoomId] {
+        use maestro_core::operation::RoomsToRemove;
+        match &self.definition {
+            Definition::RemoveRooms { rooms: RoomsToRemove::Ids(ids), .. } => ids,
+            _ => &[],
+        }
+    }
+}
+
+/// What comes and goes in a fleet that is at rest.
+pub(super) fn is_clockwork(kind: DefinitionKind) -> bool {
+    matches!(kind, DefinitionKind::HealthController | DefinitionKind::StorageCleanUp)
+}
+
+impl State {
+    /// Takes in what was written, and says which transitions were none.
+    pub(super) fn remember(
+        &mut self,
+        scheduler: &SchedulerName,
+        transaction: &Transaction,
+    ) -> Vec<Violation> {
+        let changes = &transaction.changes;
+        let is_panic = changes
+            .iter()
+            .any(|change| matches!(change, Change::TakeLock(lock) if lock.kind == LockKind::Panic));
+        let asks =
+            changes.iter().any(|change| matches!(change, Change::Enqueue(new) if new.fleet_delta != 0));
+        let mut found = Vec::new();
+        for change in changes {
+            match change {
+                Change::CreateScheduler(new) => {
+                    let fresh = Known { size: Some(new.recipe.rooms_replicas.into()), ..Known::default() };
+                    self.schedulers.insert(scheduler.clone(), fresh);
+                }
+                Change::DeleteScheduler { .. } => {
+                    self.schedulers.remove(scheduler);
+                }
+                Change::Enqueue(new) => {
+                    self.enqueued.insert(new.id, new.scheduler.clone());
+                    self.known(&new.scheduler).enqueued(new, is_panic);
+                }
+                Change::EndRoom { scheduler, .. } => {
+                    self.known(scheduler).nodes.values_mut().for_each(|sight| sight.ended += 1);
+                }
+                Change::SetFleetSize { from, to, .. } if from != to && !asks => {
+                    self.known(scheduler).resized(*to);
+                }
+                change => found.extend(self.known(scheduler).transition(change)),
+            }
+        }
+        found
+    }
+
+    pub(super) fn left_in_progress(&self) -> Vec<Violation> {
+        let mut left = Vec::new();
+        for (scheduler, known) in &self.schedulers {
+            for (id, operation) in known.in_progress() {
+                let what = format!("{} {id} of {scheduler} is in progress", operation.definition.name());
+                left.push(Violation::new(Invariant::NothingInProgress, what));
+            }
+        }
+        left
+    }
+}
+
+impl Known {
+    fn transition(&mut self, change: &Change) -> Option<Violation> {
+        use OperationStatus::{Canceled, InProgress, Pending};
+        match change {
+            Change::StartOperation { operation, .. } => self.becomes(*operation, Some(Pending), InProgress),
+            Change::CancelPending { operation, .. } => self.becomes(*operation, Some(Pending), Canceled),
+            Change::EndOperation { operation, status, .. } => self.becomes(*operation, None, *status),
+            Change::UpdateOperation(update) => {
+                let was = self.operations.get(&update.operation)?.status;
+                (was != InProgress).then(|| {
+                    let what =
+                        format!("operation {} is {was}, and a step of it was written", update.operation);
+                    Violation::new(Invariant::LegalTransitions, what)
+                })
+            }
+            _ => None,
+        }
+    }
+}

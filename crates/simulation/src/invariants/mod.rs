@@ -1,0 +1,154 @@
+//! Watches a world from outside: after every write, claim and reading it compares what is there with what it remembers,
+//! and names the [`Invariant`] that does not hold.
+//!
+//! It looks at the raw store, not at what an engine was told, and adds up numbers by itself: none of the engine's plans
+//! are asked. An engine may decide on what it read a moment ago, so a decision is judged by what its node could have
+//! seen, and only what is wrong by all of that is a violation.
+
+mod claims;
+mod effects;
+mod fleet;
+mod memory;
+mod plans;
+mod rest;
+mod work;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use maestro_core::invariant::{Invariant, Violation, token_grew};
+use maestro_core::operation::{OperationId, Token};
+use maestro_core::room::RoomId;
+use maestro_core::scheduler::SchedulerName;
+use maestro_engine::ports::room_table::{Claim, RoomView};
+use maestro_engine::ports::store::{OwnershipRecord, Store, Transaction};
+
+use crate::trace::Trace;
+
+use memory::{Known, SeenRoom};
+
+/// What is remembered of violations; a world that is this wrong needs no longer list.
+const VIOLATIONS_MAX: usize = 50;
+
+/// Cheap to clone; all clones share what they have seen.
+#[derive(Clone)]
+pub struct Inspector {
+    trace: Trace,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    schedulers: BTreeMap<SchedulerName, Known>,
+    /// Every operation that was ever enqueued, also those of schedulers that are gone.
+    enqueued: BTreeMap<OperationId, SchedulerName>,
+    /// What people were told will be done.
+    accepted: BTreeMap<OperationId, SchedulerName>,
+    /// The last owner's, also of schedulers that are gone.
+    tokens: BTreeMap<SchedulerName, (String, Token)>,
+    violations: Vec<Violation>,
+}
+
+impl Inspector {
+    pub fn new(trace: Trace) -> Self {
+        Self { trace, state: Arc::default() }
+    }
+
+    /// After a successful commit of the engine that calls itself `node` in leases. `before` is who owned the scheduler
+    /// when it was made; see [`Self::scheduler_of`].
+    pub async fn committed(
+        &self,
+        node: &str,
+        transaction: &Transaction,
+        before: Option<&OwnershipRecord>,
+        store: &dyn Store,
+    ) {
+        let Some(scheduler) = self.scheduler_of(transaction) else {
+            return;
+        };
+        let is_owners = work::is_owners(transaction);
+        if is_owners {
+            self.judge_owner(node, transaction, &scheduler, before, store).await;
+        }
+        let found = self.lock().remember(&scheduler, transaction);
+        self.note_all(found);
+        self.refresh_record(&scheduler, transaction, store).await;
+        self.judge_work(&scheduler, transaction, store).await;
+        self.judge_effects(&scheduler, transaction, store).await;
+        self.judge_plan(node, &scheduler, transaction, store).await;
+        self.lock().known(&scheduler).step_ended(node, is_owners);
+    }
+
+    /// After the node was told that it owns the scheduler.
+    pub fn owned(&self, node: &str, scheduler: &SchedulerName, token: Token) {
+        let last = self.lock().tokens.insert(scheduler.clone(), (node.to_owned(), token));
+        let last = last.filter(|last| *last != (node.to_owned(), token));
+        self.note_all(token_grew(last.map(|(_, token)| token), token));
+    }
+
+    /// After the node has read the rooms of the scheduler from the table.
+    pub fn table_read(&self, node: &str, scheduler: &SchedulerName, views: &[RoomView]) {
+        let seen = views.iter().map(SeenRoom::of).collect();
+        self.lock().known(scheduler).node(node).read(seen);
+    }
+
+    /// After the node has taken rooms out of service.
+    pub async fn claimed(&self, node: &str, claim: &Claim<'_>, claimed: &[RoomId], store: &dyn Store) {
+        self.judge_claim(node, claim, claimed, store).await;
+        self.lock().known(claim.scheduler).node(node).offered.extend(claim.candidates.iter().cloned());
+    }
+
+    /// A person was told that this operation will be carried out.
+    pub fn accepted(&self, scheduler: &str, operation: OperationId) {
+        if let Ok(scheduler) = SchedulerName::parse(scheduler) {
+            self.lock().accepted.insert(operation, scheduler);
+        }
+    }
+
+    /// The bound passed, and the world did not come to rest. What is still at work is named as well.
+    pub async fn not_converged(&self, why: &str) {
+        let left = self.lock().left_in_progress();
+        self.note_all(left);
+        self.note_all([Violation::new(Invariant::Converges, why)]);
+    }
+
+    /// All that did not hold, in the order in which it was found: `invariant-name: what happened`.
+    pub fn violations(&self) -> Vec<String> {
+        self.lock().violations.iter().map(ToString::to_string).collect()
+    }
+
+    /// Which scheduler a transaction is about, also one without a guard that only names an operation.
+    pub fn scheduler_of(&self, transaction: &Transaction) -> Option<SchedulerName> {
+        if let Some(guard) = &transaction.guard {
+            return Some(guard.scheduler.clone());
+        }
+        let state = self.lock();
+        transaction.changes.iter().find_map(|change| match work::subject(change)? {
+            work::Subject::Scheduler(name) => Some(name.clone()),
+            work::Subject::Operation(id) => state.enqueued.get(&id).cloned(),
+        })
+    }
+
+    fn note_all(&self, violations: impl IntoIterator<Item = Violation>) {
+        for violation in violations {
+            let mut state = self.lock();
+            if state.violations.len() < VIOLATIONS_MAX && !state.violations.contains(&violation) {
+                self.trace.note(format_args!("violation of {violation}"));
+                state.violations.push(violation);
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn known(&mut self, scheduler: &SchedulerName) -> &mut Known {
+        self.schedulers.entry(scheduler.clone()).or_default()
+    }
+}

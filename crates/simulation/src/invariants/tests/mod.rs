@@ -1,0 +1,192 @@
+//! For each invariant a history that is fine, and one that is not and is named.
+
+mod fleets;
+mod work;
+
+use std::collections::BTreeSet;
+
+use super::Inspector;
+use crate::clock::VirtualClock;
+use crate::host::{Phase, RoomOnHost};
+use crate::memory::MemoryStore;
+use crate::trace::Trace;
+use maestro_core::invariant::Invariant;
+use maestro_core::lock::{Holder, LockKind, Taker};
+use maestro_core::operation::{
+    Definition, DefinitionKind, OperationStatus, Origin, RemovalReason, RoomsToRemove, Token,
+};
+use maestro_core::room::{InstanceStatus, PingStatus, Purpose, Region, RoomId, RoomStatus};
+use maestro_core::scheduler::Version;
+use maestro_engine::ports::contract::fixtures::{self, arena, at, operation_id, room_id};
+use maestro_engine::ports::room_table::{Claim, RoomView};
+use maestro_engine::ports::store::{
+    Change, Guard, NewLock, NewOperation, NewRoomRecord, OperationStore, OperationUpdate, Store, Transaction,
+};
+
+const NODE: &str = "one";
+/// The fleet size of the arena, which is not autoscaled.
+const SIZE: u32 = fixtures::FLEET_SIZE;
+
+/// The arena in a store of its own, owned by [`NODE`], and whoever watches it.
+struct Scene {
+    inspector: Inspector,
+    store: MemoryStore,
+    token: Token,
+}
+
+fn check(history: impl AsyncFnOnce(&Scene), expected: &[Invariant]) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(async {
+        let scene = Scene::new().await;
+        history(&scene).await;
+        let violations = scene.inspector.violations();
+        let named: BTreeSet<&str> =
+            violations.iter().filter_map(|text| Some(text.split_once(':')?.0)).collect();
+        let expected: BTreeSet<&str> = expected.iter().map(|invariant| invariant.as_str()).collect();
+        assert_eq!(named, expected, "{violations:#?}");
+    });
+}
+
+impl Scene {
+    async fn new() -> Self {
+        let store = MemoryStore::new();
+        let inspector = Inspector::new(Trace::begin(VirtualClock::begin()));
+        let mut scene = Self { inspector, store, token: Token(0) };
+        scene.request(vec![Change::CreateScheduler(fixtures::new_scheduler(&arena()))]).await;
+        scene.token = scene.own(NODE, 0).await;
+        scene
+    }
+
+    async fn own(&self, node: &str, seconds: i64) -> Token {
+        let ttl = maestro_core::time::Millis::from_seconds(10);
+        let token = self.store.own(&arena(), node, at(seconds), ttl).await.unwrap().unwrap();
+        self.inspector.owned(node, &arena(), token);
+        token
+    }
+
+    /// What anyone may write.
+    async fn request(&self, changes: Vec<Change>) {
+        self.written("api", Transaction::new("request", changes)).await;
+    }
+
+    /// What the owner writes.
+    async fn work(&self, changes: Vec<Change>) {
+        let guard = Guard { scheduler: arena(), token: self.token, locks: Vec::new() };
+        self.written(NODE, Transaction::guarded("step", guard, changes)).await;
+    }
+
+    async fn written(&self, node: &str, transaction: Transaction) {
+        self.store.commit(transaction.clone()).await.unwrap();
+        self.told(node, &transaction).await;
+    }
+
+    /// The inspector hears of a write, whatever the store made of it.
+    async fn told(&self, node: &str, transaction: &Transaction) {
+        let workforce = self.store.workers().await.unwrap();
+        let owner = workforce.ownerships.first();
+        self.inspector.committed(node, transaction, owner, &self.store).await;
+    }
+
+    /// Fleet rooms that stand as the table shows them, made by operation 1.
+    async fn fleet(&self, statuses: &[RoomStatus]) {
+        let add = Definition::AddRooms { amount: u32::try_from(statuses.len()).unwrap() };
+        self.request(vec![Change::Enqueue(operation(1, add, Origin::Controller))]).await;
+        self.work(vec![fixtures::start(1)]).await;
+        self.work((1..).zip(statuses).map(|(number, _)| Change::IntendRoom(room(number))).collect()).await;
+        self.work(vec![fixtures::end(1, OperationStatus::Finished)]).await;
+        self.read(&(1..).zip(statuses).map(|(number, status)| view(number, *status)).collect::<Vec<_>>());
+    }
+
+    fn read(&self, views: &[RoomView]) {
+        self.inspector.table_read(NODE, &arena(), views);
+    }
+
+    /// A removal, which claims the candidates up to `rooms_max`.
+    async fn remove(&self, definition: Definition, origin: Origin, candidates: &[u32], rooms_max: usize) {
+        self.request(vec![Change::Enqueue(operation(2, definition, origin))]).await;
+        let candidates: Vec<RoomId> = candidates.iter().map(|number| room_id(*number)).collect();
+        let claim = Claim {
+            scheduler: &arena(),
+            operation: operation_id(2),
+            candidates: &candidates,
+            statuses: &RoomStatus::ALL,
+            known_only: true,
+            rooms_max,
+        };
+        self.inspector.claimed(NODE, &claim, &candidates[..rooms_max], &self.store).await;
+    }
+
+    async fn rest(&self, rooms: &[RoomOnHost]) {
+        self.inspector.at_rest(&self.store, rooms).await;
+    }
+}
+
+fn operation(number: u128, definition: Definition, origin: Origin) -> NewOperation {
+    NewOperation { definition, origin, ..fixtures::new_operation(number) }
+}
+
+fn person() -> Origin {
+    Origin::Person("ann".into())
+}
+
+fn room(number: u32) -> NewRoomRecord {
+    fixtures::new_room(number, 40000 + u16::try_from(number).unwrap())
+}
+
+fn view(number: u32, status: RoomStatus) -> RoomView {
+    RoomView {
+        id: room_id(number),
+        version: Version::FIRST,
+        region: Region::default_region(),
+        purpose: Purpose::Fleet,
+        instance: InstanceStatus::Ready,
+        ping: PingStatus::Ready,
+        status,
+        matches: u32::from(status.serves_players()),
+        created_at: at(0),
+        last_ping_at: Some(at(0)),
+        terminating_since: None,
+        known: true,
+        listened_since: at(0),
+        was_ready: true,
+        claimed_by: None,
+        metadata: None,
+    }
+}
+
+fn on_host(number: u32) -> RoomOnHost {
+    RoomOnHost {
+        id: room_id(number),
+        scheduler: arena(),
+        phase: Phase::Up,
+        ports: Vec::new(),
+        matches: 0,
+        has_pinged: true,
+        is_silent: false,
+    }
+}
+
+fn add(amount: u32) -> Definition {
+    Definition::AddRooms { amount }
+}
+
+fn remove(amount: u32) -> Definition {
+    Definition::RemoveRooms { rooms: RoomsToRemove::Amount(amount), reason: RemovalReason::ScaleDown }
+}
+
+fn replace(rooms: &[u32]) -> Definition {
+    let ids = rooms.iter().map(|number| room_id(*number)).collect();
+    Definition::RemoveRooms { rooms: RoomsToRemove::Ids(ids), reason: RemovalReason::RollingUpdate }
+}
+
+fn lock(operation: u128, kind: LockKind) -> Change {
+    let holder = Holder::Operation { kind: DefinitionKind::AddRooms, id: operation_id(operation) };
+    Change::TakeLock(NewLock {
+        scheduler: arena(),
+        kind,
+        taker: Taker::of(holder),
+        reason: "rooms on their way".into(),
+        at: at(0),
+        expires_at: None,
+    })
+}

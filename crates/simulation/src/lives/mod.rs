@@ -1,0 +1,157 @@
+//! Whole lives of simulated worlds: people, players, machines and bad luck, then peace. A seed chooses all of it.
+//!
+//! First safety: whatever fails, the invariants hold. Then liveness: with all faults off the world comes to rest within
+//! a bound, and stays so.
+
+mod autoscaling;
+mod deletion;
+mod fleet;
+mod frozen_adder;
+mod machines;
+mod mixed;
+mod nature;
+mod peace;
+mod people;
+mod players;
+mod recipes;
+mod rollouts;
+mod script;
+mod stage;
+mod workers;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::faults::Faults;
+use crate::rare::Rare;
+use crate::seed::fork;
+use crate::sqlite::OnTheSpot;
+use crate::world::World;
+
+use script::Script;
+use stage::Stage;
+
+/// What a life is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Fleets of a fixed size, and people who change it.
+    Fleet,
+    /// Fleets that follow their players.
+    Autoscaling,
+    /// New versions, good and bad.
+    Rollouts,
+    /// Many schedulers on three workers that freeze and crash.
+    Workers,
+    /// Schedulers that come and go.
+    Deletion,
+    /// Everything at once.
+    Mixed,
+    /// A worker that is frozen in the middle of an add_rooms for longer than it owns its scheduler.
+    FrozenAdder,
+}
+
+impl Kind {
+    pub const ALL: [Self; 7] = [
+        Self::Fleet,
+        Self::Autoscaling,
+        Self::Rollouts,
+        Self::Workers,
+        Self::Deletion,
+        Self::Mixed,
+        Self::FrozenAdder,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Fleet => "fleet",
+            Self::Autoscaling => "autoscaling",
+            Self::Rollouts => "rollouts",
+            Self::Workers => "workers",
+            Self::Deletion => "deletion",
+            Self::Mixed => "mixed",
+            Self::FrozenAdder => "frozen_adder",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
+/// What is not left to the seed.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Options {
+    pub kind: Option<Kind>,
+    pub sqlite: Option<bool>,
+}
+
+/// How a life went.
+#[derive(Debug)]
+pub struct Outcome {
+    pub kind: Kind,
+    pub on_sqlite: bool,
+    pub trace: Vec<String>,
+    pub simulated: Duration,
+    /// `invariant-name: what happened`.
+    pub violations: Vec<String>,
+    pub rare: BTreeMap<Rare, u64>,
+}
+
+/// One of so many seeds runs on SQLite: it is slower, and what it does differently is little.
+const SQLITE_SHARE: u64 = 16;
+
+/// Lives one life, on a thread of its own clock. The same seed and options give the same life again.
+pub fn run(seed: u64, options: &Options) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    match runtime {
+        Ok(runtime) => runtime.block_on(live(seed, options)),
+        Err(error) => panic!("no runtime for a life: {error}"),
+    }
+}
+
+/// The same, on a runtime with one thread and a paused clock.
+pub async fn live(seed: u64, options: &Options) -> Outcome {
+    let random = &mut fastrand::Rng::with_seed(fork(seed, "life", 0));
+    let kind = options.kind.unwrap_or_else(|| Kind::ALL[random.usize(0..Kind::ALL.len())]);
+    let on_sqlite = options.sqlite.unwrap_or_else(|| fork(seed, "sqlite", 0).is_multiple_of(SQLITE_SHARE));
+    let settings = recipes::settings(random);
+    let world = match on_sqlite {
+        true => World::on_store(seed, settings, OnTheSpot::open()),
+        false => World::with_settings(seed, settings),
+    };
+    world.trace().note(format_args!("seed {seed}: a life of kind {}", kind.as_str()));
+    let mut stage = Stage::new(world, fork(seed, "stage", 0));
+    match kind {
+        Kind::Fleet => play(&mut stage, fleet::script(random), seed).await,
+        Kind::Autoscaling => play(&mut stage, autoscaling::script(random), seed).await,
+        Kind::Rollouts => play(&mut stage, rollouts::script(random), seed).await,
+        Kind::Workers => play(&mut stage, workers::script(random), seed).await,
+        Kind::Deletion => play(&mut stage, deletion::script(random), seed).await,
+        Kind::Mixed => play(&mut stage, mixed::script(random), seed).await,
+        Kind::FrozenAdder => frozen_adder::play(&mut stage, random).await,
+    }
+    let violations = stage.violations();
+    let world = stage.end();
+    Outcome {
+        kind,
+        on_sqlite,
+        trace: world.trace().lines(),
+        simulated: world.elapsed(),
+        violations,
+        rare: world.sightings().counts(),
+    }
+}
+
+/// Trouble, then peace, then rest.
+async fn play(stage: &mut Stage, script: Script, seed: u64) {
+    stage.set_up(&script, Faults::draw(fork(seed, "faults", 0))).await;
+    for _ in 0..script.events {
+        stage.pass_time(script.pause).await;
+        stage.let_something_happen(&script).await;
+        if stage.has_failed() {
+            return;
+        }
+    }
+    peace::make_peace(stage).await;
+    peace::come_to_rest(stage).await;
+}

@@ -1,0 +1,79 @@
+//! Bad luck of rooms, hosts and tables.
+
+use maestro_core::room::RoomId;
+
+use crate::host::{Habits, Manners, RoomOnHost, Span};
+use crate::rare::Rare;
+
+use super::people::{crashing, never_ready};
+use super::recipes::GENERATION;
+use super::stage::Stage;
+
+pub(super) fn strikes(stage: &mut Stage) {
+    match stage.random.u32(0..10) {
+        0..=4 => strike_room(stage),
+        5 => strike_generation(stage),
+        6 if stage.random.bool() => stage.world.lose_table(),
+        _ => strike_host(stage),
+    }
+}
+
+fn strike_room(stage: &mut Stage) {
+    let rooms = stage.world.host().rooms();
+    let Some(room) = rooms.get(stage.random.usize(0..rooms.len().max(1))) else { return };
+    let (host, sightings) = (stage.world.host(), stage.world.sightings());
+    match stage.random.u32(0..5) {
+        0 | 1 => {
+            sightings.saw(Rare::RoomCrashed);
+            host.crash(&room.id);
+        }
+        2 => {
+            stage.world.trace().note(format_args!("room {} is gone, and nobody is told", room.id));
+            sightings.saw(Rare::RoomLost);
+            host.lose(&room.id);
+        }
+        3 => {
+            stage.world.trace().note(format_args!("room {} falls silent", room.id));
+            sightings.saw(Rare::RoomSilent);
+            host.silence(&room.id);
+        }
+        _ => invent(stage, room),
+    }
+}
+
+/// A room of a known scheduler that nobody asked for: made by someone who died, or by hand.
+fn invent(stage: &mut Stage, beside: &RoomOnHost) {
+    let room = RoomId::new(&format!("{}-invented-{}", beside.scheduler, stage.random.u32(..)));
+    stage.world.sightings().saw(Rare::RoomInvented);
+    stage.world.host().invent(&beside.scheduler, &room, Vec::new());
+}
+
+/// A generation of the game turns out to be bad, which nobody saw when it was tried; or it is mended.
+fn strike_generation(stage: &mut Stage) {
+    let flag = format!("{GENERATION}{}", stage.random.u32(1..=stage.generation));
+    let (how, habits) = match stage.random.u32(0..3) {
+        0 => ("is never ready", never_ready()),
+        1 => ("crashes", crashing()),
+        _ => ("is well", Habits::default()),
+    };
+    stage.world.trace().note(format_args!("from now on a room with {flag} {how}"));
+    stage.world.host().set_habits_of_flag(&flag, habits);
+}
+
+fn strike_host(stage: &mut Stage) {
+    let fine = Manners::default();
+    let (how, manners) = match stage.random.u32(0..6) {
+        0 => {
+            stage.world.sightings().saw(Rare::RuntimeGone);
+            ("does not answer", Manners { available: false, ..fine })
+        }
+        1 => {
+            let refuses_starts = Some("there is no such program".into());
+            ("starts no rooms", Manners { refuses_starts, ..fine })
+        }
+        2 => ("is slow", Manners { latency: Span::millis(0, 3_000), ..fine }),
+        _ => ("is well", fine),
+    };
+    stage.world.trace().note(format_args!("the host {how}"));
+    stage.world.host().set_manners(manners);
+}

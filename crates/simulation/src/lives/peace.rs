@@ -1,0 +1,170 @@
+//! Peace: nothing fails any more, and players go home. The world must come to rest then, and stay so.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use maestro_core::lock::Holder;
+use maestro_core::operation::DefinitionKind;
+use maestro_core::room::{Purpose, RoomId, RoomStatus};
+use maestro_core::scheduler::{Autoscaling, ScalingPolicy};
+use maestro_engine::Parts;
+use maestro_engine::ports::room_table::RoomTable;
+use maestro_engine::ports::store::{Intent, RolloutState, SchedulerRecord, SchedulerState, StoreError};
+use tokio::time::{Instant, sleep};
+
+use crate::faults::Faults;
+use crate::host::Manners;
+use crate::world::World;
+
+use super::players;
+use super::stage::Stage;
+
+/// More than the ownership of a dead engine lasts, a ping timeout, a lock's wait, a removal that is given up, a rollout
+/// there and back with its failures, and their back-offs.
+const RESTS_WITHIN: Duration = Duration::from_secs(60 * 60);
+/// What was on its way when peace began has arrived by then: slow calls, and requests that a frozen engine took.
+const ARRIVES_WITHIN: Duration = Duration::from_secs(30);
+const RESTS_FOR: Duration = Duration::from_secs(5 * 60);
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+pub(super) async fn make_peace(stage: &mut Stage) {
+    stage.world.trace().note("peace: nothing fails any more");
+    stage.world.set_faults(Faults::NONE);
+    stage.world.host().set_manners(Manners::default());
+    stage.world.host().forget_special_habits();
+    stage.thaw_all();
+    stage.world.bury_the_dead().await;
+    if stage.world.workers().is_empty() {
+        stage.start_node(Parts::ALL).await;
+    }
+    players::go_home(stage);
+}
+
+pub(super) async fn come_to_rest(stage: &mut Stage) {
+    sleep(ARRIVES_WITHIN).await;
+    let world = &stage.world;
+    let began = Instant::now();
+    while let Some(why) = unrest(world).await {
+        if stage.has_failed() {
+            return;
+        }
+        if began.elapsed() > RESTS_WITHIN {
+            give_up(stage, format!("not at rest after {RESTS_WITHIN:?} of peace: {why}")).await;
+            return;
+        }
+        sleep(LOOK_EVERY).await;
+    }
+    let rooms = world.host().rooms();
+    world.trace().note("at rest");
+    sleep(RESTS_FOR).await;
+    let again = unrest(world).await;
+    let same: BTreeSet<RoomId> = rooms.iter().map(|room| room.id.clone()).collect();
+    let now: BTreeSet<RoomId> = world.host().rooms().into_iter().map(|room| room.id).collect();
+    if let Some(why) = again {
+        give_up(stage, format!("it did not stay at rest: {why}")).await;
+    } else if same != now {
+        give_up(stage, format!("it did not stay at rest: rooms were {same:?} and are {now:?}")).await;
+    } else {
+        world.inspector().at_rest(world.store(), &world.host().rooms()).await;
+    }
+}
+
+async fn give_up(stage: &mut Stage, why: String) {
+    stage.world.trace().note(&why);
+    stage.world.inspector().not_converged(&why).await;
+    stage.restless = Some(why);
+}
+
+/// What is still to be done; `None`: all fleets are as they should be.
+async fn unrest(world: &World) -> Option<String> {
+    match look_around(world).await {
+        Ok(found) => found,
+        Err(error) => Some(error.to_string()),
+    }
+}
+
+async fn look_around(world: &World) -> Result<Option<String>, StoreError> {
+    let schedulers = world.store().schedulers().await?;
+    for scheduler in &schedulers {
+        if let Some(why) = unrest_of(world, scheduler).await? {
+            return Ok(Some(format!("scheduler {}: {why}", scheduler.name)));
+        }
+    }
+    let wanted: BTreeSet<RoomId> =
+        world.store().all_live_rooms().await?.into_iter().map(|row| row.id).collect();
+    let there: BTreeSet<RoomId> = world.host().rooms().into_iter().map(|room| room.id).collect();
+    if wanted != there {
+        let (missing, unwanted) = (wanted.difference(&there), there.difference(&wanted));
+        let (missing, unwanted) = (missing.collect::<Vec<_>>(), unwanted.collect::<Vec<_>>());
+        return Ok(Some(format!("rooms {missing:?} do not run, and {unwanted:?} do")));
+    }
+    if let Some(silent) = world.host().rooms().into_iter().find(|room| room.is_silent) {
+        return Ok(Some(format!("room {} will be silent for too long", silent.id)));
+    }
+    let names: BTreeSet<_> = schedulers.into_iter().map(|scheduler| scheduler.name).collect();
+    let places = world.host().schedulers();
+    Ok((places != names).then(|| format!("there are places for {places:?} on the host, and {names:?} exist")))
+}
+
+async fn unrest_of(world: &World, scheduler: &SchedulerRecord) -> Result<Option<String>, StoreError> {
+    let SchedulerRecord { name, state, rollout, .. } = scheduler;
+    if *state != SchedulerState::InSync {
+        return Ok(Some(format!("it is {}", state.as_str())));
+    }
+    let mut unfinished = world.store().unfinished(name).await?;
+    unfinished.retain(|operation| !comes_and_goes(operation.definition.kind()));
+    if let Some(first) = unfinished.first() {
+        let (id, what, status) = (first.id, first.definition.name(), first.status);
+        return Ok(Some(format!("operation {id} ({what}) is {status}: {:?}", first.activity)));
+    }
+    if let Some(rollout) = rollout
+        && matches!(rollout.state, RolloutState::Rolling | RolloutState::RollingBack)
+    {
+        return Ok(Some(format!("the rollout to {} is {}", rollout.to, rollout.state.as_str())));
+    }
+    let locks = world.store().locks(name).await?;
+    if let Some(lock) = locks.held.iter().find(|lock| !may_stay(lock.holder)) {
+        return Ok(Some(format!("{} is held by {:?}", lock.kind.as_str(), lock.holder)));
+    }
+    unrest_of_rooms(world, scheduler).await
+}
+
+fn comes_and_goes(kind: DefinitionKind) -> bool {
+    matches!(kind, DefinitionKind::HealthController | DefinitionKind::StorageCleanUp)
+}
+
+/// A rollout that people paused keeps its locks; a cycle's are gone in a moment.
+fn may_stay(holder: Holder) -> bool {
+    match holder {
+        Holder::Operation { kind, .. } => comes_and_goes(kind),
+        Holder::Rollout(_) | Holder::HealthController => true,
+    }
+}
+
+async fn unrest_of_rooms(world: &World, scheduler: &SchedulerRecord) -> Result<Option<String>, StoreError> {
+    let rows = world.store().live_rooms(&scheduler.name).await?;
+    let strange = rows
+        .iter()
+        .find(|row| row.handle.is_none() || row.intent != Intent::Run || row.purpose != Purpose::Fleet);
+    if let Some(row) = strange {
+        return Ok(Some(format!("room {} ({:?}) is {:?}", row.id, row.purpose, row.intent)));
+    }
+    let rooms = u32::try_from(rows.len()).unwrap_or(u32::MAX);
+    let wanted = scheduler.autoscaling().map_or(scheduler.fleet_size, without_players);
+    if rooms != wanted {
+        return Ok(Some(format!("it has {rooms} rooms, and should have {wanted}")));
+    }
+    let Ok(views) = world.table().rooms(&scheduler.name).await else { return Ok(None) };
+    let ready = views.iter().filter(|view| view.status == RoomStatus::Ready).count();
+    let well = ready == rows.len() && views.len() == rows.len();
+    Ok((!well).then(|| format!("of {rooms} rooms {ready} are ready, and the table knows {}", views.len())))
+}
+
+/// What autoscaling holds while nobody plays.
+fn without_players(autoscaling: &Autoscaling) -> u32 {
+    let wanted = match &autoscaling.policy {
+        ScalingPolicy::FixedBuffer(buffer) => buffer.amount,
+        ScalingPolicy::RoomOccupancy(_) => 0,
+    };
+    wanted.max(autoscaling.min).min(autoscaling.max.unwrap_or(u32::MAX))
+}

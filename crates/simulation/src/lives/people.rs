@@ -1,0 +1,206 @@
+//! People: they ask any engine for anything, at any time, do not wait for each other, and may never hear an answer.
+
+use std::fmt;
+
+use maestro_core::lock::LockKind;
+use maestro_core::operation::OperationId;
+use maestro_core::scheduler::{MaxSurge, Recipe, Version};
+use maestro_engine::ports::store::SchedulerRecord;
+use maestro_engine::{Engine, Error};
+
+use crate::host::{Exit, Habits, Span};
+
+use super::recipes::GENERATION;
+use super::script::{Script, Wish, choose};
+use super::stage::Stage;
+
+const PEOPLE: [&str; 4] = ["ann", "bob", "eve", "joe"];
+
+/// What someone asks for, of one scheduler.
+#[derive(Debug, Clone)]
+enum Request {
+    Create(Box<Recipe>),
+    Add { amount: u32, force: bool },
+    Remove { amount: u32, force: bool },
+    NewVersion { recipe: Box<Recipe>, what: String },
+    Switch(Version),
+    PauseRollout,
+    ResumeRollout,
+    CancelRollout,
+    CancelOperation(OperationId),
+    ReleaseLock(LockKind),
+    Delete,
+}
+
+pub(super) async fn want_something(stage: &mut Stage, script: &Script) {
+    let Some(wish) = choose(&mut stage.random, &script.wishes) else { return };
+    // They look into the store where a person would have looked at a list a while ago.
+    let Ok(schedulers) = stage.world.store().schedulers().await else { return };
+    if wish == Wish::Create || schedulers.is_empty() {
+        let recipe = stage.recipes[stage.random.usize(0..stage.recipes.len())].clone();
+        create(stage, recipe);
+        return;
+    }
+    let scheduler = schedulers[stage.random.usize(0..schedulers.len())].clone();
+    if let Some(request) = request(stage, wish, &scheduler).await {
+        ask(stage, scheduler.name.as_str(), request);
+    }
+}
+
+pub(super) fn create(stage: &mut Stage, recipe: Recipe) {
+    if !stage.recipes.iter().any(|known| known.name == recipe.name) {
+        stage.recipes.push(recipe.clone());
+    }
+    let name = recipe.name.clone();
+    ask(stage, name.as_str(), Request::Create(Box::new(recipe)));
+}
+
+pub(super) fn add_rooms(stage: &mut Stage, scheduler: &str, amount: u32) {
+    ask(stage, scheduler, Request::Add { amount, force: false });
+}
+
+/// `None`: there is nothing of the kind to ask for.
+async fn request(stage: &mut Stage, wish: Wish, scheduler: &SchedulerRecord) -> Option<Request> {
+    let random = &mut stage.random;
+    let store = stage.world.store();
+    Some(match wish {
+        Wish::Create => return None,
+        Wish::Add => Request::Add { amount: random.u32(1..6), force: random.u32(0..4) == 0 },
+        Wish::Remove => Request::Remove { amount: random.u32(1..6), force: random.u32(0..4) == 0 },
+        Wish::Minor => minor_version(stage, scheduler),
+        Wish::Major => major_version(stage, scheduler),
+        Wish::Switch => {
+            let versions = store.versions(&scheduler.name).await.ok()?;
+            Request::Switch(versions.get(random.usize(0..versions.len().max(1)))?.version)
+        }
+        Wish::PauseRollout => Request::PauseRollout,
+        Wish::ResumeRollout => Request::ResumeRollout,
+        Wish::CancelRollout => Request::CancelRollout,
+        Wish::CancelOperation => {
+            let unfinished = store.unfinished(&scheduler.name).await.ok()?;
+            Request::CancelOperation(unfinished.get(random.usize(0..unfinished.len().max(1)))?.id)
+        }
+        Wish::ReleaseLock => {
+            let locks = store.locks(&scheduler.name).await.ok()?;
+            Request::ReleaseLock(locks.held.get(random.usize(0..locks.held.len().max(1)))?.kind)
+        }
+        Wish::Delete => Request::Delete,
+    })
+}
+
+fn minor_version(stage: &mut Stage, scheduler: &SchedulerRecord) -> Request {
+    let mut recipe = (*scheduler.recipe).clone();
+    recipe.max_surge = MaxSurge::Rooms(stage.random.u32(1..6));
+    if stage.random.bool() {
+        recipe.rooms_replicas = stage.random.u32(0..8);
+    }
+    Request::NewVersion { recipe: Box::new(recipe), what: "a minor version".into() }
+}
+
+/// A new generation of the game, which may be a bad one.
+fn major_version(stage: &mut Stage, scheduler: &SchedulerRecord) -> Request {
+    stage.generation += 1;
+    let flag = format!("{GENERATION}{}", stage.generation);
+    let quality = match stage.random.u32(0..10) {
+        0 | 1 => Some(("never ready", never_ready())),
+        2 | 3 => Some(("crashing", crashing())),
+        _ => None,
+    };
+    let mut recipe = (*scheduler.recipe).clone();
+    recipe.spec.containers[0].command = vec!["/game".into(), flag.clone()];
+    let what = format!("generation {} ({})", stage.generation, quality.as_ref().map_or("good", |bad| bad.0));
+    if let Some((_, habits)) = quality {
+        stage.world.host().set_habits_of_flag(&flag, habits);
+    }
+    Request::NewVersion { recipe: Box::new(recipe), what }
+}
+
+pub(super) fn never_ready() -> Habits {
+    Habits { ready_after: None, ..Habits::default() }
+}
+
+pub(super) fn crashing() -> Habits {
+    let after = Span::millis(10, 500);
+    Habits { ready_after: None, exits: Some(Exit { after, code: 1 }), ..Habits::default() }
+}
+
+/// Any node that takes the connection, frozen ones included.
+fn ask(stage: &mut Stage, scheduler: &str, request: Request) {
+    let user = PEOPLE[stage.random.usize(0..PEOPLE.len())];
+    let nodes = stage.world.nodes();
+    let Some(node) = nodes.get(stage.random.usize(0..nodes.len().max(1))).copied() else {
+        stage.world.trace().note(format_args!("{user} finds nobody who could {request} of {scheduler}"));
+        return;
+    };
+    let (trace, inspector) = (stage.world.trace().clone(), stage.world.inspector().clone());
+    trace.note(format_args!("{user} asks engine-{node} to {request} of {scheduler}"));
+    let scheduler = scheduler.to_owned();
+    stage.world.spawn_on(node, format!("request of {user}"), |engine| async move {
+        let what = request.to_string();
+        match carry_out(&engine, &scheduler, request, user).await {
+            Ok(operation) => {
+                let id = operation.map(|id| format!(", operation {id}")).unwrap_or_default();
+                trace.note(format_args!("engine-{node} to {user}: {what} of {scheduler}: ok{id}"));
+                if let Some(operation) = operation {
+                    inspector.accepted(&scheduler, operation);
+                }
+            }
+            Err(error) => trace.note(format_args!("engine-{node} to {user}: {what} of {scheduler}: {error}")),
+        }
+    });
+}
+
+async fn carry_out(
+    engine: &Engine,
+    scheduler: &str,
+    request: Request,
+    user: &str,
+) -> Result<Option<OperationId>, Error> {
+    Ok(match request {
+        Request::Create(recipe) => {
+            engine.create_scheduler(*recipe, user).await?;
+            None
+        }
+        Request::Add { amount, force } => Some(engine.add_rooms(scheduler, amount, force, user).await?),
+        Request::Remove { amount, force } => Some(engine.remove_rooms(scheduler, amount, force, user).await?),
+        Request::NewVersion { recipe, .. } => Some(engine.create_version(scheduler, *recipe, user).await?),
+        Request::Switch(version) => Some(engine.switch_version(scheduler, &version.to_string(), user).await?),
+        Request::PauseRollout => {
+            engine.pause_rollout(scheduler, user).await?;
+            None
+        }
+        Request::ResumeRollout => {
+            engine.resume_rollout(scheduler, user).await?;
+            None
+        }
+        Request::CancelRollout => Some(engine.cancel_rollout(scheduler, user).await?),
+        Request::CancelOperation(id) => {
+            engine.cancel_operation(scheduler, &id.to_string(), user).await?;
+            None
+        }
+        Request::ReleaseLock(kind) => {
+            engine.release_lock(scheduler, kind.as_str(), None, user, "it takes too long").await?;
+            None
+        }
+        Request::Delete => Some(engine.delete_scheduler(scheduler, user).await?),
+    })
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let by_force = |force: &bool| if *force { " by force" } else { "" };
+        match self {
+            Self::Create(_) => f.write_str("create the scheduler"),
+            Self::Add { amount, force } => write!(f, "add {amount} rooms{}", by_force(force)),
+            Self::Remove { amount, force } => write!(f, "remove {amount} rooms{}", by_force(force)),
+            Self::NewVersion { what, .. } => write!(f, "make {what}"),
+            Self::Switch(version) => write!(f, "switch to {version}"),
+            Self::PauseRollout => f.write_str("pause the rollout"),
+            Self::ResumeRollout => f.write_str("resume the rollout"),
+            Self::CancelRollout => f.write_str("cancel the rollout"),
+            Self::CancelOperation(id) => write!(f, "cancel operation {id}"),
+            Self::ReleaseLock(kind) => write!(f, "release the lock {}", kind.as_str()),
+            Self::Delete => f.write_str("delete everything"),
+        }
+    }
+}

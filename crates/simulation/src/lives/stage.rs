@@ -1,0 +1,171 @@
+//! Where a life is played: the world, and what its director knows about it.
+
+use std::time::Duration;
+
+use maestro_core::scheduler::Recipe;
+use maestro_engine::{Error, Parts};
+use tokio::time::{Instant, sleep_until};
+
+use crate::clock::Skew;
+use crate::faults::Faults;
+use crate::host::Span;
+use crate::rare::Rare;
+use crate::world::{NodeNumber, NodePlan, World};
+
+use super::script::{Script, choose};
+use super::{machines, nature, people, players};
+
+pub(super) struct Stage {
+    pub(super) world: World,
+    pub(super) random: fastrand::Rng,
+    /// Nodes that will be thawed, and when.
+    pub(super) frozen: Vec<Freeze>,
+    /// The last generation of the game that someone made.
+    pub(super) generation: u32,
+    /// All that were ever created, by number.
+    pub(super) recipes: Vec<Recipe>,
+    /// Why it did not come to rest.
+    pub(super) restless: Option<String>,
+    faults: Faults,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Freeze {
+    pub(super) node: NodeNumber,
+    pub(super) since: Instant,
+    pub(super) until: Instant,
+}
+
+#[derive(Clone, Copy)]
+enum Who {
+    People,
+    Players,
+    Nature,
+    Machines,
+}
+
+impl Stage {
+    pub(super) fn new(world: World, seed: u64) -> Self {
+        Self {
+            world,
+            random: fastrand::Rng::with_seed(seed),
+            frozen: Vec::new(),
+            generation: 1,
+            recipes: Vec::new(),
+            restless: None,
+            faults: Faults::NONE,
+        }
+    }
+
+    pub(super) async fn set_up(&mut self, script: &Script, faults: Faults) {
+        self.faults = faults;
+        if self.random.bool() {
+            self.world.host().let_all_see();
+        }
+        for parts in &script.nodes {
+            self.start_node(*parts).await;
+        }
+        for recipe in &script.recipes {
+            people::create(self, recipe.clone());
+        }
+        // Some worlds are in trouble before there is a single room.
+        if self.random.bool() {
+            self.pass_time(Span::millis(5_000, 20_000)).await;
+        }
+        self.world.trace().note(format_args!("trouble begins: {faults:?}"));
+        self.world.set_faults(faults);
+    }
+
+    /// On a machine whose clock may be wrong. That it does not come up is part of life.
+    pub(super) async fn start_node(&mut self, parts: Parts) {
+        let most = i64::from(self.faults.skew_max_ms);
+        let skew = Skew { millis: self.random.i64(-most..=most) };
+        let _: Result<NodeNumber, Error> =
+            self.world.start_node(NodePlan { parts, skew, ..NodePlan::PLAIN }).await;
+    }
+
+    /// Lets time pass; who is to be thawed meanwhile is.
+    pub(super) async fn pass_time(&mut self, span: Span) {
+        let end = Instant::now() + span.draw(&mut self.random);
+        while let Some(next) = self.next_thaw().filter(|freeze| freeze.until <= end) {
+            sleep_until(next.until).await;
+            self.thaw(next);
+        }
+        sleep_until(end).await;
+        self.world.bury_the_dead().await;
+        self.notice_shared_work().await;
+    }
+
+    pub(super) async fn let_something_happen(&mut self, script: &Script) {
+        let weights = script.weights;
+        let who = choose(
+            &mut self.random,
+            &[
+                (weights.people, Who::People),
+                (weights.players, Who::Players),
+                (weights.nature, Who::Nature),
+                (weights.machines, Who::Machines),
+            ],
+        );
+        match who {
+            Some(Who::People) => people::want_something(self, script).await,
+            Some(Who::Players) => players::come_and_go(self),
+            Some(Who::Nature) => nature::strikes(self),
+            Some(Who::Machines) => machines::something_happens(self, script).await,
+            None => {}
+        }
+    }
+
+    pub(super) fn freeze(&mut self, node: NodeNumber, time: Duration) {
+        let since = Instant::now();
+        self.world.freeze(node);
+        self.frozen.push(Freeze { node, since, until: since + time });
+    }
+
+    pub(super) fn thaw_all(&mut self) {
+        while let Some(next) = self.next_thaw() {
+            self.thaw(next);
+        }
+    }
+
+    fn next_thaw(&self) -> Option<Freeze> {
+        self.frozen.iter().min_by_key(|freeze| freeze.until).copied()
+    }
+
+    fn thaw(&mut self, freeze: Freeze) {
+        self.frozen.retain(|other| other.node != freeze.node);
+        if freeze.since.elapsed() > self.world.settings().ownership_ttl.as_duration() {
+            self.world.sightings().saw(Rare::LongFreeze);
+        }
+        self.world.thaw(freeze.node);
+    }
+
+    async fn notice_shared_work(&self) {
+        if let Ok(workforce) = self.world.store().workers().await {
+            let mut owners: Vec<_> = workforce.ownerships.iter().map(|ownership| &ownership.owner).collect();
+            owners.sort_unstable();
+            owners.dedup();
+            if owners.len() > 1 {
+                self.world.sightings().saw(Rare::SharedWork);
+            }
+        }
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        !self.world.violations().is_empty()
+    }
+
+    pub(super) fn violations(&self) -> Vec<String> {
+        let mut violations = self.world.violations();
+        if let Some(why) = &self.restless
+            && violations.is_empty()
+        {
+            violations.push(format!("convergence: {why}"));
+        }
+        violations
+    }
+
+    pub(super) fn end(self) -> World {
+        self.world
+    }
+}

@@ -1,0 +1,129 @@
+//! Rare things that happen in a world, counted. A run over many seeds that never saw one of them proves nothing about
+//! it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rare {
+    /// A call failed, and nothing of it was done.
+    LostRequest,
+    /// A write was done, and whoever asked was told that it failed.
+    LostReply,
+    CrashBeforeWrite,
+    CrashAfterWrite,
+    SlowCall,
+    /// A node was frozen for longer than an ownership lasts.
+    LongFreeze,
+    /// A write that was in a frozen node's hand when it was thawed was refused by its token.
+    WokenWriteRefused,
+    StaleWriteRefused,
+    /// Another worker took over an operation that was in progress.
+    TakeOver,
+    /// Two workers owned schedulers at the same time.
+    SharedWork,
+    CleanStop,
+    LostTable,
+    LostPing,
+    RepeatedPing,
+    RoomCrashed,
+    RoomLost,
+    RoomInvented,
+    RoomSilent,
+    StartRefused,
+    RuntimeGone,
+    OperationTurnedRound,
+    OperationEvicted,
+    RolloutBegun,
+    RolloutChangedByPerson,
+    SchedulerDeleted,
+    LockAwaited,
+    /// By force.
+    LockReleased,
+    /// A burst of rooms was asked for in need.
+    Panic,
+}
+
+impl Rare {
+    pub const ALL: [Self; 28] = [
+        Self::LostRequest,
+        Self::LostReply,
+        Self::CrashBeforeWrite,
+        Self::CrashAfterWrite,
+        Self::SlowCall,
+        Self::LongFreeze,
+        Self::WokenWriteRefused,
+        Self::StaleWriteRefused,
+        Self::TakeOver,
+        Self::SharedWork,
+        Self::CleanStop,
+        Self::LostTable,
+        Self::LostPing,
+        Self::RepeatedPing,
+        Self::RoomCrashed,
+        Self::RoomLost,
+        Self::RoomInvented,
+        Self::RoomSilent,
+        Self::StartRefused,
+        Self::RuntimeGone,
+        Self::OperationTurnedRound,
+        Self::OperationEvicted,
+        Self::RolloutBegun,
+        Self::RolloutChangedByPerson,
+        Self::SchedulerDeleted,
+        Self::LockAwaited,
+        Self::LockReleased,
+        Self::Panic,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::LostRequest => "lost request",
+            Self::LostReply => "lost reply",
+            Self::CrashBeforeWrite => "crash before a write",
+            Self::CrashAfterWrite => "crash after a write",
+            Self::SlowCall => "slow call",
+            Self::LongFreeze => "freeze for longer than an ownership lasts",
+            Self::WokenWriteRefused => "write of a woken node refused",
+            Self::StaleWriteRefused => "write by a stale token refused",
+            Self::TakeOver => "operation taken over",
+            Self::SharedWork => "several workers at work",
+            Self::CleanStop => "clean stop",
+            Self::LostTable => "lost room table",
+            Self::LostPing => "lost ping",
+            Self::RepeatedPing => "repeated ping",
+            Self::RoomCrashed => "room crashed",
+            Self::RoomLost => "room lost",
+            Self::RoomInvented => "room invented",
+            Self::RoomSilent => "room fell silent",
+            Self::StartRefused => "room start refused",
+            Self::RuntimeGone => "runtime gone",
+            Self::OperationTurnedRound => "operation turned round",
+            Self::OperationEvicted => "operation evicted",
+            Self::RolloutBegun => "rollout begun",
+            Self::RolloutChangedByPerson => "rollout paused, resumed or cancelled",
+            Self::SchedulerDeleted => "scheduler deleted",
+            Self::LockAwaited => "lock waited for",
+            Self::LockReleased => "lock released by force",
+            Self::Panic => "panic",
+        }
+    }
+}
+
+/// How often each was seen. Cheap to clone; all clones are one.
+#[derive(Debug, Clone, Default)]
+pub struct Sightings(Arc<Mutex<BTreeMap<Rare, u64>>>);
+
+impl Sightings {
+    pub fn saw(&self, rare: Rare) {
+        *self.lock().entry(rare).or_default() += 1;
+    }
+
+    pub fn counts(&self) -> BTreeMap<Rare, u64> {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<Rare, u64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,137 @@
+//! The room table as one engine reaches it. It is one for all engines of a world, as a server beside them would be: it
+//! outlives each of them, and can be lost on its own.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use maestro_core::operation::OperationId;
+use maestro_core::room::{InstanceStatus, RoomId};
+use maestro_core::scheduler::SchedulerName;
+use maestro_engine::ports::room_table::{
+    Claim, FleetCounts, NewRoom, Ping, PingError, Pinged, RoomTable, RoomView, StatusChange, TableError,
+};
+use maestro_engine::ports::store::Store;
+use maestro_store_embedded::MemoryRoomTable;
+
+use crate::faults::{Call, Surroundings, Trouble};
+use crate::host::Span;
+
+/// What all engines share. Cheap to clone; all clones are one.
+#[derive(Clone, Default)]
+pub(crate) struct SharedTable(Arc<Mutex<Arc<MemoryRoomTable>>>);
+
+impl SharedTable {
+    /// Nothing of it was durable, and nothing of it is left.
+    pub(crate) fn lose(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::default();
+    }
+
+    pub(crate) fn now(&self) -> Arc<MemoryRoomTable> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+pub(crate) struct SimulatedTable {
+    shared: SharedTable,
+    trouble: Trouble,
+    /// For those who check what is done in the table.
+    store: Arc<dyn Store>,
+}
+
+impl SimulatedTable {
+    pub(crate) fn new(shared: SharedTable, around: Surroundings, store: Arc<dyn Store>) -> Self {
+        Self { shared, trouble: Trouble::new(around, "table", |faults| faults.table), store }
+    }
+
+    async fn read<T, F: Future<Output = Result<T, TableError>>>(
+        &self,
+        what: &str,
+        read: impl FnOnce(Arc<MemoryRoomTable>) -> F,
+    ) -> Result<T, TableError> {
+        self.trouble.call(Call::read(what), async { read(self.shared.now()).await }, lost).await
+    }
+
+    async fn write<T, F: Future<Output = Result<T, TableError>>>(
+        &self,
+        what: &str,
+        write: impl FnOnce(Arc<MemoryRoomTable>) -> F,
+    ) -> Result<T, TableError> {
+        let call = Call::write(what, Span::ZERO);
+        self.trouble.call(call, async { write(self.shared.now()).await }, lost).await
+    }
+}
+
+fn lost(why: &'static str) -> TableError {
+    TableError(why.into())
+}
+
+#[async_trait]
+impl RoomTable for SimulatedTable {
+    async fn insert(&self, room: NewRoom) -> Result<(), TableError> {
+        self.write("insert", |table| async move { table.insert(room).await }).await
+    }
+
+    async fn ping(&self, ping: Ping<'_>) -> Result<Pinged, PingError> {
+        let act = async { self.shared.now().ping(ping).await };
+        self.trouble.call(Call::write("ping", Span::ZERO), act, |why| lost(why).into()).await
+    }
+
+    async fn observe(
+        &self,
+        scheduler: &SchedulerName,
+        room: &RoomId,
+        instance: InstanceStatus,
+    ) -> Result<Option<StatusChange>, TableError> {
+        self.write("observe", |table| async move { table.observe(scheduler, room, instance).await }).await
+    }
+
+    async fn claim(&self, claim: Claim<'_>) -> Result<Vec<RoomId>, TableError> {
+        self.write("claim", |table| async move {
+            let claimed = table.claim(claim).await?;
+            let around = self.trouble.around();
+            around.inspector.claimed(&around.node, &claim, &claimed, &*self.store).await;
+            Ok(claimed)
+        })
+        .await
+    }
+
+    async fn unclaim(
+        &self,
+        scheduler: &SchedulerName,
+        operation: OperationId,
+        rooms: &[RoomId],
+    ) -> Result<(), TableError> {
+        self.write("unclaim", |table| async move { table.unclaim(scheduler, operation, rooms).await }).await
+    }
+
+    async fn remove(&self, scheduler: &SchedulerName, room: &RoomId) -> Result<Option<RoomView>, TableError> {
+        self.write("remove", |table| async move { table.remove(scheduler, room).await }).await
+    }
+
+    async fn remove_scheduler(&self, scheduler: &SchedulerName) -> Result<(), TableError> {
+        self.write("remove scheduler", |table| async move { table.remove_scheduler(scheduler).await }).await
+    }
+
+    async fn set_matches_max(&self, scheduler: &SchedulerName, matches_max: u32) -> Result<(), TableError> {
+        self.write("set matches", |table| async move { table.set_matches_max(scheduler, matches_max).await })
+            .await
+    }
+
+    async fn room(&self, scheduler: &SchedulerName, room: &RoomId) -> Result<Option<RoomView>, TableError> {
+        self.read("room", |table| async move { table.room(scheduler, room).await }).await
+    }
+
+    async fn rooms(&self, scheduler: &SchedulerName) -> Result<Vec<RoomView>, TableError> {
+        self.read("rooms", |table| async move {
+            let views = table.rooms(scheduler).await?;
+            let around = self.trouble.around();
+            around.inspector.table_read(&around.node, scheduler, &views);
+            Ok(views)
+        })
+        .await
+    }
+
+    async fn counts(&self, scheduler: &SchedulerName) -> Result<FleetCounts, TableError> {
+        self.read("counts", |table| async move { table.counts(scheduler).await }).await
+    }
+}

@@ -1,0 +1,223 @@
+//! A world in one thread and one seed: the real engine on simulated ports.
+//!
+//! Store and host live as long as the world; engines come and go, one at a time or several. To be run on tokio's current-thread scheduler with
+//! its clock paused (`#[tokio::test(start_paused = true)]`): time then passes only when everybody waits.
+
+mod nodes;
+mod switchboard;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use maestro_core::room::Region;
+use maestro_core::time::Timestamp;
+use maestro_engine::ports::{Clock, Store};
+use maestro_engine::{Engine, Error, Settings, Tasks, WakeUps};
+use maestro_store_embedded::MemoryRoomTable;
+use tokio::time::{Instant, sleep};
+
+use crate::clock::VirtualClock;
+use crate::faults::{Faults, Weather};
+use crate::host::Host;
+use crate::invariants::Inspector;
+use crate::memory::MemoryStore;
+use crate::rare::Sightings;
+use crate::seed::fork;
+use crate::table::SharedTable;
+use crate::trace::Trace;
+
+use nodes::Node;
+pub use nodes::{NodeNumber, NodePlan};
+use switchboard::Switchboard;
+
+/// How often a condition is looked at. Short beside everything that a fleet does, long enough that hours are cheap.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How much of the trace a failure shows.
+const TRACE_SHOWN: usize = 60;
+
+pub struct World {
+    seed: u64,
+    settings: Settings,
+    clock: VirtualClock,
+    trace: Trace,
+    store: Arc<dyn Store>,
+    host: Arc<Host>,
+    rooms_api: Arc<Switchboard>,
+    /// The host's; an engine has its own, which die with it.
+    tasks: Tasks,
+    wake: WakeUps,
+    /// One for all engines.
+    table: SharedTable,
+    weather: Weather,
+    sightings: Sightings,
+    inspector: Inspector,
+    nodes: Vec<Node>,
+    /// Of engines that are gone.
+    panics: Vec<String>,
+    engines_started: u64,
+}
+
+impl World {
+    pub fn new(seed: u64) -> Self {
+        Self::with_settings(seed, Settings::default())
+    }
+
+    pub fn with_settings(seed: u64, settings: Settings) -> Self {
+        Self::on_store(seed, settings, Arc::new(MemoryStore::new()))
+    }
+
+    /// On any store whose calls take no virtual time.
+    pub fn on_store(seed: u64, settings: Settings, store: Arc<dyn Store>) -> Self {
+        let clock = VirtualClock::begin();
+        let trace = Trace::begin(clock);
+        let tasks = Tasks::default();
+        let (weather, sightings) = (Weather::fair(), Sightings::default());
+        let switchboard = Switchboard::new(fork(seed, "pings", 0), weather.clone(), sightings.clone());
+        let rooms_api = Arc::new(switchboard);
+        let host = Host::open(
+            Region::default_region(),
+            fork(seed, "host", 0),
+            &tasks,
+            rooms_api.clone(),
+            trace.clone(),
+        );
+        Self {
+            seed,
+            settings,
+            clock,
+            inspector: Inspector::new(trace.clone()),
+            trace,
+            store,
+            host,
+            rooms_api,
+            tasks,
+            wake: WakeUps::default(),
+            table: SharedTable::default(),
+            weather,
+            sightings,
+            nodes: Vec::new(),
+            panics: Vec::new(),
+            engines_started: 0,
+        }
+    }
+
+    /// What goes wrong at the ports of all engines from now on.
+    pub fn set_faults(&self, faults: Faults) {
+        self.weather.set(faults);
+    }
+
+    // What a test works with.
+
+    pub fn engine(&self) -> &Engine {
+        match self.nodes.first() {
+            Some(node) => &node.engine,
+            None => self.fail("no engine is at work"),
+        }
+    }
+
+    /// What a person asks of the engine; `None`: it died before it answered, and nobody knows what became of it.
+    pub async fn ask<T>(&self, request: impl Future<Output = Result<T, Error>>) -> Option<Result<T, Error>> {
+        let life = self.nodes.first().map(|node| node.life.clone())?;
+        tokio::select! {
+            biased;
+            () = life.over() => None,
+            answer = request => Some(answer),
+        }
+    }
+
+    /// The durable side itself.
+    pub fn store(&self) -> &dyn Store {
+        &*self.store
+    }
+
+    /// The room table itself.
+    pub(crate) fn table(&self) -> Arc<MemoryRoomTable> {
+        self.table.now()
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    pub fn host(&self) -> &Host {
+        &self.host
+    }
+
+    pub fn inspector(&self) -> &Inspector {
+        &self.inspector
+    }
+
+    pub fn sightings(&self) -> &Sightings {
+        &self.sightings
+    }
+
+    pub fn trace(&self) -> &Trace {
+        &self.trace
+    }
+
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// The time of day in this world.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Virtual time since the world began.
+    pub fn elapsed(&self) -> Duration {
+        self.clock.elapsed()
+    }
+
+    // Time.
+
+    pub async fn advance(&self, duration: Duration) {
+        sleep(duration).await;
+        self.check();
+    }
+
+    /// Lets time pass until the condition holds; how long that took. Panics with the end of the trace when it does not
+    /// within `bound` of virtual time.
+    pub async fn run_until(
+        &self,
+        what: &str,
+        bound: Duration,
+        condition: impl AsyncFn(&Self) -> bool,
+    ) -> Duration {
+        let began = Instant::now();
+        while !condition(self).await {
+            if began.elapsed() >= bound {
+                self.fail(&format!("not within {bound:?}: {what}"));
+            }
+            sleep(LOOK_EVERY).await;
+        }
+        self.check();
+        began.elapsed()
+    }
+
+    /// What must hold at any moment.
+    pub fn check(&self) {
+        if let Some(first) = self.violations().first() {
+            self.fail(first);
+        }
+    }
+
+    /// What went wrong so far, in words.
+    pub fn violations(&self) -> Vec<String> {
+        let mut violations = self.inspector.violations();
+        violations.extend(self.host.violations());
+        let tasks = self.nodes.iter().map(|node| &node.tasks).chain([&self.tasks]);
+        violations.extend(self.panics.iter().cloned());
+        violations.extend(tasks.flat_map(panics));
+        violations
+    }
+
+    /// Ends a test that went wrong, with the seed that shows it again and what happened last.
+    pub fn fail(&self, why: &str) -> ! {
+        panic!("seed {}: {why}\n\nthe last that happened:\n{}", self.seed, self.trace.tail(TRACE_SHOWN));
+    }
+}
+
+fn panics(tasks: &Tasks) -> Vec<String> {
+    tasks.panicked().into_iter().map(|task| format!("no-panic: task {task} panicked")).collect()
+}

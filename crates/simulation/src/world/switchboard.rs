@@ -1,0 +1,102 @@
+//! Connects rooms with the engines that are up: each ping goes to any of them, as behind a load balancer. On its way
+//! it can be lost, or arrive twice.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use maestro_engine::services::RoomPing;
+use maestro_engine::{Engine, Tasks};
+
+use crate::faults::Weather;
+use crate::host::{GamePing, RoomsApi};
+use crate::life::Life;
+use crate::rare::{Rare, Sightings};
+
+pub(super) struct Switchboard {
+    lines: Mutex<Vec<Line>>,
+    random: Mutex<fastrand::Rng>,
+    weather: Weather,
+    sightings: Sightings,
+}
+
+/// To one engine.
+#[derive(Clone)]
+struct Line {
+    node: u64,
+    engine: Arc<Engine>,
+    life: Life,
+    /// The engine's own: what it was asked ends with it.
+    tasks: Tasks,
+}
+
+impl Switchboard {
+    pub(super) fn new(seed: u64, weather: Weather, sightings: Sightings) -> Self {
+        let random = Mutex::new(fastrand::Rng::with_seed(seed));
+        Self { lines: Mutex::default(), random, weather, sightings }
+    }
+
+    pub(super) fn connect(&self, node: u64, engine: Arc<Engine>, life: Life, tasks: Tasks) {
+        self.lines().push(Line { node, engine, life, tasks });
+    }
+
+    pub(super) fn disconnect(&self, node: u64) {
+        self.lines().retain(|line| line.node != node);
+    }
+
+    /// One of those that answer. A frozen one takes the connection and does not.
+    fn any_line(&self) -> Option<Line> {
+        let lines = self.lines();
+        let up: Vec<&Line> = lines.iter().filter(|line| !line.life.is_over()).collect();
+        match up.as_slice() {
+            [] => None,
+            [only] => Some((*only).clone()),
+            several => Some(several[self.random().usize(0..several.len())].clone()),
+        }
+    }
+
+    /// How often a ping arrives.
+    fn copies(&self) -> u32 {
+        let faults = self.weather.now();
+        let mut random = self.random();
+        if faults.ping_lost.hits(&mut random) {
+            self.sightings.saw(Rare::LostPing);
+            0
+        } else if faults.ping_repeated.hits(&mut random) {
+            self.sightings.saw(Rare::RepeatedPing);
+            2
+        } else {
+            1
+        }
+    }
+
+    fn lines(&self) -> MutexGuard<'_, Vec<Line>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn random(&self) -> MutexGuard<'_, fastrand::Rng> {
+        self.random.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl RoomsApi for Switchboard {
+    /// Rooms do not wait for each other, nor for the answer: who is slow or frozen takes a ping up when it can.
+    async fn ping(&self, ping: GamePing) {
+        for _ in 0..self.copies() {
+            let Some(line) = self.any_line() else { return };
+            let (engine, ping) = (line.engine, ping.clone());
+            line.tasks.spawn("ping", async move {
+                // A refused ping is answered, and rooms go on pinging.
+                let _ = engine
+                    .ping(RoomPing {
+                        scheduler: ping.scheduler.as_str(),
+                        room: ping.room.as_str(),
+                        status: ping.status,
+                        matches: ping.matches,
+                        metadata: None,
+                    })
+                    .await;
+            });
+        }
+    }
+}

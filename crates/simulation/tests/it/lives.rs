@@ -1,0 +1,100 @@
+//! Whole lives under faults, a seed each.
+
+use std::path::Path;
+use std::process::Command;
+
+use maestro_simulation::Rare;
+use maestro_simulation::lives::{self, Kind, Options};
+use maestro_simulation::sweep::{Report, Sweep};
+
+/// Seeds that showed something, and must not show it again.
+const REGRESSIONS: &str = include_str!("../../seeds/regressions.txt");
+
+/// Fresh seeds of each of three tests, which run side by side: together about a minute on two cores, without
+/// optimisation. `make simulate` looks much further.
+const FRESH: u64 = 60;
+/// Of the life that has a bound of its own; `make simulate SEEDS=0..999 KIND=frozen_adder` for a thousand.
+const FROZEN_ADDERS: u64 = 150;
+
+fn sweep(first: u64, seeds: u64, options: Options) -> Report {
+    let sweep =
+        Sweep { seeds: first..=first + seeds - 1, options, threads: 1, taken_out: None, fail_fast: true };
+    let report = sweep.run(|_, _| {});
+    if let Some((seed, failure)) = report.failures.first_key_value() {
+        let shown = &failure.trace[failure.trace.len().saturating_sub(60)..];
+        panic!(
+            "seed {seed}: {}\nagain: make simulate SEEDS={seed}..{seed} TRACE=1\n\n{}",
+            failure.violations.join("\n"),
+            shown.join("\n")
+        );
+    }
+    report
+}
+
+#[test]
+fn seeds_that_showed_something_once() {
+    let seed = |line: &str| line.split('#').next().and_then(|seed| seed.trim().parse::<u64>().ok());
+    for line in REGRESSIONS.lines().filter(|line| !line.trim_start().starts_with('#') && !line.is_empty()) {
+        let seed = seed(line).unwrap_or_else(|| panic!("not a seed: {line:?}"));
+        sweep(seed, 1, Options::default());
+    }
+}
+
+#[test]
+fn fresh_lives_one() {
+    sweep(1_000_000, FRESH, Options::default());
+}
+
+#[test]
+fn fresh_lives_two() {
+    sweep(2_000_000, FRESH, Options::default());
+}
+
+/// Whatever these seeds prove, they prove it about worlds in which this happened.
+#[test]
+fn rare_things_happen() {
+    let report = sweep(3_000_000, FRESH, Options::default());
+    let never: Vec<&str> = report.never_seen().into_iter().map(Rare::as_str).collect();
+    assert!(never.is_empty(), "never seen: {never:?}");
+    let missing: Vec<_> = Kind::ALL.into_iter().filter(|kind| !report.kinds.contains_key(kind)).collect();
+    assert!(missing.is_empty(), "never lived: {missing:?}");
+    assert!(report.on_sqlite > 0);
+}
+
+/// The work was finished or rolled back by another, no write of the woken one was accepted, no room is doubled or lost.
+#[test]
+fn a_worker_frozen_in_the_middle_of_an_add() {
+    let options = Options { kind: Some(Kind::FrozenAdder), sqlite: Some(false) };
+    let report = sweep(0, FROZEN_ADDERS, options);
+    assert!(report.rare[&Rare::TakeOver] > FROZEN_ADDERS / 3, "{:?}", report.rare);
+    assert!(report.rare[&Rare::WokenWriteRefused] > FROZEN_ADDERS / 10, "{:?}", report.rare);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_life() {
+    for seed in 0..14 {
+        // Twice each: what is left behind by one life must not change the next.
+        for sqlite in [false, true] {
+            let options =
+                Options { kind: Some(Kind::ALL[seed as usize % Kind::ALL.len()]), sqlite: Some(sqlite) };
+            let (one, other) = (lives::run(seed, &options), lives::run(seed, &options));
+            let difference = one.trace.iter().zip(&other.trace).find(|(one, other)| one != other);
+            assert_eq!(difference, None, "seed {seed}");
+            assert_eq!(one.trace.len(), other.trace.len(), "seed {seed}");
+            assert!(one.trace.len() > 50, "seed {seed}: something happened");
+        }
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_life_in_another_process() {
+    let hashes = || {
+        let runner = Path::new(env!("CARGO_BIN_EXE_simulate"));
+        let output = Command::new(runner).args(["--seeds", "0..9", "--trace-hash"]).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let one = hashes();
+    assert_eq!(one.lines().count(), 10);
+    assert_eq!(one, hashes());
+}
