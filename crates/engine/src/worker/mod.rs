@@ -78,6 +78,8 @@ impl Manager {
     /// Takes schedulers that nobody owns up to its share, and gives up what is above it.
     async fn sync(&mut self) -> Result<(), StoreError> {
         self.engine.metrics.workers_sync.inc();
+        // A store that does not answer is asked again at the next period, not at once.
+        self.next_expiry = None;
         self.forget_ended().await?;
         let store = &self.engine.ports.store;
         let schedulers: Vec<SchedulerName> =

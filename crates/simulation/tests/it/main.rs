@@ -19,3 +19,4 @@ mod scenarios;
 mod several;
 mod store_contract;
 mod stores_agree;
+mod workforce;
