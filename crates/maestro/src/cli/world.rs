@@ -30,8 +30,9 @@ pub(super) fn run(life: &Life<'_>) -> Result<(), Failure> {
 
 fn kind(text: &str) -> Result<Kind, Failure> {
     let known = || Kind::ALL.map(Kind::as_str).join(", ");
-    Kind::parse(text)
-        .ok_or_else(|| Failure::invalid(format!("--kind {text}: there is no such life; there are {}", known())))
+    Kind::parse(text).ok_or_else(|| {
+        Failure::invalid(format!("--kind {text}: there is no such life; there are {}", known()))
+    })
 }
 
 fn story(seed: u64, outcome: &Outcome) -> String {
@@ -46,7 +47,8 @@ fn story(seed: u64, outcome: &Outcome) -> String {
     // Writing to a text cannot fail.
     let _ = write!(story, "\nlived         {} min of simulated time\n", simulated.as_secs() / 60);
     let seen: Vec<_> = rare.iter().map(|(rare, times)| format!("{} ({times})", rare.as_str())).collect();
-    let _ = writeln!(story, "rare things   {}", if seen.is_empty() { "none".into() } else { seen.join(", ") });
+    let _ =
+        writeln!(story, "rare things   {}", if seen.is_empty() { "none".into() } else { seen.join(", ") });
     let held = if violations.is_empty() { "all hold".into() } else { format!("{} broken", violations.len()) };
     let _ = writeln!(story, "invariants    {held}");
     story

@@ -186,8 +186,13 @@ fn a_simulated_world_tells_its_story() {
     let life = || told(&run(maestro("simulate --world --seed 7 --kind fleet"), ""));
     let (told_once, told_again) = (life(), life());
     assert_eq!(told_once, told_again);
-    for part in ["seed 7: a life of kind fleet", "engine-1 starts", " asks engine-", "peace", "invariants    all hold"]
-    {
+    for part in [
+        "seed 7: a life of kind fleet",
+        "engine-1 starts",
+        " asks engine-",
+        "peace",
+        "invariants    all hold",
+    ] {
         assert!(told_once.contains(part), "{part:?} is missing in:\n{told_once}");
     }
 }
