@@ -55,8 +55,9 @@ impl Inspector {
         let record = store.scheduler(claim.scheduler).await.ok()??;
         let rows = store.live_rooms(claim.scheduler).await.ok()?;
         let unfinished = store.unfinished(claim.scheduler).await.ok()?;
-        let running =
-            rows.into_iter().filter(|row| row.intent == Intent::Run && row.purpose == Purpose::Fleet);
+        let of_fleet = || rows.iter().filter(|row| row.purpose == Purpose::Fleet);
+        let live = of_fleet().map(|row| row.id.clone()).collect();
+        let running = of_fleet().filter(|row| row.intent == Intent::Run).map(|row| row.id.clone()).collect();
         let mut state = self.lock();
         let known = state.known(claim.scheduler);
         let others =
@@ -71,7 +72,8 @@ impl Inspector {
             records,
             readings: sight.readings.iter().cloned().collect(),
             offered: sight.offered.clone(),
-            running: running.map(|row| row.id).collect(),
+            live,
+            running,
             leaving,
             turned_round,
         })
@@ -84,7 +86,9 @@ struct Scene {
     readings: Vec<Vec<SeenRoom>>,
     /// Rooms that were to be claimed since the last reading.
     offered: BTreeSet<RoomId>,
-    /// Rooms of the fleet that nobody asked to go.
+    /// Rooms of the fleet that have not ended.
+    live: BTreeSet<RoomId>,
+    /// Of these, those that nobody asked to go.
     running: BTreeSet<RoomId>,
     /// Rooms that other removals name.
     leaving: BTreeSet<RoomId>,
@@ -163,8 +167,8 @@ impl Judgement<'_> {
         let ready_taken = self.taken(rooms).filter(claimable).count() as u64;
         let mut found = None;
         for record in &self.scene.records {
-            let turned_round = &self.scene.turned_round;
-            let demand = Demand { record, rooms, turned_round, rejoining: 0 };
+            let Scene { live, turned_round, .. } = self.scene;
+            let demand = Demand { record, rooms, live, turned_round, rejoining: 0 };
             let may_be_missing = match self.reason {
                 RemovalReason::RollingUpdate => record.recipe.rollout().max_unavailable,
                 RemovalReason::ScaleDown | RemovalReason::ExpiredRoom | RemovalReason::ValidationFinished => {

@@ -1,7 +1,9 @@
 //! How many rooms there should be, added up independently of the engine's plans. Decisions are judged by what their
 //! node could have seen, so there are two sums: the most that anybody could have wanted, and the least.
 
-use maestro_core::room::Purpose;
+use std::collections::BTreeSet;
+
+use maestro_core::room::{Purpose, RoomId};
 use maestro_core::scheduler::{MILLION, MaxSurge, ScalingPolicy};
 use maestro_engine::ports::store::SchedulerRecord;
 
@@ -11,6 +13,8 @@ use super::memory::{KnownOperation, SeenRoom};
 pub(super) struct Demand<'a> {
     pub(super) record: &'a SchedulerRecord,
     pub(super) rooms: &'a [SeenRoom],
+    /// Rooms of the fleet that have not ended: the table may show others for a while.
+    pub(super) live: &'a BTreeSet<RoomId>,
     /// Unfinished operations that have turned round: their part of the fleet size may or may not count.
     pub(super) turned_round: &'a [KnownOperation],
     /// Players whose room has just gone.
@@ -28,7 +32,9 @@ impl Demand<'_> {
 
     /// The fewest: only those are players who will surely stay.
     pub(super) fn desired_at_least(&self) -> u64 {
-        let stays = |room: &SeenRoom| room.serves_players() && room.claimed_by.is_none();
+        let stays = |room: &SeenRoom| {
+            room.serves_players() && room.claimed_by.is_none() && self.live.contains(&room.id)
+        };
         let (occupied, matches) = self.players(stays);
         let taken_back: i64 = self.turned_round.iter().map(|one| one.fleet_delta.max(0)).sum();
         self.desired(occupied, matches, -taken_back)

@@ -154,9 +154,8 @@ impl Known {
         legal_transition(id, Some(was), to)
     }
 
-    /// Somebody set the fleet size anew: what is unfinished does not take its part back any more.
-    fn resized(&mut self, to: u32) {
-        self.size = Some(to.into());
+    /// The fleet size was set anew: what is unfinished does not take its part back any more.
+    fn forget_deltas(&mut self) {
         for operation in self.operations.values_mut() {
             operation.fleet_delta = 0;
         }
@@ -216,8 +215,9 @@ impl State {
                     self.known(scheduler).nodes.values_mut().for_each(|sight| sight.ended += 1);
                 }
                 Change::SetFleetSize { from, to, .. } if from != to && !asks => {
-                    self.known(scheduler).resized(*to);
+                    self.known(scheduler).size = Some((*to).into());
                 }
+                Change::ForgetFleetDeltas { scheduler } => self.known(scheduler).forget_deltas(),
                 change => found.extend(self.known(scheduler).transition(change)),
             }
         }

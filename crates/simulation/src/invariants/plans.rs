@@ -97,10 +97,12 @@ impl Facts {
     /// Wrong only if it is by everything that the node may have seen.
     fn judge_surge(&self, at: Timestamp) -> Option<Violation> {
         let turned_round = self.turned_round();
+        let live = self.rows.iter().map(|row| row.id.clone()).collect();
         let mut found = None;
         for record in &self.records {
             for rooms in &self.readings {
-                let demand = Demand { record, rooms, turned_round: &turned_round, rejoining: self.rejoining };
+                let (turned_round, rejoining) = (&turned_round, self.rejoining);
+                let demand = Demand { record, rooms, live: &live, turned_round, rejoining };
                 let surge = if self.is_replacing(record) { demand.surge() } else { 0 };
                 let total = self.total(record, rooms, at);
                 found = Some(surge_kept(total, demand.desired_at_most(), surge)?);

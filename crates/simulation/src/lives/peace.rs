@@ -72,6 +72,8 @@ pub(super) async fn come_to_rest(stage: &mut Stage) {
 
 async fn give_up(stage: &mut Stage, why: String) {
     stage.world.trace().note(&why);
+    // What is left has names of its own.
+    stage.world.inspector().at_rest(stage.world.store(), &stage.world.host().rooms()).await;
     stage.world.inspector().not_converged(&why).await;
     stage.restless = Some(why);
 }

@@ -78,6 +78,22 @@ fn the_fleet_size_is_what_people_made_of_it() {
             scene.rest(&[]).await;
         }
     };
+    // A switch that sets the fleet size, even to what it is, ends all claims to it.
+    check(
+        async |scene| {
+            let asked = NewOperation { fleet_delta: -2, ..operation(1, add(2), person()) };
+            let (from, to) = (SIZE, SIZE - 2);
+            let resize = Change::SetFleetSize { scheduler: arena(), from, to };
+            scene.request(vec![resize, Change::Enqueue(asked)]).await;
+            let same = Change::SetFleetSize { scheduler: arena(), from: to, to };
+            scene
+                .work(vec![same, Change::ForgetFleetDeltas { scheduler: arena() }, fixtures::start(1)])
+                .await;
+            scene.work(vec![fixtures::end(1, OperationStatus::Canceled)]).await;
+            scene.rest(&[]).await;
+        },
+        &[],
+    );
     check(ends(OperationStatus::Finished, 0), &[]);
     check(ends(OperationStatus::Canceled, -2), &[]);
     check(ends(OperationStatus::Canceled, 0), &[Invariant::EffectOnce]);
