@@ -16,8 +16,8 @@ use crate::faults::Faults;
 use crate::host::Manners;
 use crate::world::World;
 
-use super::players;
 use super::stage::Stage;
+use super::{people, players};
 
 /// More than the ownership of a dead engine lasts, a ping timeout, a lock's wait, a removal that is given up, a rollout
 /// there and back with its failures, and their back-offs.
@@ -42,9 +42,8 @@ pub(super) async fn make_peace(stage: &mut Stage) {
 
 pub(super) async fn come_to_rest(stage: &mut Stage) {
     sleep(ARRIVES_WITHIN).await;
-    let world = &stage.world;
     let began = Instant::now();
-    while let Some(why) = unrest(world).await {
+    while let Some(why) = unrest(&stage.world).await {
         if stage.has_failed() {
             return;
         }
@@ -52,8 +51,10 @@ pub(super) async fn come_to_rest(stage: &mut Stage) {
             give_up(stage, format!("not at rest after {RESTS_WITHIN:?} of peace: {why}")).await;
             return;
         }
+        people::delete_again(stage).await;
         sleep(LOOK_EVERY).await;
     }
+    let world = &stage.world;
     let rooms = world.host().rooms();
     world.trace().note("at rest");
     sleep(RESTS_FOR).await;

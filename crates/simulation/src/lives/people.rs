@@ -5,7 +5,7 @@ use std::fmt;
 use maestro_core::lock::LockKind;
 use maestro_core::operation::OperationId;
 use maestro_core::scheduler::{MaxSurge, Recipe, Version};
-use maestro_engine::ports::store::SchedulerRecord;
+use maestro_engine::ports::store::{SchedulerRecord, SchedulerState};
 use maestro_engine::{Engine, Error};
 
 use crate::host::{Exit, Habits, Span};
@@ -57,6 +57,17 @@ pub(super) fn create(stage: &mut Stage, recipe: Recipe) {
 
 pub(super) fn add_rooms(stage: &mut Stage, scheduler: &str, amount: u32) {
     ask(stage, scheduler, Request::Add { amount, force: false });
+}
+
+/// A deletion that ended in an error stays asked for; someone has to ask again.
+pub(super) async fn delete_again(stage: &mut Stage) {
+    let Ok(schedulers) = stage.world.store().schedulers().await else { return };
+    for scheduler in schedulers.into_iter().filter(|record| record.state == SchedulerState::Deleting) {
+        let unfinished = stage.world.store().unfinished(&scheduler.name).await;
+        if unfinished.is_ok_and(|unfinished| unfinished.is_empty()) {
+            ask(stage, scheduler.name.as_str(), Request::Delete);
+        }
+    }
 }
 
 /// `None`: there is nothing of the kind to ask for.

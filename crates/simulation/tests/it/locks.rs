@@ -101,10 +101,7 @@ fn a_major_update_has_config_and_downscaling_until_the_last_old_room_is_gone() {
             let record = world.store().scheduler(&arena()).await.unwrap().unwrap();
             let rows = world.store().live_rooms(&arena()).await.unwrap();
             let old_rooms = rows.iter().filter(|row| row.version == Version::FIRST).count();
-            let expected = match record.rollout {
-                Some(_) => Some(Holder::Rollout(V2)),
-                None => None,
-            };
+            let expected = record.rollout.as_ref().map(|_| Holder::Rollout(V2));
             assert_eq!(holder(world, LockKind::Config).await, expected);
             assert_eq!(holder(world, LockKind::Downscaling).await, expected);
             assert!(old_rooms == 0 || expected.is_some(), "old rooms and no lock");
