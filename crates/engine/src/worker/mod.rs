@@ -91,20 +91,31 @@ impl Manager {
         let kept = self.loops.values().filter(|running| !running.is_given_up).count();
         if kept > share {
             self.give_up(kept - share);
-            return Ok(());
+            return self.give_back_orphans(&workforce).await;
         }
-        let is_owned = |name: &SchedulerName| {
+        let is_anothers = |name: &SchedulerName| {
             let owner = workforce.ownerships.iter().find(|ownership| ownership.scheduler == *name);
             owner.is_some_and(|ownership| ownership.owner != self.engine.owner && ownership.expires_at > now)
         };
-        let free: Vec<SchedulerName> =
-            schedulers.into_iter().filter(|name| !self.loops.contains_key(name) && !is_owned(name)).collect();
+        let free = |name: &SchedulerName| !self.loops.contains_key(name) && !is_anothers(name);
+        let free: Vec<SchedulerName> = schedulers.into_iter().filter(free).collect();
         let mut room = share - kept;
         for scheduler in free {
             if room == 0 {
                 break;
             }
             room -= usize::from(self.take(scheduler).await?);
+        }
+        self.give_back_orphans(&workforce).await
+    }
+
+    /// What it owns and does not work on: the answer that it had become the owner was lost, and its renewals would keep
+    /// others away for ever.
+    async fn give_back_orphans(&self, workforce: &Workforce) -> Result<(), StoreError> {
+        let own = workforce.ownerships.iter().filter(|ownership| ownership.owner == self.engine.owner);
+        for orphan in own.filter(|ownership| !self.loops.contains_key(&ownership.scheduler)) {
+            self.engine.ports.store.disown(&orphan.scheduler, orphan.token).await?;
+            self.engine.ports.wake.workforce_changed();
         }
         Ok(())
     }
