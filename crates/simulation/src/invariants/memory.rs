@@ -78,6 +78,10 @@ impl SeenRoom {
         }
     }
 
+    pub(super) fn is_starting(&self) -> bool {
+        matches!(self.status, RoomStatus::Pending | RoomStatus::Unready)
+    }
+
     pub(super) fn is_ready(&self) -> bool {
         self.status == RoomStatus::Ready && self.known && self.purpose == Purpose::Fleet
     }

@@ -128,7 +128,9 @@ impl Facts {
         let is_panic = |id: &OperationId| self.known.get(id).is_some_and(|operation| operation.is_panic);
         let counts = |row: &&RoomRecord| {
             let room = seen.get(&row.id);
-            let heard_at = room.and_then(|room| room.last_ping_at).unwrap_or(row.created_at);
+            // One that takes too long to become ready has expired, however often it pings.
+            let last_ping_at = room.filter(|room| !room.is_starting()).and_then(|room| room.last_ping_at);
+            let heard_at = last_ping_at.unwrap_or(row.created_at);
             row.purpose == Purpose::Fleet
                 && row.intent == Intent::Run
                 && room.is_none_or(|room| room.status.counts() && room.claimed_by.is_none())
