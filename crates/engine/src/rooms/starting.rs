@@ -128,6 +128,7 @@ pub(crate) async fn start(work: &Work, rows: &[RoomRecord]) -> Result<Started, S
         work.engine.ports.table.insert(table_room(work, row)).await?;
     }
     work.still_owner()?;
+    make_place(work, rows).await?;
     let starts = rows.iter().zip(recipes).map(|(row, recipe)| start_one(work, row, recipe));
     let outcomes = join_all(starts).await;
     let mut started = Started { changes: Vec::new(), failures: Vec::new() };
@@ -150,6 +151,15 @@ pub(crate) async fn start(work: &Work, rows: &[RoomRecord]) -> Result<Started, S
         Some(why) if started.changes.is_empty() => Err(StepError::NotNow(why)),
         _ => Ok(started),
     }
+}
+
+/// A deletion that was taken back, or one of an earlier scheduler of this name that comes late, may have removed it.
+async fn make_place(work: &Work, rows: &[RoomRecord]) -> Result<(), StepError> {
+    let regions: BTreeSet<_> = rows.iter().map(|row| &row.region).collect();
+    for region in regions {
+        work.engine.runtime(region)?.create_scheduler(&work.scheduler.name).await?;
+    }
+    Ok(())
 }
 
 async fn start_one(work: &Work, row: &RoomRecord, recipe: Arc<Recipe>) -> Result<Handle, RuntimeError> {
