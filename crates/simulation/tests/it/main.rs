@@ -12,6 +12,7 @@ mod locks;
 mod operations;
 mod panic;
 mod panic_nodes;
+mod problems;
 mod restarts;
 mod rollouts;
 mod runtime_contract;
