@@ -20,7 +20,7 @@ use crate::life::Life;
 use crate::rare::Rare;
 use crate::trace::Trace;
 
-/// How many observations may wait for the engine; the host waits when it is full.
+/// How many observations may wait for the engine; more are lost.
 const OBSERVATIONS_MAX: usize = 1024;
 /// How often a shutdown looks whether its rooms are gone.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);

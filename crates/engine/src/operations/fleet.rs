@@ -47,6 +47,9 @@ pub(crate) struct Fleet {
     taken_back: i64,
     /// Switches that are queued or at work.
     pub(crate) switches: Vec<SwitchVersion>,
+    /// Rooms that stay, taken out of service for operations that have ended: by a worker that slept too long, say. The
+    /// room table knows no tokens.
+    pub(crate) orphans: BTreeMap<OperationId, Vec<RoomId>>,
     pub(crate) locks: Locks,
 }
 
@@ -69,7 +72,7 @@ pub(crate) async fn look_ahead(engine: &Engine, scheduler: &SchedulerRecord) -> 
     };
     let rollout_goes_on = rollout::look_at(scheduler, &fleet, engine.now()) == Verdict::GoesOn
         && !rollout::way_back_is_lost(scheduler, &fleet);
-    Ok(match plan.is_empty() && rollout_goes_on && !takes_lock {
+    Ok(match plan.is_empty() && rollout_goes_on && !takes_lock && fleet.orphans.is_empty() {
         true => Outlook::Nothing { until: plan.look_again_at },
         false => Outlook::Something,
     })
@@ -117,13 +120,14 @@ pub(crate) async fn fleet(
         panic: false,
         taken_back: 0,
         switches: Vec::new(),
+        orphans: BTreeMap::new(),
         locks: store.locks(&scheduler.name).await?,
     };
-    for operation in store.unfinished(&scheduler.name).await? {
-        if Some(operation.id) != without {
-            fleet.count_on_their_way(engine, &operation).await?;
-        }
+    let unfinished = store.unfinished(&scheduler.name).await?;
+    for operation in unfinished.iter().filter(|operation| Some(operation.id) != without) {
+        fleet.count_on_their_way(engine, operation).await?;
     }
+    fleet.find_orphans(&unfinished);
     Ok(fleet)
 }
 
@@ -271,6 +275,15 @@ impl Fleet {
             | Definition::Unknown { .. } => {}
         }
         Ok(())
+    }
+
+    fn find_orphans(&mut self, unfinished: &[Operation]) {
+        for row in self.rows.iter().filter(|row| row.intent == Intent::Run) {
+            let Some(claimant) = self.claimed_by.get(&row.id) else { continue };
+            if !unfinished.iter().any(|operation| operation.id == *claimant) {
+                self.orphans.entry(*claimant).or_default().push(row.id.clone());
+            }
+        }
     }
 
     /// How the latest rooms ended, so that a replacement says what it replaces.

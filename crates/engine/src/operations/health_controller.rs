@@ -38,7 +38,11 @@ impl Executor for HealthController {
         let Some(mut scheduler) = work.engine.ports.store.scheduler(&work.scheduler.name).await? else {
             return Ok(nothing());
         };
-        let fleet = fleet(&work.engine, &scheduler, None).await?;
+        let mut fleet = fleet(&work.engine, &scheduler, None).await?;
+        if !fleet.orphans.is_empty() {
+            give_back(work, &fleet, &mut step).await?;
+            fleet = super::fleet::fleet(&work.engine, &scheduler, None).await?;
+        }
         let judged = rollout::judge(work, &mut scheduler, &fleet, &mut step);
         let plan = fleet.plan(&work.engine, &scheduler);
         work.engine.watch_plan(&scheduler.name, &fleet.rows, &plan);
@@ -81,6 +85,17 @@ impl Wish {
     fn shrinks(&self) -> bool {
         matches!(self.definition, Definition::RemoveRooms { reason: RemovalReason::ScaleDown, .. })
     }
+}
+
+/// No other operation of this scheduler executes now, so nobody is about to have these rooms go.
+async fn give_back(work: &Work, fleet: &Fleet, step: &mut Step) -> Result<(), StepError> {
+    work.still_owner()?;
+    for (operation, rooms) in &fleet.orphans {
+        work.engine.ports.table.unclaim(&work.scheduler.name, *operation, rooms).await?;
+        let rooms: Vec<&str> = rooms.iter().map(RoomId::as_str).collect();
+        step.history.push(format!("back in service: {}; operation {operation} has ended", rooms.join(", ")));
+    }
+    Ok(())
 }
 
 fn nothing() -> Step {

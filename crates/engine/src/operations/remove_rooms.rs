@@ -239,6 +239,7 @@ async fn claim(
     let rooms_max = rooms_max.min(stopping::ROOMS_PER_STEP);
     let (scheduler, operation) = (&work.scheduler.name, work.operation.id);
     let claim = Claim { scheduler, operation, candidates, statuses, known_only, rooms_max };
+    work.still_owner()?;
     Ok(work.engine.ports.table.claim(claim).await?)
 }
 

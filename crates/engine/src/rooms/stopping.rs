@@ -125,6 +125,7 @@ async fn claim<'a>(work: &Work, rows: &'a [RoomRecord]) -> Result<Vec<&'a RoomRe
         known_only: true,
         rooms_max: ROOMS_PER_STEP,
     };
+    work.still_owner()?;
     let claimed: BTreeSet<_> = table.claim(claim).await?.into_iter().collect();
     let mut taken = Vec::new();
     for row in rows {

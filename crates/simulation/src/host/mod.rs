@@ -231,8 +231,8 @@ async fn live(host: Arc<Host>, rooms_api: Arc<dyn RoomsApi>) {
         match said {
             Some(Said::Ping(ping)) => rooms_api.ping(ping).await,
             Some(Said::Observation(observations, observation)) => {
-                // An error means that this engine is gone: nobody is left to hear it.
-                let _ = observations.send(observation).await;
+                // Not heard by who is gone, or has not listened for a very long time: a host waits for nobody.
+                let _ = observations.try_send(observation);
             }
             None => {
                 // Either wakes it to look at both: neither can starve the other.
