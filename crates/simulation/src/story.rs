@@ -23,6 +23,8 @@ impl fmt::Display for Told<'_> {
                 Change::SetFleetSize { from, to, .. } if from != to => {
                     write!(f, "; fleet size {from} → {to}")?;
                 }
+                // Only a check that it is still the same.
+                Change::SetRollout { from, to, .. } if from == to => {}
                 Change::SetRollout { to: Some(rollout), .. } => {
                     write!(f, "; rollout to {} is {}", rollout.to, rollout.state.as_str())?;
                 }

@@ -66,8 +66,8 @@ impl Executor for HealthController {
             }
         }
         let began_to_wait = removals.settle(&mut step);
-        if enqueued > 0 {
-            step.changes.push(unchanged_fleet_size(&scheduler));
+        if enqueued > 0 || began_to_wait {
+            step.changes.extend(unchanged(&scheduler));
         }
         step.next = Next::Done { took_action: reconciled || judged || enqueued > 0 || began_to_wait };
         Ok(step)
@@ -114,11 +114,14 @@ fn enqueue(operation: NewOperation, step: &mut Step) {
     step.changes.push(Change::Enqueue(operation));
 }
 
-/// A plan is right for one fleet size and the operations that go with it. If a person changes both while it is made,
-/// it is refused, and the cycle looks again.
-fn unchanged_fleet_size(scheduler: &SchedulerRecord) -> Change {
-    let (from, to) = (scheduler.fleet_size, scheduler.fleet_size);
-    Change::SetFleetSize { scheduler: scheduler.name.clone(), from, to }
+/// A plan is right for one fleet size, with the operations that go with it, and for one state of a rollout, with its
+/// locks. If a person changes them while it is made, it is refused, and the cycle looks again.
+fn unchanged(scheduler: &SchedulerRecord) -> [Change; 2] {
+    let SchedulerRecord { name, fleet_size, rollout, .. } = scheduler;
+    [
+        Change::SetFleetSize { scheduler: name.clone(), from: *fleet_size, to: *fleet_size },
+        Change::SetRollout { scheduler: name.clone(), from: rollout.clone(), to: rollout.clone() },
+    ]
 }
 
 /// What was seen, what the formula gave, what clamped it, what it comes to.

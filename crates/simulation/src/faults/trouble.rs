@@ -164,6 +164,10 @@ impl Trouble {
 
     /// Never returns.
     async fn crash(&self, rare: Rare, call: Call<'_>, how: &str) {
+        // Peace was made while the call was on its way.
+        if (self.faults_of)(&self.around.weather.now()) == PortFaults::NONE {
+            return;
+        }
         self.saw(rare, call, how);
         self.around.life.end();
         self.around.life.still_alive().await;
