@@ -159,6 +159,12 @@ impl Locks {
         self.waiters.iter().filter(move |waiter| waiter.kind == kind && waiter.until > now)
     }
 
+    /// As if this one waited for nothing.
+    pub fn without(mut self, holder: Holder) -> Self {
+        self.waiters.retain(|waiter| waiter.holder != holder);
+        self
+    }
+
     /// Whether the lock could be taken at this moment.
     pub fn may_take(&self, kind: LockKind, taker: Taker, now: Timestamp) -> Result<(), Obstacle> {
         let waiters: Vec<Waiter> =

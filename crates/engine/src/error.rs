@@ -67,6 +67,7 @@ impl From<Refusal> for Error {
             | Refusal::VersionIsActive { .. }
             | Refusal::ActiveVersionChanged { .. }
             | Refusal::RolloutChanged { .. }
+            | Refusal::DeletionUnderWay { .. }
             | Refusal::LockHeld(_)
             | Refusal::LockLost { .. }
             | Refusal::PortTaken { .. } => Self::Conflict(text),

@@ -69,13 +69,16 @@ impl Engine {
             let held = locks.held(kind).map(|lock| lock.holder);
             held.filter(|held| Some(*held) == before || Some(*held) == switch)
         };
+        let locks = &locks.clone().without(Holder::HealthController);
         let take = |kind| {
             let taker = Taker { holder, instead_of: hands_over(kind).or(before) };
             locks.may_take(kind, taker, self.now()).ok()?;
             Some(self.take_for_rollout(scheduler, kind, taker, rollout))
         };
+        // Cycles wait as the rollout from now on, or, if it replaces nothing, ask again as themselves.
+        let mut changes = vec![stop_awaiting(scheduler, LockKind::Downscaling, Holder::HealthController)];
         // Not to have it changes nothing for the rollout: whoever has it is about to replace the rollout itself.
-        let mut changes: Vec<Change> = take(LockKind::Config).into_iter().collect();
+        changes.extend(take(LockKind::Config));
         if !replaces(rollout) {
             let holders = before.into_iter().chain([holder]);
             changes.extend(holders.flat_map(|holder| stop_downscaling(scheduler, holder)));
@@ -130,11 +133,16 @@ pub(crate) enum RemovalLock {
 pub(crate) fn removal_lock(engine: &Engine, rollout: Option<&RolloutRecord>, locks: &Locks) -> RemovalLock {
     let rollout = rollout.filter(|rollout| replaces(rollout)).map(|rollout| Holder::Rollout(rollout.to));
     let holder = rollout.unwrap_or(Holder::HealthController);
-    match (locks.may_take(LockKind::Downscaling, Taker::of(holder), engine.now()), rollout) {
+    match (locks.may_take(LockKind::Downscaling, taker_for_cycles(holder), engine.now()), rollout) {
         (Ok(()), Some(holder)) => RemovalLock::OfRollout(holder),
         (Ok(()), None) => RemovalLock::Free,
         (Err(obstacle), _) => RemovalLock::NotFree(holder, obstacle),
     }
+}
+
+/// A rollout takes the place that a cycle may have taken before it began.
+pub(crate) fn taker_for_cycles(holder: Holder) -> Taker {
+    Taker { holder, instead_of: Some(Holder::HealthController) }
 }
 
 /// Who an operation is as the holder of locks.
@@ -150,7 +158,7 @@ pub(crate) fn stop_awaiting(scheduler: &SchedulerName, kind: LockKind, holder: H
     Change::StopAwaiting { scheduler: scheduler.clone(), kind, holder }
 }
 
-fn stop_downscaling(scheduler: &SchedulerName, holder: Holder) -> [Change; 2] {
+pub(crate) fn stop_downscaling(scheduler: &SchedulerName, holder: Holder) -> [Change; 2] {
     let kind = LockKind::Downscaling;
     let release = Change::ReleaseLock { scheduler: scheduler.clone(), kind, holder };
     [release, stop_awaiting(scheduler, kind, holder)]

@@ -70,7 +70,10 @@ impl WakeUps {
     }
 
     pub(crate) fn bell(&self, scheduler: &SchedulerName) -> Bell {
-        Bell(Listener::to(self.bells().entry(scheduler.clone()).or_default().clone()))
+        let mut bells = self.bells();
+        // Those that nobody hears any more, of schedulers that are gone.
+        bells.retain(|_, ring| Arc::strong_count(ring) > 1);
+        Bell(Listener::to(bells.entry(scheduler.clone()).or_default().clone()))
     }
 
     pub(crate) fn workforce_bell(&self) -> WorkforceBell {

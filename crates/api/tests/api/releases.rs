@@ -83,9 +83,12 @@ async fn with_a_token_nothing_but_what_was_seen_is_released() {
             Change::ReleaseLock { scheduler: arena(), kind: DL, holder: first },
             taken(DL, second, now, TTL),
         ];
-        let path = "/scheduler/arena/locks/downscaling?token=1";
-        let Some(reply) = race.run(path, handed_on).await else { continue };
-        reply.refused(409, 10, "the lock downscaling of scheduler arena has the fencing token 2 by now");
+        let seen = lock(&race.world, DL).await["fencingToken"].clone();
+        let path = format!("/scheduler/arena/locks/downscaling?token={seen}");
+        let Some(reply) = race.run(&path, handed_on).await else { continue };
+        let is = lock(&race.world, DL).await["fencingToken"].clone();
+        let text = format!("the lock downscaling of scheduler arena has the fencing token {is} by now");
+        reply.refused(409, 10, &text);
         assert_eq!(lock(&race.world, DL).await["owner"], second.to_string());
         assert_eq!((race.turned_round(first).await, race.turned_round(second).await), (false, false));
         races += 1;

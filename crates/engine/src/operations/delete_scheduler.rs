@@ -53,7 +53,7 @@ impl Executor for DeleteScheduler {
         if canceled {
             step.changes.push(Change::SetState {
                 scheduler: work.scheduler.name.clone(),
-                from: vec![SchedulerState::Deleting],
+                from: vec![SchedulerState::Deleting, SchedulerState::InSync],
                 to: SchedulerState::InSync,
             });
         }

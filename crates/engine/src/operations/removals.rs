@@ -54,28 +54,27 @@ impl<'a> Removals<'a> {
         }
         let (scheduler, kind) = (&self.work.scheduler.name, LockKind::Downscaling);
         let has_place = |holder| self.fleet.locks.waits(kind, holder).is_some();
-        match self.waits {
-            Some(holder) => {
-                step.changes.push(self.work.engine.await_lock(scheduler, kind, holder));
-                !has_place(holder)
-            }
-            None => {
-                if has_place(Holder::HealthController) {
-                    step.changes.push(locks::stop_awaiting(scheduler, kind, Holder::HealthController));
-                }
-                false
-            }
+        if self.waits != Some(Holder::HealthController) && has_place(Holder::HealthController) {
+            step.changes.push(locks::stop_awaiting(scheduler, kind, Holder::HealthController));
         }
+        let Some(holder) = self.waits else { return false };
+        step.changes.push(self.work.engine.await_lock(scheduler, kind, holder));
+        !has_place(holder)
     }
 
+    /// And the recipe, if that was taken away and is free again.
     fn take_for_rollout(&self, holder: Holder, step: &mut Step) -> bool {
-        let kind = LockKind::Downscaling;
-        let (Some(rollout), None) = (self.rollout, self.fleet.locks.held_by(kind, holder)) else {
-            return false;
-        };
-        let (scheduler, taker) = (&self.work.scheduler.name, Taker::of(holder));
-        step.changes.push(self.work.engine.take_for_rollout(scheduler, kind, taker, rollout));
-        true
+        let (engine, scheduler) = (&self.work.engine, &self.work.scheduler.name);
+        let (Some(rollout), locks) = (self.rollout, &self.fleet.locks) else { return false };
+        let mut took = false;
+        for kind in [LockKind::Config, LockKind::Downscaling] {
+            let taker = locks::taker_for_cycles(holder);
+            if locks.held_by(kind, holder).is_none() && locks.may_take(kind, taker, engine.now()).is_ok() {
+                step.changes.push(engine.take_for_rollout(scheduler, kind, taker, rollout));
+                took = true;
+            }
+        }
+        took
     }
 
     /// The next removal of the same cycle finds it taken.

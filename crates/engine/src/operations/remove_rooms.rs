@@ -36,10 +36,12 @@ pub(super) struct Progress {
 
 #[async_trait]
 impl Executor for RemoveRooms {
-    /// The rollout's removals, and those of dead rooms meanwhile, go under the rollout's own lock.
+    /// The rollout's removals, and those of dead rooms meanwhile, go under the rollout's own lock. Who has chosen takes
+    /// nobody else out of service: it keeps the lock that it has, and waits for none.
     async fn needs(&self, work: &Work) -> Result<Vec<LockKind>, StepError> {
         let under_rollout = !work.operation.origin.is_person() && work.rollout_holds(LockKind::Downscaling);
-        Ok(if under_rollout { Vec::new() } else { vec![LockKind::Downscaling] })
+        let has_chosen = progress_of(&work.operation).chosen;
+        Ok(if under_rollout || has_chosen { Vec::new() } else { vec![LockKind::Downscaling] })
     }
 
     async fn step(&self, work: &Work) -> Result<Step, StepError> {

@@ -3,6 +3,7 @@
 
 use async_trait::async_trait;
 use maestro_core::lock::LockKind;
+use maestro_core::operation::queue::Eviction;
 use maestro_core::operation::{Definition, Origin};
 use maestro_core::scheduler::{Change as RecipeChange, VersionStatus};
 
@@ -26,6 +27,10 @@ impl Executor for SwitchVersion {
         };
         let scheduler = &work.scheduler;
         let name = scheduler.name.clone();
+        // It may have waited for a lock while someone decided otherwise.
+        if let Some(left) = switch.only_from.filter(|from| *from != scheduler.active_version) {
+            return Ok(Step::done().with_history(Eviction::NoLongerActive(left).to_string()));
+        }
         let missing = || StepError::Failed(format!("version {} of {name} does not exist", switch.to));
         let found = work.engine.ports.store.version(&name, switch.to).await?.ok_or_else(missing)?;
         let mut step = Step::done();

@@ -5,6 +5,7 @@ use maestro_core::operation::{HistoryEvent, Operation, OperationId, Rollback, Ro
 use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::{Timestamp, age};
 
+use crate::locks::stop_downscaling;
 use crate::ports::store::{
     Change, Refusal, RolloutRecord, RolloutState, SchedulerRecord, StoreError, Transaction,
 };
@@ -157,10 +158,7 @@ fn pause(record: &SchedulerRecord, release: &Release<'_>) -> Vec<Change> {
         changes.push(Change::SetRollout { scheduler: scheduler.clone(), from: record.rollout.clone(), to });
     }
     // Without the first one it has no right to the second; and paused it gives that one up in any case.
-    let kind = LockKind::Downscaling;
-    if release.lock.kind != kind {
-        changes.push(Change::ReleaseLock { scheduler: scheduler.clone(), kind, holder: release.lock.holder });
-    }
+    changes.extend(stop_downscaling(scheduler, release.lock.holder));
     changes
 }
 

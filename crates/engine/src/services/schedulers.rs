@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use maestro_core::lock::Locks;
-use maestro_core::operation::{Definition, DefinitionKind, OperationId, Origin};
+use maestro_core::operation::{Definition, OperationId, Origin};
 use maestro_core::room::ports;
 use maestro_core::scheduler::{Recipe, SchedulerName, Version, VersionStatus};
 use maestro_core::violation::{Violation, Violations};
@@ -25,6 +25,9 @@ pub struct SchedulerFilter {
     /// The active one.
     pub version: Option<String>,
 }
+
+/// How often a deletion is tried again when the scheduler changes while one looks.
+const DELETE_ATTEMPTS: u32 = 5;
 
 /// A scheduler and how many rooms it has.
 #[derive(Debug, Clone)]
@@ -80,31 +83,32 @@ impl Engine {
             ))
         };
         let scheduler = known_name(name).map_err(|_| missing())?;
-        let Some(record) = self.ports.store.scheduler(&scheduler).await? else {
-            return Err(missing());
-        };
-        if let Some(running) = self.unfinished_delete(&scheduler).await? {
-            return Ok(running);
+        for _ in 0..DELETE_ATTEMPTS {
+            let Some(record) = self.ports.store.scheduler(&scheduler).await? else {
+                return Err(missing());
+            };
+            let operation =
+                self.new_operation(&scheduler, Definition::DeleteScheduler, Origin::Person(user.into()));
+            let id = operation.id;
+            let (from, to) = (vec![record.state], SchedulerState::Deleting);
+            let mut changes = vec![Change::Enqueue(operation)];
+            changes.push(Change::SetState { scheduler: scheduler.clone(), from, to });
+            changes.extend(self.end_rollout(&record));
+            match self.accept(Transaction::new("request delete_scheduler", changes)).await {
+                Err(StoreError::Refused(Refusal::DeletionUnderWay { operation, .. })) => {
+                    return Ok(operation);
+                }
+                // It, or its rollout, changed while we looked.
+                Err(StoreError::Refused(Refusal::RolloutChanged { .. } | Refusal::WrongState { .. })) => {}
+                other => {
+                    other?;
+                    self.ports.wake.queue_changed(&scheduler);
+                    tracing::info!(scheduler_name = %scheduler, operation_id = %id, user, "deletion asked for");
+                    return Ok(id);
+                }
+            }
         }
-        let operation =
-            self.new_operation(&scheduler, Definition::DeleteScheduler, Origin::Person(user.into()));
-        let id = operation.id;
-        let to = SchedulerState::Deleting;
-        let mut changes = vec![
-            Change::SetState { scheduler: scheduler.clone(), from: vec![record.state], to },
-            Change::Enqueue(operation),
-        ];
-        changes.extend(self.end_rollout(&record));
-        self.accept(Transaction::new("request delete_scheduler", changes)).await?;
-        self.ports.wake.queue_changed(&scheduler);
-        tracing::info!(scheduler_name = %scheduler, operation_id = %id, user, "deletion asked for");
-        Ok(id)
-    }
-
-    async fn unfinished_delete(&self, scheduler: &SchedulerName) -> Result<Option<OperationId>, Error> {
-        let unfinished = self.ports.store.unfinished(scheduler).await?;
-        let delete = unfinished.iter().find(|op| op.definition.kind() == DefinitionKind::DeleteScheduler);
-        Ok(delete.map(|operation| operation.id))
+        Err(Error::Conflict(format!("scheduler {name} changes too fast to be deleted; try again")))
     }
 
     pub async fn scheduler(&self, name: &str) -> Result<SchedulerRecord, Error> {
@@ -185,14 +189,12 @@ impl Engine {
 
     /// A scheduler that is being deleted rolls nothing out any more.
     fn end_rollout(&self, record: &SchedulerRecord) -> Vec<Change> {
-        let Some(rollout) = &record.rollout else { return Vec::new() };
         let scheduler = record.name.clone();
-        let mut changes = self.rollout_locks(&scheduler, Some(rollout), None, None, &Locks::default());
-        changes.push(Change::SetRollout {
-            scheduler: scheduler.clone(),
-            from: record.rollout.clone(),
-            to: None,
-        });
+        // Also if there is none: one that begins just now would keep its locks for ever.
+        let (from, to) = (record.rollout.clone(), None);
+        let mut changes = vec![Change::SetRollout { scheduler: scheduler.clone(), from, to }];
+        let Some(rollout) = &record.rollout else { return changes };
+        changes.extend(self.rollout_locks(&scheduler, Some(rollout), None, None, &Locks::default()));
         if rollout.to != rollout.from {
             let (version, status) = (rollout.to, VersionStatus::Canceled);
             changes.push(Change::SetVersionStatus { scheduler, version, status });

@@ -241,12 +241,6 @@ impl SchedulerLoop {
         operation: &Operation,
         locks: &Locks,
     ) -> Result<bool, StepError> {
-        let holder = holder_of(operation);
-        if let Some(place) = locks.waiters.iter().find(|waiter| waiter.holder == holder)
-            && operation.rollback.is_none()
-        {
-            return Ok(locks.may_take(place.kind, Taker::of(holder), self.engine.now()).is_ok());
-        }
         let Some(executor) = executor(operation.definition.kind()) else {
             return Ok(true);
         };
@@ -258,7 +252,16 @@ impl SchedulerLoop {
             locks: locks.clone(),
             tenure: self.tenure.clone(),
         };
-        executor.wait_is_over(&work).await
+        let holder = holder_of(operation);
+        let place = locks.waiters.iter().find(|waiter| waiter.holder == holder);
+        match place.filter(|_| operation.rollback.is_none()) {
+            // It waits for a lock, unless it does not need that any more.
+            Some(place) => {
+                let may_take = locks.may_take(place.kind, Taker::of(holder), self.engine.now()).is_ok();
+                Ok(may_take || !executor.needs(&work).await?.contains(&place.kind))
+            }
+            None => executor.wait_is_over(&work).await,
+        }
     }
 
     /// Enqueues the engine's own operations when it is time for them. True: the queue is another one now.
@@ -368,7 +371,7 @@ impl SchedulerLoop {
     }
 }
 
-/// Someone asked it to turn round, or turned it, while it waited for something else.
+/// Someone asked it to turn round while it waited for something else.
 fn has_to_turn(operation: &Operation) -> bool {
     operation.cancel.is_some() && operation.rollback.is_none()
 }

@@ -3,6 +3,7 @@
 //! Whatever an executor's step did is committed together with its progress, its history and its end.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use maestro_core::lock::{Lock, LockKind, Locks, Obstacle, Taker};
 use maestro_core::operation::queue::Eviction;
@@ -23,6 +24,8 @@ use super::tenure::Tenure;
 
 /// How often a step may lose a race for a port or an id before the operation gives up.
 const RACES_MAX: u32 = 20;
+/// How long it waits after each lost race, longer each time: who was faster needs a moment, too.
+const RACE_PAUSE: Duration = Duration::from_millis(5);
 
 pub(super) struct Stepper {
     engine: Arc<Engine>,
@@ -243,21 +246,14 @@ impl Stepper {
     /// A step that did not go through: try again, or turn round.
     async fn stumble(&mut self, operation: &Operation, error: StepError) -> Result<bool, StepError> {
         match error {
-            StepError::Failed(why) => match &operation.rollback {
-                None => self.turn_round(operation, RollbackEnd::Error, why).await?,
-                Some(rollback) => {
-                    let event = format!("Operation rollback flow execution failed, reason: {why}");
-                    let status = rollback.then.status();
-                    self.end(&self.guard, operation, status, true, Vec::new(), vec![event]).await?;
-                    return Ok(true);
-                }
-            },
+            StepError::Failed(why) => return self.give_up(operation, why).await,
             StepError::Store(StoreError::Refused(refusal)) if is_race(&refusal) => {
                 self.races += 1;
                 if self.races > RACES_MAX {
                     self.races = 0;
-                    self.turn_round(operation, RollbackEnd::Error, refusal.to_string()).await?;
+                    return self.give_up(operation, refusal.to_string()).await;
                 }
+                tokio::time::sleep(RACE_PAUSE * self.races).await;
             }
             StepError::NotNow(obstacle) => {
                 self.say_once(operation, &obstacle).await?;
@@ -266,6 +262,17 @@ impl Stepper {
             error @ StepError::Store(_) => return Err(error),
         }
         Ok(false)
+    }
+
+    /// Forward it turns round; on its way back it ends where it is. True: it has ended.
+    async fn give_up(&self, operation: &Operation, why: String) -> Result<bool, StepError> {
+        let Some(rollback) = &operation.rollback else {
+            self.turn_round(operation, RollbackEnd::Error, why).await?;
+            return Ok(false);
+        };
+        let event = format!("Operation rollback flow execution failed, reason: {why}");
+        self.end(&self.guard, operation, rollback.then.status(), true, Vec::new(), vec![event]).await?;
+        Ok(true)
     }
 
     async fn turn_round(
@@ -361,6 +368,7 @@ fn is_race(refusal: &Refusal) -> bool {
         | Refusal::ActiveVersionChanged { .. }
         | Refusal::RolloutChanged { .. }
         | Refusal::VersionOperationUnderWay { .. }
+        | Refusal::DeletionUnderWay { .. }
         | Refusal::OperationExists(_)
         | Refusal::SchedulerBeingDeleted(_)
         | Refusal::LockHeld(_)

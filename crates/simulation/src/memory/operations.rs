@@ -72,6 +72,11 @@ impl State {
         self.unfinished_ids(scheduler).find(|id| self.operations.get(id).is_some_and(is_one))
     }
 
+    fn unfinished_deletion(&self, scheduler: &SchedulerName) -> Option<OperationId> {
+        let is_one = |queued: &Queued| matches!(queued.operation.definition, Definition::DeleteScheduler);
+        self.unfinished_ids(scheduler).find(|id| self.operations.get(id).is_some_and(is_one))
+    }
+
     pub(super) fn enqueue(&mut self, new: NewOperation) -> Result<(), Refusal> {
         let NewOperation {
             id,
@@ -91,6 +96,9 @@ impl State {
         }
         if self.operations.contains(&id) {
             return Err(Refusal::OperationExists(id));
+        }
+        if is_deletion && let Some(operation) = self.unfinished_deletion(&scheduler) {
+            return Err(Refusal::DeletionUnderWay { scheduler, operation });
         }
         if only_version_operation && let Some(operation) = self.version_operation(&scheduler) {
             return Err(Refusal::VersionOperationUnderWay { scheduler, operation });
@@ -224,6 +232,9 @@ impl State {
             return Err(Refusal::WrongStatus { operation: id, is });
         }
         self.change_operation(id, |operation| {
+            if let (Activity::Parked(wait), None) = (&mut operation.activity, &operation.rollback) {
+                wait.until = Timestamp::UNIX_EPOCH;
+            }
             operation.rollback.get_or_insert(rollback);
             operation.history.extend(history);
         });

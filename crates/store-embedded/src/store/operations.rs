@@ -31,6 +31,9 @@ pub(super) fn enqueue(connection: &Connection, new: &NewOperation) -> Result<(),
     if exists(connection, new.id)? {
         return Err(Refusal::OperationExists(new.id).into());
     }
+    if matches!(new.definition, Definition::DeleteScheduler) {
+        refuse_second_deletion(connection, &new.scheduler)?;
+    }
     if new.only_version_operation {
         refuse_second_version_operation(connection, &new.scheduler)?;
     }
@@ -77,20 +80,37 @@ fn refuse_second_version_operation(
     connection: &Connection,
     scheduler: &SchedulerName,
 ) -> Result<(), Failure> {
-    let [one, other] = VERSION_OPERATIONS.map(DefinitionKind::name);
+    match first_unfinished(connection, scheduler, VERSION_OPERATIONS)? {
+        None => Ok(()),
+        Some(operation) => {
+            let scheduler = scheduler.clone();
+            Err(Refusal::VersionOperationUnderWay { scheduler, operation }.into())
+        }
+    }
+}
+
+fn refuse_second_deletion(connection: &Connection, scheduler: &SchedulerName) -> Result<(), Failure> {
+    match first_unfinished(connection, scheduler, [DefinitionKind::DeleteScheduler; 2])? {
+        None => Ok(()),
+        Some(operation) => {
+            let scheduler = scheduler.clone();
+            Err(Refusal::DeletionUnderWay { scheduler, operation }.into())
+        }
+    }
+}
+
+fn first_unfinished(
+    connection: &Connection,
+    scheduler: &SchedulerName,
+    kinds: [DefinitionKind; 2],
+) -> Result<Option<OperationId>, Failure> {
+    let [one, other] = kinds.map(DefinitionKind::name);
     let mut statement = connection.prepare_cached(
         "SELECT id FROM operations
          WHERE scheduler = ?1 AND ended_at IS NULL AND definition IN (?2, ?3) ORDER BY sequence LIMIT 1",
     )?;
     let mut rows = statement.query((scheduler.as_str(), one, other))?;
-    match rows.next()? {
-        None => Ok(()),
-        Some(row) => Err(Refusal::VersionOperationUnderWay {
-            scheduler: scheduler.clone(),
-            operation: Columns(row).id("id")?,
-        }
-        .into()),
-    }
+    rows.next()?.map(|row| Columns(row).id("id")).transpose()
 }
 
 pub(super) fn start(
@@ -150,7 +170,8 @@ pub(super) fn turn_round(
     let Rollback { then, why } = rollback;
     connection
         .prepare_cached(
-            "UPDATE operations SET rollback_then = ?2, rollback_why = ?3
+            "UPDATE operations SET rollback_then = ?2, rollback_why = ?3,
+                 wait_until = CASE WHEN wait_until IS NULL THEN NULL ELSE 0 END
              WHERE sequence = ?1 AND rollback_then IS NULL",
         )?
         .execute((current.sequence, then.status().as_str(), why))?;

@@ -34,6 +34,7 @@ where
             enqueuing::a_scheduler_being_deleted_takes_only_deletions,
             enqueuing::an_id_is_given_once,
             enqueuing::a_version_operation_is_refused_while_another_is_unfinished,
+            enqueuing::a_second_deletion_is_refused_while_one_is_unfinished,
             enqueuing::a_version_operation_may_follow_one_that_ended,
             enqueuing::a_version_operation_may_follow_one_that_ends_in_the_same_transaction,
             enqueuing::of_two_version_operations_in_a_transaction_the_second_is_refused,

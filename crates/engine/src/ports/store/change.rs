@@ -78,7 +78,8 @@ pub enum Change {
     // Operations.
     /// [`Refusal::SchedulerNotFound`]; on a scheduler that is being deleted anything but delete_scheduler is
     /// refused with [`Refusal::SchedulerBeingDeleted`]; [`Refusal::OperationExists`] (ended ones and those of other
-    /// schedulers too); [`Refusal::VersionOperationUnderWay`] if it asks for that.
+    /// schedulers too); [`Refusal::VersionOperationUnderWay`] if it asks for that; a second unfinished
+    /// delete_scheduler is refused with [`Refusal::DeletionUnderWay`], which names the first one.
     Enqueue(NewOperation),
     /// Pending → in progress, executing. [`Refusal::WrongStatus`], [`Refusal::SlotTaken`].
     StartOperation { operation: OperationId, lease: Lease, history: Vec<HistoryEvent> },
@@ -86,7 +87,7 @@ pub enum Change {
     /// while another one does.
     UpdateOperation(OperationUpdate),
     /// Has an operation that is pending or in progress end its work, whoever holds its lease: from its next step on it
-    /// undoes what it did. [`Refusal::WrongStatus`]. One that has turned round already keeps its first reason;
+    /// undoes what it did; one that is parked looks again at once. [`Refusal::WrongStatus`]. One that has turned round already keeps its first reason;
     /// `history` is added all the same.
     TurnRound { operation: OperationId, rollback: Rollback, history: Vec<HistoryEvent> },
     /// To a final status; lease and activity end, its locks are free and its places in their orders are given up.
@@ -243,6 +244,8 @@ pub enum Refusal {
     RolloutChanged { scheduler: SchedulerName },
     #[error("there is already an ongoing version operation (id: {operation}) for scheduler {scheduler}")]
     VersionOperationUnderWay { scheduler: SchedulerName, operation: OperationId },
+    #[error("scheduler {scheduler} is being deleted already (operation {operation})")]
+    DeletionUnderWay { scheduler: SchedulerName, operation: OperationId },
     #[error("operation {0} exists already")]
     OperationExists(OperationId),
     #[error("operation {0} not found")]

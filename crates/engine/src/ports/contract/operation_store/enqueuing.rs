@@ -95,6 +95,18 @@ pub(super) async fn a_version_operation_is_refused_while_another_is_unfinished(s
     accept(store, vec![enqueue_only(1)]).await;
 }
 
+pub(super) async fn a_second_deletion_is_refused_while_one_is_unfinished(store: &dyn Store) {
+    open(store).await;
+    let under_way =
+        |number| Refusal::DeletionUnderWay { scheduler: arena(), operation: operation_id(number) };
+    accept(store, vec![enqueue(1, Definition::DeleteScheduler)]).await;
+    refuse(store, vec![enqueue(2, Definition::DeleteScheduler)], under_way(1)).await;
+    accept(store, vec![start(1)]).await;
+    refuse(store, vec![enqueue(2, Definition::DeleteScheduler)], under_way(1)).await;
+    accept(store, vec![end(1, OperationStatus::Error)]).await;
+    accept(store, vec![enqueue(2, Definition::DeleteScheduler)]).await;
+}
+
 pub(super) async fn a_version_operation_may_follow_one_that_ended(store: &dyn Store) {
     open(store).await;
     let finals = OperationStatus::ALL.into_iter().filter(|status| status.is_final());

@@ -1,6 +1,7 @@
 //! Operations that somebody else has end their work.
 
-use maestro_core::operation::{OperationStatus, Rollback, RollbackEnd};
+use maestro_core::operation::{Activity, OperationStatus, Rollback, RollbackEnd, Wait};
+use maestro_core::time::Timestamp;
 
 use crate::ports::Store;
 use crate::ports::contract::fixtures::*;
@@ -48,12 +49,17 @@ pub(super) async fn the_first_reason_to_turn_round_stays(store: &dyn Store) {
     assert_eq!(texts, ["Created", "released by ann", "Started by worker-1", "released by bob"]);
 }
 
+/// It still waits without the slot, but for nothing: whoever works on it looks again at once.
 pub(super) async fn a_parked_operation_turns_round_where_it_is(store: &dyn Store) {
     open(store).await;
     accept(store, vec![Change::Enqueue(new_operation(1)), Change::Enqueue(new_operation(2)), start(1)]).await;
     accept(store, vec![set_activity(1, parked("a lock")), start(2), turn_round(1, "released by ann")]).await;
     let turned = operation(store, 1).await;
-    assert_eq!(turned.activity, parked("a lock"));
+    let at_once = Wait { what: "a lock".into(), until: Timestamp::UNIX_EPOCH };
+    assert_eq!(turned.activity, Activity::Parked(at_once));
     assert_eq!(turned.rollback, Some(rollback("released by ann")));
     assert!(operation(store, 2).await.is_executing());
+    // What it waits for on its way back is its own affair.
+    accept(store, vec![set_activity(1, parked("rooms to be gone")), turn_round(1, "released by bob")]).await;
+    assert_eq!(operation(store, 1).await.activity, parked("rooms to be gone"));
 }

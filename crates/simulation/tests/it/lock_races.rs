@@ -1,0 +1,157 @@
+//! Locks and those who change things at the same moment: each was wrong once.
+
+use std::time::Duration;
+
+use maestro_core::lock::{Holder, LockKind};
+use maestro_core::operation::{Operation, OperationId, OperationStatus};
+use maestro_core::scheduler::{Recipe, Version, VersionStatus};
+use maestro_engine::Settings;
+use maestro_engine::ports::store::SchedulerState;
+use maestro_simulation::{Habits, Span, World};
+
+use super::common::*;
+use super::rollouts::{another_command, ended_as, submit};
+
+const SECOND: Duration = Duration::from_secs(1);
+const V1: Version = Version::FIRST;
+const V2: Version = Version { major: 2, minor: 0, patch: 0 };
+const V3: Version = Version { major: 3, minor: 0, patch: 0 };
+
+async fn operation(world: &World, id: OperationId) -> Operation {
+    world.store().operation(&arena(), id).await.unwrap().unwrap()
+}
+
+async fn holder(world: &World, kind: LockKind) -> Option<Holder> {
+    world.store().locks(&arena()).await.unwrap().held(kind).map(|lock| lock.holder)
+}
+
+async fn active(world: &World) -> Version {
+    world.store().scheduler(&arena()).await.unwrap().unwrap().active_version
+}
+
+/// Rooms may take their time to go.
+fn slow_to_go(recipe: Recipe) -> Recipe {
+    let mut recipe = recipe;
+    recipe.spec.termination_grace_period = 60 * SECOND;
+    recipe
+}
+
+/// The first rooms take a while to go.
+async fn slow_world(seed: u64, rooms: u32) -> World {
+    let mut world = World::new(seed);
+    world.host().set_habits(Habits { obeys_after: Some(Span::exactly(25 * SECOND)), ..Habits::default() });
+    world.start_engine().await;
+    world.engine().create_scheduler(slow_to_go(recipe(rooms)), "ann").await.unwrap();
+    settle(&world, rooms, MINUTE).await;
+    world.host().set_habits(Habits::default());
+    world
+}
+
+#[test]
+fn a_rollout_takes_the_place_of_the_cycles_before_it() {
+    run(async {
+        let world = slow_world(1, 8).await;
+        let removal = world.engine().remove_rooms(ARENA, 1, false, "bob").await.unwrap();
+        world.advance(SECOND).await;
+        // Fewer rooms are wanted, and a cycle has to wait for the lock.
+        submit(&world, Recipe { rooms_replicas: 5, ..slow_to_go(recipe(8)) }).await;
+        let waits = async |world: &World| {
+            let locks = world.store().locks(&arena()).await.unwrap();
+            locks.waits(LockKind::Downscaling, Holder::HealthController).is_some()
+        };
+        world.run_until("a cycle to wait", 20 * SECOND, waits).await;
+        submit(&world, Recipe { rooms_replicas: 5, ..slow_to_go(another_command(recipe(8))) }).await;
+        ended_as(&world, removal, OperationStatus::Finished).await;
+        let rolls =
+            async |world: &World| holder(world, LockKind::Downscaling).await == Some(Holder::Rollout(V2));
+        world.run_until("the rollout to have the lock", 15 * SECOND, rolls).await;
+    });
+}
+
+#[test]
+fn a_release_reaches_an_operation_that_waits_for_something_else() {
+    run(async {
+        let world = world_with_fleet(2, 3).await;
+        world.host().set_habits(Habits { ready_after: None, ..Habits::default() });
+        let version = submit(&world, another_command(recipe(3))).await;
+        let tried = async |world: &World| operation(world, version).await.is_parked();
+        world.run_until("the validation room to be waited for", MINUTE, tried).await;
+        world.engine().release_lock(ARENA, "config", None, "eve", "it takes too long").await.unwrap();
+        let ended = async |world: &World| operation(world, version).await.status == OperationStatus::Error;
+        world.run_until("the operation to end", 10 * SECOND, ended).await;
+        settle(&world, 3, MINUTE).await;
+    });
+}
+
+#[test]
+fn of_deletions_at_once_there_is_one() {
+    run(async {
+        let world = slow_world(3, 3).await;
+        let engine = world.engine();
+        let first = engine.delete_scheduler(ARENA, "ann").await.unwrap();
+        let has_lock = async |world: &World| {
+            holder(world, LockKind::Termination).await.and_then(Holder::operation) == Some(first)
+        };
+        world.run_until("the deletion to be at it", MINUTE, has_lock).await;
+        engine.release_lock(ARENA, "termination", None, "eve", "wait").await.unwrap();
+        ended_as(&world, first, OperationStatus::Error).await;
+        let (one, other) =
+            tokio::join!(engine.delete_scheduler(ARENA, "ann"), engine.delete_scheduler(ARENA, "bob"));
+        assert_eq!(one.unwrap(), other.unwrap());
+        let gone = async |world: &World| world.store().scheduler(&arena()).await.unwrap().is_none();
+        world.run_until("the scheduler to be gone", 5 * MINUTE, gone).await;
+    });
+}
+
+#[test]
+fn a_deletion_ends_a_rollout_that_begins_at_that_moment() {
+    for millis in 0..40 {
+        run(async {
+            let world = world_with_fleet(4, 3).await;
+            submit(&world, another_command(recipe(3))).await;
+            let switched = async |world: &World| active(world).await == V2;
+            world.run_until("the second version", MINUTE, switched).await;
+            settle_rollout(&world).await;
+            world.engine().switch_version(ARENA, "v1.0.0", "ann").await.unwrap();
+            world.advance(Duration::from_millis(millis)).await;
+            world.engine().delete_scheduler(ARENA, "bob").await.unwrap();
+            let record = world.store().scheduler(&arena()).await.unwrap().unwrap();
+            assert_eq!((record.state, record.rollout), (SchedulerState::Deleting, None), "after {millis} ms");
+            let gone = async |world: &World| world.store().scheduler(&arena()).await.unwrap().is_none();
+            world.run_until("the scheduler to be gone", 2 * MINUTE, gone).await;
+        });
+    }
+}
+
+async fn settle_rollout(world: &World) {
+    let over = async |world: &World| {
+        let record = world.store().scheduler(&arena()).await.unwrap().unwrap();
+        record.rollout.is_none() && work_in_hand(world).await.is_empty()
+    };
+    world.run_until("the rollout to be over", HOUR, over).await;
+}
+
+#[test]
+fn a_way_back_that_comes_too_late_undoes_nothing() {
+    run(async {
+        let settings = Settings { early_wake_up: true, ..Settings::default() };
+        let world = world_with_settings(5, 6, settings).await;
+        submit(&world, another_command(recipe(6))).await;
+        let rolls = async |world: &World| holder(world, LockKind::Config).await == Some(Holder::Rollout(V2));
+        world.run_until("the rollout to begin", MINUTE, rolls).await;
+        world.engine().release_lock(ARENA, "config", None, "eve", "make way").await.unwrap();
+        let third = submit(&world, another_command(another_command(recipe(6)))).await;
+        let tried = async |world: &World| operation(world, third).await.is_parked();
+        world.run_until("the third version to be tried", MINUTE, tried).await;
+        let back = world.engine().cancel_rollout(ARENA, "ann").await.unwrap();
+        settle_rollout(&world).await;
+        let active = active(&world).await;
+        let status = world.store().version(&arena(), V3).await.unwrap().map(|version| version.status);
+        let ended = operation(&world, back).await;
+        match active {
+            V3 => assert!(ended.history.iter().any(|event| event.event.contains("v2.0.0")), "{ended:#?}"),
+            other => panic!("{other} is active, and {V3} is {status:?}; {V1} was left long ago"),
+        }
+        assert_eq!(status, Some(VersionStatus::Deployed));
+    });
+}
