@@ -4,7 +4,7 @@
 //! The registry is read before and after the runtime is listed, and only rows that were equal both times are acted
 //! on: whatever changed in between is being worked on by someone.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use maestro_core::guards;
 use maestro_core::invariant::Invariant;
@@ -42,9 +42,12 @@ pub(crate) async fn reconcile(work: &Work) -> Result<Step, StepError> {
     let settled: Vec<&RoomRecord> = after.values().filter(|row| before.get(&row.id) == Some(row)).collect();
     let unfinished = store.unfinished(&work.scheduler.name).await?;
     let is_unfinished = |id| unfinished.iter().any(|operation| operation.id == id);
-    let running: BTreeSet<&RoomId> = running.iter().map(|room| &room.id).collect();
+    let running: BTreeMap<&RoomId, &RunningRoom> = running.iter().map(|room| (&room.id, room)).collect();
     for row in settled {
-        if running.contains(&row.id) {
+        if let Some(room) = running.get(&row.id) {
+            if row.handle.is_none() && !is_unfinished(row.operation) {
+                record_start(row, room, &mut step);
+            }
             stop_again(work, row, is_unfinished).await?;
         } else if row.handle.is_some() || !is_unfinished(row.operation) {
             end_lost(work, row, &mut step).await?;
@@ -97,6 +100,14 @@ async fn stop_again(
         Intent::Stop(stop) if !is_unfinished(stop.operation) => stopping::stop(work, row).await,
         Intent::Stop(_) | Intent::Run => Ok(()),
     }
+}
+
+/// Whoever started it could not write that down, and has ended since. Without its handle nobody can tell players where
+/// it is.
+fn record_start(row: &RoomRecord, room: &RunningRoom, step: &mut Step) {
+    step.history.push(format!("room {} runs, and its start had not been recorded", row.id));
+    let (scheduler, handle) = (row.scheduler.clone(), room.handle.clone());
+    step.changes.push(Change::RoomStarted { scheduler, room: row.id.clone(), handle });
 }
 
 async fn end_lost(work: &Work, row: &RoomRecord, step: &mut Step) -> Result<(), StepError> {
