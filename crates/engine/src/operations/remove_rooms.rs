@@ -209,10 +209,7 @@ async fn claim_replaced(work: &Work, fleet: &Fleet, ids: &[RoomId]) -> Result<Ve
     let ids: BTreeSet<&RoomId> = ids.iter().collect();
     let is_asked = |room: &RoomId| ids.contains(room);
     let idle: Vec<_> = serving(false).chain(cycle.surplus.iter().cloned()).filter(is_asked).collect();
-    // A room that was idle when it was asked for may serve players by now, while others have become idle: those go first,
-    // by the next cycle.
-    let passes_over = serving(false).any(|room| !ids.contains(&room));
-    let occupied: Vec<_> = serving(true).filter(|room| is_asked(room) && !passes_over).collect();
+    let occupied: Vec<_> = serving(true).filter(is_asked).collect();
     let mut taken = claim(work, &idle, &stopping::IDLE, true, idle.len()).await?;
     taken.extend(claim(work, &occupied, &RoomStatus::ALL, true, occupied.len()).await?);
     let (facts, rooms, plan) = (&fleet.facts, &taken, &plan);
