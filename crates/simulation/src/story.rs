@@ -6,6 +6,8 @@ use maestro_core::operation::HistoryEvent;
 use maestro_core::scheduler::SchedulerName;
 use maestro_engine::ports::store::{Change, NewOperation, Transaction};
 
+use crate::invariants::{Subject, subject};
+
 pub(crate) struct Told<'a>(pub(crate) &'a Transaction);
 
 impl fmt::Display for Told<'_> {
@@ -91,36 +93,8 @@ pub(crate) fn scheduler_of(transaction: &Transaction) -> Option<&SchedulerName> 
 }
 
 fn changed_scheduler(change: &Change) -> Option<&SchedulerName> {
-    match change {
-        Change::CreateScheduler(new) => Some(&new.recipe.name),
-        Change::Enqueue(new) => Some(&new.scheduler),
-        Change::TakeLock(new) => Some(&new.scheduler),
-        Change::IntendRoom(new) => Some(&new.scheduler),
-        Change::ForgetOperations { scheduler, .. } => scheduler.as_ref(),
-        Change::SetState { scheduler, .. }
-        | Change::SetFleetSize { scheduler, .. }
-        | Change::AdjustFleetSize { scheduler, .. }
-        | Change::SetVersionStatus { scheduler, .. }
-        | Change::InsertVersion { scheduler, .. }
-        | Change::DeleteVersion { scheduler, .. }
-        | Change::SetActiveVersion { scheduler, .. }
-        | Change::SetRollout { scheduler, .. }
-        | Change::SetLastShrunk { scheduler, .. }
-        | Change::DeleteScheduler { scheduler, .. }
-        | Change::ForgetFleetDeltas { scheduler }
-        | Change::AwaitLock { scheduler, .. }
-        | Change::StopAwaiting { scheduler, .. }
-        | Change::ReleaseLock { scheduler, .. }
-        | Change::RevokeLock { scheduler, .. }
-        | Change::RoomStarted { scheduler, .. }
-        | Change::IntendStop { scheduler, .. }
-        | Change::EndRoom { scheduler, .. }
-        | Change::ForgetRooms { scheduler, .. } => Some(scheduler),
-        Change::StartOperation { .. }
-        | Change::UpdateOperation(_)
-        | Change::TurnRound { .. }
-        | Change::EndOperation { .. }
-        | Change::CancelPending { .. }
-        | Change::RequestCancel { .. } => None,
+    match subject(change)? {
+        Subject::Scheduler(scheduler) => Some(scheduler),
+        Subject::Operation(_) => None,
     }
 }

@@ -28,6 +28,8 @@ use maestro_engine::ports::store::{OwnershipRecord, Store, Transaction};
 
 use crate::trace::Trace;
 
+pub(crate) use work::{Subject, subject};
+
 use memory::{Known, SeenRoom};
 
 /// What is remembered of violations; a world that is this wrong needs no longer list.

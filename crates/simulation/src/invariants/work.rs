@@ -8,13 +8,13 @@ use maestro_engine::ports::store::{Change, OwnershipRecord, Store, Transaction};
 use super::Inspector;
 
 /// What a change is about.
-pub(super) enum Subject<'a> {
+pub(crate) enum Subject<'a> {
     Scheduler(&'a SchedulerName),
     Operation(OperationId),
 }
 
 /// `None`: about no scheduler in particular.
-pub(super) fn subject(change: &Change) -> Option<Subject<'_>> {
+pub(crate) fn subject(change: &Change) -> Option<Subject<'_>> {
     Some(match change {
         Change::CreateScheduler(new) => Subject::Scheduler(&new.recipe.name),
         Change::Enqueue(new) => Subject::Scheduler(&new.scheduler),

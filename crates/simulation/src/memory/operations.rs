@@ -149,7 +149,7 @@ impl State {
     }
 
     pub(super) fn update_operation(&mut self, update: OperationUpdate) -> Result<(), Refusal> {
-        let OperationUpdate { operation: id, activity, rollback, progress, data, lease, history } = update;
+        let OperationUpdate { operation: id, activity, progress, data, lease, history } = update;
         let scheduler = self.operation_in(id, OperationStatus::InProgress)?.scheduler.clone();
         match &activity {
             None => {}
@@ -160,7 +160,6 @@ impl State {
             replace(&mut operation.activity, activity);
             replace(&mut operation.progress, progress);
             replace(&mut operation.data, data);
-            operation.rollback = rollback.or(operation.rollback.take());
             operation.lease = lease.or(operation.lease.take());
             operation.history.extend(history);
         });

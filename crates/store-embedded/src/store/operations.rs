@@ -129,17 +129,10 @@ pub(super) fn start(
 }
 
 pub(super) fn update(connection: &Connection, update: &OperationUpdate) -> Result<(), Failure> {
-    let OperationUpdate { operation, activity, rollback, progress, data, lease, history } = update;
+    let OperationUpdate { operation, activity, progress, data, lease, history } = update;
     let current = Current::of(connection, *operation)?.in_status(OperationStatus::InProgress)?;
     if let Some(activity) = activity {
         set_activity(connection, &current, activity)?;
-    }
-    if let Some(Rollback { then, why }) = rollback {
-        connection
-            .prepare_cached(
-                "UPDATE operations SET rollback_then = ?2, rollback_why = ?3 WHERE sequence = ?1",
-            )?
-            .execute((current.sequence, then.status().as_str(), why))?;
     }
     if let Some(progress) = progress {
         connection

@@ -183,7 +183,6 @@ pub const VERSION_OPERATIONS: [DefinitionKind; 2] =
 pub struct OperationUpdate {
     pub operation: OperationId,
     pub activity: Option<Activity>,
-    pub rollback: Option<Rollback>,
     pub progress: Option<serde_json::Value>,
     pub data: Option<serde_json::Value>,
     pub lease: Option<Lease>,
@@ -280,14 +279,6 @@ impl Transaction {
 impl OperationUpdate {
     /// An update that changes nothing yet.
     pub fn of(operation: OperationId) -> Self {
-        Self {
-            operation,
-            activity: None,
-            rollback: None,
-            progress: None,
-            data: None,
-            lease: None,
-            history: Vec::new(),
-        }
+        Self { operation, activity: None, progress: None, data: None, lease: None, history: Vec::new() }
     }
 }

@@ -303,14 +303,15 @@ pub(super) async fn a_parked_operation_frees_the_slot(store: &dyn Store) {
 
 pub(super) async fn a_rollback_is_remembered(store: &dyn Store) {
     open(store).await;
-    accept(store, vec![Change::Enqueue(new_operation(1)), start(1)]).await;
-    for then in [RollbackEnd::Error, RollbackEnd::Canceled] {
+    for (number, then) in (1..).zip([RollbackEnd::Error, RollbackEnd::Canceled]) {
+        accept(store, vec![Change::Enqueue(new_operation(number)), start(number)]).await;
         let rollback = Rollback { then, why: "room arena-00001 never became ready".into() };
-        let update =
-            OperationUpdate { rollback: Some(rollback.clone()), ..OperationUpdate::of(operation_id(1)) };
-        accept(store, vec![Change::UpdateOperation(update)]).await;
-        accept(store, vec![set_activity(1, parked("rooms to be gone"))]).await;
-        assert_eq!(operation(store, 1).await.rollback, Some(rollback));
+        let operation_id = operation_id(number);
+        let turn =
+            Change::TurnRound { operation: operation_id, rollback: rollback.clone(), history: Vec::new() };
+        accept(store, vec![turn]).await;
+        accept(store, vec![set_activity(number, parked("rooms to be gone"))]).await;
+        assert_eq!(operation(store, number).await.rollback, Some(rollback));
     }
 }
 
