@@ -128,9 +128,9 @@ impl Inspector {
             return Some(guard.scheduler.clone());
         }
         let state = self.lock();
-        transaction.changes.iter().find_map(|change| match work::subject(change)? {
-            work::Subject::Scheduler(name) => Some(name.clone()),
-            work::Subject::Operation(id) => state.enqueued.get(&id).cloned(),
+        transaction.changes.iter().find_map(|change| match subject(change)? {
+            Subject::Scheduler(name) => Some(name.clone()),
+            Subject::Operation(id) => state.enqueued.get(&id).cloned(),
         })
     }
 
