@@ -5,9 +5,16 @@ pub mod autoscaling;
 pub mod duration;
 pub mod lock;
 pub mod operation;
+pub mod placement;
 pub mod plan;
+pub mod policy;
+pub mod region;
+pub mod resize;
 pub mod room;
 pub mod scheduler;
 pub mod time;
 pub mod violation;
 pub mod workforce;
+
+#[cfg(test)]
+mod vectors;
