@@ -21,6 +21,9 @@ const FILES: [&str; 6] = [
     "maestro/api/v1/rollouts.proto",
 ];
 
+/// Fields that v10's clients do not know are numbered from here on, and never written when they are not set.
+const NOT_IN_V10: u32 = 100;
+
 fn main() -> Result<(), Error> {
     let schema = Path::new("../../proto");
     println!("cargo:rerun-if-changed={}", schema.display());
@@ -70,6 +73,9 @@ fn json_form(field: &FieldDescriptor) -> Vec<String> {
     let optional = field.field_descriptor_proto().proto3_optional();
     if optional {
         form.push("skip_serializing_if = \"Option::is_none\"".to_owned());
+    }
+    if field.is_list() && field.number() >= NOT_IN_V10 {
+        form.push("skip_serializing_if = \"Vec::is_empty\"".to_owned());
     }
     let reader = match (field.kind(), field.is_list(), field.is_map()) {
         // These have a JSON of their own, which is no object of their fields.

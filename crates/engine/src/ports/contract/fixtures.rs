@@ -81,6 +81,7 @@ pub fn recipe(scheduler: &SchedulerName) -> Recipe {
             toleration: "game-rooms".into(),
             affinity: "game-rooms".into(),
             restart_policy: RestartPolicy::Never,
+            region: None,
         },
         port_range: Some(PortRange { start: 40000, end: 50000 }),
         max_surge: MaxSurge::Percent(25),
@@ -104,6 +105,7 @@ pub fn recipe(scheduler: &SchedulerName) -> Recipe {
         labels: BTreeMap::from([("team".into(), "rackets".into())]),
         match_allocation: MatchAllocation { max_matches: 3 },
         rollout_rules: None,
+        policies: Policies::default(),
     }
 }
 
