@@ -8,7 +8,6 @@ pub mod operation;
 pub mod placement;
 pub mod plan;
 pub mod policy;
-pub mod region;
 pub mod resize;
 pub mod room;
 pub mod scheduler;

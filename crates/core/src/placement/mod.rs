@@ -41,7 +41,7 @@ pub const REGIONS_MAX: usize = 256;
 
 /// A region, as the planner needs to know it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Region {
+pub struct RegionFact {
     pub weight: Weight,
     /// The most rooms that may be there; `None`: no limit.
     pub cap: Option<u64>,
@@ -69,7 +69,7 @@ pub struct NoPlan {
 }
 
 /// How many of `count` new rooms each region gets.
-pub fn grow(regions: &[Region], count: u64) -> Result<Vec<u64>, NoPlan> {
+pub fn grow(regions: &[RegionFact], count: u64) -> Result<Vec<u64>, NoPlan> {
     let bounded: Vec<_> = regions
         .iter()
         .map(|region| {
@@ -89,9 +89,9 @@ pub fn grow(regions: &[Region], count: u64) -> Result<Vec<u64>, NoPlan> {
 }
 
 /// How many of `count` rooms that are to go each region gives. Regions of weight 0 are emptied first.
-pub fn shrink(regions: &[Region], count: u64) -> Result<Vec<u64>, NoPlan> {
+pub fn shrink(regions: &[RegionFact], count: u64) -> Result<Vec<u64>, NoPlan> {
     let unweighted: u128 =
-        regions.iter().filter(|region| region.weight == Weight::ZERO).map(Region::spare).sum();
+        regions.iter().filter(|region| region.weight == Weight::ZERO).map(RegionFact::spare).sum();
     let unweighted_suffice = u128::from(count) <= unweighted;
     let bounded: Vec<_> = regions
         .iter()
@@ -109,7 +109,7 @@ pub fn shrink(regions: &[Region], count: u64) -> Result<Vec<u64>, NoPlan> {
     let total = counted(regions).checked_sub(count.into());
     let distribution = total.and_then(|total| level::distribute(total, &bounded));
     let distribution =
-        distribution.ok_or_else(|| NoPlan { fits: narrowed(regions.iter().map(Region::spare).sum()) })?;
+        distribution.ok_or_else(|| NoPlan { fits: narrowed(regions.iter().map(RegionFact::spare).sum()) })?;
     Ok(regions
         .iter()
         .zip(distribution)
@@ -118,12 +118,12 @@ pub fn shrink(regions: &[Region], count: u64) -> Result<Vec<u64>, NoPlan> {
 }
 
 /// How many more rooms there is place for; `None`: as many as anybody wants.
-pub fn place_left(regions: &[Region]) -> Option<u64> {
-    let places: Option<Vec<u64>> = regions.iter().map(Region::place_left).collect();
+pub fn place_left(regions: &[RegionFact]) -> Option<u64> {
+    let places: Option<Vec<u64>> = regions.iter().map(RegionFact::place_left).collect();
     Some(places?.into_iter().fold(0, u64::saturating_add))
 }
 
-impl Region {
+impl RegionFact {
     fn place_left(&self) -> Option<u64> {
         let Standing { counted, beside, kept: _, cordoned } = self.rooms;
         if cordoned || self.weight == Weight::ZERO {
@@ -137,7 +137,7 @@ impl Region {
     }
 }
 
-fn counted(regions: &[Region]) -> u128 {
+fn counted(regions: &[RegionFact]) -> u128 {
     regions.iter().map(|region| u128::from(region.rooms.counted)).sum()
 }
 

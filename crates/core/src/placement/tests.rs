@@ -7,18 +7,18 @@ use serde_json::Value;
 use super::*;
 use crate::vectors;
 
-const NEW: Region = Region {
+const NEW: RegionFact = RegionFact {
     weight: Weight(100),
     cap: None,
     rooms: Standing { counted: 0, beside: 0, kept: 0, cordoned: false },
 };
 
-fn with(weight: u64, cap: Option<u64>, counted: u64) -> Region {
+fn with(weight: u64, cap: Option<u64>, counted: u64) -> RegionFact {
     let rooms = Standing { counted, ..Standing::default() };
-    Region { weight: Weight::new(weight).unwrap(), cap, rooms }
+    RegionFact { weight: Weight::new(weight).unwrap(), cap, rooms }
 }
 
-fn weighted(weights: &[u64], counted: &[u64]) -> Vec<Region> {
+fn weighted(weights: &[u64], counted: &[u64]) -> Vec<RegionFact> {
     weights.iter().zip(counted).map(|(weight, counted)| with(*weight, None, *counted)).collect()
 }
 
@@ -57,7 +57,7 @@ fn removing() {
 
 #[test]
 fn caps_and_cordons_hold_on_the_way_up() {
-    let three = |first: Region| [first, NEW, NEW];
+    let three = |first: RegionFact| [first, NEW, NEW];
     let check = |first, count, expected: [u64; 3]| {
         assert_eq!(grow(&three(first), count).unwrap(), expected);
     };
@@ -66,19 +66,20 @@ fn caps_and_cordons_hold_on_the_way_up() {
     // Its cap was lowered later: it keeps what it has.
     check(with(100, Some(1), 5), 4, [0, 2, 2]);
     let beside = Standing { counted: 1, beside: 2, ..Standing::default() };
-    check(Region { cap: Some(4), rooms: beside, ..NEW }, 8, [1, 4, 3]);
+    check(RegionFact { cap: Some(4), rooms: beside, ..NEW }, 8, [1, 4, 3]);
     let cordoned = Standing { counted: 2, cordoned: true, ..Standing::default() };
-    check(Region { rooms: cordoned, ..NEW }, 4, [0, 2, 2]);
+    check(RegionFact { rooms: cordoned, ..NEW }, 4, [0, 2, 2]);
 }
 
 #[test]
 fn rooms_that_may_not_go_stay() {
-    let rooms = |counted, kept| Region { rooms: Standing { counted, kept, ..Standing::default() }, ..NEW };
+    let rooms =
+        |counted, kept| RegionFact { rooms: Standing { counted, kept, ..Standing::default() }, ..NEW };
     assert_eq!(shrink(&[rooms(9, 8), rooms(9, 0)], 8), Ok(vec![1, 7]));
     assert_eq!(shrink(&[rooms(9, 9), rooms(1, 2)], 1), Err(NoPlan { fits: 0 }));
     // A cordon keeps nothing from going.
     let cordoned = Standing { counted: 9, cordoned: true, ..Standing::default() };
-    assert_eq!(shrink(&[Region { rooms: cordoned, ..NEW }, rooms(1, 0)], 4), Ok(vec![4, 0]));
+    assert_eq!(shrink(&[RegionFact { rooms: cordoned, ..NEW }, rooms(1, 0)], 4), Ok(vec![4, 0]));
 }
 
 #[test]
@@ -121,7 +122,7 @@ fn recorded_cases() {
     assert_eq!(checked, 1078 - NO_POLICY.len());
 }
 
-fn recorded_regions(case: &Value) -> Vec<Region> {
+fn recorded_regions(case: &Value) -> Vec<RegionFact> {
     let region = |region: &Value| {
         let counted = case["current"][region["name"].as_str().unwrap()].as_u64().unwrap();
         with(region["weight"].as_u64().unwrap(), region["cap"].as_u64(), counted)
@@ -134,7 +135,7 @@ fn best_deviation(case: &Value) -> i128 {
 }
 
 /// The sum of the absolute differences from the shares, in parts of a room.
-fn deviation(regions: &[Region], plan: &[u64], grows: bool) -> i128 {
+fn deviation(regions: &[RegionFact], plan: &[u64], grows: bool) -> i128 {
     let rooms: Vec<i128> = regions
         .iter()
         .zip(plan)
@@ -188,7 +189,7 @@ proptest! {
     #[test]
     fn growing_is_the_best_of_all_ways(regions in regions(), count in 0_u64..8) {
         let plan = grow(&regions, count);
-        let most = |region: &Region| match region.cap {
+        let most = |region: &RegionFact| match region.cap {
             _ if region.weight.get() == 0 || region.rooms.cordoned => 0,
             None => count,
             Some(cap) => cap.saturating_sub(region.rooms.counted + region.rooms.beside),
@@ -204,7 +205,7 @@ proptest! {
     #[test]
     fn removing_is_the_best_of_all_ways(regions in regions(), count in 0_u64..8) {
         let plan = shrink(&regions, count);
-        let most = |region: &Region| region.rooms.counted.saturating_sub(region.rooms.kept);
+        let most = |region: &RegionFact| region.rooms.counted.saturating_sub(region.rooms.kept);
         let ways = ways(&regions.iter().map(most).collect::<Vec<_>>(), count);
         let final_rooms = |way: &[u64]| -> Vec<u64> {
             regions.iter().zip(way).map(|(region, less)| region.rooms.counted - less).collect()
@@ -249,10 +250,10 @@ proptest! {
     }
 }
 
-fn regions() -> impl Strategy<Value = Vec<Region>> {
+fn regions() -> impl Strategy<Value = Vec<RegionFact>> {
     let region =
         (0_u64..4, prop::option::of(0_u64..6), 0_u64..5, 0_u64..2, 0_u64..3, prop::bool::weighted(0.1));
-    let region = region.prop_map(|(weight, cap, counted, beside, kept, cordoned)| Region {
+    let region = region.prop_map(|(weight, cap, counted, beside, kept, cordoned)| RegionFact {
         weight: Weight::new(weight).unwrap(),
         cap,
         rooms: Standing { counted, beside, kept, cordoned },
@@ -275,11 +276,11 @@ fn ways(most: &[u64], count: u64) -> Vec<Vec<u64>> {
     all
 }
 
-fn squares(regions: &[Region], rooms: &[u64]) -> i64 {
+fn squares(regions: &[RegionFact], rooms: &[u64]) -> i64 {
     let weights: i64 = regions.iter().map(|region| region.weight.get().cast_signed()).sum();
     let weights = weights.max(1);
     let total: i64 = rooms.iter().sum::<u64>().cast_signed();
-    let square = |(region, rooms): (&Region, &u64)| {
+    let square = |(region, rooms): (&RegionFact, &u64)| {
         let difference = rooms.cast_signed() * weights - total * region.weight.get().cast_signed();
         difference * difference
     };

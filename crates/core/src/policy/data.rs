@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::Refusal;
-use crate::region::RegionName;
-use crate::room::RoomId;
+use crate::room::{Region, RoomId};
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Data {
@@ -20,7 +19,7 @@ pub struct Data {
 pub struct Part {
     pub count: Option<u64>,
     /// `None`: nobody has decided it. Regions that get none, or give none, are left out.
-    pub regions: Option<BTreeMap<RegionName, u64>>,
+    pub regions: Option<BTreeMap<Region, u64>>,
     /// The rooms to go, where a deletion policy chose them.
     pub candidates: Option<Vec<RoomId>>,
 }
@@ -60,8 +59,7 @@ impl Part {
     }
 
     fn from_json(part: &Value) -> Self {
-        let number =
-            |(name, rooms): (&String, &Value)| Some((RegionName::parse(name).ok()?, rooms.as_u64()?));
+        let number = |(name, rooms): (&String, &Value)| Some((Region::parse(name).ok()?, rooms.as_u64()?));
         let regions = part.get("regions").and_then(Value::as_object);
         let candidates = part.get("candidates").and_then(Value::as_array);
         Self {

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::data::Part;
-use crate::region::RegionName;
-use crate::room::{RoomId, RoomStatus};
+use crate::room::{Region, RoomId, RoomStatus};
 use crate::scheduler::Version;
 use crate::time::Timestamp;
 
@@ -27,7 +26,7 @@ pub enum Criteria {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
     pub id: RoomId,
-    pub region: RegionName,
+    pub region: Region,
     pub version: Version,
     pub created_at: Timestamp,
     pub status: RoomStatus,
@@ -90,7 +89,7 @@ fn worth(status: RoomStatus) -> u8 {
     }
 }
 
-fn by_region(rooms: &[&Candidate]) -> BTreeMap<RegionName, u64> {
+fn by_region(rooms: &[&Candidate]) -> BTreeMap<Region, u64> {
     let mut numbers = BTreeMap::new();
     for room in rooms {
         *numbers.entry(room.region.clone()).or_default() += 1;

@@ -16,8 +16,8 @@ use std::fmt;
 
 use crate::autoscaling::Outcome;
 use crate::placement::{NoPlan, Standing};
-use crate::region::RegionName;
 use crate::resize;
+use crate::room::Region;
 
 pub use action::{Action, Change};
 pub use data::{Data, Part, to_json};
@@ -43,10 +43,10 @@ pub enum Policy<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct Fleet<'a> {
     /// What stands in each region that can be reached, also where that is nothing.
-    pub regions: &'a BTreeMap<RegionName, Standing>,
+    pub regions: &'a BTreeMap<Region, Standing>,
     /// The region that its rooms are bound to: `spec.region` of the recipe, or what the request names. It takes
     /// precedence, and placement is left out.
-    pub bound_to: Option<&'a RegionName>,
+    pub bound_to: Option<&'a Region>,
     /// Rooms that may go, for an operation that may remove some.
     pub candidates: &'a [Candidate],
     /// Of random choices.

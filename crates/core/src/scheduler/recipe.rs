@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::policy::Policies;
-use crate::region::RegionName;
+use crate::room::Region;
 use crate::time::Millis;
 
 use super::SchedulerName;
@@ -41,7 +41,7 @@ pub struct Spec {
     pub affinity: String,
     pub restart_policy: RestartPolicy,
     /// Where all rooms are; `None`: where the placement policy wants them.
-    pub region: Option<RegionName>,
+    pub region: Option<Region>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

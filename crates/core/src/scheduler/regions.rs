@@ -2,16 +2,16 @@
 //! no part of a recipe.
 
 use super::Recipe;
-use crate::region::RegionName;
+use crate::room::Region;
 use crate::violation::Violation;
 
 impl Recipe {
     /// Every name that nobody has configured, with its field.
-    pub fn unconfigured_regions(&self, configured: &[RegionName]) -> Vec<Violation> {
+    pub fn unconfigured_regions(&self, configured: &[Region]) -> Vec<Violation> {
         let placed = self.policies.placement.iter().flat_map(|policy| policy.regions.iter().enumerate());
         let placed = placed.map(|(index, region)| (format!("placement.regions[{index}].name"), &region.name));
         let bound = self.spec.region.iter().map(|name| ("spec.region".to_owned(), name));
-        let known: Vec<_> = configured.iter().map(RegionName::as_str).collect();
+        let known: Vec<_> = configured.iter().map(Region::as_str).collect();
         let known = known.join(", ");
         bound
             .chain(placed)
@@ -37,7 +37,7 @@ mod tests {
     fn regions_that_nobody_has_configured() {
         let recipe = Recipe::parse(&testing::draft()).unwrap();
         let names =
-            |names: &[&str]| names.iter().map(|name| RegionName::parse(name).unwrap()).collect::<Vec<_>>();
+            |names: &[&str]| names.iter().map(|name| Region::parse(name).unwrap()).collect::<Vec<_>>();
         let found = |configured: &[&str]| {
             let violations = recipe.unconfigured_regions(&names(configured));
             violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")

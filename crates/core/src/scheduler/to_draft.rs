@@ -16,7 +16,7 @@ use super::{
     MatchAllocation, PortRange, Recipe, Resources, Rollout, RoomOccupancy, Spec,
 };
 use crate::policy::{DeletionPolicy, PlacementPolicy, PlacementRegion, Policies};
-use crate::region::RegionName;
+use crate::room::Region;
 use crate::time::Millis;
 
 impl Recipe {
@@ -71,7 +71,7 @@ fn spec(spec: &Spec) -> SpecDraft {
         toleration: toleration.clone(),
         affinity: affinity.clone(),
         restart_policy: Some(restart_policy.as_str().to_owned()),
-        region: region.as_ref().map(RegionName::to_string),
+        region: region.as_ref().map(Region::to_string),
     }
 }
 

@@ -9,19 +9,19 @@ use serde_json::Value;
 
 use super::*;
 
-fn name(text: &str) -> RegionName {
-    RegionName::parse(text).unwrap()
+fn name(text: &str) -> Region {
+    Region::parse(text).unwrap()
 }
 
 /// Rooms by region; all of them may go.
-fn standing(rooms: &[(&str, u64)]) -> BTreeMap<RegionName, Standing> {
+fn standing(rooms: &[(&str, u64)]) -> BTreeMap<Region, Standing> {
     let standing = |(region, counted): &(&str, u64)| {
         (name(region), Standing { counted: *counted, ..Standing::default() })
     };
     rooms.iter().map(standing).collect()
 }
 
-fn fleet(regions: &BTreeMap<RegionName, Standing>) -> Fleet<'_> {
+fn fleet(regions: &BTreeMap<Region, Standing>) -> Fleet<'_> {
     Fleet { regions, bound_to: None, candidates: &[], seed: 7 }
 }
 

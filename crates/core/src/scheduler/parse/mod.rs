@@ -19,7 +19,7 @@ use std::time::Duration;
 use self::field::{Field, Findings, Refused};
 use super::draft::{DurationDraft, ForwarderDraft, MatchAllocationDraft, RecipeDraft, SpecDraft};
 use super::{Forwarder, MatchAllocation, MaxSurge, Recipe, RestartPolicy, SchedulerName, Spec};
-use crate::region::RegionName;
+use crate::room::Region;
 use crate::violation::Violations;
 
 impl Recipe {
@@ -80,7 +80,7 @@ fn spec(field: &Field<'_>, draft: Option<&SpecDraft>) -> Result<Spec, Refused> {
     let restart_policy = restart_policy(&field.child("restartPolicy"), draft.restart_policy.as_deref());
     // Clients that always send the field send nothing in it.
     let region = draft.region.as_deref().filter(|name| !name.is_empty());
-    let region = region.map(|name| field.child("region").take(RegionName::parse(name))).transpose();
+    let region = region.map(|name| field.child("region").take(Region::parse(name))).transpose();
     Ok(Spec {
         termination_grace_period: grace_period?,
         containers: containers?,

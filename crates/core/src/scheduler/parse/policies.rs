@@ -4,7 +4,7 @@ use super::document;
 use super::field::{Field, Refused};
 use crate::placement::REGIONS_MAX;
 use crate::policy::{Criteria, DeletionPolicy, PlacementPolicy, PlacementRegion, Policies};
-use crate::region::RegionName;
+use crate::room::Region;
 use crate::scheduler::draft::{PlacementDraft, PlacementRegionDraft, RecipeDraft};
 
 pub(super) fn policies(root: &Field<'_>, draft: &RecipeDraft) -> Result<Policies, Refused> {
@@ -97,7 +97,7 @@ fn check_names_unique(field: &Field<'_>, regions: &[RegionRead]) {
 
 fn region(field: &Field<'_>, read: RegionRead) -> Result<PlacementRegion, Refused> {
     let RegionRead { name, weight, cap } = read;
-    let name = name.and_then(|name| field.child("name").take(RegionName::parse(&name)));
+    let name = name.and_then(|name| field.child("name").take(Region::parse(&name)));
     let weight = weight.and_then(|weight| match weight {
         None => Ok(PlacementRegion::DEFAULT_WEIGHT),
         Some(weight) => field.child("weight").number(weight, 0, i32::MAX),

@@ -10,6 +10,7 @@ use std::time::Duration;
 use maestro_core::operation::{
     Activity, Definition, HistoryEvent, Lease, Operation, OperationId, Origin, Stage, Token, Wait,
 };
+use maestro_core::policy::Policies;
 use maestro_core::room::{EndCause, HostPort, Purpose, Region, RoomId};
 use maestro_core::scheduler::{
     Autoscaling, Container, ContainerPort, EnvironmentValue, EnvironmentVariable, FixedBuffer, Forwarder,

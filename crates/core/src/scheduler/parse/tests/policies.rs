@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::check;
 use crate::policy::{Criteria, DeletionPolicy, PlacementPolicy, PlacementRegion, Policies};
-use crate::region::RegionName;
+use crate::room::Region;
 use crate::scheduler::Recipe;
 use crate::scheduler::draft::{
     DeletionDraft, PlacementDraft, PlacementRegionDraft, PolicyDraft, RecipeDraft,
@@ -29,7 +29,7 @@ fn check_documents(documents: &[Value], expected: Expect) {
 }
 
 fn region(name: &str, weight: u32, cap: Option<u32>) -> PlacementRegion {
-    PlacementRegion { name: RegionName::parse(name).unwrap(), weight, cap }
+    PlacementRegion { name: Region::parse(name).unwrap(), weight, cap }
 }
 
 #[test]

@@ -3,15 +3,21 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// 1 to 63 letters, digits, `-`, `_` and `.`, beginning and ending with a letter or a digit: what a Kubernetes label
-/// can hold, `us-east` as well as `RegionOne`. Cheap to clone.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RegionName(Arc<str>);
+/// The name of a region. Cheap to clone.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Region(pub Arc<str>);
 
-impl RegionName {
+impl Region {
+    /// The region of an installation that names none.
+    pub const DEFAULT: &'static str = "default";
     pub const LENGTH_MAX: usize = 63;
 
-    /// The reason alone on failure: the caller knows which field it read.
+    pub fn default_region() -> Self {
+        Self(Self::DEFAULT.into())
+    }
+
+    /// Reads 1 to 63 letters, digits, `-`, `_` and `.`, with a letter or a digit at both ends: what a Kubernetes label
+    /// can hold, `us-east` as well as `RegionOne`. The reason alone on failure: the caller knows which field it read.
     pub fn parse(text: &str) -> Result<Self, String> {
         if text.is_empty() {
             return Err("is missing; the name of a region is needed".into());
@@ -34,21 +40,9 @@ impl RegionName {
     }
 }
 
-impl fmt::Display for RegionName {
+impl fmt::Display for Region {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
-    }
-}
-
-impl fmt::Debug for RegionName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", &*self.0)
-    }
-}
-
-impl std::borrow::Borrow<str> for RegionName {
-    fn borrow(&self) -> &str {
-        &self.0
     }
 }
 
@@ -59,10 +53,10 @@ mod tests {
     #[test]
     fn names() {
         for text in ["us-east", "RegionOne", "r0", "7", "a.b_c-d", &"x".repeat(63)] {
-            assert_eq!(RegionName::parse(text).unwrap().as_str(), text);
+            assert_eq!(Region::parse(text).unwrap().as_str(), text);
         }
         for text in ["", "-a", "a-", ".", "a b", "é", "a/b", &"x".repeat(64)] {
-            assert!(RegionName::parse(text).is_err(), "{text:?}");
+            assert!(Region::parse(text).is_err(), "{text:?}");
         }
     }
 }
