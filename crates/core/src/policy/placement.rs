@@ -1,15 +1,18 @@
 //! RegionFact placement: how a fleet is distributed over regions.
 
+use std::collections::BTreeSet;
+
 use super::action::Change;
 use super::data::{Data, Part};
 use super::{Fleet, Refusal};
-use crate::placement::{RegionFact, Weight, grow, shrink};
+use crate::placement::{REGIONS_MAX, RegionFact, Weight, grow, shrink};
 use crate::room::Region;
+use crate::violation::Violation;
 
 /// A region gets its weight's share of the rooms, up to its cap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlacementPolicy {
-    /// Never empty, no name twice, at least one weight above 0, at most [`crate::placement::REGIONS_MAX`].
+    /// Never empty, no name twice, at least one weight above 0, at most [`REGIONS_MAX`].
     pub regions: Vec<PlacementRegion>,
 }
 
@@ -29,6 +32,30 @@ impl PlacementRegion {
 impl PlacementPolicy {
     pub const PRIORITY: u32 = 200;
     pub const TYPE: &str = "senlin.policy.region_placement";
+
+    /// What is wrong with a list of regions as a whole, by name and weight; fields are relative to the list. A weight
+    /// that could not be read is `None`.
+    pub fn wrong_with_list(regions: &[(&str, Option<u64>)]) -> Vec<Violation> {
+        let mut violations = Vec::new();
+        if regions.is_empty() {
+            violations.push(Violation::new("", "is empty; name at least one region"));
+        } else if regions.iter().all(|(_, weight)| *weight == Some(0)) {
+            let reason = "all weights are 0, so no region could ever get a room; give one a weight";
+            violations.push(Violation::new("", reason));
+        }
+        if regions.len() > REGIONS_MAX {
+            let reason = format!("has {} regions; at most {REGIONS_MAX} can be", regions.len());
+            violations.push(Violation::new("", reason));
+        }
+        let mut seen = BTreeSet::new();
+        for (index, (name, _)) in regions.iter().enumerate().filter(|(_, (name, _))| !name.is_empty()) {
+            if !seen.insert(name) {
+                violations
+                    .push(Violation::new(format!("[{index}].name"), format!("{name:?} is there twice")));
+            }
+        }
+        violations
+    }
 
     /// What holds where several regions are configured and no policy is written: all are alike.
     pub fn even(regions: impl IntoIterator<Item = Region>) -> Self {

@@ -2,7 +2,6 @@
 
 use super::document;
 use super::field::{Field, Refused};
-use crate::placement::REGIONS_MAX;
 use crate::policy::{Criteria, DeletionPolicy, PlacementPolicy, PlacementRegion, Policies};
 use crate::room::Region;
 use crate::scheduler::draft::{PlacementDraft, PlacementRegionDraft, RecipeDraft};
@@ -69,29 +68,23 @@ pub(super) struct RegionRead {
 
 /// `field` is the list of regions.
 pub(super) fn placement(field: &Field<'_>, regions: Vec<RegionRead>) -> Result<PlacementPolicy, Refused> {
-    if regions.is_empty() {
-        return Err(field.refuse("is empty; name at least one region"));
-    }
-    if regions.len() > REGIONS_MAX {
-        return Err(field.refuse(format!("has {} regions; at most {REGIONS_MAX} can be", regions.len())));
-    }
-    check_names_unique(field, &regions);
+    field.refuse_all(PlacementPolicy::wrong_with_list(
+        &regions.iter().map(RegionRead::listed).collect::<Vec<_>>(),
+    ));
     let regions: Vec<_> =
         regions.into_iter().enumerate().map(|(index, read)| region(&field.item(index), read)).collect();
-    let regions: Vec<PlacementRegion> = regions.into_iter().collect::<Result<_, _>>()?;
-    if regions.iter().all(|region| region.weight == 0) {
-        return Err(field.refuse("all weights are 0, so no region could ever get a room; give one a weight"));
-    }
-    Ok(PlacementPolicy { regions })
+    Ok(PlacementPolicy { regions: regions.into_iter().collect::<Result<_, _>>()? })
 }
 
-fn check_names_unique(field: &Field<'_>, regions: &[RegionRead]) {
-    let names: Vec<_> = regions.iter().map(|read| read.name.as_deref().unwrap_or_default()).collect();
-    for (index, name) in names.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
-        if let Some(first) = names[..index].iter().position(|other| other == name) {
-            let taken = format!("{name:?} is taken by {}; a region can be there once", field.item(first));
-            field.item(index).child("name").refuse(taken);
-        }
+impl RegionRead {
+    fn listed(&self) -> (&str, Option<u64>) {
+        let weight = self.weight.ok().map(|weight| weight.map(u64::try_from));
+        let weight = match weight {
+            Some(None) => Some(PlacementRegion::DEFAULT_WEIGHT.into()),
+            Some(Some(Ok(weight))) => Some(weight),
+            Some(Some(Err(_))) | None => None,
+        };
+        (self.name.as_deref().unwrap_or_default(), weight)
     }
 }
 

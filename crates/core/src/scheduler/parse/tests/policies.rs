@@ -164,9 +164,7 @@ fn in_short() {
     );
     check(
         |draft| draft.region(1).name = "us-east".into(),
-        expect![[
-            r#"placement.regions[1].name: "us-east" is taken by placement.regions[0]; a region can be there once"#
-        ]],
+        expect![[r#"placement.regions[1].name: "us-east" is there twice"#]],
     );
     check(
         |draft| {
