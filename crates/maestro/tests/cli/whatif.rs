@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use expect_test::{Expect, expect};
+use serde_json::Value;
 
 use crate::{check_local, maestro, run, told};
 
