@@ -53,40 +53,41 @@ impl Request {
 
 fn adjustment(draft: &Draft) -> Result<Option<Adjustment>, Vec<Violation>> {
     let Draft { adjustment_type, number, min_step, min_size: _, max_size: _ } = draft;
-    let mut violations = Vec::new();
-    let mut refuse = |field: &str, reason: String| violations.push(Violation::new(field, reason));
-    let percentage = adjustment_type.as_deref() == Some(Adjustment::PERCENTAGE);
     let min_step = match min_step {
-        Some(_) if !percentage => {
-            Err(refuse("min_step", format!("goes with adjustment_type {} only", Adjustment::PERCENTAGE)))
+        Some(_) if adjustment_type.as_deref() != Some(Adjustment::PERCENTAGE) => {
+            refuse("min_step", format!("goes with adjustment_type {} only", Adjustment::PERCENTAGE))
         }
-        Some(step) => at_least_zero(*step).map_err(|reason| refuse("min_step", reason)),
+        Some(step) => at_least_zero(*step).or_else(|reason| refuse("min_step", reason)),
         None => Ok(0),
     };
+    let in_number = |reason| refuse("number", reason);
     let adjustment = match (adjustment_type.as_deref(), *number) {
         (None, None) => Ok(None),
-        (None, Some(_)) => {
-            Err(refuse("adjustment_type", format!("is missing; one of {} is needed", types())))
+        (None, Some(_)) => refuse("adjustment_type", format!("is missing; one of {} is needed", types())),
+        (Some(Adjustment::EXACT), Some(number)) => {
+            let size = whole(number).and_then(at_least_zero);
+            size.map(|size| Some(Adjustment::Exact(size))).or_else(in_number)
         }
-        (Some(Adjustment::EXACT), Some(number)) => whole(number)
-            .and_then(at_least_zero)
-            .map(|size| Some(Adjustment::Exact(size)))
-            .map_err(|reason| refuse("number", reason)),
-        (Some(Adjustment::CHANGE), Some(number)) => whole(number)
-            .map(|rooms| Some(Adjustment::Change(rooms)))
-            .map_err(|reason| refuse("number", reason)),
+        (Some(Adjustment::CHANGE), Some(number)) => {
+            whole(number).map(|rooms| Some(Adjustment::Change(rooms))).or_else(in_number)
+        }
         (Some(Adjustment::PERCENTAGE), Some(number)) => {
-            min_step.map(|min_step| Some(Adjustment::Percentage { number, min_step }))
+            let min_step = min_step.as_ref().copied().unwrap_or(0);
+            Ok(Some(Adjustment::Percentage { number, min_step }))
         }
         (Some(Adjustment::EXACT | Adjustment::CHANGE | Adjustment::PERCENTAGE), None) => {
-            Err(refuse("number", "is missing; adjustment_type needs one".into()))
+            refuse("number", "is missing; adjustment_type needs one".into())
         }
-        (Some(other), _) => Err(refuse("adjustment_type", format!("{other:?} is not one of {}", types()))),
+        (Some(other), _) => refuse("adjustment_type", format!("{other:?} is not one of {}", types())),
     };
-    match adjustment {
-        Ok(adjustment) if violations.is_empty() => Ok(adjustment),
-        Ok(_) | Err(()) => Err(violations),
+    match (min_step, adjustment) {
+        (Ok(_), Ok(adjustment)) => Ok(adjustment),
+        (min_step, adjustment) => Err(min_step.err().into_iter().chain(adjustment.err()).collect()),
     }
+}
+
+fn refuse<T>(field: &str, reason: String) -> Result<T, Violation> {
+    Err(Violation::new(field, reason))
 }
 
 fn types() -> String {

@@ -79,6 +79,20 @@ fn the_documentation_shows_what_is_printed() {
 }
 
 #[test]
+fn the_documentation_shows_what_is_answered() {
+    let lines: Vec<&str> = include_str!("../../../../docs/placement.md").lines().collect();
+    let mut shown = 0;
+    for pair in lines.windows(2) {
+        let asked = pair[0].strip_prefix("$ echo '").and_then(|rest| rest.split_once("' | maestro "));
+        if let Some((case, command)) = asked {
+            assert_eq!(told(&run(maestro(command), case)).trim_end(), pair[1]);
+            shown += 1;
+        }
+    }
+    assert_eq!(shown, 3);
+}
+
+#[test]
 fn a_recipe_and_options() {
     check_local(
         from_root("simulate -f examples/scheduler.yaml --add-limit 5 --room-start 15s --cycle 10s -o csv"),
@@ -122,7 +136,7 @@ fn a_recipe_and_options() {
     let yaml = run(from_root("simulate -f examples/simulate/upscale.yaml --cycles 1 -o yaml"), "");
     assert!(told(&yaml).starts_with("loops:\n- loop: 1\n  ready: 5\n"), "{}", told(&yaml));
     let json = run(from_root("simulate -f examples/simulate/upscale.yaml --cycles 2 -o json"), "");
-    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    let json: Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!(json["loops"][1]["available"], 35);
     assert_eq!(json["summary"]["rollout"]["state"], "rolling");
 }

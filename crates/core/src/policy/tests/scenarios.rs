@@ -22,6 +22,7 @@ fn resize_to(size: u64, strictness: Strictness) -> Action {
 }
 
 /// Placement alone, over two regions that are alike.
+#[expect(clippy::needless_pass_by_value, reason = "rows read better without a borrow")]
 fn check_placement(rooms: &[(&str, u64)], action: Action, data: Value, expected: Value) {
     let regions = standing(rooms);
     let policy = one_and_two();

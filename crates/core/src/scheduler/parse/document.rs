@@ -9,6 +9,9 @@ use crate::scheduler::draft::PolicyDraft;
 
 type Properties = Map<String, Value>;
 
+/// Whether a property says nothing that would not happen.
+type Check = fn(&Field<'_>, Option<&Value>) -> Result<(), Refused>;
+
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Kind {
     Placement,
@@ -99,8 +102,7 @@ pub(super) fn deletion(field: &Field<'_>, properties: &Properties) -> Result<Del
     let criteria_field = field.child("criteria");
     let criteria = text(&criteria_field, properties.get("criteria"))
         .and_then(|text| policies::criteria(&criteria_field, text.as_deref()));
-    let checks: [fn(&Field<'_>, Option<&Value>) -> Result<(), Refused>; 4] =
-        [destroys, waits, |field, value| flag(field, value).map(drop), has_no_hooks];
+    let checks: [Check; 4] = [destroys, waits, |field, value| flag(field, value).map(drop), has_no_hooks];
     let others: Vec<_> = OTHERS
         .into_iter()
         .zip(checks)
