@@ -12,7 +12,8 @@ use protox::prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
 type Error = Box<dyn std::error::Error>;
 
 const PACKAGE: &str = "maestro.api.v1";
-/// Fields from this number up are not in v10: answers have them only when they are asked for.
+/// Fields from this number up are not in v10, whose clients refuse what they do not know: they are never written when
+/// they are not set.
 const FIRST_OWN_FIELD: u32 = 100;
 const FILES: [&str; 7] = [
     "maestro/api/v1/recipe.proto",

@@ -9,6 +9,7 @@ mod fleet;
 mod instructions;
 mod memory;
 mod ping;
+mod placement;
 mod plan;
 mod registry;
 mod start;
@@ -58,6 +59,8 @@ enum Bench {
     Memory,
     /// The plan of large fleets
     Plan,
+    /// Where rooms go in many regions
+    Placement,
     /// Pings over HTTP, beside a handler that does nothing
     Ping,
     /// Durable commits, beside bare syncs of the same disk
@@ -103,6 +106,7 @@ fn main() -> anyhow::Result<()> {
         let figures = match bench {
             Bench::Memory => memory::measure(effort),
             Bench::Plan => plan::measure(effort),
+            Bench::Placement => placement::measure(effort),
             Bench::Ping => ping::measure(effort, &directory),
             Bench::Store => store::measure(effort, &directory),
             Bench::Start => start::measure(effort, &maestro, &directory),

@@ -53,6 +53,11 @@ fn store_and_plan_are_measured_in_their_order() {
 }
 
 #[test]
+fn placement_is_measured() {
+    check(&["placement"], &["placement.grow", "placement.shrink"]);
+}
+
+#[test]
 fn memory_is_measured() {
     check(&["memory"], &["memory.room"]);
 }

@@ -8,9 +8,15 @@ pub mod invariant;
 pub mod lock;
 pub mod operation;
 pub mod panic;
+pub mod placement;
 pub mod plan;
+pub mod policy;
+pub mod resize;
 pub mod room;
 pub mod scheduler;
 pub mod time;
 pub mod violation;
 pub mod workforce;
+
+#[cfg(test)]
+mod vectors;

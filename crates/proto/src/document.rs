@@ -63,6 +63,45 @@ mod tests {
         assert_eq!(occupancy.to_string(), r#"{"downThreshold":0.95,"readyTarget":0.8}"#);
     }
 
+    /// Keys that v10 does not know are there only in a recipe that uses them; documents come back in short.
+    #[test]
+    fn policies_are_there_if_they_are_used() {
+        let mut draft = draft();
+        let document = recipe_to_json(&Recipe::parse(&draft).unwrap());
+        assert_eq!(
+            document["placement"],
+            serde_json::json!({"regions": [
+                {"name": "us-east", "weight": 3, "cap": 40}, {"name": "eu-west", "weight": 2, "cap": -1}]})
+        );
+        assert_eq!(document["deletion"], serde_json::json!({"criteria": "OLDEST_FIRST"}));
+        assert_eq!(document["spec"]["region"], "us-east");
+
+        (draft.placement, draft.deletion, draft.spec().region) = (None, None, None);
+        let document = recipe_to_json(&Recipe::parse(&draft).unwrap());
+        for key in ["policies", "placement", "deletion"] {
+            assert_eq!(document.get(key), None);
+        }
+        assert_eq!(document["spec"].get("region"), None);
+    }
+
+    #[test]
+    fn senlins_documents_are_read() {
+        let mut document = recipe_to_json(&Recipe::parse(&draft()).unwrap());
+        let expected = recipe_from_json(&document).unwrap();
+        let object = document.as_object_mut().unwrap();
+        object.remove("placement");
+        object.remove("deletion");
+        object.insert(
+            "policies".into(),
+            serde_json::json!([
+                {"type": "senlin.policy.region_placement", "version": 1.0, "properties": {"regions": [
+                    {"name": "us-east", "weight": 3, "cap": 40}, {"name": "eu-west", "weight": "2"}]}},
+                {"type": "senlin.policy.deletion", "version": "1.1", "properties": {"criteria": "OLDEST_FIRST"}},
+            ]),
+        );
+        assert_eq!(recipe_from_json(&document).unwrap(), expected);
+    }
+
     #[test]
     fn what_is_no_recipe() {
         let error = |document| recipe_from_json(&document).unwrap_err();

@@ -3,6 +3,7 @@
 //! v10 stores its own Go value there: keys in capitals, null for what is absent, lengths of time in nanoseconds, and
 //! the year 1 for times that are not known. Clients read it, so it is kept; [`crate::document`] is what we read.
 
+use maestro_core::policy::{DeletionPolicy, PlacementPolicy, PlacementRegion};
 use maestro_core::scheduler::{
     Autoscaling, Container, ContainerPort, EnvironmentValue, EnvironmentVariable, FixedBuffer, Forwarder,
     Fraction, MILLION, PanicScale, PortRange, Recipe, Resources, Rollout, RoomOccupancy, Spec, Version,
@@ -40,9 +41,15 @@ pub fn go_cased_scheduler(
         "Labels": Some(&recipe.labels).filter(|map| !map.is_empty()),
         "MatchAllocation": {"MaxMatches": recipe.match_allocation.max_matches},
     });
-    // v10 does not know it, so it is there only if it was written.
+    // v10 does not know these, so they are there only if they were written.
     if let Some(rules) = recipe.rollout_rules {
         scheduler["Rollout"] = rollout(rules);
+    }
+    if let Some(policy) = &recipe.policies.placement {
+        scheduler["Placement"] = placement(policy);
+    }
+    if let Some(DeletionPolicy { criteria }) = recipe.policies.deletion {
+        scheduler["Deletion"] = json!({"Criteria": criteria.as_str()});
     }
     scheduler
 }
@@ -53,7 +60,7 @@ fn number(version: Option<Version>) -> String {
 }
 
 fn spec(spec: &Spec, version: Option<Version>) -> Value {
-    json!({
+    let mut value = json!({
         "Version": number(version),
         // A parsed recipe's fits.
         "TerminationGracePeriod": u64::try_from(spec.termination_grace_period.as_nanos()).unwrap_or(u64::MAX),
@@ -61,7 +68,11 @@ fn spec(spec: &Spec, version: Option<Version>) -> Value {
         "Toleration": spec.toleration,
         "Affinity": spec.affinity,
         "RestartPolicy": spec.restart_policy.as_str(),
-    })
+    });
+    if let Some(region) = &spec.region {
+        value["Region"] = Value::from(region.as_str());
+    }
+    value
 }
 
 fn container(container: &Container) -> Value {
@@ -176,6 +187,11 @@ fn nanos(Millis(millis): Millis) -> u64 {
     millis.saturating_mul(1_000_000)
 }
 
+fn placement(policy: &PlacementPolicy) -> Value {
+    let region = |PlacementRegion { name, weight, cap }: &PlacementRegion| json!({"Name": name.as_str(), "Weight": weight, "Cap": cap.map_or(-1, i64::from)});
+    json!({"Regions": policy.regions.iter().map(region).collect::<Value>()})
+}
+
 #[cfg(test)]
 mod tests {
     use expect_test::expect;
@@ -217,6 +233,9 @@ mod tests {
                 }
               },
               "CreatedAt": "0001-01-01T00:00:00Z",
+              "Deletion": {
+                "Criteria": "OLDEST_FIRST"
+              },
               "Forwarders": [
                 {
                   "Address": "matchmaker.example:9090",
@@ -246,6 +265,20 @@ mod tests {
               },
               "MaxSurge": "25%",
               "Name": "arena",
+              "Placement": {
+                "Regions": [
+                  {
+                    "Cap": 40,
+                    "Name": "us-east",
+                    "Weight": 3
+                  },
+                  {
+                    "Cap": -1,
+                    "Name": "eu-west",
+                    "Weight": 2
+                  }
+                ]
+              },
               "PortRange": {
                 "End": 29999,
                 "Start": 20000
@@ -347,6 +380,7 @@ mod tests {
                     }
                   }
                 ],
+                "Region": "us-east",
                 "RestartPolicy": "OnFailure",
                 "TerminationGracePeriod": 5000000000,
                 "Toleration": "dedicated",

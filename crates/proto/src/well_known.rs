@@ -189,6 +189,12 @@ impl<'de> Deserialize<'de> for Struct {
     }
 }
 
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Json::deserialize(deserializer).map(Self::from)
+    }
+}
+
 impl From<String> for StringValue {
     fn from(value: String) -> Self {
         Self { value }

@@ -307,7 +307,8 @@ fn a_recipe_that_uses_everything() {
             ],
             "toleration": "dedicated",
             "affinity": "rooms",
-            "restartPolicy": "OnFailure"
+            "restartPolicy": "OnFailure",
+            "region": "us-east"
           },
           "autoscaling": {
             "enabled": true,
@@ -369,6 +370,23 @@ fn a_recipe_that_uses_everything() {
             "timeout": "1800s",
             "matchEndDeadline": "3600s",
             "rejoinGrace": "15s"
+          },
+          "placement": {
+            "regions": [
+              {
+                "name": "us-east",
+                "weight": 3,
+                "cap": 40
+              },
+              {
+                "name": "eu-west",
+                "weight": 2,
+                "cap": -1
+              }
+            ]
+          },
+          "deletion": {
+            "criteria": "OLDEST_FIRST"
           }
         }"#]]
     .assert_eq(&serde_json::to_string_pretty(&scheduler).unwrap());

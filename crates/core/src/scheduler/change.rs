@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Autoscaling, Container, ContainerPort, PanicScale, Recipe, Rollout, RoomOccupancy, Spec};
+use crate::policy::{DeletionPolicy, PlacementPolicy, PlacementRegion, Policies};
 
 /// How much a new recipe changes. Ordered: the greatest of several counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,6 +48,7 @@ impl Difference {
             match_allocation,
             // Compared as what they come to: writing a default down changes nothing.
             rollout_rules: _,
+            policies,
         } = new;
         let mut difference = Self::default();
         let minor = &mut Comparison::of(&mut difference, Change::Minor);
@@ -64,6 +66,7 @@ impl Difference {
             &match_allocation.max_matches,
         );
         minor.rollout(old.rollout(), new.rollout());
+        minor.policies(&old.policies, policies);
 
         let major = &mut Comparison::of(&mut difference, Change::Major);
         major.spec(&old.spec, spec);
@@ -127,12 +130,13 @@ impl<'a> Comparison<'a> {
     }
 
     fn spec(&mut self, old: &Spec, new: &Spec) {
-        let Spec { termination_grace_period, containers, toleration, affinity, restart_policy } = new;
+        let Spec { termination_grace_period, containers, toleration, affinity, restart_policy, region } = new;
         self.field("spec.terminationGracePeriod", &old.termination_grace_period, termination_grace_period);
         self.list("spec.containers", &old.containers, containers, Self::container);
         self.field("spec.toleration", &old.toleration, toleration);
         self.field("spec.affinity", &old.affinity, affinity);
         self.field("spec.restartPolicy", &old.restart_policy, restart_policy);
+        self.field("spec.region", &old.region, region);
     }
 
     fn container(&mut self, path: &str, old: &Container, new: &Container) {
@@ -203,6 +207,29 @@ impl<'a> Comparison<'a> {
         self.field("rollout.timeout", &old.timeout, &timeout);
         self.field("rollout.matchEndDeadline", &old.match_end_deadline, &match_end_deadline);
         self.field("rollout.rejoinGrace", &old.rejoin_grace, &rejoin_grace);
+    }
+
+    fn policies(&mut self, old: &Policies, new: &Policies) {
+        let Policies { placement, deletion } = new;
+        match (&old.placement, placement) {
+            (Some(PlacementPolicy { regions: old }), Some(PlacementPolicy { regions: new })) => {
+                self.list("placement.regions", old, new, Self::region);
+            }
+            (old, new) => self.field("placement", old, new),
+        }
+        match (old.deletion, *deletion) {
+            (Some(DeletionPolicy { criteria: old }), Some(DeletionPolicy { criteria: new })) => {
+                self.field("deletion.criteria", &old, &new);
+            }
+            (old, new) => self.field("deletion", &old, &new),
+        }
+    }
+
+    fn region(&mut self, path: &str, old: &PlacementRegion, new: &PlacementRegion) {
+        let PlacementRegion { name, weight, cap } = new;
+        self.field(format!("{path}.name"), &old.name, name);
+        self.field(format!("{path}.weight"), &old.weight, weight);
+        self.field(format!("{path}.cap"), &old.cap, cap);
     }
 
     fn room_occupancy(&mut self, old: Option<RoomOccupancy>, new: Option<RoomOccupancy>) {

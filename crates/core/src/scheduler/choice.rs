@@ -1,6 +1,7 @@
 //! The words that a recipe chooses from, as they are written.
 
 use super::{ImagePullPolicy, OccupiedRooms, OnFailure, Protocol, RestartPolicy};
+use crate::policy::Criteria;
 
 impl RestartPolicy {
     pub const ALL: [Self; 3] = [Self::Always, Self::OnFailure, Self::Never];
@@ -74,6 +75,25 @@ impl OnFailure {
         match self {
             Self::Rollback => "rollback",
             Self::Halt => "halt",
+        }
+    }
+
+    pub fn parse(text: &str) -> Result<Self, String> {
+        choose(text, &Self::ALL, Self::as_str)
+    }
+}
+
+impl Criteria {
+    /// In Senlin's order.
+    pub const ALL: [Self; 4] =
+        [Self::OldestFirst, Self::OldestProfileFirst, Self::YoungestFirst, Self::Random];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::OldestFirst => "OLDEST_FIRST",
+            Self::OldestProfileFirst => "OLDEST_PROFILE_FIRST",
+            Self::YoungestFirst => "YOUNGEST_FIRST",
+            Self::Random => "RANDOM",
         }
     }
 

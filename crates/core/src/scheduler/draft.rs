@@ -19,6 +19,10 @@ pub struct RecipeDraft {
     pub labels: BTreeMap<String, String>,
     pub match_allocation: Option<MatchAllocationDraft>,
     pub rollout: Option<RolloutDraft>,
+    /// Senlin's documents. `placement` and `deletion` say the same in short.
+    pub policies: Vec<PolicyDraft>,
+    pub placement: Option<PlacementDraft>,
+    pub deletion: Option<DeletionDraft>,
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -28,6 +32,7 @@ pub struct SpecDraft {
     pub toleration: String,
     pub affinity: String,
     pub restart_policy: Option<String>,
+    pub region: Option<String>,
 }
 
 /// A length of time as protobuf has it: both parts signed, and nothing says that their signs agree.
@@ -168,4 +173,30 @@ pub struct RolloutDraft {
     pub timeout: Option<DurationDraft>,
     pub match_end_deadline: Option<DurationDraft>,
     pub rejoin_grace: Option<DurationDraft>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PolicyDraft {
+    /// Written `type`.
+    pub policy_type: String,
+    /// A text, or the number that YAML takes `1.0` for.
+    pub version: serde_json::Value,
+    pub properties: serde_json::Map<String, serde_json::Value>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PlacementDraft {
+    pub regions: Vec<PlacementRegionDraft>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PlacementRegionDraft {
+    pub name: String,
+    pub weight: Option<i32>,
+    pub cap: Option<i32>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct DeletionDraft {
+    pub criteria: Option<String>,
 }

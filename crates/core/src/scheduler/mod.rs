@@ -8,6 +8,7 @@ mod name;
 mod parse;
 mod quantity;
 mod recipe;
+mod regions;
 mod surge;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

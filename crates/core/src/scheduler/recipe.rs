@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::policy::Policies;
+use crate::room::Region;
 use crate::time::Millis;
 
 use super::SchedulerName;
@@ -25,6 +27,7 @@ pub struct Recipe {
     pub match_allocation: MatchAllocation,
     /// `None`: nothing was written, the defaults apply; see [`Recipe::rollout`].
     pub rollout_rules: Option<Rollout>,
+    pub policies: Policies,
 }
 
 /// What a room is.
@@ -37,6 +40,8 @@ pub struct Spec {
     pub toleration: String,
     pub affinity: String,
     pub restart_policy: RestartPolicy,
+    /// Where all rooms are; `None`: where the placement policy wants them.
+    pub region: Option<Region>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

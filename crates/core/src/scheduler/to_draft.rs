@@ -5,15 +5,18 @@
 use std::time::Duration;
 
 use super::draft::{
-    AutoscalingDraft, ContainerDraft, ContainerPortDraft, DurationDraft, EnvironmentVariableDraft,
-    FieldRefDraft, FixedBufferDraft, ForwarderDraft, ForwarderOptionsDraft, MatchAllocationDraft,
-    PanicScaleDraft, PolicyParametersDraft, PortRangeDraft, RecipeDraft, ResourcesDraft, RolloutDraft,
-    RoomOccupancyDraft, ScalingPolicyDraft, SecretKeyRefDraft, SpecDraft, ValueFromDraft,
+    AutoscalingDraft, ContainerDraft, ContainerPortDraft, DeletionDraft, DurationDraft,
+    EnvironmentVariableDraft, FieldRefDraft, FixedBufferDraft, ForwarderDraft, ForwarderOptionsDraft,
+    MatchAllocationDraft, PanicScaleDraft, PlacementDraft, PlacementRegionDraft, PolicyParametersDraft,
+    PortRangeDraft, RecipeDraft, ResourcesDraft, RolloutDraft, RoomOccupancyDraft, ScalingPolicyDraft,
+    SecretKeyRefDraft, SpecDraft, ValueFromDraft,
 };
 use super::{
     Autoscaling, Container, ContainerPort, EnvironmentValue, EnvironmentVariable, FixedBuffer, Forwarder,
     MatchAllocation, PanicScale, PortRange, Recipe, Resources, Rollout, RoomOccupancy, Spec,
 };
+use crate::policy::{DeletionPolicy, PlacementPolicy, PlacementRegion, Policies};
+use crate::room::Region;
 use crate::time::Millis;
 
 impl Recipe {
@@ -32,6 +35,7 @@ impl Recipe {
             labels,
             match_allocation: MatchAllocation { max_matches },
             rollout_rules,
+            policies: Policies { placement: regions, deletion: choice },
         } = self;
         RecipeDraft {
             name: name.to_string(),
@@ -46,6 +50,10 @@ impl Recipe {
             labels: labels.clone(),
             match_allocation: Some(MatchAllocationDraft { max_matches: signed(*max_matches) }),
             rollout: rollout_rules.map(rollout),
+            // In short, whichever way they were written.
+            policies: Vec::new(),
+            placement: regions.as_ref().map(placement),
+            deletion: choice.map(deletion),
         }
     }
 }
@@ -56,13 +64,14 @@ fn signed(number: u32) -> i32 {
 }
 
 fn spec(spec: &Spec) -> SpecDraft {
-    let Spec { termination_grace_period, containers, toleration, affinity, restart_policy } = spec;
+    let Spec { termination_grace_period, containers, toleration, affinity, restart_policy, region } = spec;
     SpecDraft {
         termination_grace_period: Some(duration(*termination_grace_period)),
         containers: containers.iter().map(container).collect(),
         toleration: toleration.clone(),
         affinity: affinity.clone(),
         restart_policy: Some(restart_policy.as_str().to_owned()),
+        region: region.as_ref().map(Region::to_string),
     }
 }
 
@@ -206,4 +215,22 @@ fn rollout(rollout: Rollout) -> RolloutDraft {
         match_end_deadline: match_end_deadline.map(time),
         rejoin_grace: Some(time(rejoin_grace)),
     }
+}
+
+fn placement(policy: &PlacementPolicy) -> PlacementDraft {
+    let region = |region: &PlacementRegion| {
+        let PlacementRegion { name, weight, cap } = region;
+        PlacementRegionDraft {
+            name: name.to_string(),
+            weight: Some(signed(*weight)),
+            cap: Some(cap.map_or(-1, signed)),
+        }
+    };
+    let PlacementPolicy { regions } = policy;
+    PlacementDraft { regions: regions.iter().map(region).collect() }
+}
+
+fn deletion(policy: DeletionPolicy) -> DeletionDraft {
+    let DeletionPolicy { criteria } = policy;
+    DeletionDraft { criteria: Some(criteria.as_str().to_owned()) }
 }

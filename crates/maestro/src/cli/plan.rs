@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter};
 
 use clap::Subcommand;
-use maestro_whatif::cases::{LinesError, Tally, answer_lines, autoscaling};
+use maestro_whatif::cases::{LinesError, Tally, answer_lines, autoscaling, placement, resize};
 
 use super::failure::{Exit, Failure};
 use super::output::unwritten;
@@ -19,6 +19,28 @@ Examples:
 min is 1 and max is -1 (no limit) where a case does not say. A line that cannot be answered
 gets its error as its answer, the others are answered, and the exit code is 2.")]
     Autoscaling,
+    /// Where rooms would go: id, regions, current, count, expand give plan (name → number) or null, and reason
+    #[command(after_help = "\
+Examples:
+  maestro plan placement < cases.jsonl > answers.jsonl
+  echo '{\"regions\": [{\"name\": \"us\", \"weight\": 3}, {\"name\": \"eu\", \"cap\": 50}], \"count\": 40}' |
+    maestro plan placement
+
+weight is 100 and cap is -1 (no limit) where a region does not say, current is 0, and expand is true;
+false asks where rooms would be removed. A line that cannot be answered gets its error as its answer,
+the others are answered, and the exit code is 2.")]
+    Placement,
+    /// By how many rooms a resize changes a fleet: id, inputs, current, cluster give status, reason and counts
+    #[command(after_help = "\
+Examples:
+  maestro plan resize < cases.jsonl > answers.jsonl
+  echo '{\"inputs\": {\"adjustment_type\": \"CHANGE_IN_PERCENTAGE\", \"number\": 12.5}, \"current\": 40}' |
+    maestro plan resize
+
+inputs are adjustment_type, number, min_step, min_size, max_size, strict (false if not there); cluster is
+min_size (0), max_size (-1), desired_capacity (0), max_nodes_per_cluster (1000). A line that cannot be
+answered gets its error as its answer, the others are answered, and the exit code is 2.")]
+    Resize,
 }
 
 pub(super) fn run(command: &Command) -> Result<(), Failure> {
@@ -26,6 +48,8 @@ pub(super) fn run(command: &Command) -> Result<(), Failure> {
     let output = BufWriter::new(io::stdout().lock());
     let tally = match command {
         Command::Autoscaling => answer_lines(input, output, autoscaling::answer),
+        Command::Placement => answer_lines(input, output, placement::answer),
+        Command::Resize => answer_lines(input, output, resize::answer),
     };
     match tally {
         Ok(Tally { refused: 0, .. }) => Ok(()),

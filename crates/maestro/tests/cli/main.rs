@@ -55,8 +55,12 @@ fn maestro(arguments: &str) -> Command {
 fn run(mut command: Command, stdin: &str) -> Output {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(stdin.as_bytes()).unwrap();
-    child.wait_with_output().unwrap()
+    let mut input = child.stdin.take().unwrap();
+    // While somebody reads what it answers: a pipe holds only so much.
+    std::thread::scope(|scope| {
+        scope.spawn(move || input.write_all(stdin.as_bytes()).unwrap());
+        child.wait_with_output().unwrap()
+    })
 }
 
 /// Stdout as it is, stderr marked, and the exit code if it is not 0.

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use expect_test::{Expect, expect};
+use serde_json::Value;
 
 use crate::{check_local, maestro, run, told};
 
@@ -78,6 +79,20 @@ fn the_documentation_shows_what_is_printed() {
 }
 
 #[test]
+fn the_documentation_shows_what_is_answered() {
+    let lines: Vec<&str> = include_str!("../../../../docs/placement.md").lines().collect();
+    let mut shown = 0;
+    for pair in lines.windows(2) {
+        let asked = pair[0].strip_prefix("$ echo '").and_then(|rest| rest.split_once("' | maestro "));
+        if let Some((case, command)) = asked {
+            assert_eq!(told(&run(maestro(command), case)).trim_end(), pair[1]);
+            shown += 1;
+        }
+    }
+    assert_eq!(shown, 3);
+}
+
+#[test]
 fn a_recipe_and_options() {
     check_local(
         from_root("simulate -f examples/scheduler.yaml --add-limit 5 --room-start 15s --cycle 10s -o csv"),
@@ -121,7 +136,7 @@ fn a_recipe_and_options() {
     let yaml = run(from_root("simulate -f examples/simulate/upscale.yaml --cycles 1 -o yaml"), "");
     assert!(told(&yaml).starts_with("loops:\n- loop: 1\n  ready: 5\n"), "{}", told(&yaml));
     let json = run(from_root("simulate -f examples/simulate/upscale.yaml --cycles 2 -o json"), "");
-    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    let json: Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!(json["loops"][1]["available"], 35);
     assert_eq!(json["summary"]["rollout"]["state"], "rolling");
 }
@@ -195,4 +210,92 @@ fn a_simulated_world_tells_its_story() {
     ] {
         assert!(told_once.contains(part), "{part:?} is missing in:\n{told_once}");
     }
+}
+
+/// Lines of the vectors in, answers by id out; the exit code says whether all lines could be answered.
+fn planned(command: &str, vectors: &str) -> (Vec<Value>, Vec<Value>, Option<i32>) {
+    let cases = recorded(vectors);
+    let parse =
+        |text: &str| text.lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<Value>>();
+    let output = run(maestro(command), &cases);
+    let (cases, answers) = (parse(&cases), parse(&String::from_utf8(output.stdout).unwrap()));
+    assert_eq!(cases.len(), answers.len());
+    for (case, answer) in cases.iter().zip(&answers) {
+        assert_eq!(case["id"], answer["id"]);
+    }
+    (cases, answers, output.status.code())
+}
+
+/// The recordings lie beside the repository, in `shared/vectors`; beside a worktree of it, one folder further up.
+fn recorded(name: &str) -> String {
+    let name = format!("shared/vectors/{name}");
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
+    let found = workspace.ancestors().skip(1).map(|folder| folder.join(&name)).find(|path| path.exists());
+    let path = found.unwrap_or_else(|| panic!("there is no ../{name} beside {}", workspace.display()));
+    std::fs::read_to_string(path).unwrap()
+}
+
+/// The differences that the README of the vectors lists: no growth in regions of weight 0, and no policy whose weights
+/// are negative or all 0.
+#[test]
+fn recorded_placements_are_planned() {
+    const ONLY_WEIGHT_ZERO: [u64; 2] = [58, 1872];
+    const ALL_ZERO: [u64; 6] = [56, 1870, 1886, 1904, 1916, 1940];
+    const NEGATIVE: u64 = 62;
+    let (cases, answers, exit) = planned("plan placement", "region-placement.jsonl");
+    for (case, answer) in cases.iter().zip(&answers) {
+        let id = case["id"].as_u64().unwrap();
+        let error = answer["error"].as_str();
+        if ALL_ZERO.contains(&id) {
+            assert!(error.unwrap().starts_with("regions: all weights are 0"), "{answer}");
+        } else if id == NEGATIVE {
+            assert!(error.unwrap().starts_with("regions[0].weight: -50 is not"), "{answer}");
+        } else if case["feasible"] == false || ONLY_WEIGHT_ZERO.contains(&id) {
+            assert_eq!(answer["plan"], Value::Null, "{answer}");
+            assert_eq!(answer["reason"], "There is no feasible plan to handle all nodes.");
+        } else {
+            check_plan_of(case, answer);
+        }
+    }
+    assert_eq!((answers.len(), exit), (1078, Some(2)));
+}
+
+/// Sums to the count, keeps the caps, and comes as near to the shares as can be.
+fn check_plan_of(case: &Value, answer: &Value) {
+    let (mut moved, mut rooms, mut weights) = (0, Vec::new(), 0);
+    for region in case["regions"].as_array().unwrap() {
+        let name = region["name"].as_str().unwrap();
+        let current = i128::from(case["current"][name].as_i64().unwrap());
+        let planned = i128::from(answer["plan"][name].as_u64().unwrap_or(0));
+        let grows = case["expand"] == true;
+        let after = if grows { current + planned } else { current - planned };
+        let cap = i128::from(region["cap"].as_i64().unwrap());
+        assert!(after >= 0 && (!grows || cap < 0 || planned == 0 || after <= cap), "{answer}");
+        let weight = i128::from(region["weight"].as_i64().unwrap());
+        moved += planned;
+        weights += weight;
+        rooms.push((after, weight));
+    }
+    let total: i128 = rooms.iter().map(|(rooms, _)| rooms).sum();
+    let deviation: i128 = rooms.iter().map(|(rooms, weight)| (rooms * weights - total * weight).abs()).sum();
+    assert_eq!(moved, i128::from(case["count"].as_u64().unwrap()), "{answer}");
+    assert_eq!(deviation, i128::from(case["best_deviation_num"].as_u64().unwrap()), "{answer}");
+}
+
+/// The differences that the README of the vectors lists are changes by nothing.
+#[test]
+fn recorded_resizes_are_planned() {
+    const CHANGES_NOTHING: [u64; 2] = [102, 124];
+    let (cases, answers, exit) = planned("plan resize", "resize.jsonl");
+    for (case, answer) in cases.iter().zip(&answers) {
+        let mut expected = serde_json::json!({});
+        for key in ["id", "status", "reason", "creation_count", "deletion_count"] {
+            expected[key] = case[key].clone();
+        }
+        if CHANGES_NOTHING.contains(&case["id"].as_u64().unwrap()) {
+            (expected["creation_count"], expected["deletion_count"]) = (Value::from(0), Value::Null);
+        }
+        assert_eq!(*answer, expected);
+    }
+    assert_eq!((answers.len(), exit), (112, Some(0)));
 }

@@ -3,9 +3,10 @@
 //! Each draft is taken apart by name: a field added there and forgotten here does not compile.
 
 use maestro_core::scheduler::draft::{
-    AutoscalingDraft, ContainerDraft, ContainerPortDraft, DurationDraft, EnvironmentVariableDraft,
-    FieldRefDraft, FixedBufferDraft, ForwarderDraft, ForwarderOptionsDraft, MatchAllocationDraft,
-    PanicScaleDraft, PolicyParametersDraft, PortRangeDraft, ResourcesDraft, RolloutDraft, RoomOccupancyDraft,
+    AutoscalingDraft, ContainerDraft, ContainerPortDraft, DeletionDraft, DurationDraft,
+    EnvironmentVariableDraft, FieldRefDraft, FixedBufferDraft, ForwarderDraft, ForwarderOptionsDraft,
+    MatchAllocationDraft, PanicScaleDraft, PlacementDraft, PlacementRegionDraft, PolicyDraft,
+    PolicyParametersDraft, PortRangeDraft, ResourcesDraft, RolloutDraft, RoomOccupancyDraft,
     ScalingPolicyDraft, SecretKeyRefDraft, SpecDraft, ValueFromDraft,
 };
 
@@ -14,13 +15,14 @@ use crate::protobuf::Duration;
 use crate::v1::{
     Autoscaling, AutoscalingPolicy, Container, ContainerEnvironment, ContainerEnvironmentFieldRef,
     ContainerEnvironmentSecretKeyRef, ContainerEnvironmentValueFrom, ContainerPort, ContainerResources,
-    FixedBuffer, Forwarder, ForwarderOptions, MatchAllocation, PanicScale, PolicyParameters, PortRange,
-    Rollout, RoomOccupancy, Spec,
+    Deletion, FixedBuffer, Forwarder, ForwarderOptions, MatchAllocation, PanicScale, Placement,
+    PlacementRegion, Policy, PolicyParameters, PortRange, Rollout, RoomOccupancy, Spec,
 };
 
 impl From<SpecDraft> for Spec {
     fn from(draft: SpecDraft) -> Self {
-        let SpecDraft { termination_grace_period, containers, toleration, affinity, restart_policy } = draft;
+        let SpecDraft { termination_grace_period, containers, toleration, affinity, restart_policy, region } =
+            draft;
         Self {
             version: String::new(),
             termination_grace_period: termination_grace_period.map(Into::into),
@@ -28,6 +30,7 @@ impl From<SpecDraft> for Spec {
             toleration,
             affinity,
             restart_policy,
+            region,
         }
     }
 }
@@ -178,5 +181,29 @@ impl From<RolloutDraft> for Rollout {
             match_end_deadline: match_end_deadline.map(Into::into),
             rejoin_grace: rejoin_grace.map(Into::into),
         }
+    }
+}
+
+impl From<PolicyDraft> for Policy {
+    fn from(PolicyDraft { policy_type, version, properties }: PolicyDraft) -> Self {
+        Self { r#type: policy_type, version: Some(version.into()), properties: Some(properties.into()) }
+    }
+}
+
+impl From<PlacementDraft> for Placement {
+    fn from(PlacementDraft { regions }: PlacementDraft) -> Self {
+        Self { regions: all(regions) }
+    }
+}
+
+impl From<PlacementRegionDraft> for PlacementRegion {
+    fn from(PlacementRegionDraft { name, weight, cap }: PlacementRegionDraft) -> Self {
+        Self { name, weight, cap }
+    }
+}
+
+impl From<DeletionDraft> for Deletion {
+    fn from(DeletionDraft { criteria }: DeletionDraft) -> Self {
+        Self { criteria }
     }
 }

@@ -35,6 +35,9 @@ impl From<CreateSchedulerRequest> for RecipeDraft {
             labels,
             match_allocation,
             rollout,
+            policies,
+            placement,
+            deletion,
         } = request;
         Self {
             name,
@@ -49,6 +52,9 @@ impl From<CreateSchedulerRequest> for RecipeDraft {
             labels,
             match_allocation: match_allocation.map(Into::into),
             rollout: rollout.map(Into::into),
+            policies: policies.into_iter().map(Into::into).collect(),
+            placement: placement.map(Into::into),
+            deletion: deletion.map(Into::into),
         }
     }
 }
@@ -68,6 +74,9 @@ impl From<NewSchedulerVersionRequest> for RecipeDraft {
             labels,
             match_allocation,
             rollout,
+            policies,
+            placement,
+            deletion,
         } = request;
         CreateSchedulerRequest {
             name,
@@ -82,6 +91,9 @@ impl From<NewSchedulerVersionRequest> for RecipeDraft {
             labels,
             match_allocation,
             rollout,
+            policies,
+            placement,
+            deletion,
         }
         .into()
     }
@@ -105,6 +117,8 @@ impl From<Scheduler> for RecipeDraft {
             labels,
             match_allocation,
             rollout,
+            placement,
+            deletion,
         } = scheduler;
         CreateSchedulerRequest {
             name,
@@ -119,6 +133,9 @@ impl From<Scheduler> for RecipeDraft {
             labels,
             match_allocation,
             rollout,
+            policies: Vec::new(),
+            placement,
+            deletion,
         }
         .into()
     }
@@ -139,6 +156,9 @@ impl From<RecipeDraft> for CreateSchedulerRequest {
             labels,
             match_allocation,
             rollout,
+            policies,
+            placement,
+            deletion,
         } = draft;
         Self {
             name,
@@ -153,6 +173,9 @@ impl From<RecipeDraft> for CreateSchedulerRequest {
             labels,
             match_allocation: match_allocation.map(Into::into),
             rollout: rollout.map(Into::into),
+            policies: policies.into_iter().map(Into::into).collect(),
+            placement: placement.map(Into::into),
+            deletion: deletion.map(Into::into),
         }
     }
 }
@@ -172,6 +195,9 @@ pub fn scheduler(recipe: &Recipe, shown: Shown<'_>) -> Scheduler {
         labels,
         match_allocation,
         rollout,
+        policies: _,
+        placement,
+        deletion,
     } = recipe.to_draft().into();
     let spec = spec.map(|spec| crate::v1::Spec { version: shown.version.to_string(), ..spec });
     Scheduler {
@@ -189,6 +215,8 @@ pub fn scheduler(recipe: &Recipe, shown: Shown<'_>) -> Scheduler {
         labels,
         match_allocation,
         rollout,
+        placement,
+        deletion,
     }
 }
 

@@ -30,6 +30,7 @@ struct Given {
     annotations: Option<IgnoredAny>,
     labels: Option<IgnoredAny>,
     forwarders: Option<IgnoredAny>,
+    policies: Option<IgnoredAny>,
     spec: Option<GivenSpec>,
 }
 
@@ -81,6 +82,9 @@ impl Patch {
             labels,
             match_allocation,
             rollout,
+            policies,
+            placement,
+            deletion,
         } = self.request;
         let given = self.given;
         if let Some(patch) = spec {
@@ -100,6 +104,13 @@ impl Patch {
         if let Some(patch) = rollout {
             patch_rollout(draft.rollout.get_or_insert_default(), patch);
         }
+        if given.policies.is_some() {
+            // The documents are all policies there are, in whichever form those were written before.
+            (draft.placement, draft.deletion) = (None, None);
+            draft.policies = all(policies);
+        }
+        replace(&mut draft.placement, placement.map(|placement| Some(placement.into())));
+        replace(&mut draft.deletion, deletion.map(|deletion| Some(deletion.into())));
     }
 }
 
@@ -119,6 +130,7 @@ impl From<PatchSchedulerRequest> for Patch {
                 annotations: unless(request.annotations.is_empty()),
                 labels: unless(request.labels.is_empty()),
                 forwarders: unless(request.forwarders.is_empty()),
+                policies: unless(request.policies.is_empty()),
                 spec: request.spec.as_ref().map(spec),
             },
             request,
@@ -137,10 +149,11 @@ fn replace<T>(field: &mut T, value: Option<T>) {
 }
 
 fn patch_spec(draft: &mut SpecDraft, patch: OptionalSpec, given: &[GivenContainer]) {
-    let OptionalSpec { termination_grace_period, containers, toleration, affinity } = patch;
+    let OptionalSpec { termination_grace_period, containers, toleration, affinity, region } = patch;
     replace(&mut draft.termination_grace_period, termination_grace_period.map(|period| Some(period.into())));
     replace(&mut draft.toleration, toleration);
     replace(&mut draft.affinity, affinity);
+    replace(&mut draft.region, region.map(Some));
     for (index, (patch, given)) in containers.into_iter().zip(given).enumerate() {
         patch_container(container_to_patch(&mut draft.containers, index, &patch), patch, given);
     }
@@ -261,6 +274,27 @@ mod tests {
             &["rollout.maxFailures", "rollout.timeout"],
         );
         check(r#"{"rollout":{}}"#, &[]);
+        check(r#"{"spec":{"region":"eu-west"}}"#, &["spec.region"]);
+        check(r#"{"spec":{"region":""}}"#, &["spec.region"]);
+    }
+
+    #[test]
+    fn policies() {
+        check(
+            r#"{"placement":{"regions":[{"name":"us-east","weight":3,"cap":40}]}}"#,
+            &["placement.regions[1]"],
+        );
+        check(r#"{"deletion":{"criteria":"RANDOM"}}"#, &["deletion.criteria"]);
+        check(r#"{"policies":[]}"#, &["placement", "deletion"]);
+        let document =
+            r#"{"type":"senlin.policy.deletion","version":1.0,"properties":{"criteria":"RANDOM"}}"#;
+        check(&format!(r#"{{"policies":[{document}]}}"#), &["placement", "deletion.criteria"]);
+        check(
+            &format!(
+                r#"{{"policies":[{document}],"placement":{{"regions":[{{"name":"us-east","cap":40}}]}}}}"#
+            ),
+            &["placement.regions[0].weight", "placement.regions[1]", "deletion.criteria"],
+        );
     }
 
     #[test]

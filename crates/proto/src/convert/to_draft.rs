@@ -1,9 +1,10 @@
 //! The parts of a recipe from the wire, as they are. No defaults here: those belong to who reads the draft.
 
 use maestro_core::scheduler::draft::{
-    AutoscalingDraft, ContainerDraft, ContainerPortDraft, DurationDraft, EnvironmentVariableDraft,
-    FieldRefDraft, FixedBufferDraft, ForwarderDraft, ForwarderOptionsDraft, MatchAllocationDraft,
-    PanicScaleDraft, PolicyParametersDraft, PortRangeDraft, ResourcesDraft, RolloutDraft, RoomOccupancyDraft,
+    AutoscalingDraft, ContainerDraft, ContainerPortDraft, DeletionDraft, DurationDraft,
+    EnvironmentVariableDraft, FieldRefDraft, FixedBufferDraft, ForwarderDraft, ForwarderOptionsDraft,
+    MatchAllocationDraft, PanicScaleDraft, PlacementDraft, PlacementRegionDraft, PolicyDraft,
+    PolicyParametersDraft, PortRangeDraft, ResourcesDraft, RolloutDraft, RoomOccupancyDraft,
     ScalingPolicyDraft, SecretKeyRefDraft, SpecDraft, ValueFromDraft,
 };
 
@@ -11,8 +12,8 @@ use crate::protobuf::Duration;
 use crate::v1::{
     Autoscaling, AutoscalingPolicy, Container, ContainerEnvironment, ContainerEnvironmentFieldRef,
     ContainerEnvironmentSecretKeyRef, ContainerEnvironmentValueFrom, ContainerPort, ContainerResources,
-    FixedBuffer, Forwarder, ForwarderOptions, MatchAllocation, PanicScale, PolicyParameters, PortRange,
-    Rollout, RoomOccupancy, Spec,
+    Deletion, FixedBuffer, Forwarder, ForwarderOptions, MatchAllocation, PanicScale, Placement,
+    PlacementRegion, Policy, PolicyParameters, PortRange, Rollout, RoomOccupancy, Spec,
 };
 
 pub(super) fn all<M, D: From<M>>(messages: Vec<M>) -> Vec<D> {
@@ -27,6 +28,7 @@ impl From<Spec> for SpecDraft {
             toleration: spec.toleration,
             affinity: spec.affinity,
             restart_policy: spec.restart_policy,
+            region: spec.region,
         }
     }
 }
@@ -179,5 +181,33 @@ impl From<Rollout> for RolloutDraft {
             match_end_deadline: rollout.match_end_deadline.map(Into::into),
             rejoin_grace: rollout.rejoin_grace.map(Into::into),
         }
+    }
+}
+
+impl From<Policy> for PolicyDraft {
+    fn from(policy: Policy) -> Self {
+        Self {
+            policy_type: policy.r#type,
+            version: policy.version.map(Into::into).unwrap_or_default(),
+            properties: policy.properties.unwrap_or_default().into(),
+        }
+    }
+}
+
+impl From<Placement> for PlacementDraft {
+    fn from(Placement { regions }: Placement) -> Self {
+        Self { regions: all(regions) }
+    }
+}
+
+impl From<PlacementRegion> for PlacementRegionDraft {
+    fn from(PlacementRegion { name, weight, cap }: PlacementRegion) -> Self {
+        Self { name, weight, cap }
+    }
+}
+
+impl From<Deletion> for DeletionDraft {
+    fn from(Deletion { criteria }: Deletion) -> Self {
+        Self { criteria }
     }
 }

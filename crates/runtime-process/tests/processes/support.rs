@@ -149,6 +149,7 @@ pub(crate) fn room(id: &str, restart_policy: RestartPolicy, containers: Vec<Cont
             toleration: String::new(),
             affinity: String::new(),
             restart_policy,
+            region: None,
         },
         port_range: None,
         max_surge: MaxSurge::Rooms(1),
@@ -159,6 +160,7 @@ pub(crate) fn room(id: &str, restart_policy: RestartPolicy, containers: Vec<Cont
         labels: Default::default(),
         match_allocation: MatchAllocation { max_matches: 1 },
         rollout_rules: None,
+        policies: Default::default(),
     };
     RoomToStart {
         id: RoomId::new(id),

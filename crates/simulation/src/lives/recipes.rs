@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use maestro_core::policy::Policies;
 use maestro_core::scheduler::{
     Autoscaling, Container, ContainerPort, FixedBuffer, ImagePullPolicy, MatchAllocation, MaxSurge,
     OccupiedRooms, OnFailure, OtherParameters, PanicScale, PortRange, Protocol, ReadyTarget, Recipe,
@@ -48,6 +49,7 @@ pub(super) fn fixed(number: usize, rooms: u32, random: &mut fastrand::Rng) -> Re
         labels: BTreeMap::new(),
         match_allocation: MatchAllocation { max_matches: if random.bool() { 1 } else { 2 } },
         rollout_rules: random.bool().then(|| rollout(random)),
+        policies: Policies::default(),
     }
 }
 
@@ -134,5 +136,6 @@ fn spec(random: &mut fastrand::Rng) -> Spec {
         toleration: String::new(),
         affinity: String::new(),
         restart_policy: RestartPolicy::Never,
+        region: None,
     }
 }

@@ -47,6 +47,55 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// The fields of an object that is a field; none if it is null or not there.
+    pub fn object(&self, name: &str) -> Result<Self, Violation> {
+        match self.raw(name).map(RawValue::get) {
+            None | Some("null") => Ok(Self::default()),
+            Some(raw) => Self::of(raw).map_err(|reason| Violation::new(name, reason)),
+        }
+    }
+
+    /// The objects of a list that is a field, each with its path; none if it is null or not there.
+    pub fn objects(&self, name: &str) -> Result<Vec<(String, Self)>, Vec<Violation>> {
+        let raw = self.raw(name).map_or("null", RawValue::get);
+        let list: Option<Vec<&'a RawValue>> = serde_json::from_str(raw)
+            .map_err(|_| vec![Violation::new(name, format!("{} is not a list", shortened(raw.into())))])?;
+        let mut objects = Vec::new();
+        let mut violations = Vec::new();
+        for (index, raw) in list.unwrap_or_default().into_iter().enumerate() {
+            let path = format!("{name}[{index}]");
+            match Self::of(raw.get()) {
+                Ok(object) => objects.push((path, object)),
+                Err(reason) => violations.push(Violation::new(path, reason)),
+            }
+        }
+        if violations.is_empty() { Ok(objects) } else { Err(violations) }
+    }
+
+    fn of(raw: &'a str) -> Result<Self, String> {
+        if !raw.starts_with('{') {
+            return Err(format!("{} is not an object", shortened(raw.into())));
+        }
+        let (fields, outcome) = Self::read(raw, 1);
+        outcome.map(|()| fields)
+    }
+
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// `None` if it is null or not there.
+    pub fn flag(&self, name: &str) -> Result<Option<bool>, Violation> {
+        match self.text(name).as_deref() {
+            None => Ok(None),
+            Some("true") => Ok(Some(true)),
+            Some("false") => Ok(Some(false)),
+            Some(other) => {
+                Err(Violation::new(name, format!("{} is not true or false", shortened(other.into()))))
+            }
+        }
+    }
+
     pub fn required(&self, name: &str, needed: &str) -> Result<Cow<'a, str>, Violation> {
         self.text(name)
             .map(shortened)

@@ -5,6 +5,8 @@
 
 pub mod autoscaling;
 mod fields;
+pub mod placement;
+pub mod resize;
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 
@@ -121,6 +123,11 @@ fn write_answer<A: Serialize>(
     }
     output.write_all(b"\n")?;
     Ok(is_answered)
+}
+
+/// A violation in an object, with the path of the object before it.
+fn within(path: &str, violation: Violation) -> Violation {
+    Violation::new(format!("{path}.{}", violation.field), violation.reason)
 }
 
 fn joined(violations: &[Violation]) -> String {

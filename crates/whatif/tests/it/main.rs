@@ -4,6 +4,8 @@
 
 mod autoscaling;
 mod bad_input;
+mod placement;
+mod resize;
 mod scenarios;
 mod seed;
 mod walks;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::scheduler::draft::{PortRangeDraft, RecipeDraft, RolloutDraft};
+use crate::scheduler::draft::{DeletionDraft, PortRangeDraft, RecipeDraft, RolloutDraft};
 use crate::scheduler::testing;
 
 /// Edits the sample; `expected` is the change and then the paths, `Minor: game, maxSurge`.
@@ -60,11 +60,18 @@ fn minor() {
         "Minor: rollout.maxUnavailable, rollout.occupied, rollout.onFailure, rollout.maxFailures, \
          rollout.timeout, rollout.matchEndDeadline, rollout.rejoinGrace",
     );
+    check(|draft| draft.region(0).weight = Some(9), "Minor: placement.regions[0].weight");
+    check(|draft| draft.region(1).cap = Some(9), "Minor: placement.regions[1].cap");
+    check(|draft| draft.region(1).name = "ap-south".into(), "Minor: placement.regions[1].name");
+    check(|draft| draft.placement = None, "Minor: placement");
+    check(|draft| draft.deletion = Some(DeletionDraft::default()), "Minor: deletion.criteria");
+    check(|draft| draft.deletion = None, "Minor: deletion");
 }
 
 #[test]
 fn major() {
     const ROOM: &str = "spec.containers[0]";
+    check(|draft| draft.spec().region = None, "Major: spec.region");
     check(
         |draft| draft.spec().termination_grace_period.as_mut().unwrap().seconds += 1,
         "Major: spec.terminationGracePeriod",

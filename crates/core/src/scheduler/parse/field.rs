@@ -47,6 +47,12 @@ impl Field<'_> {
         Refused(())
     }
 
+    /// Takes over violations whose fields are relative to this one.
+    pub(super) fn refuse_all(&self, violations: Vec<Violation>) {
+        let absolute = |Violation { field, reason }| Violation::new(format!("{}{field}", self.path), reason);
+        self.findings.0.borrow_mut().extend(violations.into_iter().map(absolute));
+    }
+
     /// Takes over what a parser of plain text says about this field.
     pub(super) fn take<T>(&self, outcome: Result<T, String>) -> Result<T, Refused> {
         outcome.map_err(|reason| self.refuse(reason))

@@ -5,7 +5,9 @@
 
 mod autoscaling;
 mod container;
+mod document;
 mod field;
+mod policies;
 mod ports;
 mod rollout;
 #[cfg(test)]
@@ -17,6 +19,7 @@ use std::time::Duration;
 use self::field::{Field, Findings, Refused};
 use super::draft::{DurationDraft, ForwarderDraft, MatchAllocationDraft, RecipeDraft, SpecDraft};
 use super::{Forwarder, MatchAllocation, MaxSurge, Recipe, RestartPolicy, SchedulerName, Spec};
+use crate::room::Region;
 use crate::violation::Violations;
 
 impl Recipe {
@@ -50,6 +53,7 @@ fn recipe(root: &Field<'_>, draft: &RecipeDraft) -> Result<Recipe, Refused> {
     let match_allocation = match_allocation(&root.child("matchAllocation"), draft.match_allocation);
     let rollout_rules =
         draft.rollout.as_ref().map(|draft| rollout::rollout(&root.child("rollout"), draft)).transpose();
+    let policies = policies::policies(root, draft);
     Ok(Recipe {
         name: name?,
         game: game?,
@@ -63,6 +67,7 @@ fn recipe(root: &Field<'_>, draft: &RecipeDraft) -> Result<Recipe, Refused> {
         labels: draft.labels.clone(),
         match_allocation: match_allocation?,
         rollout_rules: rollout_rules?,
+        policies: policies?,
     })
 }
 
@@ -73,12 +78,16 @@ fn spec(field: &Field<'_>, draft: Option<&SpecDraft>) -> Result<Spec, Refused> {
     let grace_period = grace_period(&field.child("terminationGracePeriod"), draft.termination_grace_period);
     let containers = container::containers(&field.child("containers"), &draft.containers);
     let restart_policy = restart_policy(&field.child("restartPolicy"), draft.restart_policy.as_deref());
+    // Clients that always send the field send nothing in it.
+    let region = draft.region.as_deref().filter(|name| !name.is_empty());
+    let region = region.map(|name| field.child("region").take(Region::parse(name))).transpose();
     Ok(Spec {
         termination_grace_period: grace_period?,
         containers: containers?,
         toleration: draft.toleration.clone(),
         affinity: draft.affinity.clone(),
         restart_policy: restart_policy?,
+        region: region?,
     })
 }
 

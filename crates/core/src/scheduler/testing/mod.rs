@@ -7,15 +7,17 @@ use std::collections::BTreeMap;
 use serde_json::{Map, json};
 
 use super::draft::{
-    AutoscalingDraft, ContainerDraft, ContainerPortDraft, DurationDraft, EnvironmentVariableDraft,
-    FieldRefDraft, FixedBufferDraft, ForwarderDraft, ForwarderOptionsDraft, MatchAllocationDraft,
-    PanicScaleDraft, PolicyParametersDraft, PortRangeDraft, RecipeDraft, ResourcesDraft, RolloutDraft,
-    RoomOccupancyDraft, ScalingPolicyDraft, SecretKeyRefDraft, SpecDraft, ValueFromDraft,
+    AutoscalingDraft, ContainerDraft, ContainerPortDraft, DeletionDraft, DurationDraft,
+    EnvironmentVariableDraft, FieldRefDraft, FixedBufferDraft, ForwarderDraft, ForwarderOptionsDraft,
+    MatchAllocationDraft, PanicScaleDraft, PlacementDraft, PlacementRegionDraft, PolicyParametersDraft,
+    PortRangeDraft, RecipeDraft, ResourcesDraft, RolloutDraft, RoomOccupancyDraft, ScalingPolicyDraft,
+    SecretKeyRefDraft, SpecDraft, ValueFromDraft,
 };
 
 pub use self::strategies::recipes;
 
-/// A valid draft with something in every field; its ports share one range.
+/// A valid draft with something in every field, but for documents that would say the same again; its ports share one
+/// range.
 pub fn draft() -> RecipeDraft {
     RecipeDraft {
         name: "arena".into(),
@@ -26,6 +28,7 @@ pub fn draft() -> RecipeDraft {
             toleration: "dedicated".into(),
             affinity: "rooms".into(),
             restart_policy: Some("OnFailure".into()),
+            region: Some("us-east".into()),
         }),
         port_range: Some(PortRangeDraft { start: 20_000, end: 29_999 }),
         max_surge: "25%".into(),
@@ -66,7 +69,14 @@ pub fn draft() -> RecipeDraft {
         labels: BTreeMap::from([("team".to_owned(), "a".to_owned())]),
         match_allocation: Some(MatchAllocationDraft { max_matches: 2 }),
         rollout: Some(rollout()),
+        policies: Vec::new(),
+        placement: Some(PlacementDraft { regions: vec![region("us-east", 3, 40), region("eu-west", 2, -1)] }),
+        deletion: Some(DeletionDraft { criteria: Some("OLDEST_FIRST".into()) }),
     }
+}
+
+fn region(name: &str, weight: i32, cap: i32) -> PlacementRegionDraft {
+    PlacementRegionDraft { name: name.into(), weight: Some(weight), cap: Some(cap) }
 }
 
 fn rollout() -> RolloutDraft {
@@ -163,6 +173,10 @@ impl RecipeDraft {
 
     pub fn rollout(&mut self) -> &mut RolloutDraft {
         self.rollout.as_mut().unwrap()
+    }
+
+    pub fn region(&mut self, index: usize) -> &mut PlacementRegionDraft {
+        &mut self.placement.as_mut().unwrap().regions[index]
     }
 
     pub fn policy(&mut self) -> &mut ScalingPolicyDraft {

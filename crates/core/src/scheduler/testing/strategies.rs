@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 
 use super::{field_ref, resources, secret_key_ref};
 use crate::scheduler::draft::{
-    AutoscalingDraft, ContainerDraft, ContainerPortDraft, DurationDraft, EnvironmentVariableDraft,
-    FixedBufferDraft, ForwarderDraft, ForwarderOptionsDraft, MatchAllocationDraft, PanicScaleDraft,
-    PolicyParametersDraft, PortRangeDraft, RecipeDraft, RolloutDraft, RoomOccupancyDraft, ScalingPolicyDraft,
-    SpecDraft,
+    AutoscalingDraft, ContainerDraft, ContainerPortDraft, DeletionDraft, DurationDraft,
+    EnvironmentVariableDraft, FixedBufferDraft, ForwarderDraft, ForwarderOptionsDraft, MatchAllocationDraft,
+    PanicScaleDraft, PlacementDraft, PlacementRegionDraft, PolicyParametersDraft, PortRangeDraft,
+    RecipeDraft, RolloutDraft, RoomOccupancyDraft, ScalingPolicyDraft, SpecDraft,
 };
 use crate::scheduler::{MILLION, Recipe};
 
@@ -25,36 +25,45 @@ pub fn recipes() -> impl Strategy<Value = Recipe> {
         option::of(prop::sample::select(vec!["", "Always", "OnFailure", "Never"])),
         text(),
         text(),
+        option::of(region_name()),
     );
     let rest =
         (vec(forwarder(), 0..3), string_map(), string_map(), option::of(1..=35_i32), option::of(rollout()));
-    (fleet, room, rest, option::of(port_range())).prop_map(|(fleet, room, rest, shared_range)| {
-        let (name, game, max_surge, rooms_replicas, autoscaling) = fleet;
-        let (mut containers, (seconds, nanos), restart_policy, toleration, affinity) = room;
-        let (forwarders, annotations, labels, max_matches, rollout) = rest;
-        let port_range = distinct(&mut containers, shared_range);
-        let draft = RecipeDraft {
-            name,
-            game: format!("g{game}"),
-            spec: Some(SpecDraft {
-                termination_grace_period: Some(DurationDraft { seconds, nanos }),
-                containers,
-                toleration,
-                affinity,
-                restart_policy: restart_policy.map(str::to_owned),
-            }),
-            port_range,
-            max_surge,
-            rooms_replicas,
-            autoscaling,
-            forwarders,
-            annotations,
-            labels,
-            match_allocation: max_matches.map(|max_matches| MatchAllocationDraft { max_matches }),
-            rollout,
-        };
-        Recipe::parse(&draft).unwrap_or_else(|violations| panic!("{violations}\n{draft:#?}"))
-    })
+    let policies = (option::of(placement()), option::of(criteria()));
+    (fleet, room, rest, policies, option::of(port_range())).prop_map(
+        |(fleet, room, rest, policies, shared_range)| {
+            let (name, game, max_surge, rooms_replicas, autoscaling) = fleet;
+            let (mut containers, (seconds, nanos), restart_policy, toleration, affinity, region) = room;
+            let (forwarders, annotations, labels, max_matches, rollout) = rest;
+            let (placement, criteria) = policies;
+            let port_range = distinct(&mut containers, shared_range);
+            let draft = RecipeDraft {
+                name,
+                game: format!("g{game}"),
+                spec: Some(SpecDraft {
+                    termination_grace_period: Some(DurationDraft { seconds, nanos }),
+                    containers,
+                    toleration,
+                    affinity,
+                    restart_policy: restart_policy.map(str::to_owned),
+                    region,
+                }),
+                port_range,
+                max_surge,
+                rooms_replicas,
+                autoscaling,
+                forwarders,
+                annotations,
+                labels,
+                match_allocation: max_matches.map(|max_matches| MatchAllocationDraft { max_matches }),
+                rollout,
+                policies: Vec::new(),
+                placement,
+                deletion: criteria.map(|criteria| DeletionDraft { criteria }),
+            };
+            Recipe::parse(&draft).unwrap_or_else(|violations| panic!("{violations}\n{draft:#?}"))
+        },
+    )
 }
 
 /// Gives containers and ports names of their own, and leaves one style of port range. Returns the shared range.
@@ -216,6 +225,27 @@ fn rollout() -> impl Strategy<Value = RolloutDraft> {
                 rejoin_grace: grace,
             }
         })
+}
+
+/// At least one region has a weight.
+fn placement() -> impl Strategy<Value = PlacementDraft> {
+    let region = (region_name(), option::of(0..=i32::MAX), option::of(-1..=i32::MAX));
+    vec(region, 1..4).prop_map(|regions| {
+        let region = |(index, (name, weight, cap)): (usize, (String, Option<i32>, Option<i32>))| {
+            let weight = if index == 0 { weight.map(|weight| weight.max(1)) } else { weight };
+            PlacementRegionDraft { name: format!("{index}-{name}"), weight, cap }
+        };
+        PlacementDraft { regions: regions.into_iter().enumerate().map(region).collect() }
+    })
+}
+
+fn criteria() -> impl Strategy<Value = Option<String>> {
+    let words = ["OLDEST_FIRST", "OLDEST_PROFILE_FIRST", "YOUNGEST_FIRST", "RANDOM"];
+    option::of(prop::sample::select(words.map(str::to_owned).to_vec()))
+}
+
+fn region_name() -> impl Strategy<Value = String> {
+    "[a-zA-Z0-9]([a-zA-Z0-9._-]{0,8}[a-zA-Z0-9])?"
 }
 
 fn forwarder() -> impl Strategy<Value = ForwarderDraft> {

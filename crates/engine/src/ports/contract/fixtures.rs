@@ -12,6 +12,7 @@ use maestro_core::lock::Locks;
 use maestro_core::operation::{
     Activity, Definition, HistoryEvent, Lease, Operation, OperationId, Origin, Stage, Token, Wait,
 };
+use maestro_core::policy::Policies;
 use maestro_core::room::{EndCause, HostPort, Purpose, Region, RoomId};
 use maestro_core::scheduler::{
     Autoscaling, Container, ContainerPort, EnvironmentValue, EnvironmentVariable, FixedBuffer, Forwarder,
@@ -84,6 +85,7 @@ pub fn recipe(scheduler: &SchedulerName) -> Recipe {
             toleration: "game-rooms".into(),
             affinity: "game-rooms".into(),
             restart_policy: RestartPolicy::Never,
+            region: None,
         },
         port_range: Some(PortRange { start: 40000, end: 50000 }),
         max_surge: MaxSurge::Percent(25),
@@ -108,6 +110,7 @@ pub fn recipe(scheduler: &SchedulerName) -> Recipe {
         labels: BTreeMap::from([("team".into(), "rackets".into())]),
         match_allocation: MatchAllocation { max_matches: 3 },
         rollout_rules: None,
+        policies: Policies::default(),
     }
 }
 

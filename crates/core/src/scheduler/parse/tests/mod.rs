@@ -1,11 +1,13 @@
 //! What is refused, in which words, and that nothing else is. The sample of [`testing`] is edited, row by row.
 
 mod fleet;
+mod policies;
 mod room;
 
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
+use crate::policy::Policies;
 use crate::scheduler::draft::{
     AutoscalingDraft, ContainerDraft, DurationDraft, FixedBufferDraft, ForwarderOptionsDraft,
     PolicyParametersDraft, PortRangeDraft, RecipeDraft, ResourcesDraft, RolloutDraft, RoomOccupancyDraft,
@@ -110,6 +112,9 @@ fn what_is_not_written_has_a_default() {
     draft.spec().restart_policy = None;
     draft.match_allocation = None;
     draft.rollout = None;
+    draft.placement = None;
+    draft.deletion = None;
+    draft.spec().region = None;
     draft.autoscaling = None;
     draft.forwarders[0].options = None;
     draft.container(0).environment[0].value = None;
@@ -117,7 +122,9 @@ fn what_is_not_written_has_a_default() {
     assert_eq!(recipe.spec.restart_policy, RestartPolicy::Never);
     assert_eq!(recipe.match_allocation.max_matches, 1);
     assert_eq!(recipe.rollout_rules, None);
+    assert_eq!(recipe.policies, Policies::default());
     assert_eq!(recipe.rollout(), Rollout::default());
+    assert_eq!(recipe.spec.region, None);
     assert_eq!(recipe.autoscaling, None);
     assert_eq!(recipe.forwarders[0].timeout_ms, 1000);
     assert_eq!(recipe.spec.containers[0].environment[0].value, EnvironmentValue::Text(String::new()));
@@ -184,6 +191,9 @@ proptest! {
             rejoin_grace: Some(DurationDraft { seconds: wide, nanos: numbers[4] }),
             ..RolloutDraft::default()
         });
+        draft.region(0).name.clone_from(&texts[2]);
+        draft.region(1).cap = Some(numbers[5]);
+        draft.region(1).weight = Some(numbers[6]);
         if let Err(violations) = Recipe::parse(&draft) {
             prop_assert!(!violations.0.is_empty());
             for violation in violations.0 {

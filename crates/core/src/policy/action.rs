@@ -1,0 +1,71 @@
+//! What an operation is to do, as policies see it: the seed's actions are our operations.
+
+use super::Refusal;
+use super::data::{Data, Part};
+use crate::resize::{self, Cluster, Outcome, Request, resize};
+
+/// How many rooms an operation adds or removes if nobody says: one.
+const DEFAULT_COUNT: u64 = 1;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// add_rooms, Senlin's CLUSTER_SCALE_OUT. What was asked for, if it was.
+    ScaleOut { count: Option<u64> },
+    /// remove_rooms, Senlin's CLUSTER_SCALE_IN.
+    ScaleIn { count: Option<u64> },
+    /// resize, Senlin's CLUSTER_RESIZE.
+    Resize { request: Request, cluster: Cluster },
+    /// create_room, Senlin's NODE_CREATE.
+    CreateRoom,
+}
+
+/// What it comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    None,
+    Grow(u64),
+    Shrink(u64),
+}
+
+impl Change {
+    fn grow(count: u64) -> Self {
+        if count == 0 { Self::None } else { Self::Grow(count) }
+    }
+
+    fn shrink(count: u64) -> Self {
+        if count == 0 { Self::None } else { Self::Shrink(count) }
+    }
+}
+
+impl Action {
+    /// What an earlier policy has decided counts, also if it left the number out; then what was asked for. What a
+    /// resize comes to is written down for the policies that follow.
+    pub(super) fn change(&self, data: &mut Data) -> Result<Change, Refusal> {
+        let decided = |part: &Option<Part>| part.as_ref().map(|part| part.count.unwrap_or(DEFAULT_COUNT));
+        let (creation, deletion) = (decided(&data.creation), decided(&data.deletion));
+        Ok(match self {
+            Self::ScaleOut { count } => Change::grow(creation.or(*count).unwrap_or(DEFAULT_COUNT)),
+            Self::ScaleIn { count } => Change::shrink(deletion.or(*count).unwrap_or(DEFAULT_COUNT)),
+            Self::CreateRoom => Change::grow(DEFAULT_COUNT),
+            Self::Resize { request, cluster } => match (creation, deletion) {
+                (Some(count), _) => Change::grow(count),
+                (None, Some(count)) => Change::shrink(count),
+                (None, None) => parsed(request, cluster, data)?,
+            },
+        })
+    }
+}
+
+fn parsed(request: &Request, cluster: &Cluster, data: &mut Data) -> Result<Change, resize::Invalid> {
+    let part = |count| Some(Part { count: Some(count), ..Part::default() });
+    Ok(match resize(request, cluster)? {
+        Outcome::Create(count) => {
+            data.creation = part(count);
+            Change::grow(count)
+        }
+        Outcome::Delete(count) => {
+            data.deletion = part(count);
+            Change::shrink(count)
+        }
+    })
+}

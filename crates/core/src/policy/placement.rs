@@ -1,0 +1,110 @@
+//! RegionFact placement: how a fleet is distributed over regions.
+
+use std::collections::BTreeSet;
+
+use super::action::Change;
+use super::data::{Data, Part};
+use super::{Fleet, Refusal};
+use crate::placement::{REGIONS_MAX, RegionFact, Weight, grow, shrink};
+use crate::room::Region;
+use crate::violation::Violation;
+
+/// A region gets its weight's share of the rooms, up to its cap.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlacementPolicy {
+    /// Never empty, no name twice, at least one weight above 0, at most [`REGIONS_MAX`].
+    pub regions: Vec<PlacementRegion>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlacementRegion {
+    pub name: Region,
+    /// 0: no new rooms, and the first to give some up.
+    pub weight: u32,
+    /// The most rooms of this fleet that may be there; `None`: no limit, written -1.
+    pub cap: Option<u32>,
+}
+
+impl PlacementRegion {
+    pub const DEFAULT_WEIGHT: u32 = 100;
+}
+
+impl PlacementPolicy {
+    pub const PRIORITY: u32 = 200;
+    pub const TYPE: &str = "senlin.policy.region_placement";
+
+    /// What is wrong with a list of regions as a whole, by name and weight; fields are relative to the list. A weight
+    /// that could not be read is `None`.
+    pub fn wrong_with_list(regions: &[(&str, Option<u64>)]) -> Vec<Violation> {
+        let mut violations = Vec::new();
+        if regions.is_empty() {
+            violations.push(Violation::new("", "is empty; name at least one region"));
+        } else if regions.iter().all(|(_, weight)| *weight == Some(0)) {
+            let reason = "all weights are 0, so no region could ever get a room; give one a weight";
+            violations.push(Violation::new("", reason));
+        }
+        if regions.len() > REGIONS_MAX {
+            let reason = format!("has {} regions; at most {REGIONS_MAX} can be", regions.len());
+            violations.push(Violation::new("", reason));
+        }
+        let mut seen = BTreeSet::new();
+        for (index, (name, _)) in regions.iter().enumerate().filter(|(_, (name, _))| !name.is_empty()) {
+            if !seen.insert(name) {
+                violations
+                    .push(Violation::new(format!("[{index}].name"), format!("{name:?} is there twice")));
+            }
+        }
+        violations
+    }
+
+    /// What holds where several regions are configured and no policy is written: all are alike.
+    pub fn even(regions: impl IntoIterator<Item = Region>) -> Self {
+        let region = |name| PlacementRegion { name, weight: PlacementRegion::DEFAULT_WEIGHT, cap: None };
+        Self { regions: regions.into_iter().map(region).collect() }
+    }
+
+    /// Writes how many rooms each region gets, or gives.
+    pub(super) fn check(&self, change: Change, fleet: &Fleet<'_>, data: &mut Data) -> Result<(), Refusal> {
+        let (names, regions): (Vec<&Region>, Vec<RegionFact>) = self.usable(fleet).into_iter().unzip();
+        let (count, plan, part, usable) = match change {
+            Change::None => return Ok(()),
+            Change::Grow(count) => {
+                let open = regions.iter().any(|region| !region.rooms.cordoned);
+                (count, grow(&regions, count), &mut data.creation, open)
+            }
+            Change::Shrink(count) => {
+                (count, shrink(&regions, count), &mut data.deletion, !regions.is_empty())
+            }
+        };
+        if !usable {
+            return Err(Refusal::NoRegionUsable);
+        }
+        let plan = plan.map_err(Refusal::NoFeasiblePlan)?;
+        let numbers = names.into_iter().cloned().zip(plan).filter(|(_, rooms)| *rooms > 0).collect();
+        let part = part.get_or_insert_with(Part::default);
+        part.count = Some(count);
+        part.regions = Some(numbers);
+        Ok(())
+    }
+
+    /// The regions of the policy that can be reached, in its order. One that has rooms and is not in the policy follows
+    /// with weight 0: it gets none, and gives its rooms first.
+    fn usable<'a>(&'a self, fleet: &'a Fleet<'_>) -> Vec<(&'a Region, RegionFact)> {
+        let listed = self.regions.iter().filter_map(|region| {
+            let rooms = *fleet.regions.get(&region.name)?;
+            let cap = region.cap.map(u64::from);
+            Some((&region.name, RegionFact { weight: region.weight.into(), cap, rooms }))
+        });
+        let mut usable: Vec<_> = listed.collect();
+        if !usable.is_empty() {
+            let is_listed = |name: &Region| self.regions.iter().any(|region| region.name == *name);
+            let others = fleet.regions.iter().filter(|(name, _)| !is_listed(name));
+            usable.extend(
+                others.map(|(name, rooms)| {
+                    (name, RegionFact { weight: Weight::ZERO, cap: None, rooms: *rooms })
+                }),
+            );
+        }
+        usable
+    }
+}

@@ -1,0 +1,110 @@
+//! Policies: Senlin's documents, or the same in short. There is one of a kind.
+
+use super::document;
+use super::field::{Field, Refused};
+use crate::policy::{Criteria, DeletionPolicy, PlacementPolicy, PlacementRegion, Policies};
+use crate::room::Region;
+use crate::scheduler::draft::{PlacementDraft, PlacementRegionDraft, RecipeDraft};
+
+pub(super) fn policies(root: &Field<'_>, draft: &RecipeDraft) -> Result<Policies, Refused> {
+    let placement = draft.placement.as_ref().map(|draft| {
+        let field = root.child("placement");
+        let regions = draft_regions(&field.child("regions"), draft);
+        (field, regions)
+    });
+    let deletion = draft.deletion.as_ref().map(|draft| {
+        let field = root.child("deletion");
+        let policy = criteria(&field.child("criteria"), draft.criteria.as_deref());
+        (field, policy.map(|criteria| DeletionPolicy { criteria }))
+    });
+    let (mut placements, mut deletions) = (Vec::from_iter(placement), Vec::from_iter(deletion));
+    let mut refused = None;
+    for (index, draft) in draft.policies.iter().enumerate() {
+        let field = root.child("policies").item(index);
+        match document::kind(&field, draft) {
+            Ok(document::Kind::Placement) => {
+                let policy = document::placement(&field.child("properties"), &draft.properties);
+                placements.push((field, policy));
+            }
+            Ok(document::Kind::Deletion) => {
+                let policy = document::deletion(&field.child("properties"), &draft.properties);
+                deletions.push((field, policy));
+            }
+            Err(reason) => refused = Some(reason),
+        }
+    }
+    let placement = only_one("placement", placements);
+    let deletion = only_one("deletion", deletions);
+    let policies = Policies { placement: placement?, deletion: deletion? };
+    refused.map_or(Ok(policies), Err)
+}
+
+/// Written twice, in whichever form, nobody could say which one counts.
+fn only_one<T>(kind: &str, policies: Vec<(Field<'_>, Result<T, Refused>)>) -> Result<Option<T>, Refused> {
+    let mut policies = policies.into_iter();
+    let Some((first, policy)) = policies.next() else {
+        return Ok(None);
+    };
+    for (field, _) in policies {
+        field.refuse(format!("there is a {kind} policy already, {first}; only one can be"));
+    }
+    policy.map(Some)
+}
+
+fn draft_regions(field: &Field<'_>, draft: &PlacementDraft) -> Result<PlacementPolicy, Refused> {
+    let read = draft.regions.iter().map(|region| {
+        let PlacementRegionDraft { name, weight, cap } = region;
+        RegionRead { name: Ok(name.clone()), weight: Ok(*weight), cap: Ok(*cap) }
+    });
+    placement(field, read.collect())
+}
+
+/// A region as it was read: what has the right type, and is not judged yet.
+pub(super) struct RegionRead {
+    pub(super) name: Result<String, Refused>,
+    pub(super) weight: Result<Option<i32>, Refused>,
+    pub(super) cap: Result<Option<i32>, Refused>,
+}
+
+/// `field` is the list of regions.
+pub(super) fn placement(field: &Field<'_>, regions: Vec<RegionRead>) -> Result<PlacementPolicy, Refused> {
+    field.refuse_all(PlacementPolicy::wrong_with_list(
+        &regions.iter().map(RegionRead::listed).collect::<Vec<_>>(),
+    ));
+    let regions: Vec<_> =
+        regions.into_iter().enumerate().map(|(index, read)| region(&field.item(index), read)).collect();
+    Ok(PlacementPolicy { regions: regions.into_iter().collect::<Result<_, _>>()? })
+}
+
+impl RegionRead {
+    fn listed(&self) -> (&str, Option<u64>) {
+        let weight = self.weight.ok().map(|weight| weight.map(u64::try_from));
+        let weight = match weight {
+            Some(None) => Some(PlacementRegion::DEFAULT_WEIGHT.into()),
+            Some(Some(Ok(weight))) => Some(weight),
+            Some(Some(Err(_))) | None => None,
+        };
+        (self.name.as_deref().unwrap_or_default(), weight)
+    }
+}
+
+fn region(field: &Field<'_>, read: RegionRead) -> Result<PlacementRegion, Refused> {
+    let RegionRead { name, weight, cap } = read;
+    let name = name.and_then(|name| field.child("name").take(Region::parse(&name)));
+    let weight = weight.and_then(|weight| match weight {
+        None => Ok(PlacementRegion::DEFAULT_WEIGHT),
+        Some(weight) => field.child("weight").number(weight, 0, i32::MAX),
+    });
+    let cap = cap.and_then(|cap| match cap {
+        None | Some(-1) => Ok(None),
+        Some(cap) => u32::try_from(cap)
+            .map(Some)
+            .map_err(|_| field.child("cap").refuse(format!("{cap} is not at least 0; -1 means no limit"))),
+    });
+    Ok(PlacementRegion { name: name?, weight: weight?, cap: cap? })
+}
+
+/// Senlin's default.
+pub(super) fn criteria(field: &Field<'_>, text: Option<&str>) -> Result<Criteria, Refused> {
+    text.map_or(Ok(Criteria::Random), |text| field.take(Criteria::parse(text)))
+}

@@ -1,0 +1,51 @@
+//! The regions that a recipe names, and those that there are. Kept apart from parsing: which regions are configured is
+//! no part of a recipe.
+
+use super::Recipe;
+use crate::room::Region;
+use crate::violation::Violation;
+
+impl Recipe {
+    /// Every name that nobody has configured, with its field.
+    pub fn unconfigured_regions(&self, configured: &[Region]) -> Vec<Violation> {
+        let placed = self.policies.placement.iter().flat_map(|policy| policy.regions.iter().enumerate());
+        let placed = placed.map(|(index, region)| (format!("placement.regions[{index}].name"), &region.name));
+        let bound = self.spec.region.iter().map(|name| ("spec.region".to_owned(), name));
+        let known: Vec<_> = configured.iter().map(Region::as_str).collect();
+        let known = known.join(", ");
+        bound
+            .chain(placed)
+            .filter(|(_, name)| !configured.contains(name))
+            .map(|(field, name)| {
+                Violation::new(
+                    field,
+                    format!("{:?} is not a configured region; there is {known}", name.as_str()),
+                )
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+    use crate::scheduler::testing;
+
+    #[test]
+    fn regions_that_nobody_has_configured() {
+        let recipe = Recipe::parse(&testing::draft()).unwrap();
+        let names =
+            |names: &[&str]| names.iter().map(|name| Region::parse(name).unwrap()).collect::<Vec<_>>();
+        let found = |configured: &[&str]| {
+            let violations = recipe.unconfigured_regions(&names(configured));
+            violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+        };
+        assert_eq!(found(&["us-east", "eu-west", "ap-south"]), "");
+        expect![[r#"
+            spec.region: "us-east" is not a configured region; there is eu-west, home
+            placement.regions[0].name: "us-east" is not a configured region; there is eu-west, home"#]]
+        .assert_eq(&found(&["eu-west", "home"]));
+    }
+}

@@ -1,0 +1,123 @@
+//! Where rooms would go: `{"id","regions":[{"name","weight","cap"}],"current":{…},"count","expand"}` asks,
+//! `{"id","plan":{…},"reason"}` answers, with null for a plan where there is none.
+
+use maestro_core::placement::{NoPlan, RegionFact, Standing, Weight, grow, shrink};
+use maestro_core::policy::{PlacementPolicy, PlacementRegion, Refusal};
+use maestro_core::room::Region;
+use maestro_core::violation::Violation;
+use serde::{Serialize, Serializer};
+
+use super::{Fields, within};
+
+#[derive(Debug, Serialize)]
+pub struct Answer {
+    /// Rooms by region, those without any left out.
+    plan: Option<Numbers>,
+    reason: String,
+    /// How many of them could be handled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fits: Option<u64>,
+}
+
+/// An object in the order of the regions.
+#[derive(Debug)]
+struct Numbers(Vec<(Region, u64)>);
+
+impl Serialize for Numbers {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(region, rooms)| (region.as_str(), rooms)))
+    }
+}
+
+struct Case {
+    regions: Vec<(Region, RegionFact)>,
+    count: u64,
+    grows: bool,
+}
+
+pub fn answer(fields: &Fields<'_>) -> Result<Answer, Vec<Violation>> {
+    let Case { regions, count, grows } = read(fields)?;
+    let facts: Vec<_> = regions.iter().map(|(_, fact)| *fact).collect();
+    let plan = if grows { grow(&facts, count) } else { shrink(&facts, count) };
+    Ok(match plan {
+        Err(no_plan @ NoPlan { fits }) => {
+            let reason = Refusal::NoFeasiblePlan(no_plan).to_string();
+            Answer { plan: None, reason, fits: Some(fits) }
+        }
+        Ok(plan) => {
+            let reason = explained(&regions, &plan, grows);
+            let numbers = regions.into_iter().map(|(name, _)| name).zip(plan);
+            let numbers = numbers.filter(|(_, rooms)| *rooms > 0).collect();
+            Answer { plan: Some(Numbers(numbers)), reason, fits: None }
+        }
+    })
+}
+
+/// What each region has, will have, and would have by its weight alone.
+fn explained(regions: &[(Region, RegionFact)], plan: &[u64], grows: bool) -> String {
+    let after = |fact: &RegionFact, rooms: u64| {
+        let counted = i128::from(fact.rooms.counted);
+        if grows { counted + i128::from(rooms) } else { counted - i128::from(rooms) }
+    };
+    let finals: Vec<_> = regions.iter().zip(plan).map(|((_, fact), rooms)| after(fact, *rooms)).collect();
+    let total: i128 = finals.iter().sum();
+    let weights: i128 = regions.iter().map(|(_, fact)| i128::from(fact.weight.get())).sum();
+    let region = |((name, fact), after): (&(Region, RegionFact), &i128)| {
+        let weight = i128::from(fact.weight.get());
+        let (whole, rest) = (total * weight / weights, total * weight % weights);
+        let share = match rest * 100 / weights {
+            0 => whole.to_string(),
+            hundredths => format!("{whole}.{hundredths:02}"),
+        };
+        format!("{name} {} → {after} (share {share})", fact.rooms.counted)
+    };
+    let parts: Vec<_> = regions.iter().zip(&finals).map(region).collect();
+    format!("{total} rooms in the end: {}", parts.join(", "))
+}
+
+fn read(fields: &Fields<'_>) -> Result<Case, Vec<Violation>> {
+    let mut violations = Vec::new();
+    let count = fields.whole("count", None, 0, u64::MAX).map_err(|violation| violations.push(violation));
+    let expand = fields.flag("expand").map_err(|violation| violations.push(violation));
+    let regions = regions(fields).map_err(|more| violations.extend(more));
+    match (count, expand, regions) {
+        (Ok(count), Ok(expand), Ok(regions)) => Ok(Case { regions, count, grows: expand.unwrap_or(true) }),
+        _ => Err(violations),
+    }
+}
+
+fn regions(fields: &Fields<'_>) -> Result<Vec<(Region, RegionFact)>, Vec<Violation>> {
+    let current = fields.object("current").map_err(|violation| vec![violation])?;
+    let mut violations = Vec::new();
+    let mut listed = Vec::new();
+    let mut regions = Vec::new();
+    for (path, object) in fields.objects("regions")? {
+        let mut refuse = |violation| violations.push(within(&path, violation));
+        let name = object.text("name").unwrap_or_default().into_owned();
+        let region = Region::parse(&name).map_err(|reason| refuse(Violation::new("name", reason)));
+        let default = u64::from(PlacementRegion::DEFAULT_WEIGHT);
+        let weight = object.whole("weight", Some(default), 0, Weight::MAX.get()).map_err(&mut refuse).ok();
+        let cap = object.whole("cap", Some(-1), -1, i64::MAX).map_err(&mut refuse).ok();
+        let counted = current.whole(&name, Some(0), 0, u64::MAX);
+        let counted = counted.map_err(|violation| violations.push(within("current", violation))).ok();
+        listed.push((name, weight));
+        if let (Ok(region), Some(weight), Some(cap), Some(counted)) =
+            (region, weight.and_then(Weight::new), cap, counted)
+        {
+            let rooms = Standing { counted, ..Standing::default() };
+            regions.push((region, RegionFact { weight, cap: u64::try_from(cap).ok(), rooms }));
+        }
+    }
+    let listed: Vec<(&str, Option<u64>)> =
+        listed.iter().map(|(name, weight)| (name.as_str(), *weight)).collect();
+    let wrong = PlacementPolicy::wrong_with_list(&listed);
+    violations.extend(
+        wrong
+            .into_iter()
+            .map(|Violation { field, reason }| Violation::new(format!("regions{field}"), reason)),
+    );
+    let unknown = current.names().filter(|name| listed.iter().all(|(listed, _)| listed != name));
+    violations
+        .extend(unknown.map(|name| Violation::new(format!("current.{name}"), "is not one of the regions")));
+    if violations.is_empty() { Ok(regions) } else { Err(violations) }
+}
