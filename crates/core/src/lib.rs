@@ -7,6 +7,7 @@ pub mod lock;
 pub mod operation;
 pub mod panic;
 pub mod plan;
+pub mod region;
 pub mod room;
 pub mod scheduler;
 pub mod time;

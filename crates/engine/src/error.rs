@@ -69,6 +69,7 @@ impl From<Refusal> for Error {
             | Refusal::RolloutChanged { .. }
             | Refusal::LockHeld(_)
             | Refusal::LockLost { .. }
+            | Refusal::RegionChanged(_)
             | Refusal::PortTaken { .. } => Self::Conflict(text),
         }
     }

@@ -12,7 +12,7 @@ use futures_util::future::join_all;
 use maestro_core::room::{Ending, HostPort, Region, RoomId};
 use maestro_core::scheduler::SchedulerName;
 use maestro_engine::ports::runtime::{
-    Handle, Observation, RoomEvent, RoomToStart, RunningRoom, Runtime, RuntimeError,
+    Checked, Handle, Observation, RoomEvent, RoomToStart, RunningRoom, Runtime, RuntimeError,
 };
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval, timeout};
@@ -32,6 +32,9 @@ const LOCKS: usize = 64;
 const LOG_SWEEP_EVERY: Duration = Duration::from_secs(5);
 /// At the end, for the engine to hear of the rooms that ended.
 const LAST_EVENTS_WITHIN: Duration = Duration::from_secs(2);
+
+/// All regions of processes are on the machine that Maestro runs on, whatever they announce to players.
+const THIS_HOST: &str = "this host";
 
 /// What the runtime of a host needs to know.
 #[derive(Debug, Clone)]
@@ -142,8 +145,19 @@ impl Runtime for ProcessRuntime {
         &self.shared.options.region
     }
 
-    fn is_one_host(&self) -> bool {
-        true
+    fn host(&self) -> Option<&str> {
+        Some(THIS_HOST)
+    }
+
+    /// A room can be started as long as there is a place for its files.
+    async fn check(&self) -> Result<Checked, RuntimeError> {
+        let path = self.shared.directory.rooms();
+        let looked = blocking(move || (std::fs::metadata(&path), path)).await;
+        match looked {
+            (Ok(metadata), _) if metadata.is_dir() => Ok(Checked::default()),
+            (Ok(_), path) => Err(unavailable(format!("{} is no directory", path.display()))),
+            (Err(error), path) => Err(unavailable(format!("{} cannot be used: {error}", path.display()))),
+        }
     }
 
     async fn create_scheduler(&self, scheduler: &SchedulerName) -> Result<(), RuntimeError> {

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use maestro_core::room::{Ending, HostPort, Region, RoomId};
 use maestro_core::scheduler::SchedulerName;
 use maestro_engine::ports::runtime::{
-    Handle, Observation, RoomEvent, RoomToStart, RunningRoom, Runtime, RuntimeError,
+    Checked, Handle, Observation, RoomEvent, RoomToStart, RunningRoom, Runtime, RuntimeError,
 };
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
@@ -89,8 +89,12 @@ impl Runtime for SimulatedRuntime {
         self.host.region()
     }
 
-    fn is_one_host(&self) -> bool {
-        true
+    fn host(&self) -> Option<&str> {
+        Some(&self.host.region().0)
+    }
+
+    async fn check(&self) -> Result<Checked, RuntimeError> {
+        self.call(|_, _| Ok(Checked::default())).await
     }
 
     async fn create_scheduler(&self, scheduler: &SchedulerName) -> Result<(), RuntimeError> {

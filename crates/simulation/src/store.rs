@@ -9,8 +9,8 @@ use maestro_core::room::{Region, RoomId};
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::store::{
-    OperationPage, OperationStore, PageRequest, Renewal, RoomRecord, RoomRegistry, SchedulerRecord,
-    SchedulerStore, Store, StoreError, Transaction, VersionRecord, Workforce,
+    OperationPage, OperationStore, PageRequest, RegionRecord, RegionStore, Renewal, RoomRecord, RoomRegistry,
+    SchedulerRecord, SchedulerStore, Store, StoreError, Transaction, VersionRecord, Workforce,
 };
 use tokio::time::{Instant, sleep};
 
@@ -263,5 +263,12 @@ impl RoomRegistry for SimulatedStore {
 
     async fn ports_in_use(&self, region: &Region) -> Result<Vec<u16>, StoreError> {
         self.read().await.ports_in_use(region).await
+    }
+}
+
+#[async_trait]
+impl RegionStore for SimulatedStore {
+    async fn regions(&self) -> Result<Vec<RegionRecord>, StoreError> {
+        self.read().await.regions().await
     }
 }

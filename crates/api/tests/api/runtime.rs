@@ -10,7 +10,7 @@ use maestro_core::room::{Ending, HostPort, Region, RoomId};
 use maestro_core::scheduler::SchedulerName;
 use maestro_engine::ports::Runtime;
 use maestro_engine::ports::runtime::{
-    Handle, Observation, RoomEvent, RoomToStart, RunningRoom, RuntimeError,
+    Checked, Handle, Observation, RoomEvent, RoomToStart, RunningRoom, RuntimeError,
 };
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -40,8 +40,12 @@ impl Runtime for InstantRuntime {
         &self.region
     }
 
-    fn is_one_host(&self) -> bool {
-        true
+    fn host(&self) -> Option<&str> {
+        Some(&self.region.0)
+    }
+
+    async fn check(&self) -> Result<Checked, RuntimeError> {
+        Ok(Checked::default())
     }
 
     async fn create_scheduler(&self, _: &SchedulerName) -> Result<(), RuntimeError> {

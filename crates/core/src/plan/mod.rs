@@ -18,7 +18,7 @@ use crate::room::{EndCause, RoomId, RoomStatus};
 use crate::scheduler::{Autoscaling, Version};
 use crate::time::{Millis, Timestamp};
 
-pub use counted::Counted;
+pub use counted::{Counted, is_unknown};
 pub use expiry::{Expired, Expiry, expiry};
 pub use removal::{Occupied, removal_order};
 pub use rollout::{Replaced, ReplacementRules, RolloutCycle};
@@ -73,6 +73,11 @@ pub struct RoomFact {
     pub was_ready: bool,
     /// An unfinished removal has it: it counts as gone.
     pub leaving: bool,
+    /// False: its region cannot be reached. It is not part of the fleet then, its matches are demand all the same, and
+    /// nothing is held against it.
+    pub reachable: bool,
+    /// When its region came back: what it did not say before does not count against it.
+    pub reachable_since: Option<Timestamp>,
 }
 
 /// A room that ended, or an operation that could not make any, as far as plans need to know it.

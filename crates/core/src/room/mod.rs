@@ -6,6 +6,7 @@ mod id;
 pub mod ports;
 mod status;
 
+pub use crate::region::Region;
 pub use ending::{EndCause, Ending};
 pub use id::RoomId;
 pub use ports::HostPort;
@@ -28,24 +29,5 @@ impl Purpose {
 
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Fleet, Self::Validation].into_iter().find(|purpose| purpose.as_str() == text)
-    }
-}
-
-/// A named place with a runtime of its own.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Region(pub std::sync::Arc<str>);
-
-impl Region {
-    /// The region of an installation that names none.
-    pub const DEFAULT: &'static str = "default";
-
-    pub fn default_region() -> Self {
-        Self(Self::DEFAULT.into())
-    }
-}
-
-impl std::fmt::Display for Region {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
     }
 }

@@ -9,7 +9,7 @@ use maestro_core::operation::{
     SwitchVersion,
 };
 use maestro_core::plan::{
-    EndedFact, FleetSnapshot, Plan, ReplacementRules, RoomFact, Scaling, Verdict, plan,
+    EndedFact, FleetSnapshot, Plan, ReplacementRules, RoomFact, Scaling, Verdict, is_unknown, plan,
 };
 use maestro_core::room::{EndCause, Purpose, RoomId, RoomStatus};
 use maestro_core::scheduler::{OccupiedRooms, Version};
@@ -19,6 +19,7 @@ use crate::Engine;
 use crate::locks::{RemovalLock, removal_lock};
 use crate::ports::room_table::RoomView;
 use crate::ports::store::{Intent, PageRequest, RolloutState, RoomRecord, SchedulerRecord};
+use crate::regions::Contact;
 
 use super::{StepError, add_rooms, remove_rooms, rollout};
 
@@ -94,9 +95,10 @@ pub(crate) async fn fleet(
     let old = condemned(scheduler, engine.old_versions(scheduler, versions.into_iter()).await?);
     let views = engine.ports.table.rooms(&scheduler.name).await?;
     let views: BTreeMap<RoomId, RoomView> = views.into_iter().map(|view| (view.id.clone(), view)).collect();
+    let contacts = engine.regions.contacts();
     let fact = |row: &RoomRecord| RoomFact {
         old: old.contains(&row.version),
-        ..fact(engine, row, views.get(&row.id))
+        ..fact(engine, row, views.get(&row.id), contacts.get(&row.region))
     };
     let facts = rows.iter().map(fact).collect();
     let claimed = |view: &RoomView| Some((view.id.clone(), view.claimed_by?));
@@ -187,10 +189,10 @@ impl Fleet {
         }
     }
 
-    /// Rooms that stay and have not been heard of since a restart.
-    pub(crate) fn unknown(&self) -> usize {
-        let unknown = self.facts.iter().filter(|room| !room.known && !room.leaving);
-        unknown.count()
+    /// Rooms that stay, have not been heard of since a restart, and still may be.
+    pub(crate) fn unknown(&self, engine: &Engine) -> usize {
+        let (now, limits) = (engine.now(), engine.settings.limits());
+        self.facts.iter().filter(|room| is_unknown(room, now, &limits)).count()
     }
 
     /// What an operation that turned round asked for does not count any more, although its fleet size stands until it
@@ -303,7 +305,11 @@ fn replacement(scheduler: &SchedulerRecord, now: Timestamp) -> Option<Replacemen
     })
 }
 
-fn fact(engine: &Engine, row: &RoomRecord, view: Option<&RoomView>) -> RoomFact {
+fn fact(engine: &Engine, row: &RoomRecord, view: Option<&RoomView>, contact: Option<&Contact>) -> RoomFact {
+    let (reachable, reachable_since) = match contact {
+        Some(Contact::Reachable { since }) => (true, *since),
+        Some(Contact::Unreachable { .. }) | None => (false, None),
+    };
     let unknown_since = engine.listening_since.max(row.created_at);
     let base = RoomFact {
         id: row.id.clone(),
@@ -316,6 +322,8 @@ fn fact(engine: &Engine, row: &RoomRecord, view: Option<&RoomView>) -> RoomFact 
         known: row.handle.is_none(),
         was_ready: false,
         leaving: row.intent != Intent::Run,
+        reachable,
+        reachable_since,
     };
     match view {
         None => base,

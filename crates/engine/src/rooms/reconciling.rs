@@ -2,14 +2,17 @@
 //! has ended.
 //!
 //! The registry is read before and after the runtime is listed, and only rows that were equal both times are acted
-//! on: whatever changed in between is being worked on by someone.
+//! on: whatever changed in between is being worked on by someone. Of a region that cannot be reached, or does not answer
+//! now, nothing is known: its rooms stay as they are, and the others do not wait for it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use maestro_core::operation::OperationId;
-use maestro_core::room::{Ending, RoomId};
+use maestro_core::room::{Ending, Region, RoomId};
 use maestro_core::scheduler::RestartPolicy;
 use maestro_core::time::Millis;
+use tokio::time::timeout;
 
 use crate::operations::{Step, StepError, Work};
 use crate::ports::runtime::RunningRoom;
@@ -18,6 +21,9 @@ use crate::rooms::stopping;
 
 /// Listing a runtime costs; between two times the runtime's own watch tells what happens.
 const EVERY: Millis = Millis::from_seconds(60);
+
+/// To list thousands of rooms; one that hangs holds up a cycle for no longer.
+const LIST_PATIENCE: Duration = Duration::from_secs(20);
 
 /// Part of a health cycle: the changes and history of what was found. Empty if it is not time yet.
 pub(crate) async fn reconcile(work: &Work) -> Result<Step, StepError> {
@@ -28,18 +34,16 @@ pub(crate) async fn reconcile(work: &Work) -> Result<Step, StepError> {
     step.reconciled = true;
     let store = &work.engine.ports.store;
     let before = by_id(store.live_rooms(&work.scheduler.name).await?);
-    let mut running = Vec::new();
-    for runtime in work.engine.ports.runtimes.values() {
-        running.extend(runtime.list().await?);
-    }
-    running.retain(|room| room.scheduler == work.scheduler.name);
+    let listed = list(work).await;
     let after = by_id(store.live_rooms(&work.scheduler.name).await?);
-    stop_unwanted(work, &running, &before, &after, &mut step).await?;
-    let settled: Vec<&RoomRecord> = after.values().filter(|row| before.get(&row.id) == Some(row)).collect();
+    stop_unwanted(work, &listed, &before, &after, &mut step).await?;
+    let settled = after.values().filter(|row| before.get(&row.id) == Some(row));
     let unfinished = store.unfinished(&work.scheduler.name).await?;
     let is_unfinished = |id| unfinished.iter().any(|operation| operation.id == id);
-    let running: BTreeSet<&RoomId> = running.iter().map(|room| &room.id).collect();
+    let ids = |rooms: &[RunningRoom]| rooms.iter().map(|room| room.id.clone()).collect::<BTreeSet<_>>();
+    let running: BTreeMap<_, _> = listed.iter().map(|(region, rooms)| (region, ids(rooms))).collect();
     for row in settled {
+        let Some(running) = running.get(&row.region) else { continue };
         if running.contains(&row.id) {
             stop_again(work, row, is_unfinished).await?;
         } else if row.handle.is_some() || !is_unfinished(row.operation) {
@@ -50,29 +54,67 @@ pub(crate) async fn reconcile(work: &Work) -> Result<Step, StepError> {
     Ok(step)
 }
 
+/// The rooms of the scheduler by region, of those regions that answer.
+async fn list(work: &Work) -> BTreeMap<Region, Vec<RunningRoom>> {
+    let mut listed = BTreeMap::new();
+    for (region, runtime) in work.engine.ports.runtimes.iter() {
+        if !work.engine.regions.is_reachable(region) {
+            continue;
+        }
+        let rooms = match timeout(LIST_PATIENCE, runtime.list()).await {
+            Ok(answer) => answer.map_err(|error| error.to_string()),
+            Err(_) => Err(format!("no answer within {LIST_PATIENCE:?}")),
+        };
+        match rooms {
+            Ok(mut rooms) => {
+                rooms.retain(|room| room.scheduler == work.scheduler.name);
+                listed.insert(region.clone(), rooms);
+            }
+            Err(error) => {
+                tracing::warn!(%region, scheduler_name = %work.scheduler.name, error, "rooms not listed");
+            }
+        }
+    }
+    listed
+}
+
 async fn stop_unwanted(
     work: &Work,
-    running: &[RunningRoom],
+    listed: &BTreeMap<Region, Vec<RunningRoom>>,
     before: &BTreeMap<RoomId, RoomRecord>,
     after: &BTreeMap<RoomId, RoomRecord>,
     step: &mut Step,
 ) -> Result<(), StepError> {
-    for room in running {
-        let why = match (before.get(&room.id), after.get(&room.id)) {
-            (None, None) => "the registry does not know it",
-            (Some(one), Some(other)) if one == other && is_another(work, one, room).await? => {
-                "the registry wants another instance"
-            }
-            _ => continue,
-        };
-        let grace = work.scheduler.recipe.spec.termination_grace_period;
-        work.still_owner()?;
-        for runtime in work.engine.ports.runtimes.values() {
+    for (region, rooms) in listed {
+        for room in rooms {
+            let Some(why) = why_unwanted(work, region, room, before, after).await? else { continue };
+            let grace = work.scheduler.recipe.spec.termination_grace_period;
+            work.still_owner()?;
+            let runtime = work.engine.runtime(region)?;
             runtime.stop(&room.scheduler, &room.id, Some(&room.handle), grace).await?;
+            step.history.push(format!("stopped room {} (pids {:?}): {why}", room.id, room.handle.pids));
         }
-        step.history.push(format!("stopped room {} (pids {:?}): {why}", room.id, room.handle.pids));
     }
     Ok(())
+}
+
+async fn why_unwanted(
+    work: &Work,
+    region: &Region,
+    room: &RunningRoom,
+    before: &BTreeMap<RoomId, RoomRecord>,
+    after: &BTreeMap<RoomId, RoomRecord>,
+) -> Result<Option<&'static str>, StepError> {
+    Ok(match (before.get(&room.id), after.get(&room.id)) {
+        (None, None) => Some("the registry does not know it"),
+        (Some(one), Some(other)) if one == other && one.region != *region => {
+            Some("the registry wants it in another region")
+        }
+        (Some(one), Some(other)) if one == other && is_another(work, one, room).await? => {
+            Some("the registry wants another instance")
+        }
+        _ => None,
+    })
 }
 
 /// A room whose containers are started again when they end changes its processes and stays the same room.

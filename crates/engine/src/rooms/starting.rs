@@ -7,13 +7,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use maestro_core::room::{Ending, HostPort, InstanceStatus, Purpose, RoomId, ports};
+use maestro_core::room::{Ending, HostPort, InstanceStatus, Purpose, Region, RoomId, ports};
 use maestro_core::scheduler::{Recipe, Version};
 
 use crate::operations::{Step, StepError, Work};
 use crate::ports::room_table::NewRoom;
 use crate::ports::runtime::{Handle, RoomToStart, RuntimeError};
 use crate::ports::store::{Change, Ended, NewRoomRecord, RoomRecord};
+use crate::regions::Contact;
 
 /// How often ports are chosen anew because someone outside listens to them.
 const PORT_ATTEMPTS: u32 = 20;
@@ -37,12 +38,13 @@ pub(crate) struct Making<'a> {
 /// The rows of the next batch of an operation that has made `rows` so far.
 pub(crate) async fn intend(work: &Work, rows: &[RoomRecord], making: &Making<'_>) -> Result<Step, StepError> {
     let engine = &work.engine;
-    let Some(region) = engine.ports.runtimes.keys().next() else {
-        return Err(StepError::Failed("no region is configured".into()));
-    };
+    let region = choose_region(work).await?;
+    let regions_beside = engine.regions_beside(&region);
     let made: BTreeSet<&RoomId> = rows.iter().map(|row| &row.id).collect();
-    let in_use = engine.ports.store.ports_in_use(region).await?;
-    let mut used: BTreeSet<u16> = in_use.into_iter().collect();
+    let mut used = BTreeSet::new();
+    for region in regions_beside.iter().chain([&region]) {
+        used.extend(engine.ports.store.ports_in_use(region).await?);
+    }
     let left = making.amount.saturating_sub(u32::try_from(rows.len()).unwrap_or(u32::MAX));
     let batch = engine.settings.rooms_add_batch.min(left) as usize;
     let mut changes = Vec::with_capacity(batch);
@@ -53,12 +55,13 @@ pub(crate) async fn intend(work: &Work, rows: &[RoomRecord], making: &Making<'_>
         let Some(id) = unused_id(work, &made, index).await? else {
             continue;
         };
-        let ports = choose_ports(work, making.recipe, &mut used).await?;
+        let ports = choose_ports(work, &region, making.recipe, &mut used).await?;
         changes.push(Change::IntendRoom(NewRoomRecord {
             id,
             scheduler: work.scheduler.name.clone(),
             version: making.version,
             region: region.clone(),
+            regions_beside: regions_beside.clone(),
             purpose: making.purpose,
             ports,
             operation: work.operation.id,
@@ -67,6 +70,19 @@ pub(crate) async fn intend(work: &Work, rows: &[RoomRecord], making: &Making<'_>
         }));
     }
     Ok(Step::again(changes))
+}
+
+/// Where the next rooms go: to the first region that may have any.
+async fn choose_region(work: &Work) -> Result<Region, StepError> {
+    let said = work.engine.ports.store.regions().await?;
+    let mut reasons = Vec::new();
+    for region in work.engine.ports.runtimes.keys() {
+        match work.engine.why_unusable(region, &said) {
+            None => return Ok(region.clone()),
+            Some(why) => reasons.push(why),
+        }
+    }
+    Err(StepError::Failed(format!("no region may have new rooms: {}", reasons.join("; "))))
 }
 
 /// The id of the `index`-th room, or `None` if it is made already. An id that another operation's room has is
@@ -88,14 +104,13 @@ async fn unused_id(work: &Work, made: &BTreeSet<&RoomId>, index: u32) -> Result<
 /// Host ports that no room has and nobody outside listens to.
 async fn choose_ports(
     work: &Work,
+    region: &Region,
     recipe: &Recipe,
     used: &mut BTreeSet<u16>,
 ) -> Result<Vec<HostPort>, StepError> {
     let engine = &work.engine;
     let wanted = ports::wanted(recipe);
-    let Some(runtime) = engine.ports.runtimes.values().next() else {
-        return Ok(Vec::new());
-    };
+    let runtime = engine.runtime(region)?;
     for _ in 0..PORT_ATTEMPTS {
         let chosen = ports::pick(&wanted, used, engine.ports.random.draw())
             .map_err(|exhausted| StepError::Failed(exhausted.to_string()))?;
@@ -113,7 +128,8 @@ async fn choose_ports(
     )))
 }
 
-/// Asks the runtime for rooms whose rows are there, side by side.
+/// Asks the runtimes for rooms whose rows are there, side by side. Those whose region is lost meanwhile are given up: if
+/// one runs there after all, it is stopped when the region is back.
 pub(crate) async fn start(work: &Work, rows: &[RoomRecord]) -> Result<Started, StepError> {
     let mut recipes = Vec::with_capacity(rows.len());
     for row in rows {
@@ -130,13 +146,21 @@ pub(crate) async fn start(work: &Work, rows: &[RoomRecord]) -> Result<Started, S
         let (scheduler, room) = (row.scheduler.clone(), row.id.clone());
         match outcome {
             Ok(handle) => started.changes.push(Change::RoomStarted { scheduler, room, handle }),
-            Err(RuntimeError::Refused(why)) => {
+            Err(error) => {
+                let ending = match (error, &work.engine.regions.contact(&row.region)) {
+                    (RuntimeError::Refused(why), _) => Ending::NeverStarted { why },
+                    (RuntimeError::Unavailable(_), Contact::Unreachable { why }) => {
+                        Ending::GivenUp { why: format!("region {} cannot be reached: {why}", row.region) }
+                    }
+                    (RuntimeError::Unavailable(why), Contact::Reachable { .. }) => {
+                        not_now = Some(why);
+                        continue;
+                    }
+                };
                 work.engine.ports.table.remove(&scheduler, &room).await?;
-                let ending = Ending::NeverStarted { why };
                 started.failures.push(format!("room {room} {ending}"));
                 started.changes.push(Change::EndRoom { scheduler, room, ended: ended(work, &ending) });
             }
-            Err(RuntimeError::Unavailable(why)) => not_now = Some(why),
         }
     }
     match not_now {

@@ -1,17 +1,21 @@
 //! Schedulers and versions: create, read, delete.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use maestro_core::lock::Locks;
-use maestro_core::operation::{Definition, DefinitionKind, OperationId, Origin};
+use maestro_core::operation::{
+    Definition, DefinitionKind, HistoryEvent, Operation, OperationId, OperationStatus, Origin,
+};
 use maestro_core::room::ports;
 use maestro_core::scheduler::{Recipe, SchedulerName, Version, VersionStatus};
 use maestro_core::violation::{Violation, Violations};
 
+use crate::operations::deletion_progress;
 use crate::ports::room_table::FleetCounts;
 use crate::ports::store::{
-    Change, NewOperation, NewScheduler, Refusal, SchedulerRecord, SchedulerState, StoreError, Transaction,
-    VersionRecord,
+    Change, NewOperation, NewScheduler, OperationUpdate, Refusal, SchedulerRecord, SchedulerState,
+    StoreError, Transaction, VersionRecord,
 };
 use crate::{Engine, Error};
 
@@ -72,8 +76,18 @@ impl Engine {
     }
 
     /// Marks the scheduler as being deleted, durably, and enqueues the operation that does it. Asking again while
-    /// that operation is unfinished gives the same operation.
+    /// that operation is unfinished gives the same operation. Regions that cannot be reached are waited for.
     pub async fn delete_scheduler(&self, name: &str, user: &str) -> Result<OperationId, Error> {
+        self.ask_for_deletion(name, false, user).await
+    }
+
+    /// The same, and what is in regions that cannot be reached is forgotten, also by a deletion that waits for them
+    /// already.
+    pub async fn delete_scheduler_by_force(&self, name: &str, user: &str) -> Result<OperationId, Error> {
+        self.ask_for_deletion(name, true, user).await
+    }
+
+    async fn ask_for_deletion(&self, name: &str, force: bool, user: &str) -> Result<OperationId, Error> {
         let missing = || {
             Error::NotFound(format!(
                 "no scheduler found, can not delete nonexistent scheduler: scheduler {name} not found"
@@ -84,10 +98,15 @@ impl Engine {
             return Err(missing());
         };
         if let Some(running) = self.unfinished_delete(&scheduler).await? {
-            return Ok(running);
+            let id = running.id;
+            if force {
+                self.force_delete(running, user).await?;
+            }
+            return Ok(id);
         }
-        let operation =
+        let mut operation =
             self.new_operation(&scheduler, Definition::DeleteScheduler, Origin::Person(user.into()));
+        operation.progress = deletion_progress(force);
         let id = operation.id;
         let to = SchedulerState::Deleting;
         let mut changes = vec![
@@ -101,10 +120,26 @@ impl Engine {
         Ok(id)
     }
 
-    async fn unfinished_delete(&self, scheduler: &SchedulerName) -> Result<Option<OperationId>, Error> {
+    async fn unfinished_delete(&self, scheduler: &SchedulerName) -> Result<Option<Operation>, Error> {
         let unfinished = self.ports.store.unfinished(scheduler).await?;
-        let delete = unfinished.iter().find(|op| op.definition.kind() == DefinitionKind::DeleteScheduler);
-        Ok(delete.map(|operation| operation.id))
+        Ok(unfinished.into_iter().find(|op| op.definition.kind() == DefinitionKind::DeleteScheduler))
+    }
+
+    async fn force_delete(&self, operation: Operation, user: &str) -> Result<(), Error> {
+        if operation.status == OperationStatus::Pending {
+            let text = format!("the deletion {} has not begun; ask again when it has", operation.id);
+            return Err(Error::Precondition(text));
+        }
+        let event = format!("what is in regions that cannot be reached is forgotten: forced by {user}");
+        let update = OperationUpdate {
+            progress: Some(deletion_progress(true)),
+            history: vec![HistoryEvent { at: self.now(), event }],
+            ..OperationUpdate::of(operation.id)
+        };
+        let changes = vec![Change::UpdateOperation(update)];
+        self.ports.store.commit(Transaction::new("force delete_scheduler", changes)).await?;
+        self.ports.wake.queue_changed(&operation.scheduler);
+        Ok(())
     }
 
     pub async fn scheduler(&self, name: &str) -> Result<SchedulerRecord, Error> {
@@ -161,20 +196,23 @@ impl Engine {
 
     /// On one host a port range bounds the number of rooms: what can never fit is refused when it is asked for.
     pub(super) fn check_ports(&self, recipe: &Recipe, rooms: u32) -> Result<(), Error> {
-        if !self.ports.runtimes.values().all(|runtime| runtime.is_one_host()) {
+        let hosts: Option<BTreeSet<&str>> =
+            self.ports.runtimes.values().map(|runtime| runtime.host()).collect();
+        let Some(hosts) = hosts.map(|hosts| hosts.len() as u64) else {
             return Ok(());
-        }
+        };
         let wanted = ports::wanted(recipe);
         let mut violations = Vec::new();
         for port in &wanted {
             let sharing = wanted.iter().filter(|other| other.range == port.range).count() as u64;
             let needed = u64::from(rooms) * sharing;
-            let size = u64::from(port.range.size());
+            let size = u64::from(port.range.size()) * hosts;
             let (start, end) = (port.range.start, port.range.end);
             if needed > size {
                 let field = if recipe.port_range.is_some() { "portRange" } else { "hostPortRange" };
+                let on_hosts = if hosts == 1 { String::new() } else { format!(" on {hosts} hosts") };
                 let reason = format!(
-                    "{start}-{end} holds {size} ports, and {rooms} rooms with {sharing} of them each need {needed}"
+                    "{start}-{end} holds {size} ports{on_hosts}, and {rooms} rooms with {sharing} of them each need {needed}"
                 );
                 violations.push(Violation::new(field, reason));
             }
