@@ -14,7 +14,7 @@ type Error = Box<dyn std::error::Error>;
 const PACKAGE: &str = "maestro.api.v1";
 /// Fields from this number up are not in v10: answers have them only when they are asked for.
 const FIRST_OWN_FIELD: u32 = 100;
-const FILES: [&str; 7] = [
+const FILES: [&str; 8] = [
     "maestro/api/v1/recipe.proto",
     "maestro/api/v1/schedulers.proto",
     "maestro/api/v1/operations.proto",
@@ -22,6 +22,7 @@ const FILES: [&str; 7] = [
     "maestro/api/v1/fleet.proto",
     "maestro/api/v1/rollouts.proto",
     "maestro/api/v1/locks.proto",
+    "maestro/api/v1/regions.proto",
 ];
 
 fn main() -> Result<(), Error> {

@@ -21,6 +21,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::adoption::Found;
 use crate::directory::{self, Directory};
+use crate::process_table::Mark;
 use crate::room::{Room, lock};
 use crate::{logs, ports, process_table};
 
@@ -39,9 +40,11 @@ const THIS_HOST: &str = "this host";
 /// What the runtime of a host needs to know.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The data directory: `rooms/` and `secrets/` are in it.
+    /// `rooms/` is in it. No two regions share one.
     pub directory: PathBuf,
-    /// Rooms that carry this id are ours, all others are none of our business.
+    /// The data directory: `secrets/` is in it, for all regions.
+    pub data_directory: PathBuf,
+    /// Rooms that carry this id and the region's name are ours, all others are none of our business.
     pub store_id: String,
     pub region: Region,
     /// Where players reach rooms, as it is announced to them.
@@ -52,6 +55,12 @@ pub struct Options {
     pub log_limit_bytes: u64,
     /// Where rooms run, and where relative commands are looked for.
     pub working_directory: PathBuf,
+}
+
+impl Options {
+    pub(crate) fn mark(&self) -> Mark {
+        Mark { store_id: self.store_id.clone(), region: self.region.clone() }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -91,15 +100,15 @@ impl ProcessRuntime {
     /// Looks at once for rooms of this store that run already, so that none is started twice.
     pub async fn open(mut options: Options) -> Result<Arc<Self>, OpenError> {
         // A process changes its directory before it looks for its program: relative paths would be looked for there.
-        for path in [&mut options.directory, &mut options.working_directory] {
+        for path in [&mut options.directory, &mut options.data_directory, &mut options.working_directory] {
             *path = std::path::absolute(&*path)
                 .map_err(|source| OpenError::Directory { path: path.clone(), source })?;
         }
-        let directory = Directory::new(&options.directory);
+        let directory = Directory::new(&options.directory, &options.data_directory);
         let path = directory.rooms();
         std::fs::create_dir_all(&path).map_err(|source| OpenError::Directory { path, source })?;
-        let store_id = options.store_id.clone();
-        let marked = blocking(move || process_table::scan(&store_id))
+        let mark = options.mark();
+        let marked = blocking(move || process_table::scan(&mark))
             .await
             .map_err(|source| OpenError::Processes { source })?;
         let (events, observations) = mpsc::channel(EVENTS_MAX);

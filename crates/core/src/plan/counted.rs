@@ -37,8 +37,10 @@ impl Counted {
                 let matches = if snapshot.matches_max > 1 { room.matches.max(1) } else { 1 };
                 counted.matches += u64::from(matches);
             }
-            counted.unknown += u32::from(is_unknown(room, snapshot.now, &snapshot.limits));
-            if stays(snapshot, room) {
+            let stays = stays(snapshot, room);
+            let counts = stays || (!room.reachable && room.status.counts());
+            counted.unknown += u32::from(counts && is_unknown(room, snapshot.now, &snapshot.limits));
+            if stays {
                 counted.total += 1;
                 counted.ready += u32::from(is_ready(room));
                 counted.serving += u32::from(serves);
@@ -70,10 +72,10 @@ pub(super) fn stays(snapshot: &FleetSnapshot<'_>, room: &RoomFact) -> bool {
     !room.leaving && room.reachable && room.status.counts() && well
 }
 
-/// Nobody knows what it does, and it may still be heard of. A room that cannot be reached is given that time too, and
-/// no more: it must not hold up the rest of the fleet for as long as its region is away.
+/// It stays, and nobody knows what it does. A room that cannot be reached is given the time of a ping to be heard of:
+/// it must not hold up the rest of the fleet for as long as its region is away.
 pub fn is_unknown(room: &RoomFact, now: Timestamp, limits: &Limits) -> bool {
-    !room.known && !room.leaving && room.status.counts() && now < silent_at(room, limits)
+    !room.known && !room.leaving && (room.reachable || now < silent_at(room, limits))
 }
 
 pub(super) fn is_ready(room: &RoomFact) -> bool {

@@ -149,6 +149,11 @@ pub enum Held {
     Panic {
         rooms: u32,
     },
+    /// There is no region for new rooms.
+    NoRegion {
+        rooms: u32,
+        why: String,
+    },
 }
 
 impl Plan {
@@ -163,6 +168,15 @@ impl Plan {
         let rollout =
             self.rollout.map(|cycle| RolloutCycle { replaced: Vec::new(), surplus: Vec::new(), ..cycle });
         Self { expired: Vec::new(), remove: 0, rollout, ..self }
+    }
+
+    /// What is left of it while no region may have new rooms.
+    pub fn without_growth(mut self, why: &str) -> Self {
+        let rooms = std::mem::take(&mut self.add);
+        if rooms > 0 {
+            self.held.push(Held::NoRegion { rooms, why: why.to_owned() });
+        }
+        self
     }
 }
 
@@ -281,6 +295,7 @@ impl fmt::Display for Held {
             }
             Self::Capped { rooms } => write!(f, "{rooms} more are left for the next cycle"),
             Self::ScaleDown { rooms, hold } => write!(f, "{rooms} rooms too many stay for now: {hold}"),
+            Self::NoRegion { rooms, why } => write!(f, "{rooms} more wanted, but {why}"),
             Self::Panic { rooms } => {
                 write!(f, "{rooms} rooms too many stay for now: no scale-down while a panic is on its way")
             }

@@ -47,6 +47,8 @@ pub(crate) struct Fleet {
     /// Switches that are queued or at work.
     pub(crate) switches: Vec<SwitchVersion>,
     pub(crate) locks: Locks,
+    /// Why no region may have new rooms, if that is so.
+    pub(crate) no_region: Option<String>,
 }
 
 /// Whether a cycle would do anything now, and if not, when it might without anything happening: what an early
@@ -118,6 +120,7 @@ pub(crate) async fn fleet(
         taken_back: 0,
         switches: Vec::new(),
         locks: store.locks(&scheduler.name).await?,
+        no_region: engine.choose_region().await?.err(),
     };
     for operation in store.unfinished(&scheduler.name).await? {
         if Some(operation.id) != without {
@@ -167,7 +170,7 @@ impl Fleet {
         let mut ended: Vec<EndedFact> = self.ended.iter().filter_map(ended_fact).collect();
         ended.extend_from_slice(&self.failed_adds);
         ended.sort_by_key(|fact| std::cmp::Reverse(fact.ended_at));
-        plan(&FleetSnapshot {
+        let plan = plan(&FleetSnapshot {
             now: engine.now(),
             scaling: self.scaling(scheduler),
             matches_max: scheduler.recipe.match_allocation.max_matches,
@@ -179,7 +182,11 @@ impl Fleet {
             panic: self.panic,
             ended: &ended,
             limits: engine.settings.limits(),
-        })
+        });
+        match &self.no_region {
+            None => plan,
+            Some(why) => plan.without_growth(why),
+        }
     }
 
     fn scaling<'a>(&self, scheduler: &'a SchedulerRecord) -> Scaling<'a> {

@@ -13,7 +13,7 @@ use maestro_core::time::Timestamp;
 
 use crate::Engine;
 use crate::ports::runtime::Checked;
-use crate::ports::store::RegionRecord;
+use crate::ports::store::{RegionRecord, StoreError};
 
 /// Regions that are configured, by name.
 pub(crate) struct Regions(Mutex<BTreeMap<Region, Known>>);
@@ -132,8 +132,21 @@ impl Known {
 }
 
 impl Engine {
+    /// Where the next rooms go: to the first region that may have any. `Err`: why there is none.
+    pub(crate) async fn choose_region(&self) -> Result<Result<Region, String>, StoreError> {
+        let said = self.ports.store.regions().await?;
+        let mut reasons = Vec::new();
+        for region in self.ports.runtimes.keys() {
+            match self.why_unusable(region, &said) {
+                None => return Ok(Ok(region.clone())),
+                Some(why) => reasons.push(why),
+            }
+        }
+        Ok(Err(format!("no region may have new rooms: {}", reasons.join("; "))))
+    }
+
     /// Why a region gets no new rooms; `None`: it may.
-    pub(crate) fn why_unusable(&self, region: &Region, said: &[RegionRecord]) -> Option<String> {
+    fn why_unusable(&self, region: &Region, said: &[RegionRecord]) -> Option<String> {
         if let Contact::Unreachable { why } = self.regions.contact(region) {
             return Some(format!("{region} cannot be reached: {why}"));
         }

@@ -17,8 +17,8 @@ use crate::{Engine, with_sources};
 use super::Contact;
 
 const CHECK_EVERY: Duration = Duration::from_secs(5);
-/// Long for a call that costs nothing, and shorter than the time between two.
-const CHECK_PATIENCE: Duration = Duration::from_secs(3);
+/// Long for a call that costs nothing: a region that is slow can be reached.
+const CHECK_PATIENCE: Duration = Duration::from_secs(10);
 /// To adopt and list thousands of rooms.
 const TAKE_UP_PATIENCE: Duration = Duration::from_secs(60);
 

@@ -38,7 +38,7 @@ pub(crate) struct Making<'a> {
 /// The rows of the next batch of an operation that has made `rows` so far.
 pub(crate) async fn intend(work: &Work, rows: &[RoomRecord], making: &Making<'_>) -> Result<Step, StepError> {
     let engine = &work.engine;
-    let region = choose_region(work).await?;
+    let region = engine.choose_region().await?.map_err(StepError::Failed)?;
     let regions_beside = engine.regions_beside(&region);
     let made: BTreeSet<&RoomId> = rows.iter().map(|row| &row.id).collect();
     let mut used = BTreeSet::new();
@@ -70,19 +70,6 @@ pub(crate) async fn intend(work: &Work, rows: &[RoomRecord], making: &Making<'_>
         }));
     }
     Ok(Step::again(changes))
-}
-
-/// Where the next rooms go: to the first region that may have any.
-async fn choose_region(work: &Work) -> Result<Region, StepError> {
-    let said = work.engine.ports.store.regions().await?;
-    let mut reasons = Vec::new();
-    for region in work.engine.ports.runtimes.keys() {
-        match work.engine.why_unusable(region, &said) {
-            None => return Ok(region.clone()),
-            Some(why) => reasons.push(why),
-        }
-    }
-    Err(StepError::Failed(format!("no region may have new rooms: {}", reasons.join("; "))))
 }
 
 /// The id of the `index`-th room, or `None` if it is made already. An id that another operation's room has is

@@ -25,9 +25,10 @@ fn check_sources(file: &str, variables: &[(&str, &str)], mut sources: Sources, e
             for warning in &loaded.warnings {
                 writeln!(outcome, "warning: {warning}").unwrap();
             }
-            for Setting { key, text, origin } in &loaded.settings {
+            for setting in &loaded.settings {
+                let Setting { text, origin, .. } = setting;
                 if *origin != Origin::Default {
-                    writeln!(outcome, "{} = {text} from {origin}", key.path).unwrap();
+                    writeln!(outcome, "{} = {text} from {origin}", setting.path()).unwrap();
                 }
             }
         }
@@ -259,4 +260,50 @@ fn flags_win_over_all() {
 #[test]
 fn the_committed_reference_is_current() {
     expect_file!["../../../../docs/configuration.md"].assert_eq(&reference());
+}
+
+#[test]
+fn regions_are_a_map_of_names() {
+    check(
+        "regions:\n  us-east:\n    runtime: process\n    HOST: 10.0.0.5\n  RegionOne:\n  eu.west: {logLimitBytes: 8192}\n",
+        &[
+            ("MAESTRO_REGIONS_US_EAST_HOST", "10.0.0.7"),
+            ("MAESTRO_REGIONS_EU_WEST_ROOMSAPIURL", "http://10.0.0.1:8070"),
+            ("MAESTRO_REGIONS_APAC_HOST", "10.0.0.9"),
+        ],
+        &expect![[r#""#]],
+    );
+}
+
+#[test]
+fn regions_that_cannot_be() {
+    check(
+        "regions:\n  köln: {}\n  -a: {}\n  us-east:\n    hosst: a\n    colour: red\n    host: [a]\n    logLimitBytes: 5\n  \
+         b: 7\n  eu: {runtime: kubernetes}\n",
+        &[("MAESTRO_REGIONS_US_EAST_HOST", "a b")],
+        &expect![[r#""#]],
+    );
+    check(
+        "regions:\n  us-east: {}\n  US_EAST: {}\n  a: {directory: /srv/rooms}\n  b: {directory: /srv/rooms}\n",
+        &[],
+        &expect![[r#""#]],
+    );
+    check("regions: [us-east]\n", &[], &expect![[r#""#]]);
+    check("region: {us-east: {}}\n", &[], &expect![[r#""#]]);
+}
+
+#[test]
+fn regions_and_where_their_files_are() {
+    let none = load(&Sources::default()).unwrap().config;
+    let names = |config: &Config| config.regions.keys().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(names(&none), ["default"]);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("maestro.yaml");
+    std::fs::write(&path, "dataDir: /d\nregions: {default: {}, eu: {}, us: {directory: /srv/us}}").unwrap();
+    let named = load(&Sources { file: Some(path), ..Sources::default() }).unwrap().config;
+    for (config, expected) in [(&none, &["./data"][..]), (&named, &["/d", "/d/regions/eu", "/srv/us"])] {
+        let directory = |(name, region): (_, &RegionConfig)| region.directory(name, &config.storage.data_dir);
+        let directories: Vec<_> = config.regions.iter().map(directory).collect();
+        assert_eq!(directories, expected.iter().map(Path::new).collect::<Vec<_>>());
+    }
 }
