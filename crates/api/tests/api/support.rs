@@ -27,6 +27,8 @@ pub(crate) struct World {
     pub(crate) management: Router,
     pub(crate) rooms: Router,
     pub(crate) registry: Registry,
+    /// By region.
+    pub(crate) runtimes: BTreeMap<&'static str, Arc<InstantRuntime>>,
     running: Option<Running>,
 }
 
@@ -49,12 +51,20 @@ impl Clock for TestClock {
 impl World {
     /// With nobody at work: what is asked for stays pending.
     pub(crate) fn standing() -> Self {
-        let region = Region::default_region();
-        let runtime: Arc<dyn Runtime> = Arc::new(InstantRuntime::new(region.clone()));
+        Self::with_regions(&[Region::DEFAULT])
+    }
+
+    /// The same, with several places for rooms.
+    pub(crate) fn with_regions(regions: &[&'static str]) -> Self {
+        let open = |name: &&'static str| (*name, Arc::new(InstantRuntime::new(Region((*name).into()))));
+        let runtimes: BTreeMap<_, _> = regions.iter().map(open).collect();
+        let by_region = |(name, runtime): (&&str, &Arc<InstantRuntime>)| {
+            (Region((*name).into()), Arc::clone(runtime) as Arc<dyn Runtime>)
+        };
         let ports = Ports {
             store: Arc::new(MemoryStore::new()),
             table: Arc::new(MemoryRoomTable::new()),
-            runtimes: Arc::new(BTreeMap::from([(region, runtime)])),
+            runtimes: Arc::new(runtimes.iter().map(by_region).collect()),
             clock: Arc::new(TestClock(Instant::now())),
             random: Arc::new(Randomness::from_seed(7)),
             wake: WakeUps::default(),
@@ -70,6 +80,7 @@ impl World {
             rooms: rooms_router(&context, &RoomsOptions::default()),
             engine: context.engine,
             registry,
+            runtimes,
             running: None,
         }
     }

@@ -114,8 +114,8 @@ impl Walk<'_> {
             let path = format!("{SECTION}.{}", name.value);
             match (Region::parse(&name.value), node) {
                 (Err(rule), _) => self.refuse(format!("{path} ({place}): {rule}")),
-                (Ok(region), Node::Mapping(entries)) => self.region(region, line, entries),
-                (Ok(region), Node::Scalar(None)) => self.region(region, line, Vec::new()),
+                (Ok(region), Node::Mapping(entries)) => self.region(region, entries),
+                (Ok(region), Node::Scalar(None)) => self.region(region, Vec::new()),
                 (Ok(_), Node::Scalar(Some(_)) | Node::Sequence) => {
                     self.refuse(format!(
                         "{path} ({place}): is a section: its settings go below it, indented"
@@ -125,8 +125,8 @@ impl Walk<'_> {
         }
     }
 
-    fn region(&mut self, region: Region, line: u64, entries: Vec<(Spanned<String>, Node)>) {
-        let mut values: BTreeMap<&'static str, FileValue> = BTreeMap::new();
+    fn region(&mut self, region: Region, entries: Vec<(Spanned<String>, Node)>) {
+        let mut values = FileRegion::new();
         for (name, node) in entries {
             let line = name.referenced.line();
             let place = format!("{} line {line}", self.name);
@@ -150,7 +150,7 @@ impl Walk<'_> {
                 }
             }
         }
-        self.settings.regions.insert(region, FileRegion { line, values });
+        self.settings.regions.insert(region, values);
     }
 
     fn value(&mut self, key: &'static Key, value: FileValue) {

@@ -64,8 +64,7 @@ pub fn reference() -> String {
 fn regions() -> String {
     let mut text = REGIONS.to_owned();
     for key in REGION_KEYS {
-        let default =
-            if key.default.is_empty() { "as for all".to_owned() } else { format!("`{}`", key.default) };
+        let default = if key.default.is_empty() { "unset".to_owned() } else { format!("`{}`", key.default) };
         let _ = writeln!(text, "| `regions.<name>.{}` | {} | {default} | {} |", key.path, key.kind, key.doc);
     }
     text

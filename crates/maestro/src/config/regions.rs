@@ -73,12 +73,8 @@ impl RegionConfig {
     }
 }
 
-/// What a file says about one region.
-#[derive(Debug, Default)]
-pub(super) struct FileRegion {
-    pub(super) line: u64,
-    pub(super) values: BTreeMap<&'static str, FileValue>,
-}
+/// What a file says about one region, by key.
+pub(super) type FileRegion = BTreeMap<&'static str, FileValue>;
 
 /// The settings of all regions that the file names; variables stand above it. Where none is named there is nothing to
 /// show.
@@ -91,7 +87,7 @@ pub(super) fn settings(
     let mut unused: BTreeMap<&String, &String> =
         environment.iter().filter(|(name, _)| name.starts_with(VARIABLE_PREFIX)).collect();
     let mut settings = Vec::new();
-    for (region, FileRegion { line: _, mut values }) in from_file {
+    for (region, mut values) in from_file {
         for key in REGION_KEYS {
             let variable = variable(&region, key);
             let from_file = values.remove(key.path).map(|value| {

@@ -67,6 +67,14 @@ fn the_table_does_not_contradict_itself() {
 }
 
 #[test]
+fn the_table_of_regions_does_not_contradict_itself() {
+    for key in REGION_KEYS {
+        assert!(key.check(key.default).is_ok(), "{}: its default is not valid", key.path);
+        assert!(key.doc.ends_with('.'), "{}: a sentence ends with a full stop", key.path);
+    }
+}
+
+#[test]
 fn environment_wins_over_file() {
     check(
         "managementApi:\n  port: 9000\nroomsApi: {port: 9001}\n",
@@ -271,7 +279,13 @@ fn regions_are_a_map_of_names() {
             ("MAESTRO_REGIONS_EU_WEST_ROOMSAPIURL", "http://10.0.0.1:8070"),
             ("MAESTRO_REGIONS_APAC_HOST", "10.0.0.9"),
         ],
-        &expect![[r#""#]],
+        &expect![[r#"
+            warning: MAESTRO_REGIONS_APAC_HOST has no effect: the file names no such region or key
+            regions.eu.west.logLimitBytes = 8192 from maestro.yaml line 6
+            regions.eu.west.roomsApiUrl = http://10.0.0.1:8070 from MAESTRO_REGIONS_EU_WEST_ROOMSAPIURL
+            regions.us-east.runtime = process from maestro.yaml line 3
+            regions.us-east.host = 10.0.0.7 from MAESTRO_REGIONS_US_EAST_HOST
+        "#]],
     );
 }
 
@@ -281,15 +295,44 @@ fn regions_that_cannot_be() {
         "regions:\n  köln: {}\n  -a: {}\n  us-east:\n    hosst: a\n    colour: red\n    host: [a]\n    logLimitBytes: 5\n  \
          b: 7\n  eu: {runtime: kubernetes}\n",
         &[("MAESTRO_REGIONS_US_EAST_HOST", "a b")],
-        &expect![[r#""#]],
+        &expect![[r#"
+            the configuration is not valid:
+              regions.köln (maestro.yaml line 2): a region's name is made of 1 to 63 letters, digits, `-`, `_` and `.`, and begins with a letter or a digit
+              regions.-a (maestro.yaml line 3): a region's name is made of 1 to 63 letters, digits, `-`, `_` and `.`, and begins with a letter or a digit
+              regions.us-east.hosst (maestro.yaml line 5): unknown key; did you mean regions.us-east.host?
+              regions.us-east.colour (maestro.yaml line 6): unknown key; a region has runtime, directory, host, logLimitBytes, stopRoomsOnShutdown, roomsApiUrl
+              regions.us-east.host (maestro.yaml line 7): must be one value (host), not a list or a section
+              regions.b (maestro.yaml line 9): is a section: its settings go below it, indented
+              regions.eu.runtime: kubernetes (maestro.yaml line 10): must be process
+              regions.us-east.host: a b (MAESTRO_REGIONS_US_EAST_HOST): must be an IP address or a host name, without scheme and port
+              regions.us-east.logLimitBytes: 5 (maestro.yaml line 8): must be a whole number of bytes from 4096 to 1099511627776
+        "#]],
     );
     check(
         "regions:\n  us-east: {}\n  US_EAST: {}\n  a: {directory: /srv/rooms}\n  b: {directory: /srv/rooms}\n",
         &[],
-        &expect![[r#""#]],
+        &expect![[r#"
+            the configuration is not valid:
+              regions.b.directory: /srv/rooms is the directory of region a too; each needs its own
+              regions.us-east: is too like US_EAST: names must differ by more than case, `-`, `_` and `.`
+        "#]],
     );
-    check("regions: [us-east]\n", &[], &expect![[r#""#]]);
-    check("region: {us-east: {}}\n", &[], &expect![[r#""#]]);
+    check(
+        "regions: [us-east]\n",
+        &[],
+        &expect![[r#"
+        the configuration is not valid:
+          regions (maestro.yaml line 1): is a map of names, such as `regions: {us-east: {host: 10.0.0.5}, eu-west: {}}`
+    "#]],
+    );
+    check(
+        "region: {us-east: {}}\n",
+        &[],
+        &expect![[r#"
+        the configuration is not valid:
+          region (maestro.yaml line 1): unknown key; did you mean regions?
+    "#]],
+    );
 }
 
 #[test]
