@@ -54,7 +54,7 @@ pub(super) fn run(context: &Context, command: &Command) -> Result<(), Failure> {
         }
         Command::Cordon(options) => order(context, options, "cordon", "cordoned"),
         Command::Uncordon(options) => order(context, options, "uncordon", "uncordoned"),
-        Command::Drain(options) => order(context, options, "drain", "drained"),
+        Command::Drain(options) => order(context, options, "drain", "is being drained"),
     }
 }
 
@@ -89,7 +89,8 @@ fn state(region: &Json) -> &'static str {
     match (region.get("cordoned").is_true(), region.get("draining").is_true()) {
         (_, true) => "draining",
         (true, false) => "cordoned",
-        (false, false) => "yes",
+        (false, false) if region.get("reachable").is_true() => "yes",
+        (false, false) => "no",
     }
 }
 
