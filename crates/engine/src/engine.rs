@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use crate::metrics::{self, Metrics};
 use crate::panic::{self, Panics};
 use crate::ports::{Ports, Runtime};
-use crate::regions::{Regions, watching};
+use crate::regions::{Patient, Regions, watching};
 use crate::rooms::{observing, recovery};
 use crate::worker::Manager;
 use crate::{Error, Settings, Tasks};
@@ -72,7 +72,12 @@ pub struct Observing {
 pub(crate) struct Reconciled(Mutex<BTreeMap<SchedulerName, Timestamp>>);
 
 impl Engine {
-    pub fn new(ports: Ports, settings: Settings, owner: String, tasks: Tasks) -> Arc<Self> {
+    pub fn new(mut ports: Ports, settings: Settings, owner: String, tasks: Tasks) -> Arc<Self> {
+        let patient = |(region, runtime): (&Region, &Arc<dyn Runtime>)| {
+            let runtime = Patient::new(runtime.clone(), settings.room_start_timeout);
+            (region.clone(), Arc::new(runtime) as Arc<dyn Runtime>)
+        };
+        ports.runtimes = Arc::new(ports.runtimes.iter().map(patient).collect());
         Arc::new(Self {
             listening_since: ports.clock.now(),
             regions: Regions::of(ports.runtimes.keys()),

@@ -42,7 +42,7 @@ async fn region(world: &World, name: &str) -> Value {
 /// Lets rooms ping and time pass until it is so.
 async fn until(world: &World, what: &str, is_so: impl AsyncFn(&World) -> bool) {
     for _ in 0..600 {
-        for (_, runtime) in &world.runtimes {
+        for runtime in world.runtimes.values() {
             for room in runtime.rooms() {
                 let path = format!("/scheduler/arena/rooms/{room}/ping");
                 world.ask("PUT", &path, r#"{"status":"ready"}"#).await;
@@ -160,6 +160,9 @@ async fn a_lost_region_is_stood_in_for_and_counted_again_when_it_is_back() {
     assert!(reason.starts_with("cannot be reached: no route to host (since "), "{reason}");
     assert_eq!(lost["rooms"]["ready"], 3);
     until(&world, "three rooms elsewhere", async |world| counts(world) == (3, 3)).await;
+    let adds =
+        world.get("/schedulers/arena/operations?stage=final&view=full").await.ok()["operations"].to_string();
+    assert!(adds.contains("0 rooms of 3 wanted (and 3 in regions that cannot be reached): +3"), "{adds}");
     let shown = metrics(&world);
     for line in [
         r#"maestro_region_reachable{region="eu-west"} 0"#,

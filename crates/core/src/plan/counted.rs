@@ -24,6 +24,8 @@ pub struct Counted {
     pub unknown: u32,
     /// Of `total`, those with a row that are neither ready nor serve anybody.
     pub idle: u32,
+    /// Beside `total`, those whose region cannot be reached.
+    pub unreachable: u32,
 }
 
 impl Counted {
@@ -38,8 +40,10 @@ impl Counted {
                 counted.matches += u64::from(matches);
             }
             let stays = stays(snapshot, room);
-            let counts = stays || (!room.reachable && room.status.counts());
-            counted.unknown += u32::from(counts && is_unknown(room, snapshot.now, &snapshot.limits));
+            let unreachable = !room.reachable && !room.leaving && room.status.counts();
+            counted.unreachable += u32::from(unreachable);
+            let is_unknown = is_unknown(room, snapshot.now, &snapshot.limits);
+            counted.unknown += u32::from((stays || unreachable) && is_unknown);
             if stays {
                 counted.total += 1;
                 counted.ready += u32::from(is_ready(room));

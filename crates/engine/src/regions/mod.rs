@@ -3,6 +3,7 @@
 //! A region can be reached when its runtime answers (`maestro_core::region` decides that, with hysteresis) *and* its
 //! rooms have been taken up since it answers. Until then its rooms are neither counted nor touched.
 
+mod patience;
 pub(crate) mod watching;
 
 use std::collections::BTreeMap;
@@ -10,6 +11,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use maestro_core::region::{Reachability, Region, Sight, Turn};
 use maestro_core::time::Timestamp;
+
+pub(crate) use patience::Patient;
 
 use crate::Engine;
 use crate::ports::runtime::Checked;

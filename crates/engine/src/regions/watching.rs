@@ -17,10 +17,8 @@ use crate::{Engine, with_sources};
 use super::Contact;
 
 const CHECK_EVERY: Duration = Duration::from_secs(5);
-/// Long for a call that costs nothing: a region that is slow can be reached.
-const CHECK_PATIENCE: Duration = Duration::from_secs(10);
-/// To adopt and list thousands of rooms.
-const TAKE_UP_PATIENCE: Duration = Duration::from_secs(60);
+/// To adopt and list thousands of rooms, and to make a place for each scheduler.
+const TAKE_UP_PATIENCE: Duration = Duration::from_secs(120);
 
 /// The first look, at all regions side by side. Those that do not answer are left to [`watch`].
 pub(crate) async fn begin(engine: &Engine, parts: Parts) {
@@ -43,12 +41,9 @@ pub(crate) async fn watch(engine: &Engine, parts: Parts, region: &Region, runtim
 
 async fn look(engine: &Engine, parts: Parts, region: &Region, runtime: &Arc<dyn Runtime>) {
     let before = engine.regions.contact(region);
-    let answer = match timeout(CHECK_PATIENCE, runtime.check()).await {
-        Ok(answer) => answer.map_err(|error| match error {
-            RuntimeError::Refused(why) | RuntimeError::Unavailable(why) => why,
-        }),
-        Err(_) => Err(format!("no answer within {CHECK_PATIENCE:?}")),
-    };
+    let answer = runtime.check().await.map_err(|error| match error {
+        RuntimeError::Refused(why) | RuntimeError::Unavailable(why) => why,
+    });
     engine.regions.heard(region, answer, engine.now());
     if engine.regions.waits_to_be_taken_up(region) {
         let outcome = match timeout(TAKE_UP_PATIENCE, recovery::take_up(engine, parts, region, runtime)).await
@@ -72,6 +67,8 @@ fn tell(engine: &Engine, region: &Region, before: &Contact) {
         }
         (Contact::Unreachable { .. }, Contact::Reachable { .. }) => {
             tracing::info!(%region, "region can be reached");
+            // What it has is compared with the registry by the next cycle of each scheduler.
+            engine.reconciled.forget();
             engine.metrics.regions.changed(region, "reachable");
         }
         (Contact::Unreachable { why: before }, Contact::Unreachable { why }) if before != why => {

@@ -6,13 +6,11 @@
 //! now, nothing is known: its rooms stay as they are, and the others do not wait for it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use maestro_core::operation::OperationId;
 use maestro_core::room::{Ending, Region, RoomId};
 use maestro_core::scheduler::RestartPolicy;
 use maestro_core::time::Millis;
-use tokio::time::timeout;
 
 use crate::operations::{Step, StepError, Work};
 use crate::ports::runtime::RunningRoom;
@@ -21,9 +19,6 @@ use crate::rooms::stopping;
 
 /// Listing a runtime costs; between two times the runtime's own watch tells what happens.
 const EVERY: Millis = Millis::from_seconds(60);
-
-/// To list thousands of rooms; one that hangs holds up a cycle for no longer.
-const LIST_PATIENCE: Duration = Duration::from_secs(20);
 
 /// Part of a health cycle: the changes and history of what was found. Empty if it is not time yet.
 pub(crate) async fn reconcile(work: &Work) -> Result<Step, StepError> {
@@ -61,17 +56,13 @@ async fn list(work: &Work) -> BTreeMap<Region, Vec<RunningRoom>> {
         if !work.engine.regions.is_reachable(region) {
             continue;
         }
-        let rooms = match timeout(LIST_PATIENCE, runtime.list()).await {
-            Ok(answer) => answer.map_err(|error| error.to_string()),
-            Err(_) => Err(format!("no answer within {LIST_PATIENCE:?}")),
-        };
-        match rooms {
+        match runtime.list().await {
             Ok(mut rooms) => {
                 rooms.retain(|room| room.scheduler == work.scheduler.name);
                 listed.insert(region.clone(), rooms);
             }
             Err(error) => {
-                tracing::warn!(%region, scheduler_name = %work.scheduler.name, error, "rooms not listed");
+                tracing::warn!(%region, scheduler_name = %work.scheduler.name, %error, "rooms not listed");
             }
         }
     }

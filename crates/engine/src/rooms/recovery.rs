@@ -61,7 +61,6 @@ pub(crate) async fn take_up(
             }
         }
     }
-    engine.reconciled.forget();
     Ok(())
 }
 

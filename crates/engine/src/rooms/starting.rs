@@ -167,10 +167,7 @@ async fn start_one(work: &Work, row: &RoomRecord, recipe: Arc<Recipe>) -> Result
         recipe,
         ports: row.ports.clone(),
     };
-    let limit = work.engine.settings.room_start_timeout;
-    tokio::time::timeout(limit, runtime.start(&room))
-        .await
-        .unwrap_or_else(|_| Err(RuntimeError::Unavailable(format!("no answer within {limit:?}"))))
+    runtime.start(&room).await
 }
 
 fn table_room(work: &Work, row: &RoomRecord) -> NewRoom {
