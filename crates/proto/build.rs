@@ -15,7 +15,7 @@ const PACKAGE: &str = "maestro.api.v1";
 /// Fields from this number up are not in v10, whose clients refuse what they do not know: they are never written when
 /// they are not set.
 const FIRST_OWN_FIELD: u32 = 100;
-const FILES: [&str; 7] = [
+const FILES: [&str; 8] = [
     "maestro/api/v1/recipe.proto",
     "maestro/api/v1/schedulers.proto",
     "maestro/api/v1/operations.proto",
@@ -23,6 +23,7 @@ const FILES: [&str; 7] = [
     "maestro/api/v1/fleet.proto",
     "maestro/api/v1/rollouts.proto",
     "maestro/api/v1/locks.proto",
+    "maestro/api/v1/regions.proto",
 ];
 
 fn main() -> Result<(), Error> {

@@ -127,3 +127,18 @@ impl<S: Sync> FromRequestParts<S> for User {
         Ok(Self(name.to_owned()))
     }
 }
+
+/// It is kept in histories and in what is recorded of rollouts and regions.
+const REASON_LENGTH_MAX: usize = 512;
+const NO_REASON: &str = "no reason given";
+
+/// Why something is asked for, as it is recorded.
+pub(crate) fn reason(given: &str) -> Result<&str, ApiError> {
+    let reason = given.trim();
+    if reason.chars().count() > REASON_LENGTH_MAX || reason.chars().any(char::is_control) {
+        let message =
+            format!("query parameter reason: write it on one line of at most {REASON_LENGTH_MAX} characters");
+        return Err(ApiError::invalid(message));
+    }
+    Ok(if reason.is_empty() { NO_REASON } else { reason })
+}

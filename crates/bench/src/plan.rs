@@ -164,6 +164,8 @@ fn facts(rooms: u32, life: Life) -> Vec<RoomFact> {
             known: true,
             was_ready: !matches!(status, RoomStatus::Pending | RoomStatus::Error),
             leaving: false,
+            reachable: true,
+            reachable_since: None,
         }
     };
     (0..rooms).map(fact).collect()

@@ -76,6 +76,7 @@ fn room(index: u32, handle: &Handle) -> [Change; 2] {
         scheduler: scheduler.clone(),
         version: Version::FIRST,
         region: Region::default_region(),
+        regions_beside: Vec::new(),
         purpose: Purpose::Fleet,
         ports: vec![port],
         operation: fleet::operation(index),

@@ -11,6 +11,7 @@ pub mod panic;
 pub mod placement;
 pub mod plan;
 pub mod policy;
+pub mod region;
 pub mod resize;
 pub mod room;
 pub mod scheduler;

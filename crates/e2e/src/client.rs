@@ -38,6 +38,7 @@ pub struct Room {
     pub id: String,
     pub status: String,
     pub version: String,
+    pub region: String,
     pub ports: Vec<Port>,
     pub pids: Vec<u32>,
     /// It tries a version, and is none of the fleet.

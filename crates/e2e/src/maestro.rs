@@ -96,6 +96,15 @@ impl Maestro {
         }
     }
 
+    /// The configuration file of the next start.
+    pub fn set_file(&self, text: &str) -> anyhow::Result<()> {
+        fs::write(self.file(), text).context("writing the configuration")
+    }
+
+    fn file(&self) -> PathBuf {
+        self.home.path().join("maestro.yaml")
+    }
+
     pub fn data_dir(&self) -> PathBuf {
         self.home.path().join("data")
     }
@@ -133,6 +142,9 @@ impl Maestro {
     pub fn start_command(&self) -> anyhow::Result<Command> {
         let mut command = self.command()?;
         command.arg("start").arg("--data-dir").arg(self.data_dir());
+        if self.file().exists() {
+            command.arg("-c").arg(self.file());
+        }
         Ok(command)
     }
 

@@ -12,6 +12,7 @@ pub struct RoomProcess {
     pub pid: u32,
     pub scheduler: String,
     pub room: String,
+    pub region: String,
 }
 
 /// All of a store. A process that has ended and was not reaped has no environment any more, so it is not among them.
@@ -36,6 +37,7 @@ pub(crate) fn of_store(store_id: &str) -> io::Result<Vec<RoomProcess>> {
                 pid,
                 scheduler: value("MAESTRO_SCHEDULER_NAME").unwrap_or_default(),
                 room: value("MAESTRO_ROOM_ID").unwrap_or_default(),
+                region: value("MAESTRO_REGION").unwrap_or_default(),
             });
         }
     }

@@ -14,6 +14,7 @@ use crate::invariants::Tokens;
 use crate::metrics::{self, Metrics};
 use crate::panic::{self, Panics};
 use crate::ports::{Ports, Runtime};
+use crate::regions::{Patient, Regions, watching};
 use crate::rooms::{observing, recovery};
 use crate::worker::Manager;
 use crate::{Error, Settings, Tasks};
@@ -26,6 +27,7 @@ pub struct Engine {
     /// Who this engine is in leases and histories.
     pub(crate) owner: String,
     pub(crate) reconciled: Reconciled,
+    pub(crate) regions: Regions,
     pub(crate) panics: Panics,
     pub(crate) tokens: Tokens,
 }
@@ -62,6 +64,7 @@ pub struct Observing {
     observers: Vec<JoinHandle<()>>,
     reporter: JoinHandle<()>,
     panic_watch: JoinHandle<()>,
+    region_watches: Vec<JoinHandle<()>>,
 }
 
 /// When runtime and registry were last compared, by scheduler.
@@ -69,8 +72,14 @@ pub struct Observing {
 pub(crate) struct Reconciled(Mutex<BTreeMap<SchedulerName, Timestamp>>);
 
 impl Engine {
-    pub fn new(ports: Ports, settings: Settings, owner: String, tasks: Tasks) -> Arc<Self> {
+    pub fn new(mut ports: Ports, settings: Settings, owner: String, tasks: Tasks) -> Arc<Self> {
+        let patient = |(region, runtime): (&Region, &Arc<dyn Runtime>)| {
+            let runtime = Patient::new(runtime.clone(), settings.room_start_timeout);
+            (region.clone(), Arc::new(runtime) as Arc<dyn Runtime>)
+        };
+        ports.runtimes = Arc::new(ports.runtimes.iter().map(patient).collect());
         Arc::new(Self {
+            regions: Regions::of(ports.runtimes.keys()),
             ports,
             settings,
             tasks,
@@ -82,14 +91,18 @@ impl Engine {
         })
     }
 
-    /// Takes up where the stores left off, and begins to work. Rooms can ping as soon as this returns.
+    /// Takes up where the stores left off, and begins to work. Rooms can ping as soon as this returns. A region that does
+    /// not answer is taken up when it does.
     pub async fn start(self: &Arc<Self>, parts: Parts) -> Result<Running, Error> {
+        self.check_regions().await?;
         let (stop_observing, observing_stopped) = watch::channel(false);
         let mut observers = Vec::new();
         if parts.watcher {
             observers = self.observe(&observing_stopped);
             recovery::recover(self).await?;
         }
+        watching::begin(self, parts).await;
+        let region_watches = self.watch_regions(parts);
         let engine = self.clone();
         let report = async move { metrics::report(&engine).await };
         let reporter = self.tasks.spawn("metrics reporter", report);
@@ -98,7 +111,7 @@ impl Engine {
         let (stop, stopped) = watch::channel(false);
         let manager =
             parts.worker.then(|| self.tasks.spawn("workers", Manager::new(self.clone(), stopped).run()));
-        let observing = Observing { stop: stop_observing, observers, reporter, panic_watch };
+        let observing = Observing { stop: stop_observing, observers, reporter, panic_watch, region_watches };
         Ok(Running { stop, manager, observing })
     }
 
@@ -113,6 +126,16 @@ impl Engine {
             }
         }
         observers
+    }
+
+    fn watch_regions(self: &Arc<Self>, parts: Parts) -> Vec<JoinHandle<()>> {
+        let watch = |(region, runtime): (&Region, &Arc<dyn Runtime>)| {
+            let (engine, region, runtime) = (self.clone(), region.clone(), runtime.clone());
+            let name = format!("watch of {region}");
+            let watch = async move { watching::watch(&engine, parts, &region, &runtime).await };
+            self.tasks.spawn(name, watch)
+        };
+        self.ports.runtimes.iter().map(watch).collect()
     }
 
     pub fn metrics(&self) -> &Metrics {
@@ -153,6 +176,7 @@ impl Observing {
     pub async fn stop(self) {
         self.reporter.abort();
         self.panic_watch.abort();
+        self.region_watches.iter().for_each(JoinHandle::abort);
         self.stop.send_replace(true);
         for observer in self.observers {
             if tokio::time::timeout(OBSERVER_PATIENCE, observer).await.is_err() {
@@ -166,6 +190,11 @@ impl Reconciled {
     pub(crate) fn is_due(&self, scheduler: &SchedulerName, now: Timestamp, every: Millis) -> bool {
         let last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         last.get(scheduler).is_none_or(|last| age(now, *last) >= every || *last > now)
+    }
+
+    /// All are compared again at the next cycle.
+    pub(crate) fn forget(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// What was found is written.

@@ -70,6 +70,7 @@ impl From<Refusal> for Error {
             | Refusal::DeletionUnderWay { .. }
             | Refusal::LockHeld(_)
             | Refusal::LockLost { .. }
+            | Refusal::RegionChanged(_)
             | Refusal::PortTaken { .. } => Self::Conflict(text),
         }
     }

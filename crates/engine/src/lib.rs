@@ -10,6 +10,7 @@ pub mod metrics;
 mod operations;
 mod panic;
 pub mod ports;
+mod regions;
 mod rooms;
 pub mod services;
 mod settings;

@@ -2,6 +2,7 @@
 //! dashboards go on; what v10 got wrong (an operation's id as a label, gauges of schedulers that are gone) is not.
 
 mod locks;
+mod regions;
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -26,6 +27,7 @@ use crate::ports::store::SchedulerRecord;
 use crate::{Engine, Error, with_sources};
 
 use locks::LockMetrics;
+use regions::RegionMetrics;
 
 /// How often the gauges of fleets are brought up to date.
 const REPORT_EVERY: Duration = Duration::from_secs(10);
@@ -93,6 +95,7 @@ pub struct Metrics {
     instances: [(&'static str, Family<FleetLabels, Gauge>); 5],
     decisions: Family<DecisionLabels, Counter>,
     pub(crate) locks: LockMetrics,
+    pub(crate) regions: RegionMetrics,
     panics: Family<FleetLabels, Counter>,
     desired_rooms: Family<FleetLabels, Gauge>,
     current_rooms: Family<FleetLabels, Gauge>,
@@ -140,6 +143,7 @@ impl Default for Metrics {
             ],
             decisions: Family::default(),
             locks: LockMetrics::default(),
+            regions: RegionMetrics::default(),
             panics: Family::default(),
             desired_rooms: Family::default(),
             current_rooms: Family::default(),
@@ -197,6 +201,7 @@ impl Metrics {
         r.register("maestro_worker_ready_target", "Share of rooms to stand ready", self.ready_target.clone());
         r.register("maestro_worker_fixed_buffer", "Rooms to stand ready", self.fixed_buffer.clone());
         self.locks.register(r);
+        self.regions.register(r);
         r.register(
             "maestro_invariant_violations",
             "Times that something was seen which must never be; a bug, if it is not 0",
@@ -336,16 +341,18 @@ pub(crate) async fn report(engine: &Engine) {
 
 async fn report_once(engine: &Engine) -> Result<(), Error> {
     let mut shown = BTreeSet::new();
-    let mut held = Vec::new();
+    let mut seen = Vec::new();
     for scheduler in engine.ports.store.schedulers().await? {
         let counts = engine.ports.table.counts(&scheduler.name).await?;
         shown.insert(engine.metrics.show(&scheduler, &counts));
         let locks = engine.ports.store.locks(&scheduler.name).await?;
-        held.push((scheduler, locks));
+        seen.push((scheduler, counts, locks));
     }
     engine.metrics.locks.clear();
-    for (scheduler, locks) in &held {
+    engine.metrics.regions.clear();
+    for (scheduler, counts, locks) in &seen {
         engine.metrics.locks.show(scheduler, locks, engine.now());
+        engine.metrics.regions.show(scheduler, counts);
     }
     let mut before = engine.metrics.shown.lock().unwrap_or_else(PoisonError::into_inner);
     for gone in before.difference(&shown) {

@@ -128,11 +128,12 @@ async fn look(engine: &Engine, scheduler: &SchedulerName) -> Result<(), StepErro
     };
     let matches_max = record.recipe.match_allocation.max_matches;
     let counts = engine.ports.table.counts(scheduler).await?;
-    if need(&counted(&counts, matches_max), autoscaling).is_none() {
+    // The counters do not know which regions can be reached: with one that is lost, there are fewer places.
+    if engine.regions.all_reachable() && need(&counted(&counts, matches_max), autoscaling).is_none() {
         return Ok(());
     }
     let fleet = whole_fleet(engine, &record, None).await?;
-    if fleet.panic {
+    if fleet.panic || fleet.no_region.is_some() {
         return Ok(());
     }
     let Counted { matches, occupied, total, .. } = fleet.plan(engine, &record).seen;

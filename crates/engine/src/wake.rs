@@ -64,6 +64,14 @@ impl WakeUps {
         self.ring(scheduler, 1);
     }
 
+    /// Something changed that concerns the rooms of all schedulers, as a region that is lost or back.
+    pub(crate) fn rooms_changed(&self) {
+        let schedulers: Vec<SchedulerName> = self.bells().keys().cloned().collect();
+        for scheduler in schedulers {
+            self.room_changed(scheduler.as_str());
+        }
+    }
+
     /// There is a new scheduler, or one that nobody owns any more, or another number of workers.
     pub(crate) fn workforce_changed(&self) {
         self.0.workforce.ring(0);

@@ -75,6 +75,10 @@ fn routes() {
         LocksService.ListLocks GET /schedulers/{scheduler_name}/locks
         LocksService.ReleaseLock DELETE /scheduler/{scheduler_name}/locks/{lock_key}
         LocksService.ReleaseLock DELETE /schedulers/{scheduler_name}/locks/{lock_key}
+        RegionsService.ListRegions GET /regions
+        RegionsService.CordonRegion POST /regions/{region_name}/cordon
+        RegionsService.DrainRegion POST /regions/{region_name}/drain
+        RegionsService.UncordonRegion POST /regions/{region_name}/uncordon
     "#]]
     .assert_eq(&lines);
 }

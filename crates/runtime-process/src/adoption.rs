@@ -210,8 +210,8 @@ impl Shared {
     }
 
     async fn scan(&self) -> Result<HashMap<RoomId, Found>, RuntimeError> {
-        let store_id = self.options.store_id.clone();
-        let marked = blocking(move || process_table::scan(&store_id)).await.map_err(unavailable)?;
+        let mark = self.options.mark();
+        let marked = blocking(move || process_table::scan(&mark)).await.map_err(unavailable)?;
         Ok(Found::by_room(marked))
     }
 

@@ -10,11 +10,13 @@ use maestro_core::scheduler::SchedulerName;
 #[derive(Debug, Clone)]
 pub(crate) struct Directory {
     root: PathBuf,
+    data: PathBuf,
 }
 
 impl Directory {
-    pub(crate) fn new(root: &Path) -> Self {
-        Self { root: root.to_owned() }
+    /// `data`: where secrets are.
+    pub(crate) fn new(root: &Path, data: &Path) -> Self {
+        Self { root: root.to_owned(), data: data.to_owned() }
     }
 
     pub(crate) fn rooms(&self) -> PathBuf {
@@ -34,7 +36,7 @@ impl Directory {
     /// The file of a secret, and how to name it to a person: from the data directory on.
     pub(crate) fn secret(&self, name: &str, key: &str) -> Option<(PathBuf, String)> {
         let shown = format!("secrets/{}/{}", file_name(name)?, file_name(key)?);
-        Some((self.root.join(&shown), shown))
+        Some((self.data.join(&shown), shown))
     }
 }
 

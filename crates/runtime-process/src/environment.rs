@@ -16,7 +16,7 @@ pub(crate) const ROOM_ID: &str = "MAESTRO_ROOM_ID";
 pub(crate) const STORE_ID: &str = "MAESTRO_STORE_ID";
 pub(crate) const CONTAINER_NAME: &str = "MAESTRO_CONTAINER_NAME";
 const ROOMS_API_URL: &str = "MAESTRO_ROOMS_API_URL";
-const REGION: &str = "MAESTRO_REGION";
+pub(crate) const REGION: &str = "MAESTRO_REGION";
 const HOST_PORT_PREFIX: &str = "MAESTRO_HOST_PORT_";
 
 const PASSED_ON: [&str; 7] = ["PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER"];
@@ -153,7 +153,7 @@ mod tests {
                 host: "192.0.2.1",
                 rooms_api_url: "http://127.0.0.1:8070",
                 ports: &[port("game", 7000), port("voice-chat.2", 7001)],
-                directory: &Directory::new(self.data.path()),
+                directory: &Directory::new(self.data.path(), self.data.path()),
             };
             of_container(&container, &surroundings)
         }

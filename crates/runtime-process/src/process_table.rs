@@ -5,10 +5,10 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
-use maestro_core::room::RoomId;
+use maestro_core::room::{Region, RoomId};
 use maestro_core::scheduler::SchedulerName;
 
-use crate::environment::{CONTAINER_NAME, ROOM_ID, SCHEDULER_NAME, STORE_ID};
+use crate::environment::{CONTAINER_NAME, REGION, ROOM_ID, SCHEDULER_NAME, STORE_ID};
 use crate::members::{Member, ProcessId};
 
 /// An environment larger than this is not one that we gave; exec itself stops at about this size.
@@ -38,11 +38,18 @@ pub(crate) struct Stat {
     pub(crate) wait_status: i32,
 }
 
-/// All processes of this store, in the order of their start. Blocking.
+/// Whose processes are looked for: several regions may share a machine, and leave each other alone.
+#[derive(Debug, Clone)]
+pub(crate) struct Mark {
+    pub(crate) store_id: String,
+    pub(crate) region: Region,
+}
+
+/// All processes with this mark, in the order of their start. Blocking.
 ///
 /// The environment is read only of group leaders of our own user: of others we may not read it, and a room's children
 /// inherit it, so it would say nothing. Zombies do not run.
-pub(crate) fn scan(store_id: &str) -> io::Result<Vec<Marked>> {
+pub(crate) fn scan(mark: &Mark) -> io::Result<Vec<Marked>> {
     let mut unread = group_leaders()?;
     let mut marked: Vec<Marked> = Vec::new();
     for round in 0..ROUNDS_MAX {
@@ -53,7 +60,7 @@ pub(crate) fn scan(store_id: &str) -> io::Result<Vec<Marked>> {
             // It runs a new program, and its environment is not in place yet.
             Ok(environment) if environment.is_empty() => true,
             Ok(environment) => {
-                marked.extend(marks(&environment, store_id, *leader));
+                marked.extend(marks(&environment, mark, *leader));
                 false
             }
             // It has just ended.
@@ -121,14 +128,14 @@ fn parse_stat(text: &[u8]) -> Option<Stat> {
     })
 }
 
-fn marks(environment: &[u8], store_id: &str, process: ProcessId) -> Option<Marked> {
+fn marks(environment: &[u8], mark: &Mark, process: ProcessId) -> Option<Marked> {
     let value = |name: &str| {
         environment.split(|byte| *byte == 0).find_map(|entry| {
             let rest = entry.strip_prefix(name.as_bytes())?;
             str::from_utf8(rest.strip_prefix(b"=")?).ok()
         })
     };
-    if value(STORE_ID)? != store_id {
+    if value(STORE_ID)? != mark.store_id || value(REGION)? != &*mark.region.0 {
         return None;
     }
     Some(Marked {
@@ -156,19 +163,24 @@ mod tests {
     }
 
     #[test]
-    fn only_the_very_store_counts() {
+    fn only_the_very_store_and_region_count() {
         let id = ProcessId { pid: 42, start_time: 7 };
-        let marks_of = |store: &str| {
+        let mark = Mark { store_id: "s1".into(), region: Region("eu".into()) };
+        let marks_of = |store: &str, region: &str| {
             let text = format!(
-                "PATH=/bin\0X{STORE_ID}=s1\0{STORE_ID}={store}\0{SCHEDULER_NAME}=arena\0{ROOM_ID}=arena-1\0{CONTAINER_NAME}=game\0"
+                "PATH=/bin\0X{STORE_ID}=s1\0{STORE_ID}={store}\0{REGION}={region}\0{SCHEDULER_NAME}=arena\0\
+                 {ROOM_ID}=arena-1\0{CONTAINER_NAME}=game\0"
             );
-            marks(text.as_bytes(), "s1", id)
+            marks(text.as_bytes(), &mark, id)
         };
-        assert_eq!(marks_of("s1").unwrap().room, RoomId::new("arena-1"));
+        assert_eq!(marks_of("s1", "eu").unwrap().room, RoomId::new("arena-1"));
         for other in ["s12", "s", "", "S1", "s1 "] {
-            assert_eq!(marks_of(other), None, "{other:?}");
+            assert_eq!(marks_of(other, "eu"), None, "{other:?}");
         }
-        assert_eq!(marks(format!("{STORE_ID}=s1\0").as_bytes(), "s1", id), None);
+        for other in ["us", "eu-west", "", "EU"] {
+            assert_eq!(marks_of("s1", other), None, "{other:?}");
+        }
+        assert_eq!(marks(format!("{STORE_ID}=s1\0{REGION}=eu\0").as_bytes(), &mark, id), None);
     }
 
     #[test]

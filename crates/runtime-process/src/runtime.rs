@@ -12,7 +12,7 @@ use futures_util::future::join_all;
 use maestro_core::room::{Ending, HostPort, Region, RoomId};
 use maestro_core::scheduler::SchedulerName;
 use maestro_engine::ports::runtime::{
-    Handle, Observation, RoomEvent, RoomToStart, RunningRoom, Runtime, RuntimeError,
+    Checked, Handle, Observation, RoomEvent, RoomToStart, RunningRoom, Runtime, RuntimeError,
 };
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval, timeout};
@@ -21,6 +21,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::adoption::Found;
 use crate::directory::{self, Directory};
+use crate::process_table::Mark;
 use crate::room::{Room, lock};
 use crate::{logs, ports, process_table};
 
@@ -33,12 +34,17 @@ const LOG_SWEEP_EVERY: Duration = Duration::from_secs(5);
 /// At the end, for the engine to hear of the rooms that ended.
 const LAST_EVENTS_WITHIN: Duration = Duration::from_secs(2);
 
+/// All regions of processes are on the machine that Maestro runs on, whatever they announce to players.
+const THIS_HOST: &str = "this host";
+
 /// What the runtime of a host needs to know.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The data directory: `rooms/` and `secrets/` are in it.
+    /// `rooms/` is in it. No two regions share one.
     pub directory: PathBuf,
-    /// Rooms that carry this id are ours, all others are none of our business.
+    /// The data directory: `secrets/` is in it, for all regions.
+    pub data_directory: PathBuf,
+    /// Rooms that carry this id and the region's name are ours, all others are none of our business.
     pub store_id: String,
     pub region: Region,
     /// Where players reach rooms, as it is announced to them.
@@ -49,6 +55,12 @@ pub struct Options {
     pub log_limit_bytes: u64,
     /// Where rooms run, and where relative commands are looked for.
     pub working_directory: PathBuf,
+}
+
+impl Options {
+    pub(crate) fn mark(&self) -> Mark {
+        Mark { store_id: self.store_id.clone(), region: self.region.clone() }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -88,15 +100,15 @@ impl ProcessRuntime {
     /// Looks at once for rooms of this store that run already, so that none is started twice.
     pub async fn open(mut options: Options) -> Result<Arc<Self>, OpenError> {
         // A process changes its directory before it looks for its program: relative paths would be looked for there.
-        for path in [&mut options.directory, &mut options.working_directory] {
+        for path in [&mut options.directory, &mut options.data_directory, &mut options.working_directory] {
             *path = std::path::absolute(&*path)
                 .map_err(|source| OpenError::Directory { path: path.clone(), source })?;
         }
-        let directory = Directory::new(&options.directory);
+        let directory = Directory::new(&options.directory, &options.data_directory);
         let path = directory.rooms();
         std::fs::create_dir_all(&path).map_err(|source| OpenError::Directory { path, source })?;
-        let store_id = options.store_id.clone();
-        let marked = blocking(move || process_table::scan(&store_id))
+        let mark = options.mark();
+        let marked = blocking(move || process_table::scan(&mark))
             .await
             .map_err(|source| OpenError::Processes { source })?;
         let (events, observations) = mpsc::channel(EVENTS_MAX);
@@ -142,8 +154,19 @@ impl Runtime for ProcessRuntime {
         &self.shared.options.region
     }
 
-    fn is_one_host(&self) -> bool {
-        true
+    fn host(&self) -> Option<&str> {
+        Some(THIS_HOST)
+    }
+
+    /// A room can be started as long as there is a place for its files.
+    async fn check(&self) -> Result<Checked, RuntimeError> {
+        let path = self.shared.directory.rooms();
+        let looked = blocking(move || (std::fs::metadata(&path), path)).await;
+        match looked {
+            (Ok(metadata), _) if metadata.is_dir() => Ok(Checked::default()),
+            (Ok(_), path) => Err(unavailable(format!("{} is no directory", path.display()))),
+            (Err(error), path) => Err(unavailable(format!("{} cannot be used: {error}", path.display()))),
+        }
     }
 
     async fn create_scheduler(&self, scheduler: &SchedulerName) -> Result<(), RuntimeError> {

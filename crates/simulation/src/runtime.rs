@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use maestro_core::room::{Ending, HostPort, Region, RoomId};
 use maestro_core::scheduler::SchedulerName;
 use maestro_engine::ports::runtime::{
-    Handle, Observation, RoomEvent, RoomToStart, RunningRoom, Runtime, RuntimeError,
+    Checked, Handle, Observation, RoomEvent, RoomToStart, RunningRoom, Runtime, RuntimeError,
 };
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
@@ -115,8 +115,15 @@ impl Runtime for SimulatedRuntime {
         self.host.region()
     }
 
-    fn is_one_host(&self) -> bool {
-        true
+    fn host(&self) -> Option<&str> {
+        Some(&self.host.region().0)
+    }
+
+    /// At once: it is asked every few seconds, and must not take from the chance that other calls depend on.
+    async fn check(&self) -> Result<Checked, RuntimeError> {
+        self.trouble.around().life.still_alive().await;
+        self.host.change(|state, _| reachable(state))?;
+        Ok(Checked::default())
     }
 
     async fn create_scheduler(&self, scheduler: &SchedulerName) -> Result<(), RuntimeError> {

@@ -13,8 +13,8 @@ use maestro_core::room::{Region, RoomId};
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::store::{
-    OperationPage, OperationStore, PageRequest, Renewal, RoomRecord, RoomRegistry, SchedulerRecord,
-    SchedulerStore, Store, StoreError, Transaction, VersionRecord, Workforce,
+    OperationPage, OperationStore, PageRequest, RegionRecord, RegionStore, Renewal, RoomRecord, RoomRegistry,
+    SchedulerRecord, SchedulerStore, Store, StoreError, Transaction, VersionRecord, Workforce,
 };
 use maestro_store_embedded::EmbeddedStore;
 use tempfile::TempDir;
@@ -189,5 +189,12 @@ impl RoomRegistry for OnTheSpot {
 
     async fn ports_in_use(&self, region: &Region) -> Result<Vec<u16>, StoreError> {
         wait_for(self.store.ports_in_use(region))
+    }
+}
+
+#[async_trait]
+impl RegionStore for OnTheSpot {
+    async fn regions(&self) -> Result<Vec<RegionRecord>, StoreError> {
+        wait_for(self.store.regions())
     }
 }

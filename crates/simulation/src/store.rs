@@ -10,8 +10,9 @@ use maestro_core::room::{Region, RoomId};
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::store::{
-    Change, OperationPage, OperationStore, OwnershipRecord, PageRequest, Refusal, Renewal, RoomRecord,
-    RoomRegistry, SchedulerRecord, SchedulerStore, Store, StoreError, Transaction, VersionRecord, Workforce,
+    Change, OperationPage, OperationStore, OwnershipRecord, PageRequest, Refusal, RegionRecord, RegionStore,
+    Renewal, RoomRecord, RoomRegistry, SchedulerRecord, SchedulerStore, Store, StoreError, Transaction,
+    VersionRecord, Workforce,
 };
 use tokio::time::Instant;
 
@@ -328,5 +329,12 @@ impl RoomRegistry for SimulatedStore {
 
     async fn ports_in_use(&self, region: &Region) -> Result<Vec<u16>, StoreError> {
         self.read("ports_in_use", self.inner.ports_in_use(region)).await
+    }
+}
+
+#[async_trait]
+impl RegionStore for SimulatedStore {
+    async fn regions(&self) -> Result<Vec<RegionRecord>, StoreError> {
+        self.read("regions", self.inner.regions()).await
     }
 }

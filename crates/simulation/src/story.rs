@@ -35,6 +35,9 @@ impl fmt::Display for Told<'_> {
                 Change::RevokeLock { kind, .. } => write!(f, "; lock {} revoked", kind.as_str())?,
                 Change::DeleteScheduler { .. } => f.write_str("; the scheduler is gone")?,
                 Change::EndRoom { room, ended, .. } => write!(f, "; room {room} {}", ended.how)?,
+                Change::SetRegion { to, .. } => {
+                    write!(f, "; region {}: cordoned {}, draining {}", to.name, to.cordoned, to.draining)?;
+                }
                 Change::IntendRoom(_) => rooms += 1,
                 Change::IntendStop { .. } => stops += 1,
                 Change::CreateScheduler(_)

@@ -162,6 +162,8 @@ impl<'a> Fleet<'a> {
             known: true,
             was_ready: status != RoomStatus::Pending,
             leaving: false,
+            reachable: true,
+            reachable_since: None,
         });
         id
     }

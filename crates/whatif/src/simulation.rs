@@ -220,8 +220,8 @@ impl Simulation<'_> {
     fn rests(&self, plan: &Plan) -> bool {
         let waits = |held: &Held| match held {
             Held::BackingOff { .. } | Held::Capped { .. } | Held::Unknown { .. } => true,
-            // Nobody pings on paper.
-            Held::Panic { .. } => false,
+            // Nobody pings on paper, and there are no regions to lose.
+            Held::Panic { .. } | Held::NoRegion { .. } => false,
             Held::ScaleDown { hold, .. } => matches!(hold, ShrinkHold::Cooldown { .. }),
             // Players who stay keep their rooms for ever.
             Held::Serving { .. } => false,

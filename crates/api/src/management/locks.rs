@@ -9,12 +9,8 @@ use maestro_proto::v1::{self, ListLocksRequest, LockWaiter, ReleaseLockRequest};
 use super::Api;
 use crate::answer::Answer;
 use crate::error::ApiError;
-use crate::request::{Asked, Named, User};
+use crate::request::{Asked, Named, User, reason};
 use crate::view::View;
-
-/// It is kept in histories and in a rollout's note.
-const REASON_LENGTH_MAX: usize = 512;
-const NO_REASON: &str = "no reason given";
 
 pub(super) async fn list(
     State(api): Api,
@@ -35,16 +31,6 @@ pub(super) async fn release(
     let reason = reason(&request.reason)?;
     api.engine.release_lock(&scheduler, &key, request.token, &user, reason).await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-fn reason(given: &str) -> Result<&str, ApiError> {
-    let reason = given.trim();
-    if reason.chars().count() > REASON_LENGTH_MAX || reason.chars().any(char::is_control) {
-        let message =
-            format!("query parameter reason: write it on one line of at most {REASON_LENGTH_MAX} characters");
-        return Err(ApiError::invalid(message));
-    }
-    Ok(if reason.is_empty() { NO_REASON } else { reason })
 }
 
 fn listed(lock_view: LockView, view: View) -> v1::Lock {

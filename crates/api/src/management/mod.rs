@@ -3,6 +3,7 @@
 mod explanations;
 mod locks;
 mod operations;
+mod regions;
 mod rollouts;
 mod rooms;
 mod schedulers;
@@ -68,6 +69,10 @@ fn routes() -> Vec<Route<Arc<ManagementApi>>> {
         // v9's paths.
         ("/scheduler/{scheduler_name}/locks", get(locks::list)),
         ("/scheduler/{scheduler_name}/locks/{lock_key}", delete(locks::release)),
+        ("/regions", get(regions::list)),
+        ("/regions/{region_name}/cordon", post(regions::cordon)),
+        ("/regions/{region_name}/drain", post(regions::drain)),
+        ("/regions/{region_name}/uncordon", post(regions::uncordon)),
         ("/schedulers/{scheduler_name}/add-rooms", post(rooms::add)),
         ("/schedulers/{scheduler_name}/remove-rooms", post(rooms::remove)),
         ("/schedulers/{scheduler_name}/rooms", get(rooms::list)),

@@ -9,9 +9,10 @@ use maestro_engine::ports::store::SchedulerRecord;
 use maestro_engine::services::{AutoscalingDecision, FleetInfo, SchedulerFilter};
 use maestro_proto::convert::{self, Shown};
 use maestro_proto::v1::{
-    self, AutoscalingInfo, CreateSchedulerRequest, CreateSchedulerResponse, DeleteSchedulerResponse,
-    GetAutoscalingDecisionsResponse, GetSchedulerRequest, GetSchedulerResponse, GetSchedulersInfoRequest,
-    GetSchedulersInfoResponse, ListSchedulersRequest, ListSchedulersResponse, SchedulerInfo,
+    self, AutoscalingInfo, CreateSchedulerRequest, CreateSchedulerResponse, DeleteSchedulerRequest,
+    DeleteSchedulerResponse, GetAutoscalingDecisionsResponse, GetSchedulerRequest, GetSchedulerResponse,
+    GetSchedulersInfoRequest, GetSchedulersInfoResponse, ListSchedulersRequest, ListSchedulersResponse,
+    SchedulerInfo,
 };
 
 use super::Api;
@@ -66,14 +67,17 @@ pub(super) async fn create(
     Ok((warnings, Answer(CreateSchedulerResponse { scheduler })))
 }
 
-/// `force` is for regions that cannot be reached; there are none yet.
 pub(super) async fn delete(
     State(api): Api,
     Named(name): Named<String>,
     User(user): User,
+    Asked(request): Asked<DeleteSchedulerRequest>,
 ) -> Answered<DeleteSchedulerResponse> {
-    let operation_id = api.engine.delete_scheduler(&name, &user).await?.to_string();
-    Ok(Answer(DeleteSchedulerResponse { operation_id }))
+    let operation_id = match request.force {
+        true => api.engine.delete_scheduler_by_force(&name, &user).await?,
+        false => api.engine.delete_scheduler(&name, &user).await?,
+    };
+    Ok(Answer(DeleteSchedulerResponse { operation_id: operation_id.to_string() }))
 }
 
 pub(super) async fn autoscaling_decisions(

@@ -140,6 +140,7 @@ async fn it_waits_for_rooms_to_be_gone() {
         scheduler: arena(),
         version: Version::FIRST,
         region: Region::default_region(),
+        regions_beside: Vec::new(),
         purpose: Purpose::Fleet,
         ports: Vec::new(),
         operation: id,

@@ -7,6 +7,7 @@ mod locks;
 mod management;
 mod operations;
 mod panic;
+mod regions;
 mod releases;
 mod rooms;
 mod runtime;

@@ -1,8 +1,9 @@
 //! A runtime whose rooms are up as soon as they are started and gone as soon as they are stopped. Only those of a
-//! scheduler called `slow` take a second to start.
+//! scheduler called `slow` take a second to start. A test can make it unreachable: its rooms run on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -10,13 +11,16 @@ use maestro_core::room::{Ending, HostPort, Region, RoomId};
 use maestro_core::scheduler::SchedulerName;
 use maestro_engine::ports::Runtime;
 use maestro_engine::ports::runtime::{
-    Handle, Observation, RoomEvent, RoomToStart, RunningRoom, RuntimeError,
+    Checked, Handle, Observation, RoomEvent, RoomToStart, RunningRoom, RuntimeError,
 };
 use serde_json::Value;
 use tokio::sync::mpsc;
 
 pub(crate) struct InstantRuntime {
     region: Region,
+    is_away: AtomicBool,
+    /// Schedulers that have a place here.
+    places: Mutex<BTreeSet<SchedulerName>>,
     rooms: Mutex<BTreeMap<RoomId, RunningRoom>>,
     seen: mpsc::Sender<Observation>,
     observations: Mutex<Option<mpsc::Receiver<Observation>>>,
@@ -25,7 +29,30 @@ pub(crate) struct InstantRuntime {
 impl InstantRuntime {
     pub(crate) fn new(region: Region) -> Self {
         let (seen, observations) = mpsc::channel(1000);
-        Self { region, rooms: Mutex::default(), seen, observations: Mutex::new(Some(observations)) }
+        Self {
+            region,
+            is_away: AtomicBool::new(false),
+            places: Mutex::default(),
+            rooms: Mutex::default(),
+            seen,
+            observations: Mutex::new(Some(observations)),
+        }
+    }
+
+    pub(crate) fn set_away(&self, is_away: bool) {
+        self.is_away.store(is_away, Ordering::Relaxed);
+    }
+
+    /// What really runs, whether or not anybody can see it.
+    pub(crate) fn rooms(&self) -> Vec<String> {
+        self.rooms.lock().unwrap().keys().map(ToString::to_string).collect()
+    }
+
+    fn answers(&self) -> Result<(), RuntimeError> {
+        match self.is_away.load(Ordering::Relaxed) {
+            true => Err(RuntimeError::Unavailable("no route to host".into())),
+            false => Ok(()),
+        }
     }
 
     async fn observe(&self, scheduler: &SchedulerName, room: &RoomId, event: RoomEvent) {
@@ -40,19 +67,32 @@ impl Runtime for InstantRuntime {
         &self.region
     }
 
-    fn is_one_host(&self) -> bool {
-        true
+    fn host(&self) -> Option<&str> {
+        Some(&self.region.0)
     }
 
-    async fn create_scheduler(&self, _: &SchedulerName) -> Result<(), RuntimeError> {
+    async fn check(&self) -> Result<Checked, RuntimeError> {
+        self.answers()?;
+        Ok(Checked::default())
+    }
+
+    async fn create_scheduler(&self, scheduler: &SchedulerName) -> Result<(), RuntimeError> {
+        self.answers()?;
+        self.places.lock().unwrap().insert(scheduler.clone());
         Ok(())
     }
 
-    async fn delete_scheduler(&self, _: &SchedulerName) -> Result<(), RuntimeError> {
+    async fn delete_scheduler(&self, scheduler: &SchedulerName) -> Result<(), RuntimeError> {
+        self.answers()?;
+        self.places.lock().unwrap().remove(scheduler);
         Ok(())
     }
 
     async fn start(&self, room: &RoomToStart) -> Result<Handle, RuntimeError> {
+        self.answers()?;
+        if !self.places.lock().unwrap().contains(&room.scheduler) {
+            return Err(RuntimeError::Refused(format!("{} has no place in {}", room.scheduler, self.region)));
+        }
         if room.scheduler.as_str() == "slow" {
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
@@ -71,17 +111,19 @@ impl Runtime for InstantRuntime {
         _: Option<&Handle>,
         _: Duration,
     ) -> Result<(), RuntimeError> {
+        self.answers()?;
         self.rooms.lock().unwrap().remove(room);
         self.observe(scheduler, room, RoomEvent::Ended(Ending::Stopped)).await;
         Ok(())
     }
 
     async fn list(&self) -> Result<Vec<RunningRoom>, RuntimeError> {
+        self.answers()?;
         Ok(self.rooms.lock().unwrap().values().cloned().collect())
     }
 
     async fn adopt(&self, _: Vec<RunningRoom>) -> Result<(), RuntimeError> {
-        Ok(())
+        self.answers()
     }
 
     fn observations(&self) -> Option<mpsc::Receiver<Observation>> {
@@ -89,6 +131,7 @@ impl Runtime for InstantRuntime {
     }
 
     async fn free_ports(&self, ports: &[HostPort]) -> Result<Vec<HostPort>, RuntimeError> {
+        self.answers()?;
         Ok(ports.to_vec())
     }
 

@@ -27,6 +27,8 @@ pub(crate) struct World {
     pub(crate) management: Router,
     pub(crate) rooms: Router,
     pub(crate) registry: Registry,
+    /// By region.
+    pub(crate) runtimes: BTreeMap<&'static str, Arc<InstantRuntime>>,
     running: Option<Running>,
 }
 
@@ -53,12 +55,24 @@ impl World {
     }
 
     pub(crate) fn standing_on(store: Arc<dyn Store>) -> Self {
-        let region = Region::default_region();
-        let runtime: Arc<dyn Runtime> = Arc::new(InstantRuntime::new(region.clone()));
+        Self::made_of(store, &[Region::DEFAULT])
+    }
+
+    /// With several places for rooms.
+    pub(crate) fn with_regions(regions: &[&'static str]) -> Self {
+        Self::made_of(Arc::new(MemoryStore::new()), regions)
+    }
+
+    fn made_of(store: Arc<dyn Store>, regions: &[&'static str]) -> Self {
+        let open = |name: &&'static str| (*name, Arc::new(InstantRuntime::new(Region((*name).into()))));
+        let runtimes: BTreeMap<_, _> = regions.iter().map(open).collect();
+        let by_region = |(name, runtime): (&&str, &Arc<InstantRuntime>)| {
+            (Region((*name).into()), Arc::clone(runtime) as Arc<dyn Runtime>)
+        };
         let ports = Ports {
             store,
             table: Arc::new(MemoryRoomTable::new()),
-            runtimes: Arc::new(BTreeMap::from([(region, runtime)])),
+            runtimes: Arc::new(runtimes.iter().map(by_region).collect()),
             clock: Arc::new(TestClock(Instant::now())),
             random: Arc::new(Randomness::from_seed(7)),
             wake: WakeUps::default(),
@@ -74,6 +88,7 @@ impl World {
             rooms: rooms_router(&context, &RoomsOptions::default()),
             engine: context.engine,
             registry,
+            runtimes,
             running: None,
         }
     }

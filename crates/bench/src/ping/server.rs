@@ -80,6 +80,7 @@ async fn ports(directory: &Path, rooms: u32) -> anyhow::Result<Ports> {
     let region = Region::default_region();
     let options = maestro_runtime_process::Options {
         directory: directory.into(),
+        data_directory: directory.into(),
         store_id: store.store_id().to_owned(),
         region: region.clone(),
         host: "127.0.0.1".into(),

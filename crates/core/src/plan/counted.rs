@@ -2,8 +2,10 @@
 
 use crate::autoscaling::Demand;
 use crate::room::RoomStatus;
+use crate::time::Timestamp;
 
-use super::{FleetSnapshot, RoomFact, expiry};
+use super::expiry::{expiry, silent_at};
+use super::{FleetSnapshot, Limits, RoomFact};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counted {
@@ -17,10 +19,13 @@ pub struct Counted {
     pub serving: u32,
     /// Of `total`, those of an older major version.
     pub old: u32,
-    /// Of `total`, those not heard of since a restart.
+    /// Those not heard of since a restart: of `total`, and of regions that cannot be reached for as long as they may
+    /// still be heard of.
     pub unknown: u32,
     /// Of `total`, those with a row that are neither ready nor serve anybody.
     pub idle: u32,
+    /// Beside `total`, those whose region cannot be reached.
+    pub unreachable: u32,
 }
 
 impl Counted {
@@ -34,12 +39,16 @@ impl Counted {
                 let matches = if snapshot.matches_max > 1 { room.matches.max(1) } else { 1 };
                 counted.matches += u64::from(matches);
             }
-            if stays(snapshot, room) {
+            let stays = stays(snapshot, room);
+            let unreachable = !room.reachable && !room.leaving && room.status.counts();
+            counted.unreachable += u32::from(unreachable);
+            let is_unknown = is_unknown(room, snapshot.now, &snapshot.limits);
+            counted.unknown += u32::from((stays || unreachable) && is_unknown);
+            if stays {
                 counted.total += 1;
                 counted.ready += u32::from(is_ready(room));
                 counted.serving += u32::from(serves);
                 counted.old += u32::from(room.old);
-                counted.unknown += u32::from(!room.known);
                 counted.idle += u32::from(!serves && !is_ready(room));
             }
         }
@@ -63,7 +72,14 @@ impl Counted {
 
 /// Part of the fleet after everything that is under way.
 pub(super) fn stays(snapshot: &FleetSnapshot<'_>, room: &RoomFact) -> bool {
-    !room.leaving && room.status.counts() && expiry(room, snapshot.now, &snapshot.limits).is_none()
+    let well = expiry(room, snapshot.now, &snapshot.limits).is_none();
+    !room.leaving && room.reachable && room.status.counts() && well
+}
+
+/// It stays, and nobody knows what it does. A room that cannot be reached is given the time of a ping to be heard of:
+/// it must not hold up the rest of the fleet for as long as its region is away.
+pub fn is_unknown(room: &RoomFact, now: Timestamp, limits: &Limits) -> bool {
+    !room.known && !room.leaving && (room.reachable || now < silent_at(room, limits))
 }
 
 pub(super) fn is_ready(room: &RoomFact) -> bool {

@@ -1,4 +1,5 @@
-//! Rooms that must go because of what they did not do: become ready, ping, end.
+//! Rooms that must go because of what they did not do: become ready, ping, end. A room whose region cannot be reached
+//! could not have said so: nothing is held against it, nor afterwards for that time.
 
 use std::fmt;
 
@@ -46,7 +47,7 @@ pub(super) fn expired(snapshot: &FleetSnapshot<'_>) -> Vec<Expired> {
 /// Why a room must go now, if it must.
 pub fn expiry(room: &RoomFact, now: Timestamp, limits: &Limits) -> Option<Expiry> {
     let (deadline, why) = deadline(room, limits)?;
-    (deadline <= now).then(|| match why {
+    (room.reachable && deadline <= now).then(|| match why {
         Expiry::NeverReady { .. } => Expiry::NeverReady { after: age(now, room.created_at) },
         Expiry::Silent { .. } => Expiry::Silent { since: age(now, heard_at(room)) },
         Expiry::StillTerminating { .. } => Expiry::StillTerminating { since: age(now, heard_at(room)) },
@@ -54,14 +55,20 @@ pub fn expiry(room: &RoomFact, now: Timestamp, limits: &Limits) -> Option<Expiry
     })
 }
 
-/// When the first room that is well now would expire if nothing happened.
+/// When the first room that is well now would expire if nothing happened, or would not be waited for any more.
 pub(super) fn next_expiry(snapshot: &FleetSnapshot<'_>) -> Option<Timestamp> {
-    let deadlines = snapshot.rooms.iter().filter(|room| !room.leaving);
-    deadlines
-        .filter_map(|room| deadline(room, &snapshot.limits))
-        .map(|(deadline, _)| deadline)
-        .filter(|deadline| *deadline > snapshot.now)
-        .min()
+    let limits = &snapshot.limits;
+    let deadline = |room: &RoomFact| match room.reachable {
+        true => deadline(room, limits).map(|(deadline, _)| deadline),
+        false => (!room.known).then(|| silent_at(room, limits)),
+    };
+    let deadlines = snapshot.rooms.iter().filter(|room| !room.leaving).filter_map(deadline);
+    deadlines.filter(|deadline| *deadline > snapshot.now).min()
+}
+
+/// When a room that says nothing has said nothing for too long.
+pub(super) fn silent_at(room: &RoomFact, limits: &Limits) -> Timestamp {
+    after(heard_at(room), limits.ping_timeout)
 }
 
 fn deadline(room: &RoomFact, limits: &Limits) -> Option<(Timestamp, Expiry)> {
@@ -71,7 +78,8 @@ fn deadline(room: &RoomFact, limits: &Limits) -> Option<(Timestamp, Expiry)> {
         RoomStatus::Terminated => Some((Timestamp::MIN, Expiry::Terminated)),
         // After a restart everything that has not pinged looks unready; it has the time of a ping to be heard of.
         RoomStatus::Pending | RoomStatus::Unready if room.known => {
-            Some((after(room.created_at, limits.initialization_timeout), Expiry::NeverReady { after: none }))
+            let began = room.created_at.max(room.reachable_since.unwrap_or(Timestamp::MIN));
+            Some((after(began, limits.initialization_timeout), Expiry::NeverReady { after: none }))
         }
         RoomStatus::Terminating => {
             let deadline = after(heard_at(room), limits.deletion_timeout);
@@ -82,14 +90,12 @@ fn deadline(room: &RoomFact, limits: &Limits) -> Option<(Timestamp, Expiry)> {
         | RoomStatus::Ready
         | RoomStatus::Active
         | RoomStatus::Occupied
-        | RoomStatus::Allocated => {
-            Some((after(heard_at(room), limits.ping_timeout), Expiry::Silent { since: none }))
-        }
+        | RoomStatus::Allocated => Some((silent_at(room, limits), Expiry::Silent { since: none })),
     }
 }
 
 fn heard_at(room: &RoomFact) -> Timestamp {
-    room.heard_at.unwrap_or(room.created_at)
+    room.heard_at.unwrap_or(room.created_at).max(room.reachable_since.unwrap_or(Timestamp::MIN))
 }
 
 impl fmt::Display for Expiry {

@@ -18,7 +18,7 @@ use crate::room::{EndCause, RoomId, RoomStatus};
 use crate::scheduler::{Autoscaling, Version};
 use crate::time::{Millis, Timestamp};
 
-pub use counted::Counted;
+pub use counted::{Counted, is_unknown};
 pub use expiry::{Expired, Expiry, expiry};
 pub use removal::{Occupied, removal_order};
 pub use rollout::{Replaced, ReplacementRules, RolloutCycle};
@@ -73,6 +73,11 @@ pub struct RoomFact {
     pub was_ready: bool,
     /// An unfinished removal has it: it counts as gone.
     pub leaving: bool,
+    /// False: its region cannot be reached. It is not part of the fleet then, its matches are demand all the same, and
+    /// nothing is held against it.
+    pub reachable: bool,
+    /// When its region came back: what it did not say before does not count against it.
+    pub reachable_since: Option<Timestamp>,
 }
 
 /// A room that ended, or an operation that could not make any, as far as plans need to know it.
@@ -144,6 +149,11 @@ pub enum Held {
     Panic {
         rooms: u32,
     },
+    /// There is no region for new rooms.
+    NoRegion {
+        rooms: u32,
+        why: String,
+    },
 }
 
 impl Plan {
@@ -158,6 +168,15 @@ impl Plan {
         let rollout =
             self.rollout.map(|cycle| RolloutCycle { replaced: Vec::new(), surplus: Vec::new(), ..cycle });
         Self { expired: Vec::new(), remove: 0, rollout, ..self }
+    }
+
+    /// What is left of it while no region may have new rooms.
+    pub fn without_growth(mut self, why: &str) -> Self {
+        let rooms = std::mem::take(&mut self.add);
+        if rooms > 0 {
+            self.held.push(Held::NoRegion { rooms, why: why.to_owned() });
+        }
+        self
     }
 }
 
@@ -276,6 +295,7 @@ impl fmt::Display for Held {
             }
             Self::Capped { rooms } => write!(f, "{rooms} more are left for the next cycle"),
             Self::ScaleDown { rooms, hold } => write!(f, "{rooms} rooms too many stay for now: {hold}"),
+            Self::NoRegion { rooms, why } => write!(f, "{rooms} more wanted, but {why}"),
             Self::Panic { rooms } => {
                 write!(f, "{rooms} rooms too many stay for now: no scale-down while a panic is on its way")
             }

@@ -15,11 +15,13 @@ pub enum Occupied {
 }
 
 /// The rooms that may be removed, in the order in which they go: in error and terminated, pending, unready, ready,
-/// then active, allocated and occupied; old versions first and by id among equals. Unknown rooms never go, nor do those that leave already.
+/// then active, allocated and occupied; old versions first and by id among equals. Unknown rooms never go,
+/// nor do those that leave already or cannot be reached.
 pub fn removal_order(rooms: &[RoomFact], occupied: Occupied) -> Vec<RoomId> {
     let mut candidates: Vec<&RoomFact> = rooms
         .iter()
-        .filter(|room| room.known && !room.leaving && room.status != RoomStatus::Terminating)
+        .filter(|room| room.known && room.reachable && !room.leaving)
+        .filter(|room| room.status != RoomStatus::Terminating)
         .filter(|room| occupied == Occupied::MayGo || !room.status.serves_players())
         .collect();
     candidates.sort_by_key(|room| (rank(room.status), !room.old, &room.id));

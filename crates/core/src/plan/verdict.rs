@@ -88,6 +88,8 @@ mod tests {
             known,
             was_ready,
             leaving: false,
+            reachable: true,
+            reachable_since: None,
         }
     }
 

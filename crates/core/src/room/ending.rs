@@ -19,12 +19,14 @@ pub enum Ending {
     Lost,
     /// It could not be started.
     NeverStarted { why: String },
+    /// Nobody knows whether it runs, and nobody waits for it any more. If it is found again, it is stopped.
+    GivenUp { why: String },
 }
 
 /// Why a room ended, as far as decisions need to know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndCause {
-    /// Maestro stopped it.
+    /// Maestro stopped it, or gave it up: it says nothing about the room.
     Asked,
     /// It ended by itself, with code 0.
     Completed,
@@ -39,7 +41,7 @@ impl Ending {
         match self {
             Self::Exited { code: 0, .. } => EndCause::Completed,
             Self::Exited { .. } | Self::Killed { .. } | Self::NeverStarted { .. } => EndCause::Failed,
-            Self::Stopped | Self::KilledAfterGrace => EndCause::Asked,
+            Self::Stopped | Self::KilledAfterGrace | Self::GivenUp { .. } => EndCause::Asked,
             Self::Unwatched | Self::Lost => EndCause::Unknown,
         }
     }
@@ -75,6 +77,7 @@ impl fmt::Display for Ending {
             Self::Unwatched => f.write_str("ended while nobody watched; how is not known"),
             Self::Lost => f.write_str("lost: the runtime does not have it any more"),
             Self::NeverStarted { why } => write!(f, "never started: {why}"),
+            Self::GivenUp { why } => write!(f, "given up: {why}"),
         }
     }
 }

@@ -4,13 +4,12 @@
 mod ending;
 mod id;
 pub mod ports;
-mod region;
 mod status;
 
+pub use crate::region::Region;
 pub use ending::{EndCause, Ending};
 pub use id::RoomId;
 pub use ports::HostPort;
-pub use region::Region;
 pub use status::{InstanceStatus, PingStatus, RoomStatus, Seen, StatusCounts};
 
 /// What a room is for. A validation room tries out a version: it is never counted, forwarded or allocated.

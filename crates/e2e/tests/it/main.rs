@@ -8,6 +8,7 @@ mod full_disk;
 mod killed_room;
 mod lease;
 mod recorded;
+mod regions;
 mod restart;
 mod starting;
 mod sweep;

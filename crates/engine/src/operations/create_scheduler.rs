@@ -1,10 +1,14 @@
 //! create_scheduler: makes the place where rooms live. The recipe's structure was checked when it was submitted;
-//! the room itself is not tried. Undone, nothing of the scheduler is left.
+//! the room itself is not tried. Undone, nothing of the scheduler is left. A region that does not answer gets its place
+//! when it is taken up again.
+
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use maestro_core::operation::{Definition, Origin};
 use maestro_core::scheduler::VersionStatus;
 
+use crate::ports::Runtime;
 use crate::ports::store::{Change, SchedulerState};
 
 use super::{Executor, Next, Step, StepError, Work};
@@ -18,7 +22,7 @@ impl Executor for CreateScheduler {
             return Ok(left_to_deletion());
         }
         let scheduler = &work.scheduler.name;
-        for runtime in work.engine.ports.runtimes.values() {
+        for runtime in answering(work) {
             runtime.create_scheduler(scheduler).await?;
         }
         // The fleet is looked at right away: nobody who creates a scheduler wants to wait for the next period.
@@ -46,7 +50,7 @@ impl Executor for CreateScheduler {
             return Ok(left_to_deletion());
         }
         let scheduler = &work.scheduler.name;
-        for runtime in work.engine.ports.runtimes.values() {
+        for runtime in answering(work) {
             runtime.delete_scheduler(scheduler).await?;
         }
         let keep = work.operation.id;
@@ -54,6 +58,11 @@ impl Executor for CreateScheduler {
         step.changes.push(Change::DeleteScheduler { scheduler: scheduler.clone(), keep });
         Ok(step)
     }
+}
+
+fn answering(work: &Work) -> impl Iterator<Item = &Arc<dyn Runtime>> {
+    let runtimes = work.engine.ports.runtimes.iter();
+    runtimes.filter(|(region, _)| work.engine.regions.answers(region)).map(|(_, runtime)| runtime)
 }
 
 /// Someone asked for its deletion meanwhile: that operation takes everything away, and must itself stay to be read.

@@ -1,21 +1,36 @@
 //! delete_scheduler: waits for what is under way to end, ends all rooms, and leaves nothing but its own record.
 //!
 //! That the scheduler is being deleted was written when it was asked for, so nothing new begins meanwhile.
+//!
+//! Regions that cannot be reached are waited for. Asked for by force, it forgets what is there: rooms that run on are
+//! stopped as unwanted when their region is back.
 
 use async_trait::async_trait;
 use maestro_core::lock::LockKind;
 use maestro_core::operation::{CancelRequest, HistoryEvent, Operation, OperationStatus, RollbackEnd};
 use maestro_core::time::Millis;
+use serde::{Deserialize, Serialize};
 
-use crate::ports::store::{Change, Intent, SchedulerState};
+use crate::ports::store::{Change, Intent, RoomRecord, SchedulerState};
 use crate::rooms::stopping;
 
 use super::{Executor, Step, StepError, Work};
 
 pub(super) struct DeleteScheduler;
 
-/// How long it waits before it looks again at operations that have to end; each end wakes it anyway.
+/// How long it waits before it looks again at operations that have to end, or at regions that have to come back; both
+/// wake it anyway.
 const LOOK_AGAIN: Millis = Millis::from_seconds(5);
+
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+struct Progress {
+    force: bool,
+}
+
+/// What a deletion begins with, and what one becomes that is asked for again by force.
+pub(crate) fn progress(force: bool) -> serde_json::Value {
+    serde_json::to_value(Progress { force }).unwrap_or_default()
+}
 
 #[async_trait]
 impl Executor for DeleteScheduler {
@@ -36,6 +51,13 @@ impl Executor for DeleteScheduler {
             let batch = staying.iter().take(stopping::ROOMS_PER_STEP);
             let changes = batch.map(|row| stopping::intend_stop(work, row, "delete_scheduler")).collect();
             return Ok(Step::again(changes));
+        }
+        let lost = lost(work, &rows);
+        if is_forced(work) && !lost.is_empty() {
+            let event =
+                format!("{} rooms are forgotten by force: their region cannot be reached", lost.len());
+            let changes = lost.into_iter().map(|row| stopping::give_up(work, row)).collect();
+            return Ok(Step::again(changes).with_history(event));
         }
         if !rows.is_empty() {
             return stopping::stop_and_wait(work, &rows).await;
@@ -65,7 +87,11 @@ impl Executor for DeleteScheduler {
             return Ok(false);
         }
         let rows = work.engine.ports.store.live_rooms(&work.scheduler.name).await?;
-        Ok(rows.iter().all(|row| row.intent == Intent::Run))
+        match is_forced(work) && !lost(work, &rows).is_empty() {
+            true => Ok(true),
+            false if rows.is_empty() => Ok(is_forced(work) || work.engine.regions.all_reachable()),
+            false => Ok(rows.iter().all(|row| row.intent == Intent::Run)),
+        }
     }
 }
 
@@ -73,8 +99,14 @@ impl DeleteScheduler {
     async fn forget(&self, work: &Work) -> Result<Step, StepError> {
         let scheduler = &work.scheduler.name;
         let ports = &work.engine.ports;
-        stopping::stop_unknown(work).await?;
-        for runtime in ports.runtimes.values() {
+        let (reachable, lost): (Vec<_>, Vec<_>) =
+            ports.runtimes.iter().partition(|(region, _)| work.engine.regions.is_reachable(region));
+        if !lost.is_empty() && !is_forced(work) {
+            let names = lost.iter().map(|(region, _)| region.as_str()).collect::<Vec<_>>().join(", ");
+            return Ok(Step::park(format!("region {names} to be reached"), work.in_time(LOOK_AGAIN)));
+        }
+        stopping::stop_unknown(work, &reachable).await?;
+        for (_, runtime) in reachable {
             runtime.delete_scheduler(scheduler).await?;
         }
         ports.table.remove_scheduler(scheduler).await?;
@@ -82,6 +114,15 @@ impl DeleteScheduler {
         step.changes.push(Change::DeleteScheduler { scheduler: scheduler.clone(), keep: work.operation.id });
         Ok(step)
     }
+}
+
+fn is_forced(work: &Work) -> bool {
+    let progress: Progress = serde_json::from_value(work.operation.progress.clone()).unwrap_or_default();
+    progress.force
+}
+
+fn lost<'a>(work: &Work, rows: &'a [RoomRecord]) -> Vec<&'a RoomRecord> {
+    rows.iter().filter(|row| !work.engine.regions.is_reachable(&row.region)).collect()
 }
 
 async fn other_operations(work: &Work) -> Result<Vec<Operation>, StepError> {

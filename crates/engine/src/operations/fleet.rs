@@ -11,7 +11,7 @@ use maestro_core::operation::{
     SwitchVersion,
 };
 use maestro_core::plan::{
-    EndedFact, FleetSnapshot, Plan, ReplacementRules, RoomFact, Scaling, Verdict, plan,
+    EndedFact, FleetSnapshot, Plan, ReplacementRules, RoomFact, Scaling, Verdict, is_unknown, plan,
 };
 use maestro_core::room::{EndCause, Purpose, RoomId, RoomStatus};
 use maestro_core::scheduler::{OccupiedRooms, Version};
@@ -21,6 +21,7 @@ use crate::Engine;
 use crate::locks::{RemovalLock, removal_lock};
 use crate::ports::room_table::RoomView;
 use crate::ports::store::{Intent, PageRequest, RolloutState, RoomRecord, SchedulerRecord};
+use crate::regions::Contact;
 
 use super::{StepError, add_rooms, remove_rooms, rollout};
 
@@ -51,6 +52,8 @@ pub(crate) struct Fleet {
     /// room table knows no tokens.
     pub(crate) orphans: BTreeMap<OperationId, Vec<RoomId>>,
     pub(crate) locks: Locks,
+    /// Why no region may have new rooms, if that is so.
+    pub(crate) no_region: Option<String>,
 }
 
 /// Whether a cycle would do anything now, and if not, when it might without anything happening: what an early
@@ -99,9 +102,10 @@ pub(crate) async fn fleet(
     let old = condemned(scheduler, engine.old_versions(scheduler, versions.into_iter()).await?);
     let views = engine.ports.table.rooms(&scheduler.name).await?;
     let views: BTreeMap<RoomId, RoomView> = views.into_iter().map(|view| (view.id.clone(), view)).collect();
+    let contacts = engine.regions.contacts();
     let fact = |row: &RoomRecord| RoomFact {
         old: old.contains(&row.version),
-        ..fact(engine, row, views.get(&row.id))
+        ..fact(engine, row, views.get(&row.id), contacts.get(&row.region))
     };
     let facts = rows.iter().map(fact).collect();
     let claimed = |view: &RoomView| Some((view.id.clone(), view.claimed_by?));
@@ -122,6 +126,7 @@ pub(crate) async fn fleet(
         switches: Vec::new(),
         orphans: BTreeMap::new(),
         locks: store.locks(&scheduler.name).await?,
+        no_region: engine.choose_region().await?.err(),
     };
     let unfinished = store.unfinished(&scheduler.name).await?;
     for operation in unfinished.iter().filter(|operation| Some(operation.id) != without) {
@@ -171,7 +176,7 @@ impl Fleet {
         let mut ended: Vec<EndedFact> = self.ended.iter().filter_map(ended_fact).collect();
         ended.extend_from_slice(&self.failed_adds);
         ended.sort_by_key(|fact| std::cmp::Reverse(fact.ended_at));
-        plan(&FleetSnapshot {
+        let plan = plan(&FleetSnapshot {
             now: engine.now(),
             scaling: self.scaling(scheduler),
             matches_max: scheduler.recipe.match_allocation.max_matches,
@@ -183,7 +188,11 @@ impl Fleet {
             panic: self.panic,
             ended: &ended,
             limits: engine.settings.limits(),
-        })
+        });
+        match &self.no_region {
+            None => plan,
+            Some(why) => plan.without_growth(why),
+        }
     }
 
     fn scaling<'a>(&self, scheduler: &'a SchedulerRecord) -> Scaling<'a> {
@@ -193,10 +202,10 @@ impl Fleet {
         }
     }
 
-    /// Rooms that stay and have not been heard of since a restart.
-    pub(crate) fn unknown(&self) -> usize {
-        let unknown = self.facts.iter().filter(|room| !room.known && !room.leaving);
-        unknown.count()
+    /// Rooms that stay, have not been heard of since a restart, and still may be.
+    pub(crate) fn unknown(&self, engine: &Engine) -> usize {
+        let (now, limits) = (engine.now(), engine.settings.limits());
+        self.facts.iter().filter(|room| is_unknown(room, now, &limits)).count()
     }
 
     /// What an operation that turned round asked for does not count any more, although its fleet size stands until it
@@ -319,7 +328,11 @@ fn replacement(scheduler: &SchedulerRecord, now: Timestamp) -> Option<Replacemen
     })
 }
 
-fn fact(engine: &Engine, row: &RoomRecord, view: Option<&RoomView>) -> RoomFact {
+fn fact(engine: &Engine, row: &RoomRecord, view: Option<&RoomView>, contact: Option<&Contact>) -> RoomFact {
+    let (reachable, reachable_since) = match contact {
+        Some(Contact::Reachable { since }) => (true, *since),
+        Some(Contact::Unreachable { .. }) | None => (false, None),
+    };
     let base = RoomFact {
         id: row.id.clone(),
         status: RoomStatus::Pending,
@@ -332,6 +345,8 @@ fn fact(engine: &Engine, row: &RoomRecord, view: Option<&RoomView>) -> RoomFact 
         known: row.handle.is_none(),
         was_ready: false,
         leaving: row.intent != Intent::Run,
+        reachable,
+        reachable_since,
     };
     match view {
         None => base,

@@ -6,7 +6,7 @@
 use async_trait::async_trait;
 use maestro_core::lock::LockKind;
 use maestro_core::operation::{Definition, Origin, RemovalReason, RoomsToRemove};
-use maestro_core::plan::{Expired, Plan, RolloutCycle};
+use maestro_core::plan::{Counted, Expired, Plan, RolloutCycle};
 use maestro_core::room::RoomId;
 use serde_json::{Value, json};
 
@@ -128,13 +128,22 @@ fn unchanged(scheduler: &SchedulerRecord) -> [Change; 2] {
 fn summary(plan: &Plan) -> String {
     let Plan { seen, decision, desired_ready, .. } = plan;
     format!(
-        "{} rooms, {} ready, {} occupied; {}; {desired_ready} must be ready; {}",
+        "{} rooms{}, {} ready, {} occupied; {}; {desired_ready} must be ready; {}",
         seen.total,
+        not_reached(seen),
         seen.ready,
         seen.occupied,
         decision.reason(),
         decision.outcome()
     )
+}
+
+/// Rooms that are there and not counted.
+fn not_reached(seen: &Counted) -> String {
+    match seen.unreachable {
+        0 => String::new(),
+        rooms => format!(" (and {rooms} in regions that cannot be reached)"),
+    }
 }
 
 /// The decision as `GET …/autoscaling` shows it, and beside it the numbers of the rollout's cycle.
@@ -168,7 +177,7 @@ fn wishes(plan: &Plan, fleet: &Fleet, scheduler: &SchedulerRecord) -> Vec<Wish> 
         let ids = expired.iter().map(|gone| gone.room.clone()).collect();
         wishes.push(remove_by_id(ids, RemovalReason::ExpiredRoom, true, name_some(expired)));
     }
-    let counted = format!("{} rooms of {} wanted", seen.total, decision.desired);
+    let counted = format!("{} rooms of {} wanted{}", seen.total, decision.desired, not_reached(seen));
     let because = match decision.reasons.as_slice() {
         _ if scheduler.autoscaling().is_some() => format!(" ({})", decision.reason()),
         _ => String::new(),

@@ -30,6 +30,7 @@ use crate::ports::runtime::RuntimeError;
 use crate::ports::store::{Change, Guard, Refusal, SchedulerRecord, StoreError};
 use crate::worker::Tenure;
 
+pub(crate) use delete_scheduler::progress as deletion_progress;
 pub(crate) use fleet::{Outlook, fleet as whole_fleet, look_ahead};
 
 #[async_trait]

@@ -85,7 +85,7 @@ impl Executor for RemoveRooms {
             return stopping::all_gone(work).await;
         }
         let fleet = fleet(&work.engine, &work.scheduler, Some(work.operation.id)).await?;
-        Ok(fleet.unknown() == 0)
+        Ok(fleet.unknown(&work.engine) == 0)
     }
 }
 
@@ -140,7 +140,7 @@ async fn choose(work: &Work, mut progress: Progress) -> Result<Step, StepError> 
 /// Unknown is not zero: while rooms have not been heard of since a restart, nobody can say which ones may go. They
 /// ping, or expire. The health controller's removals do not wait: it asks again when it knows more.
 fn wait_for_unknown(work: &Work, rooms: &RoomsToRemove, fleet: &Fleet) -> Option<Step> {
-    let unknown = fleet.unknown();
+    let unknown = fleet.unknown(&work.engine);
     let chooses = work.operation.origin.is_person() && matches!(rooms, RoomsToRemove::Amount(_));
     (chooses && unknown > 0).then(|| {
         let what = format!("{unknown} rooms to be heard of since the restart");

@@ -42,18 +42,27 @@ impl Executor for StorageCleanUp {
 
 /// Those whose logs are gone. What cannot be deleted stays for the next clean-up: housekeeping must not hold up a fleet.
 async fn forget_logs(work: &Work, rooms: Vec<RoomId>) -> Vec<RoomId> {
-    let scheduler = &work.scheduler.name;
     let mut forgotten = Vec::with_capacity(rooms.len());
-    'rooms: for room in rooms {
-        for runtime in work.engine.ports.runtimes.values() {
-            if let Err(error) = runtime.forget(scheduler, &room).await {
-                tracing::warn!(scheduler_name = %scheduler, room_id = %room, %error, "logs stay for now");
-                continue 'rooms;
+    for room in rooms {
+        match forget(work, &room).await {
+            Ok(()) => forgotten.push(room),
+            Err(error) => {
+                let scheduler_name = work.scheduler.name.as_str();
+                tracing::warn!(scheduler_name, room_id = %room, %error, "logs stay for now");
             }
         }
-        forgotten.push(room);
     }
     forgotten
+}
+
+/// Of a region that is not configured any more, nothing can be deleted.
+async fn forget(work: &Work, room: &RoomId) -> Result<(), StepError> {
+    let scheduler = &work.scheduler.name;
+    let row = work.engine.ports.store.room(scheduler, room).await?;
+    match row.and_then(|row| work.engine.ports.runtimes.get(&row.region)) {
+        Some(runtime) => Ok(runtime.forget(scheduler, room).await?),
+        None => Ok(()),
+    }
 }
 
 fn before(now: Timestamp, span: Millis) -> Timestamp {

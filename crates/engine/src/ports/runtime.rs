@@ -16,8 +16,12 @@ use tokio::sync::mpsc;
 pub trait Runtime: Send + Sync {
     fn region(&self) -> &Region;
 
-    /// All rooms share one host, so a port range bounds the number of rooms.
-    fn is_one_host(&self) -> bool;
+    /// The name of the one host that all rooms share; `None`: there are several. On one host a port range bounds the
+    /// number of rooms, and regions on the same host share its ports.
+    fn host(&self) -> Option<&str>;
+
+    /// Whether the region can be reached, by a call that costs next to nothing: it is made every few seconds.
+    async fn check(&self) -> Result<Checked, RuntimeError>;
 
     /// Makes the place where rooms of this scheduler live. May be repeated.
     async fn create_scheduler(&self, scheduler: &SchedulerName) -> Result<(), RuntimeError>;
@@ -66,6 +70,13 @@ pub trait Runtime: Send + Sync {
 
     /// Stops watching; with `stop_rooms` ends all rooms first (bounded by their grace periods).
     async fn shut_down(&self, stop_rooms: bool);
+}
+
+/// What a runtime says of its region when it is asked how it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// How many rooms it can hold all together; `None`: it cannot say.
+    pub capacity: Option<u32>,
 }
 
 /// All that a runtime needs to know to start a room.

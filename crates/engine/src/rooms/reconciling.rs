@@ -2,14 +2,15 @@
 //! has ended.
 //!
 //! The registry is read before and after the runtime is listed, and only rows that were equal both times are acted
-//! on: whatever changed in between is being worked on by someone.
+//! on: whatever changed in between is being worked on by someone. Of a region that cannot be reached, or does not answer
+//! now, nothing is known: its rooms stay as they are, and the others do not wait for it.
 
 use std::collections::BTreeMap;
 
 use maestro_core::guards;
 use maestro_core::invariant::Invariant;
 use maestro_core::operation::OperationId;
-use maestro_core::room::{Ending, RoomId};
+use maestro_core::room::{Ending, Region, RoomId};
 use maestro_core::scheduler::RestartPolicy;
 use maestro_core::time::Millis;
 
@@ -32,18 +33,14 @@ pub(crate) async fn reconcile(work: &Work) -> Result<Step, StepError> {
     step.reconciled = true;
     let store = &work.engine.ports.store;
     let before = by_id(store.live_rooms(&work.scheduler.name).await?);
-    let mut running = Vec::new();
-    for runtime in work.engine.ports.runtimes.values() {
-        running.extend(runtime.list().await?);
-    }
-    running.retain(|room| room.scheduler == work.scheduler.name);
+    let listed = list(work).await;
     let after = by_id(store.live_rooms(&work.scheduler.name).await?);
-    stop_unwanted(work, &running, &before, &after, &mut step).await?;
-    let settled: Vec<&RoomRecord> = after.values().filter(|row| before.get(&row.id) == Some(row)).collect();
+    stop_unwanted(work, &listed, &before, &after, &mut step).await?;
+    let settled = after.values().filter(|row| before.get(&row.id) == Some(row));
     let unfinished = store.unfinished(&work.scheduler.name).await?;
     let is_unfinished = |id| unfinished.iter().any(|operation| operation.id == id);
-    let running: BTreeMap<&RoomId, &RunningRoom> = running.iter().map(|room| (&room.id, room)).collect();
     for row in settled {
+        let Some(running) = listed.get(&row.region) else { continue };
         if let Some(room) = running.get(&row.id) {
             if row.handle.is_none() && !is_unfinished(row.operation) {
                 record_start(row, room, &mut step);
@@ -57,29 +54,65 @@ pub(crate) async fn reconcile(work: &Work) -> Result<Step, StepError> {
     Ok(step)
 }
 
+/// What runs of the scheduler, in those regions that answer.
+type Listed = BTreeMap<Region, BTreeMap<RoomId, RunningRoom>>;
+
+async fn list(work: &Work) -> Listed {
+    let mut listed = BTreeMap::new();
+    for (region, runtime) in work.engine.ports.runtimes.iter() {
+        if !work.engine.regions.is_reachable(region) {
+            continue;
+        }
+        match runtime.list().await {
+            Ok(rooms) => {
+                let ours = rooms.into_iter().filter(|room| room.scheduler == work.scheduler.name);
+                listed.insert(region.clone(), ours.map(|room| (room.id.clone(), room)).collect());
+            }
+            Err(error) => {
+                tracing::warn!(%region, scheduler_name = %work.scheduler.name, %error, "rooms not listed");
+            }
+        }
+    }
+    listed
+}
+
 async fn stop_unwanted(
     work: &Work,
-    running: &[RunningRoom],
+    listed: &Listed,
     before: &BTreeMap<RoomId, RoomRecord>,
     after: &BTreeMap<RoomId, RoomRecord>,
     step: &mut Step,
 ) -> Result<(), StepError> {
-    for room in running {
-        let why = match (before.get(&room.id), after.get(&room.id)) {
-            (None, None) if guards::stands(Invariant::NoUnwantedRoom) => "the registry does not know it",
-            (Some(one), Some(other)) if one == other && is_another(work, one, room).await? => {
-                "the registry wants another instance"
-            }
-            _ => continue,
-        };
-        let grace = work.scheduler.recipe.spec.termination_grace_period;
-        work.still_owner()?;
-        for runtime in work.engine.ports.runtimes.values() {
+    for (region, rooms) in listed {
+        for room in rooms.values() {
+            let Some(why) = why_unwanted(work, region, room, before, after).await? else { continue };
+            let grace = work.scheduler.recipe.spec.termination_grace_period;
+            work.still_owner()?;
+            let runtime = work.engine.runtime(region)?;
             runtime.stop(&room.scheduler, &room.id, Some(&room.handle), grace).await?;
+            step.history.push(format!("stopped room {} (pids {:?}): {why}", room.id, room.handle.pids));
         }
-        step.history.push(format!("stopped room {} (pids {:?}): {why}", room.id, room.handle.pids));
     }
     Ok(())
+}
+
+async fn why_unwanted(
+    work: &Work,
+    region: &Region,
+    room: &RunningRoom,
+    before: &BTreeMap<RoomId, RoomRecord>,
+    after: &BTreeMap<RoomId, RoomRecord>,
+) -> Result<Option<&'static str>, StepError> {
+    Ok(match (before.get(&room.id), after.get(&room.id)) {
+        (None, None) if guards::stands(Invariant::NoUnwantedRoom) => Some("the registry does not know it"),
+        (Some(one), Some(other)) if one == other && one.region != *region => {
+            Some("the registry wants it in another region")
+        }
+        (Some(one), Some(other)) if one == other && is_another(work, one, room).await? => {
+            Some("the registry wants another instance")
+        }
+        _ => None,
+    })
 }
 
 /// A room whose containers are started again when they end changes its processes and stays the same room.

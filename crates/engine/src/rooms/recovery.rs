@@ -1,20 +1,23 @@
 //! What a start begins with, and what a lost room table leads back to: the rooms of the registry are known again, but
-//! not yet heard of.
+//! not yet heard of. And what the return of a region begins with: its rooms are watched again, and what nobody wants is
+//! stopped.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
+use maestro_core::region::Region;
 use maestro_core::room::InstanceStatus;
 use maestro_core::time::Timestamp;
 
+use crate::engine::Parts;
+use crate::ports::Runtime;
 use crate::ports::room_table::NewRoom;
 use crate::ports::runtime::RunningRoom;
-use crate::ports::store::{Intent, RoomRecord, SchedulerRecord};
+use crate::ports::store::{Intent, RoomRecord, SchedulerRecord, SchedulerState};
 use crate::{Engine, Error};
 
-/// Fills the room table from the registry, has the runtimes watch what still runs, and stops rooms of schedulers
-/// that do not exist. Everything else that is not as it should be is found by the first health cycles, which leave
-/// a trace of what they do.
+/// Fills the room table from the registry, whatever can be reached.
 pub(crate) async fn recover(engine: &Engine) -> Result<(), Error> {
     let schedulers = engine.ports.store.schedulers().await?;
     let schedulers: BTreeMap<_, _> = schedulers.iter().map(|record| (&record.name, record)).collect();
@@ -26,17 +29,40 @@ pub(crate) async fn recover(engine: &Engine) -> Result<(), Error> {
             engine.ports.table.insert(unheard_of(row, record.copied(), engine.now())).await?;
         }
     }
-    for (region, runtime) in engine.ports.runtimes.iter() {
+    tracing::info!(schedulers = schedulers.len(), rooms = rows.len(), "took up where the registry left off");
+    Ok(())
+}
+
+/// Takes up a region that answers, for the first time or again. Its schedulers have a place there, the runtime watches
+/// what still runs, and rooms of schedulers that do not exist are stopped. Everything else that is not as it should be
+/// is found by the next health cycles, which leave a trace of what they do.
+///
+/// May be repeated: if it fails half way, it is.
+pub(crate) async fn take_up(
+    engine: &Engine,
+    parts: Parts,
+    region: &Region,
+    runtime: &Arc<dyn Runtime>,
+) -> Result<(), Error> {
+    if parts == Parts::NONE {
+        return Ok(());
+    }
+    let schedulers = engine.ports.store.schedulers().await?;
+    // Some may have been created while it was away.
+    for record in schedulers.iter().filter(|record| record.state != SchedulerState::Deleting) {
+        runtime.create_scheduler(&record.name).await?;
+    }
+    if parts.watcher {
+        let rows = engine.ports.store.all_live_rooms().await?;
         let here = rows.iter().filter(|row| row.region == *region);
         runtime.adopt(here.filter_map(running).collect()).await?;
         for room in runtime.list().await? {
-            if !schedulers.contains_key(&room.scheduler) {
-                tracing::warn!(room_id = %room.id, scheduler_name = %room.scheduler, "stopping a room of a scheduler that does not exist");
+            if !schedulers.iter().any(|record| record.name == room.scheduler) {
+                tracing::warn!(room_id = %room.id, scheduler_name = %room.scheduler, %region, "stopping a room of a scheduler that does not exist");
                 runtime.stop(&room.scheduler, &room.id, Some(&room.handle), Duration::ZERO).await?;
             }
         }
     }
-    tracing::info!(schedulers = schedulers.len(), rooms = rows.len(), "took up where the registry left off");
     Ok(())
 }
 

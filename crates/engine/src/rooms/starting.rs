@@ -9,13 +9,14 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use maestro_core::guards;
 use maestro_core::invariant::Invariant;
-use maestro_core::room::{Ending, HostPort, InstanceStatus, Purpose, RoomId, ports};
+use maestro_core::room::{Ending, HostPort, InstanceStatus, Purpose, Region, RoomId, ports};
 use maestro_core::scheduler::{Recipe, Version};
 
 use crate::operations::{Step, StepError, Work};
 use crate::ports::room_table::NewRoom;
 use crate::ports::runtime::{Handle, RoomToStart, RuntimeError};
 use crate::ports::store::{Change, Ended, NewRoomRecord, RoomRecord};
+use crate::regions::Contact;
 
 /// How often ports are chosen anew because someone outside listens to them.
 const PORT_ATTEMPTS: u32 = 20;
@@ -39,12 +40,13 @@ pub(crate) struct Making<'a> {
 /// The rows of the next batch of an operation that has made `rows` so far.
 pub(crate) async fn intend(work: &Work, rows: &[RoomRecord], making: &Making<'_>) -> Result<Step, StepError> {
     let engine = &work.engine;
-    let Some(region) = engine.ports.runtimes.keys().next() else {
-        return Err(StepError::Failed("no region is configured".into()));
-    };
+    let region = engine.choose_region().await?.map_err(StepError::Failed)?;
+    let regions_beside = engine.regions_beside(&region);
     let made: BTreeSet<&RoomId> = rows.iter().map(|row| &row.id).collect();
-    let in_use = engine.ports.store.ports_in_use(region).await?;
-    let mut used: BTreeSet<u16> = in_use.into_iter().collect();
+    let mut used = BTreeSet::new();
+    for region in regions_beside.iter().chain([&region]) {
+        used.extend(engine.ports.store.ports_in_use(region).await?);
+    }
     let so_far = if guards::stands(Invariant::EffectOnce) { rows.len() } else { 0 };
     let left = making.amount.saturating_sub(u32::try_from(so_far).unwrap_or(u32::MAX));
     let batch = engine.settings.rooms_add_batch.min(left) as usize;
@@ -56,12 +58,13 @@ pub(crate) async fn intend(work: &Work, rows: &[RoomRecord], making: &Making<'_>
         let Some(id) = unused_id(work, &made, index).await? else {
             continue;
         };
-        let ports = choose_ports(work, making.recipe, &mut used).await?;
+        let ports = choose_ports(work, &region, making.recipe, &mut used).await?;
         changes.push(Change::IntendRoom(NewRoomRecord {
             id,
             scheduler: work.scheduler.name.clone(),
             version: making.version,
             region: region.clone(),
+            regions_beside: regions_beside.clone(),
             purpose: making.purpose,
             ports,
             operation: work.operation.id,
@@ -91,17 +94,16 @@ async fn unused_id(work: &Work, made: &BTreeSet<&RoomId>, index: u32) -> Result<
 /// Host ports that no room has and nobody outside listens to.
 async fn choose_ports(
     work: &Work,
+    region: &Region,
     recipe: &Recipe,
     used: &mut BTreeSet<u16>,
 ) -> Result<Vec<HostPort>, StepError> {
     let engine = &work.engine;
     let wanted = ports::wanted(recipe);
-    let Some(runtime) = engine.ports.runtimes.values().next() else {
-        return Ok(Vec::new());
-    };
     if !guards::stands(Invariant::PortOnce) {
         return Ok(ports::pick(&wanted, &mut BTreeSet::new(), 0).unwrap_or_default());
     }
+    let runtime = engine.runtime(region)?;
     for _ in 0..PORT_ATTEMPTS {
         let chosen = ports::pick(&wanted, used, engine.ports.random.draw())
             .map_err(|exhausted| StepError::Failed(exhausted.to_string()))?;
@@ -119,7 +121,8 @@ async fn choose_ports(
     )))
 }
 
-/// Asks the runtime for rooms whose rows are there, side by side.
+/// Asks the runtimes for rooms whose rows are there, side by side. Those whose region is lost meanwhile are given up: if
+/// one runs there after all, it is stopped when the region is back.
 pub(crate) async fn start(work: &Work, rows: &[RoomRecord]) -> Result<Started, StepError> {
     let mut recipes = Vec::with_capacity(rows.len());
     for row in rows {
@@ -137,13 +140,21 @@ pub(crate) async fn start(work: &Work, rows: &[RoomRecord]) -> Result<Started, S
         let (scheduler, room) = (row.scheduler.clone(), row.id.clone());
         match outcome {
             Ok(handle) => started.changes.push(Change::RoomStarted { scheduler, room, handle }),
-            Err(RuntimeError::Refused(why)) => {
+            Err(error) => {
+                let ending = match (error, &work.engine.regions.contact(&row.region)) {
+                    (RuntimeError::Refused(why), _) => Ending::NeverStarted { why },
+                    (RuntimeError::Unavailable(_), Contact::Unreachable { why }) => {
+                        Ending::GivenUp { why: format!("region {} cannot be reached: {why}", row.region) }
+                    }
+                    (RuntimeError::Unavailable(why), Contact::Reachable { .. }) => {
+                        not_now = Some(why);
+                        continue;
+                    }
+                };
                 work.engine.ports.table.remove(&scheduler, &room).await?;
-                let ending = Ending::NeverStarted { why };
                 started.failures.push(format!("room {room} {ending}"));
                 started.changes.push(Change::EndRoom { scheduler, room, ended: ended(work, &ending) });
             }
-            Err(RuntimeError::Unavailable(why)) => not_now = Some(why),
         }
     }
     match not_now {
@@ -172,10 +183,7 @@ async fn start_one(work: &Work, row: &RoomRecord, recipe: Arc<Recipe>) -> Result
         recipe,
         ports: row.ports.clone(),
     };
-    let limit = work.engine.settings.room_start_timeout;
-    tokio::time::timeout(limit, runtime.start(&room))
-        .await
-        .unwrap_or_else(|_| Err(RuntimeError::Unavailable(format!("no answer within {limit:?}"))))
+    runtime.start(&room).await
 }
 
 fn table_room(work: &Work, row: &RoomRecord) -> NewRoom {

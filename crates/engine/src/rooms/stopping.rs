@@ -2,14 +2,16 @@
 //! is gone. Every step may be repeated; a room that is asked to go cannot be called back.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
-use maestro_core::room::RoomStatus;
+use maestro_core::room::{Ending, Purpose, Region, RoomStatus};
 use maestro_core::time::{Millis, age};
 
 use crate::operations::{Step, StepError, Work};
+use crate::ports::Runtime;
 use crate::ports::room_table::Claim;
-use crate::ports::store::{Change, Intent, RoomRecord, StopIntent};
+use crate::ports::store::{Change, Ended, Intent, RoomRecord, StopIntent};
 
 /// Rooms that one step asks to go.
 pub(crate) const ROOMS_PER_STEP: usize = 200;
@@ -32,19 +34,37 @@ pub(crate) fn intend_stop(work: &Work, row: &RoomRecord, reason: &str) -> Change
     Change::IntendStop { scheduler: row.scheduler.clone(), room: row.id.clone(), stop }
 }
 
-/// Asks the runtime to end rooms whose stop intent is written, and parks until they are gone.
+/// Asks the runtime to end rooms whose stop intent is written, and parks until they are gone. Those of a region that
+/// cannot be reached are asked when it is back; validation rooms there are not waited for.
 pub(crate) async fn stop_and_wait(work: &Work, rows: &[RoomRecord]) -> Result<Step, StepError> {
+    let lost: Vec<_> = rows.iter().filter(|row| !work.engine.regions.is_reachable(&row.region)).collect();
+    let given_up: Vec<_> = lost.iter().filter(|row| row.purpose == Purpose::Validation).collect();
+    if !given_up.is_empty() {
+        return Ok(Step::again(given_up.into_iter().map(|row| give_up(work, row)).collect()));
+    }
     let mut longest = Duration::ZERO;
     for row in rows {
         longest = longest.max(work.recipe_of(row.version).await?.spec.termination_grace_period);
         stop(work, row).await?;
     }
-    let what = match rows {
+    let mut what = match rows {
         [one] => format!("room {} to be gone", one.id),
         rows => format!("{} rooms to be gone", rows.len()),
     };
+    if !lost.is_empty() {
+        let regions: BTreeSet<String> = lost.iter().map(|row| row.region.to_string()).collect();
+        let regions = regions.into_iter().collect::<Vec<_>>().join(", ");
+        what += &format!(", {} of them in region {regions}, which cannot be reached", lost.len());
+    }
     let patience = u64::try_from(longest.as_millis()).unwrap_or(u64::MAX).saturating_add(SLACK.0);
     Ok(Step::park(what, work.in_time(Millis(patience))))
+}
+
+/// The end of a room that nobody waits for any more. Should it be found again, it is stopped as unwanted.
+pub(crate) fn give_up(work: &Work, row: &RoomRecord) -> Change {
+    let ending = Ending::GivenUp { why: format!("region {} cannot be reached", row.region) };
+    let ended = Ended { at: work.now(), how: ending.to_string(), cause: ending.cause(), was_ready: true };
+    Change::EndRoom { scheduler: row.scheduler.clone(), room: row.id.clone(), ended }
 }
 
 /// Asks the runtime to end the rooms that this operation wrote down as leaving, and does not wait for them.
@@ -56,8 +76,11 @@ pub(crate) async fn stop_leaving(work: &Work) -> Result<(), StepError> {
 }
 
 /// Asks the runtime to end a room. Its grace period counts from the moment the intent was written: a restart does
-/// not extend it.
+/// not extend it. One in a region that cannot be reached is asked when the region is back.
 pub(crate) async fn stop(work: &Work, row: &RoomRecord) -> Result<(), StepError> {
+    if !work.engine.regions.is_reachable(&row.region) {
+        return Ok(());
+    }
     let grace = work.recipe_of(row.version).await?.spec.termination_grace_period;
     let asked_at = match &row.intent {
         Intent::Stop(stop) => stop.at,
@@ -72,11 +95,14 @@ pub(crate) async fn stop(work: &Work, row: &RoomRecord) -> Result<(), StepError>
 
 /// Ends rooms of the scheduler that the registry does not know, left by a start that nobody heard of or made by hand,
 /// and fails as long as there are any. For the end of a scheduler: after it nobody would look for them.
-pub(crate) async fn stop_unknown(work: &Work) -> Result<(), StepError> {
+pub(crate) async fn stop_unknown(
+    work: &Work,
+    runtimes: &[(&Region, &Arc<dyn Runtime>)],
+) -> Result<(), StepError> {
     let scheduler = &work.scheduler.name;
     let grace = work.scheduler.recipe.spec.termination_grace_period;
     let mut left = 0;
-    for runtime in work.engine.ports.runtimes.values() {
+    for (_, runtime) in runtimes {
         for room in runtime.list().await?.iter().filter(|room| room.scheduler == *scheduler) {
             work.still_owner()?;
             runtime.stop(scheduler, &room.id, Some(&room.handle), grace).await?;

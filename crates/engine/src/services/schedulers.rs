@@ -1,17 +1,19 @@
 //! Schedulers and versions: create, read, delete.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use maestro_core::lock::Locks;
-use maestro_core::operation::{Definition, OperationId, Origin};
+use maestro_core::operation::{Definition, HistoryEvent, OperationId, OperationStatus, Origin};
 use maestro_core::room::ports;
 use maestro_core::scheduler::{Recipe, SchedulerName, Version, VersionStatus};
 use maestro_core::violation::{Violation, Violations};
 
+use crate::operations::deletion_progress;
 use crate::ports::room_table::FleetCounts;
 use crate::ports::store::{
-    Change, NewOperation, NewScheduler, Refusal, SchedulerRecord, SchedulerState, StoreError, Transaction,
-    VersionRecord,
+    Change, NewOperation, NewScheduler, OperationUpdate, Refusal, SchedulerRecord, SchedulerState,
+    StoreError, Transaction, VersionRecord,
 };
 use crate::{Engine, Error};
 
@@ -75,8 +77,18 @@ impl Engine {
     }
 
     /// Marks the scheduler as being deleted, durably, and enqueues the operation that does it. Asking again while
-    /// that operation is unfinished gives the same operation.
+    /// that operation is unfinished gives the same operation. Regions that cannot be reached are waited for.
     pub async fn delete_scheduler(&self, name: &str, user: &str) -> Result<OperationId, Error> {
+        self.ask_for_deletion(name, false, user).await
+    }
+
+    /// The same, and what is in regions that cannot be reached is forgotten, also by a deletion that waits for them
+    /// already.
+    pub async fn delete_scheduler_by_force(&self, name: &str, user: &str) -> Result<OperationId, Error> {
+        self.ask_for_deletion(name, true, user).await
+    }
+
+    async fn ask_for_deletion(&self, name: &str, force: bool, user: &str) -> Result<OperationId, Error> {
         let missing = || {
             Error::NotFound(format!(
                 "no scheduler found, can not delete nonexistent scheduler: scheduler {name} not found"
@@ -87,8 +99,9 @@ impl Engine {
             let Some(record) = self.ports.store.scheduler(&scheduler).await? else {
                 return Err(missing());
             };
-            let operation =
+            let mut operation =
                 self.new_operation(&scheduler, Definition::DeleteScheduler, Origin::Person(user.into()));
+            operation.progress = deletion_progress(force);
             let id = operation.id;
             let (from, to) = (vec![record.state], SchedulerState::Deleting);
             let mut changes = vec![Change::Enqueue(operation)];
@@ -96,6 +109,9 @@ impl Engine {
             changes.extend(self.end_rollout(&record));
             match self.accept(Transaction::new("request delete_scheduler", changes)).await {
                 Err(StoreError::Refused(Refusal::DeletionUnderWay { operation, .. })) => {
+                    if force {
+                        self.force_deletion(operation, &scheduler, user).await?;
+                    }
                     return Ok(operation);
                 }
                 // It, or its rollout, changed while we looked.
@@ -109,6 +125,32 @@ impl Engine {
             }
         }
         Err(Error::Conflict(format!("scheduler {name} changes too fast to be deleted; try again")))
+    }
+
+    async fn force_deletion(
+        &self,
+        operation: OperationId,
+        scheduler: &SchedulerName,
+        user: &str,
+    ) -> Result<(), Error> {
+        let event = format!("what is in regions that cannot be reached is forgotten: forced by {user}");
+        let update = OperationUpdate {
+            progress: Some(deletion_progress(true)),
+            history: vec![HistoryEvent { at: self.now(), event }],
+            ..OperationUpdate::of(operation)
+        };
+        let changes = vec![Change::UpdateOperation(update)];
+        match self.accept(Transaction::new("force delete_scheduler", changes)).await {
+            Err(StoreError::Refused(Refusal::WrongStatus { is: OperationStatus::Pending, .. })) => {
+                let text = format!("the deletion {operation} has not begun; ask again when it has");
+                Err(Error::Precondition(text))
+            }
+            other => {
+                other?;
+                self.ports.wake.queue_changed(scheduler);
+                Ok(())
+            }
+        }
     }
 
     pub async fn scheduler(&self, name: &str) -> Result<SchedulerRecord, Error> {
@@ -165,20 +207,23 @@ impl Engine {
 
     /// On one host a port range bounds the number of rooms: what can never fit is refused when it is asked for.
     pub(super) fn check_ports(&self, recipe: &Recipe, rooms: u32) -> Result<(), Error> {
-        if !self.ports.runtimes.values().all(|runtime| runtime.is_one_host()) {
+        let hosts: Option<BTreeSet<&str>> =
+            self.ports.runtimes.values().map(|runtime| runtime.host()).collect();
+        let Some(hosts) = hosts.map(|hosts| hosts.len() as u64) else {
             return Ok(());
-        }
+        };
         let wanted = ports::wanted(recipe);
         let mut violations = Vec::new();
         for port in &wanted {
             let sharing = wanted.iter().filter(|other| other.range == port.range).count() as u64;
             let needed = u64::from(rooms) * sharing;
-            let size = u64::from(port.range.size());
+            let size = u64::from(port.range.size()) * hosts;
             let (start, end) = (port.range.start, port.range.end);
             if needed > size {
                 let field = if recipe.port_range.is_some() { "portRange" } else { "hostPortRange" };
+                let on_hosts = if hosts == 1 { String::new() } else { format!(" on {hosts} hosts") };
                 let reason = format!(
-                    "{start}-{end} holds {size} ports, and {rooms} rooms with {sharing} of them each need {needed}"
+                    "{start}-{end} holds {size} ports{on_hosts}, and {rooms} rooms with {sharing} of them each need {needed}"
                 );
                 violations.push(Violation::new(field, reason));
             }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use maestro_core::operation::{Definition, OperationId, Origin, SwitchVersion};
-use maestro_core::room::Purpose;
+use maestro_core::room::{Purpose, Region};
 use maestro_core::scheduler::draft::RecipeDraft;
 use maestro_core::scheduler::{Change as RecipeChange, Recipe, Version, VersionStatus};
 
@@ -145,12 +145,19 @@ impl Engine {
             of.map(|(_, rooms)| *rooms).sum::<u32>()
         };
         let (old_rooms, new_rooms) = (count(true), count(false));
+        let mut lost: BTreeMap<&Region, u32> = BTreeMap::new();
+        let old = rooms.iter().filter(|room| old_versions.contains(&room.version));
+        for room in
+            old.filter(|room| room.purpose == Purpose::Fleet && !self.regions.is_reachable(&room.region))
+        {
+            *lost.entry(&room.region).or_default() += 1;
+        }
         let total = old_rooms + new_rooms;
         let percent = if old_rooms == 0 { 100 } else { new_rooms * 100 / total.max(1) };
         Ok(RolloutView {
             state: record.rollout.as_ref().map(|rollout| rollout.state),
             active: record.active_version,
-            waiting_for: waiting_for(record.rollout.as_ref(), old_rooms),
+            waiting_for: waiting_for(record.rollout.as_ref(), old_rooms, &lost),
             rooms_by_version,
             old_rooms,
             new_rooms,
@@ -298,15 +305,21 @@ fn rollout_in<'a>(
     Ok(rollout)
 }
 
-fn waiting_for(rollout: Option<&RolloutRecord>, old_rooms: u32) -> String {
+/// `lost`: how many of the old rooms are in regions that cannot be reached.
+fn waiting_for(rollout: Option<&RolloutRecord>, old_rooms: u32, lost: &BTreeMap<&Region, u32>) -> String {
     let Some(rollout) = rollout else {
         return String::new();
     };
-    let replacement = match old_rooms {
-        0 => "the next cycle to see that no old room is left".to_owned(),
-        1 => "1 old room to be replaced".to_owned(),
-        rooms => format!("{rooms} old rooms to be replaced"),
+    let to_replace = match old_rooms - lost.values().sum::<u32>() {
+        0 if !lost.is_empty() => None,
+        0 => Some("the next cycle to see that no old room is left".to_owned()),
+        1 => Some("1 old room to be replaced".to_owned()),
+        rooms => Some(format!("{rooms} old rooms to be replaced")),
     };
+    let regions = lost
+        .iter()
+        .map(|(region, rooms)| format!("region {region} to be reached ({rooms} old rooms are there)"));
+    let replacement = to_replace.into_iter().chain(regions).collect::<Vec<_>>().join(", ");
     match rollout.state {
         RolloutState::Paused | RolloutState::Halted => format!("someone to resume it: {}", rollout.note),
         RolloutState::Rolling => replacement,

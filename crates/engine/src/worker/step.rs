@@ -373,6 +373,7 @@ fn is_race(refusal: &Refusal) -> bool {
         | Refusal::SchedulerBeingDeleted(_)
         | Refusal::LockHeld(_)
         | Refusal::LockLost { .. }
+        | Refusal::RegionChanged(_)
         | Refusal::FleetSizeChanged { .. } => true,
         Refusal::StaleToken { .. }
         | Refusal::VersionNotFound { .. }

@@ -71,9 +71,9 @@ pub(super) fn run(context: &Context, command: &Command) -> Result<(), Failure> {
 }
 
 fn setting_json(setting: &Setting) -> Json {
-    let Setting { key, text, origin } = setting;
+    let Setting { key, text, origin, region: _ } = setting;
     Json::object([
-        ("key", Json::from(key.path)),
+        ("key", Json::from(setting.path().as_str())),
         // Checked when it was loaded.
         ("value", key.check(text).map_or(Json::Null, Json::from)),
         ("source", Json::from(origin.word())),

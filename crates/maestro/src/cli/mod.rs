@@ -15,6 +15,7 @@ mod operation;
 mod output;
 mod plan;
 mod poll;
+mod region;
 mod resource;
 mod rollout;
 mod room;
@@ -114,6 +115,16 @@ Examples:
   maestro lock release arena downscaling --reason \"the rooms are gone, I looked\""
     )]
     Lock(lock::Command),
+
+    /// Inspect regions; cordon, drain and uncordon them
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  maestro region list
+  maestro region drain eu-west --reason \"new machines\""
+    )]
+    Region(region::Command),
 
     /// Try out a recipe on paper: what would Maestro do, cycle by cycle?
     #[command(after_help = "\
@@ -231,6 +242,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Room(command) => room::run(&context, command)?,
         Command::Operation(command) => operation::run(&context, command)?,
         Command::Lock(command) => lock::run(&context, command)?,
+        Command::Region(command) => region::run(&context, command)?,
         Command::Simulate(options) => simulate::run(&context, options)?,
         Command::Plan(command) => plan::run(command)?,
         Command::Config(command) => config::run(&context, command)?,

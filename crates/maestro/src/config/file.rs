@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use maestro_core::room::Region;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::{Spanned, UserMessageFormatter};
 
 use super::keys::{KEYS, Key, NO_EFFECT};
 use super::nearest::nearest;
+use super::regions::{FileRegion, REGION_KEYS, SECTION};
 
 /// One value of the file.
 #[derive(Debug, PartialEq, Eq)]
@@ -20,6 +22,7 @@ pub(super) struct FileValue {
 #[derive(Debug, Default)]
 pub(super) struct FileSettings {
     pub(super) values: BTreeMap<&'static str, FileValue>,
+    pub(super) regions: BTreeMap<Region, FileRegion>,
     pub(super) warnings: Vec<String>,
     pub(super) violations: Vec<String>,
 }
@@ -76,6 +79,9 @@ impl Walk<'_> {
             self.settings.warnings.push(format!("{path} has no effect here ({place})"));
             return;
         }
+        if path.eq_ignore_ascii_case(SECTION) {
+            return self.regions(&place, node);
+        }
         match (find(path), node) {
             (Some(key), Node::Scalar(Some(text))) => self.value(key, FileValue { text, line }),
             (Some(_), Node::Scalar(None)) => {}
@@ -90,6 +96,61 @@ impl Walk<'_> {
             }
             (None, _) => self.refuse(format!("{path} ({place}): unknown key; {}", advice(path))),
         }
+    }
+
+    /// Names are as they are written; below them, keys are case-insensitive as everywhere.
+    fn regions(&mut self, place: &str, node: Node) {
+        let entries = match node {
+            Node::Mapping(entries) => entries,
+            Node::Scalar(None) => return,
+            Node::Scalar(Some(_)) | Node::Sequence => {
+                let example = "`regions: {us-east: {host: 10.0.0.5}, eu-west: {}}`";
+                return self.refuse(format!("{SECTION} ({place}): is a map of names, such as {example}"));
+            }
+        };
+        for (name, node) in entries {
+            let line = name.referenced.line();
+            let place = format!("{} line {line}", self.name);
+            let path = format!("{SECTION}.{}", name.value);
+            match (Region::parse(&name.value), node) {
+                (Err(rule), _) => self.refuse(format!("{path} ({place}): {rule}")),
+                (Ok(region), Node::Mapping(entries)) => self.region(region, entries),
+                (Ok(region), Node::Scalar(None)) => self.region(region, Vec::new()),
+                (Ok(_), Node::Scalar(Some(_)) | Node::Sequence) => {
+                    self.refuse(format!(
+                        "{path} ({place}): is a section: its settings go below it, indented"
+                    ));
+                }
+            }
+        }
+    }
+
+    fn region(&mut self, region: Region, entries: Vec<(Spanned<String>, Node)>) {
+        let mut values = FileRegion::new();
+        for (name, node) in entries {
+            let line = name.referenced.line();
+            let place = format!("{} line {line}", self.name);
+            let path = format!("{SECTION}.{region}.{}", name.value);
+            let key = REGION_KEYS.iter().find(|key| key.path.eq_ignore_ascii_case(&name.value));
+            match (key, node) {
+                (Some(key), Node::Scalar(Some(text))) => {
+                    if let Some(earlier) = values.insert(key.path, FileValue { text, line }) {
+                        let lines = format!("{} lines {} and {line}", self.name, earlier.line);
+                        self.refuse(format!("{path} ({lines}): is set twice; keep one of them"));
+                    }
+                }
+                (Some(_), Node::Scalar(None)) => {}
+                (Some(key), Node::Mapping(_) | Node::Sequence) => self.refuse(format!(
+                    "{path} ({place}): must be one value ({}), not a list or a section",
+                    key.kind
+                )),
+                (None, _) => {
+                    let advice = region_advice(&region, &name.value);
+                    self.refuse(format!("{path} ({place}): unknown key; {advice}"));
+                }
+            }
+        }
+        self.settings.regions.insert(region, values);
     }
 
     fn value(&mut self, key: &'static Key, value: FileValue) {
@@ -128,9 +189,17 @@ fn is_below(path: &str, section: &str) -> bool {
     }
 }
 
+fn region_advice(region: &Region, key: &str) -> String {
+    let keys = || REGION_KEYS.iter().map(|key| key.path);
+    match nearest(key, keys()) {
+        Some(suggestion) => format!("did you mean {SECTION}.{region}.{suggestion}?"),
+        None => format!("a region has {}", keys().collect::<Vec<_>>().join(", ")),
+    }
+}
+
 /// What to write instead of an unknown key or section.
 fn advice(path: &str) -> String {
-    let mut known: Vec<&str> = KEYS.iter().map(|key| key.path).collect();
+    let mut known: Vec<&str> = KEYS.iter().map(|key| key.path).chain([SECTION]).collect();
     // Each section once, so that a misspelt section is mended at its own level.
     for key in KEYS {
         known.extend(key.path.match_indices('.').map(|(dot, _)| &key.path[..dot]));

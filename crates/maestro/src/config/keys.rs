@@ -1,4 +1,4 @@
-//! Every setting there is: the one place that lists them. The table below becomes the typed [`Config`], the
+//! Every setting there is but those of regions, which are in `regions.rs`: the one place that lists them. The table below becomes the typed [`Config`], the
 //! static [`KEYS`] from which files and variables are read, and the reference in `docs/configuration.md`.
 //!
 //! Names are v10's where v10 has the setting. Each line reads: key (and older spellings of it), field, type as
@@ -13,6 +13,23 @@ use super::kind::{
     Bytes, Count, Directory, Host, HttpUrl, Interval, Kind, LogFormat, LogLevel, Millis, Optional, Port,
     Switch,
 };
+use super::regions::Regions;
+
+/// Makes a [`Key`] out of a kind.
+macro_rules! key {
+    ($path:literal $(or $alias:literal)*, $kind:ty, $default:literal, $doc:literal, $section:literal) => {
+        Key {
+            path: $path,
+            aliases: &[$($alias),*],
+            kind: <$kind as Kind>::NAME,
+            default: $default,
+            doc: $doc,
+            section: $section,
+            check: |text| <$kind as Kind>::parse(text).map(|value| <$kind as Kind>::show(&value)),
+        }
+    };
+}
+pub(super) use key;
 
 /// One setting, without its type.
 #[derive(Debug)]
@@ -28,7 +45,7 @@ pub struct Key {
     pub doc: &'static str,
     /// Heading under which the reference lists it.
     pub section: &'static str,
-    check: fn(&str) -> Result<Value, String>,
+    pub(super) check: fn(&str) -> Result<Value, String>,
 }
 
 impl Key {
@@ -59,6 +76,8 @@ macro_rules! config {
         #[derive(Debug, Clone, PartialEq, Eq)]
         pub struct Config {
             $( #[doc = $section_doc] pub $section: $Section, )+
+            /// Never empty.
+            pub regions: Regions,
         }
 
         $(
@@ -71,21 +90,17 @@ macro_rules! config {
 
         /// Every key, in the order of the reference.
         pub static KEYS: &[Key] = &[
-            $($( Key {
-                path: $path,
-                aliases: &[$($alias),*],
-                kind: <$kind as Kind>::NAME,
-                default: $default,
-                doc: $doc,
-                section: $section_doc,
-                check: |text| <$kind as Kind>::parse(text).map(|value| <$kind as Kind>::show(&value)),
-            }, )+)+
+            $($( key!($path $(or $alias)*, $kind, $default, $doc, $section_doc), )+)+
         ];
 
         impl Config {
             /// Builds the configuration from the text of each key.
-            pub(super) fn read<'a>(text: impl Fn(&'static str) -> &'a str) -> Result<Self, String> {
+            pub(super) fn read<'a>(
+                text: impl Fn(&'static str) -> &'a str,
+                regions: Regions,
+            ) -> Result<Self, String> {
                 Ok(Self {
+                    regions,
                     $( $section: $Section {
                         $( $field: <$kind as Kind>::parse(text($path))?, )+
                     }, )+

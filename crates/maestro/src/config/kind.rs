@@ -254,6 +254,12 @@ words!(
     { Text = "text", Json = "json" }
 );
 
+words!(
+    /// What a region's rooms are.
+    RuntimeKind, "process",
+    { Process = "process" }
+);
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,6 +6,7 @@ mod keys;
 mod kind;
 mod nearest;
 mod reference;
+mod regions;
 mod settings;
 
 pub use maestro_core::duration;
@@ -14,8 +15,9 @@ pub use keys::{
     Api, Config, InternalApi, KEYS, Key, Log, ManagementApi, OperationManager, Operations, ProcessRuntime,
     RoomManager, RoomsApi, Storage, Workers,
 };
-pub use kind::{LogFormat, LogLevel};
+pub use kind::{LogFormat, LogLevel, RuntimeKind};
 pub use reference::reference;
+pub use regions::{REGION_KEYS, RegionConfig, Regions};
 pub use settings::{ConfigError, Flag, Loaded, Origin, ServedApis, Setting, Sources, load};
 
 #[cfg(test)]

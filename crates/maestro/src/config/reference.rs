@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::keys::{KEYS, Key, NO_EFFECT};
+use super::regions::REGION_KEYS;
 
 const INTRODUCTION: &str = "\
 # Configuration
@@ -23,6 +24,25 @@ Keys are case-insensitive. An unknown key in a file is an error; an unknown vari
 written with its unit (`500ms`, `10s`, `2m`, `1h30m`); keys that end in `Millis` take a bare number.
 ";
 
+const REGIONS: &str = "
+## Regions
+
+Places where rooms run, by name; see [regions.md](regions.md). Without any there is one, `default`, which lives in the
+data directory itself. A name is made of letters, digits, `-`, `_` and `.`, and is used as it is written.
+
+```yaml
+regions:
+  us-east: {host: 10.0.0.5}
+  eu-west: {host: 10.0.0.6, directory: /srv/maestro/eu-west}
+```
+
+The file says which regions there are; the environment sets their keys, with `-` and `.` in a name as underscores:
+`MAESTRO_REGIONS_US_EAST_HOST=10.0.0.7`. What a region leaves unset is as `adapters.runtime.process.*` says for all.
+
+| key | type | default | |
+|---|---|---|---|
+";
+
 /// The whole page.
 pub fn reference() -> String {
     let mut page = INTRODUCTION.to_owned();
@@ -36,8 +56,18 @@ pub fn reference() -> String {
         }
         page.push_str(&row(key));
     }
+    page.push_str(&regions());
     page.push_str(&without_effect());
     page
+}
+
+fn regions() -> String {
+    let mut text = REGIONS.to_owned();
+    for key in REGION_KEYS {
+        let default = if key.default.is_empty() { "unset".to_owned() } else { format!("`{}`", key.default) };
+        let _ = writeln!(text, "| `regions.<name>.{}` | {} | {default} | {} |", key.path, key.kind, key.doc);
+    }
+    text
 }
 
 fn row(key: &Key) -> String {

@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use maestro_core::room::Region;
 
 use super::file::{self, FileSettings};
 use super::keys::{Config, KEYS, Key};
+use super::regions;
 
 /// Larger than any configuration: a wrong path (a log, a device) must not fill the memory.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -75,16 +78,28 @@ impl fmt::Display for Origin {
 /// The text of one key.
 #[derive(Debug, Clone)]
 pub struct Setting {
+    /// Whose key it is, if it is a region's.
+    pub region: Option<Region>,
     pub key: &'static Key,
     pub text: String,
     pub origin: Origin,
+}
+
+impl Setting {
+    /// The key as written in a file, with dots between levels.
+    pub fn path(&self) -> String {
+        match &self.region {
+            None => self.key.path.to_owned(),
+            Some(region) => format!("{}.{region}.{}", regions::SECTION, self.key.path),
+        }
+    }
 }
 
 /// A configuration that is valid as a whole.
 #[derive(Debug)]
 pub struct Loaded {
     pub config: Config,
-    /// One per key, in the reference's order.
+    /// One per key, in the reference's order; then those of each region that is named.
     pub settings: Vec<Setting>,
     /// What was accepted and does nothing, for people to see once.
     pub warnings: Vec<String>,
@@ -100,10 +115,11 @@ pub struct ConfigError {
 /// Reads all sources.
 pub fn load(sources: &Sources) -> Result<Loaded, ConfigError> {
     let (file_name, from_file) = read_file(sources)?;
-    let FileSettings { values: mut file_values, mut warnings, mut violations } = from_file;
+    let FileSettings { values: mut file_values, regions: file_regions, mut warnings, mut violations } =
+        from_file;
+    let environment = environment(sources);
 
-    let mut layers =
-        Layers { environment: environment(sources), flags: &sources.flags, warnings: &mut warnings };
+    let mut layers = Layers { environment: &environment, flags: &sources.flags, warnings: &mut warnings };
     let mut settings: Vec<Setting> = KEYS
         .iter()
         .map(|key| {
@@ -121,13 +137,26 @@ pub fn load(sources: &Sources) -> Result<Loaded, ConfigError> {
         ServedApis::Neither => {}
     }
 
+    settings.extend(regions::settings(&file_name, file_regions, &environment, &mut warnings));
+
     for setting in &settings {
         if let Err(reason) = setting.key.check(&setting.text) {
-            let Setting { key, text, origin } = setting;
-            violations.push(format!("{}: {text} ({origin}): {reason}", key.path));
+            let Setting { text, origin, .. } = setting;
+            violations.push(format!("{}: {text} ({origin}): {reason}", setting.path()));
         }
     }
-    let config = match Config::read(|path| text_of(&settings, path)) {
+    let data_dir = text_of(&settings, "dataDir").to_owned();
+    let regions = match regions::read(&settings, Path::new(&data_dir)) {
+        Ok(regions) => regions,
+        Err(conflicts) => {
+            // A value that is wrong in itself is named above already.
+            if violations.is_empty() {
+                violations.extend(conflicts);
+            }
+            return Err(ConfigError { violations });
+        }
+    };
+    let config = match Config::read(|path| text_of(&settings, path), regions) {
         Ok(config) if violations.is_empty() => config,
         Ok(_) => return Err(ConfigError { violations }),
         Err(reason) => {
@@ -169,7 +198,7 @@ fn environment(sources: &Sources) -> BTreeMap<String, String> {
 
 /// What may stand above the file.
 struct Layers<'a> {
-    environment: BTreeMap<String, String>,
+    environment: &'a BTreeMap<String, String>,
     flags: &'a [Flag],
     warnings: &'a mut Vec<String>,
 }
@@ -183,7 +212,7 @@ impl Layers<'_> {
             .or_else(|| self.variable(key))
             .or(from_file)
             .unwrap_or_else(|| (key.default.to_owned(), Origin::Default));
-        Setting { key, text, origin }
+        Setting { region: None, key, text, origin }
     }
 
     fn variable(&mut self, key: &'static Key) -> Option<(String, Origin)> {
@@ -203,7 +232,7 @@ fn take_api_port(settings: &mut [Setting], own_path: &str) {
     let Some(api_port) = given_api_port(settings).cloned() else {
         return;
     };
-    let own = settings.iter_mut().find(|setting| setting.key.path == own_path);
+    let own = settings.iter_mut().find(|setting| setting.region.is_none() && setting.key.path == own_path);
     if let Some(own) = own.filter(|setting| setting.origin == Origin::Default) {
         own.text = api_port.text;
         own.origin = api_port.origin;
@@ -219,12 +248,13 @@ fn api_port_warning(settings: &[Setting]) -> Option<String> {
 
 /// `api.port`, if someone set it, and to a port: a wrong value is reported under its own name only.
 fn given_api_port(settings: &[Setting]) -> Option<&Setting> {
-    let setting = settings.iter().find(|setting| setting.key.path == "api.port")?;
+    let setting =
+        settings.iter().find(|setting| setting.region.is_none() && setting.key.path == "api.port")?;
     let is_port = setting.key.check(&setting.text).is_ok();
     (setting.origin != Origin::Default && is_port).then_some(setting)
 }
 
 fn text_of<'a>(settings: &'a [Setting], path: &str) -> &'a str {
-    let setting = settings.iter().find(|setting| setting.key.path == path);
+    let setting = settings.iter().find(|setting| setting.region.is_none() && setting.key.path == path);
     setting.map_or("", |setting| setting.text.as_str())
 }

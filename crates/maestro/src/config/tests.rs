@@ -25,9 +25,10 @@ fn check_sources(file: &str, variables: &[(&str, &str)], mut sources: Sources, e
             for warning in &loaded.warnings {
                 writeln!(outcome, "warning: {warning}").unwrap();
             }
-            for Setting { key, text, origin } in &loaded.settings {
+            for setting in &loaded.settings {
+                let Setting { text, origin, .. } = setting;
                 if *origin != Origin::Default {
-                    writeln!(outcome, "{} = {text} from {origin}", key.path).unwrap();
+                    writeln!(outcome, "{} = {text} from {origin}", setting.path()).unwrap();
                 }
             }
         }
@@ -62,6 +63,14 @@ fn the_table_does_not_contradict_itself() {
         for spelling in key.spellings() {
             assert!(names.insert(Key::variable(spelling)), "{spelling}: two keys have the same variable");
         }
+    }
+}
+
+#[test]
+fn the_table_of_regions_does_not_contradict_itself() {
+    for key in REGION_KEYS {
+        assert!(key.check(key.default).is_ok(), "{}: its default is not valid", key.path);
+        assert!(key.doc.ends_with('.'), "{}: a sentence ends with a full stop", key.path);
     }
 }
 
@@ -259,4 +268,85 @@ fn flags_win_over_all() {
 #[test]
 fn the_committed_reference_is_current() {
     expect_file!["../../../../docs/configuration.md"].assert_eq(&reference());
+}
+
+#[test]
+fn regions_are_a_map_of_names() {
+    check(
+        "regions:\n  us-east:\n    runtime: process\n    HOST: 10.0.0.5\n  RegionOne:\n  eu.west: {logLimitBytes: 8192}\n",
+        &[
+            ("MAESTRO_REGIONS_US_EAST_HOST", "10.0.0.7"),
+            ("MAESTRO_REGIONS_EU_WEST_ROOMSAPIURL", "http://10.0.0.1:8070"),
+            ("MAESTRO_REGIONS_APAC_HOST", "10.0.0.9"),
+        ],
+        &expect![[r#"
+            warning: MAESTRO_REGIONS_APAC_HOST has no effect: the file names no such region or key
+            regions.eu.west.logLimitBytes = 8192 from maestro.yaml line 6
+            regions.eu.west.roomsApiUrl = http://10.0.0.1:8070 from MAESTRO_REGIONS_EU_WEST_ROOMSAPIURL
+            regions.us-east.runtime = process from maestro.yaml line 3
+            regions.us-east.host = 10.0.0.7 from MAESTRO_REGIONS_US_EAST_HOST
+        "#]],
+    );
+}
+
+#[test]
+fn regions_that_cannot_be() {
+    check(
+        "regions:\n  köln: {}\n  -a: {}\n  us-east:\n    hosst: a\n    colour: red\n    host: [a]\n    logLimitBytes: 5\n  \
+         b: 7\n  eu: {runtime: kubernetes}\n",
+        &[("MAESTRO_REGIONS_US_EAST_HOST", "a b")],
+        &expect![[r#"
+            the configuration is not valid:
+              regions.köln (maestro.yaml line 2): "köln" is not a name of a region: use 1 to 63 letters, digits, -, _ and ., with a letter or digit at both ends
+              regions.-a (maestro.yaml line 3): "-a" is not a name of a region: use 1 to 63 letters, digits, -, _ and ., with a letter or digit at both ends
+              regions.us-east.hosst (maestro.yaml line 5): unknown key; did you mean regions.us-east.host?
+              regions.us-east.colour (maestro.yaml line 6): unknown key; a region has runtime, directory, host, logLimitBytes, stopRoomsOnShutdown, roomsApiUrl
+              regions.us-east.host (maestro.yaml line 7): must be one value (host), not a list or a section
+              regions.b (maestro.yaml line 9): is a section: its settings go below it, indented
+              regions.eu.runtime: kubernetes (maestro.yaml line 10): must be process
+              regions.us-east.host: a b (MAESTRO_REGIONS_US_EAST_HOST): must be an IP address or a host name, without scheme and port
+              regions.us-east.logLimitBytes: 5 (maestro.yaml line 8): must be a whole number of bytes from 4096 to 1099511627776
+        "#]],
+    );
+    check(
+        "regions:\n  us-east: {}\n  US_EAST: {}\n  a: {directory: /srv/rooms}\n  b: {directory: /srv/rooms}\n",
+        &[],
+        &expect![[r#"
+            the configuration is not valid:
+              regions.b.directory: /srv/rooms is the directory of region a too; each needs its own
+              regions.us-east: is too like US_EAST: names must differ by more than case, `-`, `_` and `.`
+        "#]],
+    );
+    check(
+        "regions: [us-east]\n",
+        &[],
+        &expect![[r#"
+        the configuration is not valid:
+          regions (maestro.yaml line 1): is a map of names, such as `regions: {us-east: {host: 10.0.0.5}, eu-west: {}}`
+    "#]],
+    );
+    check(
+        "region: {us-east: {}}\n",
+        &[],
+        &expect![[r#"
+        the configuration is not valid:
+          region (maestro.yaml line 1): unknown key; did you mean regions?
+    "#]],
+    );
+}
+
+#[test]
+fn regions_and_where_their_files_are() {
+    let none = load(&Sources::default()).unwrap().config;
+    let names = |config: &Config| config.regions.keys().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(names(&none), ["default"]);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("maestro.yaml");
+    std::fs::write(&path, "dataDir: /d\nregions: {default: {}, eu: {}, us: {directory: /srv/us}}").unwrap();
+    let named = load(&Sources { file: Some(path), ..Sources::default() }).unwrap().config;
+    for (config, expected) in [(&none, &["./data"][..]), (&named, &["/d", "/d/regions/eu", "/srv/us"])] {
+        let directory = |(name, region): (_, &RegionConfig)| region.directory(name, &config.storage.data_dir);
+        let directories: Vec<_> = config.regions.iter().map(directory).collect();
+        assert_eq!(directories, expected.iter().map(Path::new).collect::<Vec<_>>());
+    }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use futures_util::future::join_all;
 use maestro_api::{Context, Limits};
 use maestro_core::room::Region;
 use maestro_core::time::Millis;
@@ -20,7 +21,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::config::Config;
+use crate::config::{Config, RegionConfig, RuntimeKind};
 
 use super::system::{SystemClock, owner_name, random_seed};
 
@@ -29,10 +30,17 @@ const FAILPOINT_VARIABLE: &str = "MAESTRO_FAILPOINT";
 
 /// A server that serves.
 pub(super) struct Server {
-    runtime: Arc<ProcessRuntime>,
+    regions: Vec<OpenRegion>,
     engine: Running,
     stop: watch::Sender<bool>,
     apis: Vec<JoinHandle<()>>,
+}
+
+/// A region of processes.
+struct OpenRegion {
+    name: Region,
+    runtime: Arc<ProcessRuntime>,
+    /// Its rooms end with this server.
     stop_rooms: bool,
 }
 
@@ -54,16 +62,13 @@ struct Serving {
 impl Server {
     pub(super) async fn start(config: &Config, store: EmbeddedStore) -> anyhow::Result<Self> {
         let listeners = Listeners::bind(config).await?;
-        let runtime = open_runtime(config, store.store_id(), &listeners.rooms).await?;
+        let regions = open_regions(config, store.store_id(), &listeners.rooms).await?;
         let tasks = Tasks::default();
         let store = Arc::new(store);
         let ports = Ports {
             store: store.clone(),
             table: Arc::new(MemoryRoomTable::new()),
-            runtimes: Arc::new(BTreeMap::from([(
-                Region::default_region(),
-                runtime.clone() as Arc<dyn Runtime>,
-            )])),
+            runtimes: Arc::new(runtimes(&regions)),
             clock: Arc::new(SystemClock),
             random: Arc::new(Randomness::from_seed(random_seed().context("reading /dev/urandom")?)),
             wake: WakeUps::default(),
@@ -74,19 +79,13 @@ impl Server {
         let (stop, stopped) = watch::channel(false);
         let apis = serve(config, &engine, listeners, &stopped)?;
         announce(&serving)?;
-        Ok(Self {
-            runtime,
-            engine: running,
-            stop,
-            apis,
-            stop_rooms: config.process_runtime.stop_rooms_on_shutdown,
-        })
+        Ok(Self { regions, engine: running, stop, apis })
     }
 
     /// Work first, then rooms (if they are to go), then the APIs: rooms that end still want to say so.
     pub(super) async fn shut_down(self) {
         let observing = self.engine.stop_working().await;
-        self.runtime.shut_down(self.stop_rooms).await;
+        join_all(self.regions.iter().map(|region| region.runtime.shut_down(region.stop_rooms))).await;
         observing.stop().await;
         self.stop.send_replace(true);
         for api in self.apis {
@@ -108,26 +107,51 @@ pub(super) fn open_store(directory: &Path) -> anyhow::Result<EmbeddedStore> {
     Ok(EmbeddedStore::open_with(directory, options)?)
 }
 
-async fn open_runtime(
+async fn open_regions(
     config: &Config,
     store_id: &str,
     rooms_api: &TcpListener,
-) -> anyhow::Result<Arc<ProcessRuntime>> {
-    let process = &config.process_runtime;
-    let url = match &process.rooms_api_url {
+) -> anyhow::Result<Vec<OpenRegion>> {
+    let mut regions = Vec::new();
+    for (name, region) in &config.regions {
+        let RuntimeKind::Process = region.runtime;
+        let options = process_options(config, store_id, rooms_api, (name, region))?;
+        let runtime = ProcessRuntime::open(options).await;
+        let runtime = runtime.with_context(|| format!("opening the process runtime of region {name}"))?;
+        let stop_rooms =
+            region.stop_rooms_on_shutdown.unwrap_or(config.process_runtime.stop_rooms_on_shutdown);
+        regions.push(OpenRegion { name: name.clone(), runtime, stop_rooms });
+    }
+    Ok(regions)
+}
+
+/// What a region does not say is as for all.
+fn process_options(
+    config: &Config,
+    store_id: &str,
+    rooms_api: &TcpListener,
+    (name, region): (&Region, &RegionConfig),
+) -> anyhow::Result<maestro_runtime_process::Options> {
+    let (for_all, data_dir) = (&config.process_runtime, &config.storage.data_dir);
+    let url = match region.rooms_api_url.as_ref().or(for_all.rooms_api_url.as_ref()) {
         Some(url) => url.clone(),
         None => url(reachable(rooms_api.local_addr()?)),
     };
-    let options = maestro_runtime_process::Options {
-        directory: config.storage.data_dir.clone(),
+    Ok(maestro_runtime_process::Options {
+        directory: region.directory(name, data_dir),
+        data_directory: data_dir.clone(),
         store_id: store_id.to_owned(),
-        region: Region::default_region(),
-        host: process.host.clone(),
+        region: name.clone(),
+        host: region.host.clone().unwrap_or_else(|| for_all.host.clone()),
         rooms_api_url: Some(url),
-        log_limit_bytes: process.log_limit_bytes,
+        log_limit_bytes: region.log_limit_bytes.unwrap_or(for_all.log_limit_bytes),
         working_directory: std::env::current_dir().context("finding the working directory")?,
-    };
-    ProcessRuntime::open(options).await.context("opening the process runtime")
+    })
+}
+
+fn runtimes(regions: &[OpenRegion]) -> BTreeMap<Region, Arc<dyn Runtime>> {
+    let runtime = |region: &OpenRegion| (region.name.clone(), region.runtime.clone() as Arc<dyn Runtime>);
+    regions.iter().map(runtime).collect()
 }
 
 fn settings(config: &Config) -> Settings {

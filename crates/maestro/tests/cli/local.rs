@@ -170,6 +170,7 @@ fn help() {
               room        Inspect, add and remove rooms
               operation   Inspect, explain, cancel and follow operations
               lock        Inspect and release the locks of a scheduler
+              region      Inspect regions; cordon, drain and uncordon them
               simulate    Try out a recipe on paper: what would Maestro do, cycle by cycle?
               plan        Ask the planners: one JSON line in, one out
               config      Inspect the configuration

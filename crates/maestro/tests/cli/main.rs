@@ -7,6 +7,7 @@ mod failures;
 mod local;
 mod locks;
 mod operations;
+mod regions;
 mod rollouts;
 mod rooms;
 mod schedulers;

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use maestro_core::room::{Ending, HostPort, RoomId};
+use maestro_core::room::{Ending, HostPort, Region, RoomId};
 use maestro_core::scheduler::{Protocol, RestartPolicy};
-use maestro_engine::ports::runtime::{RoomEvent, RunningRoom, Runtime};
+use maestro_engine::ports::runtime::{Checked, RoomEvent, RunningRoom, Runtime};
+use maestro_runtime_process::{Options, ProcessRuntime};
 use rustix::process::Signal;
 
 use crate::support::{
@@ -186,4 +187,42 @@ async fn shut_down_waits_for_all_rooms_at_once() {
         let event = seen.ending(&format!("arena-{number}")).await;
         assert_eq!(event, Ending::KilledAfterGrace);
     }
+}
+
+/// Two regions on one machine share a store, and nothing else.
+#[tokio::test]
+async fn a_region_leaves_the_rooms_of_another_alone() {
+    let world = World::new();
+    let region = |name: &str| Options {
+        directory: world.path().join(name),
+        region: Region(name.into()),
+        ..world.options()
+    };
+    let us = ProcessRuntime::open(region("us-east")).await.unwrap();
+    let eu = ProcessRuntime::open(region("eu-west")).await.unwrap();
+    us.start(&simple("arena-1", "echo $MAESTRO_REGION; exec sleep 1000")).await.unwrap();
+    until_log(&us, "arena-1", "us-east").await;
+    assert_eq!(us.list().await.unwrap().len(), 1);
+    assert_eq!(eu.list().await.unwrap(), []);
+    // Nor does it after a restart, when all that is known is what the processes carry.
+    let again = ProcessRuntime::open(region("eu-west")).await.unwrap();
+    assert_eq!(again.list().await.unwrap(), []);
+    again.shut_down(true).await;
+    assert_eq!(us.list().await.unwrap().len(), 1);
+    us.shut_down(true).await;
+    world.until_empty().await;
+}
+
+#[tokio::test]
+async fn a_region_whose_directory_is_gone_says_so() {
+    let world = World::new();
+    let directory = world.path().join("mounted");
+    let options = Options { directory: directory.clone(), ..world.options() };
+    let runtime = ProcessRuntime::open(options).await.unwrap();
+    assert_eq!(runtime.check().await, Ok(Checked { capacity: None }));
+    std::fs::remove_dir_all(&directory).unwrap();
+    let error = runtime.check().await.unwrap_err().to_string();
+    assert!(error.contains("mounted/rooms cannot be used: No such file"), "{error}");
+    std::fs::create_dir_all(directory.join("rooms")).unwrap();
+    assert!(runtime.check().await.is_ok());
 }

@@ -75,6 +75,7 @@ impl Drop for World {
 pub(crate) fn options(directory: &Path, store_id: &str) -> Options {
     Options {
         directory: directory.to_owned(),
+        data_directory: directory.to_owned(),
         store_id: store_id.to_owned(),
         region: Region::default_region(),
         host: "127.0.0.1".into(),

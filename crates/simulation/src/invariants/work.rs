@@ -40,6 +40,7 @@ pub(crate) fn subject(change: &Change) -> Option<Subject<'_>> {
         | Change::IntendStop { scheduler, .. }
         | Change::EndRoom { scheduler, .. }
         | Change::ForgetRooms { scheduler, .. } => Subject::Scheduler(scheduler),
+        Change::SetRegion { .. } => return None,
         Change::UpdateOperation(update) => Subject::Operation(update.operation),
         Change::StartOperation { operation, .. }
         | Change::TurnRound { operation, .. }

@@ -3,6 +3,7 @@
 
 mod locks;
 mod operations;
+mod regions;
 mod rooms;
 mod schedulers;
 mod state;
@@ -19,8 +20,8 @@ use maestro_core::room::{Region, RoomId};
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::store::{
-    OperationPage, OperationStore, PageRequest, Renewal, RoomRecord, RoomRegistry, SchedulerRecord,
-    SchedulerStore, Store, StoreError, Transaction, VersionRecord, Workforce,
+    OperationPage, OperationStore, PageRequest, RegionRecord, RegionStore, Renewal, RoomRecord, RoomRegistry,
+    SchedulerRecord, SchedulerStore, Store, StoreError, Transaction, VersionRecord, Workforce,
 };
 
 use state::State;
@@ -175,5 +176,12 @@ impl RoomRegistry for MemoryStore {
 
     async fn ports_in_use(&self, region: &Region) -> Result<Vec<u16>, StoreError> {
         Ok(self.state().ports_in_use(region))
+    }
+}
+
+#[async_trait]
+impl RegionStore for MemoryStore {
+    async fn regions(&self) -> Result<Vec<RegionRecord>, StoreError> {
+        Ok(self.state().regions())
     }
 }

@@ -81,19 +81,29 @@ impl State {
     }
 
     pub(super) fn intend_room(&mut self, new: NewRoomRecord) -> Result<(), Refusal> {
-        let NewRoomRecord { id, scheduler, version, region, purpose, ports, operation, token, created_at } =
-            new;
+        let NewRoomRecord {
+            id,
+            scheduler,
+            version,
+            region,
+            regions_beside,
+            purpose,
+            ports,
+            operation,
+            token,
+            created_at,
+        } = new;
         self.existing(&scheduler)?;
         if self.rooms.contains(&id) {
             return Err(Refusal::RoomExists(id));
         }
-        for port in &ports {
-            let key = (region.clone(), port.host_port);
-            if self.ports.contains(&key) && guards::stands(Invariant::PortOnce) {
-                let (region, port) = key;
-                return Err(Refusal::PortTaken { region, port });
+        for port in ports.iter().map(|port| port.host_port) {
+            for region in regions_beside.iter().chain([&region]).cloned() {
+                if self.ports.contains(&(region.clone(), port)) && guards::stands(Invariant::PortOnce) {
+                    return Err(Refusal::PortTaken { region, port });
+                }
             }
-            self.ports.put(key, id.clone());
+            self.ports.put((region.clone(), port), id.clone());
         }
         self.live_rooms.put((scheduler.clone(), id.clone()), ());
         self.rooms_made_by.put((scheduler.clone(), operation, id.clone()), ());

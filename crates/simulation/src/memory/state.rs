@@ -8,7 +8,8 @@ use maestro_core::room::{Region, RoomId};
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::Timestamp;
 use maestro_engine::ports::store::{
-    Change, Guard, Refusal, RolloutRecord, RoomRecord, SchedulerState, StoreError, Transaction, VersionRecord,
+    Change, Guard, Refusal, RegionRecord, RolloutRecord, RoomRecord, SchedulerState, StoreError, Transaction,
+    VersionRecord,
 };
 
 use super::table::Table;
@@ -36,6 +37,7 @@ pub(super) struct State {
     pub(super) rooms_made_by: Table<(SchedulerName, OperationId, RoomId), ()>,
     /// Ports of live rooms.
     pub(super) ports: Table<(Region, u16), RoomId>,
+    pub(super) regions: Table<Region, RegionRecord>,
     /// Both only grow, so a transaction that is undone may leave gaps in them.
     pub(super) last_sequence: u64,
     pub(super) last_token: u64,
@@ -153,6 +155,7 @@ impl State {
                 self.forget_rooms(&scheduler, &rooms);
                 Ok(())
             }
+            Change::SetRegion { from, to } => self.set_region(from.as_ref(), to),
         }
     }
 
@@ -167,7 +170,7 @@ impl State {
     }
 
     /// Destructures, so that a table that is forgotten here does not compile.
-    fn tables(&mut self) -> [&mut dyn Journaled; 15] {
+    fn tables(&mut self) -> [&mut dyn Journaled; 16] {
         let Self {
             schedulers,
             versions,
@@ -184,6 +187,7 @@ impl State {
             ended_rooms,
             rooms_made_by,
             ports,
+            regions,
             last_sequence: _,
             last_token: _,
         } = self;
@@ -203,6 +207,7 @@ impl State {
             ended_rooms,
             rooms_made_by,
             ports,
+            regions,
         ]
     }
 }

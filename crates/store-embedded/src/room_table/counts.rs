@@ -1,27 +1,37 @@
 //! Counters of a part of a fleet, kept with every change of its rooms.
 
-use maestro_core::room::InstanceStatus;
+use maestro_core::room::{InstanceStatus, Region};
 use maestro_engine::ports::room_table::{FleetCounts, InstanceCounts};
 
 use super::room::Counted;
 
-pub(super) fn add(counts: &mut FleetCounts, room: &Counted) {
-    let FleetCounts { by_status, by_version, by_instance, matches, unknown } = counts;
+pub(super) fn add(counts: &mut FleetCounts, room: &Counted, region: &Region) {
+    let FleetCounts { by_status, by_version, by_region, by_instance, matches, unknown } = counts;
     by_status.add(room.status);
     by_version.entry(room.version).or_default().add(room.status);
+    match by_region.get_mut(region) {
+        Some(of_region) => of_region.add(room.status),
+        None => by_region.entry(region.clone()).or_default().add(room.status),
+    }
     *of_instance(by_instance, room.instance) += 1;
     *matches += u64::from(room.matches);
     *unknown += u32::from(!room.known);
 }
 
-pub(super) fn remove(counts: &mut FleetCounts, room: &Counted) {
-    let FleetCounts { by_status, by_version, by_instance, matches, unknown } = counts;
+pub(super) fn remove(counts: &mut FleetCounts, room: &Counted, region: &Region) {
+    let FleetCounts { by_status, by_version, by_region, by_instance, matches, unknown } = counts;
     by_status.remove(room.status);
     if let Some(of_version) = by_version.get_mut(&room.version) {
         of_version.remove(room.status);
         // A version without rooms is not listed: rollouts ask which versions are left.
         if of_version.is_empty() {
             by_version.remove(&room.version);
+        }
+    }
+    if let Some(of_region) = by_region.get_mut(region) {
+        of_region.remove(room.status);
+        if of_region.is_empty() {
+            by_region.remove(region);
         }
     }
     *of_instance(by_instance, room.instance) -= 1;
@@ -31,10 +41,13 @@ pub(super) fn remove(counts: &mut FleetCounts, room: &Counted) {
 
 /// Adds the counters of another part of the same fleet.
 pub(super) fn merge(total: &mut FleetCounts, part: &FleetCounts) {
-    let FleetCounts { by_status, by_version, by_instance, matches, unknown } = part;
+    let FleetCounts { by_status, by_version, by_region, by_instance, matches, unknown } = part;
     total.by_status += by_status;
     for (version, of_version) in by_version {
         *total.by_version.entry(*version).or_default() += of_version;
+    }
+    for (region, of_region) in by_region {
+        *total.by_region.entry(region.clone()).or_default() += of_region;
     }
     total.by_instance.unknown += by_instance.unknown;
     total.by_instance.pending += by_instance.pending;

@@ -64,7 +64,7 @@ impl Shard {
         }
         let (id, room) = Room::new(new);
         if let Some(counted) = room.counted() {
-            counts::add(&mut part.counts, &counted);
+            counts::add(&mut part.counts, &counted, room.region());
         }
         part.rooms.insert(id, room);
     }
@@ -73,7 +73,7 @@ impl Shard {
         let part = self.0.get_mut(scheduler)?;
         let (id, room) = part.rooms.remove_entry(room)?;
         if let Some(counted) = room.counted() {
-            counts::remove(&mut part.counts, &counted);
+            counts::remove(&mut part.counts, &counted, room.region());
         }
         if part.rooms.is_empty() {
             self.0.remove(scheduler);
@@ -114,10 +114,10 @@ fn recounted<T>(counts: &mut FleetCounts, room: &mut Room, change: impl FnOnce(&
     let after = room.counted();
     if before != after {
         if let Some(before) = before {
-            counts::remove(counts, &before);
+            counts::remove(counts, &before, room.region());
         }
         if let Some(after) = after {
-            counts::add(counts, &after);
+            counts::add(counts, &after, room.region());
         }
     }
     answer

@@ -93,6 +93,11 @@ impl Room {
         }
     }
 
+    /// Never another one: it is no part of [`Counted`].
+    pub(super) fn region(&self) -> &Region {
+        &self.region
+    }
+
     pub(super) fn is_known(&self) -> bool {
         self.known
     }

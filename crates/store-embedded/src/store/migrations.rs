@@ -14,6 +14,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { number: 2, name: "rollouts", sql: include_str!("../../migrations/0002_rollouts.sql") },
     Migration { number: 3, name: "locks", sql: include_str!("../../migrations/0003_locks.sql") },
     Migration { number: 4, name: "origins", sql: include_str!("../../migrations/0004_origins.sql") },
+    Migration { number: 5, name: "regions", sql: include_str!("../../migrations/0005_regions.sql") },
 ];
 
 /// Why the migrations of a file do not fit this Maestro.

@@ -12,6 +12,7 @@ mod operations;
 mod ports;
 mod readers;
 mod recipes;
+mod regions;
 mod rollouts;
 mod room_rows;
 mod rooms;

@@ -8,11 +8,13 @@ use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::Store;
 use maestro_engine::ports::store::{
-    OperationPage, OperationStore, PageRequest, Renewal, RoomRecord, RoomRegistry, SchedulerRecord,
-    SchedulerStore, StoreError, Transaction, VersionRecord, Workforce,
+    OperationPage, OperationStore, PageRequest, RegionRecord, RegionStore, Renewal, RoomRecord, RoomRegistry,
+    SchedulerRecord, SchedulerStore, StoreError, Transaction, VersionRecord, Workforce,
 };
 
-use super::{EmbeddedStore, locks, operation_rows, room_rows, schedulers, transaction, versions, workers};
+use super::{
+    EmbeddedStore, locks, operation_rows, regions, room_rows, schedulers, transaction, versions, workers,
+};
 use crate::failpoints::RENEW;
 
 #[async_trait]
@@ -200,5 +202,12 @@ impl RoomRegistry for EmbeddedStore {
         self.readers
             .read("read the ports in use", move |connection| room_rows::ports_in_use(connection, &region))
             .await
+    }
+}
+
+#[async_trait]
+impl RegionStore for EmbeddedStore {
+    async fn regions(&self) -> Result<Vec<RegionRecord>, StoreError> {
+        self.readers.read("read the regions", regions::all).await
     }
 }

@@ -75,7 +75,7 @@ pub(super) fn ended_before(
 pub(super) fn ports_in_use(connection: &Connection, region: &Region) -> Result<Vec<u16>, Failure> {
     let mut statement =
         connection.prepare_cached("SELECT port FROM ports_taken WHERE region = ?1 ORDER BY port")?;
-    let ports = statement.query_map([&*region.0], |row| row.get(0))?;
+    let ports = statement.query_map([region.as_str()], |row| row.get(0))?;
     Ok(ports.collect::<Result<_, _>>()?)
 }
 

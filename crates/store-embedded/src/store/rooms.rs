@@ -35,10 +35,17 @@ pub(super) fn intend(connection: &Connection, new: &NewRoomRecord) -> Result<(),
     if inserted == 0 {
         return Err(Refusal::RoomExists(new.id.clone()).into());
     }
+    let mut find = connection.prepare_cached("SELECT 1 FROM ports_taken WHERE region = ?1 AND port = ?2")?;
     let mut take = connection.prepare_cached(
         "INSERT INTO ports_taken (region, port, room) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
     )?;
     for port in new.ports.iter().map(|port| port.host_port) {
+        for region in &new.regions_beside {
+            if find.exists((region.as_str(), port))? {
+                let region = region.clone();
+                return Err(Refusal::PortTaken { region, port }.into());
+            }
+        }
         if take.execute((&*new.region.0, port, new.id.as_str()))? == 0 {
             let region = new.region.clone();
             return Err(Refusal::PortTaken { region, port }.into());

@@ -5,7 +5,7 @@ use maestro_engine::ports::store::{Change, Guard, Refusal, Transaction};
 use rusqlite::Connection;
 
 use super::failure::Failure;
-use super::{locks, operations, rollouts, rooms, schedulers, versions, workers};
+use super::{locks, operations, regions, rollouts, rooms, schedulers, versions, workers};
 
 pub(super) fn carry_out(connection: &Connection, transaction: &Transaction) -> Result<(), Failure> {
     let Transaction { label: _, guard, changes } = transaction;
@@ -88,5 +88,6 @@ fn carry_out_one(connection: &Connection, change: &Change) -> Result<(), Failure
         Change::IntendStop { scheduler, room, stop } => rooms::intend_stop(connection, scheduler, room, stop),
         Change::EndRoom { scheduler, room, ended } => rooms::end(connection, scheduler, room, ended),
         Change::ForgetRooms { scheduler, rooms } => rooms::forget(connection, scheduler, rooms),
+        Change::SetRegion { from, to } => regions::set(connection, from.as_ref(), to),
     }
 }

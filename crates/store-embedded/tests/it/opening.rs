@@ -209,6 +209,7 @@ pub(crate) fn as_first_migrated(directory: &Path) {
             "DROP TABLE locks;
              DROP TABLE lock_waiters;
              DROP TABLE workers;
+             DROP TABLE regions;
              DROP TABLE rollouts;
              ALTER TABLE schedulers DROP COLUMN last_shrunk_at;
              DELETE FROM migrations WHERE number > 1;",

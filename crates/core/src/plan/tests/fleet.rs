@@ -55,6 +55,8 @@ impl Fleet {
             known: true,
             was_ready: true,
             leaving: false,
+            reachable: true,
+            reachable_since: None,
         });
     }
 

@@ -1,4 +1,5 @@
 mod fleet;
+mod regions;
 mod rollouts;
 mod slow;
 mod walks;
@@ -29,6 +30,8 @@ fn rooms(status: RoomStatus, number: u32) -> Vec<RoomFact> {
         known: true,
         was_ready: matches!(status, RoomStatus::Ready | RoomStatus::Active | RoomStatus::Occupied),
         leaving: false,
+        reachable: true,
+        reachable_since: None,
     };
     (0..number).map(room).collect()
 }

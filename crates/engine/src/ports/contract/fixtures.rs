@@ -193,6 +193,7 @@ pub fn new_room(number: u32, port: u16) -> NewRoomRecord {
         scheduler: arena(),
         version: Version::FIRST,
         region: Region::default_region(),
+        regions_beside: Vec::new(),
         purpose: Purpose::Fleet,
         ports: vec![HostPort {
             name: "game".into(),

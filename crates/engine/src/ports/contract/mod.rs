@@ -14,6 +14,7 @@
 
 pub mod fixtures;
 pub mod operation_store;
+pub mod region_store;
 pub mod room_registry;
 pub mod room_table;
 pub mod runtime;
@@ -37,6 +38,7 @@ where
     scheduler_store::run_all(&fresh).await;
     operation_store::run_all(&fresh).await;
     room_registry::run_all(&fresh).await;
+    region_store::run_all(&fresh).await;
     transactions::run_all(&fresh).await;
 }
 

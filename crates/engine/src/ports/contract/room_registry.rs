@@ -33,6 +33,7 @@ where
             what_does_not_live_cannot_be_stopped,
             a_room_may_end_before_its_start_is_written,
             a_port_is_given_once_in_a_region,
+            a_port_is_given_once_on_a_host,
             a_port_is_free_again_after_the_end,
             ports_in_use_are_those_of_all_live_rooms_of_a_region,
             live_rooms_are_ordered_by_id,
@@ -217,6 +218,19 @@ async fn a_port_is_given_once_in_a_region(store: &dyn Store) {
     refuse(store, vec![Change::IntendRoom(several)], taken()).await;
     let region = Region("eu".into());
     accept(store, vec![Change::IntendRoom(NewRoomRecord { region, ..second })]).await;
+}
+
+async fn a_port_is_given_once_on_a_host(store: &dyn Store) {
+    intend(store, 1).await;
+    let (eu, us) = (Region("eu".into()), Region("us".into()));
+    let beside = vec![us.clone(), Region::default_region()];
+    let second = NewRoomRecord { region: eu.clone(), regions_beside: beside, ..new_room(2, 40001) };
+    let taken = Refusal::PortTaken { region: Region::default_region(), port: 40001 };
+    refuse(store, vec![Change::IntendRoom(second.clone())], taken).await;
+    let elsewhere = NewRoomRecord { regions_beside: vec![us.clone()], ..second };
+    accept(store, vec![Change::IntendRoom(elsewhere)]).await;
+    let third = NewRoomRecord { region: us, regions_beside: vec![eu.clone()], ..new_room(3, 40001) };
+    refuse(store, vec![Change::IntendRoom(third)], Refusal::PortTaken { region: eu, port: 40001 }).await;
 }
 
 async fn a_port_is_free_again_after_the_end(store: &dyn Store) {

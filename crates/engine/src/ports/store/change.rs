@@ -15,7 +15,7 @@ use maestro_core::time::Timestamp;
 
 use crate::ports::runtime::Handle;
 
-use super::records::{Ended, RolloutRecord, SchedulerState, StopIntent};
+use super::records::{Ended, RegionRecord, RolloutRecord, SchedulerState, StopIntent};
 
 /// Changes that happen together or not at all.
 #[derive(Debug, Clone)]
@@ -134,7 +134,7 @@ pub enum Change {
     // Rooms.
     /// Intent, before the runtime is asked. [`Refusal::SchedulerNotFound`]; [`Refusal::RoomExists`] (ended rooms
     /// and those of other schedulers too: a runtime knows rooms by their id alone); [`Refusal::PortTaken`] against
-    /// all live rooms of the region, whatever the protocol.
+    /// all live rooms of the region and of those beside it, whatever the protocol.
     IntendRoom(NewRoomRecord),
     /// The runtime has, or had, it: of a room that ended before this could be written, it is written all the same.
     /// [`Refusal::RoomNotFound`].
@@ -145,6 +145,11 @@ pub enum Change {
     EndRoom { scheduler: SchedulerName, room: RoomId, ended: Ended },
     /// Drops rows of ended rooms. Live ones stay.
     ForgetRooms { scheduler: SchedulerName, rooms: Vec<RoomId> },
+
+    // Regions.
+    /// [`Refusal::RegionChanged`] unless the region's record is `from` in all its fields; `None`: nobody has said
+    /// anything about it yet. Times are compared as they come back.
+    SetRegion { from: Option<RegionRecord>, to: RegionRecord },
 }
 
 #[derive(Debug, Clone)]
@@ -207,6 +212,8 @@ pub struct NewRoomRecord {
     pub scheduler: SchedulerName,
     pub version: Version,
     pub region: Region,
+    /// Other regions whose rooms share its host: a port that is taken there is taken here.
+    pub regions_beside: Vec<Region>,
     pub purpose: Purpose,
     pub ports: Vec<HostPort>,
     pub operation: OperationId,
@@ -263,6 +270,8 @@ pub enum Refusal {
     RoomNotFound(RoomId),
     #[error("host port {port} of region {region} is taken")]
     PortTaken { region: Region, port: u16 },
+    #[error("region {0} was changed by someone else meanwhile")]
+    RegionChanged(Region),
 }
 
 impl Transaction {

@@ -1,6 +1,6 @@
-//! The durable side: schedulers and versions, operations and leases, and the room registry.
+//! The durable side: schedulers and versions, operations and leases, the room registry, and regions.
 //!
-//! Three narrow read ports and one way to write: a [`Transaction`] is a list of [`Change`]s as data, carried out
+//! Narrow read ports and one way to write: a [`Transaction`] is a list of [`Change`]s as data, carried out
 //! wholly or not at all. Because they live in one place, a write can be checked in the transaction that makes it:
 //! the guard's fencing token, the status an operation must be in, a port that must be free.
 //!
@@ -21,12 +21,13 @@ pub use change::{
     VERSION_OPERATIONS,
 };
 pub use records::{
-    Ended, Intent, OperationPage, OwnershipRecord, PageRequest, Renewal, RolloutRecord, RolloutState,
-    RoomRecord, SchedulerRecord, SchedulerState, StopIntent, VersionRecord, WorkerRecord, Workforce,
+    Ended, Intent, OperationPage, OwnershipRecord, PageRequest, RegionRecord, Renewal, RolloutRecord,
+    RolloutState, RoomRecord, SchedulerRecord, SchedulerState, StopIntent, VersionRecord, WorkerRecord,
+    Workforce,
 };
 
 #[async_trait]
-pub trait Store: SchedulerStore + OperationStore + RoomRegistry {
+pub trait Store: SchedulerStore + OperationStore + RoomRegistry + RegionStore {
     /// Carries out all changes, in their order, or none. Durable when it returns.
     async fn commit(&self, transaction: Transaction) -> Result<(), StoreError>;
 }
@@ -135,6 +136,13 @@ pub trait RoomRegistry: Send + Sync {
 
     /// Host ports of all live rooms of a region, across schedulers, terminating ones included.
     async fn ports_in_use(&self, region: &Region) -> Result<Vec<u16>, StoreError>;
+}
+
+/// What people have said about regions.
+#[async_trait]
+pub trait RegionStore: Send + Sync {
+    /// By name; those of which nobody has said anything are not among them.
+    async fn regions(&self) -> Result<Vec<RegionRecord>, StoreError>;
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -190,6 +190,19 @@ pub struct StopIntent {
     pub at: Timestamp,
 }
 
+/// What people have said about a region, and who said it last, why and when.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RegionRecord {
+    pub name: Region,
+    /// It gets no new rooms.
+    pub cordoned: bool,
+    /// It loses those that it has; it is cordoned too.
+    pub draining: bool,
+    pub by: String,
+    pub reason: String,
+    pub at: Timestamp,
+}
+
 /// How a room ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {

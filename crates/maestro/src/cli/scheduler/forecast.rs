@@ -205,6 +205,8 @@ fn fact(room: &Json, matches_max: u32, now: Timestamp) -> Option<(Version, RoomF
         known: true,
         was_ready: true,
         leaving: false,
+        reachable: true,
+        reachable_since: None,
     };
     Some((version, fact))
 }

@@ -110,10 +110,14 @@ Examples:
     #[command(after_help = "\
 Examples:
   maestro scheduler delete arena
-  maestro scheduler delete arena --wait --timeout 5m")]
+  maestro scheduler delete arena --wait --timeout 5m
+  maestro scheduler delete arena --force")]
     Delete {
         /// Name of the scheduler
         scheduler: String,
+        /// Forget rooms in regions that cannot be reached, instead of waiting for them
+        #[arg(long)]
+        force: bool,
         #[command(flatten)]
         wait: WaitOptions,
     },
@@ -155,8 +159,10 @@ pub(super) fn run(context: &Context, command: &Command) -> Result<(), Failure> {
             let answer = context.client()?.get(&resource, "decisions")?;
             context.show(&answer, tables::decisions_table)
         }
-        Command::Delete { scheduler, wait } => {
-            let answer = context.client()?.delete(&Resource::new(&["schedulers", scheduler]))?;
+        Command::Delete { scheduler, force, wait } => {
+            let resource =
+                Resource::new(&["schedulers", scheduler]).query_some("force", force.then_some("true"));
+            let answer = context.client()?.delete(&resource)?;
             context.operation_started(scheduler, &format!("delete scheduler {scheduler}"), &answer, wait)
         }
     }

@@ -126,7 +126,14 @@ pub(super) async fn the_number_of_matches_a_room_holds_may_change(table: &dyn Ro
 pub(super) async fn counters_follow_every_change(table: &dyn RoomTable) {
     let second = Version { major: 2, ..Version::FIRST };
     insert_ready(table, 2).await;
-    let newer = NewRoom { version: second, instance: InstanceStatus::Pending, known: false, ..new_room(3) };
+    let eu = Region("eu".into());
+    let newer = NewRoom {
+        version: second,
+        region: eu.clone(),
+        instance: InstanceStatus::Pending,
+        known: false,
+        ..new_room(3)
+    };
     table.insert(newer).await.unwrap();
     try_ping(table, 2, PingStatus::Occupied, 5).await.unwrap();
 
@@ -141,6 +148,10 @@ pub(super) async fn counters_follow_every_change(table: &dyn RoomTable) {
             (Version::FIRST, of(&[RoomStatus::Ready, RoomStatus::Occupied])),
             (second, of(&[RoomStatus::Pending])),
         ]),
+        by_region: BTreeMap::from([
+            (Region::default_region(), of(&[RoomStatus::Ready, RoomStatus::Occupied])),
+            (eu, of(&[RoomStatus::Pending])),
+        ]),
         by_instance: InstanceCounts { pending: 1, ready: 2, ..InstanceCounts::default() },
         matches: 5,
         unknown: 1,
@@ -153,10 +164,11 @@ pub(super) async fn counters_follow_every_change(table: &dyn RoomTable) {
     let expected = FleetCounts {
         by_status: of(&[RoomStatus::Ready]),
         by_version: BTreeMap::from([(Version::FIRST, of(&[RoomStatus::Ready]))]),
+        by_region: BTreeMap::from([(Region::default_region(), of(&[RoomStatus::Ready]))]),
         by_instance: InstanceCounts { ready: 1, ..InstanceCounts::default() },
         ..FleetCounts::default()
     };
-    assert_eq!(counts(table).await, expected, "a version without rooms is not listed");
+    assert_eq!(counts(table).await, expected, "a version or a region without rooms is not listed");
 
     // So many that however a table divides them, some are beside each other.
     insert_ready(table, 300).await;

@@ -17,7 +17,7 @@ impl Region {
     }
 
     /// Reads 1 to 63 letters, digits, `-`, `_` and `.`, with a letter or a digit at both ends: what a Kubernetes label
-    /// can hold, `us-east` as well as `RegionOne`. The reason alone on failure: the caller knows which field it read.
+    /// can hold and a directory can be called, `us-east` as well as `RegionOne`. The reason alone on failure: the caller knows which field it read.
     pub fn parse(text: &str) -> Result<Self, String> {
         if text.is_empty() {
             return Err("is missing; the name of a region is needed".into());
@@ -52,10 +52,10 @@ mod tests {
 
     #[test]
     fn names() {
-        for text in ["us-east", "RegionOne", "r0", "7", "a.b_c-d", &"x".repeat(63)] {
+        for text in ["default", "us-east", "RegionOne", "r0", "7", "a.b_c-d", &"x".repeat(63)] {
             assert_eq!(Region::parse(text).unwrap().as_str(), text);
         }
-        for text in ["", "-a", "a-", ".", "a b", "é", "a/b", &"x".repeat(64)] {
+        for text in ["", "-a", "_a", "a-", ".", "..", "a b", "a\n", "é", "a/b", &"x".repeat(64)] {
             assert!(Region::parse(text).is_err(), "{text:?}");
         }
     }

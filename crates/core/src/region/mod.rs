@@ -1,0 +1,7 @@
+//! Regions: named places with a runtime of their own, and whether they can be reached.
+
+mod name;
+mod reachability;
+
+pub use name::Region;
+pub use reachability::{Reachability, Sight, Turn};

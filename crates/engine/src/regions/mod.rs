@@ -1,0 +1,172 @@
+//! What this engine knows of its regions: which of them can be reached, and since when.
+//!
+//! A region can be reached when its runtime answers (`maestro_core::region` decides that, with hysteresis) *and* its
+//! rooms have been taken up since it answers. Until then its rooms are neither counted nor touched.
+
+mod patience;
+pub(crate) mod watching;
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use maestro_core::region::{Reachability, Region, Sight, Turn};
+use maestro_core::time::Timestamp;
+
+pub(crate) use patience::Patient;
+
+use crate::Engine;
+use crate::ports::runtime::Checked;
+use crate::ports::store::{RegionRecord, StoreError};
+
+/// Regions that are configured, by name.
+pub(crate) struct Regions(Mutex<BTreeMap<Region, Known>>);
+
+#[derive(Debug, Clone, Default)]
+struct Known {
+    reachability: Reachability,
+    /// Why its rooms are not taken up yet, although it answers.
+    untaken: Option<String>,
+    /// When it was last taken up after it had been away.
+    back_since: Option<Timestamp>,
+    /// As it said last.
+    capacity: Option<u32>,
+}
+
+/// Whether a region can be reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Contact {
+    /// `since`: when it came back, if it was away.
+    Reachable {
+        since: Option<Timestamp>,
+    },
+    Unreachable {
+        why: String,
+    },
+}
+
+impl Regions {
+    pub(crate) fn of<'a>(regions: impl Iterator<Item = &'a Region>) -> Self {
+        Self(Mutex::new(regions.map(|region| (region.clone(), Known::default())).collect()))
+    }
+
+    /// A region that is not configured cannot be reached.
+    pub(crate) fn is_reachable(&self, region: &Region) -> bool {
+        matches!(self.contact(region), Contact::Reachable { .. })
+    }
+
+    pub(crate) fn contact(&self, region: &Region) -> Contact {
+        match self.lock().get(region) {
+            Some(known) => known.contact(),
+            None => Contact::Unreachable { why: "it is not configured".into() },
+        }
+    }
+
+    /// Of all regions, at one moment.
+    pub(crate) fn contacts(&self) -> BTreeMap<Region, Contact> {
+        self.lock().iter().map(|(region, known)| (region.clone(), known.contact())).collect()
+    }
+
+    pub(crate) fn all_reachable(&self) -> bool {
+        self.lock().values().all(|known| matches!(known.contact(), Contact::Reachable { .. }))
+    }
+
+    /// Its runtime answers, whether or not its rooms are taken up already.
+    pub(crate) fn answers(&self, region: &Region) -> bool {
+        self.lock().get(region).is_some_and(|known| known.reachability.is_reachable())
+    }
+
+    pub(crate) fn capacity(&self, region: &Region) -> Option<u32> {
+        self.lock().get(region).and_then(|known| known.capacity)
+    }
+
+    /// Nothing is taken up yet: the engine has just begun.
+    fn begin(&self) {
+        for known in self.lock().values_mut() {
+            known.untaken = Some("it has not been looked at yet".into());
+        }
+    }
+
+    fn heard(&self, region: &Region, answer: Result<Checked, String>, now: Timestamp) {
+        let mut regions = self.lock();
+        let Some(known) = regions.get_mut(region) else { return };
+        if let Ok(checked) = &answer {
+            known.capacity = checked.capacity;
+        }
+        match known.reachability.heard(answer.map(|_| ()), now) {
+            Some(Turn::Lost) | None => {}
+            Some(Turn::Back) => known.untaken = Some("its rooms are being taken up".into()),
+        }
+    }
+
+    fn waits_to_be_taken_up(&self, region: &Region) -> bool {
+        let waits = |known: &Known| known.reachability.is_reachable() && known.untaken.is_some();
+        self.lock().get(region).is_some_and(waits)
+    }
+
+    fn taken_up(&self, region: &Region, outcome: Result<(), String>, now: Timestamp) {
+        let mut regions = self.lock();
+        let Some(known) = regions.get_mut(region) else { return };
+        match outcome {
+            Ok(()) => {
+                known.untaken = None;
+                // At the first look it was never away.
+                let was_away = !matches!(known.reachability.sight(), Sight::Reachable { since: None });
+                known.back_since = was_away.then_some(now);
+            }
+            Err(why) => known.untaken = Some(format!("its rooms cannot be taken up: {why}")),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Region, Known>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    fn contact(&self) -> Contact {
+        match (self.reachability.sight(), &self.untaken) {
+            (Sight::Unreachable { since, why }, _) => {
+                Contact::Unreachable { why: format!("{why} (since {since:.0})") }
+            }
+            (Sight::Reachable { .. }, Some(why)) => Contact::Unreachable { why: why.clone() },
+            (Sight::Reachable { .. }, None) => Contact::Reachable { since: self.back_since },
+        }
+    }
+}
+
+impl Engine {
+    /// Where the next rooms go: to the first region that may have any. `Err`: why there is none.
+    pub(crate) async fn choose_region(&self) -> Result<Result<Region, String>, StoreError> {
+        let said = self.ports.store.regions().await?;
+        let mut reasons = Vec::new();
+        for region in self.ports.runtimes.keys() {
+            match self.why_unusable(region, &said) {
+                None => return Ok(Ok(region.clone())),
+                Some(why) => reasons.push(why),
+            }
+        }
+        Ok(Err(format!("no region may have new rooms: {}", reasons.join("; "))))
+    }
+
+    /// Why a region gets no new rooms; `None`: it may.
+    fn why_unusable(&self, region: &Region, said: &[RegionRecord]) -> Option<String> {
+        if let Contact::Unreachable { why } = self.regions.contact(region) {
+            return Some(format!("{region} cannot be reached: {why}"));
+        }
+        let record = said.iter().find(|record| record.name == *region);
+        let RegionRecord { draining, by, reason, .. } = record.filter(|record| record.cordoned)?;
+        let state = if *draining { "drained" } else { "cordoned" };
+        Some(format!("{region} is {state} by {by}: {reason}"))
+    }
+
+    /// Other regions whose rooms share the host of this one, and with it its ports.
+    pub(crate) fn regions_beside(&self, region: &Region) -> Vec<Region> {
+        let runtimes = &self.ports.runtimes;
+        let Some(host) = runtimes.get(region).and_then(|runtime| runtime.host()) else {
+            return Vec::new();
+        };
+        let beside =
+            runtimes.iter().filter(|(other, runtime)| *other != region && runtime.host() == Some(host));
+        beside.map(|(other, _)| other.clone()).collect()
+    }
+}

@@ -1,0 +1,81 @@
+//! Watches regions: one task each asks its runtime every few seconds. A region that answers again is taken up before
+//! anything else is done with it. Every wait has an end, so one that hangs holds up nobody but itself.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use maestro_core::region::Region;
+use tokio::time::{MissedTickBehavior, timeout};
+
+use crate::engine::Parts;
+use crate::ports::Runtime;
+use crate::ports::runtime::RuntimeError;
+use crate::rooms::recovery;
+use crate::{Engine, with_sources};
+
+use super::Contact;
+
+const CHECK_EVERY: Duration = Duration::from_secs(5);
+/// To adopt and list thousands of rooms, and to make a place for each scheduler.
+const TAKE_UP_PATIENCE: Duration = Duration::from_secs(120);
+
+/// The first look, at all regions side by side. Those that do not answer are left to [`watch`].
+pub(crate) async fn begin(engine: &Engine, parts: Parts) {
+    engine.regions.begin();
+    let runtimes = engine.ports.runtimes.iter();
+    join_all(runtimes.map(|(region, runtime)| look(engine, parts, region, runtime))).await;
+}
+
+/// Looks at one region, for as long as the engine is up.
+pub(crate) async fn watch(engine: &Engine, parts: Parts, region: &Region, runtime: &Arc<dyn Runtime>) {
+    let mut turn = tokio::time::interval(CHECK_EVERY);
+    turn.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // The first one is at once, and the first look was just made.
+    turn.tick().await;
+    loop {
+        turn.tick().await;
+        look(engine, parts, region, runtime).await;
+    }
+}
+
+async fn look(engine: &Engine, parts: Parts, region: &Region, runtime: &Arc<dyn Runtime>) {
+    let before = engine.regions.contact(region);
+    let answer = runtime.check().await.map_err(|error| match error {
+        RuntimeError::Refused(why) | RuntimeError::Unavailable(why) => why,
+    });
+    engine.regions.heard(region, answer, engine.now());
+    if engine.regions.waits_to_be_taken_up(region) {
+        let outcome = match timeout(TAKE_UP_PATIENCE, recovery::take_up(engine, parts, region, runtime)).await
+        {
+            Ok(outcome) => outcome.map_err(|error| with_sources(&error)),
+            Err(_) => Err(format!("not done within {TAKE_UP_PATIENCE:?}")),
+        };
+        engine.regions.taken_up(region, outcome, engine.now());
+    }
+    tell(engine, region, &before);
+}
+
+/// What changed is logged, counted, and looked at by every scheduler.
+fn tell(engine: &Engine, region: &Region, before: &Contact) {
+    let now = engine.regions.contact(region);
+    engine.metrics.regions.reachable(region, matches!(now, Contact::Reachable { .. }));
+    match (before, &now) {
+        (Contact::Reachable { .. }, Contact::Unreachable { why }) => {
+            tracing::warn!(%region, why, "region cannot be reached");
+            engine.metrics.regions.changed(region, "unreachable");
+        }
+        (Contact::Unreachable { .. }, Contact::Reachable { .. }) => {
+            tracing::info!(%region, "region can be reached");
+            // What it has is compared with the registry by the next cycle of each scheduler.
+            engine.reconciled.forget();
+            engine.metrics.regions.changed(region, "reachable");
+        }
+        (Contact::Unreachable { why: before }, Contact::Unreachable { why }) if before != why => {
+            tracing::debug!(%region, why, "region cannot be reached");
+            return;
+        }
+        _ => return,
+    }
+    engine.ports.wake.rooms_changed();
+}

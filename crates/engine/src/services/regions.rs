@@ -1,0 +1,156 @@
+//! Regions as people see them, and what they can say about one: cordon, drain, uncordon.
+
+use std::collections::BTreeMap;
+
+use maestro_core::room::{Region, StatusCounts};
+
+use crate::ports::store::{Change, Refusal, RegionRecord, StoreError, Transaction};
+use crate::regions::Contact;
+use crate::{Engine, Error};
+
+/// How often a change is tried again when someone else says something at the same time.
+const ATTEMPTS: u32 = 5;
+
+#[derive(Debug, Clone)]
+pub struct RegionView {
+    pub name: Region,
+    pub reachable: bool,
+    pub cordoned: bool,
+    pub draining: bool,
+    /// Why it cannot be reached, and who cordoned it and why; empty if there is nothing to say.
+    pub reason: String,
+    /// How many rooms it can hold, if it says so.
+    pub capacity: Option<u32>,
+    /// Of all schedulers; validation rooms are counted nowhere.
+    pub rooms: StatusCounts,
+}
+
+/// What can be said about a region.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RegionOrder {
+    /// No new rooms.
+    Cordon,
+    /// And those that are there go, as soon as the fleet can do without them.
+    Drain,
+    /// Neither of both any more.
+    Uncordon,
+}
+
+impl RegionOrder {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Cordon => "cordon",
+            Self::Drain => "drain",
+            Self::Uncordon => "uncordon",
+        }
+    }
+
+    /// `(cordoned, draining)`. Who cordons a region that is drained does not end that.
+    fn outcome(self, before: Option<&RegionRecord>) -> (bool, bool) {
+        match self {
+            Self::Cordon => (true, before.is_some_and(|record| record.draining)),
+            Self::Drain => (true, true),
+            Self::Uncordon => (false, false),
+        }
+    }
+}
+
+impl Engine {
+    /// By name.
+    pub async fn regions(&self) -> Result<Vec<RegionView>, Error> {
+        let said = self.ports.store.regions().await?;
+        let mut rooms: BTreeMap<Region, StatusCounts> = BTreeMap::new();
+        for scheduler in self.ports.store.schedulers().await? {
+            for (region, counts) in self.ports.table.counts(&scheduler.name).await?.by_region {
+                *rooms.entry(region).or_default() += &counts;
+            }
+        }
+        let view = |region: &Region| {
+            let record = said.iter().find(|record| record.name == *region);
+            self.region_view(region, record, rooms.get(region).copied().unwrap_or_default())
+        };
+        Ok(self.ports.runtimes.keys().map(view).collect())
+    }
+
+    fn region_view(&self, region: &Region, said: Option<&RegionRecord>, rooms: StatusCounts) -> RegionView {
+        let contact = self.regions.contact(region);
+        let reachable = matches!(contact, Contact::Reachable { .. });
+        let mut reasons = Vec::new();
+        if let Contact::Unreachable { why } = contact {
+            reasons.push(format!("cannot be reached: {why}"));
+        }
+        if let Some(RegionRecord { draining, by, reason, .. }) = said.filter(|record| record.cordoned) {
+            let state = if *draining { "drained" } else { "cordoned" };
+            reasons.push(format!("{state} by {by}: {reason}"));
+        }
+        RegionView {
+            name: region.clone(),
+            reachable,
+            cordoned: said.is_some_and(|record| record.cordoned),
+            draining: said.is_some_and(|record| record.draining),
+            reason: reasons.join("; "),
+            capacity: self.regions.capacity(region),
+            rooms,
+        }
+    }
+
+    /// Recorded with who and why, also where it changes nothing else.
+    pub async fn order_region(
+        &self,
+        name: &str,
+        order: RegionOrder,
+        user: &str,
+        reason: &str,
+    ) -> Result<(), Error> {
+        let region = self.known_region(name)?;
+        for _ in 0..ATTEMPTS {
+            let said = self.ports.store.regions().await?;
+            let from = said.into_iter().find(|record| record.name == region);
+            let (cordoned, draining) = order.outcome(from.as_ref());
+            let to = RegionRecord {
+                name: region.clone(),
+                cordoned,
+                draining,
+                by: user.to_owned(),
+                reason: reason.to_owned(),
+                at: self.now(),
+            };
+            let changes = vec![Change::SetRegion { from, to }];
+            match self.ports.store.commit(Transaction::new("order region", changes)).await {
+                Err(StoreError::Refused(Refusal::RegionChanged(_))) => {}
+                other => {
+                    other?;
+                    tracing::info!(%region, order = order.as_str(), user, reason, "region ordered");
+                    self.ports.wake.rooms_changed();
+                    return Ok(());
+                }
+            }
+        }
+        Err(Error::Conflict(format!("region {region} changes too fast; try again")))
+    }
+
+    fn known_region(&self, name: &str) -> Result<Region, Error> {
+        let found = self.ports.runtimes.keys().find(|region| region.as_str() == name);
+        found.cloned().ok_or_else(|| {
+            let names: Vec<String> = self.ports.runtimes.keys().map(ToString::to_string).collect();
+            Error::NotFound(format!("region {name} not found; there are: {}", names.join(", ")))
+        })
+    }
+
+    /// Rooms of a region that is not configured any more would run on with nobody to stop them.
+    pub(crate) async fn check_regions(&self) -> Result<(), Error> {
+        let mut left: BTreeMap<Region, u32> = BTreeMap::new();
+        for row in self.ports.store.all_live_rooms().await? {
+            if !self.ports.runtimes.contains_key(&row.region) {
+                *left.entry(row.region).or_default() += 1;
+            }
+        }
+        match left.first_key_value() {
+            None => Ok(()),
+            Some((region, rooms)) => Err(Error::Conflict(format!(
+                "region {region} is not configured and still has {rooms} rooms: add it back, drain it \
+                 (`maestro region drain {region}`), then remove it"
+            ))),
+        }
+    }
+}
