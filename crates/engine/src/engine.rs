@@ -14,7 +14,7 @@ use crate::invariants::Tokens;
 use crate::metrics::{self, Metrics};
 use crate::panic::{self, Panics};
 use crate::ports::{Ports, Runtime};
-use crate::rooms::{observing, recovery};
+use crate::rooms::{leftovers, observing, recovery};
 use crate::worker::Manager;
 use crate::{Error, Settings, Tasks};
 
@@ -60,8 +60,8 @@ pub struct Running {
 pub struct Observing {
     stop: watch::Sender<bool>,
     observers: Vec<JoinHandle<()>>,
-    reporter: JoinHandle<()>,
-    panic_watch: JoinHandle<()>,
+    /// They have nothing to finish.
+    watches: Vec<JoinHandle<()>>,
 }
 
 /// When runtime and registry were last compared, by scheduler.
@@ -92,13 +92,17 @@ impl Engine {
         }
         let engine = self.clone();
         let report = async move { metrics::report(&engine).await };
-        let reporter = self.tasks.spawn("metrics reporter", report);
+        let mut watches = vec![self.tasks.spawn("metrics reporter", report)];
         let engine = self.clone();
-        let panic_watch = self.tasks.spawn("panic watch", async move { panic::watch(&engine).await });
+        watches.push(self.tasks.spawn("panic watch", async move { panic::watch(&engine).await }));
+        if parts.watcher {
+            let engine = self.clone();
+            watches.push(self.tasks.spawn("leftovers watch", async move { leftovers::watch(&engine).await }));
+        }
         let (stop, stopped) = watch::channel(false);
         let manager =
             parts.worker.then(|| self.tasks.spawn("workers", Manager::new(self.clone(), stopped).run()));
-        let observing = Observing { stop: stop_observing, observers, reporter, panic_watch };
+        let observing = Observing { stop: stop_observing, observers, watches };
         Ok(Running { stop, manager, observing })
     }
 
@@ -151,8 +155,7 @@ impl Running {
 impl Observing {
     /// Writes down what was seen so far, and listens no more.
     pub async fn stop(self) {
-        self.reporter.abort();
-        self.panic_watch.abort();
+        self.watches.iter().for_each(JoinHandle::abort);
         self.stop.send_replace(true);
         for observer in self.observers {
             if tokio::time::timeout(OBSERVER_PATIENCE, observer).await.is_err() {

@@ -2,7 +2,6 @@
 //! not yet heard of.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use maestro_core::room::InstanceStatus;
 use maestro_core::time::Timestamp;
@@ -11,6 +10,8 @@ use crate::ports::room_table::NewRoom;
 use crate::ports::runtime::RunningRoom;
 use crate::ports::store::{Intent, RoomRecord, SchedulerRecord};
 use crate::{Engine, Error};
+
+use super::leftovers;
 
 /// Fills the room table from the registry, has the runtimes watch what still runs, and stops rooms of schedulers
 /// that do not exist. Everything else that is not as it should be is found by the first health cycles, which leave
@@ -29,12 +30,7 @@ pub(crate) async fn recover(engine: &Engine) -> Result<(), Error> {
     for (region, runtime) in engine.ports.runtimes.iter() {
         let here = rows.iter().filter(|row| row.region == *region);
         runtime.adopt(here.filter_map(running).collect()).await?;
-        for room in runtime.list().await? {
-            if !schedulers.contains_key(&room.scheduler) {
-                tracing::warn!(room_id = %room.id, scheduler_name = %room.scheduler, "stopping a room of a scheduler that does not exist");
-                runtime.stop(&room.scheduler, &room.id, Some(&room.handle), Duration::ZERO).await?;
-            }
-        }
+        leftovers::stop(engine, &**runtime).await?;
     }
     tracing::info!(schedulers = schedulers.len(), rooms = rows.len(), "took up where the registry left off");
     Ok(())
