@@ -93,7 +93,7 @@ impl Engine {
             let (from, to) = (vec![record.state], SchedulerState::Deleting);
             let mut changes = vec![Change::Enqueue(operation)];
             changes.push(Change::SetState { scheduler: scheduler.clone(), from, to });
-            changes.extend(self.disarm_rollout(&record));
+            changes.extend(self.end_rollout(&record));
             match self.accept(Transaction::new("request delete_scheduler", changes)).await {
                 Err(StoreError::Refused(Refusal::DeletionUnderWay { operation, .. })) => {
                     return Ok(operation);
@@ -187,13 +187,18 @@ impl Engine {
         if violations.is_empty() { Ok(()) } else { Err(Violations(violations).into()) }
     }
 
-    /// A deletion takes the locks of a rollout, and leaves the rest of it as it is: taken back, what was being replaced
-    /// goes on, and what was paused stays so. Written also if there is none: one that begins just now would keep its
-    /// locks.
-    fn disarm_rollout(&self, record: &SchedulerRecord) -> Vec<Change> {
-        let (scheduler, rollout) = (record.name.clone(), record.rollout.clone());
-        let mut changes = self.rollout_locks(&scheduler, rollout.as_ref(), None, None, &Locks::default());
-        changes.push(Change::SetRollout { scheduler, from: rollout.clone(), to: rollout });
+    /// A scheduler that is being deleted rolls nothing out any more.
+    fn end_rollout(&self, record: &SchedulerRecord) -> Vec<Change> {
+        let scheduler = record.name.clone();
+        // Also if there is none: one that begins just now would keep its locks for ever.
+        let (from, to) = (record.rollout.clone(), None);
+        let mut changes = vec![Change::SetRollout { scheduler: scheduler.clone(), from, to }];
+        let Some(rollout) = &record.rollout else { return changes };
+        changes.extend(self.rollout_locks(&scheduler, Some(rollout), None, None, &Locks::default()));
+        if rollout.to != rollout.from {
+            let (version, status) = (rollout.to, VersionStatus::Canceled);
+            changes.push(Change::SetVersionStatus { scheduler, version, status });
+        }
         changes
     }
 

@@ -9,8 +9,7 @@ use maestro_core::scheduler::draft::RecipeDraft;
 use maestro_core::scheduler::{Change as RecipeChange, Recipe, Version, VersionStatus};
 
 use crate::ports::store::{
-    Change, NewOperation, Refusal, RolloutRecord, RolloutState, SchedulerRecord, SchedulerState, StoreError,
-    Transaction,
+    Change, NewOperation, Refusal, RolloutRecord, RolloutState, SchedulerRecord, StoreError, Transaction,
 };
 use crate::{Engine, Error};
 
@@ -226,18 +225,13 @@ impl Engine {
         for _ in 0..ROLLOUT_ATTEMPTS {
             let record = self.scheduler(name).await?;
             let (to, mut changes) = decide(&record)?;
-            // A deletion has taken the locks, and must not lose them again.
-            let (state, scheduler) = (record.state, record.name.clone());
-            changes.push(Change::SetState { scheduler, from: vec![state], to: state });
             let (scheduler, from) = (record.name.clone(), record.rollout.clone());
             let locks = self.ports.store.locks(&scheduler).await?;
             changes.extend(self.rollout_locks(&scheduler, from.as_ref(), Some(&to), None, &locks));
             changes.push(Change::SetRollout { scheduler, from, to: Some(to) });
             match self.accept(Transaction::new("change rollout", changes)).await {
                 // It, or who holds its locks, changed while we looked.
-                Err(StoreError::Refused(
-                    Refusal::RolloutChanged { .. } | Refusal::WrongState { .. } | Refusal::LockHeld(_),
-                )) => {}
+                Err(StoreError::Refused(Refusal::RolloutChanged { .. } | Refusal::LockHeld(_))) => {}
                 other => {
                     other?;
                     self.ports.wake.room_changed(record.name.as_str());
@@ -294,9 +288,6 @@ fn rollout_in<'a>(
             record.name
         )));
     };
-    if record.state == SchedulerState::Deleting {
-        return Err(Error::Conflict(format!("scheduler {} is being deleted", record.name)));
-    }
     if !allowed.contains(&rollout.state) {
         let is = rollout.state.as_str();
         return Err(Error::Conflict(format!(

@@ -9,7 +9,9 @@ use maestro_core::room::{Purpose, RoomId, RoomStatus};
 use maestro_core::scheduler::{Autoscaling, ScalingPolicy};
 use maestro_engine::Parts;
 use maestro_engine::ports::room_table::RoomTable;
-use maestro_engine::ports::store::{Intent, RolloutState, SchedulerRecord, SchedulerState, StoreError};
+use maestro_engine::ports::store::{
+    Intent, RolloutState, RoomRecord, SchedulerRecord, SchedulerState, StoreError,
+};
 use tokio::time::{Instant, sleep};
 
 use crate::faults::Faults;
@@ -155,6 +157,11 @@ async fn unrest_of_rooms(world: &World, scheduler: &SchedulerRecord) -> Result<O
         .find(|row| row.handle.is_none() || row.intent != Intent::Run || row.purpose != Purpose::Fleet);
     if let Some(row) = strange {
         return Ok(Some(format!("room {} ({:?}) is {:?}", row.id, row.purpose, row.intent)));
+    }
+    // Of a rollout that a deletion ended, which was taken back: nobody speaks of it any more, and cycles go on with it.
+    let is_old = |row: &&RoomRecord| row.version.major != scheduler.active_version.major;
+    if let Some(row) = rows.iter().find(is_old).filter(|_| scheduler.rollout.is_none()) {
+        return Ok(Some(format!("room {} is of {}, and is to be replaced", row.id, row.version)));
     }
     let rooms = u32::try_from(rows.len()).unwrap_or(u32::MAX);
     let wanted = scheduler.autoscaling().map_or(scheduler.fleet_size, without_players);

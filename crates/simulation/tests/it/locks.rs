@@ -345,7 +345,7 @@ fn a_switch_does_not_wait_for_a_removal_but_its_rollout_does() {
 }
 
 #[test]
-fn a_deletion_takes_the_locks_of_a_rollout_and_keeps_cycles_out() {
+fn a_deletion_ends_a_rollout_takes_its_locks_and_keeps_cycles_out() {
     run(async {
         let mut world = World::new(14);
         world.host().set_habits(stubborn());
@@ -356,6 +356,7 @@ fn a_deletion_takes_the_locks_of_a_rollout_and_keeps_cycles_out() {
         until_held(&world, LockKind::Config, Holder::Rollout(V2)).await;
         let delete = world.engine().delete_scheduler(ARENA, "ann").await.unwrap();
         assert_eq!(holder(&world, LockKind::Config).await, None, "freed by the request itself");
+        assert_eq!(version_status(&world, V2).await, VersionStatus::Canceled);
         let has_both = async |world: &World| {
             is_held_by_operation(world, LockKind::Termination, delete).await
                 && is_held_by_operation(world, LockKind::Downscaling, delete).await

@@ -346,13 +346,16 @@ fn a_paused_way_back_stays_paused() {
 }
 
 #[test]
-fn a_deletion_overtakes_the_rollout() {
+fn a_deletion_ends_the_rollout() {
     run(async {
         let world = failing_rollout(15, Rollout::default()).await;
         let rolling =
             async |world: &World| statuses(world).await.get("v2.0.0") == Some(&VersionStatus::Rolling);
         world.run_until("it to roll", MINUTE, rolling).await;
         world.engine().delete_scheduler(ARENA, "ann").await.unwrap();
+        let record = world.store().scheduler(&arena()).await.unwrap().unwrap();
+        assert_eq!(record.rollout, None);
+        assert_eq!(statuses(&world).await["v2.0.0"], VersionStatus::Canceled);
         let gone = async |world: &World| world.store().scheduler(&arena()).await.unwrap().is_none();
         world.run_until("it to be gone", HOUR, gone).await;
         assert!(world.host().rooms().is_empty());
