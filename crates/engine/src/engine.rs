@@ -15,7 +15,7 @@ use crate::metrics::{self, Metrics};
 use crate::panic::{self, Panics};
 use crate::ports::{Ports, Runtime};
 use crate::regions::{Patient, Regions, watching};
-use crate::rooms::{observing, recovery};
+use crate::rooms::{leftovers, observing, recovery};
 use crate::worker::Manager;
 use crate::{Error, Settings, Tasks};
 
@@ -62,9 +62,8 @@ pub struct Running {
 pub struct Observing {
     stop: watch::Sender<bool>,
     observers: Vec<JoinHandle<()>>,
-    reporter: JoinHandle<()>,
-    panic_watch: JoinHandle<()>,
-    region_watches: Vec<JoinHandle<()>>,
+    /// They have nothing to finish.
+    watches: Vec<JoinHandle<()>>,
 }
 
 /// When runtime and registry were last compared, by scheduler.
@@ -102,16 +101,20 @@ impl Engine {
             recovery::recover(self).await?;
         }
         watching::begin(self, parts).await;
-        let region_watches = self.watch_regions(parts);
+        let mut watches = self.watch_regions(parts);
         let engine = self.clone();
         let report = async move { metrics::report(&engine).await };
-        let reporter = self.tasks.spawn("metrics reporter", report);
+        watches.push(self.tasks.spawn("metrics reporter", report));
         let engine = self.clone();
-        let panic_watch = self.tasks.spawn("panic watch", async move { panic::watch(&engine).await });
+        watches.push(self.tasks.spawn("panic watch", async move { panic::watch(&engine).await }));
+        if parts.watcher {
+            let engine = self.clone();
+            watches.push(self.tasks.spawn("leftovers watch", async move { leftovers::watch(&engine).await }));
+        }
         let (stop, stopped) = watch::channel(false);
         let manager =
             parts.worker.then(|| self.tasks.spawn("workers", Manager::new(self.clone(), stopped).run()));
-        let observing = Observing { stop: stop_observing, observers, reporter, panic_watch, region_watches };
+        let observing = Observing { stop: stop_observing, observers, watches };
         Ok(Running { stop, manager, observing })
     }
 
@@ -174,9 +177,7 @@ impl Running {
 impl Observing {
     /// Writes down what was seen so far, and listens no more.
     pub async fn stop(self) {
-        self.reporter.abort();
-        self.panic_watch.abort();
-        self.region_watches.iter().for_each(JoinHandle::abort);
+        self.watches.iter().for_each(JoinHandle::abort);
         self.stop.send_replace(true);
         for observer in self.observers {
             if tokio::time::timeout(OBSERVER_PATIENCE, observer).await.is_err() {

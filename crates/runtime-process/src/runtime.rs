@@ -175,6 +175,12 @@ impl Runtime for ProcessRuntime {
     }
 
     async fn delete_scheduler(&self, scheduler: &SchedulerName) -> Result<(), RuntimeError> {
+        let left = self.list().await?.iter().filter(|room| room.scheduler == *scheduler).count();
+        if left > 0 {
+            return Err(RuntimeError::Unavailable(format!(
+                "{left} rooms of scheduler {scheduler} still run"
+            )));
+        }
         let path = self.shared.directory.scheduler(scheduler);
         blocking(move || directory::remove(&path)).await.map_err(unavailable)
     }

@@ -138,8 +138,8 @@ impl Runtime for SimulatedRuntime {
         self.write("delete_scheduler", |state, _| {
             let left = state.rooms.values().filter(|room| room.scheduler == *scheduler).count();
             if left > 0 {
-                let text = format!("the place of scheduler {scheduler} was removed under {left} rooms");
-                state.violations.push(text);
+                let text = format!("{left} rooms of scheduler {scheduler} still run");
+                return Err(RuntimeError::Unavailable(text));
             }
             state.places.remove(scheduler);
             state.logs.retain(|(name, _), _| name != scheduler);

@@ -89,7 +89,8 @@ impl RoomTable for SimulatedTable {
         self.write("claim", |table| async move {
             let claimed = table.claim(claim).await?;
             let around = self.trouble.around();
-            around.inspector.claimed(&around.node, &claim, &claimed, &*self.store).await;
+            let at = around.trace.now();
+            around.inspector.claimed(&around.node, &claim, &claimed, at, &*self.store).await;
             Ok(claimed)
         })
         .await

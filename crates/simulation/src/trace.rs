@@ -3,6 +3,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use maestro_core::time::Timestamp;
+use maestro_engine::ports::Clock;
+
 use crate::clock::VirtualClock;
 
 /// Cheap to clone; all clones write into the same trace.
@@ -20,6 +23,11 @@ impl Trace {
     pub fn note(&self, text: impl std::fmt::Display) {
         let line = format!("{:>12.3} {text}", self.clock.elapsed().as_secs_f64());
         self.lock().push(line);
+    }
+
+    /// The right time, whatever the clocks of the engines say.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
     }
 
     pub fn lines(&self) -> Vec<String> {

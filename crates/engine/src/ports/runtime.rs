@@ -26,7 +26,9 @@ pub trait Runtime: Send + Sync {
     /// Makes the place where rooms of this scheduler live. May be repeated.
     async fn create_scheduler(&self, scheduler: &SchedulerName) -> Result<(), RuntimeError>;
 
-    /// Removes that place and everything kept in it (logs). Rooms must be gone. May be repeated.
+    /// Removes that place and everything kept in it (logs). May be repeated. [`RuntimeError::Unavailable`] while a room of
+    /// the scheduler runs there, and nothing is removed: it may be one of a later scheduler of this name, because a
+    /// removal that is in flight when its worker dies still happens.
     async fn delete_scheduler(&self, scheduler: &SchedulerName) -> Result<(), RuntimeError>;
 
     /// Starts the room, or finds it running: one room id is one room, however often this is called. An error means

@@ -4,7 +4,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use maestro_core::region::Region;
 use maestro_core::room::InstanceStatus;
@@ -16,6 +15,8 @@ use crate::ports::room_table::NewRoom;
 use crate::ports::runtime::RunningRoom;
 use crate::ports::store::{Intent, RoomRecord, SchedulerRecord, SchedulerState};
 use crate::{Engine, Error};
+
+use super::leftovers;
 
 /// Fills the room table from the registry, whatever can be reached.
 pub(crate) async fn recover(engine: &Engine) -> Result<(), Error> {
@@ -56,12 +57,7 @@ pub(crate) async fn take_up(
         let rows = engine.ports.store.all_live_rooms().await?;
         let here = rows.iter().filter(|row| row.region == *region);
         runtime.adopt(here.filter_map(running).collect()).await?;
-        for room in runtime.list().await? {
-            if !schedulers.iter().any(|record| record.name == room.scheduler) {
-                tracing::warn!(room_id = %room.id, scheduler_name = %room.scheduler, %region, "stopping a room of a scheduler that does not exist");
-                runtime.stop(&room.scheduler, &room.id, Some(&room.handle), Duration::ZERO).await?;
-            }
-        }
+        leftovers::stop(engine, &**runtime).await?;
     }
     Ok(())
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use maestro_core::invariant::{Removal, Violation, occupied_stay, only_fleet, ready_first, ready_kept};
 use maestro_core::operation::{Definition, RemovalReason, RoomsToRemove};
 use maestro_core::room::{Purpose, RoomId};
+use maestro_core::time::Timestamp;
 use maestro_engine::ports::room_table::Claim;
 use maestro_engine::ports::store::{Intent, SchedulerRecord, Store};
 
@@ -18,6 +19,7 @@ impl Inspector {
         node: &str,
         claim: &Claim<'_>,
         claimed: &[RoomId],
+        at: Timestamp,
         store: &dyn Store,
     ) {
         let removal = {
@@ -39,7 +41,7 @@ impl Inspector {
         let Some(scene) = self.scene(node, claim, store).await else {
             return;
         };
-        let judgement = Judgement { claim, claimed, rooms, reason, scene: &scene };
+        let judgement = Judgement { claim, claimed, rooms, reason, at, scene: &scene };
         self.note_all(judgement.by_all_readings(Judgement::counted));
         // A scale-down takes no occupied room at all, so it has no order.
         if by_person || reason != RemovalReason::ScaleDown {
@@ -100,6 +102,7 @@ struct Judgement<'a> {
     claimed: &'a [RoomId],
     rooms: &'a RoomsToRemove,
     reason: RemovalReason,
+    at: Timestamp,
     scene: &'a Scene,
 }
 
@@ -142,6 +145,7 @@ impl Judgement<'_> {
             };
             asked_for
                 && room.is_ready()
+                && room.is_surely_alive(self.at)
                 && room.claimed_by.is_none()
                 && self.scene.running.contains(&room.id)
                 && !self.scene.leaving.contains(&room.id)

@@ -7,7 +7,7 @@ use maestro_core::lock::LockKind;
 use maestro_core::operation::{Definition, DefinitionKind, OperationId, OperationStatus, Origin, Token};
 use maestro_core::room::{Purpose, RoomId, RoomStatus};
 use maestro_core::scheduler::{SchedulerName, Version};
-use maestro_core::time::Timestamp;
+use maestro_core::time::{Millis, Timestamp, age};
 use maestro_engine::ports::room_table::RoomView;
 use maestro_engine::ports::store::{Change, NewOperation, SchedulerRecord, Transaction};
 
@@ -51,6 +51,9 @@ pub(super) struct Sight {
     pub(super) ended: usize,
 }
 
+/// A room that was heard of, or made, this short a time ago has surely not expired, whatever the settings.
+pub(super) const SURELY_ALIVE: Millis = Millis::from_seconds(20);
+
 /// A room as a node saw it in the table.
 #[derive(Debug, Clone)]
 pub(super) struct SeenRoom {
@@ -84,6 +87,11 @@ impl SeenRoom {
 
     pub(super) fn is_ready(&self) -> bool {
         self.status == RoomStatus::Ready && self.known && self.purpose == Purpose::Fleet
+    }
+
+    /// Not one that has been silent for so long that it may have expired: such a room is not removed, it is replaced.
+    pub(super) fn is_surely_alive(&self, at: Timestamp) -> bool {
+        self.last_ping_at.is_some_and(|heard_at| age(at, heard_at) < SURELY_ALIVE)
     }
 
     pub(super) fn serves_players(&self) -> bool {

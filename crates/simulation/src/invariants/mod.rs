@@ -23,6 +23,7 @@ use maestro_core::invariant::{Invariant, Violation, token_grew};
 use maestro_core::operation::{OperationId, Token};
 use maestro_core::room::RoomId;
 use maestro_core::scheduler::SchedulerName;
+use maestro_core::time::Timestamp;
 use maestro_engine::ports::room_table::{Claim, RoomView};
 use maestro_engine::ports::store::{OwnershipRecord, Store, Transaction};
 
@@ -98,8 +99,15 @@ impl Inspector {
     }
 
     /// After the node has taken rooms out of service.
-    pub async fn claimed(&self, node: &str, claim: &Claim<'_>, claimed: &[RoomId], store: &dyn Store) {
-        self.judge_claim(node, claim, claimed, store).await;
+    pub async fn claimed(
+        &self,
+        node: &str,
+        claim: &Claim<'_>,
+        claimed: &[RoomId],
+        at: Timestamp,
+        store: &dyn Store,
+    ) {
+        self.judge_claim(node, claim, claimed, at, store).await;
         self.lock().known(claim.scheduler).node(node).offered.extend(claim.candidates.iter().cloned());
     }
 

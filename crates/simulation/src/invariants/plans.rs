@@ -11,10 +11,8 @@ use maestro_engine::ports::store::{Change, Intent, RoomRecord, SchedulerRecord, 
 
 use super::Inspector;
 use super::fleet::Demand;
-use super::memory::{KnownOperation, SeenRoom};
+use super::memory::{KnownOperation, SURELY_ALIVE, SeenRoom};
 
-/// A room that was heard of, or made, this short a time ago has surely not expired, whatever the settings.
-const SURELY_ALIVE: Millis = Millis::from_seconds(20);
 /// Ended rooms that are looked at for players who need another one.
 const ENDED_SEEN: usize = 200;
 

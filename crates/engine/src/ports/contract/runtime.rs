@@ -221,6 +221,13 @@ async fn the_place_of_a_scheduler(place: impl Place) {
     }
     it.start("arena-1", Behaviour::Exits(0)).await;
     it.sees_the_end("arena-1").await;
+    let lives_here = it.start("arena-2", Behaviour::Runs).await;
+    it.has_started("arena-2").await;
+    let refused = it.runtime.delete_scheduler(&arena()).await;
+    assert!(matches!(refused, Err(RuntimeError::Unavailable(_))), "{refused:?}");
+    it.lists(&[("arena-2", &lives_here)]).await;
+    it.stop("arena-2", None, AMPLE).await;
+    it.sees_the_end("arena-2").await;
     for _ in 0..2 {
         it.runtime.delete_scheduler(&arena()).await.expect("it is deleted");
     }

@@ -73,6 +73,18 @@ fn players_go_last() {
     check(removes(|| replace(&[1]), &[1], 1), &[]);
 }
 
+/// It may have expired between the plan and the claim.
+#[test]
+fn a_room_that_has_been_silent_for_long_need_not_go_first() {
+    for (seconds, expected) in [(1, &[Invariant::ReadyBeforeOccupied] as &[_]), (60, &[])] {
+        let removes = async move |scene: &Scene| {
+            scene.fleet(&[RoomStatus::Occupied, RoomStatus::Ready]).await;
+            scene.remove_at(seconds, replace(&[1, 2]), Origin::Controller, &[1], 1).await;
+        };
+        check(removes, expected);
+    }
+}
+
 #[test]
 fn autoscaling_takes_nobodys_room() {
     let removes = |candidate: u32| {

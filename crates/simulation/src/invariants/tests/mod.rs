@@ -103,6 +103,17 @@ impl Scene {
 
     /// A removal, which claims the candidates up to `rooms_max`.
     async fn remove(&self, definition: Definition, origin: Origin, candidates: &[u32], rooms_max: usize) {
+        self.remove_at(0, definition, origin, candidates, rooms_max).await;
+    }
+
+    async fn remove_at(
+        &self,
+        seconds: i64,
+        definition: Definition,
+        origin: Origin,
+        candidates: &[u32],
+        rooms_max: usize,
+    ) {
         self.request(vec![Change::Enqueue(operation(2, definition, origin))]).await;
         let candidates: Vec<RoomId> = candidates.iter().map(|number| room_id(*number)).collect();
         let claim = Claim {
@@ -113,7 +124,7 @@ impl Scene {
             known_only: true,
             rooms_max,
         };
-        self.inspector.claimed(NODE, &claim, &candidates[..rooms_max], &self.store).await;
+        self.inspector.claimed(NODE, &claim, &candidates[..rooms_max], at(seconds), &self.store).await;
     }
 
     async fn rest(&self, rooms: &[RoomOnHost]) {
