@@ -6,11 +6,11 @@ use std::time::Duration;
 use maestro_core::lock::Holder;
 use maestro_core::operation::DefinitionKind;
 use maestro_core::room::{Purpose, RoomId, RoomStatus};
-use maestro_core::scheduler::{Autoscaling, ScalingPolicy};
+use maestro_core::scheduler::{Autoscaling, Change, ScalingPolicy};
 use maestro_engine::Parts;
 use maestro_engine::ports::room_table::RoomTable;
 use maestro_engine::ports::store::{
-    Intent, RolloutState, RoomRecord, SchedulerRecord, SchedulerState, StoreError,
+    Intent, RolloutState, RoomRecord, SchedulerRecord, SchedulerState, StoreError, VersionRecord,
 };
 use tokio::time::{Instant, sleep};
 
@@ -158,9 +158,7 @@ async fn unrest_of_rooms(world: &World, scheduler: &SchedulerRecord) -> Result<O
     if let Some(row) = strange {
         return Ok(Some(format!("room {} ({:?}) is {:?}", row.id, row.purpose, row.intent)));
     }
-    // Of a rollout that a deletion ended, which was taken back: nobody speaks of it any more, and cycles go on with it.
-    let is_old = |row: &&RoomRecord| row.version.major != scheduler.active_version.major;
-    if let Some(row) = rows.iter().find(is_old).filter(|_| scheduler.rollout.is_none()) {
+    if let Some(row) = left_to_replace(world, scheduler, &rows).await? {
         return Ok(Some(format!("room {} is of {}, and is to be replaced", row.id, row.version)));
     }
     let rooms = u32::try_from(rows.len()).unwrap_or(u32::MAX);
@@ -172,6 +170,27 @@ async fn unrest_of_rooms(world: &World, scheduler: &SchedulerRecord) -> Result<O
     let ready = views.iter().filter(|view| view.status == RoomStatus::Ready).count();
     let well = ready == rows.len() && views.len() == rows.len();
     Ok((!well).then(|| format!("of {rooms} rooms {ready} are ready, and the table knows {}", views.len())))
+}
+
+/// An old room of a rollout that a deletion ended, which was taken back: nobody speaks of that rollout any more, and cycles
+/// go on with it.
+async fn left_to_replace<'a>(
+    world: &World,
+    scheduler: &SchedulerRecord,
+    rows: &'a [RoomRecord],
+) -> Result<Option<&'a RoomRecord>, StoreError> {
+    if scheduler.rollout.is_some() {
+        return Ok(None);
+    }
+    for row in rows.iter().filter(|row| row.version != scheduler.active_version) {
+        let made_from = world.store().version(&scheduler.name, row.version).await?;
+        let is_old =
+            |version: VersionRecord| Change::between(&version.recipe, &scheduler.recipe) == Change::Major;
+        if made_from.is_none_or(is_old) {
+            return Ok(Some(row));
+        }
+    }
+    Ok(None)
 }
 
 /// What autoscaling holds while nobody plays.
