@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use maestro_core::plan::{FleetSnapshot, Limits, ReplacementRules, RoomFact, Scaling, plan};
-use maestro_core::room::RoomStatus;
+use maestro_core::room::{Region, RoomStatus};
 use maestro_core::scheduler::{
     Autoscaling, MaxSurge, OccupiedRooms, OtherParameters, ReadyTarget, RoomOccupancy, ScalingPolicy, Version,
 };
@@ -32,6 +32,7 @@ const LIMITS: Limits = Limits {
 };
 
 const RULES: ReplacementRules = ReplacementRules {
+    versions: true,
     max_surge: MaxSurge::Percent(25),
     max_unavailable: 0,
     occupied: OccupiedRooms::DeleteLast,
@@ -116,7 +117,8 @@ fn snapshot<'a>(rooms: &'a [RoomFact], autoscaling: &'a Autoscaling) -> FleetSna
         now: fleet::at(30),
         scaling: Scaling::Auto { autoscaling, last_shrunk_at: None },
         matches_max: 1,
-        replacement: Some(RULES),
+        replacement: RULES,
+        places: None,
         rooms,
         adding: 0,
         removing: 0,
@@ -155,9 +157,11 @@ fn facts(rooms: u32, life: Life) -> Vec<RoomFact> {
         let old = life == Life::Rollout && index.is_multiple_of(2);
         RoomFact {
             id: fleet::room_id(&scheduler, index),
+            region: Region::default_region(),
             status,
             version: if old { Version::FIRST } else { next_major },
             old,
+            draining: false,
             matches: u32::from(status.serves_players()),
             created_at: fleet::at(0),
             heard_at: Some(fleet::at(i64::from(index % 30))),

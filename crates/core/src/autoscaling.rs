@@ -30,11 +30,30 @@ pub struct Decision {
 /// One step of a decision. `Display` is what people read in the history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reason {
-    FleetSize { size: u32 },
-    Occupancy { matches: u64, matches_max: u32, ready_target: ReadyTarget, wanted: u64 },
-    Buffer { occupied: u32, amount: u32, wanted: u64 },
-    RaisedToMin { min: u32 },
-    LoweredToMax { max: u32 },
+    FleetSize {
+        size: u32,
+    },
+    Occupancy {
+        matches: u64,
+        matches_max: u32,
+        ready_target: ReadyTarget,
+        wanted: u64,
+    },
+    Buffer {
+        occupied: u32,
+        amount: u32,
+        wanted: u64,
+    },
+    RaisedToMin {
+        min: u32,
+    },
+    LoweredToMax {
+        max: u32,
+    },
+    /// The caps of its regions hold no more.
+    LoweredToPlaces {
+        rooms: u32,
+    },
 }
 
 /// What a decision comes to, in the seed's words.
@@ -125,6 +144,14 @@ impl Decision {
         }
     }
 
+    /// A fleet cannot have more rooms than its regions may hold.
+    pub fn lower_to_places(&mut self, most: u64) {
+        if let Some(rooms) = u32::try_from(most).ok().filter(|rooms| self.desired > *rooms) {
+            self.desired = rooms;
+            self.reasons.push(Reason::LoweredToPlaces { rooms });
+        }
+    }
+
     /// All reasons on one line.
     pub fn reason(&self) -> String {
         self.reasons.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
@@ -147,6 +174,7 @@ impl fmt::Display for Reason {
             }
             Self::RaisedToMin { min } => write!(f, "min {min} → {min}"),
             Self::LoweredToMax { max } => write!(f, "max {max} → {max}"),
+            Self::LoweredToPlaces { rooms } => write!(f, "caps of its regions → {rooms}"),
         }
     }
 }

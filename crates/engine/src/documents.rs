@@ -2,7 +2,8 @@
 //! operation's input, it is v10's.
 
 use maestro_core::operation::{Definition, DefinitionKind, RemovalReason, RoomsToRemove, SwitchVersion};
-use maestro_core::room::RoomId;
+use maestro_core::resize::Outcome;
+use maestro_core::room::{Region, RoomId};
 use maestro_core::scheduler::{Recipe, Version};
 use serde_json::{Value, json};
 
@@ -40,6 +41,16 @@ pub fn definition_to_json(definition: &Definition) -> Value {
             };
             json!({ "amount": amount, "rooms_ids": ids, "reason": reason.as_str() })
         }
+        Definition::Resize { asked, change } => {
+            let change = match change {
+                Ok(Outcome::Create(rooms)) => json!({ "create": rooms }),
+                Ok(Outcome::Delete(rooms)) => json!({ "delete": rooms }),
+                Err(why) => json!({ "invalid": why }),
+            };
+            json!({ "asked": asked, "change": change })
+        }
+        Definition::CreateRoom { region: None } => json!({}),
+        Definition::CreateRoom { region: Some(region) } => json!({ "region": region.as_str() }),
         Definition::DeleteScheduler | Definition::HealthController | Definition::StorageCleanUp => json!({}),
         Definition::Unknown { input, .. } => input.clone(),
     }
@@ -77,10 +88,28 @@ pub fn definition_from_json(name: &str, input: &Value) -> Result<Definition, Unr
             };
             Definition::RemoveRooms { rooms, reason: reason.ok_or_else(|| wrong("unknown reason"))? }
         }
+        Some(DefinitionKind::Resize) => {
+            let change = resize_from_json(&input["change"]).ok_or_else(|| wrong("change is not one"))?;
+            Definition::Resize { asked: input["asked"].clone(), change }
+        }
+        Some(DefinitionKind::CreateRoom) => {
+            let region =
+                input["region"].as_str().map(Region::parse).transpose().map_err(|why| wrong(&why))?;
+            Definition::CreateRoom { region }
+        }
         Some(DefinitionKind::HealthController) => Definition::HealthController,
         Some(DefinitionKind::StorageCleanUp) => Definition::StorageCleanUp,
         Some(DefinitionKind::Unknown) | None => {
             Definition::Unknown { name: name.to_owned(), input: input.clone() }
         }
     })
+}
+fn resize_from_json(change: &Value) -> Option<Result<Outcome, String>> {
+    let (kind, value) = change.as_object()?.iter().next()?;
+    match kind.as_str() {
+        "create" => Some(Ok(Outcome::Create(value.as_u64()?))),
+        "delete" => Some(Ok(Outcome::Delete(value.as_u64()?))),
+        "invalid" => Some(Err(value.as_str()?.to_owned())),
+        _ => None,
+    }
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use maestro_core::plan::{Occupied, Plan, RoomFact, removal_order};
-use maestro_core::room::{InstanceStatus, PingStatus, RoomId, RoomStatus, Seen};
+use maestro_core::room::{InstanceStatus, PingStatus, Region, RoomId, RoomStatus, Seen};
 use maestro_core::scheduler::Version;
 use maestro_core::time::{Millis, Timestamp, after};
 
@@ -153,9 +153,11 @@ impl<'a> Fleet<'a> {
         let id = RoomId::new(&format!("room-{:010}", self.made));
         self.rooms.push(RoomFact {
             id: id.clone(),
+            region: Region::default_region(),
             status,
             version,
             old: false,
+            draining: false,
             matches: 0,
             created_at: now,
             heard_at: (status != RoomStatus::Pending).then_some(now),

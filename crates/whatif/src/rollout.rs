@@ -49,19 +49,19 @@ impl Rollout {
     }
 
     /// As the server's health controller has it: halted, nothing is replaced.
-    pub(crate) fn rules(&self, recipe: &Recipe, now: Timestamp) -> Option<ReplacementRules> {
+    pub(crate) fn rules(&self, recipe: &Recipe, now: Timestamp) -> ReplacementRules {
         let rules = recipe.rollout();
         let waited = age(now, self.since);
         let occupied = match rules.match_end_deadline {
             Some(deadline) if waited >= deadline => OccupiedRooms::DeleteLast,
             Some(_) | None => rules.occupied,
         };
-        let replaces = self.state != RolloutState::Halted;
-        replaces.then_some(ReplacementRules {
+        ReplacementRules {
+            versions: self.state != RolloutState::Halted,
             max_surge: recipe.max_surge,
             max_unavailable: rules.max_unavailable,
             occupied,
-        })
+        }
     }
 
     pub(crate) fn is_under_way(&self) -> bool {

@@ -117,6 +117,7 @@ impl Simulation<'_> {
             scaling,
             matches_max: recipe.match_allocation.max_matches,
             replacement: self.replacement(now),
+            places: None,
             rooms: self.fleet.rooms(),
             adding: 0,
             removing: 0,
@@ -129,8 +130,18 @@ impl Simulation<'_> {
         })
     }
 
-    fn replacement(&self, now: Timestamp) -> Option<ReplacementRules> {
-        self.rollout.as_ref()?.rules(&self.scenario.recipe, now)
+    fn replacement(&self, now: Timestamp) -> ReplacementRules {
+        let recipe = &self.scenario.recipe;
+        let rules = recipe.rollout();
+        match &self.rollout {
+            Some(rollout) => rollout.rules(recipe, now),
+            None => ReplacementRules {
+                versions: false,
+                max_surge: recipe.max_surge,
+                max_unavailable: rules.max_unavailable,
+                occupied: rules.occupied,
+            },
+        }
     }
 
     fn note_failed_rooms(&mut self, plan: &Plan) {
@@ -221,7 +232,7 @@ impl Simulation<'_> {
         let waits = |held: &Held| match held {
             Held::BackingOff { .. } | Held::Capped { .. } | Held::Unknown { .. } => true,
             // Nobody pings on paper, and there are no regions to lose.
-            Held::Panic { .. } | Held::NoRegion { .. } => false,
+            Held::Panic { .. } | Held::NoPlace { .. } => false,
             Held::ScaleDown { hold, .. } => matches!(hold, ShrinkHold::Cooldown { .. }),
             // Players who stay keep their rooms for ever.
             Held::Serving { .. } => false,

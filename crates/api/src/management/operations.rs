@@ -195,6 +195,8 @@ fn input(operation: &Operation) -> Value {
         | Definition::SwitchVersion(_)
         | Definition::AddRooms { .. }
         | Definition::RemoveRooms { .. }
+        | Definition::Resize { .. }
+        | Definition::CreateRoom { .. }
         | Definition::HealthController
         | Definition::StorageCleanUp
         | Definition::Unknown { .. }) => documents::definition_to_json(definition),

@@ -1,6 +1,7 @@
 //! What an operation is asked to do. Each definition has one executor.
 
-use crate::room::RoomId;
+use crate::resize;
+use crate::room::{Region, RoomId};
 use crate::scheduler::{Recipe, Version};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -19,6 +20,16 @@ pub enum Definition {
     RemoveRooms {
         rooms: RoomsToRemove,
         reason: RemovalReason,
+    },
+    /// What was asked for, as it was written, and what that came to for the fleet size that it was asked for. A
+    /// combination that cannot be carried out is recorded, and ends the operation.
+    Resize {
+        asked: serde_json::Value,
+        change: Result<resize::Outcome, String>,
+    },
+    /// One room more; `region`: in this one, whatever the policies say.
+    CreateRoom {
+        region: Option<Region>,
     },
     HealthController,
     StorageCleanUp,
@@ -43,6 +54,16 @@ pub enum RoomsToRemove {
     Ids(Vec<RoomId>),
 }
 
+impl RoomsToRemove {
+    /// How many, if they are still to be chosen.
+    pub fn amount(&self) -> Option<u32> {
+        match self {
+            Self::Amount(amount) => Some(*amount),
+            Self::Ids(_) => None,
+        }
+    }
+}
+
 /// Why rooms are removed, in the words that v10 has for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RemovalReason {
@@ -50,6 +71,8 @@ pub enum RemovalReason {
     ExpiredRoom,
     /// An older major version makes place for the active one.
     RollingUpdate,
+    /// Its region is drained.
+    Drain,
     ValidationFinished,
 }
 
@@ -62,6 +85,8 @@ pub enum DefinitionKind {
     SwitchVersion,
     AddRooms,
     RemoveRooms,
+    Resize,
+    CreateRoom,
     HealthController,
     StorageCleanUp,
     Unknown,
@@ -76,9 +101,32 @@ impl Definition {
             Self::SwitchVersion(_) => DefinitionKind::SwitchVersion,
             Self::AddRooms { .. } => DefinitionKind::AddRooms,
             Self::RemoveRooms { .. } => DefinitionKind::RemoveRooms,
+            Self::Resize { .. } => DefinitionKind::Resize,
+            Self::CreateRoom { .. } => DefinitionKind::CreateRoom,
             Self::HealthController => DefinitionKind::HealthController,
             Self::StorageCleanUp => DefinitionKind::StorageCleanUp,
             Self::Unknown { .. } => DefinitionKind::Unknown,
+        }
+    }
+
+    /// How many rooms it was asked to add.
+    pub fn adds(&self) -> Option<u32> {
+        match self {
+            Self::AddRooms { amount } => Some(*amount),
+            Self::CreateRoom { .. } => Some(1),
+            Self::Resize { change: Ok(resize::Outcome::Create(rooms)), .. } => Some(narrowed(*rooms)),
+            _ => None,
+        }
+    }
+
+    /// Which rooms it was asked to remove, and why.
+    pub fn removes(&self) -> Option<(RoomsToRemove, RemovalReason)> {
+        match self {
+            Self::RemoveRooms { rooms, reason } => Some((rooms.clone(), *reason)),
+            Self::Resize { change: Ok(resize::Outcome::Delete(rooms)), .. } => {
+                Some((RoomsToRemove::Amount(narrowed(*rooms)), RemovalReason::ScaleDown))
+            }
+            _ => None,
         }
     }
 
@@ -91,13 +139,15 @@ impl Definition {
 }
 
 impl DefinitionKind {
-    pub const KNOWN: [Self; 8] = [
+    pub const KNOWN: [Self; 10] = [
         Self::CreateScheduler,
         Self::DeleteScheduler,
         Self::CreateVersion,
         Self::SwitchVersion,
         Self::AddRooms,
         Self::RemoveRooms,
+        Self::Resize,
+        Self::CreateRoom,
         Self::HealthController,
         Self::StorageCleanUp,
     ];
@@ -110,6 +160,8 @@ impl DefinitionKind {
             Self::SwitchVersion => "switch_active_version",
             Self::AddRooms => "add_rooms",
             Self::RemoveRooms => "remove_rooms",
+            Self::Resize => "resize",
+            Self::CreateRoom => "create_room",
             Self::HealthController => "health_controller",
             Self::StorageCleanUp => "storage_clean_up",
             Self::Unknown => "unknown",
@@ -122,14 +174,15 @@ impl DefinitionKind {
 }
 
 impl RemovalReason {
-    pub const ALL: [Self; 4] =
-        [Self::ScaleDown, Self::ExpiredRoom, Self::RollingUpdate, Self::ValidationFinished];
+    pub const ALL: [Self; 5] =
+        [Self::ScaleDown, Self::ExpiredRoom, Self::RollingUpdate, Self::Drain, Self::ValidationFinished];
 
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ScaleDown => "scale_down",
             Self::ExpiredRoom => "expired_room",
             Self::RollingUpdate => "rolling_update_replace",
+            Self::Drain => "region_drain",
             Self::ValidationFinished => "new_version_validation_finished",
         }
     }
@@ -137,4 +190,9 @@ impl RemovalReason {
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|reason| reason.as_str() == text)
     }
+}
+
+/// More rooms than anybody can count are not asked for: that is refused before.
+fn narrowed(rooms: u64) -> u32 {
+    u32::try_from(rooms).unwrap_or(u32::MAX)
 }

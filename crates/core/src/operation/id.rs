@@ -25,6 +25,11 @@ impl OperationId {
         Self(Uuid::from_u128(number))
     }
 
+    /// Of random choices that are made the same way whoever makes them again: its random half.
+    pub fn seed(&self) -> u64 {
+        self.0.as_u64_pair().1
+    }
+
     pub fn as_bytes(&self) -> &[u8; 16] {
         self.0.as_bytes()
     }

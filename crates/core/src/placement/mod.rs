@@ -57,6 +57,8 @@ pub struct Standing {
     pub beside: u64,
     /// Of `counted`, those that may not be removed.
     pub kept: u64,
+    /// Of `counted`, those that go before any other, wherever they are: they are not chosen by shares.
+    pub goes_first: u64,
     /// No new rooms for now.
     pub cordoned: bool,
 }
@@ -90,6 +92,20 @@ pub fn grow(regions: &[RegionFact], count: u64) -> Result<Vec<u64>, NoPlan> {
 
 /// How many of `count` rooms that are to go each region gives. Regions of weight 0 are emptied first.
 pub fn shrink(regions: &[RegionFact], count: u64) -> Result<Vec<u64>, NoPlan> {
+    let first: u64 = regions.iter().map(|region| region.rooms.goes_first).sum();
+    let rest = count.checked_sub(first).ok_or(NoPlan { fits: first })?;
+    let without_first = |region: &RegionFact| {
+        let Standing { counted, goes_first, .. } = region.rooms;
+        let rooms = Standing { counted: counted.saturating_sub(goes_first), ..region.rooms };
+        RegionFact { rooms, ..*region }
+    };
+    let staying: Vec<RegionFact> = regions.iter().map(without_first).collect();
+    let plan = shrink_by_shares(&staying, rest)
+        .map_err(|NoPlan { fits }| NoPlan { fits: fits.saturating_add(first) })?;
+    Ok(regions.iter().zip(plan).map(|(region, rooms)| rooms + region.rooms.goes_first).collect())
+}
+
+fn shrink_by_shares(regions: &[RegionFact], count: u64) -> Result<Vec<u64>, NoPlan> {
     let unweighted: u128 =
         regions.iter().filter(|region| region.weight == Weight::ZERO).map(RegionFact::spare).sum();
     let unweighted_suffice = u128::from(count) <= unweighted;
@@ -125,7 +141,7 @@ pub fn place_left(regions: &[RegionFact]) -> Option<u64> {
 
 impl RegionFact {
     fn place_left(&self) -> Option<u64> {
-        let Standing { counted, beside, kept: _, cordoned } = self.rooms;
+        let Standing { counted, beside, kept: _, goes_first: _, cordoned } = self.rooms;
         if cordoned || self.weight == Weight::ZERO {
             return Some(0);
         }

@@ -17,8 +17,10 @@ pub struct Counted {
     pub matches: u64,
     /// Of `total`, those of `occupied`: players of the others have no place yet.
     pub serving: u32,
-    /// Of `total`, those of an older major version.
+    /// Of `total`, those that are to be replaced.
     pub old: u32,
+    /// Of `old`, those that are replaced only because their region is drained.
+    pub draining: u32,
     /// Those not heard of since a restart: of `total`, and of regions that cannot be reached for as long as they may
     /// still be heard of.
     pub unknown: u32,
@@ -48,7 +50,8 @@ impl Counted {
                 counted.total += 1;
                 counted.ready += u32::from(is_ready(room));
                 counted.serving += u32::from(serves);
-                counted.old += u32::from(room.old);
+                counted.old += u32::from(is_replaced(snapshot, room));
+                counted.draining += u32::from(room.draining && !is_old(snapshot, room));
                 counted.idle += u32::from(!serves && !is_ready(room));
             }
         }
@@ -71,9 +74,22 @@ impl Counted {
 }
 
 /// Part of the fleet after everything that is under way.
+pub fn is_counted(room: &RoomFact, now: Timestamp, limits: &Limits) -> bool {
+    !room.leaving && room.reachable && room.status.counts() && expiry(room, now, limits).is_none()
+}
+
 pub(super) fn stays(snapshot: &FleetSnapshot<'_>, room: &RoomFact) -> bool {
-    let well = expiry(room, snapshot.now, &snapshot.limits).is_none();
-    !room.leaving && room.reachable && room.status.counts() && well
+    is_counted(room, snapshot.now, &snapshot.limits)
+}
+
+/// Of a version that is being replaced.
+pub(super) fn is_old(snapshot: &FleetSnapshot<'_>, room: &RoomFact) -> bool {
+    room.old && snapshot.replacement.versions
+}
+
+/// Another room takes its place: it is of an old version, or its region is drained.
+pub(super) fn is_replaced(snapshot: &FleetSnapshot<'_>, room: &RoomFact) -> bool {
+    is_old(snapshot, room) || room.draining
 }
 
 /// It stays, and nobody knows what it does. A room that cannot be reached is given the time of a ping to be heard of:

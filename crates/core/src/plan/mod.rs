@@ -6,6 +6,7 @@
 mod backoff;
 mod counted;
 mod expiry;
+mod places;
 mod removal;
 mod rollout;
 mod verdict;
@@ -14,13 +15,17 @@ use std::fmt;
 
 use crate::autoscaling::{self, Decision, ShrinkHold};
 use crate::operation::OperationId;
-use crate::room::{EndCause, RoomId, RoomStatus};
+use crate::policy::Candidate;
+use crate::room::{EndCause, Region, RoomId, RoomStatus};
 use crate::scheduler::{Autoscaling, Version};
 use crate::time::{Millis, Timestamp};
 
-pub use counted::{Counted, is_unknown};
+use counted::stays;
+
+pub use counted::{Counted, is_counted, is_unknown};
 pub use expiry::{Expired, Expiry, expiry};
-pub use removal::{Occupied, removal_order};
+pub use places::{Place, Places, removal_by_plan};
+pub use removal::{Occupied, removable, removal_order};
 pub use rollout::{Replaced, ReplacementRules, RolloutCycle};
 pub use verdict::{RolloutFacts, RolloutFailure, Verdict, verdict};
 
@@ -31,8 +36,9 @@ pub struct FleetSnapshot<'a> {
     pub scaling: Scaling<'a>,
     /// How many matches a room holds.
     pub matches_max: u32,
-    /// `None`: old rooms are not replaced (the rollout is paused or halted), they count like any other.
-    pub replacement: Option<ReplacementRules>,
+    pub replacement: ReplacementRules,
+    /// `None`: there is place for any number of rooms.
+    pub places: Option<&'a Places>,
     /// The rooms of the fleet that have not ended; validation rooms are not among them.
     pub rooms: &'a [RoomFact],
     /// Rooms of unfinished adds that have no row yet: they count as pending.
@@ -59,10 +65,13 @@ pub enum Scaling<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoomFact {
     pub id: RoomId,
+    pub region: Region,
     pub status: RoomStatus,
     pub version: Version,
     /// Its version differs from the active one by a major change.
     pub old: bool,
+    /// Its region is drained.
+    pub draining: bool,
     pub matches: u32,
     pub created_at: Timestamp,
     /// Its last ping; of one that says it is terminating, the first that said so; of a room that is unknown, the time
@@ -78,6 +87,20 @@ pub struct RoomFact {
     pub reachable: bool,
     /// When its region came back: what it did not say before does not count against it.
     pub reachable_since: Option<Timestamp>,
+}
+
+impl RoomFact {
+    /// As a deletion policy sees it.
+    pub fn as_candidate(&self) -> Candidate {
+        let Self { id, region, version, created_at, status, .. } = self;
+        Candidate {
+            id: id.clone(),
+            region: region.clone(),
+            version: *version,
+            created_at: *created_at,
+            status: *status,
+        }
+    }
 }
 
 /// A room that ended, or an operation that could not make any, as far as plans need to know it.
@@ -112,7 +135,7 @@ pub struct Plan {
     pub add: u32,
     /// Rooms above the wanted number.
     pub remove: u32,
-    /// While rooms of an older major version exist and are to be replaced.
+    /// While rooms of an older major version, or of a drained region, are to be replaced.
     pub rollout: Option<RolloutCycle>,
     /// What is needed and not done now, and why.
     pub held: Vec<Held>,
@@ -149,8 +172,8 @@ pub enum Held {
     Panic {
         rooms: u32,
     },
-    /// There is no region for new rooms.
-    NoRegion {
+    /// Regions are closed or at their caps.
+    NoPlace {
         rooms: u32,
         why: String,
     },
@@ -169,24 +192,22 @@ impl Plan {
             self.rollout.map(|cycle| RolloutCycle { replaced: Vec::new(), surplus: Vec::new(), ..cycle });
         Self { expired: Vec::new(), remove: 0, rollout, ..self }
     }
-
-    /// What is left of it while no region may have new rooms.
-    pub fn without_growth(mut self, why: &str) -> Self {
-        let rooms = std::mem::take(&mut self.add);
-        if rooms > 0 {
-            self.held.push(Held::NoRegion { rooms, why: why.to_owned() });
-        }
-        self
-    }
 }
 
 pub fn plan(snapshot: &FleetSnapshot<'_>) -> Plan {
     let seen = Counted::of(snapshot);
-    let decision = match snapshot.scaling {
+    let mut decision = match snapshot.scaling {
         Scaling::FleetSize(size) => autoscaling::hold(size, seen.total),
         Scaling::Auto { autoscaling, .. } => autoscaling::decide(&seen.demand(snapshot), autoscaling),
     };
+    let standings =
+        snapshot.places.map(|places| places.standings(snapshot.rooms, |room| stays(snapshot, room)));
+    let places = snapshot.places.zip(standings.as_ref());
+    if let Some(most) = places.and_then(|(places, standings)| places.hold_at_most(standings)) {
+        decision.lower_to_places(most);
+    }
     let desired = decision.desired;
+    let left = places.and_then(|(places, standings)| Some((places, places.left(standings)?)));
     let mut plan = Plan {
         seen,
         decision,
@@ -198,19 +219,19 @@ pub fn plan(snapshot: &FleetSnapshot<'_>) -> Plan {
         held: Vec::new(),
         look_again_at: expiry::next_expiry(snapshot),
     };
-    match snapshot.replacement.as_ref().filter(|_| seen.old > 0) {
-        Some(rules) => plan_rollout(snapshot, rules, desired, &mut plan),
-        None if seen.total < desired => plan_growth(snapshot, desired - seen.total, &mut plan),
-        None if seen.total > desired => plan_shrinking(snapshot, seen.total - desired, &mut plan),
-        None => {}
+    match seen.total {
+        _ if seen.old > 0 => plan_rollout(snapshot, desired, left, &mut plan),
+        total if total < desired => plan_growth(snapshot, desired - total, left, &mut plan),
+        total if total > desired => plan_shrinking(snapshot, total - desired, &mut plan),
+        _ => {}
     }
     plan
 }
 
-fn plan_rollout(snapshot: &FleetSnapshot<'_>, rules: &ReplacementRules, desired: u32, plan: &mut Plan) {
-    let mut cycle = rollout::cycle(snapshot, rules, &plan.seen, desired);
+fn plan_rollout(snapshot: &FleetSnapshot<'_>, desired: u32, left: Option<PlaceLeft<'_>>, plan: &mut Plan) {
+    let mut cycle = rollout::cycle(snapshot, &plan.seen, desired);
     plan.desired_ready = cycle.desired_ready;
-    plan_growth(snapshot, cycle.surge, plan);
+    plan_growth(snapshot, cycle.surge, left, plan);
     if plan.seen.unknown > 0 {
         plan.held.push(Held::Unknown { rooms: plan.seen.unknown });
     }
@@ -222,9 +243,21 @@ fn plan_rollout(snapshot: &FleetSnapshot<'_>, rules: &ReplacementRules, desired:
     plan.rollout = Some(cycle);
 }
 
-fn plan_growth(snapshot: &FleetSnapshot<'_>, needed: u32, plan: &mut Plan) {
+/// How many more rooms the regions have place for.
+type PlaceLeft<'a> = (&'a Places, u64);
+
+fn plan_growth(snapshot: &FleetSnapshot<'_>, needed: u32, left: Option<PlaceLeft<'_>>, plan: &mut Plan) {
     let mut add = needed;
-    if let Some(backoff) = backoff::backoff(snapshot).filter(|_| needed > 0) {
+    if let Some((places, left)) = left {
+        // Rooms that are still being made will take some of it.
+        let left = left.saturating_sub(snapshot.adding.into());
+        let fits = u32::try_from(left).unwrap_or(u32::MAX).min(add);
+        if fits < add {
+            plan.held.push(Held::NoPlace { rooms: add - fits, why: places.why_left(left) });
+            add = fits;
+        }
+    }
+    if let Some(backoff) = backoff::backoff(snapshot).filter(|_| add > 0) {
         let rooms = backoff.rooms.min(add);
         add -= rooms;
         plan.held.push(Held::BackingOff { rooms, failures: backoff.failures, until: backoff.until });
@@ -295,7 +328,7 @@ impl fmt::Display for Held {
             }
             Self::Capped { rooms } => write!(f, "{rooms} more are left for the next cycle"),
             Self::ScaleDown { rooms, hold } => write!(f, "{rooms} rooms too many stay for now: {hold}"),
-            Self::NoRegion { rooms, why } => write!(f, "{rooms} more wanted, but {why}"),
+            Self::NoPlace { rooms, why } => write!(f, "{rooms} more wanted, but {why}"),
             Self::Panic { rooms } => {
                 write!(f, "{rooms} rooms too many stay for now: no scale-down while a panic is on its way")
             }

@@ -15,17 +15,22 @@ pub enum Occupied {
 }
 
 /// The rooms that may be removed, in the order in which they go: in error and terminated, pending, unready, ready,
-/// then active, allocated and occupied; old versions first and by id among equals. Unknown rooms never go,
+/// then active, allocated and occupied; those of old versions and drained regions first, and by id, among equals. Unknown rooms never go,
 /// nor do those that leave already or cannot be reached.
-pub fn removal_order(rooms: &[RoomFact], occupied: Occupied) -> Vec<RoomId> {
+pub fn removable(rooms: &[RoomFact], occupied: Occupied) -> Vec<&RoomFact> {
     let mut candidates: Vec<&RoomFact> = rooms
         .iter()
         .filter(|room| room.known && room.reachable && !room.leaving)
         .filter(|room| room.status != RoomStatus::Terminating)
         .filter(|room| occupied == Occupied::MayGo || !room.status.serves_players())
         .collect();
-    candidates.sort_by_key(|room| (rank(room.status), !room.old, &room.id));
-    candidates.into_iter().map(|room| room.id.clone()).collect()
+    candidates.sort_by_key(|room| (rank(room.status), !(room.old || room.draining), &room.id));
+    candidates
+}
+
+/// Their ids.
+pub fn removal_order(rooms: &[RoomFact], occupied: Occupied) -> Vec<RoomId> {
+    removable(rooms, occupied).into_iter().map(|room| room.id.clone()).collect()
 }
 
 fn rank(status: RoomStatus) -> u8 {

@@ -10,12 +10,14 @@ use crate::invariant::Invariant;
 use crate::room::RoomId;
 use crate::scheduler::{MaxSurge, OccupiedRooms};
 
-use super::counted::{Counted, is_idle, is_ready, serves_players, stays};
+use super::counted::{Counted, is_idle, is_old, is_ready, is_replaced, serves_players, stays};
 use super::{FleetSnapshot, RoomFact, count};
 
-/// How rooms of an older major version are replaced; the active version's rules apply.
+/// How rooms of an older major version, or of a drained region, are replaced; the active version's rules apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplacementRules {
+    /// False: rooms of old versions are not replaced (the rollout is paused or halted), they count like any other.
+    pub versions: bool,
     pub max_surge: MaxSurge,
     /// How many ready rooms may be missing meanwhile.
     pub max_unavailable: u32,
@@ -46,12 +48,8 @@ pub struct RolloutCycle {
 }
 
 /// `wanted` is what autoscaling or the fleet size asks for.
-pub(super) fn cycle(
-    snapshot: &FleetSnapshot<'_>,
-    rules: &ReplacementRules,
-    counted: &Counted,
-    wanted: u32,
-) -> RolloutCycle {
+pub(super) fn cycle(snapshot: &FleetSnapshot<'_>, counted: &Counted, wanted: u32) -> RolloutCycle {
+    let rules = &snapshot.replacement;
     // A fleet with more players than `max` surges before it removes anyone.
     let desired = wanted.max(counted.occupied);
     // Players of a room that is leaving will want one that is ready: theirs does not stand in for it.
@@ -83,20 +81,14 @@ pub(super) fn cycle(
         replaced: Vec::new(),
         surplus: Vec::new(),
     };
-    choose(snapshot, rules, counted, above_ready, &mut cycle);
+    choose(snapshot, counted, above_ready, &mut cycle);
     cycle
 }
 
-fn choose(
-    snapshot: &FleetSnapshot<'_>,
-    rules: &ReplacementRules,
-    counted: &Counted,
-    above_ready: i64,
-    cycle: &mut RolloutCycle,
-) {
+fn choose(snapshot: &FleetSnapshot<'_>, counted: &Counted, above_ready: i64, cycle: &mut RolloutCycle) {
     let old = |chosen: fn(&RoomFact) -> bool| -> Vec<&RoomFact> {
         let rooms = snapshot.rooms.iter();
-        rooms.filter(|room| room.old && chosen(room) && stays(snapshot, room)).collect()
+        rooms.filter(|room| is_replaced(snapshot, room) && chosen(room) && stays(snapshot, room)).collect()
     };
     // Who serves nobody goes outside the budget, but for those that are needed to become ready.
     let idle = old(|room| is_idle(room) && room.known);
@@ -111,8 +103,11 @@ fn choose(
     let ready = first(old(is_ready), cycle.budget as usize, oldest_first);
     let ready_number = ready.len();
     take(ready, false, cycle);
-    let occupied_number = occupied_number(rules, counted, cycle, ready_number);
-    let occupied = first(old(serves_players), occupied_number, oldest_first);
+    let occupied_number = occupied_number(&snapshot.replacement, counted, cycle, ready_number);
+    // A drain waits for matches to end, whatever the rules of a rollout are.
+    let mut occupied = old(serves_players);
+    occupied.retain(|room| is_old(snapshot, room));
+    let occupied = first(occupied, occupied_number, oldest_first);
     let occupied_number = occupied.len();
     take(occupied, true, cycle);
 
@@ -123,7 +118,8 @@ fn choose(
     let surplus = left.min(above);
     if surplus > 0 {
         let rooms = snapshot.rooms.iter();
-        let new_ready = rooms.filter(|room| !room.old && is_ready(room) && stays(snapshot, room));
+        let new_ready =
+            rooms.filter(|room| !is_replaced(snapshot, room) && is_ready(room) && stays(snapshot, room));
         let chosen = first(new_ready.collect(), surplus, |one, other| one.id.cmp(&other.id));
         cycle.surplus = chosen.into_iter().map(|room| room.id.clone()).collect();
     }

@@ -69,7 +69,7 @@ impl fmt::Display for RolloutFailure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::room::{RoomId, RoomStatus};
+    use crate::room::{Region, RoomId, RoomStatus};
     use crate::scheduler::Version;
 
     fn at(second: i64) -> Timestamp {
@@ -79,9 +79,11 @@ mod tests {
     fn room(made: i64, was_ready: bool, known: bool) -> RoomFact {
         RoomFact {
             id: RoomId::new("arena-1"),
+            region: Region::default_region(),
             status: RoomStatus::Unready,
             version: Version::FIRST,
             old: false,
+            draining: false,
             matches: 0,
             created_at: at(made),
             heard_at: None,

@@ -1,11 +1,11 @@
-//! RegionFact placement: how a fleet is distributed over regions.
+//! Region placement: how a fleet is distributed over regions.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::action::Change;
 use super::data::{Data, Part};
 use super::{Fleet, Refusal};
-use crate::placement::{REGIONS_MAX, RegionFact, Weight, grow, shrink};
+use crate::placement::{REGIONS_MAX, RegionFact, Standing, Weight, grow, shrink};
 use crate::room::Region;
 use crate::violation::Violation;
 
@@ -65,7 +65,7 @@ impl PlacementPolicy {
 
     /// Writes how many rooms each region gets, or gives.
     pub(super) fn check(&self, change: Change, fleet: &Fleet<'_>, data: &mut Data) -> Result<(), Refusal> {
-        let (names, regions): (Vec<&Region>, Vec<RegionFact>) = self.usable(fleet).into_iter().unzip();
+        let (names, regions): (Vec<&Region>, Vec<RegionFact>) = self.facts(fleet.regions).unzip();
         let (count, plan, part, usable) = match change {
             Change::None => return Ok(()),
             Change::Grow(count) => {
@@ -89,22 +89,21 @@ impl PlacementPolicy {
 
     /// The regions of the policy that can be reached, in its order. One that has rooms and is not in the policy follows
     /// with weight 0: it gets none, and gives its rooms first.
-    fn usable<'a>(&'a self, fleet: &'a Fleet<'_>) -> Vec<(&'a Region, RegionFact)> {
+    pub(crate) fn facts<'a>(
+        &'a self,
+        standings: &'a BTreeMap<Region, Standing>,
+    ) -> impl Iterator<Item = (&'a Region, RegionFact)> {
         let listed = self.regions.iter().filter_map(|region| {
-            let rooms = *fleet.regions.get(&region.name)?;
+            let rooms = *standings.get(&region.name)?;
             let cap = region.cap.map(u64::from);
             Some((&region.name, RegionFact { weight: region.weight.into(), cap, rooms }))
         });
-        let mut usable: Vec<_> = listed.collect();
-        if !usable.is_empty() {
-            let is_listed = |name: &Region| self.regions.iter().any(|region| region.name == *name);
-            let others = fleet.regions.iter().filter(|(name, _)| !is_listed(name));
-            usable.extend(
-                others.map(|(name, rooms)| {
-                    (name, RegionFact { weight: Weight::ZERO, cap: None, rooms: *rooms })
-                }),
-            );
-        }
-        usable
+        let is_listed = |name: &Region| self.regions.iter().any(|region| region.name == *name);
+        let any_is_usable = self.regions.iter().any(|region| standings.contains_key(&region.name));
+        let others = standings.iter().filter(move |(name, _)| any_is_usable && !is_listed(name));
+        let unweighted = |(name, rooms): (&'a Region, &'a Standing)| {
+            (name, RegionFact { weight: Weight::ZERO, cap: None, rooms: *rooms })
+        };
+        listed.chain(others.map(unweighted))
     }
 }

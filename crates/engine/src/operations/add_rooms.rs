@@ -7,10 +7,12 @@
 //! That of a panic takes no more than `max` leaves when it begins, and does not end before its rooms are ready: until
 //! then it holds the panic lock, so that the same need is not answered twice.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use maestro_core::invariant::rooms_made;
-use maestro_core::operation::{Definition, Operation, Origin};
-use maestro_core::room::Purpose;
+use maestro_core::operation::{Operation, Origin};
+use maestro_core::room::{Purpose, Region};
 use maestro_core::scheduler::PanicScale;
 use maestro_core::time::{Timestamp, after, age};
 use serde::{Deserialize, Serialize};
@@ -20,7 +22,7 @@ use crate::rooms::starting::{self, Making};
 use crate::rooms::stopping;
 
 use super::fleet::fleet;
-use super::{Executor, Step, StepError, Work};
+use super::{Executor, Step, StepError, Work, placing};
 
 pub(super) struct AddRooms;
 
@@ -52,7 +54,14 @@ impl Executor for AddRooms {
             return Err(StepError::Failed(format!("{failed} of {amount} rooms failed: {why}")));
         }
         if rows.len() < amount as usize {
-            return intend(work, &rows).await;
+            match placing::growth(work, amount).await? {
+                placing::Growth::Decided(step) => return Ok(step),
+                placing::Growth::Planned(regions) => match intend(work, &rows, &regions).await? {
+                    Ok(step) => return Ok(step),
+                    Err(why) if work.operation.origin.is_person() => return Err(StepError::Failed(why)),
+                    Err(why) => return finish(work, &rows, failed, 0).map(|step| step.with_history(why)),
+                },
+            }
         }
         let unready = if is_panic(work) { unready(work, &rows).await? } else { 0 };
         if unready > 0 && work.now() < deadline(work) {
@@ -89,11 +98,8 @@ impl AddRooms {
 
 /// How many rooms it is to make: what was asked for, or what `max` left of it.
 pub(super) fn amount(operation: &Operation) -> u32 {
-    match (progress(operation), &operation.definition) {
-        (Some(progress), _) => progress.amount,
-        (None, Definition::AddRooms { amount }) => *amount,
-        (None, _) => 0,
-    }
+    let asked = || operation.definition.adds().unwrap_or(0);
+    progress(operation).map_or_else(asked, |progress| progress.amount)
 }
 
 fn progress(operation: &Operation) -> Option<Progress> {
@@ -145,16 +151,28 @@ fn rules(work: &Work) -> PanicScale {
     work.scheduler.autoscaling().and_then(|autoscaling| autoscaling.panic).unwrap_or_default()
 }
 
-/// New rooms are made from the active version; while a rollout is halted, from the last one that was deployed.
-async fn intend(work: &Work, rows: &[RoomRecord]) -> Result<Step, StepError> {
+/// New rooms are made from the active version; while a rollout is halted, from the last one that was deployed. `Err`: why
+/// no more can be made, because the regions that they were planned for are closed by now.
+async fn intend(
+    work: &Work,
+    rows: &[RoomRecord],
+    regions: &BTreeMap<Region, u32>,
+) -> Result<Result<Step, String>, StepError> {
     let version = match &work.scheduler.rollout {
         Some(rollout) if rollout.state == RolloutState::Halted => rollout.from,
         Some(_) | None => work.scheduler.active_version,
     };
     let recipe = work.recipe_of(version).await?;
+    let places = work.engine.places(&recipe).await?;
+    let mut open = regions.clone();
+    open.retain(|region, _| places.closed(region).is_none());
+    let closed: Vec<String> = regions.keys().filter_map(|region| places.closed(region)).collect();
     let amount = amount(&work.operation);
-    let making = Making { version, recipe: &recipe, purpose: Purpose::Fleet, amount };
-    starting::intend(work, rows, &making).await
+    let making = Making { version, recipe: &recipe, purpose: Purpose::Fleet, amount, regions: &open };
+    match making.left(rows).is_empty() {
+        true => Ok(Err(format!("no more rooms are made: {}", closed.join("; ")))),
+        false => starting::intend(work, rows, &making).await.map(Ok),
+    }
 }
 
 fn is_unstarted(row: &RoomRecord) -> bool {

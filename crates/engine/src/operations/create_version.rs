@@ -4,6 +4,8 @@
 //! The validation room is never counted, forwarded or allocated, and it goes whatever happens: its row says who made
 //! it, so it is found again after a crash too.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use maestro_core::lock::{LockKind, Taker};
 use maestro_core::operation::{Definition, Origin, RemovalReason, SwitchVersion};
@@ -160,7 +162,13 @@ async fn try_next(
         )));
     }
     let recipe = recipe(work)?;
-    let making = Making { version, recipe, purpose: Purpose::Validation, amount: made + 1 };
+    let places = work.engine.places(recipe).await?;
+    let region = places.for_validation().map_err(StepError::Failed)?;
+    // Those of earlier attempts may be elsewhere, where nothing could be started by now.
+    let here = rows.iter().filter(|row| row.region == region).count();
+    let regions = BTreeMap::from([(region, u32::try_from(here).unwrap_or(u32::MAX).saturating_add(1))]);
+    let making =
+        Making { version, recipe, purpose: Purpose::Validation, amount: made + 1, regions: &regions };
     let mut intended = starting::intend(work, rows, &making).await?;
     intended.history = step.history;
     Ok(with_progress(intended, &progress))

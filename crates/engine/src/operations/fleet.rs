@@ -10,10 +10,12 @@ use maestro_core::operation::{
     Definition, Operation, OperationId, OperationStatus, Origin, RemovalReason, RoomsToRemove, Stage,
     SwitchVersion,
 };
+use maestro_core::placement::Standing;
 use maestro_core::plan::{
-    EndedFact, FleetSnapshot, Plan, ReplacementRules, RoomFact, Scaling, Verdict, is_unknown, plan,
+    EndedFact, FleetSnapshot, Places, Plan, ReplacementRules, RoomFact, Scaling, Verdict, is_counted,
+    is_unknown, plan,
 };
-use maestro_core::room::{EndCause, Purpose, RoomId, RoomStatus};
+use maestro_core::room::{EndCause, Purpose, Region, RoomId, RoomStatus};
 use maestro_core::scheduler::{OccupiedRooms, Version};
 use maestro_core::time::{Timestamp, age};
 
@@ -52,8 +54,8 @@ pub(crate) struct Fleet {
     /// room table knows no tokens.
     pub(crate) orphans: BTreeMap<OperationId, Vec<RoomId>>,
     pub(crate) locks: Locks,
-    /// Why no region may have new rooms, if that is so.
-    pub(crate) no_region: Option<String>,
+    /// The regions that it may be in.
+    pub(crate) places: Places,
 }
 
 /// Whether a cycle would do anything now, and if not, when it might without anything happening: what an early
@@ -103,8 +105,10 @@ pub(crate) async fn fleet(
     let views = engine.ports.table.rooms(&scheduler.name).await?;
     let views: BTreeMap<RoomId, RoomView> = views.into_iter().map(|view| (view.id.clone(), view)).collect();
     let contacts = engine.regions.contacts();
+    let places = engine.places(&scheduler.recipe).await?;
     let fact = |row: &RoomRecord| RoomFact {
         old: old.contains(&row.version),
+        draining: places.regions.get(&row.region).is_some_and(|place| place.draining),
         ..fact(engine, row, views.get(&row.id), contacts.get(&row.region))
     };
     let facts = rows.iter().map(fact).collect();
@@ -126,7 +130,7 @@ pub(crate) async fn fleet(
         switches: Vec::new(),
         orphans: BTreeMap::new(),
         locks: store.locks(&scheduler.name).await?,
-        no_region: engine.choose_region().await?.err(),
+        places,
     };
     let unfinished = store.unfinished(&scheduler.name).await?;
     for operation in unfinished.iter().filter(|operation| Some(operation.id) != without) {
@@ -176,11 +180,12 @@ impl Fleet {
         let mut ended: Vec<EndedFact> = self.ended.iter().filter_map(ended_fact).collect();
         ended.extend_from_slice(&self.failed_adds);
         ended.sort_by_key(|fact| std::cmp::Reverse(fact.ended_at));
-        let plan = plan(&FleetSnapshot {
+        plan(&FleetSnapshot {
             now: engine.now(),
             scaling: self.scaling(scheduler),
             matches_max: scheduler.recipe.match_allocation.max_matches,
             replacement: replacement(scheduler, engine.now()),
+            places: Some(&self.places),
             rooms: &self.facts,
             adding: self.adding,
             removing: self.removing,
@@ -188,11 +193,29 @@ impl Fleet {
             panic: self.panic,
             ended: &ended,
             limits: engine.settings.limits(),
-        });
-        match &self.no_region {
-            None => plan,
-            Some(why) => plan.without_growth(why),
-        }
+        })
+    }
+
+    /// What stands where, as policies see it.
+    pub(crate) fn standings(&self, engine: &Engine) -> BTreeMap<Region, Standing> {
+        let (now, limits) = (engine.now(), engine.settings.limits());
+        self.places.standings(&self.facts, |room| is_counted(room, now, &limits))
+    }
+
+    pub(crate) fn standings_for_removal(
+        &self,
+        engine: &Engine,
+        candidates: &[&RoomFact],
+        count: u64,
+    ) -> BTreeMap<Region, Standing> {
+        let (now, limits) = (engine.now(), engine.settings.limits());
+        let counts = |room: &RoomFact| is_counted(room, now, &limits);
+        self.places.standings_for_removal(&self.facts, candidates, count, counts)
+    }
+
+    /// How many more rooms its regions have place for; `None`: any number.
+    pub(crate) fn place_left(&self, engine: &Engine) -> Option<u64> {
+        self.places.left(&self.standings(engine))
     }
 
     fn scaling<'a>(&self, scheduler: &'a SchedulerRecord) -> Scaling<'a> {
@@ -253,35 +276,32 @@ impl Fleet {
             self.taken_back -= operation.fleet_delta;
             return Ok(());
         }
-        let in_progress = operation.status == OperationStatus::InProgress;
-        match &operation.definition {
-            Definition::AddRooms { .. } if guards::stands(Invariant::SurgeBound) => {
-                let made = match in_progress {
-                    true => engine.ports.store.rooms_made_by(&operation.scheduler, operation.id).await?.len(),
-                    false => 0,
-                };
-                let amount = add_rooms::amount(operation);
-                self.adding += amount.saturating_sub(u32::try_from(made).unwrap_or(u32::MAX));
-            }
+        if let Definition::SwitchVersion(switch) = &operation.definition {
+            self.switches.push(*switch);
+        }
+        let adds = operation.definition.adds().is_some() && guards::stands(Invariant::SurgeBound);
+        if adds {
+            let made = match operation.status == OperationStatus::InProgress {
+                true => engine.ports.store.rooms_made_by(&operation.scheduler, operation.id).await?.len(),
+                false => 0,
+            };
+            let amount = add_rooms::amount(operation);
+            self.adding += amount.saturating_sub(u32::try_from(made).unwrap_or(u32::MAX));
+        }
+        let progress = remove_rooms::progress_of(operation);
+        match operation.definition.removes() {
             // Once they are chosen, rows and claims say who leaves; who was spared stays.
-            Definition::RemoveRooms { .. } if remove_rooms::progress_of(operation).chosen => {}
-            Definition::RemoveRooms { rooms: RoomsToRemove::Amount(amount), .. } => {
-                self.removing += amount.saturating_sub(remove_rooms::progress_of(operation).asked);
+            Some(_) if progress.chosen => {}
+            Some((RoomsToRemove::Amount(amount), _)) => {
+                self.removing += amount.saturating_sub(progress.asked);
             }
-            Definition::RemoveRooms { rooms: RoomsToRemove::Ids(ids), .. } => {
+            Some((RoomsToRemove::Ids(ids), _)) => {
                 let ids: BTreeSet<&RoomId> = ids.iter().collect();
                 for fact in self.facts.iter_mut().filter(|fact| ids.contains(&fact.id)) {
                     fact.leaving = true;
                 }
             }
-            Definition::SwitchVersion(switch) => self.switches.push(*switch),
-            Definition::AddRooms { .. }
-            | Definition::CreateScheduler { .. }
-            | Definition::DeleteScheduler
-            | Definition::CreateVersion { .. }
-            | Definition::HealthController
-            | Definition::StorageCleanUp
-            | Definition::Unknown { .. } => {}
+            None => {}
         }
         Ok(())
     }
@@ -307,25 +327,25 @@ impl Fleet {
     }
 }
 
-/// `None`: nothing is replaced now.
-fn replacement(scheduler: &SchedulerRecord, now: Timestamp) -> Option<ReplacementRules> {
-    let since = match &scheduler.rollout {
+fn replacement(scheduler: &SchedulerRecord, now: Timestamp) -> ReplacementRules {
+    let (versions, since) = match &scheduler.rollout {
         Some(rollout) => match rollout.state {
-            RolloutState::Paused | RolloutState::Halted => return None,
+            RolloutState::Paused | RolloutState::Halted => (false, now),
             // The way back begins with its switch; until then the failed version replaces nothing more.
-            RolloutState::RollingBack if rollout.to != rollout.from => return None,
-            RolloutState::Rolling | RolloutState::RollingBack => rollout.since,
+            RolloutState::RollingBack if rollout.to != rollout.from => (false, now),
+            RolloutState::Rolling | RolloutState::RollingBack => (true, rollout.since),
         },
-        None => now,
+        None => (true, now),
     };
     let rules = scheduler.recipe.rollout();
     let waited_long_enough = rules.match_end_deadline.is_some_and(|deadline| age(now, since) >= deadline);
     let occupied = if waited_long_enough { OccupiedRooms::DeleteLast } else { rules.occupied };
-    Some(ReplacementRules {
+    ReplacementRules {
+        versions,
         max_surge: scheduler.recipe.max_surge,
         max_unavailable: rules.max_unavailable,
         occupied,
-    })
+    }
 }
 
 fn fact(engine: &Engine, row: &RoomRecord, view: Option<&RoomView>, contact: Option<&Contact>) -> RoomFact {
@@ -335,9 +355,11 @@ fn fact(engine: &Engine, row: &RoomRecord, view: Option<&RoomView>, contact: Opt
     };
     let base = RoomFact {
         id: row.id.clone(),
+        region: row.region.clone(),
         status: RoomStatus::Pending,
         version: row.version,
         old: false,
+        draining: false,
         matches: 0,
         created_at: row.created_at,
         // A room that has a handle and is not in the table waits for being put back there; it is not silent.

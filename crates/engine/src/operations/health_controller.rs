@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use maestro_core::lock::LockKind;
 use maestro_core::operation::{Definition, Origin, RemovalReason, RoomsToRemove};
 use maestro_core::plan::{Counted, Expired, Plan, RolloutCycle};
-use maestro_core::room::RoomId;
+use maestro_core::room::{Region, RoomId};
 use serde_json::{Value, json};
 
 use crate::ports::store::{Change, NewOperation, SchedulerRecord, SchedulerState};
@@ -185,7 +185,7 @@ fn wishes(plan: &Plan, fleet: &Fleet, scheduler: &SchedulerRecord) -> Vec<Wish> 
     if *add > 0 {
         let reason = match rollout {
             None => format!("{counted}{because}: +{add}{}", fleet.latest_ends()),
-            Some(cycle) => surge_reason(scheduler, plan, cycle),
+            Some(cycle) => surge_reason(&purpose(scheduler, plan, fleet), plan, cycle),
         };
         wishes.push(Wish { definition: Definition::AddRooms { amount: *add }, priority: true, reason });
     }
@@ -196,31 +196,46 @@ fn wishes(plan: &Plan, fleet: &Fleet, scheduler: &SchedulerRecord) -> Vec<Wish> 
         wishes.push(Wish { definition, priority: true, reason });
     }
     if let Some(cycle) = rollout {
-        wishes.extend(replacement_wishes(scheduler, plan, cycle));
+        wishes.extend(replacement_wishes(&purpose(scheduler, plan, fleet), plan, cycle));
     }
     wishes
 }
 
-fn surge_reason(scheduler: &SchedulerRecord, plan: &Plan, cycle: &RolloutCycle) -> String {
+/// What rooms are replaced for, and why they go then.
+struct Purpose {
+    what: String,
+    reason: RemovalReason,
+}
+
+fn purpose(scheduler: &SchedulerRecord, plan: &Plan, fleet: &Fleet) -> Purpose {
+    if plan.seen.old > plan.seen.draining {
+        let what = format!("rollout to {}", scheduler.active_version);
+        return Purpose { what, reason: RemovalReason::RollingUpdate };
+    }
+    let drained: Vec<&str> = fleet.places.drained().map(Region::as_str).collect();
+    Purpose { what: format!("drain of {}", drained.join(", ")), reason: RemovalReason::Drain }
+}
+
+fn surge_reason(purpose: &Purpose, plan: &Plan, cycle: &RolloutCycle) -> String {
+    let Plan { seen, add, .. } = plan;
     format!(
-        "rollout to {}: {} rooms of {} wanted, {} of them old; surge of at most {}: +{}",
-        scheduler.active_version, plan.seen.total, cycle.desired, plan.seen.old, cycle.surge_max, plan.add
+        "{}: {} rooms of {} wanted, {} of them old; surge of at most {}: +{add}",
+        purpose.what, seen.total, cycle.desired, seen.old, cycle.surge_max
     )
 }
 
-fn replacement_wishes(scheduler: &SchedulerRecord, plan: &Plan, cycle: &RolloutCycle) -> Vec<Wish> {
+fn replacement_wishes(purpose: &Purpose, plan: &Plan, cycle: &RolloutCycle) -> Vec<Wish> {
     let replaced: Vec<RoomId> = cycle.replaced.iter().map(|replaced| replaced.room.clone()).collect();
     let ready = format!("{} ready, {} must be", plan.seen.ready, cycle.desired_ready);
-    let version = scheduler.active_version;
+    let Purpose { what, reason: why } = purpose;
     let mut wishes = Vec::new();
     if !replaced.is_empty() {
-        let reason = format!("rollout to {version}: {ready}; {} old rooms go", replaced.len());
-        wishes.push(remove_by_id(replaced, RemovalReason::RollingUpdate, false, reason));
+        let reason = format!("{what}: {ready}; {} old rooms go", replaced.len());
+        wishes.push(remove_by_id(replaced, *why, false, reason));
     }
     if !cycle.surplus.is_empty() {
-        let reason =
-            format!("rollout to {version}: {ready}; {} rooms above the surge go", cycle.surplus.len());
-        wishes.push(remove_by_id(cycle.surplus.clone(), RemovalReason::RollingUpdate, false, reason));
+        let reason = format!("{what}: {ready}; {} rooms above the surge go", cycle.surplus.len());
+        wishes.push(remove_by_id(cycle.surplus.clone(), *why, false, reason));
     }
     wishes
 }

@@ -10,8 +10,10 @@ mod create_version;
 mod delete_scheduler;
 mod fleet;
 mod health_controller;
+mod placing;
 mod removals;
 mod remove_rooms;
+mod resize;
 mod rollout;
 mod storage_clean_up;
 mod switch_version;
@@ -108,8 +110,9 @@ pub(crate) fn executor(kind: DefinitionKind) -> Option<&'static dyn Executor> {
         DefinitionKind::DeleteScheduler => &delete_scheduler::DeleteScheduler,
         DefinitionKind::CreateVersion => &create_version::CreateVersion,
         DefinitionKind::SwitchVersion => &switch_version::SwitchVersion,
-        DefinitionKind::AddRooms => &add_rooms::AddRooms,
+        DefinitionKind::AddRooms | DefinitionKind::CreateRoom => &add_rooms::AddRooms,
         DefinitionKind::RemoveRooms => &remove_rooms::RemoveRooms,
+        DefinitionKind::Resize => &resize::Resize,
         DefinitionKind::HealthController => &health_controller::HealthController,
         DefinitionKind::StorageCleanUp => &storage_clean_up::StorageCleanUp,
         DefinitionKind::Unknown => return None,

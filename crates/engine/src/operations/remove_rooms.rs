@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use maestro_core::guards;
 use maestro_core::invariant::Invariant;
 use maestro_core::lock::LockKind;
-use maestro_core::operation::{Definition, Operation, RemovalReason, RoomsToRemove};
+use maestro_core::operation::{Operation, RemovalReason, RoomsToRemove};
 use maestro_core::plan::{self, Occupied, RoomFact};
 use maestro_core::room::{RoomId, RoomStatus};
 use maestro_core::time::{Timestamp, after};
@@ -22,6 +22,7 @@ use crate::ports::store::{Change, Intent, RoomRecord, SchedulerRecord};
 use crate::rooms::stopping;
 
 use super::fleet::{Fleet, PLAYERS_IN_IT, fleet};
+use super::placing::{self, Removal};
 use super::{Executor, Next, Step, StepError, Work};
 
 pub(super) struct RemoveRooms;
@@ -96,24 +97,34 @@ pub(super) fn progress_of(operation: &Operation) -> Progress {
 
 /// One batch: choose, take out of service, write down that they are to go.
 async fn choose(work: &Work, mut progress: Progress) -> Result<Step, StepError> {
-    let Definition::RemoveRooms { rooms, reason } = &work.operation.definition else {
+    let Some((rooms, reason)) = work.operation.definition.removes() else {
         return Ok(Step::done());
     };
     let fleet = fleet(&work.engine, &work.scheduler, Some(work.operation.id)).await?;
     let mut taken = claimed_but_not_asked(work, &fleet);
+    let mut data = None;
     if taken.is_empty() {
-        if let Some(wait) = wait_for_unknown(work, rooms, &fleet) {
+        if let Some(wait) = wait_for_unknown(work, &rooms, &fleet) {
             return Ok(wait);
         }
-        taken = match rooms {
-            RoomsToRemove::Amount(amount) => claim_some(work, &fleet, *amount, &progress).await?,
+        taken = match &rooms {
+            RoomsToRemove::Amount(amount) => {
+                let claimed = claim_some(work, &fleet, *amount, &progress).await?;
+                data = claimed.data;
+                claimed.rooms
+            }
             RoomsToRemove::Ids(ids) => match reason {
-                RemovalReason::RollingUpdate => claim_replaced(work, &fleet, ids).await?,
+                RemovalReason::RollingUpdate | RemovalReason::Drain => {
+                    claim_replaced(work, &fleet, ids).await?
+                }
                 RemovalReason::ExpiredRoom | RemovalReason::ScaleDown | RemovalReason::ValidationFinished => {
                     claim_expired(work, &fleet, ids).await?
                 }
             },
         };
+    }
+    if data.as_ref().is_some_and(placing::is_refused) {
+        return Ok(Step { data, ..Step::default() });
     }
     let taken: BTreeSet<RoomId> = taken.into_iter().collect();
     let serving: BTreeSet<&RoomId> =
@@ -128,7 +139,7 @@ async fn choose(work: &Work, mut progress: Progress) -> Result<Step, StepError> 
     let changes: Vec<Change> = fleet.rows.iter().filter(|row| taken.contains(&row.id)).map(stop).collect();
     progress.asked += u32::try_from(changes.len()).unwrap_or(u32::MAX);
     progress.chosen = changes.is_empty();
-    let mut step = Step::again(changes);
+    let mut step = Step { data, ..Step::again(changes) };
     if progress.chosen && progress.asked == 0 {
         step.history.push("no room had to go any more".into());
         step.next = Next::Done { took_action: true };
@@ -162,16 +173,24 @@ fn claimed_but_not_asked(work: &Work, fleet: &Fleet) -> Vec<RoomId> {
     fleet.rows.iter().filter(not_asked).map(|row| row.id.clone()).collect()
 }
 
+/// Rooms that were taken out of service, and what policies had decided about them.
+struct Claimed {
+    rooms: Vec<RoomId>,
+    data: Option<serde_json::Value>,
+}
+
 async fn claim_some(
     work: &Work,
     fleet: &Fleet,
     amount: u32,
     progress: &Progress,
-) -> Result<Vec<RoomId>, StepError> {
+) -> Result<Claimed, StepError> {
     let budget = amount.saturating_sub(progress.asked) as usize;
     if work.operation.origin.is_person() {
-        let candidates = plan::removal_order(&fleet.facts, Occupied::MayGo);
-        return claim(work, &candidates, &RoomStatus::ALL, true, budget).await;
+        let candidates = plan::removable(&fleet.facts, Occupied::MayGo);
+        let Removal { order, data } = placing::removal(work, fleet, &candidates, budget as u64)?;
+        let rooms = claim(work, &order, &RoomStatus::ALL, true, budget).await?;
+        return Ok(Claimed { rooms, data });
     }
     // Its own wish began the cooldown: that must not keep it from being carried out.
     let scheduler = SchedulerRecord { last_shrunk_at: None, ..work.scheduler.clone() };
@@ -185,15 +204,18 @@ async fn claim_some(
         true => (Occupied::Stay, &stopping::NOT_READY),
         false => (Occupied::MayGo, &RoomStatus::ALL),
     };
-    let candidates = plan::removal_order(&fleet.facts, occupied);
-    let (ready, idle): (Vec<_>, Vec<_>) = candidates.into_iter().partition(|room| ready.contains(room));
+    let candidates = plan::removable(&fleet.facts, occupied);
+    let idle = candidates.iter().filter(|room| !ready.contains(&room.id)).count();
+    let count = budget.min(idle.saturating_add(ready_max)).min(candidates.len());
+    let Removal { order, data } = placing::removal(work, fleet, &candidates, count as u64)?;
+    let (ready, idle): (Vec<_>, Vec<_>) = order.into_iter().partition(|room| ready.contains(room));
     let mut taken = claim(work, &idle, not_ready, true, budget).await?;
     let rest = budget.saturating_sub(taken.len()).min(ready_max);
     taken.extend(claim(work, &ready, &stopping::IDLE, true, rest).await?);
     let (facts, rooms, plan) = (&fleet.facts, &taken, &plan);
     let removal = Taken { facts, rooms, plan, may_be_missing: 0, is_scale_down: true };
     work.engine.watch_taken(&work.scheduler.name, &removal);
-    Ok(taken)
+    Ok(Claimed { rooms: taken, data })
 }
 
 /// Only those that the rollout would still take away, and of those that served nobody only who still does not.

@@ -9,7 +9,10 @@ pub(crate) mod watching;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use maestro_core::plan::{Place, Places};
+use maestro_core::policy::PlacementPolicy;
 use maestro_core::region::{Reachability, Region, Sight, Turn};
+use maestro_core::scheduler::Recipe;
 use maestro_core::time::Timestamp;
 
 pub(crate) use patience::Patient;
@@ -135,17 +138,21 @@ impl Known {
 }
 
 impl Engine {
-    /// Where the next rooms go: to the first region that may have any. `Err`: why there is none.
-    pub(crate) async fn choose_region(&self) -> Result<Result<Region, String>, StoreError> {
+    /// The regions, as rooms of this recipe may use them.
+    pub(crate) async fn places(&self, recipe: &Recipe) -> Result<Places, StoreError> {
         let said = self.ports.store.regions().await?;
-        let mut reasons = Vec::new();
-        for region in self.ports.runtimes.keys() {
-            match self.why_unusable(region, &said) {
-                None => return Ok(Ok(region.clone())),
-                Some(why) => reasons.push(why),
-            }
-        }
-        Ok(Err(format!("no region may have new rooms: {}", reasons.join("; "))))
+        let place = |region: &Region| Place {
+            reachable: self.regions.is_reachable(region),
+            closed: self.why_unusable(region, &said),
+            draining: said.iter().any(|record| record.name == *region && record.draining),
+        };
+        let names = || self.ports.runtimes.keys().cloned();
+        let policy = recipe.policies.placement.clone();
+        Ok(Places {
+            regions: names().map(|region| (region.clone(), place(&region))).collect(),
+            policy: policy.unwrap_or_else(|| PlacementPolicy::even(names())),
+            bound_to: recipe.spec.region.clone(),
+        })
     }
 
     /// Why a region gets no new rooms; `None`: it may.

@@ -3,7 +3,7 @@
 //! [`intend`] writes the rows of the next batch: from then on these rooms are wanted, whoever carries it out.
 //! [`start`] asks the runtime for rooms that are wanted and records what came of it. Both may be repeated.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures_util::future::join_all;
@@ -35,20 +35,38 @@ pub(crate) struct Making<'a> {
     pub(crate) purpose: Purpose,
     /// All together, with those it has made already.
     pub(crate) amount: u32,
+    /// How many of them in each region.
+    pub(crate) regions: &'a BTreeMap<Region, u32>,
 }
 
-/// The rows of the next batch of an operation that has made `rows` so far.
+impl Making<'_> {
+    /// How many are still to be made, by region.
+    pub(crate) fn left(&self, rows: &[RoomRecord]) -> BTreeMap<Region, u32> {
+        let mut left = self.regions.clone();
+        for row in rows {
+            if let Some(left) = left.get_mut(&row.region) {
+                *left = left.saturating_sub(1);
+            }
+        }
+        left.retain(|_, left| *left > 0);
+        left
+    }
+}
+
+/// The rows of the next batch of an operation that has made `rows` so far: those of one region, so that no other batch has
+/// chosen ports of the same host.
 pub(crate) async fn intend(work: &Work, rows: &[RoomRecord], making: &Making<'_>) -> Result<Step, StepError> {
     let engine = &work.engine;
-    let region = engine.choose_region().await?.map_err(StepError::Failed)?;
+    let so_far = if guards::stands(Invariant::EffectOnce) { rows } else { &[] };
+    let Some((region, left)) = making.left(so_far).pop_first() else {
+        return Ok(Step::default());
+    };
     let regions_beside = engine.regions_beside(&region);
     let made: BTreeSet<&RoomId> = rows.iter().map(|row| &row.id).collect();
     let mut used = BTreeSet::new();
     for region in regions_beside.iter().chain([&region]) {
         used.extend(engine.ports.store.ports_in_use(region).await?);
     }
-    let so_far = if guards::stands(Invariant::EffectOnce) { rows.len() } else { 0 };
-    let left = making.amount.saturating_sub(u32::try_from(so_far).unwrap_or(u32::MAX));
     let batch = engine.settings.rooms_add_batch.min(left) as usize;
     let mut changes = Vec::with_capacity(batch);
     for index in 0..making.amount {

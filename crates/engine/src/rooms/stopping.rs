@@ -163,7 +163,7 @@ async fn claim<'a>(work: &Work, rows: &'a [RoomRecord]) -> Result<Vec<&'a RoomRe
     Ok(taken)
 }
 
-fn is_stopped_by(row: &RoomRecord, work: &Work) -> bool {
+pub(crate) fn is_stopped_by(row: &RoomRecord, work: &Work) -> bool {
     match &row.intent {
         Intent::Stop(stop) => stop.operation == work.operation.id,
         Intent::Run => false,

@@ -3,6 +3,7 @@
 
 mod autoscaling;
 mod explain;
+mod fleet_size;
 mod locks;
 mod operations;
 mod pings;
@@ -13,6 +14,7 @@ mod versions;
 
 pub use autoscaling::AutoscalingDecision;
 pub use explain::ExplainedOperation;
+pub use fleet_size::ResizeOrder;
 pub use locks::LockView;
 pub use operations::{OperationList, OperationView};
 pub use pings::{Address, RoomPing};

@@ -121,6 +121,8 @@ impl Engine {
             | DefinitionKind::SwitchVersion
             | DefinitionKind::AddRooms
             | DefinitionKind::RemoveRooms
+            | DefinitionKind::Resize
+            | DefinitionKind::CreateRoom
             | DefinitionKind::HealthController
             | DefinitionKind::StorageCleanUp
             | DefinitionKind::Unknown => {}

@@ -41,6 +41,7 @@ pub struct FleetInfo {
 impl Engine {
     /// Stores the recipe as version v1.0.0 and enqueues the operation that makes the scheduler.
     pub async fn create_scheduler(&self, recipe: Recipe, user: &str) -> Result<SchedulerRecord, Error> {
+        self.check_regions_of(&recipe)?;
         self.check_ports(&recipe, recipe.rooms_replicas)?;
         let now = self.now();
         let name = recipe.name.clone();
@@ -203,6 +204,13 @@ impl Engine {
             infos.push(FleetInfo { scheduler, counts });
         }
         Ok(infos)
+    }
+
+    /// Regions that a recipe names are configured here.
+    pub(super) fn check_regions_of(&self, recipe: &Recipe) -> Result<(), Error> {
+        let configured: Vec<_> = self.ports.runtimes.keys().cloned().collect();
+        let violations = recipe.unconfigured_regions(&configured);
+        if violations.is_empty() { Ok(()) } else { Err(Violations(violations).into()) }
     }
 
     /// On one host a port range bounds the number of rooms: what can never fit is refused when it is asked for.

@@ -71,6 +71,7 @@ impl Engine {
             let text = format!("name: {} is not the scheduler's name, which is {}", recipe.name, record.name);
             return Err(Error::Invalid(text));
         }
+        self.check_regions_of(&recipe)?;
         self.check_ports(&recipe, recipe.rooms_replicas)?;
         Ok(Definition::CreateVersion { recipe: Box::new(recipe) })
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use maestro_core::invariant::{Removal, Violation, occupied_stay, only_fleet, ready_first, ready_kept};
-use maestro_core::operation::{Definition, RemovalReason, RoomsToRemove};
+use maestro_core::operation::{RemovalReason, RoomsToRemove};
 use maestro_core::room::{Purpose, RoomId};
 use maestro_core::time::Timestamp;
 use maestro_engine::ports::room_table::Claim;
@@ -27,10 +27,8 @@ impl Inspector {
             state.known(claim.scheduler).operations.get(&claim.operation).cloned()
         };
         // What an addition takes back is nobody's removal.
-        let Some((rooms, reason)) = removal.as_ref().and_then(|operation| match &operation.definition {
-            Definition::RemoveRooms { rooms, reason } => Some((rooms, *reason)),
-            _ => None,
-        }) else {
+        let Some((rooms, reason)) = removal.as_ref().and_then(|operation| operation.definition.removes())
+        else {
             return;
         };
         // Who is gone by its own fault is replaced: neither target nor order says anything about it.
@@ -41,7 +39,7 @@ impl Inspector {
         let Some(scene) = self.scene(node, claim, store).await else {
             return;
         };
-        let judgement = Judgement { claim, claimed, rooms, reason, at, scene: &scene };
+        let judgement = Judgement { claim, claimed, rooms: &rooms, reason, at, scene: &scene };
         self.note_all(judgement.by_all_readings(Judgement::counted));
         // A scale-down takes no occupied room at all, so it has no order.
         if by_person || reason != RemovalReason::ScaleDown {
@@ -174,7 +172,9 @@ impl Judgement<'_> {
             let Scene { live, turned_round, .. } = self.scene;
             let demand = Demand { record, rooms, live, turned_round, rejoining: 0 };
             let may_be_missing = match self.reason {
-                RemovalReason::RollingUpdate => record.recipe.rollout().max_unavailable,
+                RemovalReason::RollingUpdate | RemovalReason::Drain => {
+                    record.recipe.rollout().max_unavailable
+                }
                 RemovalReason::ScaleDown | RemovalReason::ExpiredRoom | RemovalReason::ValidationFinished => {
                     0
                 }

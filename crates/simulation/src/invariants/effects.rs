@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use maestro_core::invariant::{ports_once, rooms_made};
-use maestro_core::operation::{Definition, OperationId};
+use maestro_core::operation::OperationId;
 use maestro_core::room::{HostPort, Region, RoomId};
 use maestro_core::scheduler::SchedulerName;
 use maestro_engine::ports::store::{Change, Store, Transaction};
@@ -60,10 +60,7 @@ impl Inspector {
 
     /// How many rooms it is to make, if it is to make a certain number.
     fn asked(&self, scheduler: &SchedulerName, operation: OperationId) -> Option<u32> {
-        match self.lock().known(scheduler).operations.get(&operation)?.definition {
-            Definition::AddRooms { amount } => Some(amount),
-            _ => None,
-        }
+        self.lock().known(scheduler).operations.get(&operation)?.definition.adds()
     }
 }
 

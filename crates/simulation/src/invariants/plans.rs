@@ -26,7 +26,7 @@ impl Inspector {
     ) {
         let added = transaction.changes.iter().find_map(|change| match change {
             Change::Enqueue(new) if new.origin == Origin::Controller => {
-                matches!(new.definition, Definition::AddRooms { .. }).then_some((new.id, new.created_at))
+                new.definition.adds().map(|_| (new.id, new.created_at))
             }
             _ => None,
         });
@@ -52,7 +52,7 @@ impl Inspector {
         let unfinished = store.unfinished(scheduler).await.ok()?;
         let mut made = BTreeMap::new();
         for operation in &unfinished {
-            if matches!(operation.definition, Definition::AddRooms { .. }) {
+            if operation.definition.adds().is_some() {
                 made.insert(operation.id, store.rooms_made_by(scheduler, operation.id).await.ok()?.len());
             }
         }
@@ -148,13 +148,9 @@ impl Facts {
 
     /// Rooms of an addition that have no row yet.
     fn coming(&self, operation: &Operation) -> u64 {
-        match operation.definition {
-            Definition::AddRooms { amount } if operation.rollback.is_none() => {
-                let made = self.made.get(&operation.id).copied().unwrap_or(0);
-                u64::from(amount).saturating_sub(made as u64)
-            }
-            _ => 0,
-        }
+        let amount = operation.definition.adds().filter(|_| operation.rollback.is_none()).unwrap_or(0);
+        let made = self.made.get(&operation.id).copied().unwrap_or(0);
+        u64::from(amount).saturating_sub(made as u64)
     }
 
     /// A decision that counts more rooms than the fleet can have, while there is a validation room.
@@ -192,10 +188,8 @@ fn removed_ids(operation: &Operation) -> &[RoomId] {
 
 /// The most rooms that an unfinished removal by number may still take.
 fn going(operation: &Operation) -> u64 {
-    match operation.definition {
-        Definition::RemoveRooms { rooms: RoomsToRemove::Amount(amount), .. } => amount.into(),
-        _ => 0,
-    }
+    let amount = operation.definition.removes().and_then(|(rooms, _)| rooms.amount());
+    amount.unwrap_or(0).into()
 }
 
 /// Rooms that a rollout took away and whose players may still be on their way to another.

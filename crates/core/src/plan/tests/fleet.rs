@@ -23,7 +23,12 @@ pub(super) const NEW: Version = Version { major: 2, minor: 0, patch: 0 };
 
 impl Fleet {
     pub(super) fn old(ready: u32, occupied: u32, max_surge: MaxSurge) -> Self {
-        let rules = ReplacementRules { max_surge, max_unavailable: 0, occupied: OccupiedRooms::DeleteLast };
+        let rules = ReplacementRules {
+            versions: true,
+            max_surge,
+            max_unavailable: 0,
+            occupied: OccupiedRooms::DeleteLast,
+        };
         let mut fleet = Self {
             rooms: Vec::new(),
             now: 0,
@@ -46,9 +51,11 @@ impl Fleet {
         self.made += 1;
         self.rooms.push(RoomFact {
             id: RoomId::new(&format!("room-{:05}", self.made)),
+            region: Region::default_region(),
             status,
             version,
             old,
+            draining: false,
             matches: u32::from(status.serves_players()),
             created_at: at(self.now),
             heard_at: Some(at(self.now)),
@@ -65,7 +72,8 @@ impl Fleet {
             now: at(self.now),
             scaling,
             matches_max: self.matches_max,
-            replacement: Some(self.rules),
+            replacement: self.rules,
+            places: None,
             rooms: &self.rooms,
             adding: self.adding,
             removing: self.removing,

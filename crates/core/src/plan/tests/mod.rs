@@ -5,6 +5,7 @@ mod slow;
 mod walks;
 
 use super::*;
+use crate::scheduler::{MaxSurge, OccupiedRooms};
 
 const LIMITS: Limits = Limits {
     initialization_timeout: Millis::from_seconds(120),
@@ -14,6 +15,14 @@ const LIMITS: Limits = Limits {
     remove_max: 1000,
 };
 
+/// No rollout, or one that is paused.
+const PAUSED: ReplacementRules = ReplacementRules {
+    versions: false,
+    max_surge: MaxSurge::Rooms(1),
+    max_unavailable: 0,
+    occupied: OccupiedRooms::DeleteLast,
+};
+
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_000_000 + second).unwrap()
 }
@@ -21,9 +30,11 @@ fn at(second: i64) -> Timestamp {
 fn rooms(status: RoomStatus, number: u32) -> Vec<RoomFact> {
     let room = |index| RoomFact {
         id: RoomId::new(&format!("{status}-{index:03}")),
+        region: Region::default_region(),
         status,
         version: Version::FIRST,
         old: false,
+        draining: false,
         matches: 0,
         created_at: at(0),
         heard_at: Some(at(0)),
@@ -41,7 +52,8 @@ fn snapshot(fleet_size: u32, rooms: &[RoomFact]) -> FleetSnapshot<'_> {
         now: at(1),
         scaling: Scaling::FleetSize(fleet_size),
         matches_max: 1,
-        replacement: None,
+        replacement: PAUSED,
+        places: None,
         rooms,
         adding: 0,
         removing: 0,

@@ -115,12 +115,3 @@ fn old_ones_surge_nothing() {
     assert_eq!((plan.seen.total, plan.seen.old, plan.add, plan.remove), (10, 0, 0, 0));
     assert_eq!(plan.rollout, None);
 }
-
-#[test]
-fn without_a_region_nothing_grows() {
-    let ready = rooms(RoomStatus::Ready, 2);
-    let plan = plan(&snapshot(5, &ready)).without_growth("no region may have new rooms");
-    assert_eq!((plan.add, plan.is_empty()), (0, true));
-    let held: Vec<_> = plan.held.iter().map(ToString::to_string).collect();
-    assert_eq!(held, ["3 more wanted, but no region may have new rooms"]);
-}

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use maestro_core::plan::{
     Counted, FleetSnapshot, Limits, Plan, ReplacementRules, RolloutCycle, RoomFact, Scaling, plan,
 };
-use maestro_core::room::{RoomId, RoomStatus};
+use maestro_core::room::{Region, RoomId, RoomStatus};
 use maestro_core::scheduler::{Change, Recipe, Version};
 use maestro_core::time::{Millis, Timestamp};
 
@@ -30,7 +30,7 @@ pub(super) fn forecast(client: &Client, proposal: &Proposal) -> Result<Vec<Strin
     let recipe = &proposal.recipe;
     let now = Timestamp::now();
     let (rooms, fleet_size, replacement) = match &proposal.current {
-        None => (Vec::new(), recipe.rooms_replicas, None),
+        None => (Vec::new(), recipe.rooms_replicas, replacing(recipe, false)),
         Some(current) => (
             rooms(client, recipe, current, now)?,
             fleet_size(client, recipe, current)?,
@@ -46,6 +46,7 @@ pub(super) fn forecast(client: &Client, proposal: &Proposal) -> Result<Vec<Strin
         },
         matches_max: recipe.match_allocation.max_matches,
         replacement,
+        places: None,
         rooms: &rooms,
         adding: 0,
         removing: 0,
@@ -121,21 +122,26 @@ fn number(rooms: u32) -> String {
     }
 }
 
-/// How rooms are replaced; `None` while they are not. A major version begins a rollout of its own, any other one takes
-/// over the one that is there, paused or not.
-fn rules(client: &Client, recipe: &Recipe, current: &Current) -> Result<Option<ReplacementRules>, Failure> {
-    let rules = ReplacementRules {
-        max_surge: recipe.max_surge,
-        max_unavailable: recipe.rollout().max_unavailable,
-        occupied: recipe.rollout().occupied,
-    };
+/// How rooms are replaced, if they are. A major version begins a rollout of its own, any other one takes over the one that
+/// is there, paused or not.
+fn rules(client: &Client, recipe: &Recipe, current: &Current) -> Result<ReplacementRules, Failure> {
     if current.difference.change() == Change::Major {
-        return Ok(Some(rules));
+        return Ok(replacing(recipe, true));
     }
     let resource = Resource::new(&["schedulers", recipe.name.as_str(), "rollout"]);
     let answer = client.get(&resource, "state")?;
     let is_held = matches!(answer.get("state").as_str(), Some("paused" | "halted"));
-    Ok((!is_held).then_some(rules))
+    Ok(replacing(recipe, !is_held))
+}
+
+fn replacing(recipe: &Recipe, versions: bool) -> ReplacementRules {
+    let rules = recipe.rollout();
+    ReplacementRules {
+        versions,
+        max_surge: recipe.max_surge,
+        max_unavailable: rules.max_unavailable,
+        occupied: rules.occupied,
+    }
 }
 
 /// The size that people gave the fleet, unless the recipe sets another.
@@ -192,9 +198,11 @@ fn fact(room: &Json, matches_max: u32, now: Timestamp) -> Option<(Version, RoomF
     let status = RoomStatus::ALL.into_iter().find(|known| known.as_str() == status)?;
     let fact = RoomFact {
         id: RoomId::new(room.get("id").as_str()?),
+        region: Region::default_region(),
         status,
         version,
         old: false,
+        draining: false,
         // Lists do not say how many matches a room has: all of them if it is occupied, else one.
         matches: match status {
             RoomStatus::Occupied => matches_max,

@@ -1,0 +1,173 @@
+//! Policies, asked before rooms are added or removed. What they decide is kept in the operation's `data`, in the
+//! transaction of the step that asked, and carried out by the steps that follow.
+
+use std::collections::BTreeMap;
+
+use maestro_core::autoscaling::Outcome;
+use maestro_core::operation::{Definition, Operation};
+use maestro_core::plan::{RoomFact, removal_by_plan};
+use maestro_core::policy::{self, Action, Candidate, Data, DeletionPolicy, Part, Policy, Refusal};
+use maestro_core::room::{Region, RoomId};
+use serde_json::Value;
+
+use crate::rooms::stopping;
+
+use super::fleet::{Fleet, fleet};
+use super::{Step, StepError, Work};
+
+/// How many rooms an addition makes in each region.
+pub(super) enum Growth {
+    Planned(BTreeMap<Region, u32>),
+    /// It has just been decided, and is to be written down first.
+    Decided(Step),
+}
+
+/// Which rooms a removal tries to take, in this order.
+pub(super) struct Removal {
+    pub(super) order: Vec<RoomId>,
+    /// What has just been decided, to be written down with what comes of it.
+    pub(super) data: Option<Value>,
+}
+
+pub(super) async fn growth(work: &Work, amount: u32) -> Result<Growth, StepError> {
+    let fleet = match decided(&work.operation)? {
+        Some(Data { creation: Some(Part { regions: Some(regions), .. }), .. }) => {
+            let narrowed = |(region, rooms)| (region, u32::try_from(rooms).unwrap_or(u32::MAX));
+            return Ok(Growth::Planned(regions.into_iter().map(narrowed).collect()));
+        }
+        Some(_) => return in_one_region(work, amount).await,
+        None => fleet(&work.engine, &work.scheduler, Some(work.operation.id)).await?,
+    };
+    if !has_policies(work) {
+        return in_one_region(work, amount).await;
+    }
+    let action = match &work.operation.definition {
+        Definition::CreateRoom { .. } => Action::CreateRoom,
+        _ => Action::ScaleOut { count: Some(amount.into()) },
+    };
+    let regions = fleet.standings(&work.engine);
+    let bound_to = bound_to(work);
+    let asked = policy::Fleet { regions: &regions, bound_to: bound_to.as_ref(), candidates: &[], seed: 0 };
+    let scaling = scaling(work, Outcome::ScaleUp(amount));
+    let policies: Vec<_> = scaling.into_iter().chain([Policy::Placement(&fleet.places.policy)]).collect();
+    let outcome = policy::check(&policies, &action, &asked, before(&work.operation));
+    Ok(Growth::Decided(Step { data: Some(policy::to_json(&outcome)), ..Step::default() }))
+}
+
+/// Of rooms that may go, which ones do, and in what order. None at all, if a policy refuses it.
+pub(super) fn removal(
+    work: &Work,
+    fleet: &Fleet,
+    candidates: &[&RoomFact],
+    count: u64,
+) -> Result<Removal, StepError> {
+    let as_they_are = || candidates.iter().map(|room| room.id.clone()).collect();
+    if let Some(data) = decided(&work.operation)? {
+        let left = left_of(data, fleet, work);
+        return Ok(Removal { order: removal_by_plan(&left, candidates), data: None });
+    }
+    let deletion = work.scheduler.recipe.policies.deletion;
+    if count == 0 || (!has_policies(work) && deletion.is_none()) {
+        return Ok(Removal { order: as_they_are(), data: None });
+    }
+    let is_explicit = work.scheduler.recipe.policies.placement.is_some();
+    // Nobody wrote a policy that would have to refuse what cannot be: as many go as there are.
+    let count = if is_explicit { count } else { count.min(candidates.len() as u64) };
+    let outcome = check_removal(work, fleet, candidates, count, deletion);
+    let data = Some(policy::to_json(&outcome));
+    let order = match outcome {
+        Ok(Data { deletion: Some(part), .. }) => removal_by_plan(&part, candidates),
+        Ok(_) => as_they_are(),
+        Err(_) => Vec::new(),
+    };
+    Ok(Removal { order, data })
+}
+
+fn check_removal(
+    work: &Work,
+    fleet: &Fleet,
+    candidates: &[&RoomFact],
+    count: u64,
+    deletion: Option<DeletionPolicy>,
+) -> Result<Data, Refusal> {
+    let regions = fleet.standings_for_removal(&work.engine, candidates, count);
+    let rooms: Vec<Candidate> = candidates.iter().map(|room| room.as_candidate()).collect();
+    // The same draw chooses the same rooms again.
+    let seed = work.operation.id.seed();
+    let bound_to = work.scheduler.recipe.spec.region.as_ref();
+    let asked = policy::Fleet { regions: &regions, bound_to, candidates: &rooms, seed };
+    let scaling = scaling(work, Outcome::ScaleDown(u32::try_from(count).unwrap_or(u32::MAX)));
+    let placement = Policy::Placement(&fleet.places.policy);
+    let policies: Vec<_> =
+        scaling.into_iter().chain([placement]).chain(deletion.map(Policy::Deletion)).collect();
+    let action = Action::ScaleIn { count: Some(count) };
+    policy::check(&policies, &action, &asked, before(&work.operation))
+}
+
+/// What an operation's policies have decided; `None`: nothing yet. Refused, it ends the operation.
+fn decided(operation: &Operation) -> Result<Option<Data>, StepError> {
+    match operation.data["status"].as_str() {
+        Some(_) if is_refused(&operation.data) => {
+            let reason = operation.data["reason"].as_str().unwrap_or("a policy refused it");
+            Err(StepError::Failed(reason.to_owned()))
+        }
+        Some(_) => Ok(Some(Data::from_json(&operation.data))),
+        None => Ok(None),
+    }
+}
+
+pub(super) fn is_refused(data: &Value) -> bool {
+    data["status"] == "ERROR"
+}
+
+/// What was decided before any policy is asked: what a resize came to.
+fn before(operation: &Operation) -> Data {
+    let part = |count: Option<u32>| count.map(|count| Part { count: Some(count.into()), ..Part::default() });
+    match &operation.definition {
+        Definition::Resize { .. } => Data {
+            creation: part(operation.definition.adds()),
+            deletion: part(operation.definition.removes().and_then(|(rooms, _)| rooms.amount())),
+        },
+        _ => Data::default(),
+    }
+}
+
+/// Autoscaling is the policy that says how many, in what it asks for itself.
+fn scaling(work: &Work, outcome: Outcome) -> Option<Policy<'static>> {
+    let is_its_own = work.scheduler.autoscaling().is_some() && !work.operation.origin.is_person();
+    is_its_own.then_some(Policy::Scaling(outcome))
+}
+
+/// Where there is one region and nothing is said about it, nothing has to be decided.
+fn has_policies(work: &Work) -> bool {
+    work.scheduler.recipe.policies.placement.is_some() || work.engine.ports.runtimes.len() > 1
+}
+
+/// What the request names, or the recipe.
+fn bound_to(work: &Work) -> Option<Region> {
+    match &work.operation.definition {
+        Definition::CreateRoom { region: Some(region) } => Some(region.clone()),
+        _ => work.scheduler.recipe.spec.region.clone(),
+    }
+}
+
+async fn in_one_region(work: &Work, amount: u32) -> Result<Growth, StepError> {
+    let region = match bound_to(work) {
+        Some(region) => region,
+        None => work.engine.ports.runtimes.keys().next().cloned().unwrap_or_else(Region::default_region),
+    };
+    Ok(Growth::Planned(BTreeMap::from([(region, amount)])))
+}
+
+/// The plan, without the rooms that were asked to go already.
+fn left_of(data: Data, fleet: &Fleet, work: &Work) -> Part {
+    let mut part = data.deletion.unwrap_or_default();
+    if let Some(regions) = &mut part.regions {
+        for row in fleet.rows.iter().filter(|row| stopping::is_stopped_by(row, work)) {
+            if let Some(left) = regions.get_mut(&row.region) {
+                *left = left.saturating_sub(1);
+            }
+        }
+    }
+    part
+}

@@ -1,0 +1,213 @@
+//! How many rooms there should be, said by people: add, remove, resize, create one. All of them change the fleet size in the
+//! transaction that enqueues the operation, so that no cycle in between sees one without the other.
+
+use maestro_core::operation::{Definition, OperationId, Origin, RemovalReason, RoomsToRemove};
+use maestro_core::resize::{Cluster, Draft, Max, Outcome, Request, Strictness, resize};
+use maestro_core::room::Region;
+use maestro_core::violation::{Violation, Violations};
+
+use crate::ports::store::{Change, Refusal, SchedulerRecord, SchedulerState, StoreError, Transaction};
+use crate::{Engine, Error};
+
+/// How often a change of the fleet size is tried again when it changes while one looks.
+const FLEET_SIZE_ATTEMPTS: u32 = 20;
+
+/// A resize, as it was written.
+#[derive(Debug, Clone)]
+pub struct ResizeOrder {
+    pub draft: Draft,
+    pub strictness: Strictness,
+    /// For the operation's input.
+    pub asked: serde_json::Value,
+}
+
+/// What a request means for a fleet.
+struct Wanted {
+    definition: Definition,
+    /// By how many rooms the fleet grows, or shrinks.
+    delta: i64,
+}
+
+impl Engine {
+    pub async fn add_rooms(
+        &self,
+        scheduler: &str,
+        amount: u32,
+        force: bool,
+        user: &str,
+    ) -> Result<OperationId, Error> {
+        self.check_added("amount", amount.into())?;
+        let wanted = |_: &SchedulerRecord| {
+            Ok(Wanted { definition: Definition::AddRooms { amount }, delta: amount.into() })
+        };
+        self.change_fleet(scheduler, wanted, force, user).await
+    }
+
+    pub async fn remove_rooms(
+        &self,
+        scheduler: &str,
+        amount: u32,
+        force: bool,
+        user: &str,
+    ) -> Result<OperationId, Error> {
+        self.check_removed("amount", amount.into())?;
+        let wanted = |record: &SchedulerRecord| {
+            // More than the fleet has cannot be taken from it: it would be taken from rooms that are added later.
+            let autoscaled = record.autoscaling().is_some();
+            let amount = if autoscaled { amount } else { amount.min(record.fleet_size) };
+            let rooms = RoomsToRemove::Amount(amount);
+            let definition = Definition::RemoveRooms { rooms, reason: RemovalReason::ScaleDown };
+            Ok(Wanted { definition, delta: -i64::from(amount) })
+        };
+        self.change_fleet(scheduler, wanted, force, user).await
+    }
+
+    /// A combination that makes no sense by itself is refused; one that does not fit this fleet is recorded, as the
+    /// operation that cannot be carried out.
+    pub async fn resize(
+        &self,
+        scheduler: &str,
+        order: &ResizeOrder,
+        force: bool,
+        user: &str,
+    ) -> Result<OperationId, Error> {
+        let request = Request::parse(&order.draft, order.strictness).map_err(Violations)?;
+        let rooms = self.counted_rooms(scheduler).await?;
+        let wanted = |record: &SchedulerRecord| {
+            let change = resize(&request, &cluster(record, rooms)).map_err(|invalid| invalid.to_string());
+            let delta = match change {
+                Ok(Outcome::Create(rooms)) => {
+                    self.check_added("number", rooms.max(1))?;
+                    i64::try_from(rooms).unwrap_or(i64::MAX)
+                }
+                Ok(Outcome::Delete(rooms)) => {
+                    self.check_removed("number", rooms)?;
+                    -i64::try_from(rooms).unwrap_or(i64::MAX)
+                }
+                Err(_) => 0,
+            };
+            let definition = Definition::Resize { asked: order.asked.clone(), change };
+            Ok(Wanted { definition, delta })
+        };
+        self.change_fleet(scheduler, wanted, force, user).await
+    }
+
+    /// One room more, in a region of the caller's choice if it names one.
+    pub async fn create_room(
+        &self,
+        scheduler: &str,
+        region: Option<&str>,
+        force: bool,
+        user: &str,
+    ) -> Result<OperationId, Error> {
+        let region = region.map(|name| self.configured_region(name)).transpose()?;
+        let wanted = |_: &SchedulerRecord| {
+            Ok(Wanted { definition: Definition::CreateRoom { region: region.clone() }, delta: 1 })
+        };
+        self.change_fleet(scheduler, wanted, force, user).await
+    }
+
+    async fn change_fleet(
+        &self,
+        scheduler: &str,
+        wanted: impl Fn(&SchedulerRecord) -> Result<Wanted, Error>,
+        force: bool,
+        user: &str,
+    ) -> Result<OperationId, Error> {
+        let mut record = self.scheduler(scheduler).await?;
+        let autoscaled = record.autoscaling().is_some();
+        if autoscaled && !force {
+            let text = "autoscaling would undo this; change min or max, or turn it off (or use force)";
+            return Err(Error::Conflict(text.into()));
+        }
+        if record.state == SchedulerState::Deleting {
+            return Err(Refusal::SchedulerBeingDeleted(record.name).into());
+        }
+        for _ in 0..FLEET_SIZE_ATTEMPTS {
+            let Wanted { definition, delta } = wanted(&record)?;
+            let from = record.fleet_size;
+            let to = u32::try_from((i64::from(from) + delta).max(0)).unwrap_or(u32::MAX);
+            if delta > 0 {
+                self.check_ports(&record.recipe, to)?;
+            }
+            let mut operation = self.new_operation(&record.name, definition, Origin::Person(user.into()));
+            let id = operation.id;
+            let mut sized = Vec::new();
+            if !autoscaled {
+                operation.fleet_delta = i64::from(to) - i64::from(from);
+                operation.reason += &format!("; fleet size {from} → {to}");
+                sized.push(Change::SetFleetSize { scheduler: record.name.clone(), from, to });
+            }
+            let by = (operation.definition.kind(), id);
+            let mut changes = self.while_writing(&record.name, by, &operation.reason, sized);
+            changes.push(Change::Enqueue(operation));
+            match self.accept(Transaction::new("request resize", changes)).await {
+                Err(StoreError::Refused(Refusal::FleetSizeChanged { is, .. })) => record.fleet_size = is,
+                other => {
+                    other?;
+                    self.ports.wake.queue_changed(&record.name);
+                    return Ok(id);
+                }
+            }
+        }
+        Err(Error::Conflict("too many changes of the fleet size at once; try again".into()))
+    }
+
+    /// What autoscaling made of the fleet, whatever its size is said to be.
+    async fn counted_rooms(&self, scheduler: &str) -> Result<u64, Error> {
+        let record = self.scheduler(scheduler).await?;
+        let counts = self.ports.table.counts(&record.name).await?;
+        let counted = counts.by_status.iter().filter(|(status, _)| status.counts());
+        Ok(counted.map(|(_, rooms)| u64::from(rooms)).sum())
+    }
+
+    fn configured_region(&self, name: &str) -> Result<Region, Error> {
+        let wrong = |reason: String| Error::from(Violations(vec![Violation::new("region", reason)]));
+        let region = Region::parse(name).map_err(wrong)?;
+        if self.ports.runtimes.contains_key(&region) {
+            return Ok(region);
+        }
+        let known: Vec<&str> = self.ports.runtimes.keys().map(Region::as_str).collect();
+        Err(wrong(format!("{name:?} is not a configured region; there is {}", known.join(", "))))
+    }
+
+    fn check_added(&self, field: &str, amount: u64) -> Result<(), Error> {
+        check_amount(field, amount, "operations.rooms.add.limit", self.settings.rooms_add_limit)
+    }
+
+    fn check_removed(&self, field: &str, amount: u64) -> Result<(), Error> {
+        check_amount(field, amount, "operations.rooms.remove.limit", self.settings.rooms_remove_limit)
+    }
+}
+
+/// The fleet as the seed's parser sees it. Its bounds are autoscaling's; without that, the fleet size is what counts, with
+/// all that is on its way.
+fn cluster(record: &SchedulerRecord, rooms: u64) -> Cluster {
+    let size = u64::from(record.fleet_size);
+    match record.autoscaling() {
+        None => Cluster {
+            current: Some(size),
+            min_size: 0,
+            max_size: Max::Unlimited,
+            desired_capacity: size,
+            nodes_max: Max::Unlimited,
+        },
+        Some(autoscaling) => Cluster {
+            current: Some(rooms),
+            min_size: autoscaling.min.into(),
+            max_size: autoscaling.max.map_or(Max::Unlimited, |max| Max::Rooms(max.into())),
+            desired_capacity: size,
+            nodes_max: Max::Unlimited,
+        },
+    }
+}
+
+fn check_amount(field: &str, amount: u64, key: &str, limit: u32) -> Result<(), Error> {
+    if amount == 0 {
+        return Err(Error::Invalid(format!("{field}: 0 rooms are nothing to do; give a number from 1")));
+    }
+    if amount > u64::from(limit) {
+        return Err(Error::Invalid(format!("{field}: {amount} is above the limit of {limit} ({key})")));
+    }
+    Ok(())
+}
