@@ -1,4 +1,5 @@
 mod fleet;
+mod places;
 mod regions;
 mod rollouts;
 mod slow;
