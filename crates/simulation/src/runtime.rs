@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use maestro_core::room::{Ending, HostPort, Region, RoomId};
 use maestro_core::region::{Reachability, Turn};
+use maestro_core::room::{Ending, HostPort, Region, RoomId};
 use maestro_core::scheduler::SchedulerName;
 use maestro_engine::ports::runtime::{
     Checked, Handle, Observation, RoomEvent, RoomToStart, RunningRoom, Runtime, RuntimeError,
@@ -98,7 +98,8 @@ impl SimulatedRuntime {
     fn notice(&self, answer: &Result<(), RuntimeError>) {
         let Surroundings { node, trace, sightings, inspector, .. } = self.trouble.around();
         let answer = answer.as_ref().map(|()| ()).map_err(ToString::to_string);
-        let turn = self.reachability.lock().unwrap_or_else(PoisonError::into_inner).heard(answer, trace.now());
+        let turn =
+            self.reachability.lock().unwrap_or_else(PoisonError::into_inner).heard(answer, trace.now());
         match turn {
             Some(Turn::Lost) => {
                 self.trouble.note("it counts as lost");

@@ -35,7 +35,9 @@ impl fmt::Display for Told<'_> {
                 Change::RevokeLock { kind, .. } => write!(f, "; lock {} revoked", kind.as_str())?,
                 Change::DeleteScheduler { .. } => f.write_str("; the scheduler is gone")?,
                 Change::EndRoom { room, ended, .. } => write!(f, "; room {room} {}", ended.how)?,
-                Change::SetRegion { to: RegionRecord { name, cordoned, draining, by, reason, .. }, .. } => {
+                Change::SetRegion {
+                    to: RegionRecord { name, cordoned, draining, by, reason, .. }, ..
+                } => {
                     let state = match (cordoned, draining) {
                         (_, true) => "is drained",
                         (true, false) => "is cordoned",

@@ -88,11 +88,7 @@ impl Surroundings {
 }
 
 impl Trouble {
-    pub(crate) fn new(
-        around: Surroundings,
-        port: &str,
-        faults_of: fn(&Faults) -> PortFaults,
-    ) -> Self {
+    pub(crate) fn new(around: Surroundings, port: &str, faults_of: fn(&Faults) -> PortFaults) -> Self {
         let random = Mutex::new(fastrand::Rng::with_seed(fork(around.seed, port, 0)));
         Self { around, port: port.into(), faults_of, random }
     }

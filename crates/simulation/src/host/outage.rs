@@ -4,9 +4,9 @@
 use maestro_core::room::RoomId;
 use maestro_engine::ports::runtime::{Handle, RuntimeError};
 
+use super::Host;
 use super::room::{Phase, Room};
 use super::state::{Said, State};
-use super::Host;
 
 /// How much of a region is cut off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +42,9 @@ impl Host {
         let runs = |room: &Room| room.is(instance) && room.phase != Phase::GoingDown;
         if state.rooms.get(id).is_some_and(runs) && !state.can_be_reached() {
             let region = &self.region;
-            let text = format!("unseen-rooms-stay: room {id} runs in region {region}, which cannot be reached, and its end was written");
+            let text = format!(
+                "unseen-rooms-stay: room {id} runs in region {region}, which cannot be reached, and its end was written"
+            );
             state.violations.push(text);
         }
     }

@@ -63,7 +63,8 @@ impl Inspector {
         let regions: BTreeSet<_> = rows.iter().map(|row| row.region.clone()).collect();
         let is_seen = |region: &Region| state.regions.is_seen(node, region, now);
         let seen = regions.iter().filter(|region| is_seen(region)).cloned().collect();
-        let drained = regions.into_iter().filter(|region| state.regions.may_be_drained(region, now)).collect();
+        let drained =
+            regions.into_iter().filter(|region| state.regions.may_be_drained(region, now)).collect();
         let known = state.known(scheduler);
         let sight = known.node(node);
         let readings = sight.readings.iter().cloned().collect();

@@ -79,8 +79,9 @@ impl Inspector {
     /// The end of a room that was to run on. Validation rooms, those that are to go and those whose start nobody heard of
     /// may be given up with their region: should one run, it is stopped as unwanted.
     fn judge_end(&self, row: &RoomRecord) {
-        let RoomRecord { id, region, purpose: Purpose::Fleet, intent: Intent::Run, handle: Some(handle), .. } =
-            row
+        let RoomRecord {
+            id, region, purpose: Purpose::Fleet, intent: Intent::Run, handle: Some(handle), ..
+        } = row
         else {
             return;
         };
