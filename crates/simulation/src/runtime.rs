@@ -94,32 +94,38 @@ impl SimulatedRuntime {
         self.call(Call::read(what), look).await
     }
 
-    /// The region is lost, or back, by what was heard of it.
-    fn notice(&self, answer: &Result<(), RuntimeError>) {
-        let Surroundings { node, trace, sightings, inspector, .. } = self.trouble.around();
-        let answer = answer.as_ref().map(|()| ()).map_err(ToString::to_string);
-        let turn =
-            self.reachability.lock().unwrap_or_else(PoisonError::into_inner).heard(answer, trace.now());
-        match turn {
-            Some(Turn::Lost) => {
-                self.trouble.note("it counts as lost");
-                sightings.saw(Rare::RegionLost);
-                inspector.region_lost(node, self.host.region());
-            }
-            Some(Turn::Back) => {
-                self.trouble.note("it is back");
-                sightings.saw(Rare::RegionBack);
-            }
-            None => {}
-        }
-    }
-
     async fn write<T>(
         &self,
         what: &str,
         carry_out: impl FnOnce(&mut State, Instant) -> Result<T, RuntimeError>,
     ) -> Result<T, RuntimeError> {
         self.call(Call::write(what, Span::ZERO), carry_out).await
+    }
+}
+
+/// Whether the region answers, as an engine asks it: who is frozen for too long gives up, and has heard nothing.
+struct Question<'a> {
+    runtime: &'a SimulatedRuntime,
+    answer: Result<(), String>,
+}
+
+impl Drop for Question<'_> {
+    fn drop(&mut self) {
+        let SimulatedRuntime { host, trouble, reachability, .. } = self.runtime;
+        let Surroundings { node, trace, sightings, inspector, .. } = trouble.around();
+        let mut reachability = reachability.lock().unwrap_or_else(PoisonError::into_inner);
+        match reachability.heard(self.answer.clone(), trace.now()) {
+            Some(Turn::Lost) => {
+                trouble.note("it counts as lost");
+                sightings.saw(Rare::RegionLost);
+                inspector.region_lost(node, host.region());
+            }
+            Some(Turn::Back) => {
+                trouble.note("it is back");
+                sightings.saw(Rare::RegionBack);
+            }
+            None => {}
+        }
     }
 }
 
@@ -141,9 +147,10 @@ impl Runtime for SimulatedRuntime {
 
     /// At once: it is asked every few seconds, and must not take from the chance that other calls depend on.
     async fn check(&self) -> Result<Checked, RuntimeError> {
+        let mut question = Question { runtime: self, answer: Err("it was not waited for".into()) };
         self.trouble.around().life.still_alive().await;
         let answer = self.host.change(|state, _| state.answers());
-        self.notice(&answer);
+        question.answer = answer.as_ref().map(|()| ()).map_err(ToString::to_string);
         answer.map(|()| Checked::default())
     }
 
