@@ -48,6 +48,7 @@ impl SimulatedRuntime {
     pub(crate) fn connect_from(host: Arc<Host>, around: Surroundings) -> Arc<Self> {
         let (sender, receiver) = mpsc::channel(OBSERVATIONS_MAX);
         let watcher = host.change(|state, _| state.connect(sender));
+        around.inspector.region_unseen(&around.node, host.region());
         let port = match host.region().as_str() {
             Region::DEFAULT => "runtime".into(),
             region => format!("runtime of {region}"),
@@ -118,7 +119,7 @@ impl Drop for Question<'_> {
             Some(Turn::Lost) => {
                 trouble.note("it counts as lost");
                 sightings.saw(Rare::RegionLost);
-                inspector.region_lost(node, host.region());
+                inspector.region_unseen(node, host.region());
             }
             Some(Turn::Back) => {
                 trouble.note("it is back");

@@ -23,7 +23,7 @@ pub(super) struct KnownRegions {
 
 #[derive(Debug, Clone, Copy)]
 enum Contact {
-    Lost,
+    Unseen,
     TakenUp(Timestamp),
 }
 
@@ -31,7 +31,7 @@ impl KnownRegions {
     /// The node sees the region now, and did when it decided what it writes now.
     pub(super) fn is_seen(&self, node: &str, region: &Region, now: Timestamp) -> bool {
         match self.contacts.get(&(node.to_owned(), region.clone())) {
-            Some(Contact::Lost) => false,
+            Some(Contact::Unseen) => false,
             Some(Contact::TakenUp(at)) => age(now, *at) >= SETTLES_WITHIN,
             None => true,
         }
@@ -54,9 +54,9 @@ impl KnownRegions {
 }
 
 impl Inspector {
-    /// The node has asked the region often enough without an answer.
-    pub fn region_lost(&self, node: &str, region: &Region) {
-        self.lock().regions.contacts.insert((node.to_owned(), region.clone()), Contact::Lost);
+    /// The node has not looked at the region yet, or has asked it often enough without an answer.
+    pub fn region_unseen(&self, node: &str, region: &Region) {
+        self.lock().regions.contacts.insert((node.to_owned(), region.clone()), Contact::Unseen);
     }
 
     /// The node has begun to watch what runs there, for the first time or again.
