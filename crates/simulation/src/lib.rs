@@ -21,7 +21,7 @@ mod world;
 
 pub use clock::{Skew, VirtualClock};
 pub use faults::{Faults, PortFaults, Rate};
-pub use host::{Exit, GamePing, Habits, Host, Manners, Phase, RoomOnHost, RoomsApi, Span};
+pub use host::{Exit, GamePing, Habits, Host, Manners, Outage, Phase, RoomOnHost, RoomsApi, Span};
 pub use invariants::Inspector;
 pub use life::Life;
 pub use memory::MemoryStore;

@@ -32,6 +32,12 @@ pub enum Rare {
     RoomSilent,
     StartRefused,
     RuntimeGone,
+    /// A node counted it as lost: it had not answered for long enough.
+    RegionLost,
+    /// A node counted it as there again.
+    RegionBack,
+    RegionCordoned,
+    RegionDrained,
     OperationTurnedRound,
     OperationEvicted,
     RolloutBegun,
@@ -45,7 +51,7 @@ pub enum Rare {
 }
 
 impl Rare {
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 32] = [
         Self::LostRequest,
         Self::LostReply,
         Self::CrashBeforeWrite,
@@ -66,6 +72,10 @@ impl Rare {
         Self::RoomSilent,
         Self::StartRefused,
         Self::RuntimeGone,
+        Self::RegionLost,
+        Self::RegionBack,
+        Self::RegionCordoned,
+        Self::RegionDrained,
         Self::OperationTurnedRound,
         Self::OperationEvicted,
         Self::RolloutBegun,
@@ -98,6 +108,10 @@ impl Rare {
             Self::RoomSilent => "room fell silent",
             Self::StartRefused => "room start refused",
             Self::RuntimeGone => "runtime gone",
+            Self::RegionLost => "region lost",
+            Self::RegionBack => "region back",
+            Self::RegionCordoned => "region cordoned",
+            Self::RegionDrained => "region drained",
             Self::OperationTurnedRound => "operation turned round",
             Self::OperationEvicted => "operation evicted",
             Self::RolloutBegun => "rollout begun",

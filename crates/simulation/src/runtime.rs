@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use maestro_core::region::{Reachability, Turn};
 use maestro_core::room::{Ending, HostPort, Region, RoomId};
 use maestro_core::scheduler::SchedulerName;
 use maestro_engine::ports::runtime::{
@@ -33,6 +34,8 @@ pub struct SimulatedRuntime {
     watcher: u64,
     observations: Mutex<Option<mpsc::Receiver<Observation>>>,
     is_closed: AtomicBool,
+    /// What the engine must make of the answers that it got.
+    reachability: Mutex<Reachability>,
 }
 
 impl SimulatedRuntime {
@@ -45,12 +48,18 @@ impl SimulatedRuntime {
     pub(crate) fn connect_from(host: Arc<Host>, around: Surroundings) -> Arc<Self> {
         let (sender, receiver) = mpsc::channel(OBSERVATIONS_MAX);
         let watcher = host.change(|state, _| state.connect(sender));
+        around.inspector.region_unseen(&around.node, host.region());
+        let port = match host.region().as_str() {
+            Region::DEFAULT => "runtime".into(),
+            region => format!("runtime of {region}"),
+        };
         Arc::new(Self {
             host,
-            trouble: Trouble::new(around, "runtime", |faults| faults.runtime),
+            trouble: Trouble::new(around, &port, |faults| faults.runtime),
             watcher,
             observations: Mutex::new(Some(receiver)),
             is_closed: AtomicBool::new(false),
+            reachability: Mutex::default(),
         })
     }
 
@@ -66,12 +75,12 @@ impl SimulatedRuntime {
             self.host.dawdle().await;
             life.still_alive().await;
             let answer = self.host.change(|state, now| {
-                reachable(state)?;
+                state.answers()?;
                 carry_out(state, now)
             });
             self.host.dawdle().await;
             life.still_alive().await;
-            self.host.change(|state, _| reachable(state))?;
+            self.host.change(|state, _| state.answers())?;
             answer
         };
         let lost = |why: &'static str| RuntimeError::Unavailable(why.into());
@@ -95,11 +104,29 @@ impl SimulatedRuntime {
     }
 }
 
-fn reachable(state: &State) -> Result<(), RuntimeError> {
-    if state.manners.available {
-        Ok(())
-    } else {
-        Err(RuntimeError::Unavailable("the simulated host does not answer".into()))
+/// Whether the region answers, as an engine asks it: who is frozen for too long gives up, and has heard nothing.
+struct Question<'a> {
+    runtime: &'a SimulatedRuntime,
+    answer: Result<(), String>,
+}
+
+impl Drop for Question<'_> {
+    fn drop(&mut self) {
+        let SimulatedRuntime { host, trouble, reachability, .. } = self.runtime;
+        let Surroundings { node, trace, sightings, inspector, .. } = trouble.around();
+        let mut reachability = reachability.lock().unwrap_or_else(PoisonError::into_inner);
+        match reachability.heard(self.answer.clone(), trace.now()) {
+            Some(Turn::Lost) => {
+                trouble.note("it counts as lost");
+                sightings.saw(Rare::RegionLost);
+                inspector.region_unseen(node, host.region());
+            }
+            Some(Turn::Back) => {
+                trouble.note("it is back");
+                sightings.saw(Rare::RegionBack);
+            }
+            None => {}
+        }
     }
 }
 
@@ -121,9 +148,11 @@ impl Runtime for SimulatedRuntime {
 
     /// At once: it is asked every few seconds, and must not take from the chance that other calls depend on.
     async fn check(&self) -> Result<Checked, RuntimeError> {
+        let mut question = Question { runtime: self, answer: Err("it was not waited for".into()) };
         self.trouble.around().life.still_alive().await;
-        self.host.change(|state, _| reachable(state))?;
-        Ok(Checked::default())
+        let answer = self.host.change(|state, _| state.answers());
+        question.answer = answer.as_ref().map(|()| ()).map_err(ToString::to_string);
+        answer.map(|()| Checked::default())
     }
 
     async fn create_scheduler(&self, scheduler: &SchedulerName) -> Result<(), RuntimeError> {
@@ -231,7 +260,11 @@ impl Runtime for SimulatedRuntime {
             }
             Ok(())
         })
-        .await
+        .await?;
+        // It is what an engine does before it counts on a region.
+        let Surroundings { node, inspector, .. } = self.trouble.around();
+        inspector.region_taken_up(node, self.host.region());
+        Ok(())
     }
 
     fn observations(&self) -> Option<mpsc::Receiver<Observation>> {

@@ -181,6 +181,8 @@ impl SimulatedStore {
                 Change::RevokeLock { .. } => sightings.saw(Rare::LockReleased),
                 Change::TakeLock(new) if new.kind == LockKind::Panic => sightings.saw(Rare::Panic),
                 Change::DeleteScheduler { .. } => sightings.saw(Rare::SchedulerDeleted),
+                Change::SetRegion { to, .. } if to.draining => sightings.saw(Rare::RegionDrained),
+                Change::SetRegion { to, .. } if to.cordoned => sightings.saw(Rare::RegionCordoned),
                 Change::EndOperation { status: OperationStatus::Evicted, .. } => {
                     sightings.saw(Rare::OperationEvicted);
                 }

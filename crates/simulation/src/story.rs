@@ -4,7 +4,7 @@ use std::fmt;
 
 use maestro_core::operation::HistoryEvent;
 use maestro_core::scheduler::SchedulerName;
-use maestro_engine::ports::store::{Change, NewOperation, Transaction};
+use maestro_engine::ports::store::{Change, NewOperation, RegionRecord, Transaction};
 
 use crate::invariants::{Subject, subject};
 
@@ -35,8 +35,15 @@ impl fmt::Display for Told<'_> {
                 Change::RevokeLock { kind, .. } => write!(f, "; lock {} revoked", kind.as_str())?,
                 Change::DeleteScheduler { .. } => f.write_str("; the scheduler is gone")?,
                 Change::EndRoom { room, ended, .. } => write!(f, "; room {room} {}", ended.how)?,
-                Change::SetRegion { to, .. } => {
-                    write!(f, "; region {}: cordoned {}, draining {}", to.name, to.cordoned, to.draining)?;
+                Change::SetRegion {
+                    to: RegionRecord { name, cordoned, draining, by, reason, .. }, ..
+                } => {
+                    let state = match (cordoned, draining) {
+                        (_, true) => "is drained",
+                        (true, false) => "is cordoned",
+                        (false, false) => "may have new rooms",
+                    };
+                    write!(f, "; region {name} {state}, by {by}: {reason}")?;
                 }
                 Change::IntendRoom(_) => rooms += 1,
                 Change::IntendStop { .. } => stops += 1,

@@ -19,7 +19,7 @@ pub(super) fn run(life: &Life<'_>) -> Result<(), Failure> {
     let seed: u64 =
         seed.parse().map_err(|_| Failure::invalid(format!("--seed {seed}: a world needs a whole number")))?;
     let kind = life.kind.map(kind).transpose()?;
-    let outcome = lives::run(seed, &lives::Options { kind, sqlite: None });
+    let outcome = lives::run(seed, &lives::Options { kind, ..lives::Options::default() });
     output::print(&story(seed, &outcome))?;
     if outcome.violations.is_empty() {
         Ok(())

@@ -22,6 +22,9 @@ struct Arguments {
     /// All on SQLite, or none [default: what the seed says]
     #[arg(long)]
     sqlite: Option<bool>,
+    /// All lives in several regions, or in one but for those about regions [default: what the seed says]
+    #[arg(long)]
+    several_regions: Option<bool>,
     /// Takes the guard of an invariant out of the engine
     #[arg(long = "break", value_name = "INVARIANT", value_parser = invariant)]
     taken_out: Option<Invariant>,
@@ -48,7 +51,8 @@ const FAILURES_SHOWN: usize = 3;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let options = Options { kind: arguments.kind, sqlite: arguments.sqlite };
+    let Arguments { kind, sqlite, several_regions, .. } = arguments;
+    let options = Options { kind, sqlite, several_regions };
     if arguments.trace_hash {
         for seed in arguments.seeds {
             println!("{seed} {:016x}", hash(&lives::run(seed, &options).trace));

@@ -31,7 +31,7 @@ pub(crate) struct Surroundings {
 /// One port of one node.
 pub(crate) struct Trouble {
     around: Surroundings,
-    port: &'static str,
+    port: Arc<str>,
     faults_of: fn(&Faults) -> PortFaults,
     random: Mutex<fastrand::Rng>,
 }
@@ -88,13 +88,9 @@ impl Surroundings {
 }
 
 impl Trouble {
-    pub(crate) fn new(
-        around: Surroundings,
-        port: &'static str,
-        faults_of: fn(&Faults) -> PortFaults,
-    ) -> Self {
+    pub(crate) fn new(around: Surroundings, port: &str, faults_of: fn(&Faults) -> PortFaults) -> Self {
         let random = Mutex::new(fastrand::Rng::with_seed(fork(around.seed, port, 0)));
-        Self { around, port, faults_of, random }
+        Self { around, port: port.into(), faults_of, random }
     }
 
     pub(crate) fn around(&self) -> &Surroundings {

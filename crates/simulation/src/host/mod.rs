@@ -3,6 +3,7 @@
 //! several, or none while the engine is down.
 
 mod habits;
+mod outage;
 mod room;
 mod state;
 
@@ -21,6 +22,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use crate::trace::Trace;
 
 pub use habits::{Exit, Habits, Manners, Span};
+pub use outage::Outage;
 pub(crate) use room::Room;
 pub use room::{GamePing, Phase};
 pub(crate) use state::{NewRoom, Said, State};
@@ -35,6 +37,7 @@ pub trait RoomsApi: Send + Sync {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoomOnHost {
     pub id: RoomId,
+    pub region: Region,
     pub scheduler: SchedulerName,
     pub phase: Phase,
     pub ports: Vec<u16>,
@@ -61,8 +64,8 @@ impl Host {
         rooms_api: Arc<dyn RoomsApi>,
         trace: Trace,
     ) -> Arc<Self> {
-        let host =
-            Arc::new(Self { region, state: Mutex::new(State::new(seed, trace)), changed: Notify::new() });
+        let state = Mutex::new(State::new(region.clone(), seed, trace));
+        let host = Arc::new(Self { region, state, changed: Notify::new() });
         tasks.spawn("host", live(host.clone(), rooms_api));
         host
     }
@@ -77,6 +80,7 @@ impl Host {
     pub fn rooms(&self) -> Vec<RoomOnHost> {
         let on_host = |room: &Room| RoomOnHost {
             id: room.id.clone(),
+            region: self.region.clone(),
             scheduler: room.scheduler.clone(),
             phase: room.phase,
             ports: room.ports.iter().map(|port| port.host_port).collect(),
@@ -226,7 +230,7 @@ async fn live(host: Arc<Host>, rooms_api: Arc<dyn RoomsApi>) {
         let (said, next_due) = {
             let mut state = host.state();
             state.pass_time(Instant::now());
-            (state.outbox.pop_front(), state.next_due())
+            (state.next_said(), state.next_due())
         };
         match said {
             Some(Said::Ping(ping)) => rooms_api.ping(ping).await,

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use maestro_core::room::{Ending, HostPort, RoomId};
+use maestro_core::room::{Ending, HostPort, Region, RoomId};
 use maestro_core::scheduler::SchedulerName;
 use maestro_engine::ports::runtime::{Observation, RoomEvent};
 use tokio::sync::mpsc;
@@ -13,12 +13,14 @@ use tokio::time::Instant;
 use crate::trace::Trace;
 
 use super::habits::{Exit, Habits, Manners};
+use super::outage::Outage;
 use super::room::{GamePing, Phase, Room};
 
 /// What a room has written, line by line.
 type Log = Vec<String>;
 
 pub(crate) struct State {
+    region: Region,
     trace: Trace,
     pub(crate) random: fastrand::Rng,
     pub(crate) habits: Habits,
@@ -29,9 +31,12 @@ pub(crate) struct State {
     /// Every watcher sees every room, as in a cluster; otherwise those that it started, stopped or adopted.
     pub(crate) seen_by_all: bool,
     pub(crate) manners: Manners,
+    pub(crate) outage: Option<Outage>,
     pub(crate) rooms: BTreeMap<RoomId, Room>,
     agenda: BTreeMap<(Instant, u64), Due>,
     pub(crate) outbox: VecDeque<Said>,
+    /// Observations that an outage keeps from getting out, in order.
+    pub(crate) held_back: Vec<Said>,
     pub(crate) places: BTreeSet<SchedulerName>,
     pub(crate) logs: BTreeMap<(SchedulerName, RoomId), Log>,
     /// Ports that other programs listen to.
@@ -81,8 +86,9 @@ pub(crate) struct NewRoom {
 }
 
 impl State {
-    pub(crate) fn new(seed: u64, trace: Trace) -> Self {
+    pub(crate) fn new(region: Region, seed: u64, trace: Trace) -> Self {
         Self {
+            region,
             trace,
             random: fastrand::Rng::with_seed(seed),
             habits: Habits::default(),
@@ -90,9 +96,11 @@ impl State {
             habits_by_flag: BTreeMap::new(),
             seen_by_all: false,
             manners: Manners::default(),
+            outage: None,
             rooms: BTreeMap::new(),
             agenda: BTreeMap::new(),
             outbox: VecDeque::new(),
+            held_back: Vec::new(),
             places: BTreeSet::new(),
             logs: BTreeMap::new(),
             foreign_ports: BTreeSet::new(),
@@ -325,8 +333,11 @@ impl State {
     }
 
     fn note(&self, id: &RoomId, what: &str) {
-        if let Some(room) = self.rooms.get(id) {
-            self.trace.note(format_args!("room {id} (pid {}): {what}", room.pid));
+        let Some(Room { pid, .. }) = self.rooms.get(id) else { return };
+        // Where there is one region, nobody speaks of it.
+        match self.region.as_str() {
+            Region::DEFAULT => self.trace.note(format_args!("room {id} (pid {pid}): {what}")),
+            region => self.trace.note(format_args!("room {id} (pid {pid} in {region}): {what}")),
         }
     }
 }

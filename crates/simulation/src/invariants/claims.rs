@@ -7,7 +7,7 @@ use maestro_core::operation::{RemovalReason, RoomsToRemove};
 use maestro_core::room::{Purpose, RoomId};
 use maestro_core::time::Timestamp;
 use maestro_engine::ports::room_table::Claim;
-use maestro_engine::ports::store::{Intent, SchedulerRecord, Store};
+use maestro_engine::ports::store::{Intent, RoomRecord, SchedulerRecord, Store};
 
 use super::Inspector;
 use super::fleet::Demand;
@@ -57,8 +57,11 @@ impl Inspector {
         let unfinished = store.unfinished(claim.scheduler).await.ok()?;
         let of_fleet = || rows.iter().filter(|row| row.purpose == Purpose::Fleet);
         let live = of_fleet().map(|row| row.id.clone()).collect();
-        let running = of_fleet().filter(|row| row.intent == Intent::Run).map(|row| row.id.clone()).collect();
+        let now = self.trace.now();
         let mut state = self.lock();
+        let stays =
+            |row: &&RoomRecord| row.intent == Intent::Run && state.regions.is_seen(node, &row.region, now);
+        let running = of_fleet().filter(stays).map(|row| row.id.clone()).collect();
         let known = state.known(claim.scheduler);
         let others =
             known.operations.iter().filter(|(id, one)| **id != claim.operation && !one.status.is_final());
@@ -88,7 +91,7 @@ struct Scene {
     offered: BTreeSet<RoomId>,
     /// Rooms of the fleet that have not ended.
     live: BTreeSet<RoomId>,
-    /// Of these, those that nobody asked to go.
+    /// Of these, those that nobody asked to go and that the node surely sees.
     running: BTreeSet<RoomId>,
     /// Rooms that other removals name.
     leaving: BTreeSet<RoomId>,

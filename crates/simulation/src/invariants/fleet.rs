@@ -37,7 +37,14 @@ impl Demand<'_> {
         };
         let (occupied, matches) = self.players(stays);
         let taken_back: i64 = self.turned_round.iter().map(|one| one.fleet_delta.max(0)).sum();
-        self.desired(occupied, matches, -taken_back)
+        self.desired(occupied, matches, -taken_back).min(self.caps().unwrap_or(u64::MAX))
+    }
+
+    /// What the caps of its regions hold, if all that may grow have one.
+    fn caps(&self) -> Option<u64> {
+        let policy = self.record.recipe.policies.placement.as_ref()?;
+        let growing = policy.regions.iter().filter(|region| region.weight > 0);
+        growing.map(|region| region.cap.map(u64::from)).sum()
     }
 
     /// How many must be ready at least, if whoever may be a player has a room already.

@@ -10,6 +10,7 @@ mod effects;
 mod fleet;
 mod memory;
 mod plans;
+mod regions;
 mod rest;
 mod work;
 
@@ -27,11 +28,13 @@ use maestro_core::time::Timestamp;
 use maestro_engine::ports::room_table::{Claim, RoomView};
 use maestro_engine::ports::store::{OwnershipRecord, Store, Transaction};
 
+use crate::host::Host;
 use crate::trace::Trace;
 
 pub(crate) use work::{Subject, subject};
 
 use memory::{Known, SeenRoom};
+use regions::KnownRegions;
 
 /// What is remembered of violations; a world that is this wrong needs no longer list.
 const VIOLATIONS_MAX: usize = 50;
@@ -40,6 +43,8 @@ const VIOLATIONS_MAX: usize = 50;
 #[derive(Clone)]
 pub struct Inspector {
     trace: Trace,
+    /// What really runs.
+    hosts: Arc<[Arc<Host>]>,
     state: Arc<Mutex<State>>,
 }
 
@@ -52,12 +57,18 @@ struct State {
     accepted: BTreeMap<OperationId, SchedulerName>,
     /// The last owner's, also of schedulers that are gone.
     tokens: BTreeMap<SchedulerName, (String, Token)>,
+    regions: KnownRegions,
     violations: Vec<Violation>,
 }
 
 impl Inspector {
     pub fn new(trace: Trace) -> Self {
-        Self { trace, state: Arc::default() }
+        Self::of_hosts(trace, Vec::new())
+    }
+
+    /// One that also sees what really runs.
+    pub(crate) fn of_hosts(trace: Trace, hosts: Vec<Arc<Host>>) -> Self {
+        Self { trace, hosts: hosts.into(), state: Arc::default() }
     }
 
     /// After a successful commit of the engine that calls itself `node` in leases. `before` is who owned the scheduler
@@ -69,6 +80,7 @@ impl Inspector {
         before: Option<&OwnershipRecord>,
         store: &dyn Store,
     ) {
+        self.judge_regions(transaction, store).await;
         let Some(scheduler) = self.scheduler_of(transaction) else {
             return;
         };

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use maestro_core::invariant::{Invariant, Violation, surge_kept};
 use maestro_core::operation::{Definition, Operation, OperationId, Origin, RoomsToRemove};
-use maestro_core::room::{Purpose, RoomId};
+use maestro_core::room::{Purpose, Region, RoomId};
 use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::{Millis, Timestamp, age};
 use maestro_engine::ports::store::{Change, Intent, RoomRecord, SchedulerRecord, Store, Transaction};
@@ -58,7 +58,13 @@ impl Inspector {
         }
         let record = store.scheduler(scheduler).await.ok()??;
         let rejoining = rejoining(&record, store).await;
+        let now = self.trace.now();
         let mut state = self.lock();
+        let regions: BTreeSet<_> = rows.iter().map(|row| row.region.clone()).collect();
+        let is_seen = |region: &Region| state.regions.is_seen(node, region, now);
+        let seen = regions.iter().filter(|region| is_seen(region)).cloned().collect();
+        let drained =
+            regions.into_iter().filter(|region| state.regions.may_be_drained(region, now)).collect();
         let known = state.known(scheduler);
         let sight = known.node(node);
         let readings = sight.readings.iter().cloned().collect();
@@ -67,6 +73,8 @@ impl Inspector {
         records.push(record);
         Some(Facts {
             rows,
+            seen,
+            drained,
             unfinished,
             made,
             records,
@@ -81,6 +89,10 @@ impl Inspector {
 /// What there is at the moment of a decision, and what its node had seen.
 struct Facts {
     rows: Vec<RoomRecord>,
+    /// Regions of these that the node surely sees.
+    seen: BTreeSet<Region>,
+    /// Regions of these whose rooms may have to be replaced.
+    drained: BTreeSet<Region>,
     unfinished: Vec<Operation>,
     made: BTreeMap<OperationId, usize>,
     records: Vec<SchedulerRecord>,
@@ -115,7 +127,9 @@ impl Facts {
     }
 
     fn is_replacing(&self, record: &SchedulerRecord) -> bool {
-        let is_old = |row: &RoomRecord| row.version.major != record.active_version.major;
+        let is_old = |row: &RoomRecord| {
+            row.version.major != record.active_version.major || self.drained.contains(&row.region)
+        };
         record.rollout.is_some() || self.rows.iter().any(is_old)
     }
 
@@ -131,6 +145,7 @@ impl Facts {
             let heard_at = last_ping_at.unwrap_or(row.created_at);
             row.purpose == Purpose::Fleet
                 && row.intent == Intent::Run
+                && self.seen.contains(&row.region)
                 && room.is_none_or(|room| room.status.counts() && room.claimed_by.is_none())
                 && age(at, heard_at) < SURELY_ALIVE
                 && !leaving.contains(&row.id)

@@ -85,8 +85,10 @@ fn locks_left(record: &SchedulerRecord, unfinished: &[Operation], locks: &Locks)
 fn unwanted(rooms: &[RoomOnHost], rows: &[RoomRecord]) -> Vec<Violation> {
     let wanted: BTreeMap<&RoomId, &RoomRecord> =
         rows.iter().filter(|row| row.intent == Intent::Run).map(|row| (&row.id, row)).collect();
-    let is_wanted =
-        |room: &&RoomOnHost| wanted.get(&room.id).is_some_and(|row| row.scheduler == room.scheduler);
+    let is_wanted = |room: &&RoomOnHost| {
+        let row = wanted.get(&room.id);
+        row.is_some_and(|row| row.scheduler == room.scheduler && row.region == room.region)
+    };
     let unwanted = rooms.iter().filter(|room| room.phase != Phase::GoingDown && !is_wanted(room));
     unwanted
         .map(|room| {

@@ -7,11 +7,11 @@ use maestro_core::operation::{Definition, Operation};
 use maestro_engine::Parts;
 use tokio::time::{Instant, sleep};
 
-use crate::host::{Manners, Span};
+use crate::host::{Host, Manners, Span};
 use crate::world::NodeNumber;
 
 use super::stage::Stage;
-use super::{peace, people, recipes};
+use super::{peace, people, placing, recipes};
 
 /// How long it may take until someone works on the add_rooms.
 const BEGINS_WITHIN: Duration = Duration::from_secs(120);
@@ -19,18 +19,19 @@ const LOOK_EVERY: Duration = Duration::from_millis(3);
 
 pub(super) async fn play(stage: &mut Stage, random: &mut fastrand::Rng) {
     if random.bool() {
-        stage.world.host().let_all_see();
+        stage.world.hosts().for_each(Host::let_all_see);
     }
     for _ in 0..random.usize(2..=3) {
         stage.start_node(Parts::ALL).await;
     }
     let recipe = recipes::fixed(1, random.u32(0..6), random);
+    let recipe = placing::place(recipe, &stage.world.regions(), &mut stage.random_of_regions());
     let scheduler = recipe.name.clone();
     people::create(stage, recipe);
     stage.pass_time(Span::millis(10_000, 20_000)).await;
     // Each start takes a while, so that there is a middle to be frozen in.
     let latency = Span::millis(0, random.u64(1..400));
-    stage.world.host().set_manners(Manners { latency, ..Manners::default() });
+    stage.world.hosts().for_each(|host| host.set_manners(Manners { latency, ..Manners::default() }));
     let amount = random.u32(2..20);
     people::add_rooms(stage, scheduler.as_str(), amount);
     let Some((node, operation)) = begun(stage, amount).await else {

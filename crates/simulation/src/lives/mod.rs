@@ -10,19 +10,26 @@ mod frozen_adder;
 mod machines;
 mod mixed;
 mod nature;
+mod outages;
 mod peace;
 mod people;
+mod placing;
 mod players;
 mod recipes;
+mod regions;
 mod rollouts;
 mod script;
 mod stage;
 mod workers;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
+use maestro_engine::ports::Store;
+
 use crate::faults::Faults;
+use crate::memory::MemoryStore;
 use crate::rare::Rare;
 use crate::seed::fork;
 use crate::sqlite::OnTheSpot;
@@ -48,10 +55,12 @@ pub enum Kind {
     Mixed,
     /// A worker that is frozen in the middle of an add_rooms for longer than it owns its scheduler.
     FrozenAdder,
+    /// Fleets over several regions, which are cut off, come back, are cordoned and drained.
+    Regions,
 }
 
 impl Kind {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Fleet,
         Self::Autoscaling,
         Self::Rollouts,
@@ -59,6 +68,7 @@ impl Kind {
         Self::Deletion,
         Self::Mixed,
         Self::FrozenAdder,
+        Self::Regions,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -70,11 +80,22 @@ impl Kind {
             Self::Deletion => "deletion",
             Self::Mixed => "mixed",
             Self::FrozenAdder => "frozen_adder",
+            Self::Regions => "regions",
         }
     }
 
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == text)
+    }
+
+    /// What a seed chooses. A kind that is younger than seeds whose lives are known takes its share of them by a fork of
+    /// its own: the others stay what they were.
+    fn draw(seed: u64, random: &mut fastrand::Rng) -> Self {
+        let chosen = Self::ALL[random.usize(0..OLDEST_KINDS)];
+        match fork(seed, "regions", 1).is_multiple_of(REGIONS_SHARE) {
+            true => Self::Regions,
+            false => chosen,
+        }
     }
 }
 
@@ -83,6 +104,8 @@ impl Kind {
 pub struct Options {
     pub kind: Option<Kind>,
     pub sqlite: Option<bool>,
+    /// Of lives that are not about regions.
+    pub several_regions: Option<bool>,
 }
 
 /// How a life went.
@@ -99,6 +122,10 @@ pub struct Outcome {
 
 /// One of so many seeds runs on SQLite: it is thirty times slower, and what it does differently is little.
 const SQLITE_SHARE: u64 = 64;
+/// Kinds that were there first, in the order in which seeds know them.
+const OLDEST_KINDS: usize = 7;
+/// One of so many seeds is about regions.
+const REGIONS_SHARE: u64 = 8;
 
 /// Lives one life, on a thread of its own clock. The same seed and options give the same life again.
 pub fn run(seed: u64, options: &Options) -> Outcome {
@@ -112,13 +139,14 @@ pub fn run(seed: u64, options: &Options) -> Outcome {
 /// The same, on a runtime with one thread and a paused clock.
 pub async fn live(seed: u64, options: &Options) -> Outcome {
     let random = &mut fastrand::Rng::with_seed(fork(seed, "life", 0));
-    let kind = options.kind.unwrap_or_else(|| Kind::ALL[random.usize(0..Kind::ALL.len())]);
+    let kind = options.kind.unwrap_or_else(|| Kind::draw(seed, random));
     let on_sqlite = options.sqlite.unwrap_or_else(|| fork(seed, "sqlite", 0).is_multiple_of(SQLITE_SHARE));
     let settings = recipes::settings(random);
-    let world = match on_sqlite {
-        true => World::on_store(seed, settings, OnTheSpot::open()),
-        false => World::with_settings(seed, settings),
+    let store: Arc<dyn Store> = match on_sqlite {
+        true => OnTheSpot::open(),
+        false => Arc::new(MemoryStore::new()),
     };
+    let world = World::of_regions(seed, settings, store, placing::regions(seed, kind, options));
     world.trace().note(format_args!("seed {seed}: a life of kind {}", kind.as_str()));
     let mut stage = Stage::new(world, fork(seed, "stage", 0));
     match kind {
@@ -129,6 +157,7 @@ pub async fn live(seed: u64, options: &Options) -> Outcome {
         Kind::Deletion => play(&mut stage, deletion::script(random), seed).await,
         Kind::Mixed => play(&mut stage, mixed::script(random), seed).await,
         Kind::FrozenAdder => frozen_adder::play(&mut stage, random).await,
+        Kind::Regions => play(&mut stage, regions::script(random), seed).await,
     }
     let violations = stage.violations();
     let world = stage.end();
@@ -144,6 +173,7 @@ pub async fn live(seed: u64, options: &Options) -> Outcome {
 
 /// Trouble, then peace, then rest.
 async fn play(stage: &mut Stage, script: Script, seed: u64) {
+    let script = placing::spread(script, &stage.world.regions(), &mut stage.random_of_regions());
     stage.set_up(&script, Faults::draw(fork(seed, "faults", 0))).await;
     for _ in 0..script.events {
         stage.pass_time(script.pause).await;

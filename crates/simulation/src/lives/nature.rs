@@ -5,11 +5,16 @@ use maestro_core::room::RoomId;
 use crate::host::{Habits, Manners, RoomOnHost, Span};
 use crate::rare::Rare;
 
+use super::outages;
 use super::people::{crashing, never_ready};
 use super::recipes::GENERATION;
 use super::stage::Stage;
 
 pub(super) fn strikes(stage: &mut Stage) {
+    if stage.world.has_several_regions() && stage.random.u32(0..4) == 0 {
+        outages::strike(stage);
+        return;
+    }
     match stage.random.u32(0..10) {
         0..=4 => strike_room(stage),
         5 => strike_generation(stage),
@@ -19,9 +24,9 @@ pub(super) fn strikes(stage: &mut Stage) {
 }
 
 fn strike_room(stage: &mut Stage) {
-    let rooms = stage.world.host().rooms();
+    let rooms = stage.world.rooms();
     let Some(room) = rooms.get(stage.random.usize(0..rooms.len().max(1))) else { return };
-    let (host, sightings) = (stage.world.host(), stage.world.sightings());
+    let (host, sightings) = (stage.world.host_of(&room.region), stage.world.sightings());
     match stage.random.u32(0..5) {
         0 | 1 => {
             sightings.saw(Rare::RoomCrashed);
@@ -45,7 +50,7 @@ fn strike_room(stage: &mut Stage) {
 fn invent(stage: &mut Stage, beside: &RoomOnHost) {
     let room = RoomId::new(&format!("{}-invented-{}", beside.scheduler, stage.random.u32(..)));
     stage.world.sightings().saw(Rare::RoomInvented);
-    stage.world.host().invent(&beside.scheduler, &room, Vec::new());
+    stage.world.host_of(&beside.region).invent(&beside.scheduler, &room, Vec::new());
 }
 
 /// A generation of the game turns out to be bad, which nobody saw when it was tried; or it is mended.
@@ -57,7 +62,7 @@ fn strike_generation(stage: &mut Stage) {
         _ => ("is well", Habits::default()),
     };
     stage.world.trace().note(format_args!("from now on a room with {flag} {how}"));
-    stage.world.host().set_habits_of_flag(&flag, habits);
+    stage.world.hosts().for_each(|host| host.set_habits_of_flag(&flag, habits.clone()));
 }
 
 fn strike_host(stage: &mut Stage) {
@@ -74,6 +79,13 @@ fn strike_host(stage: &mut Stage) {
         2 => ("is slow", Manners { latency: Span::millis(0, 3_000), ..fine }),
         _ => ("is well", fine),
     };
-    stage.world.trace().note(format_args!("the host {how}"));
-    stage.world.host().set_manners(manners);
+    let mut regions = stage.world.regions();
+    match regions.len() {
+        1 => stage.world.trace().note(format_args!("the host {how}")),
+        several => {
+            regions.swap(0, stage.random.usize(0..several));
+            stage.world.trace().note(format_args!("the host of {} {how}", regions[0]));
+        }
+    }
+    stage.world.host_of(&regions[0]).set_manners(manners);
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use maestro_core::lock::Holder;
 use maestro_core::operation::DefinitionKind;
-use maestro_core::room::{Purpose, RoomId, RoomStatus};
-use maestro_core::scheduler::{Autoscaling, Change, ScalingPolicy};
+use maestro_core::room::{Purpose, Region, RoomId, RoomStatus};
+use maestro_core::scheduler::{Autoscaling, Change, ScalingPolicy, SchedulerName};
 use maestro_engine::Parts;
 use maestro_engine::ports::room_table::RoomTable;
 use maestro_engine::ports::store::{
@@ -15,11 +15,11 @@ use maestro_engine::ports::store::{
 use tokio::time::{Instant, sleep};
 
 use crate::faults::Faults;
-use crate::host::Manners;
+use crate::host::{Host, Manners};
 use crate::world::World;
 
 use super::stage::Stage;
-use super::{people, players};
+use super::{outages, people, players};
 
 /// More than the ownership of a dead engine lasts, a ping timeout, a lock's wait, a removal that is given up, a rollout
 /// there and back with its failures, and their back-offs.
@@ -32,8 +32,11 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 pub(super) async fn make_peace(stage: &mut Stage) {
     stage.world.trace().note("peace: nothing fails any more");
     stage.world.set_faults(Faults::NONE);
-    stage.world.host().set_manners(Manners::default());
-    stage.world.host().forget_special_habits();
+    for host in stage.world.hosts() {
+        host.set_manners(Manners::default());
+        host.forget_special_habits();
+    }
+    outages::end_all(stage);
     stage.thaw_all();
     stage.world.bury_the_dead().await;
     if stage.world.workers().is_empty() {
@@ -54,28 +57,28 @@ pub(super) async fn come_to_rest(stage: &mut Stage) {
             return;
         }
         people::delete_again(stage).await;
+        people::open_regions(stage).await;
         sleep(LOOK_EVERY).await;
     }
     let world = &stage.world;
-    let rooms = world.host().rooms();
+    let same = running(world);
     world.trace().note("at rest");
     sleep(RESTS_FOR).await;
     let again = unrest(world).await;
-    let same: BTreeSet<RoomId> = rooms.iter().map(|room| room.id.clone()).collect();
-    let now: BTreeSet<RoomId> = world.host().rooms().into_iter().map(|room| room.id).collect();
+    let now = running(world);
     if let Some(why) = again {
         give_up(stage, format!("it did not stay at rest: {why}")).await;
     } else if same != now {
         give_up(stage, format!("it did not stay at rest: rooms were {same:?} and are {now:?}")).await;
     } else {
-        world.inspector().at_rest(world.store(), &world.host().rooms()).await;
+        world.inspector().at_rest(world.store(), &world.rooms()).await;
     }
 }
 
 async fn give_up(stage: &mut Stage, why: String) {
     stage.world.trace().note(&why);
     // What is left has names of its own.
-    stage.world.inspector().at_rest(stage.world.store(), &stage.world.host().rooms()).await;
+    stage.world.inspector().at_rest(stage.world.store(), &stage.world.rooms()).await;
     stage.world.inspector().not_converged(&why).await;
     stage.restless = Some(why);
 }
@@ -95,24 +98,36 @@ async fn look_around(world: &World) -> Result<Option<String>, StoreError> {
             return Ok(Some(format!("scheduler {}: {why}", scheduler.name)));
         }
     }
-    let wanted: BTreeSet<RoomId> =
-        world.store().all_live_rooms().await?.into_iter().map(|row| row.id).collect();
-    let there: BTreeSet<RoomId> = world.host().rooms().into_iter().map(|room| room.id).collect();
+    let rows = world.store().all_live_rooms().await?;
+    let wanted: BTreeSet<_> = rows.into_iter().map(|row| (row.region, row.id)).collect();
+    let there = running(world);
     if wanted != there {
         let (missing, unwanted) = (wanted.difference(&there), there.difference(&wanted));
         let (missing, unwanted) = (missing.collect::<Vec<_>>(), unwanted.collect::<Vec<_>>());
         return Ok(Some(format!("rooms {missing:?} do not run, and {unwanted:?} do")));
     }
-    if let Some(silent) = world.host().rooms().into_iter().find(|room| room.is_silent) {
+    if let Some(silent) = world.rooms().into_iter().find(|room| room.is_silent) {
         return Ok(Some(format!("room {} will be silent for too long", silent.id)));
     }
+    if let Some(closed) = world.store().regions().await?.into_iter().find(|region| region.cordoned) {
+        return Ok(Some(format!("region {} is cordoned", closed.name)));
+    }
     let names: BTreeSet<_> = schedulers.into_iter().map(|scheduler| scheduler.name).collect();
-    let places = world.host().schedulers();
-    // One that has no rooms may have lost its place, which is made again for the first of them. And an empty place may be
-    // left by a call that was in flight when its scheduler went: it cannot be recalled, and does no harm.
-    let of_rooms = world.host().rooms().into_iter().map(|room| room.scheduler).collect::<BTreeSet<_>>();
-    let homeless: Vec<_> = of_rooms.difference(&places).chain(of_rooms.difference(&names)).collect();
-    Ok((!homeless.is_empty()).then(|| format!("rooms of {homeless:?} run without a place or a scheduler")))
+    Ok(world.hosts().find_map(|host| homeless(host, &names)))
+}
+
+/// What runs, by region.
+fn running(world: &World) -> BTreeSet<(Region, RoomId)> {
+    world.rooms().into_iter().map(|room| (room.region, room.id)).collect()
+}
+
+/// A scheduler that has no rooms may have lost its place, which is made again for the first of them. And an empty place may
+/// be left by a call that was in flight when its scheduler went: it cannot be recalled, and does no harm.
+fn homeless(host: &Host, schedulers: &BTreeSet<SchedulerName>) -> Option<String> {
+    let places = host.schedulers();
+    let of_rooms = host.rooms().into_iter().map(|room| room.scheduler).collect::<BTreeSet<_>>();
+    let homeless: Vec<_> = of_rooms.difference(&places).chain(of_rooms.difference(schedulers)).collect();
+    (!homeless.is_empty()).then(|| format!("rooms of {homeless:?} run without a place or a scheduler"))
 }
 
 async fn unrest_of(world: &World, scheduler: &SchedulerRecord) -> Result<Option<String>, StoreError> {

@@ -6,17 +6,19 @@ use maestro_core::lock::LockKind;
 use maestro_core::operation::OperationId;
 use maestro_core::scheduler::{MaxSurge, Recipe, Version};
 use maestro_engine::ports::store::{SchedulerRecord, SchedulerState};
+use maestro_engine::services::RegionOrder;
 use maestro_engine::{Engine, Error};
 
 use crate::host::{Exit, Habits, Span};
 
+use super::placing;
 use super::recipes::GENERATION;
 use super::script::{Script, Wish, choose};
 use super::stage::Stage;
 
 const PEOPLE: [&str; 4] = ["ann", "bob", "eve", "joe"];
 
-/// What someone asks for, of one scheduler.
+/// What someone asks for, of one scheduler or region.
 #[derive(Debug, Clone)]
 enum Request {
     Create(Box<Recipe>),
@@ -29,11 +31,18 @@ enum Request {
     CancelRollout,
     CancelOperation(OperationId),
     ReleaseLock(LockKind),
-    Delete,
+    Delete { force: bool },
+    OrderRegion(RegionOrder),
 }
 
 pub(super) async fn want_something(stage: &mut Stage, script: &Script) {
     let Some(wish) = choose(&mut stage.random, &script.wishes) else { return };
+    if let Wish::OrderRegion(order) = wish {
+        let regions = stage.world.regions();
+        let region = &regions[stage.random.usize(0..regions.len())];
+        ask(stage, region.as_str(), Request::OrderRegion(order));
+        return;
+    }
     // They look into the store where a person would have looked at a list a while ago.
     let Ok(schedulers) = stage.world.store().schedulers().await else { return };
     if wish == Wish::Create || schedulers.is_empty() {
@@ -65,8 +74,16 @@ pub(super) async fn delete_again(stage: &mut Stage) {
     for scheduler in schedulers.into_iter().filter(|record| record.state == SchedulerState::Deleting) {
         let unfinished = stage.world.store().unfinished(&scheduler.name).await;
         if unfinished.is_ok_and(|unfinished| unfinished.is_empty()) {
-            ask(stage, scheduler.name.as_str(), Request::Delete);
+            ask(stage, scheduler.name.as_str(), Request::Delete { force: false });
         }
+    }
+}
+
+/// Nobody keeps a region closed in peace.
+pub(super) async fn open_regions(stage: &mut Stage) {
+    let Ok(said) = stage.world.store().regions().await else { return };
+    for closed in said.into_iter().filter(|region| region.cordoned) {
+        ask(stage, closed.name.as_str(), Request::OrderRegion(RegionOrder::Uncordon));
     }
 }
 
@@ -75,7 +92,7 @@ async fn request(stage: &mut Stage, wish: Wish, scheduler: &SchedulerRecord) -> 
     let random = &mut stage.random;
     let store = stage.world.store();
     Some(match wish {
-        Wish::Create => return None,
+        Wish::Create | Wish::OrderRegion(_) => return None,
         Wish::Add => Request::Add { amount: random.u32(1..6), force: random.u32(0..4) == 0 },
         Wish::Remove => Request::Remove { amount: random.u32(1..6), force: random.u32(0..4) == 0 },
         Wish::Minor => minor_version(stage, scheduler),
@@ -95,7 +112,8 @@ async fn request(stage: &mut Stage, wish: Wish, scheduler: &SchedulerRecord) -> 
             let locks = store.locks(&scheduler.name).await.ok()?;
             Request::ReleaseLock(locks.held.get(random.usize(0..locks.held.len().max(1)))?.kind)
         }
-        Wish::Delete => Request::Delete,
+        // Where there is one region, force changes nothing.
+        Wish::Delete => Request::Delete { force: stage.world.has_several_regions() && random.bool() },
     })
 }
 
@@ -104,6 +122,9 @@ fn minor_version(stage: &mut Stage, scheduler: &SchedulerRecord) -> Request {
     recipe.max_surge = MaxSurge::Rooms(stage.random.u32(1..6));
     if stage.random.bool() {
         recipe.rooms_replicas = stage.random.u32(0..8);
+    }
+    if stage.world.has_several_regions() && stage.random.bool() {
+        recipe.policies = placing::policies(&stage.world.regions(), &mut stage.random);
     }
     Request::NewVersion { recipe: Box::new(recipe), what: "a minor version".into() }
 }
@@ -121,7 +142,7 @@ fn major_version(stage: &mut Stage, scheduler: &SchedulerRecord) -> Request {
     recipe.spec.containers[0].command = vec!["/game".into(), flag.clone()];
     let what = format!("generation {} ({})", stage.generation, quality.as_ref().map_or("good", |bad| bad.0));
     if let Some((_, habits)) = quality {
-        stage.world.host().set_habits_of_flag(&flag, habits);
+        stage.world.hosts().for_each(|host| host.set_habits_of_flag(&flag, habits.clone()));
     }
     Request::NewVersion { recipe: Box::new(recipe), what }
 }
@@ -135,35 +156,35 @@ pub(super) fn crashing() -> Habits {
     Habits { ready_after: None, exits: Some(Exit { after, code: 1 }), ..Habits::default() }
 }
 
-/// Any node that takes the connection, frozen ones included.
-fn ask(stage: &mut Stage, scheduler: &str, request: Request) {
+/// Any node that takes the connection, frozen ones included. `name` is that of the scheduler or region.
+fn ask(stage: &mut Stage, name: &str, request: Request) {
     let user = PEOPLE[stage.random.usize(0..PEOPLE.len())];
     let nodes = stage.world.nodes();
     let Some(node) = nodes.get(stage.random.usize(0..nodes.len().max(1))).copied() else {
-        stage.world.trace().note(format_args!("{user} finds nobody who could {request} of {scheduler}"));
+        stage.world.trace().note(format_args!("{user} finds nobody who could {request} of {name}"));
         return;
     };
     let (trace, inspector) = (stage.world.trace().clone(), stage.world.inspector().clone());
-    trace.note(format_args!("{user} asks engine-{node} to {request} of {scheduler}"));
-    let scheduler = scheduler.to_owned();
+    trace.note(format_args!("{user} asks engine-{node} to {request} of {name}"));
+    let name = name.to_owned();
     stage.world.spawn_on(node, format!("request of {user}"), |engine| async move {
         let what = request.to_string();
-        match carry_out(&engine, &scheduler, request, user).await {
+        match carry_out(&engine, &name, request, user).await {
             Ok(operation) => {
                 let id = operation.map(|id| format!(", operation {id}")).unwrap_or_default();
-                trace.note(format_args!("engine-{node} to {user}: {what} of {scheduler}: ok{id}"));
+                trace.note(format_args!("engine-{node} to {user}: {what} of {name}: ok{id}"));
                 if let Some(operation) = operation {
-                    inspector.accepted(&scheduler, operation);
+                    inspector.accepted(&name, operation);
                 }
             }
-            Err(error) => trace.note(format_args!("engine-{node} to {user}: {what} of {scheduler}: {error}")),
+            Err(error) => trace.note(format_args!("engine-{node} to {user}: {what} of {name}: {error}")),
         }
     });
 }
 
 async fn carry_out(
     engine: &Engine,
-    scheduler: &str,
+    name: &str,
     request: Request,
     user: &str,
 ) -> Result<Option<OperationId>, Error> {
@@ -172,28 +193,33 @@ async fn carry_out(
             engine.create_scheduler(*recipe, user).await?;
             None
         }
-        Request::Add { amount, force } => Some(engine.add_rooms(scheduler, amount, force, user).await?),
-        Request::Remove { amount, force } => Some(engine.remove_rooms(scheduler, amount, force, user).await?),
-        Request::NewVersion { recipe, .. } => Some(engine.create_version(scheduler, *recipe, user).await?),
-        Request::Switch(version) => Some(engine.switch_version(scheduler, &version.to_string(), user).await?),
+        Request::Add { amount, force } => Some(engine.add_rooms(name, amount, force, user).await?),
+        Request::Remove { amount, force } => Some(engine.remove_rooms(name, amount, force, user).await?),
+        Request::NewVersion { recipe, .. } => Some(engine.create_version(name, *recipe, user).await?),
+        Request::Switch(version) => Some(engine.switch_version(name, &version.to_string(), user).await?),
         Request::PauseRollout => {
-            engine.pause_rollout(scheduler, user).await?;
+            engine.pause_rollout(name, user).await?;
             None
         }
         Request::ResumeRollout => {
-            engine.resume_rollout(scheduler, user).await?;
+            engine.resume_rollout(name, user).await?;
             None
         }
-        Request::CancelRollout => Some(engine.cancel_rollout(scheduler, user).await?),
+        Request::CancelRollout => Some(engine.cancel_rollout(name, user).await?),
         Request::CancelOperation(id) => {
-            engine.cancel_operation(scheduler, &id.to_string(), user).await?;
+            engine.cancel_operation(name, &id.to_string(), user).await?;
             None
         }
         Request::ReleaseLock(kind) => {
-            engine.release_lock(scheduler, kind.as_str(), None, user, "it takes too long").await?;
+            engine.release_lock(name, kind.as_str(), None, user, "it takes too long").await?;
             None
         }
-        Request::Delete => Some(engine.delete_scheduler(scheduler, user).await?),
+        Request::Delete { force: false } => Some(engine.delete_scheduler(name, user).await?),
+        Request::Delete { force: true } => Some(engine.delete_scheduler_by_force(name, user).await?),
+        Request::OrderRegion(order) => {
+            engine.order_region(name, order, user, "so it is better").await?;
+            None
+        }
     })
 }
 
@@ -211,7 +237,10 @@ impl fmt::Display for Request {
             Self::CancelRollout => f.write_str("cancel the rollout"),
             Self::CancelOperation(id) => write!(f, "cancel operation {id}"),
             Self::ReleaseLock(kind) => write!(f, "release the lock {}", kind.as_str()),
-            Self::Delete => f.write_str("delete everything"),
+            Self::Delete { force } => write!(f, "delete everything{}", by_force(force)),
+            Self::OrderRegion(RegionOrder::Cordon) => f.write_str("keep new rooms out"),
+            Self::OrderRegion(RegionOrder::Drain) => f.write_str("move the rooms out"),
+            Self::OrderRegion(RegionOrder::Uncordon) => f.write_str("end the cordon"),
         }
     }
 }

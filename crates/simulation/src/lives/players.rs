@@ -8,14 +8,14 @@ use super::stage::Stage;
 const WAVE: usize = 6;
 
 pub(super) fn come_and_go(stage: &mut Stage) {
-    let rooms = stage.world.host().rooms();
+    let rooms = stage.world.rooms();
     let coming = stage.random.bool();
     for _ in 0..stage.random.usize(1..=WAVE) {
         let Some(room) = rooms.get(stage.random.usize(0..rooms.len().max(1))) else { return };
         if coming {
             enter(stage, room);
         } else if room.matches > 0 {
-            stage.world.host().end_match(&room.id);
+            stage.world.host_of(&room.region).end_match(&room.id);
         }
     }
 }
@@ -24,14 +24,14 @@ fn enter(stage: &Stage, room: &RoomOnHost) {
     let recipe = stage.recipes.iter().find(|recipe| recipe.name == room.scheduler);
     let most = recipe.map_or(1, |recipe| recipe.match_allocation.max_matches);
     if room.phase == Phase::Up && room.has_pinged && room.matches < most {
-        stage.world.host().begin_match(&room.id);
+        stage.world.host_of(&room.region).begin_match(&room.id);
     }
 }
 
 pub(super) fn go_home(stage: &Stage) {
-    for room in stage.world.host().rooms() {
+    for room in stage.world.rooms() {
         for _ in 0..room.matches {
-            stage.world.host().end_match(&room.id);
+            stage.world.host_of(&room.region).end_match(&room.id);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use maestro_core::scheduler::Recipe;
 use maestro_engine::Parts;
+use maestro_engine::services::RegionOrder;
 
 use crate::host::Span;
 
@@ -45,6 +46,8 @@ pub(super) enum Wish {
     /// Of whoever holds one.
     ReleaseLock,
     Delete,
+    /// Of any region.
+    OrderRegion(RegionOrder),
 }
 
 /// Two workers, now and then with an engine that only answers.

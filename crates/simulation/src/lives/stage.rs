@@ -8,10 +8,12 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::clock::Skew;
 use crate::faults::Faults;
-use crate::host::Span;
+use crate::host::{Host, Span};
 use crate::rare::Rare;
+use crate::seed::fork;
 use crate::world::{NodeNumber, NodePlan, World};
 
+use super::outages::{self, CutOff};
 use super::script::{Script, choose};
 use super::{machines, nature, people, players};
 
@@ -20,6 +22,8 @@ pub(super) struct Stage {
     pub(super) random: fastrand::Rng,
     /// Nodes that will be thawed, and when.
     pub(super) frozen: Vec<Freeze>,
+    /// Regions that will be reached again.
+    pub(super) cut_off: Vec<CutOff>,
     /// The last generation of the game that someone made.
     pub(super) generation: u32,
     /// All that were ever created, by number.
@@ -50,6 +54,7 @@ impl Stage {
             world,
             random: fastrand::Rng::with_seed(seed),
             frozen: Vec::new(),
+            cut_off: Vec::new(),
             generation: 1,
             recipes: Vec::new(),
             restless: None,
@@ -57,10 +62,15 @@ impl Stage {
         }
     }
 
+    /// For what only lives in several regions draw.
+    pub(super) fn random_of_regions(&self) -> fastrand::Rng {
+        fastrand::Rng::with_seed(fork(self.world.seed(), "regions", 2))
+    }
+
     pub(super) async fn set_up(&mut self, script: &Script, faults: Faults) {
         self.faults = faults;
         if self.random.bool() {
-            self.world.host().let_all_see();
+            self.world.hosts().for_each(Host::let_all_see);
         }
         for parts in &script.nodes {
             self.start_node(*parts).await;
@@ -84,12 +94,15 @@ impl Stage {
             self.world.start_node(NodePlan { parts, skew, ..NodePlan::PLAIN }).await;
     }
 
-    /// Lets time pass; who is to be thawed meanwhile is.
+    /// Lets time pass; who is to be thawed or reached again meanwhile is.
     pub(super) async fn pass_time(&mut self, span: Span) {
         let end = Instant::now() + span.draw(&mut self.random);
-        while let Some(next) = self.next_thaw().filter(|freeze| freeze.until <= end) {
-            sleep_until(next.until).await;
-            self.thaw(next);
+        while let Some(at) = self.next_relief().filter(|at| *at <= end) {
+            sleep_until(at).await;
+            while let Some(freeze) = self.next_thaw().filter(|freeze| freeze.until <= at) {
+                self.thaw(freeze);
+            }
+            outages::end_until(self, at);
         }
         sleep_until(end).await;
         self.world.bury_the_dead().await;
@@ -126,6 +139,11 @@ impl Stage {
         while let Some(next) = self.next_thaw() {
             self.thaw(next);
         }
+    }
+
+    fn next_relief(&self) -> Option<Instant> {
+        let thaws = self.frozen.iter().map(|freeze| freeze.until);
+        thaws.chain(self.cut_off.iter().map(|region| region.until)).min()
     }
 
     fn next_thaw(&self) -> Option<Freeze> {

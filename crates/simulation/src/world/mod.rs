@@ -1,9 +1,10 @@
 //! A world in one thread and one seed: the real engine on simulated ports.
 //!
-//! Store and host live as long as the world; engines come and go, one at a time or several. To be run on tokio's current-thread scheduler with
+//! Store and hosts live as long as the world; engines come and go, one at a time or several. To be run on tokio's current-thread scheduler with
 //! its clock paused (`#[tokio::test(start_paused = true)]`): time then passes only when everybody waits.
 
 mod nodes;
+mod regions;
 mod switchboard;
 
 use std::sync::Arc;
@@ -41,9 +42,10 @@ pub struct World {
     clock: VirtualClock,
     trace: Trace,
     store: Arc<dyn Store>,
-    host: Arc<Host>,
+    /// One for each region; never empty.
+    hosts: Vec<Arc<Host>>,
     rooms_api: Arc<Switchboard>,
-    /// The host's; an engine has its own, which die with it.
+    /// The hosts'; an engine has its own, which die with it.
     tasks: Tasks,
     wake: WakeUps,
     /// One for all engines.
@@ -68,27 +70,30 @@ impl World {
 
     /// On any store whose calls take no virtual time.
     pub fn on_store(seed: u64, settings: Settings, store: Arc<dyn Store>) -> Self {
+        Self::of_regions(seed, settings, store, vec![Region::default_region()])
+    }
+
+    /// With a host in each of the regions, of which there is at least one.
+    pub fn of_regions(seed: u64, settings: Settings, store: Arc<dyn Store>, regions: Vec<Region>) -> Self {
+        assert!(!regions.is_empty(), "a world has a region");
         let clock = VirtualClock::begin();
         let trace = Trace::begin(clock);
         let tasks = Tasks::default();
         let (weather, sightings) = (Weather::fair(), Sightings::default());
         let switchboard = Switchboard::new(fork(seed, "pings", 0), weather.clone(), sightings.clone());
         let rooms_api = Arc::new(switchboard);
-        let host = Host::open(
-            Region::default_region(),
-            fork(seed, "host", 0),
-            &tasks,
-            rooms_api.clone(),
-            trace.clone(),
-        );
+        let open = |(number, region)| {
+            Host::open(region, fork(seed, "host", number), &tasks, rooms_api.clone(), trace.clone())
+        };
+        let hosts: Vec<_> = (0..).zip(regions).map(open).collect();
         Self {
             seed,
             settings,
             clock,
-            inspector: Inspector::new(trace.clone()),
+            inspector: Inspector::of_hosts(trace.clone(), hosts.clone()),
             trace,
             store,
-            host,
+            hosts,
             rooms_api,
             tasks,
             wake: WakeUps::default(),
@@ -137,10 +142,6 @@ impl World {
 
     pub fn settings(&self) -> &Settings {
         &self.settings
-    }
-
-    pub fn host(&self) -> &Host {
-        &self.host
     }
 
     pub fn inspector(&self) -> &Inspector {
@@ -205,7 +206,7 @@ impl World {
     /// What went wrong so far, in words.
     pub fn violations(&self) -> Vec<String> {
         let mut violations = self.inspector.violations();
-        violations.extend(self.host.violations());
+        violations.extend(self.hosts().flat_map(Host::violations));
         let tasks = self.nodes.iter().map(|node| &node.tasks).chain([&self.tasks]);
         violations.extend(self.panics.iter().cloned());
         violations.extend(tasks.flat_map(panics));

@@ -10,6 +10,7 @@ use tokio::time::timeout;
 
 use crate::clock::Skew;
 use crate::faults::Surroundings;
+use crate::host::Host;
 use crate::life::Life;
 use crate::rare::Rare;
 use crate::runtime::SimulatedRuntime;
@@ -138,12 +139,16 @@ impl World {
     }
 
     fn ports(&self, around: Surroundings, plan: NodePlan, number: NodeNumber) -> Ports {
-        let runtime: Arc<dyn Runtime> = SimulatedRuntime::connect_from(self.host.clone(), around.clone());
+        let connect = |host: &Arc<Host>| {
+            let runtime: Arc<dyn Runtime> = SimulatedRuntime::connect_from(host.clone(), around.clone());
+            (host.region().clone(), runtime)
+        };
+        let runtimes: BTreeMap<_, _> = self.hosts.iter().map(connect).collect();
         let table = SimulatedTable::new(self.table.clone(), around.clone(), self.store.clone());
         Ports {
             store: Arc::new(SimulatedStore::new(self.store.clone(), around, plan.crash)),
             table: Arc::new(table),
-            runtimes: Arc::new(BTreeMap::from([(self.host.region().clone(), runtime)])),
+            runtimes: Arc::new(runtimes),
             clock: Arc::new(self.clock.skewed(plan.skew)),
             random: Arc::new(Randomness::from_seed(fork(self.seed, "engine", number))),
             // Shared: a node that is frozen or dead gets nowhere where it could ring.

@@ -64,7 +64,7 @@ fn rare_things_happen() {
 /// The work was finished or rolled back by another, no write of the woken one was accepted, no room is doubled or lost.
 #[test]
 fn a_worker_frozen_in_the_middle_of_an_add() {
-    let options = Options { kind: Some(Kind::FrozenAdder), sqlite: Some(false) };
+    let options = Options { kind: Some(Kind::FrozenAdder), sqlite: Some(false), ..Options::default() };
     let report = sweep(0, FROZEN_ADDERS, options);
     assert!(report.rare[&Rare::TakeOver] > FROZEN_ADDERS / 3, "{:?}", report.rare);
     assert!(report.rare[&Rare::WokenWriteRefused] > FROZEN_ADDERS / 10, "{:?}", report.rare);

@@ -168,6 +168,7 @@ fn view(number: u32, status: RoomStatus) -> RoomView {
 fn on_host(number: u32) -> RoomOnHost {
     RoomOnHost {
         id: room_id(number),
+        region: Region::default_region(),
         scheduler: arena(),
         phase: Phase::Up,
         ports: Vec::new(),

@@ -1,0 +1,92 @@
+//! Which regions a node surely sees, and which are being emptied. What happens to rooms that it may not see is nothing
+//! that its decisions can be judged by; what it must not do is to take them for gone.
+
+use std::collections::BTreeMap;
+
+use maestro_core::room::{Purpose, Region};
+use maestro_core::time::{Millis, Timestamp, age};
+use maestro_engine::ports::store::{Change, Intent, RoomRecord, Store, Transaction};
+
+use super::Inspector;
+
+/// A step may have begun this long before its write, and a region may be taken up in several attempts.
+const SETTLES_WITHIN: Millis = Millis::from_seconds(30);
+
+/// What was heard of regions.
+#[derive(Default)]
+pub(super) struct KnownRegions {
+    /// By node; of one that was never heard of, nothing speaks against it.
+    contacts: BTreeMap<(String, Region), Contact>,
+    /// Since when they are not drained any more; `None`: they still are.
+    drained: BTreeMap<Region, Option<Timestamp>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Contact {
+    Unseen,
+    TakenUp(Timestamp),
+}
+
+impl KnownRegions {
+    /// The node sees the region now, and did when it decided what it writes now.
+    pub(super) fn is_seen(&self, node: &str, region: &Region, now: Timestamp) -> bool {
+        match self.contacts.get(&(node.to_owned(), region.clone())) {
+            Some(Contact::Unseen) => false,
+            Some(Contact::TakenUp(at)) => age(now, *at) >= SETTLES_WITHIN,
+            None => true,
+        }
+    }
+
+    /// Rooms there are, or were a moment ago, to be replaced.
+    pub(super) fn may_be_drained(&self, region: &Region, now: Timestamp) -> bool {
+        let ended = self.drained.get(region);
+        ended.is_some_and(|ended| ended.is_none_or(|at| age(now, at) < SETTLES_WITHIN))
+    }
+
+    fn remember(&mut self, change: &Change, now: Timestamp) {
+        let Change::SetRegion { from, to } = change else { return };
+        if to.draining {
+            self.drained.insert(to.name.clone(), None);
+        } else if from.as_ref().is_some_and(|from| from.draining) {
+            self.drained.insert(to.name.clone(), Some(now));
+        }
+    }
+}
+
+impl Inspector {
+    /// The node has not looked at the region yet, or has asked it often enough without an answer.
+    pub fn region_unseen(&self, node: &str, region: &Region) {
+        self.lock().regions.contacts.insert((node.to_owned(), region.clone()), Contact::Unseen);
+    }
+
+    /// The node has begun to watch what runs there, for the first time or again.
+    pub fn region_taken_up(&self, node: &str, region: &Region) {
+        let contact = Contact::TakenUp(self.trace.now());
+        self.lock().regions.contacts.insert((node.to_owned(), region.clone()), contact);
+    }
+
+    pub(super) async fn judge_regions(&self, transaction: &Transaction, store: &dyn Store) {
+        for change in &transaction.changes {
+            self.lock().regions.remember(change, self.trace.now());
+            if let Change::EndRoom { scheduler, room, .. } = change
+                && let Ok(Some(row)) = store.room(scheduler, room).await
+            {
+                self.judge_end(&row);
+            }
+        }
+    }
+
+    /// The end of a room that was to run on. Validation rooms, those that are to go and those whose start nobody heard of
+    /// may be given up with their region: should one run, it is stopped as unwanted.
+    fn judge_end(&self, row: &RoomRecord) {
+        let RoomRecord {
+            id, region, purpose: Purpose::Fleet, intent: Intent::Run, handle: Some(handle), ..
+        } = row
+        else {
+            return;
+        };
+        if let Some(host) = self.hosts.iter().find(|host| host.region() == region) {
+            host.written_off(id, handle);
+        }
+    }
+}
