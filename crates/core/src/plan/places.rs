@@ -184,7 +184,8 @@ pub fn removal_by_plan(plan: &Part, candidates: &[&RoomFact]) -> Vec<RoomId> {
             let place: BTreeMap<&RoomId, usize> = named.iter().zip(0..).collect();
             let (mut chosen, others): (Vec<_>, Vec<_>) =
                 candidates.iter().copied().partition(|room| place.contains_key(&room.id));
-            chosen.sort_by_key(|room| place.get(&room.id));
+            // Named region by region; but players go last in all of them.
+            chosen.sort_by_key(|room| (Tier::of(room), place.get(&room.id)));
             (chosen, others)
         }
         (None, Some(regions)) => {
