@@ -6,11 +6,11 @@ use std::time::Duration;
 use maestro_core::lock::Holder;
 use maestro_core::operation::DefinitionKind;
 use maestro_core::room::{Purpose, Region, RoomId, RoomStatus};
-use maestro_core::scheduler::{Autoscaling, ScalingPolicy, SchedulerName};
+use maestro_core::scheduler::{Autoscaling, Change, ScalingPolicy, SchedulerName};
 use maestro_engine::Parts;
 use maestro_engine::ports::room_table::RoomTable;
 use maestro_engine::ports::store::{
-    Intent, RolloutState, RoomRecord, SchedulerRecord, SchedulerState, StoreError,
+    Intent, RolloutState, RoomRecord, SchedulerRecord, SchedulerState, StoreError, VersionRecord,
 };
 use tokio::time::{Instant, sleep};
 
@@ -174,7 +174,8 @@ async fn unrest_of_rooms(world: &World, scheduler: &SchedulerRecord) -> Result<O
         return Ok(Some(format!("room {} ({:?}) is {:?}", row.id, row.purpose, row.intent)));
     }
     // Of a rollout that a deletion ended, which was taken back: nobody speaks of it any more, and cycles go on with it.
-    let is_old = |row: &&RoomRecord| row.version.major != scheduler.active_version.major;
+    let versions = world.store().versions(&scheduler.name).await?;
+    let is_old = |row: &&RoomRecord| is_old(row, scheduler, &versions);
     if let Some(row) = rows.iter().find(is_old).filter(|_| scheduler.rollout.is_none()) {
         return Ok(Some(format!("room {} is of {}, and is to be replaced", row.id, row.version)));
     }
@@ -187,6 +188,13 @@ async fn unrest_of_rooms(world: &World, scheduler: &SchedulerRecord) -> Result<O
     let ready = views.iter().filter(|view| view.status == RoomStatus::Ready).count();
     let well = ready == rows.len() && views.len() == rows.len();
     Ok((!well).then(|| format!("of {rooms} rooms {ready} are ready, and the table knows {}", views.len())))
+}
+
+/// By what its version says, not by how that is called: one that was made of an old version while another became active
+/// has a major number of its own, and the rooms of the old one are as good.
+fn is_old(row: &RoomRecord, scheduler: &SchedulerRecord, versions: &[VersionRecord]) -> bool {
+    let version = versions.iter().find(|version| version.version == row.version);
+    version.is_none_or(|version| Change::between(&version.recipe, &scheduler.recipe) == Change::Major)
 }
 
 /// What autoscaling holds while nobody plays.
