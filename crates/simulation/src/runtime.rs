@@ -151,7 +151,7 @@ impl Runtime for SimulatedRuntime {
         let mut question = Question { runtime: self, answer: Err("it was not waited for".into()) };
         self.trouble.around().life.still_alive().await;
         let answer = self.host.change(|state, _| state.answers());
-        question.answer = answer.as_ref().map(|()| ()).map_err(ToString::to_string);
+        question.answer = answer.clone().map_err(|error| error.to_string());
         answer.map(|()| Checked::default())
     }
 

@@ -19,7 +19,7 @@ pub(super) struct Options {
     /// Not a plan on paper: a life of the whole engine under faults, told from --seed
     #[arg(long, conflicts_with = "file")]
     world: bool,
-    /// What the life is about: fleet, autoscaling, rollouts, workers, deletion, mixed or frozen_adder
+    /// What the life is about: fleet, autoscaling, rollouts, workers, deletion, mixed, frozen_adder or regions
     #[arg(long, value_name = "KIND", requires = "world")]
     kind: Option<String>,
     /// Ready rooms to begin with

@@ -22,7 +22,7 @@ struct Arguments {
     /// All on SQLite, or none [default: what the seed says]
     #[arg(long)]
     sqlite: Option<bool>,
-    /// All lives in several regions, or in one but for those about regions [default: what the seed says]
+    /// All in several regions, or in one [default: what the seed says]
     #[arg(long)]
     several_regions: Option<bool>,
     /// Takes the guard of an invariant out of the engine

@@ -5,6 +5,7 @@
 //! are asked. An engine may decide on what it read a moment ago, so a decision is judged by what its node could have
 //! seen, and only what is wrong by all of that is a violation.
 
+mod caps;
 mod claims;
 mod effects;
 mod fleet;

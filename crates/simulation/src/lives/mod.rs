@@ -90,11 +90,12 @@ impl Kind {
 
     /// What a seed chooses. A kind that is younger than seeds whose lives are known takes its share of them by a fork of
     /// its own: the others stay what they were.
-    fn draw(seed: u64, random: &mut fastrand::Rng) -> Self {
+    fn draw(seed: u64, options: &Options, random: &mut fastrand::Rng) -> Self {
         let chosen = Self::ALL[random.usize(0..OLDEST_KINDS)];
-        match fork(seed, "regions", 1).is_multiple_of(REGIONS_SHARE) {
-            true => Self::Regions,
-            false => chosen,
+        let is_about_regions = fork(seed, "regions", 1).is_multiple_of(REGIONS_SHARE);
+        match options.several_regions {
+            None | Some(true) if is_about_regions => Self::Regions,
+            None | Some(_) => chosen,
         }
     }
 }
@@ -104,7 +105,7 @@ impl Kind {
 pub struct Options {
     pub kind: Option<Kind>,
     pub sqlite: Option<bool>,
-    /// Of lives that are not about regions.
+    /// Those that are asked for by a kind that is about regions have several all the same.
     pub several_regions: Option<bool>,
 }
 
@@ -139,7 +140,7 @@ pub fn run(seed: u64, options: &Options) -> Outcome {
 /// The same, on a runtime with one thread and a paused clock.
 pub async fn live(seed: u64, options: &Options) -> Outcome {
     let random = &mut fastrand::Rng::with_seed(fork(seed, "life", 0));
-    let kind = options.kind.unwrap_or_else(|| Kind::draw(seed, random));
+    let kind = options.kind.unwrap_or_else(|| Kind::draw(seed, options, random));
     let on_sqlite = options.sqlite.unwrap_or_else(|| fork(seed, "sqlite", 0).is_multiple_of(SQLITE_SHARE));
     let settings = recipes::settings(random);
     let store: Arc<dyn Store> = match on_sqlite {

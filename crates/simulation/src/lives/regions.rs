@@ -1,5 +1,7 @@
 //! Fleets over several regions, which are cut off, come back, are cordoned and drained.
 
+use maestro_engine::services::RegionOrder;
+
 use crate::host::Span;
 
 use super::recipes;
@@ -30,6 +32,9 @@ pub(super) fn script(random: &mut fastrand::Rng) -> Script {
             (1, Wish::CancelOperation),
             (1, Wish::ReleaseLock),
             (1, Wish::Delete),
+            (1, Wish::OrderRegion(RegionOrder::Cordon)),
+            (1, Wish::OrderRegion(RegionOrder::Drain)),
+            (1, Wish::OrderRegion(RegionOrder::Uncordon)),
         ],
     }
 }

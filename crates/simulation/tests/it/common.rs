@@ -87,7 +87,7 @@ pub(crate) async fn is_at_rest(world: &World) -> bool {
         return false;
     };
     let wanted: BTreeSet<_> = listed.iter().map(|room| room.id.clone()).collect();
-    let there: BTreeSet<_> = world.host().rooms().into_iter().map(|room| room.id).collect();
+    let there: BTreeSet<_> = world.rooms().into_iter().map(|room| room.id).collect();
     listed.len() == size as usize
         && listed.iter().all(|room| room.status == RoomStatus::Ready)
         && wanted == there

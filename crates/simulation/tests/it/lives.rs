@@ -15,6 +15,7 @@ const REGRESSIONS: &str = include_str!("../../seeds/regressions.txt");
 const FRESH: u64 = 60;
 /// Of the life that has a bound of its own; `make simulate SEEDS=0..999 KIND=frozen_adder` for a thousand.
 const FROZEN_ADDERS: u64 = 150;
+const REGION_LIVES: u64 = 40;
 
 fn sweep(first: u64, seeds: u64, options: Options) -> Report {
     let sweep =
@@ -36,7 +37,10 @@ fn seeds_that_showed_something_once() {
     let seed = |line: &str| line.split('#').next().and_then(|seed| seed.trim().parse::<u64>().ok());
     for line in REGRESSIONS.lines().filter(|line| !line.trim_start().starts_with('#') && !line.is_empty()) {
         let seed = seed(line).unwrap_or_else(|| panic!("not a seed: {line:?}"));
-        sweep(seed, 1, Options::default());
+        // Most are from a time in which all lives were in one region: there they are still the same.
+        for several_regions in [None, Some(false)] {
+            sweep(seed, 1, Options { several_regions, ..Options::default() });
+        }
     }
 }
 
@@ -70,13 +74,23 @@ fn a_worker_frozen_in_the_middle_of_an_add() {
     assert!(report.rare[&Rare::WokenWriteRefused] > FROZEN_ADDERS / 10, "{:?}", report.rare);
 }
 
+/// Regions are lost and come back, people close them, and every fleet becomes what it should be.
+#[test]
+fn lives_about_regions() {
+    let report = sweep(4_000_000, REGION_LIVES, Options { kind: Some(Kind::Regions), ..Options::default() });
+    for rare in [Rare::RegionLost, Rare::RegionBack, Rare::RegionCordoned, Rare::RegionDrained] {
+        assert!(report.rare[&rare] > REGION_LIVES / 4, "{rare:?}: {:?}", report.rare);
+    }
+}
+
 #[test]
 fn the_same_seed_gives_the_same_life() {
-    for seed in 0..14 {
+    // Of each kind one life in one region, if that is possible, and one in several.
+    for (seed, kind) in (0..).zip(Kind::ALL.into_iter().chain(Kind::ALL)) {
         // Twice each: what is left behind by one life must not change the next.
         for sqlite in [false, true] {
-            let options =
-                Options { kind: Some(Kind::ALL[seed as usize % Kind::ALL.len()]), sqlite: Some(sqlite) };
+            let several_regions = Some(seed >= Kind::ALL.len() as u64);
+            let options = Options { kind: Some(kind), sqlite: Some(sqlite), several_regions };
             let (one, other) = (lives::run(seed, &options), lives::run(seed, &options));
             let difference = one.trace.iter().zip(&other.trace).find(|(one, other)| one != other);
             assert_eq!(difference, None, "seed {seed}");

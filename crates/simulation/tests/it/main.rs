@@ -14,6 +14,7 @@ mod operations;
 mod panic;
 mod panic_nodes;
 mod problems;
+mod regions;
 mod restarts;
 mod rollouts;
 mod runtime_contract;

@@ -1,6 +1,7 @@
 //! For each invariant a history that is fine, and one that is not and is named.
 
 mod fleets;
+mod regions;
 mod work;
 
 use std::collections::BTreeSet;
