@@ -133,7 +133,7 @@ async fn look(engine: &Engine, scheduler: &SchedulerName) -> Result<(), StepErro
         return Ok(());
     }
     let fleet = whole_fleet(engine, &record, None).await?;
-    if fleet.panic || fleet.place_left(engine) == Some(0) {
+    if fleet.panic || fleet.place_left(engine, &record) == Some(0) {
         return Ok(());
     }
     let Counted { matches, occupied, total, .. } = fleet.plan(engine, &record).seen;

@@ -5,7 +5,7 @@ use crate::room::RoomStatus;
 use crate::time::Timestamp;
 
 use super::expiry::{expiry, silent_at};
-use super::{FleetSnapshot, Limits, RoomFact};
+use super::{FleetSnapshot, Limits, ReplacementRules, RoomFact};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counted {
@@ -50,8 +50,8 @@ impl Counted {
                 counted.total += 1;
                 counted.ready += u32::from(is_ready(room));
                 counted.serving += u32::from(serves);
-                counted.old += u32::from(is_replaced(snapshot, room));
-                counted.draining += u32::from(room.draining && !is_old(snapshot, room));
+                counted.old += u32::from(is_replaced(room, &snapshot.replacement));
+                counted.draining += u32::from(room.draining && !is_old(room, &snapshot.replacement));
                 counted.idle += u32::from(!serves && !is_ready(room));
             }
         }
@@ -83,13 +83,13 @@ pub(super) fn stays(snapshot: &FleetSnapshot<'_>, room: &RoomFact) -> bool {
 }
 
 /// Of a version that is being replaced.
-pub(super) fn is_old(snapshot: &FleetSnapshot<'_>, room: &RoomFact) -> bool {
-    room.old && snapshot.replacement.versions
+pub(super) fn is_old(room: &RoomFact, rules: &ReplacementRules) -> bool {
+    room.old && rules.versions
 }
 
 /// Another room takes its place: it is of an old version, or its region is drained.
-pub(super) fn is_replaced(snapshot: &FleetSnapshot<'_>, room: &RoomFact) -> bool {
-    is_old(snapshot, room) || room.draining
+pub fn is_replaced(room: &RoomFact, rules: &ReplacementRules) -> bool {
+    is_old(room, rules) || room.draining
 }
 
 /// It stays, and nobody knows what it does. A room that cannot be reached is given the time of a ping to be heard of:

@@ -88,7 +88,9 @@ pub(super) fn cycle(snapshot: &FleetSnapshot<'_>, counted: &Counted, wanted: u32
 fn choose(snapshot: &FleetSnapshot<'_>, counted: &Counted, above_ready: i64, cycle: &mut RolloutCycle) {
     let old = |chosen: fn(&RoomFact) -> bool| -> Vec<&RoomFact> {
         let rooms = snapshot.rooms.iter();
-        rooms.filter(|room| is_replaced(snapshot, room) && chosen(room) && stays(snapshot, room)).collect()
+        rooms
+            .filter(|room| is_replaced(room, &snapshot.replacement) && chosen(room) && stays(snapshot, room))
+            .collect()
     };
     // Who serves nobody goes outside the budget, but for those that are needed to become ready.
     let idle = old(|room| is_idle(room) && room.known);
@@ -106,7 +108,7 @@ fn choose(snapshot: &FleetSnapshot<'_>, counted: &Counted, above_ready: i64, cyc
     let occupied_number = occupied_number(&snapshot.replacement, counted, cycle, ready_number);
     // A drain waits for matches to end, whatever the rules of a rollout are.
     let mut occupied = old(serves_players);
-    occupied.retain(|room| is_old(snapshot, room));
+    occupied.retain(|room| is_old(room, &snapshot.replacement));
     let occupied = first(occupied, occupied_number, oldest_first);
     let occupied_number = occupied.len();
     take(occupied, true, cycle);
@@ -118,8 +120,9 @@ fn choose(snapshot: &FleetSnapshot<'_>, counted: &Counted, above_ready: i64, cyc
     let surplus = left.min(above);
     if surplus > 0 {
         let rooms = snapshot.rooms.iter();
-        let new_ready =
-            rooms.filter(|room| !is_replaced(snapshot, room) && is_ready(room) && stays(snapshot, room));
+        let new_ready = rooms.filter(|room| {
+            !is_replaced(room, &snapshot.replacement) && is_ready(room) && stays(snapshot, room)
+        });
         let chosen = first(new_ready.collect(), surplus, |one, other| one.id.cmp(&other.id));
         cycle.surplus = chosen.into_iter().map(|room| room.id.clone()).collect();
     }

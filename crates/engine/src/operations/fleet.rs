@@ -12,7 +12,7 @@ use maestro_core::operation::{
 };
 use maestro_core::placement::Standing;
 use maestro_core::plan::{
-    EndedFact, FleetSnapshot, Places, Plan, ReplacementRules, RoomFact, Scaling, Verdict, is_counted,
+    EndedFact, FleetSnapshot, Places, Plan, ReplacementRules, RoomFact, Scaling, Verdict, is_counted, is_replaced,
     is_unknown, plan,
 };
 use maestro_core::room::{EndCause, Purpose, Region, RoomId, RoomStatus};
@@ -196,10 +196,17 @@ impl Fleet {
         })
     }
 
-    /// What stands where, as policies see it.
-    pub(crate) fn standings(&self, engine: &Engine) -> BTreeMap<Region, Standing> {
+    /// What stands where, as policies see it that place new rooms. Those that are being replaced take place, and have no
+    /// share: what comes after them is what is distributed.
+    pub(crate) fn standings(
+        &self,
+        engine: &Engine,
+        scheduler: &SchedulerRecord,
+    ) -> BTreeMap<Region, Standing> {
         let (now, limits) = (engine.now(), engine.settings.limits());
-        self.places.standings(&self.facts, |room| is_counted(room, now, &limits))
+        let rules = replacement(scheduler, now);
+        let counts = |room: &RoomFact| is_counted(room, now, &limits) && !is_replaced(room, &rules);
+        self.places.standings(&self.facts, counts)
     }
 
     pub(crate) fn standings_for_removal(
@@ -214,8 +221,8 @@ impl Fleet {
     }
 
     /// How many more rooms its regions have place for; `None`: any number.
-    pub(crate) fn place_left(&self, engine: &Engine) -> Option<u64> {
-        self.places.left(&self.standings(engine))
+    pub(crate) fn place_left(&self, engine: &Engine, scheduler: &SchedulerRecord) -> Option<u64> {
+        self.places.left(&self.standings(engine, scheduler))
     }
 
     fn scaling<'a>(&self, scheduler: &'a SchedulerRecord) -> Scaling<'a> {

@@ -196,3 +196,13 @@ impl From<crate::Error> for StepError {
         Self::NotNow(error.to_string())
     }
 }
+
+/// Of what only looks: nothing was tried that could have failed.
+impl From<StepError> for crate::Error {
+    fn from(error: StepError) -> Self {
+        match error {
+            StepError::Store(error) => error.into(),
+            StepError::Failed(what) | StepError::NotNow(what) => Self::Unavailable { what, source: None },
+        }
+    }
+}

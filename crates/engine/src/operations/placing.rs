@@ -45,7 +45,7 @@ pub(super) async fn growth(work: &Work, amount: u32) -> Result<Growth, StepError
         Definition::CreateRoom { .. } => Action::CreateRoom,
         _ => Action::ScaleOut { count: Some(amount.into()) },
     };
-    let regions = fleet.standings(&work.engine);
+    let regions = fleet.standings(&work.engine, &work.scheduler);
     let bound_to = bound_to(work);
     let asked = policy::Fleet { regions: &regions, bound_to: bound_to.as_ref(), candidates: &[], seed: 0 };
     let scaling = scaling(work, Outcome::ScaleUp(amount));

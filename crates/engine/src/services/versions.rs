@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use maestro_core::operation::{Definition, OperationId, Origin, SwitchVersion};
+use maestro_core::plan::Held;
 use maestro_core::room::{Purpose, Region};
 use maestro_core::scheduler::draft::RecipeDraft;
 use maestro_core::scheduler::{Change as RecipeChange, Recipe, Version, VersionStatus};
 
+use crate::operations::whole_fleet;
 use crate::ports::store::{
     Change, NewOperation, Refusal, RolloutRecord, RolloutState, SchedulerRecord, StoreError, Transaction,
 };
@@ -153,18 +155,28 @@ impl Engine {
         {
             *lost.entry(&room.region).or_default() += 1;
         }
+        let no_place = if record.rollout.is_some() { self.no_place(&record).await? } else { None };
         let total = old_rooms + new_rooms;
         let percent = if old_rooms == 0 { 100 } else { new_rooms * 100 / total.max(1) };
         Ok(RolloutView {
             state: record.rollout.as_ref().map(|rollout| rollout.state),
             active: record.active_version,
-            waiting_for: waiting_for(record.rollout.as_ref(), old_rooms, &lost),
+            waiting_for: waiting_for(record.rollout.as_ref(), old_rooms, &lost, no_place.as_deref()),
             rooms_by_version,
             old_rooms,
             new_rooms,
             total,
             percent,
         })
+    }
+
+    /// Why no region has place for a room that is wanted.
+    async fn no_place(&self, record: &SchedulerRecord) -> Result<Option<String>, Error> {
+        let fleet = whole_fleet(self, record, None).await?;
+        Ok(fleet.plan(self, record).held.into_iter().find_map(|held| match held {
+            Held::NoPlace { why, .. } => Some(why),
+            _ => None,
+        }))
     }
 
     /// Nothing more is replaced until it is resumed; autoscaling goes on.
@@ -307,7 +319,12 @@ fn rollout_in<'a>(
 }
 
 /// `lost`: how many of the old rooms are in regions that cannot be reached.
-fn waiting_for(rollout: Option<&RolloutRecord>, old_rooms: u32, lost: &BTreeMap<&Region, u32>) -> String {
+fn waiting_for(
+    rollout: Option<&RolloutRecord>,
+    old_rooms: u32,
+    lost: &BTreeMap<&Region, u32>,
+    no_place: Option<&str>,
+) -> String {
     let Some(rollout) = rollout else {
         return String::new();
     };
@@ -320,7 +337,8 @@ fn waiting_for(rollout: Option<&RolloutRecord>, old_rooms: u32, lost: &BTreeMap<
     let regions = lost
         .iter()
         .map(|(region, rooms)| format!("region {region} to be reached ({rooms} old rooms are there)"));
-    let replacement = to_replace.into_iter().chain(regions).collect::<Vec<_>>().join(", ");
+    let no_place = no_place.map(|why| format!("place for new ones ({why})"));
+    let replacement = to_replace.into_iter().chain(no_place).chain(regions).collect::<Vec<_>>().join(", ");
     match rollout.state {
         RolloutState::Paused | RolloutState::Halted => format!("someone to resume it: {}", rollout.note),
         RolloutState::Rolling => replacement,

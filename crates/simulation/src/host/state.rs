@@ -155,7 +155,6 @@ impl State {
 
     pub(crate) fn start(&mut self, new: NewRoom, now: Instant) {
         let NewRoom { id, scheduler, ports, grace, flags, is_invented } = new;
-        self.note_double_ports(&id, &ports);
         self.last_pid += 1;
         let by_flag = flags.iter().find_map(|flag| self.habits_by_flag.get(flag));
         let habits = self.habits_of.get(&id).or(by_flag).unwrap_or(&self.habits).clone();
@@ -190,16 +189,6 @@ impl State {
         let rooms = self.rooms.values().filter(stays).count();
         let most = self.most_rooms.entry(scheduler).or_default();
         *most = rooms.max(*most);
-    }
-
-    fn note_double_ports(&mut self, id: &RoomId, ports: &[HostPort]) {
-        let bound = self.bound_ports();
-        for port in ports {
-            if bound.contains(&port.host_port) {
-                let text = format!("room {id} got port {}, which is in use", port.host_port);
-                self.violations.push(text);
-            }
-        }
     }
 
     pub(crate) fn bound_ports(&self) -> BTreeSet<u16> {

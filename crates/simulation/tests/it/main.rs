@@ -13,6 +13,7 @@ mod locks;
 mod operations;
 mod panic;
 mod panic_nodes;
+mod placement;
 mod problems;
 mod regions;
 mod restarts;
