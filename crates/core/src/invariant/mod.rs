@@ -34,6 +34,8 @@ pub enum Invariant {
     ValidationNotCounted,
     /// No host port is given twice on a host.
     PortOnce,
+    /// Our own additions take no region above the cap that the placement policy gives it.
+    CapsKept,
     /// A later owner has a greater token.
     TokensGrow,
     /// Whatever was accepted is carried out or ends with a reason, also after a crash.
@@ -56,7 +58,7 @@ pub struct Violation {
 }
 
 impl Invariant {
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::OneExecutor,
         Self::LegalTransitions,
         Self::EffectOnce,
@@ -66,6 +68,7 @@ impl Invariant {
         Self::OccupiedStays,
         Self::ValidationNotCounted,
         Self::PortOnce,
+        Self::CapsKept,
         Self::TokensGrow,
         Self::AcceptedWorkSurvives,
         Self::Converges,
@@ -85,6 +88,7 @@ impl Invariant {
             Self::OccupiedStays => "occupied-stays",
             Self::ValidationNotCounted => "validation-not-counted",
             Self::PortOnce => "port-once",
+            Self::CapsKept => "caps-kept",
             Self::TokensGrow => "tokens-grow",
             Self::AcceptedWorkSurvives => "accepted-work-survives",
             Self::Converges => "converges",

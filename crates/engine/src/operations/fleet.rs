@@ -12,8 +12,8 @@ use maestro_core::operation::{
 };
 use maestro_core::placement::Standing;
 use maestro_core::plan::{
-    EndedFact, FleetSnapshot, Places, Plan, ReplacementRules, RoomFact, Scaling, Verdict, is_counted, is_replaced,
-    is_unknown, plan,
+    EndedFact, FleetSnapshot, Places, Plan, ReplacementRules, RoomFact, Scaling, Verdict, is_counted,
+    is_replaced, is_unknown, plan,
 };
 use maestro_core::room::{EndCause, Purpose, Region, RoomId, RoomStatus};
 use maestro_core::scheduler::{OccupiedRooms, Version};

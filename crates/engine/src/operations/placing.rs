@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 
 use maestro_core::autoscaling::Outcome;
 use maestro_core::operation::{Definition, Operation};
-use maestro_core::plan::{RoomFact, removal_by_plan};
-use maestro_core::policy::{self, Action, Candidate, Data, DeletionPolicy, Part, Policy, Refusal};
+use maestro_core::plan::{Places, RoomFact, removal_by_plan};
+use maestro_core::policy::{
+    self, Action, Candidate, Data, DeletionPolicy, Part, PlacementPolicy, PlacementRegion, Policy, Refusal,
+};
 use maestro_core::room::{Region, RoomId};
 use serde_json::Value;
 
@@ -35,21 +37,22 @@ pub(super) async fn growth(work: &Work, amount: u32) -> Result<Growth, StepError
             let narrowed = |(region, rooms)| (region, u32::try_from(rooms).unwrap_or(u32::MAX));
             return Ok(Growth::Planned(regions.into_iter().map(narrowed).collect()));
         }
-        Some(_) => return in_one_region(work, amount).await,
+        Some(_) => return Ok(in_one_region(work, amount)),
         None => fleet(&work.engine, &work.scheduler, Some(work.operation.id)).await?,
     };
     if !has_policies(work) {
-        return in_one_region(work, amount).await;
+        return Ok(in_one_region(work, amount));
     }
     let action = match &work.operation.definition {
         Definition::CreateRoom { .. } => Action::CreateRoom,
         _ => Action::ScaleOut { count: Some(amount.into()) },
     };
     let regions = fleet.standings(&work.engine, &work.scheduler);
-    let bound_to = bound_to(work);
-    let asked = policy::Fleet { regions: &regions, bound_to: bound_to.as_ref(), candidates: &[], seed: 0 };
+    let bound_to = work.scheduler.recipe.spec.region.as_ref();
+    let asked = policy::Fleet { regions: &regions, bound_to, candidates: &[], seed: 0 };
+    let placement = placement(work, &fleet);
     let scaling = scaling(work, Outcome::ScaleUp(amount));
-    let policies: Vec<_> = scaling.into_iter().chain([Policy::Placement(&fleet.places.policy)]).collect();
+    let policies: Vec<_> = scaling.into_iter().chain([Policy::Placement(&placement)]).collect();
     let outcome = policy::check(&policies, &action, &asked, before(&work.operation));
     Ok(Growth::Decided(Step { data: Some(policy::to_json(&outcome)), ..Step::default() }))
 }
@@ -143,20 +146,22 @@ fn has_policies(work: &Work) -> bool {
     work.scheduler.recipe.policies.placement.is_some() || work.engine.ports.runtimes.len() > 1
 }
 
-/// What the request names, or the recipe.
-fn bound_to(work: &Work) -> Option<Region> {
-    match &work.operation.definition {
-        Definition::CreateRoom { region: Some(region) } => Some(region.clone()),
-        _ => work.scheduler.recipe.spec.region.clone(),
-    }
+/// A request that names a region chooses among one; its cap holds.
+fn placement(work: &Work, fleet: &Fleet) -> PlacementPolicy {
+    let Places { policy, .. } = &fleet.places;
+    let Definition::CreateRoom { region: Some(name) } = &work.operation.definition else {
+        return policy.clone();
+    };
+    let listed = policy.regions.iter().find(|region| region.name == *name);
+    let cap = listed.and_then(|region| region.cap);
+    PlacementPolicy { regions: vec![PlacementRegion { name: name.clone(), weight: 1, cap }] }
 }
 
-async fn in_one_region(work: &Work, amount: u32) -> Result<Growth, StepError> {
-    let region = match bound_to(work) {
-        Some(region) => region,
-        None => work.engine.ports.runtimes.keys().next().cloned().unwrap_or_else(Region::default_region),
-    };
-    Ok(Growth::Planned(BTreeMap::from([(region, amount)])))
+/// That of the recipe, or the only one there is.
+fn in_one_region(work: &Work, amount: u32) -> Growth {
+    let named = work.scheduler.recipe.spec.region.clone();
+    let region = named.or_else(|| work.engine.ports.runtimes.keys().next().cloned());
+    Growth::Planned(BTreeMap::from([(region.unwrap_or_else(Region::default_region), amount)]))
 }
 
 /// The plan, without the rooms that were asked to go already.

@@ -9,6 +9,8 @@ pub(crate) mod watching;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use maestro_core::guards;
+use maestro_core::invariant::Invariant;
 use maestro_core::plan::{Place, Places};
 use maestro_core::policy::PlacementPolicy;
 use maestro_core::region::{Reachability, Region, Sight, Turn};
@@ -148,9 +150,13 @@ impl Engine {
         };
         let names = || self.ports.runtimes.keys().cloned();
         let policy = recipe.policies.placement.clone();
+        let mut policy = policy.unwrap_or_else(|| PlacementPolicy::even(names()));
+        if !guards::stands(Invariant::CapsKept) {
+            policy.regions.iter_mut().for_each(|region| region.cap = None);
+        }
         Ok(Places {
             regions: names().map(|region| (region.clone(), place(&region))).collect(),
-            policy: policy.unwrap_or_else(|| PlacementPolicy::even(names())),
+            policy,
             bound_to: recipe.spec.region.clone(),
         })
     }

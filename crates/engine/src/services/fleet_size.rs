@@ -101,7 +101,14 @@ impl Engine {
         user: &str,
     ) -> Result<OperationId, Error> {
         let region = region.map(|name| self.configured_region(name)).transpose()?;
-        let wanted = |_: &SchedulerRecord| {
+        let wanted = |record: &SchedulerRecord| {
+            if let (Some(asked), Some(bound)) = (&region, &record.recipe.spec.region)
+                && asked != bound
+            {
+                let reason =
+                    format!("{asked} is not where rooms of this scheduler go: its spec.region is {bound}");
+                return Err(Violations(vec![Violation::new("region", reason)]).into());
+            }
             Ok(Wanted { definition: Definition::CreateRoom { region: region.clone() }, delta: 1 })
         };
         self.change_fleet(scheduler, wanted, force, user).await

@@ -2,18 +2,18 @@
 
 use std::collections::BTreeSet;
 
+use maestro_core::invariant::{Invariant, Violation};
 use maestro_core::room::{Purpose, Region};
 use maestro_core::scheduler::{Recipe, SchedulerName};
 use maestro_engine::ports::store::{Change, Store, StoreError, Transaction};
 
-/// The caps that a transaction has just overstepped, in words. Rooms that were too many before, or under a version with a
+/// The caps that a transaction has just overstepped. Rooms that were too many before, or under a version with a
 /// greater cap, are nobody's fault: only where rooms are added it counts, and the greatest cap of all versions.
-#[cfg_attr(not(test), expect(dead_code, reason = "to be told of by name when rooms are placed by policy"))]
 pub(super) async fn overstepped(
     scheduler: &SchedulerName,
     transaction: &Transaction,
     store: &dyn Store,
-) -> Result<Vec<String>, StoreError> {
+) -> Result<Vec<Violation>, StoreError> {
     let grown: BTreeSet<&Region> = transaction.changes.iter().filter_map(added_to).collect();
     if grown.is_empty() {
         return Ok(Vec::new());
@@ -26,9 +26,10 @@ pub(super) async fn overstepped(
         // Those that are to go count: they are still there.
         let there = rows.iter().filter(|row| row.purpose == Purpose::Fleet && row.region == *region).count();
         (there > most as usize).then(|| {
-            format!(
+            let what = format!(
                 "an addition takes {scheduler} to {there} rooms in region {region}, and {most} may be there"
-            )
+            );
+            Violation::new(Invariant::CapsKept, what)
         })
     };
     Ok(grown.into_iter().filter_map(overstepped).collect())

@@ -94,6 +94,7 @@ impl Inspector {
         self.refresh_record(&scheduler, transaction, store).await;
         self.judge_work(&scheduler, transaction, store).await;
         self.judge_effects(&scheduler, transaction, store).await;
+        self.note_all(caps::overstepped(&scheduler, transaction, store).await.unwrap_or_default());
         self.judge_plan(node, &scheduler, transaction, store).await;
         self.lock().known(&scheduler).step_ended(node, is_owners);
     }

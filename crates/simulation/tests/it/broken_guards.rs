@@ -18,6 +18,7 @@ use maestro_engine::ports::contract::fixtures;
 use maestro_engine::ports::store::{
     Change, Guard, NewLock, OperationStore, OperationUpdate, Store, Transaction,
 };
+use maestro_simulation::lives::{self, Kind, Options};
 use maestro_simulation::{Inspector, Manners, MemoryStore, SimulatedStore, Trace, VirtualClock, World};
 
 use super::common::*;
@@ -32,6 +33,8 @@ enum Shown {
     InALife,
     /// In what a worker writes that has lost its scheduler, or in what it leaves behind.
     AtTheStore,
+    /// In a life about regions.
+    InRegions,
     /// Only where stores fail, which they do not in these worlds.
     ElsewhereOnly,
 }
@@ -39,6 +42,7 @@ enum Shown {
 fn shown(invariant: Invariant) -> Shown {
     match invariant {
         Invariant::OneExecutor | Invariant::NoLockLeft => Shown::AtTheStore,
+        Invariant::CapsKept => Shown::InRegions,
         Invariant::AcceptedWorkSurvives => Shown::ElsewhereOnly,
         Invariant::LegalTransitions
         | Invariant::EffectOnce
@@ -65,6 +69,10 @@ fn without_its_guard_every_invariant_is_named() {
                 (0..SEEDS).any(|seed| is_named(invariant, &run(eventful_life(seed, Ends::Early)).violations))
             }
             Shown::AtTheStore => is_named(invariant, &run(a_worker_that_lost_its_scheduler())),
+            Shown::InRegions => {
+                let regions = Options { kind: Some(Kind::Regions), ..Options::default() };
+                (0..SEEDS).any(|seed| is_named(invariant, &lives::run(seed, &regions).violations))
+            }
             Shown::ElsewhereOnly => true,
         };
         guards::put_back();

@@ -113,7 +113,8 @@ fn what_the_policies_decide_is_in_the_data() {
         let created = json!({"status": "OK", "creation": {"count": 1, "regions": {TWO: 1}}});
         assert_eq!(data_of(&world, one_more, OperationStatus::Finished).await, created);
         let here = engine.create_room(ARENA, Some(ONE), false, "ann").await.unwrap();
-        assert_eq!(data_of(&world, here, OperationStatus::Finished).await, json!({"status": "OK"}));
+        let created = json!({"status": "OK", "creation": {"count": 1, "regions": {ONE: 1}}});
+        assert_eq!(data_of(&world, here, OperationStatus::Finished).await, created);
         is_spread(&world, &[(ONE, 2), (TWO, 3)]).await;
         let remove = engine.remove_rooms(ARENA, 2, false, "ann").await.unwrap();
         let removed = json!({"status": "OK", "deletion": {"count": 2, "regions": {ONE: 1, TWO: 1}}});

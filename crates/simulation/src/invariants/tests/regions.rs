@@ -102,6 +102,7 @@ fn check_caps(cap: Option<u32>, bound_to: Option<Region>, first: u32, then: u32)
         store.commit(Transaction::new("request", vec![Change::CreateScheduler(scheduler)])).await.unwrap();
         store.commit(intend(0..first)).await.unwrap();
         store.commit(adds.clone()).await.unwrap();
-        caps::overstepped(&arena(), &adds, &store).await.unwrap()
+        let found = caps::overstepped(&arena(), &adds, &store).await.unwrap();
+        found.into_iter().map(|violation| violation.what).collect()
     })
 }
