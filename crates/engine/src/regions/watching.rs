@@ -19,6 +19,8 @@ use super::Contact;
 const CHECK_EVERY: Duration = Duration::from_secs(5);
 /// To adopt and list thousands of rooms, and to make a place for each scheduler.
 const TAKE_UP_PATIENCE: Duration = Duration::from_secs(120);
+const TAKE_UP_ATTEMPTS: u32 = 3;
+const TAKE_UP_PAUSE: Duration = Duration::from_millis(500);
 
 /// The first look, at all regions side by side. Those that do not answer are left to [`watch`].
 pub(crate) async fn begin(engine: &Engine, parts: Parts) {
@@ -46,14 +48,31 @@ async fn look(engine: &Engine, parts: Parts, region: &Region, runtime: &Arc<dyn 
     });
     engine.regions.heard(region, answer, engine.now());
     if engine.regions.waits_to_be_taken_up(region) {
-        let outcome = match timeout(TAKE_UP_PATIENCE, recovery::take_up(engine, parts, region, runtime)).await
-        {
-            Ok(outcome) => outcome.map_err(|error| with_sources(&error)),
-            Err(_) => Err(format!("not done within {TAKE_UP_PATIENCE:?}")),
-        };
+        let outcome = take_up(engine, parts, region, runtime).await;
         engine.regions.taken_up(region, outcome, engine.now());
     }
     tell(engine, region, &before);
+}
+
+/// Tried a few times: one call that is lost on its way must not move a fleet to other regions.
+async fn take_up(
+    engine: &Engine,
+    parts: Parts,
+    region: &Region,
+    runtime: &Arc<dyn Runtime>,
+) -> Result<(), String> {
+    let mut why = String::new();
+    for attempt in 0..TAKE_UP_ATTEMPTS {
+        if attempt > 0 {
+            tokio::time::sleep(TAKE_UP_PAUSE).await;
+        }
+        match timeout(TAKE_UP_PATIENCE, recovery::take_up(engine, parts, region, runtime)).await {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(error)) => why = with_sources(&error),
+            Err(_) => return Err(format!("not done within {TAKE_UP_PATIENCE:?}")),
+        }
+    }
+    Err(why)
 }
 
 /// What changed is logged, counted, and looked at by every scheduler.
