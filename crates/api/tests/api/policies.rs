@@ -1,4 +1,8 @@
-//! Policies that nobody could mean are refused when they are submitted, by field, and nothing is changed.
+//! Policies over the wire. Those that nobody could mean are refused when they are submitted, by field, and nothing is
+//! changed; the others outlive a rollout.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -121,4 +125,44 @@ async fn no_version_comes_of_nonsense() {
         check_refused(&world.ask("PATCH", "/schedulers/arena", patch.to_string()).await, field);
     }
     assert_eq!(kept().await, before);
+}
+
+async fn by_region(world: &World, scheduler: &str) -> BTreeMap<String, usize> {
+    let rooms = world.get(&format!("/schedulers/{scheduler}/rooms")).await.ok();
+    let mut counted = BTreeMap::new();
+    for room in rooms["rooms"].as_array().unwrap() {
+        *counted.entry(room["region"].as_str().unwrap().to_owned()).or_default() += 1;
+    }
+    counted
+}
+
+/// Between two cycles nothing is under way, and much is left to do.
+async fn rolled_out(world: &World, scheduler: &str) {
+    for _ in 0..600 {
+        world.settle(scheduler).await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let rollout = world.get(&format!("/schedulers/{scheduler}/rollout")).await.ok();
+        if rollout["state"] == "none" && rollout["active"] == "v2.0.0" {
+            return;
+        }
+    }
+    panic!("{scheduler} is not rolled out");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rollout_keeps_the_distribution() {
+    let world = World::running_with_regions(&["ap", "eu", "us"]).await;
+    // Which old room goes first is by its id, so several fleets tell more than one.
+    for name in ["arena", "brawl", "chase", "duel"] {
+        let mut recipe = recipe(name, 6);
+        recipe["placement"] = json!({"regions": [{"name": "us", "weight": 3}, {"name": "eu", "weight": 2}, {"name": "ap", "weight": 1}]});
+        world.post("/schedulers", &recipe).await.ok();
+        world.settle(name).await;
+        let planned = by_region(&world, name).await;
+        assert_eq!(planned, BTreeMap::from([("ap".into(), 1), ("eu".into(), 2), ("us".into(), 3)]));
+        recipe["spec"]["containers"][0]["image"] = json!("room:2");
+        world.enqueue(&format!("/schedulers/{name}"), &recipe).await;
+        rolled_out(&world, name).await;
+        assert_eq!(by_region(&world, name).await, planned, "{name}");
+    }
 }

@@ -196,10 +196,12 @@ impl Fleet {
         })
     }
 
-    /// What stands where, as policies see it.
+    /// What stands where, as policies see it when rooms are added. Rooms that are to be replaced only take place under the
+    /// caps: the shares are those of the rooms that stay, or a rollout would end wherever its old rooms happened to go.
     pub(crate) fn standings(&self, engine: &Engine) -> BTreeMap<Region, Standing> {
         let (now, limits) = (engine.now(), engine.settings.limits());
-        self.places.standings(&self.facts, |room| is_counted(room, now, &limits))
+        let stays = |room: &RoomFact| is_counted(room, now, &limits) && !room.old && !room.draining;
+        self.places.standings(&self.facts, stays)
     }
 
     pub(crate) fn standings_for_removal(
