@@ -184,6 +184,22 @@ async fn a_room_in_a_region_of_ones_choice() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_region_that_is_closed_gets_no_room_by_name_either() {
+    let mut world = arena().await;
+    world.start(Parts::ALL).await;
+    world.settle("arena").await;
+    world.post("/regions/RegionTwo/cordon?reason=slow", &json!({})).await.ok();
+    let id = world.enqueue(ROOMS, &json!({"region": "RegionTwo"})).await;
+    world.settle("arena").await;
+    let operation = operation(&world, &id).await;
+    assert_eq!(operation["status"], "error");
+    let history = operation["executionHistory"].to_string();
+    assert!(history.contains("RegionTwo is cordoned by anonymous: slow"), "{history}");
+    assert_eq!(world.room_ids("arena").await.len(), 4);
+    assert_eq!(world.get("/schedulers/info").await.ok()["schedulers"][0]["roomsReplicas"], 4);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_room_that_cannot_be_is_refused_by_field() {
     let world = arena().await;
     let unknown = r#"region: "mars" is not a configured region; there is RegionOne, RegionTwo"#;

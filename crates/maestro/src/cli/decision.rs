@@ -2,21 +2,23 @@
 
 use super::json::Json;
 
+/// Why the policies refused an operation, if they did.
+pub(super) fn refusal(data: &Json) -> Option<&str> {
+    data.get("status").as_str().filter(|status| *status == "ERROR").and(data.get("reason").as_str())
+}
+
 /// `+3: RegionOne 1, RegionTwo 2`, or why it was refused. What has another form is shown as it is.
 pub(super) fn cell(data: &Json) -> String {
-    match data.get("status").as_str() {
-        Some("ERROR") => format!("refused: {}", data.get("reason").cell()),
-        Some("OK") => {
-            let parts = [("+", data.get("creation")), ("-", data.get("deletion"))];
-            let parts: Vec<String> = parts
-                .into_iter()
-                .filter(|(_, part)| !part.is_null())
-                .map(|(sign, part)| words(sign, part))
-                .collect();
-            if parts.is_empty() { "left to the request and the recipe".to_owned() } else { parts.join("; ") }
-        }
-        _ => data.cell(),
+    if let Some(reason) = refusal(data) {
+        return format!("refused: {reason}");
     }
+    if data.get("status").as_str() != Some("OK") {
+        return data.cell();
+    }
+    let parts = [("+", data.get("creation")), ("-", data.get("deletion"))];
+    let parts = parts.into_iter().filter(|(_, part)| !part.is_null());
+    let parts: Vec<String> = parts.map(|(sign, part)| words(sign, part)).collect();
+    if parts.is_empty() { "left to the request and the recipe".to_owned() } else { parts.join("; ") }
 }
 
 fn words(sign: &str, part: &Json) -> String {

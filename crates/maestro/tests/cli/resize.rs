@@ -42,7 +42,7 @@ fn sizes_and_changes() {
 
 #[test]
 fn waited_for() {
-    let ended = r#"{"operation":{"id":"op-1","status":"error","definitionName":"resize","executionHistory":[{"createdAt":"2026-11-15T09:06:47Z","event":"Created"},{"createdAt":"2026-11-15T09:06:49Z","event":"the end"}]}}"#;
+    let ended = r#"{"operation":{"id":"op-1","status":"error","definitionName":"resize","executionHistory":[{"createdAt":"2026-11-15T09:06:47Z","event":"Created"},{"createdAt":"2026-11-15T09:06:49Z","event":"the end"}],"data":{"status":"ERROR","reason":"There is no feasible plan to handle all nodes."}}}"#;
     check(
         vec![ok(r#"{"operationId":"op-1"}"#), ok(ended)],
         "scheduler resize arena 10 --max-size 5 --wait --timeout 5s",
@@ -52,6 +52,7 @@ fn waited_for() {
             stderr: 2026-11-15T09:06:47Z Created
             stderr: 2026-11-15T09:06:49Z the end
             stderr: error: resize op-1 ended as error: the end
+            stderr: refused: There is no feasible plan to handle all nodes.
             exit 1
         "#]],
     );
