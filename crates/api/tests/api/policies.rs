@@ -8,80 +8,67 @@ use serde_json::{Value, json};
 
 use crate::support::{Reply, World, recipe};
 
-fn with_placement(regions: Value) -> Value {
+const PLACEMENT: &str = "senlin.policy.region_placement";
+
+fn with_placement(regions: &Value) -> Value {
     let mut recipe = recipe("arena", 2);
     recipe["placement"] = json!({"regions": regions});
     recipe
 }
 
-fn with_policy(document: Value) -> Value {
+fn with_policy(policy_type: &str, version: &str, properties: &Value) -> Value {
     let mut recipe = recipe("arena", 2);
-    recipe["policies"] = json!([document]);
+    recipe["policies"] = json!([{"type": policy_type, "version": version, "properties": properties}]);
     recipe
-}
-
-fn senlin(properties: Value) -> Value {
-    with_policy(json!({"type": "senlin.policy.region_placement", "version": "1.0", "properties": properties}))
-}
-
-/// What is wrong, and how a refusal begins: with the field.
-fn nonsense() -> Vec<(Value, &'static str)> {
-    vec![
-        (with_placement(json!([{"name": "RegionOne", "weight": -1}])), "placement.regions[0].weight: "),
-        (
-            with_placement(json!([{"name": "RegionOne", "weight": 0}, {"name": "RegionTwo", "weight": 0}])),
-            "placement.regions: ",
-        ),
-        (with_placement(json!([{"name": "RegionOne", "cap": -2}])), "placement.regions[0].cap: "),
-        (with_placement(json!([])), "placement.regions: "),
-        (with_placement(json!([{"weight": 1}])), "placement.regions[0].name: "),
-        (
-            with_placement(json!([{"name": "RegionOne"}, {"name": "RegionOne"}])),
-            "placement.regions[1].name: ",
-        ),
-        (with_placement(json!([{"name": "RegionOne"}, {"name": "mars"}])), "placement.regions[1].name: "),
-        (with_placement(json!([{"name": "RegionOne", "weight": "heavy"}])), "placement.regions[0].weight: "),
-        (with_placement(json!([{"name": 7}])), "placement.regions[0].name: "),
-        (with_placement(json!("everywhere")), "placement.regions: "),
-        (
-            senlin(json!({"regions": [{"name": "RegionOne", "weight": -1}]})),
-            "policies[0].properties.regions[0].weight: ",
-        ),
-        (
-            senlin(json!({"regions": [{"name": "RegionOne", "cap": -2}]})),
-            "policies[0].properties.regions[0].cap: ",
-        ),
-        (senlin(json!({"regions": []})), "policies[0].properties.regions: "),
-        (
-            senlin(json!({"regions": [{"name": "RegionOne"}, {"name": "RegionOne"}]})),
-            "policies[0].properties.regions[1].name: ",
-        ),
-        // Named as it would be shown: which regions there are is asked when it has become a recipe.
-        (senlin(json!({"regions": [{"name": "mars"}]})), "placement.regions[0].name: "),
-        (senlin(json!({"regions": "everywhere"})), "policies[0].properties.regions: "),
-        (senlin(json!({})), "policies[0].properties.regions: "),
-        (with_policy(json!({"type": "senlin.policy.region", "version": "1.0"})), "policies[0].type: "),
-        (
-            with_policy(json!({
-                "type": "senlin.policy.region_placement", "version": "2.0",
-                "properties": {"regions": [{"name": "RegionOne"}]},
-            })),
-            "policies[0].version: ",
-        ),
-        (
-            with_policy(json!({
-                "type": "senlin.policy.deletion", "version": "1.0", "properties": {"criteria": "BIGGEST_FIRST"},
-            })),
-            "policies[0].properties.criteria: ",
-        ),
-        (in_region("mars"), "spec.region: "),
-    ]
 }
 
 fn in_region(region: &str) -> Value {
     let mut recipe = recipe("arena", 2);
     recipe["spec"]["region"] = json!(region);
     recipe
+}
+
+/// Recipes that nobody could mean, and the field that their refusal begins with.
+fn nonsense() -> Vec<(Value, String)> {
+    let lists = lists_of_regions();
+    let short =
+        lists.iter().map(|(regions, field)| (with_placement(regions), format!("placement.{field}: ")));
+    let documents = lists.iter().map(|(regions, field)| {
+        let recipe = with_policy(PLACEMENT, "1.0", &json!({"regions": regions}));
+        // Which regions there are is asked when it has become a recipe, which has the short form only.
+        let within =
+            if regions.to_string().contains("mars") { "placement" } else { "policies[0].properties" };
+        (recipe, format!("{within}.{field}: "))
+    });
+    let good = json!({"regions": [{"name": "RegionOne"}]});
+    let others = [
+        (with_policy(PLACEMENT, "1.0", &json!({})), "policies[0].properties.regions: "),
+        (with_policy(PLACEMENT, "2.0", &good), "policies[0].version: "),
+        (with_policy("senlin.policy.region", "1.0", &good), "policies[0].type: "),
+        (
+            with_policy("senlin.policy.deletion", "1.0", &json!({"criteria": "BIGGEST_FIRST"})),
+            "policies[0].properties.criteria: ",
+        ),
+        (in_region("mars"), "spec.region: "),
+    ];
+    let others = others.map(|(recipe, field)| (recipe, field.to_owned()));
+    short.chain(documents).chain(others).collect()
+}
+
+fn lists_of_regions() -> Vec<(Value, &'static str)> {
+    vec![
+        (json!([{"name": "RegionOne", "weight": -1}]), "regions[0].weight"),
+        (json!([{"name": "RegionOne", "weight": 0}, {"name": "RegionTwo", "weight": 0}]), "regions"),
+        (json!([{"name": "RegionOne", "cap": -2}]), "regions[0].cap"),
+        (json!([]), "regions"),
+        (json!([{"weight": 1}]), "regions[0].name"),
+        (json!([{"name": "RegionOne"}, {"name": "RegionOne"}]), "regions[1].name"),
+        (json!([{"name": "RegionOne"}, {"name": "mars"}]), "regions[1].name"),
+        (json!([{"name": "RegionOne", "weight": "heavy"}]), "regions[0].weight"),
+        (json!([{"name": "RegionOne", "cap": [1]}]), "regions[0].cap"),
+        (json!([{"name": 7}]), "regions[0].name"),
+        (json!("everywhere"), "regions"),
+    ]
 }
 
 /// What the message says, without the first line that v10's clients cut off.
@@ -98,7 +85,7 @@ fn check_refused(reply: &Reply, field: &str) {
 async fn no_scheduler_comes_of_nonsense() {
     let world = World::with_regions(&["RegionOne", "RegionTwo"]);
     for (recipe, field) in nonsense() {
-        check_refused(&world.post("/schedulers", &recipe).await, field);
+        check_refused(&world.post("/schedulers", &recipe).await, &field);
         let listed = world.get("/schedulers").await.ok();
         assert_eq!(listed, json!({"schedulers": []}), "{field}");
     }
@@ -116,13 +103,13 @@ async fn no_version_comes_of_nonsense() {
     };
     let before = kept().await;
     for (recipe, field) in nonsense() {
-        check_refused(&world.post("/schedulers/arena", &recipe).await, field);
+        check_refused(&world.post("/schedulers/arena", &recipe).await, &field);
         let patch: Value = ["placement", "policies", "spec"]
             .into_iter()
             .filter(|block| recipe.get(block).is_some_and(|_| *block != "spec" || field.starts_with("spec")))
             .map(|block| (block.to_owned(), recipe[block].clone()))
             .collect();
-        check_refused(&world.ask("PATCH", "/schedulers/arena", patch.to_string()).await, field);
+        check_refused(&world.ask("PATCH", "/schedulers/arena", patch.to_string()).await, &field);
     }
     assert_eq!(kept().await, before);
 }
