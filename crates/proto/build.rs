@@ -81,6 +81,9 @@ fn json_form(field: &FieldDescriptor) -> Vec<String> {
         form.push("skip_serializing_if = \"Vec::is_empty\"".to_owned());
     }
     let reader = match (field.kind(), field.is_list(), field.is_map()) {
+        (Kind::Message(message), false, false) if message.full_name() == "google.protobuf.Value" => {
+            Some("value")
+        }
         // These have a JSON of their own, which is no object of their fields.
         (Kind::Message(message), false, false) if message.package_name() != PACKAGE => None,
         (Kind::Message(_), false, false) => Some("message"),

@@ -1,6 +1,6 @@
 //! What must hold of a fleet when nothing is under way any more.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{bail, ensure};
 use jiff::Timestamp;
@@ -16,6 +16,15 @@ pub fn settled(maestro: &Maestro, scheduler: &str, size: usize) -> anyhow::Resul
     one_process_each(maestro, scheduler, &rooms)?;
     none_stuck(&maestro.api().operations(scheduler)?)?;
     Ok(rooms)
+}
+
+/// How many rooms are where.
+pub fn by_region(rooms: &[Room]) -> BTreeMap<&str, usize> {
+    let mut counted = BTreeMap::new();
+    for room in rooms {
+        *counted.entry(room.region.as_str()).or_default() += 1;
+    }
+    counted
 }
 
 /// Neither a room without its process, nor a process without its room, nor two for one.

@@ -75,6 +75,8 @@ pub struct Operation {
     pub definition_name: String,
     pub created_at: Time,
     pub reason: String,
+    /// What policies decided.
+    pub data: Value,
     lease: Option<Lease>,
     /// Not in lists.
     #[serde(default)]

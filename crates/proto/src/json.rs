@@ -121,6 +121,15 @@ where
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
+/// Any JSON, of which null is one: what is there and null is told from what is not there.
+pub(crate) fn value<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    T::deserialize(deserializer).map(Some)
+}
+
 /// A message as a field of another. Only an object is one: serde by itself would also take an array of the fields.
 pub(crate) fn message<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where

@@ -63,6 +63,8 @@ fn routes() {
         RoomsService.AllocateRoom POST /scheduler/{scheduler_name}/rooms/allocate
         FleetService.AddRooms POST /schedulers/{scheduler_name}/add-rooms
         FleetService.RemoveRooms POST /schedulers/{scheduler_name}/remove-rooms
+        FleetService.Resize POST /schedulers/{scheduler_name}/resize
+        FleetService.CreateRoom POST /schedulers/{scheduler_name}/rooms
         FleetService.ListRooms GET /schedulers/{scheduler_name}/rooms
         FleetService.GetRoom GET /schedulers/{scheduler_name}/rooms/{room_id}
         FleetService.GetRoomLogs GET /schedulers/{scheduler_name}/rooms/{room_id}/logs

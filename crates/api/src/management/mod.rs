@@ -4,6 +4,7 @@ mod explanations;
 mod locks;
 mod operations;
 mod regions;
+mod resize;
 mod rollouts;
 mod rooms;
 mod schedulers;
@@ -75,7 +76,8 @@ fn routes() -> Vec<Route<Arc<ManagementApi>>> {
         ("/regions/{region_name}/uncordon", post(regions::uncordon)),
         ("/schedulers/{scheduler_name}/add-rooms", post(rooms::add)),
         ("/schedulers/{scheduler_name}/remove-rooms", post(rooms::remove)),
-        ("/schedulers/{scheduler_name}/rooms", get(rooms::list)),
+        ("/schedulers/{scheduler_name}/resize", post(resize::resize)),
+        ("/schedulers/{scheduler_name}/rooms", get(rooms::list).post(resize::create_room)),
         ("/schedulers/{scheduler_name}/rooms/{room_id}", get(rooms::get)),
         ("/schedulers/{scheduler_name}/rooms/{room_id}/logs", get(rooms::logs)),
     ]

@@ -14,15 +14,19 @@ const EU: &str = "eu-west";
 const US: &str = "us-east";
 
 async fn two_regions() -> World {
-    let mut world = World::with_regions(&[EU, US]);
-    world.start(Parts::ALL).await;
-    world
+    World::running_with_regions(&[EU, US]).await
 }
 
-/// Rooms are made in the first region that may have any, so all of these are in `eu-west`.
+/// Rooms that are in `eu-west` while it is there, and elsewhere while it is not.
+fn recipe_for_eu(rooms: u32) -> Value {
+    let mut recipe = recipe("arena", rooms);
+    recipe["placement"] = json!({"regions": [{"name": EU, "weight": 1000}, {"name": US, "weight": 1}]});
+    recipe
+}
+
 async fn arena_in_eu(rooms: u32) -> World {
     let world = two_regions().await;
-    world.post("/schedulers", &recipe("arena", rooms)).await.ok();
+    world.post("/schedulers", &recipe_for_eu(rooms)).await.ok();
     world.settle("arena").await;
     assert_eq!(counts(&world), (rooms as usize, 0));
     world
@@ -241,7 +245,7 @@ async fn old_rooms_of_a_lost_region_keep_a_rollout_open() {
     let world = arena_in_eu(2).await;
     world.runtimes[EU].set_away(true);
     until_reachable(&world, EU, false).await;
-    let mut next = recipe("arena", 2);
+    let mut next = recipe_for_eu(2);
     next["spec"]["containers"][0]["image"] = json!("room:2");
     world.enqueue("/schedulers/arena", &next).await;
     let waits = async |world: &World| {

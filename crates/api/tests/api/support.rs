@@ -94,7 +94,11 @@ impl World {
     }
 
     pub(crate) async fn running() -> Self {
-        let mut world = Self::standing();
+        Self::running_with_regions(&[Region::DEFAULT]).await
+    }
+
+    pub(crate) async fn running_with_regions(regions: &[&'static str]) -> Self {
+        let mut world = Self::with_regions(regions);
         world.start(Parts::ALL).await;
         world
     }

@@ -112,7 +112,7 @@ impl Places {
     }
 
     /// Why there is place for so few.
-    pub(super) fn why_left(&self, left: u64) -> String {
+    pub fn why_left(&self, left: u64) -> String {
         let reasons = match &self.bound_to {
             Some(region) => self.closed(region).into_iter().collect(),
             None => self.policy.regions.iter().filter_map(|region| self.why_full(region)).collect::<Vec<_>>(),

@@ -7,6 +7,7 @@ mod deletion;
 mod full_disk;
 mod killed_room;
 mod lease;
+mod placement;
 mod recorded;
 mod regions;
 mod restart;

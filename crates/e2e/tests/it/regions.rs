@@ -3,20 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, ensure};
+use maestro_e2e::checks::by_region;
 use maestro_e2e::{Maestro, Room, STOP_ROOMS, checks};
 use rustix::process::Signal;
 use serde_json::Value;
 
 const TWO: &str = "regions: {eu-west: {host: 127.0.0.2}, us-east: {}}";
-
-/// How many rooms are where.
-fn by_region(rooms: &[Room]) -> BTreeMap<&str, usize> {
-    let mut counted = BTreeMap::new();
-    for room in rooms {
-        *counted.entry(room.region.as_str()).or_default() += 1;
-    }
-    counted
-}
 
 fn pids(rooms: &[Room]) -> BTreeSet<u32> {
     rooms.iter().flat_map(|room| room.pids.iter().copied()).collect()
@@ -47,17 +39,17 @@ fn two_regions_on_one_machine() -> anyhow::Result<()> {
     maestro.unset(STOP_ROOMS);
     maestro.set_file(TWO)?;
     maestro.start()?;
-    let first = maestro.fleet("arena", 2)?;
-    assert_eq!(by_region(&first), BTreeMap::from([("eu-west", 2)]));
+    let first = maestro.fleet("arena", 4)?;
+    assert_eq!(by_region(&first), BTreeMap::from([("eu-west", 2), ("us-east", 2)]));
 
     let said = cli(&maestro, &["region", "cordon", "eu-west", "--reason", "slow network"])?;
     assert_eq!(said, "region eu-west cordoned\n");
     maestro.api().add("arena", 2, "ann")?.expect(200)?;
-    let rooms = maestro.until("rooms in both", || checks::settled(&maestro, "arena", 4))?;
-    assert_eq!(by_region(&rooms), BTreeMap::from([("eu-west", 2), ("us-east", 2)]));
+    let rooms = maestro.until("rooms in one alone", || checks::settled(&maestro, "arena", 6))?;
+    assert_eq!(by_region(&rooms), BTreeMap::from([("eu-west", 2), ("us-east", 4)]));
     let ports: BTreeSet<u16> =
         rooms.iter().flat_map(|room| room.ports.iter().map(|port| port.port)).collect();
-    assert_eq!(ports.len(), 4, "no port twice on one machine");
+    assert_eq!(ports.len(), 6, "no port twice on one machine");
     for process in maestro.processes()? {
         let room = rooms.iter().find(|room| room.id == process.room).context("nobody knows it")?;
         assert_eq!(process.region, room.region);
@@ -68,7 +60,7 @@ fn two_regions_on_one_machine() -> anyhow::Result<()> {
     // What was said, and whose rooms are whose, outlives a crash.
     maestro.kill()?;
     maestro.start()?;
-    let again = maestro.until("the rooms again", || checks::settled(&maestro, "arena", 4))?;
+    let again = maestro.until("the rooms again", || checks::settled(&maestro, "arena", 6))?;
     assert_eq!((pids(&again), by_region(&again)), (pids(&rooms), by_region(&rooms)));
     let eu = region(&maestro, "eu-west")?;
     assert_eq!((&eu["cordoned"], &eu["rooms"]["ready"]), (&true.into(), &2.into()));
@@ -94,7 +86,7 @@ fn a_region_with_rooms_cannot_be_removed(maestro: &mut Maestro) -> anyhow::Resul
     let expected = "region eu-west is not configured and still has 2 rooms: add it back, drain it \
                     (`maestro region drain eu-west`), then remove it";
     assert!(said.contains(expected), "{said}");
-    assert_eq!(maestro.processes()?.len(), 4, "nothing was touched");
+    assert_eq!(maestro.processes()?.len(), 6, "nothing was touched");
     maestro.set_file(TWO)?;
     maestro.start()
 }

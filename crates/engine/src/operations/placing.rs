@@ -54,7 +54,12 @@ pub(super) async fn growth(work: &Work, amount: u32) -> Result<Growth, StepError
     let scaling = scaling(work, Outcome::ScaleUp(amount));
     let policies: Vec<_> = scaling.into_iter().chain([Policy::Placement(&placement)]).collect();
     let outcome = policy::check(&policies, &action, &asked, before(&work.operation));
-    Ok(Growth::Decided(Step { data: Some(policy::to_json(&outcome)), ..Step::default() }))
+    let mut step = Step { data: Some(policy::to_json(&outcome)), ..Step::default() };
+    // The seed's words do not say which region, and why.
+    if let (Err(_), Some(left)) = (outcome, fleet.places.left(&regions)) {
+        step.history.push(fleet.places.why_left(left));
+    }
+    Ok(Growth::Decided(step))
 }
 
 /// Of rooms that may go, which ones do, and in what order. None at all, if a policy refuses it.

@@ -5,6 +5,7 @@ mod age;
 mod client;
 mod config;
 mod context;
+mod decision;
 mod document;
 mod explain;
 mod failure;
@@ -71,6 +72,7 @@ enum Command {
         after_help = "\
 Examples:
   maestro scheduler apply -f arena.yaml --wait
+  maestro scheduler resize arena +20%
   maestro scheduler info"
     )]
     Scheduler(scheduler::Command),
@@ -85,13 +87,14 @@ Examples:
     )]
     Rollout(rollout::Command),
 
-    /// Inspect, add and remove rooms
+    /// Inspect, add, create and remove rooms
     #[command(
         subcommand,
         after_help = "\
 Examples:
   maestro room list arena
-  maestro room add arena 3 --wait"
+  maestro room add arena 3 --wait
+  maestro room create arena --region eu-west"
     )]
     Room(room::Command),
 

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use super::age;
 use super::client::Client;
 use super::context::Context;
+use super::decision;
 use super::explain;
 use super::failure::Failure;
 use super::json::Json;
@@ -235,7 +236,7 @@ fn operation_fields(operation: &Json) -> String {
         ("Waiting for", operation.get("waitingFor").cell()),
         ("Created", operation.get("createdAt").cell()),
         ("Lease until", operation.get("lease").get("ttl").cell()),
-        ("Data", operation.get("data").cell()),
+        ("Data", decision::cell(operation.get("data"))),
     ]);
     let history = operation.get("executionHistory").items().iter().map(history_line);
     format!("{head}\n\nHISTORY\n{}", history.collect::<Vec<_>>().join("\n"))

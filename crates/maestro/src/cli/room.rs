@@ -43,6 +43,13 @@ Examples:
   maestro room add arena 3 --wait --timeout 2m")]
     Add(AmountOptions),
 
+    /// Add one room, in a region of your choice or where the policies want it
+    #[command(after_help = "\
+Examples:
+  maestro room create arena
+  maestro room create arena --region eu-west --wait")]
+    Create(CreateOptions),
+
     /// Remove rooms from a scheduler
     #[command(after_help = "\
 Examples:
@@ -74,6 +81,20 @@ pub(super) struct AmountOptions {
     wait: WaitOptions,
 }
 
+#[derive(Debug, Args)]
+pub(super) struct CreateOptions {
+    /// Name of the scheduler
+    scheduler: String,
+    /// Where, whatever the placement policy says; without it, where that wants it
+    #[arg(long, value_name = "NAME")]
+    region: Option<String>,
+    /// Even if autoscaling is on and will undo it
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    wait: WaitOptions,
+}
+
 pub(super) fn run(context: &Context, command: &Command) -> Result<(), Failure> {
     match command {
         Command::List { scheduler } => {
@@ -88,6 +109,7 @@ pub(super) fn run(context: &Context, command: &Command) -> Result<(), Failure> {
         }
         Command::Logs(options) => logs::run(&context.client()?, options),
         Command::Add(options) => change_amount(context, "add-rooms", "add", options),
+        Command::Create(options) => create(context, options),
         Command::Remove(options) => change_amount(context, "remove-rooms", "remove", options),
     }
 }
@@ -103,6 +125,15 @@ fn change_amount(
     let answer = context.client()?.post(&Resource::new(&["schedulers", scheduler, action]), &body)?;
     let rooms = if *amount == 1 { "room" } else { "rooms" };
     context.operation_started(scheduler, &format!("{verb} {amount} {rooms}"), &answer, wait)
+}
+
+fn create(context: &Context, options: &CreateOptions) -> Result<(), Failure> {
+    let CreateOptions { scheduler, region, force, wait } = options;
+    let named = region.as_deref().map_or(Json::Null, Json::from);
+    let body = Json::object([("region", named), ("force", Json::from(*force))]);
+    let answer = context.client()?.post(&Resource::new(&["schedulers", scheduler, "rooms"]), &body)?;
+    let place = region.as_ref().map(|region| format!(" in {region}")).unwrap_or_default();
+    context.operation_started(scheduler, &format!("create a room{place}"), &answer, wait)
 }
 
 fn rooms_table(answer: &Json) -> String {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::client::Client;
+use super::decision;
 use super::failure::{Exit, Failure};
 use super::json::Json;
 use super::output::{note, plain, print};
@@ -89,7 +90,9 @@ pub(super) fn verdict(answer: &Json) -> Result<(), Failure> {
     let (name, id) = (operation.get("definitionName").cell(), operation.get("id").cell());
     let mut message = format!("{name} {id} ended as {status}: {}", reason(operation));
     // The stored reason may be why it was asked for, not why it ended.
-    if let Some(event) = last_event(operation).filter(|event| *event != reason(operation)) {
+    if let Some(refusal) = decision::refusal(operation.get("data")) {
+        message = format!("{message}\nrefused: {}", plain(refusal));
+    } else if let Some(event) = last_event(operation).filter(|event| *event != reason(operation)) {
         message = format!("{message}\nlast event: {}", plain(event));
     }
     Err(Failure::new(Exit::Failed, message))

@@ -167,7 +167,7 @@ fn help() {
             Commands:
               scheduler   Create, change, inspect and delete schedulers
               rollout     Follow, pause, resume and cancel the replacement of rooms by a new version
-              room        Inspect, add and remove rooms
+              room        Inspect, add, create and remove rooms
               operation   Inspect, explain, cancel and follow operations
               lock        Inspect and release the locks of a scheduler
               region      Inspect regions; cordon, drain and uncordon them

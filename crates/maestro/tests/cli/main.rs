@@ -8,6 +8,7 @@ mod local;
 mod locks;
 mod operations;
 mod regions;
+mod resize;
 mod rollouts;
 mod rooms;
 mod schedulers;

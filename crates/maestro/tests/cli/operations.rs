@@ -147,7 +147,7 @@ fn one_stage() {
     );
 }
 
-const OPERATION: &str = r#"{"operation":{"id":"op-1","status":"STATUS","definitionName":"add_rooms","lease":{"ttl":"2026-11-15T09:06:58Z"},"schedulerName":"arena","createdAt":"2026-11-15T09:06:53.177742090Z","input":{"amount":3},"executionHistory":[{"createdAt":"2026-11-15T09:06:53Z","event":"Created"},{"createdAt":"2026-11-15T09:06:54Z","event":"Starting 3 rooms\nin two lines"}],"data":{"creation":{"count":3}},"reason":"fleet size 0 → 3","waitingFor":""}}"#;
+const OPERATION: &str = r#"{"operation":{"id":"op-1","status":"STATUS","definitionName":"add_rooms","lease":{"ttl":"2026-11-15T09:06:58Z"},"schedulerName":"arena","createdAt":"2026-11-15T09:06:53.177742090Z","input":{"amount":3},"executionHistory":[{"createdAt":"2026-11-15T09:06:53Z","event":"Created"},{"createdAt":"2026-11-15T09:06:54Z","event":"Starting 3 rooms\nin two lines"}],"data":{"status":"OK","creation":{"count":3,"regions":{"eu-west":1,"us-east":2}}},"reason":"fleet size 0 → 3","waitingFor":""}}"#;
 
 #[test]
 fn get() {
@@ -164,7 +164,7 @@ fn get() {
             Waiting for  -
             Created      2026-11-15T09:06:53.177742090Z
             Lease until  2026-11-15T09:06:58Z
-            Data         {"creation":{"count":3}}
+            Data         +3: eu-west 1, us-east 2
 
             HISTORY
             2026-11-15T09:06:53Z Created

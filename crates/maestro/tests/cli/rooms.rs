@@ -117,6 +117,37 @@ fn logs_that_are_followed_to_the_end() {
 }
 
 #[test]
+fn create() {
+    check(
+        vec![ok(r#"{"operationId":"op-1"}"#)],
+        "room create arena --region eu-west",
+        &expect![[r#"
+        > POST /schedulers/arena/rooms?view=full {"region":"eu-west","force":false}
+        operation op-1 enqueued: create a room in eu-west
+    "#]],
+    );
+    check(
+        vec![ok(r#"{"operationId":"op-1"}"#)],
+        "room create arena --force",
+        &expect![[r#"
+        > POST /schedulers/arena/rooms?view=full {"region":null,"force":true}
+        operation op-1 enqueued: create a room
+    "#]],
+    );
+    let unknown = "Validation Error:\nregion: \"mars\" is not a configured region; there is eu-west, us-east";
+    check(
+        vec![refusal(400, unknown)],
+        "room create arena --region mars",
+        &expect![[r#"
+        > POST /schedulers/arena/rooms?view=full {"region":"mars","force":false}
+        stderr: error: Validation Error:
+        stderr: region: "mars" is not a configured region; there is eu-west, us-east
+        exit 2
+    "#]],
+    );
+}
+
+#[test]
 fn add_and_remove() {
     let started = r#"{"operationId":"op-1"}"#;
     check(

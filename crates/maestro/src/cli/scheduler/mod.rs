@@ -5,6 +5,7 @@ mod create;
 mod diff;
 mod forecast;
 mod proposal;
+mod resize;
 mod tables;
 
 use clap::Subcommand;
@@ -12,6 +13,7 @@ use clap::Subcommand;
 use apply::ApplyOptions;
 use create::CreateOptions;
 use diff::DiffOptions;
+use resize::ResizeOptions;
 
 use super::context::{Context, WaitOptions};
 use super::failure::Failure;
@@ -96,6 +98,14 @@ Examples:
         wait: WaitOptions,
     },
 
+    /// Change how many rooms a scheduler has
+    #[command(after_help = "\
+Examples:
+  maestro scheduler resize arena 10
+  maestro scheduler resize arena +5 --max-size 20 --no-strict
+  maestro scheduler resize arena -20% --min-step 2 --wait --timeout 2m")]
+    Resize(ResizeOptions),
+
     /// Show what autoscaling decided, and why, newest first
     #[command(after_help = "\
 Examples:
@@ -154,6 +164,7 @@ pub(super) fn run(context: &Context, command: &Command) -> Result<(), Failure> {
             let what = format!("switch scheduler {scheduler} to {version}");
             context.operation_started(scheduler, &what, &answer, wait)
         }
+        Command::Resize(options) => resize::resize(context, options),
         Command::Autoscaling { scheduler } => {
             let resource = Resource::new(&["schedulers", scheduler, "autoscaling"]);
             let answer = context.client()?.get(&resource, "decisions")?;
