@@ -165,7 +165,7 @@ fn a_drained_region_empties_and_fills_again_when_rooms_are_needed() {
         world.advance(5 * MINUTE).await;
         assert_eq!(spread(&world).await.get(TWO), Some(&1), "players are in it");
         host.end_match(&busy);
-        let none_left = async |world: &World| spread(world).await.get(TWO).is_none();
+        let none_left = async |world: &World| !spread(world).await.contains_key(TWO);
         world.run_until("the region to be empty", 10 * MINUTE, none_left).await;
         settle(&world, 6, 5 * MINUTE).await;
         is_spread(&world, &[(ONE, 3), (THREE, 3)]).await;
@@ -207,7 +207,7 @@ fn a_rollout_without_place_for_a_surge_says_so() {
         let mut moving = another_command(full(4));
         moving.rollout_rules = Some(maestro_core::scheduler::Rollout {
             max_unavailable: 1,
-            ..moving.rollout_rules.clone().unwrap_or_default()
+            ..moving.rollout_rules.unwrap_or_default()
         });
         finished(&world, submit(&world, moving).await).await;
         let over = async |world: &World| world.engine().rollout(ARENA).await.unwrap().state.is_none();
