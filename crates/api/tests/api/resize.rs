@@ -173,7 +173,8 @@ async fn a_room_in_a_region_of_ones_choice() {
     world.settle("arena").await;
     let named = operation(&world, &id).await;
     assert_eq!((&named["status"], &named["input"]), (&json!("finished"), &json!({"region": "RegionTwo"})));
-    assert_eq!(named["data"], json!({"status": "OK"}), "placement is left out");
+    let expected = json!({"status": "OK", "creation": {"count": 1, "regions": {"RegionTwo": 1}}});
+    assert_eq!(named["data"], expected);
     // Without one the policies say where.
     let id = world.enqueue(ROOMS, &json!({})).await;
     world.settle("arena").await;
