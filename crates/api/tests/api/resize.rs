@@ -1,6 +1,8 @@
 //! Another size, or one room more, asked for over the wire: what is accepted, what is refused, and that a refusal
 //! changes nothing.
 
+use std::time::Duration;
+
 use maestro_engine::Parts;
 use serde_json::{Value, json};
 
@@ -182,6 +184,25 @@ async fn a_room_in_a_region_of_ones_choice() {
     assert_eq!(operation(&world, &id).await["data"], expected);
     assert_eq!(world.runtimes["RegionOne"].rooms().len(), 3);
     assert_eq!(world.runtimes["RegionTwo"].rooms().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_region_by_name_is_beyond_caps_and_stays_so() {
+    let world = World::running_with_regions(&["RegionOne", "RegionTwo"]).await;
+    let mut recipe = recipe("arena", 4);
+    recipe["placement"] =
+        json!({"regions": [{"name": "RegionOne", "cap": 2}, {"name": "RegionTwo", "cap": 2}]});
+    world.post("/schedulers", &recipe).await.ok();
+    world.settle("arena").await;
+    world.enqueue(ROOMS, &json!({"region": "RegionTwo"})).await;
+    world.settle("arena").await;
+    // Long enough for a few cycles, none of which takes it away again.
+    for _ in 0..30 {
+        world.settle("arena").await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    let standing = ["RegionOne", "RegionTwo"].map(|region| world.runtimes[region].rooms().len());
+    assert_eq!(standing, [2, 3]);
 }
 
 #[tokio::test(start_paused = true)]
