@@ -1,8 +1,6 @@
 //! Another size, or one room more, asked for over the wire: what is accepted, what is refused, and that a refusal
 //! changes nothing.
 
-use std::time::Duration;
-
 use maestro_engine::Parts;
 use serde_json::{Value, json};
 
@@ -187,22 +185,21 @@ async fn a_room_in_a_region_of_ones_choice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_region_by_name_is_beyond_caps_and_stays_so() {
+async fn a_region_by_name_keeps_its_cap() {
     let world = World::running_with_regions(&["RegionOne", "RegionTwo"]).await;
     let mut recipe = recipe("arena", 4);
     recipe["placement"] =
-        json!({"regions": [{"name": "RegionOne", "cap": 2}, {"name": "RegionTwo", "cap": 2}]});
+        json!({"regions": [{"name": "RegionOne", "cap": 3}, {"name": "RegionTwo", "cap": 2}]});
     world.post("/schedulers", &recipe).await.ok();
     world.settle("arena").await;
-    world.enqueue(ROOMS, &json!({"region": "RegionTwo"})).await;
+    let id = world.enqueue(ROOMS, &json!({"region": "RegionTwo"})).await;
     world.settle("arena").await;
-    // Long enough for a few cycles, none of which takes it away again.
-    for _ in 0..30 {
-        world.settle("arena").await;
-        tokio::time::sleep(Duration::from_secs(1)).await;
-    }
+    let refused = json!({"status": "ERROR", "reason": "There is no feasible plan to handle all nodes."});
+    assert_eq!(operation(&world, &id).await["data"], refused);
+    world.enqueue(ROOMS, &json!({"region": "RegionOne"})).await;
+    world.settle("arena").await;
     let standing = ["RegionOne", "RegionTwo"].map(|region| world.runtimes[region].rooms().len());
-    assert_eq!(standing, [2, 3]);
+    assert_eq!(standing, [3, 2]);
 }
 
 #[tokio::test(start_paused = true)]
