@@ -6,7 +6,8 @@
 //! - `log:FILE`: appends a line `N label` per write, so that a test can see which writes there are.
 //!
 //! Writes are counted from 1 in the order in which the store takes them up. Renewals come by the clock and would
-//! disturb the count, so they have none: `renew` in place of N means the first of them.
+//! disturb the count, so they have none: `renew` in place of N means the first of them. `=LABEL` means the first write
+//! with that label, whatever its number is.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -25,11 +26,12 @@ pub struct Failpoints {
     log: Option<PathBuf>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Target {
     /// From 1.
     Write(u64),
-    Renewal,
+    /// The next one with this label.
+    Next(String),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +50,7 @@ impl FromStr for Failpoints {
             let wrong = || {
                 format!(
                     "{point:?} is not a failpoint: write kill:N:before, kill:N:after, full:N or log:FILE, \
-                     with a number of a write or renew for N"
+                     with a number of a write, renew or =LABEL for N"
                 )
             };
             let (kind, rest) = point.split_once(':').ok_or_else(wrong)?;
@@ -62,9 +64,10 @@ impl FromStr for Failpoints {
                 ("kill", Some((target, "after"))) => (target, Effect::KillAfter),
                 _ => return Err(wrong()),
             };
-            let target = match target {
-                RENEW => Target::Renewal,
-                number => match number.parse() {
+            let target = match (target, target.strip_prefix('=')) {
+                (RENEW, _) => Target::Next(RENEW.to_owned()),
+                (_, Some(label)) => Target::Next(label.to_owned()),
+                (number, None) => match number.parse() {
                     Ok(number) if number > 0 => Target::Write(number),
                     _ => return Err(wrong()),
                 },
@@ -93,18 +96,20 @@ impl Armed {
 
     /// A write is taken up into the group at hand.
     pub(crate) fn take_up(&mut self, label: &str) {
-        let target = if label == RENEW {
-            Target::Renewal
-        } else {
+        if label != RENEW {
             self.writes += 1;
             self.log_write(label);
-            Target::Write(self.writes)
-        };
-        let hit = self.points.iter().filter(|(point, _)| *point == target);
-        self.hit.extend(hit.map(|(_, effect)| *effect));
-        if target == Target::Renewal {
-            self.points.retain(|(point, _)| *point != Target::Renewal);
         }
+        let (writes, counts) = (self.writes, label != RENEW);
+        let is_hit = |target: &Target| match target {
+            Target::Write(number) => counts && *number == writes,
+            Target::Next(next) => next == label,
+        };
+        let (hit, left) =
+            std::mem::take(&mut self.points).into_iter().partition(|(target, _)| is_hit(target));
+        self.points = left;
+        let hit: Vec<(Target, Effect)> = hit;
+        self.hit.extend(hit.into_iter().map(|(_, effect)| effect));
     }
 
     pub(crate) fn before_commit(&self) -> Result<(), rusqlite::Error> {
@@ -159,7 +164,7 @@ mod tests {
         let expected = Failpoints {
             points: vec![
                 (Target::Write(7), Effect::KillAfter),
-                (Target::Renewal, Effect::KillBefore),
+                (Target::Next(RENEW.to_owned()), Effect::KillBefore),
                 (Target::Write(3), Effect::Full),
             ],
             log: Some("/tmp/a:b".into()),

@@ -66,10 +66,11 @@ fn nothing_is_scaled_down_while_a_room_is_unknown() -> anyhow::Result<()> {
     maestro.unset(STOP_ROOMS);
     maestro.start()?;
     maestro.fleet("arena", 4)?;
-    let next_write = 1 + writes_of_a_start(&mut maestro)?;
+    // A stopped process whose parent dies would be hung up by the kernel: those that were adopted have another one.
+    maestro.stop(Signal::TERM)?;
 
     // One room falls silent, and Maestro dies when it has promised to remove two and not begun to.
-    maestro.set_failpoint(Some(&format!("kill:{next_write}:after")));
+    maestro.set_failpoint(Some("kill:=request resize:after"));
     maestro.start()?;
     let rooms = maestro.until("the fleet", || checks::settled(&maestro, "arena", 4))?;
     let silent = &rooms[0];
@@ -108,18 +109,6 @@ fn nothing_is_scaled_down_while_a_room_is_unknown() -> anyhow::Result<()> {
         assert_eq!(removal.status, "finished");
     }
     Ok(())
-}
-
-/// Ends Maestro; how many writes it makes when it starts with a fleet that is well.
-fn writes_of_a_start(maestro: &mut Maestro) -> anyhow::Result<usize> {
-    let log = maestro.home().join("writes");
-    maestro.stop(Signal::TERM)?;
-    maestro.set_failpoint(Some(&format!("log:{}", log.display())));
-    maestro.start()?;
-    maestro.until("the fleet", || checks::settled(maestro, "arena", 4))?;
-    let writes = std::fs::read_to_string(&log)?.lines().count();
-    maestro.stop(Signal::TERM)?;
-    Ok(writes)
 }
 
 fn pids(rooms: &[Room]) -> BTreeMap<&str, &[u32]> {
