@@ -10,7 +10,7 @@ pub(super) fn operation(id: &str, status: &str, reason: &str, events: &[&str]) -
     let history: Vec<Value> = events.iter().map(|event| json!({"createdAt": AT, "event": event})).collect();
     let operation = json!({
         "id": id, "status": status, "definitionName": "add_rooms", "createdAt": AT, "reason": reason,
-        "executionHistory": history,
+        "executionHistory": history, "data": {},
     });
     serde_json::from_value(operation).expect("an operation")
 }
