@@ -25,10 +25,10 @@ pub(super) enum Growth {
 }
 
 /// Which rooms a removal tries to take, in this order.
-pub(super) struct Removal {
-    pub(super) order: Vec<RoomId>,
-    /// What has just been decided, to be written down with what comes of it.
-    pub(super) data: Option<Value>,
+pub(super) enum Removal {
+    Planned(Vec<RoomId>),
+    /// It has just been decided, and is to be written down first: what is taken before that would not be part of it.
+    Decided(Value),
 }
 
 pub(super) async fn growth(work: &Work, amount: u32) -> Result<Growth, StepError> {
@@ -53,7 +53,8 @@ pub(super) async fn growth(work: &Work, amount: u32) -> Result<Growth, StepError
     let placement = placement(work, &fleet);
     let scaling = scaling(work, Outcome::ScaleUp(amount));
     let policies: Vec<_> = scaling.into_iter().chain([Policy::Placement(&placement)]).collect();
-    let outcome = policy::check(&policies, &action, &asked, before(&work.operation));
+    let data = Data { creation: resized_by(work, amount.into()), ..Data::default() };
+    let outcome = policy::check(&policies, &action, &asked, data);
     let mut step = Step { data: Some(policy::to_json(&outcome)), ..Step::default() };
     // The seed's words do not say which region, and why.
     if let (Err(_), Some(left)) = (outcome, fleet.places.left(&regions)) {
@@ -62,33 +63,25 @@ pub(super) async fn growth(work: &Work, amount: u32) -> Result<Growth, StepError
     Ok(Growth::Decided(step))
 }
 
-/// Of rooms that may go, which ones do, and in what order. None at all, if a policy refuses it.
+/// Of rooms that may go, which ones do, and in what order.
 pub(super) fn removal(
     work: &Work,
     fleet: &Fleet,
     candidates: &[&RoomFact],
     count: u64,
 ) -> Result<Removal, StepError> {
-    let as_they_are = || candidates.iter().map(|room| room.id.clone()).collect();
     if let Some(data) = decided(&work.operation)? {
-        let left = left_of(data, fleet, work);
-        return Ok(Removal { order: removal_by_plan(&left, candidates), data: None });
-    }
-    let deletion = work.scheduler.recipe.policies.deletion;
-    if count == 0 || (!has_policies(work) && deletion.is_none()) {
-        return Ok(Removal { order: as_they_are(), data: None });
+        return Ok(Removal::Planned(removal_by_plan(&left_of(data, fleet, work), candidates)));
     }
     let is_explicit = work.scheduler.recipe.policies.placement.is_some();
     // Nobody wrote a policy that would have to refuse what cannot be: as many go as there are.
     let count = if is_explicit { count } else { count.min(candidates.len() as u64) };
+    let deletion = work.scheduler.recipe.policies.deletion;
+    if count == 0 || (!has_policies(work) && deletion.is_none()) {
+        return Ok(Removal::Planned(candidates.iter().map(|room| room.id.clone()).collect()));
+    }
     let outcome = check_removal(work, fleet, candidates, count, deletion);
-    let data = Some(policy::to_json(&outcome));
-    let order = match outcome {
-        Ok(Data { deletion: Some(part), .. }) => removal_by_plan(&part, candidates),
-        Ok(_) => as_they_are(),
-        Err(_) => Vec::new(),
-    };
-    Ok(Removal { order, data })
+    Ok(Removal::Decided(policy::to_json(&outcome)))
 }
 
 fn check_removal(
@@ -109,7 +102,8 @@ fn check_removal(
     let policies: Vec<_> =
         scaling.into_iter().chain([placement]).chain(deletion.map(Policy::Deletion)).collect();
     let action = Action::ScaleIn { count: Some(count) };
-    policy::check(&policies, &action, &asked, before(&work.operation))
+    let data = Data { deletion: resized_by(work, count), ..Data::default() };
+    policy::check(&policies, &action, &asked, data)
 }
 
 /// What an operation's policies have decided; `None`: nothing yet. Refused, it ends the operation.
@@ -124,20 +118,14 @@ fn decided(operation: &Operation) -> Result<Option<Data>, StepError> {
     }
 }
 
-pub(super) fn is_refused(data: &Value) -> bool {
+fn is_refused(data: &Value) -> bool {
     data["status"] == "ERROR"
 }
 
-/// What was decided before any policy is asked: what a resize came to.
-fn before(operation: &Operation) -> Data {
-    let part = |count: Option<u32>| count.map(|count| Part { count: Some(count.into()), ..Part::default() });
-    match &operation.definition {
-        Definition::Resize { .. } => Data {
-            creation: part(operation.definition.adds()),
-            deletion: part(operation.definition.removes().and_then(|(rooms, _)| rooms.amount())),
-        },
-        _ => Data::default(),
-    }
+/// What was decided before any policy is asked: what a resize comes to.
+fn resized_by(work: &Work, count: u64) -> Option<Part> {
+    let is_resize = matches!(work.operation.definition, Definition::Resize { .. });
+    is_resize.then(|| Part { count: Some(count), ..Part::default() })
 }
 
 /// Autoscaling is the policy that says how many, in what it asks for itself.

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use maestro_simulation::{Manners, Outage, Span, World};
+use maestro_core::operation::OperationStatus;
+use maestro_simulation::{CrashPoint, Manners, NodePlan, Outage, Span, World};
+use serde_json::json;
 
 use super::common::*;
 use super::placement::*;
@@ -24,4 +26,24 @@ fn an_add_does_not_wait_for_a_region_that_is_lost_meanwhile() {
         let waiting = work_in_hand(&world).await;
         assert!(waiting.is_empty(), "{waiting:?}");
     });
+}
+
+/// Where the room table outlives an engine, so do its claims.
+#[test]
+fn what_was_decided_is_kept_through_a_crash_at_every_write_of_a_resize() {
+    for write in 1..=25 {
+        run(async {
+            let mut world = world(write, recipe(6), &[ONE, TWO]).await;
+            world.stop_engine().await;
+            let crash = Some(CrashPoint::Before(write));
+            world.start_node(NodePlan { crash, ..NodePlan::PLAIN }).await.unwrap();
+            let asked = world.ask(world.engine().resize(ARENA, &exactly(2), false, "ann")).await;
+            world.crashed(MINUTE).await;
+            world.crash_engine().await;
+            world.start_node(NodePlan::PLAIN).await.unwrap();
+            let Some(Ok(id)) = asked else { return };
+            let data = data_of(&world, id, OperationStatus::Finished).await;
+            assert_eq!(data["deletion"], json!({"count": 4, "regions": {ONE: 2, TWO: 2}}), "write {write}");
+        });
+    }
 }
