@@ -240,7 +240,7 @@ impl Fleet {
 
     /// What an operation that turned round asked for does not count any more, although its fleet size stands until it
     /// has ended: otherwise a cancelled addition would be made again while its rooms go.
-    fn size_to_be(&self, scheduler: &SchedulerRecord) -> u32 {
+    pub(super) fn size_to_be(&self, scheduler: &SchedulerRecord) -> u32 {
         let size = i64::from(scheduler.fleet_size) + self.taken_back;
         u32::try_from(size.max(0)).unwrap_or(u32::MAX)
     }

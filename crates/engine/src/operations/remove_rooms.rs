@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use maestro_core::guards;
 use maestro_core::invariant::Invariant;
 use maestro_core::lock::LockKind;
-use maestro_core::operation::{Operation, RemovalReason, RoomsToRemove};
+use maestro_core::operation::{Definition, Operation, RemovalReason, RoomsToRemove};
 use maestro_core::plan::{self, Occupied, RoomFact};
 use maestro_core::room::{RoomId, RoomStatus};
 use maestro_core::time::{Timestamp, after};
@@ -182,6 +182,7 @@ async fn claim_some(
 ) -> Result<Claimed, StepError> {
     let budget = amount.saturating_sub(progress.asked) as usize;
     if work.operation.origin.is_person() {
+        let budget = budget.min(above_size(work, fleet));
         let candidates = plan::removable(&fleet.facts, Occupied::MayGo);
         let order = match placing::removal(work, fleet, &candidates, budget as u64)? {
             Removal::Planned(order) => order,
@@ -216,6 +217,18 @@ async fn claim_some(
     let removal = Taken { facts, rooms, plan, may_be_missing: 0, is_scale_down: true };
     work.engine.watch_taken(&work.scheduler.name, &removal);
     Ok(Claimed::Rooms(taken))
+}
+
+/// A person who asks for a size wants that many rooms to stay: where the fleet lacks some, fewer go. Without a size to
+/// compare with, and where rooms are to be removed whatever stays, any number may go.
+fn above_size(work: &Work, fleet: &Fleet) -> usize {
+    match work.operation.definition {
+        Definition::Resize { .. } if work.scheduler.autoscaling().is_none() => {
+            let total = fleet.plan(&work.engine, &work.scheduler).seen.total;
+            total.saturating_sub(fleet.size_to_be(&work.scheduler)) as usize
+        }
+        _ => usize::MAX,
+    }
 }
 
 /// Only those that the rollout would still take away, and of those that served nobody only who still does not.

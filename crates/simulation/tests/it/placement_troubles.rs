@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use maestro_core::operation::OperationStatus;
+use maestro_engine::services::RegionOrder;
 use maestro_simulation::{CrashPoint, Manners, NodePlan, Outage, Span, World};
 use serde_json::json;
 
 use super::common::*;
 use super::placement::*;
+use super::rollouts::submit;
 
 #[test]
 fn an_add_does_not_wait_for_a_region_that_is_lost_meanwhile() {
@@ -25,6 +27,41 @@ fn an_add_does_not_wait_for_a_region_that_is_lost_meanwhile() {
         world.advance(3 * MINUTE).await;
         let waiting = work_in_hand(&world).await;
         assert!(waiting.is_empty(), "{waiting:?}");
+    });
+}
+
+#[test]
+fn a_smaller_size_takes_no_room_that_is_part_of_it() {
+    run(async {
+        let world = world(1, recipe(10), &[ONE, TWO]).await;
+        let engine = world.engine();
+        engine.order_region(ONE, RegionOrder::Cordon, "ann", "full").await.unwrap();
+        world.cut_off(&region(TWO), Outage::Network);
+        world.advance(2 * MINUTE).await;
+        is_spread(&world, &[(ONE, 5), (TWO, 5)]).await;
+        finished(&world, engine.resize(ARENA, &exactly(6), false, "ann").await.unwrap()).await;
+        world.advance(MINUTE).await;
+        is_spread(&world, &[(ONE, 5), (TWO, 5)]).await;
+        assert_eq!(fleet_size(&world).await, Some(6));
+        finished(&world, engine.resize(ARENA, &exactly(2), false, "ann").await.unwrap()).await;
+        world.advance(MINUTE).await;
+        is_spread(&world, &[(ONE, 2), (TWO, 5)]).await;
+    });
+}
+
+#[test]
+fn a_fleet_that_lacks_rooms_can_be_made_smaller() {
+    run(async {
+        let world = world(2, placed(0, &[(ONE, 1, Some(3)), (TWO, 1, Some(2))]), &[ONE, TWO]).await;
+        let engine = world.engine();
+        finished(&world, submit(&world, placed(20, &[(ONE, 1, Some(3)), (TWO, 1, Some(2))])).await).await;
+        let full = async |world: &World| spread(world).await.values().sum::<usize>() == 5;
+        world.run_until("as many as fit", 5 * MINUTE, full).await;
+        let smaller = engine.resize(ARENA, &exactly(4), false, "ann").await.unwrap();
+        let data = data_of(&world, smaller, OperationStatus::Finished).await;
+        assert_eq!(data, json!({"status": "OK", "deletion": {"count": 1, "regions": {ONE: 1}}}));
+        settle(&world, 4, MINUTE).await;
+        is_spread(&world, &[(ONE, 2), (TWO, 2)]).await;
     });
 }
 
