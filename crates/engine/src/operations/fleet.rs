@@ -220,9 +220,10 @@ impl Fleet {
         self.places.standings_for_removal(&self.facts, candidates, count, counts)
     }
 
-    /// How many more rooms its regions have place for; `None`: any number.
+    /// How many more rooms its regions have place for, beside those on their way; `None`: any number.
     pub(crate) fn place_left(&self, engine: &Engine, scheduler: &SchedulerRecord) -> Option<u64> {
-        self.places.left(&self.standings(engine, scheduler))
+        let left = self.places.left(&self.standings(engine, scheduler))?;
+        Some(left.saturating_sub(self.adding.into()))
     }
 
     fn scaling<'a>(&self, scheduler: &'a SchedulerRecord) -> Scaling<'a> {

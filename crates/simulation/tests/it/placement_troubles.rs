@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use maestro_core::operation::OperationStatus;
+use maestro_core::room::RoomStatus;
 use maestro_engine::services::RegionOrder;
 use maestro_simulation::{CrashPoint, Manners, NodePlan, Outage, Span, World};
 use serde_json::json;
 
 use super::common::*;
+use super::panic::{by, panicking, panics_in};
 use super::placement::*;
 use super::rollouts::submit;
 
@@ -83,4 +85,27 @@ fn what_was_decided_is_kept_through_a_crash_at_every_write_of_a_resize() {
             assert_eq!(data["deletion"], json!({"count": 4, "regions": {ONE: 2, TWO: 2}}), "write {write}");
         });
     }
+}
+
+#[test]
+fn a_panic_takes_the_place_that_caps_leave() {
+    run(async {
+        let mut recipe = placed(0, &[(ONE, 1, Some(7)), (TWO, 1, Some(7))]);
+        recipe.autoscaling = Some(panicking(by(10)));
+        let mut world = World::with_regions(3, &[ONE, TWO]);
+        world.start_engine().await;
+        world.engine().create_scheduler(recipe, "ann").await.unwrap();
+        let ready = async |world: &World| {
+            let rooms = world.engine().rooms(ARENA).await.unwrap();
+            rooms.iter().filter(|room| room.status == RoomStatus::Ready).count() == 10
+        };
+        world.run_until("ten ready rooms", 5 * MINUTE, ready).await;
+        for host in world.hosts() {
+            host.rooms().iter().for_each(|room| host.begin_match(&room.id));
+        }
+        world.advance(2 * MINUTE).await;
+        let panics = panics_in(world.store()).await;
+        assert_eq!(panics[0].data["creation"], json!({"count": 4, "regions": {ONE: 2, TWO: 2}}));
+        assert!(panics.iter().all(|panic| panic.status == OperationStatus::Finished), "{panics:?}");
+    });
 }
