@@ -17,7 +17,7 @@ use maestro_core::scheduler::PanicScale;
 use maestro_core::time::{Timestamp, after, age};
 use serde::{Deserialize, Serialize};
 
-use crate::ports::store::{Intent, RolloutState, RoomRecord};
+use crate::ports::store::{Intent, RoomRecord};
 use crate::rooms::starting::{self, Making};
 use crate::rooms::stopping;
 
@@ -157,17 +157,13 @@ fn rules(work: &Work) -> PanicScale {
     work.scheduler.autoscaling().and_then(|autoscaling| autoscaling.panic).unwrap_or_default()
 }
 
-/// New rooms are made from the active version; while a rollout is halted, from the last one that was deployed. `Err`: why
-/// no more can be made, because the regions that they were planned for are closed by now.
+/// `Err`: why no more can be made, because the regions that they were planned for are closed by now.
 async fn intend(
     work: &Work,
     rows: &[RoomRecord],
     regions: &BTreeMap<Region, u32>,
 ) -> Result<Result<Step, String>, StepError> {
-    let version = match &work.scheduler.rollout {
-        Some(rollout) if rollout.state == RolloutState::Halted => rollout.from,
-        Some(_) | None => work.scheduler.active_version,
-    };
+    let version = work.scheduler.version_to_make();
     let recipe = work.recipe_of(version).await?;
     let places = work.engine.places(&recipe).await?;
     let mut open = regions.clone();

@@ -105,7 +105,7 @@ pub(crate) async fn fleet(
     let views = engine.ports.table.rooms(&scheduler.name).await?;
     let views: BTreeMap<RoomId, RoomView> = views.into_iter().map(|view| (view.id.clone(), view)).collect();
     let contacts = engine.regions.contacts();
-    let places = engine.places(&scheduler.recipe).await?;
+    let places = engine.places_of(scheduler).await?;
     let fact = |row: &RoomRecord| RoomFact {
         old: old.contains(&row.version),
         draining: places.regions.get(&row.region).is_some_and(|place| place.draining),

@@ -37,18 +37,18 @@ pub(super) async fn growth(work: &Work, amount: u32) -> Result<Growth, StepError
             let narrowed = |(region, rooms)| (region, u32::try_from(rooms).unwrap_or(u32::MAX));
             return Ok(Growth::Planned(regions.into_iter().map(narrowed).collect()));
         }
-        Some(_) => return Ok(in_one_region(work, amount)),
+        Some(_) => return in_one_region(work, amount).await,
         None => fleet(&work.engine, &work.scheduler, Some(work.operation.id)).await?,
     };
     if !has_policies(work) {
-        return Ok(in_one_region(work, amount));
+        return in_one_region(work, amount).await;
     }
     let action = match &work.operation.definition {
         Definition::CreateRoom { .. } => Action::CreateRoom,
         _ => Action::ScaleOut { count: Some(amount.into()) },
     };
     let regions = fleet.standings(&work.engine, &work.scheduler);
-    let bound_to = work.scheduler.recipe.spec.region.as_ref();
+    let bound_to = fleet.places.bound_to.as_ref();
     let asked = policy::Fleet { regions: &regions, bound_to, candidates: &[], seed: 0 };
     let placement = placement(work, &fleet);
     let scaling = scaling(work, Outcome::ScaleUp(amount));
@@ -95,7 +95,7 @@ fn check_removal(
     let rooms: Vec<Candidate> = candidates.iter().map(|room| room.as_candidate()).collect();
     // The same draw chooses the same rooms again.
     let seed = work.operation.id.seed();
-    let bound_to = work.scheduler.recipe.spec.region.as_ref();
+    let bound_to = fleet.places.bound_to.as_ref();
     let asked = policy::Fleet { regions: &regions, bound_to, candidates: &rooms, seed };
     let scaling = scaling(work, Outcome::ScaleDown(u32::try_from(count).unwrap_or(u32::MAX)));
     let placement = Policy::Placement(&fleet.places.policy);
@@ -150,11 +150,11 @@ fn placement(work: &Work, fleet: &Fleet) -> PlacementPolicy {
     PlacementPolicy { regions: vec![PlacementRegion { name: name.clone(), weight: 1, cap }] }
 }
 
-/// That of the recipe, or the only one there is.
-fn in_one_region(work: &Work, amount: u32) -> Growth {
-    let named = work.scheduler.recipe.spec.region.clone();
+/// That of the recipe that they are made from, or the only one there is.
+async fn in_one_region(work: &Work, amount: u32) -> Result<Growth, StepError> {
+    let named = work.recipe_of(work.scheduler.version_to_make()).await?.spec.region.clone();
     let region = named.or_else(|| work.engine.ports.runtimes.keys().next().cloned());
-    Growth::Planned(BTreeMap::from([(region.unwrap_or_else(Region::default_region), amount)]))
+    Ok(Growth::Planned(BTreeMap::from([(region.unwrap_or_else(Region::default_region), amount)])))
 }
 
 /// The plan, without the rooms that were asked to go already.

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use maestro_core::operation::OperationStatus;
 use maestro_core::room::RoomStatus;
+use maestro_core::scheduler::{OnFailure, Recipe, Rollout};
+use maestro_engine::ports::store::RolloutState;
 use maestro_engine::services::RegionOrder;
-use maestro_simulation::{CrashPoint, Manners, NodePlan, Outage, Span, World};
+use maestro_simulation::{CrashPoint, Habits, Manners, NodePlan, Outage, Span, World};
 use serde_json::json;
 
 use super::common::*;
@@ -107,5 +109,30 @@ fn a_panic_takes_the_place_that_caps_leave() {
         let panics = panics_in(world.store()).await;
         assert_eq!(panics[0].data["creation"], json!({"count": 4, "regions": {ONE: 2, TWO: 2}}));
         assert!(panics.iter().all(|panic| panic.status == OperationStatus::Finished), "{panics:?}");
+    });
+}
+
+#[test]
+fn while_a_rollout_is_halted_rooms_go_where_their_own_recipe_says() {
+    run(async {
+        let rules = Rollout { on_failure: OnFailure::Halt, ..Rollout::default() };
+        let bound_to = |name| {
+            let mut recipe = Recipe { rollout_rules: Some(rules), ..recipe(4) };
+            recipe.spec.region = Some(region(name));
+            recipe
+        };
+        let world = world(4, bound_to(ONE), &[ONE, TWO]).await;
+        finished(&world, submit(&world, bound_to(TWO)).await).await;
+        world.host_of(&region(TWO)).set_habits(Habits { ready_after: None, ..Habits::default() });
+        let halted = async |world: &World| {
+            world.engine().rollout(ARENA).await.unwrap().state == Some(RolloutState::Halted)
+        };
+        world.run_until("the rollout to halt", 3 * HOUR, halted).await;
+        world.advance(HOUR).await;
+        is_spread(&world, &[(ONE, 4)]).await;
+        let host = world.host_of(&region(ONE));
+        host.crash(&host.rooms()[0].id);
+        world.advance(MINUTE).await;
+        is_spread(&world, &[(ONE, 4)]).await;
     });
 }
