@@ -173,7 +173,8 @@ async fn a_room_in_a_region_of_ones_choice() {
     world.settle("arena").await;
     let named = operation(&world, &id).await;
     assert_eq!((&named["status"], &named["input"]), (&json!("finished"), &json!({"region": "RegionTwo"})));
-    assert_eq!(named["data"], json!({"status": "OK"}), "placement is left out");
+    let expected = json!({"status": "OK", "creation": {"count": 1, "regions": {"RegionTwo": 1}}});
+    assert_eq!(named["data"], expected);
     // Without one the policies say where.
     let id = world.enqueue(ROOMS, &json!({})).await;
     world.settle("arena").await;
@@ -181,6 +182,24 @@ async fn a_room_in_a_region_of_ones_choice() {
     assert_eq!(operation(&world, &id).await["data"], expected);
     assert_eq!(world.runtimes["RegionOne"].rooms().len(), 3);
     assert_eq!(world.runtimes["RegionTwo"].rooms().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_region_by_name_keeps_its_cap() {
+    let world = World::running_with_regions(&["RegionOne", "RegionTwo"]).await;
+    let mut recipe = recipe("arena", 4);
+    recipe["placement"] =
+        json!({"regions": [{"name": "RegionOne", "cap": 3}, {"name": "RegionTwo", "cap": 2}]});
+    world.post("/schedulers", &recipe).await.ok();
+    world.settle("arena").await;
+    let id = world.enqueue(ROOMS, &json!({"region": "RegionTwo"})).await;
+    world.settle("arena").await;
+    let refused = json!({"status": "ERROR", "reason": "There is no feasible plan to handle all nodes."});
+    assert_eq!(operation(&world, &id).await["data"], refused);
+    world.enqueue(ROOMS, &json!({"region": "RegionOne"})).await;
+    world.settle("arena").await;
+    let standing = ["RegionOne", "RegionTwo"].map(|region| world.runtimes[region].rooms().len());
+    assert_eq!(standing, [3, 2]);
 }
 
 #[tokio::test(start_paused = true)]

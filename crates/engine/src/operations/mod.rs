@@ -8,6 +8,7 @@ mod add_rooms;
 mod create_scheduler;
 mod create_version;
 mod delete_scheduler;
+mod facts;
 mod fleet;
 mod health_controller;
 mod placing;

@@ -7,7 +7,7 @@ use maestro_core::autoscaling::Outcome;
 use maestro_core::operation::{Definition, Operation};
 use maestro_core::plan::{Places, RoomFact, removal_by_plan};
 use maestro_core::policy::{
-    self, Action, Candidate, Data, DeletionPolicy, Part, PlacementPolicy, PlacementRegion, Policy, Refusal,
+    self, Action, Candidate, Data, DeletionPolicy, Part, PlacementRegion, Policy, Refusal,
 };
 use maestro_core::room::{Region, RoomId};
 use serde_json::Value;
@@ -50,15 +50,15 @@ pub(super) async fn growth(work: &Work, amount: u32) -> Result<Growth, StepError
     let regions = fleet.standings(&work.engine, &work.scheduler);
     let bound_to = fleet.places.bound_to.as_ref();
     let asked = policy::Fleet { regions: &regions, bound_to, candidates: &[], seed: 0 };
-    let placement = placement(work, &fleet);
+    let places = places(work, &fleet);
     let scaling = scaling(work, Outcome::ScaleUp(amount));
-    let policies: Vec<_> = scaling.into_iter().chain([Policy::Placement(&placement)]).collect();
+    let policies: Vec<_> = scaling.into_iter().chain([Policy::Placement(&places.policy)]).collect();
     let data = Data { creation: resized_by(work, amount.into()), ..Data::default() };
     let outcome = policy::check(&policies, &action, &asked, data);
     let mut step = Step { data: Some(policy::to_json(&outcome)), ..Step::default() };
     // The seed's words do not say which region, and why.
-    if let (Err(_), Some(left)) = (outcome, fleet.places.left(&regions)) {
-        step.history.push(fleet.places.why_left(left));
+    if let (Err(_), Some(left)) = (outcome, places.left(&regions)) {
+        step.history.push(places.why_left(left));
     }
     Ok(Growth::Decided(step))
 }
@@ -140,14 +140,14 @@ fn has_policies(work: &Work) -> bool {
 }
 
 /// A request that names a region chooses among one; its cap holds.
-fn placement(work: &Work, fleet: &Fleet) -> PlacementPolicy {
-    let Places { policy, .. } = &fleet.places;
-    let Definition::CreateRoom { region: Some(name) } = &work.operation.definition else {
-        return policy.clone();
-    };
-    let listed = policy.regions.iter().find(|region| region.name == *name);
-    let cap = listed.and_then(|region| region.cap);
-    PlacementPolicy { regions: vec![PlacementRegion { name: name.clone(), weight: 1, cap }] }
+fn places(work: &Work, fleet: &Fleet) -> Places {
+    let mut places = fleet.places.clone();
+    if let Definition::CreateRoom { region: Some(name) } = &work.operation.definition {
+        let listed = places.policy.regions.iter().find(|region| region.name == *name);
+        let cap = listed.and_then(|region| region.cap);
+        places.policy.regions = vec![PlacementRegion { name: name.clone(), weight: 1, cap }];
+    }
+    places
 }
 
 /// That of the recipe that they are made from, or the only one there is.

@@ -73,7 +73,7 @@ impl Inspector {
         records.push(record);
         Some(Scene {
             records,
-            readings: sight.readings.iter().cloned().collect(),
+            readings: sight.readings.iter().map(|reading| reading.rooms.clone()).collect(),
             offered: sight.offered.clone(),
             live,
             running,

@@ -13,9 +13,11 @@ use maestro_engine::ports::store::{Change, NewOperation, SchedulerRecord, Transa
 
 use super::State;
 
-/// Readings of the room table that are kept of a node: its requests read it too, between the reading that a step decides
-/// on and the step's own end.
+/// Readings of the room table that are kept of a node, however old they are: its requests read it too, between the reading
+/// that a step decides on and the step's own end.
 const READINGS_KEPT: usize = 3;
+/// And all that are younger: calls may be slow, and whoever looks for a panic reads the table again and again meanwhile.
+const READINGS_KEPT_FOR: Millis = Millis::from_seconds(5);
 
 #[derive(Default)]
 pub(super) struct Known {
@@ -42,13 +44,20 @@ pub(super) struct KnownOperation {
 #[derive(Default)]
 pub(super) struct Sight {
     /// The table, latest reading last.
-    pub(super) readings: VecDeque<Vec<SeenRoom>>,
+    pub(super) readings: VecDeque<Reading>,
     /// What the scheduler's record was since this node last wrote as its owner.
     pub(super) records: Vec<SchedulerRecord>,
     /// Rooms that it tried to claim since it last read the table.
     pub(super) offered: BTreeSet<RoomId>,
     /// Rooms whose end was written since this node last wrote as its owner.
     pub(super) ended: usize,
+}
+
+/// The rooms of a scheduler, as a node read them from the table.
+#[derive(Debug, Clone)]
+pub(super) struct Reading {
+    at: Timestamp,
+    pub(super) rooms: Vec<SeenRoom>,
 }
 
 /// A room that was heard of, or made, this short a time ago has surely not expired, whatever the settings.
@@ -100,11 +109,12 @@ impl SeenRoom {
 }
 
 impl Sight {
-    pub(super) fn read(&mut self, seen: Vec<SeenRoom>) {
-        if self.readings.len() == READINGS_KEPT {
+    pub(super) fn read(&mut self, rooms: Vec<SeenRoom>, at: Timestamp) {
+        let is_old = |reading: &Reading| age(at, reading.at) > READINGS_KEPT_FOR;
+        while self.readings.len() >= READINGS_KEPT && self.readings.front().is_some_and(is_old) {
             self.readings.pop_front();
         }
-        self.readings.push_back(seen);
+        self.readings.push_back(Reading { at, rooms });
         self.offered.clear();
     }
 }

@@ -109,7 +109,8 @@ impl Inspector {
     /// After the node has read the rooms of the scheduler from the table.
     pub fn table_read(&self, node: &str, scheduler: &SchedulerName, views: &[RoomView]) {
         let seen = views.iter().map(SeenRoom::of).collect();
-        self.lock().known(scheduler).node(node).read(seen);
+        let at = self.trace.now();
+        self.lock().known(scheduler).node(node).read(seen, at);
     }
 
     /// After the node has taken rooms out of service.

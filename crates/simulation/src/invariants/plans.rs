@@ -67,7 +67,7 @@ impl Inspector {
             regions.into_iter().filter(|region| state.regions.may_be_drained(region, now)).collect();
         let known = state.known(scheduler);
         let sight = known.node(node);
-        let readings = sight.readings.iter().cloned().collect();
+        let readings = sight.readings.iter().map(|reading| reading.rooms.clone()).collect();
         let ended = sight.ended;
         let mut records = sight.records.clone();
         records.push(record);

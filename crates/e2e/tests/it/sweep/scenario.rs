@@ -26,12 +26,14 @@ const SETTINGS: Settings<'static> = &[
 
 type Stage = fn(&mut Fleet) -> anyhow::Result<()>;
 
-const STAGES: [(&str, Stage); 7] = [
+const STAGES: [(&str, Stage); 9] = [
     ("create_scheduler", create),
     ("add_rooms", add),
     ("a killed room", kill_a_room),
     ("storage_clean_up", clean_up),
     ("remove_rooms", remove),
+    ("resize", resize),
+    ("create_room", create_room),
     ("cancel", cancel),
     ("delete_scheduler", delete),
 ];
@@ -144,6 +146,25 @@ fn clean_up(fleet: &mut Fleet) -> anyhow::Result<()> {
 fn remove(fleet: &mut Fleet) -> anyhow::Result<()> {
     let operation = fleet.story.remove(2, "remove")?;
     fleet.size -= 2;
+    fleet.ends_as(&operation, &["finished"])?;
+    fleet.settle()
+}
+
+fn resize(fleet: &mut Fleet) -> anyhow::Result<()> {
+    for (size, user) in [(fleet.size + 2, "resize-up"), (fleet.size - 1, "resize-down")] {
+        let operation = fleet.story.resize(size, size, user)?;
+        fleet.size = size;
+        fleet.ends_as(&operation, &["finished"])?;
+        fleet.settle()?;
+    }
+    let refused = fleet.story.resize(fleet.size + 1, fleet.size, "resize-refused")?;
+    fleet.ends_as(&refused, &["error"])?;
+    fleet.settle()
+}
+
+fn create_room(fleet: &mut Fleet) -> anyhow::Result<()> {
+    let operation = fleet.story.create_room("create")?;
+    fleet.size += 1;
     fleet.ends_as(&operation, &["finished"])?;
     fleet.settle()
 }

@@ -5,6 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 
 use anyhow::{Context, ensure};
 use maestro_e2e::{Answer, Client, Maestro, Operation, PATIENCE, Room, checks, until};
+use serde_json::{Value, json};
 
 pub(super) struct Story {
     pub(super) maestro: Maestro,
@@ -96,9 +97,12 @@ impl Story {
 
     pub(super) fn create(&mut self, rooms: u32) -> anyhow::Result<()> {
         let recipe = self.maestro.recipe(SCHEDULER, rooms)?.with("ROOM_IGNORE_SIGTERM", 1).with_grace("0.3s");
+        let mut recipe = recipe.json();
+        // Something to decide, so that decisions are written.
+        recipe["placement"] = json!({"regions": [{"name": "default"}]});
         let path = format!("/schedulers/{SCHEDULER}");
         let is_there = |client: &Client| Ok((client.get(&path)?.status == 200).then(String::new));
-        self.ask("creation", is_there, |client| client.create(&recipe.json()))?;
+        self.ask("creation", is_there, |client| client.create(&recipe))?;
         Ok(())
     }
 
@@ -109,6 +113,20 @@ impl Story {
 
     pub(super) fn remove(&mut self, amount: u32, user: &str) -> anyhow::Result<String> {
         self.ask("remove", find(user), |client| client.remove(SCHEDULER, amount, user))
+    }
+
+    pub(super) fn resize(&mut self, size: usize, size_max: usize, user: &str) -> anyhow::Result<String> {
+        let body = json!({"adjustment_type": "EXACT_CAPACITY", "number": size, "max_size": size_max});
+        self.post("resize", &body, user)
+    }
+
+    pub(super) fn create_room(&mut self, user: &str) -> anyhow::Result<String> {
+        self.post("rooms", &json!({}), user)
+    }
+
+    fn post(&mut self, action: &str, body: &Value, user: &str) -> anyhow::Result<String> {
+        let path = format!("/schedulers/{SCHEDULER}/{action}");
+        self.ask(action, find(user), |client| client.post(&path, user, &body.to_string()))
     }
 
     /// It may have ended before.

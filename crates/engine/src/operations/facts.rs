@@ -1,0 +1,126 @@
+//! From rows, views and records to the facts that a plan is made from.
+
+use maestro_core::operation::{Definition, OperationStatus, Stage};
+use maestro_core::plan::{EndedFact, ReplacementRules, RoomFact};
+use maestro_core::room::{EndCause, RoomStatus};
+use maestro_core::scheduler::OccupiedRooms;
+use maestro_core::time::{Timestamp, age};
+
+use crate::Engine;
+use crate::ports::room_table::RoomView;
+use crate::ports::store::{Intent, PageRequest, RolloutState, RoomRecord, SchedulerRecord};
+use crate::regions::Contact;
+
+use super::StepError;
+
+/// Operations that a plan looks back at; a longer row of failures does not make the wait longer.
+const OPERATIONS_SEEN: u32 = 12;
+
+/// Adds that failed before they had rooms to fail with (no free port, say): they are attempts too.
+pub(super) async fn failed_adds(
+    engine: &Engine,
+    scheduler: &SchedulerRecord,
+) -> Result<Vec<EndedFact>, StepError> {
+    let latest = PageRequest { page: 1, page_size: OPERATIONS_SEEN, newest_first: true, no_action: false };
+    let page = engine.ports.store.operations(&scheduler.name, Stage::Final, latest).await?;
+    let mut failed = Vec::new();
+    for operation in page.operations {
+        let Definition::AddRooms { amount } = operation.definition else {
+            continue;
+        };
+        if operation.status != OperationStatus::Error || operation.origin.is_person() {
+            continue;
+        }
+        if !engine.ports.store.rooms_made_by(&scheduler.name, operation.id).await?.is_empty() {
+            continue;
+        }
+        failed.push(EndedFact {
+            rooms: amount,
+            operation: operation.id,
+            created_at: operation.created_at,
+            ended_at: operation.ended_at.unwrap_or(operation.created_at),
+            cause: EndCause::Failed,
+            was_ready: false,
+        });
+    }
+    Ok(failed)
+}
+
+/// How rooms are replaced now.
+pub(super) fn replacement(scheduler: &SchedulerRecord, now: Timestamp) -> ReplacementRules {
+    let (versions, since) = match &scheduler.rollout {
+        Some(rollout) => match rollout.state {
+            RolloutState::Paused | RolloutState::Halted => (false, now),
+            // The way back begins with its switch; until then the failed version replaces nothing more.
+            RolloutState::RollingBack if rollout.to != rollout.from => (false, now),
+            RolloutState::Rolling | RolloutState::RollingBack => (true, rollout.since),
+        },
+        None => (true, now),
+    };
+    let rules = scheduler.recipe.rollout();
+    let waited_long_enough = rules.match_end_deadline.is_some_and(|deadline| age(now, since) >= deadline);
+    let occupied = if waited_long_enough { OccupiedRooms::DeleteLast } else { rules.occupied };
+    ReplacementRules {
+        versions,
+        max_surge: scheduler.recipe.max_surge,
+        max_unavailable: rules.max_unavailable,
+        occupied,
+    }
+}
+
+pub(super) fn fact(
+    engine: &Engine,
+    row: &RoomRecord,
+    view: Option<&RoomView>,
+    contact: Option<&Contact>,
+) -> RoomFact {
+    let (reachable, reachable_since) = match contact {
+        Some(Contact::Reachable { since }) => (true, *since),
+        Some(Contact::Unreachable { .. }) | None => (false, None),
+    };
+    let base = RoomFact {
+        id: row.id.clone(),
+        region: row.region.clone(),
+        status: RoomStatus::Pending,
+        version: row.version,
+        old: false,
+        draining: false,
+        matches: 0,
+        created_at: row.created_at,
+        // A room that has a handle and is not in the table waits for being put back there; it is not silent.
+        heard_at: Some(engine.now()),
+        known: row.handle.is_none(),
+        was_ready: false,
+        leaving: row.intent != Intent::Run,
+        reachable,
+        reachable_since,
+    };
+    match view {
+        None => base,
+        Some(view) => RoomFact {
+            status: view.status,
+            matches: view.matches,
+            // A room that only repeats that it is terminating is not getting anywhere.
+            heard_at: view
+                .terminating_since
+                .or(view.last_ping_at)
+                .or((!view.known).then_some(view.listened_since)),
+            known: view.known,
+            was_ready: view.was_ready,
+            leaving: base.leaving || view.claimed_by.is_some(),
+            ..base
+        },
+    }
+}
+
+pub(super) fn ended_fact(row: &RoomRecord) -> Option<EndedFact> {
+    let ended = row.ended.as_ref()?;
+    Some(EndedFact {
+        rooms: 1,
+        operation: row.operation,
+        created_at: row.created_at,
+        ended_at: ended.at,
+        cause: ended.cause,
+        was_ready: ended.was_ready,
+    })
+}
