@@ -33,6 +33,12 @@ impl Directory {
         Some(RoomDirectory { path })
     }
 
+    /// A place beneath [`Self::rooms`], which itself is not made again: where it is gone, so is the region.
+    pub(crate) fn make(&self, place: &Path) -> io::Result<()> {
+        std::fs::metadata(self.rooms())?;
+        std::fs::create_dir_all(place)
+    }
+
     /// The file of a secret, and how to name it to a person: from the data directory on.
     pub(crate) fn secret(&self, name: &str, key: &str) -> Option<(PathBuf, String)> {
         let shown = format!("secrets/{}/{}", file_name(name)?, file_name(key)?);
@@ -74,6 +80,18 @@ fn file_name(text: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_region_that_is_gone_is_not_made_again() {
+        let region = tempfile::tempdir().unwrap();
+        let directory = Directory::new(region.path(), region.path());
+        let arena = directory.scheduler(&SchedulerName::parse("arena").unwrap());
+        assert!(directory.make(&arena).is_err());
+        assert!(!directory.rooms().exists());
+        std::fs::create_dir(directory.rooms()).unwrap();
+        directory.make(&arena).unwrap();
+        assert!(arena.is_dir());
+    }
 
     #[test]
     fn a_name_from_outside_leads_nowhere_else() {

@@ -170,8 +170,9 @@ impl Runtime for ProcessRuntime {
     }
 
     async fn create_scheduler(&self, scheduler: &SchedulerName) -> Result<(), RuntimeError> {
-        let path = self.shared.directory.scheduler(scheduler);
-        blocking(move || std::fs::create_dir_all(path)).await.map_err(unavailable)
+        let directory = self.shared.directory.clone();
+        let path = directory.scheduler(scheduler);
+        blocking(move || directory.make(&path)).await.map_err(unavailable)
     }
 
     async fn delete_scheduler(&self, scheduler: &SchedulerName) -> Result<(), RuntimeError> {

@@ -90,7 +90,9 @@ impl Shared {
             .room(scheduler, room)
             .ok_or_else(|| RuntimeError::Refused(format!("{room} is not the name of a directory")))?;
         let is_new = !place.path.exists();
-        let started = std::fs::create_dir_all(&place.path)
+        let started = self
+            .directory
+            .make(&place.path)
             .and_then(|()| plan.write(&place.plan()))
             .map_err(|error| unavailable(format!("the directory of room {room}: {error}")))
             .and_then(|()| launch::run_all(&launches));

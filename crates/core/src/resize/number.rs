@@ -46,9 +46,10 @@ impl Number {
 
     /// So many percent of the rooms, cut to a whole number; less than one room is one.
     pub(super) fn percent_of(self, rooms: i128) -> i128 {
-        let share = self.millionths * rooms;
-        let whole = share / (100 * MILLION);
-        if whole == 0 { share.signum() } else { whole }
+        const ALL: i128 = 100 * MILLION;
+        // In two parts: the product of both would not fit into 128 bits.
+        let whole = self.millionths * (rooms / ALL) + self.millionths * (rooms % ALL) / ALL;
+        if whole == 0 { self.millionths.signum() * rooms.signum() } else { whole }
     }
 }
 

@@ -89,6 +89,8 @@ fn percentages_are_exact() {
     check("-20", 5, 2, Outcome::Delete(2));
     check("20", 5, 1, Outcome::Create(1));
     check("100", 1 << 54, 0, Outcome::Create(1 << 54));
+    check("99999999999999999.999999", u64::MAX, 0, Outcome::Create(u64::MAX));
+    check("-100", u64::MAX, 0, Outcome::Delete(u64::MAX));
 }
 
 #[test]

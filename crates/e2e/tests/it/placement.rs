@@ -100,10 +100,10 @@ fn additions_and_removals_are_decided_as_the_document_shows() -> anyhow::Result<
     check_decided(&maestro, "add-rooms", &add(3), &three)?;
     stands(&maestro, [("RegionOne", 1), ("RegionTwo", 2)])?;
 
-    // Who names a region is not asked where.
+    // Who names a region chooses among that one alone.
     let in_one = json!({"region": "RegionOne"});
     for _ in 0..2 {
-        check_decided(&maestro, "rooms", &in_one, &json!({"status": "OK"}))?;
+        check_decided(&maestro, "rooms", &in_one, &creation(1, &json!({"RegionOne": 1})))?;
     }
     check_decided(&maestro, "rooms", &json!({}), &creation(1, &json!({"RegionTwo": 1})))?;
     stands(&maestro, [("RegionOne", 3), ("RegionTwo", 3)])?;

@@ -4,7 +4,7 @@
 //! entered meanwhile. Asked for by the health controller, or in a panic, it keeps what it got: one bad room must not
 //! undo 999.
 //!
-//! That of a panic takes no more than `max` leaves when it begins, and does not end before its rooms are ready: until
+//! That of a panic takes no more than `max` and the regions leave when it begins, and does not end before its rooms are ready: until
 //! then it holds the panic lock, so that the same need is not answered twice.
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use maestro_core::scheduler::PanicScale;
 use maestro_core::time::{Timestamp, after, age};
 use serde::{Deserialize, Serialize};
 
-use crate::ports::store::{Intent, RolloutState, RoomRecord};
+use crate::ports::store::{Intent, RoomRecord};
 use crate::rooms::starting::{self, Making};
 use crate::rooms::stopping;
 
@@ -29,7 +29,7 @@ pub(super) struct AddRooms;
 /// What the add of a panic remembers.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Progress {
-    /// What `max` left of what was asked for.
+    /// What `max` and the regions left of what was asked for.
     amount: u32,
 }
 
@@ -96,7 +96,7 @@ impl AddRooms {
     }
 }
 
-/// How many rooms it is to make: what was asked for, or what `max` left of it.
+/// How many rooms it is to make: what was asked for, or what `max` and the regions left of it.
 pub(super) fn amount(operation: &Operation) -> u32 {
     let asked = || operation.definition.adds().unwrap_or(0);
     progress(operation).map_or_else(asked, |progress| progress.amount)
@@ -110,7 +110,8 @@ fn is_panic(work: &Work) -> bool {
     work.operation.origin == Origin::Panic
 }
 
-/// The first step of a panic: others may have added rooms since it was asked for, and `max` holds for all of them.
+/// The first step of a panic: others may have added rooms since it was asked for, and `max` holds for all of them, as do
+/// the caps of regions.
 async fn clamp(work: &Work) -> Result<Step, StepError> {
     let asked = amount(&work.operation);
     let Some(autoscaling) = work.scheduler.autoscaling() else {
@@ -118,18 +119,23 @@ async fn clamp(work: &Work) -> Result<Step, StepError> {
     };
     let fleet = fleet(&work.engine, &work.scheduler, Some(work.operation.id)).await?;
     let total = fleet.plan(&work.engine, &work.scheduler).seen.total;
-    let left = autoscaling.max.map_or(asked, |max| max.saturating_sub(total));
-    let of_max =
-        autoscaling.max.map(|max| format!("{total} of at most {max} rooms are there or on their way"));
-    let step = match (left.min(asked), of_max) {
-        (0, Some(of_max)) => return Ok(Step::done().with_history(format!("no rooms are added: {of_max}"))),
-        (amount, Some(of_max)) if amount < asked => {
-            Step::default().with_history(format!("{amount} of {asked} rooms are added: {of_max}"))
+    let by_max = autoscaling.max.map(|max| {
+        let why = format!("{total} of at most {max} rooms are there or on their way");
+        (max.saturating_sub(total), why)
+    });
+    let by_place = fleet.place_left(&work.engine, &work.scheduler).map(|left| {
+        let why = fleet.places.why_left(left);
+        (u32::try_from(left).unwrap_or(u32::MAX), why)
+    });
+    let tighter = by_max.into_iter().chain(by_place).min_by_key(|(left, _)| *left);
+    let (amount, step) = match tighter {
+        Some((0, why)) => return Ok(Step::done().with_history(format!("no rooms are added: {why}"))),
+        Some((left, why)) if left < asked => {
+            (left, Step::default().with_history(format!("{left} of {asked} rooms are added: {why}")))
         }
-        _ => Step::default(),
+        Some(_) | None => (asked, Step::default()),
     };
-    let progress = serde_json::to_value(Progress { amount: left.min(asked) }).ok();
-    Ok(Step { progress, ..step })
+    Ok(Step { progress: serde_json::to_value(Progress { amount }).ok(), ..step })
 }
 
 /// How many of its rooms may still become ready. Those that ended or are to go will not, whatever one waits for.
@@ -151,17 +157,13 @@ fn rules(work: &Work) -> PanicScale {
     work.scheduler.autoscaling().and_then(|autoscaling| autoscaling.panic).unwrap_or_default()
 }
 
-/// New rooms are made from the active version; while a rollout is halted, from the last one that was deployed. `Err`: why
-/// no more can be made, because the regions that they were planned for are closed by now.
+/// `Err`: why no more can be made, because the regions that they were planned for are closed by now.
 async fn intend(
     work: &Work,
     rows: &[RoomRecord],
     regions: &BTreeMap<Region, u32>,
 ) -> Result<Result<Step, String>, StepError> {
-    let version = match &work.scheduler.rollout {
-        Some(rollout) if rollout.state == RolloutState::Halted => rollout.from,
-        Some(_) | None => work.scheduler.active_version,
-    };
+    let version = work.scheduler.version_to_make();
     let recipe = work.recipe_of(version).await?;
     let places = work.engine.places(&recipe).await?;
     let mut open = regions.clone();

@@ -102,7 +102,7 @@ pub(crate) async fn fleet(
     let views = engine.ports.table.rooms(&scheduler.name).await?;
     let views: BTreeMap<RoomId, RoomView> = views.into_iter().map(|view| (view.id.clone(), view)).collect();
     let contacts = engine.regions.contacts();
-    let places = engine.places(&scheduler.recipe).await?;
+    let places = engine.places_of(scheduler).await?;
     let fact = |row: &RoomRecord| RoomFact {
         old: old.contains(&row.version),
         draining: places.regions.get(&row.region).is_some_and(|place| place.draining),
@@ -190,9 +190,10 @@ impl Fleet {
         self.places.standings_for_removal(&self.facts, candidates, count, counts)
     }
 
-    /// How many more rooms its regions have place for; `None`: any number.
+    /// How many more rooms its regions have place for, beside those on their way; `None`: any number.
     pub(crate) fn place_left(&self, engine: &Engine, scheduler: &SchedulerRecord) -> Option<u64> {
-        self.places.left(&self.standings(engine, scheduler))
+        let left = self.places.left(&self.standings(engine, scheduler))?;
+        Some(left.saturating_sub(self.adding.into()))
     }
 
     fn scaling<'a>(&self, scheduler: &'a SchedulerRecord) -> Scaling<'a> {
@@ -210,7 +211,7 @@ impl Fleet {
 
     /// What an operation that turned round asked for does not count any more, although its fleet size stands until it
     /// has ended: otherwise a cancelled addition would be made again while its rooms go.
-    fn size_to_be(&self, scheduler: &SchedulerRecord) -> u32 {
+    pub(super) fn size_to_be(&self, scheduler: &SchedulerRecord) -> u32 {
         let size = i64::from(scheduler.fleet_size) + self.taken_back;
         u32::try_from(size.max(0)).unwrap_or(u32::MAX)
     }

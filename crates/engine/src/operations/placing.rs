@@ -25,10 +25,10 @@ pub(super) enum Growth {
 }
 
 /// Which rooms a removal tries to take, in this order.
-pub(super) struct Removal {
-    pub(super) order: Vec<RoomId>,
-    /// What has just been decided, to be written down with what comes of it.
-    pub(super) data: Option<Value>,
+pub(super) enum Removal {
+    Planned(Vec<RoomId>),
+    /// It has just been decided, and is to be written down first: what is taken before that would not be part of it.
+    Decided(Value),
 }
 
 pub(super) async fn growth(work: &Work, amount: u32) -> Result<Growth, StepError> {
@@ -37,23 +37,24 @@ pub(super) async fn growth(work: &Work, amount: u32) -> Result<Growth, StepError
             let narrowed = |(region, rooms)| (region, u32::try_from(rooms).unwrap_or(u32::MAX));
             return Ok(Growth::Planned(regions.into_iter().map(narrowed).collect()));
         }
-        Some(_) => return Ok(in_one_region(work, amount)),
+        Some(_) => return in_one_region(work, amount).await,
         None => fleet(&work.engine, &work.scheduler, Some(work.operation.id)).await?,
     };
     if !has_policies(work) {
-        return Ok(in_one_region(work, amount));
+        return in_one_region(work, amount).await;
     }
     let action = match &work.operation.definition {
         Definition::CreateRoom { .. } => Action::CreateRoom,
         _ => Action::ScaleOut { count: Some(amount.into()) },
     };
     let regions = fleet.standings(&work.engine, &work.scheduler);
-    let bound_to = work.scheduler.recipe.spec.region.as_ref();
+    let bound_to = fleet.places.bound_to.as_ref();
     let asked = policy::Fleet { regions: &regions, bound_to, candidates: &[], seed: 0 };
     let places = places(work, &fleet);
     let scaling = scaling(work, Outcome::ScaleUp(amount));
     let policies: Vec<_> = scaling.into_iter().chain([Policy::Placement(&places.policy)]).collect();
-    let outcome = policy::check(&policies, &action, &asked, before(&work.operation));
+    let data = Data { creation: resized_by(work, amount.into()), ..Data::default() };
+    let outcome = policy::check(&policies, &action, &asked, data);
     let mut step = Step { data: Some(policy::to_json(&outcome)), ..Step::default() };
     // The seed's words do not say which region, and why.
     if let (Err(_), Some(left)) = (outcome, places.left(&regions)) {
@@ -62,33 +63,25 @@ pub(super) async fn growth(work: &Work, amount: u32) -> Result<Growth, StepError
     Ok(Growth::Decided(step))
 }
 
-/// Of rooms that may go, which ones do, and in what order. None at all, if a policy refuses it.
+/// Of rooms that may go, which ones do, and in what order.
 pub(super) fn removal(
     work: &Work,
     fleet: &Fleet,
     candidates: &[&RoomFact],
     count: u64,
 ) -> Result<Removal, StepError> {
-    let as_they_are = || candidates.iter().map(|room| room.id.clone()).collect();
     if let Some(data) = decided(&work.operation)? {
-        let left = left_of(data, fleet, work);
-        return Ok(Removal { order: removal_by_plan(&left, candidates), data: None });
-    }
-    let deletion = work.scheduler.recipe.policies.deletion;
-    if count == 0 || (!has_policies(work) && deletion.is_none()) {
-        return Ok(Removal { order: as_they_are(), data: None });
+        return Ok(Removal::Planned(removal_by_plan(&left_of(data, fleet, work), candidates)));
     }
     let is_explicit = work.scheduler.recipe.policies.placement.is_some();
     // Nobody wrote a policy that would have to refuse what cannot be: as many go as there are.
     let count = if is_explicit { count } else { count.min(candidates.len() as u64) };
+    let deletion = work.scheduler.recipe.policies.deletion;
+    if count == 0 || (!has_policies(work) && deletion.is_none()) {
+        return Ok(Removal::Planned(candidates.iter().map(|room| room.id.clone()).collect()));
+    }
     let outcome = check_removal(work, fleet, candidates, count, deletion);
-    let data = Some(policy::to_json(&outcome));
-    let order = match outcome {
-        Ok(Data { deletion: Some(part), .. }) => removal_by_plan(&part, candidates),
-        Ok(_) => as_they_are(),
-        Err(_) => Vec::new(),
-    };
-    Ok(Removal { order, data })
+    Ok(Removal::Decided(policy::to_json(&outcome)))
 }
 
 fn check_removal(
@@ -102,14 +95,15 @@ fn check_removal(
     let rooms: Vec<Candidate> = candidates.iter().map(|room| room.as_candidate()).collect();
     // The same draw chooses the same rooms again.
     let seed = work.operation.id.seed();
-    let bound_to = work.scheduler.recipe.spec.region.as_ref();
+    let bound_to = fleet.places.bound_to.as_ref();
     let asked = policy::Fleet { regions: &regions, bound_to, candidates: &rooms, seed };
     let scaling = scaling(work, Outcome::ScaleDown(u32::try_from(count).unwrap_or(u32::MAX)));
     let placement = Policy::Placement(&fleet.places.policy);
     let policies: Vec<_> =
         scaling.into_iter().chain([placement]).chain(deletion.map(Policy::Deletion)).collect();
     let action = Action::ScaleIn { count: Some(count) };
-    policy::check(&policies, &action, &asked, before(&work.operation))
+    let data = Data { deletion: resized_by(work, count), ..Data::default() };
+    policy::check(&policies, &action, &asked, data)
 }
 
 /// What an operation's policies have decided; `None`: nothing yet. Refused, it ends the operation.
@@ -124,20 +118,14 @@ fn decided(operation: &Operation) -> Result<Option<Data>, StepError> {
     }
 }
 
-pub(super) fn is_refused(data: &Value) -> bool {
+fn is_refused(data: &Value) -> bool {
     data["status"] == "ERROR"
 }
 
-/// What was decided before any policy is asked: what a resize came to.
-fn before(operation: &Operation) -> Data {
-    let part = |count: Option<u32>| count.map(|count| Part { count: Some(count.into()), ..Part::default() });
-    match &operation.definition {
-        Definition::Resize { .. } => Data {
-            creation: part(operation.definition.adds()),
-            deletion: part(operation.definition.removes().and_then(|(rooms, _)| rooms.amount())),
-        },
-        _ => Data::default(),
-    }
+/// What was decided before any policy is asked: what a resize comes to.
+fn resized_by(work: &Work, count: u64) -> Option<Part> {
+    let is_resize = matches!(work.operation.definition, Definition::Resize { .. });
+    is_resize.then(|| Part { count: Some(count), ..Part::default() })
 }
 
 /// Autoscaling is the policy that says how many, in what it asks for itself.
@@ -162,11 +150,11 @@ fn places(work: &Work, fleet: &Fleet) -> Places {
     places
 }
 
-/// That of the recipe, or the only one there is.
-fn in_one_region(work: &Work, amount: u32) -> Growth {
-    let named = work.scheduler.recipe.spec.region.clone();
+/// That of the recipe that they are made from, or the only one there is.
+async fn in_one_region(work: &Work, amount: u32) -> Result<Growth, StepError> {
+    let named = work.recipe_of(work.scheduler.version_to_make()).await?.spec.region.clone();
     let region = named.or_else(|| work.engine.ports.runtimes.keys().next().cloned());
-    Growth::Planned(BTreeMap::from([(region.unwrap_or_else(Region::default_region), amount)]))
+    Ok(Growth::Planned(BTreeMap::from([(region.unwrap_or_else(Region::default_region), amount)])))
 }
 
 /// The plan, without the rooms that were asked to go already.

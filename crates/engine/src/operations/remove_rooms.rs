@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use maestro_core::guards;
 use maestro_core::invariant::Invariant;
 use maestro_core::lock::LockKind;
-use maestro_core::operation::{Operation, RemovalReason, RoomsToRemove};
+use maestro_core::operation::{Definition, Operation, RemovalReason, RoomsToRemove};
 use maestro_core::plan::{self, Occupied, RoomFact};
 use maestro_core::room::{RoomId, RoomStatus};
 use maestro_core::time::{Timestamp, after};
@@ -102,17 +102,15 @@ async fn choose(work: &Work, mut progress: Progress) -> Result<Step, StepError> 
     };
     let fleet = fleet(&work.engine, &work.scheduler, Some(work.operation.id)).await?;
     let mut taken = claimed_but_not_asked(work, &fleet);
-    let mut data = None;
     if taken.is_empty() {
         if let Some(wait) = wait_for_unknown(work, &rooms, &fleet) {
             return Ok(wait);
         }
         taken = match &rooms {
-            RoomsToRemove::Amount(amount) => {
-                let claimed = claim_some(work, &fleet, *amount, &progress).await?;
-                data = claimed.data;
-                claimed.rooms
-            }
+            RoomsToRemove::Amount(amount) => match claim_some(work, &fleet, *amount, &progress).await? {
+                Claimed::Rooms(rooms) => rooms,
+                Claimed::Nothing(data) => return Ok(Step { data: Some(data), ..Step::default() }),
+            },
             RoomsToRemove::Ids(ids) => match reason {
                 RemovalReason::RollingUpdate | RemovalReason::Drain => {
                     claim_replaced(work, &fleet, ids).await?
@@ -122,9 +120,6 @@ async fn choose(work: &Work, mut progress: Progress) -> Result<Step, StepError> 
                 }
             },
         };
-    }
-    if data.as_ref().is_some_and(placing::is_refused) {
-        return Ok(Step { data, ..Step::default() });
     }
     let taken: BTreeSet<RoomId> = taken.into_iter().collect();
     let serving: BTreeSet<&RoomId> =
@@ -139,7 +134,7 @@ async fn choose(work: &Work, mut progress: Progress) -> Result<Step, StepError> 
     let changes: Vec<Change> = fleet.rows.iter().filter(|row| taken.contains(&row.id)).map(stop).collect();
     progress.asked += u32::try_from(changes.len()).unwrap_or(u32::MAX);
     progress.chosen = changes.is_empty();
-    let mut step = Step { data, ..Step::again(changes) };
+    let mut step = Step::again(changes);
     if progress.chosen && progress.asked == 0 {
         step.history.push("no room had to go any more".into());
         step.next = Next::Done { took_action: true };
@@ -173,10 +168,10 @@ fn claimed_but_not_asked(work: &Work, fleet: &Fleet) -> Vec<RoomId> {
     fleet.rows.iter().filter(not_asked).map(|row| row.id.clone()).collect()
 }
 
-/// Rooms that were taken out of service, and what policies had decided about them.
-struct Claimed {
-    rooms: Vec<RoomId>,
-    data: Option<serde_json::Value>,
+/// Rooms that were taken out of service, or none because policies have just decided about them.
+enum Claimed {
+    Rooms(Vec<RoomId>),
+    Nothing(serde_json::Value),
 }
 
 async fn claim_some(
@@ -187,10 +182,13 @@ async fn claim_some(
 ) -> Result<Claimed, StepError> {
     let budget = amount.saturating_sub(progress.asked) as usize;
     if work.operation.origin.is_person() {
+        let budget = budget.min(above_size(work, fleet));
         let candidates = plan::removable(&fleet.facts, Occupied::MayGo);
-        let Removal { order, data } = placing::removal(work, fleet, &candidates, budget as u64)?;
-        let rooms = claim(work, &order, &RoomStatus::ALL, true, budget).await?;
-        return Ok(Claimed { rooms, data });
+        let order = match placing::removal(work, fleet, &candidates, budget as u64)? {
+            Removal::Planned(order) => order,
+            Removal::Decided(data) => return Ok(Claimed::Nothing(data)),
+        };
+        return claim(work, &order, &RoomStatus::ALL, true, budget).await.map(Claimed::Rooms);
     }
     // Its own wish began the cooldown: that must not keep it from being carried out.
     let scheduler = SchedulerRecord { last_shrunk_at: None, ..work.scheduler.clone() };
@@ -207,7 +205,10 @@ async fn claim_some(
     let candidates = plan::removable(&fleet.facts, occupied);
     let idle = candidates.iter().filter(|room| !ready.contains(&room.id)).count();
     let count = budget.min(idle.saturating_add(ready_max)).min(candidates.len());
-    let Removal { order, data } = placing::removal(work, fleet, &candidates, count as u64)?;
+    let order = match placing::removal(work, fleet, &candidates, count as u64)? {
+        Removal::Planned(order) => order,
+        Removal::Decided(data) => return Ok(Claimed::Nothing(data)),
+    };
     let (ready, idle): (Vec<_>, Vec<_>) = order.into_iter().partition(|room| ready.contains(room));
     let mut taken = claim(work, &idle, not_ready, true, budget).await?;
     let rest = budget.saturating_sub(taken.len()).min(ready_max);
@@ -215,7 +216,19 @@ async fn claim_some(
     let (facts, rooms, plan) = (&fleet.facts, &taken, &plan);
     let removal = Taken { facts, rooms, plan, may_be_missing: 0, is_scale_down: true };
     work.engine.watch_taken(&work.scheduler.name, &removal);
-    Ok(Claimed { rooms: taken, data })
+    Ok(Claimed::Rooms(taken))
+}
+
+/// A person who asks for a size wants that many rooms to stay: where the fleet lacks some, fewer go. Without a size to
+/// compare with, and where rooms are to be removed whatever stays, any number may go.
+fn above_size(work: &Work, fleet: &Fleet) -> usize {
+    match work.operation.definition {
+        Definition::Resize { .. } if work.scheduler.autoscaling().is_none() => {
+            let total = fleet.plan(&work.engine, &work.scheduler).seen.total;
+            total.saturating_sub(fleet.size_to_be(&work.scheduler)) as usize
+        }
+        _ => usize::MAX,
+    }
 }
 
 /// Only those that the rollout would still take away, and of those that served nobody only who still does not.

@@ -21,7 +21,7 @@ pub(crate) use patience::Patient;
 
 use crate::Engine;
 use crate::ports::runtime::Checked;
-use crate::ports::store::{RegionRecord, StoreError};
+use crate::ports::store::{RegionRecord, SchedulerRecord, StoreError};
 
 /// Regions that are configured, by name.
 pub(crate) struct Regions(Mutex<BTreeMap<Region, Known>>);
@@ -159,6 +159,18 @@ impl Engine {
             policy,
             bound_to: recipe.spec.region.clone(),
         })
+    }
+
+    /// The same for new rooms of a scheduler, which may be made from another version than the active one: that one says
+    /// where they are bound to.
+    pub(crate) async fn places_of(&self, scheduler: &SchedulerRecord) -> Result<Places, StoreError> {
+        let places = self.places(&scheduler.recipe).await?;
+        let version = scheduler.version_to_make();
+        if version == scheduler.active_version {
+            return Ok(places);
+        }
+        let made = self.ports.store.version(&scheduler.name, version).await?;
+        Ok(Places { bound_to: made.and_then(|made| made.recipe.spec.region.clone()), ..places })
     }
 
     /// Why a region gets no new rooms; `None`: it may.

@@ -185,7 +185,8 @@ pub(crate) async fn start(work: &Work, rows: &[RoomRecord]) -> Result<Started, S
 /// A deletion that was taken back, or one of an earlier scheduler of this name that comes late, may have removed it.
 async fn make_place(work: &Work, rows: &[RoomRecord]) -> Result<(), StepError> {
     let regions: BTreeSet<_> = rows.iter().map(|row| &row.region).collect();
-    for region in regions {
+    // Rooms of the others are given up: nobody waits for their place.
+    for region in regions.into_iter().filter(|region| work.engine.regions.is_reachable(region)) {
         work.engine.runtime(region)?.create_scheduler(&work.scheduler.name).await?;
     }
     Ok(())

@@ -9,7 +9,7 @@ use crate::regions::Contact;
 use crate::{Engine, Error};
 
 /// How often a change is tried again when someone else says something at the same time.
-const ATTEMPTS: u32 = 5;
+const ATTEMPTS: u32 = 20;
 
 #[derive(Debug, Clone)]
 pub struct RegionView {

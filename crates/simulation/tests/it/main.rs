@@ -14,6 +14,7 @@ mod operations;
 mod panic;
 mod panic_nodes;
 mod placement;
+mod placement_troubles;
 mod problems;
 mod regions;
 mod restarts;

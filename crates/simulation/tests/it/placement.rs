@@ -16,11 +16,11 @@ use super::common::*;
 use super::rollouts::{another_command, ended_as, submit};
 
 const SECOND: Duration = Duration::from_secs(1);
-const ONE: &str = "RegionOne";
-const TWO: &str = "RegionTwo";
-const THREE: &str = "RegionThree";
+pub(crate) const ONE: &str = "RegionOne";
+pub(crate) const TWO: &str = "RegionTwo";
+pub(crate) const THREE: &str = "RegionThree";
 
-fn region(name: &str) -> Region {
+pub(crate) fn region(name: &str) -> Region {
     Region::parse(name).unwrap()
 }
 
@@ -33,14 +33,14 @@ fn policy(regions: &[(&str, u32, Option<u32>)]) -> PlacementPolicy {
     PlacementPolicy { regions: regions.iter().map(listed).collect() }
 }
 
-fn placed(rooms: u32, regions: &[(&str, u32, Option<u32>)]) -> Recipe {
+pub(crate) fn placed(rooms: u32, regions: &[(&str, u32, Option<u32>)]) -> Recipe {
     let mut recipe = recipe(rooms);
     recipe.policies.placement = Some(policy(regions));
     recipe
 }
 
 /// A fleet of so many rooms, in as many regions as the policy has.
-async fn world(seed: u64, recipe: Recipe, regions: &[&str]) -> World {
+pub(crate) async fn world(seed: u64, recipe: Recipe, regions: &[&str]) -> World {
     let mut world = World::with_regions(seed, regions);
     world.start_engine().await;
     let rooms = recipe.rooms_replicas;
@@ -50,7 +50,7 @@ async fn world(seed: u64, recipe: Recipe, regions: &[&str]) -> World {
 }
 
 /// Rooms by region.
-async fn spread(world: &World) -> BTreeMap<String, usize> {
+pub(crate) async fn spread(world: &World) -> BTreeMap<String, usize> {
     let mut spread = BTreeMap::new();
     for room in world.engine().rooms(ARENA).await.unwrap() {
         *spread.entry(room.region.to_string()).or_default() += 1;
@@ -58,21 +58,21 @@ async fn spread(world: &World) -> BTreeMap<String, usize> {
     spread
 }
 
-async fn is_spread(world: &World, expected: &[(&str, usize)]) {
+pub(crate) async fn is_spread(world: &World, expected: &[(&str, usize)]) {
     let expected: BTreeMap<String, usize> =
         expected.iter().map(|(name, rooms)| ((*name).to_owned(), *rooms)).collect();
     assert_eq!(spread(world).await, expected);
 }
 
-async fn finished(world: &World, id: OperationId) -> Operation {
+pub(crate) async fn finished(world: &World, id: OperationId) -> Operation {
     ended_as(world, id, OperationStatus::Finished).await
 }
 
-async fn data_of(world: &World, id: OperationId, status: OperationStatus) -> Value {
+pub(crate) async fn data_of(world: &World, id: OperationId, status: OperationStatus) -> Value {
     ended_as(world, id, status).await.data
 }
 
-fn exactly(rooms: i64) -> ResizeOrder {
+pub(crate) fn exactly(rooms: i64) -> ResizeOrder {
     let number = Some(Number::parse(&rooms.to_string()).unwrap());
     let draft = Draft { adjustment_type: Some("EXACT_CAPACITY".into()), number, ..Draft::default() };
     ResizeOrder { draft, strictness: Strictness::Strict, asked: json!({ "number": rooms }) }

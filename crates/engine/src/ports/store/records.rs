@@ -32,6 +32,14 @@ impl SchedulerRecord {
     pub fn autoscaling(&self) -> Option<&Autoscaling> {
         self.recipe.autoscaling.as_ref().filter(|autoscaling| autoscaling.enabled)
     }
+
+    /// What new rooms are made from: the active version; while a rollout is halted, the last one that was deployed.
+    pub fn version_to_make(&self) -> Version {
+        match &self.rollout {
+            Some(rollout) if rollout.state == RolloutState::Halted => rollout.from,
+            Some(_) | None => self.active_version,
+        }
+    }
 }
 
 /// The replacement of rooms by those of a new major version.
