@@ -65,18 +65,16 @@ impl PlacementPolicy {
 
     /// Writes how many rooms each region gets, or gives.
     pub(super) fn check(&self, change: Change, fleet: &Fleet<'_>, data: &mut Data) -> Result<(), Refusal> {
-        let (names, regions): (Vec<&Region>, Vec<RegionFact>) = self.facts(fleet.regions).unzip();
-        let (count, plan, part, usable) = match change {
+        // One that is cordoned is as good as lost to new rooms: the others have its share.
+        let grows = matches!(change, Change::Grow(_));
+        let usable = self.facts(fleet.regions).filter(|(_, region)| !grows || !region.rooms.cordoned);
+        let (names, regions): (Vec<&Region>, Vec<RegionFact>) = usable.unzip();
+        let (count, plan, part) = match change {
             Change::None => return Ok(()),
-            Change::Grow(count) => {
-                let open = regions.iter().any(|region| !region.rooms.cordoned);
-                (count, grow(&regions, count), &mut data.creation, open)
-            }
-            Change::Shrink(count) => {
-                (count, shrink(&regions, count), &mut data.deletion, !regions.is_empty())
-            }
+            Change::Grow(count) => (count, grow(&regions, count), &mut data.creation),
+            Change::Shrink(count) => (count, shrink(&regions, count), &mut data.deletion),
         };
-        if !usable {
+        if !names.iter().any(|name| self.lists(name)) {
             return Err(Refusal::NoRegionUsable);
         }
         let plan = plan.map_err(Refusal::NoFeasiblePlan)?;
@@ -85,6 +83,10 @@ impl PlacementPolicy {
         part.count = Some(count);
         part.regions = Some(numbers);
         Ok(())
+    }
+
+    fn lists(&self, name: &Region) -> bool {
+        self.regions.iter().any(|region| region.name == *name)
     }
 
     /// The regions of the policy that can be reached, in its order. One that has rooms and is not in the policy follows
@@ -98,9 +100,8 @@ impl PlacementPolicy {
             let cap = region.cap.map(u64::from);
             Some((&region.name, RegionFact { weight: region.weight.into(), cap, rooms }))
         });
-        let is_listed = |name: &Region| self.regions.iter().any(|region| region.name == *name);
         let any_is_usable = self.regions.iter().any(|region| standings.contains_key(&region.name));
-        let others = standings.iter().filter(move |(name, _)| any_is_usable && !is_listed(name));
+        let others = standings.iter().filter(move |(name, _)| any_is_usable && !self.lists(name));
         let unweighted = |(name, rooms): (&'a Region, &'a Standing)| {
             (name, RegionFact { weight: Weight::ZERO, cap: None, rooms: *rooms })
         };

@@ -1,5 +1,6 @@
 //! Requests that cannot be meant: each gets an answer that says what is wrong, and changes nothing.
 
+use anyhow::ensure;
 use maestro_e2e::{Maestro, checks};
 use serde_json::json;
 
@@ -70,8 +71,11 @@ fn more_rooms_than_there_are_can_be_removed_but_no_fewer_than_none_are_left() ->
     maestro.fleet("arena", 2)?;
     let removal = maestro.api().remove("arena", 5, "ada")?.expect(200)?.operation_id()?;
     maestro.until("an empty fleet", || checks::settled(&maestro, "arena", 0))?;
-    let removal = maestro.api().operation("arena", &removal)?;
-    assert_eq!(removal.status, "finished");
+    let removal = maestro.until("the end of the removal", || {
+        let removal = maestro.api().operation("arena", &removal)?;
+        ensure!(removal.status == "finished", "it is {}", removal.status);
+        Ok(removal)
+    })?;
     assert!(removal.reason.contains("fleet size 2 → 0"), "{}", removal.reason);
     assert!(removal.story().contains("removed 2 rooms"), "{}", removal.story());
     maestro.api().add("arena", 1, "ada")?.expect(200)?;

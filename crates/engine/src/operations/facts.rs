@@ -28,7 +28,9 @@ pub(super) async fn failed_adds(
         let Definition::AddRooms { amount } = operation.definition else {
             continue;
         };
-        if operation.status != OperationStatus::Error || operation.origin.is_person() {
+        // What a policy refused says nothing about rooms.
+        let refused = operation.data["status"] == "ERROR";
+        if operation.status != OperationStatus::Error || operation.origin.is_person() || refused {
             continue;
         }
         if !engine.ports.store.rooms_made_by(&scheduler.name, operation.id).await?.is_empty() {

@@ -54,6 +54,15 @@ impl Executor for RemoveRooms {
         if leaving.is_empty() {
             return Ok(Step::done().with_history(format!("removed {} rooms", progress.asked)));
         }
+        let (lost, here): (Vec<_>, Vec<_>) =
+            leaving.iter().partition(|row| !work.engine.regions.is_reachable(&row.region));
+        if here.is_empty() {
+            // Others need the lock; when their region is back, reconciling asks them again.
+            let (asked, lost) = (progress.asked, lost.len());
+            let event =
+                format!("removed {asked} rooms; {lost} of them cannot be reached, and go when they can");
+            return Ok(Step::done().with_history(event));
+        }
         if deadline(work, &leaving).is_some_and(|deadline| deadline <= work.now()) {
             let event = format!(
                 "removed {} rooms; {} of them are still there after {}, the health controller takes over",

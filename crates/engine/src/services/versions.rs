@@ -92,6 +92,7 @@ impl Engine {
         if found.status == VersionStatus::Validating {
             return Err(Error::Conflict(format!("version {to} is still being validated")));
         }
+        self.check_regions_of(&found.recipe)?;
         let definition = Definition::SwitchVersion(SwitchVersion { to, only_from: None });
         let enqueued = self.enqueue_version_operation(&record, definition, user, None).await;
         enqueued.map_err(|error| refused("cannot switch active version", error))
