@@ -35,6 +35,30 @@ fn an_add_does_not_wait_for_a_region_that_is_lost_meanwhile() {
 }
 
 #[test]
+fn a_removal_does_not_wait_for_rooms_that_cannot_be_reached() {
+    run(async {
+        let mut world = World::with_regions(7, &[ONE, TWO]);
+        let stubborn = Habits { obeys_after: Some(Span::exactly(5 * MINUTE)), ..Habits::default() };
+        world.host_of(&region(TWO)).set_habits(stubborn);
+        world.start_engine().await;
+        let mut slow_to_go = recipe(4);
+        slow_to_go.spec.termination_grace_period = 10 * MINUTE;
+        world.engine().create_scheduler(slow_to_go, "ann").await.unwrap();
+        settle(&world, 4, MINUTE).await;
+        let removal = world.engine().remove_rooms(ARENA, 2, false, "ann").await.unwrap();
+        let one_is_gone = async |world: &World| spread(world).await.get(ONE) == Some(&1);
+        world.run_until("the other region's room to go", MINUTE, one_is_gone).await;
+        world.cut_off(&region(TWO), Outage::Network);
+        let removal = finished(&world, removal).await;
+        let event = "removed 2 rooms; 1 of them cannot be reached, and go when they can";
+        assert!(removal.history.iter().any(|history| history.event == event), "{:?}", removal.history);
+        world.reconnect(&region(TWO));
+        settle(&world, 2, 10 * MINUTE).await;
+        is_spread(&world, &[(ONE, 1), (TWO, 1)]).await;
+    });
+}
+
+#[test]
 fn a_smaller_size_takes_no_room_that_is_part_of_it() {
     run(async {
         let world = world(1, recipe(10), &[ONE, TWO]).await;

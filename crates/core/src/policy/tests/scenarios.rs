@@ -133,6 +133,19 @@ fn no_region_is_usable() {
     assert_eq!(checked(&policies, &SCALE_IN, &fleet(&regions), &json!({})), removed);
 }
 
+/// What it has does not count either: its rooms may be many, or on their way out.
+#[test]
+fn the_share_of_a_cordoned_region_goes_to_the_others() {
+    let cordoned = Standing { counted: 12, cordoned: true, ..Standing::default() };
+    let open = Standing::default();
+    let regions = BTreeMap::from([(name("a"), cordoned), (name("b"), open), (name("c"), open)]);
+    let region = |text, weight| PlacementRegion { name: name(text), weight, cap: None };
+    let policy = PlacementPolicy { regions: vec![region("a", 3), region("b", 2), region("c", 1)] };
+    let action = Action::ScaleOut { count: Some(24) };
+    let data = checked(&[Policy::Placement(&policy)], &action, &fleet(&regions), &json!({}));
+    assert_eq!(data["creation"]["regions"], json!({"b": 16, "c": 8}));
+}
+
 #[test]
 fn there_is_no_feasible_plan() {
     let expected = json!({"status": "ERROR", "reason": "There is no feasible plan to handle all nodes."});
