@@ -3,12 +3,20 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 
 use super::error::OpenError;
 
 const FILE: &str = "maestro.lock";
+
+/// While a process starts another, both have its files: if it dies just then, the other one still holds the lock, until it
+/// becomes the program that it is to be.
+const ATTEMPTS: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Held as long as the value lives, and given back by the kernel when the process ends, however it ends. The file
 /// stays: removing it would let two processes lock two different files of the same name.
@@ -28,12 +36,18 @@ impl DirectoryLock {
             .truncate(false)
             .open(&path)
             .map_err(failed)?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => {
-                return Err(OpenError::InUse { directory: directory.into(), pid: holder(&mut file) });
+        for attempt in 1.. {
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => break,
+                Err(Errno::WOULDBLOCK) => {
+                    let pid = holder(&mut file);
+                    if attempt == ATTEMPTS || pid.is_none_or(is_alive) {
+                        return Err(OpenError::InUse { directory: directory.into(), pid });
+                    }
+                    std::thread::sleep(PAUSE);
+                }
+                Err(errno) => return Err(failed(errno.into())),
             }
-            Err(errno) => return Err(failed(errno.into())),
         }
         write_pid(&mut file).map_err(failed)?;
         Ok(Self { _file: file })
@@ -48,6 +62,32 @@ fn write_pid(file: &mut File) -> io::Result<()> {
 
 fn holder(file: &mut File) -> Option<u32> {
     let mut text = String::new();
+    file.rewind().ok()?;
     file.read_to_string(&mut text).ok()?;
     text.trim().parse().ok()
+}
+
+fn is_alive(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    pid.is_some_and(|pid| test_kill_process(pid) != Err(Errno::SRCH))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_a_dead_process_left_to_its_child_is_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let held = DirectoryLock::take(directory.path()).unwrap();
+        let mut dead = std::process::Command::new("true").spawn().unwrap();
+        dead.wait().unwrap();
+        std::fs::write(directory.path().join(FILE), format!("{}\n", dead.id())).unwrap();
+        let child = std::thread::spawn(move || {
+            std::thread::sleep(3 * PAUSE);
+            drop(held);
+        });
+        DirectoryLock::take(directory.path()).unwrap();
+        child.join().unwrap();
+    }
 }
