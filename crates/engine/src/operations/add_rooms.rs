@@ -4,8 +4,8 @@
 //! entered meanwhile. Asked for by the health controller, or in a panic, it keeps what it got: one bad room must not
 //! undo 999.
 //!
-//! That of a panic takes no more than `max` and the regions leave when it begins, and does not end before its rooms are ready: until
-//! then it holds the panic lock, so that the same need is not answered twice.
+//! That of a panic takes no more than `max` and the regions leave when it begins, and does not end before its rooms are
+//! ready: until then it holds the panic lock, so that the same need is not answered twice.
 
 use std::collections::BTreeMap;
 

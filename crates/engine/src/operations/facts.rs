@@ -11,7 +11,7 @@ use crate::ports::room_table::RoomView;
 use crate::ports::store::{Intent, PageRequest, RolloutState, RoomRecord, SchedulerRecord};
 use crate::regions::Contact;
 
-use super::StepError;
+use super::{StepError, placing};
 
 /// Operations that a plan looks back at; a longer row of failures does not make the wait longer.
 const OPERATIONS_SEEN: u32 = 12;
@@ -29,7 +29,7 @@ pub(super) async fn failed_adds(
             continue;
         };
         // What a policy refused says nothing about rooms.
-        let refused = operation.data["status"] == "ERROR";
+        let refused = placing::is_refused(&operation.data);
         if operation.status != OperationStatus::Error || operation.origin.is_person() || refused {
             continue;
         }

@@ -32,17 +32,16 @@ pub(super) enum Removal {
 }
 
 pub(super) async fn growth(work: &Work, amount: u32) -> Result<Growth, StepError> {
-    let fleet = match decided(&work.operation)? {
+    match decided(&work.operation)? {
         Some(Data { creation: Some(Part { regions: Some(regions), .. }), .. }) => {
             let narrowed = |(region, rooms)| (region, u32::try_from(rooms).unwrap_or(u32::MAX));
             return Ok(Growth::Planned(regions.into_iter().map(narrowed).collect()));
         }
         Some(_) => return in_one_region(work, amount).await,
-        None => fleet(&work.engine, &work.scheduler, Some(work.operation.id)).await?,
-    };
-    if !has_policies(work) {
-        return in_one_region(work, amount).await;
+        None if !has_policies(work) => return in_one_region(work, amount).await,
+        None => {}
     }
+    let fleet = fleet(&work.engine, &work.scheduler, Some(work.operation.id)).await?;
     let action = match &work.operation.definition {
         Definition::CreateRoom { .. } => Action::CreateRoom,
         _ => Action::ScaleOut { count: Some(amount.into()) },
@@ -118,7 +117,7 @@ fn decided(operation: &Operation) -> Result<Option<Data>, StepError> {
     }
 }
 
-fn is_refused(data: &Value) -> bool {
+pub(super) fn is_refused(data: &Value) -> bool {
     data["status"] == "ERROR"
 }
 
