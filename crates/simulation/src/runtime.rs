@@ -238,15 +238,19 @@ impl Runtime for SimulatedRuntime {
     }
 
     async fn list(&self) -> Result<Vec<RunningRoom>, RuntimeError> {
-        self.read("list", |state, _| {
-            let running = state.rooms.values().map(|room| RunningRoom {
-                id: room.id.clone(),
-                scheduler: room.scheduler.clone(),
-                handle: room.handle(),
-            });
-            Ok(running.collect())
-        })
-        .await
+        let running = self
+            .read("list", |state, _| {
+                let running = state.rooms.values().map(|room| RunningRoom {
+                    id: room.id.clone(),
+                    scheduler: room.scheduler.clone(),
+                    handle: room.handle(),
+                });
+                Ok(running.collect())
+            })
+            .await?;
+        let Surroundings { node, inspector, .. } = self.trouble.around();
+        inspector.region_listed(node, self.host.region());
+        Ok(running)
     }
 
     async fn adopt(&self, rooms: Vec<RunningRoom>) -> Result<(), RuntimeError> {
@@ -264,7 +268,7 @@ impl Runtime for SimulatedRuntime {
         .await?;
         // It is what an engine does before it counts on a region.
         let Surroundings { node, inspector, .. } = self.trouble.around();
-        inspector.region_taken_up(node, self.host.region());
+        inspector.region_adopted(node, self.host.region());
         Ok(())
     }
 

@@ -85,6 +85,10 @@ impl SchedulerStore for OnTheSpot {
         wait_for(self.store.versions(name))
     }
 
+    async fn version_numbers(&self, name: &SchedulerName) -> Result<Vec<Version>, StoreError> {
+        wait_for(self.store.version_numbers(name))
+    }
+
     async fn version(
         &self,
         name: &SchedulerName,

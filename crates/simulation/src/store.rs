@@ -218,6 +218,10 @@ impl SchedulerStore for SimulatedStore {
         self.read("versions", self.inner.versions(name)).await
     }
 
+    async fn version_numbers(&self, name: &SchedulerName) -> Result<Vec<Version>, StoreError> {
+        self.read("version numbers", self.inner.version_numbers(name)).await
+    }
+
     async fn version(
         &self,
         name: &SchedulerName,

@@ -27,8 +27,12 @@ pub(super) async fn list(
 ) -> Result<Answer<GetSchedulerVersionsResponse>, ApiError> {
     let view = View::parse(&request.view)?;
     let versions = api.engine.versions(&name).await?;
-    let versions = versions.iter().map(|record| version(record, view));
-    Ok(Answer(GetSchedulerVersionsResponse { versions: versions.collect() }))
+    let next = api.engine.next_versions(&name).await?;
+    Ok(Answer(GetSchedulerVersionsResponse {
+        versions: versions.iter().map(|record| version(record, view)).collect(),
+        next_major: view.full(|| next.major.to_string()),
+        next_minor: view.full(|| next.minor.to_string()),
+    }))
 }
 
 pub(super) async fn create(

@@ -12,8 +12,6 @@ const ANSWERS: u32 = 2;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reachability {
     sight: Sight,
-    /// Nobody has asked yet: the first answer decides by itself.
-    is_new: bool,
     /// Answers in a row that speak against what holds now.
     against: u32,
 }
@@ -39,7 +37,7 @@ pub enum Turn {
 
 impl Default for Reachability {
     fn default() -> Self {
-        Self { sight: Sight::Reachable { since: None }, is_new: true, against: 0 }
+        Self { sight: Sight::Reachable { since: None }, against: 0 }
     }
 }
 
@@ -54,7 +52,6 @@ impl Reachability {
 
     /// Takes in one answer; `Err` says why there was none.
     pub fn heard(&mut self, answer: Result<(), String>, now: Timestamp) -> Option<Turn> {
-        let is_new = std::mem::replace(&mut self.is_new, false);
         match (&mut self.sight, answer) {
             (Sight::Reachable { .. }, Ok(())) => self.against = 0,
             (Sight::Unreachable { why, .. }, Err(newest)) => {
@@ -63,7 +60,7 @@ impl Reachability {
             }
             (Sight::Reachable { .. }, Err(why)) => {
                 self.against += 1;
-                if is_new || self.against >= FAILURES {
+                if self.against >= FAILURES {
                     return Some(self.turn(Sight::Unreachable { since: now, why }, Turn::Lost));
                 }
             }
@@ -112,9 +109,10 @@ mod tests {
     fn hysteresis() {
         for (answers, expected) in [
             ("+", "."),
-            // The first answer decides by itself: nothing is known before it.
-            ("-", "U"),
-            ("-++", "U.R"),
+            // Nothing is known before the first answer, and that is one lost packet, too.
+            ("-", "."),
+            ("-+--+", "....."),
+            ("---++", "..U.R"),
             ("+--+--+", "......."),
             ("+---", "...U"),
             ("+-----", "...U.."),
@@ -129,7 +127,9 @@ mod tests {
     fn why_and_since_when() {
         let mut region = Reachability::default();
         assert_eq!(region.sight(), &Sight::Reachable { since: None });
-        region.heard(Err("no route".into()), at(5));
+        for second in 3..=5 {
+            region.heard(Err("no route".into()), at(second));
+        }
         region.heard(Err("refused".into()), at(6));
         assert_eq!(region.sight(), &Sight::Unreachable { since: at(5), why: "refused".into() });
         region.heard(Ok(()), at(7));
@@ -146,7 +146,7 @@ mod tests {
             let turns = turns(&text);
             let happened: String = turns.chars().filter(|turn| *turn != '.').collect();
             prop_assert!(!happened.contains("UU") && !happened.contains("RR") && !happened.starts_with('R'));
-            for (index, turn) in turns.char_indices().filter(|(index, _)| *index > 0) {
+            for (index, turn) in turns.char_indices() {
                 let row = |wanted: char, length: u32| {
                     let length = length as usize;
                     index + 1 >= length && text[index + 1 - length..=index].chars().all(|c| c == wanted)

@@ -31,10 +31,10 @@ impl Version {
         if parts.next().is_some() { Err(wrong()) } else { Ok(version) }
     }
 
-    /// The number of the version that follows `active`, where `all` are those that were ever given: none is given
-    /// twice, also after switching back. A recipe that changes nothing still makes a version, a minor one.
-    pub fn next(change: Change, active: Self, all: &[Self]) -> Self {
-        let known = || all.iter().chain([&active]);
+    /// The number of the version that follows `active`, where `given` are those that were ever given: none is
+    /// given twice, neither after switching back nor after a validation that failed. A recipe that changes nothing still makes a version, a minor one.
+    pub fn next(change: Change, active: Self, given: &[Self]) -> Self {
+        let known = || given.iter().chain([&active]);
         match change {
             Change::Major => Self {
                 major: known().map(|version| version.major).fold(0, u32::max).saturating_add(1),

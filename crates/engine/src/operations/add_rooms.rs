@@ -5,7 +5,8 @@
 //! undo 999.
 //!
 //! That of a panic takes no more than `max` and the regions leave when it begins, and does not end before its rooms are
-//! ready: until then it holds the panic lock, so that the same need is not answered twice.
+//! ready: until then it holds the panic lock, so that the same need is not answered twice. After `panic.timeout` it ends
+//! with what it has: the next panic need not wait for a runtime that does not answer.
 
 use std::collections::BTreeMap;
 
@@ -44,8 +45,13 @@ impl Executor for AddRooms {
         work.engine
             .report(&work.scheduler.name, rooms_made(work.operation.id, amount(&work.operation), rows.len()));
         let unstarted: Vec<_> = rows.iter().filter(|row| is_unstarted(row)).cloned().collect();
+        let late = is_panic(work) && work.now() >= deadline(work);
         if !unstarted.is_empty() {
-            return self.start(work, &unstarted).await;
+            let started = match late {
+                true => starting::give_up(work, &unstarted, &too_late(work)).await?,
+                false => starting::start(work, &unstarted).await?,
+            };
+            return Ok(Step { history: started.failures, ..Step::again(started.changes) });
         }
         let amount = amount(&work.operation);
         let failed = rows.iter().filter(|row| row.handle.is_none()).count();
@@ -54,6 +60,10 @@ impl Executor for AddRooms {
             return Err(StepError::Failed(format!("{failed} of {amount} rooms failed: {why}")));
         }
         if rows.len() < amount as usize {
+            if late {
+                let why = format!("no more rooms are made: {}", too_late(work));
+                return finish(work, &rows, failed, 0).map(|step| step.with_history(why));
+            }
             match placing::growth(work, amount).await? {
                 placing::Growth::Decided(step) => return Ok(step),
                 placing::Growth::Planned(regions) => match intend(work, &rows, &regions).await? {
@@ -64,7 +74,7 @@ impl Executor for AddRooms {
             }
         }
         let unready = if is_panic(work) { unready(work, &rows).await? } else { 0 };
-        if unready > 0 && work.now() < deadline(work) {
+        if unready > 0 && !late {
             return Ok(Step::park(format!("{unready} rooms of a panic to be ready"), deadline(work)));
         }
         finish(work, &rows, failed, unready)
@@ -84,15 +94,6 @@ impl Executor for AddRooms {
         let store = &work.engine.ports.store;
         let rows = store.rooms_made_by(&work.scheduler.name, work.operation.id).await?;
         Ok(unready(work, &rows).await? == 0)
-    }
-}
-
-impl AddRooms {
-    async fn start(&self, work: &Work, rows: &[RoomRecord]) -> Result<Step, StepError> {
-        let started = starting::start(work, rows).await?;
-        let mut step = Step::again(started.changes);
-        step.history.extend(started.failures);
-        Ok(step)
     }
 }
 
@@ -151,6 +152,10 @@ async fn unready(work: &Work, rows: &[RoomRecord]) -> Result<usize, StepError> {
 /// When the next panic need not wait for its rooms any more: counted from when it took the lock.
 fn deadline(work: &Work) -> Timestamp {
     after(work.operation.created_at, rules(work).timeout)
+}
+
+fn too_late(work: &Work) -> String {
+    format!("the panic is older than {}", rules(work).timeout)
 }
 
 fn rules(work: &Work) -> PanicScale {

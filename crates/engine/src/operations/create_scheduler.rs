@@ -22,7 +22,7 @@ impl Executor for CreateScheduler {
             return Ok(left_to_deletion());
         }
         let scheduler = &work.scheduler.name;
-        for runtime in answering(work) {
+        for runtime in reachable(work) {
             runtime.create_scheduler(scheduler).await?;
         }
         // The fleet is looked at right away: nobody who creates a scheduler wants to wait for the next period.
@@ -50,7 +50,7 @@ impl Executor for CreateScheduler {
             return Ok(left_to_deletion());
         }
         let scheduler = &work.scheduler.name;
-        for runtime in answering(work) {
+        for runtime in reachable(work) {
             runtime.delete_scheduler(scheduler).await?;
         }
         let keep = work.operation.id;
@@ -60,9 +60,10 @@ impl Executor for CreateScheduler {
     }
 }
 
-fn answering(work: &Work) -> impl Iterator<Item = &Arc<dyn Runtime>> {
+/// The others make the place when they are taken up, or when the first room is started there.
+fn reachable(work: &Work) -> impl Iterator<Item = &Arc<dyn Runtime>> {
     let runtimes = work.engine.ports.runtimes.iter();
-    runtimes.filter(|(region, _)| work.engine.regions.answers(region)).map(|(_, runtime)| runtime)
+    runtimes.filter(|(region, _)| work.engine.regions.is_reachable(region)).map(|(_, runtime)| runtime)
 }
 
 /// Someone asked for its deletion meanwhile: that operation takes everything away, and must itself stay to be read.

@@ -112,9 +112,8 @@ async fn number(work: &Work) -> Result<Step, StepError> {
     let recipe = recipe(work)?;
     let difference = Difference::between(&scheduler.recipe, recipe);
     let change = difference.change();
-    let versions = work.engine.ports.store.versions(&scheduler.name).await?;
-    let all: Vec<Version> = versions.iter().map(|version| version.version).collect();
-    let version = Version::next(change, scheduler.active_version, &all);
+    let given = work.engine.ports.store.version_numbers(&scheduler.name).await?;
+    let version = Version::next(change, scheduler.active_version, &given);
     let major = change == RecipeChange::Major;
     let status = if major { VersionStatus::Validating } else { VersionStatus::Validated };
     let insert = Change::InsertVersion {

@@ -122,7 +122,7 @@ fn is_forced(work: &Work) -> bool {
 }
 
 fn lost<'a>(work: &Work, rows: &'a [RoomRecord]) -> Vec<&'a RoomRecord> {
-    rows.iter().filter(|row| !work.engine.regions.is_reachable(&row.region)).collect()
+    rows.iter().filter(|row| work.engine.regions.is_lost(&row.region)).collect()
 }
 
 async fn other_operations(work: &Work) -> Result<Vec<Operation>, StepError> {

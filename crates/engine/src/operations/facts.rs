@@ -78,8 +78,11 @@ pub(super) fn fact(
 ) -> RoomFact {
     let (reachable, reachable_since) = match contact {
         Some(Contact::Reachable { since }) => (true, *since),
+        Some(Contact::Unsettled { .. }) => (true, None),
         Some(Contact::Unreachable { .. }) | None => (false, None),
     };
+    // Nobody has looked yet whether it runs.
+    let unsettled = matches!(contact, Some(Contact::Unsettled { .. }));
     let base = RoomFact {
         id: row.id.clone(),
         region: row.region.clone(),
@@ -107,7 +110,7 @@ pub(super) fn fact(
                 .terminating_since
                 .or(view.last_ping_at)
                 .or((!view.known).then_some(view.listened_since)),
-            known: view.known,
+            known: view.known && !unsettled,
             was_ready: view.was_ready,
             leaving: base.leaving || view.claimed_by.is_some(),
             ..base

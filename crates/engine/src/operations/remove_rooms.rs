@@ -55,7 +55,7 @@ impl Executor for RemoveRooms {
             return Ok(Step::done().with_history(format!("removed {} rooms", progress.asked)));
         }
         let (lost, here): (Vec<_>, Vec<_>) =
-            leaving.iter().partition(|row| !work.engine.regions.is_reachable(&row.region));
+            leaving.iter().partition(|row| work.engine.regions.is_lost(&row.region));
         if here.is_empty() {
             // Others need the lock; when their region is back, reconciling asks them again.
             let (asked, lost) = (progress.asked, lost.len());

@@ -1,7 +1,9 @@
 //! What this engine knows of its regions: which of them can be reached, and since when.
 //!
 //! A region can be reached when its runtime answers (`maestro_core::region` decides that, with hysteresis) *and* its
-//! rooms have been taken up since it answers. Until then its rooms are neither counted nor touched.
+//! rooms have been taken up since it answers. One that was lost and is not taken up again is still lost: its rooms are
+//! neither counted nor touched. One that was never lost since the engine began is given time: nothing is done there, but
+//! its rooms count, so that a restart of ours beside a slow runtime does not make the same fleet again elsewhere.
 
 mod patience;
 pub(crate) mod watching;
@@ -29,13 +31,23 @@ pub(crate) struct Regions(Mutex<BTreeMap<Region, Known>>);
 #[derive(Debug, Clone, Default)]
 struct Known {
     reachability: Reachability,
-    /// Why its rooms are not taken up yet, although it answers.
-    untaken: Option<String>,
+    /// Its rooms are not taken up yet.
+    untaken: Option<Untaken>,
     /// When it was last taken up after it had been away.
     back_since: Option<Timestamp>,
     /// As it said last.
     capacity: Option<u32>,
 }
+
+#[derive(Debug, Clone)]
+struct Untaken {
+    why: String,
+    /// Attempts that failed, all in a row.
+    failures: u32,
+}
+
+/// Failed attempts to take up its rooms after which a region counts as lost, although it answers.
+const TAKE_UP_FAILURES: u32 = 3;
 
 /// Whether a region can be reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +55,10 @@ pub(crate) enum Contact {
     /// `since`: when it came back, if it was away.
     Reachable {
         since: Option<Timestamp>,
+    },
+    /// It was not taken up since the engine began, and it is too early to call it lost.
+    Unsettled {
+        why: String,
     },
     Unreachable {
         why: String,
@@ -54,9 +70,14 @@ impl Regions {
         Self(Mutex::new(regions.map(|region| (region.clone(), Known::default())).collect()))
     }
 
-    /// A region that is not configured cannot be reached.
+    /// Something can be done there. A region that is not configured cannot be reached.
     pub(crate) fn is_reachable(&self, region: &Region) -> bool {
         matches!(self.contact(region), Contact::Reachable { .. })
+    }
+
+    /// Nobody waits for what is there.
+    pub(crate) fn is_lost(&self, region: &Region) -> bool {
+        matches!(self.contact(region), Contact::Unreachable { .. })
     }
 
     pub(crate) fn contact(&self, region: &Region) -> Contact {
@@ -75,11 +96,6 @@ impl Regions {
         self.lock().values().all(|known| matches!(known.contact(), Contact::Reachable { .. }))
     }
 
-    /// Its runtime answers, whether or not its rooms are taken up already.
-    pub(crate) fn answers(&self, region: &Region) -> bool {
-        self.lock().get(region).is_some_and(|known| known.reachability.is_reachable())
-    }
-
     pub(crate) fn capacity(&self, region: &Region) -> Option<u32> {
         self.lock().get(region).and_then(|known| known.capacity)
     }
@@ -87,7 +103,7 @@ impl Regions {
     /// Nothing is taken up yet: the engine has just begun.
     fn begin(&self) {
         for known in self.lock().values_mut() {
-            known.untaken = Some("it has not been looked at yet".into());
+            known.untaken = Some(Untaken { why: "it has not been looked at yet".into(), failures: 0 });
         }
     }
 
@@ -97,9 +113,14 @@ impl Regions {
         if let Ok(checked) = &answer {
             known.capacity = checked.capacity;
         }
+        if let (Err(why), Some(untaken)) = (&answer, &mut known.untaken) {
+            untaken.why.clone_from(why);
+        }
         match known.reachability.heard(answer.map(|_| ()), now) {
             Some(Turn::Lost) | None => {}
-            Some(Turn::Back) => known.untaken = Some("its rooms are being taken up".into()),
+            Some(Turn::Back) => {
+                known.untaken = Some(Untaken { why: "its rooms are being taken up".into(), failures: 0 });
+            }
         }
     }
 
@@ -113,12 +134,15 @@ impl Regions {
         let Some(known) = regions.get_mut(region) else { return };
         match outcome {
             Ok(()) => {
+                let was_lost = matches!(known.contact(), Contact::Unreachable { .. });
                 known.untaken = None;
-                // At the first look it was never away.
-                let was_away = !matches!(known.reachability.sight(), Sight::Reachable { since: None });
-                known.back_since = was_away.then_some(now);
+                known.back_since = was_lost.then_some(now);
             }
-            Err(why) => known.untaken = Some(format!("its rooms cannot be taken up: {why}")),
+            Err(why) => {
+                let failures = known.untaken.as_ref().map_or(0, |untaken| untaken.failures) + 1;
+                let why = format!("its rooms cannot be taken up: {why}");
+                known.untaken = Some(Untaken { why, failures });
+            }
         }
     }
 
@@ -133,7 +157,12 @@ impl Known {
             (Sight::Unreachable { since, why }, _) => {
                 Contact::Unreachable { why: format!("{why} (since {since:.0})") }
             }
-            (Sight::Reachable { .. }, Some(why)) => Contact::Unreachable { why: why.clone() },
+            (Sight::Reachable { since: None }, Some(Untaken { why, failures }))
+                if *failures < TAKE_UP_FAILURES =>
+            {
+                Contact::Unsettled { why: why.clone() }
+            }
+            (Sight::Reachable { .. }, Some(Untaken { why, .. })) => Contact::Unreachable { why: why.clone() },
             (Sight::Reachable { .. }, None) => Contact::Reachable { since: self.back_since },
         }
     }
@@ -144,7 +173,7 @@ impl Engine {
     pub(crate) async fn places(&self, recipe: &Recipe) -> Result<Places, StoreError> {
         let said = self.ports.store.regions().await?;
         let place = |region: &Region| Place {
-            reachable: self.regions.is_reachable(region),
+            reachable: !self.regions.is_lost(region),
             closed: self.why_unusable(region, &said),
             draining: said.iter().any(|record| record.name == *region && record.draining),
         };
@@ -175,8 +204,10 @@ impl Engine {
 
     /// Why a region gets no new rooms; `None`: it may.
     fn why_unusable(&self, region: &Region, said: &[RegionRecord]) -> Option<String> {
-        if let Contact::Unreachable { why } = self.regions.contact(region) {
-            return Some(format!("{region} cannot be reached: {why}"));
+        match self.regions.contact(region) {
+            Contact::Reachable { .. } => {}
+            Contact::Unsettled { why } => return Some(format!("{region} is not taken up yet: {why}")),
+            Contact::Unreachable { why } => return Some(format!("{region} cannot be reached: {why}")),
         }
         let record = said.iter().find(|record| record.name == *region);
         let RegionRecord { draining, by, reason, .. } = record.filter(|record| record.cordoned)?;

@@ -80,17 +80,20 @@ fn tell(engine: &Engine, region: &Region, before: &Contact) {
     let now = engine.regions.contact(region);
     engine.metrics.regions.reachable(region, matches!(now, Contact::Reachable { .. }));
     match (before, &now) {
-        (Contact::Reachable { .. }, Contact::Unreachable { why }) => {
+        (Contact::Reachable { .. } | Contact::Unsettled { .. }, Contact::Unreachable { why }) => {
             tracing::warn!(%region, why, "region cannot be reached");
             engine.metrics.regions.changed(region, "unreachable");
         }
-        (Contact::Unreachable { .. }, Contact::Reachable { .. }) => {
+        (Contact::Unreachable { .. } | Contact::Unsettled { .. }, Contact::Reachable { .. }) => {
             tracing::info!(%region, "region can be reached");
             // What it has is compared with the registry by the next cycle of each scheduler.
             engine.reconciled.forget();
             engine.metrics.regions.changed(region, "reachable");
         }
-        (Contact::Unreachable { why: before }, Contact::Unreachable { why }) if before != why => {
+        (
+            Contact::Unreachable { why: before } | Contact::Unsettled { why: before },
+            Contact::Unreachable { why } | Contact::Unsettled { why },
+        ) if before != why => {
             tracing::debug!(%region, why, "region cannot be reached");
             return;
         }

@@ -148,6 +148,7 @@ pub(crate) async fn start(work: &Work, rows: &[RoomRecord]) -> Result<Started, S
         // Before the runtime is asked: a room may ping before we hear that it runs.
         work.engine.ports.table.insert(table_room(work, row)).await?;
     }
+    settled(work, rows)?;
     work.still_owner()?;
     make_place(work, rows).await?;
     let starts = rows.iter().zip(recipes).map(|(row, recipe)| start_one(work, row, recipe));
@@ -164,14 +165,15 @@ pub(crate) async fn start(work: &Work, rows: &[RoomRecord]) -> Result<Started, S
                     (RuntimeError::Unavailable(_), Contact::Unreachable { why }) => {
                         Ending::GivenUp { why: format!("region {} cannot be reached: {why}", row.region) }
                     }
-                    (RuntimeError::Unavailable(why), Contact::Reachable { .. }) => {
+                    (
+                        RuntimeError::Unavailable(why),
+                        Contact::Reachable { .. } | Contact::Unsettled { .. },
+                    ) => {
                         not_now = Some(why);
                         continue;
                     }
                 };
-                work.engine.ports.table.remove(&scheduler, &room).await?;
-                started.failures.push(format!("room {room} {ending}"));
-                started.changes.push(Change::EndRoom { scheduler, room, ended: ended(work, &ending) });
+                started.end(work, row, &ending).await?;
             }
         }
     }
@@ -180,6 +182,35 @@ pub(crate) async fn start(work: &Work, rows: &[RoomRecord]) -> Result<Started, S
         Some(why) if started.changes.is_empty() => Err(StepError::NotNow(why)),
         _ => Ok(started),
     }
+}
+
+/// Nobody waits for these rooms any more. If one runs after all, it is stopped when it is found.
+pub(crate) async fn give_up(work: &Work, rows: &[RoomRecord], why: &str) -> Result<Started, StepError> {
+    let mut given_up = Started { changes: Vec::new(), failures: Vec::new() };
+    for row in rows {
+        given_up.end(work, row, &Ending::GivenUp { why: why.into() }).await?;
+    }
+    Ok(given_up)
+}
+
+impl Started {
+    async fn end(&mut self, work: &Work, row: &RoomRecord, ending: &Ending) -> Result<(), StepError> {
+        let (scheduler, room) = (row.scheduler.clone(), row.id.clone());
+        work.engine.ports.table.remove(&scheduler, &room).await?;
+        self.failures.push(format!("room {room} {ending}"));
+        self.changes.push(Change::EndRoom { scheduler, room, ended: ended(work, ending) });
+        Ok(())
+    }
+}
+
+/// A runtime that has not taken up its rooms may not know that one of these runs already.
+fn settled(work: &Work, rows: &[RoomRecord]) -> Result<(), StepError> {
+    for row in rows {
+        if let Contact::Unsettled { why } = work.engine.regions.contact(&row.region) {
+            return Err(StepError::NotNow(format!("region {} is not taken up yet: {why}", row.region)));
+        }
+    }
+    Ok(())
 }
 
 /// A deletion that was taken back, or one of an earlier scheduler of this name that comes late, may have removed it.

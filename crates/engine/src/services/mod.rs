@@ -21,7 +21,7 @@ pub use pings::{Address, RoomPing};
 pub use regions::{RegionOrder, RegionView};
 pub use rooms::{ListedRoom, RoomEnd};
 pub use schedulers::{FleetInfo, SchedulerFilter};
-pub use versions::RolloutView;
+pub use versions::{NextVersions, RolloutView};
 
 use maestro_core::guards;
 use maestro_core::invariant::Invariant;

@@ -76,8 +76,10 @@ impl Engine {
         let contact = self.regions.contact(region);
         let reachable = matches!(contact, Contact::Reachable { .. });
         let mut reasons = Vec::new();
-        if let Contact::Unreachable { why } = contact {
-            reasons.push(format!("cannot be reached: {why}"));
+        match contact {
+            Contact::Reachable { .. } => {}
+            Contact::Unsettled { why } => reasons.push(format!("is not taken up yet: {why}")),
+            Contact::Unreachable { why } => reasons.push(format!("cannot be reached: {why}")),
         }
         if let Some(RegionRecord { draining, by, reason, .. }) = said.filter(|record| record.cordoned) {
             let state = if *draining { "drained" } else { "cordoned" };

@@ -23,6 +23,13 @@ const ROLLOUT_ATTEMPTS: u32 = 5;
 /// How often a patch is made again because another version became active.
 const PATCH_ATTEMPTS: u32 = 5;
 
+/// The numbers that a version would get which is submitted now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NextVersions {
+    pub major: Version,
+    pub minor: Version,
+}
+
 /// How far the replacement of rooms is.
 #[derive(Debug, Clone)]
 pub struct RolloutView {
@@ -127,13 +134,12 @@ impl Engine {
         Ok(id)
     }
 
-    /// What a recipe would change, without submitting it.
-    pub async fn compare(&self, name: &str, recipe: &Recipe) -> Result<(RecipeChange, Version), Error> {
-        let record = self.scheduler_to_change(name).await?;
-        let change = RecipeChange::between(&record.recipe, recipe);
-        let versions = self.ports.store.versions(&record.name).await?;
-        let all: Vec<Version> = versions.iter().map(|version| version.version).collect();
-        Ok((change, Version::next(change, record.active_version, &all)))
+    /// The numbers that come next.
+    pub async fn next_versions(&self, name: &str) -> Result<NextVersions, Error> {
+        let record = self.scheduler(name).await?;
+        let given = self.ports.store.version_numbers(&record.name).await?;
+        let next = |change| Version::next(change, record.active_version, &given);
+        Ok(NextVersions { major: next(RecipeChange::Major), minor: next(RecipeChange::Minor) })
     }
 
     pub async fn rollout(&self, name: &str) -> Result<RolloutView, Error> {

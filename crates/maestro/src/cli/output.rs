@@ -19,7 +19,7 @@ pub(super) enum Format {
     Csv,
 }
 
-pub(super) const CSV_REFUSED: &str = "-o csv is for maestro simulate alone; write table, json or yaml";
+pub(super) const CSV_REFUSED: &str = "-o csv is for maestro simulate -f alone; write table, json or yaml";
 
 /// Prints an answer: as it is for programs, as `table` makes of it for people.
 pub(super) fn show(
@@ -29,12 +29,16 @@ pub(super) fn show(
 ) -> Result<(), Failure> {
     match format {
         Format::Table => print(&table(answer)),
-        Format::Json => match serde_json::to_string_pretty(answer) {
-            Ok(text) => print(&text),
-            Err(error) => Err(Failure::new(Exit::Failed, format!("cannot be written as JSON: {error}"))),
-        },
+        Format::Json => json(answer),
         Format::Yaml => yaml(answer),
         Format::Csv => Err(Failure::invalid(CSV_REFUSED)),
+    }
+}
+
+pub(super) fn json(answer: &impl Serialize) -> Result<(), Failure> {
+    match serde_json::to_string_pretty(answer) {
+        Ok(text) => print(&text),
+        Err(error) => Err(Failure::new(Exit::Failed, format!("cannot be written as JSON: {error}"))),
     }
 }
 

@@ -67,7 +67,7 @@ pub(super) fn run(context: &Context, options: &Options) -> Result<(), Failure> {
     let invalid = |error: &dyn std::fmt::Display| Failure::invalid(error.to_string());
     let Some(file) = &options.file else {
         let life = Life { seed: options.seed.as_deref(), kind: options.kind.as_deref() };
-        return world::run(&life);
+        return world::run(context.format(), &life);
     };
     let mut draft = Draft::read(file).map_err(|error| invalid(&error))?;
     options.write_over(&mut draft)?;

@@ -3,9 +3,10 @@
 use std::fmt::Write as _;
 
 use maestro_simulation::lives::{self, Kind, Outcome};
+use serde_json::{Value, json};
 
 use super::failure::{Exit, Failure};
-use super::output;
+use super::output::{self, CSV_REFUSED, Format};
 
 /// What is lived.
 pub(super) struct Life<'a> {
@@ -14,13 +15,20 @@ pub(super) struct Life<'a> {
 }
 
 /// The same seed tells the same story. A broken invariant is a failure.
-pub(super) fn run(life: &Life<'_>) -> Result<(), Failure> {
+pub(super) fn run(format: Format, life: &Life<'_>) -> Result<(), Failure> {
+    if format == Format::Csv {
+        return Err(Failure::invalid(CSV_REFUSED));
+    }
     let seed = life.seed.unwrap_or("1");
     let seed: u64 =
         seed.parse().map_err(|_| Failure::invalid(format!("--seed {seed}: a world needs a whole number")))?;
     let kind = life.kind.map(kind).transpose()?;
     let outcome = lives::run(seed, &lives::Options { kind, ..lives::Options::default() });
-    output::print(&story(seed, &outcome))?;
+    match format {
+        Format::Json => output::json(&document(seed, &outcome))?,
+        Format::Yaml => output::yaml(&document(seed, &outcome))?,
+        Format::Table | Format::Csv => output::print(&story(seed, &outcome))?,
+    }
     if outcome.violations.is_empty() {
         Ok(())
     } else {
@@ -32,6 +40,22 @@ fn kind(text: &str) -> Result<Kind, Failure> {
     let known = || Kind::ALL.map(Kind::as_str).join(", ");
     Kind::parse(text).ok_or_else(|| {
         Failure::invalid(format!("--kind {text}: there is no such life; there are {}", known()))
+    })
+}
+
+/// The same for programs.
+fn document(seed: u64, outcome: &Outcome) -> Value {
+    let Outcome { kind, on_sqlite, trace, simulated, violations, rare } = outcome;
+    let rare: serde_json::Map<String, Value> =
+        rare.iter().map(|(rare, times)| (rare.as_str().to_owned(), json!(times))).collect();
+    json!({
+        "seed": seed,
+        "kind": kind.as_str(),
+        "store": if *on_sqlite { "sqlite" } else { "memory" },
+        "simulatedSeconds": simulated.as_secs(),
+        "rare": rare,
+        "violations": violations,
+        "trace": trace,
     })
 }
 

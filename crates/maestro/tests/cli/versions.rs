@@ -4,7 +4,7 @@ use crate::schedulers::arena;
 use crate::server::{ok, refusal};
 use crate::{check, check_stdin, long_ago};
 
-const VERSIONS: &str = r#"{"versions":[{"version":"v1.0.0","isActive":true,"status":"deployed"}]}"#;
+const VERSIONS: &str = r#"{"versions":[{"version":"v1.0.0","isActive":true,"status":"deployed"}],"nextMajor":"v2.0.0","nextMinor":"v1.1.0"}"#;
 
 /// What the server has as arena, with changes.
 fn recipe(edits: &[(&str, &str)]) -> String {

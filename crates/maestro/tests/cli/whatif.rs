@@ -165,7 +165,7 @@ fn options_that_are_wrong() {
     check_local(
         from_root("version -o csv"),
         &expect![[r#"
-        stderr: error: -o csv is for maestro simulate alone; write table, json or yaml
+        stderr: error: -o csv is for maestro simulate -f alone; write table, json or yaml
         exit 2
     "#]],
     );
@@ -210,6 +210,18 @@ fn a_simulated_world_tells_its_story() {
     ] {
         assert!(told_once.contains(part), "{part:?} is missing in:\n{told_once}");
     }
+}
+
+/// The same life for programs; there is no table of numbers in it.
+#[test]
+fn a_simulated_world_is_told_to_programs_too() {
+    let output = run(maestro("simulate --world --seed 7 --kind fleet -o json"), "");
+    let life: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&life["seed"], &life["kind"]), (&Value::from(7), &Value::from("fleet")));
+    assert_eq!(life["violations"], Value::Array(Vec::new()));
+    assert!(life["trace"].as_array().is_some_and(|trace| trace.len() > 10), "{life}");
+    let refused = run(maestro("simulate --world --seed 7 -o csv"), "");
+    assert_eq!(refused.status.code(), Some(2));
 }
 
 /// Lines of the vectors in, answers by id out; the exit code says whether all lines could be answered.

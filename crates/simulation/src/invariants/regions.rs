@@ -24,6 +24,8 @@ pub(super) struct KnownRegions {
 #[derive(Debug, Clone, Copy)]
 enum Contact {
     Unseen,
+    /// It begins to take up what runs there.
+    Adopted,
     TakenUp(Timestamp),
 }
 
@@ -31,7 +33,7 @@ impl KnownRegions {
     /// The node sees the region now, and did when it decided what it writes now.
     pub(super) fn is_seen(&self, node: &str, region: &Region, now: Timestamp) -> bool {
         match self.contacts.get(&(node.to_owned(), region.clone())) {
-            Some(Contact::Unseen) => false,
+            Some(Contact::Unseen | Contact::Adopted) => false,
             Some(Contact::TakenUp(at)) => age(now, *at) >= SETTLES_WITHIN,
             None => true,
         }
@@ -60,9 +62,18 @@ impl Inspector {
     }
 
     /// The node has begun to watch what runs there, for the first time or again.
-    pub fn region_taken_up(&self, node: &str, region: &Region) {
-        let contact = Contact::TakenUp(self.trace.now());
-        self.lock().regions.contacts.insert((node.to_owned(), region.clone()), contact);
+    pub fn region_adopted(&self, node: &str, region: &Region) {
+        self.lock().regions.contacts.insert((node.to_owned(), region.clone()), Contact::Adopted);
+    }
+
+    /// What it asks for last when it takes up a region. Should that not have been all, it begins again soon.
+    pub fn region_listed(&self, node: &str, region: &Region) {
+        let now = self.trace.now();
+        if let Some(contact @ Contact::Adopted) =
+            self.lock().regions.contacts.get_mut(&(node.to_owned(), region.clone()))
+        {
+            *contact = Contact::TakenUp(now);
+        }
     }
 
     pub(super) async fn judge_regions(&self, transaction: &Transaction, store: &dyn Store) {

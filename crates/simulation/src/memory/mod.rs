@@ -70,6 +70,10 @@ impl SchedulerStore for MemoryStore {
         Ok(self.state().versions(name))
     }
 
+    async fn version_numbers(&self, name: &SchedulerName) -> Result<Vec<Version>, StoreError> {
+        Ok(self.state().version_numbers(name))
+    }
+
     async fn version(
         &self,
         name: &SchedulerName,

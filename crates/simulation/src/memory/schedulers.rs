@@ -49,6 +49,7 @@ impl State {
         let record =
             VersionRecord { version, recipe, status: version_status, is_active: true, created_at: at };
         self.schedulers.put(name.clone(), scheduler);
+        self.version_numbers.put((name.clone(), version), ());
         self.versions.put((name, version), record);
         Ok(())
     }

@@ -18,6 +18,8 @@ use super::table::Table;
 pub(super) struct State {
     pub(super) schedulers: Table<SchedulerName, Scheduler>,
     pub(super) versions: Table<(SchedulerName, Version), VersionRecord>,
+    /// All that were ever given, of versions that are gone too.
+    pub(super) version_numbers: Table<(SchedulerName, Version), ()>,
     pub(super) owners: Table<SchedulerName, Ownership>,
     /// When each worker's last sign of life runs out.
     pub(super) workers: Table<String, Timestamp>,
@@ -170,10 +172,11 @@ impl State {
     }
 
     /// Destructures, so that a table that is forgotten here does not compile.
-    fn tables(&mut self) -> [&mut dyn Journaled; 16] {
+    fn tables(&mut self) -> [&mut dyn Journaled; 17] {
         let Self {
             schedulers,
             versions,
+            version_numbers,
             owners,
             workers,
             locks,
@@ -194,6 +197,7 @@ impl State {
         [
             schedulers,
             versions,
+            version_numbers,
             owners,
             workers,
             locks,

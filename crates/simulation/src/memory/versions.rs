@@ -1,5 +1,7 @@
 //! Versions of schedulers.
 
+use std::ops::RangeInclusive;
+
 use maestro_core::scheduler::{SchedulerName, Version, VersionStatus};
 use maestro_engine::ports::store::{Refusal, VersionRecord};
 
@@ -11,13 +13,16 @@ impl State {
         versions.rev().map(|(_, record)| record.clone()).collect()
     }
 
+    pub(super) fn version_numbers(&self, name: &SchedulerName) -> Vec<Version> {
+        let numbers = self.version_numbers.range(all_of(name));
+        numbers.map(|((_, version), ())| *version).collect()
+    }
+
     fn versions_of(
         &self,
         name: &SchedulerName,
     ) -> impl DoubleEndedIterator<Item = (&(SchedulerName, Version), &VersionRecord)> {
-        let number = |number| Version { major: number, minor: number, patch: number };
-        let bounds = (name.clone(), number(0))..=(name.clone(), number(u32::MAX));
-        self.versions.range(bounds)
+        self.versions.range(all_of(name))
     }
 
     pub(super) fn insert_version(
@@ -28,14 +33,16 @@ impl State {
         self.existing(&scheduler)?;
         let version = record.version;
         let key = (scheduler, version);
-        if self.versions.contains(&key) {
+        if self.version_numbers.contains(&key) {
             let (scheduler, version) = key;
             return Err(Refusal::VersionExists { scheduler, version });
         }
+        self.version_numbers.put(key.clone(), ());
         self.versions.put(key, record);
         Ok(())
     }
 
+    /// Its number is not given again.
     pub(super) fn delete_version(
         &mut self,
         scheduler: SchedulerName,
@@ -87,9 +94,15 @@ impl State {
     }
 
     pub(super) fn forget_all_versions(&mut self, scheduler: &SchedulerName) {
-        let versions: Vec<_> = self.versions_of(scheduler).map(|(key, _)| key.clone()).collect();
-        for key in &versions {
-            self.versions.remove(key);
+        for version in self.version_numbers(scheduler) {
+            let key = (scheduler.clone(), version);
+            self.versions.remove(&key);
+            self.version_numbers.remove(&key);
         }
     }
+}
+
+fn all_of(scheduler: &SchedulerName) -> RangeInclusive<(SchedulerName, Version)> {
+    let number = |number| Version { major: number, minor: number, patch: number };
+    (scheduler.clone(), number(0))..=(scheduler.clone(), number(u32::MAX))
 }

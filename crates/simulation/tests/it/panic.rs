@@ -14,7 +14,7 @@ use maestro_core::time::{Millis, age};
 use maestro_engine::Settings;
 use maestro_engine::ports::Store;
 use maestro_engine::ports::contract::fixtures;
-use maestro_simulation::{Habits, Span, World};
+use maestro_simulation::{Habits, Manners, Span, World};
 
 use super::common::*;
 
@@ -192,6 +192,27 @@ fn or_until_its_time_is_up() {
             "{:#?}",
             panics[0].history
         );
+    });
+}
+
+/// The host answers nothing, for less time than it takes to call its region lost.
+#[test]
+fn also_if_they_cannot_even_be_started() {
+    run(async {
+        let hasty = PanicScale { timeout: Millis::from_seconds(5), ..by(3) };
+        let world = world_of(16, panicking(hasty), no_cycles()).await;
+        world.host().set_manners(Manners { available: false, ..Manners::default() });
+        fill(&world).await;
+        let first = until_panics(&world, 1).await.remove(0);
+        let ended = async |world: &World| panics(world).await[0].ended_at.is_some();
+        world.run_until("it has ended", Duration::from_secs(12), ended).await;
+        let panic = panics(&world).await.remove(0);
+        assert_eq!(panic.id, first.id);
+        let text = "no more rooms are made: the panic is older than 5s";
+        assert!(said(&panic, text), "{:#?}", panic.history);
+        world.host().set_manners(Manners::default());
+        until_panics(&world, 2).await;
+        until_rooms(&world, 13).await;
     });
 }
 

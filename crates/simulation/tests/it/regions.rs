@@ -84,6 +84,43 @@ fn an_outage_that_nobody_notices_moves_nothing() {
     });
 }
 
+/// That a runtime is slow when an engine starts says nothing about its rooms.
+#[test]
+fn a_restart_beside_a_region_that_is_silent_for_a_moment_moves_nothing() {
+    run(async {
+        let mut world = world_of_regions(8).await;
+        let (silent, _) = some_region(&world);
+        let before = world.rooms();
+        world.crash_engine().await;
+        world.cut_off(&silent, Outage::Network);
+        world.start_engine().await;
+        world.advance(Duration::from_secs(8)).await;
+        let regions = world.engine().regions().await.unwrap();
+        let view = regions.iter().find(|view| view.name == silent).unwrap();
+        assert!(!view.reachable && view.reason.starts_with("is not taken up yet: "), "{view:?}");
+        assert_eq!(world.rooms(), before, "nothing stands in for it yet");
+        world.reconnect(&silent);
+        world.advance(10 * MINUTE).await;
+        assert_eq!(world.rooms(), before);
+    });
+}
+
+#[test]
+fn one_that_stays_silent_after_a_restart_is_stood_in_for() {
+    run(async {
+        let mut world = world_of_regions(9).await;
+        let (lost, rooms) = some_region(&world);
+        world.crash_engine().await;
+        world.cut_off(&lost, Outage::Network);
+        world.start_engine().await;
+        let stood_in_for = async |world: &World| ready_outside(world, &lost).await == ROOMS as usize;
+        world.run_until("others to stand in", 2 * MINUTE, stood_in_for).await;
+        assert_eq!(running_in(&world, &lost), rooms);
+        world.reconnect(&lost);
+        settle(&world, ROOMS, 5 * MINUTE).await;
+    });
+}
+
 /// What rooms did meanwhile is told when the region is back.
 #[test]
 fn a_room_that_ends_in_a_lost_region_is_replaced_when_that_is_known() {

@@ -140,6 +140,8 @@ fn a_version_that_does_not_start_leaves_nothing() {
         settle(&world, 4, MINUTE).await;
         assert_eq!(ids(&world).await, before);
         assert_eq!(statuses(&world).await.into_keys().collect::<Vec<_>>(), ["v1.0.0"]);
+        let next = world.engine().next_versions(ARENA).await.unwrap();
+        assert_eq!(next.major.to_string(), "v3.0.0", "v2.0.0 is that one for ever");
         let again = submit(&world, another_command(recipe(4))).await;
         let second = world.engine().create_version(ARENA, recipe(4), "bob").await.unwrap_err();
         assert!(second.to_string().contains(&format!("ongoing version operation (id: {again})")), "{second}");

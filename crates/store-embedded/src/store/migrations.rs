@@ -15,6 +15,11 @@ const MIGRATIONS: &[Migration] = &[
     Migration { number: 3, name: "locks", sql: include_str!("../../migrations/0003_locks.sql") },
     Migration { number: 4, name: "origins", sql: include_str!("../../migrations/0004_origins.sql") },
     Migration { number: 5, name: "regions", sql: include_str!("../../migrations/0005_regions.sql") },
+    Migration {
+        number: 6,
+        name: "version_numbers",
+        sql: include_str!("../../migrations/0006_version_numbers.sql"),
+    },
 ];
 
 /// Why the migrations of a file do not fit this Maestro.

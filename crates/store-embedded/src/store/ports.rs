@@ -49,6 +49,13 @@ impl SchedulerStore for EmbeddedStore {
             .await
     }
 
+    async fn version_numbers(&self, name: &SchedulerName) -> Result<Vec<Version>, StoreError> {
+        let name = name.clone();
+        self.readers
+            .read("read the numbers of versions", move |connection| versions::numbers(connection, &name))
+            .await
+    }
+
     async fn version(
         &self,
         name: &SchedulerName,

@@ -25,10 +25,19 @@ pub(super) fn insert(
 ) -> Result<(), Failure> {
     let NewVersion { recipe, version, status, at } = new;
     schedulers::require(connection, scheduler)?;
-    let inserted = connection
+    let given = connection
+        .prepare_cached(
+            "INSERT INTO version_numbers (scheduler, version) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+        )?
+        .execute((scheduler.as_str(), version.to_string()))?;
+    if given == 0 {
+        let (scheduler, version) = (scheduler.clone(), *version);
+        return Err(Refusal::VersionExists { scheduler, version }.into());
+    }
+    connection
         .prepare_cached(
             "INSERT INTO versions (scheduler, version, recipe, status, created_at)
-             VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING",
+             VALUES (?1, ?2, ?3, ?4, ?5)",
         )?
         .execute((
             scheduler.as_str(),
@@ -37,13 +46,10 @@ pub(super) fn insert(
             status.as_str(),
             from_time(*at),
         ))?;
-    if inserted == 0 {
-        let (scheduler, version) = (scheduler.clone(), *version);
-        return Err(Refusal::VersionExists { scheduler, version }.into());
-    }
     Ok(())
 }
 
+/// Its number is not given again.
 pub(super) fn delete(
     connection: &Connection,
     scheduler: &SchedulerName,
@@ -131,6 +137,18 @@ pub(super) fn all(
     let mut found = select(connection, recipes, SELECT, [scheduler.as_str()])?;
     found.sort_by_key(|record| std::cmp::Reverse(record.version));
     Ok(found)
+}
+
+pub(super) fn numbers(connection: &Connection, scheduler: &SchedulerName) -> Result<Vec<Version>, Failure> {
+    let mut statement =
+        connection.prepare_cached("SELECT version FROM version_numbers WHERE scheduler = ?1")?;
+    let mut rows = statement.query([scheduler.as_str()])?;
+    let mut numbers = Vec::new();
+    while let Some(row) = rows.next()? {
+        numbers.push(Columns(row).version("version")?);
+    }
+    numbers.sort_unstable();
+    Ok(numbers)
 }
 
 pub(super) fn one(

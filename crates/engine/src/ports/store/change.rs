@@ -53,7 +53,8 @@ pub enum Change {
     AdjustFleetSize { scheduler: SchedulerName, delta: i64 },
     /// [`Refusal::SchedulerNotFound`]; [`Refusal::VersionNotFound`].
     SetVersionStatus { scheduler: SchedulerName, version: Version, status: VersionStatus },
-    /// Beside the active one, which stays so. [`Refusal::SchedulerNotFound`]; [`Refusal::VersionExists`].
+    /// Beside the active one, which stays so. [`Refusal::SchedulerNotFound`]; [`Refusal::VersionExists`], also if it
+    /// was deleted.
     InsertVersion {
         scheduler: SchedulerName,
         recipe: Arc<Recipe>,
@@ -61,7 +62,8 @@ pub enum Change {
         status: VersionStatus,
         at: Timestamp,
     },
-    /// Nothing happens if it, or its scheduler, is not there. [`Refusal::VersionIsActive`].
+    /// Its number is not given again. Nothing happens if it, or its scheduler, is not there.
+    /// [`Refusal::VersionIsActive`].
     DeleteVersion { scheduler: SchedulerName, version: Version },
     /// The scheduler's recipe is the one of `to` from then on. [`Refusal::SchedulerNotFound`];
     /// [`Refusal::ActiveVersionChanged`] unless `from` is active; [`Refusal::VersionNotFound`] of `to`.

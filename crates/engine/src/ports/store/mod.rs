@@ -43,6 +43,9 @@ pub trait SchedulerStore: Send + Sync {
     /// All versions of a scheduler, newest first; none: no such scheduler.
     async fn versions(&self, name: &SchedulerName) -> Result<Vec<VersionRecord>, StoreError>;
 
+    /// The numbers that were ever given to its versions, also to those that are deleted; lowest first.
+    async fn version_numbers(&self, name: &SchedulerName) -> Result<Vec<Version>, StoreError>;
+
     async fn version(
         &self,
         name: &SchedulerName,

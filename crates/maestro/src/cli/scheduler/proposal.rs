@@ -62,13 +62,12 @@ impl Current {
         };
         let resource = Resource::new(&["schedulers", proposed.name.as_str(), "versions"]);
         let answer = client.get(&resource, "versions")?;
-        let versions = answer.get("versions").items().iter();
-        let all: Vec<Version> =
-            versions.filter_map(|version| Version::parse(version.get("version").as_str()?).ok()).collect();
+        let number = |field| Version::parse(&answer.get(field).cell()).unwrap_or(version);
         let difference = Difference::between(&recipe, proposed);
         let next = match difference.change() {
             Change::None => version,
-            change @ (Change::Minor | Change::Major) => Version::next(change, version, &all),
+            Change::Minor => number("nextMinor"),
+            Change::Major => number("nextMajor"),
         };
         Ok(Some(Self { recipe, version, difference, next }))
     }

@@ -201,19 +201,28 @@ pub(super) async fn the_active_version_is_not_deleted(store: &dyn Store) {
     assert_eq!(listed(store).await, [second]);
 }
 
-/// The number of a version that never became one is free again, and nothing may be remembered under it.
-pub(super) async fn a_deleted_version_may_come_again_with_another_recipe(store: &dyn Store) {
+/// What was said about a version that is gone does not become true of another one.
+pub(super) async fn the_number_of_a_deleted_version_is_not_given_again(store: &dyn Store) {
     open(store).await;
-    let second = version(2, 0);
-    for image in ["example/game:wrong", "example/game:right"] {
-        let insert = Change::InsertVersion {
-            scheduler: arena(),
-            recipe: Arc::new(recipe_with_image(image)),
-            version: second,
-            status: VersionStatus::Validating,
-            at: at(1),
-        };
-        accept(store, vec![delete_version(second), insert]).await;
-        assert_eq!(*read(store, second).await.recipe, recipe_with_image(image));
-    }
+    let (second, third) = (version(2, 0), version(3, 0));
+    accept(store, vec![insert_version(third), insert_version(second)]).await;
+    accept(store, vec![delete_version(second)]).await;
+    let exists = Refusal::VersionExists { scheduler: arena(), version: second };
+    refuse(store, vec![insert_version(second)], exists).await;
+    let numbers = store.version_numbers(&arena()).await.unwrap();
+    assert_eq!(numbers, [Version::FIRST, second, third]);
+    let elsewhere = store.version_numbers(&bystander()).await.unwrap();
+    assert_eq!(elsewhere, [Version::FIRST], "others have their own");
+    assert_eq!(store.version_numbers(&name("gone")).await.unwrap(), []);
+}
+
+/// The next scheduler of that name begins anew.
+pub(super) async fn the_numbers_of_a_deleted_scheduler_are_gone(store: &dyn Store) {
+    open(store).await;
+    accept(store, vec![insert_version(version(2, 0)), delete_version(version(2, 0))]).await;
+    accept(store, vec![Change::DeleteScheduler { scheduler: arena(), keep: operation_id(1) }]).await;
+    assert_eq!(store.version_numbers(&arena()).await.unwrap(), []);
+    accept(store, vec![Change::CreateScheduler(new_scheduler(&arena())), insert_version(version(2, 0))])
+        .await;
+    assert_eq!(listed(store).await, [version(2, 0), Version::FIRST]);
 }
