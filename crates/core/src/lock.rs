@@ -154,6 +154,12 @@ impl Locks {
         self.waiters.iter().find(|waiter| waiter.kind == kind && waiter.holder == holder)
     }
 
+    /// What stands between an operation and the lock that it waits for; `None`: nothing, or it waits for none.
+    pub fn obstacle_of(&self, operation: OperationId, now: Timestamp) -> Option<Obstacle> {
+        let place = self.waiters.iter().find(|waiter| waiter.holder.operation() == Some(operation))?;
+        self.may_take(place.kind, Taker::of(place.holder), now).err()
+    }
+
     /// The places of one lock that still count, first come first served.
     pub fn waiters_of(&self, kind: LockKind, now: Timestamp) -> impl Iterator<Item = &Waiter> {
         self.waiters.iter().filter(move |waiter| waiter.kind == kind && waiter.until > now)
@@ -174,8 +180,13 @@ impl Locks {
 }
 
 impl Taker {
+    /// A deletion takes the place that a health cycle may have left: no cycle comes any more to claim it.
     pub fn of(holder: Holder) -> Self {
-        Self { holder, instead_of: None }
+        let instead_of = match holder {
+            Holder::Operation { kind: DefinitionKind::DeleteScheduler, .. } => Some(Holder::HealthController),
+            Holder::Operation { .. } | Holder::Rollout(_) | Holder::HealthController => None,
+        };
+        Self { holder, instead_of }
     }
 }
 

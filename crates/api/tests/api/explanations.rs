@@ -77,7 +77,7 @@ async fn it_waits_for_a_lock_until_its_patience_is_over() {
     let lease = Lease { owner: "worker-1".into(), token, expires_at: since + Duration::from_secs(400) };
     let until = since + Duration::from_secs(300);
     let mut update = OperationUpdate::of(id);
-    update.activity = Some(Activity::Parked(Wait { what: "downscaling".into(), until }));
+    update.activity = Some(Activity::Parked(Wait { what: "downscaling".into(), until, unanswered: false }));
     let history = vec![HistoryEvent { at: since, event: "Starting operation".into() }];
     world
         .write(vec![
@@ -99,10 +99,10 @@ async fn it_waits_for_a_lock_until_its_patience_is_over() {
         "lease": {"worker": "worker-1", "until": after(since, 400), "fencingToken": token.0, "hasRunOut": false},
         "next": [
             {"what": "takes the lock downscaling when rollout v1.0.0 gives it up", "at": null},
-            {"what": "ends as error if it has not got the lock downscaling by then (locks.waitTimeout)",
-             "at": after(since, 300)},
             {"what": "is taken over by another worker, at the latest, if worker-1 stops now",
              "at": after(since, 20)},
+            {"what": "ends as error if it has not got the lock downscaling by then (locks.waitTimeout)",
+             "at": after(since, 300)},
         ],
         "stuck": false, "stuckBecause": "",
     });
@@ -134,7 +134,8 @@ async fn it_waits_for_rooms_to_be_gone() {
     let lease = Lease { owner: "worker-1".into(), token, expires_at: since + Duration::from_secs(5) };
     let until = since + Duration::from_secs(7);
     let mut update = OperationUpdate::of(id);
-    update.activity = Some(Activity::Parked(Wait { what: "room arena-1 to be gone".into(), until }));
+    update.activity =
+        Some(Activity::Parked(Wait { what: "room arena-1 to be gone".into(), until, unanswered: false }));
     let room = NewRoomRecord {
         id: RoomId::new("arena-1"),
         scheduler: arena(),

@@ -168,6 +168,22 @@ impl DefinitionKind {
         }
     }
 
+    /// Others may be carried out while it waits for a runtime that does not answer. Nothing may before a scheduler is
+    /// made, and nothing is to be while it is taken away.
+    pub fn makes_way(self) -> bool {
+        match self {
+            Self::CreateVersion
+            | Self::SwitchVersion
+            | Self::AddRooms
+            | Self::RemoveRooms
+            | Self::Resize
+            | Self::CreateRoom
+            | Self::HealthController
+            | Self::StorageCleanUp => true,
+            Self::CreateScheduler | Self::DeleteScheduler | Self::Unknown => false,
+        }
+    }
+
     pub fn parse(name: &str) -> Option<Self> {
         Self::KNOWN.into_iter().find(|kind| kind.name() == name)
     }

@@ -8,7 +8,7 @@ mod tests;
 
 use std::fmt;
 
-use crate::lock::{Holder, Locks, Obstacle, Taker, Waiter};
+use crate::lock::{Holder, Locks, Obstacle, Waiter};
 use crate::time::{Millis, Timestamp, after, age};
 
 use super::{Activity, Lease, Operation, OperationStatus, RollbackEnd, Wait};
@@ -76,6 +76,8 @@ pub enum Stuck {
     LeaseOver(Lease),
     /// It was to look again at this time.
     Overslept(Timestamp),
+    /// What it asked has not answered since then.
+    Unanswered(Timestamp),
     /// More than half of its patience with a lock is over.
     LongForLock(Waiter),
     /// It is the next one, and the slot is free.
@@ -135,6 +137,8 @@ fn next(seen: &Snapshot<'_>) -> Vec<Expectation> {
     };
     next.extend(turning_round(seen.operation));
     next.push(taking_over(seen));
+    // What has no time of its own comes first.
+    next.sort_by_key(|expectation| expectation.at);
     next
 }
 
@@ -163,6 +167,7 @@ fn progress(seen: &Snapshot<'_>) -> Vec<Expectation> {
     let kills_come = seen.rooms_killed_at.filter(|at| *at > seen.now);
     let kills = kills_come.map(|at| Expectation::at(at, "rooms that are still there are killed"));
     let looks = match seen.at_work() {
+        _ if wait.until > seen.now && wait.unanswered => Expectation::at(wait.until, "asks again"),
         _ if wait.until > seen.now => {
             Expectation::at(wait.until, "looks again, or earlier if something happens")
         }
@@ -258,6 +263,9 @@ fn stuck(seen: &Snapshot<'_>) -> Option<Stuck> {
         return (waited.0 > patience.0 / 2).then(|| Stuck::LongForLock(place.clone()));
     }
     let wait = seen.wait()?;
+    if wait.unanswered && waits_long {
+        return Some(Stuck::Unanswered(since(seen)));
+    }
     let overslept = seen.at_work().is_none() && age(seen.now, wait.until) > seen.sweep;
     overslept.then_some(Stuck::Overslept(wait.until))
 }
@@ -292,8 +300,8 @@ impl<'a> Snapshot<'a> {
 
     /// What stands between it and the lock that it waits for.
     fn obstacle(&self) -> Option<Obstacle> {
-        let place = self.place()?;
-        self.locks.may_take(place.kind, Taker::of(place.holder), self.now).err()
+        self.place()?;
+        self.locks.obstacle_of(self.operation.id, self.now)
     }
 
     fn waiters_before(&self, place: &Waiter) -> usize {
@@ -363,6 +371,7 @@ impl fmt::Display for Stuck {
                 write!(f, "the lease of {} ran out at {:.3}", lease.owner, lease.expires_at)
             }
             Self::Overslept(at) => write!(f, "it was to look again at {at:.3}"),
+            Self::Unanswered(at) => write!(f, "what it waits for has not answered since {at:.3}"),
             Self::LongForLock(place) => {
                 write!(f, "it has waited for the lock {} since {:.3}", place.kind, place.since)
             }

@@ -74,6 +74,8 @@ pub struct Wait {
     pub what: String,
     /// When it looks again, even if nothing happened.
     pub until: Timestamp,
+    /// Something did not answer: only asking again can tell whether it does now.
+    pub unanswered: bool,
 }
 
 /// An operation that has turned round: it undoes what it did, and then ends.

@@ -1,6 +1,8 @@
 //! Which operation of a scheduler goes next, and which must not be executed at all.
 
+use crate::lock::Locks;
 use crate::scheduler::Version;
+use crate::time::Timestamp;
 
 use super::{Activity, Definition, DefinitionKind, Operation, OperationId, OperationStatus};
 
@@ -99,10 +101,18 @@ fn first_eviction(unfinished: &[Operation], state: SchedulerFacts) -> Option<(Op
     None
 }
 
-/// What `waitingFor` says of an operation that is not at work.
-pub fn waiting_for(operation: &Operation, unfinished: &[Operation]) -> Option<String> {
+/// What `waitingFor` says of an operation that is not at work. Who holds a lock may have changed since it parked.
+pub fn waiting_for(
+    operation: &Operation,
+    unfinished: &[Operation],
+    locks: &Locks,
+    now: Timestamp,
+) -> Option<String> {
     match (operation.status, &operation.activity) {
-        (OperationStatus::InProgress, Activity::Parked(wait)) => Some(wait.what.clone()),
+        (OperationStatus::InProgress, Activity::Parked(wait)) => {
+            let obstacle = locks.obstacle_of(operation.id, now);
+            Some(obstacle.map_or_else(|| wait.what.clone(), |obstacle| obstacle.to_string()))
+        }
         (OperationStatus::Pending, _) => {
             let at_work = unfinished.iter().find(|other| other.is_executing());
             Some(match at_work {

@@ -90,7 +90,7 @@ impl Executor for DeleteScheduler {
         match is_forced(work) && !lost(work, &rows).is_empty() {
             true => Ok(true),
             false if rows.is_empty() => Ok(is_forced(work) || work.engine.regions.all_reachable()),
-            false => Ok(rows.iter().all(|row| row.intent == Intent::Run)),
+            false => Ok(rows.iter().any(|row| row.intent == Intent::Run)),
         }
     }
 }

@@ -24,7 +24,7 @@ use crate::ports::room_table::RoomView;
 use crate::ports::store::{Intent, RolloutState, RoomRecord, SchedulerRecord};
 
 use super::facts::{ended_fact, fact, failed_adds, replacement};
-use super::{StepError, add_rooms, remove_rooms, rollout};
+use super::{StepError, add_rooms, placing, remove_rooms, rollout};
 
 /// Ended rooms that a plan looks back at: enough to see that every attempt fails.
 const ENDED_ROOMS_SEEN: usize = 200;
@@ -40,6 +40,8 @@ pub(crate) struct Fleet {
     ended: Vec<RoomRecord>,
     failed_adds: Vec<EndedFact>,
     adding: u32,
+    /// Those of them that have a region already.
+    promised: BTreeMap<Region, u32>,
     removing: u32,
     /// A panic is on its way: its add has not ended, so it holds the panic lock.
     pub(crate) panic: bool,
@@ -121,6 +123,7 @@ pub(crate) async fn fleet(
         ended,
         failed_adds,
         adding: 0,
+        promised: BTreeMap::new(),
         removing: 0,
         panic: false,
         taken_back: 0,
@@ -176,7 +179,13 @@ impl Fleet {
         let (now, limits) = (engine.now(), engine.settings.limits());
         let rules = replacement(scheduler, now);
         let counts = |room: &RoomFact| is_counted(room, now, &limits) && !is_replaced(room, &rules);
-        self.places.standings(&self.facts, counts)
+        let mut standings = self.places.standings(&self.facts, counts);
+        for (region, rooms) in &self.promised {
+            if let Some(standing) = standings.get_mut(region) {
+                standing.counted += u64::from(*rooms);
+            }
+        }
+        standings
     }
 
     pub(crate) fn standings_for_removal(
@@ -193,7 +202,8 @@ impl Fleet {
     /// How many more rooms its regions have place for, beside those on their way; `None`: any number.
     pub(crate) fn place_left(&self, engine: &Engine, scheduler: &SchedulerRecord) -> Option<u64> {
         let left = self.places.left(&self.standings(engine, scheduler))?;
-        Some(left.saturating_sub(self.adding.into()))
+        let without_region = self.adding.saturating_sub(self.promised.values().sum());
+        Some(left.saturating_sub(without_region.into()))
     }
 
     fn scaling<'a>(&self, scheduler: &'a SchedulerRecord) -> Scaling<'a> {
@@ -260,11 +270,10 @@ impl Fleet {
         let adds = operation.definition.adds().is_some() && guards::stands(Invariant::SurgeBound);
         if adds {
             let made = match operation.status == OperationStatus::InProgress {
-                true => engine.ports.store.rooms_made_by(&operation.scheduler, operation.id).await?.len(),
-                false => 0,
+                true => engine.ports.store.rooms_made_by(&operation.scheduler, operation.id).await?,
+                false => Vec::new(),
             };
-            let amount = add_rooms::amount(operation);
-            self.adding += amount.saturating_sub(u32::try_from(made).unwrap_or(u32::MAX));
+            self.count_addition(operation, &made);
         }
         let progress = remove_rooms::progress_of(operation);
         match operation.definition.removes() {
@@ -282,6 +291,15 @@ impl Fleet {
             None => {}
         }
         Ok(())
+    }
+
+    fn count_addition(&mut self, operation: &Operation, made: &[RoomRecord]) {
+        let count = |rows: usize| u32::try_from(rows).unwrap_or(u32::MAX);
+        self.adding += add_rooms::amount(operation).saturating_sub(count(made.len()));
+        for (region, rooms) in placing::promised(operation) {
+            let made_there = count(made.iter().filter(|row| row.region == region).count());
+            *self.promised.entry(region).or_default() += rooms.saturating_sub(made_there);
+        }
     }
 
     fn find_orphans(&mut self, unfinished: &[Operation]) {

@@ -130,7 +130,7 @@ impl Step {
     }
 
     pub(crate) fn park(what: String, until: Timestamp) -> Self {
-        Self { next: Next::Park(Wait { what, until }), ..Self::default() }
+        Self { next: Next::Park(Wait { what, until, unanswered: false }), ..Self::default() }
     }
 
     pub(crate) fn with_history(mut self, event: impl Into<String>) -> Self {

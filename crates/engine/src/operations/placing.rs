@@ -33,11 +33,10 @@ pub(super) enum Removal {
 
 pub(super) async fn growth(work: &Work, amount: u32) -> Result<Growth, StepError> {
     match decided(&work.operation)? {
-        Some(Data { creation: Some(Part { regions: Some(regions), .. }), .. }) => {
-            let narrowed = |(region, rooms)| (region, u32::try_from(rooms).unwrap_or(u32::MAX));
-            return Ok(Growth::Planned(regions.into_iter().map(narrowed).collect()));
-        }
-        Some(_) => return in_one_region(work, amount).await,
+        Some(data) => match regions_to_grow(data) {
+            Some(regions) => return Ok(Growth::Planned(regions)),
+            None => return in_one_region(work, amount).await,
+        },
         None if !has_policies(work) => return in_one_region(work, amount).await,
         None => {}
     }
@@ -60,6 +59,17 @@ pub(super) async fn growth(work: &Work, amount: u32) -> Result<Growth, StepError
         step.history.push(places.why_left(left));
     }
     Ok(Growth::Decided(step))
+}
+
+/// Where an addition makes its rooms, as far as that is decided.
+pub(super) fn promised(addition: &Operation) -> BTreeMap<Region, u32> {
+    decided(addition).ok().flatten().and_then(regions_to_grow).unwrap_or_default()
+}
+
+fn regions_to_grow(data: Data) -> Option<BTreeMap<Region, u32>> {
+    let regions = data.creation?.regions?;
+    let narrowed = |(region, rooms)| (region, u32::try_from(rooms).unwrap_or(u32::MAX));
+    Some(regions.into_iter().map(narrowed).collect())
 }
 
 /// Of rooms that may go, which ones do, and in what order.

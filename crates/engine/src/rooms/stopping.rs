@@ -56,8 +56,8 @@ pub(crate) async fn stop_and_wait(work: &Work, rows: &[RoomRecord]) -> Result<St
         let regions = regions.into_iter().collect::<Vec<_>>().join(", ");
         what += &format!(", {} of them in region {regions}, which cannot be reached", lost.len());
     }
-    let patience = u64::try_from(longest.as_millis()).unwrap_or(u64::MAX).saturating_add(SLACK.0);
-    Ok(Step::park(what, work.in_time(Millis(patience))))
+    let patience = Millis(Millis::from(longest).0.saturating_add(SLACK.0));
+    Ok(Step::park(what, work.in_time(patience)))
 }
 
 /// The end of a room that nobody waits for any more. Should it be found again, it is stopped as unwanted.

@@ -1,7 +1,6 @@
 //! Explanations: what an operation waits for, who works on it, what will happen next, and which ones are stuck.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use maestro_core::lock::Locks;
 use maestro_core::operation::explain::{Explanation, Snapshot, explain};
@@ -73,7 +72,7 @@ impl Engine {
             }),
             workers: workforce.workers.iter().filter(|worker| worker.expires_at > now).count(),
             leaving,
-            sweep: millis(self.settings.sync_interval),
+            sweep: self.settings.sync_interval.into(),
         })
     }
 
@@ -96,7 +95,7 @@ impl Engine {
     /// How long a room of this version has to go by itself; nothing if the version is gone.
     async fn grace_period(&self, scheduler: &SchedulerName, version: Version) -> Result<Millis, Error> {
         let found = self.ports.store.version(scheduler, version).await?;
-        Ok(found.map_or(Millis(0), |found| millis(found.recipe.spec.termination_grace_period)))
+        Ok(found.map_or(Millis(0), |found| found.recipe.spec.termination_grace_period.into()))
     }
 }
 
@@ -119,8 +118,4 @@ impl Scene {
         });
         ExplainedOperation { operation, ownership: self.ownership.clone(), explanation, seen_at: self.now }
     }
-}
-
-fn millis(duration: Duration) -> Millis {
-    Millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
 }

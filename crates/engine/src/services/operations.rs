@@ -2,9 +2,11 @@
 
 use maestro_core::guards;
 use maestro_core::invariant::Invariant;
+use maestro_core::lock::Locks;
 use maestro_core::operation::{
     CancelRequest, DefinitionKind, HistoryEvent, Operation, OperationId, OperationStatus, Stage, queue,
 };
+use maestro_core::scheduler::SchedulerName;
 
 use crate::ports::store::{
     Change, OperationPage, PageRequest, Refusal, SchedulerState, StoreError, Transaction,
@@ -44,12 +46,7 @@ impl Engine {
         };
         let store = &self.ports.store;
         let OperationPage { total, operations } = store.operations(&name, stage, page).await?;
-        let unfinished = if stage == Stage::Pending { store.unfinished(&name).await? } else { Vec::new() };
-        let view = |operation: Operation| OperationView {
-            waiting_for: queue::waiting_for(&operation, &unfinished),
-            operation,
-        };
-        let operations: Vec<_> = operations.into_iter().map(view).collect();
+        let operations = self.views(&name, stage, operations).await?;
         let (page, page_size) = match stage {
             Stage::Final => (page.page, page.page_size),
             Stage::Pending | Stage::Active => (1, total),
@@ -62,11 +59,30 @@ impl Engine {
         let name = known_name(scheduler).map_err(|_| missing())?;
         let parsed = OperationId::parse(id).ok_or_else(missing)?;
         let operation = self.ports.store.operation(&name, parsed).await?.ok_or_else(missing)?;
-        let unfinished = match operation.status {
-            OperationStatus::Pending => self.ports.store.unfinished(&name).await?,
-            _ => Vec::new(),
+        let stage = operation.status.stage();
+        let mut views = self.views(&name, stage, vec![operation]).await?;
+        views.pop().ok_or_else(missing)
+    }
+
+    /// With what they wait for now, which depends on their stage.
+    async fn views(
+        &self,
+        scheduler: &SchedulerName,
+        stage: Stage,
+        operations: Vec<Operation>,
+    ) -> Result<Vec<OperationView>, Error> {
+        let store = &self.ports.store;
+        let (unfinished, locks) = match stage {
+            Stage::Pending => (store.unfinished(scheduler).await?, Locks::default()),
+            Stage::Active => (Vec::new(), store.locks(scheduler).await?),
+            Stage::Final => (Vec::new(), Locks::default()),
         };
-        Ok(OperationView { waiting_for: queue::waiting_for(&operation, &unfinished), operation })
+        let now = self.now();
+        let view = |operation: Operation| OperationView {
+            waiting_for: queue::waiting_for(&operation, &unfinished, &locks, now),
+            operation,
+        };
+        Ok(operations.into_iter().map(view).collect())
     }
 
     /// A pending operation is cancelled at once. One in progress is asked to turn round: it ends as `canceled` when

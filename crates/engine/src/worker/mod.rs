@@ -7,6 +7,7 @@
 mod scheduler_loop;
 mod step;
 mod tenure;
+mod unanswered;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -54,7 +55,8 @@ impl Manager {
     pub(crate) async fn run(mut self) {
         let settings = &self.engine.settings;
         let mut sync = interval(settings.sync_interval);
-        let ttl = settings.ownership_ttl.min(settings.operation_lease_ttl);
+        // One request renews all three.
+        let ttl = settings.ownership_ttl.min(settings.operation_lease_ttl).min(settings.lock_ttl);
         let mut renew = interval(ttl.as_duration() / 3);
         let mut bell = self.engine.ports.wake.workforce_bell();
         loop {

@@ -27,14 +27,12 @@ use crate::{Engine, with_sources};
 
 use super::step::Stepper;
 use super::tenure::Tenure;
+use super::unanswered::{FIRST_RETRY, longer};
 
 /// A burst of events makes one look at the plan.
 const DEBOUNCE: Duration = Duration::from_millis(200);
 /// Early cycles keep at least this distance: what cannot be mended must not make a loop spin.
 const EARLY_CYCLE_GAP: Duration = Duration::from_secs(1);
-/// How long it waits after something did not answer: doubling, because it will not be the only one to ask.
-const FIRST_RETRY: Duration = Duration::from_millis(500);
-const LAST_RETRY: Duration = Duration::from_secs(15);
 /// It looks again at least this often, whatever else is due.
 const IDLE_MAX: Duration = Duration::from_secs(3600);
 
@@ -124,7 +122,7 @@ impl SchedulerLoop {
         let error = with_sources(error);
         tracing::warn!(scheduler_name = %self.scheduler, error, retry_in = ?self.retry, "cannot go on now");
         self.wait_until(Instant::now() + self.retry).await;
-        self.retry = (self.retry * 2).min(LAST_RETRY);
+        self.retry = longer(self.retry);
     }
 
     async fn wait_until(&mut self, until: Instant) {
@@ -227,7 +225,7 @@ impl SchedulerLoop {
             };
             if wait.until <= now
                 || has_to_turn(operation)
-                || self.wait_is_over(record, operation, &locks).await?
+                || !wait.unanswered && self.wait_is_over(record, operation, &locks).await?
             {
                 woken.insert(operation.id);
             }
@@ -299,7 +297,12 @@ impl SchedulerLoop {
                 return Ok(true);
             }
         }
-        Ok(!cycle_waits && self.look_early(record).await?)
+        if cycle_waits {
+            // That one sees all that an early one would, and a timer that has passed would have this loop spin.
+            self.next_look = None;
+            return Ok(false);
+        }
+        self.look_early(record).await
     }
 
     /// Between two cycles: if the plan is another one by now, a cycle begins early.
@@ -378,6 +381,9 @@ fn has_to_turn(operation: &Operation) -> bool {
 
 fn taken_over_event(operation: &Operation, owner: &str, now: Timestamp) -> String {
     match &operation.lease {
+        Some(lease) if lease.expires_at > now => {
+            format!("Taken over by {owner}: {} had it, and owns the scheduler no more", lease.owner)
+        }
         Some(lease) => format!(
             "Taken over by {owner}: {} held the lease until {:.3}, {} ago",
             lease.owner,

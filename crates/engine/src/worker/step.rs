@@ -8,8 +8,7 @@ use std::time::Duration;
 use maestro_core::lock::{Lock, LockKind, Locks, Obstacle, Taker};
 use maestro_core::operation::queue::Eviction;
 use maestro_core::operation::{
-    Activity, DefinitionKind, HistoryEvent, Lease, Operation, OperationId, OperationStatus, Rollback,
-    RollbackEnd,
+    Activity, DefinitionKind, HistoryEvent, Lease, Operation, OperationStatus, Rollback, RollbackEnd, Wait,
 };
 use maestro_core::time::after;
 
@@ -21,6 +20,7 @@ use crate::ports::store::{
 };
 
 use super::tenure::Tenure;
+use super::unanswered::Unanswered;
 
 /// How often a step may lose a race for a port or an id before the operation gives up.
 const RACES_MAX: u32 = 20;
@@ -35,13 +35,12 @@ pub(super) struct Stepper {
     game: String,
     /// Races that the operation at work lost in a row.
     races: u32,
-    /// What the operation at work last waited for because something did not answer; said once in its history.
-    last_obstacle: Option<(OperationId, String)>,
+    unanswered: Unanswered,
 }
 
 impl Stepper {
     pub(super) fn new(engine: Arc<Engine>, guard: Guard, tenure: Tenure) -> Self {
-        Self { engine, guard, tenure, game: String::new(), races: 0, last_obstacle: None }
+        Self { engine, guard, tenure, game: String::new(), races: 0, unanswered: Unanswered::default() }
     }
 
     pub(super) fn set_game(&mut self, game: &str) {
@@ -122,6 +121,7 @@ impl Stepper {
         match committed {
             Ok(gave_up_slot) => {
                 self.races = 0;
+                self.unanswered.forget(operation.id);
                 Ok(gave_up_slot)
             }
             Err(error) => self.stumble(&operation, error).await,
@@ -255,6 +255,10 @@ impl Stepper {
                 }
                 tokio::time::sleep(RACE_PAUSE * self.races).await;
             }
+            StepError::NotNow(obstacle) if operation.definition.kind().makes_way() => {
+                self.make_way(operation, obstacle).await?;
+                return Ok(true);
+            }
             StepError::NotNow(obstacle) => {
                 self.say_once(operation, &obstacle).await?;
                 return Err(StepError::NotNow(obstacle));
@@ -294,16 +298,31 @@ impl Stepper {
         self.commit("turn round", vec![turn]).await
     }
 
-    /// An obstacle is worth one line in the history, not one for each time it is met.
-    async fn say_once(&mut self, operation: &Operation, obstacle: &str) -> Result<(), StepError> {
-        let said = Some((operation.id, obstacle.to_owned()));
-        if self.last_obstacle == said {
-            return Ok(());
-        }
-        self.last_obstacle = said;
+    /// It waits for an answer without the slot: the rest of the scheduler goes on.
+    async fn make_way(&mut self, operation: &Operation, obstacle: String) -> Result<(), StepError> {
+        let until = after(self.engine.now(), self.unanswered.retry(operation.id).into());
         let mut update = OperationUpdate::of(operation.id);
-        update.history = self.events(vec![format!("waiting, and trying again: {obstacle}")]);
-        self.commit("note obstacle", vec![Change::UpdateOperation(update)]).await
+        update.activity = Some(Activity::Parked(Wait { what: obstacle.clone(), until, unanswered: true }));
+        update.history = self.obstacle_events(operation, &obstacle);
+        self.commit("wait for an answer", vec![Change::UpdateOperation(update)]).await?;
+        self.unanswered.note(operation.id, obstacle);
+        Ok(())
+    }
+
+    async fn say_once(&mut self, operation: &Operation, obstacle: &str) -> Result<(), StepError> {
+        let mut update = OperationUpdate::of(operation.id);
+        update.history = self.obstacle_events(operation, obstacle);
+        if !update.history.is_empty() {
+            self.commit("note obstacle", vec![Change::UpdateOperation(update)]).await?;
+            self.unanswered.note(operation.id, obstacle.into());
+        }
+        Ok(())
+    }
+
+    fn obstacle_events(&self, operation: &Operation, obstacle: &str) -> Vec<HistoryEvent> {
+        let is_news = self.unanswered.is_news(operation.id, obstacle);
+        let event = is_news.then(|| format!("waiting, and trying again: {obstacle}"));
+        self.events(event.into_iter().collect())
     }
 
     async fn end(

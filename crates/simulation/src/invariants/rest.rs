@@ -6,6 +6,7 @@ use maestro_core::invariant::{Invariant, Violation, fleet_size_told};
 use maestro_core::lock::{Holder, Locks};
 use maestro_core::operation::{Operation, OperationStatus};
 use maestro_core::room::RoomId;
+use maestro_core::time::Timestamp;
 use maestro_engine::ports::store::{Intent, RoomRecord, SchedulerRecord, Store, StoreError};
 
 use crate::host::{Phase, RoomOnHost};
@@ -22,6 +23,7 @@ impl Inspector {
                 self.note_all(unfinished.iter().filter_map(in_progress));
                 let locks = store.locks(&record.name).await?;
                 self.note_all(locks_left(&record, &unfinished, &locks));
+                self.note_all(places_left(&record, &locks, self.trace.now()));
                 let told = self.lock().known(&record.name).size;
                 self.note_all(told.and_then(|told| fleet_size_told(record.fleet_size, told)));
             }
@@ -77,6 +79,16 @@ fn locks_left(record: &SchedulerRecord, unfinished: &[Operation], locks: &Locks)
     let left = locks.held.iter().filter(|lock| !is_in_use(lock.holder));
     left.map(|lock| {
         let what = format!("{} of {} is held by {}", lock.kind, record.name, lock.holder);
+        Violation::new(Invariant::NoLockLeft, what)
+    })
+    .collect()
+}
+
+/// Nobody waits for a lock when nobody has anything to do; who still has a place keeps others from it.
+fn places_left(record: &SchedulerRecord, locks: &Locks, now: Timestamp) -> Vec<Violation> {
+    let left = locks.waiters.iter().filter(|waiter| waiter.until > now);
+    left.map(|waiter| {
+        let what = format!("{} of {} is waited for by {}", waiter.kind, record.name, waiter.holder);
         Violation::new(Invariant::NoLockLeft, what)
     })
     .collect()

@@ -8,36 +8,36 @@ use maestro_core::scheduler::{MaxSurge, OnFailure, Recipe, Rollout, Version, Ver
 use maestro_core::time::Millis;
 use maestro_engine::Settings;
 use maestro_engine::ports::store::RolloutState;
-use maestro_simulation::{Habits, Span, World};
+use maestro_simulation::{Habits, World};
 
 use super::common::*;
 use super::rollouts::{another_command, ended_as, submit};
 
-const V2: Version = Version { major: 2, minor: 0, patch: 0 };
+pub(crate) const V2: Version = Version { major: 2, minor: 0, patch: 0 };
 const V2_1: Version = Version { major: 2, minor: 1, patch: 0 };
 const V3: Version = Version { major: 3, minor: 0, patch: 0 };
 
-async fn holder(world: &World, kind: LockKind) -> Option<Holder> {
+pub(crate) async fn holder(world: &World, kind: LockKind) -> Option<Holder> {
     world.store().locks(&arena()).await.unwrap().held(kind).map(|lock| lock.holder)
 }
 
-async fn is_held_by_operation(world: &World, kind: LockKind, id: OperationId) -> bool {
+pub(crate) async fn is_held_by_operation(world: &World, kind: LockKind, id: OperationId) -> bool {
     holder(world, kind).await.and_then(Holder::operation) == Some(id)
 }
 
 /// Who holds which lock, as people read it.
-async fn held(world: &World) -> Vec<String> {
+pub(crate) async fn held(world: &World) -> Vec<String> {
     let locks = world.store().locks(&arena()).await.unwrap();
     locks.held.iter().map(|lock| format!("{}: {}", lock.kind, lock.holder)).collect()
 }
 
-async fn until_held(world: &World, kind: LockKind, by: Holder) {
+pub(crate) async fn until_held(world: &World, kind: LockKind, by: Holder) {
     let what = format!("{kind} to be held by {by}");
     world.run_until(&what, 5 * MINUTE, async |world| holder(world, kind).await == Some(by)).await;
 }
 
 /// No lock is held or waited for, but that of a health cycle that happens to run.
-async fn all_free(world: &World) {
+pub(crate) async fn all_free(world: &World) {
     let free = async |world: &World| {
         let locks = world.store().locks(&arena()).await.unwrap();
         locks.waiters.is_empty() && locks.held.iter().all(|lock| lock.kind == LockKind::Termination)
@@ -45,7 +45,7 @@ async fn all_free(world: &World) {
     world.run_until("all locks to be free", MINUTE, free).await;
 }
 
-async fn operation(world: &World, id: OperationId) -> Operation {
+pub(crate) async fn operation(world: &World, id: OperationId) -> Operation {
     world.store().operation(&arena(), id).await.unwrap().unwrap()
 }
 
@@ -56,16 +56,16 @@ async fn unfinished(world: &World, kind: DefinitionKind) -> Option<Operation> {
     operations.pop()
 }
 
-async fn version_status(world: &World, version: Version) -> VersionStatus {
+pub(crate) async fn version_status(world: &World, version: Version) -> VersionStatus {
     world.store().version(&arena(), version).await.unwrap().unwrap().status
 }
 
-fn says(operation: &Operation, words: &str) -> bool {
+pub(crate) fn says(operation: &Operation, words: &str) -> bool {
     operation.history.iter().any(|event| event.event.contains(words))
 }
 
 /// Rooms that have to be killed: they take their whole grace period to go.
-fn stubborn() -> Habits {
+pub(crate) fn stubborn() -> Habits {
     Habits { obeys_after: None, ..Habits::default() }
 }
 
@@ -345,35 +345,6 @@ fn a_switch_does_not_wait_for_a_removal_but_its_rollout_does() {
 }
 
 #[test]
-fn a_deletion_ends_a_rollout_takes_its_locks_and_keeps_cycles_out() {
-    run(async {
-        let mut world = World::new(14);
-        world.host().set_habits(stubborn());
-        world.start_engine().await;
-        create(&world, 6).await;
-        settle(&world, 6, MINUTE).await;
-        submit(&world, another_command(recipe(6))).await;
-        until_held(&world, LockKind::Config, Holder::Rollout(V2)).await;
-        let delete = world.engine().delete_scheduler(ARENA, "ann").await.unwrap();
-        assert_eq!(holder(&world, LockKind::Config).await, None, "freed by the request itself");
-        assert_eq!(version_status(&world, V2).await, VersionStatus::Canceled);
-        let has_both = async |world: &World| {
-            is_held_by_operation(world, LockKind::Termination, delete).await
-                && is_held_by_operation(world, LockKind::Downscaling, delete).await
-        };
-        world.run_until("the deletion to have both locks", 10 * MINUTE, has_both).await;
-        let gone = async |world: &World| {
-            let there = world.store().scheduler(&arena()).await.unwrap().is_some();
-            assert!(!there || has_both(world).await, "until nothing is left");
-            !there
-        };
-        world.run_until("the scheduler to be gone", 10 * MINUTE, gone).await;
-        assert_eq!(held(&world).await, Vec::<String>::new());
-        assert_eq!(world.host().rooms(), []);
-    });
-}
-
-#[test]
 fn a_cycle_has_the_termination_lock_and_gives_it_back() {
     run(async {
         let world = world_with_fleet(15, 3).await;
@@ -389,22 +360,6 @@ fn a_cycle_has_the_termination_lock_and_gives_it_back() {
         assert!(seen > 0, "cycles take some milliseconds of a minute");
         let free = async |world: &World| holder(world, LockKind::Termination).await.is_none();
         world.run_until("the lock to be free", MINUTE, free).await;
-    });
-}
-
-#[test]
-fn two_additions_are_on_their_way_at_once() {
-    run(async {
-        let world = world_with_fleet(16, 2).await;
-        world
-            .host()
-            .set_habits(Habits { ready_after: Some(Span::millis(20_000, 20_000)), ..Habits::default() });
-        let one = world.engine().add_rooms(ARENA, 3, false, "ann").await.unwrap();
-        let other = world.engine().add_rooms(ARENA, 4, false, "bob").await.unwrap();
-        ended_as(&world, one, OperationStatus::Finished).await;
-        ended_as(&world, other, OperationStatus::Finished).await;
-        settle(&world, 9, 5 * MINUTE).await;
-        all_free(&world).await;
     });
 }
 

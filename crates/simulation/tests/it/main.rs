@@ -8,6 +8,7 @@ mod common;
 mod crashes;
 mod fleet_life;
 mod lives;
+mod lock_flows;
 mod lock_races;
 mod locks;
 mod operations;

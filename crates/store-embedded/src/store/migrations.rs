@@ -20,6 +20,7 @@ const MIGRATIONS: &[Migration] = &[
         name: "version_numbers",
         sql: include_str!("../../migrations/0006_version_numbers.sql"),
     },
+    Migration { number: 7, name: "unanswered", sql: include_str!("../../migrations/0007_unanswered.sql") },
 ];
 
 /// Why the migrations of a file do not fit this Maestro.

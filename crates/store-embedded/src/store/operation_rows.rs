@@ -15,7 +15,7 @@ use super::failure::Failure;
 /// All columns but `progress`, which lists leave out.
 const COLUMNS: &str =
     "sequence, id, scheduler, definition, input, origin, person, priority, status, executing,
-    wait_what, wait_until, rollback_then, rollback_why, data, reason, fleet_delta, lease_owner, lease_token,
+    wait_what, wait_until, wait_unanswered, rollback_then, rollback_why, data, reason, fleet_delta, lease_owner, lease_token,
     lease_expires_at, cancel_by, cancel_at, took_action, created_at, ended_at";
 
 pub(super) fn one(
@@ -143,7 +143,11 @@ fn activity(columns: &Columns<'_, '_>, status: OperationStatus) -> Result<Activi
     if executing || status != OperationStatus::InProgress {
         return Ok(Activity::Executing);
     }
-    Ok(Activity::Parked(Wait { what: columns.get("wait_what")?, until: columns.time("wait_until")? }))
+    Ok(Activity::Parked(Wait {
+        what: columns.get("wait_what")?,
+        until: columns.time("wait_until")?,
+        unanswered: columns.get("wait_unanswered")?,
+    }))
 }
 
 fn rollback(columns: &Columns<'_, '_>) -> Result<Option<Rollback>, Failure> {

@@ -317,13 +317,15 @@ fn set_activity(connection: &Connection, current: &Current, activity: &Activity)
     };
     connection
         .prepare_cached(
-            "UPDATE operations SET executing = ?2, wait_what = ?3, wait_until = ?4 WHERE sequence = ?1",
+            "UPDATE operations SET executing = ?2, wait_what = ?3, wait_until = ?4, wait_unanswered = ?5
+             WHERE sequence = ?1",
         )?
         .execute((
             current.sequence,
             executing,
             wait.map(|wait| &wait.what),
             wait.map(|wait| from_time(wait.until)),
+            wait.is_some_and(|wait| wait.unanswered),
         ))?;
     Ok(())
 }

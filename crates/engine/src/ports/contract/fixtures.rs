@@ -237,7 +237,7 @@ pub fn event(seconds: i64, text: &str) -> HistoryEvent {
 }
 
 pub fn parked(what: &str) -> Activity {
-    Activity::Parked(Wait { what: what.into(), until: at(60) })
+    Activity::Parked(Wait { what: what.into(), until: at(60), unanswered: false })
 }
 
 /// Makes the arena and the bystander.

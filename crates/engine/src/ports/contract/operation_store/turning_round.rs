@@ -55,7 +55,7 @@ pub(super) async fn a_parked_operation_turns_round_where_it_is(store: &dyn Store
     accept(store, vec![Change::Enqueue(new_operation(1)), Change::Enqueue(new_operation(2)), start(1)]).await;
     accept(store, vec![set_activity(1, parked("a lock")), start(2), turn_round(1, "released by ann")]).await;
     let turned = operation(store, 1).await;
-    let at_once = Wait { what: "a lock".into(), until: Timestamp::UNIX_EPOCH };
+    let at_once = Wait { what: "a lock".into(), until: Timestamp::UNIX_EPOCH, unanswered: false };
     assert_eq!(turned.activity, Activity::Parked(at_once));
     assert_eq!(turned.rollback, Some(rollback("released by ann")));
     assert!(operation(store, 2).await.is_executing());

@@ -1,3 +1,5 @@
+mod waiting;
+
 use expect_test::{Expect, expect};
 use serde_json::Value;
 
@@ -56,7 +58,7 @@ fn operation(number: u128, status: OperationStatus, created: i64) -> Operation {
 }
 
 fn parked(what: &str, until: i64) -> Activity {
-    Activity::Parked(Wait { what: what.into(), until: at(until) })
+    Activity::Parked(Wait { what: what.into(), until: at(until), unanswered: false })
 }
 
 fn of(number: u128) -> Holder {
@@ -371,79 +373,6 @@ fn parked_for_the_outside() {
             next 17:00.000Z: is taken over by another worker, at the latest, if worker-1 stops now
             stuck: it was to look again at 15:40.000Z
         "#]],
-    );
-}
-
-#[test]
-fn waiting_for_a_lock() {
-    let mut case = waiting_for_lock(960, 1260);
-    case.locks.held = vec![held(of(2), Some(NOW + 25))];
-    check(
-        case,
-        &expect![[r#"
-        since 16:00Z
-        waits for downscaling held by remove_rooms op2 since 15:50.000Z
-        next takes the lock downscaling when remove_rooms op2 gives it up
-        next 17:05.000Z: the lock downscaling runs out, unless it is renewed
-        next 21:00.000Z: ends as error if it has not got the lock downscaling by then (locks.waitTimeout)
-        next 17:00.000Z: is taken over by another worker, at the latest, if worker-1 stops now
-    "#]],
-    );
-
-    // Behind another one, whose place counts, and one whose place does not.
-    let mut case = waiting_for_lock(960, 1260);
-    case.locks.held = vec![held(Holder::Rollout(Version::FIRST), None)];
-    case.locks.waiters.insert(0, place(of(3), 940, 1240));
-    case.locks.waiters.insert(0, place(of(4), 600, 900));
-    check(
-        case,
-        &expect![[r#"
-        since 16:00Z
-        waits for downscaling held by rollout v1.0.0 since 15:50.000Z
-        next takes the lock downscaling when rollout v1.0.0 gives it up, after 1 who came first
-        next 21:00.000Z: ends as error if it has not got the lock downscaling by then (locks.waitTimeout)
-        next 17:00.000Z: is taken over by another worker, at the latest, if worker-1 stops now
-    "#]],
-    );
-
-    let mut case = waiting_for_lock(960, 1260);
-    case.locks.waiters.insert(0, place(Holder::HealthController, 940, 1240));
-    check(
-        case,
-        &expect![[r#"
-        since 16:00Z
-        waits for downscaling promised to the health controller
-        next takes the lock downscaling after the health controller
-        next 21:00.000Z: ends as error if it has not got the lock downscaling by then (locks.waitTimeout)
-        next 17:00.000Z: is taken over by another worker, at the latest, if worker-1 stops now
-    "#]],
-    );
-
-    // It is free, and its turn.
-    check(
-        waiting_for_lock(960, 1260),
-        &expect![[r#"
-        since 16:00Z
-        waits for the lock
-        next takes the lock downscaling: it is free
-        next 21:00.000Z: ends as error if it has not got the lock downscaling by then (locks.waitTimeout)
-        next 17:00.000Z: is taken over by another worker, at the latest, if worker-1 stops now
-    "#]],
-    );
-
-    let mut case = waiting_for_lock(840, 1140);
-    case.locks.held = vec![held(of(2), Some(NOW + 25))];
-    check(
-        case,
-        &expect![[r#"
-        since 14:00Z
-        waits for downscaling held by remove_rooms op2 since 15:50.000Z
-        next takes the lock downscaling when remove_rooms op2 gives it up
-        next 17:05.000Z: the lock downscaling runs out, unless it is renewed
-        next 19:00.000Z: ends as error if it has not got the lock downscaling by then (locks.waitTimeout)
-        next 17:00.000Z: is taken over by another worker, at the latest, if worker-1 stops now
-        stuck: it has waited for the lock downscaling since 14:00.000Z
-    "#]],
     );
 }
 
