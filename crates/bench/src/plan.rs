@@ -4,7 +4,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use maestro_core::plan::{FleetSnapshot, Limits, ReplacementRules, RoomFact, Scaling, plan};
+use maestro_core::plan::{FleetSnapshot, Limits, OldVersions, ReplacementRules, RoomFact, Scaling, plan};
 use maestro_core::room::{Region, RoomStatus};
 use maestro_core::scheduler::{
     Autoscaling, MaxSurge, OccupiedRooms, OtherParameters, ReadyTarget, RoomOccupancy, ScalingPolicy, Version,
@@ -32,7 +32,7 @@ const LIMITS: Limits = Limits {
 };
 
 const RULES: ReplacementRules = ReplacementRules {
-    versions: true,
+    versions: OldVersions::Replaced,
     max_surge: MaxSurge::Percent(25),
     max_unavailable: 0,
     occupied: OccupiedRooms::DeleteLast,

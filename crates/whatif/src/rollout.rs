@@ -1,6 +1,6 @@
 //! The rollout of the new version: whether it goes on, is finished, or has failed and leads back.
 
-use maestro_core::plan::{ReplacementRules, RolloutFacts, RoomFact, Verdict, verdict};
+use maestro_core::plan::{OldVersions, ReplacementRules, RolloutFacts, RoomFact, Verdict, verdict};
 use maestro_core::scheduler::{Change, OccupiedRooms, OnFailure, Recipe, Version};
 use maestro_core::time::{Millis, Timestamp, age};
 
@@ -57,7 +57,13 @@ impl Rollout {
             Some(_) | None => rules.occupied,
         };
         ReplacementRules {
-            versions: self.state != RolloutState::Halted,
+            versions: match self.state {
+                RolloutState::Halted => OldVersions::Counted,
+                RolloutState::Rolling
+                | RolloutState::RollingBack
+                | RolloutState::Finished
+                | RolloutState::RolledBack => OldVersions::Replaced,
+            },
             max_surge: recipe.max_surge,
             max_unavailable: rules.max_unavailable,
             occupied,

@@ -1,7 +1,7 @@
 //! Cycle after cycle: what is seen goes into the planner, and what it says is carried out.
 
 use maestro_core::autoscaling::ShrinkHold;
-use maestro_core::plan::{FleetSnapshot, Held, Plan, ReplacementRules, Scaling, plan};
+use maestro_core::plan::{FleetSnapshot, Held, OldVersions, Plan, ReplacementRules, Scaling, plan};
 use maestro_core::room::RoomStatus;
 use maestro_core::scheduler::Version;
 use maestro_core::time::{Millis, Timestamp};
@@ -136,7 +136,7 @@ impl Simulation<'_> {
         match &self.rollout {
             Some(rollout) => rollout.rules(recipe, now),
             None => ReplacementRules {
-                versions: false,
+                versions: OldVersions::Counted,
                 max_surge: recipe.max_surge,
                 max_unavailable: rules.max_unavailable,
                 occupied: rules.occupied,
@@ -231,8 +231,8 @@ impl Simulation<'_> {
     fn rests(&self, plan: &Plan) -> bool {
         let waits = |held: &Held| match held {
             Held::BackingOff { .. } | Held::Capped { .. } | Held::Unknown { .. } => true,
-            // Nobody pings on paper, and there are no regions to lose.
-            Held::Panic { .. } | Held::NoPlace { .. } => false,
+            // Nobody pings on paper, there are no regions to lose, and nobody pauses a rollout.
+            Held::Panic { .. } | Held::NoPlace { .. } | Held::Paused { .. } => false,
             Held::ScaleDown { hold, .. } => matches!(hold, ShrinkHold::Cooldown { .. }),
             // Players who stay keep their rooms for ever.
             Held::Serving { .. } => false,

@@ -5,7 +5,7 @@ use crate::room::RoomStatus;
 use crate::time::Timestamp;
 
 use super::expiry::{expiry, silent_at};
-use super::{FleetSnapshot, Limits, ReplacementRules, RoomFact};
+use super::{FleetSnapshot, Limits, OldVersions, ReplacementRules, RoomFact};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counted {
@@ -84,7 +84,7 @@ pub(super) fn stays(snapshot: &FleetSnapshot<'_>, room: &RoomFact) -> bool {
 
 /// Of a version that is being replaced.
 pub(super) fn is_old(room: &RoomFact, rules: &ReplacementRules) -> bool {
-    room.old && rules.versions
+    room.old && rules.versions == OldVersions::Replaced
 }
 
 /// Another room takes its place: it is of an old version, or its region is drained.

@@ -26,7 +26,7 @@ pub use counted::{Counted, is_counted, is_replaced, is_unknown};
 pub use expiry::{Expired, Expiry, expiry};
 pub use places::{Place, Places, removal_by_plan};
 pub use removal::{Occupied, removable, removal_order};
-pub use rollout::{Replaced, ReplacementRules, RolloutCycle};
+pub use rollout::{OldVersions, Replaced, ReplacementRules, RolloutCycle};
 pub use verdict::{RolloutFacts, RolloutFailure, Verdict, verdict};
 
 /// What the health controller saw.
@@ -172,6 +172,10 @@ pub enum Held {
     Panic {
         rooms: u32,
     },
+    /// A rollout that is paused has added them: it would have replaced others by them.
+    Paused {
+        rooms: u32,
+    },
     /// Regions are closed or at their caps.
     NoPlace {
         rooms: u32,
@@ -222,7 +226,16 @@ pub fn plan(snapshot: &FleetSnapshot<'_>) -> Plan {
     match seen.total {
         _ if seen.old > 0 => plan_rollout(snapshot, desired, left, &mut plan),
         total if total < desired => plan_growth(snapshot, desired - total, left, &mut plan),
-        total if total > desired => plan_shrinking(snapshot, total - desired, &mut plan),
+        total if total > desired => {
+            let surplus = total - desired;
+            let kept = rollout::kept(snapshot, desired).min(surplus);
+            if kept > 0 {
+                plan.held.push(Held::Paused { rooms: kept });
+            }
+            if surplus > kept {
+                plan_shrinking(snapshot, surplus - kept, &mut plan);
+            }
+        }
         _ => {}
     }
     plan
@@ -329,6 +342,9 @@ impl fmt::Display for Held {
             Self::Capped { rooms } => write!(f, "{rooms} more are left for the next cycle"),
             Self::ScaleDown { rooms, hold } => write!(f, "{rooms} rooms too many stay for now: {hold}"),
             Self::NoPlace { rooms, why } => write!(f, "{rooms} more wanted, but {why}"),
+            Self::Paused { rooms } => {
+                write!(f, "{rooms} rooms above what is wanted stay: the rollout that added them is paused")
+            }
             Self::Panic { rooms } => {
                 write!(f, "{rooms} rooms too many stay for now: no scale-down while a panic is on its way")
             }

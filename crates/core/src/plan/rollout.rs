@@ -16,12 +16,22 @@ use super::{FleetSnapshot, RoomFact, count};
 /// How rooms of an older major version, or of a drained region, are replaced; the active version's rules apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplacementRules {
-    /// False: rooms of old versions are not replaced (the rollout is paused or halted), they count like any other.
-    pub versions: bool,
+    pub versions: OldVersions,
     pub max_surge: MaxSurge,
     /// How many ready rooms may be missing meanwhile.
     pub max_unavailable: u32,
     pub occupied: OccupiedRooms,
+}
+
+/// What becomes of rooms of old versions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OldVersions {
+    Replaced,
+    /// The rollout is paused. What its surge has added beside them is not too many: otherwise they would be replaced by
+    /// calling them so.
+    Kept,
+    /// There is no rollout, or it has halted: they count like any other.
+    Counted,
 }
 
 /// An old room that goes.
@@ -54,7 +64,7 @@ pub(super) fn cycle(snapshot: &FleetSnapshot<'_>, counted: &Counted, wanted: u32
     let desired = wanted.max(counted.occupied);
     // Players of a room that is leaving will want one that is ready: theirs does not stand in for it.
     let desired_ready = desired - counted.serving;
-    let surge_max = u32::try_from(rules.max_surge.rooms(desired.into())).unwrap_or(u32::MAX);
+    let surge_max = surge_max(rules, desired);
     // A removal that was asked for before the rollout takes no new rooms: they must not be made once more for it.
     let new_rooms = counted.total.saturating_add(snapshot.removing).saturating_sub(counted.old);
     let above_desired = match guards::stands(Invariant::SurgeBound) {
@@ -83,6 +93,20 @@ pub(super) fn cycle(snapshot: &FleetSnapshot<'_>, counted: &Counted, wanted: u32
     };
     choose(snapshot, counted, above_ready, &mut cycle);
     cycle
+}
+
+fn surge_max(rules: &ReplacementRules, desired: u32) -> u32 {
+    u32::try_from(rules.max_surge.rooms(desired.into())).unwrap_or(u32::MAX)
+}
+
+/// How many rooms above `desired` stay because their rollout is paused.
+pub(super) fn kept(snapshot: &FleetSnapshot<'_>, desired: u32) -> u32 {
+    let rules = &snapshot.replacement;
+    let is_under_way = || snapshot.rooms.iter().any(|room| room.old && stays(snapshot, room));
+    match rules.versions {
+        OldVersions::Kept if is_under_way() => surge_max(rules, desired),
+        OldVersions::Kept | OldVersions::Replaced | OldVersions::Counted => 0,
+    }
 }
 
 fn choose(snapshot: &FleetSnapshot<'_>, counted: &Counted, above_ready: i64, cycle: &mut RolloutCycle) {

@@ -1,7 +1,7 @@
 //! From rows, views and records to the facts that a plan is made from.
 
 use maestro_core::operation::{Definition, OperationStatus, Stage};
-use maestro_core::plan::{EndedFact, ReplacementRules, RoomFact};
+use maestro_core::plan::{EndedFact, OldVersions, ReplacementRules, RoomFact};
 use maestro_core::room::{EndCause, RoomStatus};
 use maestro_core::scheduler::OccupiedRooms;
 use maestro_core::time::{Timestamp, age};
@@ -52,12 +52,13 @@ pub(super) async fn failed_adds(
 pub(super) fn replacement(scheduler: &SchedulerRecord, now: Timestamp) -> ReplacementRules {
     let (versions, since) = match &scheduler.rollout {
         Some(rollout) => match rollout.state {
-            RolloutState::Paused | RolloutState::Halted => (false, now),
+            RolloutState::Paused => (OldVersions::Kept, now),
+            RolloutState::Halted => (OldVersions::Counted, now),
             // The way back begins with its switch; until then the failed version replaces nothing more.
-            RolloutState::RollingBack if rollout.to != rollout.from => (false, now),
-            RolloutState::Rolling | RolloutState::RollingBack => (true, rollout.since),
+            RolloutState::RollingBack if rollout.to != rollout.from => (OldVersions::Counted, now),
+            RolloutState::Rolling | RolloutState::RollingBack => (OldVersions::Replaced, rollout.since),
         },
-        None => (true, now),
+        None => (OldVersions::Replaced, now),
     };
     let rules = scheduler.recipe.rollout();
     let waited_long_enough = rules.match_end_deadline.is_some_and(|deadline| age(now, since) >= deadline);

@@ -302,7 +302,8 @@ impl Stepper {
     async fn make_way(&mut self, operation: &Operation, obstacle: String) -> Result<(), StepError> {
         let until = after(self.engine.now(), self.unanswered.retry(operation.id).into());
         let mut update = OperationUpdate::of(operation.id);
-        update.activity = Some(Activity::Parked(Wait { what: obstacle.clone(), until, unanswered: true }));
+        let what = format!("an answer: {obstacle}");
+        update.activity = Some(Activity::Parked(Wait { what, until, unanswered: true }));
         update.history = self.obstacle_events(operation, &obstacle);
         self.commit("wait for an answer", vec![Change::UpdateOperation(update)]).await?;
         self.unanswered.note(operation.id, obstacle);

@@ -178,7 +178,14 @@ async fn unrest_of_rooms(world: &World, scheduler: &SchedulerRecord) -> Result<O
     }
     let rooms = u32::try_from(rows.len()).unwrap_or(u32::MAX);
     let wanted = scheduler.autoscaling().map_or(scheduler.fleet_size, without_players);
-    if rooms != wanted {
+    // What a surge has added stays while its rollout is paused.
+    let surge = match &scheduler.rollout {
+        Some(rollout) if rollout.state == RolloutState::Paused => {
+            scheduler.recipe.max_surge.rooms(wanted.into())
+        }
+        Some(_) | None => 0,
+    };
+    if rooms < wanted || u64::from(rooms - wanted) > surge {
         return Ok(Some(format!("it has {rooms} rooms, and should have {wanted}")));
     }
     let Ok(views) = world.table().rooms(&scheduler.name).await else { return Ok(None) };

@@ -2,7 +2,7 @@
 //! room enter another one that is ready.
 
 use super::*;
-use crate::plan::{ReplacementRules, Scaling};
+use crate::plan::{OldVersions, ReplacementRules, Scaling};
 use crate::scheduler::{MaxSurge, OccupiedRooms};
 
 pub(super) struct Fleet {
@@ -24,7 +24,7 @@ pub(super) const NEW: Version = Version { major: 2, minor: 0, patch: 0 };
 impl Fleet {
     pub(super) fn old(ready: u32, occupied: u32, max_surge: MaxSurge) -> Self {
         let rules = ReplacementRules {
-            versions: true,
+            versions: OldVersions::Replaced,
             max_surge,
             max_unavailable: 0,
             occupied: OccupiedRooms::DeleteLast,

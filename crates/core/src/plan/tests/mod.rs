@@ -16,9 +16,8 @@ const LIMITS: Limits = Limits {
     remove_max: 1000,
 };
 
-/// No rollout, or one that is paused.
 const PAUSED: ReplacementRules = ReplacementRules {
-    versions: false,
+    versions: OldVersions::Kept,
     max_surge: MaxSurge::Rooms(1),
     max_unavailable: 0,
     occupied: OccupiedRooms::DeleteLast,

@@ -129,7 +129,7 @@ fn a_validation_room_goes_where_the_weight_is() {
 /// Rooms of the region are drained, with as many players as said.
 fn draining(ready: u32, occupied: u32, elsewhere: u32) -> Fleet {
     let mut fleet = Fleet::old(0, 0, MaxSurge::Rooms(2));
-    fleet.rules.versions = false;
+    fleet.rules.versions = OldVersions::Counted;
     for index in 0..ready + occupied {
         let status = if index < ready { RoomStatus::Ready } else { RoomStatus::Occupied };
         fleet.make(NEW, false, status);

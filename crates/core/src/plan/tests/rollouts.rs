@@ -222,6 +222,22 @@ fn a_panic_keeps_what_is_above_the_surge() {
     assert_eq!(plan.held, [Held::Panic { rooms: 3 }]);
 }
 
+/// What its surge has added stays beside the old rooms; what is above that goes.
+#[test]
+fn paused_it_takes_no_old_room_for_a_new_one() {
+    let mut fleet = Fleet::old(8, 0, MaxSurge::Percent(100));
+    fleet.rules.versions = OldVersions::Kept;
+    for _ in 0..8 {
+        fleet.make(NEW, false, RoomStatus::Ready);
+    }
+    let plan = |fleet: &Fleet, size: u32| fleet.plan(Scaling::FleetSize(size));
+    assert_eq!(plan(&fleet, 8).remove, 0);
+    assert_eq!(plan(&fleet, 8).held, [Held::Paused { rooms: 8 }]);
+    assert_eq!(plan(&fleet, 5).remove, 6, "autoscaling goes on: 5 wanted, 5 of the surge");
+    fleet.rules.versions = OldVersions::Counted;
+    assert_eq!(plan(&fleet, 8).remove, 8, "halted, they are too many");
+}
+
 #[test]
 fn paused_it_only_scales() {
     let fleet = Fleet::old(10, 0, MaxSurge::Rooms(5));

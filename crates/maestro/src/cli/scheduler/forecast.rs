@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use maestro_core::plan::{
-    Counted, FleetSnapshot, Limits, Plan, ReplacementRules, RolloutCycle, RoomFact, Scaling, plan,
+    Counted, FleetSnapshot, Limits, OldVersions, Plan, ReplacementRules, RolloutCycle, RoomFact, Scaling,
+    plan,
 };
 use maestro_core::room::{Region, RoomId, RoomStatus};
 use maestro_core::scheduler::{Change, Recipe, Version};
@@ -30,7 +31,7 @@ pub(super) fn forecast(client: &Client, proposal: &Proposal) -> Result<Vec<Strin
     let recipe = &proposal.recipe;
     let now = Timestamp::now();
     let (rooms, fleet_size, replacement) = match &proposal.current {
-        None => (Vec::new(), recipe.rooms_replicas, replacing(recipe, false)),
+        None => (Vec::new(), recipe.rooms_replicas, replacing(recipe, OldVersions::Counted)),
         Some(current) => (
             rooms(client, recipe, current, now)?,
             fleet_size(client, recipe, current)?,
@@ -126,15 +127,19 @@ fn number(rooms: u32) -> String {
 /// is there, paused or not.
 fn rules(client: &Client, recipe: &Recipe, current: &Current) -> Result<ReplacementRules, Failure> {
     if current.difference.change() == Change::Major {
-        return Ok(replacing(recipe, true));
+        return Ok(replacing(recipe, OldVersions::Replaced));
     }
     let resource = Resource::new(&["schedulers", recipe.name.as_str(), "rollout"]);
     let answer = client.get(&resource, "state")?;
-    let is_held = matches!(answer.get("state").as_str(), Some("paused" | "halted"));
-    Ok(replacing(recipe, !is_held))
+    let versions = match answer.get("state").as_str() {
+        Some("paused") => OldVersions::Kept,
+        Some("halted") => OldVersions::Counted,
+        Some(_) | None => OldVersions::Replaced,
+    };
+    Ok(replacing(recipe, versions))
 }
 
-fn replacing(recipe: &Recipe, versions: bool) -> ReplacementRules {
+fn replacing(recipe: &Recipe, versions: OldVersions) -> ReplacementRules {
     let rules = recipe.rollout();
     ReplacementRules {
         versions,
