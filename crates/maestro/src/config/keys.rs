@@ -256,6 +256,5 @@ pub(super) const NO_EFFECT: &[&str] = &[
     "reporter",
     "runtimeWatcher",
     "services.eventsForwarder",
-    "services.roomManager.roomValidationAcceptOccupiedStatus",
     "workers.redis",
 ];
