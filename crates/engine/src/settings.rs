@@ -25,6 +25,7 @@ pub struct Settings {
 
     pub room_initialization_timeout: Millis,
     pub room_ping_timeout: Millis,
+    /// How long a room that said `terminating` may be silent before it is removed.
     pub room_deletion_timeout: Millis,
     pub room_validation_timeout: Millis,
     pub room_validation_attempts: u32,

@@ -1,5 +1,6 @@
-//! Every setting there is but those of regions, which are in `regions.rs`: the one place that lists them. The table below becomes the typed [`Config`], the
-//! static [`KEYS`] from which files and variables are read, and the reference in `docs/configuration.md`.
+//! Every setting there is but those of regions, which are in `regions.rs`: the one place that lists them. The table
+//! below becomes the typed [`Config`], the static [`KEYS`] from which files and variables are read, and the reference in
+//! `docs/configuration.md`.
 //!
 //! Names are v10's where v10 has the setting. Each line reads: key (and older spellings of it), field, type as
 //! kind, default as one would write it in a file, sentence for the reference.
@@ -202,9 +203,7 @@ config! {
         "services.roomManager.roomValidationTimeoutMillis", validation_timeout: Duration as Millis = "120000",
             "How long the validation room of a new version may take to ping.";
         "services.roomManager.roomDeletionTimeoutMillis", deletion_timeout: Duration as Millis = "120000",
-            "How long an operation waits for a removed room to be gone.";
-        "services.roomManager.roomAllocationTTLMillis", allocation_ttl: Duration as Millis = "300000",
-            "An allocated room that is not occupied after so long is free again.";
+            "A room that said `terminating`, is still there, and has not pinged for so long is removed.";
         "services.roomManager.roomValidationAttempts", validation_attempts: u32 as Count<1, 100> = "3",
             "Validation rooms tried before a new version is given up.";
         "services.roomManager.roomValidationAcceptOccupiedStatus", validation_accepts_occupied: bool as Switch = "false",
@@ -256,5 +255,6 @@ pub(super) const NO_EFFECT: &[&str] = &[
     "reporter",
     "runtimeWatcher",
     "services.eventsForwarder",
+    "services.roomManager.roomAllocationTTLMillis",
     "workers.redis",
 ];

@@ -56,7 +56,6 @@ fn config_show() {
             services.roomManager.roomInitializationTimeoutMillis     120000     default
             services.roomManager.roomValidationTimeoutMillis         120000     default
             services.roomManager.roomDeletionTimeoutMillis           120000     default
-            services.roomManager.roomAllocationTTLMillis             300000     default
             services.roomManager.roomValidationAttempts              3          default
             services.roomManager.roomValidationAcceptOccupiedStatus  false      default
             services.operationManager.operationLeaseTTLMillis        5000       default
