@@ -136,7 +136,7 @@ config! {
     /// All HTTP APIs
     api: Api {
         "api.port", port: Option<u16> as Optional<Port> = "",
-            "v10's name of the port, for a process that runs one API: `start management-api` or `start rooms-api`. The API's own key wins.";
+            "v10's name of the port, for a process that runs one API. Such a process needs a shared store, which this version does not have: `start` runs both APIs, and this has no effect.";
         "api.gracefulShutdownTimeout", graceful_shutdown_timeout: Duration as Interval = "30s",
             "How long requests that have begun may take to end when Maestro stops.";
         "api.requestTimeout", request_timeout: Duration as Interval = "30s",
