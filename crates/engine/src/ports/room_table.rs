@@ -106,7 +106,7 @@ pub struct Pinged {
 }
 
 impl Pinged {
-    /// Nothing that a plan could depend on is different now.
+    /// Something that a plan may depend on is different now.
     pub fn changed(&self) -> bool {
         self.before != self.after || self.heard_again
     }

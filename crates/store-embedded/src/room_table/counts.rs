@@ -23,7 +23,7 @@ pub(super) fn remove(counts: &mut FleetCounts, room: &Counted, region: &Region) 
     by_status.remove(room.status);
     if let Some(of_version) = by_version.get_mut(&room.version) {
         of_version.remove(room.status);
-        // A version without rooms is not listed: rollouts ask which versions are left.
+        // A version without rooms is not listed: whoever recounts the rooms finds the same, and old versions do not pile up.
         if of_version.is_empty() {
             by_version.remove(&room.version);
         }
