@@ -140,7 +140,7 @@ config! {
         "api.gracefulShutdownTimeout", graceful_shutdown_timeout: Duration as Interval = "30s",
             "How long requests that have begun may take to end when Maestro stops.";
         "api.requestTimeout", request_timeout: Duration as Interval = "30s",
-            "A request that takes longer is answered with an error.";
+            "A request that takes longer is answered with an error. More than 30s, and 5s on the rooms API, has no effect.";
         "api.bodyLimitBytes", body_limit_bytes: u64 as Bytes<1024> = "1048576",
             "A request with a larger body is refused.";
     }
