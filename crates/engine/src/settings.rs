@@ -5,7 +5,7 @@ use std::time::Duration;
 use maestro_core::plan::Limits;
 use maestro_core::time::Millis;
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     pub health_controller_interval: Duration,
     /// An event that changes the plan wakes the health controller before its time.

@@ -268,3 +268,16 @@ fn announce(serving: &Serving) -> anyhow::Result<()> {
     let mut stdout = std::io::stdout().lock();
     writeln!(stdout, "{line}").and_then(|()| stdout.flush()).context("writing to stdout")
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::config::{Sources, load};
+
+    use super::*;
+
+    #[test]
+    fn what_nobody_configures_is_as_the_engine_has_it() {
+        let config = load(&Sources::default()).unwrap().config;
+        assert_eq!(settings(&config), Settings::default());
+    }
+}
