@@ -143,7 +143,7 @@ fn process_options(
         store_id: store_id.to_owned(),
         region: name.clone(),
         host: region.host.clone().unwrap_or_else(|| for_all.host.clone()),
-        rooms_api_url: Some(url),
+        rooms_api_url: url,
         log_limit_bytes: region.log_limit_bytes.unwrap_or(for_all.log_limit_bytes),
         working_directory: std::env::current_dir().context("finding the working directory")?,
     })
