@@ -7,19 +7,20 @@ pub struct Limits {
     pub body_max_bytes: usize,
     /// How long an answer may take.
     pub request_timeout: Duration,
-    /// Requests that are worked on at the same time; more are refused at once with 503, because rooms ping again
-    /// and a queue of old pings helps nobody. `None`: no limit.
-    pub requests_max: Option<usize>,
+    /// Requests that are worked on at the same time. More are refused at once with 503: rooms ping again, people and
+    /// CI ask again, and a queue of old requests helps nobody.
+    pub requests_max: usize,
 }
 
 impl Limits {
-    /// Recipes with many containers and long environments fit; nothing that needs streaming does.
+    /// Recipes with many containers and long environments fit; nothing that needs streaming does. So many requests at
+    /// once come only from a script that has gone wild; their bodies take half a GiB at the most.
     pub const MANAGEMENT: Self =
-        Self { body_max_bytes: 1024 * 1024, request_timeout: Duration::from_secs(30), requests_max: None };
+        Self { body_max_bytes: 1024 * 1024, request_timeout: Duration::from_secs(30), requests_max: 512 };
 
     /// A ping is a few hundred bytes; its metadata is kept for every room, so it is held short.
     pub const ROOMS: Self =
-        Self { body_max_bytes: 64 * 1024, request_timeout: Duration::from_secs(5), requests_max: Some(4096) };
+        Self { body_max_bytes: 64 * 1024, request_timeout: Duration::from_secs(5), requests_max: 4096 };
 }
 
 /// No path of ours with its query is anywhere near; hyper's own limit is 64 KiB.

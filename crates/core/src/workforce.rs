@@ -1,7 +1,8 @@
 //! How many schedulers each worker should own.
 
-/// The share of one worker of `schedulers`, so that no two differ by more than one. `workers` are the others that are
-/// there; the first ones by name have what cannot be divided, so that all come to the same answer by themselves.
+/// The share of one worker of `schedulers`, so that no two differ by more than one. `others` are those that are there,
+/// with or without itself. The first ones by name have what cannot be divided, so that all come to the same answer by
+/// themselves.
 pub fn share<'a>(worker: &str, others: impl Iterator<Item = &'a str>, schedulers: usize) -> usize {
     let (mut before, mut workers) = (0, 1);
     for other in others.filter(|other| *other != worker) {

@@ -37,7 +37,9 @@ impl From<StoreError> for Error {
         match error {
             StoreError::Refused(refusal) => refusal.into(),
             unavailable @ StoreError::Unavailable { .. } => {
-                let what = format!("{}; nothing was changed, try again later", with_sources(&unavailable));
+                // A store that fails in the middle may have done it all the same, and nobody can say.
+                let advice = "it may not have been done, look before you try again";
+                let what = format!("{}; {advice}", with_sources(&unavailable));
                 Self::Unavailable { what, source: Some(Box::new(unavailable)) }
             }
         }

@@ -21,6 +21,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
+use tokio::time::MissedTickBehavior;
 
 use crate::ports::room_table::FleetCounts;
 use crate::ports::store::SchedulerRecord;
@@ -300,13 +301,21 @@ impl Metrics {
         set(&self.current_rooms, there.map(|(_, rooms)| u64::from(rooms)).sum());
         set(&self.running_matches, counts.matches);
         set(&self.max_matches, scheduler.recipe.match_allocation.max_matches.into());
+        // The recipe before may have had another policy: what is not said any more is not shown.
         match scheduler.recipe.autoscaling.as_ref().map(|autoscaling| &autoscaling.policy) {
             Some(ScalingPolicy::RoomOccupancy(policy)) => {
                 let target = f64::from(policy.ready_target.millionths()) / 1e6;
                 self.ready_target.get_or_create(&labels).set(target);
+                self.fixed_buffer.remove(&labels);
             }
-            Some(ScalingPolicy::FixedBuffer(policy)) => set(&self.fixed_buffer, policy.amount.into()),
-            None => {}
+            Some(ScalingPolicy::FixedBuffer(policy)) => {
+                set(&self.fixed_buffer, policy.amount.into());
+                self.ready_target.remove(&labels);
+            }
+            None => {
+                self.ready_target.remove(&labels);
+                self.fixed_buffer.remove(&labels);
+            }
         }
         labels
     }
@@ -331,6 +340,7 @@ impl Metrics {
 /// Brings the gauges of all fleets up to date, again and again.
 pub(crate) async fn report(engine: &Engine) {
     let mut interval = tokio::time::interval(REPORT_EVERY);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         interval.tick().await;
         if let Err(error) = report_once(engine).await {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use maestro_core::plan::Limits;
 use maestro_core::time::Millis;
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     pub health_controller_interval: Duration,
     /// An event that changes the plan wakes the health controller before its time.
@@ -25,6 +25,7 @@ pub struct Settings {
 
     pub room_initialization_timeout: Millis,
     pub room_ping_timeout: Millis,
+    /// How long a room that said `terminating` may be silent before it is removed.
     pub room_deletion_timeout: Millis,
     pub room_validation_timeout: Millis,
     pub room_validation_attempts: u32,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -49,8 +49,8 @@ pub struct Options {
     pub region: Region,
     /// Where players reach rooms, as it is announced to them.
     pub host: String,
-    /// Where rooms reach Maestro; `None`: not known yet, see [`ProcessRuntime::set_rooms_api_url`].
-    pub rooms_api_url: Option<String>,
+    /// Where rooms reach Maestro.
+    pub rooms_api_url: String,
     /// Per container.
     pub log_limit_bytes: u64,
     /// Where rooms run, and where relative commands are looked for.
@@ -81,7 +81,6 @@ pub struct ProcessRuntime {
 pub(crate) struct Shared {
     pub(crate) options: Options,
     pub(crate) directory: Directory,
-    pub(crate) rooms_api_url: OnceLock<String>,
     pub(crate) events: mpsc::Sender<Observation>,
     /// Rooms that have a task. A room is in here until its end is about to be told.
     rooms: Mutex<HashMap<RoomId, Arc<Room>>>,
@@ -114,7 +113,6 @@ impl ProcessRuntime {
         let (events, observations) = mpsc::channel(EVENTS_MAX);
         let shared = Arc::new(Shared {
             directory,
-            rooms_api_url: options.rooms_api_url.clone().map(OnceLock::from).unwrap_or_default(),
             options,
             events,
             rooms: Mutex::default(),
@@ -128,17 +126,6 @@ impl ProcessRuntime {
         let closed = shared.closed.clone();
         tokio::spawn(closed.run_until_cancelled_owned(sweep_logs(Arc::clone(&shared))));
         Ok(Arc::new(Self { shared, observations: Mutex::new(Some(observations)) }))
-    }
-
-    /// Says where rooms reach Maestro, once the port is known. Until then no room is started; what was said first
-    /// stays.
-    pub fn set_rooms_api_url(&self, url: impl Into<String>) {
-        if let Err(later) = self.shared.rooms_api_url.set(url.into()) {
-            tracing::warn!(
-                url = later,
-                "the rooms API's address is known already; rooms are told the first one"
-            );
-        }
     }
 }
 

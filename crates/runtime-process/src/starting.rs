@@ -134,14 +134,13 @@ impl Shared {
         plan: &Plan,
         container: &ContainerPlan,
     ) -> Result<Launch, RuntimeError> {
-        let rooms_api_url = self.rooms_api_url.get();
         let surroundings = Surroundings {
             scheduler,
             room,
             store_id: &self.options.store_id,
             region: &self.options.region,
             host: &self.options.host,
-            rooms_api_url: rooms_api_url.ok_or_else(|| unavailable("the rooms API is not served yet"))?,
+            rooms_api_url: &self.options.rooms_api_url,
             ports: &plan.ports,
             directory: &self.directory,
         };

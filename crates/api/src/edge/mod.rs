@@ -46,7 +46,7 @@ struct Shared {
     /// `management-api` or `rooms-api`, in metrics and logs.
     service: &'static str,
     request_timeout: Duration,
-    places: Option<Arc<Semaphore>>,
+    places: Arc<Semaphore>,
     new_request_id: NewRequestId,
     /// At which level requests become spans: what happens in them then carries their id.
     spans: Spans,
@@ -71,7 +71,7 @@ impl Edge {
         Self(Arc::new(Shared {
             service,
             request_timeout: limits.request_timeout,
-            places: limits.requests_max.map(|max| Arc::new(Semaphore::new(max))),
+            places: Arc::new(Semaphore::new(limits.requests_max)),
             new_request_id: Arc::clone(new_request_id),
             spans,
             metrics: metrics.clone(),
@@ -162,7 +162,7 @@ where
 
 impl Shared {
     /// Refuses what is too much before anything of it is done.
-    fn admit(&self, request: &Request) -> Result<Option<OwnedSemaphorePermit>, ApiError> {
+    fn admit(&self, request: &Request) -> Result<OwnedSemaphorePermit, ApiError> {
         let url_bytes = request.uri().path_and_query().map_or(0, |url| url.as_str().len());
         if url_bytes > URL_MAX_BYTES {
             let message = format!("url: longer than {URL_MAX_BYTES} bytes");
@@ -175,16 +175,10 @@ impl Shared {
                 format!("headers: more than {HEADERS_MAX}, or longer than {HEADERS_MAX_BYTES} bytes");
             return Err(ApiError::invalid(message).with_status(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
         }
-        match &self.places {
-            None => Ok(None),
-            Some(places) => match Arc::clone(places).try_acquire_owned() {
-                Ok(place) => Ok(Some(place)),
-                Err(_) => {
-                    let message = "too many requests at once; try again in a second";
-                    Err(ApiError::new(Code::Unavailable, message).with_retry_after(1))
-                }
-            },
-        }
+        Arc::clone(&self.places).try_acquire_owned().map_err(|_| {
+            let message = "too many requests at once; try again in a second";
+            ApiError::new(Code::Unavailable, message).with_retry_after(1)
+        })
     }
 }
 

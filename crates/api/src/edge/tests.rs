@@ -18,7 +18,7 @@ struct World {
 fn world() -> World {
     let mut registry = Registry::default();
     let metrics = Metrics::register(&mut registry);
-    let limits = Limits { requests_max: Some(1), request_timeout: Duration::from_secs(3), ..Limits::ROOMS };
+    let limits = Limits { requests_max: 1, request_timeout: Duration::from_secs(3), ..Limits::ROOMS };
     let new_request_id: NewRequestId = Arc::new(|| 7);
     let edge = Edge::new("test-api", &limits, &metrics, &new_request_id, Spans::Always);
     let routes = vec![

@@ -10,7 +10,6 @@ use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::Timestamp;
 use maestro_engine::Parts;
 use maestro_engine::ports::store::{Change, NewLock, RolloutRecord, RolloutState};
-use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 
 use crate::support::{Reply, World, recipe};
@@ -218,16 +217,7 @@ async fn an_operation_whose_lock_is_released_ends_as_error() {
     ];
     assert_eq!(events, expected);
     let forced = r#"maestro_locks_forced_total{game="brawl",scheduler="arena",lock="downscaling"} 1"#;
-    assert_eq!(metrics(&world, "maestro_locks_forced_total"), [forced]);
-}
-
-/// Lines of the engine's metrics.
-fn metrics(world: &World, prefix: &str) -> Vec<String> {
-    let mut registry = Registry::default();
-    world.engine.metrics().register(&mut registry);
-    let mut text = String::new();
-    prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
-    text.lines().filter(|line| line.starts_with(prefix)).map(str::to_owned).collect()
+    assert_eq!(world.metrics("maestro_locks_forced_total"), [forced]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -246,12 +236,12 @@ async fn how_long_locks_are_held_and_who_waits_is_measured() {
     let line = |name: &str, value| {
         format!(r#"maestro_locks_{name}{{game="brawl",scheduler="arena",lock="config"}} {value}"#)
     };
-    assert_eq!(metrics(&world, "maestro_locks"), [line("held_seconds", 30), line("waiting", 1)]);
+    assert_eq!(world.metrics("maestro_locks"), [line("held_seconds", 30), line("waiting", 1)]);
     tokio::time::sleep(Duration::from_secs(20)).await;
-    assert_eq!(metrics(&world, "maestro_locks"), [line("held_seconds", 50)]);
+    assert_eq!(world.metrics("maestro_locks"), [line("held_seconds", 50)]);
     world.write(vec![Change::ReleaseLock { scheduler: arena(), kind, holder: rollout }]).await;
     tokio::time::sleep(Duration::from_secs(20)).await;
-    assert_eq!(metrics(&world, "maestro_locks"), Vec::<String>::new());
+    assert_eq!(world.metrics("maestro_locks"), Vec::<String>::new());
 }
 
 #[tokio::test(start_paused = true)]

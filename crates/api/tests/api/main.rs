@@ -5,6 +5,7 @@
 mod explanations;
 mod locks;
 mod management;
+mod metrics;
 mod operations;
 mod panic;
 mod policies;

@@ -1,7 +1,11 @@
 //! Schedulers and rooms on the management API, beyond what is recorded of v10.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::http::Request;
+use maestro_api::{Context, Limits, Metrics, RoomsOptions, management_router, rooms_router};
+use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 
 use crate::support::{World, recipe};
@@ -255,4 +259,23 @@ async fn a_deleted_scheduler_is_deleting_and_then_gone() {
     let operation = world.get(&format!("/schedulers/arena/operations/{id}")).await.ok();
     assert_eq!(operation["operation"]["status"], "finished");
     assert_eq!(operation["operation"]["input"], Value::Object(serde_json::Map::new()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_all_places_are_taken_both_apis_say_so_at_once() {
+    let mut world = World::standing();
+    let context = Context {
+        engine: Arc::clone(&world.engine),
+        metrics: Metrics::register(&mut Registry::default()),
+        new_request_id: Arc::new(|| 1),
+    };
+    let full = |limits: Limits| Limits { requests_max: 0, ..limits };
+    world.management = management_router(&context, &full(Limits::MANAGEMENT));
+    let options = RoomsOptions { limits: full(Limits::ROOMS), ..RoomsOptions::default() };
+    world.rooms = rooms_router(&context, &options);
+    for path in ["/schedulers", "/scheduler/arena/rooms/arena-1/address"] {
+        let reply = world.get(path).await;
+        reply.refused(503, 14, "too many requests at once; try again in a second");
+        assert_eq!(reply.headers["retry-after"], "1");
+    }
 }

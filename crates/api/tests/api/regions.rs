@@ -4,8 +4,6 @@
 use std::time::Duration;
 
 use maestro_engine::Parts;
-use prometheus_client::encoding::text::encode;
-use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 
 use crate::support::{World, recipe};
@@ -63,14 +61,6 @@ async fn until(world: &World, what: &str, is_so: impl AsyncFn(&World) -> bool) {
 async fn until_reachable(world: &World, name: &str, reachable: bool) {
     let is_so = async |world: &World| region(world, name).await["reachable"] == reachable;
     until(world, &format!("{name} to be reachable: {reachable}"), is_so).await;
-}
-
-fn metrics(world: &World) -> String {
-    let mut registry = Registry::default();
-    world.engine.metrics().register(&mut registry);
-    let mut text = String::new();
-    encode(&mut text, &registry).unwrap();
-    text
 }
 
 #[tokio::test(start_paused = true)]
@@ -167,13 +157,13 @@ async fn a_lost_region_is_stood_in_for_and_counted_again_when_it_is_back() {
     let adds =
         world.get("/schedulers/arena/operations?stage=final&view=full").await.ok()["operations"].to_string();
     assert!(adds.contains("0 rooms of 3 wanted (and 3 in regions that cannot be reached): +3"), "{adds}");
-    let shown = metrics(&world);
+    let shown = world.metrics("maestro_region_");
     for line in [
         r#"maestro_region_reachable{region="eu-west"} 0"#,
         r#"maestro_region_reachable{region="us-east"} 1"#,
         r#"maestro_region_changes_total{region="eu-west",to="unreachable"} 1"#,
     ] {
-        assert!(shown.lines().any(|shown| shown == line), "{line} in {shown}");
+        assert!(shown.iter().any(|shown| shown == line), "{line} in {shown:?}");
     }
     // Longer than any timeout of a room: what cannot be seen is neither deleted nor ended.
     let hours_later = world.now() + Duration::from_secs(2 * 3600);

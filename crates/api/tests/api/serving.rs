@@ -1,5 +1,7 @@
 //! A router on a real listener.
 
+use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -7,8 +9,11 @@ use axum::routing::get;
 use maestro_api::serve;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
+
+/// Only ever waited out by a test that fails.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 struct Server {
     address: std::net::SocketAddr,
@@ -25,6 +30,11 @@ async fn start(router: Router, grace: Duration) -> Server {
     Server { address, stop, serving }
 }
 
+async fn within_patience<T>(what: &str, work: impl Future<Output = T>) -> T {
+    let done = tokio::time::timeout(PATIENCE, work).await;
+    done.unwrap_or_else(|_| panic!("in vain: {what}"))
+}
+
 async fn send(address: std::net::SocketAddr, path: &str) -> TcpStream {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n");
@@ -32,16 +42,36 @@ async fn send(address: std::net::SocketAddr, path: &str) -> TcpStream {
     stream
 }
 
+/// Until as many requests of a connection are answered.
+async fn answers(stream: &mut TcpStream, expected: usize) {
+    let mut text = String::new();
+    let mut buffer = [0; 4096];
+    while text.matches("done").count() < expected {
+        let read = within_patience("an answer", stream.read(&mut buffer)).await.unwrap();
+        assert!(read > 0, "closed after {text}");
+        text += std::str::from_utf8(&buffer[..read]).unwrap();
+    }
+}
+
 /// Until the server closes the connection.
 async fn rest(mut stream: TcpStream) -> String {
     let mut text = String::new();
-    stream.read_to_string(&mut text).await.unwrap();
+    within_patience("the end of a connection", stream.read_to_string(&mut text)).await.unwrap();
     text
 }
 
-fn router(work: Duration) -> Router {
-    let slow = move || async move {
-        tokio::time::sleep(work).await;
+/// The work behind `/slow`: it says that it has begun, and goes on when it is told to.
+#[derive(Default)]
+struct Work {
+    begun: Notify,
+    go_on: Notify,
+}
+
+fn router(work: &Arc<Work>) -> Router {
+    let work = Arc::clone(work);
+    let slow = async move || {
+        work.begun.notify_one();
+        work.go_on.notified().await;
         "done"
     };
     Router::new().route("/quick", get(async || "done")).route("/slow", get(slow))
@@ -49,48 +79,47 @@ fn router(work: Duration) -> Router {
 
 #[tokio::test]
 async fn the_end_waits_for_what_is_being_worked_on() {
-    let server = start(router(Duration::from_millis(300)), Duration::from_secs(10)).await;
+    let work = Arc::new(Work::default());
+    let server = start(router(&work), PATIENCE).await;
     let slow = send(server.address, "/slow").await;
-    let idle = TcpStream::connect(server.address).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    within_patience("the slow request to begin", work.begun.notified()).await;
+    let mut idle = send(server.address, "/quick").await;
+    answers(&mut idle, 1).await;
     server.stop.send(()).unwrap();
+    assert_eq!(rest(idle).await, "", "who is idle is sent away");
+    assert!(TcpStream::connect(server.address).await.is_err(), "nothing new is accepted");
+    assert!(!server.serving.is_finished());
+    work.go_on.notify_one();
     let answer = rest(slow).await;
     assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("done"), "{answer}");
-    server.serving.await.unwrap();
-    assert_eq!(rest(idle).await, "");
-    assert!(TcpStream::connect(server.address).await.is_err(), "nothing new is accepted");
+    within_patience("the end", server.serving).await.unwrap();
 }
 
 #[tokio::test]
 async fn the_end_does_not_wait_for_ever() {
-    let server = start(router(Duration::from_secs(3600)), Duration::from_millis(100)).await;
+    let work = Arc::new(Work::default());
+    let server = start(router(&work), Duration::from_millis(10)).await;
     let slow = send(server.address, "/slow").await;
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    within_patience("the slow request to begin", work.begun.notified()).await;
     server.stop.send(()).unwrap();
-    server.serving.await.unwrap();
+    within_patience("the end", server.serving).await.unwrap();
     assert_eq!(rest(slow).await, "");
 }
 
 #[tokio::test]
 async fn a_connection_serves_many_requests() {
-    let server = start(router(Duration::ZERO), Duration::from_secs(10)).await;
+    let server = start(router(&Arc::default()), PATIENCE).await;
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     let request = "GET /quick HTTP/1.1\r\nhost: x\r\n\r\n".repeat(3);
     stream.write_all(request.as_bytes()).await.unwrap();
-    let mut text = String::new();
-    let mut buffer = [0; 4096];
-    while text.matches("done").count() < 3 {
-        let read = stream.read(&mut buffer).await.unwrap();
-        assert!(read > 0, "closed after {text}");
-        text += std::str::from_utf8(&buffer[..read]).unwrap();
-    }
+    answers(&mut stream, 3).await;
     server.stop.send(()).unwrap();
-    server.serving.await.unwrap();
+    within_patience("the end", server.serving).await.unwrap();
 }
 
 #[tokio::test]
 async fn more_headers_than_the_parser_reads_are_refused() {
-    let server = start(router(Duration::ZERO), Duration::from_secs(10)).await;
+    let server = start(router(&Arc::default()), PATIENCE).await;
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     let headers: String = (0..101).map(|number| format!("x-{number}: y\r\n")).collect();
     let request = format!("GET /quick HTTP/1.1\r\n{headers}\r\n");

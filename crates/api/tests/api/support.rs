@@ -15,6 +15,7 @@ use maestro_engine::ports::{Clock, Ports, Randomness, Runtime, Store};
 use maestro_engine::{Engine, Parts, Running, Settings, Tasks, WakeUps};
 use maestro_simulation::MemoryStore;
 use maestro_store_embedded::MemoryRoomTable;
+use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -157,6 +158,15 @@ impl World {
         let rooms = self.get(&format!("/schedulers/{scheduler}/rooms")).await.json();
         let ids = rooms["rooms"].as_array().unwrap().iter();
         ids.map(|room| room["id"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// Lines of the engine's metrics that begin so.
+    pub(crate) fn metrics(&self, prefix: &str) -> Vec<String> {
+        let mut registry = Registry::default();
+        self.engine.metrics().register(&mut registry);
+        let mut text = String::new();
+        encode(&mut text, &registry).unwrap();
+        text.lines().filter(|line| line.starts_with(prefix)).map(str::to_owned).collect()
     }
 
     /// Until no operation of the scheduler is unfinished; all its rooms ping meanwhile.

@@ -84,7 +84,8 @@ async fn ports(directory: &Path, rooms: u32) -> anyhow::Result<Ports> {
         store_id: store.store_id().to_owned(),
         region: region.clone(),
         host: "127.0.0.1".into(),
-        rooms_api_url: None,
+        // No room is started here.
+        rooms_api_url: "http://127.0.0.1:8070".into(),
         log_limit_bytes: 1024 * 1024,
         working_directory: directory.into(),
     };

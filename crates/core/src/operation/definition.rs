@@ -115,7 +115,15 @@ impl Definition {
             Self::AddRooms { amount } => Some(*amount),
             Self::CreateRoom { .. } => Some(1),
             Self::Resize { change: Ok(resize::Outcome::Create(rooms)), .. } => Some(narrowed(*rooms)),
-            _ => None,
+            Self::Resize { change: Ok(resize::Outcome::Delete(_)) | Err(_), .. }
+            | Self::RemoveRooms { .. }
+            | Self::CreateScheduler { .. }
+            | Self::DeleteScheduler
+            | Self::CreateVersion { .. }
+            | Self::SwitchVersion(_)
+            | Self::HealthController
+            | Self::StorageCleanUp
+            | Self::Unknown { .. } => None,
         }
     }
 
@@ -126,7 +134,16 @@ impl Definition {
             Self::Resize { change: Ok(resize::Outcome::Delete(rooms)), .. } => {
                 Some((RoomsToRemove::Amount(narrowed(*rooms)), RemovalReason::ScaleDown))
             }
-            _ => None,
+            Self::Resize { change: Ok(resize::Outcome::Create(_)) | Err(_), .. }
+            | Self::AddRooms { .. }
+            | Self::CreateRoom { .. }
+            | Self::CreateScheduler { .. }
+            | Self::DeleteScheduler
+            | Self::CreateVersion { .. }
+            | Self::SwitchVersion(_)
+            | Self::HealthController
+            | Self::StorageCleanUp
+            | Self::Unknown { .. } => None,
         }
     }
 

@@ -106,7 +106,7 @@ pub struct Pinged {
 }
 
 impl Pinged {
-    /// Nothing that a plan could depend on is different now.
+    /// Something that a plan may depend on is different now.
     pub fn changed(&self) -> bool {
         self.before != self.after || self.heard_again
     }
@@ -162,11 +162,10 @@ pub struct RoomView {
     pub metadata: Option<String>,
 }
 
-/// Rooms of a scheduler by status, by version and by region; validation rooms are counted nowhere.
+/// Rooms of a scheduler by status and by region; validation rooms are counted nowhere.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FleetCounts {
     pub by_status: StatusCounts,
-    pub by_version: BTreeMap<Version, StatusCounts>,
     pub by_region: BTreeMap<Region, StatusCounts>,
     pub by_instance: InstanceCounts,
     /// Of all rooms that are counted, whatever their status.

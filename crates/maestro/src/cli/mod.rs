@@ -163,7 +163,7 @@ Examples:
 Examples:
   maestro start
   maestro start -c maestro.yaml --data-dir /var/lib/maestro
-  MAESTRO_MANAGEMENTAPI_PORT=0 maestro start management-api")]
+  MAESTRO_MANAGEMENTAPI_PORT=0 maestro start")]
     Start(StartOptions),
 
     /// Copy the store of a data directory to a file, also while a server runs on it

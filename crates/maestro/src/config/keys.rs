@@ -1,5 +1,6 @@
-//! Every setting there is but those of regions, which are in `regions.rs`: the one place that lists them. The table below becomes the typed [`Config`], the
-//! static [`KEYS`] from which files and variables are read, and the reference in `docs/configuration.md`.
+//! Every setting there is but those of regions, which are in `regions.rs`: the one place that lists them. The table
+//! below becomes the typed [`Config`], the static [`KEYS`] from which files and variables are read, and the reference in
+//! `docs/configuration.md`.
 //!
 //! Names are v10's where v10 has the setting. Each line reads: key (and older spellings of it), field, type as
 //! kind, default as one would write it in a file, sentence for the reference.
@@ -135,11 +136,11 @@ config! {
     /// All HTTP APIs
     api: Api {
         "api.port", port: Option<u16> as Optional<Port> = "",
-            "v10's name of the port, for a process that runs one API: `start management-api` or `start rooms-api`. The API's own key wins.";
+            "v10's name of the port, for a process that runs one API. Such a process needs a shared store, which this version does not have: `start` runs both APIs, and this has no effect.";
         "api.gracefulShutdownTimeout", graceful_shutdown_timeout: Duration as Interval = "30s",
             "How long requests that have begun may take to end when Maestro stops.";
         "api.requestTimeout", request_timeout: Duration as Interval = "30s",
-            "A request that takes longer is answered with an error.";
+            "A request that takes longer is answered with an error. More than 30s, and 5s on the rooms API, has no effect.";
         "api.bodyLimitBytes", body_limit_bytes: u64 as Bytes<1024> = "1048576",
             "A request with a larger body is refused.";
     }
@@ -202,9 +203,7 @@ config! {
         "services.roomManager.roomValidationTimeoutMillis", validation_timeout: Duration as Millis = "120000",
             "How long the validation room of a new version may take to ping.";
         "services.roomManager.roomDeletionTimeoutMillis", deletion_timeout: Duration as Millis = "120000",
-            "How long an operation waits for a removed room to be gone.";
-        "services.roomManager.roomAllocationTTLMillis", allocation_ttl: Duration as Millis = "300000",
-            "An allocated room that is not occupied after so long is free again.";
+            "A room that said `terminating`, is still there, and has not pinged for so long is removed.";
         "services.roomManager.roomValidationAttempts", validation_attempts: u32 as Count<1, 100> = "3",
             "Validation rooms tried before a new version is given up.";
         "services.roomManager.roomValidationAcceptOccupiedStatus", validation_accepts_occupied: bool as Switch = "false",
@@ -256,6 +255,6 @@ pub(super) const NO_EFFECT: &[&str] = &[
     "reporter",
     "runtimeWatcher",
     "services.eventsForwarder",
-    "services.roomManager.roomValidationAcceptOccupiedStatus",
+    "services.roomManager.roomAllocationTTLMillis",
     "workers.redis",
 ];

@@ -67,6 +67,15 @@ fn the_table_does_not_contradict_itself() {
 }
 
 #[test]
+fn no_key_is_also_without_effect() {
+    for spelling in KEYS.iter().flat_map(Key::spellings) {
+        let read = file::read("maestro.yaml", &format!("{spelling}: x"));
+        assert_eq!(read.warnings, [""; 0], "{spelling}: a file's value would be discarded");
+        assert_eq!(read.values.len(), 1, "{spelling}");
+    }
+}
+
+#[test]
 fn the_table_of_regions_does_not_contradict_itself() {
     for key in REGION_KEYS {
         assert!(key.check(key.default).is_ok(), "{}: its default is not valid", key.path);

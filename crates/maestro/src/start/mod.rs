@@ -15,7 +15,7 @@ use crate::config::{Config, ConfigError, Flag, Loaded, ServedApis};
 
 #[derive(Debug, Clone, Args)]
 pub struct StartOptions {
-    /// What to run in this process
+    /// What to run in this process; all but `all` need a shared store, which this version does not have
     #[arg(value_enum, default_value_t = Component::All)]
     pub component: Component,
     #[command(flatten)]
@@ -25,7 +25,7 @@ pub struct StartOptions {
     pub log_config: Option<LogPreset>,
 }
 
-/// The parts of Maestro that can run as processes of their own.
+/// The parts of Maestro by v10's names. As processes of their own they need a store that serves several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Component {
     All,

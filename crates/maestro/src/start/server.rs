@@ -143,7 +143,7 @@ fn process_options(
         store_id: store_id.to_owned(),
         region: name.clone(),
         host: region.host.clone().unwrap_or_else(|| for_all.host.clone()),
-        rooms_api_url: Some(url),
+        rooms_api_url: url,
         log_limit_bytes: region.log_limit_bytes.unwrap_or(for_all.log_limit_bytes),
         working_directory: std::env::current_dir().context("finding the working directory")?,
     })
@@ -267,4 +267,17 @@ fn announce(serving: &Serving) -> anyhow::Result<()> {
     let line = serde_json::to_string(serving)?;
     let mut stdout = std::io::stdout().lock();
     writeln!(stdout, "{line}").and_then(|()| stdout.flush()).context("writing to stdout")
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::{Sources, load};
+
+    use super::*;
+
+    #[test]
+    fn what_nobody_configures_is_as_the_engine_has_it() {
+        let config = load(&Sources::default()).unwrap().config;
+        assert_eq!(settings(&config), Settings::default());
+    }
 }

@@ -56,7 +56,6 @@ fn config_show() {
             services.roomManager.roomInitializationTimeoutMillis     120000     default
             services.roomManager.roomValidationTimeoutMillis         120000     default
             services.roomManager.roomDeletionTimeoutMillis           120000     default
-            services.roomManager.roomAllocationTTLMillis             300000     default
             services.roomManager.roomValidationAttempts              3          default
             services.roomManager.roomValidationAcceptOccupiedStatus  false      default
             services.operationManager.operationLeaseTTLMillis        5000       default
@@ -243,8 +242,9 @@ fn help() {
             Usage: maestro start [OPTIONS] [COMPONENT]
 
             Arguments:
-              [COMPONENT]  What to run in this process [default: all] [possible values: all, management-api,
-                           rooms-api, worker, runtime-watcher, metrics-reporter]
+              [COMPONENT]  What to run in this process; all but `all` need a shared store, which this version
+                           does not have [default: all] [possible values: all, management-api, rooms-api,
+                           worker, runtime-watcher, metrics-reporter]
 
             Options:
               -c, --config-path <FILE>   Configuration file, YAML [alias: --config]
@@ -264,7 +264,7 @@ fn help() {
             Examples:
               maestro start
               maestro start -c maestro.yaml --data-dir /var/lib/maestro
-              MAESTRO_MANAGEMENTAPI_PORT=0 maestro start management-api
+              MAESTRO_MANAGEMENTAPI_PORT=0 maestro start
         "#]],
     );
 }

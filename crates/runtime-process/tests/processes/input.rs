@@ -81,22 +81,6 @@ async fn a_working_directory_that_is_not_there() {
 }
 
 #[tokio::test]
-async fn a_room_that_could_not_reach_us_is_not_started() {
-    let world = World::new();
-    let mut options = world.options();
-    options.rooms_api_url = None;
-    let runtime = ProcessRuntime::open(options).await.unwrap();
-    let mut seen = Seen::by(&runtime);
-    let asking = room("arena-1", RestartPolicy::Never, vec![script("game", "echo $MAESTRO_ROOMS_API_URL")]);
-    let early = runtime.start(&asking).await;
-    assert!(matches!(early, Err(RuntimeError::Unavailable(_))), "{early:?}");
-    runtime.set_rooms_api_url("http://127.0.0.1:1");
-    runtime.start(&asking).await.unwrap();
-    seen.ending("arena-1").await;
-    assert_eq!(logs(&runtime, "arena-1").await, "http://127.0.0.1:1\n");
-}
-
-#[tokio::test]
 async fn a_command_is_looked_for_in_the_rooms_own_path() {
     let world = World::new();
     let runtime = world.open().await;

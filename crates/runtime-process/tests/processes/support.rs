@@ -79,7 +79,7 @@ pub(crate) fn options(directory: &Path, store_id: &str) -> Options {
         store_id: store_id.to_owned(),
         region: Region::default_region(),
         host: "127.0.0.1".into(),
-        rooms_api_url: Some("http://127.0.0.1:8070".into()),
+        rooms_api_url: "http://127.0.0.1:8070".into(),
         log_limit_bytes: 1 << 20,
         working_directory: directory.to_owned(),
     }

@@ -6,9 +6,8 @@ use maestro_engine::ports::room_table::{FleetCounts, InstanceCounts};
 use super::room::Counted;
 
 pub(super) fn add(counts: &mut FleetCounts, room: &Counted, region: &Region) {
-    let FleetCounts { by_status, by_version, by_region, by_instance, matches, unknown } = counts;
+    let FleetCounts { by_status, by_region, by_instance, matches, unknown } = counts;
     by_status.add(room.status);
-    by_version.entry(room.version).or_default().add(room.status);
     match by_region.get_mut(region) {
         Some(of_region) => of_region.add(room.status),
         None => by_region.entry(region.clone()).or_default().add(room.status),
@@ -19,17 +18,11 @@ pub(super) fn add(counts: &mut FleetCounts, room: &Counted, region: &Region) {
 }
 
 pub(super) fn remove(counts: &mut FleetCounts, room: &Counted, region: &Region) {
-    let FleetCounts { by_status, by_version, by_region, by_instance, matches, unknown } = counts;
+    let FleetCounts { by_status, by_region, by_instance, matches, unknown } = counts;
     by_status.remove(room.status);
-    if let Some(of_version) = by_version.get_mut(&room.version) {
-        of_version.remove(room.status);
-        // A version without rooms is not listed: rollouts ask which versions are left.
-        if of_version.is_empty() {
-            by_version.remove(&room.version);
-        }
-    }
     if let Some(of_region) = by_region.get_mut(region) {
         of_region.remove(room.status);
+        // A region without rooms is not listed: whoever recounts the rooms finds the same.
         if of_region.is_empty() {
             by_region.remove(region);
         }
@@ -41,11 +34,8 @@ pub(super) fn remove(counts: &mut FleetCounts, room: &Counted, region: &Region) 
 
 /// Adds the counters of another part of the same fleet.
 pub(super) fn merge(total: &mut FleetCounts, part: &FleetCounts) {
-    let FleetCounts { by_status, by_version, by_region, by_instance, matches, unknown } = part;
+    let FleetCounts { by_status, by_region, by_instance, matches, unknown } = part;
     total.by_status += by_status;
-    for (version, of_version) in by_version {
-        *total.by_version.entry(*version).or_default() += of_version;
-    }
     for (region, of_region) in by_region {
         *total.by_region.entry(region.clone()).or_default() += of_region;
     }

@@ -34,7 +34,6 @@ struct Claimed {
 /// What the counters know of a room. Never stored: composed before and after a change, so that it cannot drift.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Counted {
-    pub(super) version: Version,
     pub(super) status: RoomStatus,
     pub(super) instance: InstanceStatus,
     pub(super) matches: u32,
@@ -84,7 +83,6 @@ impl Room {
         match self.purpose {
             Purpose::Validation => None,
             Purpose::Fleet => Some(Counted {
-                version: self.version,
                 status: self.status(),
                 instance: self.instance(),
                 matches: self.matches,

@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Held as long as the value lives, and given back by the kernel when the process ends, however it ends. The file
 /// stays: removing it would let two processes lock two different files of the same name.
 pub(crate) struct DirectoryLock {
-    _file: File,
+    file: File,
 }
 
 impl DirectoryLock {
@@ -50,7 +50,15 @@ impl DirectoryLock {
             }
         }
         write_pid(&mut file).map_err(failed)?;
-        Ok(Self { _file: file })
+        Ok(Self { file })
+    }
+}
+
+impl Drop for DirectoryLock {
+    /// Closing the file is not enough while a process that is just being started has it, too.
+    fn drop(&mut self) {
+        // It cannot fail; if it did, the kernel would give the lock back a moment later.
+        let _ = flock(&self.file, FlockOperation::Unlock);
     }
 }
 
@@ -75,6 +83,16 @@ fn is_alive(pid: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lock_that_is_given_back_is_free_whoever_else_has_the_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let held = DirectoryLock::take(directory.path()).unwrap();
+        let inherited = held.file.try_clone().unwrap();
+        drop(held);
+        DirectoryLock::take(directory.path()).unwrap();
+        drop(inherited);
+    }
 
     #[test]
     fn a_lock_that_a_dead_process_left_to_its_child_is_waited_for() {

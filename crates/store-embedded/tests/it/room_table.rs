@@ -138,7 +138,6 @@ async fn recount(table: &MemoryRoomTable) -> FleetCounts {
             continue;
         }
         counts.by_status.add(room.status);
-        counts.by_version.entry(room.version).or_default().add(room.status);
         counts.by_region.entry(room.region.clone()).or_default().add(room.status);
         let by_instance = &mut counts.by_instance;
         match room.instance {

@@ -180,7 +180,6 @@ async fn recounted(table: &dyn RoomTable) -> FleetCounts {
     let rooms = table.rooms(&arena()).await.unwrap();
     for room in rooms.iter().filter(|room| room.purpose == Purpose::Fleet) {
         counts.by_status.add(room.status);
-        counts.by_version.entry(room.version).or_default().add(room.status);
         counts.by_region.entry(room.region.clone()).or_default().add(room.status);
         let InstanceCounts { unknown, pending, ready, terminating, error } = &mut counts.by_instance;
         *match room.instance {

@@ -124,16 +124,10 @@ pub(super) async fn the_number_of_matches_a_room_holds_may_change(table: &dyn Ro
 }
 
 pub(super) async fn counters_follow_every_change(table: &dyn RoomTable) {
-    let second = Version { major: 2, ..Version::FIRST };
     insert_ready(table, 2).await;
     let eu = Region("eu".into());
-    let newer = NewRoom {
-        version: second,
-        region: eu.clone(),
-        instance: InstanceStatus::Pending,
-        known: false,
-        ..new_room(3)
-    };
+    let newer =
+        NewRoom { region: eu.clone(), instance: InstanceStatus::Pending, known: false, ..new_room(3) };
     table.insert(newer).await.unwrap();
     try_ping(table, 2, PingStatus::Occupied, 5).await.unwrap();
 
@@ -144,10 +138,6 @@ pub(super) async fn counters_follow_every_change(table: &dyn RoomTable) {
     };
     let expected = FleetCounts {
         by_status: of(&[RoomStatus::Ready, RoomStatus::Occupied, RoomStatus::Pending]),
-        by_version: BTreeMap::from([
-            (Version::FIRST, of(&[RoomStatus::Ready, RoomStatus::Occupied])),
-            (second, of(&[RoomStatus::Pending])),
-        ]),
         by_region: BTreeMap::from([
             (Region::default_region(), of(&[RoomStatus::Ready, RoomStatus::Occupied])),
             (eu, of(&[RoomStatus::Pending])),
@@ -163,12 +153,11 @@ pub(super) async fn counters_follow_every_change(table: &dyn RoomTable) {
     table.remove(&arena(), &room_id(2)).await.unwrap();
     let expected = FleetCounts {
         by_status: of(&[RoomStatus::Ready]),
-        by_version: BTreeMap::from([(Version::FIRST, of(&[RoomStatus::Ready]))]),
         by_region: BTreeMap::from([(Region::default_region(), of(&[RoomStatus::Ready]))]),
         by_instance: InstanceCounts { ready: 1, ..InstanceCounts::default() },
         ..FleetCounts::default()
     };
-    assert_eq!(counts(table).await, expected, "a version or a region without rooms is not listed");
+    assert_eq!(counts(table).await, expected, "a region without rooms is not listed");
 
     // So many that however a table divides them, some are beside each other.
     insert_ready(table, 300).await;
