@@ -206,7 +206,8 @@ pub(crate) fn as_first_migrated(directory: &Path) {
     let connection = Connection::open(database(directory)).unwrap();
     connection
         .execute_batch(
-            "DROP TABLE version_numbers;
+            "ALTER TABLE operations DROP COLUMN wait_unanswered;
+             DROP TABLE version_numbers;
              DROP TABLE locks;
              DROP TABLE lock_waiters;
              DROP TABLE workers;
