@@ -163,7 +163,8 @@ fn rooms_of_several_versions_in_a_dry_run() {
 
             scheduler arena v1.0.0 → v1.1.0: a minor change, rooms stay as they are
             first: v1.1.0 becomes active
-            next cycle: 3 rooms (2 ready, 1 occupied), 2 wanted (fleet size 2): removes 1 above the wanted number
+            next cycle: 3 rooms (2 ready, 1 occupied), 2 wanted (fleet size 2): changes nothing
+            held back: 1 rooms above what is wanted stay: the rollout that added them is paused
         "#]],
     );
 }
