@@ -33,17 +33,15 @@ enum Shown {
     InALife,
     /// In what a worker writes that has lost its scheduler, or in what it leaves behind.
     AtTheStore,
-    /// In a life about regions.
-    InRegions,
-    /// Only where stores fail, which they do not in these worlds.
-    ElsewhereOnly,
+    /// In a life of this kind, in which calls fail.
+    InLivesOf(Kind),
 }
 
 fn shown(invariant: Invariant) -> Shown {
     match invariant {
         Invariant::OneExecutor | Invariant::NoLockLeft => Shown::AtTheStore,
-        Invariant::CapsKept => Shown::InRegions,
-        Invariant::AcceptedWorkSurvives => Shown::ElsewhereOnly,
+        Invariant::CapsKept => Shown::InLivesOf(Kind::Regions),
+        Invariant::AcceptedWorkSurvives => Shown::InLivesOf(Kind::Mixed),
         Invariant::LegalTransitions
         | Invariant::EffectOnce
         | Invariant::SurgeBound
@@ -69,11 +67,10 @@ fn without_its_guard_every_invariant_is_named() {
                 (0..SEEDS).any(|seed| is_named(invariant, &run(eventful_life(seed, Ends::Early)).violations))
             }
             Shown::AtTheStore => is_named(invariant, &run(a_worker_that_lost_its_scheduler())),
-            Shown::InRegions => {
-                let regions = Options { kind: Some(Kind::Regions), ..Options::default() };
-                (0..SEEDS).any(|seed| is_named(invariant, &lives::run(seed, &regions).violations))
+            Shown::InLivesOf(kind) => {
+                let options = Options { kind: Some(kind), ..Options::default() };
+                (0..SEEDS).any(|seed| is_named(invariant, &lives::run(seed, &options).violations))
             }
-            Shown::ElsewhereOnly => true,
         };
         guards::put_back();
         if !named {
