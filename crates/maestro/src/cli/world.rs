@@ -63,7 +63,8 @@ fn story(seed: u64, outcome: &Outcome) -> String {
     let Outcome { kind, on_sqlite, trace, simulated, violations, rare } = outcome;
     let store = if *on_sqlite { "SQLite" } else { "a store in memory" };
     let mut story = format!("seed {seed}: a life of kind {}, on {store}\n", kind.as_str());
-    story += "seconds since it began, who, and what happened\n\n";
+    story += "seconds since it began, which was at midnight; who; and what happened\n";
+    story += "an operation is known by its kind and the end of its id; “…” is what its history says\n\n";
     for line in trace {
         story += line;
         story.push('\n');

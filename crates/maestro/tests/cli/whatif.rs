@@ -205,10 +205,30 @@ fn a_simulated_world_tells_its_story() {
         "seed 7: a life of kind fleet",
         "engine-1 starts",
         " asks engine-",
+        "trouble begins: ",
         "peace",
         "invariants    all hold",
     ] {
         assert!(told_once.contains(part), "{part:?} is missing in:\n{told_once}");
+    }
+    assert!(!told_once.contains("Faults {"), "faults are told in words:\n{told_once}");
+}
+
+/// Whoever searches for an operation finds who asked for it, who began it, and how it ended: at rest all have.
+#[test]
+fn operations_can_be_followed_through_the_story() {
+    let story = told(&run(maestro("simulate --world --seed 7 --kind fleet"), ""));
+    let accepted = |line: &str| Some(line.split_once(": ok, by ")?.1.to_owned());
+    let names: Vec<String> = story.lines().filter_map(accepted).collect();
+    assert!(!names.is_empty(), "nobody asked for anything:\n{story}");
+    for name in names {
+        let about = |part: &str| story.lines().any(|line| line.contains(&name) && line.contains(part));
+        for part in [&format!("new {name} (asked for by "), "; ends as "] {
+            assert!(about(part), "{name}: {part:?} is missing in:\n{story}");
+        }
+    }
+    for part in ["; takes lock termination", ", and gives up lock termination", "; waits for "] {
+        assert!(story.contains(part), "{part:?} is missing in:\n{story}");
     }
 }
 
