@@ -20,8 +20,8 @@ pub(super) fn run(format: Format, life: &Life<'_>) -> Result<(), Failure> {
         return Err(Failure::invalid(CSV_REFUSED));
     }
     let seed = life.seed.unwrap_or("1");
-    let seed: u64 =
-        seed.parse().map_err(|_| Failure::invalid(format!("--seed {seed}: a world needs a whole number")))?;
+    let wrong = || format!("--seed {seed}: a world needs a whole number up to {}", u64::MAX);
+    let seed: u64 = seed.parse().map_err(|_| Failure::invalid(wrong()))?;
     let kind = life.kind.map(kind).transpose()?;
     let outcome = lives::run(seed, &lives::Options { kind, ..lives::Options::default() });
     match format {

@@ -232,6 +232,47 @@ fn operations_can_be_followed_through_the_story() {
     }
 }
 
+/// In a world the seed chooses everything; an option that would be ignored is refused.
+#[test]
+fn options_that_a_world_does_not_have() {
+    check_local(
+        maestro("simulate --world --seed 18446744073709551616"),
+        &expect![[r#"
+            stderr: error: --seed 18446744073709551616: a world needs a whole number up to 18446744073709551615
+            exit 2
+        "#]],
+    );
+    check_local(
+        maestro("simulate --world --demand 5"),
+        &expect![[r#"
+            stderr: error: the argument '--world' cannot be used with '--demand <DEMAND>'
+            stderr: 
+            stderr: Usage: maestro simulate --world
+            stderr: 
+            stderr: For more information, try '--help'.
+            exit 2
+        "#]],
+    );
+    for option in [
+        "--file arena.yaml",
+        "--ready 1",
+        "--occupied 1",
+        "--demand 1",
+        "--cycle 1s",
+        "--cycles 1",
+        "--duration 1s",
+        "--room-start 1s",
+        "--match-length 1s",
+        "--failures 0.5",
+        "--new-version-at 1s",
+        "--add-limit 1",
+        "--remove-limit 1",
+    ] {
+        let refused = told(&run(maestro(&format!("simulate --world {option}")), ""));
+        assert!(refused.contains("cannot be used with") && refused.ends_with("exit 2\n"), "{refused}");
+    }
+}
+
 /// The same life for programs; there is no table of numbers in it.
 #[test]
 fn a_simulated_world_is_told_to_programs_too() {
