@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "the lint's exemption covers test functions, not what they call")]
 
+mod dry_runs;
 mod explanations;
 mod failures;
 mod local;
