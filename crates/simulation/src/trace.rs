@@ -54,6 +54,12 @@ impl Trace {
         self.lock().clone()
     }
 
+    /// All of it at the end of a life; nothing is left. Most lives of a sweep are read by nobody: not even a copy is
+    /// made for them.
+    pub(crate) fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.lock())
+    }
+
     /// The last lines, for the message of a test that failed.
     pub fn tail(&self, lines_max: usize) -> String {
         let lines = self.lock();
