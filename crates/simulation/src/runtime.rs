@@ -1,5 +1,6 @@
 //! The runtime port over a simulated host: one engine's view of it, from its connection to its end.
 
+use std::fmt::from_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -15,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
 use crate::clock::VirtualClock;
-use crate::faults::{Call, Surroundings, Trouble};
+use crate::faults::{Call, Surroundings, Trouble, What};
 use crate::host::{Host, NewRoom, Room, Span, State};
 use crate::life::Life;
 use crate::rare::Rare;
@@ -89,7 +90,7 @@ impl SimulatedRuntime {
 
     async fn read<T>(
         &self,
-        what: &str,
+        what: &What<'_>,
         look: impl FnOnce(&mut State, Instant) -> Result<T, RuntimeError>,
     ) -> Result<T, RuntimeError> {
         self.call(Call::read(what), look).await
@@ -97,7 +98,7 @@ impl SimulatedRuntime {
 
     async fn write<T>(
         &self,
-        what: &str,
+        what: &What<'_>,
         carry_out: impl FnOnce(&mut State, Instant) -> Result<T, RuntimeError>,
     ) -> Result<T, RuntimeError> {
         self.call(Call::write(what, Span::ZERO), carry_out).await
@@ -156,7 +157,7 @@ impl Runtime for SimulatedRuntime {
     }
 
     async fn create_scheduler(&self, scheduler: &SchedulerName) -> Result<(), RuntimeError> {
-        self.write("create_scheduler", |state, _| {
+        self.write(&"create_scheduler", |state, _| {
             state.places.insert(scheduler.clone());
             Ok(())
         })
@@ -164,7 +165,7 @@ impl Runtime for SimulatedRuntime {
     }
 
     async fn delete_scheduler(&self, scheduler: &SchedulerName) -> Result<(), RuntimeError> {
-        self.write("delete_scheduler", |state, _| {
+        self.write(&"delete_scheduler", |state, _| {
             let left = state.rooms.values().filter(|room| room.scheduler == *scheduler).count();
             if left > 0 {
                 let text = format!("{left} rooms of scheduler {scheduler} still run");
@@ -182,7 +183,8 @@ impl Runtime for SimulatedRuntime {
         if self.is_closed.load(Ordering::Relaxed) {
             return Err(RuntimeError::Unavailable("it is shut down".into()));
         }
-        self.write("start", |state, now| {
+        let what = from_fn(|f| write!(f, "start of room {id}"));
+        self.write(&what, |state, now| {
             if !state.rooms.contains_key(id) {
                 if let Some(why) = &state.manners.refuses_starts {
                     self.trouble.around().sightings.saw(Rare::StartRefused);
@@ -223,7 +225,8 @@ impl Runtime for SimulatedRuntime {
         handle: Option<&Handle>,
         grace: Duration,
     ) -> Result<(), RuntimeError> {
-        self.write("stop", |state, now| {
+        let what = from_fn(|f| write!(f, "stop of room {room}"));
+        self.write(&what, |state, now| {
             let there = state.rooms.get(room);
             let is_it = |handle: &Handle| there.is_some_and(|room| room.is(handle));
             if there.is_some() && handle.is_none_or(is_it) {
@@ -239,7 +242,7 @@ impl Runtime for SimulatedRuntime {
 
     async fn list(&self) -> Result<Vec<RunningRoom>, RuntimeError> {
         let running = self
-            .read("list", |state, _| {
+            .read(&"list", |state, _| {
                 let running = state.rooms.values().map(|room| RunningRoom {
                     id: room.id.clone(),
                     scheduler: room.scheduler.clone(),
@@ -254,7 +257,7 @@ impl Runtime for SimulatedRuntime {
     }
 
     async fn adopt(&self, rooms: Vec<RunningRoom>) -> Result<(), RuntimeError> {
-        self.write("adopt", |state, _| {
+        self.write(&"adopt", |state, _| {
             for RunningRoom { id, scheduler, handle } in &rooms {
                 let runs = state.rooms.get(id).is_some_and(|room| room.is(handle));
                 if runs {
@@ -277,7 +280,7 @@ impl Runtime for SimulatedRuntime {
     }
 
     async fn free_ports(&self, ports: &[HostPort]) -> Result<Vec<HostPort>, RuntimeError> {
-        self.read("free_ports", |state, _| {
+        self.read(&"free_ports", |state, _| {
             let bound = state.bound_ports();
             let free = ports.iter().filter(|port| !bound.contains(&port.host_port));
             Ok(free.cloned().collect())
@@ -291,7 +294,7 @@ impl Runtime for SimulatedRuntime {
         room: &RoomId,
         lines_max: usize,
     ) -> Result<Option<String>, RuntimeError> {
-        self.read("logs", |state, _| {
+        self.read(&"logs", |state, _| {
             let lines = state.logs.get(&(scheduler.clone(), room.clone()));
             Ok(lines.map(|lines| {
                 let last = &lines[lines.len().saturating_sub(lines_max)..];
@@ -302,7 +305,7 @@ impl Runtime for SimulatedRuntime {
     }
 
     async fn forget(&self, scheduler: &SchedulerName, room: &RoomId) -> Result<(), RuntimeError> {
-        self.write("forget", |state, _| {
+        self.write(&"forget", |state, _| {
             state.logs.remove(&(scheduler.clone(), room.clone()));
             Ok(())
         })

@@ -16,12 +16,12 @@ use maestro_engine::ports::store::{
 };
 use tokio::time::Instant;
 
-use crate::faults::{Call, Surroundings, Trouble};
+use crate::faults::{Call, Surroundings, Trouble, What};
 use crate::host::Span;
 use crate::invariants::Inspector;
 use crate::life::Life;
 use crate::rare::Rare;
-use crate::story::{Told, scheduler_of};
+use crate::story::scheduler_of;
 use crate::trace::Trace;
 
 /// How long a write takes, and as long again until its answer is there.
@@ -72,7 +72,7 @@ impl SimulatedStore {
 
     async fn write<T>(
         &self,
-        what: &str,
+        what: &What<'_>,
         write: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
         let act = async {
@@ -84,7 +84,7 @@ impl SimulatedStore {
             self.die_at(CrashPoint::Before(number), what).await;
             let outcome = write.await;
             if let Err(error) = &outcome {
-                self.trouble.note(format_args!("{what} refused: {error}"));
+                self.trouble.note(format_args!("refused: {what}: {error}"));
             }
             self.die_at(CrashPoint::After(number), what).await;
             outcome
@@ -92,7 +92,7 @@ impl SimulatedStore {
         self.trouble.call(Call::write(what, LATENCY), act, lost).await
     }
 
-    async fn die_at(&self, point: CrashPoint, what: &str) {
+    async fn die_at(&self, point: CrashPoint, what: &What<'_>) {
         let around = self.trouble.around();
         if self.crash == Some(point) {
             around.trace.note(format_args!("crash: {point:?} ({what})"));
@@ -103,7 +103,7 @@ impl SimulatedStore {
 
     async fn read<T>(
         &self,
-        what: &str,
+        what: &What<'_>,
         read: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
         let act = async {
@@ -134,18 +134,18 @@ impl SimulatedStore {
     }
 
     /// A commit and all who look at it, in one instant.
-    async fn commit_watched(&self, transaction: Transaction) -> Result<(), StoreError> {
+    async fn commit_watched(&self, transaction: &Transaction) -> Result<(), StoreError> {
         let around = self.trouble.around();
-        let before = match scheduler_of(&transaction) {
+        let before = match scheduler_of(transaction) {
             Some(scheduler) => self.owner_of(scheduler).await?,
             None => None,
         };
         let outcome = self.inner.commit(transaction.clone()).await;
         match &outcome {
             Ok(()) => {
-                self.notice(&transaction);
+                self.notice(transaction);
                 let (inspector, store) = (&around.inspector, &*self.inner);
-                inspector.committed(&around.node, &transaction, before.as_ref(), store).await;
+                inspector.committed(&around.node, transaction, before.as_ref(), store).await;
             }
             Err(error) => {
                 if let Some(Refusal::StaleToken { .. }) = error.refusal() {
@@ -166,8 +166,8 @@ impl SimulatedStore {
 
     fn notice(&self, transaction: &Transaction) {
         let Transaction { label, guard: _, changes } = transaction;
-        self.trouble.note(Told(transaction));
-        let sightings = &self.trouble.around().sightings;
+        let Surroundings { trace, sightings, .. } = self.trouble.around();
+        self.trouble.note(trace.told(transaction));
         match *label {
             "take over" => sightings.saw(Rare::TakeOver),
             "turn round" => sightings.saw(Rare::OperationTurnedRound),
@@ -199,27 +199,27 @@ fn lost(why: &'static str) -> StoreError {
 #[async_trait]
 impl Store for SimulatedStore {
     async fn commit(&self, transaction: Transaction) -> Result<(), StoreError> {
-        let label = transaction.label;
-        self.write(label, self.commit_watched(transaction)).await
+        let what = self.trouble.around().trace.headline(&transaction);
+        self.write(&what, self.commit_watched(&transaction)).await
     }
 }
 
 #[async_trait]
 impl SchedulerStore for SimulatedStore {
     async fn scheduler(&self, name: &SchedulerName) -> Result<Option<SchedulerRecord>, StoreError> {
-        self.read("scheduler", self.inner.scheduler(name)).await
+        self.read(&"scheduler", self.inner.scheduler(name)).await
     }
 
     async fn schedulers(&self) -> Result<Vec<SchedulerRecord>, StoreError> {
-        self.read("schedulers", self.inner.schedulers()).await
+        self.read(&"schedulers", self.inner.schedulers()).await
     }
 
     async fn versions(&self, name: &SchedulerName) -> Result<Vec<VersionRecord>, StoreError> {
-        self.read("versions", self.inner.versions(name)).await
+        self.read(&"versions", self.inner.versions(name)).await
     }
 
     async fn version_numbers(&self, name: &SchedulerName) -> Result<Vec<Version>, StoreError> {
-        self.read("version numbers", self.inner.version_numbers(name)).await
+        self.read(&"version numbers", self.inner.version_numbers(name)).await
     }
 
     async fn version(
@@ -227,7 +227,7 @@ impl SchedulerStore for SimulatedStore {
         name: &SchedulerName,
         version: Version,
     ) -> Result<Option<VersionRecord>, StoreError> {
-        self.read("version", self.inner.version(name, version)).await
+        self.read(&"version", self.inner.version(name, version)).await
     }
 }
 
@@ -238,11 +238,11 @@ impl OperationStore for SimulatedStore {
         scheduler: &SchedulerName,
         id: OperationId,
     ) -> Result<Option<Operation>, StoreError> {
-        self.read("operation", self.inner.operation(scheduler, id)).await
+        self.read(&"operation", self.inner.operation(scheduler, id)).await
     }
 
     async fn unfinished(&self, scheduler: &SchedulerName) -> Result<Vec<Operation>, StoreError> {
-        self.read("unfinished", self.inner.unfinished(scheduler)).await
+        self.read(&"unfinished", self.inner.unfinished(scheduler)).await
     }
 
     async fn operations(
@@ -251,7 +251,7 @@ impl OperationStore for SimulatedStore {
         stage: Stage,
         page: PageRequest,
     ) -> Result<OperationPage, StoreError> {
-        self.read("operations", self.inner.operations(scheduler, stage, page)).await
+        self.read(&"operations", self.inner.operations(scheduler, stage, page)).await
     }
 
     async fn own(
@@ -270,42 +270,42 @@ impl OperationStore for SimulatedStore {
             }
             Ok(token)
         };
-        self.write("own", act).await
+        self.write(&"own", act).await
     }
 
     async fn renew(&self, renewal: Renewal<'_>) -> Result<Vec<(SchedulerName, Token)>, StoreError> {
-        self.write("renew", self.inner.renew(renewal)).await
+        self.write(&"renew", self.inner.renew(renewal)).await
     }
 
     async fn workers(&self) -> Result<Workforce, StoreError> {
-        self.read("workers", self.inner.workers()).await
+        self.read(&"workers", self.inner.workers()).await
     }
 
     async fn retire(&self, worker: &str) -> Result<(), StoreError> {
-        self.write("retire", self.inner.retire(worker)).await
+        self.write(&"retire", self.inner.retire(worker)).await
     }
 
     async fn disown(&self, scheduler: &SchedulerName, token: Token) -> Result<(), StoreError> {
-        self.write("disown", self.inner.disown(scheduler, token)).await
+        self.write(&"disown", self.inner.disown(scheduler, token)).await
     }
 
     async fn locks(&self, scheduler: &SchedulerName) -> Result<Locks, StoreError> {
-        self.read("locks", self.inner.locks(scheduler)).await
+        self.read(&"locks", self.inner.locks(scheduler)).await
     }
 }
 
 #[async_trait]
 impl RoomRegistry for SimulatedStore {
     async fn room(&self, scheduler: &SchedulerName, id: &RoomId) -> Result<Option<RoomRecord>, StoreError> {
-        self.read("room", self.inner.room(scheduler, id)).await
+        self.read(&"room", self.inner.room(scheduler, id)).await
     }
 
     async fn live_rooms(&self, scheduler: &SchedulerName) -> Result<Vec<RoomRecord>, StoreError> {
-        self.read("live_rooms", self.inner.live_rooms(scheduler)).await
+        self.read(&"live_rooms", self.inner.live_rooms(scheduler)).await
     }
 
     async fn all_live_rooms(&self) -> Result<Vec<RoomRecord>, StoreError> {
-        self.read("all_live_rooms", self.inner.all_live_rooms()).await
+        self.read(&"all_live_rooms", self.inner.all_live_rooms()).await
     }
 
     async fn rooms_made_by(
@@ -313,7 +313,7 @@ impl RoomRegistry for SimulatedStore {
         scheduler: &SchedulerName,
         operation: OperationId,
     ) -> Result<Vec<RoomRecord>, StoreError> {
-        self.read("rooms_made_by", self.inner.rooms_made_by(scheduler, operation)).await
+        self.read(&"rooms_made_by", self.inner.rooms_made_by(scheduler, operation)).await
     }
 
     async fn ended_rooms(
@@ -321,7 +321,7 @@ impl RoomRegistry for SimulatedStore {
         scheduler: &SchedulerName,
         rooms_max: usize,
     ) -> Result<Vec<RoomRecord>, StoreError> {
-        self.read("ended_rooms", self.inner.ended_rooms(scheduler, rooms_max)).await
+        self.read(&"ended_rooms", self.inner.ended_rooms(scheduler, rooms_max)).await
     }
 
     async fn rooms_ended_before(
@@ -330,17 +330,17 @@ impl RoomRegistry for SimulatedStore {
         before: Timestamp,
         rooms_max: usize,
     ) -> Result<Vec<RoomId>, StoreError> {
-        self.read("rooms_ended_before", self.inner.rooms_ended_before(scheduler, before, rooms_max)).await
+        self.read(&"rooms_ended_before", self.inner.rooms_ended_before(scheduler, before, rooms_max)).await
     }
 
     async fn ports_in_use(&self, region: &Region) -> Result<Vec<u16>, StoreError> {
-        self.read("ports_in_use", self.inner.ports_in_use(region)).await
+        self.read(&"ports_in_use", self.inner.ports_in_use(region)).await
     }
 }
 
 #[async_trait]
 impl RegionStore for SimulatedStore {
     async fn regions(&self) -> Result<Vec<RegionRecord>, StoreError> {
-        self.read("regions", self.inner.regions()).await
+        self.read(&"regions", self.inner.regions()).await
     }
 }

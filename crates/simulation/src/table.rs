@@ -13,7 +13,7 @@ use maestro_engine::ports::room_table::{
 use maestro_engine::ports::store::Store;
 use maestro_store_embedded::MemoryRoomTable;
 
-use crate::faults::{Call, Surroundings, Trouble};
+use crate::faults::{Call, Surroundings, Trouble, What};
 use crate::host::Span;
 
 /// What all engines share. Cheap to clone; all clones are one.
@@ -45,7 +45,7 @@ impl SimulatedTable {
 
     async fn read<T, F: Future<Output = Result<T, TableError>>>(
         &self,
-        what: &str,
+        what: &What<'_>,
         read: impl FnOnce(Arc<MemoryRoomTable>) -> F,
     ) -> Result<T, TableError> {
         self.trouble.call(Call::read(what), async { read(self.shared.now()).await }, lost).await
@@ -53,7 +53,7 @@ impl SimulatedTable {
 
     async fn write<T, F: Future<Output = Result<T, TableError>>>(
         &self,
-        what: &str,
+        what: &What<'_>,
         write: impl FnOnce(Arc<MemoryRoomTable>) -> F,
     ) -> Result<T, TableError> {
         let call = Call::write(what, Span::ZERO);
@@ -68,12 +68,12 @@ fn lost(why: &'static str) -> TableError {
 #[async_trait]
 impl RoomTable for SimulatedTable {
     async fn insert(&self, room: NewRoom) -> Result<(), TableError> {
-        self.write("insert", |table| async move { table.insert(room).await }).await
+        self.write(&"insert", |table| async move { table.insert(room).await }).await
     }
 
     async fn ping(&self, ping: Ping<'_>) -> Result<Pinged, PingError> {
         let act = async { self.shared.now().ping(ping).await };
-        self.trouble.call(Call::write("ping", Span::ZERO), act, |why| lost(why).into()).await
+        self.trouble.call(Call::write(&"ping", Span::ZERO), act, |why| lost(why).into()).await
     }
 
     async fn observe(
@@ -82,11 +82,11 @@ impl RoomTable for SimulatedTable {
         room: &RoomId,
         instance: InstanceStatus,
     ) -> Result<Option<StatusChange>, TableError> {
-        self.write("observe", |table| async move { table.observe(scheduler, room, instance).await }).await
+        self.write(&"observe", |table| async move { table.observe(scheduler, room, instance).await }).await
     }
 
     async fn claim(&self, claim: Claim<'_>) -> Result<Vec<RoomId>, TableError> {
-        self.write("claim", |table| async move {
+        self.write(&"claim", |table| async move {
             let claimed = table.claim(claim).await?;
             let around = self.trouble.around();
             let at = around.trace.now();
@@ -102,28 +102,28 @@ impl RoomTable for SimulatedTable {
         operation: OperationId,
         rooms: &[RoomId],
     ) -> Result<(), TableError> {
-        self.write("unclaim", |table| async move { table.unclaim(scheduler, operation, rooms).await }).await
+        self.write(&"unclaim", |table| async move { table.unclaim(scheduler, operation, rooms).await }).await
     }
 
     async fn remove(&self, scheduler: &SchedulerName, room: &RoomId) -> Result<Option<RoomView>, TableError> {
-        self.write("remove", |table| async move { table.remove(scheduler, room).await }).await
+        self.write(&"remove", |table| async move { table.remove(scheduler, room).await }).await
     }
 
     async fn remove_scheduler(&self, scheduler: &SchedulerName) -> Result<(), TableError> {
-        self.write("remove scheduler", |table| async move { table.remove_scheduler(scheduler).await }).await
+        self.write(&"remove scheduler", |table| async move { table.remove_scheduler(scheduler).await }).await
     }
 
     async fn set_matches_max(&self, scheduler: &SchedulerName, matches_max: u32) -> Result<(), TableError> {
-        self.write("set matches", |table| async move { table.set_matches_max(scheduler, matches_max).await })
+        self.write(&"set matches", |table| async move { table.set_matches_max(scheduler, matches_max).await })
             .await
     }
 
     async fn room(&self, scheduler: &SchedulerName, room: &RoomId) -> Result<Option<RoomView>, TableError> {
-        self.read("room", |table| async move { table.room(scheduler, room).await }).await
+        self.read(&"room", |table| async move { table.room(scheduler, room).await }).await
     }
 
     async fn rooms(&self, scheduler: &SchedulerName) -> Result<Vec<RoomView>, TableError> {
-        self.read("rooms", |table| async move {
+        self.read(&"rooms", |table| async move {
             let views = table.rooms(scheduler).await?;
             let around = self.trouble.around();
             around.inspector.table_read(&around.node, scheduler, &views);
@@ -133,6 +133,6 @@ impl RoomTable for SimulatedTable {
     }
 
     async fn counts(&self, scheduler: &SchedulerName) -> Result<FleetCounts, TableError> {
-        self.read("counts", |table| async move { table.counts(scheduler).await }).await
+        self.read(&"counts", |table| async move { table.counts(scheduler).await }).await
     }
 }

@@ -10,6 +10,23 @@ use super::failure::Failure;
 use super::output::{self, Format, warn};
 use super::world::{self, Life};
 
+/// What a plan on paper begins with; in a world the seed chooses all of it.
+const ON_PAPER: [&str; 13] = [
+    "file",
+    "ready",
+    "occupied",
+    "demand",
+    "cycle",
+    "cycles",
+    "duration",
+    "room_start",
+    "match_length",
+    "failures",
+    "new_version_at",
+    "add_limit",
+    "remove_limit",
+];
+
 /// Texts as they are written: what is wrong with them is said in the same words as for a file.
 #[derive(Debug, Args)]
 pub(super) struct Options {
@@ -17,7 +34,7 @@ pub(super) struct Options {
     #[arg(short, long, value_name = "FILE", required_unless_present = "world")]
     file: Option<PathBuf>,
     /// Not a plan on paper: a life of the whole engine under faults, told from --seed
-    #[arg(long, conflicts_with = "file")]
+    #[arg(long, conflicts_with_all = ON_PAPER)]
     world: bool,
     /// What the life is about: fleet, autoscaling, rollouts, workers, deletion, mixed, frozen_adder or regions
     #[arg(long, value_name = "KIND", requires = "world")]

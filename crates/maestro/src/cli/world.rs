@@ -20,8 +20,8 @@ pub(super) fn run(format: Format, life: &Life<'_>) -> Result<(), Failure> {
         return Err(Failure::invalid(CSV_REFUSED));
     }
     let seed = life.seed.unwrap_or("1");
-    let seed: u64 =
-        seed.parse().map_err(|_| Failure::invalid(format!("--seed {seed}: a world needs a whole number")))?;
+    let wrong = || format!("--seed {seed}: a world needs a whole number up to {}", u64::MAX);
+    let seed: u64 = seed.parse().map_err(|_| Failure::invalid(wrong()))?;
     let kind = life.kind.map(kind).transpose()?;
     let outcome = lives::run(seed, &lives::Options { kind, ..lives::Options::default() });
     match format {
@@ -63,7 +63,8 @@ fn story(seed: u64, outcome: &Outcome) -> String {
     let Outcome { kind, on_sqlite, trace, simulated, violations, rare } = outcome;
     let store = if *on_sqlite { "SQLite" } else { "a store in memory" };
     let mut story = format!("seed {seed}: a life of kind {}, on {store}\n", kind.as_str());
-    story += "seconds since it began, who, and what happened\n\n";
+    story += "seconds since it began, which was at midnight; who; and what happened\n";
+    story += "an operation is known by its kind and the end of its id; “…” is what its history says\n\n";
     for line in trace {
         story += line;
         story.push('\n');

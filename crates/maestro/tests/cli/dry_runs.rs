@@ -1,6 +1,7 @@
 use expect_test::expect;
 
 use crate::check_stdin;
+use crate::forecast::one_region;
 use crate::schedulers::arena;
 use crate::server::{ok, refusal};
 use crate::versions::{VERSIONS, recipe};
@@ -19,7 +20,7 @@ fn dry_run() {
     ];
     let rooms = format!(r#"{{"rooms":[{}]}}"#, rooms.join(","));
     let info = r#"{"schedulers":[{"name":"other","roomsReplicas":9},{"name":"arena","roomsReplicas":4}]}"#;
-    let known = || vec![ok(&arena("in-sync")), ok(VERSIONS), ok(&rooms)];
+    let known = || vec![ok(&arena("in-sync")), ok(VERSIONS), one_region(), ok(&rooms)];
     let no_rollout = || ok(r#"{"state":"none"}"#);
     check_stdin(
         [known(), vec![ok(info)]].concat(),
@@ -28,6 +29,7 @@ fn dry_run() {
         &expect![[r#"
             > GET /schedulers/arena?view=full
             > GET /schedulers/arena/versions?view=full
+            > GET /regions?view=full
             > GET /schedulers/arena/rooms?view=full
             > GET /schedulers/info?game=brawl&view=full
             FIELD                     CHANGE  FROM    TO
@@ -45,6 +47,7 @@ fn dry_run() {
         &expect![[r#"
             > GET /schedulers/arena?view=full
             > GET /schedulers/arena/versions?view=full
+            > GET /regions?view=full
             > GET /schedulers/arena/rooms?view=full
             > GET /schedulers/arena/rollout?view=full
             FIELD          CHANGE  FROM  TO
@@ -63,6 +66,7 @@ fn dry_run() {
         &expect![[r#"
             > GET /schedulers/arena?view=full
             > GET /schedulers/arena/versions?view=full
+            > GET /regions?view=full
             > GET /schedulers/arena/rooms?view=full
             > GET /schedulers/info?game=brawl&view=full
             > GET /schedulers/arena/rollout?view=full
@@ -90,11 +94,12 @@ fn dry_run() {
         "#]],
     );
     check_stdin(
-        vec![refusal(404, "scheduler arena not found")],
+        vec![refusal(404, "scheduler arena not found"), one_region()],
         "scheduler apply -f - --dry-run",
         &arena("in-sync"),
         &expect![[r#"
             > GET /schedulers/arena?view=full
+            > GET /regions?view=full
             scheduler arena does not exist: it would be created as v1.0.0
             next cycle: 0 rooms (0 ready, 0 occupied), 3 wanted (fleet size 3): starts 3 rooms of v1.0.0
         "#]],
@@ -121,6 +126,7 @@ fn rooms_of_several_versions_in_a_dry_run() {
         vec![
             ok(&arena("in-sync")),
             ok(VERSIONS),
+            one_region(),
             ok(rooms),
             ok(&recipe(&[("room:1", "room:0"), ("v1.0.0", "v0.9.0")])),
             refusal(404, "scheduler arena not found in version \"v0.8.0\""),
@@ -135,6 +141,7 @@ fn rooms_of_several_versions_in_a_dry_run() {
         &expect![[r#"
             > GET /schedulers/arena?view=full
             > GET /schedulers/arena/versions?view=full
+            > GET /regions?view=full
             > GET /schedulers/arena/rooms?view=full
             > GET /schedulers/arena?version=v0.9.0&view=full
             > GET /schedulers/arena?version=v0.8.0&view=full
@@ -154,6 +161,7 @@ fn rooms_of_several_versions_in_a_dry_run() {
         &expect![[r#"
             > GET /schedulers/arena?view=full
             > GET /schedulers/arena/versions?view=full
+            > GET /regions?view=full
             > GET /schedulers/arena/rooms?view=full
             > GET /schedulers/arena?version=v0.9.0&view=full
             > GET /schedulers/arena?version=v0.8.0&view=full

@@ -5,6 +5,7 @@
 mod dry_runs;
 mod explanations;
 mod failures;
+mod forecast;
 mod local;
 mod locks;
 mod operations;

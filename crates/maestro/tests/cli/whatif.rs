@@ -205,10 +205,71 @@ fn a_simulated_world_tells_its_story() {
         "seed 7: a life of kind fleet",
         "engine-1 starts",
         " asks engine-",
+        "trouble begins: ",
         "peace",
         "invariants    all hold",
     ] {
         assert!(told_once.contains(part), "{part:?} is missing in:\n{told_once}");
+    }
+    assert!(!told_once.contains("Faults {"), "faults are told in words:\n{told_once}");
+}
+
+/// Whoever searches for an operation finds who asked for it, who began it, and how it ended: at rest all have.
+#[test]
+fn operations_can_be_followed_through_the_story() {
+    let story = told(&run(maestro("simulate --world --seed 7 --kind fleet"), ""));
+    let accepted = |line: &str| Some(line.split_once(": ok, by ")?.1.to_owned());
+    let names: Vec<String> = story.lines().filter_map(accepted).collect();
+    assert!(!names.is_empty(), "nobody asked for anything:\n{story}");
+    for name in names {
+        let about = |part: &str| story.lines().any(|line| line.contains(&name) && line.contains(part));
+        for part in [&format!("new {name} (asked for by "), "; ends as "] {
+            assert!(about(part), "{name}: {part:?} is missing in:\n{story}");
+        }
+    }
+    for part in ["; takes lock termination", ", and gives up lock termination", "; waits for "] {
+        assert!(story.contains(part), "{part:?} is missing in:\n{story}");
+    }
+}
+
+/// In a world the seed chooses everything; an option that would be ignored is refused.
+#[test]
+fn options_that_a_world_does_not_have() {
+    check_local(
+        maestro("simulate --world --seed 18446744073709551616"),
+        &expect![[r#"
+            stderr: error: --seed 18446744073709551616: a world needs a whole number up to 18446744073709551615
+            exit 2
+        "#]],
+    );
+    check_local(
+        maestro("simulate --world --demand 5"),
+        &expect![[r#"
+            stderr: error: the argument '--world' cannot be used with '--demand <DEMAND>'
+            stderr: 
+            stderr: Usage: maestro simulate --world
+            stderr: 
+            stderr: For more information, try '--help'.
+            exit 2
+        "#]],
+    );
+    for option in [
+        "--file arena.yaml",
+        "--ready 1",
+        "--occupied 1",
+        "--demand 1",
+        "--cycle 1s",
+        "--cycles 1",
+        "--duration 1s",
+        "--room-start 1s",
+        "--match-length 1s",
+        "--failures 0.5",
+        "--new-version-at 1s",
+        "--add-limit 1",
+        "--remove-limit 1",
+    ] {
+        let refused = told(&run(maestro(&format!("simulate --world {option}")), ""));
+        assert!(refused.contains("cannot be used with") && refused.ends_with("exit 2\n"), "{refused}");
     }
 }
 

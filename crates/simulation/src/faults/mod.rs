@@ -4,12 +4,13 @@
 //! enough for the deeper bugs.
 
 mod trouble;
+mod words;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::host::Span;
 
-pub(crate) use trouble::{Call, Surroundings, Trouble};
+pub(crate) use trouble::{Call, Surroundings, Trouble, What};
 
 /// How often something happens, in ten thousand times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

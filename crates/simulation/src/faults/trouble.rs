@@ -1,6 +1,7 @@
 //! A call through a port as it goes over a wire: on its way, carried out, on its way back. It can be slow and fail on
 //! both ways, and be the last thing that a node does.
 
+use std::fmt::Display;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -36,10 +37,13 @@ pub(crate) struct Trouble {
     random: Mutex<fastrand::Rng>,
 }
 
+/// The words for a call: made only when something is to be said of it.
+pub(crate) type What<'a> = dyn Display + Sync + 'a;
+
 /// What is called for.
 #[derive(Clone, Copy)]
 pub(crate) struct Call<'a> {
-    pub(crate) what: &'a str,
+    pub(crate) what: &'a What<'a>,
     /// It changes something: whether it did can stay unknown.
     pub(crate) writes: bool,
     /// What it takes on each way if nothing is wrong.
@@ -63,11 +67,11 @@ struct Journey {
 }
 
 impl<'a> Call<'a> {
-    pub(crate) fn read(what: &'a str) -> Self {
+    pub(crate) fn read(what: &'a What<'a>) -> Self {
         Self { what, writes: false, latency: Span::ZERO }
     }
 
-    pub(crate) fn write(what: &'a str, latency: Span) -> Self {
+    pub(crate) fn write(what: &'a What<'a>, latency: Span) -> Self {
         Self { what, writes: true, latency }
     }
 }
@@ -97,7 +101,7 @@ impl Trouble {
         &self.around
     }
 
-    pub(crate) fn note(&self, text: impl std::fmt::Display) {
+    pub(crate) fn note(&self, text: impl Display) {
         self.around.trace.note(format_args!("{} {}: {text}", self.around.node, self.port));
     }
 
@@ -115,21 +119,21 @@ impl Trouble {
         life.still_alive().await;
         match fate {
             Fate::FailsBefore => {
-                self.saw(Rare::LostRequest, call, "is lost on its way");
+                self.saw(Rare::LostRequest, call, "lost on its way");
                 return Err(lost("it does not answer"));
             }
-            Fate::CrashesBefore => self.crash(Rare::CrashBeforeWrite, call, "dies before").await,
+            Fate::CrashesBefore => self.crash(Rare::CrashBeforeWrite, call, "the engine dies before").await,
             Fate::Well | Fate::FailsAfter | Fate::CrashesAfter => {}
         }
         let outcome = act.await;
         if fate == Fate::CrashesAfter {
-            self.crash(Rare::CrashAfterWrite, call, "dies after").await;
+            self.crash(Rare::CrashAfterWrite, call, "the engine dies after").await;
         }
         life.still_alive().await;
         travel(back).await;
         life.still_alive().await;
         if fate == Fate::FailsAfter {
-            self.saw(Rare::LostReply, call, "is done, and its answer is lost");
+            self.saw(Rare::LostReply, call, "done, and its answer is lost");
             return Err(lost("its answer was lost"));
         }
         outcome
@@ -170,7 +174,7 @@ impl Trouble {
     }
 
     fn saw(&self, rare: Rare, call: Call<'_>, how: &str) {
-        self.note(format_args!("{} {how}", call.what));
+        self.note(format_args!("{how}: {}", call.what));
         self.around.sightings.saw(rare);
     }
 

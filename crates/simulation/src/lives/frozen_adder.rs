@@ -111,3 +111,33 @@ fn accepted_after_thaw(trace: &[String], node: NodeNumber) -> Option<String> {
     let taken = trace.iter().any(|line| line.contains(" store: owns ") && !line.contains(&owns));
     taken.then(|| format!("a write of the woken worker was accepted: {accepted}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use maestro_engine::ports::contract::fixtures::{self, operation_id};
+    use maestro_engine::ports::store::{Change, OperationUpdate, Transaction};
+
+    use super::*;
+    use crate::clock::VirtualClock;
+    use crate::trace::Trace;
+
+    /// The trace's words are what is looked for: whoever changes them sees it here.
+    #[test]
+    fn a_write_of_the_woken_worker_is_found_in_the_trace() {
+        let trace = Trace::begin(VirtualClock::begin());
+        let changes = vec![
+            Change::Enqueue(fixtures::new_operation(1)),
+            Change::UpdateOperation(OperationUpdate::of(operation_id(1))),
+        ];
+        let step = Transaction::new("step", changes);
+        trace.note("engine-1 store: owns arena by token 1");
+        trace.note("engine-2 store: owns arena by token 2");
+        trace.note("engine-1 is thawed");
+        for fate in ["refused", "lost on its way"] {
+            trace.note(format_args!("engine-1 store: {fate}: {}", trace.headline(&step)));
+        }
+        assert_eq!(accepted_after_thaw(&trace.lines(), 1), None);
+        trace.note(format_args!("engine-1 store: {}", trace.told(&step)));
+        assert!(accepted_after_thaw(&trace.lines(), 1).is_some(), "{:#?}", trace.lines());
+    }
+}

@@ -165,7 +165,7 @@ pub async fn live(seed: u64, options: &Options) -> Outcome {
     Outcome {
         kind,
         on_sqlite,
-        trace: world.trace().lines(),
+        trace: world.trace().take(),
         simulated: world.elapsed(),
         violations,
         rare: world.sightings().counts(),

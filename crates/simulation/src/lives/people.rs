@@ -10,6 +10,7 @@ use maestro_engine::services::RegionOrder;
 use maestro_engine::{Engine, Error};
 
 use crate::host::{Exit, Habits, Span};
+use crate::story::Name;
 
 use super::placing;
 use super::recipes::GENERATION;
@@ -29,7 +30,7 @@ enum Request {
     PauseRollout,
     ResumeRollout,
     CancelRollout,
-    CancelOperation(OperationId),
+    CancelOperation(Name),
     ReleaseLock(LockKind),
     Delete { force: bool },
     OrderRegion(RegionOrder),
@@ -106,7 +107,8 @@ async fn request(stage: &mut Stage, wish: Wish, scheduler: &SchedulerRecord) -> 
         Wish::CancelRollout => Request::CancelRollout,
         Wish::CancelOperation => {
             let unfinished = store.unfinished(&scheduler.name).await.ok()?;
-            Request::CancelOperation(unfinished.get(random.usize(0..unfinished.len().max(1)))?.id)
+            let one = unfinished.get(random.usize(0..unfinished.len().max(1)))?;
+            Request::CancelOperation(Name { kind: Some(one.definition.kind()), id: one.id })
         }
         Wish::ReleaseLock => {
             let locks = store.locks(&scheduler.name).await.ok()?;
@@ -171,8 +173,8 @@ fn ask(stage: &mut Stage, name: &str, request: Request) {
         let what = request.to_string();
         match carry_out(&engine, &name, request, user).await {
             Ok(operation) => {
-                let id = operation.map(|id| format!(", operation {id}")).unwrap_or_default();
-                trace.note(format_args!("engine-{node} to {user}: {what} of {name}: ok{id}"));
+                let by = operation.map(|id| format!(", by {}", trace.name_of(id))).unwrap_or_default();
+                trace.note(format_args!("engine-{node} to {user}: {what} of {name}: ok{by}"));
                 if let Some(operation) = operation {
                     inspector.accepted(&name, operation);
                 }
@@ -206,7 +208,7 @@ async fn carry_out(
             None
         }
         Request::CancelRollout => Some(engine.cancel_rollout(name, user).await?),
-        Request::CancelOperation(id) => {
+        Request::CancelOperation(Name { id, .. }) => {
             engine.cancel_operation(name, &id.to_string(), user).await?;
             None
         }
@@ -235,7 +237,7 @@ impl fmt::Display for Request {
             Self::PauseRollout => f.write_str("pause the rollout"),
             Self::ResumeRollout => f.write_str("resume the rollout"),
             Self::CancelRollout => f.write_str("cancel the rollout"),
-            Self::CancelOperation(id) => write!(f, "cancel operation {id}"),
+            Self::CancelOperation(operation) => write!(f, "cancel {operation}"),
             Self::ReleaseLock(kind) => write!(f, "release the lock {}", kind.as_str()),
             Self::Delete { force } => write!(f, "delete everything{}", by_force(force)),
             Self::OrderRegion(RegionOrder::Cordon) => f.write_str("keep new rooms out"),

@@ -82,7 +82,7 @@ impl Stage {
         if self.random.bool() {
             self.pass_time(Span::millis(5_000, 20_000)).await;
         }
-        self.world.trace().note(format_args!("trouble begins: {faults:?}"));
+        self.world.trace().note(format_args!("trouble begins: {faults}"));
         self.world.set_faults(faults);
     }
 

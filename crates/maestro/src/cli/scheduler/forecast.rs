@@ -1,17 +1,17 @@
 //! What the next cycle of the health controller would do with a recipe: the server's planner, run here on what the
-//! server shows of its rooms.
+//! server shows of its rooms and regions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use maestro_core::plan::{
-    Counted, FleetSnapshot, Limits, OldVersions, Plan, ReplacementRules, RolloutCycle, RoomFact, Scaling,
-    plan,
+    Counted, FleetSnapshot, Limits, OldVersions, Places, Plan, ReplacementRules, RoomFact, Scaling, plan,
 };
 use maestro_core::room::{Region, RoomId, RoomStatus};
 use maestro_core::scheduler::{Change, Recipe, Version};
 use maestro_core::time::{Millis, Timestamp};
 
 use super::proposal::{Current, Proposal, recipe_of};
+use super::regions::{Regions, Standpoint};
 use crate::cli::client::Client;
 use crate::cli::failure::Failure;
 use crate::cli::json::Json;
@@ -30,10 +30,19 @@ const NO_LIMITS: Limits = Limits {
 pub(super) fn forecast(client: &Client, proposal: &Proposal) -> Result<Vec<String>, Failure> {
     let recipe = &proposal.recipe;
     let now = Timestamp::now();
+    let regions = Regions::read(client, recipe)?;
+    let (change, version) = match &proposal.current {
+        None => (None, Version::FIRST),
+        Some(current) => (Some(current.difference.change()), current.next),
+    };
+    let first = match first(change, version, &regions.places) {
+        First::Happens(lines) => lines,
+        First::Fails(line) => return Ok(vec![line]),
+    };
     let (rooms, fleet_size, replacement) = match &proposal.current {
         None => (Vec::new(), recipe.rooms_replicas, replacing(recipe, OldVersions::Counted)),
         Some(current) => (
-            rooms(client, recipe, current, now)?,
+            rooms(client, recipe, current, &regions, now)?,
             fleet_size(client, recipe, current)?,
             rules(client, recipe, current)?,
         ),
@@ -47,7 +56,7 @@ pub(super) fn forecast(client: &Client, proposal: &Proposal) -> Result<Vec<Strin
         },
         matches_max: recipe.match_allocation.max_matches,
         replacement,
-        places: None,
+        places: Some(&regions.places),
         rooms: &rooms,
         adding: 0,
         removing: 0,
@@ -56,32 +65,41 @@ pub(super) fn forecast(client: &Client, proposal: &Proposal) -> Result<Vec<Strin
         ended: &[],
         limits: NO_LIMITS,
     };
-    let (change, version) = match &proposal.current {
-        None => (None, Version::FIRST),
-        Some(current) => (Some(current.difference.change()), current.next),
-    };
-    Ok([first(change, version), cycle(&plan(&snapshot), version)].concat())
+    Ok([first, cycle(&snapshot, &plan(&snapshot), version)].concat())
 }
 
 /// What happens before the cycle.
-fn first(change: Option<Change>, version: Version) -> Vec<String> {
-    match change {
-        None | Some(Change::None) => Vec::new(),
-        Some(Change::Minor) => vec![format!("first: {version} becomes active")],
-        Some(Change::Major) => {
-            vec![format!("first: a room of {version} is tried; once it is ready, {version} becomes active")]
-        }
-    }
+enum First {
+    Happens(Vec<String>),
+    /// And nothing else does.
+    Fails(String),
 }
 
-fn cycle(plan: &Plan, version: Version) -> Vec<String> {
+fn first(change: Option<Change>, version: Version, places: &Places) -> First {
+    First::Happens(match change {
+        None | Some(Change::None) => Vec::new(),
+        Some(Change::Minor) => vec![format!("first: {version} becomes active")],
+        Some(Change::Major) => match places.for_validation() {
+            Ok(_) => {
+                vec![format!(
+                    "first: a room of {version} is tried; once it is ready, {version} becomes active"
+                )]
+            }
+            Err(why) => {
+                let fails =
+                    format!("first: no room of {version} can be tried, and nothing is changed: {why}");
+                return First::Fails(fails);
+            }
+        },
+    })
+}
+
+fn cycle(snapshot: &FleetSnapshot<'_>, plan: &Plan, version: Version) -> Vec<String> {
     let mut acts = Vec::new();
     if plan.add > 0 {
         acts.push(format!("starts {} of {version}", number(plan.add)));
     }
-    if let Some(rollout) = &plan.rollout {
-        acts.push(replacement(rollout, plan.seen.old));
-    }
+    acts.extend(replacements(snapshot, plan));
     let too_many = plan.remove as usize + plan.rollout.as_ref().map_or(0, |rollout| rollout.surplus.len());
     if too_many > 0 {
         acts.push(format!("removes {too_many} above the wanted number"));
@@ -92,9 +110,13 @@ fn cycle(plan: &Plan, version: Version) -> Vec<String> {
     if acts.is_empty() {
         acts.push("changes nothing".to_owned());
     }
-    let Counted { total, ready, occupied, .. } = plan.seen;
+    let Counted { total, ready, occupied, unreachable, .. } = plan.seen;
+    let elsewhere = match unreachable {
+        0 => String::new(),
+        rooms => format!(", and {rooms} in regions that cannot be reached"),
+    };
     let mut lines = vec![format!(
-        "next cycle: {} ({ready} ready, {occupied} occupied), {} wanted ({}): {}",
+        "next cycle: {} ({ready} ready, {occupied} occupied{elsewhere}), {} wanted ({}): {}",
         number(total),
         plan.decision.desired,
         plan.decision.reason(),
@@ -104,16 +126,29 @@ fn cycle(plan: &Plan, version: Version) -> Vec<String> {
     lines
 }
 
-fn replacement(cycle: &RolloutCycle, old: u32) -> String {
-    let with_players = cycle.replaced.iter().filter(|room| room.serves_players).count();
-    match (cycle.replaced.len(), with_players) {
-        (0, _) => format!("removes none of {} of older versions yet", number(old)),
-        (gone, 0) => format!("removes {gone} of {} of older versions", number(old)),
-        (gone, with_players) => format!(
-            "removes {gone} of {} of older versions, {with_players} with players in them",
-            number(old)
-        ),
+/// Of rooms whose version is old, and of those that only stand in a drained region.
+fn replacements(snapshot: &FleetSnapshot<'_>, plan: &Plan) -> Vec<String> {
+    let Some(cycle) = &plan.rollout else { return Vec::new() };
+    let is_old = |room: &&RoomFact| room.old && snapshot.replacement.versions == OldVersions::Replaced;
+    let old: BTreeSet<&RoomId> = snapshot.rooms.iter().filter(is_old).map(|room| &room.id).collect();
+    let Counted { old: replaced, draining, .. } = plan.seen;
+    let kinds = [(true, replaced - draining, "older versions"), (false, draining, "drained regions")];
+    let mut acts = Vec::new();
+    for (of_old, rooms, what) in kinds.into_iter().filter(|(_, rooms, _)| *rooms > 0) {
+        let going = cycle.replaced.iter().filter(|room| old.contains(&room.room) == of_old);
+        let (mut gone, mut with_players) = (0, 0);
+        for room in going {
+            gone += 1;
+            with_players += u32::from(room.serves_players);
+        }
+        let of = format!("of {} of {what}", number(rooms));
+        acts.push(match (gone, with_players) {
+            (0, _) => format!("removes none {of} yet"),
+            (gone, 0) => format!("removes {gone} {of}"),
+            (gone, with_players) => format!("removes {gone} {of}, {with_players} with players in them"),
+        });
     }
+    acts
 }
 
 fn number(rooms: u32) -> String {
@@ -167,6 +202,7 @@ fn rooms(
     client: &Client,
     recipe: &Recipe,
     current: &Current,
+    regions: &Regions,
     now: Timestamp,
 ) -> Result<Vec<RoomFact>, Failure> {
     let resource = Resource::new(&["schedulers", recipe.name.as_str(), "rooms"]);
@@ -175,7 +211,7 @@ fn rooms(
     let mut old_versions = BTreeMap::from([(current.version, is_old(&current.recipe))]);
     let mut facts = Vec::new();
     for room in answer.get("rooms").items() {
-        let Some((version, mut fact)) = fact(room, recipe.match_allocation.max_matches, now) else {
+        let Some((version, mut fact)) = fact(room, recipe.match_allocation.max_matches, regions, now) else {
             continue;
         };
         fact.old = match old_versions.get(&version) {
@@ -194,20 +230,22 @@ fn rooms(
 }
 
 /// `None` for rooms that are no part of the fleet.
-fn fact(room: &Json, matches_max: u32, now: Timestamp) -> Option<(Version, RoomFact)> {
+fn fact(room: &Json, matches_max: u32, regions: &Regions, now: Timestamp) -> Option<(Version, RoomFact)> {
     if room.get("validation").is_true() {
         return None;
     }
     let version = Version::parse(room.get("version").as_str()?).ok()?;
     let status = room.get("status").as_str()?;
     let status = RoomStatus::ALL.into_iter().find(|known| known.as_str() == status)?;
+    let region = Region(room.get("region").as_str().unwrap_or(Region::DEFAULT).into());
+    let Standpoint { reachable, draining, known } = regions.standpoint(&region);
     let fact = RoomFact {
         id: RoomId::new(room.get("id").as_str()?),
-        region: Region::default_region(),
+        region,
         status,
         version,
         old: false,
-        draining: false,
+        draining,
         // Lists do not say how many matches a room has: all of them if it is occupied, else one.
         matches: match status {
             RoomStatus::Occupied => matches_max,
@@ -215,10 +253,10 @@ fn fact(room: &Json, matches_max: u32, now: Timestamp) -> Option<(Version, RoomF
         },
         created_at: now,
         heard_at: Some(now),
-        known: true,
+        known,
         was_ready: true,
         leaving: false,
-        reachable: true,
+        reachable,
         reachable_since: None,
     };
     Some((version, fact))

@@ -5,6 +5,7 @@ mod create;
 mod diff;
 mod forecast;
 mod proposal;
+mod regions;
 mod resize;
 mod tables;
 

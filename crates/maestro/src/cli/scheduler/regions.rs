@@ -1,0 +1,79 @@
+//! The regions of a server as its planner sees them, from what the server shows of them.
+
+use std::collections::BTreeMap;
+
+use maestro_core::plan::{Place, Places};
+use maestro_core::policy::PlacementPolicy;
+use maestro_core::room::Region;
+use maestro_core::scheduler::Recipe;
+
+use crate::cli::client::Client;
+use crate::cli::failure::Failure;
+use crate::cli::json::Json;
+use crate::cli::resource::Resource;
+
+/// How the reason begins of a region that answers, and whose rooms nobody has looked for since the server started. The
+/// list calls it unreachable; its rooms count all the same until the server has looked.
+const NOT_TAKEN_UP: &str = "is not taken up yet";
+
+/// As rooms of one recipe may use them.
+pub(super) struct Regions {
+    pub(super) places: Places,
+    /// Those whose rooms are not known yet.
+    not_taken_up: Vec<Region>,
+}
+
+/// What a room's region says about it.
+pub(super) struct Standpoint {
+    pub(super) reachable: bool,
+    pub(super) draining: bool,
+    pub(super) known: bool,
+}
+
+impl Regions {
+    pub(super) fn read(client: &Client, recipe: &Recipe) -> Result<Self, Failure> {
+        let answer = client.get(&Resource::new(&["regions"]), "regions")?;
+        let (mut regions, mut not_taken_up) = (BTreeMap::new(), Vec::new());
+        for listed in answer.get("regions").items() {
+            let Some(name) = listed.get("name").as_str().map(|name| Region(name.into())) else { continue };
+            if !listed.get("reachable").is_true() && reason(listed).starts_with(NOT_TAKEN_UP) {
+                not_taken_up.push(name.clone());
+            }
+            regions.insert(name.clone(), place(&name, listed));
+        }
+        let policy = recipe.policies.placement.clone();
+        let policy = policy.unwrap_or_else(|| PlacementPolicy::even(regions.keys().cloned()));
+        let places = Places { regions, policy, bound_to: recipe.spec.region.clone() };
+        Ok(Self { places, not_taken_up })
+    }
+
+    pub(super) fn standpoint(&self, region: &Region) -> Standpoint {
+        let place = self.places.regions.get(region);
+        Standpoint {
+            reachable: place.is_some_and(|place| place.reachable),
+            draining: place.is_some_and(|place| place.draining),
+            known: !self.not_taken_up.contains(region),
+        }
+    }
+}
+
+/// In the words in which the server says why a region gets no new rooms.
+fn place(name: &Region, listed: &Json) -> Place {
+    let (answers, reason) = (listed.get("reachable").is_true(), reason(listed));
+    let closed = match (answers, listed.get("cordoned").is_true(), reason) {
+        (true, false, _) => None,
+        (true, true, "") => Some(format!("{name} is cordoned")),
+        (true, true, reason) => Some(format!("{name} is {reason}")),
+        (false, _, "") => Some(format!("{name} cannot be reached")),
+        (false, _, reason) => Some(format!("{name} {reason}")),
+    };
+    Place {
+        reachable: answers || reason.starts_with(NOT_TAKEN_UP),
+        closed,
+        draining: listed.get("draining").is_true(),
+    }
+}
+
+fn reason(listed: &Json) -> &str {
+    listed.get("reason").as_str().unwrap_or_default()
+}
