@@ -173,14 +173,16 @@ async fn unrest_of_rooms(world: &World, scheduler: &SchedulerRecord) -> Result<O
     if let Some(row) = strange {
         return Ok(Some(format!("room {} ({:?}) is {:?}", row.id, row.purpose, row.intent)));
     }
-    if let Some(row) = left_to_replace(world, scheduler, &rows).await? {
+    let old = old_room(world, scheduler, &rows).await?;
+    // Of a rollout that a deletion ended, which was taken back: nobody speaks of it any more, and cycles go on with it.
+    if let (Some(row), None) = (old, &scheduler.rollout) {
         return Ok(Some(format!("room {} is of {}, and is to be replaced", row.id, row.version)));
     }
     let rooms = u32::try_from(rows.len()).unwrap_or(u32::MAX);
     let wanted = scheduler.autoscaling().map_or(scheduler.fleet_size, without_players);
-    // What a surge has added stays while its rollout is paused.
+    // What a surge has added beside old rooms stays while its rollout is paused.
     let surge = match &scheduler.rollout {
-        Some(rollout) if rollout.state == RolloutState::Paused => {
+        Some(rollout) if rollout.state == RolloutState::Paused && old.is_some() => {
             scheduler.recipe.max_surge.rooms(wanted.into())
         }
         Some(_) | None => 0,
@@ -194,16 +196,12 @@ async fn unrest_of_rooms(world: &World, scheduler: &SchedulerRecord) -> Result<O
     Ok((!well).then(|| format!("of {rooms} rooms {ready} are ready, and the table knows {}", views.len())))
 }
 
-/// An old room of a rollout that a deletion ended, which was taken back: nobody speaks of that rollout any more, and cycles
-/// go on with it.
-async fn left_to_replace<'a>(
+/// A room whose version differs from the active one by a major change, if there is one.
+async fn old_room<'a>(
     world: &World,
     scheduler: &SchedulerRecord,
     rows: &'a [RoomRecord],
 ) -> Result<Option<&'a RoomRecord>, StoreError> {
-    if scheduler.rollout.is_some() {
-        return Ok(None);
-    }
     for row in rows.iter().filter(|row| row.version != scheduler.active_version) {
         let made_from = world.store().version(&scheduler.name, row.version).await?;
         let is_old =
