@@ -3,10 +3,10 @@
 
 mod locks;
 mod regions;
+mod report;
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Mutex;
 
 use maestro_core::autoscaling::{Decision, Outcome};
 use maestro_core::invariant::Invariant;
@@ -21,17 +21,13 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
-use tokio::time::MissedTickBehavior;
 
 use crate::ports::room_table::FleetCounts;
 use crate::ports::store::SchedulerRecord;
-use crate::{Engine, Error, with_sources};
 
 use locks::LockMetrics;
 use regions::RegionMetrics;
-
-/// How often the gauges of fleets are brought up to date.
-const REPORT_EVERY: Duration = Duration::from_secs(10);
+pub(crate) use report::report;
 
 /// v10's, in milliseconds.
 const LATENCY_BUCKETS_MS: [f64; 11] =
@@ -335,41 +331,6 @@ impl Metrics {
         }
         self.ready_target.remove(labels);
     }
-}
-
-/// Brings the gauges of all fleets up to date, again and again.
-pub(crate) async fn report(engine: &Engine) {
-    let mut interval = tokio::time::interval(REPORT_EVERY);
-    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        interval.tick().await;
-        if let Err(error) = report_once(engine).await {
-            tracing::warn!(error = with_sources(&error), "gauges not brought up to date");
-        }
-    }
-}
-
-async fn report_once(engine: &Engine) -> Result<(), Error> {
-    let mut shown = BTreeSet::new();
-    let mut seen = Vec::new();
-    for scheduler in engine.ports.store.schedulers().await? {
-        let counts = engine.ports.table.counts(&scheduler.name).await?;
-        shown.insert(engine.metrics.show(&scheduler, &counts));
-        let locks = engine.ports.store.locks(&scheduler.name).await?;
-        seen.push((scheduler, counts, locks));
-    }
-    engine.metrics.locks.clear();
-    engine.metrics.regions.clear();
-    for (scheduler, counts, locks) in &seen {
-        engine.metrics.locks.show(scheduler, locks, engine.now());
-        engine.metrics.regions.show(scheduler, counts);
-    }
-    let mut before = engine.metrics.shown.lock().unwrap_or_else(PoisonError::into_inner);
-    for gone in before.difference(&shown) {
-        engine.metrics.hide(gone);
-    }
-    *before = shown;
-    Ok(())
 }
 
 fn invariant_labels(invariant: Invariant) -> InvariantLabels {

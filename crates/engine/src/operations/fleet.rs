@@ -45,6 +45,8 @@ pub(crate) struct Fleet {
     removing: u32,
     /// A panic is on its way: its add has not ended, so it holds the panic lock.
     pub(crate) panic: bool,
+    /// Unfinished operations that the fleet size was changed with.
+    pub(crate) sized_by: BTreeSet<OperationId>,
     /// By how much the fleet size will be another one when those operations have ended that turned round.
     taken_back: i64,
     /// Switches that are queued or at work.
@@ -116,6 +118,8 @@ pub(crate) async fn fleet(
     let mut ended = store.ended_rooms(&scheduler.name, ENDED_ROOMS_SEEN).await?;
     ended.retain(|row| row.purpose == Purpose::Fleet);
     let failed_adds = failed_adds(engine, scheduler).await?;
+    let locks = store.locks(&scheduler.name).await?;
+    let unfinished = store.unfinished(&scheduler.name).await?;
     let mut fleet = Fleet {
         rows,
         facts,
@@ -126,18 +130,23 @@ pub(crate) async fn fleet(
         promised: BTreeMap::new(),
         removing: 0,
         panic: false,
+        sized_by: sized_by(&unfinished),
         taken_back: 0,
         switches: Vec::new(),
         orphans: BTreeMap::new(),
-        locks: store.locks(&scheduler.name).await?,
+        locks,
         places,
     };
-    let unfinished = store.unfinished(&scheduler.name).await?;
     for operation in unfinished.iter().filter(|operation| Some(operation.id) != without) {
         fleet.count_on_their_way(engine, operation).await?;
     }
     fleet.find_orphans(&unfinished);
     Ok(fleet)
+}
+
+pub(crate) fn sized_by(unfinished: &[Operation]) -> BTreeSet<OperationId> {
+    let sized = unfinished.iter().filter(|operation| operation.fleet_delta != 0);
+    sized.map(|operation| operation.id).collect()
 }
 
 /// While a rollout is halted, rooms of the version that failed are the ones to go.

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::ports::store::{Change, NewOperation, SchedulerRecord, SchedulerState};
 use crate::rooms::reconciling;
 
-use super::fleet::{Fleet, fleet};
+use super::fleet::{Fleet, fleet, sized_by};
 use super::removals::Removals;
 use super::{Executor, Next, Step, StepError, Work, rollout};
 
@@ -34,6 +34,7 @@ impl Executor for HealthController {
         }
         let mut step = reconciling::reconcile(work).await?;
         let reconciled = !step.history.is_empty();
+        let sized_by = sized_by(&work.engine.ports.store.unfinished(&work.scheduler.name).await?);
         // Listing a runtime takes its time, and people change things meanwhile.
         let Some(mut scheduler) = work.engine.ports.store.scheduler(&work.scheduler.name).await? else {
             return Ok(nothing());
@@ -42,6 +43,11 @@ impl Executor for HealthController {
         if !fleet.orphans.is_empty() {
             give_back(work, &fleet, &mut step).await?;
             fleet = super::fleet::fleet(&work.engine, &scheduler, None).await?;
+        }
+        if fleet.sized_by != sized_by {
+            // The size that was read may be that of before or of after: who compares sizes alone could be deceived by
+            // one that was changed and changed back.
+            return Ok(step);
         }
         let judged = rollout::judge(work, &mut scheduler, &fleet, &mut step);
         let plan = fleet.plan(&work.engine, &scheduler);

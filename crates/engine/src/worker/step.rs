@@ -247,7 +247,7 @@ impl Stepper {
     async fn stumble(&mut self, operation: &Operation, error: StepError) -> Result<bool, StepError> {
         match error {
             StepError::Failed(why) => return self.give_up(operation, why).await,
-            StepError::Store(StoreError::Refused(refusal)) if is_race(&refusal) => {
+            StepError::Store(StoreError::Refused(refusal)) if refusal.is_race() => {
                 self.races += 1;
                 if self.races > RACES_MAX {
                     self.races = 0;
@@ -371,35 +371,5 @@ impl Stepper {
     ) -> Result<(), StepError> {
         let transaction = Transaction::guarded(label, guard.clone(), changes);
         Ok(self.engine.ports.store.commit(transaction).await?)
-    }
-}
-
-/// Someone else was faster; the same step may work at the next try.
-fn is_race(refusal: &Refusal) -> bool {
-    match refusal {
-        Refusal::PortTaken { .. }
-        | Refusal::RoomExists(_)
-        | Refusal::RoomNotFound(_)
-        | Refusal::SlotTaken { .. }
-        | Refusal::WrongStatus { .. }
-        | Refusal::WrongState { .. }
-        | Refusal::RoomsLeft { .. }
-        | Refusal::VersionExists { .. }
-        | Refusal::ActiveVersionChanged { .. }
-        | Refusal::RolloutChanged { .. }
-        | Refusal::VersionOperationUnderWay { .. }
-        | Refusal::DeletionUnderWay { .. }
-        | Refusal::OperationExists(_)
-        | Refusal::SchedulerBeingDeleted(_)
-        | Refusal::LockHeld(_)
-        | Refusal::LockLost { .. }
-        | Refusal::RegionChanged(_)
-        | Refusal::FleetSizeChanged { .. } => true,
-        Refusal::StaleToken { .. }
-        | Refusal::VersionNotFound { .. }
-        | Refusal::VersionIsActive { .. }
-        | Refusal::SchedulerExists(_)
-        | Refusal::SchedulerNotFound(_)
-        | Refusal::OperationNotFound(_) => false,
     }
 }

@@ -19,6 +19,7 @@ mod placement_troubles;
 mod problems;
 mod regions;
 mod restarts;
+mod rollout_failures;
 mod rollouts;
 mod runtime_contract;
 mod scenarios;

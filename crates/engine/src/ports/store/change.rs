@@ -276,6 +276,38 @@ pub enum Refusal {
     RegionChanged(Region),
 }
 
+impl Refusal {
+    /// Someone else was faster; the same step may work at the next try.
+    pub(crate) fn is_race(&self) -> bool {
+        match self {
+            Self::PortTaken { .. }
+            | Self::RoomExists(_)
+            | Self::RoomNotFound(_)
+            | Self::SlotTaken { .. }
+            | Self::WrongStatus { .. }
+            | Self::WrongState { .. }
+            | Self::RoomsLeft { .. }
+            | Self::VersionExists { .. }
+            | Self::ActiveVersionChanged { .. }
+            | Self::RolloutChanged { .. }
+            | Self::VersionOperationUnderWay { .. }
+            | Self::DeletionUnderWay { .. }
+            | Self::OperationExists(_)
+            | Self::SchedulerBeingDeleted(_)
+            | Self::LockHeld(_)
+            | Self::LockLost { .. }
+            | Self::RegionChanged(_)
+            | Self::FleetSizeChanged { .. } => true,
+            Self::StaleToken { .. }
+            | Self::VersionNotFound { .. }
+            | Self::VersionIsActive { .. }
+            | Self::SchedulerExists(_)
+            | Self::SchedulerNotFound(_)
+            | Self::OperationNotFound(_) => false,
+        }
+    }
+}
+
 impl Transaction {
     pub fn new(label: &'static str, changes: Vec<Change>) -> Self {
         Self { label, guard: None, changes }

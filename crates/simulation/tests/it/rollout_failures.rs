@@ -1,0 +1,201 @@
+//! Rollouts that fail: the way back, or the halt until someone comes.
+
+use std::time::Duration;
+
+use maestro_core::operation::{Definition, Operation, OperationStatus};
+use maestro_core::scheduler::{OnFailure, Recipe, Rollout, VersionStatus};
+use maestro_engine::ports::store::RolloutState;
+use maestro_simulation::{Habits, World};
+
+use super::common::*;
+use super::rollouts::*;
+
+/// A rollout fails after five in a row, by default.
+const FAILURES_BEFORE_THE_LAST: usize = 4;
+
+async fn failing_rollout(seed: u64, rules: Rollout) -> World {
+    let world = world_with_fleet(seed, 6).await;
+    let recipe = Recipe { rollout_rules: Some(rules), ..another_command(recipe(6)) };
+    let id = submit(&world, recipe).await;
+    ended_as(&world, id, OperationStatus::Finished).await;
+    world.host().set_habits(Habits { ready_after: None, ..Habits::default() });
+    world
+}
+
+async fn until_state(world: &World, state: RolloutState) {
+    let reached = async |world: &World| world.engine().rollout(ARENA).await.unwrap().state == Some(state);
+    world.run_until("the rollout's state", 3 * HOUR, reached).await;
+}
+
+#[test]
+fn a_version_that_fails_in_its_rollout_is_taken_back() {
+    run(async {
+        let world = world_with_fleet(4, 8).await;
+        let id = submit(&world, another_command(recipe(8))).await;
+        ended_as(&world, id, OperationStatus::Finished).await;
+        // The room that was tried was well; those that follow are not.
+        world.host().set_habits(Habits { ready_after: None, ..Habits::default() });
+        let failed = async |world: &World| {
+            assert!(ready(world).await >= 8);
+            statuses(world).await.get("v2.0.0") == Some(&VersionStatus::Error)
+        };
+        world.run_until("the rollout to fail", 2 * HOUR, failed).await;
+        world.host().set_habits(Habits::default());
+        rollout_over(&world, HOUR).await;
+        settle(&world, 8, HOUR).await;
+        assert_eq!(rooms_of(&world, V1).await.len(), 8);
+        let record = world.store().scheduler(&arena()).await.unwrap().unwrap();
+        assert_eq!(record.active_version, V1);
+        let why: Vec<_> = done(&world).await.into_iter().map(|operation| operation.reason).collect();
+        let said =
+            |reason: &&String| reason.contains("new rooms in a row did not become ready; back to v1.0.0");
+        assert!(why.iter().any(|reason| said(&reason)), "{why:#?}");
+    });
+}
+
+#[test]
+fn a_rollout_that_halts_waits_for_someone() {
+    run(async {
+        let rules = Rollout { on_failure: OnFailure::Halt, ..Rollout::default() };
+        let world = failing_rollout(11, rules).await;
+        until_state(&world, RolloutState::Halted).await;
+        assert_eq!(statuses(&world).await["v2.0.0"], VersionStatus::Error);
+        world.host().set_habits(Habits::default());
+        world.advance(HOUR).await;
+        assert_eq!(rooms_of(&world, V1).await.len(), 6, "nothing more is replaced");
+        // What dies meanwhile comes back as the version that is known to work.
+        world.host().crash(&rooms_of(&world, V1).await[0]);
+        world.advance(MINUTE).await;
+        assert_eq!(rooms_of(&world, V1).await.len(), 6);
+        world.engine().resume_rollout(ARENA, "ann").await.unwrap();
+        rollout_over(&world, HOUR).await;
+        assert_eq!(rooms_of(&world, V2).await.len(), 6);
+        assert_eq!(statuses(&world).await["v2.0.0"], VersionStatus::Deployed);
+    });
+}
+
+#[test]
+fn another_version_moves_a_halted_rollout() {
+    run(async {
+        let rules = Rollout { on_failure: OnFailure::Halt, ..Rollout::default() };
+        let world = failing_rollout(12, rules).await;
+        until_state(&world, RolloutState::Halted).await;
+        world.host().set_habits(Habits::default());
+        let minor = Recipe {
+            rollout_rules: Some(Rollout { max_failures: 9, ..rules }),
+            ..another_command(recipe(6))
+        };
+        let id = submit(&world, minor).await;
+        ended_as(&world, id, OperationStatus::Finished).await;
+        rollout_over(&world, HOUR).await;
+        settle(&world, 6, HOUR).await;
+        assert_eq!(rooms_of(&world, V1).await.len(), 0);
+        assert_eq!(statuses(&world).await["v2.1.0"], VersionStatus::Deployed);
+    });
+}
+
+#[test]
+fn a_way_back_that_is_lost_is_found_again() {
+    run(async {
+        let world = failing_rollout(13, Rollout::default()).await;
+        let switch = async |world: &World| {
+            let unfinished = world.store().unfinished(&arena()).await.unwrap();
+            let leads_back = |operation: &&Operation| match &operation.definition {
+                Definition::SwitchVersion(switch) => switch.only_from == Some(V2),
+                _ => false,
+            };
+            unfinished.iter().find(leads_back).map(|operation| operation.id)
+        };
+        let one_more = async |world: &World| {
+            ended(world).await.iter().filter(|row| row.version == V2).count() >= FAILURES_BEFORE_THE_LAST
+        };
+        world.run_until("all failures but one", 3 * HOUR, one_more).await;
+        // Whoever is quick enough cancels the switch that leads back.
+        let mut canceled = false;
+        for _ in 0..600_000 {
+            if let Some(id) = switch(&world).await {
+                canceled = world.engine().cancel_operation(ARENA, &id.to_string(), "eve").await.is_ok();
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        assert!(canceled, "nobody was quick enough");
+        world.host().set_habits(Habits::default());
+        rollout_over(&world, HOUR).await;
+        settle(&world, 6, HOUR).await;
+        assert_eq!(rooms_of(&world, V1).await.len(), 6);
+    });
+}
+
+#[test]
+fn a_paused_way_back_stays_paused() {
+    run(async {
+        let world = failing_rollout(14, Rollout::default()).await;
+        until_state(&world, RolloutState::RollingBack).await;
+        world.engine().pause_rollout(ARENA, "ann").await.unwrap();
+        world.advance(10 * MINUTE).await;
+        assert_eq!(world.engine().rollout(ARENA).await.unwrap().state, Some(RolloutState::Paused));
+        world.host().set_habits(Habits::default());
+        world.engine().resume_rollout(ARENA, "ann").await.unwrap();
+        rollout_over(&world, HOUR).await;
+        let statuses = statuses(&world).await;
+        assert!(matches!(statuses["v1.0.0"], VersionStatus::Deployed), "{statuses:?}");
+    });
+}
+
+#[test]
+fn two_broken_versions_in_a_row() {
+    run(async {
+        let world = world_with_fleet(16, 6).await;
+        for (number, command) in
+            [(2, another_command(recipe(6))), (3, another_command(another_command(recipe(6))))]
+        {
+            let id = submit(&world, command).await;
+            ended_as(&world, id, OperationStatus::Finished).await;
+            world.host().set_habits(Habits { ready_after: None, ..Habits::default() });
+            let version = format!("v{number}.0.0");
+            let failed = async |world: &World| {
+                assert!(ready(world).await >= 6);
+                statuses(world).await.get(&version) == Some(&VersionStatus::Error)
+            };
+            world.run_until("the rollout to fail", 3 * HOUR, failed).await;
+            world.host().set_habits(Habits::default());
+            rollout_over(&world, HOUR).await;
+            settle(&world, 6, HOUR).await;
+            assert_eq!(rooms_of(&world, V1).await.len(), 6);
+        }
+    });
+}
+
+#[test]
+fn a_way_back_sets_the_fleet_size_back() {
+    run(async {
+        let world = world_with_fleet(18, 4).await;
+        world.engine().add_rooms(ARENA, 2, false, "ann").await.unwrap();
+        settle(&world, 6, MINUTE).await;
+        let id = submit(&world, another_command(recipe(9))).await;
+        ended_as(&world, id, OperationStatus::Finished).await;
+        let switched = async |world: &World| fleet_size(world).await == Some(9);
+        world.run_until("the new fleet size", MINUTE, switched).await;
+        world.engine().cancel_rollout(ARENA, "ann").await.unwrap();
+        rollout_over(&world, HOUR).await;
+        settle(&world, 6, HOUR).await;
+    });
+}
+
+#[test]
+fn a_deletion_ends_the_rollout() {
+    run(async {
+        let world = failing_rollout(15, Rollout::default()).await;
+        let rolling =
+            async |world: &World| statuses(world).await.get("v2.0.0") == Some(&VersionStatus::Rolling);
+        world.run_until("it to roll", MINUTE, rolling).await;
+        world.engine().delete_scheduler(ARENA, "ann").await.unwrap();
+        let record = world.store().scheduler(&arena()).await.unwrap().unwrap();
+        assert_eq!(record.rollout, None);
+        assert_eq!(statuses(&world).await["v2.0.0"], VersionStatus::Canceled);
+        let gone = async |world: &World| world.store().scheduler(&arena()).await.unwrap().is_none();
+        world.run_until("it to be gone", HOUR, gone).await;
+        assert!(world.host().rooms().is_empty());
+    });
+}
