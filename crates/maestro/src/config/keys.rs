@@ -203,7 +203,7 @@ config! {
         "services.roomManager.roomValidationTimeoutMillis", validation_timeout: Duration as Millis = "120000",
             "How long the validation room of a new version may take to ping.";
         "services.roomManager.roomDeletionTimeoutMillis", deletion_timeout: Duration as Millis = "120000",
-            "A room that said `terminating`, is still there, and has not pinged for so long is removed.";
+            "A room that says `terminating` and is still there after so long is removed.";
         "services.roomManager.roomValidationAttempts", validation_attempts: u32 as Count<1, 100> = "3",
             "Validation rooms tried before a new version is given up.";
         "services.roomManager.roomValidationAcceptOccupiedStatus", validation_accepts_occupied: bool as Switch = "false",
