@@ -40,7 +40,7 @@ impl Race {
         let meanwhile = self.behind.commit(Transaction::new("meanwhile", changes));
         let (reply, written) = tokio::join!(release(&self.world, path), meanwhile);
         written.ok()?;
-        self.trace.lines().iter().any(|line| line.contains("force lock refused")).then_some(reply)
+        self.trace.lines().iter().any(|line| line.contains("refused: force lock")).then_some(reply)
     }
 
     async fn turned_round(&self, holder: Holder) -> bool {
