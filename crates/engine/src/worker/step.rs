@@ -300,7 +300,12 @@ impl Stepper {
 
     /// It waits for an answer without the slot: the rest of the scheduler goes on.
     async fn make_way(&mut self, operation: &Operation, obstacle: String) -> Result<(), StepError> {
-        let until = after(self.engine.now(), self.unanswered.retry(operation.id).into());
+        let retry = self.unanswered.retry(operation.id);
+        tracing::warn!(
+            scheduler_name = %operation.scheduler, operation_id = %operation.id,
+            operation_definition = operation.definition.name(), obstacle, retry_in = ?retry, "waits for an answer"
+        );
+        let until = after(self.engine.now(), retry.into());
         let mut update = OperationUpdate::of(operation.id);
         let what = format!("an answer: {obstacle}");
         update.activity = Some(Activity::Parked(Wait { what, until, unanswered: true }));
