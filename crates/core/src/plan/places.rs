@@ -176,9 +176,9 @@ fn last_tier(candidates: &[&RoomFact], count: u64) -> Tier {
 }
 
 /// The candidates in the order in which a removal takes them: those that the plan names, or that its regions are to give,
-/// and then the others. So a region that is short of rooms passes its number on.
+/// and then the others. So a region that is short of rooms passes its number on. Players come last in any case: some may
+/// have entered since the plan was made.
 pub fn removal_by_plan(plan: &Part, candidates: &[&RoomFact]) -> Vec<RoomId> {
-    let ids = |rooms: Vec<&RoomFact>| rooms.into_iter().map(|room| room.id.clone()).collect::<Vec<_>>();
     let (chosen, others): (Vec<&RoomFact>, Vec<&RoomFact>) = match (&plan.candidates, &plan.regions) {
         (Some(named), _) => {
             let place: BTreeMap<&RoomId, usize> = named.iter().zip(0..).collect();
@@ -197,5 +197,7 @@ pub fn removal_by_plan(plan: &Part, candidates: &[&RoomFact]) -> Vec<RoomId> {
         }
         (None, None) => (candidates.to_vec(), Vec::new()),
     };
-    ids(chosen).into_iter().chain(ids(others)).collect()
+    let mut order: Vec<&RoomFact> = chosen.into_iter().chain(others).collect();
+    order.sort_by_key(|room| Tier::of(room) == Tier::Serving);
+    order.into_iter().map(|room| room.id.clone()).collect()
 }

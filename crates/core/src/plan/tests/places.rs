@@ -217,6 +217,18 @@ fn a_removal_follows_its_plan_and_passes_on_what_is_short() {
     assert_eq!(order(Part::default()), "a0 a1 b0 b1 c0");
 }
 
+/// Who was chosen while it was empty goes after all that are.
+#[test]
+fn players_who_came_since_the_plan_was_made_come_last() {
+    let busy = in_region("a", rooms(RoomStatus::Occupied, 2));
+    let all = [busy, ready_in("a", 1), ready_in("b", 1)].concat();
+    let candidates = removable(&all, Occupied::MayGo);
+    let named = Some(vec![RoomId::new("a-occupied-000"), RoomId::new("a-ready-000")]);
+    let order = removal_by_plan(&Part { candidates: named, ..Part::default() }, &candidates);
+    let order: Vec<&str> = order.iter().map(RoomId::as_str).collect();
+    assert_eq!(order, ["a-ready-000", "b-ready-000", "a-occupied-000", "a-occupied-001"]);
+}
+
 proptest! {
     /// Whatever the caps: a plan adds no more than there is place for, and says so if that is less than is wanted.
     #[test]
