@@ -283,6 +283,11 @@ async fn claim(
     rooms_max: usize,
 ) -> Result<Vec<RoomId>, StepError> {
     let rooms_max = rooms_max.min(stopping::ROOMS_PER_STEP);
+    // Whoever asks for none would still get those that this operation has: a worker that slept may have taken them on a
+    // plan of before. They stay, and the next cycle gives them back.
+    if rooms_max == 0 {
+        return Ok(Vec::new());
+    }
     let (scheduler, operation) = (&work.scheduler.name, work.operation.id);
     let claim = Claim { scheduler, operation, candidates, statuses, known_only, rooms_max };
     work.still_owner()?;
