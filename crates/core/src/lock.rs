@@ -150,6 +150,10 @@ impl Locks {
         self.held(kind).filter(|lock| lock.holder == holder)
     }
 
+    pub fn held_by_rollout(&self, kind: LockKind) -> bool {
+        matches!(self.held(kind).map(|lock| lock.holder), Some(Holder::Rollout(_)))
+    }
+
     pub fn waits(&self, kind: LockKind, holder: Holder) -> Option<&Waiter> {
         self.waiters.iter().find(|waiter| waiter.kind == kind && waiter.holder == holder)
     }

@@ -185,9 +185,16 @@ pub enum Held {
 
 impl Plan {
     pub fn is_empty(&self) -> bool {
-        let nothing_replaced =
-            self.rollout.as_ref().is_none_or(|cycle| cycle.replaced.is_empty() && cycle.surplus.is_empty());
-        self.expired.is_empty() && self.add == 0 && self.remove == 0 && nothing_replaced
+        self.add == 0 && !self.removes()
+    }
+
+    /// Rooms are to be taken out of service.
+    pub fn removes(&self) -> bool {
+        let replaces = self
+            .rollout
+            .as_ref()
+            .is_some_and(|cycle| !cycle.replaced.is_empty() || !cycle.surplus.is_empty());
+        !self.expired.is_empty() || self.remove > 0 || replaces
     }
 
     /// What is left of it while no room can be taken out of service.

@@ -38,7 +38,7 @@ struct Progress {
 impl Executor for CreateVersion {
     /// A rollout has the recipe until its last old room is gone; who changes the recipe does not wait for that.
     async fn needs(&self, work: &Work) -> Result<Vec<LockKind>, StepError> {
-        Ok(if work.rollout_holds(LockKind::Config) { Vec::new() } else { vec![LockKind::Config] })
+        Ok(if work.locks.held_by_rollout(LockKind::Config) { Vec::new() } else { vec![LockKind::Config] })
     }
 
     async fn step(&self, work: &Work) -> Result<Step, StepError> {

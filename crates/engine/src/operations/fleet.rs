@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use maestro_core::guards;
 use maestro_core::invariant::Invariant;
-use maestro_core::lock::{LockKind, Locks};
+use maestro_core::lock::{Holder, LockKind, Locks};
 use maestro_core::operation::{
     Definition, Operation, OperationId, OperationStatus, Origin, RemovalReason, RoomsToRemove, SwitchVersion,
 };
@@ -65,20 +65,25 @@ pub(crate) async fn look_ahead(engine: &Engine, scheduler: &SchedulerRecord) -> 
     let fleet = fleet(engine, scheduler, None).await?;
     let mut plan = fleet.plan(engine, scheduler);
     let lock = removal_lock(engine, scheduler.rollout.as_ref(), &fleet.locks);
-    // A cycle could only find again what waits in the order of the lock already.
-    let takes_lock = match lock {
+    let has_place = |holder| fleet.locks.waits(LockKind::Downscaling, holder).is_some();
+    let settles_lock = match lock {
+        RemovalLock::OfRollout(holder) => fleet.locks.held_by(LockKind::Downscaling, holder).is_none(),
+        // Others must not wait for a place that nobody needs any more.
+        RemovalLock::Free | RemovalLock::NotFree(..) if !plan.removes() => {
+            has_place(Holder::HealthController)
+        }
+        RemovalLock::Free => false,
+        // A cycle could only find again what waits in the order of the lock already.
         RemovalLock::NotFree(waiter, _) => {
-            if fleet.locks.waits(LockKind::Downscaling, waiter).is_some() {
+            if has_place(waiter) {
                 plan = plan.without_removals();
             }
             false
         }
-        RemovalLock::OfRollout(holder) => fleet.locks.held_by(LockKind::Downscaling, holder).is_none(),
-        RemovalLock::Free => false,
     };
     let rollout_goes_on = rollout::look_at(scheduler, &fleet, engine.now()) == Verdict::GoesOn
         && !rollout::way_back_is_lost(scheduler, &fleet);
-    Ok(match plan.is_empty() && rollout_goes_on && !takes_lock && fleet.orphans.is_empty() {
+    Ok(match plan.is_empty() && rollout_goes_on && !settles_lock && fleet.orphans.is_empty() {
         true => Outlook::Nothing { until: plan.look_again_at },
         false => Outlook::Something,
     })
@@ -288,6 +293,7 @@ impl Fleet {
         match operation.definition.removes() {
             // Once they are chosen, rows and claims say who leaves; who was spared stays.
             Some(_) if progress.chosen => {}
+            Some((RoomsToRemove::Amount(_), _)) if self.comes_after_rollout(operation) => {}
             Some((RoomsToRemove::Amount(amount), _)) => {
                 self.removing += amount.saturating_sub(progress.asked);
             }
@@ -300,6 +306,12 @@ impl Fleet {
             None => {}
         }
         Ok(())
+    }
+
+    /// What waits for a rollout's lock takes nothing before the rollout is done. Were its rooms counted as gone, the
+    /// rollout would leave that many old ones to it, and each would wait for the other.
+    fn comes_after_rollout(&self, operation: &Operation) -> bool {
+        operation.origin.is_person() && self.locks.held_by_rollout(LockKind::Downscaling)
     }
 
     fn count_addition(&mut self, operation: &Operation, made: &[RoomRecord]) {

@@ -22,7 +22,7 @@ mod switch_version;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use maestro_core::lock::{Holder, LockKind, Locks};
+use maestro_core::lock::{LockKind, Locks};
 use maestro_core::operation::{DefinitionKind, Operation, Wait};
 use maestro_core::scheduler::{Recipe, Version};
 use maestro_core::time::{Millis, Timestamp, after};
@@ -162,11 +162,6 @@ impl Work {
     pub(crate) fn while_writing(&self, changes: Vec<Change>) -> Vec<Change> {
         let Operation { id, definition, reason, .. } = &self.operation;
         self.engine.while_writing(&self.scheduler.name, (definition.kind(), *id), reason, changes)
-    }
-
-    /// A rollout has the recipe or the rooms on their way out.
-    pub(crate) fn rollout_holds(&self, kind: LockKind) -> bool {
-        matches!(self.locks.held(kind).map(|lock| lock.holder), Some(Holder::Rollout(_)))
     }
 
     /// To be asked before anything that cannot be fenced: who slept too long must not start or stop rooms, even if

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use maestro_core::guards;
 use maestro_core::invariant::Invariant;
 use maestro_core::lock::LockKind;
-use maestro_core::operation::{Definition, Operation, RemovalReason, RoomsToRemove};
+use maestro_core::operation::{Operation, RemovalReason, RoomsToRemove};
 use maestro_core::plan::{self, Occupied, RoomFact};
 use maestro_core::room::{RoomId, RoomStatus};
 use maestro_core::time::{Timestamp, after};
@@ -40,7 +40,8 @@ impl Executor for RemoveRooms {
     /// The rollout's removals, and those of dead rooms meanwhile, go under the rollout's own lock. Who has chosen takes
     /// nobody else out of service: it keeps the lock that it has, and waits for none.
     async fn needs(&self, work: &Work) -> Result<Vec<LockKind>, StepError> {
-        let under_rollout = !work.operation.origin.is_person() && work.rollout_holds(LockKind::Downscaling);
+        let under_rollout =
+            !work.operation.origin.is_person() && work.locks.held_by_rollout(LockKind::Downscaling);
         let has_chosen = progress_of(&work.operation).chosen;
         Ok(if under_rollout || has_chosen { Vec::new() } else { vec![LockKind::Downscaling] })
     }
@@ -228,16 +229,18 @@ async fn claim_some(
     Ok(Claimed::Rooms(taken))
 }
 
-/// A person who asks for a size wants that many rooms to stay: where the fleet lacks some, fewer go. Without a size to
-/// compare with, and where rooms are to be removed whatever stays, any number may go.
+/// Who lowers the size wants that many rooms to stay: where the fleet lacks some, or a rollout has come down to the size
+/// already, fewer go. Autoscaling has no size to compare with; there any number may go. Rooms that do not count, such as
+/// those in error, go beside the others.
 fn above_size(work: &Work, fleet: &Fleet) -> usize {
-    match work.operation.definition {
-        Definition::Resize { .. } if work.scheduler.autoscaling().is_none() => {
-            let total = fleet.plan(&work.engine, &work.scheduler).seen.total;
-            total.saturating_sub(fleet.size_to_be(&work.scheduler)) as usize
-        }
-        _ => usize::MAX,
+    if work.scheduler.autoscaling().is_some() {
+        return usize::MAX;
     }
+    let (now, limits) = (work.now(), work.engine.settings.limits());
+    let total = fleet.plan(&work.engine, &work.scheduler).seen.total as usize;
+    let candidates = plan::removable(&fleet.facts, Occupied::MayGo);
+    let uncounted = candidates.iter().filter(|room| !plan::is_counted(room, now, &limits)).count();
+    (total + uncounted).saturating_sub(fleet.size_to_be(&work.scheduler) as usize)
 }
 
 /// Only those that the rollout would still take away, and of those that served nobody only who still does not.

@@ -128,6 +128,9 @@ const OLDEST_KINDS: usize = 7;
 /// One of so many seeds is about regions.
 const REGIONS_SHARE: u64 = 8;
 
+/// In one of so many lives nobody gives up waiting for a lock.
+const PATIENT_SHARE: u64 = 4;
+
 /// Lives one life, on a thread of its own clock. The same seed and options give the same life again.
 pub fn run(seed: u64, options: &Options) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
@@ -142,7 +145,7 @@ pub async fn live(seed: u64, options: &Options) -> Outcome {
     let random = &mut fastrand::Rng::with_seed(fork(seed, "life", 0));
     let kind = options.kind.unwrap_or_else(|| Kind::draw(seed, options, random));
     let on_sqlite = options.sqlite.unwrap_or_else(|| fork(seed, "sqlite", 0).is_multiple_of(SQLITE_SHARE));
-    let settings = recipes::settings(random);
+    let settings = recipes::settings(random, fork(seed, "patience", 0).is_multiple_of(PATIENT_SHARE));
     let store: Arc<dyn Store> = match on_sqlite {
         true => OnTheSpot::open(),
         false => Arc::new(MemoryStore::new()),

@@ -15,15 +15,16 @@ use maestro_engine::Settings;
 /// How a room's command says which generation of the game it is.
 pub(super) const GENERATION: &str = "--generation=";
 
-/// Shorter waits than the defaults: a life has minutes, and what waits must end in it.
-pub(super) fn settings(random: &mut fastrand::Rng) -> Settings {
+/// Shorter waits than the defaults: a life has minutes, and what waits must end in it. Where people are patient, whoever
+/// waits for a lock waits for longer than the world has to come to rest: two who wait for each other show.
+pub(super) fn settings(random: &mut fastrand::Rng, patient: bool) -> Settings {
     Settings {
         room_initialization_timeout: Millis::from_seconds(random.u64(20..60)),
         room_validation_timeout: Millis::from_seconds(20),
         room_validation_attempts: random.u32(1..=3),
         room_ping_timeout: Millis::from_seconds(random.u64(40..120)),
         room_deletion_timeout: Millis::from_seconds(60),
-        lock_wait_timeout: Millis::from_seconds(60),
+        lock_wait_timeout: Millis::from_seconds(if patient { 2 * 60 * 60 } else { 60 }),
         downscaling_timeout: Millis::from_seconds(120),
         rooms_add_batch: random.u32(1..=10),
         early_wake_up: random.u32(0..8) > 0,

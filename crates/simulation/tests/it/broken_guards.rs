@@ -261,6 +261,11 @@ async fn is_calm(world: &World) -> bool {
         && listed.iter().all(|room| room.status == RoomStatus::Ready)
         && record.rollout.is_none()
         && work_in_hand(world).await.is_empty()
+        && nobody_waits(world).await
+}
+
+async fn nobody_waits(world: &World) -> bool {
+    world.store().locks(&arena()).await.is_ok_and(|locks| locks.waiters.is_empty())
 }
 
 /// Two workers on one store: the first pauses for too long, the second takes over, and the first writes on. The

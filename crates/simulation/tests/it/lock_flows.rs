@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use maestro_core::lock::{Holder, LockKind};
 use maestro_core::operation::{Activity, DefinitionKind, Operation, OperationStatus, Origin};
+use maestro_core::room::Purpose;
 use maestro_core::scheduler::{
     Autoscaling, FixedBuffer, OtherParameters, Recipe, ScalingPolicy, VersionStatus,
 };
@@ -147,6 +148,26 @@ fn autoscaling_gives_up_the_lock_if_its_rooms_do_not_go_in_time() {
             ended.history
         );
         settle_at(&world, 2).await;
+        all_free(&world).await;
+    });
+}
+
+/// It waits for the rollout's lock, and the rollout does not wait for it: the old rooms go, also those that a smaller
+/// size would have taken.
+#[test]
+fn a_removal_during_a_rollout_is_part_of_what_the_rollout_does() {
+    run(async {
+        let world = world_with_fleet(22, 5).await;
+        submit(&world, another_command(recipe(5))).await;
+        until_held(&world, LockKind::Downscaling, Holder::Rollout(V2)).await;
+        let removal = world.engine().remove_rooms(ARENA, 2, false, "bob").await.unwrap();
+        let ended = ended_as(&world, removal, OperationStatus::Finished).await;
+        assert!(says(&ended, "waiting for downscaling held by rollout v2.0.0"), "{:#?}", ended.history);
+        assert!(says(&ended, "no room had to go any more"), "{:#?}", ended.history);
+        settle(&world, 3, MINUTE).await;
+        let made = world.store().ended_rooms(&arena(), 100).await.unwrap();
+        let new_ones = made.iter().filter(|room| room.version == V2 && room.purpose == Purpose::Fleet);
+        assert_eq!(new_ones.count(), 0, "no new room was made for nothing");
         all_free(&world).await;
     });
 }
