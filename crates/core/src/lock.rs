@@ -151,7 +151,7 @@ impl Locks {
     }
 
     pub fn held_by_rollout(&self, kind: LockKind) -> bool {
-        matches!(self.held(kind).map(|lock| lock.holder), Some(Holder::Rollout(_)))
+        self.held(kind).is_some_and(|lock| lock.holder.is_rollout())
     }
 
     pub fn waits(&self, kind: LockKind, holder: Holder) -> Option<&Waiter> {
@@ -199,6 +199,13 @@ impl Holder {
         match self {
             Self::Operation { id, .. } => Some(id),
             Self::Rollout(_) | Self::HealthController => None,
+        }
+    }
+
+    pub fn is_rollout(self) -> bool {
+        match self {
+            Self::Rollout(_) => true,
+            Self::Operation { .. } | Self::HealthController => false,
         }
     }
 

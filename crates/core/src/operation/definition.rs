@@ -1,5 +1,7 @@
 //! What an operation is asked to do. Each definition has one executor.
 
+use std::borrow::Cow;
+
 use crate::resize;
 use crate::room::{Region, RoomId};
 use crate::scheduler::{Recipe, Version};
@@ -111,39 +113,38 @@ impl Definition {
 
     /// How many rooms it was asked to add.
     pub fn adds(&self) -> Option<u32> {
-        match self {
-            Self::AddRooms { amount } => Some(*amount),
-            Self::CreateRoom { .. } => Some(1),
-            Self::Resize { change: Ok(resize::Outcome::Create(rooms)), .. } => Some(narrowed(*rooms)),
-            Self::Resize { change: Ok(resize::Outcome::Delete(_)) | Err(_), .. }
-            | Self::RemoveRooms { .. }
-            | Self::CreateScheduler { .. }
-            | Self::DeleteScheduler
-            | Self::CreateVersion { .. }
-            | Self::SwitchVersion(_)
-            | Self::HealthController
-            | Self::StorageCleanUp
-            | Self::Unknown { .. } => None,
+        match self.asks() {
+            Asks::ToAdd(rooms) => Some(rooms),
+            Asks::ToRemove(..) | Asks::Neither => None,
         }
     }
 
     /// Which rooms it was asked to remove, and why.
     pub fn removes(&self) -> Option<(RoomsToRemove, RemovalReason)> {
+        match self.asks() {
+            Asks::ToRemove(rooms, reason) => Some((rooms.into_owned(), reason)),
+            Asks::ToAdd(_) | Asks::Neither => None,
+        }
+    }
+
+    fn asks(&self) -> Asks<'_> {
         match self {
-            Self::RemoveRooms { rooms, reason } => Some((rooms.clone(), *reason)),
+            Self::AddRooms { amount } => Asks::ToAdd(*amount),
+            Self::CreateRoom { .. } => Asks::ToAdd(1),
+            Self::Resize { change: Ok(resize::Outcome::Create(rooms)), .. } => Asks::ToAdd(narrowed(*rooms)),
             Self::Resize { change: Ok(resize::Outcome::Delete(rooms)), .. } => {
-                Some((RoomsToRemove::Amount(narrowed(*rooms)), RemovalReason::ScaleDown))
+                let rooms = RoomsToRemove::Amount(narrowed(*rooms));
+                Asks::ToRemove(Cow::Owned(rooms), RemovalReason::ScaleDown)
             }
-            Self::Resize { change: Ok(resize::Outcome::Create(_)) | Err(_), .. }
-            | Self::AddRooms { .. }
-            | Self::CreateRoom { .. }
+            Self::RemoveRooms { rooms, reason } => Asks::ToRemove(Cow::Borrowed(rooms), *reason),
+            Self::Resize { change: Err(_), .. }
             | Self::CreateScheduler { .. }
             | Self::DeleteScheduler
             | Self::CreateVersion { .. }
             | Self::SwitchVersion(_)
             | Self::HealthController
             | Self::StorageCleanUp
-            | Self::Unknown { .. } => None,
+            | Self::Unknown { .. } => Asks::Neither,
         }
     }
 
@@ -153,6 +154,13 @@ impl Definition {
             known => known.kind().name(),
         }
     }
+}
+
+/// What becomes of rooms.
+enum Asks<'a> {
+    ToAdd(u32),
+    ToRemove(Cow<'a, RoomsToRemove>, RemovalReason),
+    Neither,
 }
 
 impl DefinitionKind {

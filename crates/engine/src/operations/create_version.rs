@@ -20,7 +20,7 @@ use crate::ports::store::{Change, Intent, RoomRecord};
 use crate::rooms::starting::{self, Making};
 use crate::rooms::stopping;
 
-use super::{Executor, Step, StepError, Work};
+use super::{Executor, Need, Step, StepError, Work};
 
 pub(super) struct CreateVersion;
 
@@ -37,8 +37,8 @@ struct Progress {
 #[async_trait]
 impl Executor for CreateVersion {
     /// A rollout has the recipe until its last old room is gone; who changes the recipe does not wait for that.
-    async fn needs(&self, work: &Work) -> Result<Vec<LockKind>, StepError> {
-        Ok(if work.locks.held_by_rollout(LockKind::Config) { Vec::new() } else { vec![LockKind::Config] })
+    async fn needs(&self, _work: &Work) -> Result<Vec<Need>, StepError> {
+        Ok(vec![Need::own_or_lent(LockKind::Config)])
     }
 
     async fn step(&self, work: &Work) -> Result<Step, StepError> {

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::ports::store::{Change, Intent, RoomRecord, SchedulerState};
 use crate::rooms::stopping;
 
-use super::{Executor, Step, StepError, Work};
+use super::{Executor, Need, Step, StepError, Work};
 
 pub(super) struct DeleteScheduler;
 
@@ -35,9 +35,10 @@ pub(crate) fn progress(force: bool) -> serde_json::Value {
 #[async_trait]
 impl Executor for DeleteScheduler {
     /// What is under way is asked to end first: it may hold them.
-    async fn needs(&self, work: &Work) -> Result<Vec<LockKind>, StepError> {
+    async fn needs(&self, work: &Work) -> Result<Vec<Need>, StepError> {
         let alone = other_operations(work).await?.is_empty();
-        Ok(if alone { vec![LockKind::Termination, LockKind::Downscaling] } else { Vec::new() })
+        let needs = [LockKind::Termination, LockKind::Downscaling].map(Need::own);
+        Ok(if alone { needs.into() } else { Vec::new() })
     }
 
     async fn step(&self, work: &Work) -> Result<Step, StepError> {

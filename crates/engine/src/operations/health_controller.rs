@@ -15,7 +15,7 @@ use crate::rooms::reconciling;
 
 use super::fleet::{Fleet, fleet, sized_by};
 use super::removals::Removals;
-use super::{Executor, Next, Step, StepError, Work, rollout};
+use super::{Executor, Need, Next, Step, StepError, Work, rollout};
 
 pub(super) struct HealthController;
 
@@ -24,8 +24,8 @@ const ROOMS_NAMED: usize = 5;
 
 #[async_trait]
 impl Executor for HealthController {
-    async fn needs(&self, _work: &Work) -> Result<Vec<LockKind>, StepError> {
-        Ok(vec![LockKind::Termination])
+    async fn needs(&self, _work: &Work) -> Result<Vec<Need>, StepError> {
+        Ok(vec![Need::own(LockKind::Termination)])
     }
 
     async fn step(&self, work: &Work) -> Result<Step, StepError> {

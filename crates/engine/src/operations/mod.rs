@@ -22,12 +22,13 @@ mod switch_version;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use maestro_core::lock::{LockKind, Locks};
+use maestro_core::lock::{Holder, Lock, LockKind, Locks};
 use maestro_core::operation::{DefinitionKind, Operation, Wait};
 use maestro_core::scheduler::{Recipe, Version};
 use maestro_core::time::{Millis, Timestamp, after};
 
 use crate::Engine;
+use crate::locks::holder_of;
 use crate::ports::room_table::TableError;
 use crate::ports::runtime::RuntimeError;
 use crate::ports::store::{Change, Guard, Refusal, SchedulerRecord, StoreError};
@@ -39,7 +40,7 @@ pub(crate) use fleet::{Outlook, fleet as whole_fleet, look_ahead};
 #[async_trait]
 pub(crate) trait Executor: Send + Sync {
     /// The named locks without which the next step forward must not be made, in the order of taking.
-    async fn needs(&self, _work: &Work) -> Result<Vec<LockKind>, StepError> {
+    async fn needs(&self, _work: &Work) -> Result<Vec<Need>, StepError> {
         Ok(Vec::new())
     }
 
@@ -54,6 +55,29 @@ pub(crate) trait Executor: Send + Sync {
     /// Whether a parked operation may go on. It is asked without the slot, so it only looks.
     async fn wait_is_over(&self, _work: &Work) -> Result<bool, StepError> {
         Ok(true)
+    }
+}
+
+/// A lock without which a step must not be made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Need {
+    pub(crate) kind: LockKind,
+    /// A rollout that has it lets others work under it.
+    pub(crate) lent_by_rollout: bool,
+}
+
+impl Need {
+    fn own(kind: LockKind) -> Self {
+        Self { kind, lent_by_rollout: false }
+    }
+
+    fn own_or_lent(kind: LockKind) -> Self {
+        Self { kind, lent_by_rollout: true }
+    }
+
+    pub(crate) fn is_met_by(self, lock: &Lock, holder: Holder) -> bool {
+        let is_lent = self.lent_by_rollout && lock.holder.is_rollout();
+        lock.kind == self.kind && (lock.holder == holder || is_lent)
     }
 }
 
@@ -162,6 +186,11 @@ impl Work {
     pub(crate) fn while_writing(&self, changes: Vec<Change>) -> Vec<Change> {
         let Operation { id, definition, reason, .. } = &self.operation;
         self.engine.while_writing(&self.scheduler.name, (definition.kind(), *id), reason, changes)
+    }
+
+    pub(crate) fn has_lock(&self, need: Need) -> bool {
+        let holder = holder_of(&self.operation);
+        self.locks.held(need.kind).is_some_and(|lock| need.is_met_by(lock, holder))
     }
 
     /// To be asked before anything that cannot be fenced: who slept too long must not start or stop rooms, even if

@@ -10,7 +10,7 @@ use maestro_core::guards;
 use maestro_core::invariant::Invariant;
 use maestro_core::lock::LockKind;
 use maestro_core::operation::{Operation, RemovalReason, RoomsToRemove};
-use maestro_core::plan::{self, Occupied, RoomFact};
+use maestro_core::plan::{self, Occupied, OldVersions, RoomFact};
 use maestro_core::room::{RoomId, RoomStatus};
 use maestro_core::time::{Timestamp, after};
 use serde::{Deserialize, Serialize};
@@ -21,9 +21,10 @@ use crate::ports::room_table::Claim;
 use crate::ports::store::{Change, Intent, RoomRecord, SchedulerRecord};
 use crate::rooms::stopping;
 
+use super::facts::replacement;
 use super::fleet::{Fleet, PLAYERS_IN_IT, fleet};
 use super::placing::{self, Removal};
-use super::{Executor, Next, Step, StepError, Work};
+use super::{Executor, Need, Next, Step, StepError, Work};
 
 pub(super) struct RemoveRooms;
 
@@ -39,11 +40,13 @@ pub(super) struct Progress {
 impl Executor for RemoveRooms {
     /// The rollout's removals, and those of dead rooms meanwhile, go under the rollout's own lock. Who has chosen takes
     /// nobody else out of service: it keeps the lock that it has, and waits for none.
-    async fn needs(&self, work: &Work) -> Result<Vec<LockKind>, StepError> {
-        let under_rollout =
-            !work.operation.origin.is_person() && work.locks.held_by_rollout(LockKind::Downscaling);
+    async fn needs(&self, work: &Work) -> Result<Vec<Need>, StepError> {
+        let need = match work.operation.origin.is_person() {
+            true => Need::own(LockKind::Downscaling),
+            false => Need::own_or_lent(LockKind::Downscaling),
+        };
         let has_chosen = progress_of(&work.operation).chosen;
-        Ok(if under_rollout || has_chosen { Vec::new() } else { vec![LockKind::Downscaling] })
+        Ok(if has_chosen { Vec::new() } else { vec![need] })
     }
 
     async fn step(&self, work: &Work) -> Result<Step, StepError> {
@@ -112,6 +115,10 @@ async fn choose(work: &Work, mut progress: Progress) -> Result<Step, StepError> 
     };
     let fleet = fleet(&work.engine, &work.scheduler, Some(work.operation.id)).await?;
     let mut taken = claimed_but_not_asked(work, &fleet);
+    if !taken.is_empty() && is_called_off(work, reason) {
+        work.engine.ports.table.unclaim(&work.scheduler.name, work.operation.id, &taken).await?;
+        return Ok(Step::again(Vec::new()));
+    }
     if taken.is_empty() {
         if let Some(wait) = wait_for_unknown(work, &rooms, &fleet) {
             return Ok(wait);
@@ -176,6 +183,12 @@ fn claimed_but_not_asked(work: &Work, fleet: &Fleet) -> Vec<RoomId> {
     let mine = |id: &RoomId| fleet.claimed_by.get(id) == Some(&work.operation.id);
     let not_asked = |row: &&RoomRecord| row.intent == Intent::Run && mine(&row.id);
     fleet.rows.iter().filter(not_asked).map(|row| row.id.clone()).collect()
+}
+
+/// The rollout has been paused or halted since: what it took out of service and did not ask to go stays.
+fn is_called_off(work: &Work, reason: RemovalReason) -> bool {
+    let versions = replacement(&work.scheduler, work.now()).versions;
+    reason == RemovalReason::RollingUpdate && versions != OldVersions::Replaced
 }
 
 /// Rooms that were taken out of service, or none because policies have just decided about them.

@@ -2,19 +2,18 @@
 //! the same code as any other addition or removal. A combination that cannot be carried out ends it.
 
 use async_trait::async_trait;
-use maestro_core::lock::LockKind;
 use maestro_core::operation::{Definition, Operation};
 use serde_json::json;
 
 use super::add_rooms::AddRooms;
 use super::remove_rooms::RemoveRooms;
-use super::{Executor, Step, StepError, Work};
+use super::{Executor, Need, Step, StepError, Work};
 
 pub(super) struct Resize;
 
 #[async_trait]
 impl Executor for Resize {
-    async fn needs(&self, work: &Work) -> Result<Vec<LockKind>, StepError> {
+    async fn needs(&self, work: &Work) -> Result<Vec<Need>, StepError> {
         way(&work.operation).needs(work).await
     }
 

@@ -10,15 +10,15 @@ use maestro_core::scheduler::{Change as RecipeChange, VersionStatus};
 use crate::locks;
 use crate::ports::store::{Change, RolloutRecord, RolloutState, VersionRecord};
 
-use super::{Executor, Step, StepError, Work};
+use super::{Executor, Need, Step, StepError, Work};
 
 pub(super) struct SwitchVersion;
 
 #[async_trait]
 impl Executor for SwitchVersion {
     /// A rollout has the recipe until its last old room is gone; who changes the recipe does not wait for that.
-    async fn needs(&self, work: &Work) -> Result<Vec<LockKind>, StepError> {
-        Ok(if work.locks.held_by_rollout(LockKind::Config) { Vec::new() } else { vec![LockKind::Config] })
+    async fn needs(&self, _work: &Work) -> Result<Vec<Need>, StepError> {
+        Ok(vec![Need::own_or_lent(LockKind::Config)])
     }
 
     async fn step(&self, work: &Work) -> Result<Step, StepError> {

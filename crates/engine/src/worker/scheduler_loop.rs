@@ -256,7 +256,8 @@ impl SchedulerLoop {
             // It waits for a lock, unless it does not need that any more.
             Some(place) => {
                 let may_take = locks.may_take(place.kind, Taker::of(holder), self.engine.now()).is_ok();
-                Ok(may_take || !executor.needs(&work).await?.contains(&place.kind))
+                let needs = executor.needs(&work).await?;
+                Ok(may_take || !needs.iter().any(|need| need.kind == place.kind && !work.has_lock(*need)))
             }
             None => executor.wait_is_over(&work).await,
         }

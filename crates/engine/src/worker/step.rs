@@ -73,12 +73,13 @@ impl Stepper {
         let start = Change::StartOperation { operation: operation.id, lease: self.lease(), history };
         let locks = self.engine.ports.store.locks(&scheduler.name).await?;
         let work = self.work(scheduler, operation, locks);
-        let missing = match executor(work.operation.definition.kind()) {
-            Some(executor) if work.operation.rollback.is_none() => self.missing(executor, &work).await?,
+        let needs = match executor(work.operation.definition.kind()) {
+            Some(executor) if work.operation.rollback.is_none() => executor.needs(&work).await?,
             Some(_) | None => Vec::new(),
         };
+        let missing = needs.into_iter().filter(|need| !work.has_lock(*need));
         let mut changes = vec![start.clone()];
-        changes.extend(missing.into_iter().map(|kind| self.take(&work, kind)));
+        changes.extend(missing.map(|need| self.take(&work, need.kind)));
         match self.commit("start operation", changes).await {
             Err(StepError::Store(StoreError::Refused(Refusal::LockHeld(_)))) => {
                 self.commit("start operation", vec![start]).await
@@ -133,33 +134,33 @@ impl Stepper {
         Work { engine, guard, scheduler, operation, locks, tenure }
     }
 
-    async fn missing(&self, executor: &dyn Executor, work: &Work) -> Result<Vec<LockKind>, StepError> {
-        let mut needs = executor.needs(work).await?;
-        needs.retain(|kind| work.locks.held_by(*kind, holder_of(&work.operation)).is_none());
-        Ok(needs)
-    }
-
     fn take(&self, work: &Work, kind: LockKind) -> Change {
         let taker = Taker::of(holder_of(&work.operation));
         self.engine.take_lock(&work.scheduler.name, kind, taker, &work.operation.reason)
     }
 
     /// Takes the locks that the next step needs, and has the step's write checked against all that the operation
-    /// holds. `Some`: one is not free, and this is to be done instead.
+    /// holds or works under. `Some`: one is not free, and this is to be done instead.
     async fn hold_locks(&self, executor: &dyn Executor, work: &mut Work) -> Result<Option<Step>, StepError> {
-        for kind in self.missing(executor, work).await? {
-            match self.commit("take lock", vec![self.take(work, kind)]).await {
+        let needs = executor.needs(work).await?;
+        for need in &needs {
+            if work.has_lock(*need) {
+                continue;
+            }
+            match self.commit("take lock", vec![self.take(work, need.kind)]).await {
                 Ok(()) => {}
                 Err(StepError::Store(StoreError::Refused(Refusal::LockHeld(obstacle)))) => {
-                    return self.wait_for_lock(work, kind, &obstacle).map(Some);
+                    return self.wait_for_lock(work, need.kind, &obstacle).map(Some);
                 }
                 Err(error) => return Err(error),
             }
             work.locks = self.engine.ports.store.locks(&work.scheduler.name).await?;
         }
         let holder = holder_of(&work.operation);
-        let held = work.locks.held.iter().filter(|lock| lock.holder == holder);
-        work.guard.locks = held.map(|lock| (lock.kind, lock.token)).collect();
+        let counts =
+            |lock: &&Lock| lock.holder == holder || needs.iter().any(|need| need.is_met_by(lock, holder));
+        work.guard.locks =
+            work.locks.held.iter().filter(counts).map(|lock| (lock.kind, lock.token)).collect();
         Ok(None)
     }
 

@@ -74,33 +74,28 @@ fn server(placement: &str, states: [State; 2]) -> Vec<Answer> {
 
 /// What the next cycle does when so many rooms are wanted instead of five.
 fn check_wanted(placement: &str, states: [State; 2], wanted: u32, expected: &Expect) {
-    let server = Server::start(server(placement, states));
+    check_next_cycle(server(placement, states), &placed(placement, wanted), expected);
+}
+
+/// What a dry run of a minor version says of the cycle after it.
+pub(crate) fn check_next_cycle(script: Vec<Answer>, recipe: &str, expected: &Expect) {
+    let server = Server::start(script);
     let mut command = maestro("scheduler apply -f - --dry-run");
     command.env("MAESTRO_URL", &server.url);
-    let told = told(&run(command, &placed(placement, wanted)));
+    let told = told(&run(command, recipe));
     let (_, forecast) = told.split_once("first: v1.1.0 becomes active\n").unwrap_or(("", &told));
     expected.assert_eq(forecast);
 }
 
 #[test]
 fn regions_that_take_new_rooms() {
-    check_stdin(
-        server(ONE_CAP, [OPEN, OPEN]),
-        "scheduler apply -f - --dry-run",
-        &placed(ONE_CAP, 10),
+    check_wanted(
+        ONE_CAP,
+        [OPEN, OPEN],
+        10,
         &expect![[r#"
-            > GET /schedulers/arena?view=full
-            > GET /schedulers/arena/versions?view=full
-            > GET /regions?view=full
-            > GET /schedulers/arena/rooms?view=full
-            > GET /schedulers/arena/rollout?view=full
-            FIELD          CHANGE  FROM  TO
-            roomsReplicas  minor   5     10
-
-            scheduler arena v1.0.0 → v1.1.0: a minor change, rooms stay as they are
-            first: v1.1.0 becomes active
-            next cycle: 5 rooms (4 ready, 1 occupied), 10 wanted (fleet size 10): starts 5 rooms of v1.1.0
-        "#]],
+        next cycle: 5 rooms (4 ready, 1 occupied), 10 wanted (fleet size 10): starts 5 rooms of v1.1.0
+    "#]],
     );
 }
 
@@ -198,21 +193,10 @@ fn a_fleet_that_is_bound_to_a_region() {
         |replicas: u32| placed(ONE_CAP, replicas).replace(r#""spec":{"#, r#""spec":{"region":"us-east","#);
     let mut script = server(ONE_CAP, [OPEN, CORDONED]);
     script[0] = ok(&bound(5));
-    check_stdin(
+    check_next_cycle(
         script,
-        "scheduler apply -f - --dry-run",
         &bound(10),
         &expect![[r#"
-        > GET /schedulers/arena?view=full
-        > GET /schedulers/arena/versions?view=full
-        > GET /regions?view=full
-        > GET /schedulers/arena/rooms?view=full
-        > GET /schedulers/arena/rollout?view=full
-        FIELD          CHANGE  FROM  TO
-        roomsReplicas  minor   5     10
-
-        scheduler arena v1.0.0 → v1.1.0: a minor change, rooms stay as they are
-        first: v1.1.0 becomes active
         next cycle: 5 rooms (4 ready, 1 occupied), 10 wanted (fleet size 10): changes nothing
         held back: 5 more wanted, but no region may have new rooms: us-east is cordoned by ada@host: slow network
     "#]],

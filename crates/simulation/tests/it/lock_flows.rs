@@ -175,11 +175,7 @@ fn a_removal_during_a_rollout_is_part_of_what_the_rollout_does() {
 #[test]
 fn a_deletion_ends_a_rollout_takes_its_locks_and_keeps_cycles_out() {
     run(async {
-        let mut world = World::new(14);
-        world.host().set_habits(stubborn());
-        world.start_engine().await;
-        create(&world, 6).await;
-        settle(&world, 6, MINUTE).await;
+        let world = stubborn_world(14, 6).await;
         submit(&world, another_command(recipe(6))).await;
         until_held(&world, LockKind::Config, Holder::Rollout(V2)).await;
         let delete = world.engine().delete_scheduler(ARENA, "ann").await.unwrap();

@@ -3,16 +3,17 @@
 use std::time::Duration;
 
 use maestro_core::lock::{Holder, LockKind};
-use maestro_core::operation::{Operation, OperationId, OperationStatus};
+use maestro_core::operation::{DefinitionKind, Operation, OperationId, OperationStatus};
 use maestro_core::scheduler::{Recipe, Version, VersionStatus};
-use maestro_engine::Settings;
-use maestro_engine::ports::store::SchedulerState;
-use maestro_simulation::{Habits, Span, World};
+use maestro_engine::ports::store::{Intent, RoomRecord, SchedulerState};
+use maestro_engine::{Parts, Settings};
+use maestro_simulation::{Habits, NodePlan, Span, World};
 
 use super::common::*;
 use super::rollouts::{another_command, ended_as, submit};
 
 const SECOND: Duration = Duration::from_secs(1);
+const MILLISECOND: Duration = Duration::from_millis(1);
 const V1: Version = Version::FIRST;
 const V2: Version = Version { major: 2, minor: 0, patch: 0 };
 const V3: Version = Version { major: 3, minor: 0, patch: 0 };
@@ -81,6 +82,48 @@ fn a_release_reaches_an_operation_that_waits_for_something_else() {
         world.run_until("the operation to end", 10 * SECOND, ended).await;
         settle(&world, 3, MINUTE).await;
     });
+}
+
+/// The worker sleeps over it: what it was about to write, under the rollout's lock, is refused when it wakes.
+#[test]
+fn a_release_from_a_rollout_reaches_a_removal_that_is_about_to_write() {
+    let refused = (0..20).filter(|millis| run(is_refused_after(MILLISECOND * *millis))).count();
+    assert!(refused > 0, "no release came at the right moment");
+}
+
+/// Whether the worker was refused something, so long after a cycle wanted an old room gone.
+async fn is_refused_after(pause: Duration) -> bool {
+    let mut world = World::new(5);
+    let worker = world.start_node(NodePlan::PLAIN).await.unwrap();
+    let api = world.start_node(NodePlan { parts: Parts::NONE, ..NodePlan::PLAIN }).await.unwrap();
+    create(&world, 4).await;
+    settle(&world, 4, MINUTE).await;
+    submit(&world, another_command(recipe(4))).await;
+    let removes = async |world: &World| {
+        let unfinished = world.store().unfinished(&arena()).await.unwrap();
+        unfinished.iter().any(|operation| operation.definition.kind() == DefinitionKind::RemoveRooms)
+    };
+    let rolls = async |world: &World| holder(world, LockKind::Downscaling).await == Some(Holder::Rollout(V2));
+    world.run_until("the rollout to have the lock", MINUTE, rolls).await;
+    while !removes(&world).await {
+        world.advance(MILLISECOND).await;
+    }
+    world.advance(pause).await;
+    world.freeze(worker);
+    let rows = world.store().live_rooms(&arena()).await.unwrap();
+    let staying = |row: &&RoomRecord| row.version == V1 && row.intent == Intent::Run;
+    let before: Vec<_> = rows.iter().filter(staying).map(|row| row.id.clone()).collect();
+    let engine = world.engine_of(api).unwrap();
+    engine.release_lock(ARENA, "downscaling", None, "eve", "stop").await.unwrap();
+    world.advance(SECOND).await;
+    world.thaw(worker);
+    world.advance(MINUTE).await;
+    let rows = world.store().live_rooms(&arena()).await.unwrap();
+    let after: Vec<_> = rows.iter().filter(staying).map(|row| row.id.clone()).collect();
+    assert_eq!(after, before, "after {pause:?}: none went that had not been asked to");
+    let views = engine.ports().table.rooms(&arena()).await.unwrap();
+    assert!(views.iter().all(|view| view.claimed_by.is_none()), "after {pause:?}: all are in service again");
+    world.trace().lines().iter().any(|line| line.contains("was taken away"))
 }
 
 #[test]

@@ -69,6 +69,20 @@ pub(crate) fn stubborn() -> Habits {
     Habits { obeys_after: None, ..Habits::default() }
 }
 
+/// A fleet of them.
+pub(crate) async fn stubborn_world(seed: u64, rooms: u32) -> World {
+    stubborn_world_with_settings(seed, rooms, Settings::default()).await
+}
+
+async fn stubborn_world_with_settings(seed: u64, rooms: u32, settings: Settings) -> World {
+    let mut world = World::with_settings(seed, settings);
+    world.host().set_habits(stubborn());
+    world.start_engine().await;
+    create(&world, rooms).await;
+    settle(&world, rooms, MINUTE).await;
+    world
+}
+
 #[test]
 fn a_minor_update_has_the_config_lock_until_it_is_written() {
     run(async {
@@ -175,11 +189,7 @@ fn a_paused_rollout_keeps_the_recipe_and_lets_others_remove() {
 #[test]
 fn who_removes_has_the_lock_until_its_rooms_are_gone() {
     run(async {
-        let mut world = World::new(6);
-        world.host().set_habits(stubborn());
-        world.start_engine().await;
-        create(&world, 6).await;
-        settle(&world, 6, MINUTE).await;
+        let world = stubborn_world(6, 6).await;
         let removal = world.engine().remove_rooms(ARENA, 2, false, "bob").await.unwrap();
         let leaving = async |world: &World| {
             let waits = operation(world, removal).await.is_parked();
@@ -202,11 +212,7 @@ fn who_removes_has_the_lock_until_its_rooms_are_gone() {
 fn a_removal_whose_rooms_do_not_go_gives_up_its_lock_in_time() {
     run(async {
         let settings = Settings { downscaling_timeout: Millis::from_seconds(2), ..Settings::default() };
-        let mut world = World::with_settings(7, settings);
-        world.host().set_habits(stubborn());
-        world.start_engine().await;
-        create(&world, 3).await;
-        settle(&world, 3, MINUTE).await;
+        let world = stubborn_world_with_settings(7, 3, settings).await;
         let removal = world.engine().remove_rooms(ARENA, 1, false, "bob").await.unwrap();
         let ended = ended_as(&world, removal, OperationStatus::Finished).await;
         assert!(says(&ended, "still there after 2s"), "{:#?}", ended.history);
@@ -241,11 +247,7 @@ fn dead_rooms_go_under_the_lock() {
 #[test]
 fn a_second_removal_waits_for_the_first_and_says_so() {
     run(async {
-        let mut world = World::new(9);
-        world.host().set_habits(stubborn());
-        world.start_engine().await;
-        create(&world, 9).await;
-        settle(&world, 9, MINUTE).await;
+        let world = stubborn_world(9, 9).await;
         let removals = [
             world.engine().remove_rooms(ARENA, 1, false, "ann").await.unwrap(),
             world.engine().remove_rooms(ARENA, 1, false, "bob").await.unwrap(),
@@ -324,11 +326,7 @@ fn a_minor_version_passes_a_rollout_and_a_major_one_supersedes_it() {
 #[test]
 fn a_switch_does_not_wait_for_a_removal_but_its_rollout_does() {
     run(async {
-        let mut world = World::new(13);
-        world.host().set_habits(stubborn());
-        world.start_engine().await;
-        create(&world, 8).await;
-        settle(&world, 8, MINUTE).await;
+        let world = stubborn_world(13, 8).await;
         world.host().set_habits(Habits::default());
         let version = submit(&world, another_command(recipe(8))).await;
         let removal = world.engine().remove_rooms(ARENA, 2, false, "bob").await.unwrap();
