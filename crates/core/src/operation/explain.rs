@@ -279,9 +279,9 @@ impl<'a> Snapshot<'a> {
         self.ownership.is_some_and(|lease| lease.expires_at > self.now)
     }
 
-    /// The other operation that holds the slot.
+    /// The other operation that has to make way first.
     fn at_work(&self) -> Option<&'a Operation> {
-        self.unfinished.iter().find(|other| other.is_executing() && other.id != self.operation.id)
+        self.unfinished.iter().find(|other| other.keeps_others_out() && other.id != self.operation.id)
     }
 
     /// What it waits for, if it is parked.

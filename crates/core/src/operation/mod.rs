@@ -6,6 +6,8 @@ pub mod explain;
 mod id;
 pub mod queue;
 mod status;
+#[cfg(test)]
+mod testing;
 
 use crate::scheduler::SchedulerName;
 use crate::time::Timestamp;
@@ -122,6 +124,15 @@ impl Operation {
 
     pub fn is_executing(&self) -> bool {
         self.status == OperationStatus::InProgress && self.activity == Activity::Executing
+    }
+
+    /// None begins beside it: it has the slot, or waits for an answer without which nothing else may be done.
+    pub fn keeps_others_out(&self) -> bool {
+        let waits_alone = match &self.activity {
+            Activity::Parked(wait) => wait.unanswered && !self.definition.kind().makes_way(),
+            Activity::Executing => false,
+        };
+        self.is_executing() || self.is_parked() && waits_alone
     }
 }
 

@@ -56,6 +56,7 @@ pub fn next(
     if let Some((id, eviction)) = first_eviction(unfinished, state) {
         return Next::Evict(id, eviction);
     }
+    let nothing_begins = unfinished.iter().any(Operation::keeps_others_out);
     let pending = |operation: &&Operation| operation.status == OperationStatus::Pending;
     let woken = || {
         unfinished
@@ -67,7 +68,7 @@ pub fn next(
         unfinished
             .iter()
             .filter(pending)
-            .find(|operation| operation.priority == priority)
+            .find(|operation| operation.priority == priority && !nothing_begins)
             .map(|operation| Next::Start(operation.id))
     };
     start(true).or_else(woken).or_else(|| start(false)).unwrap_or(Next::Nothing)
@@ -114,12 +115,98 @@ pub fn waiting_for(
             Some(obstacle.map_or_else(|| wait.what.clone(), |obstacle| obstacle.to_string()))
         }
         (OperationStatus::Pending, _) => {
-            let at_work = unfinished.iter().find(|other| other.is_executing());
+            let at_work = unfinished.iter().find(|other| other.keeps_others_out());
             Some(match at_work {
                 Some(other) => format!("{} {} to give up the slot", other.definition.name(), other.id),
                 None => "a worker to take it up".into(),
             })
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operation::Wait;
+    use crate::operation::testing::{at, operation};
+
+    const STATE: SchedulerFacts = SchedulerFacts { being_deleted: false, active_version: Version::FIRST };
+
+    fn pending(number: u128) -> Operation {
+        operation(number, OperationStatus::Pending, 0)
+    }
+
+    fn urgent(number: u128) -> Operation {
+        Operation { priority: true, ..pending(number) }
+    }
+
+    fn executing(number: u128) -> Operation {
+        operation(number, OperationStatus::InProgress, 0)
+    }
+
+    fn parked(number: u128, unanswered: bool) -> Operation {
+        let activity = Activity::Parked(Wait { what: "rooms".into(), until: at(10), unanswered });
+        Operation { activity, ..executing(number) }
+    }
+
+    fn of(definition: Definition, operation: Operation) -> Operation {
+        Operation { definition, ..operation }
+    }
+
+    fn cycle(number: u128) -> Operation {
+        of(Definition::HealthController, pending(number))
+    }
+
+    fn id(number: u128) -> OperationId {
+        OperationId::from_u128(number)
+    }
+
+    #[test]
+    fn who_goes_next() {
+        let deletion = || of(Definition::DeleteScheduler, parked(1, true));
+        for (what, unfinished, woken, expected) in [
+            ("nobody", vec![], None, Next::Nothing),
+            ("who has the slot", vec![urgent(1), executing(2)], None, Next::Continue(id(2))),
+            ("who came first", vec![pending(1), pending(2)], None, Next::Start(id(1))),
+            ("who cannot wait", vec![pending(1), urgent(2), urgent(3)], None, Next::Start(id(2))),
+            ("not who waits", vec![parked(1, false), pending(2)], None, Next::Start(id(2))),
+            ("who has waited", vec![pending(1), parked(2, false)], Some(2), Next::Wake(id(2))),
+            ("an urgent one before it", vec![parked(1, false), urgent(2)], Some(1), Next::Start(id(2))),
+            ("beside one without an answer", vec![parked(1, true), pending(2)], None, Next::Start(id(2))),
+            ("none beside a deletion", vec![deletion(), pending(2), urgent(3)], None, Next::Nothing),
+            ("the deletion itself", vec![deletion(), urgent(2)], Some(1), Next::Wake(id(1))),
+            (
+                "one cycle of two",
+                vec![cycle(1), cycle(2)],
+                None,
+                Next::Evict(id(2), Eviction::SecondHealthController),
+            ),
+        ] {
+            let next = next(&unfinished, STATE, |operation| Some(operation.id) == woken.map(id));
+            assert_eq!(next, expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn a_deletion_leaves_nothing_to_do() {
+        let state = SchedulerFacts { being_deleted: true, ..STATE };
+        let deletion = of(Definition::DeleteScheduler, pending(2));
+        let others = next(&[pending(1), deletion.clone()], state, |_| false);
+        assert_eq!(others, Next::Evict(id(1), Eviction::SchedulerBeingDeleted));
+        assert_eq!(next(&[deletion], state, |_| false), Next::Start(id(2)));
+    }
+
+    #[test]
+    fn what_pending_ones_wait_for() {
+        let deletion = of(Definition::DeleteScheduler, parked(1, true));
+        let waiting = |others: &[Operation]| {
+            let locks = Locks::default();
+            let text = waiting_for(&pending(2), others, &locks, at(0)).unwrap_or_default();
+            text.replace("00000000-0000-0000-0000-00000000000", "op")
+        };
+        assert_eq!(waiting(&[deletion]), "delete_scheduler op1 to give up the slot");
+        assert_eq!(waiting(&[executing(1)]), "remove_rooms op1 to give up the slot");
+        assert_eq!(waiting(&[parked(1, true)]), "a worker to take it up");
     }
 }

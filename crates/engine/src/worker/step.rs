@@ -256,13 +256,9 @@ impl Stepper {
                 }
                 tokio::time::sleep(RACE_PAUSE * self.races).await;
             }
-            StepError::NotNow(obstacle) if operation.definition.kind().makes_way() => {
-                self.make_way(operation, obstacle).await?;
-                return Ok(true);
-            }
             StepError::NotNow(obstacle) => {
-                self.say_once(operation, &obstacle).await?;
-                return Err(StepError::NotNow(obstacle));
+                self.wait_for_answer(operation, obstacle).await?;
+                return Ok(true);
             }
             error @ StepError::Store(_) => return Err(error),
         }
@@ -299,8 +295,8 @@ impl Stepper {
         self.commit("turn round", vec![turn]).await
     }
 
-    /// It waits for an answer without the slot: the rest of the scheduler goes on.
-    async fn make_way(&mut self, operation: &Operation, obstacle: String) -> Result<(), StepError> {
+    /// Without the slot: the rest of the scheduler goes on, unless nothing may beside this one.
+    async fn wait_for_answer(&mut self, operation: &Operation, obstacle: String) -> Result<(), StepError> {
         let retry = self.unanswered.retry(operation.id);
         tracing::warn!(
             scheduler_name = %operation.scheduler, operation_id = %operation.id,
@@ -310,26 +306,13 @@ impl Stepper {
         let mut update = OperationUpdate::of(operation.id);
         let what = format!("an answer: {obstacle}");
         update.activity = Some(Activity::Parked(Wait { what, until, unanswered: true }));
-        update.history = self.obstacle_events(operation, &obstacle);
+        // An obstacle is worth one line, not one for each time it is met.
+        if self.unanswered.is_news(operation.id, &obstacle) {
+            update.history = self.events(vec![format!("waiting, and trying again: {obstacle}")]);
+        }
         self.commit("wait for an answer", vec![Change::UpdateOperation(update)]).await?;
         self.unanswered.note(operation.id, obstacle);
         Ok(())
-    }
-
-    async fn say_once(&mut self, operation: &Operation, obstacle: &str) -> Result<(), StepError> {
-        let mut update = OperationUpdate::of(operation.id);
-        update.history = self.obstacle_events(operation, obstacle);
-        if !update.history.is_empty() {
-            self.commit("note obstacle", vec![Change::UpdateOperation(update)]).await?;
-            self.unanswered.note(operation.id, obstacle.into());
-        }
-        Ok(())
-    }
-
-    fn obstacle_events(&self, operation: &Operation, obstacle: &str) -> Vec<HistoryEvent> {
-        let is_news = self.unanswered.is_news(operation.id, obstacle);
-        let event = is_news.then(|| format!("waiting, and trying again: {obstacle}"));
-        self.events(event.into_iter().collect())
     }
 
     async fn end(

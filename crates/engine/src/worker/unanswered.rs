@@ -19,7 +19,6 @@ struct Obstacle {
 }
 
 impl Unanswered {
-    /// An obstacle is worth one line in the history, not one for each time it is met.
     pub(super) fn is_news(&self, operation: OperationId, what: &str) -> bool {
         self.0.get(&operation).is_none_or(|obstacle| obstacle.what != what)
     }

@@ -260,3 +260,26 @@ fn who_waits_for_an_answer_makes_way() {
         settle(&world, 6, MINUTE).await;
     });
 }
+
+/// Nothing may be done before there is a place for the scheduler's rooms: what is asked for meanwhile comes after it.
+#[test]
+fn a_creation_that_waits_for_an_answer_lets_nobody_pass() {
+    run(async {
+        let mut world = World::new(24);
+        world.start_engine().await;
+        world.host().set_manners(Manners { available: false, ..Manners::default() });
+        create(&world, 2).await;
+        let created = in_hand(&world, DefinitionKind::CreateScheduler).await.remove(0).id;
+        let add = world.engine().add_rooms(ARENA, 1, false, "bob").await.unwrap();
+        // The region is not given up yet.
+        world.advance(Duration::from_secs(13)).await;
+        let stuck = world.engine().stuck_operations(ARENA).await.unwrap();
+        let stuck: Vec<_> = stuck.iter().map(|explained| explained.operation.id).collect();
+        assert_eq!(stuck, [created], "people see it");
+        assert_eq!(operation(&world, add).await.status, OperationStatus::Pending);
+        world.host().set_manners(Manners::default());
+        ended_as(&world, created, OperationStatus::Finished).await;
+        ended_as(&world, add, OperationStatus::Finished).await;
+        settle(&world, 3, MINUTE).await;
+    });
+}

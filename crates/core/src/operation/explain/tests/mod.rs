@@ -1,13 +1,12 @@
 mod waiting;
 
 use expect_test::{Expect, expect};
-use serde_json::Value;
 
-use super::super::{CancelRequest, Definition, HistoryEvent, OperationId, Origin, Rollback, Token};
+use super::super::{CancelRequest, HistoryEvent, Rollback, Token};
 use super::*;
 use crate::lock::{Lock, LockKind};
-use crate::operation::{RemovalReason, RoomsToRemove};
-use crate::scheduler::{SchedulerName, Version};
+use crate::operation::testing::{at, lease, operation};
+use crate::scheduler::Version;
 
 /// When the snapshots are taken, in seconds.
 const NOW: i64 = 1000;
@@ -21,40 +20,6 @@ struct Case {
     ownership: Option<Lease>,
     workers: usize,
     rooms_killed_at: Option<i64>,
-}
-
-fn at(second: i64) -> Timestamp {
-    Timestamp::from_second(second).unwrap()
-}
-
-fn lease(owner: &str, until: i64) -> Lease {
-    Lease { owner: owner.into(), token: Token(3), expires_at: at(until) }
-}
-
-fn operation(number: u128, status: OperationStatus, created: i64) -> Operation {
-    Operation {
-        id: OperationId::from_u128(number),
-        scheduler: SchedulerName::parse("arena").unwrap(),
-        definition: Definition::RemoveRooms {
-            rooms: RoomsToRemove::Amount(1),
-            reason: RemovalReason::ScaleDown,
-        },
-        origin: Origin::Controller,
-        priority: false,
-        status,
-        activity: Activity::Executing,
-        rollback: None,
-        progress: Value::Null,
-        data: Value::Null,
-        reason: String::new(),
-        fleet_delta: 0,
-        created_at: at(created),
-        ended_at: None,
-        lease: (status == OperationStatus::InProgress).then(|| lease("worker-1", NOW + 5)),
-        cancel: None,
-        took_action: true,
-        history: vec![HistoryEvent { at: at(created), event: "Created".into() }],
-    }
 }
 
 fn parked(what: &str, until: i64) -> Activity {
