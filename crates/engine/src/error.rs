@@ -61,6 +61,7 @@ impl From<Refusal> for Error {
             Refusal::VersionOperationUnderWay { .. } => Self::Precondition(text),
             Refusal::StaleToken { .. }
             | Refusal::SchedulerBeingDeleted(_)
+            | Refusal::QueueFull(_)
             | Refusal::WrongState { .. }
             | Refusal::FleetSizeChanged { .. }
             | Refusal::RoomsLeft { .. }

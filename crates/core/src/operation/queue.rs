@@ -21,6 +21,10 @@ pub enum Eviction {
     NoLongerActive(Version),
 }
 
+/// So many unfinished operations of a scheduler are enough: people's further ones are refused. A worker reads all of
+/// them at each of its turns.
+pub const UNFINISHED_MAX: u32 = 1_000;
+
 /// What the queue must know about its scheduler.
 #[derive(Debug, Clone, Copy)]
 pub struct SchedulerFacts {

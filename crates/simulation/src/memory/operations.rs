@@ -2,6 +2,7 @@
 
 use maestro_core::guards;
 use maestro_core::invariant::Invariant;
+use maestro_core::operation::queue::UNFINISHED_MAX;
 use maestro_core::operation::{
     Activity, CancelRequest, Definition, HistoryEvent, Lease, Operation, OperationId, OperationStatus,
     Rollback, Stage, Token,
@@ -99,6 +100,10 @@ impl State {
         }
         if is_deletion && let Some(operation) = self.unfinished_deletion(&scheduler) {
             return Err(Refusal::DeletionUnderWay { scheduler, operation });
+        }
+        let is_request = origin.is_person() && !is_deletion;
+        if is_request && self.unfinished_ids(&scheduler).count() >= UNFINISHED_MAX as usize {
+            return Err(Refusal::QueueFull(scheduler));
         }
         if only_version_operation && let Some(operation) = self.version_operation(&scheduler) {
             return Err(Refusal::VersionOperationUnderWay { scheduler, operation });

@@ -1,5 +1,6 @@
 //! Changes of operations: the queue, the slot, status and history.
 
+use maestro_core::operation::queue::UNFINISHED_MAX;
 use maestro_core::operation::{
     Activity, CancelRequest, Definition, DefinitionKind, HistoryEvent, Lease, OperationId, OperationStatus,
     Origin, Rollback,
@@ -31,8 +32,10 @@ pub(super) fn enqueue(connection: &Connection, new: &NewOperation) -> Result<(),
     if exists(connection, new.id)? {
         return Err(Refusal::OperationExists(new.id).into());
     }
-    if matches!(new.definition, Definition::DeleteScheduler) {
-        refuse_second_deletion(connection, &new.scheduler)?;
+    match new.definition {
+        Definition::DeleteScheduler => refuse_second_deletion(connection, &new.scheduler)?,
+        _ if new.origin.is_person() => refuse_too_many(connection, &new.scheduler)?,
+        _ => {}
     }
     if new.only_version_operation {
         refuse_second_version_operation(connection, &new.scheduler)?;
@@ -96,6 +99,16 @@ fn refuse_second_deletion(connection: &Connection, scheduler: &SchedulerName) ->
             let scheduler = scheduler.clone();
             Err(Refusal::DeletionUnderWay { scheduler, operation }.into())
         }
+    }
+}
+
+fn refuse_too_many(connection: &Connection, scheduler: &SchedulerName) -> Result<(), Failure> {
+    let mut statement = connection
+        .prepare_cached("SELECT COUNT(*) FROM operations WHERE scheduler = ?1 AND ended_at IS NULL")?;
+    let unfinished: u32 = statement.query_row((scheduler.as_str(),), |row| row.get(0))?;
+    match unfinished >= UNFINISHED_MAX {
+        true => Err(Refusal::QueueFull(scheduler.clone()).into()),
+        false => Ok(()),
     }
 }
 

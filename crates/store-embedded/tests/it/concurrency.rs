@@ -10,7 +10,7 @@ use maestro_engine::ports::store::{Change, NewOperation, OperationStore, Refusal
 use maestro_store_embedded::EmbeddedStore;
 
 const TASKS: u128 = 64;
-const WRITES_PER_TASK: u128 = 20;
+const WRITES_PER_TASK: u128 = 15;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn all_that_is_committed_at_once_is_there_and_in_order() {

@@ -33,6 +33,7 @@ where
             life::an_unknown_operation_is_not_found,
             enqueuing::a_scheduler_being_deleted_takes_only_deletions,
             enqueuing::an_id_is_given_once,
+            enqueuing::people_cannot_ask_without_end,
             enqueuing::a_version_operation_is_refused_while_another_is_unfinished,
             enqueuing::a_second_deletion_is_refused_while_one_is_unfinished,
             enqueuing::a_version_operation_may_follow_one_that_ended,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use maestro_core::guards;
 use maestro_core::invariant::Invariant;
 use maestro_core::lock::{Holder, LockKind, Obstacle, Taker, Waiter};
+use maestro_core::operation::queue::UNFINISHED_MAX;
 use maestro_core::operation::{
     Activity, CancelRequest, Definition, DefinitionKind, HistoryEvent, Lease, OperationId, OperationStatus,
     Origin, Rollback, Token,
@@ -81,7 +82,8 @@ pub enum Change {
     /// [`Refusal::SchedulerNotFound`]; on a scheduler that is being deleted anything but delete_scheduler is
     /// refused with [`Refusal::SchedulerBeingDeleted`]; [`Refusal::OperationExists`] (ended ones and those of other
     /// schedulers too); [`Refusal::VersionOperationUnderWay`] if it asks for that; a second unfinished
-    /// delete_scheduler is refused with [`Refusal::DeletionUnderWay`], which names the first one.
+    /// delete_scheduler is refused with [`Refusal::DeletionUnderWay`], which names the first one; what else a person
+    /// asks for is refused with [`Refusal::QueueFull`] if [`UNFINISHED_MAX`] are unfinished.
     Enqueue(NewOperation),
     /// Pending → in progress, executing. [`Refusal::WrongStatus`], [`Refusal::SlotTaken`].
     StartOperation { operation: OperationId, lease: Lease, history: Vec<HistoryEvent> },
@@ -234,6 +236,10 @@ pub enum Refusal {
     SchedulerNotFound(SchedulerName),
     #[error("scheduler {0} is being deleted")]
     SchedulerBeingDeleted(SchedulerName),
+    #[error(
+        "scheduler {0} has {UNFINISHED_MAX} operations that have not ended, and takes no more: let some end, or cancel some"
+    )]
+    QueueFull(SchedulerName),
     #[error("scheduler {scheduler} is {}", .is.as_str())]
     WrongState { scheduler: SchedulerName, is: SchedulerState },
     #[error("the fleet size of scheduler {scheduler} is {is} by now")]
@@ -284,6 +290,7 @@ impl Refusal {
             | Self::RoomExists(_)
             | Self::RoomNotFound(_)
             | Self::SlotTaken { .. }
+            | Self::QueueFull(_)
             | Self::WrongStatus { .. }
             | Self::WrongState { .. }
             | Self::RoomsLeft { .. }

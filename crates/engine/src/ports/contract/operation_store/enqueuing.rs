@@ -1,6 +1,7 @@
 //! What is enqueued, and what is refused.
 
-use maestro_core::operation::{Definition, OperationStatus, SwitchVersion};
+use maestro_core::operation::queue::UNFINISHED_MAX;
+use maestro_core::operation::{Definition, OperationStatus, Origin, SwitchVersion};
 
 use crate::ports::Store;
 use crate::ports::contract::fixtures::*;
@@ -52,6 +53,29 @@ pub(super) async fn an_id_is_given_once(store: &dyn Store) {
     accept(store, vec![delete]).await;
     let elsewhere = again(2).pop().unwrap();
     refuse(store, vec![elsewhere], exists(2)).await;
+}
+
+/// The engine's own operations are few, and a deletion is the way out.
+pub(super) async fn people_cannot_ask_without_end(store: &dyn Store) {
+    open(store).await;
+    let of = |number: u128, origin: Origin| NewOperation { origin, ..new_operation(number) };
+    let ann = || Origin::Person("ann".into());
+    let numbers = || 1..=u128::from(UNFINISHED_MAX);
+    accept(store, numbers().map(|number| Change::Enqueue(of(number, ann()))).collect()).await;
+    let full = || Refusal::QueueFull(arena());
+    refuse(store, vec![Change::Enqueue(of(5_000, ann()))], full()).await;
+    accept(
+        store,
+        vec![
+            Change::Enqueue(NewOperation { scheduler: bystander(), ..of(5_001, ann()) }),
+            Change::Enqueue(of(5_002, Origin::Controller)),
+            Change::Enqueue(NewOperation { definition: Definition::DeleteScheduler, ..of(5_003, ann()) }),
+        ],
+    )
+    .await;
+    accept(store, (1..=3).map(|number| end(number, OperationStatus::Evicted)).collect()).await;
+    accept(store, vec![Change::Enqueue(of(5_000, ann()))]).await;
+    refuse(store, vec![Change::Enqueue(of(5_004, ann()))], full()).await;
 }
 
 fn switch() -> Definition {
