@@ -54,7 +54,7 @@ impl Executor for AddRooms {
             return Ok(Step { history: started.failures, ..Step::again(started.changes) });
         }
         let amount = amount(&work.operation);
-        let failed = rows.iter().filter(|row| row.handle.is_none()).count();
+        let failed = rows.iter().filter(|row| has_failed(row)).count();
         if failed > 0 && work.operation.origin.is_person() {
             let why = first_failure(&rows);
             return Err(StepError::Failed(format!("{failed} of {amount} rooms failed: {why}")));
@@ -64,14 +64,13 @@ impl Executor for AddRooms {
                 let why = format!("no more rooms are made: {}", too_late(work));
                 return finish(work, &rows, failed, 0).map(|step| step.with_history(why));
             }
-            match placing::growth(work, amount).await? {
-                placing::Growth::Decided(step) => return Ok(step),
-                placing::Growth::Planned(regions) => match intend(work, &rows, &regions).await? {
-                    Ok(step) => return Ok(step),
-                    Err(why) if work.operation.origin.is_person() => return Err(StepError::Failed(why)),
-                    Err(why) => return finish(work, &rows, failed, 0).map(|step| step.with_history(why)),
-                },
-            }
+            return match make_more(work, &rows).await {
+                // Whoever did not ask for all or nothing keeps what there is.
+                Err(StepError::Failed(why)) if !work.operation.origin.is_person() && !rows.is_empty() => {
+                    finish(work, &rows, failed, 0).map(|step| step.with_history(why))
+                }
+                outcome => outcome,
+            };
         }
         let unready = if is_panic(work) { unready(work, &rows).await? } else { 0 };
         if unready > 0 && !late {
@@ -162,12 +161,22 @@ fn rules(work: &Work) -> PanicScale {
     work.scheduler.autoscaling().and_then(|autoscaling| autoscaling.panic).unwrap_or_default()
 }
 
-/// `Err`: why no more can be made, because the regions that they were planned for are closed by now.
+async fn make_more(work: &Work, rows: &[RoomRecord]) -> Result<Step, StepError> {
+    if work.operation.origin.is_person() {
+        starting::all_settled(work, &*work.recipe_of(work.scheduler.version_to_make()).await?)?;
+    }
+    match placing::growth(work, amount(&work.operation)).await? {
+        placing::Growth::Decided(step) => Ok(step),
+        placing::Growth::Planned(regions) => intend(work, rows, &regions).await,
+    }
+}
+
+/// Fails if the regions that they were planned for are closed by now.
 async fn intend(
     work: &Work,
     rows: &[RoomRecord],
     regions: &BTreeMap<Region, u32>,
-) -> Result<Result<Step, String>, StepError> {
+) -> Result<Step, StepError> {
     let version = work.scheduler.version_to_make();
     let recipe = work.recipe_of(version).await?;
     let places = work.engine.places(&recipe).await?;
@@ -177,18 +186,24 @@ async fn intend(
     let amount = amount(&work.operation);
     let making = Making { version, recipe: &recipe, purpose: Purpose::Fleet, amount, regions: &open };
     match making.left(rows).is_empty() {
-        true => Ok(Err(format!("no more rooms are made: {}", closed.join("; ")))),
-        false => starting::intend(work, rows, &making).await.map(Ok),
+        true => Err(StepError::Failed(format!("no more rooms are made: {}", closed.join("; ")))),
+        false => starting::intend(work, rows, &making).await,
     }
 }
 
+/// One that others asked to go meanwhile is not to be started any more.
 fn is_unstarted(row: &RoomRecord) -> bool {
-    row.handle.is_none() && row.ended.is_none()
+    row.handle.is_none() && row.ended.is_none() && row.intent == Intent::Run
+}
+
+/// Nor is it a failure.
+fn has_failed(row: &RoomRecord) -> bool {
+    row.handle.is_none() && row.intent == Intent::Run
 }
 
 fn first_failure(rows: &[RoomRecord]) -> String {
     let failure = |row: &RoomRecord| {
-        let ended = row.ended.as_ref().filter(|_| row.handle.is_none())?;
+        let ended = row.ended.as_ref().filter(|_| has_failed(row))?;
         Some(format!("room {}: {}", row.id, ended.how))
     };
     rows.iter().find_map(failure).unwrap_or_default()
@@ -206,6 +221,10 @@ fn finish(work: &Work, rows: &[RoomRecord], failed: usize, unready: usize) -> Re
         0 => format!("added {added} rooms"),
         failed => format!("added {added} of {} rooms, {failed} failed", amount(&work.operation)),
     };
+    let taken = rows.iter().filter(|row| row.handle.is_none() && !has_failed(row)).count();
+    if taken > 0 {
+        event += &format!("; {taken} of them were asked to go before they were started");
+    }
     if unready > 0 {
         let waited = age(work.now(), work.operation.created_at);
         event += &format!("; {unready} of them are not ready after {waited}");

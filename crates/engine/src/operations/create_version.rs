@@ -161,6 +161,7 @@ async fn try_next(
         )));
     }
     let recipe = recipe(work)?;
+    starting::all_settled(work, recipe)?;
     let places = work.engine.places(recipe).await?;
     let region = places.for_validation().map_err(StepError::Failed)?;
     // Those of earlier attempts may be elsewhere, where nothing could be started by now.

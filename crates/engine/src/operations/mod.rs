@@ -44,6 +44,11 @@ pub(crate) trait Executor: Send + Sync {
         Ok(Vec::new())
     }
 
+    /// What it owes others before it waits for a lock.
+    async fn before_it_waits(&self, _work: &Work) -> Result<(), StepError> {
+        Ok(())
+    }
+
     /// One bounded step forward.
     async fn step(&self, work: &Work) -> Result<Step, StepError>;
 

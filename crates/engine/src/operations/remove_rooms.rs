@@ -10,7 +10,7 @@ use maestro_core::guards;
 use maestro_core::invariant::Invariant;
 use maestro_core::lock::LockKind;
 use maestro_core::operation::{Operation, RemovalReason, RoomsToRemove};
-use maestro_core::plan::{self, Occupied, OldVersions, RoomFact};
+use maestro_core::plan::{self, Occupied, RoomFact};
 use maestro_core::room::{RoomId, RoomStatus};
 use maestro_core::time::{Timestamp, after};
 use serde::{Deserialize, Serialize};
@@ -47,6 +47,11 @@ impl Executor for RemoveRooms {
         };
         let has_chosen = progress_of(&work.operation).chosen;
         Ok(if has_chosen { Vec::new() } else { vec![need] })
+    }
+
+    /// Those that were asked to go do: others may wait for their end.
+    async fn before_it_waits(&self, work: &Work) -> Result<(), StepError> {
+        stopping::stop_leaving(work).await
     }
 
     async fn step(&self, work: &Work) -> Result<Step, StepError> {
@@ -114,13 +119,13 @@ async fn choose(work: &Work, mut progress: Progress) -> Result<Step, StepError> 
         return Ok(Step::done());
     };
     let fleet = fleet(&work.engine, &work.scheduler, Some(work.operation.id)).await?;
-    let mut taken = claimed_but_not_asked(work, &fleet);
-    if !taken.is_empty() && is_called_off(work, reason) {
-        work.engine.ports.table.unclaim(&work.scheduler.name, work.operation.id, &taken).await?;
-        return Ok(Step::again(Vec::new()));
+    let (mut taken, called_off) = left_claimed(work, &fleet, reason);
+    if !called_off.is_empty() {
+        work.engine.ports.table.unclaim(&work.scheduler.name, work.operation.id, &called_off).await?;
     }
     if taken.is_empty() {
-        if let Some(wait) = wait_for_unknown(work, &rooms, &fleet) {
+        if let Some(wait) = wait_for_unknown(work, &rooms, &progress, &fleet) {
+            stopping::stop_leaving(work).await?;
             return Ok(wait);
         }
         taken = match &rooms {
@@ -162,9 +167,10 @@ async fn choose(work: &Work, mut progress: Progress) -> Result<Step, StepError> 
 
 /// Unknown is not zero: while rooms have not been heard of since a restart, nobody can say which ones may go. They
 /// ping, or expire. The health controller's removals do not wait: it asks again when it knows more.
-fn wait_for_unknown(work: &Work, rooms: &RoomsToRemove, fleet: &Fleet) -> Option<Step> {
+fn wait_for_unknown(work: &Work, rooms: &RoomsToRemove, progress: &Progress, fleet: &Fleet) -> Option<Step> {
     let unknown = fleet.unknown(&work.engine);
-    let chooses = work.operation.origin.is_person() && matches!(rooms, RoomsToRemove::Amount(_));
+    let is_left = matches!(rooms, RoomsToRemove::Amount(amount) if *amount > progress.asked);
+    let chooses = work.operation.origin.is_person() && is_left;
     (chooses && unknown > 0).then(|| {
         let what = format!("{unknown} rooms to be heard of since the restart");
         let mut step = Step::park(what, work.in_time(work.engine.settings.room_ping_timeout));
@@ -178,17 +184,25 @@ fn wait_for_unknown(work: &Work, rooms: &RoomsToRemove, fleet: &Fleet) -> Option
     })
 }
 
-/// What a lost reply or a crash left claimed: it is asked to go before anything else is chosen.
+/// What a lost reply or a crash left claimed: it is asked to go before anything else is chosen. And, of a replacement,
+/// what is not to be replaced any more: the rollout may have been paused or called back, the region uncordoned.
+fn left_claimed(work: &Work, fleet: &Fleet, reason: RemovalReason) -> (Vec<RoomId>, Vec<RoomId>) {
+    let rules = replacement(&work.scheduler, work.now());
+    let stays: BTreeSet<&RoomId> = match reason {
+        RemovalReason::RollingUpdate | RemovalReason::Drain => {
+            fleet.facts.iter().filter(|room| !plan::is_replaced(room, &rules)).map(|room| &room.id).collect()
+        }
+        RemovalReason::ExpiredRoom | RemovalReason::ScaleDown | RemovalReason::ValidationFinished => {
+            BTreeSet::new()
+        }
+    };
+    claimed_but_not_asked(work, fleet).into_iter().partition(|room| !stays.contains(room))
+}
+
 fn claimed_but_not_asked(work: &Work, fleet: &Fleet) -> Vec<RoomId> {
     let mine = |id: &RoomId| fleet.claimed_by.get(id) == Some(&work.operation.id);
     let not_asked = |row: &&RoomRecord| row.intent == Intent::Run && mine(&row.id);
     fleet.rows.iter().filter(not_asked).map(|row| row.id.clone()).collect()
-}
-
-/// The rollout has been paused or halted since: what it took out of service and did not ask to go stays.
-fn is_called_off(work: &Work, reason: RemovalReason) -> bool {
-    let versions = replacement(&work.scheduler, work.now()).versions;
-    reason == RemovalReason::RollingUpdate && versions != OldVersions::Replaced
 }
 
 /// Rooms that were taken out of service, or none because policies have just decided about them.

@@ -17,6 +17,10 @@ impl Executor for Resize {
         way(&work.operation).needs(work).await
     }
 
+    async fn before_it_waits(&self, work: &Work) -> Result<(), StepError> {
+        way(&work.operation).before_it_waits(work).await
+    }
+
     async fn step(&self, work: &Work) -> Result<Step, StepError> {
         let Definition::Resize { change: Err(why), .. } = &work.operation.definition else {
             return way(&work.operation).step(work).await;

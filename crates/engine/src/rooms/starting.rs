@@ -76,7 +76,12 @@ pub(crate) async fn intend(work: &Work, rows: &[RoomRecord], making: &Making<'_>
         let Some(id) = unused_id(work, &made, index).await? else {
             continue;
         };
-        let ports = choose_ports(work, &region, making.recipe, &mut used).await?;
+        let ports = match choose_ports(work, &region, making.recipe, &mut used).await {
+            Ok(ports) => ports,
+            // Those that fit come first.
+            Err(StepError::Failed(_)) if !changes.is_empty() => break,
+            Err(error) => return Err(error),
+        };
         changes.push(Change::IntendRoom(NewRoomRecord {
             id,
             scheduler: work.scheduler.name.clone(),
@@ -148,7 +153,7 @@ pub(crate) async fn start(work: &Work, rows: &[RoomRecord]) -> Result<Started, S
         // Before the runtime is asked: a room may ping before we hear that it runs.
         work.engine.ports.table.insert(table_room(work, row)).await?;
     }
-    settled(work, rows)?;
+    settled(work, rows.iter().map(|row| &row.region))?;
     work.still_owner()?;
     make_place(work, rows).await?;
     let starts = rows.iter().zip(recipes).map(|(row, recipe)| start_one(work, row, recipe));
@@ -203,14 +208,23 @@ impl Started {
     }
 }
 
-/// A runtime that has not taken up its rooms may not know that one of these runs already.
-fn settled(work: &Work, rows: &[RoomRecord]) -> Result<(), StepError> {
-    for row in rows {
-        if let Contact::Unsettled { why } = work.engine.regions.contact(&row.region) {
-            return Err(StepError::NotNow(format!("region {} is not taken up yet: {why}", row.region)));
+/// A region that has not taken up its rooms may not know that one of them runs already; and it is too early to do
+/// without it.
+fn settled<'a>(work: &Work, regions: impl Iterator<Item = &'a Region>) -> Result<(), StepError> {
+    for region in regions {
+        if let Contact::Unsettled { why } = work.engine.regions.contact(region) {
+            return Err(StepError::NotNow(format!("region {region} is not taken up yet: {why}")));
         }
     }
     Ok(())
+}
+
+/// Before one decides where rooms of a recipe go that somebody waits for.
+pub(crate) fn all_settled(work: &Work, recipe: &Recipe) -> Result<(), StepError> {
+    match &recipe.spec.region {
+        Some(region) => settled(work, std::iter::once(region)),
+        None => settled(work, work.engine.ports.runtimes.keys()),
+    }
 }
 
 /// A deletion that was taken back, or one of an earlier scheduler of this name that comes late, may have removed it.

@@ -129,8 +129,15 @@ pub(crate) async fn take_back(work: &Work, rows: Vec<RoomRecord>, reason: &str) 
     if !changes.is_empty() {
         return Ok(Step::again(changes));
     }
-    if !going.is_empty() {
+    let is_out_of_reach =
+        |row: &RoomRecord| row.purpose == Purpose::Fleet && work.engine.regions.is_lost(&row.region);
+    if !going.iter().all(is_out_of_reach) {
         return stop_and_wait(work, &going).await;
+    }
+    if !going.is_empty() {
+        // Nobody waits for a region; when it is back, reconciling asks them again.
+        let event = format!("{} rooms cannot be reached, and go when they can", going.len());
+        return Ok(Step::done().with_history(event));
     }
     Ok(match staying.len() {
         0 => Step::done(),

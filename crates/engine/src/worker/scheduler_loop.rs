@@ -252,13 +252,16 @@ impl SchedulerLoop {
         };
         let holder = holder_of(operation);
         let place = locks.waiters.iter().find(|waiter| waiter.holder == holder);
-        match place.filter(|_| operation.rollback.is_none()) {
-            // It waits for a lock, unless it does not need that any more.
-            Some(place) => {
+        let Some(place) = place.filter(|_| operation.rollback.is_none()) else {
+            return executor.wait_is_over(&work).await;
+        };
+        let needs = executor.needs(&work).await?;
+        match needs.into_iter().find(|need| need.kind == place.kind) {
+            Some(need) => {
                 let may_take = locks.may_take(place.kind, Taker::of(holder), self.engine.now()).is_ok();
-                let needs = executor.needs(&work).await?;
-                Ok(may_take || !needs.iter().any(|need| need.kind == place.kind && !work.has_lock(*need)))
+                Ok(may_take || work.has_lock(need))
             }
+            // It does not need that lock any more, and waits for something else.
             None => executor.wait_is_over(&work).await,
         }
     }

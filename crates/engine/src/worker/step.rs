@@ -13,7 +13,7 @@ use maestro_core::operation::{
 use maestro_core::time::after;
 
 use crate::Engine;
-use crate::locks::holder_of;
+use crate::locks::{holder_of, stop_awaiting};
 use crate::operations::{Executor, Next, Step, StepError, Work, executor};
 use crate::ports::store::{
     Change, Guard, OperationUpdate, Refusal, SchedulerRecord, StoreError, Transaction,
@@ -100,9 +100,7 @@ impl Stepper {
             return Ok(false);
         }
         let Some(executor) = executor(operation.definition.kind()) else {
-            let why = "no executor is known for it".into();
-            self.turn_round(&operation, RollbackEnd::Error, why).await?;
-            return Ok(false);
+            return self.give_up(&operation, "no executor is known for it".into()).await;
         };
         let locks = self.engine.ports.store.locks(&scheduler.name).await?;
         let mut work = self.work(scheduler, operation, locks);
@@ -145,11 +143,13 @@ impl Stepper {
         let needs = executor.needs(work).await?;
         for need in &needs {
             if work.has_lock(*need) {
+                self.leave_order(work, need.kind).await?;
                 continue;
             }
             match self.commit("take lock", vec![self.take(work, need.kind)]).await {
                 Ok(()) => {}
                 Err(StepError::Store(StoreError::Refused(Refusal::LockHeld(obstacle)))) => {
+                    executor.before_it_waits(work).await?;
                     return self.wait_for_lock(work, need.kind, &obstacle).map(Some);
                 }
                 Err(error) => return Err(error),
@@ -162,6 +162,17 @@ impl Stepper {
         work.guard.locks =
             work.locks.held.iter().filter(counts).map(|lock| (lock.kind, lock.token)).collect();
         Ok(None)
+    }
+
+    /// Who works under a lock that was lent waits for it no more.
+    async fn leave_order(&self, work: &Work, kind: LockKind) -> Result<(), StepError> {
+        let holder = holder_of(&work.operation);
+        match work.locks.waits(kind, holder) {
+            Some(_) => {
+                self.commit("leave order", vec![stop_awaiting(&work.scheduler.name, kind, holder)]).await
+            }
+            None => Ok(()),
+        }
     }
 
     /// A person's operation takes a place in the order and waits for its turn, for a while. A health cycle has nothing
@@ -252,6 +263,11 @@ impl Stepper {
                 self.races += 1;
                 if self.races > RACES_MAX {
                     self.races = 0;
+                    // What the fleet needs is not taken back for being late.
+                    if operation.definition.adds().is_some() && !operation.origin.is_person() {
+                        self.wait_for_answer(operation, refusal.to_string()).await?;
+                        return Ok(true);
+                    }
                     return self.give_up(operation, refusal.to_string()).await;
                 }
                 tokio::time::sleep(RACE_PAUSE * self.races).await;

@@ -101,7 +101,7 @@ impl State {
         if is_deletion && let Some(operation) = self.unfinished_deletion(&scheduler) {
             return Err(Refusal::DeletionUnderWay { scheduler, operation });
         }
-        let is_request = origin.is_person() && !is_deletion;
+        let is_request = origin.is_person() && !is_deletion && !priority;
         if is_request && self.unfinished_ids(&scheduler).count() >= UNFINISHED_MAX as usize {
             return Err(Refusal::QueueFull(scheduler));
         }

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::common::*;
-use maestro_core::operation::OperationStatus;
+use maestro_core::operation::{DefinitionKind, OperationStatus};
 use maestro_core::room::{EndCause, RoomId, RoomStatus};
 use maestro_engine::Settings;
-use maestro_simulation::{Exit, Habits, Manners, Span, World};
+use maestro_simulation::{Exit, Habits, Manners, RoomOnHost, Span, World};
 
 #[test]
 fn a_fleet_of_ten_becomes_ready_and_stays_so() {
@@ -256,6 +256,30 @@ fn ports_that_others_listen_to_are_not_given() {
         world.host().crash(&victim);
         world.advance(Duration::from_secs(1)).await;
         settle(&world, 10, 5 * MINUTE).await;
+    });
+}
+
+/// The next attempt comes later and later, and takes nothing of it back.
+#[test]
+fn a_fleet_keeps_the_rooms_that_there_are_ports_for() {
+    run(async {
+        let mut world = World::new(13);
+        world.start_engine().await;
+        let mut recipe = recipe(10);
+        recipe.port_range = Some(maestro_core::scheduler::PortRange { start: 40000, end: 40019 });
+        for port in 40000..40013 {
+            world.host().occupy_port(port);
+        }
+        world.engine().create_scheduler(recipe, "ann").await.unwrap();
+        let made = async |world: &World| world.host().rooms().len() == 7;
+        world.run_until("those that fit", MINUTE, made).await;
+        let before = world.host().rooms();
+        world.advance(10 * MINUTE).await;
+        let ids = |rooms: Vec<RoomOnHost>| rooms.into_iter().map(|room| room.id).collect::<Vec<_>>();
+        assert_eq!(ids(world.host().rooms()), ids(before), "the very same");
+        let adds = done(&world).await;
+        let adds = adds.iter().filter(|operation| operation.definition.kind() == DefinitionKind::AddRooms);
+        assert!(adds.count() < 30, "it does not try all the time");
     });
 }
 

@@ -26,4 +26,5 @@ mod scenarios;
 mod several;
 mod store_contract;
 mod stores_agree;
+mod waits;
 mod workforce;

@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use super::common::*;
-use maestro_core::operation::{Operation, OperationId, OperationStatus};
+use maestro_core::operation::{Definition, Operation, OperationId, OperationStatus};
 use maestro_core::time::Millis;
 use maestro_engine::Settings;
+use maestro_engine::ports::contract::fixtures;
+use maestro_engine::ports::store::{Change, NewOperation, Transaction};
 use maestro_simulation::{Habits, Manners, Span, World};
+use serde_json::Value;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -132,10 +135,31 @@ fn what_is_old_is_forgotten() {
         world.advance(2 * HOUR).await;
         assert_eq!(ended(&world).await, []);
         assert_eq!(done(&world).await, []);
-        let everything = maestro_engine::ports::contract::fixtures::all_operations();
+        let everything = fixtures::all_operations();
         let stage = maestro_core::operation::Stage::Final;
         let cycles = world.store().operations(&arena(), stage, everything).await.unwrap().total;
         assert!(cycles <= 6 * 16, "{cycles} cycles of ten seconds are kept for ten minutes");
         assert!(is_settled(&world, 5).await);
+    });
+}
+
+/// A newer Maestro may have left it, which was taken back.
+#[test]
+fn an_operation_of_an_unknown_kind_that_is_in_progress_ends() {
+    run(async {
+        let mut world = world_with_fleet(15, 2).await;
+        world.crash_engine().await;
+        let definition = Definition::Unknown { name: "tidy_up".into(), input: Value::Null };
+        let unknown = NewOperation { definition, created_at: world.now(), ..fixtures::new_operation(1) };
+        let changes = vec![Change::Enqueue(unknown), fixtures::start(1)];
+        world.store().commit(Transaction::new("test", changes)).await.unwrap();
+        world.start_engine().await;
+        let id = fixtures::operation_id(1);
+        let ended = async |world: &World| operation(world, id).await.status == OperationStatus::Error;
+        world.run_until("it to end", MINUTE, ended).await;
+        let history = operation(&world, id).await.history;
+        let said = history.iter().filter(|event| event.event.contains("no executor is known for it"));
+        assert_eq!(said.count(), 2, "there and back: {history:#?}");
+        settle(&world, 2, MINUTE).await;
     });
 }

@@ -34,7 +34,7 @@ pub(super) fn enqueue(connection: &Connection, new: &NewOperation) -> Result<(),
     }
     match new.definition {
         Definition::DeleteScheduler => refuse_second_deletion(connection, &new.scheduler)?,
-        _ if new.origin.is_person() => refuse_too_many(connection, &new.scheduler)?,
+        _ if new.origin.is_person() && !new.priority => refuse_too_many(connection, &new.scheduler)?,
         _ => {}
     }
     if new.only_version_operation {

@@ -83,7 +83,7 @@ pub enum Change {
     /// refused with [`Refusal::SchedulerBeingDeleted`]; [`Refusal::OperationExists`] (ended ones and those of other
     /// schedulers too); [`Refusal::VersionOperationUnderWay`] if it asks for that; a second unfinished
     /// delete_scheduler is refused with [`Refusal::DeletionUnderWay`], which names the first one; what else a person
-    /// asks for is refused with [`Refusal::QueueFull`] if [`UNFINISHED_MAX`] are unfinished.
+    /// asks for without priority is refused with [`Refusal::QueueFull`] if [`UNFINISHED_MAX`] are unfinished.
     Enqueue(NewOperation),
     /// Pending → in progress, executing. [`Refusal::WrongStatus`], [`Refusal::SlotTaken`].
     StartOperation { operation: OperationId, lease: Lease, history: Vec<HistoryEvent> },

@@ -55,7 +55,7 @@ pub(super) async fn an_id_is_given_once(store: &dyn Store) {
     refuse(store, vec![elsewhere], exists(2)).await;
 }
 
-/// The engine's own operations are few, and a deletion is the way out.
+/// The engine's own operations are few, and a deletion and the way back of a rollout are ways out.
 pub(super) async fn people_cannot_ask_without_end(store: &dyn Store) {
     open(store).await;
     let of = |number: u128, origin: Origin| NewOperation { origin, ..new_operation(number) };
@@ -69,11 +69,12 @@ pub(super) async fn people_cannot_ask_without_end(store: &dyn Store) {
         vec![
             Change::Enqueue(NewOperation { scheduler: bystander(), ..of(5_001, ann()) }),
             Change::Enqueue(of(5_002, Origin::Controller)),
+            Change::Enqueue(NewOperation { priority: true, ..of(5_005, ann()) }),
             Change::Enqueue(NewOperation { definition: Definition::DeleteScheduler, ..of(5_003, ann()) }),
         ],
     )
     .await;
-    accept(store, (1..=3).map(|number| end(number, OperationStatus::Evicted)).collect()).await;
+    accept(store, (1..=4).map(|number| end(number, OperationStatus::Evicted)).collect()).await;
     accept(store, vec![Change::Enqueue(of(5_000, ann()))]).await;
     refuse(store, vec![Change::Enqueue(of(5_004, ann()))], full()).await;
 }

@@ -1,0 +1,123 @@
+//! Operations that meet what others have begun, or a region that is away: nobody waits for somebody who waits for them,
+//! and what was accepted is done.
+
+use std::time::Duration;
+
+use maestro_core::lock::{Holder, LockKind};
+use maestro_core::operation::{Activity, OperationStatus};
+use maestro_core::room::Region;
+use maestro_engine::ports::store::{Intent, RoomRecord};
+use maestro_simulation::{Manners, NodePlan, Outage, World};
+
+use super::common::*;
+use super::locks::{V2, operation, says, until_held};
+use super::rollouts::{another_command, ended_as, submit};
+
+const MILLISECOND: Duration = Duration::from_millis(1);
+const SECOND: Duration = Duration::from_secs(1);
+
+async fn rows(world: &World) -> Vec<RoomRecord> {
+    world.store().live_rooms(&arena()).await.unwrap()
+}
+
+fn is_asked_to_go(row: &RoomRecord) -> bool {
+    matches!(row.intent, Intent::Stop(_))
+}
+
+/// The engine dies after two rooms were written down as leaving and before anybody was asked. The next one does not know
+/// the other rooms, so the removal waits without its lock; then a rollout has it, which must not wait for the two.
+#[test]
+fn a_removal_that_waits_has_asked_those_that_it_chose() {
+    run(async {
+        let mut world = world_with_fleet(31, 10).await;
+        let removal = world.engine().remove_rooms(ARENA, 2, false, "ann").await.unwrap();
+        while !rows(&world).await.iter().any(is_asked_to_go) {
+            world.advance(MILLISECOND).await;
+        }
+        world.crash_engine().await;
+        assert_eq!(world.host().rooms().len(), 10, "nobody was asked");
+        world.lose_table();
+        world.start_engine().await;
+        submit(&world, another_command(recipe(8))).await;
+        until_held(&world, LockKind::Config, Holder::Rollout(V2)).await;
+        ended_as(&world, removal, OperationStatus::Finished).await;
+        settle(&world, 8, 5 * MINUTE).await;
+    });
+}
+
+#[test]
+fn what_is_undone_does_not_wait_for_a_region() {
+    run(async {
+        let mut world = World::with_regions(32, &["eu-west", "us-east"]);
+        world.start_engine().await;
+        create(&world, 0).await;
+        settle(&world, 0, MINUTE).await;
+        // Of a batch, those in one region are started, and the others never are.
+        let (near, far) = (Region("eu-west".into()), Region("us-east".into()));
+        world.host_of(&far).set_manners(Manners { available: false, ..Manners::default() });
+        let add = world.engine().add_rooms(ARENA, 4, false, "ann").await.unwrap();
+        let started = async |world: &World| {
+            rows(world).await.iter().filter(|row| row.region == near && row.handle.is_some()).count() == 2
+        };
+        world.run_until("two rooms to be there", MINUTE, started).await;
+        world.cut_off(&near, Outage::Network);
+        world.cut_off(&far, Outage::Network);
+        let ended = ended_as(&world, add, OperationStatus::Error).await;
+        assert!(says(&ended, "2 rooms cannot be reached, and go when they can"), "{:#?}", ended.history);
+        world.engine().delete_scheduler_by_force(ARENA, "ann").await.unwrap();
+        let gone = async |world: &World| world.store().scheduler(&arena()).await.unwrap().is_none();
+        world.run_until("the scheduler to be gone", 5 * MINUTE, gone).await;
+    });
+}
+
+/// Rooms that an addition has written down and could not start yet are as good as any others that serve nobody.
+#[test]
+fn what_others_take_from_an_addition_is_no_failure_of_it() {
+    run(async {
+        let world = world_with_fleet(33, 10).await;
+        let add = world.engine().add_rooms(ARENA, 10, false, "ann").await.unwrap();
+        while rows(&world).await.len() < 20 {
+            world.advance(MILLISECOND).await;
+        }
+        world.host().set_manners(Manners { available: false, ..Manners::default() });
+        let waits = async |world: &World| operation(world, add).await.is_parked();
+        world.run_until("the addition to wait", MINUTE, waits).await;
+        let removal = world.engine().remove_rooms(ARENA, 5, false, "bob").await.unwrap();
+        let chosen =
+            async |world: &World| rows(world).await.iter().filter(|row| is_asked_to_go(row)).count() == 5;
+        world.run_until("five to be asked to go", 10 * SECOND, chosen).await;
+        let unstarted = |row: &RoomRecord| row.handle.is_none();
+        assert!(rows(&world).await.iter().filter(|row| is_asked_to_go(row)).all(unstarted));
+        world.host().set_manners(Manners::default());
+        let ended = ended_as(&world, add, OperationStatus::Finished).await;
+        assert!(says(&ended, "5 of them were asked to go before they were started"), "{:#?}", ended.history);
+        ended_as(&world, removal, OperationStatus::Finished).await;
+        settle(&world, 15, MINUTE).await;
+    });
+}
+
+/// The engine dies while an addition waits in its queue, and the next one has not seen the region yet.
+#[test]
+fn accepted_work_waits_for_a_region_that_is_not_taken_up_yet() {
+    run(async {
+        let mut world = world_with_fleet(34, 3).await;
+        world.crash_engine().await;
+        world.host().set_manners(Manners { available: false, ..Manners::default() });
+        world.start_node(NodePlan::PLAIN).await.unwrap();
+        let add = world.engine().add_rooms(ARENA, 2, false, "ann").await.unwrap();
+        let version = submit(&world, another_command(recipe(5))).await;
+        world
+            .run_until("both to wait", 12 * SECOND, async |world: &World| {
+                let waits = async |id| match operation(world, id).await.activity {
+                    Activity::Parked(wait) => wait.what.contains("is not taken up yet"),
+                    Activity::Executing => false,
+                };
+                waits(add).await && waits(version).await
+            })
+            .await;
+        world.host().set_manners(Manners::default());
+        ended_as(&world, add, OperationStatus::Finished).await;
+        ended_as(&world, version, OperationStatus::Finished).await;
+        settle(&world, 5, 5 * MINUTE).await;
+    });
+}
