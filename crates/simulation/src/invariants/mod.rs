@@ -6,6 +6,7 @@
 //! seen, and only what is wrong by all of that is a violation.
 
 mod caps;
+mod circles;
 mod claims;
 mod effects;
 mod fleet;
@@ -34,6 +35,7 @@ use crate::trace::Trace;
 
 pub(crate) use work::{Subject, subject};
 
+use circles::Circles;
 use memory::{Known, SeenRoom};
 use regions::KnownRegions;
 
@@ -59,6 +61,7 @@ struct State {
     /// The last owner's, also of schedulers that are gone.
     tokens: BTreeMap<SchedulerName, (String, Token)>,
     regions: KnownRegions,
+    circles: Circles,
     violations: Vec<Violation>,
 }
 
@@ -91,6 +94,8 @@ impl Inspector {
         }
         let found = self.lock().remember(&scheduler, transaction);
         self.note_all(found);
+        let circle = self.lock().circles.note(transaction, self.trace.now());
+        self.note_all(circle);
         self.refresh_record(&scheduler, transaction, store).await;
         self.judge_work(&scheduler, transaction, store).await;
         self.judge_effects(&scheduler, transaction, store).await;

@@ -14,7 +14,7 @@ use crate::trace::Trace;
 use maestro_core::invariant::Invariant;
 use maestro_core::lock::{Holder, LockKind, Taker};
 use maestro_core::operation::{
-    Definition, DefinitionKind, OperationStatus, Origin, RemovalReason, RoomsToRemove, Token,
+    Activity, Definition, DefinitionKind, OperationStatus, Origin, RemovalReason, RoomsToRemove, Token,
 };
 use maestro_core::room::{InstanceStatus, PingStatus, Purpose, Region, RoomId, RoomStatus};
 use maestro_core::scheduler::Version;

@@ -169,3 +169,18 @@ fn a_world_at_rest_has_nothing_left() {
     );
     check(async |scene| scene.inspector.not_converged("no rest").await, &[Invariant::Converges]);
 }
+
+#[test]
+fn nobody_goes_round_in_circles() {
+    let goes_round = async |scene: &Scene, times: u32| {
+        let enqueued = Change::Enqueue(operation(1, add(1), person()));
+        scene.request(vec![enqueued]).await;
+        scene.work(vec![fixtures::start(1)]).await;
+        for _ in 0..times {
+            scene.work(vec![fixtures::set_activity(1, fixtures::parked("rooms"))]).await;
+            scene.work(vec![fixtures::set_activity(1, Activity::Executing)]).await;
+        }
+    };
+    check(async |scene| goes_round(scene, 10).await, &[]);
+    check(async |scene| goes_round(scene, 20).await, &[Invariant::Converges]);
+}
