@@ -117,6 +117,8 @@ pub fn shrink_hold(
     now: Timestamp,
 ) -> Option<ShrinkHold> {
     let cooldown = Millis::from_seconds(autoscaling.cooldown_seconds.into());
+    // One that lies ahead is of before a step back of the clock.
+    let last_shrunk_at = last_shrunk_at.filter(|at| *at <= now);
     let until = last_shrunk_at.map(|at| after(at, cooldown)).filter(|until| now < *until);
     if let Some(until) = until {
         return Some(ShrinkHold::Cooldown { until });

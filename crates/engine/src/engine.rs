@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::invariants::Tokens;
+use crate::listening::Listening;
 use crate::metrics::{self, Metrics};
 use crate::panic::{self, Panics};
 use crate::ports::{Ports, Runtime};
@@ -27,6 +28,7 @@ pub struct Engine {
     /// Who this engine is in leases and histories.
     pub(crate) owner: String,
     pub(crate) reconciled: Reconciled,
+    pub(crate) listening: Listening,
     pub(crate) regions: Regions,
     pub(crate) panics: Panics,
     pub(crate) tokens: Tokens,
@@ -85,6 +87,7 @@ impl Engine {
             metrics: Metrics::default(),
             owner,
             reconciled: Reconciled::default(),
+            listening: Listening::default(),
             panics: Panics::default(),
             tokens: Tokens::default(),
         })

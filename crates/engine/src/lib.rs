@@ -5,6 +5,7 @@ pub mod documents;
 mod engine;
 mod error;
 mod invariants;
+mod listening;
 mod locks;
 pub mod metrics;
 mod operations;

@@ -31,6 +31,8 @@ const EVENTS_MAX: usize = 1024;
 const LOCKS: usize = 64;
 /// A room that writes without end is over its limit for so long at most.
 const LOG_SWEEP_EVERY: Duration = Duration::from_secs(5);
+/// A disk that hangs does not hold up a start.
+const MADE_WITHIN: Duration = Duration::from_secs(10);
 /// At the end, for the engine to hear of the rooms that ended.
 const LAST_EVENTS_WITHIN: Duration = Duration::from_secs(2);
 
@@ -91,6 +93,7 @@ pub(crate) struct Shared {
     tasks: TaskTracker,
     /// No room is started any more.
     is_closing: AtomicBool,
+    is_looking: AtomicBool,
     /// Nothing is watched any more.
     closed: CancellationToken,
 }
@@ -105,7 +108,23 @@ impl ProcessRuntime {
         }
         let directory = Directory::new(&options.directory, &options.data_directory);
         let path = directory.rooms();
-        std::fs::create_dir_all(&path).map_err(|source| OpenError::Directory { path, source })?;
+        // Without it, the others start all the same: it counts as a region that cannot be reached.
+        let made = timeout(
+            MADE_WITHIN,
+            blocking({
+                let path = path.clone();
+                move || std::fs::create_dir_all(path)
+            }),
+        );
+        match made.await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                tracing::warn!(region = %options.region, path = %path.display(), %error, "cannot make the directory of rooms");
+            }
+            Err(_) => {
+                tracing::warn!(region = %options.region, path = %path.display(), "the directory of rooms does not answer");
+            }
+        }
         let mark = options.mark();
         let marked = blocking(move || process_table::scan(&mark))
             .await
@@ -121,6 +140,7 @@ impl ProcessRuntime {
             hasher: RandomState::new(),
             tasks: TaskTracker::new(),
             is_closing: AtomicBool::new(false),
+            is_looking: AtomicBool::new(false),
             closed: CancellationToken::new(),
         });
         let closed = shared.closed.clone();
@@ -148,7 +168,17 @@ impl Runtime for ProcessRuntime {
     /// A room can be started as long as there is a place for its files.
     async fn check(&self) -> Result<Checked, RuntimeError> {
         let path = self.shared.directory.rooms();
-        let looked = blocking(move || (std::fs::metadata(&path), path)).await;
+        // On a disk that hangs each look keeps a thread: there is one of them, however often one asks.
+        if self.shared.is_looking.swap(true, Ordering::AcqRel) {
+            return Err(unavailable(format!("{} does not answer", path.display())));
+        }
+        let shared = Arc::clone(&self.shared);
+        let looked = blocking(move || {
+            let looked = std::fs::metadata(&path);
+            shared.is_looking.store(false, Ordering::Release);
+            (looked, path)
+        })
+        .await;
         match looked {
             (Ok(metadata), _) if metadata.is_dir() => Ok(Checked::default()),
             (Ok(_), path) => Err(unavailable(format!("{} is no directory", path.display()))),

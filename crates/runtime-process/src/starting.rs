@@ -43,7 +43,7 @@ impl Shared {
     /// The room may have been started by a Maestro that died before it could write that down. If it died halfway, what
     /// it left is killed: a room that was never whole has no players.
     async fn find_started(&self, room: &RoomId, plan: &Plan) -> Result<Option<Vec<Opened>>, RuntimeError> {
-        let Some(found) = lock(&self.found).remove(room) else {
+        let Some(found) = lock(&self.found).get(room).cloned() else {
             return Ok(None);
         };
         let opened = open(&found.leaders(&[])).map_err(unavailable)?;
@@ -52,6 +52,7 @@ impl Shared {
             opened.iter().any(is_it)
         };
         if plan.containers.iter().all(is_there) {
+            lock(&self.found).remove(room);
             return Ok(Some(opened));
         }
         for Opened { container, process } in opened {
@@ -61,6 +62,8 @@ impl Shared {
             })?;
             process.bury().await;
         }
+        // Only now: whoever fails before and tries again must not start it a second time.
+        lock(&self.found).remove(room);
         Ok(None)
     }
 

@@ -60,7 +60,7 @@ pub fn backup(directory: &Path, to: &Path) -> Result<(), BackupError> {
 }
 
 /// Puts a backup in the place of the store, which must not be in use. The database that was there stays beside it
-/// as `maestro.db.before-restore`. Nothing is touched if the backup is not sound.
+/// as `maestro.db.before-restore`, what an earlier restore kept under the next free number. Nothing is touched if the backup is not sound.
 ///
 /// The store keeps the backup's id, so rooms that run now are found again. Ownerships and leases are dropped, and
 /// fencing tokens leap: what was owned after the backup was taken is not owned any more. Named locks are those of the
@@ -86,11 +86,33 @@ pub fn restore(directory: &Path, from: &Path) -> Result<Restored, BackupError> {
         });
     }
     let kept = before_restore(&database);
-    file::remove_database(&kept)?;
+    set_aside(&kept)?;
     let had_one = exists(&database)?;
     file::rename_durably(&unready, &ready(&database))?;
     finish_restore(directory)?;
     Ok(Restored { kept: had_one.then_some(kept) })
+}
+
+/// What an earlier restore kept may be the only good one there is.
+fn set_aside(kept: &Path) -> Result<(), OpenError> {
+    if !exists(kept)? {
+        return Ok(());
+    }
+    for number in 2.. {
+        let aside = file::companion(kept, &format!("-{number}"));
+        if exists(&aside)? {
+            continue;
+        }
+        for suffix in ["-wal", ""] {
+            let (old, new) = (file::companion(kept, suffix), file::companion(&aside, suffix));
+            if exists(&old)? {
+                std::fs::rename(&old, &new)
+                    .map_err(|error| OpenError::io("keep an older database", &old, error))?;
+            }
+        }
+        break;
+    }
+    Ok(())
 }
 
 /// Carries a restore to its end that had begun to replace the database. Each step may be repeated.

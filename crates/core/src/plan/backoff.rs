@@ -38,7 +38,9 @@ pub(super) fn backoff(snapshot: &FleetSnapshot<'_>) -> Option<Backoff> {
     let until = after(last.ended_at, wait);
     let last_attempt = failed.iter().filter(|room| room.operation == last.operation);
     let rooms = last_attempt.map(|room| room.rooms).fold(0, u32::saturating_add);
-    (snapshot.now < until).then_some(Backoff { rooms, failures, until })
+    // After a step back of the clock it would wait for as long as that was.
+    let is_ahead = until > after(snapshot.now, LONGEST_WAIT);
+    (snapshot.now < until && !is_ahead).then_some(Backoff { rooms, failures, until })
 }
 
 fn ended_at_once(room: &EndedFact) -> bool {

@@ -5,11 +5,12 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use maestro_core::operation::{Definition, Origin};
-use maestro_core::scheduler::VersionStatus;
+use maestro_core::operation::{Definition, OperationId, Origin};
+use maestro_core::scheduler::{SchedulerName, VersionStatus};
 
 use crate::ports::Runtime;
 use crate::ports::store::{Change, SchedulerState};
+use crate::rooms::stopping;
 
 use super::{Executor, Next, Step, StepError, Work};
 
@@ -50,14 +51,25 @@ impl Executor for CreateScheduler {
             return Ok(left_to_deletion());
         }
         let scheduler = &work.scheduler.name;
-        for runtime in reachable(work) {
+        let reachable: Vec<_> = reachable(work).collect();
+        // An earlier scheduler of this name was deleted by force, while its rooms were out of reach.
+        stopping::stop_unknown(work, &reachable).await?;
+        for runtime in reachable {
             runtime.delete_scheduler(scheduler).await?;
         }
         let keep = work.operation.id;
         let mut step = Step::done();
-        step.changes.push(Change::DeleteScheduler { scheduler: scheduler.clone(), keep });
+        step.changes.extend(forget_unless_deleting(scheduler, keep));
         Ok(step)
     }
+}
+
+/// A deletion that was asked for meanwhile takes everything away itself, and stays to be read.
+pub(crate) fn forget_unless_deleting(scheduler: &SchedulerName, keep: OperationId) -> [Change; 2] {
+    let scheduler = scheduler.clone();
+    let from = vec![SchedulerState::Creating, SchedulerState::InSync];
+    let still = Change::SetState { scheduler: scheduler.clone(), from, to: SchedulerState::Creating };
+    [still, Change::DeleteScheduler { scheduler, keep }]
 }
 
 /// The others make the place when they are taken up, or when the first room is started there.

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::locks;
+use crate::ports::room_table::RoomView;
 use crate::ports::store::{Change, Intent, RoomRecord};
 use crate::rooms::starting::{self, Making};
 use crate::rooms::stopping;
@@ -85,7 +86,8 @@ impl Executor for CreateVersion {
         let Some(room) = rows.iter().find(|row| row.ended.is_none()) else {
             return Ok(true);
         };
-        Ok(room.intent == Intent::Run && outcome(work, room).await? != Outcome::NotYet)
+        let view = work.engine.ports.table.room(&room.scheduler, &room.id).await?;
+        Ok(room.intent == Intent::Run && outcome(work, room, view.as_ref()) != Outcome::NotYet)
     }
 }
 
@@ -181,7 +183,10 @@ async fn start(work: &Work, room: &RoomRecord) -> Result<Step, StepError> {
         return Ok(Step::again(started.changes));
     }
     let what = format!("validation room {} to be ready", room.id);
-    Ok(Step { changes: started.changes, ..Step::park(what, deadline(work, room)) })
+    Ok(Step {
+        changes: started.changes,
+        ..Step::park(what, work.in_time(work.engine.settings.room_validation_timeout))
+    })
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -191,15 +196,16 @@ enum Outcome {
     Failed(String),
 }
 
-fn deadline(work: &Work, room: &RoomRecord) -> Timestamp {
-    after(room.created_at, work.engine.settings.room_validation_timeout)
+/// It may have been written down long before it was started, or before anybody listened to it again.
+fn deadline(work: &Work, room: &RoomRecord, view: Option<&RoomView>) -> Timestamp {
+    let began = view.map_or(room.created_at, |view| view.listened_since.max(room.created_at));
+    after(began, work.engine.settings.room_validation_timeout)
 }
 
-async fn outcome(work: &Work, room: &RoomRecord) -> Result<Outcome, StepError> {
-    let view = work.engine.ports.table.room(&room.scheduler, &room.id).await?;
+fn outcome(work: &Work, room: &RoomRecord, view: Option<&RoomView>) -> Outcome {
     let status = view.map(|view| view.status);
     let accepts_occupied = work.engine.settings.room_validation_accepts_occupied;
-    Ok(match status {
+    match status {
         Some(RoomStatus::Ready) => Outcome::Ready,
         Some(RoomStatus::Active | RoomStatus::Occupied | RoomStatus::Allocated) if accepts_occupied => {
             Outcome::Ready
@@ -207,20 +213,21 @@ async fn outcome(work: &Work, room: &RoomRecord) -> Result<Outcome, StepError> {
         Some(RoomStatus::Error | RoomStatus::Terminated) => {
             Outcome::Failed(format!("the room {} is in error", room.id))
         }
-        _ if deadline(work, room) <= work.now() => {
+        _ if deadline(work, room, view) <= work.now() => {
             let span = work.engine.settings.room_validation_timeout;
             Outcome::Failed(format!("the room {} was not ready within {span}; its logs may say why", room.id))
         }
         Some(_) | None => Outcome::NotYet,
-    })
+    }
 }
 
 async fn look_at(work: &Work, mut progress: Progress, room: &RoomRecord) -> Result<Step, StepError> {
     let attempt = progress.attempts + 1;
-    let event = match outcome(work, room).await? {
+    let view = work.engine.ports.table.room(&room.scheduler, &room.id).await?;
+    let event = match outcome(work, room, view.as_ref()) {
         Outcome::NotYet => {
             let what = format!("validation room {} to be ready", room.id);
-            return Ok(Step::park(what, deadline(work, room).max(work.in_time(LOOK_AGAIN))));
+            return Ok(Step::park(what, deadline(work, room, view.as_ref()).max(work.in_time(LOOK_AGAIN))));
         }
         Outcome::Ready => {
             progress.validated = true;

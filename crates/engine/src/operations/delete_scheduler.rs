@@ -106,8 +106,9 @@ impl DeleteScheduler {
             let names = lost.iter().map(|(region, _)| region.as_str()).collect::<Vec<_>>().join(", ");
             return Ok(Step::park(format!("region {names} to be reached"), work.in_time(LOOK_AGAIN)));
         }
+        let reachable: Vec<_> = reachable.into_iter().map(|(_, runtime)| runtime).collect();
         stopping::stop_unknown(work, &reachable).await?;
-        for (_, runtime) in reachable {
+        for runtime in reachable {
             runtime.delete_scheduler(scheduler).await?;
         }
         ports.table.remove_scheduler(scheduler).await?;

@@ -82,6 +82,7 @@ pub(super) fn fact(
         Some(Contact::Unsettled { .. }) => (true, None),
         Some(Contact::Unreachable { .. }) | None => (false, None),
     };
+    let reachable_since = reachable_since.max(engine.listening.since(engine.now()));
     // Nobody has looked yet whether it runs.
     let unsettled = matches!(contact, Some(Contact::Unsettled { .. }));
     let base = RoomFact {
@@ -114,6 +115,8 @@ pub(super) fn fact(
             known: view.known && !unsettled,
             was_ready: view.was_ready,
             leaving: base.leaving || view.claimed_by.is_some(),
+            // It may have been written down long before it was started, or taken up again.
+            reachable_since: base.reachable_since.max(Some(view.listened_since)),
             ..base
         },
     }

@@ -265,7 +265,9 @@ impl Fleet {
         let failed = |row: &&RoomRecord| {
             let Some(ended) = &row.ended else { return false };
             let timed_out = matches!(&row.intent, Intent::Stop(stop) if stop.reason.starts_with(expired));
-            row.version == version && !ended.was_ready && (timed_out || ended.cause != EndCause::Asked)
+            let never_ran = timed_out && row.handle.is_none();
+            let has_failed = (timed_out || ended.cause != EndCause::Asked) && !never_ran;
+            row.version == version && !ended.was_ready && has_failed
         };
         self.ended.iter().filter(failed).map(|row| row.created_at).collect()
     }

@@ -34,8 +34,10 @@ use crate::ports::runtime::RuntimeError;
 use crate::ports::store::{Change, Guard, Refusal, SchedulerRecord, StoreError};
 use crate::worker::Tenure;
 
+pub(crate) use create_scheduler::forget_unless_deleting;
 pub(crate) use delete_scheduler::progress as deletion_progress;
 pub(crate) use fleet::{Outlook, fleet as whole_fleet, look_ahead};
+pub(crate) use storage_clean_up::forget_operations;
 
 #[async_trait]
 pub(crate) trait Executor: Send + Sync {

@@ -3,8 +3,10 @@
 use async_trait::async_trait;
 use jiff::SignedDuration;
 use maestro_core::room::RoomId;
+use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::{Millis, Timestamp};
 
+use crate::Engine;
 use crate::ports::store::Change;
 
 use super::{Executor, Next, Step, StepError, Work};
@@ -29,14 +31,18 @@ impl Executor for StorageCleanUp {
             let change = Change::ForgetRooms { scheduler: scheduler.clone(), rooms };
             return Ok(Step::again(vec![change]));
         }
-        let forget = |scheduler| Change::ForgetOperations {
-            scheduler,
-            ended_before: before(now, settings.operations_kept),
-            no_action_before: before(now, settings.no_action_kept),
-        };
-        // What is left of schedulers that are gone has nobody else to clean it up.
-        let changes = vec![forget(Some(scheduler.clone())), forget(None)];
+        let changes = vec![forget_operations(engine, Some(scheduler.clone()))];
         Ok(Step { changes, next: Next::Done { took_action: false }, ..Step::default() })
+    }
+}
+
+/// `None`: those of schedulers that are gone.
+pub(crate) fn forget_operations(engine: &Engine, scheduler: Option<SchedulerName>) -> Change {
+    let (now, settings) = (engine.now(), &engine.settings);
+    Change::ForgetOperations {
+        scheduler,
+        ended_before: before(now, settings.operations_kept),
+        no_action_before: before(now, settings.no_action_kept),
     }
 }
 
@@ -59,9 +65,13 @@ async fn forget_logs(work: &Work, rooms: Vec<RoomId>) -> Vec<RoomId> {
 async fn forget(work: &Work, room: &RoomId) -> Result<(), StepError> {
     let scheduler = &work.scheduler.name;
     let row = work.engine.ports.store.room(scheduler, room).await?;
-    match row.and_then(|row| work.engine.ports.runtimes.get(&row.region)) {
-        Some(runtime) => Ok(runtime.forget(scheduler, room).await?),
-        None => Ok(()),
+    let Some((region, runtime)) = row.and_then(|row| work.engine.ports.runtimes.get_key_value(&row.region))
+    else {
+        return Ok(());
+    };
+    match work.engine.regions.is_reachable(region) {
+        true => Ok(runtime.forget(scheduler, room).await?),
+        false => Err(StepError::NotNow(format!("region {region} cannot be reached"))),
     }
 }
 

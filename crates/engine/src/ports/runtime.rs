@@ -100,6 +100,21 @@ pub struct Handle {
     pub detail: serde_json::Value,
 }
 
+impl Handle {
+    /// Lists in what the adapter wrote may be in another order after a restart.
+    pub fn is_of_same_instance(&self, other: &Self) -> bool {
+        let sorted = |detail: &serde_json::Value| match detail {
+            serde_json::Value::Array(members) => {
+                let mut members: Vec<String> = members.iter().map(ToString::to_string).collect();
+                members.sort_unstable();
+                members
+            }
+            whole => vec![whole.to_string()],
+        };
+        sorted(&self.detail) == sorted(&other.detail)
+    }
+}
+
 /// A room that a runtime has, or is believed to have.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunningRoom {

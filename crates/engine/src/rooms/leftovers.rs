@@ -1,12 +1,14 @@
-//! Rooms of schedulers that do not exist. A start that was in flight when its worker lost the scheduler happens at last,
+//! What is left of schedulers that do not exist: their operations, once they are old enough, and rooms. A start that was in flight when its worker lost the scheduler happens at last,
 //! perhaps when the scheduler is gone: then it has no cycle that would find the room.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use tokio::time::MissedTickBehavior;
+use tokio::time::{Instant, MissedTickBehavior};
 
+use crate::operations::forget_operations;
 use crate::ports::Runtime;
+use crate::ports::store::Transaction;
 use crate::{Engine, Error, with_sources};
 
 /// Listing a runtime costs, and leftovers are rare.
@@ -15,8 +17,13 @@ const EVERY: Duration = Duration::from_secs(60);
 pub(crate) async fn watch(engine: &Engine) {
     let mut look = tokio::time::interval(EVERY);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut next_clean_up = Instant::now();
     loop {
         look.tick().await;
+        if Instant::now() >= next_clean_up {
+            next_clean_up = Instant::now() + engine.settings.storage_clean_up_interval;
+            forget(engine).await;
+        }
         let reachable =
             engine.ports.runtimes.iter().filter(|(region, _)| engine.regions.is_reachable(region));
         for (region, runtime) in reachable {
@@ -24,6 +31,13 @@ pub(crate) async fn watch(engine: &Engine) {
                 tracing::warn!(%region, error = with_sources(&error), "not known whether rooms are left over");
             }
         }
+    }
+}
+
+async fn forget(engine: &Engine) {
+    let transaction = Transaction::new("forget operations", vec![forget_operations(engine, None)]);
+    if let Err(error) = engine.ports.store.commit(transaction).await {
+        tracing::warn!(error = with_sources(&error), "operations of schedulers that are gone stay for now");
     }
 }
 
@@ -37,7 +51,11 @@ pub(crate) async fn stop(engine: &Engine, runtime: &dyn Runtime) -> Result<(), E
     let schedulers: BTreeSet<_> = schedulers.into_iter().map(|record| record.name).collect();
     for room in running.iter().filter(|room| !schedulers.contains(&room.scheduler)) {
         tracing::warn!(room_id = %room.id, scheduler_name = %room.scheduler, "stopping a room of a scheduler that does not exist");
-        runtime.stop(&room.scheduler, &room.id, Some(&room.handle), Duration::ZERO).await?;
+        // The next look tries again: one that does not go must not keep others from their region.
+        if let Err(error) = runtime.stop(&room.scheduler, &room.id, Some(&room.handle), Duration::ZERO).await
+        {
+            tracing::warn!(room_id = %room.id, scheduler_name = %room.scheduler, %error, "cannot be stopped now");
+        }
     }
     Ok(())
 }

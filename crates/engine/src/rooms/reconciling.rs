@@ -45,7 +45,8 @@ pub(crate) async fn reconcile(work: &Work) -> Result<Step, StepError> {
             if row.handle.is_none() && !is_unfinished(row.operation) {
                 record_start(row, room, &mut step);
             }
-            stop_again(work, row, is_unfinished).await?;
+            let stopped = stop_again(work, row, is_unfinished).await;
+            without_delay(work, &row.id, stopped)?;
         } else if row.handle.is_some() || !is_unfinished(row.operation) {
             end_lost(work, row, &mut step).await?;
         }
@@ -89,11 +90,26 @@ async fn stop_unwanted(
             let grace = work.scheduler.recipe.spec.termination_grace_period;
             work.still_owner()?;
             let runtime = work.engine.runtime(region)?;
-            runtime.stop(&room.scheduler, &room.id, Some(&room.handle), grace).await?;
-            step.history.push(format!("stopped room {} (pids {:?}): {why}", room.id, room.handle.pids));
+            let stopped = runtime.stop(&room.scheduler, &room.id, Some(&room.handle), grace).await;
+            if without_delay(work, &room.id, stopped.map_err(StepError::from))? {
+                step.history.push(format!("stopped room {} (pids {:?}): {why}", room.id, room.handle.pids));
+            }
         }
     }
     Ok(())
+}
+
+/// A room that cannot be stopped now must not keep the fleet from everything else. True: it could.
+fn without_delay(work: &Work, room: &RoomId, stopped: Result<(), StepError>) -> Result<bool, StepError> {
+    match stopped {
+        Ok(()) => Ok(true),
+        Err(error @ (StepError::NotNow(_) | StepError::Failed(_))) => {
+            let scheduler_name = work.scheduler.name.as_str();
+            tracing::warn!(scheduler_name, room_id = %room, %error, "cannot be stopped now");
+            Ok(false)
+        }
+        Err(error @ StepError::Store(_)) => Err(error),
+    }
 }
 
 async fn why_unwanted(
@@ -118,7 +134,7 @@ async fn why_unwanted(
 /// A room whose containers are started again when they end changes its processes and stays the same room.
 async fn is_another(work: &Work, row: &RoomRecord, running: &RunningRoom) -> Result<bool, StepError> {
     let restarts = work.recipe_of(row.version).await?.spec.restart_policy != RestartPolicy::Never;
-    let differs = row.handle.as_ref().is_some_and(|handle| handle.detail != running.handle.detail);
+    let differs = row.handle.as_ref().is_some_and(|handle| !handle.is_of_same_instance(&running.handle));
     Ok(differs && !restarts)
 }
 

@@ -18,6 +18,9 @@ use crate::{Engine, Error};
 
 use super::leftovers;
 
+/// So many schedulers are tried before a region counts as one where no place can be made.
+const PLACES_TRIED: usize = 3;
+
 /// Fills the room table from the registry, whatever can be reached.
 pub(crate) async fn recover(engine: &Engine) -> Result<(), Error> {
     let schedulers = engine.ports.store.schedulers().await?;
@@ -50,8 +53,22 @@ pub(crate) async fn take_up(
     }
     let schedulers = engine.ports.store.schedulers().await?;
     // Some may have been created while it was away.
-    for record in schedulers.iter().filter(|record| record.state != SchedulerState::Deleting) {
-        runtime.create_scheduler(&record.name).await?;
+    let mut failures = 0;
+    for (made, record) in
+        schedulers.iter().filter(|record| record.state != SchedulerState::Deleting).enumerate()
+    {
+        if let Err(error) = runtime.create_scheduler(&record.name).await {
+            failures += 1;
+            // It is made again for the first room that is started there. But where none can be made, nothing can be done.
+            if failures > made && failures >= PLACES_TRIED {
+                return Err(error.into());
+            }
+            tracing::warn!(%region, scheduler_name = %record.name, %error, "no place for its rooms");
+        }
+    }
+    if failures > 0 && failures == schedulers.len() {
+        let what = format!("no place can be made in region {region}");
+        return Err(Error::Unavailable { what, source: None });
     }
     if parts.watcher {
         let rows = engine.ports.store.all_live_rooms().await?;

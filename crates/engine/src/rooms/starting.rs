@@ -56,11 +56,25 @@ impl Making<'_> {
 /// The rows of the next batch of an operation that has made `rows` so far: those of one region, so that no other batch has
 /// chosen ports of the same host.
 pub(crate) async fn intend(work: &Work, rows: &[RoomRecord], making: &Making<'_>) -> Result<Step, StepError> {
-    let engine = &work.engine;
     let so_far = if guards::stands(Invariant::EffectOnce) { rows } else { &[] };
-    let Some((region, left)) = making.left(so_far).pop_first() else {
-        return Ok(Step::default());
-    };
+    let mut outcome = Ok(Step::default());
+    for (region, left) in making.left(so_far) {
+        outcome = intend_in(work, rows, making, (region, left)).await;
+        // One region without free ports does not keep rooms from the others.
+        if !matches!(outcome, Err(StepError::Failed(_))) {
+            break;
+        }
+    }
+    outcome
+}
+
+async fn intend_in(
+    work: &Work,
+    rows: &[RoomRecord],
+    making: &Making<'_>,
+    (region, left): (Region, u32),
+) -> Result<Step, StepError> {
+    let engine = &work.engine;
     let regions_beside = engine.regions_beside(&region);
     let made: BTreeSet<&RoomId> = rows.iter().map(|row| &row.id).collect();
     let mut used = BTreeSet::new();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use maestro_core::room::{Ending, Purpose, Region, RoomStatus};
+use maestro_core::room::{Ending, Purpose, RoomStatus};
 use maestro_core::time::{Millis, age};
 
 use crate::operations::{Step, StepError, Work};
@@ -83,7 +83,10 @@ pub(crate) async fn stop(work: &Work, row: &RoomRecord) -> Result<(), StepError>
     }
     let grace = work.recipe_of(row.version).await?.spec.termination_grace_period;
     let asked_at = match &row.intent {
-        Intent::Stop(stop) => stop.at,
+        // While nobody listened, nobody could see that it goes.
+        Intent::Stop(stop) => {
+            work.engine.listening.since(work.now()).map_or(stop.at, |since| since.max(stop.at))
+        }
         Intent::Run => work.now(),
     };
     let left = grace.saturating_sub(age(work.now(), asked_at).as_duration());
@@ -95,14 +98,11 @@ pub(crate) async fn stop(work: &Work, row: &RoomRecord) -> Result<(), StepError>
 
 /// Ends rooms of the scheduler that the registry does not know, left by a start that nobody heard of or made by hand,
 /// and fails as long as there are any. For the end of a scheduler: after it nobody would look for them.
-pub(crate) async fn stop_unknown(
-    work: &Work,
-    runtimes: &[(&Region, &Arc<dyn Runtime>)],
-) -> Result<(), StepError> {
+pub(crate) async fn stop_unknown(work: &Work, runtimes: &[&Arc<dyn Runtime>]) -> Result<(), StepError> {
     let scheduler = &work.scheduler.name;
     let grace = work.scheduler.recipe.spec.termination_grace_period;
     let mut left = 0;
-    for (_, runtime) in runtimes {
+    for runtime in runtimes {
         for room in runtime.list().await?.iter().filter(|room| room.scheduler == *scheduler) {
             work.still_owner()?;
             runtime.stop(scheduler, &room.id, Some(&room.handle), grace).await?;

@@ -8,6 +8,7 @@ use maestro_core::operation::{
 };
 use maestro_core::scheduler::SchedulerName;
 
+use crate::operations::forget_unless_deleting;
 use crate::ports::store::{
     Change, OperationPage, PageRequest, Refusal, SchedulerState, StoreError, Transaction,
 };
@@ -95,9 +96,15 @@ impl Engine {
                 let text = format!("cannot cancel operation since status \"{status}\" is a final status");
                 return Err(Error::Conflict(text));
             }
-            match self.accept(self.cancel(&operation, user)).await {
-                // It moved on while we looked: look again.
-                Err(StoreError::Refused(Refusal::WrongStatus { .. })) => {}
+            let record = self.ports.store.scheduler(&operation.scheduler).await?;
+            let state = record.map(|record| record.state);
+            match self.accept(self.cancel(&operation, state, user)).await {
+                // It moved on while we looked, or what it would take back did: look again.
+                Err(StoreError::Refused(
+                    Refusal::WrongStatus { .. }
+                    | Refusal::WrongState { .. }
+                    | Refusal::FleetSizeChanged { .. },
+                )) => {}
                 other => {
                     other?;
                     self.ports.wake.queue_changed(&operation.scheduler);
@@ -109,7 +116,7 @@ impl Engine {
         Err(Error::Conflict(format!("operation {id} changes too fast to be cancelled; try again")))
     }
 
-    fn cancel(&self, operation: &Operation, user: &str) -> Transaction {
+    fn cancel(&self, operation: &Operation, state: Option<SchedulerState>, user: &str) -> Transaction {
         let at = self.now();
         let id = operation.id;
         if operation.status == OperationStatus::InProgress && guards::stands(Invariant::LegalTransitions) {
@@ -130,10 +137,11 @@ impl Engine {
                 let (from, to) = (vec![SchedulerState::Deleting], SchedulerState::InSync);
                 changes.push(Change::SetState { scheduler, from, to });
             }
-            DefinitionKind::CreateScheduler => {
-                changes.push(Change::DeleteScheduler { scheduler, keep: id });
+            DefinitionKind::CreateScheduler if state != Some(SchedulerState::Deleting) => {
+                changes.extend(forget_unless_deleting(&scheduler, id));
             }
-            DefinitionKind::CreateVersion
+            DefinitionKind::CreateScheduler
+            | DefinitionKind::CreateVersion
             | DefinitionKind::SwitchVersion
             | DefinitionKind::AddRooms
             | DefinitionKind::RemoveRooms
@@ -152,7 +160,8 @@ impl Engine {
         if *fleet_delta == 0 || !guards::stands(Invariant::EffectOnce) {
             return Vec::new();
         }
-        let change = Change::AdjustFleetSize { scheduler: scheduler.clone(), delta: -fleet_delta };
+        let (delta, of) = (-fleet_delta, Some(*id));
+        let change = Change::AdjustFleetSize { scheduler: scheduler.clone(), delta, of };
         self.while_writing(scheduler, (definition.kind(), *id), "the fleet size is taken back", vec![change])
     }
 }

@@ -81,7 +81,7 @@ impl Engine {
             return Err(Error::Invalid(text));
         }
         self.check_regions_of(&recipe)?;
-        self.check_ports(&recipe, recipe.rooms_replicas)?;
+        self.check_ports(&recipe, size_with(record, &recipe))?;
         Ok(Definition::CreateVersion { recipe: Box::new(recipe) })
     }
 
@@ -100,6 +100,7 @@ impl Engine {
             return Err(Error::Conflict(format!("version {to} is still being validated")));
         }
         self.check_regions_of(&found.recipe)?;
+        self.check_ports(&found.recipe, size_with(&record, &found.recipe))?;
         let definition = Definition::SwitchVersion(SwitchVersion { to, only_from: None });
         let enqueued = self.enqueue_version_operation(&record, definition, user, None).await;
         enqueued.map_err(|error| refused("cannot switch active version", error))
@@ -323,6 +324,15 @@ fn rollout_in<'a>(
         )));
     }
     Ok(rollout)
+}
+
+/// How many rooms the fleet is to have with this recipe, as far as no autoscaling decides it.
+fn size_with(record: &SchedulerRecord, recipe: &Recipe) -> u32 {
+    let is_autoscaled = recipe.autoscaling.as_ref().is_some_and(|autoscaling| autoscaling.enabled);
+    match recipe.rooms_replicas == record.recipe.rooms_replicas && !is_autoscaled {
+        true => record.fleet_size,
+        false => recipe.rooms_replicas,
+    }
 }
 
 /// `lost`: how many of the old rooms are in regions that cannot be reached.

@@ -27,7 +27,7 @@ use crate::{Engine, with_sources};
 
 use super::step::Stepper;
 use super::tenure::Tenure;
-use super::unanswered::{FIRST_RETRY, longer};
+use super::unanswered::{FIRST_RETRY, is_due, longer};
 
 /// A burst of events makes one look at the plan.
 const DEBOUNCE: Duration = Duration::from_millis(200);
@@ -223,7 +223,7 @@ impl SchedulerLoop {
             let Activity::Parked(wait) = &operation.activity else {
                 continue;
             };
-            if wait.until <= now
+            if is_due(wait, now)
                 || has_to_turn(operation)
                 || !wait.unanswered && self.wait_is_over(record, operation, &locks).await?
             {

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use maestro_core::operation::OperationId;
+use maestro_core::operation::{OperationId, Wait};
+use maestro_core::time::{Timestamp, after};
 
 pub(super) const FIRST_RETRY: Duration = Duration::from_millis(500);
 const LAST_RETRY: Duration = Duration::from_secs(15);
@@ -36,6 +37,11 @@ impl Unanswered {
     pub(super) fn forget(&mut self, operation: OperationId) {
         self.0.remove(&operation);
     }
+}
+
+/// Its time is up. After a step back of the clock, one that asks again would wait for as long as that was.
+pub(super) fn is_due(wait: &Wait, now: Timestamp) -> bool {
+    wait.until <= now || wait.unanswered && wait.until > after(now, LAST_RETRY.into())
 }
 
 pub(super) fn longer(retry: Duration) -> Duration {

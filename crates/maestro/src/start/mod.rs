@@ -5,6 +5,7 @@ mod server;
 mod system;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use maestro_store_embedded::EmbeddedStore;
@@ -63,6 +64,9 @@ impl StartOptions {
     }
 }
 
+/// What still waits for a disk when everything else has ended is given so long.
+const LAST_CALLS: Duration = Duration::from_secs(2);
+
 /// Runs until it is told to stop.
 pub fn run(options: &StartOptions) -> anyhow::Result<ExitCode> {
     let Loaded { config, warnings, .. } = options.load_config()?;
@@ -79,13 +83,26 @@ pub fn run(options: &StartOptions) -> anyhow::Result<ExitCode> {
     system::raise_file_limit();
     let store = server::open_store(&config.storage.data_dir)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(serve(&config, store))
+    let outcome = runtime.block_on(serve(&config, store));
+    // A call to a disk that hangs must not keep the process.
+    runtime.shutdown_timeout(LAST_CALLS);
+    outcome
+}
+
+/// What it had begun is as safe as when it is killed.
+fn stopped_early(told_by: &str) -> ExitCode {
+    tracing::info!(signal = told_by, "stopped before it served");
+    ExitCode::SUCCESS
 }
 
 async fn serve(config: &Config, store: EmbeddedStore) -> anyhow::Result<ExitCode> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    let server = server::Server::start(config, store).await?;
+    let server = tokio::select! {
+        started = server::Server::start(config, store) => started?,
+        _ = interrupt.recv() => return Ok(stopped_early("SIGINT")),
+        _ = terminate.recv() => return Ok(stopped_early("SIGTERM")),
+    };
     let told_by = tokio::select! {
         _ = interrupt.recv() => "SIGINT",
         _ = terminate.recv() => "SIGTERM",

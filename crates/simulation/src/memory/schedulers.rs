@@ -82,11 +82,20 @@ impl State {
         Ok(())
     }
 
-    pub(super) fn adjust_fleet_size(&mut self, scheduler: &SchedulerName, delta: i64) -> Result<(), Refusal> {
-        let is = self.existing(scheduler)?.fleet_size;
+    pub(super) fn adjust_fleet_size(
+        &mut self,
+        scheduler: SchedulerName,
+        delta: i64,
+        of: Option<OperationId>,
+    ) -> Result<(), Refusal> {
+        let is = self.existing(&scheduler)?.fleet_size;
+        let part = |id| self.operation(&scheduler, id).map_or(0, |operation| operation.fleet_delta);
+        if of.is_some_and(|id| part(id) != delta.saturating_neg()) {
+            return Err(Refusal::FleetSizeChanged { scheduler, is });
+        }
         let to = i64::from(is).saturating_add(delta).clamp(0, u32::MAX.into());
         let to = u32::try_from(to).unwrap_or(u32::MAX);
-        self.schedulers.change(scheduler, |row| row.fleet_size = to);
+        self.schedulers.change(&scheduler, |row| row.fleet_size = to);
         Ok(())
     }
 

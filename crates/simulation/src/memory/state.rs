@@ -99,7 +99,7 @@ impl State {
             Change::CreateScheduler(new) => self.create_scheduler(new),
             Change::SetState { scheduler, from, to } => self.set_state(scheduler, &from, to),
             Change::SetFleetSize { scheduler, from, to } => self.set_fleet_size(scheduler, from, to),
-            Change::AdjustFleetSize { scheduler, delta } => self.adjust_fleet_size(&scheduler, delta),
+            Change::AdjustFleetSize { scheduler, delta, of } => self.adjust_fleet_size(scheduler, delta, of),
             Change::SetVersionStatus { scheduler, version, status } => {
                 self.set_version_status(scheduler, version, status)
             }

@@ -12,7 +12,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Someone wants another fleet size while no engine is there.
 async fn adjust_fleet_size(world: &World, delta: i64) {
     let scheduler = arena();
-    let change = Change::AdjustFleetSize { scheduler, delta };
+    let change = Change::AdjustFleetSize { scheduler, delta, of: None };
     let transaction = Transaction::new("test", vec![change]);
     world.store().commit(transaction).await.unwrap();
 }

@@ -6,6 +6,8 @@ use std::time::Duration;
 use maestro_core::lock::{Holder, LockKind};
 use maestro_core::operation::{Activity, OperationStatus};
 use maestro_core::room::Region;
+use maestro_core::scheduler::PortRange;
+use maestro_engine::Settings;
 use maestro_engine::ports::store::{Intent, RoomRecord};
 use maestro_simulation::{Manners, NodePlan, Outage, World};
 
@@ -31,9 +33,7 @@ fn a_removal_that_waits_has_asked_those_that_it_chose() {
     run(async {
         let mut world = world_with_fleet(31, 10).await;
         let removal = world.engine().remove_rooms(ARENA, 2, false, "ann").await.unwrap();
-        while !rows(&world).await.iter().any(is_asked_to_go) {
-            world.advance(MILLISECOND).await;
-        }
+        until(&world, async |world: &World| rows(world).await.iter().any(is_asked_to_go)).await;
         world.crash_engine().await;
         assert_eq!(world.host().rooms().len(), 10, "nobody was asked");
         world.lose_table();
@@ -76,9 +76,7 @@ fn what_others_take_from_an_addition_is_no_failure_of_it() {
     run(async {
         let world = world_with_fleet(33, 10).await;
         let add = world.engine().add_rooms(ARENA, 10, false, "ann").await.unwrap();
-        while rows(&world).await.len() < 20 {
-            world.advance(MILLISECOND).await;
-        }
+        until(&world, async |world: &World| rows(world).await.len() == 20).await;
         world.host().set_manners(Manners { available: false, ..Manners::default() });
         let waits = async |world: &World| operation(world, add).await.is_parked();
         world.run_until("the addition to wait", MINUTE, waits).await;
@@ -119,5 +117,77 @@ fn accepted_work_waits_for_a_region_that_is_not_taken_up_yet() {
         ended_as(&world, add, OperationStatus::Finished).await;
         ended_as(&world, version, OperationStatus::Finished).await;
         settle(&world, 5, 5 * MINUTE).await;
+    });
+}
+
+async fn until(world: &World, what: impl AsyncFn(&World) -> bool) {
+    while !what(world).await {
+        world.advance(MILLISECOND).await;
+    }
+}
+
+/// They were written down long ago; that is not when they began.
+#[test]
+fn rooms_that_are_started_late_have_their_time() {
+    run(async {
+        let mut world = World::new(35);
+        world.start_engine().await;
+        create(&world, 5).await;
+        until(&world, async |world: &World| rows(world).await.len() == 5).await;
+        world.crash_engine().await;
+        world.advance(10 * MINUTE).await;
+        world.start_engine().await;
+        settle(&world, 5, 2 * MINUTE).await;
+        assert_eq!(ended(&world).await, [], "those that were started stay");
+    });
+}
+
+#[test]
+fn a_validation_room_has_its_time_after_a_restart() {
+    run(async {
+        let settings = Settings { room_validation_attempts: 1, ..Settings::default() };
+        let mut world = world_with_settings(36, 2, settings).await;
+        let version = submit(&world, another_command(recipe(2))).await;
+        let tried = async |world: &World| world.host().rooms().len() == 3;
+        until(&world, tried).await;
+        world.crash_engine().await;
+        world.advance(10 * MINUTE).await;
+        world.start_engine().await;
+        ended_as(&world, version, OperationStatus::Finished).await;
+    });
+}
+
+/// The creation would leave nothing of the scheduler, and the deletion that was accepted meanwhile is to be read.
+#[test]
+fn a_creation_that_is_undone_leaves_a_deletion_its_work() {
+    run(async {
+        let mut world = World::new(37);
+        world.start_engine().await;
+        world.host().set_manners(Manners { available: false, ..Manners::default() });
+        create(&world, 2).await;
+        let created = world.store().unfinished(&arena()).await.unwrap().remove(0).id;
+        world.advance(SECOND).await;
+        world.engine().cancel_operation(ARENA, &created.to_string(), "ann").await.unwrap();
+        let turned = async |world: &World| operation(world, created).await.rollback.is_some();
+        world.run_until("the creation to turn round", MINUTE, turned).await;
+        let deletion = world.engine().delete_scheduler(ARENA, "bob").await.unwrap();
+        world.host().set_manners(Manners::default());
+        ended_as(&world, deletion, OperationStatus::Finished).await;
+    });
+}
+
+#[test]
+fn a_region_without_ports_keeps_no_rooms_from_the_others() {
+    run(async {
+        let mut world = World::with_regions(38, &["eu-west", "us-east"]);
+        world.start_engine().await;
+        let mut recipe = recipe(4);
+        recipe.port_range = Some(PortRange { start: 40_000, end: 40_019 });
+        for port in 40_000..40_020 {
+            world.host_of(&Region("eu-west".into())).occupy_port(port);
+        }
+        world.engine().create_scheduler(recipe, "ann").await.unwrap();
+        let made = async |world: &World| world.rooms().len() == 2;
+        world.run_until("those of the other region", MINUTE, made).await;
     });
 }

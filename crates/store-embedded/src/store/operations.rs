@@ -223,6 +223,13 @@ pub(super) fn cancel_pending(
     end(connection, operation, &canceled, history)
 }
 
+/// What asking for it added to the fleet size, as far as that still stands.
+pub(super) fn fleet_delta(connection: &Connection, operation: OperationId) -> Result<i64, Failure> {
+    let mut statement = connection.prepare_cached("SELECT fleet_delta FROM operations WHERE id = ?1")?;
+    let mut rows = statement.query([from_id(operation)])?;
+    Ok(rows.next()?.map(|row| row.get(0)).transpose()?.unwrap_or(0))
+}
+
 pub(super) fn forget_fleet_deltas(connection: &Connection, scheduler: &SchedulerName) -> Result<(), Failure> {
     connection
         .prepare_cached("UPDATE operations SET fleet_delta = 0 WHERE scheduler = ?1 AND ended_at IS NULL")?

@@ -8,6 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Params};
 
 use super::columns::{Columns, from_id, from_time};
 use super::failure::Failure;
+use super::operations;
 use super::recipes::RecipeCache;
 use super::rollouts;
 use super::versions::{self, NewVersion};
@@ -69,8 +70,15 @@ pub(super) fn adjust_fleet_size(
     connection: &Connection,
     scheduler: &SchedulerName,
     delta: i64,
+    of: Option<OperationId>,
 ) -> Result<(), Failure> {
-    let size = i64::from(fleet_size(connection, scheduler)?).saturating_add(delta);
+    let is = fleet_size(connection, scheduler)?;
+    if let Some(operation) = of
+        && operations::fleet_delta(connection, operation)? != delta.saturating_neg()
+    {
+        return Err(Refusal::FleetSizeChanged { scheduler: scheduler.clone(), is }.into());
+    }
+    let size = i64::from(is).saturating_add(delta);
     let size = u32::try_from(size.max(0)).unwrap_or(u32::MAX);
     write_fleet_size(connection, scheduler, size)
 }

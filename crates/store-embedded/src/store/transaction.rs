@@ -31,8 +31,8 @@ fn carry_out_one(connection: &Connection, change: &Change) -> Result<(), Failure
         Change::SetFleetSize { scheduler, from, to } => {
             schedulers::set_fleet_size(connection, scheduler, *from, *to)
         }
-        Change::AdjustFleetSize { scheduler, delta } => {
-            schedulers::adjust_fleet_size(connection, scheduler, *delta)
+        Change::AdjustFleetSize { scheduler, delta, of } => {
+            schedulers::adjust_fleet_size(connection, scheduler, *delta, *of)
         }
         Change::SetVersionStatus { scheduler, version, status } => {
             versions::set_status(connection, scheduler, *version, *status)

@@ -152,6 +152,24 @@ async fn a_restore_takes_the_store_back_and_keeps_what_was_there() {
     assert_eq!(grown(&EmbeddedStore::open(&again).unwrap()).await, 15);
 }
 
+/// The first backup was the wrong one: what was there before it is still wanted.
+#[tokio::test]
+async fn a_second_restore_keeps_what_the_first_one_kept() {
+    let root = tempfile::tempdir().unwrap();
+    let directory = root.path().join("data");
+    let file = root.path().join("backup");
+    let store = store_grown_to(&directory, 3).await;
+    backup(&directory, &file).unwrap();
+    grow(&store, 4, 7).await;
+    drop(store);
+    restore(&directory, &file).unwrap();
+    restore(&directory, &file).unwrap();
+    let aside = directory.join("maestro.db.before-restore-2");
+    let again = root.path().join("again");
+    restore(&again, &aside).unwrap();
+    assert_eq!(grown(&EmbeddedStore::open(&again).unwrap()).await, 7);
+}
+
 #[tokio::test]
 async fn a_restore_brings_locks_back_and_no_token_twice() {
     let root = tempfile::tempdir().unwrap();

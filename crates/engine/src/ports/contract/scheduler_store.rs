@@ -33,6 +33,7 @@ where
             a_state_is_left_only_from_where_it_may_be,
             the_fleet_size_is_set_only_from_what_it_is,
             the_fleet_size_is_adjusted_and_never_below_zero,
+            an_operation_takes_back_only_what_is_still_its_part,
             what_is_not_there_cannot_be_changed,
             a_deleted_scheduler_leaves_one_operation_to_read,
             a_scheduler_with_live_rooms_is_not_deleted,
@@ -142,6 +143,20 @@ async fn the_fleet_size_is_set_only_from_what_it_is(store: &dyn Store) {
     let changed = Refusal::FleetSizeChanged { scheduler: arena(), is: 12 };
     refuse(store, set(FLEET_SIZE, 13), changed).await;
     assert_eq!(scheduler(store, &arena()).await.fleet_size, 12);
+}
+
+/// A new version may have set the size anew since one looked: then there is nothing to take back.
+async fn an_operation_takes_back_only_what_is_still_its_part(store: &dyn Store) {
+    open(store).await;
+    accept(store, vec![Change::Enqueue(NewOperation { fleet_delta: 4, ..new_operation(1) })]).await;
+    let take_back =
+        |delta| vec![Change::AdjustFleetSize { scheduler: arena(), delta, of: Some(operation_id(1)) }];
+    let changed = || Refusal::FleetSizeChanged { scheduler: arena(), is: FLEET_SIZE };
+    refuse(store, take_back(-3), changed()).await;
+    accept(store, take_back(-4)).await;
+    accept(store, vec![adjust_fleet(&arena(), 4), Change::ForgetFleetDeltas { scheduler: arena() }]).await;
+    refuse(store, take_back(-4), changed()).await;
+    assert_eq!(scheduler(store, &arena()).await.fleet_size, FLEET_SIZE);
 }
 
 async fn the_fleet_size_is_adjusted_and_never_below_zero(store: &dyn Store) {

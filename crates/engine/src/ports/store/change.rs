@@ -49,9 +49,10 @@ pub enum Change {
     SetState { scheduler: SchedulerName, from: Vec<SchedulerState>, to: SchedulerState },
     /// [`Refusal::SchedulerNotFound`]; [`Refusal::FleetSizeChanged`] unless it is `from`.
     SetFleetSize { scheduler: SchedulerName, from: u32, to: u32 },
-    /// Adds `delta`, never below 0: how a change is taken back after others may have changed it too.
-    /// [`Refusal::SchedulerNotFound`].
-    AdjustFleetSize { scheduler: SchedulerName, delta: i64 },
+    /// Adds `delta`, never below 0: how a change is taken back after others may have changed it too. With `of`, it is
+    /// that operation's part: [`Refusal::FleetSizeChanged`] unless that is still `-delta`, because the size may have
+    /// been set anew. [`Refusal::SchedulerNotFound`].
+    AdjustFleetSize { scheduler: SchedulerName, delta: i64, of: Option<OperationId> },
     /// [`Refusal::SchedulerNotFound`]; [`Refusal::VersionNotFound`].
     SetVersionStatus { scheduler: SchedulerName, version: Version, status: VersionStatus },
     /// Beside the active one, which stays so. [`Refusal::SchedulerNotFound`]; [`Refusal::VersionExists`], also if it

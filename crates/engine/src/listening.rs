@@ -1,0 +1,69 @@
+//! Since when rooms could be heard. What they did not say while the machine slept, or in the time that its clock was set
+//! forward by, is not held against them.
+
+use std::sync::{Mutex, PoisonError};
+
+use maestro_core::time::{Millis, Timestamp, after, age};
+use tokio::time::Instant;
+
+/// More than a clock is set right by in everyday life, and much less than a ping timeout.
+const CLOCK_STEP: Millis = Millis::from_seconds(5);
+
+#[derive(Default)]
+pub(crate) struct Listening(Mutex<Option<Last>>);
+
+/// The last time that somebody looked.
+#[derive(Clone, Copy)]
+struct Last {
+    by_clock: Timestamp,
+    by_timer: Instant,
+    leapt_at: Option<Timestamp>,
+}
+
+impl Listening {
+    /// `None`: for as long as one can remember.
+    pub(crate) fn since(&self, now: Timestamp) -> Option<Timestamp> {
+        self.look(now, Instant::now())
+    }
+
+    fn look(&self, by_clock: Timestamp, by_timer: Instant) -> Option<Timestamp> {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let leapt_at = last.and_then(|last| {
+            let passed = Millis::from(by_timer.saturating_duration_since(last.by_timer));
+            let leaps = age(by_clock, after(last.by_clock, passed)) > CLOCK_STEP;
+            // Set back since, it says nothing any more.
+            if leaps { Some(by_clock) } else { last.leapt_at.filter(|at| *at <= by_clock) }
+        });
+        *last = Some(Last { by_clock, by_timer, leapt_at });
+        leapt_at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn what_nobody_could_hear() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let began = Instant::now();
+        // (time of day, timer) → since
+        for (looks, expected) in [
+            (&[(1_000, 0), (1_010, 10), (1_400, 400)][..], None),
+            // The clock is set right a little, or back.
+            (&[(1_000, 0), (1_014, 10)], None),
+            (&[(1_000, 0), (10, 10)], None),
+            // The machine slept, or the clock was set forward.
+            (&[(1_000, 0), (1_610, 10)], Some(1_610)),
+            (&[(1_000, 0), (1_610, 10), (1_620, 20)], Some(1_610)),
+            (&[(1_000, 0), (1_610, 10), (1_020, 20)], None),
+        ] {
+            let listening = Listening::default();
+            let look =
+                |(clock, timer): &(i64, u64)| listening.look(at(*clock), began + Duration::from_secs(*timer));
+            assert_eq!(looks.iter().map(look).last().unwrap(), expected.map(at), "{looks:?}");
+        }
+    }
+}
