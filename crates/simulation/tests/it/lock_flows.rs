@@ -85,9 +85,9 @@ fn two_additions_and_a_panic_are_on_their_way_at_once() {
         for room in world.host().rooms() {
             world.host().begin_match(&room.id);
         }
-        let one = world.engine().add_rooms(ARENA, 2, true, "ann").await.unwrap();
         let panicked = async |world: &World| panics_in(world.store()).await.len() == 1;
         world.run_until("a panic", MINUTE, panicked).await;
+        let one = world.engine().add_rooms(ARENA, 2, true, "ann").await.unwrap();
         let other = world.engine().add_rooms(ARENA, 4, true, "bob").await.unwrap();
         let panic = panics_in(world.store()).await.remove(0).id;
         for id in [one, panic, other] {
