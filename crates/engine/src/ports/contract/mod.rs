@@ -3,7 +3,7 @@
 //! A suite is a list of small cases, each named after the sentence of the port's documentation that it holds the
 //! adapter to. All cases run, each on a fresh adapter, and a failing suite names all that are broken:
 //!
-//! ```ignore
+//! ```text
 //! #[tokio::test]
 //! async fn keeps_the_contract() {
 //!     contract::run_store_suites(|| async { Arc::new(MyStore::empty()) as Arc<dyn Store> }).await;
