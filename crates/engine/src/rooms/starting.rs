@@ -165,7 +165,7 @@ pub(crate) async fn start(work: &Work, rows: &[RoomRecord]) -> Result<Started, S
     for row in rows {
         recipes.push(work.recipe_of(row.version).await?);
         // Before the runtime is asked: a room may ping before we hear that it runs.
-        work.engine.ports.table.insert(table_room(work, row)).await?;
+        make_known(work, row).await?;
     }
     settled(work, rows.iter().map(|row| &row.region))?;
     work.still_owner()?;
@@ -220,6 +220,18 @@ impl Started {
         self.changes.push(Change::EndRoom { scheduler, room, ended: ended(work, ending) });
         Ok(())
     }
+}
+
+/// One that has pinged was started already, by someone who could not write that down. It may have ended since, and be
+/// made again: what it said does not count until it says so once more.
+async fn make_known(work: &Work, row: &RoomRecord) -> Result<(), StepError> {
+    let table = &work.engine.ports.table;
+    let view = table.room(&row.scheduler, &row.id).await?;
+    let has_pinged = view.is_some_and(|view| view.last_ping_at.is_some());
+    if has_pinged {
+        table.remove(&row.scheduler, &row.id).await?;
+    }
+    Ok(table.insert(NewRoom { known: !has_pinged, ..table_room(work, row) }).await?)
 }
 
 /// A region that has not taken up its rooms may not know that one of them runs already; and it is too early to do

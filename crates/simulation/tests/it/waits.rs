@@ -120,10 +120,15 @@ fn accepted_work_waits_for_a_region_that_is_not_taken_up_yet() {
     });
 }
 
+/// To the millisecond.
 async fn until(world: &World, what: impl AsyncFn(&World) -> bool) {
-    while !what(world).await {
+    for _ in 0..60_000 {
+        if what(world).await {
+            return;
+        }
         world.advance(MILLISECOND).await;
     }
+    panic!("not within a minute");
 }
 
 /// They were written down long ago; that is not when they began.
