@@ -116,7 +116,8 @@ impl Shared {
         let mut plans = self.read_plans_of_found(&rooms).await;
         for RunningRoom { id, scheduler, handle } in rooms {
             let _alone = self.alone(&id).await;
-            if self.room(&id).is_some() {
+            if let Some(watched) = self.room(&id) {
+                watched.asked_how_it_is.notify_one();
                 continue;
             }
             let found = lock(&self.found).get(&id).cloned();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use maestro_core::room::RoomId;
 use maestro_core::scheduler::SchedulerName;
 use maestro_engine::ports::runtime::Handle;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -29,6 +29,8 @@ pub(crate) struct Room {
     processes: Mutex<Processes>,
     /// When it will be killed; `None` as long as nobody asked it to end.
     kill_at: watch::Sender<Option<Instant>>,
+    /// Somebody wants to hear how it is, again.
+    pub(crate) asked_how_it_is: Notify,
     /// Cancelled when the last process has ended.
     pub(crate) gone: CancellationToken,
 }
@@ -56,6 +58,7 @@ impl Room {
             host,
             processes: Mutex::new(Processes { now: members, first, earlier: VecDeque::new() }),
             kill_at: watch::Sender::new(None),
+            asked_how_it_is: Notify::new(),
             gone: CancellationToken::new(),
         }
     }

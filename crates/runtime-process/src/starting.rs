@@ -30,6 +30,7 @@ impl Shared {
             return Err(unavailable("it is being shut down"));
         }
         if let Some(running) = self.room(&room.id) {
+            running.asked_how_it_is.notify_one();
             return Ok(running.handle());
         }
         let plan = Plan::of(room);

@@ -57,6 +57,7 @@ enum State {
 enum Next<'a> {
     ContainerEnded(usize),
     AskedToEnd,
+    AskedHowItIs,
     Due,
     MaySend(Option<mpsc::Permit<'a, Observation>>),
 }
@@ -120,6 +121,7 @@ impl Watch {
                 biased;
                 index = first_ended(&self.containers) => Next::ContainerEnded(index),
                 _ = orders.changed() => Next::AskedToEnd,
+                () = room.asked_how_it_is.notified() => Next::AskedHowItIs,
                 () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => Next::Due,
                 permit = events.reserve(), if !self.unsent.is_empty() => Next::MaySend(permit.ok()),
             };
@@ -130,6 +132,7 @@ impl Watch {
                         self.go_down(kill_at);
                     }
                 }
+                Next::AskedHowItIs => self.tell(self.how_it_is()),
                 Next::Due => self.do_what_is_due().await,
                 Next::MaySend(permit) => self.send_one(permit),
             }
@@ -228,8 +231,18 @@ impl Watch {
                 container.restart_after(Duration::ZERO);
             }
         }
-        if self.containers.iter().all(|container| container.is_running()) {
+        if self.how_it_is() == RoomEvent::Up {
             self.tell(RoomEvent::Up);
+        }
+    }
+
+    fn how_it_is(&self) -> RoomEvent {
+        if self.is_going_down {
+            RoomEvent::GoingDown
+        } else if self.containers.iter().all(Container::is_running) {
+            RoomEvent::Up
+        } else {
+            RoomEvent::Pending
         }
     }
 

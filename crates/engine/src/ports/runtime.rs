@@ -32,7 +32,8 @@ pub trait Runtime: Send + Sync {
     async fn delete_scheduler(&self, scheduler: &SchedulerName) -> Result<(), RuntimeError>;
 
     /// Starts the room, or finds it running: one room id is one room, however often this is called. An error means
-    /// that it does not run and nothing of it is left, unless it is [`RuntimeError::Unavailable`].
+    /// that it does not run and nothing of it is left, unless it is [`RuntimeError::Unavailable`]. How the room is, is
+    /// observed each time: whoever asks again may have lost what was observed before.
     async fn start(&self, room: &RoomToStart) -> Result<Handle, RuntimeError>;
 
     /// Asks the room to end, and kills it after the grace period. Returns when it is asked, not when it is gone:
@@ -49,8 +50,8 @@ pub trait Runtime: Send + Sync {
     /// All rooms of this store that run here, whether anybody wants them or not.
     async fn list(&self) -> Result<Vec<RunningRoom>, RuntimeError>;
 
-    /// Watches rooms that were running before this process began. Those that do not run any more are observed as
-    /// `Ended` with [`Ending::Unwatched`].
+    /// Watches rooms that were running before this process began. How they are is observed, also of those that are
+    /// watched already; those that do not run any more are observed as `Ended` with [`Ending::Unwatched`].
     async fn adopt(&self, rooms: Vec<RunningRoom>) -> Result<(), RuntimeError>;
 
     /// The stream of observations; it can be taken once.

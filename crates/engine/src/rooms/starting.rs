@@ -222,12 +222,12 @@ impl Started {
     }
 }
 
-/// One that has pinged was started already, by someone who could not write that down. It may have ended since, and be
-/// made again: what it said does not count until it says so once more.
+/// One that has pinged was started already, and that could not be written down. It may have ended since, and be made
+/// again: what it said does not count until it says so once more. Whether it is up is observed again.
 async fn make_known(work: &Work, row: &RoomRecord) -> Result<(), StepError> {
     let table = &work.engine.ports.table;
     let view = table.room(&row.scheduler, &row.id).await?;
-    let has_pinged = view.is_some_and(|view| view.last_ping_at.is_some());
+    let has_pinged = view.is_some_and(|view| view.last_ping_at.is_some() && view.claimed_by.is_none());
     if has_pinged {
         table.remove(&row.scheduler, &row.id).await?;
     }

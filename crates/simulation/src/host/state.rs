@@ -304,11 +304,10 @@ impl State {
         };
         let observation =
             Observation { scheduler: room.scheduler.clone(), room: id.clone(), event: room.phase.event() };
-        let is_new =
-            self.watchers.get_mut(&watcher).is_some_and(|watcher| watcher.watched.insert(id.clone()));
-        if is_new {
-            self.tell_watcher(watcher, observation);
+        if let Some(watcher) = self.watchers.get_mut(&watcher) {
+            watcher.watched.insert(id.clone());
         }
+        self.tell_watcher(watcher, observation);
         true
     }
 

@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use maestro_core::lock::Holder;
 use maestro_core::operation::DefinitionKind;
-use maestro_core::room::{Purpose, Region, RoomId, RoomStatus};
+use maestro_core::room::{PingStatus, Purpose, Region, RoomId, RoomStatus};
 use maestro_core::scheduler::{Autoscaling, Change, ScalingPolicy, SchedulerName};
 use maestro_engine::Parts;
-use maestro_engine::ports::room_table::RoomTable;
+use maestro_engine::ports::room_table::{RoomTable, RoomView};
 use maestro_engine::ports::store::{
     Intent, RolloutState, RoomRecord, SchedulerRecord, SchedulerState, StoreError, VersionRecord,
 };
 use tokio::time::{Instant, sleep};
 
 use crate::faults::Faults;
-use crate::host::{Host, Manners};
+use crate::host::{Host, Manners, Phase};
 use crate::world::World;
 
 use super::stage::Stage;
@@ -26,6 +26,8 @@ use super::{outages, people, players};
 const RESTS_WITHIN: Duration = Duration::from_secs(60 * 60);
 /// What was on its way when peace began has arrived by then: slow calls, and requests that a frozen engine took.
 const ARRIVES_WITHIN: Duration = Duration::from_secs(30);
+/// Of a room that is up and says that it is ready, everybody knows so by then: its next ping has come, and no answer waits.
+const HEARD_WITHIN: Duration = Duration::from_secs(15);
 const RESTS_FOR: Duration = Duration::from_secs(5 * 60);
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
@@ -46,7 +48,8 @@ pub(super) async fn make_peace(stage: &mut Stage) {
 }
 
 pub(super) async fn come_to_rest(stage: &mut Stage) {
-    sleep(ARRIVES_WITHIN).await;
+    hear_all(stage).await;
+    sleep(ARRIVES_WITHIN - HEARD_WITHIN).await;
     let began = Instant::now();
     while let Some(why) = unrest(&stage.world).await {
         if stage.has_failed() {
@@ -73,6 +76,36 @@ pub(super) async fn come_to_rest(stage: &mut Stage) {
     } else {
         world.inspector().at_rest(world.store(), &world.rooms()).await;
     }
+}
+
+/// A room that does not count as what it is gets replaced after a while, and that would be all that is seen of it.
+async fn hear_all(stage: &mut Stage) {
+    sleep(HEARD_WITHIN / 3).await;
+    let before = unheard(&stage.world).await.unwrap_or_default();
+    sleep(HEARD_WITHIN - HEARD_WITHIN / 3).await;
+    let after = unheard(&stage.world).await.unwrap_or_default();
+    if let Some(room) = before.intersection(&after).next() {
+        give_up(stage, format!("room {room} is up and says that it is ready, and counts as pending")).await;
+    }
+}
+
+/// Rooms that were started for all to know, say that they are ready, and do not count as such.
+async fn unheard(world: &World) -> Result<BTreeSet<RoomId>, StoreError> {
+    let up = world.rooms().into_iter().filter(|room| room.phase == Phase::Up && !room.is_silent);
+    let up: BTreeSet<_> = up.map(|room| room.id).collect();
+    let mut unheard = BTreeSet::new();
+    for row in world.store().all_live_rooms().await? {
+        if row.handle.is_none() || !up.contains(&row.id) {
+            continue;
+        }
+        let view = world.table().room(&row.scheduler, &row.id).await.ok().flatten();
+        let says_ready =
+            |view: RoomView| view.ping == PingStatus::Ready && view.status == RoomStatus::Pending;
+        if view.is_some_and(says_ready) {
+            unheard.insert(row.id);
+        }
+    }
+    Ok(unheard)
 }
 
 async fn give_up(stage: &mut Stage, why: String) {

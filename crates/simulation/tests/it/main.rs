@@ -26,5 +26,6 @@ mod scenarios;
 mod several;
 mod store_contract;
 mod stores_agree;
+mod unheard_starts;
 mod waits;
 mod workforce;

@@ -121,7 +121,7 @@ fn accepted_work_waits_for_a_region_that_is_not_taken_up_yet() {
 }
 
 /// To the millisecond.
-async fn until(world: &World, what: impl AsyncFn(&World) -> bool) {
+pub(crate) async fn until(world: &World, what: impl AsyncFn(&World) -> bool) {
     for _ in 0..60_000 {
         if what(world).await {
             return;

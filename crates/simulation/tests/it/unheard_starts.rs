@@ -1,0 +1,72 @@
+//! Rooms whose start nobody could write down: they are found, and count as what they are.
+
+use maestro_core::room::RoomStatus;
+use maestro_simulation::{Habits, Manners, Span, World};
+
+use super::common::*;
+use super::waits::until;
+
+const ROOMS: u32 = 3;
+
+/// A world whose host has started the rooms of a fleet and answers nobody since. The rooms are heard.
+async fn world_of_unheard_starts(seed: u64) -> World {
+    let mut world = World::new(seed);
+    world.start_engine().await;
+    // All take as long, so that none has answered when the last has begun.
+    world.host().set_manners(Manners { latency: Span::millis(20, 20), ..Manners::default() });
+    create(&world, ROOMS).await;
+    until(&world, async |world: &World| world.rooms().len() == ROOMS as usize).await;
+    world.host().set_manners(Manners { available: false, ..Manners::default() });
+    let all_pinged = async |world: &World| {
+        let rooms = world.engine().rooms(ARENA).await.unwrap();
+        rooms.iter().filter(|room| room.last_ping_at.is_some()).count() == ROOMS as usize
+    };
+    world.run_until("all rooms to be heard", MINUTE, all_pinged).await;
+    let rows = world.store().live_rooms(&arena()).await.unwrap();
+    assert!(rows.iter().all(|row| row.handle.is_none()), "{rows:#?}");
+    world
+}
+
+#[test]
+fn rooms_that_are_found_running_are_ready_soon() {
+    run(async {
+        let world = world_of_unheard_starts(51).await;
+        world.host().set_manners(Manners::default());
+        // Those that did not count as ready would be replaced, and the new ones settle as well, but later.
+        settle(&world, ROOMS, MINUTE).await;
+        assert_eq!(ended(&world).await, []);
+    });
+}
+
+#[test]
+fn a_lost_room_table_does_not_keep_them_from_it() {
+    run(async {
+        let world = world_of_unheard_starts(52).await;
+        world.lose_table();
+        world.host().set_manners(Manners::default());
+        settle(&world, ROOMS, MINUTE).await;
+        assert_eq!(ended(&world).await, []);
+    });
+}
+
+#[test]
+fn rooms_that_are_made_again_are_not_ready_by_what_the_earlier_ones_said() {
+    run(async {
+        let mut world = world_of_unheard_starts(53).await;
+        world.crash_engine().await;
+        for room in world.rooms() {
+            world.host().lose(&room.id);
+        }
+        world.host().set_habits(Habits { ready_after: None, ..Habits::default() });
+        world.host().set_manners(Manners::default());
+        world.start_engine().await;
+        let made_again = async |world: &World| {
+            let rows = world.store().live_rooms(&arena()).await.unwrap();
+            rows.iter().all(|row| row.handle.is_some())
+        };
+        world.run_until("the rooms to be made again", MINUTE, made_again).await;
+        let rooms = world.engine().rooms(ARENA).await.unwrap();
+        assert!(rooms.iter().all(|room| room.status != RoomStatus::Ready), "{rooms:#?}");
+        assert_eq!(world.rooms().len(), ROOMS as usize);
+    });
+}
