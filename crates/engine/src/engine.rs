@@ -201,6 +201,10 @@ impl Reconciled {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
+    pub(crate) fn forget_one(&self, scheduler: &SchedulerName) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(scheduler);
+    }
+
     /// What was found is written.
     pub(crate) fn done(&self, scheduler: &SchedulerName, now: Timestamp) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(scheduler.clone(), now);

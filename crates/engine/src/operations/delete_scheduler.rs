@@ -11,9 +11,11 @@ use maestro_core::operation::{CancelRequest, HistoryEvent, Operation, OperationS
 use maestro_core::time::Millis;
 use serde::{Deserialize, Serialize};
 
-use crate::ports::store::{Change, Intent, RoomRecord, SchedulerState};
+use crate::locks;
+use crate::ports::store::{Change, Intent, RolloutRecord, RoomRecord};
 use crate::rooms::stopping;
 
+use super::interrupted::{Interrupted, take_back_deletion};
 use super::{Executor, Need, Step, StepError, Work};
 
 pub(super) struct DeleteScheduler;
@@ -22,14 +24,32 @@ pub(super) struct DeleteScheduler;
 /// wake it anyway.
 const LOOK_AGAIN: Millis = Millis::from_seconds(5);
 
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-struct Progress {
+/// What a deletion begins with.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Progress {
+    /// It may become so when it is asked for again.
     force: bool,
+    #[serde(default)]
+    pub(super) rollout: Option<Interrupted>,
 }
 
-/// What a deletion begins with, and what one becomes that is asked for again by force.
-pub(crate) fn progress(force: bool) -> serde_json::Value {
-    serde_json::to_value(Progress { force }).unwrap_or_default()
+impl Progress {
+    /// `rollout`: the one that it ends.
+    pub(crate) fn new(force: bool, rollout: Option<&RolloutRecord>) -> Self {
+        Self { force, rollout: rollout.map(Interrupted::of) }
+    }
+
+    pub(crate) fn of(deletion: &Operation) -> Self {
+        serde_json::from_value(deletion.progress.clone()).unwrap_or_default()
+    }
+
+    pub(crate) fn by_force(self) -> Self {
+        Self { force: true, ..self }
+    }
+
+    pub(crate) fn to_json(&self) -> serde_json::Value {
+        serde_json::to_value(self).unwrap_or_default()
+    }
 }
 
 #[async_trait]
@@ -74,11 +94,9 @@ impl Executor for DeleteScheduler {
         stopping::stop_leaving(work).await?;
         let mut step = Step::done();
         if canceled {
-            step.changes.push(Change::SetState {
-                scheduler: work.scheduler.name.clone(),
-                from: vec![SchedulerState::Deleting, SchedulerState::InSync],
-                to: SchedulerState::InSync,
-            });
+            let holder = Some(locks::holder_of(&work.operation));
+            let Work { engine, operation, scheduler, locks, .. } = work;
+            step.changes = take_back_deletion(engine, operation, scheduler, holder, locks);
         }
         Ok(step)
     }
@@ -119,8 +137,7 @@ impl DeleteScheduler {
 }
 
 fn is_forced(work: &Work) -> bool {
-    let progress: Progress = serde_json::from_value(work.operation.progress.clone()).unwrap_or_default();
-    progress.force
+    Progress::of(&work.operation).force
 }
 
 fn lost<'a>(work: &Work, rows: &'a [RoomRecord]) -> Vec<&'a RoomRecord> {

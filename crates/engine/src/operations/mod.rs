@@ -11,6 +11,7 @@ mod delete_scheduler;
 mod facts;
 mod fleet;
 mod health_controller;
+mod interrupted;
 mod placing;
 mod removals;
 mod remove_rooms;
@@ -35,8 +36,9 @@ use crate::ports::store::{Change, Guard, Refusal, SchedulerRecord, StoreError};
 use crate::worker::Tenure;
 
 pub(crate) use create_scheduler::forget_unless_deleting;
-pub(crate) use delete_scheduler::progress as deletion_progress;
+pub(crate) use delete_scheduler::Progress as DeletionProgress;
 pub(crate) use fleet::{Outlook, fleet as whole_fleet, look_ahead};
+pub(crate) use interrupted::{status_of_replacement, take_back_deletion};
 pub(crate) use storage_clean_up::forget_operations;
 
 #[async_trait]

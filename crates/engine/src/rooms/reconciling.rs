@@ -5,12 +5,12 @@
 //! on: whatever changed in between is being worked on by someone. Of a region that cannot be reached, or does not answer
 //! now, nothing is known: its rooms stay as they are, and the others do not wait for it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use maestro_core::guards;
 use maestro_core::invariant::Invariant;
 use maestro_core::operation::OperationId;
-use maestro_core::room::{Ending, Region, RoomId};
+use maestro_core::room::{Ending, InstanceStatus, Region, RoomId};
 use maestro_core::scheduler::RestartPolicy;
 use maestro_core::time::Millis;
 
@@ -36,7 +36,8 @@ pub(crate) async fn reconcile(work: &Work) -> Result<Step, StepError> {
     let listed = list(work).await;
     let after = by_id(store.live_rooms(&work.scheduler.name).await?);
     stop_unwanted(work, &listed, &before, &after, &mut step).await?;
-    let settled = after.values().filter(|row| before.get(&row.id) == Some(row));
+    let settled: Vec<_> = after.values().filter(|row| before.get(&row.id) == Some(row)).collect();
+    watch_again(work, &settled, &listed).await?;
     let unfinished = store.unfinished(&work.scheduler.name).await?;
     let is_unfinished = |id| unfinished.iter().any(|operation| operation.id == id);
     for row in settled {
@@ -75,6 +76,30 @@ async fn list(work: &Work) -> Listed {
         }
     }
     listed
+}
+
+/// What a runtime has seen of a room is lost with a worker that dies before it has written that down, and who was not
+/// there does not hear it again: a room that is up, and says that it is ready, would count as pending.
+async fn watch_again(work: &Work, rows: &[&RoomRecord], listed: &Listed) -> Result<(), StepError> {
+    let views = work.engine.ports.table.rooms(&work.scheduler.name).await?;
+    let pending = views.iter().filter(|view| view.instance == InstanceStatus::Pending);
+    let pending: BTreeSet<&RoomId> = pending.map(|view| &view.id).collect();
+    for (region, running) in listed {
+        let unseen = rows.iter().filter(|row| row.region == *region && pending.contains(&row.id));
+        let rooms: Vec<_> = unseen.filter_map(|row| same_instance(row, running.get(&row.id)?)).collect();
+        if rooms.is_empty() {
+            continue;
+        }
+        if let Err(error) = work.engine.runtime(region)?.adopt(rooms).await {
+            tracing::warn!(%region, scheduler_name = %work.scheduler.name, %error, "rooms not looked at again");
+        }
+    }
+    Ok(())
+}
+
+fn same_instance(row: &RoomRecord, running: &RunningRoom) -> Option<RunningRoom> {
+    let handle = row.handle.as_ref()?;
+    handle.is_of_same_instance(&running.handle).then(|| running.clone())
 }
 
 async fn stop_unwanted(

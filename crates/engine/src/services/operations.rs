@@ -8,9 +8,9 @@ use maestro_core::operation::{
 };
 use maestro_core::scheduler::SchedulerName;
 
-use crate::operations::forget_unless_deleting;
+use crate::operations::{forget_unless_deleting, take_back_deletion};
 use crate::ports::store::{
-    Change, OperationPage, PageRequest, Refusal, SchedulerState, StoreError, Transaction,
+    Change, OperationPage, PageRequest, Refusal, SchedulerRecord, SchedulerState, StoreError, Transaction,
 };
 use crate::{Engine, Error};
 
@@ -97,12 +97,14 @@ impl Engine {
                 return Err(Error::Conflict(text));
             }
             let record = self.ports.store.scheduler(&operation.scheduler).await?;
-            let state = record.map(|record| record.state);
-            match self.accept(self.cancel(&operation, state, user)).await {
+            let locks = self.ports.store.locks(&operation.scheduler).await?;
+            match self.accept(self.cancel(&operation, record.as_ref(), &locks, user)).await {
                 // It moved on while we looked, or what it would take back did: look again.
                 Err(StoreError::Refused(
                     Refusal::WrongStatus { .. }
                     | Refusal::WrongState { .. }
+                    | Refusal::RolloutChanged { .. }
+                    | Refusal::LockHeld { .. }
                     | Refusal::FleetSizeChanged { .. },
                 )) => {}
                 other => {
@@ -116,7 +118,13 @@ impl Engine {
         Err(Error::Conflict(format!("operation {id} changes too fast to be cancelled; try again")))
     }
 
-    fn cancel(&self, operation: &Operation, state: Option<SchedulerState>, user: &str) -> Transaction {
+    fn cancel(
+        &self,
+        operation: &Operation,
+        record: Option<&SchedulerRecord>,
+        locks: &Locks,
+        user: &str,
+    ) -> Transaction {
         let at = self.now();
         let id = operation.id;
         if operation.status == OperationStatus::InProgress && guards::stands(Invariant::LegalTransitions) {
@@ -134,10 +142,12 @@ impl Engine {
         match operation.definition.kind() {
             // Cancelling a pending delete takes it back, cancelling a pending create leaves nothing.
             DefinitionKind::DeleteScheduler => {
-                let (from, to) = (vec![SchedulerState::Deleting], SchedulerState::InSync);
-                changes.push(Change::SetState { scheduler, from, to });
+                let back = record.map(|record| take_back_deletion(self, operation, record, None, locks));
+                changes.extend(back.unwrap_or_default());
             }
-            DefinitionKind::CreateScheduler if state != Some(SchedulerState::Deleting) => {
+            DefinitionKind::CreateScheduler
+                if record.is_none_or(|record| record.state != SchedulerState::Deleting) =>
+            {
                 changes.extend(forget_unless_deleting(&scheduler, id));
             }
             DefinitionKind::CreateScheduler

@@ -9,7 +9,7 @@ use maestro_core::room::ports;
 use maestro_core::scheduler::{Recipe, SchedulerName, Version, VersionStatus};
 use maestro_core::violation::{Violation, Violations};
 
-use crate::operations::deletion_progress;
+use crate::operations::{DeletionProgress, status_of_replacement};
 use crate::ports::room_table::FleetCounts;
 use crate::ports::store::{
     Change, NewOperation, NewScheduler, OperationUpdate, Refusal, SchedulerRecord, SchedulerState,
@@ -102,7 +102,7 @@ impl Engine {
             };
             let mut operation =
                 self.new_operation(&scheduler, Definition::DeleteScheduler, Origin::Person(user.into()));
-            operation.progress = deletion_progress(force);
+            operation.progress = DeletionProgress::new(force, record.rollout.as_ref()).to_json();
             let id = operation.id;
             let (from, to) = (vec![record.state], SchedulerState::Deleting);
             let mut changes = vec![Change::Enqueue(operation)];
@@ -134,9 +134,12 @@ impl Engine {
         scheduler: &SchedulerName,
         user: &str,
     ) -> Result<(), Error> {
+        let Some(deletion) = self.ports.store.operation(scheduler, operation).await? else {
+            return Ok(());
+        };
         let event = format!("what is in regions that cannot be reached is forgotten: forced by {user}");
         let update = OperationUpdate {
-            progress: Some(deletion_progress(true)),
+            progress: Some(DeletionProgress::of(&deletion).by_force().to_json()),
             history: vec![HistoryEvent { at: self.now(), event }],
             ..OperationUpdate::of(operation)
         };
@@ -248,10 +251,7 @@ impl Engine {
         let mut changes = vec![Change::SetRollout { scheduler: scheduler.clone(), from, to }];
         let Some(rollout) = &record.rollout else { return changes };
         changes.extend(self.rollout_locks(&scheduler, Some(rollout), None, None, &Locks::default()));
-        if rollout.to != rollout.from {
-            let (version, status) = (rollout.to, VersionStatus::Canceled);
-            changes.push(Change::SetVersionStatus { scheduler, version, status });
-        }
+        changes.extend(status_of_replacement(&scheduler, rollout, VersionStatus::Canceled));
         changes
     }
 

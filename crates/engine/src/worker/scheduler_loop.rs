@@ -92,6 +92,8 @@ impl SchedulerLoop {
 
     pub(super) async fn run(mut self) {
         self.engine.metrics.worker_began(self.scheduler.as_str());
+        // What it knew when it owned this one before is old.
+        self.engine.reconciled.forget_one(&self.scheduler);
         let mut taken_over = false;
         while !*self.stop.borrow() {
             let turn = match taken_over {

@@ -207,7 +207,7 @@ async fn unrest_of_rooms(world: &World, scheduler: &SchedulerRecord) -> Result<O
         return Ok(Some(format!("room {} ({:?}) is {:?}", row.id, row.purpose, row.intent)));
     }
     let old = old_room(world, scheduler, &rows).await?;
-    // Of a rollout that a deletion ended, which was taken back: nobody speaks of it any more, and cycles go on with it.
+    // Of a rollout that nobody speaks of any more: cycles go on with it.
     if let (Some(row), None) = (old, &scheduler.rollout) {
         return Ok(Some(format!("room {} is of {}, and is to be replaced", row.id, row.version)));
     }

@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
+use maestro_core::lock::{Holder, LockKind};
 use maestro_core::operation::{Definition, Operation, OperationStatus};
 use maestro_core::scheduler::{OnFailure, Recipe, Rollout, VersionStatus};
+use maestro_engine::Parts;
 use maestro_engine::ports::store::RolloutState;
-use maestro_simulation::{Habits, World};
+use maestro_simulation::{Habits, NodePlan, World};
 
 use super::common::*;
+use super::locks::{holder, says, until_held};
 use super::rollouts::*;
 
 /// A rollout fails after five in a row, by default.
@@ -198,4 +201,51 @@ fn a_deletion_ends_the_rollout() {
         world.run_until("it to be gone", HOUR, gone).await;
         assert!(world.host().rooms().is_empty());
     });
+}
+
+/// Rooms go meanwhile, and the fleet grows again.
+#[test]
+fn a_deletion_that_is_taken_back_leaves_a_paused_rollout_paused() {
+    run(async {
+        let world = world_with_fleet(16, 8).await;
+        submit(&world, another_command(recipe(8))).await;
+        until_held(&world, LockKind::Downscaling, Holder::Rollout(V2)).await;
+        world.engine().pause_rollout(ARENA, "ann").await.unwrap();
+        let deletion = world.engine().delete_scheduler(ARENA, "bob").await.unwrap();
+        assert_eq!(world.store().scheduler(&arena()).await.unwrap().unwrap().rollout, None);
+        let fewer = async |world: &World| world.rooms().len() < 6;
+        world.run_until("rooms to go", MINUTE, fewer).await;
+        world.engine().cancel_operation(ARENA, &deletion.to_string(), "bob").await.unwrap();
+        ended_as(&world, deletion, OperationStatus::Canceled).await;
+        is_as_before(&world, RolloutState::Paused, VersionStatus::Rolling).await;
+        world.engine().resume_rollout(ARENA, "ann").await.unwrap();
+        rollout_over(&world, HOUR).await;
+        settle(&world, 8, HOUR).await;
+        assert_eq!(statuses(&world).await["v2.0.0"], VersionStatus::Deployed);
+    });
+}
+
+#[test]
+fn a_deletion_that_never_began_leaves_a_halted_rollout_halted() {
+    run(async {
+        let rules = Rollout { on_failure: OnFailure::Halt, ..Rollout::default() };
+        let mut world = failing_rollout(17, rules).await;
+        until_state(&world, RolloutState::Halted).await;
+        // Nobody is there who would begin with it.
+        world.crash_engine().await;
+        world.start_node(NodePlan { parts: Parts::NONE, ..NodePlan::PLAIN }).await.unwrap();
+        let deletion = world.engine().delete_scheduler(ARENA, "bob").await.unwrap();
+        world.engine().cancel_operation(ARENA, &deletion.to_string(), "bob").await.unwrap();
+        let canceled = ended_as(&world, deletion, OperationStatus::Canceled).await;
+        assert!(says(&canceled, "before it began"), "{:#?}", canceled.history);
+        is_as_before(&world, RolloutState::Halted, VersionStatus::Error).await;
+    });
+}
+
+async fn is_as_before(world: &World, state: RolloutState, status: VersionStatus) {
+    let record = world.store().scheduler(&arena()).await.unwrap().unwrap();
+    let rollout = record.rollout.expect("the rollout is there again");
+    assert_eq!((rollout.state, rollout.from, rollout.to), (state, V1, V2));
+    assert_eq!(statuses(world).await["v2.0.0"], status);
+    assert_eq!(holder(world, LockKind::Config).await, Some(Holder::Rollout(V2)));
 }

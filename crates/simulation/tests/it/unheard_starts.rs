@@ -1,7 +1,7 @@
 //! Rooms whose start nobody could write down: they are found, and count as what they are.
 
 use maestro_core::room::RoomStatus;
-use maestro_simulation::{Habits, Manners, NodePlan, Span, World};
+use maestro_simulation::{Habits, Manners, NodePlan, Phase, Span, World};
 
 use super::common::*;
 use super::waits::until;
@@ -69,5 +69,25 @@ fn rooms_that_are_made_again_are_not_ready_by_what_the_earlier_ones_said() {
         let rooms = world.engine().rooms(ARENA).await.unwrap();
         assert!(rooms.iter().all(|room| room.status != RoomStatus::Ready), "{rooms:#?}");
         assert_eq!(world.rooms().len(), ROOMS as usize);
+    });
+}
+
+#[test]
+fn what_only_a_dead_worker_would_have_seen_is_looked_at_again() {
+    run(async {
+        let mut world = World::new(54);
+        world.host().set_habits(Habits { up_after: Span::millis(1_000, 1_000), ..Habits::default() });
+        let owner = world.start_node(NodePlan::PLAIN).await.unwrap();
+        create(&world, ROOMS).await;
+        world.start_node(NodePlan::PLAIN).await.unwrap();
+        let started = async |world: &World| {
+            let rows = world.store().live_rooms(&arena()).await.unwrap();
+            rows.iter().filter(|row| row.handle.is_some()).count() == ROOMS as usize
+        };
+        until(&world, started).await;
+        world.crash_node(owner).await;
+        assert!(world.rooms().iter().all(|room| room.phase == Phase::Starting));
+        settle(&world, ROOMS, MINUTE).await;
+        assert_eq!(ended(&world).await, []);
     });
 }
