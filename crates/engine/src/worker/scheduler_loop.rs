@@ -336,8 +336,15 @@ impl SchedulerLoop {
         }
         self.enqueue(Definition::HealthController, "something changed".into()).await?;
         self.next_look = None;
-        self.next_early_cycle = now + EARLY_CYCLE_GAP;
+        self.next_early_cycle = now + self.early_cycle_gap();
         Ok(true)
+    }
+
+    /// Longer each time that the controller asked in vain, and never longer than until it is time anyway.
+    fn early_cycle_gap(&self) -> Duration {
+        let factor = 2_u32.saturating_pow(self.stepper.failures());
+        let most = self.engine.settings.health_controller_interval.max(EARLY_CYCLE_GAP);
+        EARLY_CYCLE_GAP.saturating_mul(factor).min(most)
     }
 
     fn look_in(&mut self, wait: Duration) {

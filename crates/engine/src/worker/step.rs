@@ -8,7 +8,8 @@ use std::time::Duration;
 use maestro_core::lock::{Lock, LockKind, Locks, Obstacle, Taker};
 use maestro_core::operation::queue::Eviction;
 use maestro_core::operation::{
-    Activity, DefinitionKind, HistoryEvent, Lease, Operation, OperationStatus, Rollback, RollbackEnd, Wait,
+    Activity, DefinitionKind, HistoryEvent, Lease, Operation, OperationStatus, Origin, Rollback, RollbackEnd,
+    Wait,
 };
 use maestro_core::time::after;
 
@@ -35,12 +36,20 @@ pub(super) struct Stepper {
     game: String,
     /// Races that the operation at work lost in a row.
     races: u32,
+    /// Of what the health controller asked for, what failed in a row.
+    failures: u32,
     unanswered: Unanswered,
 }
 
 impl Stepper {
     pub(super) fn new(engine: Arc<Engine>, guard: Guard, tenure: Tenure) -> Self {
-        Self { engine, guard, tenure, game: String::new(), races: 0, unanswered: Unanswered::default() }
+        let unanswered = Unanswered::default();
+        Self { engine, guard, tenure, game: String::new(), races: 0, failures: 0, unanswered }
+    }
+
+    /// How often the health controller has asked in vain: what was refused is refused again.
+    pub(super) fn failures(&self) -> u32 {
+        self.failures
     }
 
     pub(super) fn set_game(&mut self, game: &str) {
@@ -205,7 +214,7 @@ impl Stepper {
         Ok(step)
     }
 
-    async fn commit_step(&self, work: &Work, step: Step) -> Result<bool, StepError> {
+    async fn commit_step(&mut self, work: &Work, step: Step) -> Result<bool, StepError> {
         let operation = &work.operation;
         let Step { mut changes, progress, data, history, reconciled, next } = step;
         let activity = match next {
@@ -216,6 +225,9 @@ impl Stepper {
                     changes.push(Change::UpdateOperation(update));
                 }
                 self.finish(work, took_action, changes, history).await?;
+                if operation.origin == Origin::Controller && operation.rollback.is_none() {
+                    self.failures = 0;
+                }
                 if reconciled {
                     self.engine.reconciled.done(&operation.scheduler, self.engine.now());
                 }
@@ -282,7 +294,7 @@ impl Stepper {
     }
 
     /// Forward it turns round; on its way back it ends where it is. True: it has ended.
-    async fn give_up(&self, operation: &Operation, why: String) -> Result<bool, StepError> {
+    async fn give_up(&mut self, operation: &Operation, why: String) -> Result<bool, StepError> {
         let Some(rollback) = &operation.rollback else {
             self.turn_round(operation, RollbackEnd::Error, why).await?;
             return Ok(false);
@@ -293,7 +305,7 @@ impl Stepper {
     }
 
     async fn turn_round(
-        &self,
+        &mut self,
         operation: &Operation,
         then: RollbackEnd,
         why: String,
@@ -306,6 +318,9 @@ impl Stepper {
             scheduler_name = %operation.scheduler, operation_id = %operation.id,
             operation_definition = operation.definition.name(), why, "operation turns round"
         );
+        if operation.origin == Origin::Controller && then == RollbackEnd::Error {
+            self.failures = self.failures.saturating_add(1);
+        }
         let history = self.events(vec![event, "Starting operation rollback".into()]);
         let turn = Change::TurnRound { operation: operation.id, rollback: Rollback { then, why }, history };
         self.commit("turn round", vec![turn]).await

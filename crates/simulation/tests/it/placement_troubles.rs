@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use maestro_core::operation::OperationStatus;
+use maestro_core::operation::{Operation, OperationStatus};
 use maestro_core::room::RoomStatus;
 use maestro_core::scheduler::{OnFailure, Recipe, Rollout};
 use maestro_engine::ports::store::RolloutState;
@@ -158,5 +158,27 @@ fn while_a_rollout_is_halted_rooms_go_where_their_own_recipe_says() {
         host.crash(&host.rooms()[0].id);
         world.advance(MINUTE).await;
         is_spread(&world, &[(ONE, 4)]).await;
+    });
+}
+
+/// Nothing that is still there is in the policy, which says nothing about rooms to be taken then.
+#[test]
+fn what_a_policy_refuses_is_not_asked_for_all_the_time() {
+    run(async {
+        let world = world(9, recipe(8), &[ONE, TWO]).await;
+        world.cut_off(&region(TWO), Outage::Network);
+        world.advance(2 * MINUTE).await;
+        submit(&world, placed(2, &[(TWO, 1, None)])).await;
+        world.advance(MINUTE).await;
+        let asked = async |world: &World| {
+            let refused = |operation: &Operation| operation.status == OperationStatus::Error;
+            done(world).await.into_iter().filter(refused).count()
+        };
+        let before = asked(&world).await;
+        assert!(before > 0);
+        world.advance(MINUTE).await;
+        let after = asked(&world).await;
+        // Each cycle that is due, and as many early ones.
+        assert!((1..15).contains(&(after - before)), "{before}, {after}");
     });
 }
