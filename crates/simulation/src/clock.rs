@@ -1,15 +1,19 @@
 //! The time of day in a simulated world: an epoch, and the virtual time that has passed since.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use maestro_core::time::Timestamp;
 use maestro_engine::ports::Clock;
 use tokio::time::Instant;
 
-/// Runs with tokio's clock, paused or not.
-#[derive(Debug, Clone, Copy)]
+/// Runs with tokio's clock, paused or not. All clones are one.
+#[derive(Debug, Clone)]
 pub struct VirtualClock {
     began: Instant,
+    /// What it was set forward by, in milliseconds, all together.
+    set_by: Arc<AtomicI64>,
 }
 
 /// A whole second, so that times in traces are easy to read: 2030-01-01T00:00:00Z.
@@ -18,7 +22,12 @@ const EPOCH_SECONDS: i64 = 1_893_456_000;
 impl VirtualClock {
     /// It is midnight now.
     pub fn begin() -> Self {
-        Self { began: Instant::now() }
+        Self { began: Instant::now(), set_by: Arc::default() }
+    }
+
+    /// Someone sets it, forward or back; no timer notices.
+    pub(crate) fn leap(&self, millis: i64) {
+        self.set_by.fetch_add(millis, Ordering::Relaxed);
     }
 
     pub fn elapsed(&self) -> Duration {
@@ -33,9 +42,10 @@ impl VirtualClock {
 
 impl Clock for VirtualClock {
     fn now(&self) -> Timestamp {
-        Timestamp::from_second(EPOCH_SECONDS)
+        let right = Timestamp::from_second(EPOCH_SECONDS)
             .and_then(|epoch| epoch.checked_add(self.elapsed()))
-            .unwrap_or(Timestamp::MAX)
+            .unwrap_or(Timestamp::MAX);
+        moved(right, self.set_by.load(Ordering::Relaxed))
     }
 }
 
@@ -50,7 +60,7 @@ impl Skew {
 }
 
 /// Runs as fast as the right one, by a constant time apart from it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct SkewedClock {
     right: VirtualClock,
     skew: Skew,
@@ -58,9 +68,12 @@ pub(crate) struct SkewedClock {
 
 impl Clock for SkewedClock {
     fn now(&self) -> Timestamp {
-        let now = self.right.now();
-        let by = Duration::from_millis(self.skew.millis.unsigned_abs());
-        let skewed = if self.skew.millis < 0 { now.checked_sub(by) } else { now.checked_add(by) };
-        skewed.unwrap_or(now)
+        moved(self.right.now(), self.skew.millis)
     }
+}
+
+fn moved(time: Timestamp, millis: i64) -> Timestamp {
+    let by = Duration::from_millis(millis.unsigned_abs());
+    let moved = if millis < 0 { time.checked_sub(by) } else { time.checked_add(by) };
+    moved.unwrap_or(time)
 }

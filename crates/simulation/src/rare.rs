@@ -23,6 +23,8 @@ pub enum Rare {
     /// Two workers owned schedulers at the same time.
     SharedWork,
     CleanStop,
+    /// The clock was set, forward or back.
+    ClockLeap,
     LostTable,
     LostPing,
     RepeatedPing,
@@ -51,7 +53,7 @@ pub enum Rare {
 }
 
 impl Rare {
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 33] = [
         Self::LostRequest,
         Self::LostReply,
         Self::CrashBeforeWrite,
@@ -63,6 +65,7 @@ impl Rare {
         Self::TakeOver,
         Self::SharedWork,
         Self::CleanStop,
+        Self::ClockLeap,
         Self::LostTable,
         Self::LostPing,
         Self::RepeatedPing,
@@ -99,6 +102,7 @@ impl Rare {
             Self::TakeOver => "operation taken over",
             Self::SharedWork => "several workers at work",
             Self::CleanStop => "clean stop",
+            Self::ClockLeap => "clock set forward or back",
             Self::LostTable => "lost room table",
             Self::LostPing => "lost ping",
             Self::RepeatedPing => "repeated ping",

@@ -3,6 +3,7 @@
 
 use std::fmt::{Display, from_fn};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use maestro_core::operation::OperationId;
 use maestro_core::time::Timestamp;
@@ -48,6 +49,11 @@ impl Trace {
     /// The right time, whatever the clocks of the engines say.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
+    }
+
+    /// Since the world began, however the clock was set.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.clock.elapsed()
     }
 
     pub fn lines(&self) -> Vec<String> {

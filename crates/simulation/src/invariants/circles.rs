@@ -1,26 +1,26 @@
 //! Who goes round in circles: an operation that is woken again and again, and has nothing to do.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use maestro_core::invariant::{Invariant, Violation};
 use maestro_core::operation::{Activity, OperationId};
-use maestro_core::time::{Millis, Timestamp, age};
 use maestro_engine::ports::store::{Change, Transaction};
 
 /// Whoever waits is woken when something has happened: not so often within [`WINDOW`].
 const TIMES_MAX: u32 = 20;
-const WINDOW: Millis = Millis::from_seconds(1);
+const WINDOW: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
 pub(super) struct Circles(BTreeMap<OperationId, Round>);
 
 struct Round {
-    since: Timestamp,
+    since: Duration,
     times: u32,
 }
 
 impl Circles {
-    pub(super) fn note(&mut self, transaction: &Transaction, now: Timestamp) -> Option<Violation> {
+    pub(super) fn note(&mut self, transaction: &Transaction, now: Duration) -> Option<Violation> {
         transaction
             .changes
             .iter()
@@ -28,15 +28,15 @@ impl Circles {
             .find_map(|operation| self.goes_round(operation, now))
     }
 
-    fn goes_round(&mut self, operation: OperationId, now: Timestamp) -> Option<Violation> {
+    fn goes_round(&mut self, operation: OperationId, now: Duration) -> Option<Violation> {
         let round = self.0.entry(operation).or_insert(Round { since: now, times: 0 });
-        if age(now, round.since) > WINDOW {
+        if now - round.since > WINDOW {
             *round = Round { since: now, times: 0 };
         }
         round.times += 1;
         (round.times == TIMES_MAX).then(|| {
             let what =
-                format!("operation {operation} goes round in circles: {TIMES_MAX} times within {WINDOW}");
+                format!("operation {operation} goes round in circles: {TIMES_MAX} times within {WINDOW:?}");
             Violation::new(Invariant::Converges, what)
         })
     }

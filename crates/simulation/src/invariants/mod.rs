@@ -94,7 +94,7 @@ impl Inspector {
         }
         let found = self.lock().remember(&scheduler, transaction);
         self.note_all(found);
-        let circle = self.lock().circles.note(transaction, self.trace.now());
+        let circle = self.lock().circles.note(transaction, self.trace.elapsed());
         self.note_all(circle);
         self.refresh_record(&scheduler, transaction, store).await;
         self.judge_work(&scheduler, transaction, store).await;

@@ -27,6 +27,17 @@ pub(super) async fn something_happens(stage: &mut Stage, script: &Script) {
     }
 }
 
+/// By seconds or by minutes, forward or back.
+pub(super) fn tell_the_time(stage: &mut Stage) {
+    let Some(random) = &mut stage.clock_leaps else { return };
+    if random.u32(0..15) > 0 {
+        return;
+    }
+    let most = [2_000, 30_000, 600_000][random.usize(0..3)];
+    let millis = random.i64(-most..=most);
+    stage.world.leap_clock(millis);
+}
+
 /// A frozen machine cannot be shut down: it is thawed first.
 async fn stop(stage: &mut Stage, node: u64) {
     stage.frozen.retain(|freeze| freeze.node != node);

@@ -107,6 +107,8 @@ pub struct Options {
     pub sqlite: Option<bool>,
     /// Those that are asked for by a kind that is about regions have several all the same.
     pub several_regions: Option<bool>,
+    /// The clock is set now and then.
+    pub clock_leaps: Option<bool>,
 }
 
 /// How a life went.
@@ -131,6 +133,9 @@ const REGIONS_SHARE: u64 = 8;
 /// In one of so many lives nobody gives up waiting for a lock.
 const PATIENT_SHARE: u64 = 4;
 
+/// In one of so many lives the clock is set now and then.
+const LEAPING_SHARE: u64 = 6;
+
 /// Lives one life, on a thread of its own clock. The same seed and options give the same life again.
 pub fn run(seed: u64, options: &Options) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
@@ -152,7 +157,8 @@ pub async fn live(seed: u64, options: &Options) -> Outcome {
     };
     let world = World::of_regions(seed, settings, store, placing::regions(seed, kind, options));
     world.trace().note(format_args!("seed {seed}: a life of kind {}", kind.as_str()));
-    let mut stage = Stage::new(world, fork(seed, "stage", 0));
+    let leaps = options.clock_leaps.unwrap_or_else(|| fork(seed, "leaps", 0).is_multiple_of(LEAPING_SHARE));
+    let mut stage = Stage::new(world, fork(seed, "stage", 0), leaps);
     match kind {
         Kind::Fleet => play(&mut stage, fleet::script(random), seed).await,
         Kind::Autoscaling => play(&mut stage, autoscaling::script(random), seed).await,

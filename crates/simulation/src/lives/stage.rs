@@ -22,6 +22,8 @@ pub(super) struct Stage {
     pub(super) random: fastrand::Rng,
     /// Nodes that will be thawed, and when.
     pub(super) frozen: Vec<Freeze>,
+    /// Says when the clock is set; `None`: never.
+    pub(super) clock_leaps: Option<fastrand::Rng>,
     /// Regions that will be reached again.
     pub(super) cut_off: Vec<CutOff>,
     /// The last generation of the game that someone made.
@@ -49,8 +51,10 @@ enum Who {
 }
 
 impl Stage {
-    pub(super) fn new(world: World, seed: u64) -> Self {
+    pub(super) fn new(world: World, seed: u64, clock_leaps: bool) -> Self {
+        let leaps = || fastrand::Rng::with_seed(fork(seed, "leaps", 1));
         Self {
+            clock_leaps: clock_leaps.then(leaps),
             world,
             random: fastrand::Rng::with_seed(seed),
             frozen: Vec::new(),
@@ -110,6 +114,7 @@ impl Stage {
     }
 
     pub(super) async fn let_something_happen(&mut self, script: &Script) {
+        machines::tell_the_time(self);
         let weights = script.weights;
         let who = choose(
             &mut self.random,

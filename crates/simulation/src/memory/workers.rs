@@ -4,7 +4,7 @@ use maestro_core::guards;
 use maestro_core::invariant::Invariant;
 use maestro_core::operation::Token;
 use maestro_core::scheduler::SchedulerName;
-use maestro_core::time::{Millis, Timestamp, after};
+use maestro_core::time::{Millis, Timestamp, after, is_in_force};
 use maestro_engine::ports::store::{OwnershipRecord, Renewal, WorkerRecord, Workforce};
 
 use super::state::{Ownership, State};
@@ -25,7 +25,7 @@ impl State {
         self.schedulers.get(scheduler)?;
         let token = match self.owners.get(scheduler) {
             Some(current) if current.owner == owner => current.token,
-            Some(current) if current.expires_at > now => return None,
+            Some(current) if is_in_force(current.expires_at, now, ttl) => return None,
             Some(_) | None => self.next_token(),
         };
         let ownership = Ownership { owner: owner.to_owned(), token, expires_at: after(now, ttl) };

@@ -77,7 +77,7 @@ impl World {
     pub fn of_regions(seed: u64, settings: Settings, store: Arc<dyn Store>, regions: Vec<Region>) -> Self {
         assert!(!regions.is_empty(), "a world has a region");
         let clock = VirtualClock::begin();
-        let trace = Trace::begin(clock);
+        let trace = Trace::begin(clock.clone());
         let tasks = Tasks::default();
         let (weather, sightings) = (Weather::fair(), Sightings::default());
         let switchboard = Switchboard::new(fork(seed, "pings", 0), weather.clone(), sightings.clone());

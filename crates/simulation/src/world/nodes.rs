@@ -149,7 +149,7 @@ impl World {
             store: Arc::new(SimulatedStore::new(self.store.clone(), around, plan.crash)),
             table: Arc::new(table),
             runtimes: Arc::new(runtimes),
-            clock: Arc::new(self.clock.skewed(plan.skew)),
+            clock: Arc::new(self.clock.clone().skewed(plan.skew)),
             random: Arc::new(Randomness::from_seed(fork(self.seed, "engine", number))),
             // Shared: a node that is frozen or dead gets nowhere where it could ring.
             wake: self.wake.clone(),
@@ -257,6 +257,14 @@ impl World {
         let index = self.nodes.iter().position(|node| node.number == number)?;
         self.rooms_api.disconnect(number);
         Some(self.nodes.remove(index))
+    }
+
+    /// The clock of the machine that all nodes are on is set, forward or back.
+    pub fn leap_clock(&self, millis: i64) {
+        let (by, where_to) = (millis.unsigned_abs(), if millis < 0 { "back" } else { "forward" });
+        self.trace.note(format_args!("the clock is set {where_to} by {} ms", by));
+        self.sightings.saw(Rare::ClockLeap);
+        self.clock.leap(millis);
     }
 
     /// The room table is lost, and with it all that rooms have said.

@@ -70,7 +70,7 @@ impl Nodes {
     async fn up() -> Self {
         let clock = VirtualClock::begin();
         let answering = Arc::new(Balancer::default());
-        let trace = Trace::begin(clock);
+        let trace = Trace::begin(clock.clone());
         let region = Region::default_region();
         let tasks = Tasks::default();
         let host = Host::open(region.clone(), 1, &tasks, answering.clone(), trace.clone());

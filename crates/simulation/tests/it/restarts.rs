@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use super::common::*;
+use maestro_core::operation::OperationStatus;
 use maestro_core::room::{EndCause, RoomStatus};
 use maestro_engine::ports::store::{Change, Transaction};
 use maestro_simulation::{Phase, World};
+
+use super::common::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -142,5 +144,28 @@ fn after_a_crash_the_next_one_waits_for_the_lease_and_no_longer() {
         let took = world.run_until("five rooms", MINUTE, started).await;
         // The ownership's TTL and one sweep.
         assert!(took < 21 * SECOND, "{took:?}");
+    });
+}
+
+/// Nobody could hear what rooms said in a time that never was, and nobody waits for one to come again.
+#[test]
+fn a_clock_that_is_set_costs_no_room_and_no_time() {
+    const TEN_MINUTES_MS: i64 = 600_000;
+    run(async {
+        let mut world = world_with_fleet(41, 5).await;
+        for (millis, rooms) in [(TEN_MINUTES_MS, 6), (-2 * TEN_MINUTES_MS, 7)] {
+            world.leap_clock(millis);
+            world.advance(5 * MINUTE).await;
+            assert_eq!(ended(&world).await, [], "{millis}");
+            world.engine().add_rooms(ARENA, 1, false, "ann").await.unwrap();
+            settle(&world, rooms, MINUTE).await;
+        }
+        let add = world.engine().add_rooms(ARENA, 1, false, "ann").await.unwrap();
+        world.leap_clock(-TEN_MINUTES_MS);
+        world.crash_engine().await;
+        world.start_engine().await;
+        settle(&world, 8, MINUTE).await;
+        let add = world.store().operation(&arena(), add).await.unwrap().unwrap();
+        assert_eq!(add.status, OperationStatus::Finished);
     });
 }

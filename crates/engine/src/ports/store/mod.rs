@@ -73,7 +73,8 @@ pub trait OperationStore: Send + Sync {
         page: PageRequest,
     ) -> Result<OperationPage, StoreError>;
 
-    /// Makes `owner` the owner of the scheduler if nobody else is, or the other's lease has run out. A new owner
+    /// Makes `owner` the owner of the scheduler if nobody else is, or the other's lease is not in force
+    /// ([`is_in_force`](maestro_core::time::is_in_force)). A new owner
     /// gets a new, greater token; who owns it already keeps its token, and its lease is renewed. `None`: someone
     /// else owns it, or there is no such scheduler.
     async fn own(

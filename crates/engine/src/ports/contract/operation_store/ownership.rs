@@ -64,6 +64,15 @@ pub(super) async fn an_expired_ownership_is_taken_with_a_greater_token(store: &d
     assert!(third > second, "a new owner, though it was one before");
 }
 
+/// Nobody would renew it, and it would last as long as the step back was.
+pub(super) async fn an_ownership_of_before_the_clock_was_set_back_is_taken(store: &dyn Store) {
+    open(store).await;
+    let first = own(store, &arena(), "worker-1", 600).await;
+    assert_eq!(own(store, &arena(), "worker-2", 590).await, None, "clocks differ by a little");
+    let second = own(store, &arena(), "worker-2", 0).await;
+    assert!(second > first, "{second:?} after {first:?}");
+}
+
 pub(super) async fn tokens_are_one_sequence_for_all_schedulers(store: &dyn Store) {
     open(store).await;
     let mut last = None;
