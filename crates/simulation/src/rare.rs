@@ -25,6 +25,8 @@ pub enum Rare {
     CleanStop,
     /// The clock was set, forward or back.
     ClockLeap,
+    /// Engines heard no wake-up of each other.
+    DeafEngines,
     LostTable,
     LostPing,
     RepeatedPing,
@@ -53,7 +55,7 @@ pub enum Rare {
 }
 
 impl Rare {
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 34] = [
         Self::LostRequest,
         Self::LostReply,
         Self::CrashBeforeWrite,
@@ -66,6 +68,7 @@ impl Rare {
         Self::SharedWork,
         Self::CleanStop,
         Self::ClockLeap,
+        Self::DeafEngines,
         Self::LostTable,
         Self::LostPing,
         Self::RepeatedPing,
@@ -103,6 +106,7 @@ impl Rare {
             Self::SharedWork => "several workers at work",
             Self::CleanStop => "clean stop",
             Self::ClockLeap => "clock set forward or back",
+            Self::DeafEngines => "engines that do not hear each other",
             Self::LostTable => "lost room table",
             Self::LostPing => "lost ping",
             Self::RepeatedPing => "repeated ping",

@@ -28,6 +28,9 @@ struct Arguments {
     /// The clock is set now and then in all, or in none [default: what the seed says]
     #[arg(long)]
     clock_leaps: Option<bool>,
+    /// Wake-ups between engines are lost in all, or in none [default: what the seed says]
+    #[arg(long)]
+    deaf: Option<bool>,
     /// Takes the guard of an invariant out of the engine
     #[arg(long = "break", value_name = "INVARIANT", value_parser = invariant)]
     taken_out: Option<Invariant>,
@@ -54,8 +57,8 @@ const FAILURES_SHOWN: usize = 3;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let Arguments { kind, sqlite, several_regions, clock_leaps, .. } = arguments;
-    let options = Options { kind, sqlite, several_regions, clock_leaps };
+    let Arguments { kind, sqlite, several_regions, clock_leaps, deaf, .. } = arguments;
+    let options = Options { kind, sqlite, several_regions, clock_leaps, deaf };
     if arguments.trace_hash {
         for seed in arguments.seeds {
             println!("{seed} {:016x}", hash(&lives::run(seed, &options).trace));

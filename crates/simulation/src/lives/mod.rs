@@ -109,6 +109,8 @@ pub struct Options {
     pub several_regions: Option<bool>,
     /// The clock is set now and then.
     pub clock_leaps: Option<bool>,
+    /// Wake-ups between engines are lost.
+    pub deaf: Option<bool>,
 }
 
 /// How a life went.
@@ -136,6 +138,9 @@ const PATIENT_SHARE: u64 = 4;
 /// In one of so many lives the clock is set now and then.
 const LEAPING_SHARE: u64 = 6;
 
+/// In one of so many lives all wake-ups between engines are lost.
+const DEAF_SHARE: u64 = 6;
+
 /// Lives one life, on a thread of its own clock. The same seed and options give the same life again.
 pub fn run(seed: u64, options: &Options) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
@@ -155,8 +160,11 @@ pub async fn live(seed: u64, options: &Options) -> Outcome {
         true => OnTheSpot::open(),
         false => Arc::new(MemoryStore::new()),
     };
-    let world = World::of_regions(seed, settings, store, placing::regions(seed, kind, options));
+    let mut world = World::of_regions(seed, settings, store, placing::regions(seed, kind, options));
     world.trace().note(format_args!("seed {seed}: a life of kind {}", kind.as_str()));
+    if options.deaf.unwrap_or_else(|| fork(seed, "deaf", 0).is_multiple_of(DEAF_SHARE)) {
+        world.lose_wake_ups();
+    }
     let leaps = options.clock_leaps.unwrap_or_else(|| fork(seed, "leaps", 0).is_multiple_of(LEAPING_SHARE));
     let mut stage = Stage::new(world, fork(seed, "stage", 0), leaps);
     match kind {

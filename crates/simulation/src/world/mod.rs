@@ -22,7 +22,7 @@ use crate::faults::{Faults, Weather};
 use crate::host::Host;
 use crate::invariants::Inspector;
 use crate::memory::MemoryStore;
-use crate::rare::Sightings;
+use crate::rare::{Rare, Sightings};
 use crate::seed::fork;
 use crate::table::SharedTable;
 use crate::trace::Trace;
@@ -47,7 +47,8 @@ pub struct World {
     rooms_api: Arc<Switchboard>,
     /// The hosts'; an engine has its own, which die with it.
     tasks: Tasks,
-    wake: WakeUps,
+    /// `None`: no engine hears what others say, each has to look for itself.
+    wake: Option<WakeUps>,
     /// One for all engines.
     table: SharedTable,
     weather: Weather,
@@ -96,7 +97,7 @@ impl World {
             hosts,
             rooms_api,
             tasks,
-            wake: WakeUps::default(),
+            wake: Some(WakeUps::default()),
             table: SharedTable::default(),
             weather,
             sightings,
@@ -104,6 +105,13 @@ impl World {
             panics: Vec::new(),
             engines_started: 0,
         }
+    }
+
+    /// Every wake-up between engines that are started from now on is lost.
+    pub fn lose_wake_ups(&mut self) {
+        self.trace.note("engines do not hear each other");
+        self.sightings.saw(Rare::DeafEngines);
+        self.wake = None;
     }
 
     /// What goes wrong at the ports of all engines from now on.

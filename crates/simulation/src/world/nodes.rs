@@ -152,7 +152,7 @@ impl World {
             clock: Arc::new(self.clock.clone().skewed(plan.skew)),
             random: Arc::new(Randomness::from_seed(fork(self.seed, "engine", number))),
             // Shared: a node that is frozen or dead gets nowhere where it could ring.
-            wake: self.wake.clone(),
+            wake: self.wake.clone().unwrap_or_default(),
         }
     }
 

@@ -37,11 +37,11 @@ fn seeds_that_showed_something_once() {
     let seed = |line: &str| line.split('#').next().and_then(|seed| seed.trim().parse::<u64>().ok());
     for line in REGRESSIONS.lines().filter(|line| !line.trim_start().starts_with('#') && !line.is_empty()) {
         let seed = seed(line).unwrap_or_else(|| panic!("not a seed: {line:?}"));
-        // Many are from a time in which all lives were in one region, and in none was a clock set: there they are still
-        // the same.
+        // Many are from a time in which all lives were in one region, in none was a clock set, and all engines heard each
+        // other: there they are still the same.
         for several_regions in [None, Some(false)] {
-            for clock_leaps in [None, Some(false)] {
-                sweep(seed, 1, Options { several_regions, clock_leaps, ..Options::default() });
+            for (clock_leaps, deaf) in [(None, None), (Some(false), Some(false))] {
+                sweep(seed, 1, Options { several_regions, clock_leaps, deaf, ..Options::default() });
             }
         }
     }
@@ -94,7 +94,7 @@ fn the_same_seed_gives_the_same_life() {
         for sqlite in [false, true] {
             let several_regions = Some(seed >= Kind::ALL.len() as u64);
             let options =
-                Options { kind: Some(kind), sqlite: Some(sqlite), several_regions, clock_leaps: None };
+                Options { kind: Some(kind), sqlite: Some(sqlite), several_regions, ..Options::default() };
             let (one, other) = (lives::run(seed, &options), lives::run(seed, &options));
             let difference = one.trace.iter().zip(&other.trace).find(|(one, other)| one != other);
             assert_eq!(difference, None, "seed {seed}");
