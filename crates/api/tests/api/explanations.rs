@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use maestro_core::lock::{Holder, LockKind, Waiter};
-use maestro_core::operation::{Activity, HistoryEvent, Lease, OperationId, Token, Wait};
+use maestro_core::operation::{Activity, HistoryEvent, Lease, OperationId, RemovalReason, Token, Wait};
 use maestro_core::room::{Purpose, Region, RoomId};
 use maestro_core::scheduler::Version;
 use maestro_core::time::{Millis, Timestamp};
@@ -149,7 +149,8 @@ async fn it_waits_for_rooms_to_be_gone() {
         created_at: since,
     };
     let (scheduler, room_id) = (arena(), room.id.clone());
-    let stop = StopIntent { operation: id, reason: "scale_down".into(), at: since };
+    let (cause, reason) = (Some(RemovalReason::ScaleDown), "scale_down".into());
+    let stop = StopIntent { operation: id, cause, matches: 0, reason, at: since };
     world
         .write(vec![
             Change::StartOperation { operation: id, lease, history: Vec::new() },

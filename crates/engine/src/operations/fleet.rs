@@ -29,9 +29,6 @@ use super::{StepError, add_rooms, placing, remove_rooms, rollout};
 /// Ended rooms that a plan looks back at: enough to see that every attempt fails.
 const ENDED_ROOMS_SEEN: usize = 200;
 
-/// How the reason begins for which a room goes that players are in: it is found again by this.
-pub(crate) const PLAYERS_IN_IT: &str = "rolling_update_replace, with players in it";
-
 pub(crate) struct Fleet {
     /// Rows of live rooms of the fleet.
     pub(crate) rows: Vec<RoomRecord>,
@@ -243,11 +240,13 @@ impl Fleet {
     /// Matches whose room a rollout took away less than `rollout.rejoinGrace` ago.
     fn rejoining(&self, scheduler: &SchedulerRecord, now: Timestamp) -> u32 {
         let grace = scheduler.recipe.rollout().rejoin_grace;
-        let rejoins = |row: &&RoomRecord| {
-            let served = matches!(&row.intent, Intent::Stop(stop) if stop.reason.starts_with(PLAYERS_IN_IT));
-            served && row.ended.as_ref().is_some_and(|ended| age(now, ended.at) < grace)
-        };
-        u32::try_from(self.ended.iter().filter(rejoins).count()).unwrap_or(u32::MAX)
+        let just_ended =
+            |row: &&RoomRecord| row.ended.as_ref().is_some_and(|ended| age(now, ended.at) < grace);
+        let taken = self.ended.iter().filter(just_ended).filter_map(|row| match &row.intent {
+            Intent::Stop(stop) if stop.cause == Some(RemovalReason::RollingUpdate) => Some(stop.matches),
+            Intent::Stop(_) | Intent::Run => None,
+        });
+        taken.fold(0, u32::saturating_add)
     }
 
     /// When rooms of this version were made that had been ready before they ended.
@@ -261,10 +260,10 @@ impl Fleet {
     /// When rooms of this version were made that ended without having been ready: by themselves, or because they
     /// took too long.
     pub(crate) fn failed_rooms(&self, version: Version) -> Vec<Timestamp> {
-        let expired = RemovalReason::ExpiredRoom.as_str();
+        let expired = Some(RemovalReason::ExpiredRoom);
         let failed = |row: &&RoomRecord| {
             let Some(ended) = &row.ended else { return false };
-            let timed_out = matches!(&row.intent, Intent::Stop(stop) if stop.reason.starts_with(expired));
+            let timed_out = matches!(&row.intent, Intent::Stop(stop) if stop.cause == expired);
             let never_ran = timed_out && row.handle.is_none();
             let has_failed = (timed_out || ended.cause != EndCause::Asked) && !never_ran;
             row.version == version && !ended.was_ready && has_failed

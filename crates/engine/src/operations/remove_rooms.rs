@@ -3,7 +3,7 @@
 //! A plan may be stale when it is carried out, so each batch looks again: what the health controller wanted gone may
 //! be needed by now, and an expired room may have pinged. There is no rollback: who was asked to go, goes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use maestro_core::guards;
@@ -22,7 +22,7 @@ use crate::ports::store::{Change, Intent, RoomRecord, SchedulerRecord};
 use crate::rooms::stopping;
 
 use super::facts::replacement;
-use super::fleet::{Fleet, PLAYERS_IN_IT, fleet};
+use super::fleet::{Fleet, fleet};
 use super::placing::{self, Removal};
 use super::{Executor, Need, Next, Step, StepError, Work};
 
@@ -144,14 +144,10 @@ async fn choose(work: &Work, mut progress: Progress) -> Result<Step, StepError> 
         };
     }
     let taken: BTreeSet<RoomId> = taken.into_iter().collect();
-    let serving: BTreeSet<&RoomId> =
-        fleet.facts.iter().filter(|room| room.matches > 0).map(|room| &room.id).collect();
+    let matches: BTreeMap<&RoomId, u32> = fleet.facts.iter().map(|room| (&room.id, room.matches)).collect();
     let stop = |row: &RoomRecord| {
-        let words = match reason {
-            RemovalReason::RollingUpdate if serving.contains(&row.id) => PLAYERS_IN_IT,
-            reason => reason.as_str(),
-        };
-        stopping::intend_stop(work, row, &format!("{words} ({})", work.operation.reason))
+        let matches = matches.get(&row.id).copied().unwrap_or(0);
+        stopping::intend_removal(work, row, reason, matches)
     };
     let changes: Vec<Change> = fleet.rows.iter().filter(|row| taken.contains(&row.id)).map(stop).collect();
     progress.asked += u32::try_from(changes.len()).unwrap_or(u32::MAX);

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use maestro_core::operation::RemovalReason;
 use maestro_core::room::{Ending, Purpose, RoomStatus};
 use maestro_core::time::{Millis, age};
 
@@ -30,7 +31,20 @@ pub(crate) async fn all_gone(work: &Work) -> Result<bool, StepError> {
 }
 
 pub(crate) fn intend_stop(work: &Work, row: &RoomRecord, reason: &str) -> Change {
-    let stop = StopIntent { operation: work.operation.id, reason: reason.into(), at: work.now() };
+    let (operation, reason, at) = (work.operation.id, reason.into(), work.now());
+    let stop = StopIntent { operation, cause: None, matches: 0, reason, at };
+    Change::IntendStop { scheduler: row.scheduler.clone(), room: row.id.clone(), stop }
+}
+
+/// `matches`: that are in the room.
+pub(crate) fn intend_removal(work: &Work, row: &RoomRecord, cause: RemovalReason, matches: u32) -> Change {
+    let players = match cause {
+        RemovalReason::RollingUpdate if matches > 0 => ", with players in it",
+        _ => "",
+    };
+    let (operation, at) = (work.operation.id, work.now());
+    let reason = format!("{}{players} ({})", cause.as_str(), work.operation.reason);
+    let stop = StopIntent { operation, cause: Some(cause), matches, reason, at };
     Change::IntendStop { scheduler: row.scheduler.clone(), room: row.id.clone(), stop }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use maestro_core::invariant::{Invariant, Violation, surge_kept};
-use maestro_core::operation::{Definition, Operation, OperationId, Origin, RoomsToRemove};
+use maestro_core::operation::{Definition, Operation, OperationId, Origin, RemovalReason, RoomsToRemove};
 use maestro_core::room::{Purpose, Region, RoomId};
 use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::{Millis, Timestamp, age};
@@ -213,6 +213,9 @@ async fn rejoining(record: &SchedulerRecord, store: &dyn Store) -> u64 {
         return 0;
     }
     let ended = store.ended_rooms(&record.name, ENDED_SEEN).await.unwrap_or_default();
-    let replaced = |row: &&RoomRecord| matches!(&row.intent, Intent::Stop(stop) if stop.reason.starts_with("rolling_update"));
-    ended.iter().filter(replaced).count() as u64
+    let matches = ended.iter().map(|row| match &row.intent {
+        Intent::Stop(stop) if stop.cause == Some(RemovalReason::RollingUpdate) => u64::from(stop.matches),
+        Intent::Stop(_) | Intent::Run => 0,
+    });
+    matches.sum()
 }

@@ -21,6 +21,7 @@ const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../../migrations/0006_version_numbers.sql"),
     },
     Migration { number: 7, name: "unanswered", sql: include_str!("../../migrations/0007_unanswered.sql") },
+    Migration { number: 8, name: "stop_causes", sql: include_str!("../../migrations/0008_stop_causes.sql") },
 ];
 
 /// Why the migrations of a file do not fit this Maestro.

@@ -1,6 +1,6 @@
 //! Questions to the room registry, and the documents in its rows.
 
-use maestro_core::operation::OperationId;
+use maestro_core::operation::{OperationId, RemovalReason};
 use maestro_core::room::{EndCause, HostPort, Purpose, Region, RoomId};
 use maestro_core::scheduler::{Protocol, SchedulerName};
 use maestro_core::time::Timestamp;
@@ -13,7 +13,7 @@ use super::columns::{Columns, from_id, from_time};
 use super::failure::Failure;
 
 const SELECT: &str =
-    "SELECT id, scheduler, version, region, purpose, ports, handle, stop_operation, stop_reason,
+    "SELECT id, scheduler, version, region, purpose, ports, handle, stop_operation, stop_cause, stop_matches, stop_reason,
     stop_at, operation, token, created_at, ended_at, ended_how, ended_cause, was_ready FROM rooms";
 
 pub(super) fn one(
@@ -143,9 +143,16 @@ fn intent(columns: &Columns<'_, '_>) -> Result<Intent, Failure> {
     }
     Ok(Intent::Stop(StopIntent {
         operation: columns.id("stop_operation")?,
+        cause: stop_cause(columns)?,
+        matches: columns.get("stop_matches")?,
         reason: columns.get("stop_reason")?,
         at: columns.time("stop_at")?,
     }))
+}
+
+fn stop_cause(columns: &Columns<'_, '_>) -> Result<Option<RemovalReason>, Failure> {
+    let cause: Option<String> = columns.get("stop_cause")?;
+    cause.map(|_| columns.parsed("stop_cause", RemovalReason::parse)).transpose()
 }
 
 fn end(columns: &Columns<'_, '_>) -> Result<Option<Ended>, Failure> {

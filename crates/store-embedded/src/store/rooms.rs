@@ -1,5 +1,6 @@
 //! Changes of the room registry.
 
+use maestro_core::operation::RemovalReason;
 use maestro_core::room::RoomId;
 use maestro_core::scheduler::SchedulerName;
 use maestro_engine::ports::runtime::Handle;
@@ -76,21 +77,35 @@ pub(super) fn intend_stop(
     room: &RoomId,
     stop: &StopIntent,
 ) -> Result<(), Failure> {
-    let StopIntent { operation, reason, at } = stop;
-    // The right sides see the row as it was before: either all three are filled, or none is touched.
+    let StopIntent { operation, cause, matches, reason, at } = stop;
+    // Only the first one counts: who asks again changes nothing.
     let found = connection
         .prepare_cached(
             "UPDATE rooms
-             SET stop_operation = coalesce(stop_operation, ?3),
-                 stop_reason = coalesce(stop_reason, ?4),
-                 stop_at = coalesce(stop_at, ?5)
-             WHERE id = ?2 AND scheduler = ?1 AND ended_at IS NULL",
+             SET stop_operation = ?3, stop_cause = ?4, stop_matches = ?5, stop_reason = ?6, stop_at = ?7
+             WHERE id = ?2 AND scheduler = ?1 AND ended_at IS NULL AND stop_operation IS NULL",
         )?
-        .execute((scheduler.as_str(), room.as_str(), from_id(*operation), reason, from_time(*at)))?;
+        .execute((
+            scheduler.as_str(),
+            room.as_str(),
+            from_id(*operation),
+            cause.map(RemovalReason::as_str),
+            matches,
+            reason,
+            from_time(*at),
+        ))?;
     match found {
-        0 => Err(Refusal::RoomNotFound(room.clone()).into()),
+        0 if !is_live(connection, scheduler, room)? => Err(Refusal::RoomNotFound(room.clone()).into()),
         _ => Ok(()),
     }
+}
+
+fn is_live(connection: &Connection, scheduler: &SchedulerName, room: &RoomId) -> Result<bool, Failure> {
+    Ok(connection
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM rooms WHERE id = ?2 AND scheduler = ?1 AND ended_at IS NULL)",
+        )?
+        .query_row((scheduler.as_str(), room.as_str()), |row| row.get(0))?)
 }
 
 pub(super) fn end(

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use maestro_core::lock::LockKind::{Config, Downscaling};
+use maestro_core::operation::RemovalReason;
 use maestro_engine::ports::contract::fixtures::*;
-use maestro_engine::ports::store::{Change, OperationStore, RolloutState, Workforce};
+use maestro_engine::ports::store::{Change, Intent, OperationStore, RolloutState, StopIntent, Workforce};
 use maestro_store_embedded::{EmbeddedStore, OpenError, Options};
 use rusqlite::Connection;
 
@@ -206,7 +207,9 @@ pub(crate) fn as_first_migrated(directory: &Path) {
     let connection = Connection::open(database(directory)).unwrap();
     connection
         .execute_batch(
-            "ALTER TABLE operations DROP COLUMN wait_unanswered;
+            "ALTER TABLE rooms DROP COLUMN stop_cause;
+             ALTER TABLE rooms DROP COLUMN stop_matches;
+             ALTER TABLE operations DROP COLUMN wait_unanswered;
              DROP TABLE version_numbers;
              DROP TABLE locks;
              DROP TABLE lock_waiters;
@@ -238,6 +241,31 @@ async fn a_store_of_an_older_maestro_is_taken_along_with_all_that_is_in_it() {
     let record = scheduler(&store, &arena()).await;
     assert_eq!((record.rollout, record.last_shrunk_at), (Some(begun), Some(at(3))));
     assert_eq!(lock(&store, Downscaling).await.holder, holder(1));
+}
+
+/// They were all that was written down of why a room goes.
+#[tokio::test]
+async fn the_words_of_an_older_maestro_are_understood() {
+    let directory = tempfile::tempdir().unwrap();
+    fill(directory.path()).await;
+    let words = [
+        ("expired_room (asked for by the health controller)", Some(RemovalReason::ExpiredRoom), 0),
+        ("rolling_update_replace, with players in it (v2.0.0)", Some(RemovalReason::RollingUpdate), 1),
+        ("rolling_update_replace (v2.0.0)", None, 0),
+        ("delete_scheduler", None, 0),
+    ];
+    let store = EmbeddedStore::open(directory.path()).unwrap();
+    for (number, (reason, ..)) in (1..).zip(words) {
+        let stop = StopIntent { cause: None, matches: 0, reason: reason.into(), ..stop_intent(1) };
+        accept(&store, vec![Change::IntendStop { scheduler: arena(), room: room_id(number), stop }]).await;
+    }
+    drop(store);
+    as_first_migrated(directory.path());
+    let store = EmbeddedStore::open(directory.path()).unwrap();
+    for (number, (reason, cause, matches)) in (1..).zip(words) {
+        let stop = StopIntent { cause, matches, reason: reason.into(), ..stop_intent(1) };
+        assert_eq!(room(&store, number).await.intent, Intent::Stop(stop));
+    }
 }
 
 #[test]

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use maestro_core::lock::Locks;
 use maestro_core::operation::{
-    Activity, Definition, HistoryEvent, Lease, Operation, OperationId, Origin, Stage, Token, Wait,
+    Activity, Definition, HistoryEvent, Lease, Operation, OperationId, Origin, RemovalReason, Stage, Token,
+    Wait,
 };
 use maestro_core::policy::Policies;
 use maestro_core::room::{EndCause, HostPort, Purpose, Region, RoomId};
@@ -214,6 +215,8 @@ pub fn handle(pid: u32) -> Handle {
 pub fn stop_intent(operation: u128) -> StopIntent {
     StopIntent {
         operation: operation_id(operation),
+        cause: (operation != 1).then_some(RemovalReason::ScaleDown),
+        matches: u32::try_from(operation).unwrap_or(u32::MAX),
         reason: format!("scale down by operation {operation}"),
         at: at(5),
     }

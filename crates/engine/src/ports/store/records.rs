@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use maestro_core::operation::{Operation, OperationId, Token};
+use maestro_core::operation::{Operation, OperationId, RemovalReason, Token};
 use maestro_core::room::{EndCause, HostPort, Purpose, Region, RoomId};
 use maestro_core::scheduler::{Autoscaling, Recipe, SchedulerName, Version, VersionStatus};
 use maestro_core::time::{Millis, Timestamp};
@@ -194,6 +194,11 @@ pub enum Intent {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StopIntent {
     pub operation: OperationId,
+    /// `None`: it goes with its scheduler, or with what is undone.
+    pub cause: Option<RemovalReason>,
+    /// That were in it when it was asked.
+    pub matches: u32,
+    /// In words, for people.
     pub reason: String,
     pub at: Timestamp,
 }
