@@ -40,26 +40,3 @@ pub fn after(at: Timestamp, span: Millis) -> Timestamp {
 pub fn age(now: Timestamp, earlier: Timestamp) -> Millis {
     Millis(u64::try_from(now.duration_since(earlier).as_millis()).unwrap_or(0))
 }
-
-/// Whether what was given until `expiry`, for `ttl` at a time, still counts. What has more than twice as long to go was
-/// given before the clock was set back, and nobody has renewed it since: it would count for as long as that was.
-pub fn is_in_force(expiry: Timestamp, now: Timestamp, ttl: Millis) -> bool {
-    expiry > now && expiry <= after(after(now, ttl), ttl)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_given_for_a_while_ends() {
-        let at = |second| Timestamp::from_second(second).unwrap();
-        for (expiry, expected) in
-            [(99, false), (100, false), (101, true), (110, true), (120, true), (121, false)]
-        {
-            assert_eq!(is_in_force(at(expiry), at(100), Millis::from_seconds(10)), expected, "{expiry}");
-        }
-        assert!(!is_in_force(at(1), at(1), Millis(u64::MAX)));
-        assert!(is_in_force(Timestamp::MAX, at(1), Millis(u64::MAX)));
-    }
-}

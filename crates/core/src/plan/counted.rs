@@ -35,12 +35,8 @@ impl Counted {
         let mut counted = Self::default();
         for room in snapshot.rooms {
             let serves = serves_players(room);
-            if serves {
-                counted.occupied += 1;
-                // With one match a room, a room is a match, whatever number it says.
-                let matches = if snapshot.matches_max > 1 { room.matches.max(1) } else { 1 };
-                counted.matches += u64::from(matches);
-            }
+            counted.occupied += u32::from(serves);
+            counted.matches += u64::from(matches_in(room, snapshot.matches_max));
             let stays = stays(snapshot, room);
             let unreachable = !room.reachable && !room.leaving && room.status.counts();
             counted.unreachable += u32::from(unreachable);
@@ -105,6 +101,15 @@ pub(super) fn is_ready(room: &RoomFact) -> bool {
 /// A room that is leaving is `terminating`, and its matches say that players are still in it.
 pub(super) fn serves_players(room: &RoomFact) -> bool {
     room.status.serves_players() || (room.leaving && room.matches > 0)
+}
+
+/// Matches that players of the room are in. With one match a room, a room is a match, whatever number it says.
+pub fn matches_in(room: &RoomFact, matches_max: u32) -> u32 {
+    match serves_players(room) {
+        true if matches_max > 1 => room.matches.max(1),
+        true => 1,
+        false => 0,
+    }
 }
 
 /// Rooms that serve nobody and are not ready.

@@ -22,7 +22,7 @@ use crate::time::{Millis, Timestamp};
 
 use counted::stays;
 
-pub use counted::{Counted, is_counted, is_replaced, is_unknown};
+pub use counted::{Counted, is_counted, is_replaced, is_unknown, matches_in};
 pub use expiry::{Expired, Expiry, expiry};
 pub use places::{Place, Places, removal_by_plan};
 pub use removal::{Occupied, removable, removal_order};

@@ -8,14 +8,15 @@
 use async_trait::async_trait;
 use maestro_core::lock::LockKind;
 use maestro_core::operation::{CancelRequest, HistoryEvent, Operation, OperationStatus, RollbackEnd};
+use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::Millis;
 use serde::{Deserialize, Serialize};
 
 use crate::locks;
-use crate::ports::store::{Change, Intent, RolloutRecord, RoomRecord};
+use crate::ports::store::{Change, Intent, RolloutRecord, RoomRecord, SchedulerState};
 use crate::rooms::stopping;
 
-use super::interrupted::{Interrupted, take_back_deletion};
+use super::interrupted::{Interrupted, bring_back_rollout};
 use super::{Executor, Need, Step, StepError, Work};
 
 pub(super) struct DeleteScheduler;
@@ -34,9 +35,9 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// `rollout`: the one that it ends.
-    pub(crate) fn new(force: bool, rollout: Option<&RolloutRecord>) -> Self {
-        Self { force, rollout: rollout.map(Interrupted::of) }
+    /// `rollout`: the one that it ends, if its version is still `rolling`.
+    pub(crate) fn new(force: bool, rollout: Option<&RolloutRecord>, is_rolling: bool) -> Self {
+        Self { force, rollout: rollout.map(|rollout| Interrupted::of(rollout, is_rolling)) }
     }
 
     pub(crate) fn of(deletion: &Operation) -> Self {
@@ -86,17 +87,22 @@ impl Executor for DeleteScheduler {
         self.forget(work).await
     }
 
-    /// Cancelled, the deletion is taken back: the fleet grows again. Failed, it stays asked for. Rooms whose end is
-    /// written down go either way, and the runtime may not know that yet.
+    /// Cancelled, the deletion is taken back: the fleet grows again. Failed, it stays asked for. Its rollout is there again
+    /// in any case: whoever asks once more and takes that back has nothing else to have it from. Rooms whose end is written
+    /// down go either way, and the runtime may not know that yet.
     async fn undo(&self, work: &Work) -> Result<Step, StepError> {
         let canceled =
             work.operation.rollback.as_ref().is_some_and(|turn| turn.then == RollbackEnd::Canceled);
         stopping::stop_leaving(work).await?;
         let mut step = Step::done();
+        let Work { engine, operation, scheduler, locks, .. } = work;
+        let holder = Some(locks::holder_of(operation));
+        if let Some((changes, event)) = bring_back_rollout(engine, operation, scheduler, holder, locks) {
+            step.changes = changes;
+            step.history.push(event);
+        }
         if canceled {
-            let holder = Some(locks::holder_of(&work.operation));
-            let Work { engine, operation, scheduler, locks, .. } = work;
-            step.changes = take_back_deletion(engine, operation, scheduler, holder, locks);
+            step.changes.push(take_back(&scheduler.name));
         }
         Ok(step)
     }
@@ -134,6 +140,12 @@ impl DeleteScheduler {
         step.changes.push(Change::DeleteScheduler { scheduler: scheduler.clone(), keep: work.operation.id });
         Ok(step)
     }
+}
+
+/// The scheduler is wanted again.
+pub(crate) fn take_back(scheduler: &SchedulerName) -> Change {
+    let from = vec![SchedulerState::Deleting, SchedulerState::InSync];
+    Change::SetState { scheduler: scheduler.clone(), from, to: SchedulerState::InSync }
 }
 
 fn is_forced(work: &Work) -> bool {

@@ -80,16 +80,23 @@ pub(crate) async fn look_ahead(engine: &Engine, scheduler: &SchedulerRecord) -> 
     };
     let rollout_goes_on = rollout::look_at(scheduler, &fleet, engine.now()) == Verdict::GoesOn
         && !rollout::way_back_is_lost(scheduler, &fleet);
-    Ok(match plan.is_empty() && rollout_goes_on && !settles_lock && fleet.orphans.is_empty() {
-        true => Outlook::Nothing { until: plan.look_again_at },
-        false => Outlook::Something,
+    let nothing_else = rollout_goes_on && !settles_lock && fleet.orphans.is_empty();
+    let (is_empty, until) = (plan.is_empty(), plan.look_again_at);
+    Ok(match nothing_else {
+        true if is_empty => Outlook::Nothing { until },
+        true if plan.without_removals().is_empty() => Outlook::Removals,
+        true | false => Outlook::Something,
     })
 }
 
 /// What a cycle would find.
 pub(crate) enum Outlook {
     Something,
-    Nothing { until: Option<Timestamp> },
+    /// Rooms are to go, and that is all.
+    Removals,
+    Nothing {
+        until: Option<Timestamp>,
+    },
 }
 
 /// `without` is the operation that asks: its own wishes are not on their way to someone else.

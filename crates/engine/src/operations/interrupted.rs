@@ -1,12 +1,12 @@
-//! The rollout that a deletion ended: kept with the deletion, so that it is there again if that is taken back.
+//! The rollout that a deletion ended: kept with the deletion, so that it is there again if that is taken back, or fails.
 
 use maestro_core::lock::{Holder, Locks};
 use maestro_core::operation::Operation;
-use maestro_core::scheduler::{SchedulerName, Version, VersionStatus};
+use maestro_core::scheduler::{Version, VersionStatus};
 use serde::{Deserialize, Serialize};
 
 use crate::Engine;
-use crate::ports::store::{Change, RolloutRecord, RolloutState, SchedulerRecord, SchedulerState};
+use crate::ports::store::{Change, RolloutRecord, RolloutState, SchedulerRecord};
 
 use super::delete_scheduler::Progress;
 
@@ -17,16 +17,19 @@ pub(super) struct Interrupted {
     from: String,
     fleet_size_before: u32,
     note: String,
+    /// Its version was still `rolling`: of one that had failed, or was left again, the version says so itself.
+    was_rolling: bool,
 }
 
 impl Interrupted {
-    pub(super) fn of(rollout: &RolloutRecord) -> Self {
+    pub(super) fn of(rollout: &RolloutRecord, was_rolling: bool) -> Self {
         Self {
             state: rollout.state.as_str().into(),
             to: rollout.to.to_string(),
             from: rollout.from.to_string(),
             fleet_size_before: rollout.fleet_size_before,
             note: rollout.note.clone(),
+            was_rolling,
         }
     }
 
@@ -45,36 +48,23 @@ impl Interrupted {
     }
 }
 
-/// Of a version that fails, or that is left again, it says so already.
-pub(crate) fn status_of_replacement(
-    scheduler: &SchedulerName,
-    rollout: &RolloutRecord,
-    status: VersionStatus,
-) -> Option<Change> {
-    let is_new = rollout.to != rollout.from;
-    let goes_on = matches!(rollout.state, RolloutState::Rolling | RolloutState::Paused);
-    let (scheduler, version) = (scheduler.clone(), rollout.to);
-    (is_new && goes_on).then_some(Change::SetVersionStatus { scheduler, version, status })
-}
-
-/// What taking a deletion back means for its scheduler: it is there as before, and so is its rollout. `holder` hands over
-/// the locks that it has.
-pub(crate) fn take_back_deletion(
+/// Brings the rollout back that the deletion ended, with a line that says so. `holder` hands over the locks that it has.
+pub(crate) fn bring_back_rollout(
     engine: &Engine,
     deletion: &Operation,
     scheduler: &SchedulerRecord,
     holder: Option<Holder>,
     locks: &Locks,
-) -> Vec<Change> {
+) -> Option<(Vec<Change>, String)> {
+    let interrupted = Progress::of(deletion).rollout?;
+    let rollout = interrupted.resumed(engine, scheduler)?;
     let name = scheduler.name.clone();
-    let from = vec![SchedulerState::Deleting, SchedulerState::InSync];
-    let mut changes = vec![Change::SetState { scheduler: name.clone(), from, to: SchedulerState::InSync }];
-    let interrupted = Progress::of(deletion).rollout;
-    let Some(rollout) = interrupted.and_then(|rollout| rollout.resumed(engine, scheduler)) else {
-        return changes;
-    };
-    changes.extend(engine.rollout_locks(&name, None, Some(&rollout), holder, locks));
-    changes.extend(status_of_replacement(&name, &rollout, VersionStatus::Rolling));
+    let event = format!("the rollout of {} is there again, {}", rollout.to, rollout.state.as_str());
+    let mut changes = engine.rollout_locks(&name, None, Some(&rollout), holder, locks);
+    if interrupted.was_rolling {
+        let (scheduler, version, status) = (name.clone(), rollout.to, VersionStatus::Rolling);
+        changes.push(Change::SetVersionStatus { scheduler, version, status });
+    }
     changes.push(Change::SetRollout { scheduler: name, from: None, to: Some(rollout) });
-    changes
+    Some((changes, event))
 }

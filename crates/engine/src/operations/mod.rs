@@ -36,9 +36,9 @@ use crate::ports::store::{Change, Guard, Refusal, SchedulerRecord, StoreError};
 use crate::worker::Tenure;
 
 pub(crate) use create_scheduler::forget_unless_deleting;
-pub(crate) use delete_scheduler::Progress as DeletionProgress;
+pub(crate) use delete_scheduler::{Progress as DeletionProgress, take_back as take_back_deletion};
 pub(crate) use fleet::{Outlook, fleet as whole_fleet, look_ahead};
-pub(crate) use interrupted::{status_of_replacement, take_back_deletion};
+pub(crate) use interrupted::bring_back_rollout;
 pub(crate) use storage_clean_up::forget_operations;
 
 #[async_trait]

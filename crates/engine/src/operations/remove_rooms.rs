@@ -10,7 +10,7 @@ use maestro_core::guards;
 use maestro_core::invariant::Invariant;
 use maestro_core::lock::LockKind;
 use maestro_core::operation::{Operation, RemovalReason, RoomsToRemove};
-use maestro_core::plan::{self, Occupied, RoomFact};
+use maestro_core::plan::{self, Occupied, RoomFact, matches_in};
 use maestro_core::room::{RoomId, RoomStatus};
 use maestro_core::time::{Timestamp, after};
 use serde::{Deserialize, Serialize};
@@ -144,7 +144,9 @@ async fn choose(work: &Work, mut progress: Progress) -> Result<Step, StepError> 
         };
     }
     let taken: BTreeSet<RoomId> = taken.into_iter().collect();
-    let matches: BTreeMap<&RoomId, u32> = fleet.facts.iter().map(|room| (&room.id, room.matches)).collect();
+    let matches_max = work.scheduler.recipe.match_allocation.max_matches;
+    let matches: BTreeMap<&RoomId, u32> =
+        fleet.facts.iter().map(|room| (&room.id, matches_in(room, matches_max))).collect();
     let stop = |row: &RoomRecord| {
         let matches = matches.get(&row.id).copied().unwrap_or(0);
         stopping::intend_removal(work, row, reason, matches)

@@ -44,7 +44,7 @@ impl Executor for SwitchVersion {
             written.push(Change::ForgetFleetDeltas { scheduler: name.clone() });
         }
         step.changes = work.while_writing(written);
-        begin_rollout(work, &found, is_rolling(work).await?, &mut step);
+        begin_rollout(work, &found, work.engine.is_rolling(scheduler).await?, &mut step);
         let mut cycle = work.engine.new_operation(&name, Definition::HealthController, Origin::Engine);
         cycle.reason = format!("version {} is active now", switch.to);
         step.changes.push(Change::Enqueue(cycle));
@@ -53,13 +53,6 @@ impl Executor for SwitchVersion {
         work.engine.ports.table.set_matches_max(&name, matches_max).await?;
         Ok(step)
     }
-}
-
-/// The version of the rollout under way is still `rolling`: one that failed or was cancelled says so already.
-async fn is_rolling(work: &Work) -> Result<bool, StepError> {
-    let Some(rollout) = &work.scheduler.rollout else { return Ok(false) };
-    let version = work.engine.ports.store.version(&work.scheduler.name, rollout.to).await?;
-    Ok(version.is_some_and(|version| version.status == VersionStatus::Rolling))
 }
 
 /// A version with other `roomsReplicas` sets the fleet size, and a way back from it sets it back to what people had

@@ -15,7 +15,7 @@ use maestro_core::scheduler::RestartPolicy;
 use maestro_core::time::Millis;
 
 use crate::operations::{Step, StepError, Work};
-use crate::ports::runtime::RunningRoom;
+use crate::ports::runtime::{Handle, RunningRoom};
 use crate::ports::store::{Change, Ended, Intent, RoomRecord};
 use crate::rooms::{recovery, stopping};
 
@@ -30,16 +30,19 @@ pub(crate) async fn reconcile(work: &Work) -> Result<Step, StepError> {
     if !work.engine.reconciled.is_due(&work.scheduler.name, work.now(), EVERY) {
         return Ok(step);
     }
-    step.reconciled = true;
     let store = &work.engine.ports.store;
     let before = by_id(store.live_rooms(&work.scheduler.name).await?);
-    let listed = list(work).await;
+    let (listed, all_listed) = list(work).await;
     let after = by_id(store.live_rooms(&work.scheduler.name).await?);
     stop_unwanted(work, &listed, &before, &after, &mut step).await?;
     let settled: Vec<_> = after.values().filter(|row| before.get(&row.id) == Some(row)).collect();
-    watch_again(work, &settled, &listed).await?;
     let unfinished = store.unfinished(&work.scheduler.name).await?;
     let is_unfinished = |id| unfinished.iter().any(|operation| operation.id == id);
+    // Those of an operation that is still at it are started again by it.
+    let is_made = |row: &&&RoomRecord| row.handle.is_some() || !is_unfinished(row.operation);
+    let made: Vec<_> = settled.iter().filter(is_made).copied().collect();
+    let all_asked = watch_again(work, &made, &listed).await?;
+    step.reconciled = all_listed && all_asked;
     for row in settled {
         let Some(running) = listed.get(&row.region) else { continue };
         if let Some(room) = running.get(&row.id) {
@@ -59,8 +62,10 @@ pub(crate) async fn reconcile(work: &Work) -> Result<Step, StepError> {
 /// What runs of the scheduler, in those regions that answer.
 type Listed = BTreeMap<Region, BTreeMap<RoomId, RunningRoom>>;
 
-async fn list(work: &Work) -> Listed {
+/// False: a region that can be reached did not answer.
+async fn list(work: &Work) -> (Listed, bool) {
     let mut listed = BTreeMap::new();
+    let mut all_listed = true;
     for (region, runtime) in work.engine.ports.runtimes.iter() {
         if !work.engine.regions.is_reachable(region) {
             continue;
@@ -71,16 +76,19 @@ async fn list(work: &Work) -> Listed {
                 listed.insert(region.clone(), ours.map(|room| (room.id.clone(), room)).collect());
             }
             Err(error) => {
+                all_listed = false;
                 tracing::warn!(%region, scheduler_name = %work.scheduler.name, %error, "rooms not listed");
             }
         }
     }
-    listed
+    (listed, all_listed)
 }
 
 /// What a runtime has seen of a room is lost with a worker that dies before it has written that down, and who was not
-/// there does not hear it again: a room that is up, and says that it is ready, would count as pending.
-async fn watch_again(work: &Work, rows: &[&RoomRecord], listed: &Listed) -> Result<(), StepError> {
+/// there does not hear it again: a room that is up, and says that it is ready, would count as pending. False: a region did
+/// not answer.
+async fn watch_again(work: &Work, rows: &[&RoomRecord], listed: &Listed) -> Result<bool, StepError> {
+    let mut all_asked = true;
     let views = work.engine.ports.table.rooms(&work.scheduler.name).await?;
     let pending = views.iter().filter(|view| view.instance == InstanceStatus::Pending);
     let pending: BTreeSet<&RoomId> = pending.map(|view| &view.id).collect();
@@ -90,16 +98,18 @@ async fn watch_again(work: &Work, rows: &[&RoomRecord], listed: &Listed) -> Resu
         if rooms.is_empty() {
             continue;
         }
+        work.still_owner()?;
         if let Err(error) = work.engine.runtime(region)?.adopt(rooms).await {
+            all_asked = false;
             tracing::warn!(%region, scheduler_name = %work.scheduler.name, %error, "rooms not looked at again");
         }
     }
-    Ok(())
+    Ok(all_asked)
 }
 
 fn same_instance(row: &RoomRecord, running: &RunningRoom) -> Option<RunningRoom> {
-    let handle = row.handle.as_ref()?;
-    handle.is_of_same_instance(&running.handle).then(|| running.clone())
+    let is_same = |handle: &Handle| handle.is_of_same_instance(&running.handle);
+    row.handle.as_ref().is_none_or(is_same).then(|| running.clone())
 }
 
 async fn stop_unwanted(

@@ -164,12 +164,15 @@ pub(crate) async fn start(work: &Work, rows: &[RoomRecord]) -> Result<Started, S
     let mut recipes = Vec::with_capacity(rows.len());
     for row in rows {
         recipes.push(work.recipe_of(row.version).await?);
-        // Before the runtime is asked: a room may ping before we hear that it runs.
-        make_known(work, row).await?;
     }
     settled(work, rows.iter().map(|row| &row.region))?;
-    work.still_owner()?;
     make_place(work, rows).await?;
+    work.still_owner()?;
+    // Before the runtime is asked, for a room may ping before we hear that it runs; and not before it is sure that it
+    // will be asked, for only then it is observed again how the room is.
+    for row in rows {
+        make_known(work, row).await?;
+    }
     let starts = rows.iter().zip(recipes).map(|(row, recipe)| start_one(work, row, recipe));
     let outcomes = join_all(starts).await;
     let mut started = Started { changes: Vec::new(), failures: Vec::new() };

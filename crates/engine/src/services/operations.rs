@@ -8,7 +8,7 @@ use maestro_core::operation::{
 };
 use maestro_core::scheduler::SchedulerName;
 
-use crate::operations::{forget_unless_deleting, take_back_deletion};
+use crate::operations::{bring_back_rollout, forget_unless_deleting, take_back_deletion};
 use crate::ports::store::{
     Change, OperationPage, PageRequest, Refusal, SchedulerRecord, SchedulerState, StoreError, Transaction,
 };
@@ -134,16 +134,20 @@ impl Engine {
             let change = Change::RequestCancel { operation: id, request, history };
             return Transaction::new("request cancel", vec![change]);
         }
-        let event = format!("Canceled by {user} before it began");
-        let history = vec![HistoryEvent { at, event }];
+        let mut history = vec![format!("Canceled by {user} before it began")];
+        let deleted = record.filter(|_| operation.definition.kind() == DefinitionKind::DeleteScheduler);
+        let back = deleted.and_then(|record| bring_back_rollout(self, operation, record, None, locks));
+        let (rollout, event) = back.unzip();
+        history.extend(event);
+        let history = history.into_iter().map(|event| HistoryEvent { at, event }).collect();
         let mut changes = vec![Change::CancelPending { operation: id, history, at }];
         changes.extend(self.take_back_fleet_size(operation));
         let scheduler = operation.scheduler.clone();
         match operation.definition.kind() {
             // Cancelling a pending delete takes it back, cancelling a pending create leaves nothing.
             DefinitionKind::DeleteScheduler => {
-                let back = record.map(|record| take_back_deletion(self, operation, record, None, locks));
-                changes.extend(back.unwrap_or_default());
+                changes.push(take_back_deletion(&scheduler));
+                changes.extend(rollout.unwrap_or_default());
             }
             DefinitionKind::CreateScheduler
                 if record.is_none_or(|record| record.state != SchedulerState::Deleting) =>

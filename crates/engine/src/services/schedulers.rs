@@ -9,7 +9,7 @@ use maestro_core::room::ports;
 use maestro_core::scheduler::{Recipe, SchedulerName, Version, VersionStatus};
 use maestro_core::violation::{Violation, Violations};
 
-use crate::operations::{DeletionProgress, status_of_replacement};
+use crate::operations::DeletionProgress;
 use crate::ports::room_table::FleetCounts;
 use crate::ports::store::{
     Change, NewOperation, NewScheduler, OperationUpdate, Refusal, SchedulerRecord, SchedulerState,
@@ -102,12 +102,13 @@ impl Engine {
             };
             let mut operation =
                 self.new_operation(&scheduler, Definition::DeleteScheduler, Origin::Person(user.into()));
-            operation.progress = DeletionProgress::new(force, record.rollout.as_ref()).to_json();
+            let is_rolling = self.is_rolling(&record).await?;
+            operation.progress = DeletionProgress::new(force, record.rollout.as_ref(), is_rolling).to_json();
             let id = operation.id;
             let (from, to) = (vec![record.state], SchedulerState::Deleting);
             let mut changes = vec![Change::Enqueue(operation)];
             changes.push(Change::SetState { scheduler: scheduler.clone(), from, to });
-            changes.extend(self.end_rollout(&record));
+            changes.extend(self.end_rollout(&record, is_rolling));
             match self.accept(Transaction::new("request delete_scheduler", changes)).await {
                 Err(StoreError::Refused(Refusal::DeletionUnderWay { operation, .. })) => {
                     if force {
@@ -244,15 +245,25 @@ impl Engine {
     }
 
     /// A scheduler that is being deleted rolls nothing out any more.
-    fn end_rollout(&self, record: &SchedulerRecord) -> Vec<Change> {
+    fn end_rollout(&self, record: &SchedulerRecord, is_rolling: bool) -> Vec<Change> {
         let scheduler = record.name.clone();
         // Also if there is none: one that begins just now would keep its locks for ever.
         let (from, to) = (record.rollout.clone(), None);
         let mut changes = vec![Change::SetRollout { scheduler: scheduler.clone(), from, to }];
         let Some(rollout) = &record.rollout else { return changes };
         changes.extend(self.rollout_locks(&scheduler, Some(rollout), None, None, &Locks::default()));
-        changes.extend(status_of_replacement(&scheduler, rollout, VersionStatus::Canceled));
+        if is_rolling {
+            let (version, status) = (rollout.to, VersionStatus::Canceled);
+            changes.push(Change::SetVersionStatus { scheduler, version, status });
+        }
         changes
+    }
+
+    /// The version of the rollout under way is still `rolling`: one that failed or was cancelled says so already.
+    pub(crate) async fn is_rolling(&self, record: &SchedulerRecord) -> Result<bool, StoreError> {
+        let Some(rollout) = &record.rollout else { return Ok(false) };
+        let version = self.ports.store.version(&record.name, rollout.to).await?;
+        Ok(version.is_some_and(|version| version.status == VersionStatus::Rolling))
     }
 
     pub(crate) fn new_operation(

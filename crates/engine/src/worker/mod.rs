@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use maestro_core::operation::Token;
 use maestro_core::scheduler::SchedulerName;
-use maestro_core::time::{Millis, Timestamp, age, is_in_force};
+use maestro_core::time::{Timestamp, age};
 use maestro_core::workforce;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -88,8 +88,7 @@ impl Manager {
             store.schedulers().await?.into_iter().map(|record| record.name).collect();
         let workforce = store.workers().await?;
         let now = self.engine.now();
-        let ttl = self.engine.settings.ownership_ttl;
-        self.next_expiry = next_expiry(&workforce, &self.engine.owner, now, ttl);
+        self.next_expiry = next_expiry(&workforce, &self.engine.owner, now);
         let share = self.share(&workforce, schedulers.len(), now);
         let kept = self.loops.values().filter(|running| !running.is_given_up).count();
         if kept > share {
@@ -98,9 +97,7 @@ impl Manager {
         }
         let is_anothers = |name: &SchedulerName| {
             let owner = workforce.ownerships.iter().find(|ownership| ownership.scheduler == *name);
-            owner.is_some_and(|ownership| {
-                ownership.owner != self.engine.owner && is_in_force(ownership.expires_at, now, ttl)
-            })
+            owner.is_some_and(|ownership| ownership.owner != self.engine.owner && ownership.expires_at > now)
         };
         let free = |name: &SchedulerName| !self.loops.contains_key(name) && !is_anothers(name);
         let free: Vec<SchedulerName> = schedulers.into_iter().filter(free).collect();
@@ -126,8 +123,7 @@ impl Manager {
     }
 
     fn share(&self, workforce: &Workforce, schedulers: usize, now: Timestamp) -> usize {
-        let ttl = self.engine.settings.ownership_ttl;
-        let there = workforce.workers.iter().filter(|worker| is_in_force(worker.expires_at, now, ttl));
+        let there = workforce.workers.iter().filter(|worker| worker.expires_at > now);
         workforce::share(&self.engine.owner, there.map(|worker| worker.name.as_str()), schedulers)
     }
 
@@ -233,10 +229,10 @@ impl Manager {
 }
 
 /// When the first thing of another worker runs out: it is looked at just then, not at the next period.
-fn next_expiry(workforce: &Workforce, owner: &str, now: Timestamp, ttl: Millis) -> Option<Instant> {
+fn next_expiry(workforce: &Workforce, owner: &str, now: Timestamp) -> Option<Instant> {
     let workers = workforce.workers.iter().map(|worker| (&worker.name, worker.expires_at));
     let ownerships = workforce.ownerships.iter().map(|ownership| (&ownership.owner, ownership.expires_at));
-    let others = workers.chain(ownerships).filter(|(name, at)| *name != owner && is_in_force(*at, now, ttl));
+    let others = workers.chain(ownerships).filter(|(name, at)| *name != owner && *at > now);
     let first = others.map(|(_, at)| at).min()?;
     Some(Instant::now() + age(first, now).as_duration() + Duration::from_millis(1))
 }

@@ -49,8 +49,7 @@ pub(super) struct SchedulerLoop {
     next_clean_up: Instant,
     /// When to look whether the plan differs, if at all before the next cycle.
     next_look: Option<Instant>,
-    /// The earliest moment for the next early cycle.
-    next_early_cycle: Instant,
+    last_early_cycle: Option<Instant>,
     retry: Duration,
 }
 
@@ -81,7 +80,7 @@ impl SchedulerLoop {
             next_cycle: now,
             next_clean_up: now + engine.settings.storage_clean_up_interval,
             next_look: None,
-            next_early_cycle: now,
+            last_early_cycle: None,
             retry: FIRST_RETRY,
             engine,
             scheduler,
@@ -322,27 +321,32 @@ impl SchedulerLoop {
         if self.next_look.is_none_or(|look| look > Instant::now()) {
             return Ok(false);
         }
-        if let Outlook::Nothing { until } = look_ahead(&self.engine, record).await? {
-            self.next_look = None;
-            if let Some(at) = until {
-                self.look_in(age(at, self.engine.now()).as_duration() + DEBOUNCE);
+        let gap = match look_ahead(&self.engine, record).await? {
+            Outlook::Nothing { until } => {
+                self.next_look = None;
+                if let Some(at) = until {
+                    self.look_in(age(at, self.engine.now()).as_duration() + DEBOUNCE);
+                }
+                return Ok(false);
             }
-            return Ok(false);
-        }
+            Outlook::Something => EARLY_CYCLE_GAP,
+            Outlook::Removals => self.gap_of_removals(),
+        };
         let now = Instant::now();
-        if now < self.next_early_cycle {
-            self.next_look = Some(self.next_early_cycle);
+        if let Some(soonest) = self.last_early_cycle.map(|last| last + gap).filter(|soonest| now < *soonest) {
+            self.next_look = Some(soonest);
             return Ok(false);
         }
         self.enqueue(Definition::HealthController, "something changed".into()).await?;
         self.next_look = None;
-        self.next_early_cycle = now + self.early_cycle_gap();
+        self.last_early_cycle = Some(now);
         Ok(true)
     }
 
-    /// Longer each time that the controller asked in vain, and never longer than until it is time anyway.
-    fn early_cycle_gap(&self) -> Duration {
-        let factor = 2_u32.saturating_pow(self.stepper.failures());
+    /// Longer each time that the controller asked in vain, and never longer than until it is time anyway. What adds rooms
+    /// has a back-off of its own, and those who need them do not wait for what others are refused.
+    fn gap_of_removals(&self) -> Duration {
+        let factor = 2_u32.saturating_pow(self.stepper.removals_failed());
         let most = self.engine.settings.health_controller_interval.max(EARLY_CYCLE_GAP);
         EARLY_CYCLE_GAP.saturating_mul(factor).min(most)
     }

@@ -36,20 +36,20 @@ pub(super) struct Stepper {
     game: String,
     /// Races that the operation at work lost in a row.
     races: u32,
-    /// Of what the health controller asked for, what failed in a row.
-    failures: u32,
+    /// The health controller's, in a row.
+    removals_failed: u32,
     unanswered: Unanswered,
 }
 
 impl Stepper {
     pub(super) fn new(engine: Arc<Engine>, guard: Guard, tenure: Tenure) -> Self {
         let unanswered = Unanswered::default();
-        Self { engine, guard, tenure, game: String::new(), races: 0, failures: 0, unanswered }
+        Self { engine, guard, tenure, game: String::new(), races: 0, removals_failed: 0, unanswered }
     }
 
-    /// How often the health controller has asked in vain: what was refused is refused again.
-    pub(super) fn failures(&self) -> u32 {
-        self.failures
+    /// How often the health controller has asked in vain for rooms to go: what was refused is refused again.
+    pub(super) fn removals_failed(&self) -> u32 {
+        self.removals_failed
     }
 
     pub(super) fn set_game(&mut self, game: &str) {
@@ -225,8 +225,8 @@ impl Stepper {
                     changes.push(Change::UpdateOperation(update));
                 }
                 self.finish(work, took_action, changes, history).await?;
-                if operation.origin == Origin::Controller && operation.rollback.is_none() {
-                    self.failures = 0;
+                if is_removal_of_controller(operation) && operation.rollback.is_none() {
+                    self.removals_failed = 0;
                 }
                 if reconciled {
                     self.engine.reconciled.done(&operation.scheduler, self.engine.now());
@@ -318,12 +318,13 @@ impl Stepper {
             scheduler_name = %operation.scheduler, operation_id = %operation.id,
             operation_definition = operation.definition.name(), why, "operation turns round"
         );
-        if operation.origin == Origin::Controller && then == RollbackEnd::Error {
-            self.failures = self.failures.saturating_add(1);
-        }
         let history = self.events(vec![event, "Starting operation rollback".into()]);
         let turn = Change::TurnRound { operation: operation.id, rollback: Rollback { then, why }, history };
-        self.commit("turn round", vec![turn]).await
+        self.commit("turn round", vec![turn]).await?;
+        if is_removal_of_controller(operation) && then == RollbackEnd::Error {
+            self.removals_failed = self.removals_failed.saturating_add(1);
+        }
+        Ok(())
     }
 
     /// Without the slot: the rest of the scheduler goes on, unless nothing may beside this one.
@@ -392,4 +393,8 @@ impl Stepper {
         let transaction = Transaction::guarded(label, guard.clone(), changes);
         Ok(self.engine.ports.store.commit(transaction).await?)
     }
+}
+
+fn is_removal_of_controller(operation: &Operation) -> bool {
+    operation.origin == Origin::Controller && operation.definition.removes().is_some()
 }

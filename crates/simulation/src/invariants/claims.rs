@@ -57,7 +57,7 @@ impl Inspector {
         let unfinished = store.unfinished(claim.scheduler).await.ok()?;
         let of_fleet = || rows.iter().filter(|row| row.purpose == Purpose::Fleet);
         let live = of_fleet().map(|row| row.id.clone()).collect();
-        let now = self.trace.now();
+        let now = self.trace.elapsed();
         let mut state = self.lock();
         let stays =
             |row: &&RoomRecord| row.intent == Intent::Run && state.regions.is_seen(node, &row.region, now);

@@ -1,6 +1,7 @@
 //! What the inspector remembers of one scheduler, from the changes that were written.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
 
 use maestro_core::invariant::{Invariant, Violation, legal_transition};
 use maestro_core::lock::LockKind;
@@ -17,7 +18,7 @@ use super::State;
 /// that a step decides on and the step's own end.
 const READINGS_KEPT: usize = 3;
 /// And all that are younger: calls may be slow, and whoever looks for a panic reads the table again and again meanwhile.
-const READINGS_KEPT_FOR: Millis = Millis::from_seconds(5);
+const READINGS_KEPT_FOR: Duration = Duration::from_secs(5);
 
 #[derive(Default)]
 pub(super) struct Known {
@@ -56,7 +57,8 @@ pub(super) struct Sight {
 /// The rooms of a scheduler, as a node read them from the table.
 #[derive(Debug, Clone)]
 pub(super) struct Reading {
-    at: Timestamp,
+    /// Since the world began: its clock may be set.
+    at: Duration,
     pub(super) rooms: Vec<SeenRoom>,
 }
 
@@ -109,8 +111,8 @@ impl SeenRoom {
 }
 
 impl Sight {
-    pub(super) fn read(&mut self, rooms: Vec<SeenRoom>, at: Timestamp) {
-        let is_old = |reading: &Reading| age(at, reading.at) > READINGS_KEPT_FOR;
+    pub(super) fn read(&mut self, rooms: Vec<SeenRoom>, at: Duration) {
+        let is_old = |reading: &Reading| at - reading.at > READINGS_KEPT_FOR;
         while self.readings.len() >= READINGS_KEPT && self.readings.front().is_some_and(is_old) {
             self.readings.pop_front();
         }

@@ -114,7 +114,7 @@ impl Inspector {
     /// After the node has read the rooms of the scheduler from the table.
     pub fn table_read(&self, node: &str, scheduler: &SchedulerName, views: &[RoomView]) {
         let seen = views.iter().map(SeenRoom::of).collect();
-        let at = self.trace.now();
+        let at = self.trace.elapsed();
         self.lock().known(scheduler).node(node).read(seen, at);
     }
 

@@ -2,23 +2,23 @@
 //! that its decisions can be judged by; what it must not do is to take them for gone.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use maestro_core::room::{Purpose, Region};
-use maestro_core::time::{Millis, Timestamp, age};
 use maestro_engine::ports::store::{Change, Intent, RoomRecord, Store, Transaction};
 
 use super::Inspector;
 
 /// A step may have begun this long before its write, and a region may be taken up in several attempts.
-const SETTLES_WITHIN: Millis = Millis::from_seconds(30);
+const SETTLES_WITHIN: Duration = Duration::from_secs(30);
 
-/// What was heard of regions.
+/// What was heard of regions. Times are since the world began: its clock may be set.
 #[derive(Default)]
 pub(super) struct KnownRegions {
     /// By node; of one that was never heard of, nothing speaks against it.
     contacts: BTreeMap<(String, Region), Contact>,
     /// Since when they are not drained any more; `None`: they still are.
-    drained: BTreeMap<Region, Option<Timestamp>>,
+    drained: BTreeMap<Region, Option<Duration>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -26,26 +26,26 @@ enum Contact {
     Unseen,
     /// It begins to take up what runs there.
     Adopted,
-    TakenUp(Timestamp),
+    TakenUp(Duration),
 }
 
 impl KnownRegions {
     /// The node sees the region now, and did when it decided what it writes now.
-    pub(super) fn is_seen(&self, node: &str, region: &Region, now: Timestamp) -> bool {
+    pub(super) fn is_seen(&self, node: &str, region: &Region, now: Duration) -> bool {
         match self.contacts.get(&(node.to_owned(), region.clone())) {
             Some(Contact::Unseen | Contact::Adopted) => false,
-            Some(Contact::TakenUp(at)) => age(now, *at) >= SETTLES_WITHIN,
+            Some(Contact::TakenUp(at)) => now - *at >= SETTLES_WITHIN,
             None => true,
         }
     }
 
     /// Rooms there are, or were a moment ago, to be replaced.
-    pub(super) fn may_be_drained(&self, region: &Region, now: Timestamp) -> bool {
+    pub(super) fn may_be_drained(&self, region: &Region, now: Duration) -> bool {
         let ended = self.drained.get(region);
-        ended.is_some_and(|ended| ended.is_none_or(|at| age(now, at) < SETTLES_WITHIN))
+        ended.is_some_and(|ended| ended.is_none_or(|at| now - at < SETTLES_WITHIN))
     }
 
-    fn remember(&mut self, change: &Change, now: Timestamp) {
+    fn remember(&mut self, change: &Change, now: Duration) {
         let Change::SetRegion { from, to } = change else { return };
         if to.draining {
             self.drained.insert(to.name.clone(), None);
@@ -61,14 +61,18 @@ impl Inspector {
         self.lock().regions.contacts.insert((node.to_owned(), region.clone()), Contact::Unseen);
     }
 
-    /// The node has begun to watch what runs there, for the first time or again.
+    /// The node has begun to watch what runs there. One that does already may look again at single rooms.
     pub fn region_adopted(&self, node: &str, region: &Region) {
-        self.lock().regions.contacts.insert((node.to_owned(), region.clone()), Contact::Adopted);
+        if let Some(contact @ Contact::Unseen) =
+            self.lock().regions.contacts.get_mut(&(node.to_owned(), region.clone()))
+        {
+            *contact = Contact::Adopted;
+        }
     }
 
     /// What it asks for last when it takes up a region. Should that not have been all, it begins again soon.
     pub fn region_listed(&self, node: &str, region: &Region) {
-        let now = self.trace.now();
+        let now = self.trace.elapsed();
         if let Some(contact @ Contact::Adopted) =
             self.lock().regions.contacts.get_mut(&(node.to_owned(), region.clone()))
         {
@@ -78,7 +82,7 @@ impl Inspector {
 
     pub(super) async fn judge_regions(&self, transaction: &Transaction, store: &dyn Store) {
         for change in &transaction.changes {
-            self.lock().regions.remember(change, self.trace.now());
+            self.lock().regions.remember(change, self.trace.elapsed());
             if let Change::EndRoom { scheduler, room, .. } = change
                 && let Ok(Some(row)) = store.room(scheduler, room).await
             {

@@ -4,7 +4,7 @@ use maestro_core::guards;
 use maestro_core::invariant::Invariant;
 use maestro_core::operation::Token;
 use maestro_core::scheduler::SchedulerName;
-use maestro_core::time::{Millis, Timestamp, after, is_in_force};
+use maestro_core::time::{Millis, Timestamp, after};
 use maestro_engine::ports::store::{OwnershipRecord, Renewal, WorkerRecord, Workforce};
 
 use super::state::{Ownership, State};
@@ -25,7 +25,7 @@ impl State {
         self.schedulers.get(scheduler)?;
         let token = match self.owners.get(scheduler) {
             Some(current) if current.owner == owner => current.token,
-            Some(current) if is_in_force(current.expires_at, now, ttl) => return None,
+            Some(current) if current.expires_at > now => return None,
             Some(_) | None => self.next_token(),
         };
         let ownership = Ownership { owner: owner.to_owned(), token, expires_at: after(now, ttl) };
@@ -35,6 +35,7 @@ impl State {
 
     pub(super) fn renew(&mut self, renewal: Renewal<'_>) -> Vec<(SchedulerName, Token)> {
         let Renewal { worker, now, ownership_ttl, operation_ttl, lock_ttl } = renewal;
+        self.shorten(after(after(now, ownership_ttl), ownership_ttl), after(now, ownership_ttl));
         self.workers.put(worker.to_owned(), after(now, ownership_ttl));
         let owned = self.owned_by(worker);
         for (scheduler, token) in &owned {
@@ -45,6 +46,20 @@ impl State {
             self.renew_locks(scheduler, after(now, lock_ttl));
         }
         owned
+    }
+
+    /// What lasts beyond `too_late` was given before the clock was set back.
+    fn shorten(&mut self, too_late: Timestamp, to: Timestamp) {
+        let of_others = self.owners.iter().filter(|(_, ownership)| ownership.expires_at > too_late);
+        let schedulers: Vec<SchedulerName> = of_others.map(|(scheduler, _)| scheduler.clone()).collect();
+        for scheduler in schedulers {
+            self.owners.change(&scheduler, |ownership| ownership.expires_at = to);
+        }
+        let workers = self.workers.iter().filter(|(_, expires_at)| **expires_at > too_late);
+        let workers: Vec<String> = workers.map(|(name, _)| name.clone()).collect();
+        for worker in workers {
+            self.workers.put(worker, to);
+        }
     }
 
     pub(super) fn workforce(&self) -> Workforce {

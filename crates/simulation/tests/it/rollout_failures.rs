@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use maestro_core::lock::{Holder, LockKind};
-use maestro_core::operation::{Definition, Operation, OperationStatus};
+use maestro_core::operation::{Definition, DefinitionKind, Operation, OperationStatus};
 use maestro_core::scheduler::{OnFailure, Recipe, Rollout, VersionStatus};
 use maestro_engine::Parts;
 use maestro_engine::ports::store::RolloutState;
@@ -239,6 +239,36 @@ fn a_deletion_that_never_began_leaves_a_halted_rollout_halted() {
         let canceled = ended_as(&world, deletion, OperationStatus::Canceled).await;
         assert!(says(&canceled, "before it began"), "{:#?}", canceled.history);
         is_as_before(&world, RolloutState::Halted, VersionStatus::Error).await;
+    });
+}
+
+/// Someone takes its lock away, so it fails, and the scheduler stays to be deleted.
+#[test]
+fn a_deletion_that_fails_leaves_the_rollout_to_the_next_one() {
+    run(async {
+        let world = world_with_fleet(18, 8).await;
+        world.host().set_habits(Habits { obeys_after: None, ..Habits::default() });
+        submit(&world, another_command(recipe(8))).await;
+        until_held(&world, LockKind::Downscaling, Holder::Rollout(V2)).await;
+        world.engine().cancel_rollout(ARENA, "ann").await.unwrap();
+        world.engine().pause_rollout(ARENA, "ann").await.unwrap();
+        let first = world.engine().delete_scheduler(ARENA, "bob").await.unwrap();
+        until_held(
+            &world,
+            LockKind::Termination,
+            Holder::Operation { id: first, kind: DefinitionKind::DeleteScheduler },
+        )
+        .await;
+        world
+            .engine()
+            .release_lock(ARENA, LockKind::Termination.as_str(), None, "eve", "it hangs")
+            .await
+            .unwrap();
+        ended_as(&world, first, OperationStatus::Error).await;
+        let second = world.engine().delete_scheduler(ARENA, "bob").await.unwrap();
+        world.engine().cancel_operation(ARENA, &second.to_string(), "bob").await.unwrap();
+        ended_as(&world, second, OperationStatus::Canceled).await;
+        is_as_before(&world, RolloutState::Paused, VersionStatus::Canceled).await;
     });
 }
 

@@ -76,7 +76,7 @@ pub(super) fn to_token(number: i64) -> Result<Token, Failure> {
     Ok(Token(number))
 }
 
-pub(super) fn to_time(micros: i64, column: &'static str) -> Result<Timestamp, Failure> {
+fn to_time(micros: i64, column: &'static str) -> Result<Timestamp, Failure> {
     Timestamp::from_microsecond(micros).map_err(|_| unreadable(column, micros).into())
 }
 

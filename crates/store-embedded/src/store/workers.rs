@@ -2,11 +2,11 @@
 
 use maestro_core::operation::Token;
 use maestro_core::scheduler::SchedulerName;
-use maestro_core::time::{Millis, Timestamp, after, is_in_force};
+use maestro_core::time::{Millis, Timestamp, after};
 use maestro_engine::ports::store::{OwnershipRecord, Renewal, WorkerRecord, Workforce};
 use rusqlite::{Connection, OptionalExtension};
 
-use super::columns::{Columns, from_time, from_token, to_time, to_token};
+use super::columns::{Columns, from_time, from_token, to_token};
 use super::failure::Failure;
 use super::schedulers;
 
@@ -42,13 +42,10 @@ pub(super) fn own(
     if let Some(token) = kept {
         return to_token(token).map(Some);
     }
-    let of_another: Option<i64> = connection
-        .prepare_cached("SELECT expires_at FROM ownerships WHERE scheduler = ?1")?
-        .query_row([scheduler.as_str()], |row| row.get(0))
-        .optional()?;
-    if let Some(expiry) = of_another
-        && is_in_force(to_time(expiry, "expires_at")?, now, ttl)
-    {
+    let taken_by_another: bool = connection
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM ownerships WHERE scheduler = ?1 AND expires_at > ?2)")?
+        .query_row((scheduler.as_str(), from_time(now)), |row| row.get(0))?;
+    if taken_by_another {
         return Ok(None);
     }
     let token = next_token(connection)?;
@@ -77,6 +74,14 @@ pub(super) fn renew(
 ) -> Result<Vec<(SchedulerName, Token)>, Failure> {
     let Renewal { worker, now, ownership_ttl, operation_ttl, lock_ttl } = renewal;
     let until = |ttl| from_time(after(now, ttl));
+    // Before the clock was set back: nothing is given for so long.
+    let too_late = from_time(after(after(now, ownership_ttl), ownership_ttl));
+    for shorten in [
+        "UPDATE ownerships SET expires_at = ?1 WHERE expires_at > ?2",
+        "UPDATE workers SET expires_at = ?1 WHERE expires_at > ?2",
+    ] {
+        connection.prepare_cached(shorten)?.execute((until(ownership_ttl), too_late))?;
+    }
     connection
         .prepare_cached(
             "INSERT INTO workers (name, expires_at) VALUES (?1, ?2)

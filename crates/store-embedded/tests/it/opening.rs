@@ -251,7 +251,7 @@ async fn the_words_of_an_older_maestro_are_understood() {
     let words = [
         ("expired_room (asked for by the health controller)", Some(RemovalReason::ExpiredRoom), 0),
         ("rolling_update_replace, with players in it (v2.0.0)", Some(RemovalReason::RollingUpdate), 1),
-        ("rolling_update_replace (v2.0.0)", None, 0),
+        ("rolling_update_replace (v2.0.0)", Some(RemovalReason::RollingUpdate), 0),
         ("delete_scheduler", None, 0),
     ];
     let store = EmbeddedStore::open(directory.path()).unwrap();

@@ -70,7 +70,7 @@ where
             ownership::a_scheduler_that_is_not_there_is_owned_by_nobody,
             ownership::an_owner_keeps_its_token,
             ownership::an_expired_ownership_is_taken_with_a_greater_token,
-            ownership::an_ownership_of_before_the_clock_was_set_back_is_taken,
+            ownership::an_ownership_of_before_the_clock_was_set_back_runs_out,
             ownership::tokens_are_one_sequence_for_all_schedulers,
             ownership::a_stale_guard_is_refused,
             ownership::an_expired_guard_that_nobody_took_still_holds,

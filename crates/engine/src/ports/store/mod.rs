@@ -73,8 +73,7 @@ pub trait OperationStore: Send + Sync {
         page: PageRequest,
     ) -> Result<OperationPage, StoreError>;
 
-    /// Makes `owner` the owner of the scheduler if nobody else is, or the other's lease is not in force
-    /// ([`is_in_force`](maestro_core::time::is_in_force)). A new owner
+    /// Makes `owner` the owner of the scheduler if nobody else is, or the other's lease has run out. A new owner
     /// gets a new, greater token; who owns it already keeps its token, and its lease is renewed. `None`: someone
     /// else owns it, or there is no such scheduler.
     async fn own(
@@ -89,6 +88,9 @@ pub trait OperationStore: Send + Sync {
     /// operations in progress under its tokens, and the locks of unfinished operations of its schedulers (but for those
     /// without an end). Returns what it still owns: a scheduler that is missing was taken by another, its work must
     /// stop.
+    ///
+    /// Ownerships and signs of life of others that have more than twice their time to go are from before the clock was
+    /// set back: they run out as if they had been renewed now. Whoever is alive renews them before that.
     async fn renew(&self, renewal: Renewal<'_>) -> Result<Vec<(SchedulerName, Token)>, StoreError>;
 
     /// Who owns which scheduler, and which workers are there: all by name. What has run out is listed until it is

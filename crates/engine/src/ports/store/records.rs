@@ -194,9 +194,9 @@ pub enum Intent {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StopIntent {
     pub operation: OperationId,
-    /// `None`: it goes with its scheduler, or with what is undone.
+    /// Of a removal; `None`: it goes with its scheduler, with what is undone, or was only tried.
     pub cause: Option<RemovalReason>,
-    /// That were in it when it was asked.
+    /// That a removal takes it from.
     pub matches: u32,
     /// In words, for people.
     pub reason: String,

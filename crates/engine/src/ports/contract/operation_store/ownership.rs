@@ -64,12 +64,18 @@ pub(super) async fn an_expired_ownership_is_taken_with_a_greater_token(store: &d
     assert!(third > second, "a new owner, though it was one before");
 }
 
-/// Nobody would renew it, and it would last as long as the step back was.
-pub(super) async fn an_ownership_of_before_the_clock_was_set_back_is_taken(store: &dyn Store) {
+/// Nobody may be there to renew it, and it would last as long as the step back was.
+pub(super) async fn an_ownership_of_before_the_clock_was_set_back_runs_out(store: &dyn Store) {
     open(store).await;
     let first = own(store, &arena(), "worker-1", 600).await;
-    assert_eq!(own(store, &arena(), "worker-2", 590).await, None, "clocks differ by a little");
-    let second = own(store, &arena(), "worker-2", 0).await;
+    renew(store, "worker-1", 600).await;
+    renew(store, "worker-2", 591).await;
+    assert_eq!(own(store, &arena(), "worker-2", 609).await, None, "clocks may differ by a little");
+    renew(store, "worker-2", 0).await;
+    assert_eq!(own(store, &arena(), "worker-2", 9).await, None, "it may be alive");
+    let expiries = store.workers().await.unwrap().workers.into_iter().map(|worker| worker.expires_at);
+    assert_eq!(expiries.collect::<Vec<_>>(), [at(10), at(10)]);
+    let second = own(store, &arena(), "worker-2", 11).await;
     assert!(second > first, "{second:?} after {first:?}");
 }
 
