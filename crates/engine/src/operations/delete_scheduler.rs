@@ -35,7 +35,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// `rollout`: the one that it ends, if its version is still `rolling`.
+    /// `rollout`: the one that it ends; its version may still be `rolling`.
     pub(crate) fn new(force: bool, rollout: Option<&RolloutRecord>, is_rolling: bool) -> Self {
         Self { force, rollout: rollout.map(|rollout| Interrupted::of(rollout, is_rolling)) }
     }
