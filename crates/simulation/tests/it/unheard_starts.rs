@@ -29,24 +29,18 @@ async fn world_of_unheard_starts(seed: u64) -> World {
 
 #[test]
 fn rooms_that_are_found_running_are_ready_soon() {
-    run(async {
-        let world = world_of_unheard_starts(51).await;
-        world.host().set_manners(Manners::default());
-        // Those that did not count as ready would be replaced, and the new ones settle as well, but later.
-        settle(&world, ROOMS, MINUTE).await;
-        assert_eq!(ended(&world).await, []);
-    });
-}
-
-#[test]
-fn a_lost_room_table_does_not_keep_them_from_it() {
-    run(async {
-        let world = world_of_unheard_starts(52).await;
-        world.lose_table();
-        world.host().set_manners(Manners::default());
-        settle(&world, ROOMS, MINUTE).await;
-        assert_eq!(ended(&world).await, []);
-    });
+    for (seed, table_is_lost) in [(51, false), (52, true)] {
+        run(async {
+            let world = world_of_unheard_starts(seed).await;
+            if table_is_lost {
+                world.lose_table();
+            }
+            world.host().set_manners(Manners::default());
+            // Those that did not count as ready would be replaced, and the new ones settle as well, but later.
+            settle(&world, ROOMS, MINUTE).await;
+            assert_eq!(ended(&world).await, []);
+        });
+    }
 }
 
 #[test]
