@@ -164,14 +164,14 @@ pub(crate) async fn start(work: &Work, rows: &[RoomRecord]) -> Result<Started, S
     let mut recipes = Vec::with_capacity(rows.len());
     for row in rows {
         recipes.push(work.recipe_of(row.version).await?);
+        // Before the runtime is asked: a room may ping before we hear that it runs.
+        work.engine.ports.table.insert(table_room(work, row)).await?;
     }
     settled(work, rows.iter().map(|row| &row.region))?;
     make_place(work, rows).await?;
     work.still_owner()?;
-    // Before the runtime is asked, for a room may ping before we hear that it runs; and not before it is sure that it
-    // will be asked, for only then it is observed again how the room is.
     for row in rows {
-        make_known(work, row).await?;
+        forget_what_was_said(work, row).await?;
     }
     let starts = rows.iter().zip(recipes).map(|(row, recipe)| start_one(work, row, recipe));
     let outcomes = join_all(starts).await;
@@ -226,15 +226,16 @@ impl Started {
 }
 
 /// One that has pinged was started already, and that could not be written down. It may have ended since, and be made
-/// again: what it said does not count until it says so once more. Whether it is up is observed again.
-async fn make_known(work: &Work, row: &RoomRecord) -> Result<(), StepError> {
+/// again: what it said does not count until it says so once more. Only when it is sure that the runtime will be asked: then
+/// it is observed again whether the room is up.
+async fn forget_what_was_said(work: &Work, row: &RoomRecord) -> Result<(), StepError> {
     let table = &work.engine.ports.table;
     let view = table.room(&row.scheduler, &row.id).await?;
-    let has_pinged = view.is_some_and(|view| view.last_ping_at.is_some() && view.claimed_by.is_none());
-    if has_pinged {
+    if view.is_some_and(|view| view.last_ping_at.is_some() && view.claimed_by.is_none()) {
         table.remove(&row.scheduler, &row.id).await?;
+        table.insert(NewRoom { known: false, ..table_room(work, row) }).await?;
     }
-    Ok(table.insert(NewRoom { known: !has_pinged, ..table_room(work, row) }).await?)
+    Ok(())
 }
 
 /// A region that has not taken up its rooms may not know that one of them runs already; and it is too early to do

@@ -9,8 +9,9 @@ use maestro_engine::ports::store::{Change, Intent, RoomRecord, Store, Transactio
 
 use super::Inspector;
 
-/// A step may have begun this long before its write, and a region may be taken up in several attempts.
-const SETTLES_WITHIN: Duration = Duration::from_secs(30);
+/// A step may have begun this long before its write, and a region may be taken up in several attempts, each with many slow
+/// calls.
+const SETTLES_WITHIN: Duration = Duration::from_secs(60);
 
 /// What was heard of regions. Times are since the world began: its clock may be set.
 #[derive(Default)]
@@ -61,12 +62,13 @@ impl Inspector {
         self.lock().regions.contacts.insert((node.to_owned(), region.clone()), Contact::Unseen);
     }
 
-    /// The node has begun to watch what runs there. One that does already may look again at single rooms.
+    /// The node has begun to watch what runs there, for the first time or again. One that has done so for long looks again
+    /// at single rooms.
     pub fn region_adopted(&self, node: &str, region: &Region) {
-        if let Some(contact @ Contact::Unseen) =
-            self.lock().regions.contacts.get_mut(&(node.to_owned(), region.clone()))
-        {
-            *contact = Contact::Adopted;
+        let now = self.trace.elapsed();
+        let regions = &mut self.lock().regions;
+        if !regions.is_seen(node, region, now) {
+            regions.contacts.insert((node.to_owned(), region.clone()), Contact::Adopted);
         }
     }
 
