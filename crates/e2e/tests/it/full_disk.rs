@@ -18,9 +18,11 @@ use tempfile::TempDir;
 fn a_fleet_lives_through_writes_that_fail() -> anyhow::Result<()> {
     const STRIDE: usize = 3;
     let runs = (1..=STRIDE).map(|first| thread::spawn(move || live_with_failing_writes(first, STRIDE)));
-    // All are started before the first is waited for.
-    for run in runs.collect::<Vec<_>>() {
-        match run.join() {
+    // All are started before the first is waited for, and all have ended, with their servers, before the first is judged.
+    let runs: Vec<_> = runs.collect();
+    let outcomes: Vec<_> = runs.into_iter().map(thread::JoinHandle::join).collect();
+    for outcome in outcomes {
+        match outcome {
             Ok(outcome) => outcome?,
             Err(panic) => std::panic::resume_unwind(panic),
         }
