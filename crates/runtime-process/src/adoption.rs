@@ -13,9 +13,9 @@ use maestro_engine::ports::runtime::{Handle, RunningRoom, RuntimeError};
 use crate::members::{self, Member, ProcessId};
 use crate::plan::{ContainerPlan, Plan, Restart};
 use crate::process::{Process, is_current};
-use crate::process_table::{self, Marked};
+use crate::process_table::Marked;
 use crate::room::{Room, lock};
-use crate::runtime::{Shared, blocking, unavailable};
+use crate::runtime::{Shared, unavailable};
 use crate::watch::Watch;
 
 /// The processes of a room, as the process table shows them.
@@ -46,13 +46,14 @@ pub(crate) fn open(members: &[Member]) -> io::Result<Vec<Opened>> {
 }
 
 impl Found {
-    pub(crate) fn by_room(marked: Vec<Marked>) -> HashMap<RoomId, Self> {
+    /// Only leaders of groups: all others are found through them.
+    pub(crate) fn by_room<'a>(marked: impl Iterator<Item = &'a Marked>) -> HashMap<RoomId, Self> {
         let mut rooms: HashMap<RoomId, Self> = HashMap::new();
-        for process in marked {
+        for process in marked.filter(|process| process.leads_group) {
             let found = rooms
-                .entry(process.room)
-                .or_insert_with(|| Self { scheduler: process.scheduler, members: Vec::new() });
-            found.members.push(process.member);
+                .entry(process.room.clone())
+                .or_insert_with(|| Self { scheduler: process.scheduler.clone(), members: Vec::new() });
+            found.members.push(process.member.clone());
         }
         rooms
     }
@@ -78,10 +79,13 @@ impl Found {
 
 impl Shared {
     /// What is watched, and what the process table shows beyond that. A container that waits for its restart has no
-    /// process, and its room is there all the same.
-    pub(crate) async fn list(&self) -> Result<Vec<RunningRoom>, RuntimeError> {
-        let found = self.scan().await?;
-        let watched = self.rooms();
+    /// process, and its room is there all the same. `only`: of one scheduler.
+    pub(crate) async fn list(&self, only: Option<&SchedulerName>) -> Result<Vec<RunningRoom>, RuntimeError> {
+        let is_meant = |scheduler: &SchedulerName| only.is_none_or(|only| only == scheduler);
+        let snapshot = self.options.scanner.scan().await?;
+        let marked = snapshot.of(&self.options.mark()).iter();
+        let found = Found::by_room(marked.filter(|process| is_meant(&process.scheduler)));
+        let watched = self.rooms_that(|room| is_meant(&room.scheduler));
         let mut running: Vec<RunningRoom> = watched
             .iter()
             .map(|room| RunningRoom {
@@ -106,7 +110,9 @@ impl Shared {
                 });
             }
         }
-        *lock(&self.found) = unwatched;
+        let mut known = lock(&self.found);
+        known.retain(|_, found| !is_meant(&found.scheduler));
+        known.extend(unwatched);
         Ok(running)
     }
 
@@ -171,7 +177,9 @@ impl Shared {
         id: &RoomId,
         handle: Option<&Handle>,
     ) -> Result<Option<Arc<Room>>, RuntimeError> {
-        let Some(found) = self.scan().await?.remove(id) else {
+        let snapshot = self.options.scanner.scan().await?;
+        let of_room = snapshot.of(&self.options.mark()).iter().filter(|process| process.room == *id);
+        let Some(found) = Found::by_room(of_room).remove(id) else {
             return Ok(None);
         };
         lock(&self.found).remove(id);
@@ -210,15 +218,10 @@ impl Shared {
         room
     }
 
-    async fn scan(&self) -> Result<HashMap<RoomId, Found>, RuntimeError> {
-        let mark = self.options.mark();
-        let marked = blocking(move || process_table::scan(&mark)).await.map_err(unavailable)?;
-        Ok(Found::by_room(marked))
-    }
-
     async fn read_plan(&self, scheduler: &SchedulerName, id: &RoomId) -> Plan {
         let file = self.directory.room(scheduler, id).map(|place| place.plan());
-        blocking(move || file.and_then(|file| Plan::read(&file))).await.unwrap_or_else(Plan::unknown)
+        let read = self.blocking.run(move || file.and_then(|file| Plan::read(&file)));
+        read.await.unwrap_or_else(Plan::unknown)
     }
 
     /// Those that can be read, of rooms that were found. What does not run needs none.
@@ -233,7 +236,7 @@ impl Shared {
             running.filter_map(file).collect()
         };
         let read = |(id, file): (RoomId, PathBuf)| Some((id, Plan::read(&file)?));
-        blocking(move || files.into_iter().filter_map(read).collect()).await
+        self.blocking.run(move || files.into_iter().filter_map(read).collect()).await
     }
 }
 

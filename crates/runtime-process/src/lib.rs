@@ -11,10 +11,12 @@
 //! | `room`, `watch` | one room as others see it; the task that owns its processes |
 //! | `plan`, `environment`, `launch` | what to run, with which environment, and running it |
 //! | `process`, `process_table`, `pidfd` | the kernel: pidfds, `/proc`, how a process ended |
+//! | `scanner`, `blocking` | one look at all processes for many callers; bounded blocking work |
 //! | `members` | which processes a handle names |
 //! | `directory`, `logs`, `ports` | files of rooms, their logs, host ports |
 
 mod adoption;
+mod blocking;
 mod directory;
 mod environment;
 mod launch;
@@ -27,7 +29,9 @@ mod process;
 mod process_table;
 mod room;
 mod runtime;
+mod scanner;
 mod starting;
 mod watch;
 
 pub use runtime::{OpenError, Options, ProcessRuntime};
+pub use scanner::ProcessScanner;

@@ -1,5 +1,6 @@
 //! The kernel's table of processes, `/proc`: who runs, since when, and whose room it is part of.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
@@ -19,12 +20,27 @@ const ENVIRONMENT_BYTES_MAX: u64 = 4 << 20;
 const ROUNDS_MAX: u32 = 10;
 const BETWEEN_ROUNDS: Duration = Duration::from_millis(1);
 
-/// A process that carries our marks and leads a process group: a container of a room of ours.
+/// A process that carries the marks of a room.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Marked {
     pub(crate) scheduler: SchedulerName,
     pub(crate) room: RoomId,
     pub(crate) member: Member,
+    /// A container does. What it starts inherits the marks, and is part of its group unless it leaves it.
+    pub(crate) leads_group: bool,
+}
+
+/// Everything that carried marks when it was looked at, whoever's it is.
+#[derive(Debug, Default)]
+pub(crate) struct Snapshot {
+    by_mark: HashMap<Mark, Vec<Marked>>,
+}
+
+impl Snapshot {
+    /// In the order of their start.
+    pub(crate) fn of(&self, mark: &Mark) -> &[Marked] {
+        self.by_mark.get(mark).map_or(&[], Vec::as_slice)
+    }
 }
 
 /// What `/proc/<pid>/stat` says, as far as it is needed here.
@@ -39,28 +55,29 @@ pub(crate) struct Stat {
 }
 
 /// Whose processes are looked for: several regions may share a machine, and leave each other alone.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Mark {
     pub(crate) store_id: String,
     pub(crate) region: Region,
 }
 
-/// All processes with this mark, in the order of their start. Blocking.
+/// All processes of these users that carry marks. Blocking.
 ///
-/// The environment is read only of group leaders of our own user: of others we may not read it, and a room's children
-/// inherit it, so it would say nothing. Zombies do not run.
-pub(crate) fn scan(mark: &Mark) -> io::Result<Vec<Marked>> {
-    let mut unread = group_leaders()?;
-    let mut marked: Vec<Marked> = Vec::new();
+/// Zombies do not run. Of other users we may not read the environment, and theirs would prove nothing.
+pub(crate) fn scan(users: &[u32]) -> io::Result<Snapshot> {
+    let mut unread = running(users)?;
+    let mut by_mark: HashMap<Mark, Vec<Marked>> = HashMap::new();
     for round in 0..ROUNDS_MAX {
         if round > 0 {
             std::thread::sleep(BETWEEN_ROUNDS);
         }
-        unread.retain(|leader| match environment(leader.pid) {
+        unread.retain(|process| match environment(process.id.pid) {
             // It runs a new program, and its environment is not in place yet.
             Ok(environment) if environment.is_empty() => true,
             Ok(environment) => {
-                marked.extend(marks(&environment, mark, *leader));
+                if let Some((mark, marked)) = marks(&environment, *process) {
+                    by_mark.entry(mark).or_default().push(marked);
+                }
                 false
             }
             // It has just ended.
@@ -70,29 +87,38 @@ pub(crate) fn scan(mark: &Mark) -> io::Result<Vec<Marked>> {
             break;
         }
     }
-    marked.sort_by_key(|process| process.member.process.start_time);
-    Ok(marked)
+    for marked in by_mark.values_mut() {
+        marked.sort_by_key(|process| process.member.process.start_time);
+    }
+    Ok(Snapshot { by_mark })
 }
 
-fn group_leaders() -> io::Result<Vec<ProcessId>> {
-    let user = rustix::process::geteuid().as_raw();
-    let mut leaders = Vec::new();
+/// A process, before anything is known of its environment.
+#[derive(Debug, Clone, Copy)]
+struct Running {
+    id: ProcessId,
+    leads_group: bool,
+}
+
+fn running(users: &[u32]) -> io::Result<Vec<Running>> {
+    let mut running = Vec::new();
     for entry in std::fs::read_dir("/proc")? {
         let entry = entry?;
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
             continue;
         };
         // Whatever cannot be read has just ended, or is none of ours.
-        if !entry.metadata().is_ok_and(|metadata| metadata.uid() == user) {
+        if !entry.metadata().is_ok_and(|metadata| users.contains(&metadata.uid())) {
             continue;
         }
         let Ok(stat) = stat(pid) else { continue };
-        if stat.group == pid && !stat.is_zombie {
-            let start_time = stat.start_time;
-            leaders.push(ProcessId { pid, start_time });
+        // Threads of the kernel are in no group; they have no environment either, and never will.
+        if stat.group != 0 && !stat.is_zombie {
+            let id = ProcessId { pid, start_time: stat.start_time };
+            running.push(Running { id, leads_group: stat.group == pid });
         }
     }
-    Ok(leaders)
+    Ok(running)
 }
 
 pub(crate) fn stat(pid: u32) -> io::Result<Stat> {
@@ -128,21 +154,21 @@ fn parse_stat(text: &[u8]) -> Option<Stat> {
     })
 }
 
-fn marks(environment: &[u8], mark: &Mark, process: ProcessId) -> Option<Marked> {
+fn marks(environment: &[u8], process: Running) -> Option<(Mark, Marked)> {
     let value = |name: &str| {
         environment.split(|byte| *byte == 0).find_map(|entry| {
             let rest = entry.strip_prefix(name.as_bytes())?;
             str::from_utf8(rest.strip_prefix(b"=")?).ok()
         })
     };
-    if value(STORE_ID)? != mark.store_id || value(REGION)? != &*mark.region.0 {
-        return None;
-    }
-    Some(Marked {
+    let mark = Mark { store_id: value(STORE_ID)?.to_owned(), region: Region(value(REGION)?.into()) };
+    let marked = Marked {
         scheduler: SchedulerName::parse(value(SCHEDULER_NAME)?).ok()?,
         room: RoomId::new(value(ROOM_ID)?),
-        member: Member { container: value(CONTAINER_NAME)?.to_owned(), process },
-    })
+        member: Member { container: value(CONTAINER_NAME)?.to_owned(), process: process.id },
+        leads_group: process.leads_group,
+    };
+    Some((mark, marked))
 }
 
 #[cfg(test)]
@@ -163,24 +189,17 @@ mod tests {
     }
 
     #[test]
-    fn only_the_very_store_and_region_count() {
-        let id = ProcessId { pid: 42, start_time: 7 };
-        let mark = Mark { store_id: "s1".into(), region: Region("eu".into()) };
-        let marks_of = |store: &str, region: &str| {
-            let text = format!(
-                "PATH=/bin\0X{STORE_ID}=s1\0{STORE_ID}={store}\0{REGION}={region}\0{SCHEDULER_NAME}=arena\0\
-                 {ROOM_ID}=arena-1\0{CONTAINER_NAME}=game\0"
-            );
-            marks(text.as_bytes(), &mark, id)
-        };
-        assert_eq!(marks_of("s1", "eu").unwrap().room, RoomId::new("arena-1"));
-        for other in ["s12", "s", "", "S1", "s1 "] {
-            assert_eq!(marks_of(other, "eu"), None, "{other:?}");
-        }
-        for other in ["us", "eu-west", "", "EU"] {
-            assert_eq!(marks_of("s1", other), None, "{other:?}");
-        }
-        assert_eq!(marks(format!("{STORE_ID}=s1\0{REGION}=eu\0").as_bytes(), &mark, id), None);
+    fn marks_are_read_whole() {
+        let process = Running { id: ProcessId { pid: 42, start_time: 7 }, leads_group: true };
+        let text = format!(
+            "PATH=/bin\0X{STORE_ID}=s2\0{STORE_ID}=s1\0{REGION}=eu\0{SCHEDULER_NAME}=arena\0{ROOM_ID}=arena-1\0\
+             {CONTAINER_NAME}=game\0"
+        );
+        let (mark, marked) = marks(text.as_bytes(), process).unwrap();
+        assert_eq!(mark, Mark { store_id: "s1".into(), region: Region("eu".into()) });
+        assert_eq!(marked.room, RoomId::new("arena-1"));
+        assert_eq!(marked.member, Member { container: "game".into(), process: process.id });
+        assert!(marks(format!("{STORE_ID}=s1\0{REGION}=eu\0").as_bytes(), process).is_none());
     }
 
     #[test]

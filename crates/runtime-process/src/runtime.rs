@@ -20,10 +20,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::adoption::Found;
+use crate::blocking::{BlockingWork, unbounded};
 use crate::directory::{self, Directory};
 use crate::process_table::Mark;
 use crate::room::{Room, lock};
-use crate::{logs, ports, process_table};
+use crate::scanner::ProcessScanner;
+use crate::{logs, ports};
 
 /// How many observations may wait for the engine. Room tasks wait when it is full; starts and stops never do.
 const EVENTS_MAX: usize = 1024;
@@ -57,6 +59,8 @@ pub struct Options {
     pub log_limit_bytes: u64,
     /// Where rooms run, and where relative commands are looked for.
     pub working_directory: PathBuf,
+    /// Regions of one server have one together.
+    pub scanner: ProcessScanner,
 }
 
 impl Options {
@@ -70,7 +74,7 @@ pub enum OpenError {
     #[error("the directory for rooms, {path}, cannot be used")]
     Directory { path: PathBuf, source: std::io::Error },
     #[error("the processes of this host cannot be listed")]
-    Processes { source: std::io::Error },
+    Processes { source: RuntimeError },
 }
 
 /// Rooms of one host as processes. Dropping it stops watching them; they run on.
@@ -88,6 +92,7 @@ pub(crate) struct Shared {
     rooms: Mutex<HashMap<RoomId, Arc<Room>>>,
     /// Rooms that run and nobody watches, as of the last look at the process table.
     pub(crate) found: Mutex<HashMap<RoomId, Found>>,
+    pub(crate) blocking: BlockingWork,
     locks: Vec<tokio::sync::Mutex<()>>,
     hasher: RandomState,
     tasks: TaskTracker,
@@ -109,13 +114,9 @@ impl ProcessRuntime {
         let directory = Directory::new(&options.directory, &options.data_directory);
         let path = directory.rooms();
         // Without it, the others start all the same: it counts as a region that cannot be reached.
-        let made = timeout(
-            MADE_WITHIN,
-            blocking({
-                let path = path.clone();
-                move || std::fs::create_dir_all(path)
-            }),
-        );
+        let blocking = BlockingWork::new();
+        let to_make = path.clone();
+        let made = timeout(MADE_WITHIN, blocking.run(move || std::fs::create_dir_all(to_make)));
         match made.await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
@@ -125,17 +126,16 @@ impl ProcessRuntime {
                 tracing::warn!(region = %options.region, path = %path.display(), "the directory of rooms does not answer");
             }
         }
-        let mark = options.mark();
-        let marked = blocking(move || process_table::scan(&mark))
-            .await
-            .map_err(|source| OpenError::Processes { source })?;
+        let snapshot = options.scanner.scan().await.map_err(|source| OpenError::Processes { source })?;
+        let found = Found::by_room(snapshot.of(&options.mark()).iter());
         let (events, observations) = mpsc::channel(EVENTS_MAX);
         let shared = Arc::new(Shared {
             directory,
             options,
             events,
             rooms: Mutex::default(),
-            found: Mutex::new(Found::by_room(marked)),
+            found: Mutex::new(found),
+            blocking,
             locks: std::iter::repeat_with(Default::default).take(LOCKS).collect(),
             hasher: RandomState::new(),
             tasks: TaskTracker::new(),
@@ -173,7 +173,7 @@ impl Runtime for ProcessRuntime {
             return Err(unavailable(format!("{} does not answer", path.display())));
         }
         let shared = Arc::clone(&self.shared);
-        let looked = blocking(move || {
+        let looked = unbounded(move || {
             let looked = std::fs::metadata(&path);
             shared.is_looking.store(false, Ordering::Release);
             (looked, path)
@@ -189,18 +189,18 @@ impl Runtime for ProcessRuntime {
     async fn create_scheduler(&self, scheduler: &SchedulerName) -> Result<(), RuntimeError> {
         let directory = self.shared.directory.clone();
         let path = directory.scheduler(scheduler);
-        blocking(move || directory.make(&path)).await.map_err(unavailable)
+        self.shared.blocking.run(move || directory.make(&path)).await.map_err(unavailable)
     }
 
     async fn delete_scheduler(&self, scheduler: &SchedulerName) -> Result<(), RuntimeError> {
-        let left = self.list().await?.iter().filter(|room| room.scheduler == *scheduler).count();
+        let left = self.list_of(scheduler).await?.len();
         if left > 0 {
             return Err(RuntimeError::Unavailable(format!(
                 "{left} rooms of scheduler {scheduler} still run"
             )));
         }
         let path = self.shared.directory.scheduler(scheduler);
-        blocking(move || directory::remove(&path)).await.map_err(unavailable)
+        self.shared.blocking.run(move || directory::remove(&path)).await.map_err(unavailable)
     }
 
     /// In a task of its own: a caller that stops waiting does not leave a process behind that nobody watches.
@@ -221,7 +221,11 @@ impl Runtime for ProcessRuntime {
     }
 
     async fn list(&self) -> Result<Vec<RunningRoom>, RuntimeError> {
-        self.shared.list().await
+        self.shared.list(None).await
+    }
+
+    async fn list_of(&self, scheduler: &SchedulerName) -> Result<Vec<RunningRoom>, RuntimeError> {
+        self.shared.list(Some(scheduler)).await
     }
 
     async fn adopt(&self, rooms: Vec<RunningRoom>) -> Result<(), RuntimeError> {
@@ -234,7 +238,7 @@ impl Runtime for ProcessRuntime {
 
     async fn free_ports(&self, wanted: &[HostPort]) -> Result<Vec<HostPort>, RuntimeError> {
         let wanted = wanted.to_vec();
-        blocking(move || ports::free(&wanted)).await.map_err(unavailable)
+        self.shared.blocking.run(move || ports::free(&wanted)).await.map_err(unavailable)
     }
 
     async fn logs(
@@ -246,14 +250,14 @@ impl Runtime for ProcessRuntime {
         let Some(place) = self.shared.directory.room(scheduler, room) else {
             return Ok(None);
         };
-        blocking(move || logs::tail(&place.path, lines_max)).await.map_err(unavailable)
+        self.shared.blocking.run(move || logs::tail(&place.path, lines_max)).await.map_err(unavailable)
     }
 
     async fn forget(&self, scheduler: &SchedulerName, room: &RoomId) -> Result<(), RuntimeError> {
         let Some(place) = self.shared.directory.room(scheduler, room) else {
             return Ok(());
         };
-        blocking(move || directory::remove(&place.path)).await.map_err(unavailable)
+        self.shared.blocking.run(move || directory::remove(&place.path)).await.map_err(unavailable)
     }
 
     async fn shut_down(&self, stop_rooms: bool) {
@@ -273,7 +277,11 @@ impl Shared {
     }
 
     pub(crate) fn rooms(&self) -> Vec<Arc<Room>> {
-        lock(&self.rooms).values().cloned().collect()
+        self.rooms_that(|_| true)
+    }
+
+    pub(crate) fn rooms_that(&self, is_meant: impl Fn(&Room) -> bool) -> Vec<Arc<Room>> {
+        lock(&self.rooms).values().filter(|room| is_meant(room)).cloned().collect()
     }
 
     pub(crate) fn insert(&self, room: Arc<Room>) {
@@ -328,7 +336,7 @@ impl Shared {
     }
 
     async fn stop_all(self: &Arc<Self>) {
-        let running = self.list().await.unwrap_or_else(|error| {
+        let running = self.list(None).await.unwrap_or_else(|error| {
             tracing::warn!(%error, "rooms that are not watched cannot be found; only the others are ended");
             Vec::new()
         });
@@ -352,19 +360,7 @@ async fn sweep_logs(shared: Arc<Shared>) {
     loop {
         turn.tick().await;
         let logs = shared.rooms().iter().flat_map(|room| shared.logs_of(room)).collect::<Vec<_>>();
-        blocking(move || logs.iter().for_each(|log| logs::keep_within(log, limit_bytes))).await;
-    }
-}
-
-/// Runs what waits for the disk or walks over `/proc` where it holds up nobody.
-pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(result) => result,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            // The tokio runtime goes down, and this task with it.
-            Err(_) => std::future::pending().await,
-        },
+        shared.blocking.run(move || logs.iter().for_each(|log| logs::keep_within(log, limit_bytes))).await;
     }
 }
 

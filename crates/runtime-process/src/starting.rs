@@ -18,7 +18,7 @@ use crate::members::Member;
 use crate::plan::{ContainerPlan, Plan};
 use crate::process::Process;
 use crate::room::{Room, lock};
-use crate::runtime::{Shared, blocking, unavailable};
+use crate::runtime::{Shared, unavailable};
 
 /// For a process that was killed to be gone; longer only if the machine is in trouble.
 const KILLED_WITHIN: Duration = Duration::from_secs(5);
@@ -71,13 +71,13 @@ impl Shared {
     async fn launch(self: &Arc<Self>, room: &RoomToStart, plan: &Plan) -> Result<Vec<Opened>, RuntimeError> {
         let (shared, plan) = (Arc::clone(self), plan.clone());
         let (scheduler, id) = (room.scheduler.clone(), room.id.clone());
-        let members = blocking(move || shared.launch_blocking(&scheduler, &id, &plan)).await?;
+        let members = self.blocking.run(move || shared.launch_blocking(&scheduler, &id, &plan)).await?;
         let why = match open(&members) {
             Ok(opened) if opened.len() == members.len() => return Ok(opened),
             Ok(_) => "somebody else reaps our children".to_owned(),
             Err(error) => error.to_string(),
         };
-        blocking(move || launch::abandon_all(&members)).await;
+        self.blocking.run(move || launch::abandon_all(&members)).await;
         Err(unavailable(format!("a container was started and cannot be watched: {why}")))
     }
 
@@ -116,17 +116,17 @@ impl Shared {
         index: usize,
     ) -> Result<Process, RuntimeError> {
         let (shared, room) = (Arc::clone(self), Arc::clone(room));
-        let member = blocking(move || {
+        let launch = move || {
             let container = &room.plan.containers[index];
             shared.prepare(&room.scheduler, &room.id, &room.plan, container)?.run()
-        })
-        .await?;
+        };
+        let member = self.blocking.run(launch).await?;
         let why = match Process::open(member.process) {
             Ok(Some(process)) => return Ok(process),
             Ok(None) => "somebody else reaps our children".to_owned(),
             Err(error) => error.to_string(),
         };
-        blocking(move || launch::abandon_all(&[member])).await;
+        self.blocking.run(move || launch::abandon_all(&[member])).await;
         Err(unavailable(why))
     }
 

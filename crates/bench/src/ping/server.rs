@@ -14,7 +14,7 @@ use maestro_core::room::Region;
 use maestro_core::time::Timestamp;
 use maestro_engine::ports::{Clock, Ports, Randomness, RoomTable, Runtime as RoomRuntime};
 use maestro_engine::{Engine, Settings, Tasks, WakeUps};
-use maestro_runtime_process::ProcessRuntime;
+use maestro_runtime_process::{ProcessRuntime, ProcessScanner};
 use maestro_store_embedded::{EmbeddedStore, MemoryRoomTable};
 use prometheus_client::registry::Registry;
 use tempfile::TempDir;
@@ -88,6 +88,7 @@ async fn ports(directory: &Path, rooms: u32) -> anyhow::Result<Ports> {
         rooms_api_url: "http://127.0.0.1:8070".into(),
         log_limit_bytes: 1024 * 1024,
         working_directory: directory.into(),
+        scanner: ProcessScanner::new(),
     };
     let runtime: Arc<dyn RoomRuntime> = ProcessRuntime::open(options).await?;
     let table = MemoryRoomTable::new();

@@ -50,6 +50,13 @@ pub trait Runtime: Send + Sync {
     /// All rooms of this store that run here, whether anybody wants them or not.
     async fn list(&self) -> Result<Vec<RunningRoom>, RuntimeError>;
 
+    /// Those of one scheduler. Many ask at the same moment: an adapter looks once for all of them.
+    async fn list_of(&self, scheduler: &SchedulerName) -> Result<Vec<RunningRoom>, RuntimeError> {
+        let mut rooms = self.list().await?;
+        rooms.retain(|room| room.scheduler == *scheduler);
+        Ok(rooms)
+    }
+
     /// Watches rooms that were running before this process began. How they are is observed, also of those that are
     /// watched already; those that do not run any more are observed as `Ended` with [`Ending::Unwatched`].
     async fn adopt(&self, rooms: Vec<RunningRoom>) -> Result<(), RuntimeError>;

@@ -79,6 +79,10 @@ impl Runtime for Patient {
         within(LONG_CALL, self.runtime.list()).await
     }
 
+    async fn list_of(&self, scheduler: &SchedulerName) -> Result<Vec<RunningRoom>, RuntimeError> {
+        within(LONG_CALL, self.runtime.list_of(scheduler)).await
+    }
+
     async fn adopt(&self, rooms: Vec<RunningRoom>) -> Result<(), RuntimeError> {
         within(LONG_CALL, self.runtime.adopt(rooms)).await
     }

@@ -70,10 +70,10 @@ async fn list(work: &Work) -> (Listed, bool) {
         if !work.engine.regions.is_reachable(region) {
             continue;
         }
-        match runtime.list().await {
+        match runtime.list_of(&work.scheduler.name).await {
             Ok(rooms) => {
-                let ours = rooms.into_iter().filter(|room| room.scheduler == work.scheduler.name);
-                listed.insert(region.clone(), ours.map(|room| (room.id.clone(), room)).collect());
+                let by_id = rooms.into_iter().map(|room| (room.id.clone(), room)).collect();
+                listed.insert(region.clone(), by_id);
             }
             Err(error) => {
                 all_listed = false;

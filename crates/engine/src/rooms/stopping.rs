@@ -117,7 +117,7 @@ pub(crate) async fn stop_unknown(work: &Work, runtimes: &[&Arc<dyn Runtime>]) ->
     let grace = work.scheduler.recipe.spec.termination_grace_period;
     let mut left = 0;
     for runtime in runtimes {
-        for room in runtime.list().await?.iter().filter(|room| room.scheduler == *scheduler) {
+        for room in &runtime.list_of(scheduler).await? {
             work.still_owner()?;
             runtime.stop(scheduler, &room.id, Some(&room.handle), grace).await?;
             left += 1;

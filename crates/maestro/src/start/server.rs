@@ -14,7 +14,7 @@ use maestro_core::room::Region;
 use maestro_core::time::Millis;
 use maestro_engine::ports::{Ports, Randomness, Runtime};
 use maestro_engine::{Engine, Parts, Running, Settings, Tasks, WakeUps};
-use maestro_runtime_process::ProcessRuntime;
+use maestro_runtime_process::{ProcessRuntime, ProcessScanner};
 use maestro_store_embedded::{EmbeddedStore, Failpoints, MemoryRoomTable};
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
@@ -113,9 +113,10 @@ async fn open_regions(
     rooms_api: &TcpListener,
 ) -> anyhow::Result<Vec<OpenRegion>> {
     let mut regions = Vec::new();
+    let scanner = ProcessScanner::new();
     for (name, region) in &config.regions {
         let RuntimeKind::Process = region.runtime;
-        let options = process_options(config, store_id, rooms_api, (name, region))?;
+        let options = process_options(config, store_id, rooms_api, (name, region), &scanner)?;
         let runtime = ProcessRuntime::open(options).await;
         let runtime = runtime.with_context(|| format!("opening the process runtime of region {name}"))?;
         let stop_rooms =
@@ -131,6 +132,7 @@ fn process_options(
     store_id: &str,
     rooms_api: &TcpListener,
     (name, region): (&Region, &RegionConfig),
+    scanner: &ProcessScanner,
 ) -> anyhow::Result<maestro_runtime_process::Options> {
     let (for_all, data_dir) = (&config.process_runtime, &config.storage.data_dir);
     let url = match region.rooms_api_url.as_ref().or(for_all.rooms_api_url.as_ref()) {
@@ -146,6 +148,7 @@ fn process_options(
         rooms_api_url: url,
         log_limit_bytes: region.log_limit_bytes.unwrap_or(for_all.log_limit_bytes),
         working_directory: std::env::current_dir().context("finding the working directory")?,
+        scanner: scanner.clone(),
     })
 }
 

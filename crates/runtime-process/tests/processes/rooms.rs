@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use maestro_core::room::{Ending, HostPort, Region, RoomId};
-use maestro_core::scheduler::{Protocol, RestartPolicy};
+use maestro_core::scheduler::{Protocol, RestartPolicy, SchedulerName};
 use maestro_engine::ports::runtime::{Checked, RoomEvent, RunningRoom, Runtime};
-use maestro_runtime_process::{Options, ProcessRuntime};
+use maestro_runtime_process::{Options, ProcessRuntime, ProcessScanner};
 use rustix::process::Signal;
 
 use crate::support::{
@@ -225,4 +225,32 @@ async fn a_region_whose_directory_is_gone_says_so() {
     assert!(error.contains("mounted/rooms cannot be used: No such file"), "{error}");
     std::fs::create_dir_all(directory.join("rooms")).unwrap();
     assert!(runtime.check().await.is_ok());
+}
+
+/// As when hundreds of schedulers compare registry and runtime at the same moment, in several regions of one host.
+#[tokio::test]
+async fn a_herd_of_lists_shares_its_scans() {
+    let world = World::new();
+    let scanner = ProcessScanner::new();
+    let region = |name: &str| Options {
+        directory: world.path().join(name),
+        region: Region(name.into()),
+        scanner: scanner.clone(),
+        ..world.options()
+    };
+    let us = ProcessRuntime::open(region("us-east")).await.unwrap();
+    let eu = ProcessRuntime::open(region("eu-west")).await.unwrap();
+    us.start(&simple("arena-1", FOR_EVER)).await.unwrap();
+    let before = scanner.scans();
+    let (other, arena) = (SchedulerName::parse("other").unwrap(), arena());
+    let herd = (0..200).map(async |_| {
+        assert_eq!(us.list_of(&arena).await.unwrap().len(), 1);
+        assert_eq!(us.list_of(&other).await.unwrap(), []);
+        assert_eq!(eu.list().await.unwrap(), []);
+    });
+    futures_util::future::join_all(herd).await;
+    // Each of the three calls of a member waits for a scan that begins after it: at least three in all. How many more
+    // depends on who is awake when one begins.
+    let scans = scanner.scans() - before;
+    assert!((3..=30).contains(&scans), "{scans} scans for 600 lists");
 }

@@ -11,7 +11,7 @@ use maestro_core::scheduler::{
     Resources, RestartPolicy, SchedulerName, Spec, Version,
 };
 use maestro_engine::ports::runtime::{Handle, Observation, RoomEvent, RoomToStart, Runtime};
-use maestro_runtime_process::{Options, ProcessRuntime};
+use maestro_runtime_process::{Options, ProcessRuntime, ProcessScanner};
 use rustix::process::{Pid, Signal, getpgid, kill_process, kill_process_group};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -82,6 +82,7 @@ pub(crate) fn options(directory: &Path, store_id: &str) -> Options {
         rooms_api_url: "http://127.0.0.1:8070".into(),
         log_limit_bytes: 1 << 20,
         working_directory: directory.to_owned(),
+        scanner: ProcessScanner::new(),
     }
 }
 
