@@ -18,6 +18,3 @@ pub mod scheduler;
 pub mod time;
 pub mod violation;
 pub mod workforce;
-
-#[cfg(test)]
-mod vectors;

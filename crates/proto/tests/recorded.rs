@@ -17,11 +17,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Part of `vectors/http-v10.jsonl`: the exchanges that carry a recipe, or an answer to print.
-const RECORDED: &str = include_str!("recorded/http-v10.jsonl");
-
 fn exchanges() -> Vec<Value> {
-    RECORDED.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    maestro_testdata::recorded("http-v10.jsonl")
 }
 
 fn exchange(name: &str) -> Value {

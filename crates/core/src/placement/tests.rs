@@ -5,7 +5,6 @@ use proptest::test_runner::Config;
 use serde_json::Value;
 
 use super::*;
-use crate::vectors;
 
 const NEW: RegionFact = RegionFact {
     weight: Weight(100),
@@ -94,7 +93,7 @@ fn what_does_not_fit() {
     assert_eq!(place_left(&[full[0], NEW]), None);
 }
 
-/// Ids that the README of the vectors lists: no growth in regions of weight 0.
+/// Ids that the README of `testdata` lists: no growth in regions of weight 0.
 const ONLY_WEIGHT_ZERO: [u64; 2] = [58, 1872];
 /// Weights that are negative or all 0, which no policy has: they are refused on submission.
 const NO_POLICY: [u64; 7] = [56, 62, 1870, 1886, 1904, 1916, 1940];
@@ -102,7 +101,7 @@ const NO_POLICY: [u64; 7] = [56, 62, 1870, 1886, 1904, 1916, 1940];
 #[test]
 fn recorded_cases() {
     let mut checked = 0;
-    for case in vectors::read("region-placement.jsonl") {
+    for case in maestro_testdata::recorded("region-placement.jsonl") {
         let id = case["id"].as_u64().unwrap();
         if NO_POLICY.contains(&id) {
             continue;

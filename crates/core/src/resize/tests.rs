@@ -5,7 +5,6 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
-use crate::vectors;
 
 /// Senlin's setting in the recorded cases.
 const NODES_MAX: Max = Max::Rooms(1000);
@@ -18,14 +17,14 @@ const FIVE_OF_TWO_TO_TEN: Cluster = Cluster {
     nodes_max: NODES_MAX,
 };
 
-/// Ids that the README of the vectors lists. 0 % with `min_step` shrinks, and an exact size of 0 deletes rooms from a
+/// Ids that the README of `testdata` lists. 0 % with `min_step` shrinks, and an exact size of 0 deletes rooms from a
 /// fleet that has none: bugs, ours changes nothing.
 const CHANGES_NOTHING: [u64; 2] = [102, 124];
 
 #[test]
 fn recorded_cases() {
     let mut checked = 0;
-    for case in vectors::read("resize.jsonl") {
+    for case in maestro_testdata::recorded("resize.jsonl") {
         let (request, cluster) = recorded(&case);
         let id = case["id"].as_u64().unwrap();
         let outcome = resize(&request, &cluster);

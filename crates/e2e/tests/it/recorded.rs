@@ -4,7 +4,6 @@
 #![allow(clippy::unwrap_used, reason = "a recording that lacks something is a failed test")]
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::Duration;
 
 use maestro_e2e::{Maestro, binaries, checks};
@@ -60,7 +59,7 @@ fn the_recorded_story() -> anyhow::Result<()> {
     let agent = config.build().into();
     let mut story = Story { maestro, agent, command, operations: BTreeMap::new() };
     let mut compared = 0;
-    for exchange in exchanges() {
+    for exchange in maestro_testdata::recorded("http-v10.jsonl") {
         let name = exchange["name"].as_str().unwrap();
         if NOT_YET.contains(&name) {
             continue;
@@ -219,14 +218,4 @@ fn sorted(list: &[Value]) -> Vec<Value> {
         list.sort_by_key(|item| item["name"].to_string());
     }
     list
-}
-
-/// The recordings lie beside the repository, in `shared/vectors`; beside a worktree of it, one folder further up.
-fn exchanges() -> Vec<Value> {
-    let name = "shared/vectors/http-v10.jsonl";
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
-    let found = workspace.ancestors().skip(1).map(|folder| folder.join(name)).find(|path| path.exists());
-    let path = found.unwrap_or_else(|| panic!("there is no ../{name} beside {}", workspace.display()));
-    let text = std::fs::read_to_string(path).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }

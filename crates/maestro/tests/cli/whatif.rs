@@ -1,6 +1,5 @@
 //! `maestro simulate` and `maestro plan`, which need no server.
 
-use std::path::Path;
 use std::process::Command;
 
 use expect_test::{Expect, expect};
@@ -11,7 +10,7 @@ use crate::{check_local, maestro, run, told};
 /// From the root of the repository, as the documentation writes it.
 fn from_root(arguments: &str) -> Command {
     let mut command = maestro(arguments);
-    command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
+    command.current_dir(maestro_testdata::repository());
     command
 }
 
@@ -285,9 +284,9 @@ fn a_simulated_world_is_told_to_programs_too() {
     assert_eq!(refused.status.code(), Some(2));
 }
 
-/// Lines of the vectors in, answers by id out; the exit code says whether all lines could be answered.
-fn planned(command: &str, vectors: &str) -> (Vec<Value>, Vec<Value>, Option<i32>) {
-    let cases = recorded(vectors);
+/// Lines of a recording in, answers by id out; the exit code says whether all lines could be answered.
+fn planned(command: &str, recording: &str) -> (Vec<Value>, Vec<Value>, Option<i32>) {
+    let cases = maestro_testdata::recorded_text(recording);
     let parse =
         |text: &str| text.lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<Value>>();
     let output = run(maestro(command), &cases);
@@ -299,16 +298,7 @@ fn planned(command: &str, vectors: &str) -> (Vec<Value>, Vec<Value>, Option<i32>
     (cases, answers, output.status.code())
 }
 
-/// The recordings lie beside the repository, in `shared/vectors`; beside a worktree of it, one folder further up.
-fn recorded(name: &str) -> String {
-    let name = format!("shared/vectors/{name}");
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
-    let found = workspace.ancestors().skip(1).map(|folder| folder.join(&name)).find(|path| path.exists());
-    let path = found.unwrap_or_else(|| panic!("there is no ../{name} beside {}", workspace.display()));
-    std::fs::read_to_string(path).unwrap()
-}
-
-/// The differences that the README of the vectors lists: no growth in regions of weight 0, and no policy whose weights
+/// The differences that the README of `testdata` lists: no growth in regions of weight 0, and no policy whose weights
 /// are negative or all 0.
 #[test]
 fn recorded_placements_are_planned() {
@@ -355,7 +345,7 @@ fn check_plan_of(case: &Value, answer: &Value) {
     assert_eq!(deviation, i128::from(case["best_deviation_num"].as_u64().unwrap()), "{answer}");
 }
 
-/// The differences that the README of the vectors lists are changes by nothing.
+/// The differences that the README of `testdata` lists are changes by nothing.
 #[test]
 fn recorded_resizes_are_planned() {
     const CHANGES_NOTHING: [u64; 2] = [102, 124];
