@@ -8,6 +8,7 @@ use axum::Router;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use maestro_engine::Readiness;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 
@@ -18,18 +19,18 @@ const READINESS_TIMEOUT: Duration = Duration::from_secs(2);
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// `is_ready` is asked at every `/readyz`.
-pub fn internal_router<R, F>(registry: Arc<Registry>, is_ready: R) -> Router
+/// `readiness` is asked at every `/readyz`.
+pub fn internal_router<R, F>(registry: Arc<Registry>, readiness: R) -> Router
 where
     R: Fn() -> F + Clone + Send + Sync + 'static,
-    F: Future<Output = bool> + Send + 'static,
+    F: Future<Output = Readiness> + Send + 'static,
 {
     let readyz = move || async move {
-        let ready = tokio::time::timeout(READINESS_TIMEOUT, is_ready()).await;
-        match ready {
-            Ok(true) => "OK".into_response(),
-            Ok(false) | Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "Service Unavailable").into_response(),
-        }
+        let answered = tokio::time::timeout(READINESS_TIMEOUT, readiness()).await;
+        readyz(&answered.unwrap_or_else(|_| Readiness {
+            is_ready: false,
+            problems: vec![format!("store: no answer within {READINESS_TIMEOUT:?}")],
+        }))
     };
     Router::new()
         .route("/health", get(alive))
@@ -38,6 +39,16 @@ where
         .route("/metrics", get(move || async move { metrics(&registry) }))
         .method_not_allowed_fallback(error::method_not_allowed)
         .fallback(error::not_found)
+}
+
+/// The first line is for probes, the others say what is wrong: one problem each.
+fn readyz(readiness: &Readiness) -> Response {
+    let (status, summary) = match readiness.is_ready {
+        true => (StatusCode::OK, "OK"),
+        false => (StatusCode::SERVICE_UNAVAILABLE, "Service Unavailable"),
+    };
+    let lines = std::iter::once(summary).chain(readiness.problems.iter().map(String::as_str));
+    (status, lines.collect::<Vec<_>>().join("\n")).into_response()
 }
 
 async fn alive() -> &'static str {
@@ -63,8 +74,9 @@ mod tests {
 
     use super::*;
 
-    async fn check(ready: bool, path: &str, status: u16, content_type: &str, body: &str) {
-        let router = internal_router(Arc::default(), move || async move { ready });
+    async fn check(readiness: &Readiness, path: &str, status: u16, content_type: &str, body: &str) {
+        let readiness = readiness.clone();
+        let router = internal_router(Arc::default(), move || std::future::ready(readiness.clone()));
         let request = Request::get(path).body(Body::empty()).unwrap();
         let response = router.oneshot(request).await.unwrap();
         assert_eq!(response.status(), status, "{path}");
@@ -76,12 +88,16 @@ mod tests {
     #[tokio::test]
     async fn what_probes_and_scrapers_see() {
         let text = "text/plain; charset=utf-8";
-        check(false, "/health", 200, text, "OK").await;
-        check(false, "/healthz", 200, text, "OK").await;
-        check(true, "/readyz", 200, text, "OK").await;
-        check(false, "/readyz", 503, text, "Service Unavailable").await;
-        check(true, "/metrics", 200, OPENMETRICS, "# EOF\n").await;
+        let well = Readiness { is_ready: true, problems: Vec::new() };
+        let degraded = Readiness { is_ready: true, problems: vec!["worker of arena: panicked".into()] };
+        let ill = Readiness { is_ready: false, problems: vec!["store: disk is full".into()] };
+        check(&ill, "/health", 200, text, "OK").await;
+        check(&ill, "/healthz", 200, text, "OK").await;
+        check(&well, "/readyz", 200, text, "OK").await;
+        check(&degraded, "/readyz", 200, text, "OK\nworker of arena: panicked").await;
+        check(&ill, "/readyz", 503, text, "Service Unavailable\nstore: disk is full").await;
+        check(&well, "/metrics", 200, OPENMETRICS, "# EOF\n").await;
         let missing = r#"{"code":5,"message":"Not Found","details":[]}"#;
-        check(true, "/nothing", 404, "application/json", missing).await;
+        check(&well, "/nothing", 404, "application/json", missing).await;
     }
 }

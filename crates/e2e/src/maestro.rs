@@ -118,6 +118,11 @@ impl Maestro {
         &self.client
     }
 
+    /// The internal API: probes and metrics.
+    pub fn internal(&self) -> Client {
+        Client::new(format!("http://127.0.0.1:{}", self.api_ports[2]))
+    }
+
     /// Of the management, rooms and internal API.
     pub fn api_ports(&self) -> [u16; 3] {
         self.api_ports
@@ -176,8 +181,13 @@ impl Maestro {
 
     /// Begins to start: whoever wants to kill it before it serves does not wait for that.
     pub fn launch(&mut self) -> anyhow::Result<()> {
-        ensure!(self.child.is_none(), "it runs already");
         let log = OpenOptions::new().create(true).append(true).open(self.log())?;
+        self.launch_with_log(log.into())
+    }
+
+    /// As [`Maestro::launch`], with a log that goes elsewhere.
+    pub fn launch_with_log(&mut self, log: Stdio) -> anyhow::Result<()> {
+        ensure!(self.child.is_none(), "it runs already");
         let child =
             self.start_command()?.stdout(Stdio::piped()).stderr(log).spawn().context("starting maestro")?;
         self.child = Some(child);

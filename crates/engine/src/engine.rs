@@ -18,7 +18,7 @@ use crate::ports::{Ports, Runtime};
 use crate::regions::{Patient, Regions, watching};
 use crate::rooms::{leftovers, observing, recovery};
 use crate::worker::Manager;
-use crate::{Error, Settings, Tasks};
+use crate::{Error, Health, Readiness, Settings, Tasks, with_sources};
 
 pub struct Engine {
     pub(crate) ports: Ports,
@@ -146,6 +146,20 @@ impl Engine {
 
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
+    }
+
+    pub fn health(&self) -> &Health {
+        self.tasks.health()
+    }
+
+    /// What probes are told. The store is asked for something small: this is asked for every few seconds.
+    pub async fn readiness(&self) -> Readiness {
+        let mut readiness = self.health().readiness();
+        if let Err(error) = self.ports.store.regions().await {
+            readiness.is_ready = false;
+            readiness.problems.push(format!("store: {}", with_sources(&error)));
+        }
+        readiness
     }
 
     pub fn ports(&self) -> &Ports {

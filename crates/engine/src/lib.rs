@@ -4,6 +4,7 @@
 pub mod documents;
 mod engine;
 mod error;
+mod health;
 mod invariants;
 mod listening;
 mod locks;
@@ -21,6 +22,7 @@ mod worker;
 
 pub use engine::{Engine, Observing, Parts, Running};
 pub use error::{Error, with_sources};
+pub use health::{Health, Readiness};
 pub use settings::Settings;
-pub use tasks::Tasks;
+pub use tasks::{Importance, TaskName, Tasks};
 pub use wake::WakeUps;

@@ -1,43 +1,228 @@
-//! The only place where the engine spawns. A task that panics is seen and counted, never lost.
+//! The only place where the engine spawns. A task that panics is seen and counted, never lost; one that the process
+//! depends on is supervised: named in `readyz` and started again.
 
+use std::any::Any;
+use std::fmt;
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures_util::FutureExt;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::registry::Registry;
+use tokio::sync::{Notify, watch};
 use tokio::task::{AbortHandle, JoinHandle};
+use tokio::time::Instant;
 
-/// Spawns named tasks and remembers which of them panicked.
+use crate::Health;
+
+/// How long a supervised task waits before it is started again. Doubled each time, up to the most: one that cannot run
+/// must not use the machine up.
+const RESTART_FIRST: Duration = Duration::from_millis(100);
+const RESTART_MOST: Duration = Duration::from_secs(30);
+/// A task that has run for so long after a crash is healthy again, and its next restart is a first one.
+const HEALTHY_AFTER: Duration = Duration::from_secs(10);
+/// Names of panicked tasks that are kept for tests.
+const PANICKED_MAX: usize = 1000;
+
+/// Spawns named tasks and remembers which of them crashed. Cheap to clone; all clones are one.
 #[derive(Clone, Default)]
-pub struct Tasks {
-    panicked: Arc<Mutex<Vec<String>>>,
-    running: Arc<Mutex<Vec<AbortHandle>>>,
+pub struct Tasks(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    panicked: Mutex<Vec<String>>,
+    running: Mutex<Vec<AbortHandle>>,
+    health: Health,
+    crashes: Family<TaskLabels, Counter>,
+    /// Rung by [`Tasks::crash`], with the kind that is to crash.
+    crash: Crash,
+}
+
+#[derive(Default)]
+struct Crash {
+    kind: Mutex<Option<&'static str>>,
+    bell: Notify,
+    /// Each supervised task crashes once, so long after it began.
+    all_after: Mutex<Option<Duration>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TaskLabels {
+    task: &'static str,
+}
+
+/// A task by what it does and for whom: `observer of eu-west`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskName {
+    /// The label of its metric.
+    pub kind: &'static str,
+    pub of: Option<String>,
+}
+
+/// What a crash of a supervised task means for the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Importance {
+    /// It is not ready without this task.
+    Process,
+    /// It works except for what this task does, as the loop of one scheduler.
+    Part,
+}
+
+impl TaskName {
+    pub fn of(kind: &'static str, of: impl fmt::Display) -> Self {
+        Self { kind, of: Some(of.to_string()) }
+    }
+}
+
+impl From<&'static str> for TaskName {
+    fn from(kind: &'static str) -> Self {
+        Self { kind, of: None }
+    }
+}
+
+impl fmt::Display for TaskName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.of {
+            Some(of) => write!(f, "{} of {of}", self.kind),
+            None => f.write_str(self.kind),
+        }
+    }
 }
 
 impl Tasks {
-    #[expect(clippy::disallowed_methods, reason = "the one place that spawns")]
+    pub fn new(health: Health) -> Self {
+        Self(Arc::new(Shared { health, ..Shared::default() }))
+    }
+
+    pub fn health(&self) -> &Health {
+        &self.0.health
+    }
+
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "maestro_task_crashes",
+            "Times that a task of the server panicked or ended unexpectedly, and was started again",
+            self.0.crashes.clone(),
+        );
+    }
+
+    /// A task that nobody starts again. Nothing may depend on it for longer than it takes.
     pub fn spawn(
         &self,
         name: impl Into<String>,
         future: impl Future<Output = ()> + Send + 'static,
     ) -> JoinHandle<()> {
-        let name = name.into();
-        let panicked = self.panicked.clone();
-        let task = tokio::spawn(async move {
-            let outcome = std::panic::AssertUnwindSafe(future).catch_unwind().await;
-            if outcome.is_err() {
-                tracing::error!(task = name, "task panicked");
-                panicked.lock().unwrap_or_else(PoisonError::into_inner).push(name);
+        let (name, tasks) = (name.into(), self.clone());
+        self.spawn_plain(async move {
+            if let Err(panic) = AssertUnwindSafe(future).catch_unwind().await {
+                tracing::error!(task = name, panic = message_of(&*panic), "task panicked");
+                tasks.note_panic(name);
             }
-        });
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        })
+    }
+
+    /// A task that the process depends on. It runs until `stop` is true; one that ends before that, or panics, is
+    /// counted, named in `readyz`, and made anew after a while. What it holds in memory is lost then.
+    pub fn supervise<F>(
+        &self,
+        name: impl Into<TaskName>,
+        importance: Importance,
+        stop: watch::Receiver<bool>,
+        make: impl FnMut() -> F + Send + 'static,
+    ) -> JoinHandle<()>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let name = name.into();
+        // From the start: an alert on a series that does not exist yet would never fire.
+        drop(self.0.crashes.get_or_create(&TaskLabels { task: name.kind }));
+        self.spawn_plain(self.clone().run_supervised(name, importance, stop, make))
+    }
+
+    async fn run_supervised<F: Future<Output = ()> + Send>(
+        self,
+        name: TaskName,
+        importance: Importance,
+        mut stop: watch::Receiver<bool>,
+        mut make: impl FnMut() -> F + Send,
+    ) {
+        let component = name.to_string();
+        let mut restart = RESTART_FIRST;
+        let mut has_crashed = false;
+        loop {
+            let began = Instant::now();
+            let run = async {
+                tokio::select! {
+                    biased;
+                    () = self.0.crash.asked_for(name.kind, has_crashed) => panic!("it was told to"),
+                    () = self.clear_when_healthy(&component, has_crashed) => {}
+                    () = Box::pin(make()) => {}
+                }
+            };
+            let outcome = AssertUnwindSafe(run).catch_unwind().await;
+            // Whoever could stop it is gone: nobody needs it any more.
+            if *stop.borrow() || stop.has_changed().is_err() {
+                break;
+            }
+            let why = match outcome {
+                Ok(()) => "ended unexpectedly".to_owned(),
+                Err(panic) => {
+                    self.note_panic(component.clone());
+                    format!("panicked: {}", message_of(&*panic))
+                }
+            };
+            if began.elapsed() >= HEALTHY_AFTER {
+                restart = RESTART_FIRST;
+            }
+            has_crashed = true;
+            self.0.crashes.get_or_create(&TaskLabels { task: name.kind }).inc();
+            tracing::error!(task = component, why, restart_in = ?restart, "task crashed");
+            match importance {
+                Importance::Process => self.0.health.not_ready(&component, why),
+                Importance::Part => self.0.health.degraded(&component, why),
+            }
+            tokio::select! {
+                biased;
+                _ = stop.wait_for(|stopped| *stopped) => break,
+                () = tokio::time::sleep(restart) => {}
+            }
+            restart = (restart * 2).min(RESTART_MOST);
+        }
+        self.0.health.clear(&component);
+    }
+
+    /// Beside a task that runs again; never returns.
+    async fn clear_when_healthy(&self, component: &str, has_crashed: bool) {
+        if has_crashed {
+            tokio::time::sleep(HEALTHY_AFTER).await;
+            self.0.health.clear(component);
+        }
+        std::future::pending().await
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the one place that spawns")]
+    fn spawn_plain(&self, future: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+        let task = tokio::spawn(future);
+        let mut running = self.0.running.lock().unwrap_or_else(PoisonError::into_inner);
         running.retain(|task| !task.is_finished());
         running.push(task.abort_handle());
         task
     }
 
+    fn note_panic(&self, name: String) {
+        let mut panicked = self.0.panicked.lock().unwrap_or_else(PoisonError::into_inner);
+        if panicked.len() < PANICKED_MAX {
+            panicked.push(name);
+        }
+    }
+
     /// Drops all tasks where they stand, as a crash does: how a simulation kills an engine.
     pub fn abort_all(&self) {
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = self.0.running.lock().unwrap_or_else(PoisonError::into_inner);
         for task in running.drain(..) {
             task.abort();
         }
@@ -45,6 +230,42 @@ impl Tasks {
 
     /// Names of the tasks that panicked so far: a simulation fails on any.
     pub fn panicked(&self) -> Vec<String> {
-        self.panicked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.panicked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
+
+    /// For tests, and of no effect in a release build: supervised tasks of this kind that run now panic where they stand.
+    pub fn crash(&self, kind: &'static str) {
+        *self.0.crash.kind.lock().unwrap_or_else(PoisonError::into_inner) = Some(kind);
+        self.0.crash.bell.notify_waiters();
+    }
+
+    /// For tests, and of no effect in a release build: each supervised task panics once, so long after it began.
+    pub fn crash_each_after(&self, delay: Duration) {
+        *self.0.crash.all_after.lock().unwrap_or_else(PoisonError::into_inner) = Some(delay);
+    }
+}
+
+impl Crash {
+    async fn asked_for(&self, kind: &'static str, has_crashed: bool) {
+        // Never in production; and there all tasks would wait for one bell.
+        if !cfg!(debug_assertions) {
+            return std::future::pending().await;
+        }
+        let after = *self.all_after.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(after) = after.filter(|_| !has_crashed) {
+            return tokio::time::sleep(after).await;
+        }
+        loop {
+            self.bell.notified().await;
+            if *self.kind.lock().unwrap_or_else(PoisonError::into_inner) == Some(kind) {
+                return;
+            }
+        }
+    }
+}
+
+/// What a panic said.
+fn message_of(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a message")
 }

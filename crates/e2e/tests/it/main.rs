@@ -13,4 +13,5 @@ mod regions;
 mod restart;
 mod starting;
 mod sweep;
+mod unwritable_log;
 mod versions;

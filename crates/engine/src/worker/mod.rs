@@ -30,6 +30,9 @@ pub(crate) use tenure::Tenure;
 /// It looks for what has run out at least this often.
 const EXPIRY_LOOK_MAX: Duration = Duration::from_secs(3600);
 
+/// The component of [`crate::Health`] that stands for writes to the store.
+const STORE_WRITES: &str = "store writes";
+
 pub(crate) struct Manager {
     engine: Arc<Engine>,
     stop: watch::Receiver<bool>,
@@ -189,7 +192,13 @@ impl Manager {
             lock_ttl: settings.lock_ttl,
         };
         let asked_at = Instant::now();
-        let owned = engine.ports.store.renew(renewal).await?;
+        let renewed = engine.ports.store.renew(renewal).await;
+        // The write that is made whatever else happens: while it fails, others do too.
+        match &renewed {
+            Ok(_) => engine.health().clear(STORE_WRITES),
+            Err(error) => engine.health().not_ready(STORE_WRITES, with_sources(error)),
+        }
+        let owned = renewed?;
         let owned: BTreeMap<_, _> = owned.into_iter().collect();
         for (scheduler, running) in &self.loops {
             if owned.get(scheduler) == Some(&running.token) {

@@ -1,5 +1,6 @@
 //! `maestro start`: the server.
 
+mod log_writer;
 mod logging;
 mod server;
 mod system;
@@ -7,12 +8,15 @@ mod system;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use maestro_store_embedded::EmbeddedStore;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::ConfigOptions;
 use crate::config::{Config, ConfigError, Flag, Loaded, ServedApis};
+
+use log_writer::LogWriter;
 
 #[derive(Debug, Clone, Args)]
 pub struct StartOptions {
@@ -67,10 +71,24 @@ impl StartOptions {
 /// What still waits for a disk when everything else has ended is given so long.
 const LAST_CALLS: Duration = Duration::from_secs(2);
 
+/// How long the end waits for the last lines of the log to be written.
+const LAST_LINES: Duration = Duration::from_secs(2);
+
 /// Runs until it is told to stop.
 pub fn run(options: &StartOptions) -> anyhow::Result<ExitCode> {
     let Loaded { config, warnings, .. } = options.load_config()?;
-    logging::set_up(config.log.level.as_str(), config.log.format);
+    let logs = logging::set_up(config.log.level.as_str(), config.log.format).context("starting the log")?;
+    let outcome = serve_until_told(options, &config, warnings, &logs);
+    logs.flush(LAST_LINES);
+    outcome
+}
+
+fn serve_until_told(
+    options: &StartOptions,
+    config: &Config,
+    warnings: Vec<String>,
+    logs: &LogWriter,
+) -> anyhow::Result<ExitCode> {
     for warning in warnings {
         tracing::warn!("{warning}");
     }
@@ -83,7 +101,7 @@ pub fn run(options: &StartOptions) -> anyhow::Result<ExitCode> {
     system::raise_file_limit();
     let store = server::open_store(&config.storage.data_dir)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let outcome = runtime.block_on(serve(&config, store));
+    let outcome = runtime.block_on(serve(config, store, logs));
     // A call to a disk that hangs must not keep the process.
     runtime.shutdown_timeout(LAST_CALLS);
     outcome
@@ -95,11 +113,11 @@ fn stopped_early(told_by: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-async fn serve(config: &Config, store: EmbeddedStore) -> anyhow::Result<ExitCode> {
+async fn serve(config: &Config, store: EmbeddedStore, logs: &LogWriter) -> anyhow::Result<ExitCode> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let server = tokio::select! {
-        started = server::Server::start(config, store) => started?,
+        started = server::Server::start(config, store, logs) => started?,
         _ = interrupt.recv() => return Ok(stopped_early("SIGINT")),
         _ = terminate.recv() => return Ok(stopped_early("SIGTERM")),
     };

@@ -1,7 +1,6 @@
 //! The wiring: the one place that knows every adapter.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -23,6 +22,8 @@ use tokio::task::JoinHandle;
 
 use crate::config::{Config, RegionConfig, RuntimeKind};
 
+use super::log_writer::LogWriter;
+use super::logging;
 use super::system::{SystemClock, owner_name, random_seed};
 
 /// Tests kill the process, or fill the disk, at writes that this variable names; see `maestro_store_embedded`.
@@ -60,7 +61,11 @@ struct Serving {
 }
 
 impl Server {
-    pub(super) async fn start(config: &Config, store: EmbeddedStore) -> anyhow::Result<Self> {
+    pub(super) async fn start(
+        config: &Config,
+        store: EmbeddedStore,
+        logs: &LogWriter,
+    ) -> anyhow::Result<Self> {
         let listeners = Listeners::bind(config).await?;
         let regions = open_regions(config, store.store_id(), &listeners.rooms).await?;
         let tasks = Tasks::default();
@@ -73,11 +78,14 @@ impl Server {
             random: Arc::new(Randomness::from_seed(random_seed().context("reading /dev/urandom")?)),
             wake: WakeUps::default(),
         };
-        let engine = Engine::new(ports, settings(config), owner_name(), tasks);
+        let engine = Engine::new(ports, settings(config), owner_name(), tasks.clone());
         let running = engine.start(Parts::ALL).await.context("starting the engine")?;
         let serving = listeners.serving_line()?;
         let (stop, stopped) = watch::channel(false);
-        let apis = serve(config, &engine, listeners, &stopped)?;
+        let mut registry = Registry::default();
+        tasks.register(&mut registry);
+        logs.register(&mut registry);
+        let apis = serve(config, &engine, listeners, registry, &stopped)?;
         announce(&serving)?;
         Ok(Self { regions, engine: running, stop, apis })
     }
@@ -191,9 +199,9 @@ fn serve(
     config: &Config,
     engine: &Arc<Engine>,
     listeners: Listeners,
+    mut registry: Registry,
     stopped: &watch::Receiver<bool>,
 ) -> anyhow::Result<Vec<JoinHandle<()>>> {
-    let mut registry = Registry::default();
     engine.metrics().register(&mut registry);
     let metrics = maestro_api::Metrics::register(&mut registry);
     let request_ids = Randomness::from_seed(random_seed().context("reading /dev/urandom")?);
@@ -206,15 +214,17 @@ fn serve(
     let body_max_bytes = usize::try_from(config.api.body_limit_bytes).unwrap_or(usize::MAX);
     let management = Limits { body_max_bytes, ..limits(Limits::MANAGEMENT) };
     let rooms = maestro_api::RoomsOptions { limits: limits(Limits::ROOMS), ..Default::default() };
-    let store = engine.ports().store.clone();
-    let ready = move || {
-        let store = store.clone();
-        async move { store.schedulers().await.is_ok() }
+    let readiness = {
+        let engine = engine.clone();
+        move || {
+            let engine = engine.clone();
+            async move { engine.readiness().await }
+        }
     };
     let routers = [
         (listeners.management, maestro_api::management_router(&context, &management)),
         (listeners.rooms, maestro_api::rooms_router(&context, &rooms)),
-        (listeners.internal, maestro_api::internal_router(Arc::new(registry), ready)),
+        (listeners.internal, maestro_api::internal_router(Arc::new(registry), readiness)),
     ];
     let grace = config.api.graceful_shutdown_timeout;
     let serve = |(listener, router)| {
@@ -267,9 +277,7 @@ fn url(address: SocketAddr) -> String {
 }
 
 fn announce(serving: &Serving) -> anyhow::Result<()> {
-    let line = serde_json::to_string(serving)?;
-    let mut stdout = std::io::stdout().lock();
-    writeln!(stdout, "{line}").and_then(|()| stdout.flush()).context("writing to stdout")
+    logging::print(serde_json::to_string(serving)?).context("writing to stdout")
 }
 
 #[cfg(test)]
