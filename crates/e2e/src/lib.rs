@@ -18,6 +18,6 @@ mod wait;
 
 pub use client::{Answer, AutoscalingInfo, Client, Ended, Event, FleetInfo, Operation, Room, Time, Version};
 pub use maestro::{Maestro, STOP_ROOMS, Settings};
-pub use processes::{RoomProcess, send_signal};
+pub use processes::{RoomProcess, of_store as processes_of_store, send_signal};
 pub use recipe::Recipe;
 pub use wait::{PATIENCE, until};

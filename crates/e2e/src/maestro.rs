@@ -179,17 +179,33 @@ impl Maestro {
         self.await_serving()
     }
 
+    /// With flags of `maestro start`.
+    pub fn start_with(&mut self, flags: &[&str]) -> anyhow::Result<()> {
+        let log = self.open_log()?;
+        self.spawn(flags, log)?;
+        self.await_serving()
+    }
+
     /// Begins to start: whoever wants to kill it before it serves does not wait for that.
     pub fn launch(&mut self) -> anyhow::Result<()> {
-        let log = OpenOptions::new().create(true).append(true).open(self.log())?;
-        self.launch_with_log(log.into())
+        let log = self.open_log()?;
+        self.launch_with_log(log)
     }
 
     /// As [`Maestro::launch`], with a log that goes elsewhere.
     pub fn launch_with_log(&mut self, log: Stdio) -> anyhow::Result<()> {
+        self.spawn(&[], log)
+    }
+
+    fn open_log(&self) -> anyhow::Result<Stdio> {
+        Ok(OpenOptions::new().create(true).append(true).open(self.log())?.into())
+    }
+
+    fn spawn(&mut self, flags: &[&str], log: Stdio) -> anyhow::Result<()> {
         ensure!(self.child.is_none(), "it runs already");
-        let child =
-            self.start_command()?.stdout(Stdio::piped()).stderr(log).spawn().context("starting maestro")?;
+        let mut command = self.start_command()?;
+        let child = command.args(flags).stdout(Stdio::piped()).stderr(log).spawn();
+        let child = child.context("starting maestro")?;
         self.child = Some(child);
         Ok(())
     }

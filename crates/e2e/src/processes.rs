@@ -16,7 +16,7 @@ pub struct RoomProcess {
 }
 
 /// All of a store. A process that has ended and was not reaped has no environment any more, so it is not among them.
-pub(crate) fn of_store(store_id: &str) -> io::Result<Vec<RoomProcess>> {
+pub fn of_store(store_id: &str) -> io::Result<Vec<RoomProcess>> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc")? {
         let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else {

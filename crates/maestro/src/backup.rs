@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use maestro_store_embedded::{BackupError, Identity, OpenError};
 
 #[derive(Debug, Clone, Args)]
 pub struct BackupOptions {
@@ -19,6 +20,15 @@ pub struct RestoreOptions {
     /// Data directory to make or replace; no server may be running on it
     #[arg(long, value_name = "DIR")]
     pub data_dir: PathBuf,
+    /// Keep the backup's store id wherever it is restored: rooms of that store are taken for this one's
+    #[arg(long, conflicts_with = "new_identity")]
+    pub same_identity: bool,
+    /// Make a new store id, also in the data directory that the backup came from: its running rooms are left alone
+    #[arg(long)]
+    pub new_identity: bool,
+    /// End running rooms of the store that is in the data directory now, if the backup is of another store
+    #[arg(long)]
+    pub stop_unknown_rooms: bool,
     /// Backup to read
     pub file: PathBuf,
 }
@@ -30,8 +40,34 @@ pub fn backup(options: &BackupOptions) -> anyhow::Result<ExitCode> {
 }
 
 pub fn restore(options: &RestoreOptions) -> anyhow::Result<ExitCode> {
-    let restored = maestro_store_embedded::restore(&options.data_dir, &options.file)?;
-    println!("{} was restored from {}", options.data_dir.display(), options.file.display());
+    let RestoreOptions { data_dir, same_identity, new_identity, stop_unknown_rooms, file } = options;
+    let identity = match (same_identity, new_identity) {
+        (true, _) => Identity::Same,
+        (false, true) => Identity::New,
+        (false, false) => Identity::ByDirectory,
+    };
+    let wanted = maestro_store_embedded::RestoreOptions {
+        identity,
+        rooms_of: Some(maestro_runtime_process::rooms_of_store),
+    };
+    let restore = || maestro_store_embedded::restore(data_dir, file, &wanted);
+    let restored = match restore() {
+        Err(BackupError::Store(OpenError::Abandoned(rooms))) if *stop_unknown_rooms => {
+            maestro_runtime_process::end_rooms_of_store(&rooms.store_id)?;
+            restore()
+        }
+        other => other,
+    }?;
+    println!("{} was restored from {}", data_dir.display(), file.display());
+    if restored.is_same_store {
+        println!("it is store {}, whose running rooms it takes over", restored.store_id);
+    } else {
+        let origin = match &restored.taken_from {
+            Some(directory) => format!("the backup is of {}, which keeps its rooms", directory.display()),
+            None => "the backup does not say where it was taken".to_owned(),
+        };
+        println!("it is a new store, {}: {origin}; use --same-identity to take its place", restored.store_id);
+    }
     if let Some(kept) = restored.kept {
         println!("what was there before is {}", kept.display());
     }

@@ -12,9 +12,11 @@
 //! | `plan`, `environment`, `launch` | what to run, with which environment, and running it |
 //! | `process`, `process_table`, `pidfd` | the kernel: pidfds, `/proc`, how a process ended |
 //! | `scanner`, `blocking` | one look at all processes for many callers; bounded blocking work |
+//! | `abandoned` | rooms of a store that is gone |
 //! | `members` | which processes a handle names |
 //! | `directory`, `logs`, `ports` | files of rooms, their logs, host ports |
 
+mod abandoned;
 mod adoption;
 mod blocking;
 mod directory;
@@ -33,5 +35,6 @@ mod scanner;
 mod starting;
 mod watch;
 
+pub use abandoned::{end_rooms_of_store, rooms_of_store};
 pub use runtime::{OpenError, Options, ProcessRuntime};
 pub use scanner::ProcessScanner;

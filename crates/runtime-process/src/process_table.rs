@@ -126,7 +126,7 @@ pub(crate) fn stat(pid: u32) -> io::Result<Stat> {
     parse_stat(&text).ok_or_else(|| io::Error::other(format!("/proc/{pid}/stat cannot be understood")))
 }
 
-fn environment(pid: u32) -> io::Result<Vec<u8>> {
+pub(crate) fn environment(pid: u32) -> io::Result<Vec<u8>> {
     read(&format!("/proc/{pid}/environ"))
 }
 

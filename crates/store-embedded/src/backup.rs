@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use crate::store::{DATABASE, DirectoryLock, OpenError, file};
+use crate::store::identity::{self, Here, Recorded, RoomsOf};
+use crate::store::{DATABASE, DirectoryLock, OpenError, file, migrations, private, random_id};
 
 /// By how much fencing tokens leap at a restore. Tokens given out after the backup was taken are not in it, and
 /// must not come again: nobody takes this many between a backup and its restore.
@@ -29,11 +30,33 @@ pub enum BackupError {
     Store(#[from] OpenError),
 }
 
+/// Which id a restored store gets. Two stores with the same id would stop each other's rooms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Identity {
+    /// The backup's, in the data directory that it was taken from; a new one anywhere else.
+    #[default]
+    ByDirectory,
+    Same,
+    New,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct RestoreOptions {
+    pub identity: Identity,
+    /// Asked before a directory is taken over from another store. `None`: nobody looks.
+    pub rooms_of: Option<RoomsOf>,
+}
+
 /// What a restore did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restored {
     /// Where the database is that was in use before; `None`: there was none.
     pub kept: Option<PathBuf>,
+    pub store_id: String,
+    /// Whether that is the backup's id, so that rooms which run now are found again.
+    pub is_same_store: bool,
+    /// The data directory that the backup was taken from, if it says so.
+    pub taken_from: Option<PathBuf>,
 }
 
 /// Writes the store as it is at this moment into a new file. The store may be in use, by this process or another.
@@ -49,6 +72,7 @@ pub fn backup(directory: &Path, to: &Path) -> Result<(), BackupError> {
     // Under another name until it is whole: what is called a backup is one.
     let partial = file::companion(to, ".partial");
     let named = copy(&database, &partial)
+        .and_then(|()| record_home(&partial, directory))
         .and_then(|()| file::sync(&partial))
         .map_err(BackupError::from)
         .and_then(|()| if rename_to_new(&partial, to)? { Ok(file::sync_parent(to)?) } else { Err(taken()) });
@@ -62,35 +86,44 @@ pub fn backup(directory: &Path, to: &Path) -> Result<(), BackupError> {
 /// Puts a backup in the place of the store, which must not be in use. The database that was there stays beside it
 /// as `maestro.db.before-restore`, what an earlier restore kept under the next free number. Nothing is touched if the backup is not sound.
 ///
-/// The store keeps the backup's id, so rooms that run now are found again. Ownerships and leases are dropped, and
-/// fencing tokens leap: what was owned after the backup was taken is not owned any more. Named locks are those of the
-/// backup: the operations and rollouts that hold them go on.
-pub fn restore(directory: &Path, from: &Path) -> Result<Restored, BackupError> {
+/// In the directory that the backup was taken from the store keeps its id, so rooms that run now are found again.
+/// Anywhere else it gets a new one, and the rooms of the backup stay with the original. Ownerships and leases are
+/// dropped, and fencing tokens leap: what was owned after the backup was taken is not owned any more. Named locks are
+/// those of the backup: the operations and rollouts that hold them go on.
+pub fn restore(directory: &Path, from: &Path, options: &RestoreOptions) -> Result<Restored, BackupError> {
     if !exists(from)? {
         return Err(BackupError::NoBackup { file: from.into() });
     }
-    std::fs::create_dir_all(directory)
-        .map_err(|error| OpenError::io("make the data directory", directory, error))?;
+    private::make_directory(directory)?;
     let _lock = DirectoryLock::take(directory)?;
     // One that was killed comes first: what it made ready would otherwise be lost.
     finish_restore(directory)?;
 
     let database = directory.join(DATABASE);
     let unready = file::companion(&database, ".restoring");
-    let prepared = copy(from, &unready).and_then(|()| disown_all(&unready));
-    if let Err(error) = prepared {
-        let _ = file::remove_database(&unready);
-        return Err(match error {
-            OpenError::Damaged { file, why } => BackupError::Damaged { file, why },
-            other => other.into(),
+    let prepared = copy(from, &unready)
+        .and_then(|()| prepare(&unready, directory, options.identity))
+        .and_then(|identified| {
+            identity::check_left_behind(directory, Some(&identified.store_id), options.rooms_of)?;
+            Ok(identified)
         });
-    }
+    let Identified { store_id, is_same_store, taken_from } = match prepared {
+        Ok(identified) => identified,
+        Err(error) => {
+            let _ = file::remove_database(&unready);
+            return Err(match error {
+                OpenError::Damaged { file, why } => BackupError::Damaged { file, why },
+                other => other.into(),
+            });
+        }
+    };
     let kept = before_restore(&database);
     set_aside(&kept)?;
     let had_one = exists(&database)?;
     file::rename_durably(&unready, &ready(&database))?;
     finish_restore(directory)?;
-    Ok(Restored { kept: had_one.then_some(kept) })
+    identity::write_id(directory, &store_id)?;
+    Ok(Restored { kept: had_one.then_some(kept), store_id, is_same_store, taken_from })
 }
 
 /// What an earlier restore kept may be the only good one there is.
@@ -149,13 +182,31 @@ fn copy(from: &Path, to: &Path) -> Result<(), OpenError> {
         let error = io::Error::new(io::ErrorKind::InvalidInput, "the path is not UTF-8");
         OpenError::io("write a copy of the database", to, error)
     })?;
+    private::create_file(to).map_err(|error| OpenError::io("write a copy of the database", to, error))?;
     connection.execute("VACUUM INTO ?1", [path]).map_err(failed)?;
     Ok(())
 }
 
-fn disown_all(database: &Path) -> Result<(), OpenError> {
+/// A backup says where it was taken, for whoever restores it.
+fn record_home(copy: &Path, directory: &Path) -> Result<(), OpenError> {
+    let failed = |source| OpenError::sqlite("finish the backup", copy, source);
+    let mut connection = file::connect_to_write(copy).map_err(failed)?;
+    migrations::apply(&mut connection).map_err(failed)?;
+    identity::settle_if_unknown(&connection, &Here::new(directory)?).map_err(failed)?;
+    connection.close().map_err(|(_, source)| failed(source))
+}
+
+struct Identified {
+    store_id: String,
+    is_same_store: bool,
+    taken_from: Option<PathBuf>,
+}
+
+/// Makes of a copy what will be the store of this directory.
+fn prepare(database: &Path, directory: &Path, identity: Identity) -> Result<Identified, OpenError> {
     let failed = |source| OpenError::sqlite("prepare the restored database", database, source);
-    let connection = file::connect_to_write(database).map_err(failed)?;
+    let mut connection = file::connect_to_write(database).map_err(failed)?;
+    migrations::apply(&mut connection).map_err(failed)?;
     connection
         .execute_batch(&format!(
             "BEGIN;
@@ -166,7 +217,27 @@ fn disown_all(database: &Path) -> Result<(), OpenError> {
              COMMIT;"
         ))
         .map_err(failed)?;
-    connection.close().map_err(|(_, source)| failed(source))
+    let recorded = Recorded::read(&connection).map_err(failed)?;
+    let here = Here::new(directory)?;
+    let is_same_store = match identity {
+        Identity::Same => true,
+        Identity::New => false,
+        Identity::ByDirectory => {
+            // The directory may have been moved since.
+            let was_here = identity::read_id(directory).as_ref() == Some(&recorded.id);
+            here.is_home_of(&recorded) || (was_here && !recorded.is_copy_in(&here))
+        }
+    };
+    let store_id = if is_same_store {
+        identity::settle(&connection, &here).map_err(failed)?;
+        recorded.id
+    } else {
+        let id = random_id()?;
+        identity::rename(&connection, &id, &here).map_err(failed)?;
+        id
+    };
+    connection.close().map_err(|(_, source)| failed(source))?;
+    Ok(Identified { store_id, is_same_store, taken_from: recorded.directory.map(PathBuf::from) })
 }
 
 /// Where a database waits that will take the place of the old one, whatever happens.

@@ -5,7 +5,7 @@ mod failpoints;
 mod room_table;
 mod store;
 
-pub use backup::{BackupError, Restored, backup, restore};
+pub use backup::{BackupError, Identity, RestoreOptions, Restored, backup, restore};
 pub use failpoints::Failpoints;
 pub use room_table::MemoryRoomTable;
-pub use store::{EmbeddedStore, OpenError, Options, WriteCounts};
+pub use store::{AbandonedRooms, EmbeddedStore, Lost, OpenError, Options, RoomsOf, WriteCounts};

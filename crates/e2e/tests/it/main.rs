@@ -5,6 +5,7 @@ mod bad_rooms;
 mod chaos;
 mod deletion;
 mod full_disk;
+mod identity;
 mod killed_room;
 mod lease;
 mod placement;

@@ -31,6 +31,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+use maestro_store_embedded::{BackupError, OpenError};
+
 pub use config::ConfigOptions;
 use context::{Context, GlobalOptions};
 use failure::{Exit, Failure};
@@ -263,7 +265,13 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
 
 /// A server that cannot start: what the person wrote, or what the machine did.
 fn server_failure(error: &anyhow::Error) -> Failure {
-    let exit = if error.is::<ConfigError>() { Exit::Invalid } else { Exit::Failed };
+    let rooms_run = matches!(error.downcast_ref(), Some(OpenError::Abandoned(_)))
+        || matches!(error.downcast_ref(), Some(BackupError::Store(OpenError::Abandoned(_))));
+    let exit = match (error.is::<ConfigError>(), rooms_run) {
+        (true, _) => Exit::Invalid,
+        (false, true) => Exit::Conflict,
+        (false, false) => Exit::Failed,
+    };
     Failure::new(exit, format!("{error:#}"))
 }
 

@@ -28,6 +28,9 @@ pub struct StartOptions {
     /// v10's choice of log format: production is json, development is text
     #[arg(short, long, value_enum, value_name = "PRESET")]
     pub log_config: Option<LogPreset>,
+    /// End running rooms of the store that was in the data directory, if its database is gone
+    #[arg(long)]
+    pub stop_unknown_rooms: bool,
 }
 
 /// The parts of Maestro by v10's names. As processes of their own they need a store that serves several.
@@ -99,7 +102,7 @@ fn serve_until_told(
         );
     }
     system::raise_file_limit();
-    let store = server::open_store(&config.storage.data_dir)?;
+    let store = server::open_store(&config.storage.data_dir, options.stop_unknown_rooms)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let outcome = runtime.block_on(serve(config, store, logs));
     // A call to a disk that hangs must not keep the process.

@@ -14,7 +14,7 @@ use maestro_core::time::Millis;
 use maestro_engine::ports::{Ports, Randomness, Runtime};
 use maestro_engine::{Engine, Parts, Running, Settings, Tasks, WakeUps};
 use maestro_runtime_process::{ProcessRuntime, ProcessScanner};
-use maestro_store_embedded::{EmbeddedStore, Failpoints, MemoryRoomTable};
+use maestro_store_embedded::{EmbeddedStore, Failpoints, MemoryRoomTable, OpenError};
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -105,14 +105,27 @@ impl Server {
 }
 
 /// Opens the data directory; the error says who has it, or what is wrong with it.
-pub(super) fn open_store(directory: &Path) -> anyhow::Result<EmbeddedStore> {
+pub(super) fn open_store(directory: &Path, stop_unknown_rooms: bool) -> anyhow::Result<EmbeddedStore> {
     let failpoints = match std::env::var(FAILPOINT_VARIABLE) {
         Ok(text) => text.parse::<Failpoints>().map_err(anyhow::Error::msg).context(FAILPOINT_VARIABLE)?,
         Err(_) => Failpoints::default(),
     };
-    let options =
-        maestro_store_embedded::Options { failpoints, ..maestro_store_embedded::Options::default() };
-    Ok(EmbeddedStore::open_with(directory, options)?)
+    let open = || {
+        let options = maestro_store_embedded::Options {
+            failpoints: failpoints.clone(),
+            rooms_of: Some(maestro_runtime_process::rooms_of_store),
+            ..maestro_store_embedded::Options::default()
+        };
+        EmbeddedStore::open_with(directory, options)
+    };
+    match open() {
+        Err(OpenError::Abandoned(rooms)) if stop_unknown_rooms => {
+            tracing::warn!(store_id = rooms.store_id, rooms = ?rooms.rooms, "stopping rooms of a store that is gone");
+            maestro_runtime_process::end_rooms_of_store(&rooms.store_id)?;
+            Ok(open()?)
+        }
+        other => Ok(other?),
+    }
 }
 
 async fn open_regions(

@@ -1,6 +1,6 @@
 //! One process per data directory.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::path::Path;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
 use super::error::OpenError;
+use super::private;
 
 const FILE: &str = "maestro.lock";
 
@@ -29,7 +30,7 @@ impl DirectoryLock {
         let path = directory.join(FILE);
         let failed = |source| OpenError::io("lock the data directory", &path, source);
         // Not truncated: whose it is stands in it.
-        let mut file = OpenOptions::new()
+        let mut file = private::open_options()
             .read(true)
             .write(true)
             .create(true)

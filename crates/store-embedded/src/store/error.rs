@@ -30,6 +30,8 @@ pub enum OpenError {
         .file.display()
     )]
     OtherMigration { file: PathBuf, name: String },
+    #[error(transparent)]
+    Abandoned(AbandonedRooms),
     #[error("could not {step} ({})", .path.display())]
     Io {
         step: &'static str,
@@ -44,6 +46,52 @@ pub enum OpenError {
         #[source]
         source: rusqlite::Error,
     },
+}
+
+/// Rooms of the store that was in a directory before, which nobody would look after any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AbandonedRooms {
+    pub directory: PathBuf,
+    /// Whose they are.
+    pub store_id: String,
+    pub lost: Lost,
+    pub rooms: Vec<String>,
+}
+
+/// What became of the database whose rooms still run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lost {
+    Gone,
+    Replaced,
+}
+
+/// How many rooms a message names.
+const ROOMS_NAMED: usize = 10;
+
+impl std::error::Error for AbandonedRooms {}
+
+impl std::fmt::Display for AbandonedRooms {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { directory, store_id, lost, rooms } = self;
+        let lost = match lost {
+            Lost::Gone => "its database is gone",
+            Lost::Replaced => "the database is another store's",
+        };
+        let named = rooms.iter().take(ROOMS_NAMED).cloned().collect::<Vec<_>>().join(", ");
+        let more = match rooms.len().saturating_sub(ROOMS_NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let (still_run, directory) =
+            (if rooms.len() == 1 { "still runs" } else { "still run" }, directory.display());
+        write!(
+            f,
+            "{} of store {store_id}, which was in {directory}, {still_run}, but {lost}: {named}{more}. Nothing was \
+             changed. To keep these rooms, bring their database back with `maestro restore --data-dir {directory} \
+             BACKUP`; to end them, use --stop-unknown-rooms",
+            if rooms.len() == 1 { "1 room".to_owned() } else { format!("{} rooms", rooms.len()) },
+        )
+    }
 }
 
 impl OpenError {

@@ -9,6 +9,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::error::OpenError;
 use super::migrations::{self, Misfit};
+use super::private;
 
 pub(crate) const DATABASE: &str = "maestro.db";
 
@@ -36,6 +37,8 @@ pub(crate) fn companion(database: &Path, suffix: &str) -> PathBuf {
 pub(super) fn create(database: &Path, store_id: &str) -> Result<(), OpenError> {
     let unfinished = companion(database, ".new");
     remove_database(&unfinished)?;
+    private::create_file(&unfinished)
+        .map_err(|error| OpenError::io("create the database", &unfinished, error))?;
     let failed = |source| OpenError::sqlite("create the database", &unfinished, source);
     let mut connection = Connection::open(&unfinished).map_err(failed)?;
     // What is killed half way is thrown away, so one sync at the end is enough: a first start should feel quick.

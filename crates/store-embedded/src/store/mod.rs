@@ -5,11 +5,13 @@ mod directory_lock;
 mod error;
 mod failure;
 pub(crate) mod file;
+pub(crate) mod identity;
 mod locks;
-mod migrations;
+pub(crate) mod migrations;
 mod operation_rows;
 mod operations;
 mod ports;
+pub(crate) mod private;
 mod readers;
 mod recipes;
 mod regions;
@@ -32,12 +34,14 @@ use rusqlite::Connection;
 use crate::backup;
 use crate::failpoints::{Armed, Failpoints};
 
-pub use error::OpenError;
+pub use error::{AbandonedRooms, Lost, OpenError};
+pub use identity::RoomsOf;
 pub use writer::WriteCounts;
 
 pub(crate) use directory_lock::DirectoryLock;
 pub(crate) use file::DATABASE;
 
+use identity::{Here, Recorded};
 use readers::Readers;
 use recipes::RecipeCache;
 use writer::Writer;
@@ -56,6 +60,8 @@ pub struct EmbeddedStore {
 pub struct Options {
     /// The id of a store that is made now; one that is there keeps its own. `None`: a random one.
     pub store_id: Option<String>,
+    /// Asked before a directory is taken over from a store whose rooms may still run. `None`: nobody looks.
+    pub rooms_of: Option<RoomsOf>,
     pub failpoints: Failpoints,
 }
 
@@ -71,23 +77,28 @@ impl EmbeddedStore {
     }
 
     pub fn open_with(directory: &Path, options: Options) -> Result<Self, OpenError> {
-        let Options { store_id, failpoints } = options;
-        std::fs::create_dir_all(directory)
-            .map_err(|error| OpenError::io("make the data directory", directory, error))?;
+        let Options { store_id, rooms_of, failpoints } = options;
+        private::make_directory(directory)?;
         let lock = DirectoryLock::take(directory)?;
 
         backup::finish_restore(directory)?;
         let database = directory.join(DATABASE);
         if !is_there(&database)? {
+            identity::check_left_behind(directory, None, rooms_of)?;
             let store_id = store_id.map_or_else(random_id, Ok)?;
+            // First the name, then the store: killed in between, the next start makes another one.
+            identity::write_id(directory, &store_id)?;
             file::create(&database, &store_id)?;
         }
         let failed = |source| OpenError::sqlite("open the database", &database, source);
         let mut connection = file::connect_to_write(&database).map_err(failed)?;
         file::check(&connection, &database)?;
+        let found = identity::id_of(&connection).map_err(failed)?;
+        identity::check_left_behind(directory, found.as_deref(), rooms_of)?;
         file::prepare_to_write(&connection).map_err(failed)?;
         migrations::apply(&mut connection).map_err(failed)?;
-        let store_id = take_over(&connection).map_err(failed)?;
+        take_over(&connection).map_err(failed)?;
+        let store_id = settle(&connection, directory)?;
 
         let armed = Armed::new(failpoints)
             .map_err(|error| OpenError::io("open the log of the failpoints", directory, error))?;
@@ -102,7 +113,7 @@ impl EmbeddedStore {
         })
     }
 
-    /// Made with the store, and never changed: what marks rooms as this store's.
+    /// What marks rooms as this store's. A copy of a store gets another one when it is opened beside the original.
     pub fn store_id(&self) -> &str {
         &self.store_id
     }
@@ -128,14 +139,38 @@ fn is_there(database: &Path) -> Result<bool, OpenError> {
     Ok(false)
 }
 
-/// Ends the time of the process before this one; answers the store's id.
-fn take_over(connection: &Connection) -> Result<String, rusqlite::Error> {
-    connection.execute_batch("DELETE FROM ownerships; DELETE FROM workers;")?;
-    connection.query_row("SELECT id FROM store", [], |row| row.get(0))
+/// Ends the time of the process before this one.
+fn take_over(connection: &Connection) -> Result<(), rusqlite::Error> {
+    connection.execute_batch("DELETE FROM ownerships; DELETE FROM workers;")
+}
+
+/// Finds out whose store this is, and answers its id.
+fn settle(connection: &Connection, directory: &Path) -> Result<String, OpenError> {
+    let failed = |source| OpenError::sqlite("settle whose store this is", directory, source);
+    let here = Here::new(directory)?;
+    let recorded = Recorded::read(connection).map_err(failed)?;
+    if recorded.is_copy_in(&here) {
+        let original = recorded.directory.as_deref().unwrap_or_default();
+        let id = random_id()?;
+        tracing::warn!(
+            original,
+            store_id = id,
+            "this data directory is a copy: it becomes a store of its own, and the original keeps its rooms"
+        );
+        identity::write_id(directory, &id)?;
+        identity::rename(connection, &id, &here).map_err(failed)?;
+        return Ok(id);
+    }
+    if let Some(from) = recorded.directory.as_deref().filter(|_| !here.is_home_of(&recorded)) {
+        tracing::info!(from, to = %directory.display(), "the data directory was moved");
+    }
+    identity::write_id(directory, &recorded.id)?;
+    identity::settle(connection, &here).map_err(failed)?;
+    Ok(recorded.id)
 }
 
 /// Not from the engine's seeded randomness: two stores made from the same seed must not share an id.
-fn random_id() -> Result<String, OpenError> {
+pub(crate) fn random_id() -> Result<String, OpenError> {
     let source = Path::new("/dev/urandom");
     let mut bytes = [0; 16];
     File::open(source)

@@ -8,5 +8,6 @@ mod concurrency;
 mod contract;
 mod crash;
 mod disk_full;
+mod identity;
 mod opening;
 mod room_table;

@@ -207,7 +207,8 @@ pub(crate) fn as_first_migrated(directory: &Path) {
     let connection = Connection::open(database(directory)).unwrap();
     connection
         .execute_batch(
-            "ALTER TABLE rooms DROP COLUMN stop_cause;
+            "ALTER TABLE store DROP COLUMN directory;
+             ALTER TABLE rooms DROP COLUMN stop_cause;
              ALTER TABLE rooms DROP COLUMN stop_matches;
              ALTER TABLE operations DROP COLUMN wait_unanswered;
              DROP TABLE version_numbers;
