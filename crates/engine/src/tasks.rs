@@ -201,7 +201,7 @@ impl Tasks {
             tokio::time::sleep(HEALTHY_AFTER).await;
             self.0.health.clear(component);
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     #[expect(clippy::disallowed_methods, reason = "the one place that spawns")]
