@@ -1,14 +1,17 @@
 //! Everything at once: several fleets, a user who never rests, and a server that is killed over and over.
 //!
 //! Some fleets are of fixed size and some autoscaled, versions come and go, good and broken ones, rollouts are paused
-//! and cancelled, rooms die. Whatever the server has accepted is in a ledger. When the last kill is over and the user
-//! has gone, everything must come to rest, and the ledger must be true: nothing lost, nothing done twice, nothing stuck,
-//! no room that nobody knows.
+//! and cancelled, rooms die. Beside them one fleet's rooms crash as fast as they are started, and clients begin requests
+//! that they never finish. Whatever the server has accepted is in a ledger. When the last kill is over and the user has
+//! gone, everything must come to rest, and the ledger must be true: nothing lost, nothing done twice, nothing stuck, no
+//! room that nobody knows.
 
+mod crash_loop;
 mod fleet;
 mod history;
 mod ledger;
 mod rest;
+mod slow_senders;
 #[cfg(test)]
 mod testing;
 mod user;
@@ -106,8 +109,11 @@ fn run_on(maestro: &mut Maestro, options: &Options, tell: impl FnMut(&Killed)) -
         ledger: Ledger::default(),
         begun: begun.clone(),
     };
+    crash_loop::begin(maestro)?;
     let over = AtomicBool::new(false);
+    let (api_ports, of_senders) = (maestro.api_ports(), random.fork());
     let ledger = thread::scope(|scope| {
+        scope.spawn(|| slow_senders::run(api_ports, of_senders, &over));
         let asking = scope.spawn(|| user.run(&over));
         let has_gone = || asking.is_finished();
         let killed = Killer { maestro, random, begun }.run(options.kills, tell, has_gone);
@@ -116,6 +122,7 @@ fn run_on(maestro: &mut Maestro, options: &Options, tell: impl FnMut(&Killed)) -
         let ledger = asking.join().unwrap_or_else(|panic| resume_unwind(panic))?;
         killed.map(|()| ledger)
     })?;
+    crash_loop::end(maestro)?;
     until("everything to come to rest", SETTLE_WITHIN, || rest::at_rest(maestro))?;
     let tally = ledger.check(maestro.api())?;
     no_panic(maestro)?;
