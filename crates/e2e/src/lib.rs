@@ -7,6 +7,7 @@
 //! The tests are in `tests/it`; [`chaos`] is also a program, see `scripts/chaos`.
 
 pub mod binaries;
+mod broken_log;
 pub mod chaos;
 pub mod checks;
 mod client;
@@ -16,6 +17,7 @@ mod processes;
 mod recipe;
 mod wait;
 
+pub use broken_log::BrokenLog;
 pub use client::{Answer, AutoscalingInfo, Client, Ended, Event, FleetInfo, Operation, Room, Time, Version};
 pub use maestro::{Maestro, STOP_ROOMS, Settings};
 pub use processes::{RoomProcess, of_store as processes_of_store, send_signal};

@@ -2,9 +2,9 @@
 //!
 //! Some fleets are of fixed size and some autoscaled, versions come and go, good and broken ones, rollouts are paused
 //! and cancelled, rooms die. Beside them one fleet's rooms crash as fast as they are started, and clients begin requests
-//! that they never finish. Whatever the server has accepted is in a ledger. When the last kill is over and the user has
-//! gone, everything must come to rest, and the ledger must be true: nothing lost, nothing done twice, nothing stuck, no
-//! room that nobody knows.
+//! that they never finish; now and then the server's log cannot be written. Whatever the server has accepted is in a
+//! ledger. When the last kill is over and the user has gone, everything must come to rest, and the ledger must be true:
+//! nothing lost, nothing done twice, nothing stuck, no room that nobody knows.
 
 mod crash_loop;
 mod fleet;
@@ -18,6 +18,7 @@ mod user;
 
 use std::fmt;
 use std::fs;
+use std::io::PipeReader;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -27,7 +28,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use fastrand::Rng;
 
-use crate::{Maestro, Settings, until};
+use crate::{BrokenLog, Maestro, Settings, until};
 use ledger::Ledger;
 pub use ledger::Tally;
 use user::User;
@@ -69,6 +70,8 @@ const SETTINGS: Settings<'static> = &[
 ];
 /// Most times up are much shorter, so that recovery is met too; a rollout needs some longer ones to go on.
 const UP_MAX: Duration = Duration::from_secs(4);
+/// Of so many starts one has a log that cannot be written.
+const WITH_BROKEN_LOG: u32 = 4;
 const DOWN_MAX: Duration = Duration::from_millis(300);
 /// Of so many starts one is killed before it serves, or soon after.
 const KILLED_WHILE_STARTING: u32 = 6;
@@ -116,7 +119,7 @@ fn run_on(maestro: &mut Maestro, options: &Options, tell: impl FnMut(&Killed)) -
         scope.spawn(|| slow_senders::run(api_ports, of_senders, &over));
         let asking = scope.spawn(|| user.run(&over));
         let has_gone = || asking.is_finished();
-        let killed = Killer { maestro, random, begun }.run(options.kills, tell, has_gone);
+        let killed = Killer { maestro, random, begun, log_reader: None }.run(options.kills, tell, has_gone);
         // Whatever came of it: the scope ends when the user does.
         over.store(true, Ordering::Relaxed);
         let ledger = asking.join().unwrap_or_else(|panic| resume_unwind(panic))?;
@@ -134,6 +137,8 @@ struct Killer<'a> {
     random: Rng,
     /// How many requests have begun.
     begun: Arc<AtomicU32>,
+    /// Does not read, and keeps the pipe full that is the log of the server that runs.
+    log_reader: Option<PipeReader>,
 }
 
 impl Killer<'_> {
@@ -153,7 +158,8 @@ impl Killer<'_> {
             thread::sleep(DOWN_MAX.mul_f64(self.random.f64()));
             let is_last = number == kills || user_has_gone();
             let launched = Instant::now();
-            self.maestro.launch()?;
+            // The last one tells what went wrong, if something does.
+            self.launch(!is_last)?;
             serves = is_last || self.random.u32(..KILLED_WHILE_STARTING) > 0;
             let serving_after = match serves {
                 true => Some(self.maestro.await_serving().map(|()| launched.elapsed())?),
@@ -165,6 +171,16 @@ impl Killer<'_> {
             }
         }
         Ok(())
+    }
+
+    fn launch(&mut self, log_may_break: bool) -> anyhow::Result<()> {
+        let breaks = log_may_break && self.random.u32(..WITH_BROKEN_LOG) == 0;
+        let Some(broken) = self.random.choice(BrokenLog::ALL).filter(|_| breaks) else {
+            return self.maestro.launch();
+        };
+        let (log, reader) = broken.open()?;
+        self.log_reader = reader;
+        self.maestro.launch_with_log(log)
     }
 
     fn choose(&mut self, serves: bool) -> Moment {
