@@ -13,6 +13,7 @@ pub mod plan;
 pub mod policy;
 pub mod region;
 pub mod resize;
+pub mod rollout;
 pub mod room;
 pub mod scheduler;
 pub mod time;

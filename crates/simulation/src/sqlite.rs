@@ -112,6 +112,14 @@ impl OperationStore for OnTheSpot {
         wait_for(self.store.unfinished(scheduler))
     }
 
+    async fn version_operations(
+        &self,
+        scheduler: &SchedulerName,
+        operations_max: u32,
+    ) -> Result<Vec<Operation>, StoreError> {
+        wait_for(self.store.version_operations(scheduler, operations_max))
+    }
+
     async fn operations(
         &self,
         scheduler: &SchedulerName,

@@ -245,6 +245,15 @@ impl OperationStore for SimulatedStore {
         self.read(&"unfinished", self.inner.unfinished(scheduler)).await
     }
 
+    async fn version_operations(
+        &self,
+        scheduler: &SchedulerName,
+        operations_max: u32,
+    ) -> Result<Vec<Operation>, StoreError> {
+        let found = self.inner.version_operations(scheduler, operations_max);
+        self.read(&"version operations", found).await
+    }
+
     async fn operations(
         &self,
         scheduler: &SchedulerName,

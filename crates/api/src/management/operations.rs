@@ -128,6 +128,7 @@ fn item(view_of: &OperationView, view: View) -> ListOperationItem {
         data,
         reason,
         waiting_for,
+        cause,
     } = described(view_of, view);
     ListOperationItem {
         id,
@@ -139,6 +140,7 @@ fn item(view_of: &OperationView, view: View) -> ListOperationItem {
         data,
         reason,
         waiting_for,
+        cause,
     }
 }
 
@@ -162,8 +164,19 @@ fn described(view_of: &OperationView, view: View) -> v1::Operation {
         input: None,
         execution_history: Vec::new(),
         data: view.full(|| object(operation.data.clone())),
-        reason: view.full(|| operation.reason.clone()),
+        reason: view.full(|| reason(view_of)),
         waiting_for: view.full(|| view_of.waiting_for.clone()).flatten(),
+        cause: view.full(|| view_of.cause.clone()).flatten(),
+    }
+}
+
+/// Of what has ended without finishing, first why it did, then why it was asked for.
+fn reason(view_of: &OperationView) -> String {
+    let OperationView { operation, cause, .. } = view_of;
+    match (cause, operation.reason.as_str()) {
+        (Some(cause), "") if operation.status.is_final() => cause.clone(),
+        (Some(cause), asked) if operation.status.is_final() => format!("{cause} ({asked})"),
+        (Some(_) | None, asked) => asked.to_owned(),
     }
 }
 

@@ -3,25 +3,41 @@
 use axum::extract::State;
 use maestro_engine::services::RolloutView;
 use maestro_proto::v1::{
-    CancelRolloutResponse, GetRolloutResponse, PauseRolloutResponse, ResumeRolloutResponse,
+    CancelRolloutResponse, GetRolloutRequest, GetRolloutResponse, PauseRolloutResponse, ResumeRolloutResponse,
 };
 
 use super::Api;
 use crate::answer::Answer;
 use crate::error::ApiError;
-use crate::request::{Named, User};
-
-/// The state of a scheduler whose rooms are not being replaced.
-const NO_ROLLOUT: &str = "none";
+use crate::request::{Asked, Named, User};
 
 type Answered<T> = Result<Answer<T>, ApiError>;
 
-pub(super) async fn get(State(api): Api, Named(name): Named<String>) -> Answered<GetRolloutResponse> {
-    let RolloutView { state, active, rooms_by_version, old_rooms, new_rooms, total, percent, waiting_for } =
-        api.engine.rollout(&name).await?;
+pub(super) async fn get(
+    State(api): Api,
+    Named(name): Named<String>,
+    Asked(request): Asked<GetRolloutRequest>,
+) -> Answered<GetRolloutResponse> {
+    let version = Some(request.version).filter(|version| !version.is_empty());
+    let RolloutView {
+        state,
+        version,
+        status,
+        outcome,
+        cause,
+        log_lines,
+        operation,
+        active,
+        rooms_by_version,
+        old_rooms,
+        new_rooms,
+        total,
+        percent,
+        waiting_for,
+    } = api.engine.rollout(&name, version.as_deref()).await?;
     let rooms_by_version = rooms_by_version.into_iter();
     Ok(Answer(GetRolloutResponse {
-        state: state.map_or(NO_ROLLOUT, |state| state.as_str()).to_owned(),
+        state: state.as_str().to_owned(),
         active: active.to_string(),
         rooms_by_version: rooms_by_version.map(|(version, rooms)| (version.to_string(), rooms)).collect(),
         old_rooms,
@@ -29,6 +45,12 @@ pub(super) async fn get(State(api): Api, Named(name): Named<String>) -> Answered
         total,
         percent,
         waiting_for,
+        version: version.map(|version| version.to_string()).unwrap_or_default(),
+        status: status.as_str().to_owned(),
+        outcome: outcome.as_str().to_owned(),
+        cause,
+        log_lines,
+        operation_id: operation.map(|operation| operation.to_string()).unwrap_or_default(),
     }))
 }
 

@@ -95,5 +95,6 @@ fn version(record: &VersionRecord, view: View) -> SchedulerVersion {
         is_active: record.is_active,
         created_at: Some(record.created_at.into()),
         status: view.full(|| record.status.as_str().to_owned()),
+        cause: view.full(|| record.cause.clone()),
     }
 }

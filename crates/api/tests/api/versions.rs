@@ -61,6 +61,9 @@ async fn a_major_version_is_tried_switched_to_and_rolled_out() {
     let rollout = world.get("/schedulers/arena/rollout").await.ok();
     assert_eq!(rollout["roomsByVersion"], json!({"v1.0.0": 2}));
     assert_eq!(rollout["oldRooms"], 0);
+    let subject = ["state", "version", "status", "outcome", "operationId"].map(|key| rollout[key].clone());
+    let validating = ["validating", "v2.0.0", "validating", "inProgress", id.as_str().unwrap()];
+    assert_eq!(subject, validating.map(|word| json!(word)));
     world.settle("arena").await;
 
     let created = operation(&world, &id).await;
@@ -78,7 +81,8 @@ async fn a_major_version_is_tried_switched_to_and_rolled_out() {
     roll_out(&world).await;
     assert_eq!(versions(&world).await, ["v2.0.0 deployed active", "v1.0.0 deployed"]);
     let rollout = json!({"state": "none", "active": "v2.0.0", "roomsByVersion": {"v2.0.0": 2},
-        "oldRooms": 0, "newRooms": 2, "total": 2, "percent": 100, "waitingFor": ""});
+        "oldRooms": 0, "newRooms": 2, "total": 2, "percent": 100, "waitingFor": "", "version": "v2.0.0",
+        "status": "deployed", "outcome": "deployed", "cause": "", "logLines": [], "operationId": switch["id"]});
     world.get("/schedulers/arena/rollout").await.check(200, &rollout);
 }
 

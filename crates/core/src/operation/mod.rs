@@ -7,7 +7,7 @@ mod id;
 pub mod queue;
 mod status;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
 use crate::scheduler::SchedulerName;
 use crate::time::Timestamp;
@@ -118,6 +118,20 @@ pub struct HistoryEvent {
 }
 
 impl Operation {
+    /// Why it did not finish, or will not: what turned it back, else the last event of its history. `None`: it
+    /// finished, may still do so, or was read without its history.
+    pub fn cause(&self) -> Option<&str> {
+        if let Some(rollback) = &self.rollback {
+            return Some(&rollback.why);
+        }
+        match self.status {
+            OperationStatus::Pending | OperationStatus::InProgress | OperationStatus::Finished => None,
+            OperationStatus::Evicted | OperationStatus::Error | OperationStatus::Canceled => {
+                self.history.last().map(|last| last.event.as_str())
+            }
+        }
+    }
+
     pub fn is_parked(&self) -> bool {
         self.status == OperationStatus::InProgress && matches!(self.activity, Activity::Parked(_))
     }

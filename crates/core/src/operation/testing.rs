@@ -9,16 +9,16 @@ use super::{
 use crate::scheduler::SchedulerName;
 use crate::time::Timestamp;
 
-pub(super) fn at(second: i64) -> Timestamp {
+pub(crate) fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
 }
 
-pub(super) fn lease(owner: &str, until: i64) -> Lease {
+pub(crate) fn lease(owner: &str, until: i64) -> Lease {
     Lease { owner: owner.into(), token: Token(3), expires_at: at(until) }
 }
 
 /// A removal; in progress, it holds the slot, and its lease lasts until 1005.
-pub(super) fn operation(number: u128, status: OperationStatus, created: i64) -> Operation {
+pub(crate) fn operation(number: u128, status: OperationStatus, created: i64) -> Operation {
     Operation {
         id: OperationId::from_u128(number),
         scheduler: SchedulerName::parse("arena").unwrap(),

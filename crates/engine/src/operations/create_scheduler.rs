@@ -40,6 +40,7 @@ impl Executor for CreateScheduler {
                 scheduler: scheduler.clone(),
                 version: work.scheduler.active_version,
                 status: VersionStatus::Deployed,
+                cause: String::new(),
             },
             Change::Enqueue(first_cycle),
         ];

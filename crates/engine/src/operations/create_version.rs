@@ -18,9 +18,11 @@ use serde_json::json;
 use crate::locks;
 use crate::ports::room_table::RoomView;
 use crate::ports::store::{Change, Intent, RoomRecord};
+use crate::rooms::log_tail::log_tail;
 use crate::rooms::starting::{self, Making};
 use crate::rooms::stopping;
 
+use super::validation_attempts::FailedAttempt;
 use super::{Executor, Need, Step, StepError, Work};
 
 pub(super) struct CreateVersion;
@@ -33,6 +35,9 @@ struct Progress {
     /// Rooms tried so far.
     attempts: u32,
     validated: bool,
+    /// Of the last attempt that failed, in words.
+    #[serde(default)]
+    failure: String,
 }
 
 #[async_trait]
@@ -57,7 +62,10 @@ impl Executor for CreateVersion {
             }
             Some(room) if room.handle.is_none() => start(work, room).await,
             Some(room) => look_at(work, progress, room).await,
-            None => try_next(work, progress, version, &rows).await,
+            None => match ended_unseen(&progress, &rows) {
+                Some(room) => fail_attempt(work, progress, room, &ended_how(room)).await,
+                None => try_next(work, &progress, version, &rows).await,
+            },
         }
     }
 
@@ -139,29 +147,51 @@ async fn number(work: &Work) -> Result<Step, StepError> {
     Ok(with_progress(step, &Progress { version: version.to_string(), major, ..Progress::default() }))
 }
 
+/// The room of an attempt that ended before it was looked at.
+fn ended_unseen<'a>(progress: &Progress, rows: &'a [RoomRecord]) -> Option<&'a RoomRecord> {
+    let ended_at = |row: &&RoomRecord| row.ended.as_ref().map(|ended| ended.at);
+    rows.iter().max_by_key(ended_at).filter(|_| made(rows) > progress.attempts)
+}
+
+fn ended_how(room: &RoomRecord) -> String {
+    room.ended.as_ref().map_or_else(|| "ended".to_owned(), |ended| format!("ended: {}", ended.how))
+}
+
+fn made(rows: &[RoomRecord]) -> u32 {
+    u32::try_from(rows.len()).unwrap_or(u32::MAX)
+}
+
+/// Writes down that an attempt failed, how, and what the room said last.
+async fn fail_attempt(
+    work: &Work,
+    progress: Progress,
+    room: &RoomRecord,
+    how: &str,
+) -> Result<Step, StepError> {
+    let log_lines = log_tail(&work.engine, room).await;
+    let attempt = FailedAttempt {
+        number: progress.attempts + 1,
+        attempts_max: work.engine.settings.room_validation_attempts,
+        room: &room.id,
+        how,
+        log_lines: &log_lines,
+    };
+    let failure = attempt.in_words();
+    let progress = Progress { attempts: attempt.number, failure: failure.clone(), ..progress };
+    let step = Step { data: Some(attempt.added_to(&work.operation.data)), ..Step::default() };
+    Ok(with_progress(step.with_history(failure), &progress))
+}
+
 async fn try_next(
     work: &Work,
-    mut progress: Progress,
+    progress: &Progress,
     version: Version,
     rows: &[RoomRecord],
 ) -> Result<Step, StepError> {
-    let made = u32::try_from(rows.len()).unwrap_or(u32::MAX);
-    let mut step = Step::default();
-    // The last one ended before it was looked at.
-    if made > progress.attempts {
-        progress.attempts = made;
-        let ended = rows.iter().filter_map(|row| row.ended.as_ref().map(|ended| (row, ended)));
-        if let Some((row, ended)) = ended.max_by_key(|(_, ended)| ended.at) {
-            let why = format!("the room {} ended: {}", row.id, ended.how);
-            step.history.push(format!("{made}º Attempt: {why}"));
-        }
-    }
     if progress.attempts >= work.engine.settings.room_validation_attempts {
-        let last = step.history.pop().map(|event| format!(" {event}")).unwrap_or_default();
-        return Err(StepError::Failed(format!(
-            "All validation attempts have failed, operation aborted!{last}"
-        )));
+        return Err(StepError::Failed(format!("version {version} was not validated: {}", progress.failure)));
     }
+    let made = made(rows);
     let recipe = recipe(work)?;
     starting::all_settled(work, recipe)?;
     let places = work.engine.places(recipe).await?;
@@ -171,9 +201,7 @@ async fn try_next(
     let regions = BTreeMap::from([(region, u32::try_from(here).unwrap_or(u32::MAX).saturating_add(1))]);
     let making =
         Making { version, recipe, purpose: Purpose::Validation, amount: made + 1, regions: &regions };
-    let mut intended = starting::intend(work, rows, &making).await?;
-    intended.history = step.history;
-    Ok(with_progress(intended, &progress))
+    starting::intend(work, rows, &making).await
 }
 
 async fn start(work: &Work, room: &RoomRecord) -> Result<Step, StepError> {
@@ -210,34 +238,32 @@ fn outcome(work: &Work, room: &RoomRecord, view: Option<&RoomView>) -> Outcome {
         Some(RoomStatus::Active | RoomStatus::Occupied | RoomStatus::Allocated) if accepts_occupied => {
             Outcome::Ready
         }
-        Some(RoomStatus::Error | RoomStatus::Terminated) => {
-            Outcome::Failed(format!("the room {} is in error", room.id))
-        }
+        Some(RoomStatus::Error | RoomStatus::Terminated) => Outcome::Failed("is in error".to_owned()),
         _ if deadline(work, room, view) <= work.now() => {
             let span = work.engine.settings.room_validation_timeout;
-            Outcome::Failed(format!("the room {} was not ready within {span}; its logs may say why", room.id))
+            Outcome::Failed(format!("was not ready within {span}"))
         }
         Some(_) | None => Outcome::NotYet,
     }
 }
 
-async fn look_at(work: &Work, mut progress: Progress, room: &RoomRecord) -> Result<Step, StepError> {
-    let attempt = progress.attempts + 1;
+async fn look_at(work: &Work, progress: Progress, room: &RoomRecord) -> Result<Step, StepError> {
     let view = work.engine.ports.table.room(&room.scheduler, &room.id).await?;
-    let event = match outcome(work, room, view.as_ref()) {
+    let mut step = match outcome(work, room, view.as_ref()) {
         Outcome::NotYet => {
             let what = format!("validation room {} to be ready", room.id);
             return Ok(Step::park(what, deadline(work, room, view.as_ref()).max(work.in_time(LOOK_AGAIN))));
         }
         Outcome::Ready => {
-            progress.validated = true;
-            format!("{attempt}º Attempt: Game room validation success!")
+            let attempts = progress.attempts + 1;
+            let event = format!("attempt {attempts} succeeded: validation room {} is ready", room.id);
+            let progress = Progress { validated: true, attempts, ..progress };
+            with_progress(Step::default().with_history(event), &progress)
         }
-        Outcome::Failed(why) => format!("{attempt}º Attempt: {why}"),
+        Outcome::Failed(how) => fail_attempt(work, progress, room, &how).await?,
     };
-    progress.attempts = attempt;
-    let stop = stopping::intend_stop(work, room, RemovalReason::ValidationFinished.as_str());
-    Ok(with_progress(Step::again(vec![stop]).with_history(event), &progress))
+    step.changes.push(stopping::intend_stop(work, room, RemovalReason::ValidationFinished.as_str()));
+    Ok(step)
 }
 
 /// A wait that has passed its deadline looks again after this, not at once.
@@ -265,7 +291,7 @@ async fn finish(work: &Work, version: Version) -> Result<Step, StepError> {
         };
         step.changes.push(work.engine.take_lock(&scheduler, LockKind::Config, taker, &operation.reason));
     }
-    step.changes.push(Change::SetVersionStatus { scheduler, version, status });
+    step.changes.push(Change::SetVersionStatus { scheduler, version, status, cause: String::new() });
     step.changes.push(Change::Enqueue(operation));
     Ok(step)
 }

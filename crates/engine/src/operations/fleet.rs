@@ -21,7 +21,7 @@ use maestro_core::time::{Timestamp, age};
 use crate::Engine;
 use crate::locks::{RemovalLock, removal_lock};
 use crate::ports::room_table::RoomView;
-use crate::ports::store::{Intent, RolloutState, RoomRecord, SchedulerRecord};
+use crate::ports::store::{Ended, Intent, RolloutState, RoomRecord, SchedulerRecord};
 
 use super::facts::{ended_fact, fact, failed_adds, replacement};
 use super::{StepError, add_rooms, placing, remove_rooms, rollout};
@@ -267,15 +267,24 @@ impl Fleet {
     /// When rooms of this version were made that ended without having been ready: by themselves, or because they
     /// took too long.
     pub(crate) fn failed_rooms(&self, version: Version) -> Vec<Timestamp> {
+        self.failed(version).map(|(row, _)| row.created_at).collect()
+    }
+
+    /// The one of them that ended last.
+    pub(crate) fn latest_failed_room(&self, version: Version) -> Option<(&RoomRecord, &Ended)> {
+        self.failed(version).next()
+    }
+
+    /// The latest to end first.
+    fn failed(&self, version: Version) -> impl Iterator<Item = (&RoomRecord, &Ended)> {
         let expired = Some(RemovalReason::ExpiredRoom);
-        let failed = |row: &&RoomRecord| {
-            let Some(ended) = &row.ended else { return false };
+        self.ended.iter().filter_map(move |row| {
+            let ended = row.ended.as_ref()?;
             let timed_out = matches!(&row.intent, Intent::Stop(stop) if stop.cause == expired);
             let never_ran = timed_out && row.handle.is_none();
             let has_failed = (timed_out || ended.cause != EndCause::Asked) && !never_ran;
-            row.version == version && !ended.was_ready && has_failed
-        };
-        self.ended.iter().filter(failed).map(|row| row.created_at).collect()
+            (row.version == version && !ended.was_ready && has_failed).then_some((row, ended))
+        })
     }
 
     /// Rooms of unfinished adds count as pending, rooms of unfinished removals as gone; otherwise two plans in a

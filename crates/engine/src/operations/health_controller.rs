@@ -49,7 +49,7 @@ impl Executor for HealthController {
             // one that was changed and changed back.
             return Ok(step);
         }
-        let judged = rollout::judge(work, &mut scheduler, &fleet, &mut step);
+        let judged = rollout::judge(work, &mut scheduler, &fleet, &mut step).await;
         let plan = fleet.plan(&work.engine, &scheduler);
         work.engine.watch_plan(&scheduler.name, &fleet.rows, &plan);
         work.engine.metrics.decided(&scheduler, &plan.decision);

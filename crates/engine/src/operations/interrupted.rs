@@ -63,7 +63,7 @@ pub(crate) fn bring_back_rollout(
     let mut changes = engine.rollout_locks(&name, None, Some(&rollout), holder, locks);
     if interrupted.was_rolling {
         let (scheduler, version, status) = (name.clone(), rollout.to, VersionStatus::Rolling);
-        changes.push(Change::SetVersionStatus { scheduler, version, status });
+        changes.push(Change::SetVersionStatus { scheduler, version, status, cause: String::new() });
     }
     changes.push(Change::SetRollout { scheduler: name, from: None, to: Some(rollout) });
     Some((changes, event))

@@ -19,6 +19,7 @@ mod resize;
 mod rollout;
 mod storage_clean_up;
 mod switch_version;
+pub(crate) mod validation_attempts;
 
 use std::sync::Arc;
 

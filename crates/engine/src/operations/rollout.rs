@@ -7,13 +7,19 @@ use maestro_core::scheduler::{OnFailure, VersionStatus};
 use maestro_core::time::Timestamp;
 
 use crate::ports::store::{Change, RolloutRecord, RolloutState, SchedulerRecord};
+use crate::rooms::log_tail::{in_words, log_tail};
 
 use super::fleet::Fleet;
 use super::{Step, Work};
 
 /// Carries out what the rollout has come to. True: to an end, one way or another. `scheduler` is what holds after that,
 /// so that the same cycle replaces nothing more.
-pub(super) fn judge(work: &Work, scheduler: &mut SchedulerRecord, fleet: &Fleet, step: &mut Step) -> bool {
+pub(super) async fn judge(
+    work: &Work,
+    scheduler: &mut SchedulerRecord,
+    fleet: &Fleet,
+    step: &mut Step,
+) -> bool {
     let (verdict, Some(rollout)) = (look_at(scheduler, fleet, work.now()), scheduler.rollout.clone()) else {
         return false;
     };
@@ -30,13 +36,23 @@ pub(super) fn judge(work: &Work, scheduler: &mut SchedulerRecord, fleet: &Fleet,
             // A way back that fails halts: there is nowhere further back.
             let is_way_back = rollout.state == RolloutState::RollingBack || rollout.to == rollout.from;
             let may_go_back = !is_way_back && on_failure == OnFailure::Rollback;
+            let why = format!("{failure}{}", latest_failure(work, fleet, &rollout).await);
             match may_go_back {
-                true => go_back(work, scheduler, &rollout, &failure.to_string(), step),
-                false => halt(work, scheduler, &rollout, &failure.to_string(), step),
+                true => go_back(work, scheduler, &rollout, &why, step),
+                false => halt(work, scheduler, &rollout, &why, step),
             }
         }
     }
     true
+}
+
+/// How the last of its rooms failed, and what that room wrote last.
+async fn latest_failure(work: &Work, fleet: &Fleet, rollout: &RolloutRecord) -> String {
+    let Some((room, ended)) = fleet.latest_failed_room(rollout.to) else {
+        return String::new();
+    };
+    let lines = log_tail(&work.engine, room).await;
+    format!("; the latest was room {}: {}{}", room.id, ended.how, in_words(&lines))
 }
 
 /// The switch that a way back begins with was cancelled or evicted: without another one nothing would ever move.
@@ -76,7 +92,7 @@ pub(super) fn look_at(scheduler: &SchedulerRecord, fleet: &Fleet, now: Timestamp
 fn finish(work: &Work, scheduler: &mut SchedulerRecord, rollout: &RolloutRecord, step: &mut Step) {
     step.history.push(format!("the rollout of {} is finished: no old room is left", rollout.to));
     set_rollout(work, scheduler, None, step);
-    set_status(scheduler, rollout, VersionStatus::Deployed, step);
+    set_status(scheduler, rollout, VersionStatus::Deployed, "", step);
 }
 
 /// Stops the replacement and enqueues the switch back, in one transaction. The switch names the version that it
@@ -93,7 +109,7 @@ fn go_back(
     let note = format!("{} failed: {why}", rollout.to);
     let going_back = RolloutRecord { state: RolloutState::RollingBack, note, ..rollout.clone() };
     set_rollout(work, scheduler, Some(going_back), step);
-    set_status(scheduler, rollout, VersionStatus::Error, step);
+    set_status(scheduler, rollout, VersionStatus::Error, why, step);
 }
 
 fn enqueue_way_back(
@@ -120,7 +136,7 @@ fn halt(work: &Work, scheduler: &mut SchedulerRecord, rollout: &RolloutRecord, w
     let note = format!("{} failed: {why}", rollout.to);
     let halted = RolloutRecord { state: RolloutState::Halted, note, ..rollout.clone() };
     set_rollout(work, scheduler, Some(halted), step);
-    set_status(scheduler, rollout, VersionStatus::Error, step);
+    set_status(scheduler, rollout, VersionStatus::Error, why, step);
 }
 
 fn set_rollout(work: &Work, scheduler: &mut SchedulerRecord, to: Option<RolloutRecord>, step: &mut Step) {
@@ -130,7 +146,13 @@ fn set_rollout(work: &Work, scheduler: &mut SchedulerRecord, to: Option<RolloutR
     step.changes.push(Change::SetRollout { scheduler: scheduler.name.clone(), from, to });
 }
 
-fn set_status(scheduler: &SchedulerRecord, rollout: &RolloutRecord, status: VersionStatus, step: &mut Step) {
-    let version = rollout.to;
-    step.changes.push(Change::SetVersionStatus { scheduler: scheduler.name.clone(), version, status });
+fn set_status(
+    scheduler: &SchedulerRecord,
+    rollout: &RolloutRecord,
+    status: VersionStatus,
+    cause: &str,
+    step: &mut Step,
+) {
+    let (scheduler, version, cause) = (scheduler.name.clone(), rollout.to, cause.to_owned());
+    step.changes.push(Change::SetVersionStatus { scheduler, version, status, cause });
 }

@@ -75,9 +75,14 @@ fn begin_rollout(work: &Work, found: &VersionRecord, before_is_rolling: bool, st
     let name = scheduler.name.clone();
     let to = found.version;
     let is_major = RecipeChange::between(&scheduler.recipe, &found.recipe) == RecipeChange::Major;
-    let status = |version, status| Change::SetVersionStatus { scheduler: name.clone(), version, status };
+    let status = |version, status, cause: String| Change::SetVersionStatus {
+        scheduler: name.clone(),
+        version,
+        status,
+        cause,
+    };
     if scheduler.rollout.is_none() && !is_major {
-        step.changes.push(status(to, VersionStatus::Deployed));
+        step.changes.push(status(to, VersionStatus::Deployed, String::new()));
         return;
     }
     let rollout = match &scheduler.rollout {
@@ -91,7 +96,8 @@ fn begin_rollout(work: &Work, found: &VersionRecord, before_is_rolling: bool, st
         },
         Some(before) => {
             if before_is_rolling && before.to != to {
-                step.changes.push(status(before.to, VersionStatus::Superseded));
+                let cause = format!("superseded by {to} (switch_active_version {})", work.operation.id);
+                step.changes.push(status(before.to, VersionStatus::Superseded, cause));
                 step.history.push(format!("supersedes the rollout of {}", before.to));
             }
             let leads_back = to == before.from;
@@ -107,7 +113,7 @@ fn begin_rollout(work: &Work, found: &VersionRecord, before_is_rolling: bool, st
         }
     };
     if rollout.to != rollout.from {
-        step.changes.push(status(to, VersionStatus::Rolling));
+        step.changes.push(status(to, VersionStatus::Rolling, String::new()));
     }
     step.history.push(format!("rooms of other major versions are replaced by those of {to} from now on"));
     let switch = Some(locks::holder_of(&work.operation));

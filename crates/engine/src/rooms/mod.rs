@@ -2,6 +2,7 @@
 //! end.
 
 pub(crate) mod leftovers;
+pub(crate) mod log_tail;
 pub(crate) mod observing;
 pub(crate) mod reconciling;
 pub(crate) mod recovery;

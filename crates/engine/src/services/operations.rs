@@ -29,6 +29,8 @@ pub struct OperationView {
     pub operation: Operation,
     /// What it waits for, if it is not at work and not at its end.
     pub waiting_for: Option<String>,
+    /// Why it did not finish, or will not.
+    pub cause: Option<String>,
 }
 
 /// How often a cancel is tried again when the operation moves on while one looks.
@@ -79,11 +81,27 @@ impl Engine {
             Stage::Final => (Vec::new(), Locks::default()),
         };
         let now = self.now();
-        let view = |operation: Operation| OperationView {
-            waiting_for: queue::waiting_for(&operation, &unfinished, &locks, now),
-            operation,
+        let mut views = Vec::with_capacity(operations.len());
+        for operation in operations {
+            let waiting_for = queue::waiting_for(&operation, &unfinished, &locks, now);
+            let cause = self.cause(&operation).await?;
+            views.push(OperationView { operation, waiting_for, cause });
+        }
+        Ok(views)
+    }
+
+    /// Lists are read without histories, and what never began has its cause nowhere else.
+    async fn cause(&self, operation: &Operation) -> Result<Option<String>, Error> {
+        let cause = operation.cause().map(str::to_owned);
+        let is_elsewhere = match operation.status {
+            OperationStatus::Evicted | OperationStatus::Error | OperationStatus::Canceled => cause.is_none(),
+            OperationStatus::Pending | OperationStatus::InProgress | OperationStatus::Finished => false,
         };
-        Ok(operations.into_iter().map(view).collect())
+        if !is_elsewhere {
+            return Ok(cause);
+        }
+        let whole = self.ports.store.operation(&operation.scheduler, operation.id).await?;
+        Ok(whole.and_then(|whole| whole.cause().map(str::to_owned)))
     }
 
     /// A pending operation is cancelled at once. One in progress is asked to turn round: it ends as `canceled` when

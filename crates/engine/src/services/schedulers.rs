@@ -254,7 +254,8 @@ impl Engine {
         changes.extend(self.rollout_locks(&scheduler, Some(rollout), None, None, &Locks::default()));
         if is_rolling {
             let (version, status) = (rollout.to, VersionStatus::Canceled);
-            changes.push(Change::SetVersionStatus { scheduler, version, status });
+            let cause = "the scheduler is being deleted".to_owned();
+            changes.push(Change::SetVersionStatus { scheduler, version, status, cause });
         }
         changes
     }

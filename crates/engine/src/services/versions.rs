@@ -1,15 +1,11 @@
-//! Versions and rollouts: submit, switch, pause, resume, cancel, and how far it is.
+//! Versions and rollouts: submit, switch, pause, resume, cancel.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use maestro_core::operation::{Definition, OperationId, Origin, SwitchVersion};
-use maestro_core::plan::Held;
-use maestro_core::room::{Purpose, Region};
 use maestro_core::scheduler::draft::RecipeDraft;
 use maestro_core::scheduler::{Change as RecipeChange, Recipe, Version, VersionStatus};
 
-use crate::operations::whole_fleet;
 use crate::ports::store::{
     Change, NewOperation, Refusal, RolloutRecord, RolloutState, SchedulerRecord, StoreError, Transaction,
 };
@@ -28,20 +24,6 @@ const PATCH_ATTEMPTS: u32 = 5;
 pub struct NextVersions {
     pub major: Version,
     pub minor: Version,
-}
-
-/// How far the replacement of rooms is.
-#[derive(Debug, Clone)]
-pub struct RolloutView {
-    /// `None`: there is none under way.
-    pub state: Option<RolloutState>,
-    pub active: Version,
-    pub rooms_by_version: BTreeMap<Version, u32>,
-    pub old_rooms: u32,
-    pub new_rooms: u32,
-    pub total: u32,
-    pub percent: u32,
-    pub waiting_for: String,
 }
 
 impl Engine {
@@ -143,50 +125,6 @@ impl Engine {
         Ok(NextVersions { major: next(RecipeChange::Major), minor: next(RecipeChange::Minor) })
     }
 
-    pub async fn rollout(&self, name: &str) -> Result<RolloutView, Error> {
-        let record = self.scheduler(name).await?;
-        let rooms = self.ports.store.live_rooms(&record.name).await?;
-        let mut rooms_by_version: BTreeMap<Version, u32> = BTreeMap::new();
-        for room in rooms.iter().filter(|room| room.purpose == Purpose::Fleet) {
-            *rooms_by_version.entry(room.version).or_default() += 1;
-        }
-        let old_versions = self.old_versions(&record, rooms_by_version.keys().copied()).await?;
-        let count = |old: bool| {
-            let of = rooms_by_version.iter().filter(|(version, _)| old_versions.contains(version) == old);
-            of.map(|(_, rooms)| *rooms).sum::<u32>()
-        };
-        let (old_rooms, new_rooms) = (count(true), count(false));
-        let mut lost: BTreeMap<&Region, u32> = BTreeMap::new();
-        let old = rooms.iter().filter(|room| old_versions.contains(&room.version));
-        for room in
-            old.filter(|room| room.purpose == Purpose::Fleet && !self.regions.is_reachable(&room.region))
-        {
-            *lost.entry(&room.region).or_default() += 1;
-        }
-        let no_place = if record.rollout.is_some() { self.no_place(&record).await? } else { None };
-        let total = old_rooms + new_rooms;
-        let percent = if old_rooms == 0 { 100 } else { new_rooms * 100 / total.max(1) };
-        Ok(RolloutView {
-            state: record.rollout.as_ref().map(|rollout| rollout.state),
-            active: record.active_version,
-            waiting_for: waiting_for(record.rollout.as_ref(), old_rooms, &lost, no_place.as_deref()),
-            rooms_by_version,
-            old_rooms,
-            new_rooms,
-            total,
-            percent,
-        })
-    }
-
-    /// Why no region has place for a room that is wanted.
-    async fn no_place(&self, record: &SchedulerRecord) -> Result<Option<String>, Error> {
-        let fleet = whole_fleet(self, record, None).await?;
-        Ok(fleet.plan(self, record).held.into_iter().find_map(|held| match held {
-            Held::NoPlace { why, .. } => Some(why),
-            _ => None,
-        }))
-    }
-
     /// Nothing more is replaced until it is resumed; autoscaling goes on.
     pub async fn pause_rollout(&self, name: &str, user: &str) -> Result<(), Error> {
         self.change_rollout(name, |record| {
@@ -206,7 +144,7 @@ impl Engine {
             let (state, changes) = match rollout.to == rollout.from {
                 true => (RolloutState::RollingBack, Vec::new()),
                 false => {
-                    (RolloutState::Rolling, vec![version_status(record, rollout, VersionStatus::Rolling)])
+                    (RolloutState::Rolling, vec![version_status(record, rollout, VersionStatus::Rolling, "")])
                 }
             };
             let to = RolloutRecord { state, note: String::new(), since: self.now(), ..rollout.clone() };
@@ -236,8 +174,8 @@ impl Engine {
                 reason: format!("rollout of {} {note}", rollout.to),
                 ..self.new_operation(&record.name, Definition::SwitchVersion(back), origin)
             };
+            let status = version_status(record, rollout, VersionStatus::Canceled, &note);
             let to = RolloutRecord { state: RolloutState::RollingBack, note, ..rollout.clone() };
-            let status = version_status(record, rollout, VersionStatus::Canceled);
             Ok((to, vec![status, Change::Enqueue(operation)]))
         })
         .await?;
@@ -301,8 +239,14 @@ fn refused(what: &str, error: StoreError) -> Error {
     }
 }
 
-fn version_status(record: &SchedulerRecord, rollout: &RolloutRecord, status: VersionStatus) -> Change {
-    Change::SetVersionStatus { scheduler: record.name.clone(), version: rollout.to, status }
+fn version_status(
+    record: &SchedulerRecord,
+    rollout: &RolloutRecord,
+    status: VersionStatus,
+    cause: &str,
+) -> Change {
+    let (scheduler, version, cause) = (record.name.clone(), rollout.to, cause.to_owned());
+    Change::SetVersionStatus { scheduler, version, status, cause }
 }
 
 fn rollout_in<'a>(
@@ -332,33 +276,5 @@ fn size_with(record: &SchedulerRecord, recipe: &Recipe) -> u32 {
     match recipe.rooms_replicas == record.recipe.rooms_replicas && !is_autoscaled {
         true => record.fleet_size,
         false => recipe.rooms_replicas,
-    }
-}
-
-/// `lost`: how many of the old rooms are in regions that cannot be reached.
-fn waiting_for(
-    rollout: Option<&RolloutRecord>,
-    old_rooms: u32,
-    lost: &BTreeMap<&Region, u32>,
-    no_place: Option<&str>,
-) -> String {
-    let Some(rollout) = rollout else {
-        return String::new();
-    };
-    let to_replace = match old_rooms - lost.values().sum::<u32>() {
-        0 if !lost.is_empty() => None,
-        0 => Some("the next cycle to see that no old room is left".to_owned()),
-        1 => Some("1 old room to be replaced".to_owned()),
-        rooms => Some(format!("{rooms} old rooms to be replaced")),
-    };
-    let regions = lost
-        .iter()
-        .map(|(region, rooms)| format!("region {region} to be reached ({rooms} old rooms are there)"));
-    let no_place = no_place.map(|why| format!("place for new ones ({why})"));
-    let replacement = to_replace.into_iter().chain(no_place).chain(regions).collect::<Vec<_>>().join(", ");
-    match rollout.state {
-        RolloutState::Paused | RolloutState::Halted => format!("someone to resume it: {}", rollout.note),
-        RolloutState::Rolling => replacement,
-        RolloutState::RollingBack => format!("{replacement} on the way back: {}", rollout.note),
     }
 }

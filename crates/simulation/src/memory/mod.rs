@@ -97,6 +97,14 @@ impl OperationStore for MemoryStore {
         Ok(self.state().unfinished(scheduler))
     }
 
+    async fn version_operations(
+        &self,
+        scheduler: &SchedulerName,
+        operations_max: u32,
+    ) -> Result<Vec<Operation>, StoreError> {
+        Ok(self.state().version_operations(scheduler, operations_max))
+    }
+
     async fn operations(
         &self,
         scheduler: &SchedulerName,

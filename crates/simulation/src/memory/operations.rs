@@ -67,6 +67,19 @@ impl State {
         self.unfinished.range(bounds).map(|(_, id)| *id)
     }
 
+    pub(super) fn version_operations(
+        &self,
+        scheduler: &SchedulerName,
+        operations_max: u32,
+    ) -> Vec<Operation> {
+        let ids = self.operation_ids(scheduler).into_iter().rev();
+        ids.filter_map(|id| Some(&self.operations.get(&id)?.operation))
+            .filter(|operation| VERSION_OPERATIONS.contains(&operation.definition.kind()))
+            .take(operations_max as usize)
+            .cloned()
+            .collect()
+    }
+
     /// The first one that has not ended.
     fn version_operation(&self, scheduler: &SchedulerName) -> Option<OperationId> {
         let is_one = |queued: &Queued| VERSION_OPERATIONS.contains(&queued.operation.definition.kind());

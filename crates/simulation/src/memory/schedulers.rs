@@ -46,8 +46,14 @@ impl State {
             last_shrunk_at: None,
             rollout: None,
         };
-        let record =
-            VersionRecord { version, recipe, status: version_status, is_active: true, created_at: at };
+        let record = VersionRecord {
+            version,
+            recipe,
+            status: version_status,
+            cause: String::new(),
+            is_active: true,
+            created_at: at,
+        };
         self.schedulers.put(name.clone(), scheduler);
         self.version_numbers.put((name.clone(), version), ());
         self.versions.put((name, version), record);

@@ -100,11 +100,12 @@ impl State {
             Change::SetState { scheduler, from, to } => self.set_state(scheduler, &from, to),
             Change::SetFleetSize { scheduler, from, to } => self.set_fleet_size(scheduler, from, to),
             Change::AdjustFleetSize { scheduler, delta, of } => self.adjust_fleet_size(scheduler, delta, of),
-            Change::SetVersionStatus { scheduler, version, status } => {
-                self.set_version_status(scheduler, version, status)
+            Change::SetVersionStatus { scheduler, version, status, cause } => {
+                self.set_version_status(scheduler, version, status, cause)
             }
             Change::InsertVersion { scheduler, recipe, version, status, at } => {
-                let record = VersionRecord { version, recipe, status, is_active: false, created_at: at };
+                let (is_active, cause) = (false, String::new());
+                let record = VersionRecord { version, recipe, status, cause, is_active, created_at: at };
                 self.insert_version(scheduler, record)
             }
             Change::DeleteVersion { scheduler, version } => self.delete_version(scheduler, version),

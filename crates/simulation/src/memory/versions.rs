@@ -62,10 +62,14 @@ impl State {
         scheduler: SchedulerName,
         version: Version,
         status: VersionStatus,
+        cause: String,
     ) -> Result<(), Refusal> {
         self.existing(&scheduler)?;
         let key = (scheduler, version);
-        let changed = self.versions.change(&key, |record| record.status = status);
+        let changed = self.versions.change(&key, |record| {
+            record.status = status;
+            record.cause = cause;
+        });
         let (scheduler, version) = key;
         changed.ok_or(Refusal::VersionNotFound { scheduler, version })
     }

@@ -20,6 +20,7 @@ mod problems;
 mod regions;
 mod restarts;
 mod rollout_failures;
+mod rollout_status;
 mod rollouts;
 mod runtime_contract;
 mod scenarios;

@@ -8,7 +8,7 @@ use maestro_core::policy::{Criteria, DeletionPolicy, PlacementPolicy, PlacementR
 use maestro_core::resize::{Draft, Number, Strictness};
 use maestro_core::room::{Region, RoomStatus};
 use maestro_core::scheduler::Recipe;
-use maestro_engine::services::{RegionOrder, ResizeOrder};
+use maestro_engine::services::{RegionOrder, ResizeOrder, RolloutPhase};
 use maestro_simulation::{Outage, World};
 use serde_json::{Value, json};
 
@@ -200,7 +200,7 @@ fn a_rollout_without_place_for_a_surge_says_so() {
         let world = world(6, full(4), &[ONE, TWO]).await;
         finished(&world, submit(&world, another_command(full(4))).await).await;
         world.advance(5 * MINUTE).await;
-        let rollout = world.engine().rollout(ARENA).await.unwrap();
+        let rollout = world.engine().rollout(ARENA, None).await.unwrap();
         assert_eq!((rollout.old_rooms, rollout.new_rooms), (4, 0), "{rollout:?}");
         let why = "no region may have new rooms: RegionOne has a cap of 2; RegionTwo has a cap of 2";
         assert!(rollout.waiting_for.contains(why), "{}", rollout.waiting_for);
@@ -210,7 +210,9 @@ fn a_rollout_without_place_for_a_surge_says_so() {
             ..moving.rollout_rules.unwrap_or_default()
         });
         finished(&world, submit(&world, moving).await).await;
-        let over = async |world: &World| world.engine().rollout(ARENA).await.unwrap().state.is_none();
+        let over = async |world: &World| {
+            world.engine().rollout(ARENA, None).await.unwrap().state == RolloutPhase::None
+        };
         world.run_until("the rollout to be over", HOUR, over).await;
         settle(&world, 4, MINUTE).await;
         is_spread(&world, &[(ONE, 2), (TWO, 2)]).await;

@@ -6,7 +6,7 @@ use maestro_core::operation::{Operation, OperationStatus};
 use maestro_core::room::RoomStatus;
 use maestro_core::scheduler::{OnFailure, Recipe, Rollout};
 use maestro_engine::ports::store::RolloutState;
-use maestro_engine::services::RegionOrder;
+use maestro_engine::services::{RegionOrder, RolloutPhase};
 use maestro_simulation::{CrashPoint, Habits, Manners, NodePlan, Outage, Span, World};
 use serde_json::json;
 
@@ -149,7 +149,8 @@ fn while_a_rollout_is_halted_rooms_go_where_their_own_recipe_says() {
         finished(&world, submit(&world, bound_to(TWO)).await).await;
         world.host_of(&region(TWO)).set_habits(Habits { ready_after: None, ..Habits::default() });
         let halted = async |world: &World| {
-            world.engine().rollout(ARENA).await.unwrap().state == Some(RolloutState::Halted)
+            world.engine().rollout(ARENA, None).await.unwrap().state
+                == RolloutPhase::Replacing(RolloutState::Halted)
         };
         world.run_until("the rollout to halt", 3 * HOUR, halted).await;
         world.advance(HOUR).await;

@@ -7,6 +7,7 @@ use maestro_core::operation::{Definition, DefinitionKind, Operation, OperationSt
 use maestro_core::scheduler::{OnFailure, Recipe, Rollout, VersionStatus};
 use maestro_engine::Parts;
 use maestro_engine::ports::store::RolloutState;
+use maestro_engine::services::RolloutPhase;
 use maestro_simulation::{Habits, NodePlan, World};
 
 use super::common::*;
@@ -26,7 +27,9 @@ async fn failing_rollout(seed: u64, rules: Rollout) -> World {
 }
 
 async fn until_state(world: &World, state: RolloutState) {
-    let reached = async |world: &World| world.engine().rollout(ARENA).await.unwrap().state == Some(state);
+    let reached = async |world: &World| {
+        world.engine().rollout(ARENA, None).await.unwrap().state == RolloutPhase::Replacing(state)
+    };
     world.run_until("the rollout's state", 3 * HOUR, reached).await;
 }
 
@@ -50,8 +53,10 @@ fn a_version_that_fails_in_its_rollout_is_taken_back() {
         let record = world.store().scheduler(&arena()).await.unwrap().unwrap();
         assert_eq!(record.active_version, V1);
         let why: Vec<_> = done(&world).await.into_iter().map(|operation| operation.reason).collect();
-        let said =
-            |reason: &&String| reason.contains("new rooms in a row did not become ready; back to v1.0.0");
+        let said = |reason: &&String| {
+            reason.contains("new rooms in a row did not become ready; the latest was room ")
+                && reason.ends_with("; back to v1.0.0")
+        };
         assert!(why.iter().any(|reason| said(&reason)), "{why:#?}");
     });
 }
@@ -137,7 +142,10 @@ fn a_paused_way_back_stays_paused() {
         until_state(&world, RolloutState::RollingBack).await;
         world.engine().pause_rollout(ARENA, "ann").await.unwrap();
         world.advance(10 * MINUTE).await;
-        assert_eq!(world.engine().rollout(ARENA).await.unwrap().state, Some(RolloutState::Paused));
+        assert_eq!(
+            world.engine().rollout(ARENA, None).await.unwrap().state,
+            RolloutPhase::Replacing(RolloutState::Paused)
+        );
         world.host().set_habits(Habits::default());
         world.engine().resume_rollout(ARENA, "ann").await.unwrap();
         rollout_over(&world, HOUR).await;

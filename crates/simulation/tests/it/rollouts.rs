@@ -8,6 +8,7 @@ use maestro_core::room::{Purpose, RoomId, RoomStatus};
 use maestro_core::scheduler::{MaxSurge, Recipe, Version, VersionStatus};
 use maestro_engine::Settings;
 use maestro_engine::ports::store::RolloutState;
+use maestro_engine::services::RolloutPhase;
 use maestro_simulation::{Habits, Span, World};
 
 use super::common::*;
@@ -102,7 +103,7 @@ fn a_major_version_is_tried_and_replaces_every_room() {
         assert_eq!(statuses(&world).await["v2.0.0"], VersionStatus::Validating);
         let created = ended_as(&world, id, OperationStatus::Finished).await;
         let history: Vec<_> = created.history.iter().map(|event| event.event.as_str()).collect();
-        assert!(history.contains(&"1º Attempt: Game room validation success!"), "{history:?}");
+        assert!(history.iter().any(|event| event.starts_with("attempt 1 succeeded")), "{history:?}");
         assert!(!tried(&world).await, "the validation room is gone before the operation ends");
 
         // At every observation there are as many ready rooms as wanted.
@@ -135,8 +136,8 @@ fn a_version_that_does_not_start_leaves_nothing() {
         let id = submit(&world, another_command(recipe(4))).await;
         let failed = ended_as(&world, id, OperationStatus::Error).await;
         let history: Vec<_> = failed.history.iter().map(|event| event.event.clone()).collect();
-        assert!(history.iter().any(|event| event.starts_with("2º Attempt: ")), "{history:#?}");
-        assert!(history.iter().any(|event| event.contains("All validation attempts have failed")));
+        assert!(history.iter().any(|event| event.starts_with("attempt 2 of ")), "{history:#?}");
+        assert!(history.iter().any(|event| event.contains("was not validated: attempt ")));
         settle(&world, 4, MINUTE).await;
         assert_eq!(ids(&world).await, before);
         assert_eq!(statuses(&world).await.into_keys().collect::<Vec<_>>(), ["v1.0.0"]);
@@ -163,7 +164,10 @@ fn paused_resumed_and_cancelled() {
         let paused = rooms_of(&world, V1).await;
         world.advance(HOUR).await;
         assert_eq!(rooms_of(&world, V1).await, paused, "nothing is replaced");
-        assert_eq!(world.engine().rollout(ARENA).await.unwrap().state, Some(RolloutState::Paused));
+        assert_eq!(
+            world.engine().rollout(ARENA, None).await.unwrap().state,
+            RolloutPhase::Replacing(RolloutState::Paused)
+        );
         world.engine().pause_rollout(ARENA, "ann").await.unwrap_err();
         world.engine().resume_rollout(ARENA, "ann").await.unwrap();
         let fewer = async |world: &World| rooms_of(world, V1).await.len() < paused.len();

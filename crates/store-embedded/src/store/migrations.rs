@@ -23,6 +23,11 @@ const MIGRATIONS: &[Migration] = &[
     Migration { number: 7, name: "unanswered", sql: include_str!("../../migrations/0007_unanswered.sql") },
     Migration { number: 8, name: "stop_causes", sql: include_str!("../../migrations/0008_stop_causes.sql") },
     Migration { number: 9, name: "identity", sql: include_str!("../../migrations/0009_identity.sql") },
+    Migration {
+        number: 10,
+        name: "version_causes",
+        sql: include_str!("../../migrations/0010_version_causes.sql"),
+    },
 ];
 
 /// Why the migrations of a file do not fit this Maestro.

@@ -37,6 +37,20 @@ pub(super) fn unfinished(
     whole(connection, &sql, [scheduler.as_str()])
 }
 
+/// Written as its index is, so that it is found along it.
+pub(super) fn of_versions(
+    connection: &Connection,
+    scheduler: &SchedulerName,
+    operations_max: u32,
+) -> Result<Vec<Operation>, Failure> {
+    let sql = format!(
+        "SELECT {COLUMNS}, progress FROM operations
+         WHERE scheduler = ?1 AND definition IN ('create_new_scheduler_version', 'switch_active_version')
+         ORDER BY sequence DESC LIMIT ?2"
+    );
+    whole(connection, &sql, (scheduler.as_str(), operations_max))
+}
+
 pub(super) fn page(
     connection: &Connection,
     scheduler: &SchedulerName,

@@ -88,6 +88,19 @@ impl OperationStore for EmbeddedStore {
             .await
     }
 
+    async fn version_operations(
+        &self,
+        scheduler: &SchedulerName,
+        operations_max: u32,
+    ) -> Result<Vec<Operation>, StoreError> {
+        let scheduler = scheduler.clone();
+        self.readers
+            .read("read the version operations", move |connection| {
+                operation_rows::of_versions(connection, &scheduler, operations_max)
+            })
+            .await
+    }
+
     async fn operations(
         &self,
         scheduler: &SchedulerName,

@@ -34,8 +34,8 @@ fn carry_out_one(connection: &Connection, change: &Change) -> Result<(), Failure
         Change::AdjustFleetSize { scheduler, delta, of } => {
             schedulers::adjust_fleet_size(connection, scheduler, *delta, *of)
         }
-        Change::SetVersionStatus { scheduler, version, status } => {
-            versions::set_status(connection, scheduler, *version, *status)
+        Change::SetVersionStatus { scheduler, version, status, cause } => {
+            versions::set_status(connection, scheduler, *version, *status, cause)
         }
         Change::InsertVersion { scheduler, recipe, version, status, at } => {
             let new = versions::NewVersion { recipe, version: *version, status: *status, at: *at };

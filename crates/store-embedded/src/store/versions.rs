@@ -74,11 +74,12 @@ pub(super) fn set_status(
     scheduler: &SchedulerName,
     version: Version,
     status: VersionStatus,
+    cause: &str,
 ) -> Result<(), Failure> {
     schedulers::require(connection, scheduler)?;
     let changed = connection
-        .prepare_cached("UPDATE versions SET status = ?3 WHERE scheduler = ?1 AND version = ?2")?
-        .execute((scheduler.as_str(), version.to_string(), status.as_str()))?;
+        .prepare_cached("UPDATE versions SET status = ?3, cause = ?4 WHERE scheduler = ?1 AND version = ?2")?
+        .execute((scheduler.as_str(), version.to_string(), status.as_str(), cause))?;
     if changed == 0 {
         return Err(not_found(scheduler, version));
     }
@@ -124,7 +125,8 @@ fn not_found(scheduler: &SchedulerName, version: Version) -> Failure {
 }
 
 const SELECT: &str =
-    "SELECT versions.number, versions.version, versions.recipe, versions.status, versions.created_at,
+    "SELECT versions.number, versions.version, versions.recipe, versions.status, versions.cause,
+            versions.created_at,
             versions.version = schedulers.active_version AS is_active
      FROM versions JOIN schedulers ON schedulers.name = versions.scheduler
      WHERE versions.scheduler = ?1";
@@ -177,6 +179,7 @@ fn select(
             version: columns.version("version")?,
             recipe: recipes.recipe(&columns)?,
             status: columns.parsed("status", VersionStatus::parse)?,
+            cause: columns.get("cause")?,
             is_active: columns.get("is_active")?,
             created_at: columns.time("created_at")?,
         });

@@ -60,6 +60,7 @@ where
             turning_round::the_first_reason_to_turn_round_stays,
             turning_round::a_parked_operation_turns_round_where_it_is,
             lists::unfinished_are_listed_whole_in_the_order_of_enqueuing,
+            lists::version_operations_are_listed_whole_and_newest_first,
             lists::stages_are_listed_apart,
             lists::pages_are_cut_in_order_without_history_and_progress,
             lists::a_page_beyond_the_end_is_empty_and_knows_the_total,

@@ -92,6 +92,7 @@ async fn a_scheduler_comes_back_as_it_was_created(store: &dyn Store) {
         version: Version::FIRST,
         recipe,
         status: VersionStatus::Validating,
+        cause: String::new(),
         is_active: true,
         created_at: at(7),
     };
@@ -184,6 +185,7 @@ async fn what_is_not_there_cannot_be_changed(store: &dyn Store) {
             scheduler: gone.clone(),
             version: Version::FIRST,
             status: VersionStatus::Error,
+            cause: String::new(),
         },
         Change::InsertVersion {
             scheduler: gone.clone(),

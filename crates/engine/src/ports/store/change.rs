@@ -53,8 +53,8 @@ pub enum Change {
     /// that operation's part: [`Refusal::FleetSizeChanged`] unless that is still `-delta`, because the size may have
     /// been set anew. [`Refusal::SchedulerNotFound`].
     AdjustFleetSize { scheduler: SchedulerName, delta: i64, of: Option<OperationId> },
-    /// [`Refusal::SchedulerNotFound`]; [`Refusal::VersionNotFound`].
-    SetVersionStatus { scheduler: SchedulerName, version: Version, status: VersionStatus },
+    /// With its cause, which is in words. [`Refusal::SchedulerNotFound`]; [`Refusal::VersionNotFound`].
+    SetVersionStatus { scheduler: SchedulerName, version: Version, status: VersionStatus, cause: String },
     /// Beside the active one, which stays so. [`Refusal::SchedulerNotFound`]; [`Refusal::VersionExists`], also if it
     /// was deleted.
     InsertVersion {

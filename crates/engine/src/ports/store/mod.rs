@@ -65,6 +65,13 @@ pub trait OperationStore: Send + Sync {
     /// Pending and in-progress operations, whole, in the order in which they were enqueued.
     async fn unfinished(&self, scheduler: &SchedulerName) -> Result<Vec<Operation>, StoreError>;
 
+    /// The newest of those that make or switch versions ([`VERSION_OPERATIONS`]), ended ones too, whole, newest first.
+    async fn version_operations(
+        &self,
+        scheduler: &SchedulerName,
+        operations_max: u32,
+    ) -> Result<Vec<Operation>, StoreError>;
+
     /// One page of a list, without history and progress.
     async fn operations(
         &self,

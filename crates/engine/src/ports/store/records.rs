@@ -144,6 +144,8 @@ pub struct VersionRecord {
     pub version: Version,
     pub recipe: Arc<Recipe>,
     pub status: VersionStatus,
+    /// Why it is superseded, canceled or in error; empty otherwise.
+    pub cause: String,
     pub is_active: bool,
     pub created_at: Timestamp,
 }

@@ -1,6 +1,6 @@
 //! How operations are listed and forgotten.
 
-use maestro_core::operation::{Definition, Operation, OperationStatus, Stage};
+use maestro_core::operation::{Definition, Operation, OperationStatus, Stage, SwitchVersion};
 use maestro_core::scheduler::SchedulerName;
 use serde_json::Value;
 
@@ -43,6 +43,34 @@ pub(super) async fn unfinished_are_listed_whole_in_the_order_of_enqueuing(store:
         assert_eq!(listed, operation(store, number).await, "history and progress too");
     }
     assert_eq!(store.unfinished(&name("gone")).await.unwrap(), []);
+}
+
+pub(super) async fn version_operations_are_listed_whole_and_newest_first(store: &dyn Store) {
+    enqueue_five(store).await;
+    let switch = SwitchVersion { to: version(2, 0), only_from: None };
+    let definitions = [
+        (60, Definition::CreateVersion { recipe: Box::new(recipe(&arena())) }),
+        (70, Definition::HealthController),
+        (5, Definition::SwitchVersion(switch)),
+    ];
+    for (number, definition) in definitions {
+        let elsewhere = NewOperation {
+            scheduler: bystander(),
+            definition: definition.clone(),
+            ..new_operation(number + 1)
+        };
+        let enqueued = NewOperation { definition, ..new_operation(number) };
+        accept(store, vec![Change::Enqueue(enqueued), Change::Enqueue(elsewhere)]).await;
+    }
+    accept(store, vec![end(60, OperationStatus::Canceled)]).await;
+    let found = store.version_operations(&arena(), 10).await.unwrap();
+    assert_eq!(ids(&found), [5, 60], "ended ones too");
+    for listed in found {
+        let number = u128::from_be_bytes(*listed.id.as_bytes());
+        assert_eq!(listed, operation(store, number).await, "history and progress too");
+    }
+    assert_eq!(ids(&store.version_operations(&arena(), 1).await.unwrap()), [5]);
+    assert_eq!(store.version_operations(&name("gone"), 10).await.unwrap(), []);
 }
 
 pub(super) async fn stages_are_listed_apart(store: &dyn Store) {

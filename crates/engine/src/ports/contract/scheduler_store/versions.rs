@@ -34,6 +34,7 @@ pub(super) async fn a_version_comes_back_as_it_was_inserted(store: &dyn Store) {
         version: version(2, 0),
         recipe: Arc::new(recipe_with_image("example/game:2")),
         status: VersionStatus::Validating,
+        cause: String::new(),
         is_active: false,
         created_at: at(7),
     };
@@ -98,7 +99,8 @@ pub(super) async fn a_version_has_a_status(store: &dyn Store) {
     for status in VersionStatus::ALL {
         for changed in [Version::FIRST, version(2, 0)] {
             accept(store, vec![set_version_status(changed, status)]).await;
-            assert_eq!(read(store, changed).await.status, status);
+            let VersionRecord { status: is, cause, .. } = read(store, changed).await;
+            assert_eq!((is, cause), (status, format!("why it is {}", status.as_str())));
         }
     }
     accept(store, vec![set_version_status(Version::FIRST, VersionStatus::Superseded)]).await;
