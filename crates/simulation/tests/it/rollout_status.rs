@@ -64,9 +64,6 @@ fn a_good_version_is_followed_from_its_submission_to_its_end() {
         assert_eq!(said(&after), is("v2.0.0", VersionStatus::Deployed, Outcome::Deployed));
         assert_eq!((after.cause.as_str(), after.percent), ("", 100));
         ended_as(&world, id, OperationStatus::Finished).await;
-        // Operations are forgotten, the answer stays.
-        world.advance(25 * HOUR).await;
-        assert_eq!(said(&rollout(&world).await), is("v2.0.0", VersionStatus::Deployed, Outcome::Deployed));
     });
 }
 
