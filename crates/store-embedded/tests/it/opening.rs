@@ -207,7 +207,9 @@ pub(crate) fn as_first_migrated(directory: &Path) {
     let connection = Connection::open(database(directory)).unwrap();
     connection
         .execute_batch(
-            "ALTER TABLE store DROP COLUMN directory;
+            "DROP INDEX operations_of_versions;
+             ALTER TABLE versions DROP COLUMN cause;
+             ALTER TABLE store DROP COLUMN directory;
              ALTER TABLE rooms DROP COLUMN stop_cause;
              ALTER TABLE rooms DROP COLUMN stop_matches;
              ALTER TABLE operations DROP COLUMN wait_unanswered;
