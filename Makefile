@@ -13,7 +13,9 @@ run: install-tools
 	$(CARGO) build --quiet --package maestro --package maestro-example-room --package maestro-demo
 	./target/debug/maestro-demo $(ARGS)
 
+# A real browser attacks a real server in one of the tests.
 test: install-tools lint
+	@command -v chromium >/dev/null || ./scripts/install chromium
 	$(CARGO) build --workspace --all-features --bins
 	$(CARGO) test --workspace --all-features
 

@@ -15,7 +15,9 @@ use prometheus_client::registry::Registry;
 use prost_reflect::{DescriptorPool, DynamicMessage, MethodDescriptor};
 use tower::ServiceExt;
 
-use crate::{Context, Limits, Metrics, RoomsOptions, management, management_router, rooms, rooms_router};
+use crate::{
+    AllowedHosts, Context, Limits, Metrics, RoomsOptions, management, management_router, rooms, rooms_router,
+};
 
 /// In the schema because v10 has them, and not served yet.
 const NOT_YET: [(&str, &str); 3] = [
@@ -45,6 +47,7 @@ async fn mounted(router: Router, paths: Vec<&str>) -> Routes {
     let mut routes = Routes::new();
     for path in paths {
         let request = Request::builder().method("PROBE").uri(without_names(path).replace("{}", "x"));
+        let request = request.header(header::HOST, "localhost");
         let response = router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
         assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED, "{path}");
         let allowed = response.headers()[header::ALLOW].to_str().unwrap().to_owned();
@@ -106,5 +109,6 @@ fn context() -> Context {
         engine: Engine::new(ports, Settings::default(), "contract".into(), Tasks::default()),
         metrics: Metrics::register(&mut Registry::default()),
         new_request_id: Arc::new(|| 1),
+        allowed_hosts: AllowedHosts::default(),
     }
 }

@@ -15,6 +15,7 @@ pub(crate) enum Code {
     DeadlineExceeded = 4,
     NotFound = 5,
     AlreadyExists = 6,
+    PermissionDenied = 7,
     ResourceExhausted = 8,
     FailedPrecondition = 9,
     Aborted = 10,
@@ -40,6 +41,7 @@ impl Code {
             Self::InvalidArgument | Self::FailedPrecondition => StatusCode::BAD_REQUEST,
             Self::DeadlineExceeded => StatusCode::GATEWAY_TIMEOUT,
             Self::NotFound => StatusCode::NOT_FOUND,
+            Self::PermissionDenied => StatusCode::FORBIDDEN,
             Self::AlreadyExists | Self::Aborted => StatusCode::CONFLICT,
             Self::ResourceExhausted => StatusCode::PAYLOAD_TOO_LARGE,
             // v10 answers 501, as if the server were at fault.
@@ -72,6 +74,11 @@ impl ApiError {
 
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
         Self::new(Code::InvalidArgument, message)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn message(&self) -> &str {
+        &self.message
     }
 
     pub(crate) fn with_status(mut self, status: StatusCode) -> Self {

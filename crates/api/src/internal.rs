@@ -5,14 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::http::{StatusCode, header};
+use axum::extract::Request;
+use axum::http::{Method, StatusCode, header};
+use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use maestro_engine::Readiness;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 
-use crate::error;
+use crate::error::{self, ApiError};
+use crate::origin::{AllowedHosts, Provenance};
 
 /// How long the readiness probe may take: whoever asks (a kubelet, a balancer) does not wait for ever.
 const READINESS_TIMEOUT: Duration = Duration::from_secs(2);
@@ -20,7 +23,7 @@ const READINESS_TIMEOUT: Duration = Duration::from_secs(2);
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// `readiness` is asked at every `/readyz`.
-pub fn internal_router<R, F>(registry: Arc<Registry>, readiness: R) -> Router
+pub fn internal_router<R, F>(registry: Arc<Registry>, readiness: R, allowed_hosts: AllowedHosts) -> Router
 where
     R: Fn() -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Readiness> + Send + 'static,
@@ -32,6 +35,10 @@ where
             problems: vec![format!("store: no answer within {READINESS_TIMEOUT:?}")],
         }))
     };
+    let guard = move |request: Request, next: Next| {
+        let allowed_hosts = allowed_hosts.clone();
+        async move { guarded(request, next, &allowed_hosts).await }
+    };
     Router::new()
         .route("/health", get(alive))
         .route("/healthz", get(alive))
@@ -39,6 +46,15 @@ where
         .route("/metrics", get(move || async move { metrics(&registry) }))
         .method_not_allowed_fallback(error::method_not_allowed)
         .fallback(error::not_found)
+        .layer(from_fn(guard))
+}
+
+/// Probes and scrapers call this server by all kinds of names, and what they read is no secret.
+async fn guarded(request: Request, next: Next, allowed_hosts: &AllowedHosts) -> Result<Response, ApiError> {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        Provenance::of(&request).check(allowed_hosts)?;
+    }
+    Ok(next.run(request).await)
 }
 
 /// The first line is for probes, the others say what is wrong: one problem each.
@@ -76,13 +92,30 @@ mod tests {
 
     async fn check(readiness: &Readiness, path: &str, status: u16, content_type: &str, body: &str) {
         let readiness = readiness.clone();
-        let router = internal_router(Arc::default(), move || std::future::ready(readiness.clone()));
+        let router = internal_router(
+            Arc::default(),
+            move || std::future::ready(readiness.clone()),
+            AllowedHosts::default(),
+        );
         let request = Request::get(path).body(Body::empty()).unwrap();
         let response = router.oneshot(request).await.unwrap();
         assert_eq!(response.status(), status, "{path}");
         assert_eq!(response.headers()[header::CONTENT_TYPE], content_type, "{path}");
         let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
         assert_eq!(bytes, body, "{path}");
+    }
+
+    #[tokio::test]
+    async fn a_web_page_may_only_get_what_it_cannot_read() {
+        for (method, status) in [("GET", 200), ("HEAD", 200), ("POST", 403), ("OPTIONS", 403)] {
+            let well = || std::future::ready(Readiness { is_ready: true, problems: Vec::new() });
+            let router = internal_router(Arc::default(), well, AllowedHosts::default());
+            let request = Request::builder().method(method).uri("/healthz").header("host", "evil.example");
+            let request = request.header("origin", "http://evil.example").body(Body::empty()).unwrap();
+            let response = router.oneshot(request).await.unwrap();
+            assert_eq!(response.status(), status, "{method}");
+            assert_eq!(response.headers().get("access-control-allow-origin"), None, "{method}");
+        }
     }
 
     #[tokio::test]

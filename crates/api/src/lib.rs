@@ -14,6 +14,7 @@ mod internal;
 mod limits;
 mod management;
 mod metrics;
+mod origin;
 mod port;
 mod request;
 mod rooms;
@@ -25,13 +26,14 @@ use std::sync::Arc;
 
 use maestro_engine::Engine;
 
-use edge::{Edge, Spans};
+use edge::{Edge, Names, Spans};
 
 pub use edge::NewRequestId;
 pub use internal::internal_router;
 pub use limits::Limits;
 pub use management::management_router;
 pub use metrics::Metrics;
+pub use origin::AllowedHosts;
 pub use rooms::{RoomsOptions, rooms_router};
 pub use serve::serve;
 
@@ -41,10 +43,12 @@ pub struct Context {
     pub engine: Arc<Engine>,
     pub metrics: Metrics,
     pub new_request_id: NewRequestId,
+    pub allowed_hosts: AllowedHosts,
 }
 
 impl Context {
     fn edge(&self, service: &'static str, limits: &Limits, spans: Spans) -> Edge {
-        Edge::new(service, limits, &self.metrics, &self.new_request_id, spans)
+        let names = Names { service, allowed_hosts: self.allowed_hosts.clone() };
+        Edge::new(names, limits, &self.metrics, &self.new_request_id, spans)
     }
 }

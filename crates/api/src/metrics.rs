@@ -123,9 +123,10 @@ fn size_histogram() -> Histogram {
 const METHODS: [&str; 6] = ["GET", "POST", "PUT", "PATCH", "DELETE", "OTHER"];
 
 /// The statuses that these APIs answer with.
-const STATUSES: [StatusCode; 11] = [
+const STATUSES: [StatusCode; 12] = [
     StatusCode::OK,
     StatusCode::BAD_REQUEST,
+    StatusCode::FORBIDDEN,
     StatusCode::NOT_FOUND,
     StatusCode::METHOD_NOT_ALLOWED,
     StatusCode::CONFLICT,

@@ -1,6 +1,6 @@
 //! The edge: what happens to every request of a router, whatever it asks for.
 //!
-//! One service around each route instead of a stack of layers: refuse what is too much, give it an id, bound its
+//! One service around each route instead of a stack of layers: refuse what web pages send and what is too much, give it an id, bound its
 //! time, catch its panics, count it, write the one line about it. The ping goes through here as well, so nothing in
 //! it hashes a label or formats a text that nobody reads.
 
@@ -32,6 +32,7 @@ use self::request_id::RequestId;
 use crate::error::{self, ApiError, Cause, Code};
 use crate::limits::{HEADERS_MAX, HEADERS_MAX_BYTES, Limits, URL_MAX_BYTES};
 use crate::metrics::{Metrics, RouteMetrics};
+use crate::origin::{AllowedHosts, Provenance};
 
 /// Where the ids of requests come from that bring none.
 pub type NewRequestId = Arc<dyn Fn() -> u64 + Send + Sync>;
@@ -43,14 +44,21 @@ pub(crate) type Route<S> = (&'static str, MethodRouter<S>);
 pub(crate) struct Edge(Arc<Shared>);
 
 struct Shared {
-    /// `management-api` or `rooms-api`, in metrics and logs.
-    service: &'static str,
+    names: Names,
     request_timeout: Duration,
     places: Arc<Semaphore>,
     new_request_id: NewRequestId,
     /// At which level requests become spans: what happens in them then carries their id.
     spans: Spans,
     metrics: Metrics,
+}
+
+/// What an API is called.
+pub(crate) struct Names {
+    /// `management-api` or `rooms-api`, in metrics and logs.
+    pub(crate) service: &'static str,
+    /// By its clients.
+    pub(crate) allowed_hosts: AllowedHosts,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -62,14 +70,14 @@ pub(crate) enum Spans {
 
 impl Edge {
     pub(crate) fn new(
-        service: &'static str,
+        names: Names,
         limits: &Limits,
         metrics: &Metrics,
         new_request_id: &NewRequestId,
         spans: Spans,
     ) -> Self {
         Self(Arc::new(Shared {
-            service,
+            names,
             request_timeout: limits.request_timeout,
             places: Arc::new(Semaphore::new(limits.requests_max)),
             new_request_id: Arc::clone(new_request_id),
@@ -95,7 +103,7 @@ impl Edge {
     fn layer(&self, path: &str) -> EdgeLayer {
         let shared = &self.0;
         EdgeLayer(Arc::new(Guard {
-            metrics: shared.metrics.route(shared.service, path),
+            metrics: shared.metrics.route(shared.names.service, path),
             edge: Arc::clone(shared),
         }))
     }
@@ -161,7 +169,7 @@ where
 }
 
 impl Shared {
-    /// Refuses what is too much before anything of it is done.
+    /// Refuses what may not be asked, or is too much, before anything of it is done.
     fn admit(&self, request: &Request) -> Result<OwnedSemaphorePermit, ApiError> {
         let url_bytes = request.uri().path_and_query().map_or(0, |url| url.as_str().len());
         if url_bytes > URL_MAX_BYTES {
@@ -175,6 +183,7 @@ impl Shared {
                 format!("headers: more than {HEADERS_MAX}, or longer than {HEADERS_MAX_BYTES} bytes");
             return Err(ApiError::invalid(message).with_status(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
         }
+        Provenance::of(request).check(&self.names.allowed_hosts)?;
         Arc::clone(&self.places).try_acquire_owned().map_err(|_| {
             let message = "too many requests at once; try again in a second";
             ApiError::new(Code::Unavailable, message).with_retry_after(1)
@@ -250,7 +259,7 @@ impl Exchange {
         macro_rules! line {
             ($level:ident, $message:literal $(, $field:ident = $value:expr)*) => {
                 tracing::$level!(
-                    service = guard.edge.service,
+                    service = guard.edge.names.service,
                     handler = guard.metrics.handler(),
                     method = self.method.as_str(),
                     path = self.uri.path(),

@@ -20,7 +20,8 @@ fn world() -> World {
     let metrics = Metrics::register(&mut registry);
     let limits = Limits { requests_max: 1, request_timeout: Duration::from_secs(3), ..Limits::ROOMS };
     let new_request_id: NewRequestId = Arc::new(|| 7);
-    let edge = Edge::new("test-api", &limits, &metrics, &new_request_id, Spans::Always);
+    let names = Names { service: "test-api", allowed_hosts: AllowedHosts::default() };
+    let edge = Edge::new(names, &limits, &metrics, &new_request_id, Spans::Always);
     let routes = vec![
         ("/works", get(async || "it works")),
         ("/hangs", get(std::future::pending::<()>)),
@@ -43,7 +44,7 @@ impl World {
     }
 
     async fn get(&self, path: &str) -> (StatusCode, HeaderMap, String) {
-        self.ask(Request::get(path).body(Body::empty()).unwrap()).await
+        self.ask(of(path)).await
     }
 
     fn metrics(&self) -> String {
@@ -63,7 +64,7 @@ async fn check(request: Request, status: u16, body: &str) {
 }
 
 fn of(path: &str) -> Request {
-    Request::get(path).body(Body::empty()).unwrap()
+    Request::get(path).header(header::HOST, "localhost").body(Body::empty()).unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -93,7 +94,7 @@ async fn every_end_is_an_answer_in_json() {
 
 #[tokio::test]
 async fn a_wrong_method_is_told_the_right_ones() {
-    let request = Request::delete("/works").body(Body::empty()).unwrap();
+    let request = Request::delete("/works").header(header::HOST, "localhost").body(Body::empty()).unwrap();
     let (status, headers, body) = world().ask(request).await;
     assert_eq!(status, 405);
     assert_eq!(headers[header::ALLOW], "GET,HEAD");
@@ -114,6 +115,21 @@ async fn one_too_many_is_refused_at_once_and_the_place_is_given_back() {
     assert_eq!(world.get("/works").await.0, 200);
     assert_eq!(world.get("/panics").await.0, 500);
     assert_eq!(world.get("/works").await.0, 200);
+}
+
+#[tokio::test]
+async fn a_web_page_is_refused_and_told_why() {
+    for (header, value) in [("host", "evil.example"), ("origin", "null"), ("sec-fetch-site", "cross-site")] {
+        for path in ["/works", "/nowhere"] {
+            let mut request = of(path);
+            request.headers_mut().insert(header, value.parse().unwrap());
+            let (status, headers, body) = world().ask(request).await;
+            assert_eq!(status, 403, "{header}: {value} on {path}: {body}");
+            assert!(body.starts_with(r#"{"code":7,"message":"header "#) && body.contains(value), "{body}");
+            let readable = headers.keys().any(|name| name.as_str().starts_with("access-control-"));
+            assert!(!readable, "{headers:?}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ mod metrics;
 mod operations;
 mod panic;
 mod policies;
+mod reading;
 mod regions;
 mod releases;
 mod resize;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::Request;
-use maestro_api::{Context, Limits, Metrics, RoomsOptions, management_router, rooms_router};
+use maestro_api::{AllowedHosts, Context, Limits, Metrics, RoomsOptions, management_router, rooms_router};
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 
@@ -268,6 +268,7 @@ async fn where_all_places_are_taken_both_apis_say_so_at_once() {
         engine: Arc::clone(&world.engine),
         metrics: Metrics::register(&mut Registry::default()),
         new_request_id: Arc::new(|| 1),
+        allowed_hosts: AllowedHosts::default(),
     };
     let full = |limits: Limits| Limits { requests_max: 0, ..limits };
     world.management = management_router(&context, &full(Limits::MANAGEMENT));

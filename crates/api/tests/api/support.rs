@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
-use axum::http::{HeaderMap, Request};
-use maestro_api::{Context, Limits, Metrics, RoomsOptions, management_router, rooms_router};
+use axum::http::{HeaderMap, HeaderValue, Request};
+use maestro_api::{AllowedHosts, Context, Limits, Metrics, RoomsOptions, management_router, rooms_router};
 use maestro_core::room::Region;
 use maestro_core::time::Timestamp;
 use maestro_engine::ports::store::{Change, Transaction};
@@ -83,6 +83,7 @@ impl World {
             engine: Engine::new(ports, Settings::default(), "test".into(), Tasks::default()),
             metrics: Metrics::register(&mut registry),
             new_request_id: Arc::new(|| 1),
+            allowed_hosts: AllowedHosts::default(),
         };
         Self {
             management: management_router(&context, &Limits::MANAGEMENT),
@@ -108,6 +109,10 @@ impl World {
         self.running = Some(self.engine.start(parts).await.unwrap());
     }
 
+    pub(crate) async fn stop_working(&mut self) {
+        self.running.take().unwrap().stop_working().await;
+    }
+
     pub(crate) fn now(&self) -> Timestamp {
         self.engine.ports().clock.now()
     }
@@ -122,7 +127,8 @@ impl World {
         self.post(path, body).await.ok()["operationId"].as_str().unwrap().to_owned()
     }
 
-    pub(crate) async fn send(&self, api: &str, request: Request<Body>) -> Reply {
+    pub(crate) async fn send(&self, api: &str, mut request: Request<Body>) -> Reply {
+        request.headers_mut().entry("host").or_insert(HeaderValue::from_static("localhost"));
         let router = match api {
             "management" => &self.management,
             "rooms" => &self.rooms,

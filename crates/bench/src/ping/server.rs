@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use maestro_api::{Context, Metrics, RoomsOptions, rooms_router, serve};
+use maestro_api::{AllowedHosts, Context, Metrics, RoomsOptions, rooms_router, serve};
 use maestro_core::room::Region;
 use maestro_core::time::Timestamp;
 use maestro_engine::ports::{Clock, Ports, Randomness, RoomTable, Runtime as RoomRuntime};
@@ -59,6 +59,7 @@ impl Server {
                 engine,
                 metrics: Metrics::register(&mut Registry::default()),
                 new_request_id: Arc::new(move || random.draw()),
+                allowed_hosts: AllowedHosts::default(),
             };
             let options = RoomsOptions { empty_route: true, ..RoomsOptions::default() };
             let router = rooms_router(&context, &options);

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod bad_rooms;
+mod browser;
 mod chaos;
 mod deletion;
 mod full_disk;

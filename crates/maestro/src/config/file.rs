@@ -34,7 +34,7 @@ pub(super) fn read(name: &str, text: &str) -> FileSettings {
         Ok(root) => match root {
             Node::Mapping(entries) => Walk { name, settings: &mut settings }.mapping("", entries),
             Node::Scalar(None) => {}
-            Node::Scalar(Some(_)) | Node::Sequence => {
+            Node::Scalar(Some(_)) | Node::Sequence(_) => {
                 settings
                     .violations
                     .push(format!("{name}: must hold settings such as `managementApi: {{port: 8080}}`"));
@@ -53,8 +53,8 @@ pub(super) fn read(name: &str, text: &str) -> FileSettings {
 /// YAML as far as a configuration needs it.
 enum Node {
     Mapping(Vec<(Spanned<String>, Node)>),
-    /// No setting is a list, so what is in it does not matter.
-    Sequence,
+    /// Its scalars as one text with commas between them; `None` if there is anything else in it.
+    Sequence(Option<String>),
     /// As it would be written in an environment variable; `None` is YAML's null.
     Scalar(Option<String>),
 }
@@ -85,13 +85,15 @@ impl Walk<'_> {
         match (find(path), node) {
             (Some(key), Node::Scalar(Some(text))) => self.value(key, FileValue { text, line }),
             (Some(_), Node::Scalar(None)) => {}
-            (Some(key), Node::Mapping(_) | Node::Sequence) => self.refuse(format!(
-                "{} ({place}): must be one value ({}), not a list or a section",
-                key.path, key.kind
-            )),
+            (Some(key), Node::Sequence(Some(text))) if key.is_list => {
+                self.value(key, FileValue { text, line });
+            }
+            (Some(key), Node::Mapping(_) | Node::Sequence(_)) => {
+                self.refuse(not_one_value(key.path, &place, key));
+            }
             (None, Node::Mapping(entries)) if is_section(path) => self.mapping(path, entries),
             (None, Node::Scalar(None)) if is_section(path) => {}
-            (None, Node::Scalar(_) | Node::Sequence) if is_section(path) => {
+            (None, Node::Scalar(_) | Node::Sequence(_)) if is_section(path) => {
                 self.refuse(format!("{path} ({place}): is a section: its settings go below it, indented"));
             }
             (None, _) => self.refuse(format!("{path} ({place}): unknown key; {}", advice(path))),
@@ -103,7 +105,7 @@ impl Walk<'_> {
         let entries = match node {
             Node::Mapping(entries) => entries,
             Node::Scalar(None) => return,
-            Node::Scalar(Some(_)) | Node::Sequence => {
+            Node::Scalar(Some(_)) | Node::Sequence(_) => {
                 let example = "`regions: {us-east: {host: 10.0.0.5}, eu-west: {}}`";
                 return self.refuse(format!("{SECTION} ({place}): is a map of names, such as {example}"));
             }
@@ -116,7 +118,7 @@ impl Walk<'_> {
                 (Err(rule), _) => self.refuse(format!("{path} ({place}): {rule}")),
                 (Ok(region), Node::Mapping(entries)) => self.region(region, entries),
                 (Ok(region), Node::Scalar(None)) => self.region(region, Vec::new()),
-                (Ok(_), Node::Scalar(Some(_)) | Node::Sequence) => {
+                (Ok(_), Node::Scalar(Some(_)) | Node::Sequence(_)) => {
                     self.refuse(format!(
                         "{path} ({place}): is a section: its settings go below it, indented"
                     ));
@@ -140,10 +142,9 @@ impl Walk<'_> {
                     }
                 }
                 (Some(_), Node::Scalar(None)) => {}
-                (Some(key), Node::Mapping(_) | Node::Sequence) => self.refuse(format!(
-                    "{path} ({place}): must be one value ({}), not a list or a section",
-                    key.kind
-                )),
+                (Some(key), Node::Mapping(_) | Node::Sequence(_)) => {
+                    self.refuse(not_one_value(&path, &place, key));
+                }
                 (None, _) => {
                     let advice = region_advice(&region, &name.value);
                     self.refuse(format!("{path} ({place}): unknown key; {advice}"));
@@ -165,6 +166,13 @@ impl Walk<'_> {
 
     fn refuse(&mut self, violation: String) {
         self.settings.violations.push(violation);
+    }
+}
+
+fn not_one_value(path: &str, place: &str, key: &Key) -> String {
+    match key.is_list {
+        true => format!("{path} ({place}): must be a {}, without lists or sections in it", key.kind),
+        false => format!("{path} ({place}): must be one value ({}), not a list or a section", key.kind),
     }
 }
 
@@ -234,8 +242,14 @@ impl<'de> Visitor<'de> for NodeVisitor {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Node, A::Error> {
-        while seq.next_element::<serde::de::IgnoredAny>()?.is_some() {}
-        Ok(Node::Sequence)
+        let mut texts = Some(Vec::new());
+        while let Some(node) = seq.next_element()? {
+            match (node, &mut texts) {
+                (Node::Scalar(text), Some(texts)) => texts.extend(text),
+                (Node::Scalar(_) | Node::Mapping(_) | Node::Sequence(_), _) => texts = None,
+            }
+        }
+        Ok(Node::Sequence(texts.map(|texts| texts.join(","))))
     }
 
     fn visit_unit<E>(self) -> Result<Node, E> {

@@ -11,8 +11,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::kind::{
-    Bytes, Count, Directory, Host, HttpUrl, Interval, Kind, LogFormat, LogLevel, Millis, Optional, Port,
-    Switch,
+    Bytes, Count, Directory, Host, Hosts, HttpUrl, Interval, Kind, LogFormat, LogLevel, Millis, Optional,
+    Port, Switch,
 };
 use super::regions::Regions;
 
@@ -23,6 +23,7 @@ macro_rules! key {
             path: $path,
             aliases: &[$($alias),*],
             kind: <$kind as Kind>::NAME,
+            is_list: <$kind as Kind>::IS_LIST,
             default: $default,
             doc: $doc,
             section: $section,
@@ -41,6 +42,8 @@ pub struct Key {
     pub aliases: &'static [&'static str],
     /// What kind of value it takes, in a word or two.
     pub kind: &'static str,
+    /// Whether a file may write it as a list.
+    pub(super) is_list: bool,
     /// Empty: unset.
     pub default: &'static str,
     pub doc: &'static str,
@@ -143,6 +146,8 @@ config! {
             "A request that takes longer is answered with an error. More than 30s, and 5s on the rooms API, has no effect.";
         "api.bodyLimitBytes", body_limit_bytes: u64 as Bytes<1024> = "1048576",
             "A request with a larger body is refused.";
+        "api.allowedHosts", allowed_hosts: Vec<String> as Hosts = "",
+            "Names by which clients call this server, such as `maestro.example.com`; in a variable separated by commas. A request with another `Host` is refused with 403, because a web page could have sent it. Always allowed: `localhost`, IP addresses, the machine's name, the hosts on which the APIs listen, and those of every `roomsApiUrl`.";
     }
     /// Storage
     storage: Storage {

@@ -14,6 +14,8 @@ pub(super) trait Kind {
     type Value;
     /// What the reference calls it.
     const NAME: &'static str;
+    /// Whether a file may write it as a list; its text has commas then.
+    const IS_LIST: bool = false;
     /// Reads the text; the error says what would be right and names neither key nor value.
     fn parse(text: &str) -> Result<Self::Value, String>;
     fn show(value: &Self::Value) -> Value;
@@ -54,6 +56,24 @@ impl Kind for Host {
 
     fn show(value: &String) -> Value {
         value.as_str().into()
+    }
+}
+
+/// Any number of hosts.
+pub(super) enum Hosts {}
+
+impl Kind for Hosts {
+    type Value = Vec<String>;
+    const NAME: &'static str = "list of hosts";
+    const IS_LIST: bool = true;
+
+    fn parse(text: &str) -> Result<Vec<String>, String> {
+        let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+        names.map(|name| Host::parse(name).map_err(|rule| format!("{name:?} {rule}"))).collect()
+    }
+
+    fn show(value: &Vec<String>) -> Value {
+        value.as_slice().into()
     }
 }
 
@@ -290,6 +310,14 @@ mod tests {
             ("a b", host),
         ] {
             check::<Host>(text, expected);
+        }
+        for (text, expected) in [
+            ("", "[]"),
+            ("a.example", "[\"a.example\"]"),
+            ("a.example, b", "[\"a.example\",\"b\"]"),
+            ("a,b:80", &*format!("\"b:80\" {host}")),
+        ] {
+            check::<Hosts>(text, expected);
         }
         let url = "must be a URL such as http://10.0.0.5:8070";
         for (text, expected) in [

@@ -2,6 +2,7 @@
 //! remembers where it came from, and everything that is wrong is said at once.
 
 mod file;
+mod hosts;
 mod keys;
 mod kind;
 mod nearest;

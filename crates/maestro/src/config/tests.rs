@@ -115,6 +115,40 @@ fn an_empty_file_says_nothing() {
 }
 
 #[test]
+fn names_of_this_server() {
+    check(
+        "api:\n  allowedHosts:\n  - maestro.example.com\n  - build-7\n",
+        &[],
+        &expect![[r#"
+            api.allowedHosts = maestro.example.com,build-7 from maestro.yaml line 2
+        "#]],
+    );
+    check(
+        "api: {allowedHosts: [[a], b]}\nlog: {level: [info]}\n",
+        &[("MAESTRO_API_ALLOWEDHOSTS", "a:80")],
+        &expect![[r#"
+            the configuration is not valid:
+              api.allowedHosts (maestro.yaml line 1): must be a list of hosts, without lists or sections in it
+              log.level (maestro.yaml line 2): must be one value (off, error, warn, info, debug or trace), not a list or a section
+              api.allowedHosts: a:80 (MAESTRO_API_ALLOWEDHOSTS): "a:80" must be an IP address or a host name, without scheme and port
+        "#]],
+    );
+    let sources = Sources {
+        environment: [
+            ("MAESTRO_API_ALLOWEDHOSTS", "maestro.example.com, b"),
+            ("MAESTRO_ROOMSAPI_HOST", "rooms"),
+            ("MAESTRO_ADAPTERS_RUNTIME_PROCESS_ROOMSAPIURL", "http://gate.example:8070/"),
+        ]
+        .map(|(name, value)| (name.into(), value.into()))
+        .into(),
+        ..Sources::default()
+    };
+    let hosts: HashSet<String> = load(&sources).unwrap().config.own_hosts().collect();
+    let expected = ["127.0.0.1", "rooms", "maestro.example.com", "b", "gate.example"];
+    assert_eq!(hosts, expected.map(str::to_owned).into());
+}
+
+#[test]
 fn older_spellings() {
     check(
         "workers:\n  healthControllerInterval: 1m\n  storageClenupInterval: 3h\n",

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use futures_util::future::join_all;
-use maestro_api::{Context, Limits};
+use maestro_api::{AllowedHosts, Context, Limits};
 use maestro_core::room::Region;
 use maestro_core::time::Millis;
 use maestro_engine::ports::{Ports, Randomness, Runtime};
@@ -24,7 +24,7 @@ use crate::config::{Config, RegionConfig, RuntimeKind};
 
 use super::log_writer::LogWriter;
 use super::logging;
-use super::system::{SystemClock, owner_name, random_seed};
+use super::system::{SystemClock, machine_names, owner_name, random_seed};
 
 /// Tests kill the process, or fill the disk, at writes that this variable names; see `maestro_store_embedded`.
 const FAILPOINT_VARIABLE: &str = "MAESTRO_FAILPOINT";
@@ -218,8 +218,13 @@ fn serve(
     engine.metrics().register(&mut registry);
     let metrics = maestro_api::Metrics::register(&mut registry);
     let request_ids = Randomness::from_seed(random_seed().context("reading /dev/urandom")?);
-    let context =
-        Context { engine: engine.clone(), metrics, new_request_id: Arc::new(move || request_ids.draw()) };
+    let allowed_hosts = AllowedHosts::new(config.own_hosts().chain(machine_names()));
+    let context = Context {
+        engine: engine.clone(),
+        metrics,
+        new_request_id: Arc::new(move || request_ids.draw()),
+        allowed_hosts: allowed_hosts.clone(),
+    };
     let limits = |limits: Limits| Limits {
         request_timeout: config.api.request_timeout.min(limits.request_timeout),
         ..limits
@@ -237,7 +242,7 @@ fn serve(
     let routers = [
         (listeners.management, maestro_api::management_router(&context, &management)),
         (listeners.rooms, maestro_api::rooms_router(&context, &rooms)),
-        (listeners.internal, maestro_api::internal_router(Arc::new(registry), readiness)),
+        (listeners.internal, maestro_api::internal_router(Arc::new(registry), readiness, allowed_hosts)),
     ];
     let grace = config.api.graceful_shutdown_timeout;
     let serve = |(listener, router)| {

@@ -33,6 +33,16 @@ pub(super) fn raise_file_limit() {
 
 /// Who this process is in leases and histories: the machine, the process, and when it began.
 pub(super) fn owner_name() -> String {
-    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    format!("{host}/{}", std::process::id())
+    format!("{}/{}", machine_name(), std::process::id())
+}
+
+/// What this machine is called, with and without its domain.
+pub(super) fn machine_names() -> impl Iterator<Item = String> {
+    let name = machine_name();
+    let short = name.split_once('.').map(|(short, _)| short.to_owned());
+    short.into_iter().chain([name])
+}
+
+fn machine_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
