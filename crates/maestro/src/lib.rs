@@ -5,3 +5,7 @@ pub mod backup;
 pub mod cli;
 pub mod config;
 pub mod start;
+
+/// The argument that makes a process the log keeper of a region (see `maestro_runtime_process::keep_logs`). Not a
+/// command for people: `maestro start` runs it.
+pub const LOG_KEEPER: &str = "room-log-keeper";

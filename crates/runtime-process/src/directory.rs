@@ -1,4 +1,5 @@
-//! Where the files of rooms are: `rooms/<scheduler>/<room>/<container>.log`, `room.json` beside them, and
+//! Where the files of rooms are: `rooms/<scheduler>/<room>/<container>.log`, its pipe and `room.json` beside
+//! it, and
 //! `secrets/<name>/<key>`.
 
 use std::io;
@@ -6,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use maestro_core::room::RoomId;
 use maestro_core::scheduler::SchedulerName;
+
+use crate::log_keeper::PIPE;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Directory {
@@ -31,6 +34,11 @@ impl Directory {
     pub(crate) fn room(&self, scheduler: &SchedulerName, room: &RoomId) -> Option<RoomDirectory> {
         let path = self.scheduler(scheduler).join(file_name(room.as_str())?);
         Some(RoomDirectory { path })
+    }
+
+    /// Held by the log keeper that works here.
+    pub(crate) fn log_keeper_lock(&self) -> PathBuf {
+        self.root.join("log-keeper.lock")
     }
 
     /// A place beneath [`Self::rooms`], which itself is not made again: where it is gone, so is the region.
@@ -59,6 +67,11 @@ impl RoomDirectory {
 
     pub(crate) fn log(&self, container: &str) -> Option<PathBuf> {
         Some(self.path.join(format!("{}.log", file_name(container)?)))
+    }
+
+    /// What a container writes goes through this to its log.
+    pub(crate) fn pipe(&self, container: &str) -> Option<PathBuf> {
+        Some(self.path.join(format!("{}.{PIPE}", file_name(container)?)))
     }
 }
 

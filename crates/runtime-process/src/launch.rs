@@ -1,8 +1,8 @@
 //! Starting the process of a container.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, waitpid};
 
 use crate::environment::{self, Environment, Surroundings};
+use crate::log_keeper::{Output, Source};
 use crate::members::{Member, ProcessId};
 use crate::plan::ContainerPlan;
 use crate::process_table;
@@ -26,7 +27,16 @@ pub(crate) struct Launch {
     program: PathBuf,
     environment: Environment,
     working_directory: PathBuf,
-    log: PathBuf,
+    source: Source,
+    pipe: PathBuf,
+}
+
+/// A container that runs, and what it writes.
+#[derive(Debug)]
+pub(crate) struct Launched {
+    pub(crate) member: Member,
+    pub(crate) source: Source,
+    pub(crate) output: OwnedFd,
 }
 
 impl Launch {
@@ -43,8 +53,8 @@ impl Launch {
             ));
         };
         let room = surroundings.directory.room(surroundings.scheduler, surroundings.room);
-        let log = room
-            .and_then(|room| room.log(&container.name))
+        let pipe = room
+            .and_then(|room| room.pipe(&container.name))
             .ok_or_else(|| refused("its name or its room's is not the name of a file".into()))?;
         let environment = environment::of_container(container, surroundings).map_err(refused)?;
         // Looked at before the start, which could not say whether the program or the directory is missing.
@@ -61,16 +71,23 @@ impl Launch {
             program,
             environment,
             working_directory: working_directory.to_owned(),
-            log,
+            source: Source {
+                scheduler: surroundings.scheduler.as_str().to_owned(),
+                room: surroundings.room.as_str().to_owned(),
+                container: container.name.clone(),
+            },
+            pipe,
         })
     }
 
     /// Blocking. The process is our child, and nobody waits for it yet.
-    pub(crate) fn run(&self) -> Result<Member, RuntimeError> {
-        let (out, error) = self.open_log().map_err(|error| {
-            // Not the recipe's fault: a full disk, a limit on open files.
-            RuntimeError::Unavailable(format!("the log of container {:?}: {error}", self.container))
-        })?;
+    pub(crate) fn run(&self) -> Result<Launched, RuntimeError> {
+        // Not the recipe's fault: a full disk, a limit on open files.
+        let no_output = |error: io::Error| {
+            RuntimeError::Unavailable(format!("the output of container {:?}: {error}", self.container))
+        };
+        let Output { reader, writer } = Output::open(&self.pipe).map_err(no_output)?;
+        let error = writer.try_clone().map_err(no_output)?;
         let child = Command::new(&self.program)
             .arg0(&self.command[0])
             .args(&self.command[1..])
@@ -78,7 +95,7 @@ impl Launch {
             .envs(&self.environment)
             .current_dir(&self.working_directory)
             .stdin(Stdio::null())
-            .stdout(out)
+            .stdout(writer)
             .stderr(error)
             .process_group(0)
             .spawn()
@@ -89,17 +106,9 @@ impl Launch {
             abandon(pid);
             RuntimeError::Unavailable(error.to_string())
         })?;
-        Ok(Member {
-            container: self.container.clone(),
-            process: ProcessId { pid, start_time: stat.start_time },
-        })
-    }
-
-    /// Appending, so that the file can be cut short under the writer: it goes on at the new end.
-    fn open_log(&self) -> io::Result<(File, File)> {
-        let out = OpenOptions::new().append(true).create(true).open(&self.log)?;
-        let error = out.try_clone()?;
-        Ok((out, error))
+        let process = ProcessId { pid, start_time: stat.start_time };
+        let member = Member { container: self.container.clone(), process };
+        Ok(Launched { member, source: self.source.clone(), output: reader })
     }
 
     fn not_started(&self, error: &io::Error) -> RuntimeError {
@@ -112,11 +121,11 @@ impl Launch {
 }
 
 /// Starts all containers, or none. Blocking.
-pub(crate) fn run_all(launches: &[Launch]) -> Result<Vec<Member>, RuntimeError> {
+pub(crate) fn run_all(launches: &[Launch]) -> Result<Vec<Launched>, RuntimeError> {
     let mut started = Vec::with_capacity(launches.len());
     for launch in launches {
         match launch.run() {
-            Ok(member) => started.push(member),
+            Ok(launched) => started.push(launched),
             Err(error) => {
                 abandon_all(&started);
                 return Err(error);
@@ -127,8 +136,8 @@ pub(crate) fn run_all(launches: &[Launch]) -> Result<Vec<Member>, RuntimeError> 
 }
 
 /// Kills and reaps children that nobody watches yet. Blocking, for as long as a killed process needs to go.
-pub(crate) fn abandon_all(members: &[Member]) {
-    for member in members {
+pub(crate) fn abandon_all(launched: &[Launched]) {
+    for Launched { member, .. } in launched {
         abandon(member.process.pid);
     }
 }

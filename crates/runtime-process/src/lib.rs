@@ -1,6 +1,7 @@
 //! Rooms as local processes: each container of a room is a process, leader of a process group of its own.
 //!
-//! The processes belong to themselves. They log to files and not to pipes, their environment says whose they are,
+//! The processes belong to themselves. They log to pipes whose reader does not die with Maestro, their environment says
+//! whose they are,
 //! and everything else about them is in the data directory, so that they live on when Maestro dies, and the next
 //! Maestro on the same store finds them, watches them and learns how they end.
 //!
@@ -14,14 +15,18 @@
 //! | `scanner`, `blocking` | one look at all processes for many callers; bounded blocking work |
 //! | `abandoned` | rooms of a store that is gone |
 //! | `members` | which processes a handle names |
-//! | `directory`, `logs`, `ports` | files of rooms, their logs, host ports |
+//! | `directory`, `logs`, `ports` | files of rooms, reading their logs, host ports |
+//! | `ended` | how many ended rooms keep their files |
+//! | `log_keeper` | the process that writes logs, and keeps them short |
 
 mod abandoned;
 mod adoption;
 mod blocking;
 mod directory;
+mod ended;
 mod environment;
 mod launch;
+mod log_keeper;
 mod logs;
 mod members;
 mod pidfd;
@@ -36,5 +41,6 @@ mod starting;
 mod watch;
 
 pub use abandoned::{end_rooms_of_store, rooms_of_store};
+pub use log_keeper::keep_logs;
 pub use runtime::{OpenError, Options, ProcessRuntime};
 pub use scanner::ProcessScanner;

@@ -1,9 +1,15 @@
-//! Logs of rooms. Each container appends to a file that Maestro cuts when it grows too long, and of which the end can
-//! be read without reading all of it.
+//! Reading logs of rooms: the end, without reading all of it. Links are not followed: whoever may read a room's log may
+//! not therefore read every file.
+//!
+//! Also cuts the logs of rooms that a Maestro without a log keeper started, and that write to their files themselves.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 /// The most that is read of one container's log to find its last lines.
 const TAIL_BYTES_MAX: u64 = 1 << 20;
@@ -12,14 +18,14 @@ const TAIL_BYTES_MAX: u64 = 1 << 20;
 /// file begins anew. What is written between the copy and the cut is lost: a few lines at most, the price for not
 /// standing between a room and its file. The writer appends, so it goes on at the new end. Blocking.
 pub(crate) fn keep_within(log: &Path, limit_bytes: u64) {
-    if !log.metadata().is_ok_and(|metadata| metadata.len() > limit_bytes) {
+    if !log.symlink_metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() > limit_bytes) {
         return;
     }
     if let Err(error) = copy_end(log, limit_bytes / 2) {
         // The disk may be full: then cutting is all the more needed.
         tracing::warn!(log = %log.display(), %error, "the end of a log could not be kept");
     }
-    if let Err(error) = File::options().write(true).open(log).and_then(|file| file.set_len(0)) {
+    if let Err(error) = open(log, File::options().write(true)).and_then(|file| file.set_len(0)) {
         tracing::warn!(log = %log.display(), %error, "a log could not be cut");
     }
 }
@@ -53,13 +59,24 @@ pub(crate) fn tail(room: &Path, lines_max: usize) -> io::Result<Option<String>> 
 }
 
 fn copy_end(log: &Path, bytes: u64) -> io::Result<()> {
-    let mut file = File::open(log)?;
+    let mut file = open(log, File::options().read(true))?;
     let length = file.metadata()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(bytes)))?;
-    let mut kept = File::create(older(log))?;
+    let older = older(log);
+    // A link that is in its place is removed, not followed.
+    if older.symlink_metadata().is_ok_and(|metadata| !metadata.is_file()) {
+        std::fs::remove_file(&older)?;
+    }
+    let mut kept = open(&older, File::options().write(true).create(true).truncate(true).mode(0o600))?;
     // Bounded by what was there: a room that writes faster than this copies must not keep it busy for ever.
     io::copy(&mut file.take(2 * bytes), &mut kept)?;
     Ok(())
+}
+
+/// Neither follows a link nor waits for the other end of a pipe.
+fn open(file: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    options.custom_flags(flags.bits().cast_signed()).open(file)
 }
 
 fn older(log: &Path) -> PathBuf {
@@ -76,12 +93,17 @@ fn end_of(log: &Path) -> io::Result<String> {
 
 /// A first line that is not whole is left out.
 fn last_bytes(file: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
-    let mut file = match File::open(file) {
+    let mut file = match open(file, File::options().read(true)) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
-    let skipped = file.metadata()?.len().saturating_sub(bytes_max);
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Ok(Vec::new());
+    }
+    let skipped = metadata.len().saturating_sub(bytes_max);
     file.seek(SeekFrom::Start(skipped))?;
     let mut bytes = Vec::new();
     file.take(bytes_max).read_to_end(&mut bytes)?;
@@ -144,6 +166,23 @@ mod tests {
         writeln!(writer, "after").unwrap();
         assert_eq!(std::fs::read_to_string(&log).unwrap(), "after\n");
         assert_eq!(tail(room.path(), 3).unwrap().unwrap(), "000000998\n000000999\nafter\n");
+    }
+
+    #[test]
+    fn links_are_neither_cut_nor_read() {
+        let room = tempfile::tempdir().unwrap();
+        let (log, precious) = (room.path().join("game.log"), room.path().join("precious"));
+        std::fs::write(&precious, "precious\n").unwrap();
+        std::os::unix::fs::symlink(&precious, &log).unwrap();
+        keep_within(&log, 1);
+        assert_eq!(tail(room.path(), 10).unwrap().unwrap(), "");
+        std::fs::remove_file(&log).unwrap();
+        std::fs::write(&log, "of the room\n").unwrap();
+        std::os::unix::fs::symlink(&precious, older(&log)).unwrap();
+        assert_eq!(tail(room.path(), 10).unwrap().unwrap(), "of the room\n");
+        keep_within(&log, 1);
+        assert_eq!(std::fs::read_to_string(&precious).unwrap(), "precious\n");
+        assert_eq!(log.metadata().unwrap().len(), 0);
     }
 
     #[test]

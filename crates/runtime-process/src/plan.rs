@@ -21,6 +21,19 @@ pub(crate) struct Plan {
     pub(crate) grace_period_ms: u64,
     pub(crate) containers: Vec<ContainerPlan>,
     pub(crate) ports: Vec<PortPlan>,
+    #[serde(default)]
+    pub(crate) output: OutputPlan,
+}
+
+/// Where containers write to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum OutputPlan {
+    /// To their log files, as rooms did that were started before there was a log keeper.
+    #[default]
+    File,
+    /// To pipes, which the log keeper reads.
+    Pipe,
 }
 
 /// Which ends of a container are followed by a new start. A container that ends for good ends its room.
@@ -78,6 +91,7 @@ impl Plan {
             grace_period_ms: u64::try_from(spec.termination_grace_period.as_millis()).unwrap_or(u64::MAX),
             containers: spec.containers.iter().map(ContainerPlan::of).collect(),
             ports: room.ports.iter().map(port).collect(),
+            output: OutputPlan::Pipe,
         }
     }
 
@@ -88,6 +102,7 @@ impl Plan {
             grace_period_ms: GRACE_PERIOD_MS,
             containers: Vec::new(),
             ports: Vec::new(),
+            output: OutputPlan::File,
         }
     }
 

@@ -1,6 +1,7 @@
 //! The runtime port over local processes: which rooms there are, and who may touch which.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,6 +23,9 @@ use tokio_util::task::TaskTracker;
 use crate::adoption::Found;
 use crate::blocking::{BlockingWork, unbounded};
 use crate::directory::{self, Directory};
+use crate::ended::EndedRooms;
+use crate::log_keeper::{self, LogKeeper};
+use crate::plan::OutputPlan;
 use crate::process_table::Mark;
 use crate::room::{Room, lock};
 use crate::scanner::ProcessScanner;
@@ -55,8 +59,14 @@ pub struct Options {
     pub host: String,
     /// Where rooms reach Maestro.
     pub rooms_api_url: String,
-    /// Per container.
+    /// Of the logs of one container.
     pub log_limit_bytes: u64,
+    /// Of all logs of one scheduler together, of rooms that run and of those that have ended.
+    pub scheduler_log_limit_bytes: u64,
+    /// How many rooms that have ended keep their files, per scheduler.
+    pub ended_rooms_max: usize,
+    /// How a process is started that calls [`crate::keep_logs`].
+    pub log_keeper: Vec<OsString>,
     /// Where rooms run, and where relative commands are looked for.
     pub working_directory: PathBuf,
     /// Regions of one server have one together.
@@ -93,6 +103,8 @@ pub(crate) struct Shared {
     /// Rooms that run and nobody watches, as of the last look at the process table.
     pub(crate) found: Mutex<HashMap<RoomId, Found>>,
     pub(crate) blocking: BlockingWork,
+    pub(crate) log_keeper: Arc<LogKeeper>,
+    pub(crate) ended: Mutex<EndedRooms>,
     locks: Vec<tokio::sync::Mutex<()>>,
     hasher: RandomState,
     tasks: TaskTracker,
@@ -129,6 +141,23 @@ impl ProcessRuntime {
         let snapshot = options.scanner.scan().await.map_err(|source| OpenError::Processes { source })?;
         let found = Found::by_room(snapshot.of(&options.mark()).iter());
         let (events, observations) = mpsc::channel(EVENTS_MAX);
+        let closed = CancellationToken::new();
+        let log_keeper = LogKeeper::new(
+            options.log_keeper.clone(),
+            log_keeper::Settings {
+                rooms: directory.rooms(),
+                lock: directory.log_keeper_lock(),
+                container_bytes: options.log_limit_bytes,
+                scheduler_bytes: options.scheduler_log_limit_bytes,
+            },
+            blocking.clone(),
+            closed.clone(),
+        );
+        if !found.is_empty()
+            && let Err(error) = log_keeper.ensure_running().await
+        {
+            tracing::error!(region = %options.region, %error, "the log keeper cannot be started");
+        }
         let shared = Arc::new(Shared {
             directory,
             options,
@@ -141,9 +170,11 @@ impl ProcessRuntime {
             tasks: TaskTracker::new(),
             is_closing: AtomicBool::new(false),
             is_looking: AtomicBool::new(false),
-            closed: CancellationToken::new(),
+            log_keeper,
+            ended: Mutex::default(),
+            closed: closed.clone(),
         });
-        let closed = shared.closed.clone();
+        shared.spawn(Arc::clone(&shared).count_ended_before());
         tokio::spawn(closed.run_until_cancelled_owned(sweep_logs(Arc::clone(&shared))));
         Ok(Arc::new(Self { shared, observations: Mutex::new(Some(observations)) }))
     }
@@ -199,6 +230,7 @@ impl Runtime for ProcessRuntime {
                 "{left} rooms of scheduler {scheduler} still run"
             )));
         }
+        self.shared.forget_ended(scheduler, None);
         let path = self.shared.directory.scheduler(scheduler);
         self.shared.blocking.run(move || directory::remove(&path)).await.map_err(unavailable)
     }
@@ -250,6 +282,7 @@ impl Runtime for ProcessRuntime {
         let Some(place) = self.shared.directory.room(scheduler, room) else {
             return Ok(None);
         };
+        self.shared.log_keeper.drain(scheduler, room).await;
         self.shared.blocking.run(move || logs::tail(&place.path, lines_max)).await.map_err(unavailable)
     }
 
@@ -257,6 +290,7 @@ impl Runtime for ProcessRuntime {
         let Some(place) = self.shared.directory.room(scheduler, room) else {
             return Ok(());
         };
+        self.shared.forget_ended(scheduler, Some(room));
         self.shared.blocking.run(move || directory::remove(&place.path)).await.map_err(unavailable)
     }
 
@@ -333,6 +367,7 @@ impl Shared {
         self.closed.cancel();
         self.tasks.close();
         self.tasks.wait().await;
+        self.log_keeper.close();
     }
 
     async fn stop_all(self: &Arc<Self>) {
@@ -353,13 +388,18 @@ impl Shared {
     }
 }
 
+/// Of rooms that a Maestro without a log keeper started: nobody else bounds what they write.
 async fn sweep_logs(shared: Arc<Shared>) {
     let limit_bytes = shared.options.log_limit_bytes;
     let mut turn = interval(LOG_SWEEP_EVERY);
     turn.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         turn.tick().await;
-        let logs = shared.rooms().iter().flat_map(|room| shared.logs_of(room)).collect::<Vec<_>>();
+        let direct = shared.rooms_that(|room| room.plan.output == OutputPlan::File);
+        let logs = direct.iter().flat_map(|room| shared.logs_of(room)).collect::<Vec<_>>();
+        if logs.is_empty() {
+            continue;
+        }
         shared.blocking.run(move || logs.iter().for_each(|log| logs::keep_within(log, limit_bytes))).await;
     }
 }

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use crate::adoption::{Opened, open};
 use crate::directory;
 use crate::environment::Surroundings;
-use crate::launch::{self, Launch};
+use crate::launch::{self, Launch, Launched};
 use crate::members::Member;
 use crate::plan::{ContainerPlan, Plan};
 use crate::process::Process;
@@ -71,13 +71,18 @@ impl Shared {
     async fn launch(self: &Arc<Self>, room: &RoomToStart, plan: &Plan) -> Result<Vec<Opened>, RuntimeError> {
         let (shared, plan) = (Arc::clone(self), plan.clone());
         let (scheduler, id) = (room.scheduler.clone(), room.id.clone());
-        let members = self.blocking.run(move || shared.launch_blocking(&scheduler, &id, &plan)).await?;
+        self.ensure_log_keeper().await?;
+        let launched = self.blocking.run(move || shared.launch_blocking(&scheduler, &id, &plan)).await?;
+        let members: Vec<Member> = launched.iter().map(|launched| launched.member.clone()).collect();
         let why = match open(&members) {
-            Ok(opened) if opened.len() == members.len() => return Ok(opened),
+            Ok(opened) if opened.len() == members.len() => {
+                self.keep_output(launched);
+                return Ok(opened);
+            }
             Ok(_) => "somebody else reaps our children".to_owned(),
             Err(error) => error.to_string(),
         };
-        self.blocking.run(move || launch::abandon_all(&members)).await;
+        self.blocking.run(move || launch::abandon_all(&launched)).await;
         Err(unavailable(format!("a container was started and cannot be watched: {why}")))
     }
 
@@ -86,7 +91,7 @@ impl Shared {
         scheduler: &SchedulerName,
         room: &RoomId,
         plan: &Plan,
-    ) -> Result<Vec<Member>, RuntimeError> {
+    ) -> Result<Vec<Launched>, RuntimeError> {
         let prepare = |container| self.prepare(scheduler, room, plan, container);
         let launches: Vec<Launch> = plan.containers.iter().map(prepare).collect::<Result<_, _>>()?;
         let place = self
@@ -115,19 +120,35 @@ impl Shared {
         room: &Arc<Room>,
         index: usize,
     ) -> Result<Process, RuntimeError> {
+        self.ensure_log_keeper().await?;
         let (shared, room) = (Arc::clone(self), Arc::clone(room));
         let launch = move || {
             let container = &room.plan.containers[index];
             shared.prepare(&room.scheduler, &room.id, &room.plan, container)?.run()
         };
-        let member = self.blocking.run(launch).await?;
-        let why = match Process::open(member.process) {
-            Ok(Some(process)) => return Ok(process),
+        let launched = self.blocking.run(launch).await?;
+        let why = match Process::open(launched.member.process) {
+            Ok(Some(process)) => {
+                self.keep_output(vec![launched]);
+                return Ok(process);
+            }
             Ok(None) => "somebody else reaps our children".to_owned(),
             Err(error) => error.to_string(),
         };
-        self.blocking.run(move || launch::abandon_all(&[member])).await;
+        self.blocking.run(move || launch::abandon_all(&[launched])).await;
         Err(unavailable(why))
+    }
+
+    /// Before a room runs: without a keeper it could write only as much as fits into a pipe.
+    async fn ensure_log_keeper(&self) -> Result<(), RuntimeError> {
+        let running = self.log_keeper.ensure_running().await;
+        running.map_err(|error| unavailable(format!("the log keeper cannot be started: {error}")))
+    }
+
+    fn keep_output(&self, launched: Vec<Launched>) {
+        for Launched { source, output, .. } in launched {
+            self.log_keeper.keep(source, &output);
+        }
     }
 
     /// Blocking.
@@ -151,6 +172,7 @@ impl Shared {
         Launch::prepare(container, &surroundings, &self.options.working_directory)
     }
 
+    /// Of a room that writes to them itself.
     pub(crate) fn logs_of(&self, room: &Room) -> Vec<PathBuf> {
         let place = self.directory.room(&room.scheduler, &room.id);
         let containers = room.plan.containers.iter();

@@ -143,8 +143,10 @@ impl Watch {
             None => Ending::Stopped,
         };
         tracing::info!(room = %self.room.id, scheduler = %self.room.scheduler, how = %ending, "room ended");
-        // Before it is told: whoever hears of the end does not find the room any more.
+        // Before it is told: whoever hears of the end finds its last words, and does not find the room any more.
+        self.shared.log_keeper.drain(&self.room.scheduler, &self.room.id).await;
         self.shared.remove(&self.room);
+        self.shared.count_ended(&self.room.scheduler, &self.room.id).await;
         self.room.gone.cancel();
         self.unsent.push_back(RoomEvent::Ended(ending));
         while !self.unsent.is_empty() {

@@ -90,6 +90,9 @@ async fn ports(directory: &Path, rooms: u32) -> anyhow::Result<Ports> {
         log_limit_bytes: 1024 * 1024,
         working_directory: directory.into(),
         scanner: ProcessScanner::new(),
+        scheduler_log_limit_bytes: 1 << 30,
+        ended_rooms_max: 1000,
+        log_keeper: Vec::new(),
     };
     let runtime: Arc<dyn RoomRuntime> = ProcessRuntime::open(options).await?;
     let table = MemoryRoomTable::new();

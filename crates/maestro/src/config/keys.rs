@@ -160,6 +160,10 @@ config! {
             "Address announced to players for the rooms of this machine.";
         "adapters.runtime.process.logLimitBytes", log_limit_bytes: u64 as Bytes<4096> = "10485760",
             "How much of a room's output is kept, per container.";
+        "adapters.runtime.process.schedulerLogLimitBytes", scheduler_log_limit_bytes: u64 as Bytes<65_536> = "1073741824",
+            "How much output of all rooms of a scheduler is kept in a region, of those that run and those that have ended. Above it, logs of ended rooms go first, the oldest of them first.";
+        "adapters.runtime.process.endedRoomsMax", ended_rooms_max: u32 as Count<1, 1_000_000> = "1000",
+            "How many rooms of a scheduler that have ended keep their logs in a region, at most as long as `operations.retention.rooms` says.";
         "adapters.runtime.process.stopRoomsOnShutdown", stop_rooms_on_shutdown: bool as Switch = "false",
             "Whether rooms end with Maestro. Otherwise they go on and are adopted at the next start.";
         "adapters.runtime.process.roomsApiUrl", rooms_api_url: Option<String> as Optional<HttpUrl> = "",

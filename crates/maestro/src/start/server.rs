@@ -1,6 +1,7 @@
 //! The wiring: the one place that knows every adapter.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -170,7 +171,15 @@ fn process_options(
         log_limit_bytes: region.log_limit_bytes.unwrap_or(for_all.log_limit_bytes),
         working_directory: std::env::current_dir().context("finding the working directory")?,
         scanner: scanner.clone(),
+        scheduler_log_limit_bytes: for_all.scheduler_log_limit_bytes,
+        ended_rooms_max: usize::try_from(for_all.ended_rooms_max).unwrap_or(usize::MAX),
+        log_keeper: log_keeper(&region.directory(name, data_dir)),
     })
+}
+
+/// This very program, also when its file has been replaced meanwhile. The directory is for people who look at `ps`.
+fn log_keeper(directory: &Path) -> Vec<OsString> {
+    vec!["/proc/self/exe".into(), crate::LOG_KEEPER.into(), directory.into()]
 }
 
 fn runtimes(regions: &[OpenRegion]) -> BTreeMap<Region, Arc<dyn Runtime>> {

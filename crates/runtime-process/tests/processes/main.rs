@@ -4,6 +4,7 @@
 
 mod contract;
 mod input;
+mod logs;
 mod restarts;
 mod rooms;
 mod support;

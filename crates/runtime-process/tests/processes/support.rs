@@ -1,5 +1,6 @@
 //! A data directory of its own for each test, rooms for it, and the certainty that none of them stays behind.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -81,9 +82,19 @@ pub(crate) fn options(directory: &Path, store_id: &str) -> Options {
         host: "127.0.0.1".into(),
         rooms_api_url: "http://127.0.0.1:8070".into(),
         log_limit_bytes: 1 << 20,
+        scheduler_log_limit_bytes: 1 << 30,
+        log_keeper: log_keeper(),
+        ended_rooms_max: 100,
         working_directory: directory.to_owned(),
         scanner: ProcessScanner::new(),
     }
+}
+
+/// This very binary, made to run [`crate::logs::log_keeper_process`] and nothing else.
+fn log_keeper() -> Vec<OsString> {
+    let this = std::env::current_exe().unwrap();
+    let test = ["--exact", "logs::log_keeper_process", "--nocapture"];
+    std::iter::once(this.into()).chain(test.map(OsString::from)).collect()
 }
 
 /// All processes, leaders or not, whose environment carries this store's id; found without any code under test.

@@ -18,7 +18,9 @@ const DIRECTORY: &str = "SURVIVAL_DIRECTORY";
 const STORE: &str = "SURVIVAL_STORE";
 const READY: &str = "ready.json";
 const RUNS: &str = "exec sleep 1000";
-const WAITS: &str = "echo up; while [ ! -e end ]; do sleep 0.01; done; exit 5";
+const WAITS: &str = "echo up; while [ ! -e end ]; do sleep 0.01; if [ -e write-on ] && [ ! $on ]; then on=1; \
+                     head -c 300000 /dev/zero | tr '\\0' x; echo; echo written on; fi; done; echo the end; exit 5";
+pub(crate) const WRITES_ON: &str = "written on\n";
 
 /// The process that is killed, started by the test below from this very binary; by itself it does nothing.
 #[test]
@@ -43,7 +45,7 @@ fn maestro_that_will_be_killed() {
     });
 }
 
-async fn start_and_kill_a_maestro(world: &World) -> Vec<RunningRoom> {
+pub(crate) async fn start_and_kill_a_maestro(world: &World) -> Vec<RunningRoom> {
     let this = std::env::current_exe().unwrap();
     let mut maestro = Command::new(this)
         .args(["--exact", "survival::maestro_that_will_be_killed", "--nocapture"])
@@ -93,7 +95,7 @@ async fn rooms_survive_a_kill_and_are_adopted() {
     std::fs::write(world.path().join("end"), "").unwrap();
     let exited = Ending::Exited { container: "game".into(), code: 5 };
     assert_eq!(seen.ending("arena-2").await, exited);
-    assert_eq!(logs(&runtime, "arena-2").await, "up\n", "and its log is where it was");
+    assert_eq!(logs(&runtime, "arena-2").await, "up\nthe end\n", "and its log is where it was");
     world.until_empty().await;
 }
 
