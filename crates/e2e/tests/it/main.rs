@@ -13,6 +13,7 @@ mod placement;
 mod recorded;
 mod regions;
 mod restart;
+mod room_logs;
 mod starting;
 mod sweep;
 mod unwritable_log;

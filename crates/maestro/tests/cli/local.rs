@@ -23,47 +23,49 @@ fn config_show() {
     check_local(
         show("--data-dir elsewhere"),
         &expect![[r#"
-            KEY                                                      VALUE      FROM
-            managementApi.host                                       127.0.0.1  default
-            managementApi.port                                       9000       maestro.yaml line 1
-            roomsApi.host                                            127.0.0.1  default
-            roomsApi.port                                            8070       default
-            internalApi.host                                         127.0.0.1  default
-            internalApi.port                                         8081       default
-            api.port                                                 -          default
-            api.gracefulShutdownTimeout                              30s        default
-            api.requestTimeout                                       30s        default
-            api.bodyLimitBytes                                       1048576    default
-            dataDir                                                  elsewhere  --data-dir
-            adapters.runtime.process.host                            127.0.0.1  default
-            adapters.runtime.process.logLimitBytes                   10485760   default
-            adapters.runtime.process.stopRoomsOnShutdown             false      default
-            adapters.runtime.process.roomsApiUrl                     -          default
-            workers.syncInterval                                     1m30s      maestro.yaml line 3
-            workers.stopTimeoutDuration                              2m         default
-            workers.operationExecution.healthControllerInterval      10s        default
-            workers.operationExecution.earlyWakeUp                   true       default
-            workers.storageCleanupInterval                           10m        default
-            workers.ownershipTtlMillis                               10000      default
-            operations.rooms.add.limit                               1000       default
-            operations.rooms.add.batchSize                           40         default
-            operations.rooms.add.operationTimeout                    5s         default
-            operations.rooms.remove.limit                            1000       default
-            operations.retention.final                               24h        default
-            operations.retention.noAction                            1h         default
-            operations.retention.rooms                               24h        default
-            services.roomManager.roomPingTimeoutMillis               240000     default
-            services.roomManager.roomInitializationTimeoutMillis     120000     default
-            services.roomManager.roomValidationTimeoutMillis         120000     default
-            services.roomManager.roomDeletionTimeoutMillis           120000     default
-            services.roomManager.roomValidationAttempts              3          default
-            services.roomManager.roomValidationAcceptOccupiedStatus  false      default
-            services.operationManager.operationLeaseTTLMillis        5000       default
-            locks.ttl                                                30s        default
-            locks.waitTimeout                                        5m         default
-            downscaling.timeout                                      10m        default
-            log.level                                                debug      MAESTRO_LOG_LEVEL
-            log.format                                               text       default
+            KEY                                                      VALUE       FROM
+            managementApi.host                                       127.0.0.1   default
+            managementApi.port                                       9000        maestro.yaml line 1
+            roomsApi.host                                            127.0.0.1   default
+            roomsApi.port                                            8070        default
+            internalApi.host                                         127.0.0.1   default
+            internalApi.port                                         8081        default
+            api.port                                                 -           default
+            api.gracefulShutdownTimeout                              30s         default
+            api.requestTimeout                                       30s         default
+            api.bodyLimitBytes                                       1048576     default
+            dataDir                                                  elsewhere   --data-dir
+            adapters.runtime.process.host                            127.0.0.1   default
+            adapters.runtime.process.logLimitBytes                   10485760    default
+            adapters.runtime.process.schedulerLogLimitBytes          1073741824  default
+            adapters.runtime.process.endedRoomsMax                   1000        default
+            adapters.runtime.process.stopRoomsOnShutdown             false       default
+            adapters.runtime.process.roomsApiUrl                     -           default
+            workers.syncInterval                                     1m30s       maestro.yaml line 3
+            workers.stopTimeoutDuration                              2m          default
+            workers.operationExecution.healthControllerInterval      10s         default
+            workers.operationExecution.earlyWakeUp                   true        default
+            workers.storageCleanupInterval                           10m         default
+            workers.ownershipTtlMillis                               10000       default
+            operations.rooms.add.limit                               1000        default
+            operations.rooms.add.batchSize                           40          default
+            operations.rooms.add.operationTimeout                    5s          default
+            operations.rooms.remove.limit                            1000        default
+            operations.retention.final                               24h         default
+            operations.retention.noAction                            1h          default
+            operations.retention.rooms                               24h         default
+            services.roomManager.roomPingTimeoutMillis               240000      default
+            services.roomManager.roomInitializationTimeoutMillis     120000      default
+            services.roomManager.roomValidationTimeoutMillis         120000      default
+            services.roomManager.roomDeletionTimeoutMillis           120000      default
+            services.roomManager.roomValidationAttempts              3           default
+            services.roomManager.roomValidationAcceptOccupiedStatus  false       default
+            services.operationManager.operationLeaseTTLMillis        5000        default
+            locks.ttl                                                30s         default
+            locks.waitTimeout                                        5m          default
+            downscaling.timeout                                      10m         default
+            log.level                                                debug       MAESTRO_LOG_LEVEL
+            log.format                                               text        default
             stderr: warning: adapters.redis has no effect here (maestro.yaml line 4)
         "#]],
     );
