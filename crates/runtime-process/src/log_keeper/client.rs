@@ -202,7 +202,7 @@ impl Connection {
                 }
                 Ok(Report::Warning { text }) => tracing::warn!("{text}"),
                 Err(error) => {
-                    tracing::warn!(%error, "the log keeper says something that cannot be understood")
+                    tracing::warn!(%error, "the log keeper says something that cannot be understood");
                 }
             }
         }
