@@ -36,6 +36,10 @@ impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Refused(refusal) => refusal.into(),
+            StoreError::Unreadable(unreadable) => Self::Conflict(format!(
+                "{unreadable}; this Maestro ({}) leaves it and its rooms alone: start the version that wrote it",
+                env!("CARGO_PKG_VERSION")
+            )),
             unavailable @ StoreError::Unavailable { .. } => {
                 // A store that fails in the middle may have done it all the same, and nobody can say.
                 let advice = "it may not have been done, look before you try again";

@@ -23,7 +23,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use crate::ports::room_table::FleetCounts;
-use crate::ports::store::SchedulerRecord;
+use crate::ports::store::{SchedulerRecord, UnreadableScheduler};
 
 use locks::LockMetrics;
 use regions::RegionMetrics;
@@ -77,6 +77,11 @@ struct WorkerLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct SchedulerLabels {
+    scheduler: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct InvariantLabels {
     invariant: &'static str,
 }
@@ -100,6 +105,7 @@ pub struct Metrics {
     max_matches: Family<FleetLabels, Gauge>,
     ready_target: Family<FleetLabels, Fractions>,
     fixed_buffer: Family<FleetLabels, Gauge>,
+    unreadable: Family<SchedulerLabels, Gauge>,
     violations: Family<InvariantLabels, Counter>,
     /// What the gauges show, so that those of schedulers that are gone can be taken away.
     shown: Mutex<BTreeSet<FleetLabels>>,
@@ -148,6 +154,7 @@ impl Default for Metrics {
             max_matches: Family::default(),
             ready_target: Family::default(),
             fixed_buffer: Family::default(),
+            unreadable: Family::default(),
             violations,
             shown: Mutex::default(),
         }
@@ -197,6 +204,11 @@ impl Metrics {
         r.register("maestro_worker_max_matches", "Matches that a room holds", self.max_matches.clone());
         r.register("maestro_worker_ready_target", "Share of rooms to stand ready", self.ready_target.clone());
         r.register("maestro_worker_fixed_buffer", "Rooms to stand ready", self.fixed_buffer.clone());
+        r.register(
+            "maestro_scheduler_unreadable",
+            "Schedulers that this build cannot read and leaves alone with their rooms",
+            self.unreadable.clone(),
+        );
         self.locks.register(r);
         self.regions.register(r);
         r.register(
@@ -204,6 +216,14 @@ impl Metrics {
             "Times that something was seen which must never be; a bug, if it is not 0",
             self.violations.clone(),
         );
+    }
+
+    /// Those that cannot be read now, and no others.
+    pub(crate) fn show_unreadable(&self, unreadable: &[UnreadableScheduler]) {
+        self.unreadable.clear();
+        for scheduler in unreadable {
+            self.unreadable.get_or_create(&SchedulerLabels { scheduler: scheduler.name.to_string() }).set(1);
+        }
     }
 
     /// How often an invariant was seen not to hold.

@@ -14,7 +14,8 @@ use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::store::{
     OperationPage, OperationStore, PageRequest, RegionRecord, RegionStore, Renewal, RoomRecord, RoomRegistry,
-    SchedulerRecord, SchedulerStore, Store, StoreError, Transaction, VersionRecord, Workforce,
+    SchedulerRecord, SchedulerStore, Store, StoreError, Transaction, UnreadableScheduler, VersionRecord,
+    Workforce,
 };
 use maestro_store_embedded::EmbeddedStore;
 use tempfile::TempDir;
@@ -79,6 +80,10 @@ impl SchedulerStore for OnTheSpot {
 
     async fn schedulers(&self) -> Result<Vec<SchedulerRecord>, StoreError> {
         wait_for(self.store.schedulers())
+    }
+
+    async fn unreadable_schedulers(&self) -> Result<Vec<UnreadableScheduler>, StoreError> {
+        wait_for(self.store.unreadable_schedulers())
     }
 
     async fn versions(&self, name: &SchedulerName) -> Result<Vec<VersionRecord>, StoreError> {

@@ -12,7 +12,7 @@ use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::store::{
     Change, OperationPage, OperationStore, OwnershipRecord, PageRequest, Refusal, RegionRecord, RegionStore,
     Renewal, RoomRecord, RoomRegistry, SchedulerRecord, SchedulerStore, Store, StoreError, Transaction,
-    VersionRecord, Workforce,
+    UnreadableScheduler, VersionRecord, Workforce,
 };
 use tokio::time::Instant;
 
@@ -212,6 +212,11 @@ impl SchedulerStore for SimulatedStore {
 
     async fn schedulers(&self) -> Result<Vec<SchedulerRecord>, StoreError> {
         self.read(&"schedulers", self.inner.schedulers()).await
+    }
+
+    async fn unreadable_schedulers(&self) -> Result<Vec<UnreadableScheduler>, StoreError> {
+        // Without a fault of its own: only who also reads the schedulers asks for it.
+        self.inner.unreadable_schedulers().await
     }
 
     async fn versions(&self, name: &SchedulerName) -> Result<Vec<VersionRecord>, StoreError> {

@@ -5,14 +5,15 @@ use maestro_core::room::RoomStatus;
 use maestro_core::scheduler::{Autoscaling, Recipe};
 use maestro_core::time::Timestamp;
 use maestro_engine::Error;
-use maestro_engine::ports::store::SchedulerRecord;
+use maestro_engine::ports::room_table::FleetCounts;
+use maestro_engine::ports::store::{SchedulerRecord, UnreadableScheduler};
 use maestro_engine::services::{AutoscalingDecision, FleetInfo, SchedulerFilter};
 use maestro_proto::convert::{self, Shown};
 use maestro_proto::v1::{
     self, AutoscalingInfo, CreateSchedulerRequest, CreateSchedulerResponse, DeleteSchedulerRequest,
     DeleteSchedulerResponse, GetAutoscalingDecisionsResponse, GetSchedulerRequest, GetSchedulerResponse,
     GetSchedulersInfoRequest, GetSchedulersInfoResponse, ListSchedulersRequest, ListSchedulersResponse,
-    SchedulerInfo,
+    SchedulerInfo, SchedulerWithoutSpec,
 };
 
 use super::Api;
@@ -34,15 +35,31 @@ pub(super) async fn list(
         let shown = Shown { created_at: record.created_at, ..shown(record) };
         convert::scheduler_without_spec(&record.recipe, shown)
     });
-    Ok(Answer(ListSchedulersResponse { schedulers: schedulers.collect() }))
+    let unreadable = api.engine.unreadable_schedulers(&filter).await?;
+    let mut schedulers: Vec<_> = schedulers.chain(unreadable.iter().map(unreadable_listed)).collect();
+    schedulers.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(Answer(ListSchedulersResponse { schedulers }))
 }
 
 pub(super) async fn info(
     State(api): Api,
     Asked(request): Asked<GetSchedulersInfoRequest>,
 ) -> Answered<GetSchedulersInfoResponse> {
-    let infos = api.engine.fleet_infos(given(request.game)).await?;
-    Ok(Answer(GetSchedulersInfoResponse { schedulers: infos.iter().map(fleet_info).collect() }))
+    let game = given(request.game);
+    let infos = api.engine.fleet_infos(game.clone()).await?;
+    let mut schedulers: Vec<_> = infos.iter().map(fleet_info).collect();
+    let filter = SchedulerFilter { game, ..SchedulerFilter::default() };
+    for unreadable in api.engine.unreadable_schedulers(&filter).await? {
+        let counts = api.engine.counts_of_unreadable(&unreadable).await?;
+        schedulers.push(SchedulerInfo {
+            name: unreadable.name.to_string(),
+            state: UNREADABLE.to_owned(),
+            rooms_replicas: number(unreadable.fleet_size),
+            ..counted(&counts)
+        });
+    }
+    schedulers.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(Answer(GetSchedulersInfoResponse { schedulers }))
 }
 
 pub(super) async fn get(
@@ -118,27 +135,48 @@ fn decision(decision: AutoscalingDecision) -> v1::AutoscalingDecision {
     }
 }
 
-/// Rooms with any match and allocated ones are occupied, rooms that are up and have not pinged are on their way: in
-/// v10 such rooms are in none of the four numbers.
+/// The state of a scheduler that this build cannot read. Why that is stands in the answer to who asks for it.
+const UNREADABLE: &str = "unreadable";
+
+fn unreadable_listed(scheduler: &UnreadableScheduler) -> SchedulerWithoutSpec {
+    SchedulerWithoutSpec {
+        name: scheduler.name.to_string(),
+        state: UNREADABLE.to_owned(),
+        version: scheduler.active_version.clone(),
+        created_at: Some(scheduler.created_at.into()),
+        rooms_replicas: number(scheduler.fleet_size),
+        ..SchedulerWithoutSpec::default()
+    }
+}
+
 fn fleet_info(info: &FleetInfo) -> SchedulerInfo {
     let FleetInfo { scheduler, counts } = info;
-    let rooms = |statuses: &[RoomStatus]| {
-        let rooms = statuses.iter().map(|status| counts.by_status.of(*status)).fold(0, u32::saturating_add);
-        number(rooms)
-    };
     SchedulerInfo {
         name: scheduler.name.to_string(),
         game: scheduler.recipe.game.clone(),
         state: scheduler.state.as_str().to_owned(),
         // The size that is held: it began as the recipe's, and people changed it since.
         rooms_replicas: number(scheduler.fleet_size),
+        autoscaling: scheduler.recipe.autoscaling.as_ref().map(autoscaling_info),
+        ..counted(counts)
+    }
+}
+
+/// Rooms with any match and allocated ones are occupied, rooms that are up and have not pinged are on their way: in
+/// v10 such rooms are in none of the four numbers.
+fn counted(counts: &FleetCounts) -> SchedulerInfo {
+    let rooms = |statuses: &[RoomStatus]| {
+        let rooms = statuses.iter().map(|status| counts.by_status.of(*status)).fold(0, u32::saturating_add);
+        number(rooms)
+    };
+    SchedulerInfo {
         rooms_ready: rooms(&[RoomStatus::Ready]),
         rooms_occupied: rooms(&[RoomStatus::Active, RoomStatus::Occupied, RoomStatus::Allocated]),
         rooms_pending: rooms(&[RoomStatus::Pending, RoomStatus::Unready]),
         rooms_terminating: rooms(&[RoomStatus::Terminating]),
-        autoscaling: scheduler.recipe.autoscaling.as_ref().map(autoscaling_info),
         // v10 has the field and never fills it.
         match_allocation: None,
+        ..SchedulerInfo::default()
     }
 }
 

@@ -16,5 +16,6 @@ mod restart;
 mod room_logs;
 mod starting;
 mod sweep;
+mod unreadable;
 mod unwritable_log;
 mod versions;

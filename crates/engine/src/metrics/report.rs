@@ -32,6 +32,7 @@ async fn report_once(engine: &Engine) -> Result<(), Error> {
         let locks = engine.ports.store.locks(&scheduler.name).await?;
         seen.push((scheduler, counts, locks));
     }
+    engine.metrics.show_unreadable(&engine.ports.store.unreadable_schedulers().await?);
     engine.metrics.locks.clear();
     engine.metrics.regions.clear();
     for (scheduler, counts, locks) in &seen {

@@ -47,8 +47,13 @@ pub(crate) async fn stop(engine: &Engine, runtime: &dyn Runtime) -> Result<(), E
     if running.is_empty() {
         return Ok(());
     }
+    let unreadable = engine.ports.store.unreadable_schedulers().await?;
     let schedulers = engine.ports.store.schedulers().await?;
-    let schedulers: BTreeSet<_> = schedulers.into_iter().map(|record| record.name).collect();
+    let schedulers: BTreeSet<_> = schedulers
+        .into_iter()
+        .map(|record| record.name)
+        .chain(unreadable.into_iter().map(|scheduler| scheduler.name))
+        .collect();
     for room in running.iter().filter(|room| !schedulers.contains(&room.scheduler)) {
         tracing::warn!(room_id = %room.id, scheduler_name = %room.scheduler, "stopping a room of a scheduler that does not exist");
         // The next look tries again: one that does not go must not keep others from their region.

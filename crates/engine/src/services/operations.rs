@@ -76,7 +76,11 @@ impl Engine {
     ) -> Result<Vec<OperationView>, Error> {
         let store = &self.ports.store;
         let (unfinished, locks) = match stage {
-            Stage::Pending => (store.unfinished(scheduler).await?, Locks::default()),
+            Stage::Pending => match store.unfinished(scheduler).await {
+                // One of them cannot be read: what the others wait for is that it can.
+                Err(StoreError::Unreadable(_)) => (Vec::new(), Locks::default()),
+                unfinished => (unfinished?, Locks::default()),
+            },
             Stage::Active => (Vec::new(), store.locks(scheduler).await?),
             Stage::Final => (Vec::new(), Locks::default()),
         };

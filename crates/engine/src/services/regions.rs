@@ -60,8 +60,11 @@ impl Engine {
     pub async fn regions(&self) -> Result<Vec<RegionView>, Error> {
         let said = self.ports.store.regions().await?;
         let mut rooms: BTreeMap<Region, StatusCounts> = BTreeMap::new();
-        for scheduler in self.ports.store.schedulers().await? {
-            for (region, counts) in self.ports.table.counts(&scheduler.name).await?.by_region {
+        let store = &self.ports.store;
+        let (readable, unreadable) = (store.schedulers().await?, store.unreadable_schedulers().await?);
+        let names = readable.into_iter().map(|record| record.name);
+        for scheduler in names.chain(unreadable.into_iter().map(|scheduler| scheduler.name)) {
+            for (region, counts) in self.ports.table.counts(&scheduler).await?.by_region {
                 *rooms.entry(region).or_default() += &counts;
             }
         }

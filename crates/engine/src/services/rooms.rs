@@ -34,9 +34,9 @@ pub struct RoomEnd {
 impl Engine {
     /// Rooms that have not ended, by id.
     pub async fn rooms(&self, scheduler: &str) -> Result<Vec<ListedRoom>, Error> {
-        let record = self.scheduler(scheduler).await?;
-        let rows = self.ports.store.live_rooms(&record.name).await?;
-        let views = self.ports.table.rooms(&record.name).await?;
+        let name = self.scheduler_name(scheduler).await?;
+        let rows = self.ports.store.live_rooms(&name).await?;
+        let views = self.ports.table.rooms(&name).await?;
         let views: BTreeMap<_, _> = views.into_iter().map(|view| (view.id.clone(), view)).collect();
         let listed = |row: RoomRecord| {
             let view = views.get(&row.id);
@@ -48,18 +48,18 @@ impl Engine {
     /// One room, for as long as it is remembered after its end.
     pub async fn room(&self, scheduler: &str, id: &str) -> Result<ListedRoom, Error> {
         let missing = || Error::NotFound(format!("room {id} not found in scheduler {scheduler}"));
-        let record = self.scheduler(scheduler).await?;
+        let name = self.scheduler_name(scheduler).await?;
         let id = RoomId::new(id);
-        let row = self.ports.store.room(&record.name, &id).await?.ok_or_else(missing)?;
-        let view = self.ports.table.room(&record.name, &id).await?;
+        let row = self.ports.store.room(&name, &id).await?.ok_or_else(missing)?;
+        let view = self.ports.table.room(&name, &id).await?;
         Ok(listed(row, view.as_ref()))
     }
 
     pub async fn room_logs(&self, scheduler: &str, id: &str, lines_max: usize) -> Result<String, Error> {
         let room = self.room(scheduler, id).await?;
-        let record = self.scheduler(scheduler).await?;
+        let name = self.scheduler_name(scheduler).await?;
         let runtime = self.runtime(&room.region)?;
-        let logs = runtime.logs(&record.name, &room.id, lines_max).await?;
+        let logs = runtime.logs(&name, &room.id, lines_max).await?;
         logs.ok_or_else(|| Error::NotFound(format!("no logs are kept of room {id}")))
     }
 }

@@ -13,7 +13,7 @@ use crate::operations::DeletionProgress;
 use crate::ports::room_table::FleetCounts;
 use crate::ports::store::{
     Change, NewOperation, NewScheduler, OperationUpdate, Refusal, SchedulerRecord, SchedulerState,
-    StoreError, Transaction, VersionRecord,
+    StoreError, Transaction, UnreadableScheduler, VersionRecord,
 };
 use crate::{Engine, Error};
 
@@ -193,6 +193,36 @@ impl Engine {
                 && matches(&filter.version, &scheduler.active_version.to_string())
         });
         Ok(schedulers)
+    }
+
+    /// Those that this build cannot read. Nobody knows their game, so who asks for one gets none of them.
+    pub async fn unreadable_schedulers(
+        &self,
+        filter: &SchedulerFilter,
+    ) -> Result<Vec<UnreadableScheduler>, Error> {
+        let matches = |wanted: &Option<String>, is: &str| wanted.as_deref().is_none_or(|wanted| wanted == is);
+        let mut unreadable = self.ports.store.unreadable_schedulers().await?;
+        unreadable.retain(|scheduler| {
+            matches(&filter.name, scheduler.name.as_str())
+                && matches(&filter.game, "")
+                && matches(&filter.version, &scheduler.active_version)
+        });
+        Ok(unreadable)
+    }
+
+    /// What the room table counts of such a scheduler: its rooms go on, and ping.
+    pub async fn counts_of_unreadable(&self, scheduler: &UnreadableScheduler) -> Result<FleetCounts, Error> {
+        Ok(self.ports.table.counts(&scheduler.name).await?)
+    }
+
+    /// A scheduler's name, if there is one of that name, readable or not.
+    pub(super) async fn scheduler_name(&self, name: &str) -> Result<SchedulerName, Error> {
+        let scheduler = known_name(name)?;
+        match self.ports.store.scheduler(&scheduler).await {
+            Ok(Some(_)) | Err(StoreError::Unreadable(_)) => Ok(scheduler),
+            Ok(None) => Err(scheduler_not_found(name)),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Newest first.

@@ -9,7 +9,7 @@ mod step;
 mod tenure;
 mod unanswered;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use crate::ports::store::{Renewal, StoreError, Workforce};
+use crate::ports::store::{Renewal, StoreError, UnreadableScheduler, Workforce};
 use crate::{Engine, with_sources};
 
 use scheduler_loop::SchedulerLoop;
@@ -37,6 +37,8 @@ pub(crate) struct Manager {
     engine: Arc<Engine>,
     stop: watch::Receiver<bool>,
     loops: BTreeMap<SchedulerName, Loop>,
+    /// Schedulers that are left alone, as they were last seen.
+    unreadable: BTreeSet<SchedulerName>,
     /// When something of another worker runs out, if nothing changes until then.
     next_expiry: Option<Instant>,
 }
@@ -52,7 +54,7 @@ struct Loop {
 
 impl Manager {
     pub(crate) fn new(engine: Arc<Engine>, stop: watch::Receiver<bool>) -> Self {
-        Self { engine, stop, loops: BTreeMap::new(), next_expiry: None }
+        Self { engine, stop, loops: BTreeMap::new(), unreadable: BTreeSet::new(), next_expiry: None }
     }
 
     pub(crate) async fn run(mut self) {
@@ -86,6 +88,7 @@ impl Manager {
         // A store that does not answer is asked again at the next period, not at once.
         self.next_expiry = None;
         self.forget_ended().await?;
+        self.name_unreadable().await?;
         let store = &self.engine.ports.store;
         let schedulers: Vec<SchedulerName> =
             store.schedulers().await?.into_iter().map(|record| record.name).collect();
@@ -112,6 +115,22 @@ impl Manager {
             room -= usize::from(self.take(scheduler).await?);
         }
         self.give_back_orphans(&workforce).await
+    }
+
+    /// Schedulers that this build cannot read are nobody's: they and their rooms stay as they are, and that is said.
+    async fn name_unreadable(&mut self) -> Result<(), StoreError> {
+        let health = self.engine.health();
+        let component = |name: &SchedulerName| format!("scheduler {name}");
+        let mut unreadable = BTreeSet::new();
+        for UnreadableScheduler { name, why, .. } in self.engine.ports.store.unreadable_schedulers().await? {
+            health.degraded(component(&name), format!("{why}; it and its rooms are left alone"));
+            unreadable.insert(name);
+        }
+        for gone in self.unreadable.difference(&unreadable) {
+            health.clear(&component(gone));
+        }
+        self.unreadable = unreadable;
+        Ok(())
     }
 
     /// What it owns and does not work on: the answer that it had become the owner was lost, and its renewals would keep

@@ -21,7 +21,8 @@ use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::store::{
     OperationPage, OperationStore, PageRequest, RegionRecord, RegionStore, Renewal, RoomRecord, RoomRegistry,
-    SchedulerRecord, SchedulerStore, Store, StoreError, Transaction, VersionRecord, Workforce,
+    SchedulerRecord, SchedulerStore, Store, StoreError, Transaction, UnreadableScheduler, VersionRecord,
+    Workforce,
 };
 
 use state::State;
@@ -64,6 +65,11 @@ impl SchedulerStore for MemoryStore {
 
     async fn schedulers(&self) -> Result<Vec<SchedulerRecord>, StoreError> {
         Ok(self.state().schedulers())
+    }
+
+    /// Nothing is stored in a form that has to be read.
+    async fn unreadable_schedulers(&self) -> Result<Vec<UnreadableScheduler>, StoreError> {
+        Ok(Vec::new())
     }
 
     async fn versions(&self, name: &SchedulerName) -> Result<Vec<VersionRecord>, StoreError> {

@@ -80,6 +80,15 @@ fn to_time(micros: i64, column: &'static str) -> Result<Timestamp, Failure> {
     Timestamp::from_microsecond(micros).map_err(|_| unreadable(column, micros).into())
 }
 
+/// How much of a value a message shows.
+const SHOWN_CHARS: usize = 80;
+
 pub(super) fn unreadable(column: &'static str, value: impl std::fmt::Display) -> Unreadable {
-    Unreadable { what: column, why: format!("{value} is not a value that this version of Maestro knows") }
+    let value = value.to_string();
+    let shown: String = value.chars().take(SHOWN_CHARS).collect();
+    let cut = if shown.len() < value.len() { "…" } else { "" };
+    Unreadable {
+        what: column,
+        why: format!("{shown}{cut} is not a value that this version of Maestro knows"),
+    }
 }

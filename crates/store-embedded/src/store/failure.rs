@@ -31,11 +31,10 @@ impl Failure {
     pub(crate) fn into_store_error(self, step: &'static str) -> StoreError {
         match self {
             Self::Refused(refusal) => StoreError::Refused(refusal),
-            unavailable @ (Self::Sqlite(_)
-            | Self::Unreadable(_)
-            | Self::GroupLost(_)
-            | Self::Panicked
-            | Self::Closed) => StoreError::unavailable(step, unavailable),
+            Self::Unreadable(unreadable) => StoreError::Unreadable(unreadable),
+            unavailable @ (Self::Sqlite(_) | Self::GroupLost(_) | Self::Panicked | Self::Closed) => {
+                StoreError::unavailable(step, unavailable)
+            }
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Questions about operations.
 
 use maestro_core::operation::{
-    Activity, CancelRequest, HistoryEvent, Lease, Operation, OperationId, OperationStatus, Origin, Rollback,
-    RollbackEnd, Stage, Wait,
+    Activity, CancelRequest, Definition, HistoryEvent, Lease, Operation, OperationId, OperationStatus,
+    Origin, Rollback, RollbackEnd, Stage, Wait,
 };
 use maestro_core::scheduler::SchedulerName;
 use maestro_engine::documents;
@@ -24,7 +24,7 @@ pub(super) fn one(
     id: OperationId,
 ) -> Result<Option<Operation>, Failure> {
     let sql = format!("SELECT {COLUMNS}, progress FROM operations WHERE id = ?1 AND scheduler = ?2");
-    Ok(whole(connection, &sql, (from_id(id), scheduler.as_str()))?.pop())
+    Ok(whole(connection, &sql, (from_id(id), scheduler.as_str()), Definitions::Shown)?.pop())
 }
 
 pub(super) fn unfinished(
@@ -34,7 +34,7 @@ pub(super) fn unfinished(
     let sql = format!(
         "SELECT {COLUMNS}, progress FROM operations WHERE scheduler = ?1 AND ended_at IS NULL ORDER BY sequence"
     );
-    whole(connection, &sql, [scheduler.as_str()])
+    whole(connection, &sql, [scheduler.as_str()], Definitions::Executed)
 }
 
 /// Written as its index is, so that it is found along it.
@@ -48,7 +48,7 @@ pub(super) fn of_versions(
          WHERE scheduler = ?1 AND definition IN ('create_new_scheduler_version', 'switch_active_version')
          ORDER BY sequence DESC LIMIT ?2"
     );
-    whole(connection, &sql, (scheduler.as_str(), operations_max))
+    whole(connection, &sql, (scheduler.as_str(), operations_max), Definitions::Shown)
 }
 
 pub(super) fn page(
@@ -76,13 +76,27 @@ pub(super) fn page(
          ORDER BY sequence {direction} LIMIT ?2 OFFSET ?3"
     );
     let offset = i64::from(page.saturating_sub(1)).saturating_mul(page_size.into());
-    let found = select(connection, &sql, (scheduler.as_str(), page_size, offset))?;
+    let found = select(connection, &sql, (scheduler.as_str(), page_size, offset), Definitions::Shown)?;
     Ok(OperationPage { total, operations: found.into_iter().map(|(_, operation)| operation).collect() })
 }
 
+/// What definitions are read for.
+#[derive(Clone, Copy)]
+enum Definitions {
+    /// One that cannot be read is shown as it is stored: a list has others.
+    Shown,
+    /// One that cannot be read must not be skipped: the order of a queue means something.
+    Executed,
+}
+
 /// With their histories.
-fn whole(connection: &Connection, sql: &str, parameters: impl Params) -> Result<Vec<Operation>, Failure> {
-    let mut found = select(connection, sql, parameters)?;
+fn whole(
+    connection: &Connection,
+    sql: &str,
+    parameters: impl Params,
+    definitions: Definitions,
+) -> Result<Vec<Operation>, Failure> {
+    let mut found = select(connection, sql, parameters, definitions)?;
     for (sequence, operation) in &mut found {
         operation.history = history(connection, *sequence)?;
     }
@@ -93,13 +107,14 @@ fn select(
     connection: &Connection,
     sql: &str,
     parameters: impl Params,
+    definitions: Definitions,
 ) -> Result<Vec<(i64, Operation)>, Failure> {
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query(parameters)?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         let columns = Columns(row);
-        found.push((columns.get("sequence")?, operation(&columns)?));
+        found.push((columns.get("sequence")?, operation(&columns, definitions)?));
     }
     Ok(found)
 }
@@ -116,13 +131,21 @@ fn history(connection: &Connection, sequence: i64) -> Result<Vec<HistoryEvent>, 
     Ok(events)
 }
 
-fn operation(columns: &Columns<'_, '_>) -> Result<Operation, Failure> {
-    let definition: String = columns.get("definition")?;
+fn definition(columns: &Columns<'_, '_>, definitions: Definitions) -> Result<Definition, Failure> {
+    let (name, input): (String, _) = (columns.get("definition")?, columns.json("input")?);
+    match (documents::definition_from_json(&name, &input), definitions) {
+        (Ok(definition), _) => Ok(definition),
+        (Err(_), Definitions::Shown) => Ok(Definition::Unknown { name, input }),
+        (Err(unreadable), Definitions::Executed) => Err(unreadable.into()),
+    }
+}
+
+fn operation(columns: &Columns<'_, '_>, definitions: Definitions) -> Result<Operation, Failure> {
     let status = columns.parsed("status", OperationStatus::parse)?;
     Ok(Operation {
         id: columns.id("id")?,
         scheduler: columns.scheduler("scheduler")?,
-        definition: documents::definition_from_json(&definition, &columns.json("input")?)?,
+        definition: definition(columns, definitions)?,
         origin: origin(columns)?,
         priority: columns.get("priority")?,
         status,

@@ -9,7 +9,7 @@ use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::Store;
 use maestro_engine::ports::store::{
     OperationPage, OperationStore, PageRequest, RegionRecord, RegionStore, Renewal, RoomRecord, RoomRegistry,
-    SchedulerRecord, SchedulerStore, StoreError, Transaction, VersionRecord, Workforce,
+    SchedulerRecord, SchedulerStore, StoreError, Transaction, UnreadableScheduler, VersionRecord, Workforce,
 };
 
 use super::{
@@ -39,6 +39,13 @@ impl SchedulerStore for EmbeddedStore {
         let recipes = self.recipes.clone();
         self.readers
             .read("read the schedulers", move |connection| schedulers::all(connection, &recipes))
+            .await
+    }
+
+    async fn unreadable_schedulers(&self) -> Result<Vec<UnreadableScheduler>, StoreError> {
+        let recipes = self.recipes.clone();
+        self.readers
+            .read("read the schedulers", move |connection| schedulers::unreadable(connection, &recipes))
             .await
     }
 

@@ -3,8 +3,11 @@
 use maestro_core::operation::OperationId;
 use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::Timestamp;
-use maestro_engine::ports::store::{NewScheduler, Refusal, SchedulerRecord, SchedulerState};
-use rusqlite::{Connection, OptionalExtension, Params};
+use maestro_engine::documents::Unreadable;
+use maestro_engine::ports::store::{
+    NewScheduler, Refusal, SchedulerRecord, SchedulerState, UnreadableScheduler,
+};
+use rusqlite::{Connection, OptionalExtension};
 
 use super::columns::{Columns, from_id, from_time};
 use super::failure::Failure;
@@ -183,36 +186,74 @@ pub(super) fn one(
     name: &SchedulerName,
 ) -> Result<Option<SchedulerRecord>, Failure> {
     let sql = format!("{SELECT_SCHEDULERS} WHERE schedulers.name = ?1");
-    Ok(schedulers(connection, recipes, &sql, [name.as_str()])?.pop())
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query([name.as_str()])?;
+    rows.next()?.map(|row| scheduler(&Columns(row), recipes)).transpose()
 }
 
 pub(super) fn all(connection: &Connection, recipes: &RecipeCache) -> Result<Vec<SchedulerRecord>, Failure> {
-    let sql = format!("{SELECT_SCHEDULERS} ORDER BY schedulers.name");
-    schedulers(connection, recipes, &sql, [])
+    let mut readable = Vec::new();
+    each(connection, recipes, |_, read| {
+        readable.extend(read.ok());
+        Ok(())
+    })?;
+    Ok(readable)
 }
 
-fn schedulers(
+pub(super) fn unreadable(
     connection: &Connection,
     recipes: &RecipeCache,
-    sql: &str,
-    parameters: impl Params,
-) -> Result<Vec<SchedulerRecord>, Failure> {
-    let mut statement = connection.prepare_cached(sql)?;
-    let mut rows = statement.query(parameters)?;
-    let mut found = Vec::new();
+) -> Result<Vec<UnreadableScheduler>, Failure> {
+    let mut unreadable = Vec::new();
+    each(connection, recipes, |columns, read| {
+        let Err(why) = read else { return Ok(()) };
+        match columns.scheduler("name") {
+            Ok(name) => unreadable.push(UnreadableScheduler {
+                name,
+                active_version: columns.get("active_version")?,
+                fleet_size: columns.get("fleet_size")?,
+                created_at: columns.time("created_at")?,
+                why: why.to_string(),
+            }),
+            // Nobody can ask for it, and no room can carry such a name.
+            Err(Failure::Unreadable(why)) => tracing::warn!(%why, "a stored scheduler has no name"),
+            Err(other) => return Err(other),
+        }
+        Ok(())
+    })?;
+    Ok(unreadable)
+}
+
+/// What cannot be read is that scheduler's problem alone.
+fn each(
+    connection: &Connection,
+    recipes: &RecipeCache,
+    mut take: impl FnMut(&Columns<'_, '_>, Result<SchedulerRecord, Unreadable>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let mut statement =
+        connection.prepare_cached(&format!("{SELECT_SCHEDULERS} ORDER BY schedulers.name"))?;
+    let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let columns = Columns(row);
-        found.push(SchedulerRecord {
-            name: columns.scheduler("name")?,
-            state: columns.parsed("state", SchedulerState::parse)?,
-            active_version: columns.version("active_version")?,
-            recipe: recipes.recipe(&columns)?,
-            fleet_size: columns.get("fleet_size")?,
-            created_at: columns.time("created_at")?,
-            version_created_at: columns.time("version_created_at")?,
-            last_shrunk_at: columns.optional_time("last_shrunk_at")?,
-            rollout: rollouts::of(&columns)?,
-        });
+        match scheduler(&columns, recipes) {
+            Ok(record) => take(&columns, Ok(record))?,
+            Err(Failure::Unreadable(why)) => take(&columns, Err(why))?,
+            Err(other) => return Err(other),
+        }
     }
-    Ok(found)
+    Ok(())
+}
+
+fn scheduler(columns: &Columns<'_, '_>, recipes: &RecipeCache) -> Result<SchedulerRecord, Failure> {
+    Ok(SchedulerRecord {
+        name: columns.scheduler("name")?,
+        state: columns.parsed("state", SchedulerState::parse)?,
+        active_version: columns.version("active_version")?,
+        recipe: recipes.recipe(columns)?,
+        fleet_size: columns.get("fleet_size")?,
+        created_at: columns.time("created_at")?,
+        version_created_at: columns.time("version_created_at")?,
+        last_shrunk_at: columns.optional_time("last_shrunk_at")?,
+        rollout: rollouts::of(columns)?,
+    })
 }

@@ -11,3 +11,4 @@ mod disk_full;
 mod identity;
 mod opening;
 mod room_table;
+mod unreadable;

@@ -16,14 +16,16 @@ use maestro_core::room::{Region, RoomId};
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::{Millis, Timestamp};
 
+use crate::documents::Unreadable;
+
 pub use change::{
     Change, Guard, NewLock, NewOperation, NewRoomRecord, NewScheduler, OperationUpdate, Refusal, Transaction,
     VERSION_OPERATIONS,
 };
 pub use records::{
     Ended, Intent, OperationPage, OwnershipRecord, PageRequest, RegionRecord, Renewal, RolloutRecord,
-    RolloutState, RoomRecord, SchedulerRecord, SchedulerState, StopIntent, VersionRecord, WorkerRecord,
-    Workforce,
+    RolloutState, RoomRecord, SchedulerRecord, SchedulerState, StopIntent, UnreadableScheduler,
+    VersionRecord, WorkerRecord, Workforce,
 };
 
 #[async_trait]
@@ -37,8 +39,11 @@ pub trait Store: SchedulerStore + OperationStore + RoomRegistry + RegionStore {
 pub trait SchedulerStore: Send + Sync {
     async fn scheduler(&self, name: &SchedulerName) -> Result<Option<SchedulerRecord>, StoreError>;
 
-    /// All schedulers, ordered by name.
+    /// All schedulers that can be read, ordered by name.
     async fn schedulers(&self) -> Result<Vec<SchedulerRecord>, StoreError>;
+
+    /// The other ones, ordered by name. Whoever acts on what is *not* a scheduler must ask for them too.
+    async fn unreadable_schedulers(&self) -> Result<Vec<UnreadableScheduler>, StoreError>;
 
     /// All versions of a scheduler, newest first; none: no such scheduler.
     async fn versions(&self, name: &SchedulerName) -> Result<Vec<VersionRecord>, StoreError>;
@@ -163,6 +168,9 @@ pub enum StoreError {
     /// The store is well and said no; nothing was changed.
     #[error(transparent)]
     Refused(#[from] Refusal),
+    /// This build cannot read what is stored there; everything else can be read.
+    #[error(transparent)]
+    Unreadable(#[from] Unreadable),
     /// The store did not do it (disk full, file damaged, gone); nothing was changed as far as one can know.
     #[error("the store could not {step}")]
     Unavailable {
@@ -183,7 +191,7 @@ impl StoreError {
     pub fn refusal(&self) -> Option<&Refusal> {
         match self {
             Self::Refused(refusal) => Some(refusal),
-            Self::Unavailable { .. } => None,
+            Self::Unreadable(_) | Self::Unavailable { .. } => None,
         }
     }
 }

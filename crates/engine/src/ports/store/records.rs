@@ -27,6 +27,18 @@ pub struct SchedulerRecord {
     pub rollout: Option<RolloutRecord>,
 }
 
+/// A scheduler that this build cannot read, because a newer one wrote it or its rules have changed. It is shown, and left
+/// alone with its rooms.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnreadableScheduler {
+    pub name: SchedulerName,
+    /// As it is stored.
+    pub active_version: String,
+    pub fleet_size: u32,
+    pub created_at: Timestamp,
+    pub why: String,
+}
+
 impl SchedulerRecord {
     /// `None`: the fleet size is held.
     pub fn autoscaling(&self) -> Option<&Autoscaling> {
