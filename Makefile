@@ -1,27 +1,48 @@
-# make run    a fleet on this machine, with players; Ctrl-C stops everything
-# make test   formatting, lints, all tests: what CI runs
-# make bench  figures of this machine, one JSON line each
+# make run      a fleet on this machine, with players; Ctrl-C stops everything
+# make test     formatting, lints, all tests: what CI runs
+# make install  puts `maestro` and `maestro-example-room` into PREFIX/bin
+# make bench    figures of this machine, one JSON line each
 # make chaos KILLS=200         kill -9 at random moments of a mixed workload, some minutes
 # make simulate SEEDS=1..1000  lives of the engine under faults, one per seed; see docs/simulation.md
-.PHONY: run test bench lint build install-tools chaos simulate
+.PHONY: run test install bench lint shipped install-tools install-test-tools chaos simulate
 
 CARGO ?= cargo
 # What the build needs besides Rust: a C compiler, for the SQLite that is compiled in.
 NEEDED := cc
 
+# What people get, with the default features; the other crates are for building and testing it.
+SHIPPED := --package maestro --package maestro-example-room --package maestro-demo
+
 run: install-tools
-	$(CARGO) build --quiet --package maestro --package maestro-example-room --package maestro-demo
+	@echo "Building Maestro, its example room and the demo; the first time takes some minutes."
+	$(CARGO) build $(SHIPPED)
 	./target/debug/maestro-demo $(ARGS)
 
-# A real browser attacks a real server in one of the tests.
-test: install-tools lint
-	@command -v chromium >/dev/null || ./scripts/install chromium
+test: install-tools install-test-tools lint shipped
 	$(CARGO) build --workspace --all-features --bins
 	$(CARGO) test --workspace --all-features
 
+# Twice: tests need features that must not be in what is shipped, so that is linted as it is.
 lint:
 	$(CARGO) fmt --all --check
+	$(CARGO) clippy $(SHIPPED) -- --deny warnings
 	$(CARGO) clippy --workspace --all-targets --all-features -- --deny warnings
+
+# Cargo would replace these by the ones with all features, so they are put aside for the tests that want them.
+shipped:
+	$(CARGO) build $(SHIPPED)
+	mkdir -p target/shipped
+	cp -f $(foreach name,maestro maestro-example-room maestro-demo,target/debug/$(name) target/debug/$(name).d) target/shipped
+
+# Where rustup has put cargo, which is in PATH already; PREFIX=/usr/local for all users.
+PREFIX ?= $(or $(CARGO_HOME),$(HOME)/.cargo)
+# Where the programs are that are installed.
+BUILT ?= target/release
+install: install-tools
+	$(CARGO) build --release --locked --package maestro --package maestro-example-room
+	install -d "$(DESTDIR)$(PREFIX)/bin"
+	install -m 755 $(BUILT)/maestro $(BUILT)/maestro-example-room "$(DESTDIR)$(PREFIX)/bin"
+	@case ":$$PATH:" in *":$(PREFIX)/bin:"*) ;; *) echo "Add $(PREFIX)/bin to PATH to find them." ;; esac
 
 # Valgrind counts instructions; without it there are no figures of them, and all others.
 bench: install-tools
@@ -46,3 +67,10 @@ simulate: install-tools
 install-tools:
 	@command -v $(CARGO) >/dev/null || { echo "Rust is needed: install it with rustup"; exit 1; }
 	@for tool in $(NEEDED); do command -v $$tool >/dev/null || ./scripts/install build-essential; done
+
+# Tests run the example rooms in Python and Go, the commands of the documentation, and a browser that attacks a server.
+install-test-tools:
+	@command -v python3 >/dev/null || ./scripts/install python3
+	@command -v go >/dev/null || ./scripts/install golang-go
+	@command -v jq >/dev/null || ./scripts/install jq
+	@command -v chromium >/dev/null || ./scripts/install chromium

@@ -5,6 +5,9 @@
 
 use crate::invariant::Invariant;
 
+/// Whether this build has guards that can be taken out.
+pub const BREAKABLE: bool = cfg!(feature = "breakable");
+
 /// Whether the guard of an invariant does its work.
 #[cfg(not(feature = "breakable"))]
 #[inline(always)]

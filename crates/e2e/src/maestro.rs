@@ -155,8 +155,12 @@ impl Maestro {
 
     /// Without the machine's environment.
     fn command(&self) -> anyhow::Result<Command> {
-        let mut command = Command::new(binaries::maestro()?);
-        let path = std::env::var_os("PATH").unwrap_or_default();
+        let program = binaries::maestro()?;
+        // Recipes may name the example room without its directory.
+        let mut path = program.parent().map(Path::to_path_buf).into_iter().collect::<Vec<_>>();
+        path.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
+        let mut command = Command::new(program);
+        let path = std::env::join_paths(path)?;
         command
             .env_clear()
             .env("PATH", path)

@@ -1,4 +1,5 @@
-//! Places where the store fails on purpose, so that tests can kill Maestro at every write it makes.
+//! Places where the store fails on purpose, so that tests can kill Maestro at every write it makes. Only with the
+//! feature `failpoints`: what is shipped has `no_failpoints.rs` in its place.
 //!
 //! Written as a list, `log:/tmp/writes,kill:7:after`:
 //! - `kill:N:before`, `kill:N:after`: the process ends by SIGKILL at the N-th write, before or after its commit.
@@ -39,6 +40,11 @@ enum Effect {
     KillBefore,
     KillAfter,
     Full,
+}
+
+impl Failpoints {
+    /// Whether this build has them.
+    pub const BUILT_IN: bool = true;
 }
 
 impl FromStr for Failpoints {

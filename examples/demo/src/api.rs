@@ -26,12 +26,15 @@ pub(crate) enum Submitted {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 pub(crate) struct Room {
     pub(crate) id: String,
     pub(crate) status: String,
     pub(crate) host: String,
     pub(crate) ports: Vec<Port>,
+    pub(crate) pids: Vec<u32>,
+    /// RFC 3339 in UTC, so that texts compare as times do.
+    pub(crate) created_at: String,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -149,6 +152,7 @@ mod tests {
         let rooms = serde_json::from_str::<Rooms>(body).unwrap().rooms;
         assert_eq!((rooms[0].id.as_str(), rooms[0].status.as_str()), ("example-1", "ready"));
         assert_eq!(rooms[0].ports, [Port { name: "game".to_owned(), port: 20007 }]);
+        assert_eq!((rooms[0].pids.as_slice(), rooms[1].pids.as_slice()), ([4711].as_slice(), [].as_slice()));
         assert_eq!((rooms[1].host.as_str(), rooms[1].ports.len()), ("", 0));
     }
 

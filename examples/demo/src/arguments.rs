@@ -24,12 +24,19 @@ pub(crate) struct Arguments {
     /// Where Maestro keeps its data, and its log
     #[arg(long, value_name = "DIR", default_value = "data")]
     data_dir: PathBuf,
+    /// Kill one room of a demo that is running, and end
+    #[arg(long)]
+    pub(crate) kill: bool,
+    /// Where the demo to kill a room of is serving
+    #[arg(long, env = "MAESTRO_URL", default_value = "http://127.0.0.1:8080")]
+    pub(crate) url: String,
 }
 
 /// Paths of programs are absolute: rooms, and whoever copies a line from the screen, may be in another directory.
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) maestro: PathBuf,
+    pub(crate) demo: PathBuf,
     pub(crate) room: PathBuf,
     pub(crate) rooms: u32,
     pub(crate) players_max: u32,
@@ -48,6 +55,7 @@ impl Arguments {
         Ok(Settings {
             maestro: program(self.maestro, "maestro")?,
             room: room.canonicalize().with_context(|| format!("cannot resolve {}", room.display()))?,
+            demo: PathBuf::from(env::args_os().next().unwrap_or_else(|| own.clone().into())),
             rooms: self.rooms,
             players_max: self.players.unwrap_or(self.rooms.div_ceil(3).saturating_mul(2).min(self.rooms)),
             data_dir: self.data_dir,

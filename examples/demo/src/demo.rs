@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::termios::tcgetwinsize;
 use serde_json::Value;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -73,6 +74,21 @@ pub(crate) fn run(settings: &Settings) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// Kills the room of the demo's own fleet that was started last, whatever else runs on this machine.
+pub(crate) fn kill_a_room(url: &str) -> anyhow::Result<ExitCode> {
+    let rooms = Api::new(url).rooms().with_context(|| format!("does the demo run at {url}?"))?;
+    let newest = rooms.iter().filter(|room| !room.pids.is_empty()).max_by_key(|room| &room.created_at);
+    let Some(room) = newest else {
+        bail!("scheduler {SCHEDULER} has no room that runs");
+    };
+    for pid in &room.pids {
+        let pid = i32::try_from(*pid).ok().and_then(Pid::from_raw).context("not a process id")?;
+        kill_process(pid, Signal::KILL).with_context(|| format!("cannot kill process {pid}"))?;
+    }
+    println!("killed room {} ({})", room.id, room.status);
+    Ok(ExitCode::SUCCESS)
+}
+
 impl Demo<'_> {
     fn play(&mut self) -> anyhow::Result<Over> {
         let deadline = Instant::now() + SERVING_TIMEOUT;
@@ -93,7 +109,8 @@ impl Demo<'_> {
         let recipe_file = write_recipe(&self.settings.data_dir, &recipe, &submitted)?;
         let mut demand = Demand::new(&self.settings.data_dir, self.settings.players_max, Instant::now());
         let mut players = Players::new(fastrand::u64(..));
-        let hints = Hints { program: &self.settings.maestro, players: demand.file(), recipe: &recipe_file };
+        let Settings { maestro: program, demo, .. } = self.settings;
+        let hints = Hints { program, demo, players: demand.file(), recipe: &recipe_file };
         let scheduler = told(&submitted, self.settings.rooms);
         self.screen.say(&introduction(&endpoints, self.maestro.log(), &scheduler, &hints))?;
 
@@ -176,6 +193,8 @@ fn write_recipe(data_dir: &Path, recipe: &Value, submitted: &Submitted) -> anyho
 /// What the hints name.
 struct Hints<'a> {
     program: &'a Path,
+    /// This program.
+    demo: &'a Path,
     /// Where the number of players can be written.
     players: &'a Path,
     /// What can be changed and applied.
@@ -197,8 +216,8 @@ fn told(submitted: &Submitted, rooms: u32) -> String {
 fn introduction(endpoints: &Endpoints, log: &Path, scheduler: &str, hints: &Hints<'_>) -> String {
     let Endpoints { management, rooms, internal } = endpoints;
     let log = log.display();
-    let (program, players, recipe) =
-        (hints.program.display(), hints.players.display(), hints.recipe.display());
+    let (program, demo) = (hints.program.display(), hints.demo.display());
+    let (players, recipe) = (hints.players.display(), hints.recipe.display());
     format!(
         "Maestro is serving.
   management API  {management}
@@ -209,7 +228,7 @@ fn introduction(endpoints: &Endpoints, log: &Path, scheduler: &str, hints: &Hint
 {scheduler} In another terminal, try
   {program} room list {SCHEDULER}
   {program} operation list {SCHEDULER}
-  kill -9 $(pgrep -nf maestro-example-room)     and watch the room come back
+  {demo} --kill     kills one of its rooms: watch another one come
   echo 30 > {players}     raise or lower the players, and watch the rooms follow
   {program} scheduler autoscaling {SCHEDULER}     why there are as many rooms as there are
 Change an environment value in {recipe}, and roll the new version out:

@@ -18,7 +18,13 @@ use clap::Parser;
 use crate::arguments::Arguments;
 
 fn main() -> ExitCode {
-    match Arguments::parse().resolve().and_then(|settings| demo::run(&settings)) {
+    let arguments = Arguments::parse();
+    let outcome = if arguments.kill {
+        demo::kill_a_room(&arguments.url)
+    } else {
+        arguments.resolve().and_then(|settings| demo::run(&settings))
+    };
+    match outcome {
         Ok(code) => code,
         Err(error) => {
             let _ = writeln!(io::stderr(), "maestro-demo: {error:#}");

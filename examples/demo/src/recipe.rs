@@ -31,6 +31,7 @@ pub(crate) fn recipe(rooms: u32, room_program: &Path) -> anyhow::Result<Value> {
             },
         },
         "maxSurge": "25%",
+        "rollout": { "occupied": "waitForMatchEnd" },
         "portRange": { "start": 20000, "end": 20999 },
         "spec": {
             "terminationGracePeriod": "5s",
@@ -48,9 +49,10 @@ pub(crate) fn recipe(rooms: u32, room_program: &Path) -> anyhow::Result<Value> {
     }))
 }
 
-/// Whether a scheduler from an earlier run is the one that this run would create, as far as the command line decides.
+/// Whether a scheduler from an earlier run is the one that this run would create, as far as the command line and the
+/// recipe's own history decide.
 pub(crate) fn is_current(scheduler: &Value, wanted: &Value) -> bool {
-    ["/roomsReplicas", "/autoscaling/min", "/spec/containers/0/command"]
+    ["/roomsReplicas", "/autoscaling/min", "/rollout/occupied", "/spec/containers/0/command"]
         .iter()
         .all(|field| scheduler.pointer(field) == wanted.pointer(field))
 }

@@ -23,6 +23,7 @@ mod room;
 mod scheduler;
 mod simulate;
 mod user;
+mod version;
 mod watch;
 mod world;
 
@@ -36,7 +37,6 @@ use maestro_store_embedded::{BackupError, OpenError};
 pub use config::ConfigOptions;
 use context::{Context, GlobalOptions};
 use failure::{Exit, Failure};
-use json::Json;
 use output::Format;
 
 use crate::backup::{BackupOptions, RestoreOptions};
@@ -191,7 +191,7 @@ Examples:
         shell: CompletionShell,
     },
 
-    /// Print the version
+    /// Print the version, the commit and the schema of the store
     #[command(after_help = "\
 Examples:
   maestro version
@@ -255,10 +255,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Backup(options) => return backup::backup(options).map_err(|error| server_failure(&error)),
         Command::Restore(options) => return backup::restore(options).map_err(|error| server_failure(&error)),
         Command::Completion { shell } => print_completion((*shell).into())?,
-        Command::Version => {
-            let version = Json::object([("version", Json::from(env!("CARGO_PKG_VERSION")))]);
-            context.show(&version, |version| format!("maestro {}", version.get("version").cell()))?;
-        }
+        Command::Version => version::run(&context)?,
     }
     Ok(ExitCode::SUCCESS)
 }

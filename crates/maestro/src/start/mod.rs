@@ -129,8 +129,12 @@ async fn serve(config: &Config, store: EmbeddedStore, logs: &LogWriter) -> anyho
         _ = terminate.recv() => "SIGTERM",
     };
     tracing::info!(signal = told_by, "stopping; a second signal stops at once");
+    let shut_down = async {
+        server.say_what_becomes_of_rooms().await;
+        server.shut_down().await;
+    };
     tokio::select! {
-        () = server.shut_down() => {
+        () = shut_down => {
             tracing::info!("stopped");
             Ok(ExitCode::SUCCESS)
         }

@@ -27,8 +27,12 @@ use super::log_writer::LogWriter;
 use super::logging;
 use super::system::{SystemClock, machine_names, owner_name, random_seed};
 
-/// Tests kill the process, or fill the disk, at writes that this variable names; see `maestro_store_embedded`.
+/// Tests kill the process, or fill the disk, at writes that this variable names; see `maestro_store_embedded`. A build
+/// without the feature `failpoints` refuses to start with it.
 const FAILPOINT_VARIABLE: &str = "MAESTRO_FAILPOINT";
+
+/// A number for people: whoever stops a server does not wait longer for it.
+const COUNT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A server that serves.
 pub(super) struct Server {
@@ -89,6 +93,28 @@ impl Server {
         let apis = serve(config, &engine, listeners, registry, &stopped)?;
         announce(&serving)?;
         Ok(Self { regions, engine: running, stop, apis })
+    }
+
+    /// Tells whoever stops this server what becomes of its rooms.
+    pub(super) async fn say_what_becomes_of_rooms(&self) {
+        let counting = self.regions.iter().map(async |region| {
+            let listed = tokio::time::timeout(COUNT_TIMEOUT, region.runtime.list()).await;
+            (region.stop_rooms, listed.ok().and_then(Result::ok).map_or(0, |rooms| rooms.len()))
+        });
+        let counts = join_all(counting).await;
+        let of = |stop: bool| counts.iter().filter(|(stops, _)| *stops == stop).map(|(_, rooms)| rooms).sum();
+        let (go_on, end): (usize, usize) = (of(false), of(true));
+        if end > 0 {
+            tracing::info!(rooms = end, "ending the rooms (stopRoomsOnShutdown)");
+        }
+        if go_on > 0 {
+            tracing::info!(
+                rooms = go_on,
+                "the rooms go on, and the next start on this data directory adopts them; to end rooms, delete their \
+                 scheduler (maestro scheduler delete NAME), or start with \
+                 adapters.runtime.process.stopRoomsOnShutdown set to true and stop again"
+            );
+        }
     }
 
     /// Work first, then rooms (if they are to go), then the APIs: rooms that end still want to say so.

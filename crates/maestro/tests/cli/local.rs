@@ -2,7 +2,7 @@
 
 use expect_test::{expect, expect_file};
 
-use crate::{check_local, maestro, run};
+use crate::{check_local, maestro, run, told};
 
 #[test]
 fn config_show() {
@@ -120,18 +120,15 @@ fn config_reference() {
 
 #[test]
 fn version() {
-    check_local(
-        maestro("version"),
-        &expect![[r#"
-            maestro 0.1.0
-        "#]],
-    );
-    check_local(
-        maestro("version -o yaml"),
-        &expect![[r#"
-            version: "0.1.0"
-        "#]],
-    );
+    let json = run(maestro("version -o json"), "");
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(json["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(json["schema"], maestro_store_embedded::SCHEMA_VERSION);
+    let commit = json["commit"].as_str().unwrap();
+    let is_commit = commit.len() >= 12 && commit.chars().all(|character| character.is_ascii_hexdigit());
+    assert!(is_commit || commit == "unknown", "{commit}");
+    let (table, schema) = (told(&run(maestro("version"), "")), &json["schema"]);
+    assert!(table.starts_with(&format!("maestro 0.1.0 (commit {commit}, schema {schema}")), "{table}");
 }
 
 #[test]
@@ -179,7 +176,7 @@ fn help() {
               backup      Copy the store of a data directory to a file, also while a server runs on it
               restore     Make a data directory from a backup
               completion  Print a completion script for a shell
-              version     Print the version
+              version     Print the version, the commit and the schema of the store
               help        Print this message or the help of the given subcommand(s)
 
             Options:

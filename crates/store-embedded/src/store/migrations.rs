@@ -30,6 +30,9 @@ const MIGRATIONS: &[Migration] = &[
     },
 ];
 
+/// The newest migration that this Maestro knows: what a store has after it was opened.
+pub const SCHEMA_VERSION: u32 = MIGRATIONS[MIGRATIONS.len() - 1].number;
+
 /// Why the migrations of a file do not fit this Maestro.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Misfit {
@@ -63,11 +66,10 @@ pub(crate) fn apply(connection: &mut Connection) -> Result<(), rusqlite::Error> 
 
 /// Whether what was applied to this file is the beginning of what this Maestro knows.
 pub(crate) fn check(connection: &Connection) -> Result<Result<(), Misfit>, rusqlite::Error> {
-    let newest = MIGRATIONS.last().map_or(0, |migration| migration.number);
     let newer = connection
         .query_row(
             "SELECT applied_by FROM migrations WHERE number > ?1 ORDER BY number DESC LIMIT 1",
-            [newest],
+            [SCHEMA_VERSION],
             |row| row.get(0),
         )
         .optional()?;

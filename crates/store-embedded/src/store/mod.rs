@@ -36,6 +36,7 @@ use crate::failpoints::{Armed, Failpoints};
 
 pub use error::{AbandonedRooms, Lost, OpenError};
 pub use identity::RoomsOf;
+pub use migrations::SCHEMA_VERSION;
 pub use writer::WriteCounts;
 
 pub(crate) use directory_lock::DirectoryLock;

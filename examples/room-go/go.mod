@@ -1,0 +1,3 @@
+module maestro.example/room
+
+go 1.19
