@@ -30,9 +30,8 @@ impl FromStr for Failpoints {
 pub(crate) struct Armed(());
 
 impl Armed {
-    pub(crate) fn new(failpoints: Failpoints) -> io::Result<Self> {
-        let Failpoints(nothing) = failpoints;
-        Ok(Self(nothing))
+    pub(crate) fn new(_failpoints: Failpoints) -> io::Result<Self> {
+        Ok(Self(()))
     }
 
     pub(crate) fn take_up(&mut self, _label: &str) {}

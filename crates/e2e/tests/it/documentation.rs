@@ -1,0 +1,98 @@
+//! Every command block of the README and of the documentation runs as it is written, in a clean folder.
+//!
+//! Each page is a session: its blocks run one after another in a folder with what a fresh clone has there (`Makefile`,
+//! `examples`, `scripts`), with the programs that ship. What is set differently from a user's machine: the ports of the
+//! server, so that tests can run side by side, and that `make` finds everything built.
+//!
+//! - A `console` block is commands, `$ command`, and what they print; a `sh` or `bash` block is a script.
+//! - A command must end with exit code 0, or with another one if its output is shown with a line `error: …`.
+//! - `maestro start` and `make run` go on in the background until the page ends or starts the next one.
+//! - An id of an operation or a room stands for the newest operation, or a room, of the scheduler that the command names.
+//! - `<!-- setup: commands -->` runs before the block that follows, unseen by readers.
+//! - `<!-- not run: reason -->` says why the block that follows cannot run. A block without one is run.
+
+mod markdown;
+mod session;
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use anyhow::{Context, ensure};
+use maestro_e2e::until;
+
+use markdown::Item;
+use session::{PATIENCE, Session};
+
+fn read(page: &str) -> anyhow::Result<Vec<Item>> {
+    let path = maestro_testdata::repository().join(page);
+    let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    markdown::parse(&text).with_context(|| page.to_owned())
+}
+
+/// Runs all blocks of a page; the session goes on, for who wants to look at what has become of it.
+fn run(page: &str) -> anyhow::Result<Session> {
+    let mut session = Session::new()?;
+    for item in read(page)? {
+        match item {
+            Item::NotRun { .. } => {}
+            Item::Setup { line, script } => session.script(&script).with_context(|| format!("{page}:{line}"))?,
+            Item::Script { line, script } => session.script(&script).with_context(|| format!("{page}:{line}"))?,
+            Item::Command { line, command, fails } => {
+                session.command(&command, fails).with_context(|| format!("{page}:{line}: {command}"))?;
+            }
+        }
+    }
+    Ok(session)
+}
+
+macro_rules! pages {
+    ($($name:ident: $page:literal),+ $(,)?) => {
+        const PAGES: &[&str] = &[$($page),+];
+        $(
+            #[test]
+            fn $name() -> anyhow::Result<()> {
+                run($page).map(drop)
+            }
+        )+
+    };
+}
+
+pages! {
+    autoscaling: "docs/autoscaling.md",
+    locks: "docs/locks.md",
+    operations: "docs/operations.md",
+    placement: "docs/placement.md",
+    regions: "docs/regions.md",
+    running: "docs/running.md",
+    security: "docs/security.md",
+    simulate: "docs/simulate.md",
+    simulation: "docs/simulation.md",
+    writing_a_room: "docs/writing-a-room.md",
+}
+
+/// The fleet that the README starts has the twelve rooms that its recipe asks for.
+#[test]
+fn readme() -> anyhow::Result<()> {
+    let session = run("README.md")?;
+    until("README's own fleet to have 12 ready rooms", PATIENCE, || {
+        let listed = session.output("maestro room list example -o json")?;
+        let ready = listed.matches("\"ready\"").count();
+        ensure!(ready == 12, "{ready} are ready: {listed}");
+        Ok(())
+    })
+}
+
+#[test]
+fn no_page_is_forgotten() -> anyhow::Result<()> {
+    let mut with_blocks = BTreeSet::new();
+    for entry in fs::read_dir(maestro_testdata::repository().join("docs"))? {
+        let page = format!("docs/{}", entry?.file_name().to_string_lossy());
+        if page.ends_with(".md") && !read(&page)?.is_empty() {
+            with_blocks.insert(page);
+        }
+    }
+    let tested: BTreeSet<String> = PAGES.iter().map(ToString::to_string).collect();
+    let forgotten: Vec<_> = with_blocks.difference(&tested).collect();
+    assert!(forgotten.is_empty(), "add these pages to `pages!`: {forgotten:?}");
+    Ok(())
+}
