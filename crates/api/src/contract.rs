@@ -96,6 +96,10 @@ fn context() -> Context {
         fn now(&self) -> Timestamp {
             Timestamp::UNIX_EPOCH
         }
+
+        fn since_boot(&self) -> Duration {
+            Duration::ZERO
+        }
     }
     let ports = Ports {
         store: Arc::new(MemoryStore::new()),

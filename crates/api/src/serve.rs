@@ -1,5 +1,6 @@
 //! Serving a router on a listener: HTTP/1.1, bounded waits, and an end that lets running requests finish.
 
+use std::borrow::Borrow;
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
@@ -28,7 +29,7 @@ const ACCEPT_RETRY_AFTER: Duration = Duration::from_millis(100);
 /// Serves until `shutdown` is ready. Then nothing new is accepted, idle connections are closed, and requests that are
 /// being worked on have `grace` to end before they are dropped.
 pub async fn serve(
-    listener: TcpListener,
+    listener: impl Borrow<TcpListener>,
     router: Router,
     shutdown: impl Future<Output = ()>,
     grace: Duration,
@@ -42,7 +43,7 @@ pub async fn serve(
             () = &mut shutdown => break,
             // Ended ones are taken out, or the set would grow with every connection there ever was.
             Some(_) = connections.join_next() => {}
-            accepted = listener.accept() => match accepted {
+            accepted = listener.borrow().accept() => match accepted {
                 Ok((stream, _)) => {
                     connections.spawn(connection(stream, router.clone(), stopping.clone()));
                 }

@@ -1,6 +1,7 @@
 //! The engine as one thing: ports, settings, and everything that runs on them.
 
 use std::collections::BTreeMap;
+use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -16,9 +17,10 @@ use crate::metrics::{self, Metrics};
 use crate::panic::{self, Panics};
 use crate::ports::{Ports, Runtime};
 use crate::regions::{Patient, Regions, watching};
-use crate::rooms::{leftovers, observing, recovery};
+use crate::rooms::observing::Observer;
+use crate::rooms::{leftovers, recovery};
 use crate::worker::Manager;
-use crate::{Error, Health, Readiness, Settings, Tasks, with_sources};
+use crate::{Error, Health, Importance, Readiness, Settings, TaskName, Tasks, with_sources};
 
 pub struct Engine {
     pub(crate) ports: Ports,
@@ -100,52 +102,90 @@ impl Engine {
         let (stop_observing, observing_stopped) = watch::channel(false);
         let mut observers = Vec::new();
         if parts.watcher {
-            observers = self.observe(&observing_stopped);
+            observers = self.observe(parts, &observing_stopped);
             recovery::recover(self).await?;
         }
         watching::begin(self, parts).await;
-        let mut watches = self.watch_regions(parts);
-        let engine = self.clone();
-        let report = async move { metrics::report(&engine).await };
-        watches.push(self.tasks.spawn("metrics reporter", report));
-        let engine = self.clone();
-        watches.push(self.tasks.spawn("panic watch", async move { panic::watch(&engine).await }));
+        let mut watches = self.watch_regions(parts, &observing_stopped);
+        watches.push(self.watch("metrics reporter", &observing_stopped, |engine| async move {
+            metrics::report(&engine).await;
+        }));
+        watches.push(self.watch("panic watch", &observing_stopped, |engine| async move {
+            panic::watch(&engine).await;
+        }));
         if parts.watcher {
-            let engine = self.clone();
-            watches.push(self.tasks.spawn("leftovers watch", async move { leftovers::watch(&engine).await }));
+            watches.push(self.watch("leftovers watch", &observing_stopped, |engine| async move {
+                leftovers::watch(&engine).await;
+            }));
         }
         let (stop, stopped) = watch::channel(false);
-        let manager =
-            parts.worker.then(|| self.tasks.spawn("workers", Manager::new(self.clone(), stopped).run()));
+        let manager = parts.worker.then(|| self.manage(stopped));
         let observing = Observing { stop: stop_observing, observers, watches };
         Ok(Running { stop, manager, observing })
     }
 
-    fn observe(self: &Arc<Self>, stopped: &watch::Receiver<bool>) -> Vec<JoinHandle<()>> {
+    /// The loops that it has begun outlive a crash of it: two loops of one scheduler under one token would not be told
+    /// apart by the store.
+    fn manage(self: &Arc<Self>, stopped: watch::Receiver<bool>) -> JoinHandle<()> {
+        let manager = Arc::new(tokio::sync::Mutex::new(Manager::new(self.clone(), stopped.clone())));
+        let make = move || {
+            let manager = manager.clone();
+            async move { manager.lock().await.run().await }
+        };
+        self.tasks.supervise("worker manager", Importance::Process, stopped, make)
+    }
+
+    fn observe(self: &Arc<Self>, parts: Parts, stopped: &watch::Receiver<bool>) -> Vec<JoinHandle<()>> {
         let mut observers = Vec::new();
         for (region, runtime) in self.ports.runtimes.iter() {
             if let Some(observations) = runtime.observations() {
-                let engine = self.clone();
-                let stop = stopped.clone();
-                let observe = async move { observing::observe(&engine, observations, stop).await };
-                observers.push(self.tasks.spawn(format!("observer of {region}"), observe));
+                let observer = Observer::new(self.clone(), parts, runtime.clone(), observations);
+                let (observer, stop) = (Arc::new(observer), stopped.clone());
+                let make = move || {
+                    let (observer, stop) = (observer.clone(), stop.clone());
+                    async move { observer.run(stop).await }
+                };
+                let name = TaskName::of("observer", region);
+                observers.push(self.tasks.supervise(name, Importance::Process, stopped.clone(), make));
             }
         }
         observers
     }
 
-    fn watch_regions(self: &Arc<Self>, parts: Parts) -> Vec<JoinHandle<()>> {
+    fn watch_regions(self: &Arc<Self>, parts: Parts, stopped: &watch::Receiver<bool>) -> Vec<JoinHandle<()>> {
         let watch = |(region, runtime): (&Region, &Arc<dyn Runtime>)| {
+            let name = TaskName::of("region watch", region);
             let (engine, region, runtime) = (self.clone(), region.clone(), runtime.clone());
-            let name = format!("watch of {region}");
-            let watch = async move { watching::watch(&engine, parts, &region, &runtime).await };
-            self.tasks.spawn(name, watch)
+            let make = move || {
+                let (engine, region, runtime) = (engine.clone(), region.clone(), runtime.clone());
+                async move { watching::watch(&engine, parts, &region, &runtime).await }
+            };
+            self.tasks.supervise(name, Importance::Process, stopped.clone(), make)
         };
         self.ports.runtimes.iter().map(watch).collect()
     }
 
+    /// A task without which the process still does most of its work.
+    fn watch<F>(
+        self: &Arc<Self>,
+        name: &'static str,
+        stopped: &watch::Receiver<bool>,
+        watch: impl Fn(Arc<Self>) -> F + Send + 'static,
+    ) -> JoinHandle<()>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let engine = self.clone();
+        self.tasks.supervise(name, Importance::Part, stopped.clone(), move || watch(engine.clone()))
+    }
+
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
+    }
+
+    /// Those that the engine runs on.
+    pub fn tasks(&self) -> &Tasks {
+        &self.tasks
     }
 
     pub fn health(&self) -> &Health {

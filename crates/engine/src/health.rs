@@ -6,6 +6,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 /// Cheap to clone; all clones are one.
 #[derive(Debug, Clone, Default)]
@@ -15,6 +18,8 @@ pub struct Health(Arc<Mutex<BTreeMap<String, Problem>>>);
 struct Problem {
     severity: Severity,
     why: String,
+    /// When it is over, unless it is reported again before. `None`: when it is cleared.
+    until: Option<Instant>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,20 +56,27 @@ impl Health {
         }
     }
 
+    /// The component works, and has to go on for so long to be trusted again.
+    pub fn clear_in(&self, component: &str, delay: Duration) {
+        if let Some(problem) = self.lock().get_mut(component) {
+            problem.until = Some(Instant::now() + delay);
+        }
+    }
+
     pub fn readiness(&self) -> Readiness {
-        let problems = self.lock();
+        let now = Instant::now();
+        let mut problems = self.lock();
+        problems.retain(|_, problem| problem.until.is_none_or(|until| now < until));
+        let told = |(component, problem): (&String, &Problem)| format!("{component}: {}", problem.why);
         Readiness {
             is_ready: problems.values().all(|problem| problem.severity != Severity::NotReady),
-            problems: problems
-                .iter()
-                .map(|(component, problem)| format!("{component}: {}", problem.why))
-                .collect(),
+            problems: problems.iter().map(told).collect(),
         }
     }
 
     /// Logged when it is news: a store that fails is reported with every write.
     fn report(&self, component: String, severity: Severity, why: String) {
-        let problem = Problem { severity, why };
+        let problem = Problem { severity, why, until: None };
         let mut problems = self.lock();
         if problems.get(&component) != Some(&problem) {
             tracing::warn!(component, %severity, why = problem.why, "unhealthy");
@@ -108,5 +120,24 @@ mod tests {
         health.clear("store");
         health.clear("store");
         check(&health, true, &["worker of arena: panicked"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_works_again_is_trusted_after_a_while() {
+        let health = Health::default();
+        let delay = Duration::from_secs(10);
+        health.not_ready("observer", "panicked");
+        health.clear_in("observer", delay);
+        tokio::time::advance(delay / 2).await;
+        check(&health, false, &["observer: panicked"]);
+        // Once more: the time begins anew.
+        health.not_ready("observer", "panicked again");
+        tokio::time::advance(delay).await;
+        check(&health, false, &["observer: panicked again"]);
+        health.clear_in("observer", delay);
+        tokio::time::advance(delay).await;
+        check(&health, true, &[]);
+        health.clear_in("observer", delay);
+        check(&health, true, &[]);
     }
 }

@@ -137,9 +137,14 @@ async fn look(engine: &Engine, scheduler: &SchedulerName) -> Result<(), StepErro
         return Ok(());
     }
     let Counted { matches, occupied, total, .. } = fleet.plan(engine, &record).seen;
-    match need(&Demand { matches, occupied, total, matches_max }, autoscaling) {
-        Some(need) => ask_for_rooms(engine, &record, need).await,
-        None => Ok(()),
+    let Some(need) = need(&Demand { matches, occupied, total, matches_max }, autoscaling) else {
+        return Ok(());
+    };
+    // Rooms that end early help nobody, however great the need is.
+    let held = fleet.starts_held(engine, &record, need.delta).map_or(0, |backoff| backoff.rooms);
+    match need.delta.saturating_sub(held) {
+        0 => Ok(()),
+        delta => ask_for_rooms(engine, &record, Need { delta, ..need }).await,
     }
 }
 

@@ -4,7 +4,7 @@
 use std::any::Any;
 use std::fmt;
 use std::future::Future;
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -93,6 +93,12 @@ impl fmt::Display for TaskName {
     }
 }
 
+impl fmt::Debug for Tasks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tasks").field("health", &self.0.health).finish_non_exhaustive()
+    }
+}
+
 impl Tasks {
     pub fn new(health: Health) -> Self {
         Self(Arc::new(Shared { health, ..Shared::default() }))
@@ -100,6 +106,11 @@ impl Tasks {
 
     pub fn health(&self) -> &Health {
         &self.0.health
+    }
+
+    /// How often supervised tasks of this kind crashed.
+    pub fn crashes(&self, kind: &'static str) -> u64 {
+        self.0.crashes.get_or_create(&TaskLabels { task: kind }).get()
     }
 
     pub fn register(&self, registry: &mut Registry) {
@@ -120,7 +131,7 @@ impl Tasks {
         self.spawn_plain(async move {
             if let Err(panic) = AssertUnwindSafe(future).catch_unwind().await {
                 tracing::error!(task = name, panic = message_of(&*panic), "task panicked");
-                tasks.note_panic(name);
+                tasks.note_panic(name, &*panic);
             }
         })
     }
@@ -158,8 +169,7 @@ impl Tasks {
             let run = async {
                 tokio::select! {
                     biased;
-                    () = self.0.crash.asked_for(name.kind, has_crashed) => panic!("it was told to"),
-                    () = self.clear_when_healthy(&component, has_crashed) => {}
+                    () = self.0.crash.asked_for(name.kind, has_crashed) => std::panic::panic_any(OnPurpose),
                     () = Box::pin(make()) => {}
                 }
             };
@@ -168,40 +178,63 @@ impl Tasks {
             if *stop.borrow() || stop.has_changed().is_err() {
                 break;
             }
-            let why = match outcome {
-                Ok(()) => "ended unexpectedly".to_owned(),
-                Err(panic) => {
-                    self.note_panic(component.clone());
-                    format!("panicked: {}", message_of(&*panic))
-                }
-            };
             if began.elapsed() >= HEALTHY_AFTER {
                 restart = RESTART_FIRST;
             }
             has_crashed = true;
-            self.0.crashes.get_or_create(&TaskLabels { task: name.kind }).inc();
-            tracing::error!(task = component, why, restart_in = ?restart, "task crashed");
-            match importance {
-                Importance::Process => self.0.health.not_ready(&component, why),
-                Importance::Part => self.0.health.degraded(&component, why),
-            }
+            self.crashed(&name, importance, outcome.err(), restart);
+            // Told to stop meanwhile, it runs once more at once, so that it can end cleanly.
             tokio::select! {
                 biased;
-                _ = stop.wait_for(|stopped| *stopped) => break,
+                _ = stop.wait_for(|stopped| *stopped) => {}
                 () = tokio::time::sleep(restart) => {}
             }
+            self.0.health.clear_in(&component, HEALTHY_AFTER);
             restart = (restart * 2).min(RESTART_MOST);
         }
         self.0.health.clear(&component);
     }
 
-    /// Beside a task that runs again; never returns.
-    async fn clear_when_healthy(&self, component: &str, has_crashed: bool) {
-        if has_crashed {
-            tokio::time::sleep(HEALTHY_AFTER).await;
-            self.0.health.clear(component);
+    /// The same for a thread, which calls this as the last thing that it does: `work` is called until it returns.
+    #[expect(clippy::disallowed_methods, reason = "threads of adapters are not part of a simulated world")]
+    pub fn supervise_thread(
+        &self,
+        name: impl Into<TaskName>,
+        importance: Importance,
+        mut work: impl FnMut(),
+    ) {
+        let name = name.into();
+        drop(self.0.crashes.get_or_create(&TaskLabels { task: name.kind }));
+        let mut restart = RESTART_FIRST;
+        loop {
+            let began = Instant::now();
+            let Err(panic) = catch_unwind(AssertUnwindSafe(&mut work)) else { break };
+            if began.elapsed() >= HEALTHY_AFTER {
+                restart = RESTART_FIRST;
+            }
+            self.crashed(&name, importance, Some(panic), restart);
+            std::thread::sleep(restart);
+            self.0.health.clear_in(&name.to_string(), HEALTHY_AFTER);
+            restart = (restart * 2).min(RESTART_MOST);
         }
-        std::future::pending::<()>().await;
+        self.0.health.clear(&name.to_string());
+    }
+
+    /// `panic`: `None` if it ended without one.
+    fn crashed(&self, name: &TaskName, importance: Importance, panic: Option<Panic>, restart: Duration) {
+        let why = match panic {
+            None => "ended unexpectedly".to_owned(),
+            Some(panic) => {
+                self.note_panic(name.to_string(), &*panic);
+                format!("panicked: {}", message_of(&*panic))
+            }
+        };
+        tracing::error!(task = %name, why, restart_in = ?restart, "task crashed");
+        self.0.crashes.get_or_create(&TaskLabels { task: name.kind }).inc();
+        match importance {
+            Importance::Process => self.0.health.not_ready(name.to_string(), why),
+            Importance::Part => self.0.health.degraded(name.to_string(), why),
+        }
     }
 
     #[expect(clippy::disallowed_methods, reason = "the one place that spawns")]
@@ -213,7 +246,10 @@ impl Tasks {
         task
     }
 
-    fn note_panic(&self, name: String) {
+    fn note_panic(&self, name: String, panic: &(dyn Any + Send)) {
+        if panic.is::<OnPurpose>() {
+            return;
+        }
         let mut panicked = self.0.panicked.lock().unwrap_or_else(PoisonError::into_inner);
         if panicked.len() < PANICKED_MAX {
             panicked.push(name);
@@ -228,7 +264,7 @@ impl Tasks {
         }
     }
 
-    /// Names of the tasks that panicked so far: a simulation fails on any.
+    /// Names of the tasks that panicked so far, but for those that were crashed on purpose: a simulation fails on any.
     pub fn panicked(&self) -> Vec<String> {
         self.0.panicked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -264,8 +300,16 @@ impl Crash {
     }
 }
 
+type Panic = Box<dyn Any + Send>;
+
+/// The panic of a task that a test crashes.
+struct OnPurpose;
+
 /// What a panic said.
 fn message_of(panic: &(dyn Any + Send)) -> &str {
+    if panic.is::<OnPurpose>() {
+        return "crashed on purpose";
+    }
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a message")
 }

@@ -47,6 +47,10 @@ impl Clock for VirtualClock {
             .unwrap_or(Timestamp::MAX);
         moved(right, self.set_by.load(Ordering::Relaxed))
     }
+
+    fn since_boot(&self) -> Duration {
+        self.elapsed()
+    }
 }
 
 /// How far a clock is ahead; negative: behind.
@@ -69,6 +73,10 @@ pub(crate) struct SkewedClock {
 impl Clock for SkewedClock {
     fn now(&self) -> Timestamp {
         moved(self.right.now(), self.skew.millis)
+    }
+
+    fn since_boot(&self) -> Duration {
+        self.right.since_boot()
     }
 }
 

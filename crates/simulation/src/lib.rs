@@ -20,7 +20,7 @@ mod trace;
 mod world;
 
 pub use clock::{Skew, VirtualClock};
-pub use faults::{Faults, PortFaults, Rate};
+pub use faults::{Faults, Intercept, PortFaults, Rate};
 pub use host::{Exit, GamePing, Habits, Host, Manners, Outage, Phase, RoomOnHost, RoomsApi, Span};
 pub use invariants::Inspector;
 pub use life::Life;

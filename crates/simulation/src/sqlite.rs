@@ -13,9 +13,9 @@ use maestro_core::room::{Region, RoomId};
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::store::{
-    OperationPage, OperationStore, PageRequest, RegionRecord, RegionStore, Renewal, RoomRecord, RoomRegistry,
-    SchedulerRecord, SchedulerStore, Store, StoreError, Transaction, UnreadableScheduler, VersionRecord,
-    Workforce,
+    EndedRoom, OperationPage, OperationStore, PageRequest, RegionRecord, RegionStore, Renewal, RoomRecord,
+    RoomRegistry, SchedulerRecord, SchedulerStore, Store, StoreError, Transaction, UnreadableScheduler,
+    VersionRecord, Workforce,
 };
 use maestro_store_embedded::EmbeddedStore;
 use tempfile::TempDir;
@@ -134,14 +134,14 @@ impl OperationStore for OnTheSpot {
         wait_for(self.store.operations(scheduler, stage, page))
     }
 
-    async fn own(
+    async fn own_all(
         &self,
-        scheduler: &SchedulerName,
+        schedulers: &[SchedulerName],
         owner: &str,
         now: Timestamp,
         ttl: Millis,
-    ) -> Result<Option<Token>, StoreError> {
-        wait_for(self.store.own(scheduler, owner, now, ttl))
+    ) -> Result<Vec<(SchedulerName, Token)>, StoreError> {
+        wait_for(self.store.own_all(schedulers, owner, now, ttl))
     }
 
     async fn renew(&self, renewal: Renewal<'_>) -> Result<Vec<(SchedulerName, Token)>, StoreError> {
@@ -199,9 +199,10 @@ impl RoomRegistry for OnTheSpot {
         &self,
         scheduler: &SchedulerName,
         before: Timestamp,
+        after: Option<&EndedRoom>,
         rooms_max: usize,
-    ) -> Result<Vec<RoomId>, StoreError> {
-        wait_for(self.store.rooms_ended_before(scheduler, before, rooms_max))
+    ) -> Result<Vec<EndedRoom>, StoreError> {
+        wait_for(self.store.rooms_ended_before(scheduler, before, after, rooms_max))
     }
 
     async fn ports_in_use(&self, region: &Region) -> Result<Vec<u16>, StoreError> {

@@ -10,9 +10,9 @@ use maestro_core::room::{Region, RoomId};
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::store::{
-    Change, OperationPage, OperationStore, OwnershipRecord, PageRequest, Refusal, RegionRecord, RegionStore,
-    Renewal, RoomRecord, RoomRegistry, SchedulerRecord, SchedulerStore, Store, StoreError, Transaction,
-    UnreadableScheduler, VersionRecord, Workforce,
+    Change, EndedRoom, OperationPage, OperationStore, OwnershipRecord, PageRequest, Refusal, RegionRecord,
+    RegionStore, Renewal, RoomRecord, RoomRegistry, SchedulerRecord, SchedulerStore, Store, StoreError,
+    Transaction, UnreadableScheduler, VersionRecord, Workforce,
 };
 use tokio::time::Instant;
 
@@ -140,7 +140,10 @@ impl SimulatedStore {
             Some(scheduler) => self.owner_of(scheduler).await?,
             None => None,
         };
-        let outcome = self.inner.commit(transaction.clone()).await;
+        let outcome = match around.weather.intercepts(transaction) {
+            Some(error) => Err(error),
+            None => self.inner.commit(transaction.clone()).await,
+        };
         match &outcome {
             Ok(()) => {
                 self.notice(transaction);
@@ -268,21 +271,21 @@ impl OperationStore for SimulatedStore {
         self.read(&"operations", self.inner.operations(scheduler, stage, page)).await
     }
 
-    async fn own(
+    async fn own_all(
         &self,
-        scheduler: &SchedulerName,
+        schedulers: &[SchedulerName],
         owner: &str,
         now: Timestamp,
         ttl: Millis,
-    ) -> Result<Option<Token>, StoreError> {
+    ) -> Result<Vec<(SchedulerName, Token)>, StoreError> {
         let act = async {
-            let token = self.inner.own(scheduler, owner, now, ttl).await?;
-            if let Some(token) = token {
+            let owned = self.inner.own_all(schedulers, owner, now, ttl).await?;
+            let around = self.trouble.around();
+            for (scheduler, token) in &owned {
                 self.trouble.note(format_args!("owns {scheduler} by token {}", token.0));
-                let around = self.trouble.around();
-                around.inspector.owned(&around.node, scheduler, token);
+                around.inspector.owned(&around.node, scheduler, *token);
             }
-            Ok(token)
+            Ok(owned)
         };
         self.write(&"own", act).await
     }
@@ -342,9 +345,11 @@ impl RoomRegistry for SimulatedStore {
         &self,
         scheduler: &SchedulerName,
         before: Timestamp,
+        after: Option<&EndedRoom>,
         rooms_max: usize,
-    ) -> Result<Vec<RoomId>, StoreError> {
-        self.read(&"rooms_ended_before", self.inner.rooms_ended_before(scheduler, before, rooms_max)).await
+    ) -> Result<Vec<EndedRoom>, StoreError> {
+        self.read(&"rooms_ended_before", self.inner.rooms_ended_before(scheduler, before, after, rooms_max))
+            .await
     }
 
     async fn ports_in_use(&self, region: &Region) -> Result<Vec<u16>, StoreError> {

@@ -4,6 +4,7 @@
 //! Written as a list, `log:/tmp/writes,kill:7:after`:
 //! - `kill:N:before`, `kill:N:after`: the process ends by SIGKILL at the N-th write, before or after its commit.
 //! - `full:N`: the N-th write fails as on a full disk.
+//! - `panic:N`: the thread that writes panics at the N-th write.
 //! - `log:FILE`: appends a line `N label` per write, so that a test can see which writes there are.
 //!
 //! Writes are counted from 1 in the order in which the store takes them up. Renewals come by the clock and would
@@ -40,6 +41,7 @@ enum Effect {
     KillBefore,
     KillAfter,
     Full,
+    Panic,
 }
 
 impl Failpoints {
@@ -55,7 +57,7 @@ impl FromStr for Failpoints {
         for point in text.split(',').filter(|point| !point.is_empty()) {
             let wrong = || {
                 format!(
-                    "{point:?} is not a failpoint: write kill:N:before, kill:N:after, full:N or log:FILE, \
+                    "{point:?} is not a failpoint: write kill:N:before, kill:N:after, full:N, panic:N or log:FILE, \
                      with a number of a write, renew or =LABEL for N"
                 )
             };
@@ -66,6 +68,7 @@ impl FromStr for Failpoints {
                     continue;
                 }
                 ("full", None) => (rest, Effect::Full),
+                ("panic", None) => (rest, Effect::Panic),
                 ("kill", Some((target, "before"))) => (target, Effect::KillBefore),
                 ("kill", Some((target, "after"))) => (target, Effect::KillAfter),
                 _ => return Err(wrong()),
@@ -122,6 +125,7 @@ impl Armed {
         if self.hit.contains(&Effect::KillBefore) {
             kill_this_process();
         }
+        assert!(!self.hit.contains(&Effect::Panic), "failpoint");
         if self.hit.contains(&Effect::Full) {
             let why = "database or disk is full (failpoint)".to_owned();
             return Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_FULL), Some(why)));

@@ -230,7 +230,7 @@ impl Simulation<'_> {
 
     fn rests(&self, plan: &Plan) -> bool {
         let waits = |held: &Held| match held {
-            Held::BackingOff { .. } | Held::Capped { .. } | Held::Unknown { .. } => true,
+            Held::BackingOff(_) | Held::Capped { .. } | Held::Unknown { .. } => true,
             // Nobody pings on paper, there are no regions to lose, and nobody pauses a rollout.
             Held::Panic { .. } | Held::NoPlace { .. } | Held::Paused { .. } => false,
             Held::ScaleDown { hold, .. } => matches!(hold, ShrinkHold::Cooldown { .. }),

@@ -47,6 +47,10 @@ impl Clock for TestClock {
         let start: Timestamp = "2026-11-15T09:06:47.340425748Z".parse().unwrap();
         start + self.0.elapsed()
     }
+
+    fn since_boot(&self) -> Duration {
+        self.0.elapsed()
+    }
 }
 
 impl World {

@@ -36,6 +36,10 @@ impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
         Timestamp::now()
     }
+
+    fn since_boot(&self) -> Duration {
+        rustix::time::clock_gettime(rustix::time::ClockId::Boottime).try_into().unwrap_or_default()
+    }
 }
 
 impl Server {

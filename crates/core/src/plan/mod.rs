@@ -22,6 +22,7 @@ use crate::time::{Millis, Timestamp};
 
 use counted::stays;
 
+pub use backoff::{Backoff, backoff, wait_after};
 pub use counted::{Counted, is_counted, is_replaced, is_unknown, matches_in};
 pub use expiry::{Expired, Expiry, expiry};
 pub use places::{Place, Places, removal_by_plan};
@@ -147,11 +148,7 @@ pub struct Plan {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Held {
     /// Rooms fail to start: `rooms` of those needed wait.
-    BackingOff {
-        rooms: u32,
-        failures: u32,
-        until: Timestamp,
-    },
+    BackingOff(Backoff),
     /// Rooms have not been heard of since a restart: nothing is scaled down meanwhile.
     Unknown {
         rooms: u32,
@@ -277,11 +274,12 @@ fn plan_growth(snapshot: &FleetSnapshot<'_>, needed: u32, left: Option<PlaceLeft
             add = fits;
         }
     }
-    if let Some(backoff) = backoff::backoff(snapshot).filter(|_| add > 0) {
-        let rooms = backoff.rooms.min(add);
-        add -= rooms;
-        plan.held.push(Held::BackingOff { rooms, failures: backoff.failures, until: backoff.until });
-        plan.look_again_at = earliest(plan.look_again_at, backoff.until);
+    if let Some(backoff) = backoff(snapshot, add) {
+        add -= backoff.rooms;
+        if let Some(until) = backoff.until {
+            plan.look_again_at = earliest(plan.look_again_at, until);
+        }
+        plan.held.push(Held::BackingOff(backoff));
     }
     if add > snapshot.limits.add_max {
         plan.held.push(Held::Capped { rooms: add - snapshot.limits.add_max });
@@ -336,10 +334,16 @@ fn earliest(one: Option<Timestamp>, other: Timestamp) -> Option<Timestamp> {
 impl fmt::Display for Held {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::BackingOff { rooms, failures, until } => write!(
-                f,
-                "{rooms} more wanted, but the last {failures} attempts gave rooms that ended at once; next try at {until:.3}"
-            ),
+            Self::BackingOff(Backoff { rooms, failures, until }) => {
+                write!(
+                    f,
+                    "{rooms} more wanted, but the last {failures} attempts gave rooms that ended early; "
+                )?;
+                match until {
+                    Some(until) => write!(f, "next try at {until:.3}"),
+                    None => f.write_str("waiting for a room to stay ready"),
+                }
+            }
             Self::Unknown { rooms } => {
                 write!(f, "nothing is scaled down: {rooms} rooms have not been heard of since the restart")
             }

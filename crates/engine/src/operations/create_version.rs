@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use maestro_core::lock::{LockKind, Taker};
 use maestro_core::operation::{Definition, Origin, RemovalReason, SwitchVersion};
-use maestro_core::room::{Purpose, RoomStatus};
+use maestro_core::plan;
+use maestro_core::room::{EndCause, Purpose, RoomStatus};
 use maestro_core::scheduler::{Change as RecipeChange, Difference, Recipe, Version, VersionStatus};
 use maestro_core::time::{Millis, Timestamp, after};
 use serde::{Deserialize, Serialize};
@@ -92,7 +93,7 @@ impl Executor for CreateVersion {
         let store = &work.engine.ports.store;
         let rows = store.rooms_made_by(&work.scheduler.name, work.operation.id).await?;
         let Some(room) = rows.iter().find(|row| row.ended.is_none()) else {
-            return Ok(true);
+            return Ok(next_attempt_at(&rows).is_none_or(|at| at <= work.now()));
         };
         let view = work.engine.ports.table.room(&room.scheduler, &room.id).await?;
         Ok(room.intent == Intent::Run && outcome(work, room, view.as_ref()) != Outcome::NotYet)
@@ -191,6 +192,11 @@ async fn try_next(
     if progress.attempts >= work.engine.settings.room_validation_attempts {
         return Err(StepError::Failed(format!("version {version} was not validated: {}", progress.failure)));
     }
+    if let Some(at) =
+        next_attempt_at(rows).filter(|at| work.now() < *at && *at <= work.in_time(LONGEST_PAUSE))
+    {
+        return Ok(Step::park("the next attempt: the last room ended early".into(), at));
+    }
     let made = made(rows);
     let recipe = recipe(work)?;
     starting::all_settled(work, recipe)?;
@@ -202,6 +208,14 @@ async fn try_next(
     let making =
         Making { version, recipe, purpose: Purpose::Validation, amount: made + 1, regions: &regions };
     starting::intend(work, rows, &making).await
+}
+
+/// Rooms that ended by themselves make the next attempt wait, as those of the fleet do.
+fn next_attempt_at(rows: &[RoomRecord]) -> Option<Timestamp> {
+    let ends = rows.iter().filter_map(|row| row.ended.as_ref());
+    let failed: Vec<_> = ends.filter(|ended| ended.cause != EndCause::Asked).collect();
+    let last = failed.iter().map(|ended| ended.at).max()?;
+    Some(after(last, plan::wait_after(u32::try_from(failed.len()).unwrap_or(u32::MAX))))
 }
 
 async fn start(work: &Work, room: &RoomRecord) -> Result<Step, StepError> {
@@ -265,6 +279,9 @@ async fn look_at(work: &Work, progress: Progress, room: &RoomRecord) -> Result<S
     step.changes.push(stopping::intend_stop(work, room, RemovalReason::ValidationFinished.as_str()));
     Ok(step)
 }
+
+/// A pause between attempts that is longer than any was set before the clock was set back.
+const LONGEST_PAUSE: Millis = Millis::from_seconds(60);
 
 /// A wait that has passed its deadline looks again after this, not at once.
 const LOOK_AGAIN: Millis = Millis::from_seconds(1);

@@ -1,6 +1,6 @@
 //! From rows, views and records to the facts that a plan is made from.
 
-use maestro_core::operation::{Definition, OperationStatus, Stage};
+use maestro_core::operation::{Definition, OperationStatus, RemovalReason, Stage};
 use maestro_core::plan::{EndedFact, OldVersions, ReplacementRules, RoomFact};
 use maestro_core::room::{EndCause, RoomStatus};
 use maestro_core::scheduler::OccupiedRooms;
@@ -129,7 +129,14 @@ pub(super) fn ended_fact(row: &RoomRecord) -> Option<EndedFact> {
         operation: row.operation,
         created_at: row.created_at,
         ended_at: ended.at,
-        cause: ended.cause,
+        cause: if took_too_long(row) && !ended.was_ready { EndCause::Failed } else { ended.cause },
         was_ready: ended.was_ready,
     })
+}
+
+/// It was asked to go because it was not ready, or silent, for too long, although it had been started.
+pub(super) fn took_too_long(row: &RoomRecord) -> bool {
+    let expired = Some(RemovalReason::ExpiredRoom);
+    let timed_out = matches!(&row.intent, Intent::Stop(stop) if stop.cause == expired);
+    timed_out && row.handle.is_some()
 }

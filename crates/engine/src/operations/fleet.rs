@@ -11,8 +11,8 @@ use maestro_core::operation::{
 };
 use maestro_core::placement::Standing;
 use maestro_core::plan::{
-    EndedFact, FleetSnapshot, Places, Plan, RoomFact, Scaling, Verdict, is_counted, is_replaced, is_unknown,
-    plan,
+    Backoff, EndedFact, FleetSnapshot, Places, Plan, RoomFact, Scaling, Verdict, backoff, is_counted,
+    is_replaced, is_unknown, plan,
 };
 use maestro_core::room::{EndCause, Purpose, Region, RoomId};
 use maestro_core::scheduler::Version;
@@ -23,7 +23,7 @@ use crate::locks::{RemovalLock, removal_lock};
 use crate::ports::room_table::RoomView;
 use crate::ports::store::{Ended, Intent, RolloutState, RoomRecord, SchedulerRecord};
 
-use super::facts::{ended_fact, fact, failed_adds, replacement};
+use super::facts::{ended_fact, fact, failed_adds, replacement, took_too_long};
 use super::{StepError, add_rooms, placing, remove_rooms, rollout};
 
 /// Ended rooms that a plan looks back at: enough to see that every attempt fails.
@@ -168,10 +168,29 @@ fn condemned(scheduler: &SchedulerRecord, old: Vec<Version>) -> Vec<Version> {
 
 impl Fleet {
     pub(crate) fn plan(&self, engine: &Engine, scheduler: &SchedulerRecord) -> Plan {
+        self.with_snapshot(engine, scheduler, plan)
+    }
+
+    /// How many of so many rooms must not be started now, and why: rooms of this fleet end early.
+    pub(crate) fn starts_held(
+        &self,
+        engine: &Engine,
+        scheduler: &SchedulerRecord,
+        needed: u32,
+    ) -> Option<Backoff> {
+        self.with_snapshot(engine, scheduler, |snapshot| backoff(snapshot, needed))
+    }
+
+    fn with_snapshot<T>(
+        &self,
+        engine: &Engine,
+        scheduler: &SchedulerRecord,
+        decide: impl FnOnce(&FleetSnapshot<'_>) -> T,
+    ) -> T {
         let mut ended: Vec<EndedFact> = self.ended.iter().filter_map(ended_fact).collect();
         ended.extend_from_slice(&self.failed_adds);
         ended.sort_by_key(|fact| std::cmp::Reverse(fact.ended_at));
-        plan(&FleetSnapshot {
+        decide(&FleetSnapshot {
             now: engine.now(),
             scaling: self.scaling(scheduler),
             matches_max: scheduler.recipe.match_allocation.max_matches,
@@ -277,12 +296,9 @@ impl Fleet {
 
     /// The latest to end first.
     fn failed(&self, version: Version) -> impl Iterator<Item = (&RoomRecord, &Ended)> {
-        let expired = Some(RemovalReason::ExpiredRoom);
         self.ended.iter().filter_map(move |row| {
             let ended = row.ended.as_ref()?;
-            let timed_out = matches!(&row.intent, Intent::Stop(stop) if stop.cause == expired);
-            let never_ran = timed_out && row.handle.is_none();
-            let has_failed = (timed_out || ended.cause != EndCause::Asked) && !never_ran;
+            let has_failed = ended.cause != EndCause::Asked || took_too_long(row);
             (row.version == version && !ended.was_ready && has_failed).then_some((row, ended))
         })
     }

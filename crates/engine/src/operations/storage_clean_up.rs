@@ -1,13 +1,15 @@
 //! storage_clean_up: drops what is kept long enough: ended rooms with their logs, and ended operations.
 
 use async_trait::async_trait;
+use futures_util::future::join_all;
 use jiff::SignedDuration;
-use maestro_core::room::RoomId;
+use maestro_core::room::{Region, RoomId};
 use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::{Millis, Timestamp};
+use serde::{Deserialize, Serialize};
 
 use crate::Engine;
-use crate::ports::store::Change;
+use crate::ports::store::{Change, EndedRoom};
 
 use super::{Executor, Next, Step, StepError, Work};
 
@@ -15,25 +17,44 @@ pub(super) struct StorageCleanUp;
 
 /// Rooms that one step drops: each may have a directory of logs to delete.
 const ROOMS_PER_STEP: usize = 200;
+/// Of them, so many side by side: a disk that hangs must not keep the step for minutes.
+const ROOMS_AT_ONCE: usize = 20;
+
+/// How far it has come: the last room that it looked at. Those that cannot be dropped now stay behind it.
+#[derive(Debug, Serialize, Deserialize)]
+struct Progress {
+    ended_at_micros: i64,
+    room: String,
+}
 
 #[async_trait]
 impl Executor for StorageCleanUp {
     async fn step(&self, work: &Work) -> Result<Step, StepError> {
         let engine = &work.engine;
         let scheduler = &work.scheduler.name;
-        let now = work.now();
-        let settings = &engine.settings;
+        let ended_before = before(work.now(), engine.settings.rooms_kept);
+        let last = progress_of(work);
         let store = &engine.ports.store;
-        let rooms =
-            store.rooms_ended_before(scheduler, before(now, settings.rooms_kept), ROOMS_PER_STEP).await?;
-        let rooms = forget_logs(work, rooms).await;
-        if !rooms.is_empty() {
-            let change = Change::ForgetRooms { scheduler: scheduler.clone(), rooms };
-            return Ok(Step::again(vec![change]));
+        let rooms = store.rooms_ended_before(scheduler, ended_before, last.as_ref(), ROOMS_PER_STEP).await?;
+        let Some(last) = rooms.last() else {
+            let changes = vec![forget_operations(engine, Some(scheduler.clone()))];
+            return Ok(Step { changes, next: Next::Done { took_action: false }, ..Step::default() });
+        };
+        let progress = Progress { ended_at_micros: last.at.as_microsecond(), room: last.id.to_string() };
+        let forgotten = forget_logs(work, &rooms).await;
+        let mut step = Step { progress: serde_json::to_value(progress).ok(), ..Step::default() };
+        if !forgotten.is_empty() {
+            step.changes.push(Change::ForgetRooms { scheduler: scheduler.clone(), rooms: forgotten });
         }
-        let changes = vec![forget_operations(engine, Some(scheduler.clone()))];
-        Ok(Step { changes, next: Next::Done { took_action: false }, ..Step::default() })
+        Ok(step)
     }
+}
+
+fn progress_of(work: &Work) -> Option<EndedRoom> {
+    let Progress { ended_at_micros, room } = serde_json::from_value(work.operation.progress.clone()).ok()?;
+    let at = Timestamp::from_microsecond(ended_at_micros).ok()?;
+    // Its place in the order, which is all that is asked for, does not depend on the region.
+    Some(EndedRoom { at, id: RoomId::new(&room), region: Region::default_region() })
 }
 
 /// `None`: those of schedulers that are gone.
@@ -47,14 +68,17 @@ pub(crate) fn forget_operations(engine: &Engine, scheduler: Option<SchedulerName
 }
 
 /// Those whose logs are gone. What cannot be deleted stays for the next clean-up: housekeeping must not hold up a fleet.
-async fn forget_logs(work: &Work, rooms: Vec<RoomId>) -> Vec<RoomId> {
+async fn forget_logs(work: &Work, rooms: &[EndedRoom]) -> Vec<RoomId> {
     let mut forgotten = Vec::with_capacity(rooms.len());
-    for room in rooms {
-        match forget(work, &room).await {
-            Ok(()) => forgotten.push(room),
-            Err(error) => {
-                let scheduler_name = work.scheduler.name.as_str();
-                tracing::warn!(scheduler_name, room_id = %room, %error, "logs stay for now");
+    for batch in rooms.chunks(ROOMS_AT_ONCE) {
+        let outcomes = join_all(batch.iter().map(|room| forget(work, room))).await;
+        for (room, outcome) in batch.iter().zip(outcomes) {
+            match outcome {
+                Ok(()) => forgotten.push(room.id.clone()),
+                Err(error) => {
+                    let scheduler_name = work.scheduler.name.as_str();
+                    tracing::debug!(scheduler_name, room_id = %room.id, %error, "logs stay for now");
+                }
             }
         }
     }
@@ -62,15 +86,13 @@ async fn forget_logs(work: &Work, rooms: Vec<RoomId>) -> Vec<RoomId> {
 }
 
 /// Of a region that is not configured any more, nothing can be deleted.
-async fn forget(work: &Work, room: &RoomId) -> Result<(), StepError> {
-    let scheduler = &work.scheduler.name;
-    let row = work.engine.ports.store.room(scheduler, room).await?;
-    let Some((region, runtime)) = row.and_then(|row| work.engine.ports.runtimes.get_key_value(&row.region))
-    else {
+async fn forget(work: &Work, room: &EndedRoom) -> Result<(), StepError> {
+    let EndedRoom { id, region, .. } = room;
+    let Some(runtime) = work.engine.ports.runtimes.get(region) else {
         return Ok(());
     };
     match work.engine.regions.is_reachable(region) {
-        true => Ok(runtime.forget(scheduler, room).await?),
+        true => Ok(runtime.forget(&work.scheduler.name, id).await?),
         false => Err(StepError::NotNow(format!("region {region} cannot be reached"))),
     }
 }

@@ -1,14 +1,19 @@
-//! Time and randomness. Waiting is `tokio::time`, which a paused clock covers; this is the time of day, and the
-//! only source of draws.
+//! Time and randomness. Waiting is `tokio::time`, which a paused clock covers; this is the time of day, the time that
+//! counts while the machine sleeps too, and the only source of draws.
 
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use maestro_core::operation::OperationId;
 use maestro_core::time::Timestamp;
 
-/// The time of day. It may jump, both ways: compare it, do not subtract from it without thinking of that.
 pub trait Clock: Send + Sync {
+    /// The time of day. It may jump, both ways: compare it, do not subtract from it without thinking of that.
     fn now(&self) -> Timestamp;
+
+    /// How long the machine has been up, sleep included. It never jumps, and unlike the clock that timers wait by it does
+    /// not stand still while the machine is suspended.
+    fn since_boot(&self) -> Duration;
 }
 
 /// All randomness, from one seed.

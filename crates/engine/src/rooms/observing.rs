@@ -1,59 +1,174 @@
 //! Hears what runtimes see, and writes down how rooms end. An end is a fact: it needs no ownership, and writing it
 //! twice changes nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use futures_util::future::join_all;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use maestro_core::room::{Ending, InstanceStatus, RoomId};
 use maestro_core::scheduler::SchedulerName;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Mutex, mpsc, watch};
 
+use crate::engine::Parts;
+use crate::ports::Runtime;
 use crate::ports::runtime::{Observation, RoomEvent};
 use crate::ports::store::{Change, Ended, Intent, Transaction};
+use crate::rooms::recovery;
 use crate::{Engine, Error, with_sources};
 
-/// How long it waits before an observation that could not be written is tried again.
-const RETRY_AFTER: Duration = Duration::from_secs(1);
+/// How long it waits before an observation that could not be written is tried again: longer each time, up to the most.
+const RETRY_FIRST: Duration = Duration::from_secs(1);
+const RETRY_MOST: Duration = Duration::from_secs(15);
 
-/// Observations taken in at once: their writes go to the store side by side, which commits them together.
+/// Observations taken out of the channel at once.
 const BATCH: usize = 64;
+/// Observations that wait to be written. Beyond this runtimes wait: the store fails as a whole then.
+const WAITING_MAX: usize = 1024;
 
-/// Runs until it is stopped and nothing is left to be written. Nothing that was observed is skipped: what cannot be
-/// written is tried again.
-pub(crate) async fn observe(
-    engine: &Engine,
-    mut observations: mpsc::Receiver<Observation>,
-    mut stop: watch::Receiver<bool>,
-) {
-    let mut batch = Vec::with_capacity(BATCH);
-    loop {
-        // Observations first: stopped, it still takes in all that was seen before.
-        let taken = tokio::select! {
+/// Hears one runtime, for as long as the engine is up.
+pub(crate) struct Observer {
+    engine: Arc<Engine>,
+    parts: Parts,
+    runtime: Arc<dyn Runtime>,
+    /// There is only one stream: it outlives a crash of who reads it.
+    observations: Mutex<mpsc::Receiver<Observation>>,
+    has_begun: AtomicBool,
+}
+
+impl Observer {
+    pub(crate) fn new(
+        engine: Arc<Engine>,
+        parts: Parts,
+        runtime: Arc<dyn Runtime>,
+        observations: mpsc::Receiver<Observation>,
+    ) -> Self {
+        let (observations, has_begun) = (Mutex::new(observations), AtomicBool::new(false));
+        Self { engine, parts, runtime, observations, has_begun }
+    }
+
+    /// Runs until it is stopped and nothing is left to be written. Called again after a crash, it has the runtime say
+    /// again how all rooms are: what was heard and not written is lost.
+    pub(crate) async fn run(&self, stop: watch::Receiver<bool>) {
+        let mut observations = self.observations.lock().await;
+        let observe = observe(&self.engine, &mut observations, stop);
+        if !self.has_begun.swap(true, Ordering::Relaxed) {
+            return observe.await;
+        }
+        // Both at once: what is said again comes through the same channel.
+        tokio::select! {
             biased;
-            taken = observations.recv_many(&mut batch, BATCH) => taken,
-            _ = stop.wait_for(|stopped| *stopped) => 0,
-        };
-        if taken == 0 {
-            return;
+            () = observe => {}
+            () = async { self.hear_again().await; std::future::pending().await } => {}
         }
-        // What was seen of one room is taken in in the order in which it was seen.
-        let mut by_room: BTreeMap<RoomId, Vec<Observation>> = BTreeMap::new();
-        for observation in batch.drain(..) {
-            by_room.entry(observation.room.clone()).or_default().push(observation);
+    }
+
+    async fn hear_again(&self) {
+        let (engine, region) = (&self.engine, self.runtime.region());
+        loop {
+            // One that cannot be reached is taken up when it is back.
+            if !engine.regions.is_reachable(region) {
+                break;
+            }
+            match recovery::take_up(engine, self.parts, region, &self.runtime).await {
+                Ok(()) => break,
+                Err(error) => {
+                    tracing::warn!(%region, error = with_sources(&error), "rooms not looked at again, trying again");
+                    tokio::time::sleep(RETRY_FIRST).await;
+                }
+            }
         }
-        join_all(by_room.into_values().map(|observations| take_in_all(engine, observations))).await;
+        engine.reconciled.forget();
+        engine.ports.wake.rooms_changed();
     }
 }
 
-async fn take_in_all(engine: &Engine, observations: Vec<Observation>) {
-    for observation in observations {
-        while let Err(error) = take_in(engine, &observation).await {
-            let room_id = observation.room.as_str();
-            tracing::warn!(room_id, error = with_sources(&error), "observation not written, trying again");
-            tokio::time::sleep(RETRY_AFTER).await;
+/// What was seen of rooms and is not written yet. Of each room one observation at a time is being written, in the order
+/// in which they were seen; rooms do not wait for each other.
+#[derive(Default)]
+struct Waiting {
+    /// A room is in here while one of its observations is being written.
+    by_room: BTreeMap<RoomId, VecDeque<Observation>>,
+    observations: usize,
+}
+
+impl Waiting {
+    /// The observation, if it is to be written now.
+    fn add(&mut self, observation: Observation) -> Option<Observation> {
+        self.observations += 1;
+        match self.by_room.get_mut(&observation.room) {
+            Some(queue) => {
+                queue.push_back(observation);
+                None
+            }
+            None => {
+                self.by_room.insert(observation.room.clone(), VecDeque::new());
+                Some(observation)
+            }
         }
     }
+
+    /// One is written. What comes next of that room.
+    fn done(&mut self, room: &RoomId) -> Option<Observation> {
+        self.observations -= 1;
+        let next = self.by_room.get_mut(room).and_then(VecDeque::pop_front);
+        if next.is_none() {
+            self.by_room.remove(room);
+        }
+        next
+    }
+
+    fn has_place(&self) -> bool {
+        self.observations < WAITING_MAX
+    }
+}
+
+/// Nothing that was observed is skipped: what cannot be written is tried again, and holds up nobody but its room.
+async fn observe(
+    engine: &Engine,
+    observations: &mut mpsc::Receiver<Observation>,
+    mut stop: watch::Receiver<bool>,
+) {
+    let mut waiting = Waiting::default();
+    let mut writing = FuturesUnordered::new();
+    let mut batch = Vec::with_capacity(BATCH);
+    let mut is_open = true;
+    while is_open || !writing.is_empty() {
+        // Observations before the stop: stopped, it still takes in all that was seen before.
+        tokio::select! {
+            biased;
+            Some(room) = writing.next() => {
+                writing.extend(waiting.done(&room).map(|next| take_in_at_last(engine, next)));
+            }
+            taken = observations.recv_many(&mut batch, BATCH), if is_open && waiting.has_place() => {
+                is_open = taken > 0;
+                let now = batch.drain(..).filter_map(|observation| waiting.add(observation));
+                writing.extend(now.map(|observation| take_in_at_last(engine, observation)));
+            }
+            _ = stop.wait_for(|stopped| *stopped), if is_open && waiting.has_place() => is_open = false,
+        }
+    }
+}
+
+/// Returns when it is written, or when the store has said that it cannot be: the next comparison of registry and
+/// runtime finds what that means.
+async fn take_in_at_last(engine: &Engine, observation: Observation) -> RoomId {
+    let mut retry = RETRY_FIRST;
+    while let Err(error) = take_in(engine, &observation).await {
+        let room_id = observation.room.as_str();
+        let error_text = with_sources(&error);
+        if !matches!(error, Error::Unavailable { .. }) {
+            tracing::warn!(room_id, error = error_text, "observation refused");
+            engine.reconciled.forget_one(&observation.scheduler);
+            break;
+        }
+        tracing::warn!(room_id, error = error_text, retry_in = ?retry, "observation not written, trying again");
+        tokio::time::sleep(retry).await;
+        retry = (retry * 2).min(RETRY_MOST);
+    }
+    observation.room
 }
 
 async fn take_in(engine: &Engine, observation: &Observation) -> Result<(), Error> {

@@ -51,12 +51,11 @@ pub(crate) async fn take_up(
     if parts == Parts::NONE {
         return Ok(());
     }
-    let schedulers = engine.ports.store.schedulers().await?;
+    let mut schedulers = engine.ports.store.schedulers().await?;
+    schedulers.retain(|record| record.state != SchedulerState::Deleting);
     // Some may have been created while it was away.
     let mut failures = 0;
-    for (made, record) in
-        schedulers.iter().filter(|record| record.state != SchedulerState::Deleting).enumerate()
-    {
+    for (made, record) in schedulers.iter().enumerate() {
         if let Err(error) = runtime.create_scheduler(&record.name).await {
             failures += 1;
             // It is made again for the first room that is started there. But where none can be made, nothing can be done.

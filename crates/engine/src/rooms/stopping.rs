@@ -2,12 +2,16 @@
 //! is gone. Every step may be repeated; a room that is asked to go cannot be called back.
 
 use std::collections::BTreeSet;
+use std::collections::btree_map::{BTreeMap, Entry};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use maestro_core::operation::RemovalReason;
-use maestro_core::room::{Ending, Purpose, RoomStatus};
+use maestro_core::room::{Ending, InstanceStatus, Purpose, RoomStatus};
+use maestro_core::scheduler::Version;
 use maestro_core::time::{Millis, age};
+use tokio::time::Instant;
 
 use crate::operations::{Step, StepError, Work};
 use crate::ports::Runtime;
@@ -16,6 +20,10 @@ use crate::ports::store::{Change, Ended, Intent, RoomRecord, StopIntent};
 
 /// Rooms that one step asks to go.
 pub(crate) const ROOMS_PER_STEP: usize = 200;
+/// Of them, so many side by side.
+const STOPS_AT_ONCE: usize = 32;
+/// How long one step goes on asking: the slot is needed by others, too.
+const STEP_MAX: Duration = Duration::from_secs(5);
 /// A grace period that ended is given this much for the signal to be seen, before one looks again.
 const SLACK: Millis = Millis::from_seconds(5);
 
@@ -56,11 +64,11 @@ pub(crate) async fn stop_and_wait(work: &Work, rows: &[RoomRecord]) -> Result<St
     if !given_up.is_empty() {
         return Ok(Step::again(given_up.into_iter().map(|row| give_up(work, row)).collect()));
     }
-    let mut longest = Duration::ZERO;
-    for row in rows {
-        longest = longest.max(work.recipe_of(row.version).await?.spec.termination_grace_period);
-        stop(work, row).await?;
+    let graces = graces(work, rows).await?;
+    if !ask_all(work, rows, &graces).await? {
+        return Ok(Step::default());
     }
+    let longest = graces.values().max().copied().unwrap_or_default();
     let mut what = match rows {
         [one] => format!("room {} to be gone", one.id),
         rows => format!("{} rooms to be gone", rows.len()),
@@ -83,19 +91,62 @@ pub(crate) fn give_up(work: &Work, row: &RoomRecord) -> Change {
 
 /// Asks the runtime to end the rooms that this operation wrote down as leaving, and does not wait for them.
 pub(crate) async fn stop_leaving(work: &Work) -> Result<(), StepError> {
-    for row in leaving(work).await? {
-        stop(work, &row).await?;
+    let rows = leaving(work).await?;
+    let graces = graces(work, &rows).await?;
+    // Who is not asked now is found by the next comparison of registry and runtime.
+    ask_all(work, &rows, &graces).await.map(drop)
+}
+
+/// The grace periods of their versions.
+async fn graces(work: &Work, rows: &[RoomRecord]) -> Result<BTreeMap<Version, Duration>, StepError> {
+    let mut graces = BTreeMap::new();
+    for row in rows {
+        if let Entry::Vacant(vacant) = graces.entry(row.version) {
+            vacant.insert(work.recipe_of(row.version).await?.spec.termination_grace_period);
+        }
     }
-    Ok(())
+    Ok(graces)
+}
+
+/// False: there was not enough time for all of them. Who does not go down yet is asked first, so that each time brings
+/// more of them on their way.
+async fn ask_all(
+    work: &Work,
+    rows: &[RoomRecord],
+    graces: &BTreeMap<Version, Duration>,
+) -> Result<bool, StepError> {
+    let views = work.engine.ports.table.rooms(&work.scheduler.name).await?;
+    let going_down: BTreeSet<_> = views
+        .into_iter()
+        .filter(|view| view.instance == InstanceStatus::Terminating)
+        .map(|view| view.id)
+        .collect();
+    let (later, first): (Vec<_>, Vec<_>) = rows.iter().partition(|row| going_down.contains(&row.id));
+    let began = Instant::now();
+    for batch in [first, later].concat().chunks(STOPS_AT_ONCE) {
+        if began.elapsed() >= STEP_MAX {
+            return Ok(false);
+        }
+        let grace = |row: &RoomRecord| graces.get(&row.version).copied().unwrap_or_default();
+        let asked = batch.iter().map(|row| ask_to_end(work, row, grace(row)));
+        for outcome in join_all(asked).await {
+            outcome?;
+        }
+    }
+    Ok(true)
 }
 
 /// Asks the runtime to end a room. Its grace period counts from the moment the intent was written: a restart does
 /// not extend it. One in a region that cannot be reached is asked when the region is back.
 pub(crate) async fn stop(work: &Work, row: &RoomRecord) -> Result<(), StepError> {
+    let grace = work.recipe_of(row.version).await?.spec.termination_grace_period;
+    ask_to_end(work, row, grace).await
+}
+
+async fn ask_to_end(work: &Work, row: &RoomRecord, grace: Duration) -> Result<(), StepError> {
     if !work.engine.regions.is_reachable(&row.region) {
         return Ok(());
     }
-    let grace = work.recipe_of(row.version).await?.spec.termination_grace_period;
     let asked_at = match &row.intent {
         // While nobody listened, nobody could see that it goes.
         Intent::Stop(stop) => {
@@ -117,10 +168,14 @@ pub(crate) async fn stop_unknown(work: &Work, runtimes: &[&Arc<dyn Runtime>]) ->
     let grace = work.scheduler.recipe.spec.termination_grace_period;
     let mut left = 0;
     for runtime in runtimes {
-        for room in &runtime.list_of(scheduler).await? {
+        let rooms = runtime.list_of(scheduler).await?;
+        left += rooms.len();
+        for batch in rooms.chunks(STOPS_AT_ONCE) {
             work.still_owner()?;
-            runtime.stop(scheduler, &room.id, Some(&room.handle), grace).await?;
-            left += 1;
+            let stops = batch.iter().map(|room| runtime.stop(scheduler, &room.id, Some(&room.handle), grace));
+            for outcome in join_all(stops).await {
+                outcome?;
+            }
         }
     }
     match left {

@@ -22,13 +22,16 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::ports::store::{Renewal, StoreError, UnreadableScheduler, Workforce};
-use crate::{Engine, with_sources};
+use crate::{Engine, Importance, TaskName, with_sources};
 
 use scheduler_loop::SchedulerLoop;
 pub(crate) use tenure::Tenure;
 
 /// It looks for what has run out at least this often.
 const EXPIRY_LOOK_MAX: Duration = Duration::from_secs(3600);
+
+/// Schedulers that one write takes: what is taken must not run out before it is renewed for the first time.
+const TAKEN_AT_ONCE_MAX: usize = 1000;
 
 /// The component of [`crate::Health`] that stands for writes to the store.
 const STORE_WRITES: &str = "store writes";
@@ -57,19 +60,21 @@ impl Manager {
         Self { engine, stop, loops: BTreeMap::new(), unreadable: BTreeSet::new(), next_expiry: None }
     }
 
-    pub(crate) async fn run(mut self) {
+    /// Called again after a crash, it goes on with the loops that it had begun.
+    pub(crate) async fn run(&mut self) {
         let settings = &self.engine.settings;
         let mut sync = interval(settings.sync_interval);
         // One request renews all three.
         let ttl = settings.ownership_ttl.min(settings.operation_lease_ttl).min(settings.lock_ttl);
         let mut renew = interval(ttl.as_duration() / 3);
         let mut bell = self.engine.ports.wake.workforce_bell();
+        let mut stop = self.stop.clone();
         loop {
             // Stopping first, then renewing: neither may starve behind a busy sync.
             let expiry = self.next_expiry.unwrap_or_else(|| Instant::now() + EXPIRY_LOOK_MAX);
             let outcome = tokio::select! {
                 biased;
-                _ = self.stop.changed() => break,
+                () = told_to(&mut stop) => break,
                 _ = renew.tick() => self.renew().await,
                 () = bell.rung() => self.sync().await,
                 () = tokio::time::sleep_until(expiry) => self.sync().await,
@@ -106,14 +111,14 @@ impl Manager {
             owner.is_some_and(|ownership| ownership.owner != self.engine.owner && ownership.expires_at > now)
         };
         let free = |name: &SchedulerName| !self.loops.contains_key(name) && !is_anothers(name);
-        let free: Vec<SchedulerName> = schedulers.into_iter().filter(free).collect();
-        let mut room = share - kept;
-        for scheduler in free {
-            if room == 0 {
-                break;
-            }
-            room -= usize::from(self.take(scheduler).await?);
+        let mut free: Vec<SchedulerName> = schedulers.into_iter().filter(free).collect();
+        free.truncate(share - kept);
+        if free.len() > TAKEN_AT_ONCE_MAX {
+            // The others follow, and renewals come between.
+            free.truncate(TAKEN_AT_ONCE_MAX);
+            self.next_expiry = Some(Instant::now());
         }
+        self.take(&free).await?;
         self.give_back_orphans(&workforce).await
     }
 
@@ -178,26 +183,46 @@ impl Manager {
         }
     }
 
-    /// True: it is ours.
-    async fn take(&mut self, scheduler: SchedulerName) -> Result<bool, StoreError> {
-        let engine = &self.engine;
+    /// Those of them that nobody else has taken meanwhile.
+    async fn take(&mut self, schedulers: &[SchedulerName]) -> Result<(), StoreError> {
+        if schedulers.is_empty() {
+            return Ok(());
+        }
+        let engine = self.engine.clone();
         let ttl = engine.settings.ownership_ttl;
-        let asked_at = Instant::now();
-        let Some(token) = engine.ports.store.own(&scheduler, &engine.owner, engine.now(), ttl).await? else {
-            return Ok(false);
-        };
-        engine.report(&scheduler, engine.tokens.given(&scheduler, token));
-        let tenure = Tenure::until(asked_at + ttl.as_duration());
+        let asked_at = engine.ports.clock.since_boot();
+        let owned = engine.ports.store.own_all(schedulers, &engine.owner, engine.now(), ttl).await?;
+        for (scheduler, token) in owned {
+            engine.report(&scheduler, engine.tokens.given(&scheduler, token));
+            tracing::debug!(scheduler_name = %scheduler, token = token.0, "took ownership");
+            let tenure = Tenure::begin(engine.ports.clock.clone(), asked_at, ttl.as_duration());
+            self.begin_loop(scheduler, token, tenure);
+        }
+        Ok(())
+    }
+
+    /// A loop that crashes begins anew under the same token: nothing that it needs is in memory only.
+    fn begin_loop(&mut self, scheduler: SchedulerName, token: Token, tenure: Tenure) {
         let (stop, stopped) = watch::channel(false);
-        let work = SchedulerLoop::new(engine.clone(), scheduler.clone(), token, tenure.clone(), stopped);
-        let wake = engine.ports.wake.clone();
-        let task = engine.tasks.spawn(format!("worker of {scheduler}"), async move {
-            work.run().await;
-            wake.workforce_changed();
-        });
-        tracing::debug!(scheduler_name = %scheduler, token = token.0, "took ownership");
+        let make = {
+            let (engine, scheduler, tenure) = (self.engine.clone(), scheduler.clone(), tenure.clone());
+            let (stop, stopped) = (stop.clone(), stopped.clone());
+            move || {
+                let (engine, scheduler) = (engine.clone(), scheduler.clone());
+                let wake = engine.ports.wake.clone();
+                let work = SchedulerLoop::new(engine, scheduler, token, tenure.clone(), stopped.clone());
+                let stop = stop.clone();
+                async move {
+                    work.run().await;
+                    // It has nothing left to do, and is not to be started again.
+                    stop.send_replace(true);
+                    wake.workforce_changed();
+                }
+            }
+        };
+        let name = TaskName::of("scheduler loop", &scheduler);
+        let task = self.engine.tasks.supervise(name, Importance::Part, stopped, make);
         self.loops.insert(scheduler, Loop { token, tenure, stop, task, is_given_up: false });
-        Ok(true)
     }
 
     async fn renew(&mut self) -> Result<(), StoreError> {
@@ -210,7 +235,7 @@ impl Manager {
             operation_ttl: settings.operation_lease_ttl,
             lock_ttl: settings.lock_ttl,
         };
-        let asked_at = Instant::now();
+        let asked_at = engine.ports.clock.since_boot();
         let renewed = engine.ports.store.renew(renewal).await;
         // The write that is made whatever else happens: while it fails, others do too.
         match &renewed {
@@ -231,14 +256,14 @@ impl Manager {
 
     /// Lets the steps that are running come to their end, then gives everything up, so that others may take it at
     /// once.
-    async fn shut_down(self) {
+    async fn shut_down(&mut self) {
         for running in self.loops.values() {
             running.stop.send_replace(true);
         }
         let store = &self.engine.ports.store;
         let deadline = Instant::now() + self.engine.settings.stop_timeout;
         let mut all_ended = true;
-        for (scheduler, running) in self.loops {
+        for (scheduler, running) in std::mem::take(&mut self.loops) {
             if tokio::time::timeout_at(deadline, running.task).await.is_err() {
                 tracing::warn!(scheduler_name = %scheduler, "a step did not end in time; its lease runs out by itself");
                 all_ended = false;
@@ -263,6 +288,11 @@ fn next_expiry(workforce: &Workforce, owner: &str, now: Timestamp) -> Option<Ins
     let others = workers.chain(ownerships).filter(|(name, at)| *name != owner && *at > now);
     let first = others.map(|(_, at)| at).min()?;
     Some(Instant::now() + age(first, now).as_duration() + Duration::from_millis(1))
+}
+
+async fn told_to(stop: &mut watch::Receiver<bool>) {
+    // An error means that whoever could tell is gone, which is an end too.
+    drop(stop.wait_for(|stopped| *stopped).await);
 }
 
 fn interval(period: Duration) -> tokio::time::Interval {

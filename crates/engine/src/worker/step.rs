@@ -288,6 +288,10 @@ impl Stepper {
                 self.wait_for_answer(operation, obstacle).await?;
                 return Ok(true);
             }
+            // It would be refused again, and meanwhile it would hold the slot.
+            StepError::Store(StoreError::Refused(refusal)) if refusal.is_for_good() => {
+                return self.give_up(operation, refusal.to_string()).await;
+            }
             error @ StepError::Store(_) => return Err(error),
         }
         Ok(false)

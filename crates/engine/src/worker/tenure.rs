@@ -1,26 +1,71 @@
-//! How long a worker may believe that it owns a scheduler, by its own clock that never jumps back. Longer than the
-//! store says it never is: it counts from before the request that renewed it.
+//! How long a worker may believe that it owns a scheduler, by a clock that never jumps back and goes on while the machine
+//! is suspended. Longer than the store says it never is: it counts from before the request that renewed it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::time::Instant;
+use crate::ports::Clock;
 
 /// Cheap to clone; all clones are one.
-#[derive(Debug, Clone)]
-pub(crate) struct Tenure(Arc<Mutex<Instant>>);
+#[derive(Clone)]
+pub(crate) struct Tenure {
+    clock: Arc<dyn Clock>,
+    /// By [`Clock::since_boot`].
+    end: Arc<Mutex<Duration>>,
+}
 
 impl Tenure {
-    pub(super) fn until(end: Instant) -> Self {
-        Self(Arc::new(Mutex::new(end)))
+    /// Of a scheduler that was asked for at `asked_at`, by [`Clock::since_boot`].
+    pub(super) fn begin(clock: Arc<dyn Clock>, asked_at: Duration, ttl: Duration) -> Self {
+        Self { clock, end: Arc::new(Mutex::new(asked_at + ttl)) }
     }
 
     /// Renewed by a request that was sent at `asked_at`.
-    pub(super) fn renewed(&self, asked_at: Instant, ttl: Duration) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = asked_at + ttl;
+    pub(super) fn renewed(&self, asked_at: Duration, ttl: Duration) {
+        *self.end.lock().unwrap_or_else(PoisonError::into_inner) = asked_at + ttl;
     }
 
     pub(crate) fn is_over(&self) -> bool {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) <= Instant::now()
+        *self.end.lock().unwrap_or_else(PoisonError::into_inner) <= self.clock.since_boot()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use maestro_core::time::Timestamp;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    const TTL: Duration = Duration::from_secs(10);
+
+    /// A machine on which no timer sees that it slept.
+    struct Machine {
+        booted: Instant,
+        slept: Mutex<Duration>,
+    }
+
+    impl Clock for Machine {
+        fn now(&self) -> Timestamp {
+            Timestamp::UNIX_EPOCH
+        }
+
+        fn since_boot(&self) -> Duration {
+            self.booted.elapsed() + *self.slept.lock().unwrap()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_tenure_ends_while_the_machine_sleeps() {
+        let machine = Arc::new(Machine { booted: Instant::now(), slept: Mutex::default() });
+        let tenure = Tenure::begin(machine.clone(), machine.since_boot(), TTL);
+        tokio::time::advance(TTL / 2).await;
+        assert!(!tenure.is_over());
+        *machine.slept.lock().unwrap() += TTL / 2;
+        assert!(tenure.is_over(), "half of it awake, half of it asleep");
+        tenure.renewed(machine.since_boot(), TTL);
+        assert!(!tenure.is_over());
+        tokio::time::advance(TTL).await;
+        assert!(tenure.is_over());
     }
 }

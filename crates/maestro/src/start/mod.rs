@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
+use maestro_engine::Tasks;
 use maestro_store_embedded::EmbeddedStore;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -102,12 +103,25 @@ fn serve_until_told(
         );
     }
     system::raise_file_limit();
-    let store = server::open_store(&config.storage.data_dir, options.stop_unknown_rooms)?;
+    let tasks = tasks()?;
+    let store = server::open_store(&config.storage.data_dir, options.stop_unknown_rooms, &tasks)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let outcome = runtime.block_on(serve(config, store, logs));
+    let outcome = runtime.block_on(serve(config, store, &tasks, logs));
     // A call to a disk that hangs must not keep the process.
     runtime.shutdown_timeout(LAST_CALLS);
     outcome
+}
+
+/// Tests have each task of a debug build crash once, so many milliseconds after it began.
+const CRASH_TASKS_VARIABLE: &str = "MAESTRO_CRASH_TASKS_AFTER_MS";
+
+fn tasks() -> anyhow::Result<Tasks> {
+    let tasks = Tasks::default();
+    if let Some(millis) = std::env::var_os(CRASH_TASKS_VARIABLE).filter(|_| cfg!(debug_assertions)) {
+        let millis = millis.to_string_lossy().parse().context(CRASH_TASKS_VARIABLE)?;
+        tasks.crash_each_after(Duration::from_millis(millis));
+    }
+    Ok(tasks)
 }
 
 /// What it had begun is as safe as when it is killed.
@@ -116,11 +130,16 @@ fn stopped_early(told_by: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-async fn serve(config: &Config, store: EmbeddedStore, logs: &LogWriter) -> anyhow::Result<ExitCode> {
+async fn serve(
+    config: &Config,
+    store: EmbeddedStore,
+    tasks: &Tasks,
+    logs: &LogWriter,
+) -> anyhow::Result<ExitCode> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let server = tokio::select! {
-        started = server::Server::start(config, store, logs) => started?,
+        started = server::Server::start(config, store, tasks, logs) => started?,
         _ = interrupt.recv() => return Ok(stopped_early("SIGINT")),
         _ = terminate.recv() => return Ok(stopped_early("SIGTERM")),
     };

@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use axum::Router;
 use futures_util::future::join_all;
 use maestro_api::{AllowedHosts, Context, Limits};
 use maestro_core::room::Region;
 use maestro_core::time::Millis;
 use maestro_engine::ports::{Ports, Randomness, Runtime};
-use maestro_engine::{Engine, Parts, Running, Settings, Tasks, WakeUps};
+use maestro_engine::{Engine, Importance, Parts, Running, Settings, Tasks, WakeUps};
 use maestro_runtime_process::{ProcessRuntime, ProcessScanner};
 use maestro_store_embedded::{EmbeddedStore, Failpoints, MemoryRoomTable, OpenError};
 use prometheus_client::registry::Registry;
@@ -69,11 +70,11 @@ impl Server {
     pub(super) async fn start(
         config: &Config,
         store: EmbeddedStore,
+        tasks: &Tasks,
         logs: &LogWriter,
     ) -> anyhow::Result<Self> {
         let listeners = Listeners::bind(config).await?;
         let regions = open_regions(config, store.store_id(), &listeners.rooms).await?;
-        let tasks = Tasks::default();
         let store = Arc::new(store);
         let ports = Ports {
             store: store.clone(),
@@ -90,7 +91,7 @@ impl Server {
         let mut registry = Registry::default();
         tasks.register(&mut registry);
         logs.register(&mut registry);
-        let apis = serve(config, &engine, listeners, registry, &stopped)?;
+        let apis = serve(config, &engine, tasks, listeners, registry, &stopped)?;
         announce(&serving)?;
         Ok(Self { regions, engine: running, stop, apis })
     }
@@ -132,7 +133,11 @@ impl Server {
 }
 
 /// Opens the data directory; the error says who has it, or what is wrong with it.
-pub(super) fn open_store(directory: &Path, stop_unknown_rooms: bool) -> anyhow::Result<EmbeddedStore> {
+pub(super) fn open_store(
+    directory: &Path,
+    stop_unknown_rooms: bool,
+    tasks: &Tasks,
+) -> anyhow::Result<EmbeddedStore> {
     let failpoints = match std::env::var(FAILPOINT_VARIABLE) {
         Ok(text) => text.parse::<Failpoints>().map_err(anyhow::Error::msg).context(FAILPOINT_VARIABLE)?,
         Err(_) => Failpoints::default(),
@@ -141,6 +146,7 @@ pub(super) fn open_store(directory: &Path, stop_unknown_rooms: bool) -> anyhow::
         let options = maestro_store_embedded::Options {
             failpoints: failpoints.clone(),
             rooms_of: Some(maestro_runtime_process::rooms_of_store),
+            tasks: tasks.clone(),
             ..maestro_store_embedded::Options::default()
         };
         EmbeddedStore::open_with(directory, options)
@@ -246,6 +252,7 @@ fn settings(config: &Config) -> Settings {
 fn serve(
     config: &Config,
     engine: &Arc<Engine>,
+    tasks: &Tasks,
     listeners: Listeners,
     mut registry: Registry,
     stopped: &watch::Receiver<bool>,
@@ -275,20 +282,49 @@ fn serve(
         }
     };
     let routers = [
-        (listeners.management, maestro_api::management_router(&context, &management)),
-        (listeners.rooms, maestro_api::rooms_router(&context, &rooms)),
-        (listeners.internal, maestro_api::internal_router(Arc::new(registry), readiness, allowed_hosts)),
+        ("management API", listeners.management, maestro_api::management_router(&context, &management)),
+        ("rooms API", listeners.rooms, maestro_api::rooms_router(&context, &rooms)),
+        (
+            "internal API",
+            listeners.internal,
+            maestro_api::internal_router(Arc::new(registry), readiness, allowed_hosts),
+        ),
     ];
     let grace = config.api.graceful_shutdown_timeout;
-    let serve = |(listener, router)| {
-        let mut stopped = stopped.clone();
+    let serve = |(name, listener, router)| serve_api(tasks, name, listener, router, stopped, grace);
+    Ok(routers.into_iter().map(serve).collect())
+}
+
+/// The listener outlives a crash of who accepts from it, but not the shutdown: who connects then is refused.
+fn serve_api(
+    tasks: &Tasks,
+    name: &'static str,
+    listener: TcpListener,
+    router: Router,
+    stopped: &watch::Receiver<bool>,
+    grace: Duration,
+) -> JoinHandle<()> {
+    let kept = Arc::new(Mutex::new(Some(Arc::new(listener))));
+    let told_to_stop = stopped.clone();
+    let make = move || {
+        let (kept, router, mut stopped) = (kept.clone(), router.clone(), told_to_stop.clone());
+        let listener = lock(&kept).clone();
         let shutdown = async move {
             // An error means that the sender is gone, which is an end too.
-            let _ = stopped.wait_for(|stopped| *stopped).await;
+            drop(stopped.wait_for(|stopped| *stopped).await);
+            lock(&kept).take();
         };
-        tokio::spawn(maestro_api::serve(listener, router, shutdown, grace))
+        async move {
+            if let Some(listener) = listener {
+                maestro_api::serve(listener, router, shutdown, grace).await;
+            }
+        }
     };
-    Ok(routers.into_iter().map(serve).collect())
+    tasks.supervise(name, Importance::Process, stopped.clone(), make)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Listeners {

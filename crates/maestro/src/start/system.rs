@@ -2,16 +2,23 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::time::Duration;
 
 use maestro_core::time::Timestamp;
 use maestro_engine::ports::Clock;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::time::{ClockId, clock_gettime};
 
 pub(super) struct SystemClock;
 
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
         Timestamp::now()
+    }
+
+    fn since_boot(&self) -> Duration {
+        // Never negative, which is all that could fail.
+        clock_gettime(ClockId::Boottime).try_into().unwrap_or_default()
     }
 }
 

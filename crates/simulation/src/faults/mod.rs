@@ -6,7 +6,9 @@
 mod trouble;
 mod words;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use maestro_engine::ports::store::{StoreError, Transaction};
 
 use crate::host::Span;
 
@@ -112,19 +114,39 @@ impl Faults {
 }
 
 /// The faults of now, for all ports of a world. Cheap to clone; all clones are one.
-#[derive(Debug, Clone)]
-pub(crate) struct Weather(Arc<Mutex<Faults>>);
+#[derive(Clone)]
+pub(crate) struct Weather(Arc<Mutex<State>>);
+
+struct State {
+    faults: Faults,
+    intercept: Option<Intercept>,
+}
+
+/// A commit for which this answers is not carried out: what the engine hears instead.
+pub type Intercept = Box<dyn Fn(&Transaction) -> Option<StoreError> + Send>;
 
 impl Weather {
     pub(crate) fn fair() -> Self {
-        Self(Arc::new(Mutex::new(Faults::NONE)))
+        Self(Arc::new(Mutex::new(State { faults: Faults::NONE, intercept: None })))
     }
 
     pub(crate) fn set(&self, faults: Faults) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = faults;
+        self.lock().faults = faults;
     }
 
     pub(crate) fn now(&self) -> Faults {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lock().faults
+    }
+
+    pub(crate) fn set_intercept(&self, intercept: Option<Intercept>) {
+        self.lock().intercept = intercept;
+    }
+
+    pub(crate) fn intercepts(&self, transaction: &Transaction) -> Option<StoreError> {
+        self.lock().intercept.as_ref().and_then(|intercept| intercept(transaction))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

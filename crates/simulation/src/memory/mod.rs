@@ -20,9 +20,9 @@ use maestro_core::room::{Region, RoomId};
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::store::{
-    OperationPage, OperationStore, PageRequest, RegionRecord, RegionStore, Renewal, RoomRecord, RoomRegistry,
-    SchedulerRecord, SchedulerStore, Store, StoreError, Transaction, UnreadableScheduler, VersionRecord,
-    Workforce,
+    EndedRoom, OperationPage, OperationStore, PageRequest, RegionRecord, RegionStore, Renewal, RoomRecord,
+    RoomRegistry, SchedulerRecord, SchedulerStore, Store, StoreError, Transaction, UnreadableScheduler,
+    VersionRecord, Workforce,
 };
 
 use state::State;
@@ -120,14 +120,20 @@ impl OperationStore for MemoryStore {
         Ok(self.state().page(scheduler, stage, page))
     }
 
-    async fn own(
+    async fn own_all(
         &self,
-        scheduler: &SchedulerName,
+        schedulers: &[SchedulerName],
         owner: &str,
         now: Timestamp,
         ttl: Millis,
-    ) -> Result<Option<Token>, StoreError> {
-        Ok(self.write(|state| state.own(scheduler, owner, now, ttl)))
+    ) -> Result<Vec<(SchedulerName, Token)>, StoreError> {
+        Ok(self.write(|state| {
+            let own = |scheduler: &SchedulerName| {
+                let token = state.own(scheduler, owner, now, ttl)?;
+                Some((scheduler.clone(), token))
+            };
+            schedulers.iter().filter_map(own).collect()
+        }))
     }
 
     async fn renew(&self, renewal: Renewal<'_>) -> Result<Vec<(SchedulerName, Token)>, StoreError> {
@@ -187,9 +193,10 @@ impl RoomRegistry for MemoryStore {
         &self,
         scheduler: &SchedulerName,
         before: Timestamp,
+        after: Option<&EndedRoom>,
         rooms_max: usize,
-    ) -> Result<Vec<RoomId>, StoreError> {
-        Ok(self.state().rooms_ended_before(scheduler, before, rooms_max))
+    ) -> Result<Vec<EndedRoom>, StoreError> {
+        Ok(self.state().rooms_ended_before(scheduler, before, after, rooms_max))
     }
 
     async fn ports_in_use(&self, region: &Region) -> Result<Vec<u16>, StoreError> {

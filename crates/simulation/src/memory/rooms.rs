@@ -9,7 +9,9 @@ use maestro_core::room::{Region, RoomId};
 use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::Timestamp;
 use maestro_engine::ports::runtime::Handle;
-use maestro_engine::ports::store::{Ended, Intent, NewRoomRecord, Refusal, RoomRecord, StopIntent};
+use maestro_engine::ports::store::{
+    Ended, EndedRoom, Intent, NewRoomRecord, Refusal, RoomRecord, StopIntent,
+};
 
 use super::state::State;
 
@@ -55,10 +57,17 @@ impl State {
         &self,
         scheduler: &SchedulerName,
         before: Timestamp,
+        after: Option<&EndedRoom>,
         rooms_max: usize,
-    ) -> Vec<RoomId> {
-        let ended = self.ended_before(scheduler, before);
-        ended.take(rooms_max).cloned().collect()
+    ) -> Vec<EndedRoom> {
+        let rows = self.ended_before(scheduler, before).filter_map(|id| self.rooms.get(id));
+        let ended = rows.filter_map(|row| {
+            let at = row.ended.as_ref()?.at;
+            Some(EndedRoom { at, id: row.id.clone(), region: row.region.clone() })
+        });
+        let follows =
+            |room: &EndedRoom| after.is_none_or(|after| (room.at, &room.id) > (after.at, &after.id));
+        ended.filter(follows).take(rooms_max).collect()
     }
 
     /// Earliest end first.

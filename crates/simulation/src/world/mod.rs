@@ -18,7 +18,7 @@ use maestro_store_embedded::MemoryRoomTable;
 use tokio::time::{Instant, sleep};
 
 use crate::clock::VirtualClock;
-use crate::faults::{Faults, Weather};
+use crate::faults::{Faults, Intercept, Weather};
 use crate::host::Host;
 use crate::invariants::Inspector;
 use crate::memory::MemoryStore;
@@ -117,6 +117,11 @@ impl World {
     /// What goes wrong at the ports of all engines from now on.
     pub fn set_faults(&self, faults: Faults) {
         self.weather.set(faults);
+    }
+
+    /// Has certain commits fail from now on; `None`: no more.
+    pub fn intercept_commits(&self, intercept: Option<Intercept>) {
+        self.weather.set_intercept(intercept);
     }
 
     // What a test works with.

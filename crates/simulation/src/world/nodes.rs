@@ -201,6 +201,14 @@ impl World {
         }
     }
 
+    /// The tasks of this kind panic, in all engines.
+    pub fn crash_tasks(&self, kind: &'static str) {
+        self.trace.note(format_args!("{kind}: crashed"));
+        for node in &self.nodes {
+            node.tasks.crash(kind);
+        }
+    }
+
     /// It goes on, and does not know how much time has passed.
     pub fn thaw(&self, number: NodeNumber) {
         if let Some(life) = self.life_of(number) {

@@ -27,6 +27,7 @@ mod scenarios;
 mod several;
 mod store_contract;
 mod stores_agree;
+mod supervision;
 mod unheard_starts;
 mod waits;
 mod workforce;

@@ -29,6 +29,7 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
+use maestro_engine::Tasks;
 use rusqlite::Connection;
 
 use crate::backup;
@@ -64,6 +65,8 @@ pub struct Options {
     /// Asked before a directory is taken over from a store whose rooms may still run. `None`: nobody looks.
     pub rooms_of: Option<RoomsOf>,
     pub failpoints: Failpoints,
+    /// Where the store's thread is supervised, and problems of the store are reported.
+    pub tasks: Tasks,
 }
 
 impl EmbeddedStore {
@@ -78,7 +81,7 @@ impl EmbeddedStore {
     }
 
     pub fn open_with(directory: &Path, options: Options) -> Result<Self, OpenError> {
-        let Options { store_id, rooms_of, failpoints } = options;
+        let Options { store_id, rooms_of, failpoints, tasks } = options;
         private::make_directory(directory)?;
         let lock = DirectoryLock::take(directory)?;
 
@@ -103,7 +106,7 @@ impl EmbeddedStore {
 
         let armed = Armed::new(failpoints)
             .map_err(|error| OpenError::io("open the log of the failpoints", directory, error))?;
-        let writer = Writer::start(connection, armed)
+        let writer = Writer::start(connection, armed, tasks)
             .map_err(|error| OpenError::io("start the store's thread", directory, error))?;
         Ok(Self {
             store_id,

@@ -8,8 +8,9 @@ use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::Store;
 use maestro_engine::ports::store::{
-    OperationPage, OperationStore, PageRequest, RegionRecord, RegionStore, Renewal, RoomRecord, RoomRegistry,
-    SchedulerRecord, SchedulerStore, StoreError, Transaction, UnreadableScheduler, VersionRecord, Workforce,
+    EndedRoom, OperationPage, OperationStore, PageRequest, RegionRecord, RegionStore, Renewal, RoomRecord,
+    RoomRegistry, SchedulerRecord, SchedulerStore, StoreError, Transaction, UnreadableScheduler,
+    VersionRecord, Workforce,
 };
 
 use super::{
@@ -122,16 +123,16 @@ impl OperationStore for EmbeddedStore {
             .await
     }
 
-    async fn own(
+    async fn own_all(
         &self,
-        scheduler: &SchedulerName,
+        schedulers: &[SchedulerName],
         owner: &str,
         now: Timestamp,
         ttl: Millis,
-    ) -> Result<Option<Token>, StoreError> {
-        let (scheduler, owner) = (scheduler.clone(), owner.to_owned());
+    ) -> Result<Vec<(SchedulerName, Token)>, StoreError> {
+        let (schedulers, owner) = (schedulers.to_vec(), owner.to_owned());
         self.writer
-            .write("own", move |connection| workers::own(connection, &scheduler, &owner, now, ttl))
+            .write("own", move |connection| workers::own_all(connection, schedulers, &owner, now, ttl))
             .await
     }
 
@@ -214,12 +215,13 @@ impl RoomRegistry for EmbeddedStore {
         &self,
         scheduler: &SchedulerName,
         before: Timestamp,
+        after: Option<&EndedRoom>,
         rooms_max: usize,
-    ) -> Result<Vec<RoomId>, StoreError> {
-        let scheduler = scheduler.clone();
+    ) -> Result<Vec<EndedRoom>, StoreError> {
+        let (scheduler, after) = (scheduler.clone(), after.cloned());
         self.readers
             .read("read the ended rooms", move |connection| {
-                room_rows::ended_before(connection, &scheduler, before, rooms_max)
+                room_rows::ended_before(connection, &scheduler, before, after.as_ref(), rooms_max)
             })
             .await
     }

@@ -5,7 +5,7 @@ use maestro_core::room::{EndCause, HostPort, Purpose, Region, RoomId};
 use maestro_core::scheduler::{Protocol, SchedulerName};
 use maestro_core::time::Timestamp;
 use maestro_engine::ports::runtime::Handle;
-use maestro_engine::ports::store::{Ended, Intent, RoomRecord, StopIntent};
+use maestro_engine::ports::store::{Ended, EndedRoom, Intent, RoomRecord, StopIntent};
 use rusqlite::{Connection, Params};
 use serde_json::{Value, json};
 
@@ -70,17 +70,27 @@ pub(super) fn ended_before(
     connection: &Connection,
     scheduler: &SchedulerName,
     before: Timestamp,
+    after: Option<&EndedRoom>,
     rooms_max: usize,
-) -> Result<Vec<RoomId>, Failure> {
+) -> Result<Vec<EndedRoom>, Failure> {
     let mut statement = connection.prepare_cached(
-        "SELECT id FROM rooms WHERE scheduler = ?1 AND ended_at < ?2 ORDER BY ended_at, id LIMIT ?3",
+        "SELECT id, region, ended_at FROM rooms
+         WHERE scheduler = ?1 AND ended_at < ?2 AND (ended_at, id) > (?3, ?4)
+         ORDER BY ended_at, id LIMIT ?5",
     )?;
-    let mut rows = statement.query((scheduler.as_str(), from_time(before), limit(rooms_max)))?;
-    let mut ids = Vec::new();
+    let (after_at, after_id) = after.map_or((i64::MIN, ""), |room| (from_time(room.at), room.id.as_str()));
+    let mut rows =
+        statement.query((scheduler.as_str(), from_time(before), after_at, after_id, limit(rooms_max)))?;
+    let mut ended = Vec::new();
     while let Some(row) = rows.next()? {
-        ids.push(Columns(row).parsed("id", |id| Some(RoomId::new(id)))?);
+        let columns = Columns(row);
+        ended.push(EndedRoom {
+            id: columns.parsed("id", |id| Some(RoomId::new(id)))?,
+            region: columns.parsed("region", |region| Some(Region(region.into())))?,
+            at: columns.time("ended_at")?,
+        });
     }
-    Ok(ids)
+    Ok(ended)
 }
 
 pub(super) fn ports_in_use(connection: &Connection, region: &Region) -> Result<Vec<u16>, Failure> {

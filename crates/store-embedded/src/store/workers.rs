@@ -22,7 +22,23 @@ pub(super) fn current_token(
     token.map(to_token).transpose()
 }
 
-pub(super) fn own(
+pub(super) fn own_all(
+    connection: &Connection,
+    schedulers: Vec<SchedulerName>,
+    owner: &str,
+    now: Timestamp,
+    ttl: Millis,
+) -> Result<Vec<(SchedulerName, Token)>, Failure> {
+    let mut owned = Vec::with_capacity(schedulers.len());
+    for scheduler in schedulers {
+        if let Some(token) = own(connection, &scheduler, owner, now, ttl)? {
+            owned.push((scheduler, token));
+        }
+    }
+    Ok(owned)
+}
+
+fn own(
     connection: &Connection,
     scheduler: &SchedulerName,
     owner: &str,

@@ -1,3 +1,4 @@
+mod crash_loops;
 mod fleet;
 mod places;
 mod regions;
@@ -216,8 +217,11 @@ fn a_success_ends_the_row_of_failures() {
     let row: Vec<_> = (0..9).rev().map(|n| ended(n, n as i64, false, EndCause::Failed)).collect();
     let mut well = rooms(RoomStatus::Ready, 1);
     well[0].created_at = at(20);
-    let plan = plan(&FleetSnapshot { ended: &row, now: at(21), ..snapshot(2, &well) });
-    assert_eq!(plan.add, 1);
+    // It may be one of those that end after a few seconds.
+    for (second, add) in [(21, 0), (29, 0), (30, 1)] {
+        let plan = plan(&FleetSnapshot { ended: &row, now: at(second), ..snapshot(2, &well) });
+        assert_eq!(plan.add, add, "second {second}");
+    }
 }
 
 #[test]

@@ -77,6 +77,7 @@ where
             ownership::an_expired_guard_that_nobody_took_still_holds,
             ownership::renewing_keeps_tokens_and_says_what_is_still_owned,
             ownership::renewing_renews_leases_of_operations_in_progress,
+            ownership::several_are_owned_at_once_as_far_as_they_are_free,
             ownership::disowning_frees_at_once,
             ownership::a_stale_token_disowns_nothing,
             workers::renewing_makes_a_worker_known,

@@ -8,7 +8,7 @@ use maestro_core::room::{EndCause, HostPort, Purpose, Region, RoomId};
 use maestro_core::scheduler::{Protocol, Version};
 
 use crate::ports::Store;
-use crate::ports::store::{Change, Ended, Intent, NewRoomRecord, Refusal, RoomRecord};
+use crate::ports::store::{Change, Ended, EndedRoom, Intent, NewRoomRecord, Refusal, RoomRecord};
 
 use super::fixtures::*;
 use super::run_cases;
@@ -72,7 +72,7 @@ async fn a_new_registry_is_empty(store: &dyn Store) {
     assert_eq!(store.all_live_rooms().await.unwrap(), []);
     assert_eq!(store.rooms_made_by(&arena(), operation_id(1)).await.unwrap(), []);
     assert_eq!(store.ended_rooms(&arena(), 10).await.unwrap(), []);
-    assert_eq!(store.rooms_ended_before(&arena(), at(9), 10).await.unwrap(), []);
+    assert_eq!(store.rooms_ended_before(&arena(), at(9), None, 10).await.unwrap(), []);
     assert!(store.ports_in_use(&region).await.unwrap().is_empty());
 }
 
@@ -315,11 +315,18 @@ async fn rooms_that_ended_long_ago_are_found_for_retention(store: &dyn Store) {
     intend(store, 5).await;
     let ends = [(1, 10), (2, 30), (4, 20), (5, 40)].map(|(number, seconds)| end_room(number, seconds));
     accept(store, ends.into()).await;
-    let mut old = store.rooms_ended_before(&arena(), at(30), 10).await.unwrap();
-    old.sort();
-    assert_eq!(old, [room_id(1), room_id(4)]);
-    assert_eq!(store.rooms_ended_before(&arena(), at(99), 3).await.unwrap().len(), 3);
-    assert_eq!(store.rooms_ended_before(&bystander(), at(99), 3).await.unwrap(), []);
+    let page = async |before, after: Option<&EndedRoom>, rooms_max| {
+        store.rooms_ended_before(&arena(), at(before), after, rooms_max).await.unwrap()
+    };
+    let ids = |rooms: &[EndedRoom]| rooms.iter().map(|room| room.id.clone()).collect::<Vec<_>>();
+    let old = page(30, None, 10).await;
+    assert_eq!(ids(&old), [room_id(1), room_id(4)]);
+    let row = room(store, 1).await;
+    assert_eq!(old[0], EndedRoom { at: at(10), id: row.id, region: row.region });
+    let first = page(99, None, 3).await;
+    assert_eq!(ids(&first), [room_id(1), room_id(4), room_id(2)]);
+    assert_eq!(ids(&page(99, first.last(), 3).await), [room_id(5)], "those after the page before");
+    assert_eq!(store.rooms_ended_before(&bystander(), at(99), None, 3).await.unwrap(), []);
 }
 
 async fn ended_rooms_are_forgotten_and_live_ones_stay(store: &dyn Store) {

@@ -316,6 +316,15 @@ impl Refusal {
     }
 }
 
+impl Refusal {
+    /// The same step will be refused again, although the operation and its scheduler are there and are ours.
+    pub(crate) fn is_for_good(&self) -> bool {
+        let is_not_ours =
+            matches!(self, Self::StaleToken { .. } | Self::SchedulerNotFound(_) | Self::OperationNotFound(_));
+        !self.is_race() && !is_not_ours
+    }
+}
+
 impl Transaction {
     pub fn new(label: &'static str, changes: Vec<Change>) -> Self {
         Self { label, guard: None, changes }

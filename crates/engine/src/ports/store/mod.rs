@@ -23,9 +23,9 @@ pub use change::{
     VERSION_OPERATIONS,
 };
 pub use records::{
-    Ended, Intent, OperationPage, OwnershipRecord, PageRequest, RegionRecord, Renewal, RolloutRecord,
-    RolloutState, RoomRecord, SchedulerRecord, SchedulerState, StopIntent, UnreadableScheduler,
-    VersionRecord, WorkerRecord, Workforce,
+    Ended, EndedRoom, Intent, OperationPage, OwnershipRecord, PageRequest, RegionRecord, Renewal,
+    RolloutRecord, RolloutState, RoomRecord, SchedulerRecord, SchedulerState, StopIntent,
+    UnreadableScheduler, VersionRecord, WorkerRecord, Workforce,
 };
 
 #[async_trait]
@@ -85,16 +85,29 @@ pub trait OperationStore: Send + Sync {
         page: PageRequest,
     ) -> Result<OperationPage, StoreError>;
 
-    /// Makes `owner` the owner of the scheduler if nobody else is, or the other's lease has run out. A new owner
-    /// gets a new, greater token; who owns it already keeps its token, and its lease is renewed. `None`: someone
-    /// else owns it, or there is no such scheduler.
+    /// Makes `owner` the owner of each of these schedulers that nobody else owns, or whose owner's lease has run out, in
+    /// one transaction. A new owner gets a new, greater token; who owns it already keeps its token, and its lease is
+    /// renewed. Returns those that it owns now, in the order in which they were asked for: the others are owned by
+    /// someone else, or do not exist.
+    async fn own_all(
+        &self,
+        schedulers: &[SchedulerName],
+        owner: &str,
+        now: Timestamp,
+        ttl: Millis,
+    ) -> Result<Vec<(SchedulerName, Token)>, StoreError>;
+
+    /// The same for one.
     async fn own(
         &self,
         scheduler: &SchedulerName,
         owner: &str,
         now: Timestamp,
         ttl: Millis,
-    ) -> Result<Option<Token>, StoreError>;
+    ) -> Result<Option<Token>, StoreError> {
+        let owned = self.own_all(std::slice::from_ref(scheduler), owner, now, ttl).await?;
+        Ok(owned.first().map(|(_, token)| *token))
+    }
 
     /// Says that this worker is there, and renews all that it owns, in one transaction: its ownerships, the leases of
     /// operations in progress under its tokens, and the locks of unfinished operations of its schedulers (but for those
@@ -144,13 +157,15 @@ pub trait RoomRegistry: Send + Sync {
         rooms_max: usize,
     ) -> Result<Vec<RoomRecord>, StoreError>;
 
-    /// Ended rooms whose end lies before, at most `rooms_max`: what retention drops.
+    /// Ended rooms whose end lies before, at most `rooms_max`, earliest end first: what retention drops. `after` is the
+    /// last one of the page before.
     async fn rooms_ended_before(
         &self,
         scheduler: &SchedulerName,
         before: Timestamp,
+        after: Option<&EndedRoom>,
         rooms_max: usize,
-    ) -> Result<Vec<RoomId>, StoreError>;
+    ) -> Result<Vec<EndedRoom>, StoreError>;
 
     /// Host ports of all live rooms of a region, across schedulers, terminating ones included.
     async fn ports_in_use(&self, region: &Region) -> Result<Vec<u16>, StoreError>;

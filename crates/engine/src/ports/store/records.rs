@@ -230,6 +230,14 @@ pub struct RegionRecord {
     pub at: Timestamp,
 }
 
+/// A room that ended, as retention needs to know it. Ordered by their ends.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EndedRoom {
+    pub at: Timestamp,
+    pub id: RoomId,
+    pub region: Region,
+}
+
 /// How a room ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use maestro_engine::ports::store::StoreError;
+use maestro_engine::{Importance, Tasks};
 use rusqlite::{Connection, ffi};
 use tokio::sync::{mpsc, oneshot};
 
@@ -48,12 +49,19 @@ pub struct WriteCounts {
 }
 
 impl Writer {
-    pub(super) fn start(connection: Connection, failpoints: Armed) -> io::Result<Self> {
-        let (queue, waiting) = mpsc::channel(QUEUE_MAX);
+    /// `tasks` starts the thread's work anew if it panics; the group at hand is undone then.
+    pub(super) fn start(connection: Connection, mut failpoints: Armed, tasks: Tasks) -> io::Result<Self> {
+        let (queue, mut waiting) = mpsc::channel(QUEUE_MAX);
         let counters = Arc::new(Counters::default());
         let write = {
             let counters = counters.clone();
-            move || write_groups(&connection, failpoints, waiting, &counters)
+            move || {
+                tasks.supervise_thread("store writer", Importance::Process, || {
+                    undo(&connection);
+                    failpoints.end_group();
+                    write_groups(&connection, &mut failpoints, &mut waiting, &counters);
+                });
+            }
         };
         let thread = std::thread::Builder::new().name("store-writer".into()).spawn(write)?;
         Ok(Self { queue: Some(queue), thread: Some(thread), counters })
@@ -146,8 +154,8 @@ where
 
 fn write_groups(
     connection: &Connection,
-    mut failpoints: Armed,
-    mut waiting: mpsc::Receiver<Box<dyn Job>>,
+    failpoints: &mut Armed,
+    waiting: &mut mpsc::Receiver<Box<dyn Job>>,
     counters: &Counters,
 ) {
     while let Some(first) = waiting.blocking_recv() {
@@ -157,7 +165,7 @@ fn write_groups(
         {
             group.push(next);
         }
-        let committed = write_group(connection, &mut failpoints, &mut group);
+        let committed = write_group(connection, failpoints, &mut group);
         failpoints.end_group();
         counters.commits.fetch_add(1, Ordering::Relaxed);
         counters.writes.fetch_add(group.len() as u64, Ordering::Relaxed);
@@ -197,7 +205,7 @@ fn write_group(
     Ok(())
 }
 
-/// After a failed commit. If not even this works there is no transaction left to undo.
+/// After a failed commit, or a panic. If not even this works there is no transaction left to undo.
 fn undo(connection: &Connection) {
     if !connection.is_autocommit()
         && let Err(error) = execute(connection, "ROLLBACK")

@@ -13,7 +13,7 @@ fn writer(failpoints: &str) -> Writer {
     let connection = Connection::open_in_memory().unwrap();
     connection.execute_batch("CREATE TABLE numbers (number INTEGER PRIMARY KEY) STRICT").unwrap();
     let failpoints: Failpoints = failpoints.parse().unwrap();
-    Writer::start(connection, Armed::new(failpoints).unwrap()).unwrap()
+    Writer::start(connection, Armed::new(failpoints).unwrap(), Tasks::default()).unwrap()
 }
 
 fn insert(number: i64) -> impl FnOnce(&Connection) -> Result<(), Failure> + Send {
@@ -147,6 +147,26 @@ async fn a_failed_commit_fails_all_of_its_group_and_nothing_of_it_stays() {
     assert_eq!(numbers(&writer).await, [] as [i64; 0]);
     writer.write("insert", insert(6)).await.unwrap();
     assert_eq!(numbers(&writer).await, [6], "there is space again");
+}
+
+#[tokio::test]
+async fn a_writer_that_panics_undoes_its_group_and_goes_on() {
+    let tasks = Tasks::default();
+    let connection = Connection::open_in_memory().unwrap();
+    connection.execute_batch("CREATE TABLE numbers (number INTEGER PRIMARY KEY) STRICT").unwrap();
+    let failpoints: Failpoints = "panic:2".parse().unwrap();
+    let writer = Writer::start(connection, Armed::new(failpoints).unwrap(), tasks.clone()).unwrap();
+    writer.write("insert", insert(1)).await.unwrap();
+    let lost = writer.write("insert", insert(2)).await.unwrap_err();
+    assert!(matches!(lost, StoreError::Unavailable { .. }), "{lost:?}");
+    writer.write("insert", insert(3)).await.unwrap();
+    assert_eq!(numbers(&writer).await, [1, 3]);
+    assert_eq!(tasks.crashes("store writer"), 1);
+    let readiness = tasks.health().readiness();
+    assert!(
+        !readiness.is_ready && readiness.problems[0].starts_with("store writer: panicked"),
+        "{readiness:?}"
+    );
 }
 
 #[tokio::test]

@@ -186,6 +186,24 @@ fn start_under(number: u128, token: Token) -> Change {
     }
 }
 
+pub(super) async fn several_are_owned_at_once_as_far_as_they_are_free(store: &dyn Store) {
+    open(store).await;
+    let taken = own(store, &bystander(), "worker-2", 0).await.unwrap();
+    let wanted = [name("gone"), bystander(), arena()];
+    let owned = store.own_all(&wanted, "worker-1", at(1), TTL).await.unwrap();
+    let [(scheduler, token)] = &owned[..] else { panic!("{owned:?}") };
+    assert!(*scheduler == arena() && *token > taken);
+    assert_eq!(renew(store, "worker-2", 1).await, [(bystander(), taken)]);
+    // When the other's time is over, both; who has one keeps its token.
+    let owned = store.own_all(&wanted, "worker-1", at(60), TTL).await.unwrap();
+    assert_eq!(
+        owned.iter().map(|(scheduler, _)| scheduler.clone()).collect::<Vec<_>>(),
+        [bystander(), arena()]
+    );
+    assert!(owned[0].1 > *token && owned[1].1 == *token);
+    assert_eq!(store.own_all(&[], "worker-1", at(60), TTL).await.unwrap(), []);
+}
+
 pub(super) async fn disowning_frees_at_once(store: &dyn Store) {
     open(store).await;
     let first = own(store, &arena(), "worker-1", 0).await.unwrap();
