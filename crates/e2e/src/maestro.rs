@@ -298,9 +298,19 @@ impl Maestro {
         self.home.path().join("maestro.log")
     }
 
-    fn read_store_id(&self) -> anyhow::Result<String> {
+    /// Ended ones included, as far as they are kept.
+    pub fn rooms_ever_made(&self, scheduler: &str) -> anyhow::Result<u32> {
+        let count = "SELECT count(*) FROM rooms WHERE scheduler = ?1";
+        self.database()?.query_row(count, [scheduler], |row| row.get(0)).context("counting rooms")
+    }
+
+    fn database(&self) -> anyhow::Result<Connection> {
         let database = self.data_dir().join("maestro.db");
-        let connection = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        Ok(Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY)?)
+    }
+
+    fn read_store_id(&self) -> anyhow::Result<String> {
+        let connection = self.database()?;
         connection.query_row("SELECT id FROM store", [], |row| row.get(0)).context("reading the store's id")
     }
 

@@ -2,11 +2,12 @@
 //! dashboards go on; what v10 got wrong (an operation's id as a label, gauges of schedulers that are gone) is not.
 
 mod locks;
+mod per_scheduler;
 mod regions;
 mod report;
 
 use std::collections::BTreeSet;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use maestro_core::autoscaling::{Decision, Outcome};
 use maestro_core::invariant::Invariant;
@@ -26,6 +27,7 @@ use crate::ports::room_table::FleetCounts;
 use crate::ports::store::{SchedulerRecord, UnreadableScheduler};
 
 use locks::LockMetrics;
+use per_scheduler::{OfScheduler, PerScheduler};
 use regions::RegionMetrics;
 pub(crate) use report::report;
 
@@ -41,7 +43,7 @@ struct FleetLabels {
     scheduler: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
 struct ExecutionLabels {
     game: String,
     scheduler: String,
@@ -49,7 +51,7 @@ struct ExecutionLabels {
     success: &'static str,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
 struct EvictionLabels {
     game: String,
     scheduler: String,
@@ -57,13 +59,13 @@ struct EvictionLabels {
     reason: &'static str,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
 struct FailedAddLabels {
     scheduler: String,
     operation: &'static str,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
 struct DecisionLabels {
     game: String,
     scheduler: String,
@@ -89,16 +91,16 @@ struct InvariantLabels {
 pub struct Metrics {
     pub(crate) workers_sync: Counter,
     workers: Family<WorkerLabels, Gauge>,
-    executions: Family<ExecutionLabels, Histogram, fn() -> Histogram>,
-    rollbacks: Family<ExecutionLabels, Histogram, fn() -> Histogram>,
-    evictions: Family<EvictionLabels, Counter>,
-    failed_adds: Family<FailedAddLabels, Counter>,
+    executions: PerScheduler<ExecutionLabels, Histogram>,
+    rollbacks: PerScheduler<ExecutionLabels, Histogram>,
+    evictions: PerScheduler<EvictionLabels, Counter>,
+    failed_adds: PerScheduler<FailedAddLabels, Counter>,
     rooms: Vec<(&'static str, RoomStatus, Family<FleetLabels, Gauge>)>,
     instances: [(&'static str, Family<FleetLabels, Gauge>); 5],
-    decisions: Family<DecisionLabels, Counter>,
+    decisions: PerScheduler<DecisionLabels, Counter>,
     pub(crate) locks: LockMetrics,
     pub(crate) regions: RegionMetrics,
-    panics: Family<FleetLabels, Counter>,
+    panics: PerScheduler<FleetLabels, Counter>,
     desired_rooms: Family<FleetLabels, Gauge>,
     current_rooms: Family<FleetLabels, Gauge>,
     running_matches: Family<FleetLabels, Gauge>,
@@ -109,6 +111,9 @@ pub struct Metrics {
     violations: Family<InvariantLabels, Counter>,
     /// What the gauges show, so that those of schedulers that are gone can be taken away.
     shown: Mutex<BTreeSet<FleetLabels>>,
+    /// The schedulers at the last report but one: what counters say stays for one report longer than its scheduler, so
+    /// that a scrape sees the last of it.
+    before: Mutex<BTreeSet<String>>,
 }
 
 impl Default for Metrics {
@@ -123,10 +128,10 @@ impl Default for Metrics {
         Self {
             workers_sync: Counter::default(),
             workers: Family::default(),
-            executions: Family::new_with_constructor(latency),
-            rollbacks: Family::new_with_constructor(latency),
-            evictions: Family::default(),
-            failed_adds: Family::default(),
+            executions: PerScheduler::new(latency),
+            rollbacks: PerScheduler::new(latency),
+            evictions: PerScheduler::default(),
+            failed_adds: PerScheduler::default(),
             rooms: vec![
                 room("maestro_worker_gru_ready", RoomStatus::Ready),
                 room("maestro_worker_gru_pending", RoomStatus::Pending),
@@ -144,10 +149,10 @@ impl Default for Metrics {
                 ("maestro_worker_instance_terminating", Family::default()),
                 ("maestro_worker_instance_error", Family::default()),
             ],
-            decisions: Family::default(),
+            decisions: PerScheduler::default(),
             locks: LockMetrics::default(),
             regions: RegionMetrics::default(),
-            panics: Family::default(),
+            panics: PerScheduler::default(),
             desired_rooms: Family::default(),
             current_rooms: Family::default(),
             running_matches: Family::default(),
@@ -157,6 +162,7 @@ impl Default for Metrics {
             unreadable: Family::default(),
             violations,
             shown: Mutex::default(),
+            before: Mutex::default(),
         }
     }
 }
@@ -169,22 +175,22 @@ impl Metrics {
         r.register(
             "maestro_worker_operation_execution_latency",
             "Milliseconds from the creation of an operation to its end",
-            self.executions.clone(),
+            self.executions.family(),
         );
         r.register(
             "maestro_worker_operation_rollback_latency",
             "Milliseconds from the creation of an operation that turned round to its end",
-            self.rollbacks.clone(),
+            self.rollbacks.family(),
         );
         r.register(
             "maestro_worker_operation_evicted",
             "Operations that were not executed",
-            self.evictions.clone(),
+            self.evictions.family(),
         );
         r.register(
             "maestro_worker_add_rooms_operation_execution_failed",
             "add_rooms operations that failed",
-            self.failed_adds.clone(),
+            self.failed_adds.family(),
         );
         for (name, status, family) in &self.rooms {
             r.register(*name, format!("Rooms that are {status}"), family.clone());
@@ -195,9 +201,9 @@ impl Metrics {
         r.register(
             "maestro_worker_autoscaling_decisions",
             "Decisions of health cycles: scale_up, do_nothing, scale_down",
-            self.decisions.clone(),
+            self.decisions.family(),
         );
-        r.register("maestro_panic", "Bursts of rooms that were asked for in need", self.panics.clone());
+        r.register("maestro_panic", "Bursts of rooms that were asked for in need", self.panics.family());
         r.register("maestro_worker_desired_rooms", "Rooms wanted", self.desired_rooms.clone());
         r.register("maestro_worker_current_rooms", "Rooms there", self.current_rooms.clone());
         r.register("maestro_worker_running_matches", "Matches running", self.running_matches.clone());
@@ -253,14 +259,14 @@ impl Metrics {
         };
         let millis = age(at, operation.created_at).0 as f64;
         if operation.rollback.is_some() {
-            self.rollbacks.get_or_create(&labels).observe(millis);
+            self.rollbacks.of(&labels).observe(millis);
         }
-        self.executions.get_or_create(&labels).observe(millis);
+        self.executions.of(&labels).observe(millis);
         if operation.definition.kind() == DefinitionKind::AddRooms && status == OperationStatus::Error {
             let operation_name = DefinitionKind::AddRooms.name();
             let labels =
                 FailedAddLabels { scheduler: operation.scheduler.to_string(), operation: operation_name };
-            self.failed_adds.get_or_create(&labels).inc();
+            self.failed_adds.of(&labels).inc();
         }
     }
 
@@ -274,12 +280,12 @@ impl Metrics {
             Outcome::DoNothing => "do_nothing",
             Outcome::ScaleDown(_) => "scale_down",
         };
-        self.decisions.get_or_create(&DecisionLabels { game, scheduler: name, decision }).inc();
+        self.decisions.of(&DecisionLabels { game, scheduler: name, decision }).inc();
     }
 
     pub(crate) fn panicked(&self, scheduler: &SchedulerRecord) {
         let (game, scheduler) = (scheduler.recipe.game.clone(), scheduler.name.to_string());
-        self.panics.get_or_create(&FleetLabels { game, scheduler }).inc();
+        self.panics.of(&FleetLabels { game, scheduler }).inc();
     }
 
     pub(crate) fn evicted(&self, game: &str, operation: &Operation, eviction: Eviction) {
@@ -295,7 +301,7 @@ impl Metrics {
                 | Eviction::NoLongerActive(_) => "should_not_execute",
             },
         };
-        self.evictions.get_or_create(&labels).inc();
+        self.evictions.of(&labels).inc();
     }
 
     fn show(&self, scheduler: &SchedulerRecord, counts: &FleetCounts) -> FleetLabels {
@@ -353,6 +359,34 @@ impl Metrics {
     }
 }
 
+impl Metrics {
+    /// Takes away what is told of schedulers that are gone; `schedulers` are those that there are.
+    fn forget_gone(&self, schedulers: BTreeSet<String>) {
+        let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_kept = |scheduler: &str| schedulers.contains(scheduler) || before.contains(scheduler);
+        self.executions.keep(is_kept);
+        self.rollbacks.keep(is_kept);
+        self.evictions.keep(is_kept);
+        self.failed_adds.keep(is_kept);
+        self.decisions.keep(is_kept);
+        self.panics.keep(is_kept);
+        self.locks.keep(is_kept);
+        *before = schedulers;
+    }
+}
+
+macro_rules! scheduler_labels {
+    ($($labels:ty),*) => {
+        $(impl OfScheduler for $labels {
+            fn scheduler(&self) -> &str {
+                &self.scheduler
+            }
+        })*
+    };
+}
+
+scheduler_labels!(FleetLabels, ExecutionLabels, EvictionLabels, FailedAddLabels, DecisionLabels);
+
 fn invariant_labels(invariant: Invariant) -> InvariantLabels {
     InvariantLabels { invariant: invariant.as_str() }
 }
@@ -364,6 +398,44 @@ fn worker_labels(scheduler: &str) -> WorkerLabels {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_is_told_of_schedulers_that_are_gone() {
+        let metrics = Metrics::default();
+        let mut registry = Registry::default();
+        metrics.register(&mut registry);
+        let tell = |scheduler: &str| {
+            let (game, scheduler) = ("chess".to_owned(), scheduler.to_owned());
+            let operation = "add_rooms".to_owned();
+            let (game2, name2) = (game.clone(), scheduler.clone());
+            metrics.panics.of(&FleetLabels { game: game.clone(), scheduler: scheduler.clone() }).inc();
+            let labels = DecisionLabels { game: game2, scheduler: name2, decision: "scale_up" };
+            metrics.decisions.of(&labels).inc();
+            let labels = FailedAddLabels { scheduler: scheduler.clone(), operation: "add_rooms" };
+            metrics.failed_adds.of(&labels).inc();
+            let labels = ExecutionLabels { game, scheduler, operation, success: "true" };
+            metrics.executions.of(&labels).observe(7.0);
+            metrics.rollbacks.of(&ExecutionLabels { success: "false", ..labels }).observe(7.0);
+        };
+        tell("arena");
+        tell("bazaar");
+        let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        let text = || {
+            let mut text = String::new();
+            prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+            text
+        };
+        metrics.forget_gone(names(&["arena", "bazaar"]));
+        metrics.forget_gone(names(&["arena"]));
+        assert!(text().contains("bazaar"), "a scrape may see the last of it");
+        metrics.forget_gone(names(&["arena"]));
+        assert!(!text().contains("bazaar"), "{}", text());
+        assert_eq!(text().lines().filter(|line| line.contains("arena")).count(), 3 + 2 * 14);
+        // Told once more after it is gone, it goes again.
+        tell("bazaar");
+        metrics.forget_gone(names(&["arena"]));
+        assert!(!text().contains("bazaar"));
+    }
 
     #[test]
     fn every_invariant_is_there_from_the_start() {

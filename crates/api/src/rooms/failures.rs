@@ -1,5 +1,5 @@
 //! Counts failed pings by scheduler, without letting clients invent label values: a name that is no scheduler's is
-//! counted as `unknown`.
+//! counted as `unknown`. What was counted goes with its scheduler.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -23,7 +23,8 @@ pub(super) struct Failures {
 
 #[derive(Default)]
 struct Known {
-    counters: BTreeMap<String, Counter>,
+    /// Of all schedulers; those of which a ping has failed have a counter.
+    counters: BTreeMap<String, Option<Counter>>,
     looked_at: Option<Instant>,
 }
 
@@ -33,15 +34,13 @@ impl Failures {
     }
 
     pub(super) async fn count(&self, engine: &Engine, scheduler: &str) {
-        if !self.is_known(scheduler) && self.may_look() {
+        if self.may_look() {
             self.look(engine).await;
         }
-        let known = self.lock();
-        known.counters.get(scheduler).unwrap_or(&self.unknown).inc();
-    }
-
-    fn is_known(&self, scheduler: &str) -> bool {
-        self.lock().counters.contains_key(scheduler)
+        match self.lock().counters.get_mut(scheduler) {
+            Some(counter) => counter.get_or_insert_with(|| self.metrics.failed_pings(scheduler)).inc(),
+            None => self.unknown.inc(),
+        };
     }
 
     /// True for one caller in each period, who then looks for all.
@@ -63,11 +62,10 @@ impl Failures {
         let mut known = self.lock();
         let mut gone = std::mem::take(&mut known.counters);
         for scheduler in schedulers {
-            let name = scheduler.name.as_str();
-            let counter = gone.remove(name).unwrap_or_else(|| self.metrics.failed_pings(name));
-            known.counters.insert(name.to_owned(), counter);
+            let counter = gone.remove(scheduler.name.as_str()).flatten();
+            known.counters.insert(scheduler.name.to_string(), counter);
         }
-        for name in gone.into_keys() {
+        for (name, _) in gone.into_iter().filter(|(_, counter)| counter.is_some()) {
             self.metrics.forget_failed_pings(&name);
         }
     }

@@ -1,6 +1,7 @@
 //! Rooms that cannot run, or do not behave: people can see which and why, and the machine is not used up.
 
 use std::net::{TcpListener, UdpSocket};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use maestro_e2e::{Maestro, Operation, checks};
@@ -134,5 +135,30 @@ fn expires_and_is_replaced(maestro: &Maestro, why: &str) -> anyhow::Result<()> {
         .find(|operation| operation.definition_name == "remove_rooms" && operation.reason.contains(&first.id))
         .context("no remove_rooms names the room")?;
     assert!(removal.reason.contains(why), "{}", removal.reason);
+    Ok(())
+}
+
+/// Rooms that become ready and live for anything up to nine seconds: unhindered, they would be started more than a
+/// hundred times a minute.
+#[test]
+fn rooms_that_crash_after_different_times_are_backed_off_from() -> anyhow::Result<()> {
+    const OBSERVED: Duration = Duration::from_secs(45);
+    // Ten to begin with, each once or twice more while the first attempts are quick, and one or two at a time after that.
+    const STARTS_MAX: u32 = 40;
+    let maestro = Maestro::started(&[])?;
+    let recipe = maestro.recipe("arena", 10)?;
+    let room = recipe.command.join(" ");
+    let crash = format!("ROOM_CRASH_AFTER_MS=$(( ($$ % 10) * 1000 + 1 )) exec {room}");
+    maestro.api().create(&recipe.with_command(&["/bin/sh", "-c", &crash]).json())?.expect(200)?;
+    let began = Instant::now();
+    let attempts = maestro.until("a while of crashes", || {
+        ensure!(began.elapsed() >= OBSERVED, "too early");
+        let mut operations = maestro.api().operations("arena")?;
+        operations.retain(|operation| operation.definition_name == "add_rooms");
+        Ok(operations)
+    })?;
+    let started = maestro.rooms_ever_made("arena")?;
+    ensure!(started > 10, "nothing was tried again: {attempts:?}");
+    ensure!(started <= STARTS_MAX, "{started} rooms started by {} operations", attempts.len());
     Ok(())
 }

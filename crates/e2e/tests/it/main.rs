@@ -4,6 +4,7 @@ mod bad_input;
 mod bad_rooms;
 mod browser;
 mod chaos;
+mod crashed_tasks;
 mod data_directory;
 mod deletion;
 mod full_disk;

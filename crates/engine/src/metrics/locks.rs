@@ -10,7 +10,9 @@ use prometheus_client::registry::Registry;
 
 use crate::ports::store::SchedulerRecord;
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+use super::per_scheduler::{OfScheduler, PerScheduler};
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
 struct LockLabels {
     game: String,
     scheduler: String,
@@ -19,14 +21,14 @@ struct LockLabels {
 
 #[derive(Default)]
 pub(crate) struct LockMetrics {
-    forced: Family<LockLabels, Counter>,
+    forced: PerScheduler<LockLabels, Counter>,
     held_seconds: Family<LockLabels, Gauge>,
     waiting: Family<LockLabels, Gauge>,
 }
 
 impl LockMetrics {
     pub(super) fn register(&self, registry: &mut Registry) {
-        registry.register("maestro_locks_forced", "Locks that people released", self.forced.clone());
+        registry.register("maestro_locks_forced", "Locks that people released", self.forced.family());
         registry.register(
             "maestro_locks_held_seconds",
             "Seconds since a lock was taken that is held",
@@ -36,7 +38,11 @@ impl LockMetrics {
     }
 
     pub(crate) fn forced(&self, scheduler: &SchedulerRecord, kind: LockKind) {
-        self.forced.get_or_create(&labels(scheduler, kind)).inc();
+        self.forced.of(&labels(scheduler, kind)).inc();
+    }
+
+    pub(super) fn keep(&self, is_kept: impl Fn(&str) -> bool) {
+        self.forced.keep(is_kept);
     }
 
     /// What was held is held no more, unless it is shown again.
@@ -58,6 +64,12 @@ impl LockMetrics {
                 self.waiting.get_or_create(&labels).set(number(waiting as u64));
             }
         }
+    }
+}
+
+impl OfScheduler for LockLabels {
+    fn scheduler(&self) -> &str {
+        &self.scheduler
     }
 }
 

@@ -39,6 +39,7 @@ async fn report_once(engine: &Engine) -> Result<(), Error> {
         engine.metrics.locks.show(scheduler, locks, engine.now());
         engine.metrics.regions.show(scheduler, counts);
     }
+    engine.metrics.forget_gone(seen.iter().map(|(scheduler, ..)| scheduler.name.to_string()).collect());
     let mut before = engine.metrics.shown.lock().unwrap_or_else(PoisonError::into_inner);
     for gone in before.difference(&shown) {
         engine.metrics.hide(gone);
