@@ -21,4 +21,5 @@ mod starting;
 mod sweep;
 mod unreadable;
 mod unwritable_log;
+mod vanished;
 mod versions;
