@@ -22,4 +22,5 @@ mod starting;
 mod sweep;
 mod unreadable;
 mod unwritable_log;
+mod vanished;
 mod versions;

@@ -75,6 +75,7 @@ impl Server {
     ) -> anyhow::Result<Self> {
         let listeners = Listeners::bind(config).await?;
         let regions = open_regions(config, store.store_id(), &listeners.rooms).await?;
+        store.report_to(tasks.health().clone());
         let store = Arc::new(store);
         let ports = Ports {
             store: store.clone(),

@@ -20,6 +20,7 @@ use rusqlite::{Connection, ffi};
 use tokio::sync::{mpsc, oneshot};
 
 use super::failure::{Failure, GroupLost};
+use super::presence::Presence;
 use crate::failpoints::Armed;
 
 /// Bounds how long the first of a group waits for the last.
@@ -50,7 +51,12 @@ pub struct WriteCounts {
 
 impl Writer {
     /// `tasks` starts the thread's work anew if it panics; the group at hand is undone then.
-    pub(super) fn start(connection: Connection, mut failpoints: Armed, tasks: Tasks) -> io::Result<Self> {
+    pub(super) fn start(
+        connection: Connection,
+        mut failpoints: Armed,
+        presence: Arc<Presence>,
+        tasks: Tasks,
+    ) -> io::Result<Self> {
         let (queue, mut waiting) = mpsc::channel(QUEUE_MAX);
         let counters = Arc::new(Counters::default());
         let write = {
@@ -59,7 +65,7 @@ impl Writer {
                 tasks.supervise_thread("store writer", Importance::Process, || {
                     undo(&connection);
                     failpoints.end_group();
-                    write_groups(&connection, &mut failpoints, &mut waiting, &counters);
+                    write_groups(&connection, &mut failpoints, &presence, &mut waiting, &counters);
                 });
             }
         };
@@ -155,6 +161,7 @@ where
 fn write_groups(
     connection: &Connection,
     failpoints: &mut Armed,
+    presence: &Presence,
     waiting: &mut mpsc::Receiver<Box<dyn Job>>,
     counters: &Counters,
 ) {
@@ -165,7 +172,11 @@ fn write_groups(
         {
             group.push(next);
         }
-        let committed = write_group(connection, failpoints, &mut group);
+        // Looked at before and after: what was committed to a file without a name is lost, and must not be answered.
+        let committed = presence
+            .look()
+            .and_then(|()| write_group(connection, failpoints, &mut group))
+            .and_then(|()| presence.look());
         failpoints.end_group();
         counters.commits.fetch_add(1, Ordering::Relaxed);
         counters.writes.fetch_add(group.len() as u64, Ordering::Relaxed);
