@@ -18,6 +18,7 @@ mod regions;
 mod restart;
 mod room_logs;
 mod shipped;
+mod slow_senders;
 mod starting;
 mod sweep;
 mod unreadable;

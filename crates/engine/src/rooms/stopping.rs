@@ -148,9 +148,9 @@ async fn ask_to_end(work: &Work, row: &RoomRecord, grace: Duration) -> Result<()
         return Ok(());
     }
     let asked_at = match &row.intent {
-        // While nobody listened, nobody could see that it goes.
+        // While the machine slept, it could not go.
         Intent::Stop(stop) => {
-            work.engine.listening.since(work.now()).map_or(stop.at, |since| since.max(stop.at))
+            work.engine.listening.awake_since(work.now()).map_or(stop.at, |since| since.max(stop.at))
         }
         Intent::Run => work.now(),
     };

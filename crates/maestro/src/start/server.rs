@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use axum::Router;
 use futures_util::future::join_all;
-use maestro_api::{AllowedHosts, Context, Limits};
+use maestro_api::{AllowedHosts, ConnectionLimits, Context, Limits, Listening};
 use maestro_core::room::Region;
 use maestro_core::time::Millis;
 use maestro_engine::ports::{Ports, Randomness, Runtime};
@@ -24,6 +24,7 @@ use tokio::task::JoinHandle;
 
 use crate::config::{Config, RegionConfig, RuntimeKind};
 
+use super::descriptors::Shares;
 use super::log_writer::LogWriter;
 use super::logging;
 use super::system::{SystemClock, machine_names, owner_name, random_seed};
@@ -70,6 +71,7 @@ impl Server {
     pub(super) async fn start(
         config: &Config,
         store: EmbeddedStore,
+        descriptors_max: u64,
         tasks: &Tasks,
         logs: &LogWriter,
     ) -> anyhow::Result<Self> {
@@ -92,7 +94,8 @@ impl Server {
         let mut registry = Registry::default();
         tasks.register(&mut registry);
         logs.register(&mut registry);
-        let apis = serve(config, &engine, tasks, listeners, registry, &stopped)?;
+        let shares = Shares::of(descriptors_max, config.api.connections_max);
+        let apis = serve(config, &engine, tasks, listeners, &shares, registry, &stopped)?;
         announce(&serving)?;
         Ok(Self { regions, engine: running, stop, apis })
     }
@@ -255,6 +258,7 @@ fn serve(
     engine: &Arc<Engine>,
     tasks: &Tasks,
     listeners: Listeners,
+    shares: &Shares,
     mut registry: Registry,
     stopped: &watch::Receiver<bool>,
 ) -> anyhow::Result<Vec<JoinHandle<()>>> {
@@ -264,7 +268,7 @@ fn serve(
     let allowed_hosts = AllowedHosts::new(config.own_hosts().chain(machine_names()));
     let context = Context {
         engine: engine.clone(),
-        metrics,
+        metrics: metrics.clone(),
         new_request_id: Arc::new(move || request_ids.draw()),
         allowed_hosts: allowed_hosts.clone(),
     };
@@ -282,42 +286,51 @@ fn serve(
             async move { engine.readiness().await }
         }
     };
-    let routers = [
-        ("management API", listeners.management, maestro_api::management_router(&context, &management)),
-        ("rooms API", listeners.rooms, maestro_api::rooms_router(&context, &rooms)),
-        (
-            "internal API",
-            listeners.internal,
-            maestro_api::internal_router(Arc::new(registry), readiness, allowed_hosts),
-        ),
-    ];
+    let listening = |service, listener, router, connections_max, limits: &Limits| Listening {
+        listener: Arc::new(listener),
+        router,
+        limits: connection_limits(config, connections_max, limits),
+        metrics: metrics.listener(service),
+        on_refused: Arc::new(|| {}),
+    };
+    let rooms_router = maestro_api::rooms_router(&context, &rooms);
+    let internal_router = maestro_api::internal_router(Arc::new(registry), readiness, allowed_hosts);
+    let management_router = maestro_api::management_router(&context, &management);
+    let of_management =
+        listening("management-api", listeners.management, management_router, shares.management, &management);
+    let of_rooms = listening("rooms-api", listeners.rooms, rooms_router, shares.rooms, &rooms.limits);
+    let for_pings = engine.clone();
+    let of_rooms = Listening { on_refused: Arc::new(move || for_pings.pings_refused()), ..of_rooms };
+    let of_internal =
+        listening("internal-api", listeners.internal, internal_router, shares.internal, &Limits::ROOMS);
+    let apis =
+        [("management API", of_management), ("rooms API", of_rooms), ("internal API", of_internal)];
     let grace = config.api.graceful_shutdown_timeout;
-    let serve = |(name, listener, router)| serve_api(tasks, name, listener, router, stopped, grace);
-    Ok(routers.into_iter().map(serve).collect())
+    let serve = |(name, listening)| serve_api(tasks, name, listening, stopped, grace);
+    Ok(apis.into_iter().map(serve).collect())
 }
 
 /// The listener outlives a crash of who accepts from it, but not the shutdown: who connects then is refused.
 fn serve_api(
     tasks: &Tasks,
     name: &'static str,
-    listener: TcpListener,
-    router: Router,
+    listening: Listening,
     stopped: &watch::Receiver<bool>,
     grace: Duration,
 ) -> JoinHandle<()> {
-    let kept = Arc::new(Mutex::new(Some(Arc::new(listener))));
+    let kept = Arc::new(Mutex::new(Some(listening)));
     let told_to_stop = stopped.clone();
     let make = move || {
-        let (kept, router, mut stopped) = (kept.clone(), router.clone(), told_to_stop.clone());
-        let listener = lock(&kept).clone();
+        let (kept, mut stopped) = (kept.clone(), told_to_stop.clone());
+        let listening = lock(&kept).clone();
         let shutdown = async move {
             // An error means that the sender is gone, which is an end too.
             drop(stopped.wait_for(|stopped| *stopped).await);
             lock(&kept).take();
         };
         async move {
-            if let Some(listener) = listener {
-                maestro_api::serve(listener, router, shutdown, grace).await;
+            if let Some(listening) = listening {
+                maestro_api::serve(listening, shutdown, grace).await;
             }
         }
     };
@@ -326,6 +339,19 @@ fn serve_api(
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn connection_limits(config: &Config, connections_max: usize, limits: &Limits) -> ConnectionLimits {
+    let incomplete = config.api.incomplete_connections_max;
+    ConnectionLimits {
+        connections_max,
+        incomplete_per_address_max: usize::try_from(incomplete).unwrap_or(usize::MAX),
+        read_timeout: config.api.request_read_timeout,
+        idle_timeout: config.api.idle_timeout,
+        body_max_bytes: limits.body_max_bytes,
+        // As much as those that are worked on may have.
+        bodies_max_bytes: limits.body_max_bytes.saturating_mul(limits.requests_max),
+    }
 }
 
 impl Listeners {
