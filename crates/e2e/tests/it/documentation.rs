@@ -36,11 +36,8 @@ fn run(page: &str) -> anyhow::Result<Session> {
     for item in read(page)? {
         match item {
             Item::NotRun { .. } => {}
-            Item::Setup { line, script } => {
-                session.script(&script).with_context(|| format!("{page}:{line}"))?
-            }
-            Item::Script { line, script } => {
-                session.script(&script).with_context(|| format!("{page}:{line}"))?
+            Item::Setup { line, script } | Item::Script { line, script } => {
+                session.script(&script).with_context(|| format!("{page}:{line}"))?;
             }
             Item::Command { line, command, output } => {
                 session.command(&command, &output).with_context(|| format!("{page}:{line}: {command}"))?;

@@ -90,7 +90,7 @@ impl Session {
         let ended = run(self.shell(&command)?)?;
         match ended.code {
             Some(0) => {
-                ensure!(!shows_error(shown), "the page shows an error, but it worked:\n{}", ended.told)
+                ensure!(!shows_error(shown), "the page shows an error, but it worked:\n{}", ended.told);
             }
             Some(_) if shows_error(shown) => {}
             code => bail!("exit code {code:?}:\n{}\n{}", ended.told, self.log()),
