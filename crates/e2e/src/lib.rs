@@ -11,6 +11,7 @@ mod broken_log;
 pub mod chaos;
 pub mod checks;
 mod client;
+mod files;
 mod maestro;
 mod ports;
 mod processes;
@@ -19,7 +20,9 @@ mod wait;
 
 pub use broken_log::BrokenLog;
 pub use client::{Answer, AutoscalingInfo, Client, Ended, Event, FleetInfo, Operation, Room, Time, Version};
+pub use files::copy_all;
 pub use maestro::{Maestro, STOP_ROOMS, Settings};
+pub use ports::PortSlice;
 pub use processes::{RoomProcess, of_store as processes_of_store, send_signal};
 pub use recipe::Recipe;
 pub use wait::{PATIENCE, until};

@@ -15,13 +15,13 @@ const SLICE_SIZE: u16 = 200;
 const API_PORTS_AMONG: u16 = 20;
 
 /// Ports that no other test has, for as long as it lives.
-pub(crate) struct PortSlice {
+pub struct PortSlice {
     first: u16,
     _lock: File,
 }
 
 impl PortSlice {
-    pub(crate) fn take() -> anyhow::Result<Self> {
+    pub fn take() -> anyhow::Result<Self> {
         let directory = std::env::temp_dir().join("maestro-e2e-ports");
         fs::create_dir_all(&directory).with_context(|| format!("making {}", directory.display()))?;
         for slice in 0..SLICES {
@@ -38,14 +38,14 @@ impl PortSlice {
     }
 
     /// For the management, rooms and internal API.
-    pub(crate) fn api_ports(&self) -> anyhow::Result<[u16; 3]> {
+    pub fn api_ports(&self) -> anyhow::Result<[u16; 3]> {
         let candidates = self.first..self.first + API_PORTS_AMONG;
         let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
         let free: Vec<u16> = candidates.filter(is_free).take(3).collect();
         free.try_into().map_err(|_| anyhow::anyhow!("fewer than three free ports from {}", self.first))
     }
 
-    pub(crate) fn room_ports(&self) -> RangeInclusive<u16> {
+    pub fn room_ports(&self) -> RangeInclusive<u16> {
         self.first + API_PORTS_AMONG..=self.first + SLICE_SIZE - 1
     }
 }

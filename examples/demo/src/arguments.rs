@@ -22,7 +22,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     players: Option<u32>,
     /// Where Maestro keeps its data, and its log
-    #[arg(long, value_name = "DIR", default_value = "data")]
+    #[arg(long, value_name = "DIR", default_value = "demo-data")]
     data_dir: PathBuf,
     /// Kill one room of a demo that is running, and end
     #[arg(long)]

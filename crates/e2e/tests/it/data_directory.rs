@@ -2,11 +2,10 @@
 
 use std::fs;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, ensure};
-use maestro_e2e::{Maestro, Operation, Room, Version, binaries};
+use maestro_e2e::{Maestro, Operation, Room, Version, binaries, copy_all};
 use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 
@@ -68,24 +67,10 @@ fn start_time(pid: u32) -> anyhow::Result<u64> {
     Ok(rest.split_ascii_whitespace().nth(19).context("too few fields in stat")?.parse()?)
 }
 
-fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from).with_context(|| from.display().to_string())? {
-        let entry = entry?;
-        let target = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            copy(&entry.path(), &target)?;
-        } else {
-            fs::copy(entry.path(), &target)?;
-        }
-    }
-    Ok(())
-}
-
 #[test]
 fn an_earlier_one_opens_and_its_rooms_are_kept() -> anyhow::Result<()> {
     let mut maestro = Maestro::new(KEEP)?;
-    copy(&maestro_testdata::path(RECORDED).join("data"), &maestro.data_dir())?;
+    copy_all(&maestro_testdata::path(RECORDED).join("data"), &maestro.data_dir())?;
     let store = Connection::open(maestro.data_dir().join("maestro.db"))?;
     // Rooms are found by this id: the same test of another checkout must not find ours.
     let store_id = format!("data-directory-{}", std::process::id());

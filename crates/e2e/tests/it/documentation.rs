@@ -7,8 +7,9 @@
 //! - A `console` block is commands, `$ command`, and what they print; a `sh` or `bash` block is a script.
 //! - A command must end with exit code 0, or with another one if its output is shown with a line `error: …`.
 //! - `maestro start` and `make run` go on in the background until the page ends or starts the next one.
-//! - An id of an operation or a room stands for the newest operation, or a room, of the scheduler that the command names.
-//! - `<!-- setup: commands -->` runs before the block that follows, unseen by readers.
+//! - An id of an operation stands for the one that the command above printed in its place, or else for the newest one of the
+//!   scheduler that is named before it; an id of a room for any room.
+//! - `<!-- setup: commands -->` runs before the block that follows, unseen by readers; `# stop the server` does that.
 //! - `<!-- not run: reason -->` says why the block that follows cannot run. A block without one is run.
 
 mod markdown;
@@ -35,10 +36,11 @@ fn run(page: &str) -> anyhow::Result<Session> {
     for item in read(page)? {
         match item {
             Item::NotRun { .. } => {}
-            Item::Setup { line, script } => session.script(&script).with_context(|| format!("{page}:{line}"))?,
-            Item::Script { line, script } => session.script(&script).with_context(|| format!("{page}:{line}"))?,
-            Item::Command { line, command, fails } => {
-                session.command(&command, fails).with_context(|| format!("{page}:{line}: {command}"))?;
+            Item::Setup { line, script } | Item::Script { line, script } => {
+                session.script(&script).with_context(|| format!("{page}:{line}"))?;
+            }
+            Item::Command { line, command, output } => {
+                session.command(&command, &output).with_context(|| format!("{page}:{line}: {command}"))?;
             }
         }
     }
@@ -59,10 +61,12 @@ macro_rules! pages {
 
 pages! {
     autoscaling: "docs/autoscaling.md",
+    benchmarks: "docs/benchmarks.md",
     locks: "docs/locks.md",
     operations: "docs/operations.md",
     placement: "docs/placement.md",
     regions: "docs/regions.md",
+    rollouts: "docs/rollouts.md",
     running: "docs/running.md",
     security: "docs/security.md",
     simulate: "docs/simulate.md",

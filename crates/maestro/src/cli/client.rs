@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use ureq::http::{Method, Request, Response};
+use ureq::http::{Method, Request, Response, StatusCode};
 use ureq::{Agent, Body, Timeout};
 
 use super::failure::{Exit, Failure};
@@ -106,8 +106,24 @@ impl Client {
         })
     }
 
+    /// Status and body of any answer, a refusal too.
+    pub(super) fn get_whatever(&self, resource: &Resource) -> Result<(u16, Vec<u8>), Failure> {
+        let (status, body) = self.exchange(&Method::GET, resource, None)?;
+        Ok((status.as_u16(), body))
+    }
+
     /// Sends a request and returns the body of an answer that is a success.
     fn send(&self, method: &Method, resource: &Resource, body: Option<&Json>) -> Result<Vec<u8>, Failure> {
+        let (status, body) = self.exchange(method, resource, body)?;
+        if status.is_success() { Ok(body) } else { Err(refusal(status, &body)) }
+    }
+
+    fn exchange(
+        &self,
+        method: &Method,
+        resource: &Resource,
+        body: Option<&Json>,
+    ) -> Result<(StatusCode, Vec<u8>), Failure> {
         let url = format!("{}{resource}", self.base_url);
         let request = Request::builder()
             .method(method)
@@ -128,7 +144,7 @@ impl Client {
         }
         let body = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec();
         let body = body.map_err(|error| self.broken_answer(&error, method))?;
-        if answer.status().is_success() { Ok(body) } else { Err(refusal(answer.status(), &body)) }
+        Ok((answer.status(), body))
     }
 
     fn run(&self, request: Request<impl ureq::AsSendBody>) -> Result<Response<Body>, ureq::Error> {
@@ -235,7 +251,7 @@ fn is_hang_up(error: &std::io::Error) -> bool {
 }
 
 /// What the server says is wrong, in its own words if it found any.
-fn refusal(status: ureq::http::StatusCode, body: &[u8]) -> Failure {
+fn refusal(status: StatusCode, body: &[u8]) -> Failure {
     let exit = Exit::of_status(status.as_u16());
     let body_json = serde_json::from_slice::<Json>(body).unwrap_or(Json::Null);
     let said = body_json.get("message").as_str();

@@ -70,7 +70,7 @@ pub(super) fn run(context: &Context, command: &Command) -> Result<(), Failure> {
     }
 }
 
-fn setting_json(setting: &Setting) -> Json {
+pub(super) fn setting_json(setting: &Setting) -> Json {
     let Setting { key, text, origin, region: _ } = setting;
     Json::object([
         ("key", Json::from(setting.path().as_str())),

@@ -55,6 +55,10 @@ impl Context {
         self.options.output
     }
 
+    pub(super) fn request_timeout(&self) -> Duration {
+        self.options.request_timeout
+    }
+
     pub(super) fn client(&self) -> Result<Client, Failure> {
         // Set to nothing counts as unset, as with every other variable.
         let url = self.options.url.as_deref().filter(|url| !url.is_empty());

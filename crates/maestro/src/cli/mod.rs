@@ -22,6 +22,7 @@ mod rollout;
 mod room;
 mod scheduler;
 mod simulate;
+mod support;
 mod user;
 mod version;
 mod watch;
@@ -180,6 +181,14 @@ Examples:
   maestro restore --data-dir ./data maestro.backup")]
     Restore(RestoreOptions),
 
+    /// Collect what a bug report needs in one file
+    #[command(after_help = "\
+Examples:
+  maestro support-bundle
+  maestro support-bundle bundle.tar.gz -c maestro.yaml --server-log maestro.log
+  maestro support-bundle --scheduler arena --no-room-logs")]
+    SupportBundle(support::Options),
+
     /// Print a completion script for a shell
     #[command(after_help = "\
 Examples:
@@ -254,6 +263,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Start(options) => return start::run(options).map_err(|error| server_failure(&error)),
         Command::Backup(options) => return backup::backup(options).map_err(|error| server_failure(&error)),
         Command::Restore(options) => return backup::restore(options).map_err(|error| server_failure(&error)),
+        Command::SupportBundle(options) => support::run(&context, options)?,
         Command::Completion { shell } => print_completion((*shell).into())?,
         Command::Version => version::run(&context)?,
     }

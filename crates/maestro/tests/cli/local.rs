@@ -34,6 +34,7 @@ fn config_show() {
             api.gracefulShutdownTimeout                              30s         default
             api.requestTimeout                                       30s         default
             api.bodyLimitBytes                                       1048576     default
+            api.allowedHosts                                         -           default
             dataDir                                                  elsewhere   --data-dir
             adapters.runtime.process.host                            127.0.0.1   default
             adapters.runtime.process.logLimitBytes                   10485760    default
@@ -163,21 +164,22 @@ fn help() {
             Usage: maestro [OPTIONS] <COMMAND>
 
             Commands:
-              scheduler   Create, change, inspect and delete schedulers
-              rollout     Follow, pause, resume and cancel the replacement of rooms by a new version
-              room        Inspect, add, create and remove rooms
-              operation   Inspect, explain, cancel and follow operations
-              lock        Inspect and release the locks of a scheduler
-              region      Inspect regions; cordon, drain and uncordon them
-              simulate    Try out a recipe on paper: what would Maestro do, cycle by cycle?
-              plan        Ask the planners: one JSON line in, one out
-              config      Inspect the configuration
-              start       Start a server
-              backup      Copy the store of a data directory to a file, also while a server runs on it
-              restore     Make a data directory from a backup
-              completion  Print a completion script for a shell
-              version     Print the version, the commit and the schema of the store
-              help        Print this message or the help of the given subcommand(s)
+              scheduler       Create, change, inspect and delete schedulers
+              rollout         Follow, pause, resume and cancel the replacement of rooms by a new version
+              room            Inspect, add, create and remove rooms
+              operation       Inspect, explain, cancel and follow operations
+              lock            Inspect and release the locks of a scheduler
+              region          Inspect regions; cordon, drain and uncordon them
+              simulate        Try out a recipe on paper: what would Maestro do, cycle by cycle?
+              plan            Ask the planners: one JSON line in, one out
+              config          Inspect the configuration
+              start           Start a server
+              backup          Copy the store of a data directory to a file, also while a server runs on it
+              restore         Make a data directory from a backup
+              support-bundle  Collect what a bug report needs in one file
+              completion      Print a completion script for a shell
+              version         Print the version, the commit and the schema of the store
+              help            Print this message or the help of the given subcommand(s)
 
             Options:
               -h, --help     Print help
@@ -250,6 +252,8 @@ fn help() {
                   --data-dir <DIR>       Directory of the embedded store; wins over the key dataDir
               -l, --log-config <PRESET>  v10's choice of log format: production is json, development is text
                                          [possible values: production, development]
+                  --stop-unknown-rooms   End running rooms of the store that was in the data directory, if its
+                                         database is gone
               -h, --help                 Print help
 
             Global options:

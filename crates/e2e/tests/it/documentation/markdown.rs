@@ -18,11 +18,11 @@ pub(crate) enum Item {
         line: usize,
         script: String,
     },
-    /// `fails`: it is shown with an error.
     Command {
         line: usize,
         command: String,
-        fails: bool,
+        /// What the page shows as its output.
+        output: String,
     },
     NotRun {
         line: usize,
@@ -40,7 +40,8 @@ pub(crate) fn parse(text: &str) -> anyhow::Result<Vec<Item>> {
         if let Some(begin) = comment {
             let mut body = line[begin.len()..].to_owned();
             while !body.contains(COMMENT_END) {
-                let (_, more) = lines.next().with_context(|| format!("{number}: the comment does not end"))?;
+                let (_, more) =
+                    lines.next().with_context(|| format!("{number}: the comment does not end"))?;
                 body = format!("{body}\n{more}");
             }
             let body = body.split(COMMENT_END).next().unwrap_or_default().trim().to_owned();
@@ -68,16 +69,25 @@ pub(crate) fn parse(text: &str) -> anyhow::Result<Vec<Item>> {
         }
         match (not_run.take(), language) {
             (Some((line, reason)), "console" | "sh" | "bash") => items.push(Item::NotRun { line, reason }),
-            (Some(_), _) => bail!("{number}: only blocks of commands run, so this one needs no reason not to"),
+            (Some(_), _) => {
+                bail!("{number}: only blocks of commands run, so this one needs no reason not to")
+            }
             (None, "console") => items.extend(commands(&block)?),
             (None, "sh" | "bash") => {
                 let script: Vec<&str> = block.iter().map(|(_, line)| *line).collect();
                 items.push(Item::Script { line: number, script: script.join("\n") });
             }
+            (None, "") if block.iter().any(|(_, line)| looks_like_a_command(line)) => {
+                bail!("{number}: commands are in a block of `console`, `sh` or `bash`");
+            }
             (None, _) => {}
         }
     }
     Ok(items)
+}
+
+fn looks_like_a_command(line: &str) -> bool {
+    ["$ ", "maestro ", "make ", "curl ", "cargo "].iter().any(|begin| line.starts_with(begin))
 }
 
 /// A command goes on in the next line if it ends with a backslash; what follows it is what it prints.
@@ -93,11 +103,11 @@ fn commands(block: &[(usize, &str)]) -> anyhow::Result<Vec<Item>> {
             let (_, more) = lines.next().with_context(|| format!("{number}: the command does not end"))?;
             command = format!("{command}\n{more}");
         }
-        let mut fails = false;
-        while let Some((_, output)) = lines.next_if(|(_, line)| !line.starts_with(PROMPT)) {
-            fails |= output.starts_with("error: ");
+        let mut output = Vec::new();
+        while let Some((_, line)) = lines.next_if(|(_, line)| !line.starts_with(PROMPT)) {
+            output.push(*line);
         }
-        items.push(Item::Command { line: *number, command, fails });
+        items.push(Item::Command { line: *number, command, output: output.join("\n") });
     }
     Ok(items)
 }
@@ -106,11 +116,14 @@ fn commands(block: &[(usize, &str)]) -> anyhow::Result<Vec<Item>> {
 fn a_page_is_read() {
     let page = "# Title\n\n<!-- setup:\nmaestro start\n-->\n```console\n$ maestro a \\\n    b\nout\n$ maestro c\nerror: no\n```\n\n\
                 ```yaml\n$ no: 1\n```\n```sh\nx\ny\n```\n<!-- not run: needs\na moon -->\n\n```bash\nz\n```\n";
-    let command = |line, command: &str, fails| Item::Command { line, command: command.into(), fails };
+    let command = |line, command: &str, output: &str| {
+        let (command, output) = (command.to_owned(), output.to_owned());
+        Item::Command { line, command, output }
+    };
     let expected = [
         Item::Setup { line: 3, script: "maestro start".into() },
-        command(7, "maestro a \\\n    b", false),
-        command(10, "maestro c", true),
+        command(7, "maestro a \\\n    b", "out"),
+        command(10, "maestro c", "error: no"),
         Item::Script { line: 17, script: "x\ny".into() },
         Item::NotRun { line: 21, reason: "needs\na moon".into() },
     ];
@@ -125,6 +138,7 @@ fn what_is_not_run_says_why() {
         ("<!-- not run: it is late -->\n```yaml\na\n```\n", "2: only blocks of commands run"),
         ("```console\nmaestro start\n```\n", "2: a console block begins with `$ command`"),
         ("```console\n$ maestro\n", "1: the block does not end"),
+        ("```\nmaestro start\n```\n", "1: commands are in a block of"),
     ] {
         let error = parse(page).unwrap_err().to_string();
         assert!(error.starts_with(problem), "{error}");

@@ -1,29 +1,35 @@
 //! Someone who follows a page, line by line.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
-use maestro_e2e::{PortSlice, binaries, until};
+use maestro_e2e::{PortSlice, binaries, copy_all, until};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 use tempfile::TempDir;
 
 /// Rooms start and stop meanwhile, on a machine that other tests keep busy.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
+
+/// In a setup.
+const STOP: &str = "# stop the server";
 
 pub(crate) struct Session {
     home: TempDir,
-    ports: PortSlice,
+    _ports: PortSlice,
     api_ports: [u16; 3],
     background: Option<Background>,
+    /// Ids of operations on the page, and those that were printed in their place.
+    ids: BTreeMap<String, String>,
 }
 
 /// A server, or the demo with its server.
@@ -38,7 +44,7 @@ impl Session {
         let home = tempfile::tempdir()?;
         let repository = maestro_testdata::repository();
         for name in ["Makefile", "scripts", "examples"] {
-            copy(&repository.join(name), &home.path().join(name))?;
+            copy_all(&repository.join(name), &home.path().join(name))?;
         }
         let shipped = binaries::shipped()?;
         fs::create_dir(home.path().join("target"))?;
@@ -50,23 +56,26 @@ impl Session {
         }
         let ports = PortSlice::take()?;
         let api_ports = ports.api_ports()?;
-        Ok(Self { home, ports, api_ports, background: None })
+        Ok(Self { home, _ports: ports, api_ports, background: None, ids: BTreeMap::new() })
     }
 
     /// Several lines, all of which must work.
     pub(crate) fn script(&mut self, script: &str) -> anyhow::Result<()> {
-        if script.lines().any(is_server) {
-            return script.lines().try_for_each(|line| self.command(line, false));
+        if script.lines().any(|line| is_server(line) || line == STOP) {
+            return script.lines().try_for_each(|line| self.command(line, ""));
         }
-        self.run(script, false)
+        self.run(script, "")
     }
 
-    /// `fails`: with an error, as the page shows.
-    pub(crate) fn command(&mut self, command: &str, fails: bool) -> anyhow::Result<()> {
-        if is_server(command) && !fails {
+    /// `shown` is what the page shows as its output.
+    pub(crate) fn command(&mut self, command: &str, shown: &str) -> anyhow::Result<()> {
+        if command == STOP {
+            return self.stop();
+        }
+        if is_server(command) && !shows_error(shown) {
             return self.start(command);
         }
-        self.run(command, fails)
+        self.run(command, shown)
     }
 
     /// What a command prints; it must work.
@@ -76,13 +85,20 @@ impl Session {
         Ok(ended.told)
     }
 
-    fn run(&mut self, command: &str, fails: bool) -> anyhow::Result<()> {
+    fn run(&mut self, command: &str, shown: &str) -> anyhow::Result<()> {
         let command = self.with_real_ids(command)?;
         let ended = run(self.shell(&command)?)?;
         match ended.code {
-            Some(0) => ensure!(!fails, "the page shows an error, but it worked:\n{}", ended.told),
-            Some(_) if fails => {}
-            code => bail!("exit code {code:?}:\n{}", ended.told),
+            Some(0) => {
+                ensure!(!shows_error(shown), "the page shows an error, but it worked:\n{}", ended.told);
+            }
+            Some(_) if shows_error(shown) => {}
+            code => bail!("exit code {code:?}:\n{}\n{}", ended.told, self.log()),
+        }
+        let operation =
+            |text: &str| text.split_whitespace().find(|word| is_operation_id(word)).map(str::to_owned);
+        if let (Some(shown), Some(told)) = (operation(shown), operation(&ended.told)) {
+            self.ids.insert(shown, told);
         }
         Ok(())
     }
@@ -152,6 +168,8 @@ impl Session {
             .env("CARGO", "true")
             .env("BUILT", binaries::shipped()?)
             .env("PREFIX", home.join("prefix"))
+            // What Go has built before, above all its standard library.
+            .env("GOCACHE", go_cache()?)
             .env("GOTOOLCHAIN", "local")
             .env("GOFLAGS", "-buildvcs=false");
         Ok(shell)
@@ -163,7 +181,9 @@ impl Session {
         let mut real = command.to_owned();
         for pair in words.windows(2) {
             let [scheduler, word] = [pair[0], pair[1]];
-            let id = if is_operation_id(word) {
+            let id = if let Some(id) = self.ids.get(word) {
+                id.clone()
+            } else if is_operation_id(word) {
                 self.first_id(&format!("maestro operation list {scheduler} -o json"), "operations")?
             } else if is_room_id(scheduler, word) {
                 self.first_id(&format!("maestro room list {scheduler} -o json"), "rooms")?
@@ -196,9 +216,17 @@ impl Drop for Session {
             let _ = child.kill();
             let _ = child.wait();
         }
-        // The ports are free for other tests from here on.
-        let _ = &self.ports;
     }
+}
+
+fn go_cache() -> anyhow::Result<PathBuf> {
+    let cache = std::env::var_os("GOCACHE").map(PathBuf::from);
+    let of_user = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache/go-build"));
+    cache.or_else(of_user).context("neither GOCACHE nor HOME is set")
+}
+
+fn shows_error(output: &str) -> bool {
+    output.lines().any(|line| line.starts_with("error: "))
 }
 
 fn is_server(command: &str) -> bool {
@@ -231,26 +259,11 @@ fn run(mut shell: Command) -> anyhow::Result<Ended> {
         let mut told = Vec::new();
         reader.read_to_end(&mut told).map(|_| String::from_utf8_lossy(&told).into_owned())
     });
-    let ended = until("the command to end", PATIENCE, || {
-        child.try_wait()?.context("it runs")
-    });
+    let ended = until("the command to end", PATIENCE, || child.try_wait()?.context("it runs"));
     if ended.is_err() {
         kill_process_group(Pid::from_child(&child), Signal::KILL)?;
         child.wait()?;
     }
     let told = told.join().map_err(|_| anyhow::anyhow!("the reader of the output panicked"))??;
     Ok(Ended { code: ended.with_context(|| told.clone())?.code(), told })
-}
-
-fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
-    if !from.is_dir() {
-        fs::copy(from, to).with_context(|| from.display().to_string())?;
-        return Ok(());
-    }
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        copy(&entry.path(), &to.join(entry.file_name()))?;
-    }
-    Ok(())
 }

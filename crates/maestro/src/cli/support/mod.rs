@@ -1,0 +1,105 @@
+//! `maestro support-bundle`: what a bug report needs, in one file. What cannot be had is named in it; a server that does not
+//! answer is a reason to make one, and none to fail.
+
+mod bundle;
+mod local;
+mod secrets;
+mod server;
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::ConfigOptions;
+use super::client::Client;
+use super::context::Context;
+use super::failure::Failure;
+use super::json::Json;
+use super::output::{note, warn};
+use super::version;
+use crate::config::{Loaded, ServedApis};
+
+use bundle::Bundle;
+
+#[derive(Debug, Clone, Args)]
+pub(super) struct Options {
+    /// File to write, a compressed tar; it must not exist [default: maestro-support-TIME.tar.gz]
+    #[arg(value_name = "FILE")]
+    bundle: Option<PathBuf>,
+    #[command(flatten)]
+    config: ConfigOptions,
+    /// The server's internal API, for health and metrics [default: as configured]
+    #[arg(long, value_name = "URL")]
+    internal_url: Option<String>,
+    /// Only these schedulers; can be repeated [default: all, up to 100]
+    #[arg(long, value_name = "NAME")]
+    scheduler: Vec<String>,
+    /// File with the server's log, of which the end is included; can be repeated
+    #[arg(long, value_name = "FILE")]
+    server_log: Vec<PathBuf>,
+    /// Leave out what rooms have written
+    #[arg(long)]
+    no_room_logs: bool,
+}
+
+pub(super) fn run(context: &Context, options: &Options) -> Result<(), Failure> {
+    let mut bundle = Bundle::default();
+    bundle.add_json("version.json", &version::version());
+    bundle.add_json("system.json", &local::system());
+    let loaded = options.config.load(ServedApis::Both, Vec::new());
+    match &loaded {
+        Ok(loaded) => bundle.add_json("configuration.json", &local::configuration(loaded)),
+        Err(error) => bundle.miss("configuration.json", &error.to_string()),
+    }
+    for log in &options.server_log {
+        local::server_log(&mut bundle, log);
+    }
+    let reached = context.client().and_then(|client| {
+        let scope = server::Scope { schedulers: &options.scheduler, room_logs: !options.no_room_logs };
+        server::collect(&mut bundle, &client, &scope)
+    });
+    if let Err(failure) = &reached {
+        bundle.miss("server", &failure.message);
+    }
+    internal(context, options, loaded.as_ref().ok(), &mut bundle);
+    if let Ok(loaded) = &loaded {
+        let room_logs = reached.is_err() && !options.no_room_logs;
+        local::data_directory(&mut bundle, &loaded.config.storage.data_dir, room_logs);
+    }
+
+    let file = options.bundle.clone().unwrap_or_else(bundle::default_file);
+    let manifest = bundle.write(&file)?;
+    for missing in manifest.get("missing").items() {
+        warn(&format!("not included: {}: {}", missing.get("file").cell(), missing.get("why").cell()));
+    }
+    note(
+        "values of environment variables and secrets are hidden; read what rooms have logged before you pass it on",
+    );
+    context.show(&manifest, |manifest| {
+        let files = manifest.get("files").items().len();
+        format!("{} holds {files} files", file.display())
+    })
+}
+
+fn internal(context: &Context, options: &Options, loaded: Option<&Loaded>, bundle: &mut Bundle) {
+    let configured = loaded.map(|loaded| {
+        let api = &loaded.config.internal_api;
+        let host = if api.host == "0.0.0.0" { "127.0.0.1" } else { &api.host };
+        format!("http://{host}:{}", api.port)
+    });
+    let Some(url) = options.internal_url.clone().or(configured) else {
+        bundle.miss("internal", "where the internal API is is not known; give --internal-url");
+        return;
+    };
+    match Client::new(&url, context.request_timeout()) {
+        Ok(client) => server::collect_internal(bundle, &client),
+        Err(failure) => bundle.miss("internal", &failure.message),
+    }
+}
+
+/// A list of files, or of what is missing, for the manifest.
+fn entries<'a>(entries: impl Iterator<Item = (&'a str, &'static str, Json)>) -> Json {
+    Json::Array(
+        entries.map(|(file, key, value)| Json::object([("file", Json::from(file)), (key, value)])).collect(),
+    )
+}
