@@ -7,11 +7,12 @@ use clap::{Args, Subcommand};
 use indicatif::ProgressBar;
 use maestro_core::scheduler::Version;
 
+use super::client::Client;
 use super::context::{Context, WaitOptions};
 use super::failure::{Exit, Failure};
 use super::json::Json;
 use super::output::{Format, fields, note, plain, print};
-use super::poll::{Observer, Poll};
+use super::poll::{self, Observer, Poll};
 use super::resource::Resource;
 use super::watch::spinner;
 use crate::config::duration;
@@ -126,12 +127,9 @@ fn rooms_by_version(answer: &Json) -> String {
 
 fn watch(context: &Context, options: &StatusOptions) -> Result<(), Failure> {
     let client = context.client()?;
-    let poll = Poll {
-        client: &client,
-        resource: rollout(&options.scheduler),
-        key: "state",
-        timeout: options.timeout,
-    };
+    let resource = rollout(&options.scheduler);
+    let ask = |client: &Client| client.get(&resource, "state");
+    let poll = Poll { client: &client, ask: &ask, timeout: options.timeout, interval: poll::INTERVAL };
     let mut watching = Watching {
         scheduler: &options.scheduler,
         view: View::new(context.format()),

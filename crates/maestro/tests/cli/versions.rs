@@ -41,16 +41,17 @@ fn diff() {
         "scheduler diff -f -",
         &changed,
         &expect![[r#"
-        > GET /schedulers/arena?view=full
-        > GET /schedulers/arena/versions?view=full
-        FIELD                       CHANGE  FROM    TO
-        maxSurge                    minor   25%     5
-        rollout.maxFailures         minor   5       2
-        spec.containers[0].image    major   room:1  room:2
-        labels["example.com/tier"]  major   -       gold
+            > GET /schedulers/arena?view=full
+            > GET /schedulers/arena/versions?view=full
+            FIELD                       CHANGE  FROM    TO
+            maxSurge                    minor   25%     5
+            rollout.maxFailures         minor   5       2
+            spec.containers[0].image    major   room:1  room:2
+            labels["example.com/tier"]  major   -       gold
 
-        scheduler arena v1.0.0 → v2.0.0: a major change, rooms are replaced
-    "#]],
+            scheduler arena v1.0.0 → v2.0.0: a major change, rooms are replaced
+            exit 1
+        "#]],
     );
     let minor = recipe(&[("25%", "5")]);
     check_stdin(
@@ -58,23 +59,24 @@ fn diff() {
         "scheduler diff -f - -o json",
         &minor,
         &expect![[r#"
-        > GET /schedulers/arena?view=full
-        > GET /schedulers/arena/versions?view=full
-        {
-          "scheduler": "arena",
-          "change": "minor",
-          "from": "v1.0.0",
-          "to": "v1.1.0",
-          "fields": [
+            > GET /schedulers/arena?view=full
+            > GET /schedulers/arena/versions?view=full
             {
-              "path": "maxSurge",
+              "scheduler": "arena",
               "change": "minor",
-              "from": "25%",
-              "to": "5"
+              "from": "v1.0.0",
+              "to": "v1.1.0",
+              "fields": [
+                {
+                  "path": "maxSurge",
+                  "change": "minor",
+                  "from": "25%",
+                  "to": "5"
+                }
+              ]
             }
-          ]
-        }
-    "#]],
+            exit 1
+        "#]],
     );
     check_stdin(
         vec![refusal(404, "scheduler arena not found")],
@@ -83,6 +85,7 @@ fn diff() {
         &expect![[r#"
             > GET /schedulers/arena?view=full
             scheduler arena does not exist: it would be created as v1.0.0
+            exit 1
         "#]],
     );
 }

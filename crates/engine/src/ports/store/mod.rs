@@ -23,9 +23,9 @@ pub use change::{
     VERSION_OPERATIONS,
 };
 pub use records::{
-    Ended, Intent, OperationPage, OwnershipRecord, PageRequest, RegionRecord, Renewal, RolloutRecord,
-    RolloutState, RoomRecord, SchedulerRecord, SchedulerState, StopIntent, UnreadableScheduler,
-    VersionRecord, WorkerRecord, Workforce,
+    Ended, Intent, OperationFilter, OperationPage, OwnershipRecord, PageRequest, RegionRecord, Renewal,
+    RolloutRecord, RolloutState, RoomRecord, SchedulerRecord, SchedulerState, StopIntent,
+    UnreadableScheduler, VersionRecord, WorkerRecord, Workforce,
 };
 
 #[async_trait]

@@ -80,7 +80,7 @@ pub(super) fn recipe_of(
     version: Option<Version>,
 ) -> Result<Option<(Recipe, Version)>, Failure> {
     let version = version.map(|version| version.to_string());
-    let resource = Resource::new(&["schedulers", name.as_str()]).query_some("version", version.as_deref());
+    let resource = Resource::scheduler(name.as_str()).query_some("version", version.as_deref());
     let answer = match client.get(&resource, "scheduler") {
         Err(failure) if failure.exit == Exit::NotFound => return Ok(None),
         answer => answer?,
