@@ -67,6 +67,30 @@ async fn what_cannot_be_removed_by_name() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_list_in_full_says_how_many_rooms_there_should_be() {
+    let mut world = World::standing();
+    world.post("/schedulers", &recipe("arena", 3)).await.ok();
+    let listed = async |world: &World| world.get("/schedulers?view=full").await.ok()["schedulers"][0].clone();
+    let before = listed(&world).await;
+    assert_eq!((&before["roomsReady"], &before["roomsWanted"]), (&json!(0), &json!(3)), "{before}");
+    let expected = json!({"word": "adding", "reason": "3 rooms to be added", "room": ""});
+    assert_eq!(before["problem"], expected);
+    world.start(maestro_engine::Parts::ALL).await;
+    world.settle("arena").await;
+    let rooms = world.room_ids("arena").await;
+    let ping = format!("/scheduler/arena/rooms/{}/ping", rooms[0]);
+    world.ask("PUT", &ping, r#"{"status":"occupied","runningMatches":1}"#).await.ok();
+    let after = listed(&world).await;
+    let counts =
+        ["roomsReady", "roomsOccupied", "roomsWanted", "roomsReplicas"].map(|key| after[key].clone());
+    assert_eq!(counts, [2, 1, 3, 3].map(|rooms| json!(rooms)));
+    assert!(after.get("problem").is_none_or(Value::is_null), "{after}");
+    // Without being asked for, nothing that v10's clients do not know.
+    let v10 = world.get("/schedulers").await.ok()["schedulers"][0].clone();
+    assert!(v10.get("roomsReady").is_none() && v10.get("problem").is_none(), "{v10}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_scheduler_may_be_called_info() {
     let world = World::running().await;
     world.post("/schedulers", &recipe("info", 1)).await.ok();

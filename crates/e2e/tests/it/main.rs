@@ -5,6 +5,7 @@ mod bad_rooms;
 mod browser;
 mod chaos;
 mod data_directory;
+mod command_line;
 mod deletion;
 mod full_disk;
 mod identity;

@@ -94,15 +94,15 @@ pub(super) fn verdict(answer: &Json) -> Result<(), Failure> {
     if let Some(room) = failed_room.and_then(Json::as_str) {
         message = format!("{message}\nits log: maestro room logs {scheduler} {}", plain(room));
     }
-    Err(Failure::new(Exit::Failed, format!("{message}\nmore: maestro operation get {scheduler} {id}")))
+    if scheduler != "-" {
+        message = format!("{message}\nmore: maestro operation get {scheduler} {id}");
+    }
+    Err(Failure::new(Exit::Failed, message))
 }
 
-/// Why it did not finish. A server that does not say it has said it in the history, before it told of the rollback.
+/// Why it did not finish, or what is known of it.
 fn cause(operation: &Json) -> &str {
-    let said = operation.get("cause").as_str();
-    said.or_else(|| last_event(operation))
-        .or_else(|| operation.get("reason").as_str())
-        .unwrap_or("no cause was recorded")
+    operation.get("cause").as_str().unwrap_or_else(|| reason(operation))
 }
 
 /// The stored reason, or else the last word of the history.

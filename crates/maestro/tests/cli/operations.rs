@@ -226,7 +226,7 @@ fn watch() {
             2026-11-15T09:06:53Z Created
             2026-11-15T09:06:54Z Starting 3 rooms in two lines
             stderr: error: add_rooms op-1 ended as canceled: fleet size 0 → 3
-            stderr: last event: Starting 3 rooms in two lines
+            stderr: more: maestro operation get arena op-1
             exit 1
         "#]],
     );

@@ -1,6 +1,6 @@
 use expect_test::expect;
 
-use crate::server::{answer, ok, refusal};
+use crate::server::{answer, ok, refusal, text};
 use crate::{check, check_stdin, long_ago};
 
 const ARENA: &str = r#"{"scheduler":{"name":"arena","game":"brawl","state":"STATE","portRange":{"start":20000,"end":29999},"createdAt":"2026-11-15T09:06:47.339752Z","maxSurge":"25%","roomsReplicas":3,"spec":{"version":"v1.0.0","terminationGracePeriod":"5s","containers":[{"name":"room","image":"room:1","imagePullPolicy":"IfNotPresent","command":["/room","--map","lava"],"environment":[],"requests":{"memory":"16Mi","cpu":"5m"},"limits":{"memory":"64Mi","cpu":"100m"},"ports":[{"name":"game","protocol":"udp","port":7777,"hostPort":0}]}],"toleration":"","affinity":"","restartPolicy":"Never"},"forwarders":[],"annotations":{},"labels":{"team":"a"},"matchAllocation":{"maxMatches":1}}}"#;
@@ -285,8 +285,16 @@ fn create_and_wait() {
         {"id":"op-old","status":"finished","definitionName":"create_scheduler","createdAt":"2026-11-14T09:06:47Z"},
         {"id":"op-other","status":"finished","definitionName":"health_controller","createdAt":"2026-11-15T09:07:47Z"}]}"#;
     let ended = r#"{"operation":{"id":"op-new","status":"finished","definitionName":"create_scheduler","executionHistory":[{"createdAt":"2026-11-15T09:06:47Z","event":"Created"},{"createdAt":"2026-11-15T09:06:48Z","event":"Operation finished"}]}}"#;
+    let fleet = |ready: u32, problem: &str| {
+        let problem: serde_json::Value = serde_json::from_str(problem).unwrap();
+        let row = serde_json::json!({"name": "arena", "roomsReady": ready, "roomsOccupied": 0, "roomsWanted": 3, "problem": problem});
+        ok(&serde_json::json!({ "schedulers": [row] }).to_string())
+    };
+    let starting = r#"{"word":"starting","reason":"not pinged yet: 3 rooms","room":""}"#;
+    let found = || vec![ok(&arena("creating")), ok(none), ok(listed), ok(none), ok(ended)];
     check_stdin(
-        vec![ok(&arena("creating")), ok(none), ok(listed), ok(none), ok(ended), ok(&arena("in-sync"))],
+        [found(), vec![fleet(0, starting), fleet(2, "null"), fleet(3, "null"), ok(&arena("in-sync"))]]
+            .concat(),
         "scheduler create -f - --wait",
         "name: arena",
         &expect![[r#"
@@ -295,11 +303,70 @@ fn create_and_wait() {
             > GET /schedulers/arena/operations?stage=active&view=full
             > GET /schedulers/arena/operations?stage=final&view=full
             > GET /schedulers/arena/operations/op-new?view=full
+            > GET /schedulers?name=arena&view=full
             > GET /schedulers/arena?view=full
-            scheduler arena v1.0.0 created (in-sync)
+            scheduler arena v1.0.0 created (3 of 3 rooms are ready)
             stderr: 2026-11-15T09:06:47Z Created
             stderr: 2026-11-15T09:06:48Z Operation finished
+            stderr: 0 of 3 rooms are ready (starting)
+            stderr: 2 of 3 rooms are ready
+            stderr: 3 of 3 rooms are ready
         "#]],
+    );
+    let crashing = |room: &str| {
+        fleet(
+            0,
+            &format!(
+                r#"{{"word":"crashing","reason":"rooms end before they are ready; the latest, {room}: exit code 3","room":"{room}"}}"#
+            ),
+        )
+    };
+    check_stdin(
+        [
+            found(),
+            vec![crashing("arena-1"), crashing("arena-1"), crashing("arena-2"), crashing("arena-3")],
+            vec![text("cannot load the map\n")],
+        ]
+        .concat(),
+        "scheduler create -f - --wait",
+        "name: arena",
+        &expect![[r#"
+            > POST /schedulers?view=full {"name":"arena"}
+            > GET /schedulers/arena/operations?stage=pending&view=full
+            > GET /schedulers/arena/operations?stage=active&view=full
+            > GET /schedulers/arena/operations?stage=final&view=full
+            > GET /schedulers/arena/operations/op-new?view=full
+            > GET /schedulers?name=arena&view=full
+            > GET /schedulers/arena/rooms/arena-3/logs?tail=5
+            stderr: 2026-11-15T09:06:47Z Created
+            stderr: 2026-11-15T09:06:48Z Operation finished
+            stderr: 0 of 3 rooms are ready (crashing)
+            stderr: 0 of 3 rooms are ready (crashing)
+            stderr: 0 of 3 rooms are ready (crashing)
+            stderr: error: 0 of 3 rooms are ready of scheduler arena: rooms end before they are ready; the latest, arena-3: exit code 3
+            stderr:   | cannot load the map
+            stderr: its log: maestro room logs arena arena-3
+            stderr: the scheduler exists, and goes on trying: maestro operation list arena, maestro scheduler delete arena
+            exit 1
+        "#]],
+    );
+    let gone = vec![ok(r#"{"schedulers":[]}"#)];
+    check_stdin(
+        [found(), gone].concat(),
+        "scheduler create -f - --wait",
+        "name: arena",
+        &expect![[r#"
+        > POST /schedulers?view=full {"name":"arena"}
+        > GET /schedulers/arena/operations?stage=pending&view=full
+        > GET /schedulers/arena/operations?stage=active&view=full
+        > GET /schedulers/arena/operations?stage=final&view=full
+        > GET /schedulers/arena/operations/op-new?view=full
+        > GET /schedulers?name=arena&view=full
+        stderr: 2026-11-15T09:06:47Z Created
+        stderr: 2026-11-15T09:06:48Z Operation finished
+        stderr: error: scheduler arena is gone
+        exit 3
+    "#]],
     );
 }
 
@@ -316,7 +383,6 @@ fn a_server_that_names_the_creation_is_believed() {
             > GET /schedulers/arena/operations/op-1?view=full
             stderr: 2026-11-15T09:06:47Z Created
             stderr: error: create_scheduler op-1 ended as error: no port is left in 20000 to 29999
-            stderr: last event: Created
             exit 1
         "#]],
     );

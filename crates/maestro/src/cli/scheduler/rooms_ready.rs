@@ -30,6 +30,7 @@ pub(super) fn wait(context: &Context, scheduler: &str, timeout: Duration) -> Res
         client: &client,
         scheduler,
         progress: Progress::beside_result(),
+        line: String::new(),
         seen: Seen::default(),
         failed_rooms: Vec::new(),
     };
@@ -41,12 +42,14 @@ struct Waiting<'a> {
     client: &'a Client,
     scheduler: &'a str,
     progress: Progress,
+    /// What was said last.
+    line: String,
     seen: Seen,
     /// Different ones, while no room has become ready.
     failed_rooms: Vec<String>,
 }
 
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 struct Seen {
     ready: u64,
     occupied: u64,
@@ -84,7 +87,7 @@ impl Waiting<'_> {
     fn failure(&self, exit: Exit, when: &str) -> Failure {
         let Seen { reason, room, .. } = &self.seen;
         let scheduler = self.scheduler;
-        let mut message = format!("{} of scheduler {scheduler}{when}", self.seen.rooms());
+        let mut message = format!("scheduler {scheduler}: {}{when}", self.seen.rooms());
         if !reason.is_empty() {
             message = format!("{message}: {reason}");
         }
@@ -97,7 +100,7 @@ impl Waiting<'_> {
             message.push_str(&format!("\nits log: maestro room logs {scheduler} {room}"));
         }
         message.push_str(&format!(
-            "\nthe scheduler exists, and goes on trying: maestro operation list {scheduler}, maestro scheduler delete {scheduler}"
+            "\nthe scheduler keeps trying; change it with maestro scheduler apply, or remove it: maestro scheduler delete {scheduler}"
         ));
         Failure::new(exit, message)
     }
@@ -110,9 +113,11 @@ impl Observer for Waiting<'_> {
             return Err(Failure::new(Exit::NotFound, message));
         };
         let seen = Seen::of(scheduler);
-        if seen != self.seen {
-            let problem = if seen.word.is_empty() { String::new() } else { format!(" ({})", seen.word) };
-            self.progress.say(&format!("{}{problem}", seen.rooms()))?;
+        let problem = if seen.word.is_empty() { String::new() } else { format!(" ({})", seen.word) };
+        let line = format!("{}{problem}", seen.rooms());
+        if line != self.line {
+            self.progress.say(&line)?;
+            self.line = line;
         }
         if seen.ready + seen.occupied > self.seen.ready + self.seen.occupied {
             self.failed_rooms.clear();
