@@ -2,6 +2,7 @@
 //! about them is taken. No async, no clock, no randomness, no I/O, nothing `Serialize`.
 
 pub mod autoscaling;
+pub mod condition;
 pub mod duration;
 pub mod guards;
 pub mod invariant;

@@ -172,9 +172,14 @@ impl Maestro {
 
     /// The command line against this server.
     pub fn cli(&self, arguments: &[&str]) -> anyhow::Result<Output> {
+        self.cli_command(arguments)?.output().context("running maestro")
+    }
+
+    /// The same, for those who do something else while it runs.
+    pub fn cli_command(&self, arguments: &[&str]) -> anyhow::Result<Command> {
         let mut command = self.command()?;
         command.args(arguments).env("MAESTRO_URL", self.client.url());
-        command.output().context("running maestro")
+        Ok(command)
     }
 
     /// Returns when it serves.

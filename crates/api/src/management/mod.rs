@@ -13,7 +13,7 @@ mod versions;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::routing::{delete, get, post};
+use axum::routing::{MethodRouter, delete, get, post};
 use maestro_engine::Engine;
 
 use crate::edge::{Route, Spans};
@@ -46,14 +46,9 @@ fn routes() -> Vec<Route<Arc<ManagementApi>>> {
     vec![
         ("/schedulers", get(schedulers::list).post(schedulers::create)),
         ("/schedulers/info", get(schedulers::info)),
-        (
-            "/schedulers/{scheduler_name}",
-            get(schedulers::get)
-                .post(versions::create)
-                .patch(versions::patch)
-                .put(versions::switch)
-                .delete(schedulers::delete),
-        ),
+        ("/schedulers/{scheduler_name}", one_scheduler()),
+        // Ours: the same for every name, also for a scheduler that is called info.
+        ("/scheduler/{scheduler_name}", one_scheduler()),
         ("/schedulers/{scheduler_name}/versions", get(versions::list)),
         ("/schedulers/{scheduler_name}/rollout", get(rollouts::get)),
         ("/schedulers/{scheduler_name}/rollout/pause", post(rollouts::pause)),
@@ -81,6 +76,14 @@ fn routes() -> Vec<Route<Arc<ManagementApi>>> {
         ("/schedulers/{scheduler_name}/rooms/{room_id}", get(rooms::get)),
         ("/schedulers/{scheduler_name}/rooms/{room_id}/logs", get(rooms::logs)),
     ]
+}
+
+fn one_scheduler() -> MethodRouter<Arc<ManagementApi>> {
+    get(schedulers::get)
+        .post(versions::create)
+        .patch(versions::patch)
+        .put(versions::switch)
+        .delete(schedulers::delete)
 }
 
 #[cfg(test)]

@@ -1,10 +1,13 @@
 //! Operations: lists by stage, one in full, cancel.
 
 use axum::extract::State;
-use maestro_core::operation::{Definition, HistoryEvent, Operation, OperationStatus, Stage};
+use maestro_core::operation::{
+    Definition, DefinitionKind, HistoryEvent, IdPrefix, Operation, OperationStatus, Stage,
+};
 use maestro_core::scheduler::Version;
+use maestro_core::time::Timestamp;
 use maestro_engine::documents;
-use maestro_engine::ports::store::{PageRequest, SchedulerState};
+use maestro_engine::ports::store::{OperationFilter, PageRequest, SchedulerState};
 use maestro_engine::services::OperationView;
 use maestro_proto::input::go_cased_scheduler;
 use maestro_proto::protobuf::Struct;
@@ -85,8 +88,40 @@ fn asked_page(request: &ListOperationsRequest) -> Result<(Stage, PageRequest), A
             return Err(ApiError::invalid(message));
         }
     };
-    let page = PageRequest { page, page_size, newest_first, no_action: request.no_action };
+    let only = asked_for(request)?;
+    let page = PageRequest { page, page_size, newest_first, no_action: request.no_action, only };
     Ok((stage, page))
+}
+
+fn asked_for(request: &ListOperationsRequest) -> Result<OperationFilter, ApiError> {
+    let ListOperationsRequest { definition_name, status, since, id_prefix, .. } = request;
+    let kinds = || DefinitionKind::KNOWN.map(DefinitionKind::name).join(", ");
+    let statuses = || OperationStatus::ALL.map(OperationStatus::as_str).join(", ");
+    Ok(OperationFilter {
+        kind: parameter("definitionName", definition_name, DefinitionKind::parse, kinds)?,
+        status: parameter("status", status, OperationStatus::parse, statuses)?,
+        since: parameter(
+            "since",
+            since,
+            |text| text.parse::<Timestamp>().ok(),
+            || "a time such as 2026-11-15T09:00:00Z".to_owned(),
+        )?,
+        id: parameter("idPrefix", id_prefix, IdPrefix::parse, || "hexadecimal digits".to_owned())?,
+    })
+}
+
+/// `None` if it is not given.
+fn parameter<T>(
+    name: &str,
+    text: &str,
+    parse: impl FnOnce(&str) -> Option<T>,
+    expected: impl FnOnce() -> String,
+) -> Result<Option<T>, ApiError> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let wrong = || ApiError::invalid(format!("query parameter {name}: {text:?} must be {}", expected()));
+    parse(text).map(Some).ok_or_else(wrong)
 }
 
 /// `createdAt`, and perhaps `asc` or `desc`.

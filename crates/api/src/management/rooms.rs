@@ -5,8 +5,8 @@ use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use maestro_engine::services::ListedRoom;
 use maestro_proto::v1::{
-    AddRoomsRequest, AddRoomsResponse, GetRoomLogsRequest, ListRoomsResponse, RemoveRoomsRequest,
-    RemoveRoomsResponse, Room, RoomEnd,
+    AddRoomsRequest, AddRoomsResponse, GetRoomLogsRequest, ListRoomsRequest, ListRoomsResponse,
+    RemoveRoomsRequest, RemoveRoomsResponse, Room, RoomEnd,
 };
 
 use super::Api;
@@ -38,8 +38,16 @@ pub(super) async fn remove(
     User(user): User,
     Message { message, warnings }: Message<RemoveRoomsRequest>,
 ) -> Result<(Warnings, Answer<RemoveRoomsResponse>), ApiError> {
-    let amount = amount(message.amount)?;
-    let id = api.engine.remove_rooms(&scheduler, amount, message.force, &user).await?;
+    let RemoveRoomsRequest { scheduler_name: _, amount: given, force, rooms } = message;
+    let id = match (rooms.as_slice(), given) {
+        ([], given) => api.engine.remove_rooms(&scheduler, amount(given)?, force, &user).await?,
+        (rooms, None) => api.engine.remove_named_rooms(&scheduler, rooms, force, &user).await?,
+        (_, Some(_)) => {
+            return Err(ApiError::invalid(
+                "rooms: either name the rooms to remove or give an amount, not both",
+            ));
+        }
+    };
     let operation_id = id.to_string();
     Ok((warnings, Answer(RemoveRoomsResponse { operation_id })))
 }
@@ -47,8 +55,12 @@ pub(super) async fn remove(
 pub(super) async fn list(
     State(api): Api,
     Named(scheduler): Named<String>,
+    Asked(request): Asked<ListRoomsRequest>,
 ) -> Result<Answer<ListRoomsResponse>, ApiError> {
-    let rooms = api.engine.rooms(&scheduler).await?;
+    let mut rooms = api.engine.rooms(&scheduler).await?;
+    if request.ended {
+        rooms.extend(api.engine.ended_rooms(&scheduler).await?);
+    }
     Ok(Answer(ListRoomsResponse { rooms: rooms.into_iter().map(room).collect() }))
 }
 
@@ -78,7 +90,7 @@ pub(super) async fn logs(
 fn amount(given: Option<i32>) -> Result<u32, ApiError> {
     let amount = given.unwrap_or(1);
     u32::try_from(amount)
-        .map_err(|_| ApiError::invalid(format!("amount: {amount} is negative; give a number from 1")))
+        .map_err(|_| ApiError::invalid(format!("amount must be at least 1, and is {amount}")))
 }
 
 fn room(room: ListedRoom) -> Room {

@@ -1,25 +1,27 @@
 //! Schedulers: list, read, create, delete, and how they scale.
 
 use axum::extract::State;
+use maestro_core::condition::Problem;
 use maestro_core::room::RoomStatus;
 use maestro_core::scheduler::{Autoscaling, Recipe};
 use maestro_core::time::Timestamp;
 use maestro_engine::Error;
 use maestro_engine::ports::room_table::FleetCounts;
 use maestro_engine::ports::store::{SchedulerRecord, UnreadableScheduler};
-use maestro_engine::services::{AutoscalingDecision, FleetInfo, SchedulerFilter};
+use maestro_engine::services::{AutoscalingDecision, FleetInfo, FleetOverview, SchedulerFilter};
 use maestro_proto::convert::{self, Shown};
 use maestro_proto::v1::{
     self, AutoscalingInfo, CreateSchedulerRequest, CreateSchedulerResponse, DeleteSchedulerRequest,
-    DeleteSchedulerResponse, GetAutoscalingDecisionsResponse, GetSchedulerRequest, GetSchedulerResponse,
-    GetSchedulersInfoRequest, GetSchedulersInfoResponse, ListSchedulersRequest, ListSchedulersResponse,
-    SchedulerInfo, SchedulerWithoutSpec,
+    DeleteSchedulerResponse, FleetProblem, GetAutoscalingDecisionsResponse, GetSchedulerRequest,
+    GetSchedulerResponse, GetSchedulersInfoRequest, GetSchedulersInfoResponse, ListSchedulersRequest,
+    ListSchedulersResponse, SchedulerInfo, SchedulerWithoutSpec,
 };
 
 use super::Api;
 use crate::answer::Answer;
 use crate::error::ApiError;
 use crate::request::{Asked, Message, Named, User};
+use crate::view::View;
 use crate::warning::Warnings;
 
 type Answered<T> = Result<Answer<T>, ApiError>;
@@ -28,17 +30,41 @@ pub(super) async fn list(
     State(api): Api,
     Asked(request): Asked<ListSchedulersRequest>,
 ) -> Answered<ListSchedulersResponse> {
-    let ListSchedulersRequest { name, game, version } = request;
+    let ListSchedulersRequest { name, game, version, view } = request;
     let filter = SchedulerFilter { name: given(name), game: given(game), version: given(version) };
-    let schedulers = api.engine.schedulers(&filter).await?;
-    let schedulers = schedulers.iter().map(|record| {
-        let shown = Shown { created_at: record.created_at, ..shown(record) };
-        convert::scheduler_without_spec(&record.recipe, shown)
-    });
+    let mut schedulers: Vec<_> = match View::parse(&view)? {
+        View::V10 => api.engine.schedulers(&filter).await?.iter().map(listed).collect(),
+        View::Full => api.engine.fleet_overviews(&filter).await?.iter().map(overview).collect(),
+    };
     let unreadable = api.engine.unreadable_schedulers(&filter).await?;
-    let mut schedulers: Vec<_> = schedulers.chain(unreadable.iter().map(unreadable_listed)).collect();
+    schedulers.extend(unreadable.iter().map(unreadable_listed));
     schedulers.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(Answer(ListSchedulersResponse { schedulers }))
+}
+
+fn listed(record: &SchedulerRecord) -> SchedulerWithoutSpec {
+    let shown = Shown { created_at: record.created_at, ..shown(record) };
+    convert::scheduler_without_spec(&record.recipe, shown)
+}
+
+fn overview(overview: &FleetOverview) -> SchedulerWithoutSpec {
+    let FleetOverview { info, wanted, problem } = overview;
+    let rooms = fleet_info(info);
+    let problem = problem.clone().map(|Problem { word, reason, room }| FleetProblem {
+        word: word.to_owned(),
+        reason,
+        room: room.map(|room| room.to_string()).unwrap_or_default(),
+    });
+    SchedulerWithoutSpec {
+        rooms_ready: Some(rooms.rooms_ready),
+        rooms_occupied: Some(rooms.rooms_occupied),
+        rooms_pending: Some(rooms.rooms_pending),
+        rooms_terminating: Some(rooms.rooms_terminating),
+        rooms_wanted: Some(number(*wanted)),
+        autoscaling: rooms.autoscaling,
+        problem,
+        ..listed(&info.scheduler)
+    }
 }
 
 pub(super) async fn info(

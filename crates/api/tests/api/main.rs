@@ -6,6 +6,7 @@ mod explanations;
 mod locks;
 mod management;
 mod metrics;
+mod named_rooms;
 mod operations;
 mod panic;
 mod policies;

@@ -203,7 +203,7 @@ async fn rooms_are_added_and_removed() {
     assert!(ended["ended"]["at"].is_string());
 
     let reply = world.post("/schedulers/arena/add-rooms", &json!({"amount": -1})).await;
-    reply.refused(400, 3, "amount: -1 is negative; give a number from 1");
+    reply.refused(400, 3, "amount must be at least 1, and is -1");
     let reply = world.post("/schedulers/arena/add-rooms?strict=1", &json!({"amuont": 3})).await;
     reply.refused(400, 3, "unknown field amuont");
     assert_eq!(world.post("/schedulers/nope/add-rooms", &json!({})).await.status, 404);

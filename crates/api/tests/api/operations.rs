@@ -35,6 +35,25 @@ async fn mistakes_in_a_list_are_told_in_v10s_order() {
     ] {
         check(&world, query, 400, message).await;
     }
+    for (query, message) in [
+        (
+            "status=done",
+            r#"query parameter status: "done" must be pending, in_progress, evicted, finished, error, canceled"#,
+        ),
+        (
+            "since=yesterday",
+            r#"query parameter since: "yesterday" must be a time such as 2026-11-15T09:00:00Z"#,
+        ),
+        ("idPrefix=op-1", r#"query parameter idPrefix: "op-1" must be hexadecimal digits"#),
+    ] {
+        check(&world, &format!("stage=final&{query}"), 400, message).await;
+    }
+    let reply = world.get("/schedulers/arena/operations?stage=final&definitionName=add").await;
+    assert!(
+        reply.text.contains(r#"query parameter definitionName: \"add\" must be create_scheduler, "#),
+        "{}",
+        reply.text
+    );
     let empty = json!({"page": 1, "pageSize": 0, "total": 0, "operations": []});
     world.get("/schedulers/nope/operations?stage=pending").await.check(200, &empty);
 }
@@ -61,6 +80,40 @@ async fn pages_of_final_operations() {
     let id = list["operations"][0]["id"].as_str().unwrap();
     let cycle = world.get(&format!("/schedulers/arena/operations/{id}")).await.ok();
     assert_eq!(cycle["operation"]["input"], json!({"took_action": false}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn lists_of_what_is_asked_for() {
+    let world = World::running().await;
+    world.post("/schedulers", &recipe("arena", 1)).await.ok();
+    world.settle("arena").await;
+    let created = world.now();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let id = world.enqueue("/schedulers/arena/add-rooms", &json!({"amount": 1})).await;
+    world.settle("arena").await;
+    let listed = async |query: &str| -> Vec<String> {
+        let list = world.get(&format!("/schedulers/arena/operations?stage=final&{query}")).await.ok();
+        let operations = list["operations"].as_array().unwrap().iter();
+        assert_eq!(list["total"], operations.len(), "{query}");
+        operations.map(|operation| operation["definitionName"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(listed("definitionName=create_scheduler").await, ["create_scheduler"]);
+    assert_eq!(listed("definition_name=add_rooms&status=finished").await, ["add_rooms", "add_rooms"]);
+    assert_eq!(listed("status=error").await, Vec::<String>::new());
+    assert_eq!(listed(&format!("since={created}")).await, ["add_rooms"]);
+    assert_eq!(listed(&format!("idPrefix={}", &id[..20])).await, ["add_rooms"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wrong_scheduler_is_not_blamed_on_the_operation() {
+    let world = World::standing();
+    let id = "831cf1f9-298d-4f3c-a0e2-ea08ac6d3398";
+    let path = format!("/schedulers/nope/operations/{id}");
+    world.get(&path).await.refused(404, 5, "scheduler nope not found");
+    world.get(&format!("{path}/explain")).await.refused(404, 5, "scheduler nope not found");
+    world.post(&format!("{path}/cancel"), &json!({})).await.refused(404, 5, "scheduler nope not found");
+    world.post("/schedulers", &recipe("nope", 1)).await.ok();
+    world.get(&path).await.refused(404, 5, &format!("operation {id} not found in scheduler nope"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -244,7 +244,7 @@ async fn without_a_number_it_is_one_and_zero_is_none() {
         let operation = operation(&world, &id).await;
         assert_eq!(operation["input"]["amount"], 1);
         assert_eq!(operation["reason"], format!("asked for by anonymous; {none_given}"));
-        let message = "amount: 0 rooms are nothing to do; give a number from 1";
+        let message = "amount must be at least 1";
         check_refused(&world, &path, r#"{"amount":0}"#, message).await;
     }
 }
@@ -262,7 +262,8 @@ async fn with_autoscaling_on_it_takes_force() {
         [(RESIZE, json!({"adjustment_type": "EXACT_CAPACITY", "number": 3})), (ROOMS, json!({}))]
     {
         let reply = world.post(path, &body).await;
-        let message = "autoscaling would undo this; change min or max, or turn it off (or use force)";
+        let message = "autoscaling is on and would undo this; change autoscaling.min or autoscaling.max, turn it off, or insist \
+             with --force (in the API: \"force\": true)";
         reply.refused(409, 10, message);
         body["force"] = json!(true);
         world.enqueue(path, &body).await;

@@ -149,8 +149,7 @@ impl World {
     }
 
     pub(crate) async fn ask(&self, method: &str, path: &str, body: impl Into<Body>) -> Reply {
-        // Of what is under /scheduler/, locks alone are for people.
-        let of_rooms = path.starts_with("/scheduler/") && !path.contains("/locks");
+        let of_rooms = path.starts_with("/scheduler/") && path.contains("/rooms/");
         let api = if of_rooms { "rooms" } else { "management" };
         let request = Request::builder().method(method).uri(path).body(body.into());
         self.send(api, request.unwrap()).await

@@ -35,6 +35,35 @@ impl OperationId {
     }
 }
 
+/// How an id begins: what people type instead of the whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IdPrefix {
+    first: OperationId,
+    last: OperationId,
+}
+
+impl IdPrefix {
+    /// Hexadecimal digits, with or without the hyphens. `None`: no id begins like this.
+    pub fn parse(text: &str) -> Option<Self> {
+        let digits: String = text.chars().filter(|c| *c != '-').collect();
+        let is_prefix = (1..=32).contains(&digits.len()) && digits.chars().all(|c| c.is_ascii_hexdigit());
+        if !is_prefix {
+            return None;
+        }
+        let id = |digits: &str| u128::from_str_radix(digits, 16).ok().map(OperationId::from_u128);
+        Some(Self { first: id(&format!("{digits:0<32}"))?, last: id(&format!("{digits:f<32}"))? })
+    }
+
+    pub fn matches(&self, id: OperationId) -> bool {
+        (self.first..=self.last).contains(&id)
+    }
+
+    /// The smallest and the greatest id that begin like this.
+    pub fn bounds(&self) -> (OperationId, OperationId) {
+        (self.first, self.last)
+    }
+}
+
 impl fmt::Display for OperationId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.hyphenated().fmt(f)
@@ -44,5 +73,32 @@ impl fmt::Display for OperationId {
 impl fmt::Debug for OperationId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.hyphenated().fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes() {
+        let id = OperationId::parse("01a1e37a-3bc9-7123-b0c1-18cc2bff41a0").unwrap();
+        for (prefix, matches) in [
+            ("0", Some(true)),
+            ("01a1e37a", Some(true)),
+            ("01A1E37A-", Some(true)),
+            ("01a1e37a-3bc9-71", Some(true)),
+            ("01a1e37a3bc971", Some(true)),
+            ("01a1e37a-3bc9-7123-b0c1-18cc2bff41a0", Some(true)),
+            ("01a1e37a-3bc9-72", Some(false)),
+            ("1", Some(false)),
+            ("", None),
+            ("-", None),
+            ("op-1", None),
+            ("01a1e37a-3bc9-7123-b0c1-18cc2bff41a00", None),
+            ("+1", None),
+        ] {
+            assert_eq!(IdPrefix::parse(prefix).map(|prefix| prefix.matches(id)), matches, "{prefix}");
+        }
     }
 }

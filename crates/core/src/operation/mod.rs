@@ -13,7 +13,7 @@ use crate::scheduler::SchedulerName;
 use crate::time::Timestamp;
 
 pub use definition::{Definition, DefinitionKind, RemovalReason, RoomsToRemove, SwitchVersion};
-pub use id::OperationId;
+pub use id::{IdPrefix, OperationId};
 pub use status::{IllegalTransition, OperationStatus, Stage};
 
 /// The whole of an operation, as a store returns it.

@@ -6,6 +6,7 @@ mod browser;
 mod chaos;
 mod crashed_tasks;
 mod data_directory;
+mod command_line;
 mod deletion;
 mod demo;
 mod documentation;

@@ -8,7 +8,7 @@ use maestro_core::time::{Timestamp, age};
 
 use crate::Engine;
 use crate::ports::room_table::RoomView;
-use crate::ports::store::{Intent, PageRequest, RolloutState, RoomRecord, SchedulerRecord};
+use crate::ports::store::{Intent, OperationFilter, PageRequest, RolloutState, RoomRecord, SchedulerRecord};
 use crate::regions::Contact;
 
 use super::{StepError, placing};
@@ -21,7 +21,13 @@ pub(super) async fn failed_adds(
     engine: &Engine,
     scheduler: &SchedulerRecord,
 ) -> Result<Vec<EndedFact>, StepError> {
-    let latest = PageRequest { page: 1, page_size: OPERATIONS_SEEN, newest_first: true, no_action: false };
+    let latest = PageRequest {
+        page: 1,
+        page_size: OPERATIONS_SEEN,
+        newest_first: true,
+        no_action: false,
+        only: OperationFilter::default(),
+    };
     let page = engine.ports.store.operations(&scheduler.name, Stage::Final, latest).await?;
     let mut failed = Vec::new();
     for operation in page.operations {

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use maestro_core::condition::FailedRoom;
 use maestro_core::guards;
 use maestro_core::invariant::Invariant;
 use maestro_core::lock::{Holder, LockKind, Locks};
@@ -256,6 +257,13 @@ impl Fleet {
         self.facts.iter().filter(|room| is_unknown(room, now, &limits)).count()
     }
 
+    /// Those of these rooms that stay, have not been heard of since a restart, and still may be.
+    pub(crate) fn unknown_among(&self, engine: &Engine, ids: &[RoomId]) -> usize {
+        let (now, limits) = (engine.now(), engine.settings.limits());
+        let unknown = |room: &&RoomFact| ids.contains(&room.id) && is_unknown(room, now, &limits);
+        self.facts.iter().filter(unknown).count()
+    }
+
     /// What an operation that turned round asked for does not count any more, although its fleet size stands until it
     /// has ended: otherwise a cancelled addition would be made again while its rooms go.
     pub(super) fn size_to_be(&self, scheduler: &SchedulerRecord) -> u32 {
@@ -286,20 +294,27 @@ impl Fleet {
     /// When rooms of this version were made that ended without having been ready: by themselves, or because they
     /// took too long.
     pub(crate) fn failed_rooms(&self, version: Version) -> Vec<Timestamp> {
-        self.failed(version).map(|(row, _)| row.created_at).collect()
+        self.failed().filter(|(row, _)| row.version == version).map(|(row, _)| row.created_at).collect()
     }
 
     /// The one of them that ended last.
     pub(crate) fn latest_failed_room(&self, version: Version) -> Option<(&RoomRecord, &Ended)> {
-        self.failed(version).next()
+        self.failed().find(|(row, _)| row.version == version)
+    }
+
+    /// The latest room that failed, unless one that was made after it became ready.
+    pub(crate) fn latest_failure(&self) -> Option<FailedRoom<'_>> {
+        let succeeded = self.facts.iter().filter(|room| room.was_ready).map(|room| room.created_at).max();
+        let (row, ended) = self.failed().find(|(row, _)| succeeded.is_none_or(|at| row.created_at >= at))?;
+        Some(FailedRoom { id: &row.id, how: &ended.how })
     }
 
     /// The latest to end first.
-    fn failed(&self, version: Version) -> impl Iterator<Item = (&RoomRecord, &Ended)> {
-        self.ended.iter().filter_map(move |row| {
+    fn failed(&self) -> impl Iterator<Item = (&RoomRecord, &Ended)> {
+        self.ended.iter().filter_map(|row| {
             let ended = row.ended.as_ref()?;
             let has_failed = ended.cause != EndCause::Asked || took_too_long(row);
-            (row.version == version && !ended.was_ready && has_failed).then_some((row, ended))
+            (!ended.was_ready && has_failed).then_some((row, ended))
         })
     }
 
@@ -326,7 +341,7 @@ impl Fleet {
         match operation.definition.removes() {
             // Once they are chosen, rows and claims say who leaves; who was spared stays.
             Some(_) if progress.chosen => {}
-            Some((RoomsToRemove::Amount(_), _)) if self.comes_after_rollout(operation) => {}
+            Some(_) if self.comes_after_rollout(operation) => {}
             Some((RoomsToRemove::Amount(amount), _)) => {
                 self.removing += amount.saturating_sub(progress.asked);
             }

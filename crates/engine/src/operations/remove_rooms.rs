@@ -104,7 +104,8 @@ impl Executor for RemoveRooms {
             return stopping::all_gone(work).await;
         }
         let fleet = fleet(&work.engine, &work.scheduler, Some(work.operation.id)).await?;
-        Ok(fleet.unknown(&work.engine) == 0)
+        let rooms = work.operation.definition.removes();
+        Ok(rooms.is_none_or(|(rooms, _)| unknown(work, &rooms, &fleet) == 0))
     }
 }
 
@@ -137,7 +138,8 @@ async fn choose(work: &Work, mut progress: Progress) -> Result<Step, StepError> 
                 RemovalReason::RollingUpdate | RemovalReason::Drain => {
                     claim_replaced(work, &fleet, ids).await?
                 }
-                RemovalReason::ExpiredRoom | RemovalReason::ScaleDown | RemovalReason::ValidationFinished => {
+                RemovalReason::ScaleDown => claim_named(work, &fleet, ids).await?,
+                RemovalReason::ExpiredRoom | RemovalReason::ValidationFinished => {
                     claim_expired(work, &fleet, ids).await?
                 }
             },
@@ -166,8 +168,8 @@ async fn choose(work: &Work, mut progress: Progress) -> Result<Step, StepError> 
 /// Unknown is not zero: while rooms have not been heard of since a restart, nobody can say which ones may go. They
 /// ping, or expire. The health controller's removals do not wait: it asks again when it knows more.
 fn wait_for_unknown(work: &Work, rooms: &RoomsToRemove, progress: &Progress, fleet: &Fleet) -> Option<Step> {
-    let unknown = fleet.unknown(&work.engine);
-    let is_left = matches!(rooms, RoomsToRemove::Amount(amount) if *amount > progress.asked);
+    let unknown = unknown(work, rooms, fleet);
+    let is_left = rooms.amount().is_none_or(|amount| amount > progress.asked);
     let chooses = work.operation.origin.is_person() && is_left;
     (chooses && unknown > 0).then(|| {
         let what = format!("{unknown} rooms to be heard of since the restart");
@@ -180,6 +182,14 @@ fn wait_for_unknown(work: &Work, rooms: &RoomsToRemove, progress: &Progress, fle
         });
         step
     })
+}
+
+/// How many of the rooms that may be chosen have not been heard of.
+fn unknown(work: &Work, rooms: &RoomsToRemove, fleet: &Fleet) -> usize {
+    match rooms {
+        RoomsToRemove::Amount(_) => fleet.unknown(&work.engine),
+        RoomsToRemove::Ids(ids) => fleet.unknown_among(&work.engine, ids),
+    }
 }
 
 /// What a lost reply or a crash left claimed: it is asked to go before anything else is chosen. And, of a replacement,
@@ -289,6 +299,14 @@ async fn claim_replaced(work: &Work, fleet: &Fleet, ids: &[RoomId]) -> Result<Ve
     let removal = Taken { facts, rooms, plan, may_be_missing, is_scale_down: false };
     work.engine.watch_taken(&work.scheduler.name, &removal);
     Ok(taken)
+}
+
+/// Those that a person named, whoever is in them.
+async fn claim_named(work: &Work, fleet: &Fleet, ids: &[RoomId]) -> Result<Vec<RoomId>, StepError> {
+    let ids: BTreeSet<&RoomId> = ids.iter().collect();
+    let stays = |room: &&RoomFact| !room.leaving && ids.contains(&room.id);
+    let candidates: Vec<_> = fleet.facts.iter().filter(stays).map(|room| room.id.clone()).collect();
+    claim(work, &candidates, &RoomStatus::ALL, true, candidates.len()).await
 }
 
 /// Only those that are still expired: a ping that came meanwhile saves a room.

@@ -3,7 +3,7 @@
 use maestro_core::operation::{DefinitionKind, Stage};
 use serde_json::Value;
 
-use crate::ports::store::PageRequest;
+use crate::ports::store::{OperationFilter, PageRequest};
 use crate::{Engine, Error};
 
 /// One decision, with the numbers it was taken on.
@@ -28,7 +28,13 @@ impl Engine {
     /// The latest decisions, newest first.
     pub async fn autoscaling_decisions(&self, scheduler: &str) -> Result<Vec<AutoscalingDecision>, Error> {
         let record = self.scheduler(scheduler).await?;
-        let page = PageRequest { page: 1, page_size: OPERATIONS_SEEN, newest_first: true, no_action: true };
+        let page = PageRequest {
+            page: 1,
+            page_size: OPERATIONS_SEEN,
+            newest_first: true,
+            no_action: true,
+            only: OperationFilter::default(),
+        };
         let page = self.ports.store.operations(&record.name, Stage::Final, page).await?;
         let cycles = page
             .operations

@@ -1,16 +1,23 @@
 //! How many rooms there should be, said by people: add, remove, resize, create one. All of them change the fleet size in the
 //! transaction that enqueues the operation, so that no cycle in between sees one without the other.
 
+use std::collections::BTreeSet;
+
 use maestro_core::operation::{Definition, OperationId, Origin, RemovalReason, RoomsToRemove};
 use maestro_core::resize::{Cluster, Draft, Max, Outcome, Request, Strictness, resize};
-use maestro_core::room::Region;
+use maestro_core::room::{Purpose, Region, RoomId};
 use maestro_core::violation::{Violation, Violations};
 
-use crate::ports::store::{Change, Refusal, SchedulerRecord, SchedulerState, StoreError, Transaction};
+use crate::ports::store::{
+    Change, Intent, Refusal, SchedulerRecord, SchedulerState, StoreError, Transaction,
+};
 use crate::{Engine, Error};
 
 /// How often a change of the fleet size is tried again when it changes while one looks.
 const FLEET_SIZE_ATTEMPTS: u32 = 20;
+
+const AUTOSCALING_IS_ON: &str = "autoscaling is on and would undo this; change autoscaling.min or autoscaling.max, \
+    turn it off, or insist with --force (in the API: \"force\": true)";
 
 /// A resize, as it was written.
 #[derive(Debug, Clone)]
@@ -58,6 +65,41 @@ impl Engine {
             let rooms = RoomsToRemove::Amount(amount);
             let definition = Definition::RemoveRooms { rooms, reason: RemovalReason::ScaleDown };
             Ok(Wanted { definition, delta: -i64::from(amount) })
+        };
+        self.change_fleet(scheduler, wanted, force, user).await
+    }
+
+    /// These rooms and no others, whoever is in them. The fleet is smaller afterwards by those of them that counted.
+    pub async fn remove_named_rooms(
+        &self,
+        scheduler: &str,
+        rooms: &[String],
+        force: bool,
+        user: &str,
+    ) -> Result<OperationId, Error> {
+        let rooms: BTreeSet<RoomId> = rooms.iter().map(|room| RoomId::new(room)).collect();
+        self.check_removed("rooms", rooms.len() as u64)?;
+        let record = self.scheduler(scheduler).await?;
+        let mut counted = 0;
+        for id in &rooms {
+            let row = self.ports.store.room(&record.name, id).await?;
+            let Some(row) = row.filter(|row| row.purpose == Purpose::Fleet) else {
+                return Err(Error::NotFound(format!("room {id} not found in scheduler {scheduler}")));
+            };
+            if let Some(ended) = &row.ended {
+                return Err(Error::Conflict(format!("room {id} has already ended: {}", ended.how)));
+            }
+            if let Intent::Stop(_) = row.intent {
+                return Err(Error::Conflict(format!("room {id} is already being removed")));
+            }
+            let view = self.ports.table.room(&record.name, id).await?;
+            counted += i64::from(view.is_none_or(|view| view.status.counts()));
+        }
+        let ids: Vec<RoomId> = rooms.into_iter().collect();
+        let wanted = |_: &SchedulerRecord| {
+            let rooms = RoomsToRemove::Ids(ids.clone());
+            let definition = Definition::RemoveRooms { rooms, reason: RemovalReason::ScaleDown };
+            Ok(Wanted { definition, delta: -counted })
         };
         self.change_fleet(scheduler, wanted, force, user).await
     }
@@ -124,8 +166,7 @@ impl Engine {
         let mut record = self.scheduler(scheduler).await?;
         let autoscaled = record.autoscaling().is_some();
         if autoscaled && !force {
-            let text = "autoscaling would undo this; change min or max, or turn it off (or use force)";
-            return Err(Error::Conflict(text.into()));
+            return Err(Error::Conflict(AUTOSCALING_IS_ON.into()));
         }
         if record.state == SchedulerState::Deleting {
             return Err(Refusal::SchedulerBeingDeleted(record.name).into());
@@ -211,7 +252,7 @@ fn cluster(record: &SchedulerRecord, rooms: u64) -> Cluster {
 
 fn check_amount(field: &str, amount: u64, key: &str, limit: u32) -> Result<(), Error> {
     if amount == 0 {
-        return Err(Error::Invalid(format!("{field}: 0 rooms are nothing to do; give a number from 1")));
+        return Err(Error::Invalid(format!("{field} must be at least 1")));
     }
     if amount > u64::from(limit) {
         return Err(Error::Invalid(format!("{field}: {amount} is above the limit of {limit} ({key})")));

@@ -59,9 +59,17 @@ impl Engine {
 
     pub async fn operation(&self, scheduler: &str, id: &str) -> Result<OperationView, Error> {
         let missing = || Error::NotFound(format!("operation {id} not found in scheduler {scheduler}"));
-        let name = known_name(scheduler).map_err(|_| missing())?;
-        let parsed = OperationId::parse(id).ok_or_else(missing)?;
-        let operation = self.ports.store.operation(&name, parsed).await?.ok_or_else(missing)?;
+        let name = known_name(scheduler)?;
+        let parsed = OperationId::parse(id);
+        let found = match parsed {
+            Some(id) => self.ports.store.operation(&name, id).await?,
+            None => None,
+        };
+        let Some(operation) = found else {
+            // Operations outlive their scheduler for a while, so that it is missing is only the reason now.
+            self.scheduler(scheduler).await?;
+            return Err(missing());
+        };
         let stage = operation.status.stage();
         let mut views = self.views(&name, stage, vec![operation]).await?;
         views.pop().ok_or_else(missing)

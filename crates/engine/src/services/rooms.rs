@@ -10,6 +10,9 @@ use crate::ports::room_table::RoomView;
 use crate::ports::store::{Intent, RoomRecord};
 use crate::{Engine, Error};
 
+/// Of a crash loop there may be tens of thousands; the latest ones tell.
+const ENDED_ROOMS_LISTED: usize = 200;
+
 #[derive(Debug, Clone)]
 pub struct ListedRoom {
     pub id: RoomId,
@@ -43,6 +46,13 @@ impl Engine {
             listed(row, view)
         };
         Ok(rows.into_iter().map(listed).collect())
+    }
+
+    /// Rooms that have ended, latest first, for as long as they are remembered.
+    pub async fn ended_rooms(&self, scheduler: &str) -> Result<Vec<ListedRoom>, Error> {
+        let record = self.scheduler(scheduler).await?;
+        let rows = self.ports.store.ended_rooms(&record.name, ENDED_ROOMS_LISTED).await?;
+        Ok(rows.into_iter().map(|row| listed(row, None)).collect())
     }
 
     /// One room, for as long as it is remembered after its end.

@@ -17,6 +17,12 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Room for a list of several hundred thousand rooms, and an end to an answer that never ends.
 const ANSWER_BYTES_MAX: u64 = 256 << 20;
 
+/// What a server says about a path that it does not have.
+const UNKNOWN_PATH: &str = "Not Found";
+
+/// gRPC's code.
+const FAILED_PRECONDITION: u64 = 9;
+
 /// How much of an answer that is not JSON is quoted.
 const EXCERPT_CHARS_MAX: usize = 120;
 
@@ -115,7 +121,11 @@ impl Client {
     /// Sends a request and returns the body of an answer that is a success.
     fn send(&self, method: &Method, resource: &Resource, body: Option<&Json>) -> Result<Vec<u8>, Failure> {
         let (status, body) = self.exchange(method, resource, body)?;
-        if status.is_success() { Ok(body) } else { Err(refusal(status, &body)) }
+        if status.is_success() {
+            return Ok(body);
+        }
+        let refusal = refusal(status, &body);
+        Err(if refusal.message == UNKNOWN_PATH { self.unknown_path(method, resource) } else { refusal })
     }
 
     fn exchange(
@@ -152,6 +162,33 @@ impl Client {
         self.agent.run(request)
     }
 
+    /// Another listener of Maestro, or another Maestro, does not know this path.
+    fn unknown_path(&self, method: &Method, resource: &Resource) -> Failure {
+        let url = &self.base_url;
+        let wrong_port = |what: &str, key: &str| {
+            Failure::invalid(format!(
+                "{url} is {what} ({key}); --url takes the management API (managementApi.port, 8080 by default)"
+            ))
+        };
+        // A path of rooms that takes no GET, and one that is always there.
+        if self.probe("/scheduler/x/rooms/x/ping") == Some(StatusCode::METHOD_NOT_ALLOWED) {
+            return wrong_port("the API that rooms talk to", "roomsApi.port");
+        }
+        if self.probe("/healthz") == Some(StatusCode::OK) {
+            return wrong_port("the internal API for health checks and metrics", "internalApi.port");
+        }
+        let path = resource.to_string();
+        let path = path.split('?').next().unwrap_or_default();
+        let message = format!("{url} does not know {method} {path}; is it an older version of Maestro?");
+        Failure::new(Exit::NotFound, message)
+    }
+
+    fn probe(&self, path: &str) -> Option<StatusCode> {
+        let request = Request::builder().uri(format!("{}{path}", self.base_url));
+        let request = request.header("X-Maestro-User", &self.user).body(()).ok()?;
+        self.run(request).ok().map(|answer| answer.status())
+    }
+
     fn bad_request(&self, error: &dyn std::error::Error) -> Failure {
         Failure::invalid(format!("{}: {error}", self.base_url))
     }
@@ -175,6 +212,9 @@ impl Client {
             ureq::Error::Io(io) if is_hang_up(io) => Failure::new(
                 Exit::Unreachable,
                 format!("{url} closed the connection without an answer{}", perhaps_done(method)),
+            ),
+            ureq::Error::Io(io) if io.kind() == std::io::ErrorKind::ConnectionRefused => unreachable(
+                "connection refused; is `maestro start` running there? (--url or MAESTRO_URL name another server)",
             ),
             ureq::Error::Io(io) => unreachable(&io.to_string()),
             other => unreachable(&other.to_string()),
@@ -252,8 +292,12 @@ fn is_hang_up(error: &std::io::Error) -> bool {
 
 /// What the server says is wrong, in its own words if it found any.
 fn refusal(status: StatusCode, body: &[u8]) -> Failure {
-    let exit = Exit::of_status(status.as_u16());
     let body_json = serde_json::from_slice::<Json>(body).unwrap_or(Json::Null);
+    let exit = match body_json.get("code").as_u64() {
+        // v10 answers 400: the request is right, and has to wait for something else to end.
+        Some(FAILED_PRECONDITION) => Exit::Conflict,
+        Some(_) | None => Exit::of_status(status.as_u16()),
+    };
     let said = body_json.get("message").as_str();
     let message = match (said, status.is_client_error()) {
         (Some(message), true) => message.to_owned(),

@@ -18,15 +18,16 @@ const DEFAULT_URL: &str = "http://127.0.0.1:8080";
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub(super) struct GlobalOptions {
-    /// The server's management API [default: http://127.0.0.1:8080]
-    #[arg(long, global = true, env = "MAESTRO_URL", hide_env_values = true)]
+    // Not read by the parser: it would show `--url <URL>` in the usage of every command.
+    /// The server's management API [env: MAESTRO_URL] [default: http://127.0.0.1:8080]
+    #[arg(long, global = true)]
     url: Option<String>,
 
-    /// How to print results: json and yaml are the server's answer as it is, csv is for simulate
+    /// How to print results; json and yaml print the server's answer unchanged, csv is only for simulate
     #[arg(short, long, global = true, value_enum, default_value_t = Format::Table)]
     output: Format,
 
-    /// How long one request to the server may take
+    /// Time limit for a single request to the server
     #[arg(long, global = true, value_name = "DURATION", default_value = "30s", value_parser = duration::parse)]
     request_timeout: Duration,
 }
@@ -34,10 +35,10 @@ pub(super) struct GlobalOptions {
 /// Options of all commands that start an operation.
 #[derive(Debug, Args)]
 pub(super) struct WaitOptions {
-    /// Wait until the operation has ended; the exit code is its outcome
+    /// Wait for the operation to end; the exit code tells whether it succeeded
     #[arg(long)]
     pub(super) wait: bool,
-    /// How long to wait; the operation goes on after that
+    /// How long to wait; the operation continues after that
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration::parse, requires = "wait")]
     pub(super) timeout: Duration,
 }
@@ -61,8 +62,9 @@ impl Context {
 
     pub(super) fn client(&self) -> Result<Client, Failure> {
         // Set to nothing counts as unset, as with every other variable.
-        let url = self.options.url.as_deref().filter(|url| !url.is_empty());
-        Client::new(url.unwrap_or(DEFAULT_URL), self.options.request_timeout)
+        let url = self.options.url.clone().or_else(|| std::env::var("MAESTRO_URL").ok());
+        let url = url.filter(|url| !url.is_empty());
+        Client::new(url.as_deref().unwrap_or(DEFAULT_URL), self.options.request_timeout)
     }
 
     pub(super) fn show(&self, answer: &Json, table: impl FnOnce(&Json) -> String) -> Result<(), Failure> {

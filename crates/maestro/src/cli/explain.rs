@@ -7,8 +7,10 @@ use super::client::Client;
 use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::json::Json;
-use super::output::{fields, plain, table};
+use super::list::{self, WatchOptions};
+use super::output::{fields, plain};
 use super::resource::Resource;
+use super::sheet::Sheet;
 
 pub(super) fn explain(context: &Context, scheduler: &str, operation: &str) -> Result<(), Failure> {
     let resource = Resource::new(&["schedulers", scheduler, "operations", operation, "explain"]);
@@ -17,14 +19,19 @@ pub(super) fn explain(context: &Context, scheduler: &str, operation: &str) -> Re
 }
 
 /// Of one scheduler, or of all.
-pub(super) fn list_stuck(context: &Context, scheduler: Option<&str>) -> Result<(), Failure> {
-    let client = context.client()?;
-    let operations = match scheduler {
-        Some(scheduler) => stuck(&client, scheduler)?,
-        None => stuck_anywhere(&client)?,
+pub(super) fn list_stuck(
+    context: &Context,
+    scheduler: Option<&str>,
+    options: &WatchOptions,
+) -> Result<(), Failure> {
+    let ask = |client: &Client| {
+        let operations = match scheduler {
+            Some(scheduler) => stuck(client, scheduler)?,
+            None => stuck_anywhere(client)?,
+        };
+        Ok(Json::object([("operations", Json::Array(operations))]))
     };
-    let answer = Json::object([("operations", Json::Array(operations))]);
-    context.show(&answer, stuck_table)
+    list::show(context, options, ask, stuck_sheet).map(drop)
 }
 
 fn stuck(client: &Client, scheduler: &str) -> Result<Vec<Json>, Failure> {
@@ -46,7 +53,7 @@ fn stuck_anywhere(client: &Client) -> Result<Vec<Json>, Failure> {
     Ok(operations)
 }
 
-fn stuck_table(answer: &Json) -> String {
+fn stuck_sheet(answer: &Json) -> Sheet {
     let now = Timestamp::now();
     let row = |operation: &Json| {
         vec![
@@ -60,7 +67,7 @@ fn stuck_table(answer: &Json) -> String {
         ]
     };
     let header = ["SCHEDULER", "ID", "OPERATION", "STATUS", "SINCE", "WAITING FOR", "STUCK BECAUSE"];
-    table(&header, answer.get("operations").items().iter().map(row))
+    Sheet::new(&header, answer.get("operations").items().iter().map(row))
 }
 
 fn explanation(answer: &Json) -> String {

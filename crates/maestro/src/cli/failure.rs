@@ -7,6 +7,8 @@ use std::process::ExitCode;
 pub(super) enum Exit {
     /// The operation failed, or the server did.
     Failed,
+    /// `diff` found differences, and has shown them.
+    Different,
     Invalid,
     NotFound,
     Conflict,
@@ -20,7 +22,7 @@ impl Exit {
     fn code(self) -> u8 {
         match self {
             Self::PipeClosed => 0,
-            Self::Failed => 1,
+            Self::Failed | Self::Different => 1,
             Self::Invalid => 2,
             Self::NotFound => 3,
             Self::Conflict => 4,
@@ -57,6 +59,11 @@ impl Failure {
 
     pub(super) fn invalid(message: impl Into<String>) -> Self {
         Self::new(Exit::Invalid, message)
+    }
+
+    /// All has been said already.
+    pub(super) fn is_silent(&self) -> bool {
+        self.message.is_empty()
     }
 
     pub(super) fn exit_code(&self) -> ExitCode {

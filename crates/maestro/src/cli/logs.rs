@@ -6,6 +6,7 @@ use clap::Args;
 
 use super::client::Client;
 use super::failure::Failure;
+use super::ids;
 use super::output::{note, print};
 use super::resource::Resource;
 use super::room::RoomName;
@@ -19,25 +20,36 @@ const FOLLOW_LINES: u32 = 1000;
 pub(super) struct LogsOptions {
     #[command(flatten)]
     name: RoomName,
-    /// How many lines from the end
+    /// Number of lines to show, counted from the end
     #[arg(long, value_name = "LINES", default_value_t = 100)]
     tail: u32,
-    /// Go on printing what the room writes until it ends
+    /// Keep printing what the room writes until it ends
     #[arg(short, long)]
     follow: bool,
 }
 
 pub(super) fn run(client: &Client, options: &LogsOptions) -> Result<(), Failure> {
-    let name = &options.name;
+    let RoomName { scheduler, room } = &options.name;
     if !options.follow {
-        return print(&read(client, name, options.tail)?);
+        let text =
+            ids::with_room(client, scheduler, room, |room| read(client, scheduler, room, options.tail))?;
+        return print(&text);
     }
+    let (name, first_look) = ids::with_room(client, scheduler, room, |room| {
+        let name = RoomName { scheduler: scheduler.clone(), room: room.to_owned() };
+        let first_look = ending(client, &name)?;
+        Ok((name, first_look))
+    })?;
+    let mut first_look = Some(first_look);
     let mut window = Window::default();
     let mut first_tail = Some(options.tail);
     loop {
         // Asked before the log is read: what a room that has ended wrote is then complete.
-        let ending = ending(client, name)?;
-        let text = read(client, name, first_tail.unwrap_or(0).max(FOLLOW_LINES))?;
+        let ending = match first_look.take() {
+            Some(first_look) => first_look,
+            None => ending(client, &name)?,
+        };
+        let text = read(client, &name.scheduler, &name.room, first_tail.unwrap_or(0).max(FOLLOW_LINES))?;
         let added = window.advance(&text, ending.is_some());
         let skipped = first_tail.take().map_or(0, |tail| added.len().saturating_sub(tail as usize));
         for line in &added[skipped..] {
@@ -51,8 +63,8 @@ pub(super) fn run(client: &Client, options: &LogsOptions) -> Result<(), Failure>
     }
 }
 
-fn read(client: &Client, name: &RoomName, tail: u32) -> Result<String, Failure> {
-    let resource = Resource::new(&["schedulers", &name.scheduler, "rooms", &name.room, "logs"]);
+fn read(client: &Client, scheduler: &str, room: &str, tail: u32) -> Result<String, Failure> {
+    let resource = Resource::new(&["schedulers", scheduler, "rooms", room, "logs"]);
     client.get_text(&resource.query("tail", &tail.to_string()))
 }
 

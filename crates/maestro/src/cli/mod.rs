@@ -9,7 +9,9 @@ mod decision;
 mod document;
 mod explain;
 mod failure;
+mod ids;
 mod json;
+mod list;
 mod lock;
 mod logs;
 mod operation;
@@ -21,8 +23,11 @@ mod resource;
 mod rollout;
 mod room;
 mod scheduler;
+mod sheet;
 mod simulate;
 mod support;
+mod terminal;
+mod usage;
 mod user;
 mod version;
 mod watch;
@@ -30,7 +35,7 @@ mod world;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use maestro_store_embedded::{BackupError, OpenError};
@@ -47,9 +52,10 @@ use crate::{backup, start};
 
 const HELP_END: &str = "\
 Examples:
-  maestro start                                   a server on this machine
-  maestro scheduler create -f arena.yaml --wait   a fleet
-  maestro room list arena                         its rooms
+  maestro start                                   start a server on this machine
+  maestro scheduler create -f arena.yaml --wait   create a fleet and wait for its rooms
+  maestro scheduler list                          all fleets, and what is wrong with them
+  maestro room list arena                         the rooms of a fleet
   maestro operation list arena                    what was done, and why
   maestro simulate -f arena.yaml --demand 80      what would be done
 
@@ -72,17 +78,19 @@ enum Command {
     /// Create, change, inspect and delete schedulers
     #[command(
         subcommand,
+        alias = "sched",
         after_help = "\
 Examples:
   maestro scheduler apply -f arena.yaml --wait
-  maestro scheduler resize arena +20%
-  maestro scheduler info"
+  maestro scheduler list
+  maestro scheduler resize arena +20%"
     )]
     Scheduler(scheduler::Command),
 
-    /// Follow, pause, resume and cancel the replacement of rooms by a new version
+    /// Follow, pause, resume and cancel the rollout of a new version
     #[command(
         subcommand,
+        alias = "rollouts",
         after_help = "\
 Examples:
   maestro rollout status arena --watch
@@ -104,6 +112,7 @@ Examples:
     /// Inspect, explain, cancel and follow operations
     #[command(
         subcommand,
+        visible_alias = "op",
         after_help = "\
 Examples:
   maestro operation list arena
@@ -115,6 +124,7 @@ Examples:
     /// Inspect and release the locks of a scheduler
     #[command(
         subcommand,
+        alias = "locks",
         after_help = "\
 Examples:
   maestro lock list arena
@@ -131,6 +141,47 @@ Examples:
   maestro region drain eu-west --reason \"new machines\""
     )]
     Region(region::Command),
+
+    /// The same as scheduler; on its own, the list of schedulers
+    #[command(
+        hide = true,
+        after_help = "\
+Examples:
+  maestro schedulers
+  maestro schedulers --watch"
+    )]
+    Schedulers(OrList<scheduler::Command, scheduler::ListOptions>),
+
+    /// The same as room; with a scheduler, the list of its rooms
+    #[command(
+        hide = true,
+        after_help = "\
+Examples:
+  maestro rooms arena
+  maestro rooms arena --watch"
+    )]
+    Rooms(OrList<room::Command, room::ListOptions>),
+
+    /// The same as operation; with a scheduler, the list of its operations
+    #[command(
+        hide = true,
+        alias = "ops",
+        after_help = "\
+Examples:
+  maestro operations arena
+  maestro ops arena --status error"
+    )]
+    Operations(OrList<operation::Command, operation::ListOptions>),
+
+    /// The same as region; on its own, the list of regions
+    #[command(
+        hide = true,
+        after_help = "\
+Examples:
+  maestro regions
+  maestro regions --watch"
+    )]
+    Regions(OrList<region::Command, list::WatchOptions>),
 
     /// Try out a recipe on paper: what would Maestro do, cycle by cycle?
     #[command(after_help = "\
@@ -195,7 +246,7 @@ Examples:
   source <(maestro completion bash)
   maestro completion fish > ~/.config/fish/completions/maestro.fish")]
     Completion {
-        /// Whose script
+        /// The shell to print it for
         #[arg(value_enum)]
         shell: CompletionShell,
     },
@@ -206,6 +257,55 @@ Examples:
   maestro version
   maestro version -o json")]
     Version,
+}
+
+/// What is asked for by a plural: a list, unless a subcommand says something else.
+#[derive(Debug)]
+enum OrList<C, L> {
+    Command(C),
+    List(L),
+}
+
+impl<C: Subcommand, L: Args> Args for OrList<C, L> {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        C::augment_subcommands(L::augment_args(command))
+            .subcommand_required(false)
+            .arg_required_else_help(false)
+            .args_conflicts_with_subcommands(true)
+            .subcommand_negates_reqs(true)
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}
+
+impl<C: Subcommand, L: Args> FromArgMatches for OrList<C, L> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        match matches.subcommand_name() {
+            Some(_) => C::from_arg_matches(matches).map(Self::Command),
+            None => L::from_arg_matches(matches).map(Self::List),
+        }
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl<C, L> OrList<C, L> {
+    fn run(
+        &self,
+        context: &Context,
+        run: impl FnOnce(&Context, &C) -> Result<(), Failure>,
+        list: impl FnOnce(&Context, &L) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        match self {
+            Self::Command(command) => run(context, command),
+            Self::List(options) => list(context, options),
+        }
+    }
 }
 
 /// The shells whose scripts are tried out.
@@ -231,13 +331,14 @@ pub fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
+            let error = usage::without_wrong_tips(error);
             // Help and version come this way too, with exit code 0. A closed pipe is no reason to fail.
             let _ = error.print();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
     run(arguments).unwrap_or_else(|failure| {
-        if failure.exit != Exit::PipeClosed {
+        if !failure.is_silent() {
             output::error(&failure.message);
         }
         failure.exit_code()
@@ -257,6 +358,10 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Operation(command) => operation::run(&context, command)?,
         Command::Lock(command) => lock::run(&context, command)?,
         Command::Region(command) => region::run(&context, command)?,
+        Command::Schedulers(given) => given.run(&context, scheduler::run, scheduler::list)?,
+        Command::Rooms(given) => given.run(&context, room::run, room::list)?,
+        Command::Operations(given) => given.run(&context, operation::run, operation::list)?,
+        Command::Regions(given) => given.run(&context, region::run, region::list)?,
         Command::Simulate(options) => simulate::run(&context, options)?,
         Command::Plan(command) => plan::run(command)?,
         Command::Config(command) => config::run(&context, command)?,
@@ -303,7 +408,7 @@ mod tests {
         fn walk(command: &clap::Command, path: &str) {
             let path = format!("{path} {}", command.get_name());
             let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-            assert!(command.get_about().is_some(), "{path}: says not what it does");
+            assert!(command.get_about().is_some(), "{path}: does not say what it does");
             assert!(after.contains("Examples:\n"), "{path}: has no examples");
             for argument in command.get_arguments() {
                 assert!(argument.get_help().is_some(), "{path}: {} has no help", argument.get_id());

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
+use maestro_core::operation::{self, DefinitionKind, OperationStatus};
 
 use super::age;
 use super::client::Client;
@@ -11,47 +13,57 @@ use super::context::Context;
 use super::decision;
 use super::explain;
 use super::failure::Failure;
+use super::ids;
 use super::json::Json;
-use super::output::{Format, fields, note, plain, table};
+use super::list::{self, WatchOptions};
+use super::output::{Format, fields, note, plain};
 use super::resource::Resource;
+use super::sheet::Sheet;
 use super::watch::{Progress, Watch, history_line, verdict};
 use crate::config::duration;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// List operations, newest first
-    #[command(after_help = "\
+    #[command(
+        visible_alias = "ls",
+        after_help = "\
 Examples:
   maestro operation list arena
-  maestro operation list arena --stage final --page 2 --page-size 50
-  maestro operation list arena --no-action
-  maestro operation list --stuck")]
+  maestro operation list arena --watch
+  maestro operation list arena --status error --since 2h
+  maestro operation list arena --type add_rooms --page 2 --page-size 50
+  maestro operation list --stuck"
+    )]
     List(ListOptions),
 
     /// Show an operation with its history
-    #[command(after_help = "\
+    #[command(
+        visible_alias = "describe",
+        after_help = "\
 Examples:
-  maestro operation get arena 831cf1f9-298d-4f3c-a0e2-ea08ac6d3398
-  maestro operation get arena 831cf1f9-298d-4f3c-a0e2-ea08ac6d3398 -o json | jq .operation.data")]
+  maestro operation get arena 831cf1f9-298d
+  maestro operation get arena 831cf1f9-298d-4f3c-a0e2-ea08ac6d3398 -o json | jq .operation.data"
+    )]
     Get(OperationName),
 
-    /// Say what an operation waits for, who works on it, and what will happen next
+    /// Explain what an operation is waiting for, who works on it, and what happens next
     #[command(after_help = "\
 Examples:
-  maestro operation explain arena 831cf1f9-298d-4f3c-a0e2-ea08ac6d3398
+  maestro operation explain arena 831cf1f9-298d
   maestro operation explain arena 831cf1f9-298d-4f3c-a0e2-ea08ac6d3398 -o json | jq .next")]
     Explain(OperationName),
 
     /// Cancel a pending or running operation
     #[command(after_help = "\
 Examples:
-  maestro operation cancel arena 831cf1f9-298d-4f3c-a0e2-ea08ac6d3398")]
+  maestro operation cancel arena 831cf1f9-298d")]
     Cancel(OperationName),
 
-    /// Print an operation's history as it happens; the exit code is its outcome
+    /// Print an operation's history as it happens; the exit code tells whether it succeeded
     #[command(after_help = "\
 Examples:
-  maestro operation watch arena 831cf1f9-298d-4f3c-a0e2-ea08ac6d3398
+  maestro operation watch arena 831cf1f9-298d
   maestro operation watch arena 831cf1f9-298d-4f3c-a0e2-ea08ac6d3398 --timeout 5m")]
     Watch {
         #[command(flatten)]
@@ -66,14 +78,14 @@ Examples:
 pub(super) struct OperationName {
     /// Name of the scheduler
     scheduler: String,
-    /// Id of the operation
+    /// Id of the operation, or the beginning of it
     #[arg(value_name = "ID")]
     operation: String,
 }
 
 impl OperationName {
-    fn resource(&self) -> Resource {
-        Resource::new(&["schedulers", &self.scheduler, "operations", &self.operation])
+    fn id(&self, client: &Client) -> Result<String, Failure> {
+        ids::operation(client, &self.scheduler, &self.operation)
     }
 }
 
@@ -82,21 +94,42 @@ pub(super) struct ListOptions {
     /// Name of the scheduler; with --stuck it may be left out, for all of them
     #[arg(required_unless_present = "stuck")]
     scheduler: Option<String>,
-    /// Only those that have not moved for longer than they should, and why
-    #[arg(long, conflicts_with_all = ["stage", "no_action", "page", "page_size"])]
+    /// Only operations that have not moved for longer than they should, and why
+    #[arg(long, conflicts_with_all = ["stage", "kind", "status", "since", "all", "page", "page_size"])]
     stuck: bool,
-    /// Only operations of this stage; without it, all of them
+    /// Only operations of this stage
     #[arg(long, value_enum)]
     stage: Option<Stage>,
-    /// Also health controller cycles that changed nothing
-    #[arg(long)]
-    no_action: bool,
-    /// Which page of the final ones
+    /// Only operations of this type
+    #[arg(long = "type", value_name = "TYPE", value_parser = PossibleValuesParser::new(DefinitionKind::KNOWN.map(DefinitionKind::name)))]
+    kind: Option<String>,
+    /// Only operations with this status
+    #[arg(long, value_parser = PossibleValuesParser::new(OperationStatus::ALL.map(OperationStatus::as_str)))]
+    status: Option<String>,
+    /// Only operations created since this time: how long ago (2h), or when (2026-11-15T09:00:00Z)
+    #[arg(long, value_name = "TIME", value_parser = since)]
+    since: Option<Timestamp>,
+    /// Also health controller cycles that changed nothing or have not ended
+    #[arg(long, alias = "no-action")]
+    all: bool,
+    /// Which page of the operations that have ended
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     page: Option<u32>,
-    /// How many final ones per page
+    /// How many of the operations that have ended to show per page
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     page_size: Option<u32>,
+    #[command(flatten)]
+    watch: WatchOptions,
+}
+
+fn since(text: &str) -> Result<Timestamp, String> {
+    if let Ok(time) = text.parse::<Timestamp>() {
+        return Ok(time);
+    }
+    let ago = duration::parse(text)
+        .map_err(|_| "write how long ago, as in 2h, or a time, as in 2026-11-15T09:00:00Z".to_owned())?;
+    let ago = SignedDuration::try_from(ago).map_err(|error| error.to_string())?;
+    Timestamp::now().checked_sub(ago).map_err(|error| error.to_string())
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -118,40 +151,81 @@ impl Stage {
 
 pub(super) fn run(context: &Context, command: &Command) -> Result<(), Failure> {
     match command {
-        Command::List(options) => match &options.scheduler {
-            Some(scheduler) if !options.stuck => list(context, scheduler, options),
-            scheduler => explain::list_stuck(context, scheduler.as_deref()),
-        },
-        Command::Explain(name) => explain::explain(context, &name.scheduler, &name.operation),
+        Command::List(options) => list(context, options),
+        Command::Explain(name) => {
+            let id = name.id(&context.client()?)?;
+            explain::explain(context, &name.scheduler, &id)
+        }
         Command::Get(name) => {
-            let answer = context.client()?.get(&name.resource(), "operation")?;
+            let client = context.client()?;
+            let id = name.id(&client)?;
+            let answer = client
+                .get(&Resource::new(&["schedulers", &name.scheduler, "operations", &id]), "operation")?;
             context.show(&answer, |answer| operation_fields(answer.get("operation")))
         }
         Command::Cancel(name) => {
-            let OperationName { scheduler, operation } = name;
-            let resource = Resource::new(&["schedulers", scheduler, "operations", operation, "cancel"]);
-            let answer = context.client()?.post(&resource, &Json::object([]))?;
-            context.show(&answer, |_| format!("operation {operation} is being canceled"))
+            let client = context.client()?;
+            let id = name.id(&client)?;
+            let resource = Resource::new(&["schedulers", &name.scheduler, "operations", &id, "cancel"]);
+            let answer = client.post(&resource, &Json::object([]))?;
+            context.show(&answer, |_| format!("operation {id} is being canceled"))
         }
         Command::Watch { name, timeout } => watch(context, name, *timeout),
     }
 }
 
-fn list(context: &Context, scheduler: &str, options: &ListOptions) -> Result<(), Failure> {
-    let client = context.client()?;
-    let is_paged = options.page.is_some() || options.page_size.is_some();
-    let answer = match options.stage {
-        Some(Stage::Pending | Stage::Active) if is_paged => {
-            return Err(Failure::invalid("--page and --page-size go with --stage final, or without --stage"));
-        }
-        Some(stage) => stage_answer(&client, scheduler, options, stage)?,
-        None => all_stages(&client, scheduler, options)?,
+pub(super) fn list(context: &Context, options: &ListOptions) -> Result<(), Failure> {
+    let scheduler = match &options.scheduler {
+        Some(scheduler) if !options.stuck => scheduler,
+        scheduler => return explain::list_stuck(context, scheduler.as_deref(), &options.watch),
     };
-    context.show(&answer, operations_table)?;
-    if context.format() == Format::Table {
+    let is_paged = options.page.is_some() || options.page_size.is_some();
+    if is_paged && matches!(options.stage, Some(Stage::Pending | Stage::Active)) {
+        return Err(Failure::invalid("--page and --page-size go with --stage final, or without --stage"));
+    }
+    let ask = |client: &Client| {
+        let answer = match options.stages() {
+            [stage] => stage_answer(client, scheduler, options, *stage)?,
+            stages => of_stages(client, scheduler, options, stages)?,
+        };
+        // Operations outlive their scheduler: only where there are none, it may never have existed.
+        if answer.get("operations").items().is_empty() {
+            client.get(&Resource::scheduler(scheduler), "scheduler")?;
+        }
+        Ok(answer)
+    };
+    let answer = list::show(context, &options.watch, ask, operations_sheet)?;
+    if let Some(answer) = answer.filter(|_| context.format() == Format::Table) {
         note_further_pages(&answer);
     }
     Ok(())
+}
+
+impl ListOptions {
+    /// A status belongs to one stage: the others need not be asked for.
+    fn stages(&self) -> &'static [Stage] {
+        let status = self.status.as_deref().and_then(OperationStatus::parse);
+        let of_status = status.map(|status| match status.stage() {
+            operation::Stage::Pending => Stage::Pending,
+            operation::Stage::Active => Stage::Active,
+            operation::Stage::Final => Stage::Final,
+        });
+        match self.stage.or(of_status) {
+            Some(Stage::Pending) => &[Stage::Pending],
+            Some(Stage::Active) => &[Stage::Active],
+            Some(Stage::Final) => &[Stage::Final],
+            None => &[Stage::Pending, Stage::Active, Stage::Final],
+        }
+    }
+
+    /// Cycles come and go all the time. One that finds something to do says so by the operations that it enqueues.
+    fn hides(&self, operation: &Json) -> bool {
+        let is_asked_for = self.all || self.kind.is_some() || self.status.is_some();
+        let is_cycle =
+            operation.get("definitionName").as_str() == Some(DefinitionKind::HealthController.name());
+        let has_ended = !matches!(operation.get("status").as_str(), Some("pending" | "in_progress"));
+        is_cycle && !has_ended && !is_asked_for
+    }
 }
 
 fn stage_answer(
@@ -167,19 +241,32 @@ fn stage_answer(
             .query_some("page", number(options.page).as_deref())
             .query_some("perPage", number(options.page_size).as_deref());
     }
-    client.get(&resource.query_some("noAction", options.no_action.then_some("true")), "operations")
+    let since = options.since.map(|since| since.to_string());
+    let resource = resource
+        .query_some("definitionName", options.kind.as_deref())
+        .query_some("status", options.status.as_deref())
+        .query_some("since", since.as_deref())
+        .query_some("noAction", options.all.then_some("true"));
+    client.get(&resource, "operations")
 }
 
 /// Asked in the order in which an operation walks through the stages, so that none is missed on its way; one seen
 /// twice is shown where it was seen last.
-fn all_stages(client: &Client, scheduler: &str, options: &ListOptions) -> Result<Json, Failure> {
+fn of_stages(
+    client: &Client,
+    scheduler: &str,
+    options: &ListOptions,
+    stages: &[Stage],
+) -> Result<Json, Failure> {
     let mut operations: Vec<Json> = Vec::new();
     let mut finals = Json::Null;
-    for stage in [Stage::Pending, Stage::Active, Stage::Final] {
-        let answer = stage_answer(client, scheduler, options, stage)?;
+    for stage in stages {
+        let answer = stage_answer(client, scheduler, options, *stage)?;
         for operation in answer.get("operations").items() {
             operations.retain(|seen| seen.get("id") != operation.get("id"));
-            operations.push(operation.clone());
+            if !options.hides(operation) {
+                operations.push(operation.clone());
+            }
         }
         finals = answer;
     }
@@ -208,7 +295,7 @@ fn note_further_pages(answer: &Json) {
     }
 }
 
-fn operations_table(answer: &Json) -> String {
+fn operations_sheet(answer: &Json) -> Sheet {
     let now = Timestamp::now();
     let row = |operation: &Json| {
         let reason = match operation.get("waitingFor").as_str() {
@@ -223,7 +310,8 @@ fn operations_table(answer: &Json) -> String {
             reason,
         ]
     };
-    table(&["ID", "OPERATION", "STATUS", "AGE", "REASON"], answer.get("operations").items().iter().map(row))
+    let header = ["ID", "OPERATION", "STATUS", "AGE", "REASON"];
+    Sheet::new(&header, answer.get("operations").items().iter().map(row))
 }
 
 fn operation_fields(operation: &Json) -> String {
@@ -244,7 +332,8 @@ fn operation_fields(operation: &Json) -> String {
 
 fn watch(context: &Context, name: &OperationName, timeout: Option<Duration>) -> Result<(), Failure> {
     let client = context.client()?;
-    let watch = Watch { client: &client, scheduler: &name.scheduler, operation: &name.operation, timeout };
+    let id = name.id(&client)?;
+    let watch = Watch { client: &client, scheduler: &name.scheduler, operation: &id, timeout };
     if context.format() == Format::Table {
         return verdict(&watch.follow(Progress::Lines)?);
     }

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::failure::{Exit, Failure};
 use super::json::Json;
+use super::sheet::Sheet;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
@@ -83,15 +84,9 @@ pub(super) fn error(message: &str) {
     note(&format!("error: {message}"));
 }
 
-/// Columns without lines around them, so that they can be cut and grepped; never wrapped, ids are never shortened.
-pub(super) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_header(header.to_vec());
-    for row in rows {
-        table.add_row(row.into_iter().map(|cell| plain(&cell)));
-    }
-    trim(&mut table)
+/// A table that fits the terminal.
+pub(super) fn table(header: &[&'static str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    Sheet::new(header, rows).text()
 }
 
 /// One `name  value` per line.
@@ -101,10 +96,6 @@ pub(super) fn fields(rows: impl IntoIterator<Item = (&'static str, String)>) -> 
     for (name, value) in rows {
         table.add_row([name.to_owned(), plain(&value)]);
     }
-    trim(&mut table)
-}
-
-fn trim(table: &mut Table) -> String {
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));
     }

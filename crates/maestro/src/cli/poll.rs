@@ -5,10 +5,9 @@ use std::time::{Duration, Instant};
 use super::client::Client;
 use super::failure::{Exit, Failure};
 use super::json::Json;
-use super::resource::Resource;
 
 /// Often enough to look alive, rare enough for a hundred people to watch at once.
-const INTERVAL: Duration = Duration::from_millis(250);
+pub(super) const INTERVAL: Duration = Duration::from_millis(250);
 
 /// A server that restarts is back well within this, and goes on with its operations.
 const UNREACHABLE_MAX: Duration = Duration::from_secs(15);
@@ -16,10 +15,9 @@ const UNREACHABLE_MAX: Duration = Duration::from_secs(15);
 /// What is asked for, and until when.
 pub(super) struct Poll<'a> {
     pub(super) client: &'a Client,
-    pub(super) resource: Resource,
-    /// What an answer must hold at least.
-    pub(super) key: &'static str,
+    pub(super) ask: &'a dyn Fn(&Client) -> Result<Json, Failure>,
     pub(super) timeout: Option<Duration>,
+    pub(super) interval: Duration,
 }
 
 /// Who looks at the answers.
@@ -47,7 +45,7 @@ impl Poll<'_> {
         let started = Instant::now();
         let mut last_heard = started;
         loop {
-            match self.client_within(started).get(&self.resource, self.key) {
+            match (self.ask)(&self.client_within(started)) {
                 Ok(answer) => {
                     last_heard = Instant::now();
                     if observer.saw(&answer)? {
@@ -62,7 +60,7 @@ impl Poll<'_> {
             if self.left(started).is_zero() {
                 return Err(observer.timed_out(self.timeout.unwrap_or_default()));
             }
-            std::thread::sleep(INTERVAL.min(self.left(started)));
+            std::thread::sleep(self.interval.min(self.left(started)));
         }
     }
 

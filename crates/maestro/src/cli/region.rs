@@ -2,34 +2,40 @@
 
 use clap::{Args, Subcommand};
 
+use super::client::Client;
 use super::context::Context;
 use super::failure::Failure;
 use super::json::Json;
-use super::output::table;
+use super::list::{self, WatchOptions};
 use super::resource::Resource;
+use super::sheet::Sheet;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// List the regions: which can be reached, which get new rooms, and how many rooms they have
-    #[command(after_help = "\
+    #[command(
+        visible_alias = "ls",
+        after_help = "\
 Examples:
   maestro region list
-  maestro region list -o json | jq '.regions[] | select(.reachable | not)'")]
-    List,
+  maestro region list --watch
+  maestro region list -o json | jq '.regions[] | select(.reachable | not)'"
+    )]
+    List(WatchOptions),
 
-    /// Give a region no new rooms; those that are there stay
+    /// Stop placing new rooms in a region; the rooms that are there stay
     #[command(after_help = "\
 Examples:
   maestro region cordon eu-west --reason \"its network is slow\"")]
     Cordon(Order),
 
-    /// Give a region rooms again: ends cordon and drain
+    /// Allow new rooms in a region again; ends both cordon and drain
     #[command(after_help = "\
 Examples:
   maestro region uncordon eu-west --reason \"the new machines are there\"")]
     Uncordon(Order),
 
-    /// Empty a region: no new rooms, and those that are there go without taking a fleet under its ready target
+    /// Move all rooms out of a region, without letting any fleet run out of ready rooms
     #[command(after_help = "\
 Examples:
   maestro region drain eu-west --reason \"new machines\"")]
@@ -41,21 +47,23 @@ pub(super) struct Order {
     /// Name of the region
     #[arg(value_name = "NAME")]
     region: String,
-    /// Why, for the record
+    /// Why, for the record; shown by region list
     #[arg(long)]
     reason: Option<String>,
 }
 
 pub(super) fn run(context: &Context, command: &Command) -> Result<(), Failure> {
     match command {
-        Command::List => {
-            let answer = context.client()?.get(&Resource::new(&["regions"]), "regions")?;
-            context.show(&answer, regions_table)
-        }
+        Command::List(options) => list(context, options),
         Command::Cordon(options) => order(context, options, "cordon", "cordoned"),
         Command::Uncordon(options) => order(context, options, "uncordon", "uncordoned"),
         Command::Drain(options) => order(context, options, "drain", "is being drained"),
     }
+}
+
+pub(super) fn list(context: &Context, options: &WatchOptions) -> Result<(), Failure> {
+    let ask = |client: &Client| client.get(&Resource::new(&["regions"]), "regions");
+    list::show(context, options, ask, regions_sheet).map(drop)
 }
 
 fn order(context: &Context, options: &Order, action: &str, done: &str) -> Result<(), Failure> {
@@ -65,7 +73,7 @@ fn order(context: &Context, options: &Order, action: &str, done: &str) -> Result
     context.show(&answer, |_| format!("region {region} {done}"))
 }
 
-fn regions_table(answer: &Json) -> String {
+fn regions_sheet(answer: &Json) -> Sheet {
     let yes_or_no = |value: &Json| if value.is_true() { "yes" } else { "no" }.to_owned();
     let row = |region: &Json| {
         let rooms = region.get("rooms");
@@ -81,7 +89,7 @@ fn regions_table(answer: &Json) -> String {
         ]
     };
     let header = ["NAME", "REACHABLE", "NEW ROOMS", "ROOMS", "READY", "OCCUPIED", "CAPACITY", "REASON"];
-    table(&header, answer.get("regions").items().iter().map(row))
+    Sheet::new(&header, answer.get("regions").items().iter().map(row))
 }
 
 /// Whether it gets new rooms, or why it loses those it has.

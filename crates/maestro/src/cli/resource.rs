@@ -10,6 +10,14 @@ impl Resource {
         Self(segments.iter().map(|segment| format!("/{}", escape(segment))).collect())
     }
 
+    /// A scheduler, also one whose name is a path of its own (`/schedulers/info`).
+    pub(super) fn scheduler(name: &str) -> Self {
+        match name {
+            "info" => Self::new(&["scheduler", name]),
+            name => Self::new(&["schedulers", name]),
+        }
+    }
+
     pub(super) fn query(mut self, name: &str, value: &str) -> Self {
         let separator = if self.0.contains('?') { '&' } else { '?' };
         self.0.push(separator);

@@ -1,5 +1,6 @@
 //! `maestro rollout …`
 
+use std::cell::RefCell;
 use std::io::IsTerminal;
 use std::time::Duration;
 
@@ -7,38 +8,40 @@ use clap::{Args, Subcommand};
 use indicatif::ProgressBar;
 use maestro_core::scheduler::Version;
 
+use super::client::Client;
 use super::context::{Context, WaitOptions};
 use super::failure::{Exit, Failure};
 use super::json::Json;
 use super::output::{Format, fields, note, plain, print};
-use super::poll::{Observer, Poll};
+use super::poll::{self, Observer, Poll};
 use super::resource::Resource;
 use super::watch::spinner;
 use crate::config::duration;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Show how far the replacement of rooms is
+    /// Show which version is being validated or rolled out, and how far it is
     #[command(after_help = "\
 Examples:
   maestro rollout status arena
   maestro rollout status arena --watch
-  maestro rollout status arena --watch --timeout 30m && echo deployed")]
+  maestro scheduler apply -f arena.yaml && maestro rollout status arena --watch --timeout 30m && echo deployed
+  maestro rollout status arena --watch --version v2.0.0")]
     Status(StatusOptions),
 
-    /// Replace no more rooms for now; autoscaling goes on
+    /// Stop replacing rooms for now; autoscaling continues
     #[command(after_help = "\
 Examples:
   maestro rollout pause arena")]
     Pause(SchedulerName),
 
-    /// Go on with a rollout that is paused or halted
+    /// Continue a rollout that is paused or halted
     #[command(after_help = "\
 Examples:
   maestro rollout resume arena")]
     Resume(SchedulerName),
 
-    /// Go back to the last version that was deployed
+    /// Roll back to the last version that was deployed
     #[command(after_help = "\
 Examples:
   maestro rollout cancel arena
@@ -61,9 +64,12 @@ pub(super) struct SchedulerName {
 pub(super) struct StatusOptions {
     /// Name of the scheduler
     scheduler: String,
-    /// Follow it until it has ended; exit code 1 if it halts or goes back
-    #[arg(long)]
+    /// Follow the version until it is deployed; exit code 1 if it fails, is canceled or is superseded
+    #[arg(short, long)]
     watch: bool,
+    /// The version to look at, instead of the one that was submitted or switched to last
+    #[arg(long, value_name = "VERSION")]
+    version: Option<String>,
     /// Stop watching after this long; without it, watch to the end
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, requires = "watch")]
     timeout: Option<Duration>,
@@ -73,7 +79,8 @@ pub(super) fn run(context: &Context, command: &Command) -> Result<(), Failure> {
     match command {
         Command::Status(options) if options.watch => watch(context, options),
         Command::Status(options) => {
-            let answer = context.client()?.get(&rollout(&options.scheduler), "state")?;
+            let resource = rollout(&options.scheduler, options.version.as_deref());
+            let answer = context.client()?.get(&resource, "state")?;
             context.show(&answer, rollout_fields)
         }
         Command::Pause(name) => change(context, name, "pause", "paused"),
@@ -95,13 +102,16 @@ fn change(context: &Context, name: &SchedulerName, action: &str, done: &str) -> 
     context.show(&answer, |_| format!("rollout of scheduler {scheduler} {done}"))
 }
 
-fn rollout(scheduler: &str) -> Resource {
-    Resource::new(&["schedulers", scheduler, "rollout"])
+fn rollout(scheduler: &str, version: Option<&str>) -> Resource {
+    Resource::new(&["schedulers", scheduler, "rollout"]).query_some("version", version)
 }
 
 fn rollout_fields(answer: &Json) -> String {
     fields([
         ("State", answer.get("state").cell()),
+        ("Version", answer.get("version").cell()),
+        ("Status", answer.get("status").cell()),
+        ("Cause", answer.get("cause").cell()),
         ("Active", answer.get("active").cell()),
         ("Rooms", rooms_by_version(answer)),
         ("Old rooms", answer.get("oldRooms").cell()),
@@ -126,55 +136,80 @@ fn rooms_by_version(answer: &Json) -> String {
 
 fn watch(context: &Context, options: &StatusOptions) -> Result<(), Failure> {
     let client = context.client()?;
-    let poll = Poll {
-        client: &client,
-        resource: rollout(&options.scheduler),
-        key: "state",
-        timeout: options.timeout,
+    // What someone submits meanwhile is another rollout: the version that was seen first is the one to follow.
+    let version = RefCell::new(options.version.clone());
+    let ask = |client: &Client| {
+        let answer = client.get(&rollout(&options.scheduler, version.borrow().as_deref()), "state")?;
+        let mut version = version.borrow_mut();
+        *version = version.take().or_else(|| answer.get("version").as_str().map(str::to_owned));
+        Ok(answer)
     };
-    let mut watching = Watching {
-        scheduler: &options.scheduler,
-        view: View::new(context.format()),
-        line: String::new(),
-        rolling: None,
-    };
+    let poll = Poll { client: &client, ask: &ask, timeout: options.timeout, interval: poll::INTERVAL };
+    let view = View::new(context.format());
+    let mut watching = Watching { scheduler: &options.scheduler, view, line: String::new() };
     let last = poll.run(&mut watching)?;
-    let rolling = watching.rolling.take();
     match context.format() {
-        // On a terminal the line that stayed current is gone by now.
+        // On a terminal the line that stayed current has been cleared.
         Format::Table if matches!(watching.view, View::Line(_)) => print(&line(&last))?,
         Format::Table => {}
         Format::Csv | Format::Json | Format::Yaml => context.show(&last, Json::cell)?,
     }
-    verdict(context, &options.scheduler, &last, rolling.as_deref())
+    verdict(&options.scheduler, &last)
 }
 
-/// Success if what was being rolled out is deployed now. One that failed may be history before it was seen: then its
-/// status tells.
-fn verdict(context: &Context, scheduler: &str, last: &Json, rolling: Option<&str>) -> Result<(), Failure> {
-    let state = last.get("state").cell();
-    if state != "none" {
-        let message = format!(
-            "the rollout of scheduler {scheduler} is {}: {}",
-            words(&state),
-            last.get("waitingFor").cell()
-        );
-        return Err(Failure::new(Exit::Failed, message));
-    }
-    let Some(version) = rolling.filter(|version| last.get("active").as_str() != Some(version)) else {
-        return Ok(());
+/// Success if the version is deployed, else why it is not, and where more is said.
+fn verdict(scheduler: &str, last: &Json) -> Result<(), Failure> {
+    let outcome = match Outcome::of(last) {
+        Outcome::Deployed => return Ok(()),
+        Outcome::Halted => "halted",
+        Outcome::Failed => "failed",
+        Outcome::Canceled => "was canceled",
+        Outcome::Superseded => "was superseded",
+        // What is not over is not judged.
+        Outcome::InProgress => "is not deployed",
     };
-    let resource = Resource::new(&["schedulers", scheduler, "versions"]);
-    let answer = context.client()?.get(&resource, "versions")?;
-    let mut versions = answer.get("versions").items().iter();
-    let found = versions.find(|found| found.get("version").as_str() == Some(version));
-    match found.and_then(|found| found.get("status").as_str()) {
-        Some(status @ ("error" | "canceled")) => {
-            let message = format!("version {version} of scheduler {scheduler} was not deployed: {status}");
-            Err(Failure::new(Exit::Failed, message))
-        }
-        Some(_) | None => Ok(()),
+    let cause = match (last.get("cause").as_str(), last.get("waitingFor").as_str()) {
+        (Some(cause), _) => plain(cause),
+        (None, Some(waiting_for)) => format!("waiting for {}", plain(waiting_for)),
+        (None, None) => "no cause was recorded".to_owned(),
+    };
+    let mut message = format!("{} of scheduler {scheduler} {outcome}: {cause}", version(last));
+    if let Some(operation) = last.get("operationId").as_str() {
+        message.push_str(&format!("\nmore: maestro operation get {scheduler} {operation}"));
     }
+    Err(Failure::new(Exit::Failed, message))
+}
+
+/// What has become of the version that an answer is about.
+enum Outcome {
+    InProgress,
+    Deployed,
+    /// Nothing happens until someone says how to go on.
+    Halted,
+    Failed,
+    Canceled,
+    Superseded,
+}
+
+impl Outcome {
+    fn of(answer: &Json) -> Self {
+        match answer.get("outcome").as_str() {
+            Some("deployed") => Self::Deployed,
+            Some("failed") => Self::Failed,
+            Some("canceled") => Self::Canceled,
+            Some("superseded") => Self::Superseded,
+            Some(_) | None if answer.get("state").as_str() == Some("halted") => Self::Halted,
+            Some(_) | None => Self::InProgress,
+        }
+    }
+}
+
+/// One that has not got its number yet has none.
+fn version(answer: &Json) -> String {
+    answer
+        .get("version")
+        .as_str()
+        .map_or_else(|| "the new version".to_owned(), |version| format!("version {version}"))
 }
 
 fn words(state: &str) -> &str {
@@ -186,19 +221,30 @@ fn words(state: &str) -> &str {
 
 /// The whole of it on one line.
 fn line(answer: &Json) -> String {
-    let [active, percent, old, new] =
-        ["active", "percent", "oldRooms", "newRooms"].map(|key| answer.get(key).cell());
-    match answer.get("state").as_str() {
-        Some("none") => format!("done: {active} with {new} rooms"),
-        state => {
-            let state = words(state.unwrap_or("-"));
+    let number = answer.get("version").cell();
+    let cause = || answer.get("cause").as_str().unwrap_or("no cause was recorded");
+    plain(&match Outcome::of(answer) {
+        Outcome::Deployed => {
+            let rooms = answer.get("roomsByVersion").get(&number).as_u64().unwrap_or(0);
+            format!("done: {number} is deployed with {rooms} rooms")
+        }
+        Outcome::Failed => format!("failed: {number}: {}", cause()),
+        Outcome::Canceled => format!("canceled: {number}: {}", cause()),
+        Outcome::Superseded => format!("superseded: {number}: {}", cause()),
+        Outcome::InProgress | Outcome::Halted => {
+            let state = words(answer.get("state").as_str().unwrap_or("-"));
+            let number = if number == "-" { "a new version" } else { &number };
+            let [percent, old, new] = ["percent", "oldRooms", "newRooms"].map(|key| answer.get(key).cell());
             let waiting_for = match answer.get("waitingFor").as_str() {
                 Some(what) => format!("; waiting for {what}"),
                 None => String::new(),
             };
-            plain(&format!("{state}, {active}: {percent} %, {old} old and {new} new rooms{waiting_for}"))
+            match state {
+                "validating" => format!("{state}, {number}{waiting_for}"),
+                _ => format!("{state}, {number}: {percent} %, {old} old and {new} new rooms{waiting_for}"),
+            }
         }
-    }
+    })
 }
 
 struct Watching<'a> {
@@ -206,8 +252,6 @@ struct Watching<'a> {
     view: View,
     /// What was shown last.
     line: String,
-    /// The version that was being rolled out when it was last seen to go on.
-    rolling: Option<String>,
 }
 
 enum View {
@@ -245,12 +289,13 @@ impl Observer for Watching<'_> {
             self.view.show(&line)?;
             self.line = line;
         }
-        Ok(match answer.get("state").as_str() {
-            Some("rolling" | "paused") => {
-                self.rolling = answer.get("active").as_str().map(str::to_owned);
-                false
-            }
-            Some(_) | None => true,
+        Ok(match Outcome::of(answer) {
+            Outcome::InProgress => false,
+            Outcome::Deployed
+            | Outcome::Halted
+            | Outcome::Failed
+            | Outcome::Canceled
+            | Outcome::Superseded => true,
         })
     }
 
@@ -273,7 +318,7 @@ impl Observer for Watching<'_> {
 
     fn timed_out(&self, after: Duration) -> Failure {
         let message = format!(
-            "the rollout is not done after {after:?}; it goes on: maestro rollout status {} --watch",
+            "not deployed after {after:?}; the rollout continues: maestro rollout status {} --watch",
             self.scheduler
         );
         Failure::new(Exit::TimedOut, message)

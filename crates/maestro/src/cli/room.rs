@@ -4,32 +4,42 @@ use clap::{Args, Subcommand};
 use jiff::Timestamp;
 
 use super::age;
+use super::client::Client;
 use super::context::{Context, WaitOptions};
 use super::failure::Failure;
+use super::ids;
 use super::json::Json;
+use super::list::{self, WatchOptions};
 use super::logs::{self, LogsOptions};
-use super::output::{fields, table};
+use super::output::fields;
 use super::resource::Resource;
+use super::sheet::Sheet;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// List the rooms of a scheduler
-    #[command(after_help = "\
+    #[command(
+        visible_alias = "ls",
+        after_help = "\
 Examples:
   maestro room list arena
-  maestro room list arena -o json | jq -r '.rooms[] | select(.status == \"ready\") | .id'")]
-    List {
-        /// Name of the scheduler
-        scheduler: String,
-    },
+  maestro room list arena --watch
+  maestro room list arena --ended
+  maestro room list arena -o json | jq -r '.rooms[] | select(.status == \"ready\") | .id'"
+    )]
+    List(ListOptions),
 
     /// Show a room, also one that ended within the last day
-    #[command(after_help = "\
+    #[command(
+        visible_alias = "describe",
+        after_help = "\
 Examples:
-  maestro room get arena arena-4f1c9a")]
+  maestro room get arena arena-4f1c9a
+  maestro room get arena 4f1"
+    )]
     Get(RoomName),
 
-    /// Print what a room wrote
+    /// Print the log of a room
     #[command(after_help = "\
 Examples:
   maestro room logs arena arena-4f1c9a
@@ -43,26 +53,40 @@ Examples:
   maestro room add arena 3 --wait --timeout 2m")]
     Add(AmountOptions),
 
-    /// Add one room, in a region of your choice or where the policies want it
+    /// Add one room, in a region of your choice or where the placement policy puts it
     #[command(after_help = "\
 Examples:
   maestro room create arena
   maestro room create arena --region eu-west --wait")]
     Create(CreateOptions),
 
-    /// Remove rooms from a scheduler
-    #[command(after_help = "\
+    /// Remove rooms from a scheduler: a number of them, or particular ones
+    #[command(
+        visible_alias = "rm",
+        after_help = "\
 Examples:
-  maestro room remove arena 3
-  maestro room remove arena 3 --wait")]
-    Remove(AmountOptions),
+  maestro room remove arena 3 --wait
+  maestro room remove arena arena-4f1c9a arena-77aa01"
+    )]
+    Remove(RemoveOptions),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ListOptions {
+    /// Name of the scheduler
+    scheduler: String,
+    /// Also rooms that ended within the last day, and how they ended
+    #[arg(long)]
+    ended: bool,
+    #[command(flatten)]
+    watch: WatchOptions,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct RoomName {
     /// Name of the scheduler
     pub(super) scheduler: String,
-    /// Id of the room
+    /// Id of the room, or the beginning of it
     #[arg(value_name = "ID")]
     pub(super) room: String,
 }
@@ -72,9 +96,23 @@ pub(super) struct AmountOptions {
     /// Name of the scheduler
     scheduler: String,
     /// How many rooms
-    #[arg(value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(value_name = "N", value_parser = amount)]
     amount: u32,
-    /// Even if autoscaling is on and will undo it
+    /// Do it even if autoscaling is on and will undo it
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    wait: WaitOptions,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RemoveOptions {
+    /// Name of the scheduler
+    scheduler: String,
+    /// How many rooms, or the ids of the rooms (or the beginnings of their ids)
+    #[arg(value_name = "N|ID", required = true)]
+    rooms: Vec<String>,
+    /// Do it even if autoscaling is on and will undo it
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -85,10 +123,10 @@ pub(super) struct AmountOptions {
 pub(super) struct CreateOptions {
     /// Name of the scheduler
     scheduler: String,
-    /// Where, whatever the placement policy says; without it, where that wants it
+    /// Region to use, overriding the placement policy
     #[arg(long, value_name = "NAME")]
     region: Option<String>,
-    /// Even if autoscaling is on and will undo it
+    /// Do it even if autoscaling is on and will undo it
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -97,34 +135,67 @@ pub(super) struct CreateOptions {
 
 pub(super) fn run(context: &Context, command: &Command) -> Result<(), Failure> {
     match command {
-        Command::List { scheduler } => {
-            let answer =
-                context.client()?.get(&Resource::new(&["schedulers", scheduler, "rooms"]), "rooms")?;
-            context.show(&answer, rooms_table)
-        }
+        Command::List(options) => list(context, options),
         Command::Get(RoomName { scheduler, room }) => {
-            let answer =
-                context.client()?.get(&Resource::new(&["schedulers", scheduler, "rooms", room]), "id")?;
+            let client = context.client()?;
+            let answer = ids::with_room(&client, scheduler, room, |room| {
+                client.get(&Resource::new(&["schedulers", scheduler, "rooms", room]), "id")
+            })?;
             context.show(&answer, room_fields)
         }
         Command::Logs(options) => logs::run(&context.client()?, options),
-        Command::Add(options) => change_amount(context, "add-rooms", "add", options),
+        Command::Add(options) => add(context, options),
         Command::Create(options) => create(context, options),
-        Command::Remove(options) => change_amount(context, "remove-rooms", "remove", options),
+        Command::Remove(options) => remove(context, options),
     }
 }
 
-fn change_amount(
-    context: &Context,
-    action: &str,
-    verb: &str,
-    options: &AmountOptions,
-) -> Result<(), Failure> {
+pub(super) fn list(context: &Context, options: &ListOptions) -> Result<(), Failure> {
+    let ListOptions { scheduler, ended, watch } = options;
+    let resource = Resource::new(&["schedulers", scheduler, "rooms"]);
+    let resource = resource.query_some("ended", ended.then_some("true"));
+    let ask = |client: &Client| client.get(&resource, "rooms");
+    let sheet = if *ended { ended_rooms_sheet } else { rooms_sheet };
+    list::show(context, watch, ask, sheet).map(drop)
+}
+
+fn add(context: &Context, options: &AmountOptions) -> Result<(), Failure> {
     let AmountOptions { scheduler, amount, force, wait } = options;
     let body = Json::object([("amount", Json::from(*amount)), ("force", Json::from(*force))]);
-    let answer = context.client()?.post(&Resource::new(&["schedulers", scheduler, action]), &body)?;
-    let rooms = if *amount == 1 { "room" } else { "rooms" };
-    context.operation_started(scheduler, &format!("{verb} {amount} {rooms}"), &answer, wait)
+    let answer = context.client()?.post(&Resource::new(&["schedulers", scheduler, "add-rooms"]), &body)?;
+    context.operation_started(scheduler, &format!("add {}", count(*amount)), &answer, wait)
+}
+
+fn remove(context: &Context, options: &RemoveOptions) -> Result<(), Failure> {
+    let RemoveOptions { scheduler, rooms, force, wait } = options;
+    let client = context.client()?;
+    let force = ("force", Json::from(*force));
+    let (body, what) = match rooms.as_slice() {
+        [number] if number.chars().all(|c| c.is_ascii_digit()) => {
+            let amount = amount(number).map_err(Failure::invalid)?;
+            (Json::object([("amount", Json::from(amount)), force]), count(amount))
+        }
+        given => {
+            let ids = ids::live_rooms(&client, scheduler, given)?;
+            let what = format!("{} {}", if ids.len() == 1 { "room" } else { "rooms" }, ids.join(", "));
+            let ids = ids.iter().map(|id| Json::from(id.as_str())).collect();
+            (Json::object([("rooms", Json::Array(ids)), force]), what)
+        }
+    };
+    let answer = client.post(&Resource::new(&["schedulers", scheduler, "remove-rooms"]), &body)?;
+    context.operation_started(scheduler, &format!("remove {what}"), &answer, wait)
+}
+
+fn amount(text: &str) -> Result<u32, String> {
+    match text.parse::<u32>() {
+        Ok(0) => Err("amount must be at least 1".to_owned()),
+        Ok(amount) => Ok(amount),
+        Err(_) => Err(format!("{text} is not a number of rooms")),
+    }
+}
+
+fn count(rooms: u32) -> String {
+    if rooms == 1 { "1 room".to_owned() } else { format!("{rooms} rooms") }
 }
 
 fn create(context: &Context, options: &CreateOptions) -> Result<(), Failure> {
@@ -136,7 +207,7 @@ fn create(context: &Context, options: &CreateOptions) -> Result<(), Failure> {
     context.operation_started(scheduler, &format!("create a room{place}"), &answer, wait)
 }
 
-fn rooms_table(answer: &Json) -> String {
+fn rooms_sheet(answer: &Json) -> Sheet {
     let now = Timestamp::now();
     let row = |room: &Json| {
         vec![
@@ -152,7 +223,26 @@ fn rooms_table(answer: &Json) -> String {
         ]
     };
     let header = ["ID", "STATUS", "VERSION", "REGION", "HOST", "PORTS", "PIDS", "AGE", "LAST PING"];
-    table(&header, answer.get("rooms").items().iter().map(row))
+    Sheet::new(&header, answer.get("rooms").items().iter().map(row))
+}
+
+/// Where some have ended, how they did says more than where they are.
+fn ended_rooms_sheet(answer: &Json) -> Sheet {
+    let now = Timestamp::now();
+    let row = |room: &Json| {
+        let ended = room.get("ended");
+        vec![
+            room.get("id").cell(),
+            status(room),
+            room.get("version").cell(),
+            room.get("region").cell(),
+            age::cell(room.get("createdAt"), now),
+            age::cell(ended.get("at"), now),
+            ended.get("how").cell(),
+        ]
+    };
+    let header = ["ID", "STATUS", "VERSION", "REGION", "AGE", "ENDED", "HOW IT ENDED"];
+    Sheet::new(&header, answer.get("rooms").items().iter().map(row))
 }
 
 fn room_fields(room: &Json) -> String {

@@ -10,7 +10,7 @@ use super::decision;
 use super::failure::{Exit, Failure};
 use super::json::Json;
 use super::output::{note, plain, print};
-use super::poll::{Observer, Poll};
+use super::poll::{self, Observer, Poll};
 use super::resource::Resource;
 
 const SPINNER_INTERVAL: Duration = Duration::from_millis(100);
@@ -26,12 +26,9 @@ pub(super) struct Watch<'a> {
 impl Watch<'_> {
     /// Waits for the end and returns the server's last answer, `{"operation": …}`.
     pub(super) fn follow(&self, progress: Progress) -> Result<Json, Failure> {
-        let poll = Poll {
-            client: self.client,
-            resource: Resource::new(&["schedulers", self.scheduler, "operations", self.operation]),
-            key: "operation",
-            timeout: self.timeout,
-        };
+        let resource = Resource::new(&["schedulers", self.scheduler, "operations", self.operation]);
+        let ask = |client: &Client| client.get(&resource, "operation");
+        let poll = Poll { client: self.client, ask: &ask, timeout: self.timeout, interval: poll::INTERVAL };
         poll.run(&mut Following { watch: self, progress, status: "pending".to_owned(), history_seen: 0 })
     }
 }
@@ -80,22 +77,32 @@ fn is_final(status: &str) -> bool {
     matches!(status, "finished" | "error" | "canceled" | "evicted")
 }
 
-/// Success if the operation finished, else a failure that says why it did not.
+/// Success if the operation finished, else a failure that says why it did not, and where more is said.
 pub(super) fn verdict(answer: &Json) -> Result<(), Failure> {
     let operation = answer.get("operation");
     let status = operation.get("status").cell();
     if status == "finished" {
         return Ok(());
     }
-    let (name, id) = (operation.get("definitionName").cell(), operation.get("id").cell());
-    let mut message = format!("{name} {id} ended as {status}: {}", reason(operation));
-    // The stored reason may be why it was asked for, not why it ended.
+    let [name, id, scheduler] =
+        ["definitionName", "id", "schedulerName"].map(|key| operation.get(key).cell());
+    let mut message = format!("{name} {id} ended as {status}: {}", plain(cause(operation)));
     if let Some(refusal) = decision::refusal(operation.get("data")) {
         message = format!("{message}\nrefused: {}", plain(refusal));
-    } else if let Some(event) = last_event(operation).filter(|event| *event != reason(operation)) {
-        message = format!("{message}\nlast event: {}", plain(event));
+    }
+    let failed_room = operation.get("data").get("attempts").items().last().map(|attempt| attempt.get("room"));
+    if let Some(room) = failed_room.and_then(Json::as_str) {
+        message = format!("{message}\nits log: maestro room logs {scheduler} {}", plain(room));
+    }
+    if scheduler != "-" {
+        message = format!("{message}\nmore: maestro operation get {scheduler} {id}");
     }
     Err(Failure::new(Exit::Failed, message))
+}
+
+/// Why it did not finish, or what is known of it.
+fn cause(operation: &Json) -> &str {
+    operation.get("cause").as_str().unwrap_or_else(|| reason(operation))
 }
 
 /// The stored reason, or else the last word of the history.
@@ -142,6 +149,19 @@ impl Progress {
         Self::Spinner(spinner())
     }
 
+    /// Something that is news by itself.
+    pub(super) fn say(&mut self, line: &str) -> Result<(), Failure> {
+        match self {
+            Self::Spinner(bar) => bar.set_message(plain(line)),
+            Self::Notes { said_unreachable } => {
+                *said_unreachable = false;
+                note(line);
+            }
+            Self::Lines => print(&plain(line))?,
+        }
+        Ok(())
+    }
+
     fn event(&mut self, event: &Json) -> Result<(), Failure> {
         match self {
             Self::Spinner(bar) => bar.set_message(plain(&event.get("event").cell())),
@@ -161,7 +181,7 @@ impl Progress {
         }
     }
 
-    fn unreachable(&mut self, message: &str) {
+    pub(super) fn unreachable(&mut self, message: &str) {
         let line = format!("{message}; trying again");
         match self {
             Self::Spinner(bar) => bar.set_message(line),
@@ -174,7 +194,7 @@ impl Progress {
         }
     }
 
-    fn end(&mut self) {
+    pub(super) fn end(&mut self) {
         match self {
             Self::Spinner(bar) => bar.finish_and_clear(),
             Self::Notes { .. } | Self::Lines => {}

@@ -17,6 +17,7 @@ pub use keys::{
     RoomManager, RoomsApi, Storage, Workers,
 };
 pub use kind::{LogFormat, LogLevel, RuntimeKind};
+pub(crate) use nearest::nearest;
 pub use reference::reference;
 pub use regions::{REGION_KEYS, RegionConfig, Regions};
 pub use settings::{ConfigError, Flag, Loaded, Origin, ServedApis, Setting, Sources, load};

@@ -111,7 +111,7 @@ fn dry_run() {
         &expect![[r#"
             stderr: error: the argument '--dry-run' cannot be used with '--wait'
             stderr: 
-            stderr: Usage: maestro scheduler apply --file <FILE> --dry-run --url <URL>
+            stderr: Usage: maestro scheduler apply --file <FILE> --dry-run
             stderr: 
             stderr: For more information, try '--help'.
             exit 2

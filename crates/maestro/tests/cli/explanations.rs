@@ -128,26 +128,26 @@ fn stuck_in_one_scheduler() {
         vec![],
         "operation list arena --stuck --stage final",
         &expect![[r#"
-        stderr: error: the argument '--stuck' cannot be used with '--stage <STAGE>'
-        stderr: 
-        stderr: Usage: maestro operation list --stuck --url <URL> <SCHEDULER>
-        stderr: 
-        stderr: For more information, try '--help'.
-        exit 2
-    "#]],
+            stderr: error: the argument '--stuck' cannot be used with '--stage <STAGE>'
+            stderr: 
+            stderr: Usage: maestro operation list --stuck <SCHEDULER>
+            stderr: 
+            stderr: For more information, try '--help'.
+            exit 2
+        "#]],
     );
     check(
         vec![],
         "operation list",
         &expect![[r#"
-        stderr: error: the following required arguments were not provided:
-        stderr:   <SCHEDULER>
-        stderr: 
-        stderr: Usage: maestro operation list --url <URL> <SCHEDULER>
-        stderr: 
-        stderr: For more information, try '--help'.
-        exit 2
-    "#]],
+            stderr: error: the following required arguments were not provided:
+            stderr:   <SCHEDULER>
+            stderr: 
+            stderr: Usage: maestro operation list <SCHEDULER>
+            stderr: 
+            stderr: For more information, try '--help'.
+            exit 2
+        "#]],
     );
 }
 

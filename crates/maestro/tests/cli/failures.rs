@@ -224,7 +224,7 @@ fn nobody_there() {
     let output = maestro(&format!("--url http://127.0.0.1:{port} scheduler list")).output().unwrap();
     let told = crate::told(&output).replace(&port.to_string(), "PORT");
     expect![[r#"
-        stderr: error: cannot reach http://127.0.0.1:PORT: Connection refused (os error 111)
+        stderr: error: cannot reach http://127.0.0.1:PORT: connection refused; is `maestro start` running there? (--url or MAESTRO_URL name another server)
         exit 5
     "#]]
     .assert_eq(&told);
@@ -266,7 +266,7 @@ fn usage() {
     check_local(
         maestro("room add arena 0"),
         &expect![[r#"
-            stderr: error: invalid value '0' for '<N>': 0 is not in 1..=4294967295
+            stderr: error: invalid value '0' for '<N>': amount must be at least 1
             stderr: 
             stderr: For more information, try '--help'.
             exit 2

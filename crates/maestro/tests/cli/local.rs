@@ -165,9 +165,9 @@ fn help() {
 
             Commands:
               scheduler       Create, change, inspect and delete schedulers
-              rollout         Follow, pause, resume and cancel the replacement of rooms by a new version
+              rollout         Follow, pause, resume and cancel the rollout of a new version
               room            Inspect, add, create and remove rooms
-              operation       Inspect, explain, cancel and follow operations
+              operation       Inspect, explain, cancel and follow operations [alias: op]
               lock            Inspect and release the locks of a scheduler
               region          Inspect regions; cordon, drain and uncordon them
               simulate        Try out a recipe on paper: what would Maestro do, cycle by cycle?
@@ -186,17 +186,18 @@ fn help() {
               -V, --version  Print version
 
             Global options:
-                  --url <URL>                   The server's management API [default: http://127.0.0.1:8080]
-                                                [env: MAESTRO_URL]
-              -o, --output <OUTPUT>             How to print results: json and yaml are the server's answer as
-                                                it is, csv is for simulate [default: table] [possible values:
-                                                table, json, yaml, csv]
-                  --request-timeout <DURATION>  How long one request to the server may take [default: 30s]
+                  --url <URL>                   The server's management API [env: MAESTRO_URL] [default:
+                                                http://127.0.0.1:8080]
+              -o, --output <OUTPUT>             How to print results; json and yaml print the server's answer
+                                                unchanged, csv is only for simulate [default: table] [possible
+                                                values: table, json, yaml, csv]
+                  --request-timeout <DURATION>  Time limit for a single request to the server [default: 30s]
 
             Examples:
-              maestro start                                   a server on this machine
-              maestro scheduler create -f arena.yaml --wait   a fleet
-              maestro room list arena                         its rooms
+              maestro start                                   start a server on this machine
+              maestro scheduler create -f arena.yaml --wait   create a fleet and wait for its rooms
+              maestro scheduler list                          all fleets, and what is wrong with them
+              maestro room list arena                         the rooms of a fleet
               maestro operation list arena                    what was done, and why
               maestro simulate -f arena.yaml --demand 80      what would be done
 
@@ -217,18 +218,18 @@ fn help() {
               <N>          How many rooms
 
             Options:
-                  --force               Even if autoscaling is on and will undo it
-                  --wait                Wait until the operation has ended; the exit code is its outcome
-                  --timeout <DURATION>  How long to wait; the operation goes on after that [default: 60s]
+                  --force               Do it even if autoscaling is on and will undo it
+                  --wait                Wait for the operation to end; the exit code tells whether it succeeded
+                  --timeout <DURATION>  How long to wait; the operation continues after that [default: 60s]
               -h, --help                Print help
 
             Global options:
-                  --url <URL>                   The server's management API [default: http://127.0.0.1:8080]
-                                                [env: MAESTRO_URL]
-              -o, --output <OUTPUT>             How to print results: json and yaml are the server's answer as
-                                                it is, csv is for simulate [default: table] [possible values:
-                                                table, json, yaml, csv]
-                  --request-timeout <DURATION>  How long one request to the server may take [default: 30s]
+                  --url <URL>                   The server's management API [env: MAESTRO_URL] [default:
+                                                http://127.0.0.1:8080]
+              -o, --output <OUTPUT>             How to print results; json and yaml print the server's answer
+                                                unchanged, csv is only for simulate [default: table] [possible
+                                                values: table, json, yaml, csv]
+                  --request-timeout <DURATION>  Time limit for a single request to the server [default: 30s]
 
             Examples:
               maestro room add arena 3
@@ -257,12 +258,12 @@ fn help() {
               -h, --help                 Print help
 
             Global options:
-                  --url <URL>                   The server's management API [default: http://127.0.0.1:8080]
-                                                [env: MAESTRO_URL]
-              -o, --output <OUTPUT>             How to print results: json and yaml are the server's answer as
-                                                it is, csv is for simulate [default: table] [possible values:
-                                                table, json, yaml, csv]
-                  --request-timeout <DURATION>  How long one request to the server may take [default: 30s]
+                  --url <URL>                   The server's management API [env: MAESTRO_URL] [default:
+                                                http://127.0.0.1:8080]
+              -o, --output <OUTPUT>             How to print results; json and yaml print the server's answer
+                                                unchanged, csv is only for simulate [default: table] [possible
+                                                values: table, json, yaml, csv]
+                  --request-timeout <DURATION>  Time limit for a single request to the server [default: 30s]
 
             Examples:
               maestro start

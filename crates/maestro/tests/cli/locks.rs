@@ -127,14 +127,14 @@ fn release_needs_a_lock_and_a_reason() {
         vec![],
         "lock release arena downscaling",
         &expect![[r#"
-        stderr: error: the following required arguments were not provided:
-        stderr:   --reason <REASON>
-        stderr: 
-        stderr: Usage: maestro lock release --reason <REASON> --url <URL> <SCHEDULER> <KIND>
-        stderr: 
-        stderr: For more information, try '--help'.
-        exit 2
-    "#]],
+            stderr: error: the following required arguments were not provided:
+            stderr:   --reason <REASON>
+            stderr: 
+            stderr: Usage: maestro lock release --reason <REASON> <SCHEDULER> <KIND>
+            stderr: 
+            stderr: For more information, try '--help'.
+            exit 2
+        "#]],
     );
     check(
         vec![],

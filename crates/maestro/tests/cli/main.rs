@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "the lint's exemption covers test functions, not what they call")]
 
 mod dry_runs;
+mod everyday;
 mod explanations;
 mod failures;
 mod forecast;
@@ -15,6 +16,7 @@ mod rollouts;
 mod rooms;
 mod schedulers;
 mod server;
+mod terminal;
 mod versions;
 mod whatif;
 

@@ -1,5 +1,6 @@
 use expect_test::expect;
 
+use crate::schedulers::arena;
 use crate::server::{Answer, ok, refusal};
 use crate::{check, long_ago};
 
@@ -109,10 +110,11 @@ fn one_stage() {
         "#]],
     );
     check(
-        vec![operations(0, 0, &[])],
+        vec![operations(0, 0, &[]), ok(&arena("in-sync"))],
         "operation list arena --stage pending",
         &expect![[r#"
             > GET /schedulers/arena/operations?stage=pending&view=full
+            > GET /schedulers/arena?view=full
             ID  OPERATION  STATUS  AGE  REASON
         "#]],
     );
@@ -224,7 +226,7 @@ fn watch() {
             2026-11-15T09:06:53Z Created
             2026-11-15T09:06:54Z Starting 3 rooms in two lines
             stderr: error: add_rooms op-1 ended as canceled: fleet size 0 → 3
-            stderr: last event: Starting 3 rooms in two lines
+            stderr: more: maestro operation get arena op-1
             exit 1
         "#]],
     );

@@ -86,13 +86,13 @@ fn orders() {
         vec![],
         "region cordon",
         &expect![[r#"
-        stderr: error: the following required arguments were not provided:
-        stderr:   <NAME>
-        stderr: 
-        stderr: Usage: maestro region cordon --url <URL> <NAME>
-        stderr: 
-        stderr: For more information, try '--help'.
-        exit 2
-    "#]],
+            stderr: error: the following required arguments were not provided:
+            stderr:   <NAME>
+            stderr: 
+            stderr: Usage: maestro region cordon <NAME>
+            stderr: 
+            stderr: For more information, try '--help'.
+            exit 2
+        "#]],
     );
 }

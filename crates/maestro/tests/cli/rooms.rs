@@ -46,6 +46,7 @@ fn get() {
         "room get arena ghost",
         &expect![[r#"
             > GET /schedulers/arena/rooms/ghost?view=full
+            > GET /schedulers/arena/rooms?ended=true&view=full
             stderr: error: room ghost not found in scheduler arena
             exit 3
         "#]],

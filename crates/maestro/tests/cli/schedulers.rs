@@ -1,6 +1,6 @@
 use expect_test::expect;
 
-use crate::server::{answer, ok, refusal};
+use crate::server::{answer, ok, refusal, text};
 use crate::{check, check_stdin, long_ago};
 
 const ARENA: &str = r#"{"scheduler":{"name":"arena","game":"brawl","state":"STATE","portRange":{"start":20000,"end":29999},"createdAt":"2026-11-15T09:06:47.339752Z","maxSurge":"25%","roomsReplicas":3,"spec":{"version":"v1.0.0","terminationGracePeriod":"5s","containers":[{"name":"room","image":"room:1","imagePullPolicy":"IfNotPresent","command":["/room","--map","lava"],"environment":[],"requests":{"memory":"16Mi","cpu":"5m"},"limits":{"memory":"64Mi","cpu":"100m"},"ports":[{"name":"game","protocol":"udp","port":7777,"hostPort":0}]}],"toleration":"","affinity":"","restartPolicy":"Never"},"forwarders":[],"annotations":{},"labels":{"team":"a"},"matchAllocation":{"maxMatches":1}}}"#;
@@ -12,7 +12,10 @@ pub(crate) fn arena(state: &str) -> String {
 #[test]
 fn list() {
     let schedulers = r#"{"schedulers":[
-        {"name":"arena","game":"brawl","state":"in-sync","version":"v1.0.0","portRange":{"start":1,"end":2},"createdAt":"AGO","maxSurge":"25%","roomsReplicas":3},
+        {"name":"arena","game":"brawl","state":"in-sync","version":"v1.0.0","portRange":{"start":1,"end":2},"createdAt":"AGO","maxSurge":"25%","roomsReplicas":12,"roomsReady":8,"roomsOccupied":4,"roomsPending":0,"roomsTerminating":0,"roomsWanted":12},
+        {"name":"broken","game":"brawl","state":"in-sync","version":"v1.0.0","portRange":{"start":1,"end":2},"createdAt":"AGO","maxSurge":"25%","roomsReplicas":3,"roomsReady":0,"roomsOccupied":0,"roomsPending":1,"roomsTerminating":0,"roomsWanted":3,"problem":{"word":"crashing","reason":"rooms end before they are ready; the latest, broken-1: container room exited with code 1","room":"broken-1"}},
+        {"name":"races","game":"brawl","state":"in-sync","version":"v1.0.0","createdAt":"AGO","roomsReplicas":3,"roomsReady":7,"roomsOccupied":2,"roomsPending":1,"roomsTerminating":0,"roomsWanted":9,"autoscaling":{"enabled":true,"min":1,"max":20,"cooldown":0}},
+        {"name":"open","game":"brawl","state":"in-sync","version":"v1.0.0","createdAt":"AGO","roomsReplicas":3,"roomsReady":7,"roomsOccupied":2,"roomsPending":1,"roomsTerminating":0,"roomsWanted":9,"autoscaling":{"enabled":true,"min":5,"max":-1,"cooldown":0}},
         {"name":"a-much-longer-name","game":"brawl","state":"creating","version":"v12.0.0","portRange":null,"createdAt":"0001-01-01T00:00:00Z","maxSurge":"5","roomsReplicas":100}]}"#;
     let schedulers = schedulers.replace("AGO", &long_ago());
     check(
@@ -20,9 +23,12 @@ fn list() {
         "scheduler list",
         &expect![[r#"
             > GET /schedulers?view=full
-            NAME                GAME   STATE     VERSION  REPLICAS  MAX SURGE  AGE
-            arena               brawl  in-sync   v1.0.0   3         25%        2d4h
-            a-much-longer-name  brawl  creating  v12.0.0  100       5          -
+            NAME                GAME   STATE     VERSION  READY  OCCUPIED  REPLICAS  AUTOSCALING  AGE   PROBLEM
+            arena               brawl  in-sync   v1.0.0   8/8    4         12        off          2d4h  -
+            broken              brawl  in-sync   v1.0.0   0/3    0         3         off          2d4h  crashing: rooms end before they are ready; the latest, broken-1: container room exited with code 1
+            races               brawl  in-sync   v1.0.0   7/7    2         3         1 to 20      2d4h  -
+            open                brawl  in-sync   v1.0.0   7/7    2         3         5 and up     2d4h  -
+            a-much-longer-name  brawl  creating  v12.0.0  -      -         100       off          -     -
         "#]],
     );
     check(
@@ -30,7 +36,7 @@ fn list() {
         "scheduler list",
         &expect![[r#"
             > GET /schedulers?view=full
-            NAME  GAME  STATE  VERSION  REPLICAS  MAX SURGE  AGE
+            NAME  GAME  STATE  VERSION  READY  OCCUPIED  REPLICAS  AUTOSCALING  AGE  PROBLEM
             stderr: no schedulers; create one: maestro scheduler create -f FILE
         "#]],
     );
@@ -187,20 +193,16 @@ fn get() {
 }
 
 #[test]
-fn info() {
-    let info = r#"{"schedulers":[
-        {"name":"arena","game":"brawl","state":"in-sync","roomsReplicas":3,"roomsReady":3,"roomsOccupied":0,"roomsPending":0,"roomsTerminating":0,"autoscaling":null},
-        {"name":"races","game":"brawl","state":"in-sync","roomsReplicas":3,"roomsReady":7,"roomsOccupied":2,"roomsPending":1,"roomsTerminating":0,"autoscaling":{"enabled":true,"min":1,"max":20,"cooldown":0}},
-        {"name":"open","game":"brawl","state":"in-sync","roomsReplicas":3,"roomsReady":7,"roomsOccupied":2,"roomsPending":1,"roomsTerminating":0,"autoscaling":{"enabled":true,"min":5,"max":-1,"cooldown":0}}]}"#;
+fn info_is_the_same_list() {
     check(
-        vec![ok(info)],
+        vec![ok(
+            r#"{"schedulers":[{"name":"arena","game":"brawl","state":"in-sync","roomsReady":3,"roomsWanted":3}]}"#,
+        )],
         "scheduler info --game brawl",
         &expect![[r#"
-            > GET /schedulers/info?game=brawl&view=full
-            NAME   GAME   STATE    REPLICAS  READY  OCCUPIED  PENDING  TERMINATING  AUTOSCALING
-            arena  brawl  in-sync  3         3      0         0        0            off
-            races  brawl  in-sync  3         7      2         1        0            1 to 20
-            open   brawl  in-sync  3         7      2         1        0            5 and up
+            > GET /schedulers?game=brawl&view=full
+            NAME   GAME   STATE    VERSION  READY  OCCUPIED  REPLICAS  AUTOSCALING  AGE  PROBLEM
+            arena  brawl  in-sync  -        3/3    -         -         off          -    -
         "#]],
     );
 }
@@ -283,8 +285,16 @@ fn create_and_wait() {
         {"id":"op-old","status":"finished","definitionName":"create_scheduler","createdAt":"2026-11-14T09:06:47Z"},
         {"id":"op-other","status":"finished","definitionName":"health_controller","createdAt":"2026-11-15T09:07:47Z"}]}"#;
     let ended = r#"{"operation":{"id":"op-new","status":"finished","definitionName":"create_scheduler","executionHistory":[{"createdAt":"2026-11-15T09:06:47Z","event":"Created"},{"createdAt":"2026-11-15T09:06:48Z","event":"Operation finished"}]}}"#;
+    let fleet = |ready: u32, problem: &str| {
+        let problem: serde_json::Value = serde_json::from_str(problem).unwrap();
+        let row = serde_json::json!({"name": "arena", "roomsReady": ready, "roomsOccupied": 0, "roomsWanted": 3, "problem": problem});
+        ok(&serde_json::json!({ "schedulers": [row] }).to_string())
+    };
+    let starting = r#"{"word":"starting","reason":"not pinged yet: 3 rooms","room":""}"#;
+    let found = || vec![ok(&arena("creating")), ok(none), ok(listed), ok(none), ok(ended)];
     check_stdin(
-        vec![ok(&arena("creating")), ok(none), ok(listed), ok(none), ok(ended), ok(&arena("in-sync"))],
+        [found(), vec![fleet(0, starting), fleet(2, "null"), fleet(3, "null"), ok(&arena("in-sync"))]]
+            .concat(),
         "scheduler create -f - --wait",
         "name: arena",
         &expect![[r#"
@@ -293,11 +303,70 @@ fn create_and_wait() {
             > GET /schedulers/arena/operations?stage=active&view=full
             > GET /schedulers/arena/operations?stage=final&view=full
             > GET /schedulers/arena/operations/op-new?view=full
+            > GET /schedulers?name=arena&view=full
             > GET /schedulers/arena?view=full
-            scheduler arena v1.0.0 created (in-sync)
+            scheduler arena v1.0.0 created (3 of 3 rooms are ready)
             stderr: 2026-11-15T09:06:47Z Created
             stderr: 2026-11-15T09:06:48Z Operation finished
+            stderr: 0 of 3 rooms are ready (starting)
+            stderr: 2 of 3 rooms are ready
+            stderr: 3 of 3 rooms are ready
         "#]],
+    );
+    let crashing = |room: &str| {
+        fleet(
+            0,
+            &format!(
+                r#"{{"word":"crashing","reason":"rooms end before they are ready; the latest, {room}: exit code 3","room":"{room}"}}"#
+            ),
+        )
+    };
+    check_stdin(
+        [
+            found(),
+            vec![crashing("arena-1"), crashing("arena-1"), crashing("arena-2"), crashing("arena-3")],
+            vec![text("cannot load the map\n")],
+        ]
+        .concat(),
+        "scheduler create -f - --wait",
+        "name: arena",
+        &expect![[r#"
+            > POST /schedulers?view=full {"name":"arena"}
+            > GET /schedulers/arena/operations?stage=pending&view=full
+            > GET /schedulers/arena/operations?stage=active&view=full
+            > GET /schedulers/arena/operations?stage=final&view=full
+            > GET /schedulers/arena/operations/op-new?view=full
+            > GET /schedulers?name=arena&view=full
+            > GET /schedulers/arena/rooms/arena-3/logs?tail=5
+            stderr: 2026-11-15T09:06:47Z Created
+            stderr: 2026-11-15T09:06:48Z Operation finished
+            stderr: 0 of 3 rooms are ready (crashing)
+            stderr: 0 of 3 rooms are ready (crashing)
+            stderr: 0 of 3 rooms are ready (crashing)
+            stderr: error: 0 of 3 rooms are ready of scheduler arena: rooms end before they are ready; the latest, arena-3: exit code 3
+            stderr:   | cannot load the map
+            stderr: its log: maestro room logs arena arena-3
+            stderr: the scheduler exists, and goes on trying: maestro operation list arena, maestro scheduler delete arena
+            exit 1
+        "#]],
+    );
+    let gone = vec![ok(r#"{"schedulers":[]}"#)];
+    check_stdin(
+        [found(), gone].concat(),
+        "scheduler create -f - --wait",
+        "name: arena",
+        &expect![[r#"
+        > POST /schedulers?view=full {"name":"arena"}
+        > GET /schedulers/arena/operations?stage=pending&view=full
+        > GET /schedulers/arena/operations?stage=active&view=full
+        > GET /schedulers/arena/operations?stage=final&view=full
+        > GET /schedulers/arena/operations/op-new?view=full
+        > GET /schedulers?name=arena&view=full
+        stderr: 2026-11-15T09:06:47Z Created
+        stderr: 2026-11-15T09:06:48Z Operation finished
+        stderr: error: scheduler arena is gone
+        exit 3
+    "#]],
     );
 }
 
@@ -314,7 +383,6 @@ fn a_server_that_names_the_creation_is_believed() {
             > GET /schedulers/arena/operations/op-1?view=full
             stderr: 2026-11-15T09:06:47Z Created
             stderr: error: create_scheduler op-1 ended as error: no port is left in 20000 to 29999
-            stderr: last event: Created
             exit 1
         "#]],
     );

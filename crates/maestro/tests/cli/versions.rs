@@ -41,16 +41,17 @@ fn diff() {
         "scheduler diff -f -",
         &changed,
         &expect![[r#"
-        > GET /schedulers/arena?view=full
-        > GET /schedulers/arena/versions?view=full
-        FIELD                       CHANGE  FROM    TO
-        maxSurge                    minor   25%     5
-        rollout.maxFailures         minor   5       2
-        spec.containers[0].image    major   room:1  room:2
-        labels["example.com/tier"]  major   -       gold
+            > GET /schedulers/arena?view=full
+            > GET /schedulers/arena/versions?view=full
+            FIELD                       CHANGE  FROM    TO
+            maxSurge                    minor   25%     5
+            rollout.maxFailures         minor   5       2
+            spec.containers[0].image    major   room:1  room:2
+            labels["example.com/tier"]  major   -       gold
 
-        scheduler arena v1.0.0 → v2.0.0: a major change, rooms are replaced
-    "#]],
+            scheduler arena v1.0.0 → v2.0.0: a major change, rooms are replaced
+            exit 1
+        "#]],
     );
     let minor = recipe(&[("25%", "5")]);
     check_stdin(
@@ -58,23 +59,24 @@ fn diff() {
         "scheduler diff -f - -o json",
         &minor,
         &expect![[r#"
-        > GET /schedulers/arena?view=full
-        > GET /schedulers/arena/versions?view=full
-        {
-          "scheduler": "arena",
-          "change": "minor",
-          "from": "v1.0.0",
-          "to": "v1.1.0",
-          "fields": [
+            > GET /schedulers/arena?view=full
+            > GET /schedulers/arena/versions?view=full
             {
-              "path": "maxSurge",
+              "scheduler": "arena",
               "change": "minor",
-              "from": "25%",
-              "to": "5"
+              "from": "v1.0.0",
+              "to": "v1.1.0",
+              "fields": [
+                {
+                  "path": "maxSurge",
+                  "change": "minor",
+                  "from": "25%",
+                  "to": "5"
+                }
+              ]
             }
-          ]
-        }
-    "#]],
+            exit 1
+        "#]],
     );
     check_stdin(
         vec![refusal(404, "scheduler arena not found")],
@@ -83,6 +85,7 @@ fn diff() {
         &expect![[r#"
             > GET /schedulers/arena?view=full
             scheduler arena does not exist: it would be created as v1.0.0
+            exit 1
         "#]],
     );
 }
@@ -198,7 +201,7 @@ fn apply_and_wait() {
             stderr: rooms are being replaced: maestro rollout status arena --watch
         "#]],
     );
-    let failed = r#"{"operation":{"id":"op-1","status":"error","definitionName":"create_new_scheduler_version","reason":"asked for by ada","executionHistory":[{"createdAt":"2026-11-15T09:06:47Z","event":"All validation attempts have failed, operation aborted!"}]}}"#;
+    let failed = r#"{"operation":{"id":"op-1","status":"error","definitionName":"create_new_scheduler_version","schedulerName":"arena","reason":"attempt 3 of 3 failed (asked for by ada)","cause":"version v2.0.0 was not validated: attempt 3 of 3 failed: room arena-1 ended: exit code 3; its last log lines: cannot load the map","data":{"attempts":[{"attempt":3,"room":"arena-1"}]},"executionHistory":[{"createdAt":"2026-11-15T09:06:47Z","event":"rollback finished"}]}}"#;
     check_stdin(
         [known(), vec![ok(failed)]].concat(),
         "scheduler apply -f - --wait",
@@ -208,9 +211,10 @@ fn apply_and_wait() {
             > GET /schedulers/arena/versions?view=full
             > POST /schedulers/arena?view=full {"name":"arena","game":"brawl","portRange":{"start":20000,"end":29999},"maxSurge":"25%","roomsReplicas":3,"spec":{"version":"v1.0.0","terminationGracePeriod":"5s","containers":[{"name":"room","image":"room:2","imagePullPolicy":"IfNotPresent","command":["/room","--map","lava"],"environment":[],"requests":{"memory":"16Mi","cpu":"5m"},"limits":{"memory":"64Mi","cpu":"100m"},"ports":[{"name":"game","protocol":"udp","port":7777,"hostPort":0}]}],"toleration":"","affinity":"","restartPolicy":"Never"},"forwarders":[],"annotations":{},"labels":{"team":"a"},"matchAllocation":{"maxMatches":1}}
             > GET /schedulers/arena/operations/op-1?view=full
-            stderr: 2026-11-15T09:06:47Z All validation attempts have failed, operation aborted!
-            stderr: error: create_new_scheduler_version op-1 ended as error: asked for by ada
-            stderr: last event: All validation attempts have failed, operation aborted!
+            stderr: 2026-11-15T09:06:47Z rollback finished
+            stderr: error: create_new_scheduler_version op-1 ended as error: version v2.0.0 was not validated: attempt 3 of 3 failed: room arena-1 ended: exit code 3; its last log lines: cannot load the map
+            stderr: its log: maestro room logs arena arena-1
+            stderr: more: maestro operation get arena op-1
             exit 1
         "#]],
     );
@@ -272,5 +276,50 @@ fn autoscaling() {
             AGE  TOTAL  OCCUPIED  READY  DESIRED  DESIRED READY  DECISION  REASON
             stderr: no decisions yet
         "#]],
+    );
+}
+
+/// To the API a recipe without a number of rooms has none; whoever leaves it out means that it stays as it is.
+#[test]
+fn the_number_of_rooms_stays_unless_it_is_written() {
+    let resized = arena("in-sync").replace(r#""roomsReplicas":3"#, r#""roomsReplicas":5"#);
+    let known = || vec![ok(&resized), ok(VERSIONS)];
+    let silent = recipe(&[(r#""roomsReplicas":3,"#, "")]);
+    check_stdin(
+        known(),
+        "scheduler diff -f -",
+        &silent,
+        &expect![[r#"
+        > GET /schedulers/arena?view=full
+        > GET /schedulers/arena/versions?view=full
+        scheduler arena v1.0.0 is unchanged
+    "#]],
+    );
+    check_stdin(
+        known(),
+        "scheduler diff -f -",
+        &recipe(&[]),
+        &expect![[r#"
+        > GET /schedulers/arena?view=full
+        > GET /schedulers/arena/versions?view=full
+        FIELD          CHANGE  FROM  TO
+        roomsReplicas  minor   5     3
+
+        scheduler arena v1.0.0 → v1.1.0: a minor change, rooms stay as they are
+        exit 1
+    "#]],
+    );
+    let silent_change = recipe(&[(r#""roomsReplicas":3,"#, ""), ("25%", "5")]);
+    let enqueued = vec![ok(r#"{"operationId":"op-1"}"#)];
+    check_stdin(
+        [known(), enqueued].concat(),
+        "scheduler apply -f -",
+        &silent_change,
+        &expect![[r#"
+        > GET /schedulers/arena?view=full
+        > GET /schedulers/arena/versions?view=full
+        > POST /schedulers/arena?view=full {"name":"arena","game":"brawl","portRange":{"start":20000,"end":29999},"maxSurge":"5","spec":{"version":"v1.0.0","terminationGracePeriod":"5s","containers":[{"name":"room","image":"room:1","imagePullPolicy":"IfNotPresent","command":["/room","--map","lava"],"environment":[],"requests":{"memory":"16Mi","cpu":"5m"},"limits":{"memory":"64Mi","cpu":"100m"},"ports":[{"name":"game","protocol":"udp","port":7777,"hostPort":0}]}],"toleration":"","affinity":"","restartPolicy":"Never"},"forwarders":[],"annotations":{},"labels":{"team":"a"},"matchAllocation":{"maxMatches":1},"roomsReplicas":5}
+        operation op-1 enqueued: version v1.1.0 of scheduler arena, a minor change
+    "#]],
     );
 }

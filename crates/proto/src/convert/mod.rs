@@ -243,5 +243,6 @@ pub fn scheduler_without_spec(recipe: &Recipe, shown: Shown<'_>) -> SchedulerWit
         max_surge,
         rooms_replicas,
         match_allocation,
+        ..SchedulerWithoutSpec::default()
     }
 }

@@ -33,9 +33,10 @@ impl State {
         stage: Stage,
         request: PageRequest,
     ) -> OperationPage {
-        let PageRequest { page, page_size, newest_first, no_action } = request;
+        let PageRequest { page, page_size, newest_first, no_action, only } = request;
         let shown = |operation: &&Operation| {
             operation.status.stage() == stage
+                && only.matches(operation)
                 && (no_action || operation.took_action || !operation.status.is_final())
         };
         let ids: Vec<_> = match stage {

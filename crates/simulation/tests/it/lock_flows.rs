@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use maestro_core::lock::{Holder, LockKind};
 use maestro_core::operation::{Activity, DefinitionKind, Operation, OperationStatus, Origin};
-use maestro_core::room::Purpose;
+use maestro_core::room::{Purpose, RoomStatus};
 use maestro_core::scheduler::{
     Autoscaling, FixedBuffer, OtherParameters, Recipe, ScalingPolicy, VersionStatus,
 };
@@ -169,6 +169,27 @@ fn a_removal_during_a_rollout_is_part_of_what_the_rollout_does() {
         let new_ones = made.iter().filter(|room| room.version == V2 && room.purpose == Purpose::Fleet);
         assert_eq!(new_ones.count(), 0, "no new room was made for nothing");
         all_free(&world).await;
+    });
+}
+
+/// The same of rooms that are named, old ones or new ones: neither waits for the other.
+#[test]
+fn rooms_that_are_named_during_a_rollout_go() {
+    run(async {
+        for seed in [22, 23] {
+            let world = world_with_fleet(seed, 5).await;
+            submit(&world, another_command(recipe(5))).await;
+            until_held(&world, LockKind::Downscaling, Holder::Rollout(V2)).await;
+            let mut named = world.engine().rooms(ARENA).await.unwrap();
+            named.retain(|room| !room.validation && room.status != RoomStatus::Terminating);
+            let named: Vec<String> = named.into_iter().map(|room| room.id.to_string()).take(2).collect();
+            let removal = world.engine().remove_named_rooms(ARENA, &named, false, "bob").await.unwrap();
+            ended_as(&world, removal, OperationStatus::Finished).await;
+            settle(&world, 3, 10 * MINUTE).await;
+            let stayed = ids(&world).await;
+            assert!(!stayed.iter().any(|room| named.contains(&room.to_string())), "{named:?}: {stayed:?}");
+            all_free(&world).await;
+        }
     });
 }
 

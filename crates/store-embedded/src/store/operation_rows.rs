@@ -6,10 +6,11 @@ use maestro_core::operation::{
 };
 use maestro_core::scheduler::SchedulerName;
 use maestro_engine::documents;
-use maestro_engine::ports::store::{OperationPage, PageRequest};
-use rusqlite::{Connection, Params};
+use maestro_engine::ports::store::{OperationFilter, OperationPage, PageRequest};
+use rusqlite::types::Value;
+use rusqlite::{Connection, Params, params_from_iter};
 
-use super::columns::{Columns, from_id, unreadable};
+use super::columns::{Columns, from_id, from_time, unreadable};
 use super::failure::Failure;
 
 /// All columns but `progress`, which lists leave out.
@@ -57,7 +58,7 @@ pub(super) fn page(
     stage: Stage,
     request: PageRequest,
 ) -> Result<OperationPage, Failure> {
-    let PageRequest { page, page_size, newest_first, no_action } = request;
+    let PageRequest { page, page_size, newest_first, no_action, only } = request;
     // Written so that each combination is answered along an index of its own.
     let of_stage = match stage {
         Stage::Pending => "ended_at IS NULL AND status = 'pending'",
@@ -66,18 +67,47 @@ pub(super) fn page(
     };
     let with_action = if no_action { "" } else { "AND took_action = 1" };
     let direction = if newest_first { "DESC" } else { "ASC" };
-    let condition = format!("scheduler = ?1 AND {of_stage} {with_action}");
+    let (asked_for, mut values) = filtered(only);
+    let condition = format!("scheduler = ? AND {of_stage} {with_action} {asked_for}");
+    values.insert(0, scheduler.as_str().to_owned().into());
 
     let total = connection
         .prepare_cached(&format!("SELECT count(*) FROM operations WHERE {condition}"))?
-        .query_row([scheduler.as_str()], |row| row.get(0))?;
+        .query_row(params_from_iter(&values), |row| row.get(0))?;
     let sql = format!(
         "SELECT {COLUMNS}, 'null' AS progress FROM operations WHERE {condition}
-         ORDER BY sequence {direction} LIMIT ?2 OFFSET ?3"
+         ORDER BY sequence {direction} LIMIT ? OFFSET ?"
     );
     let offset = i64::from(page.saturating_sub(1)).saturating_mul(page_size.into());
-    let found = select(connection, &sql, (scheduler.as_str(), page_size, offset), Definitions::Shown)?;
+    values.extend([i64::from(page_size).into(), offset.into()]);
+    let found = select(connection, &sql, params_from_iter(values), Definitions::Shown)?;
     Ok(OperationPage { total, operations: found.into_iter().map(|(_, operation)| operation).collect() })
+}
+
+/// A condition of SQL, which begins with `AND` if there is any, and its values in order.
+fn filtered(only: OperationFilter) -> (String, Vec<Value>) {
+    let OperationFilter { kind, status, since, id } = only;
+    let mut condition = String::new();
+    let mut values: Vec<Value> = Vec::new();
+    let mut and = |sql: &str, value: Value| {
+        condition.push_str(sql);
+        values.push(value);
+    };
+    if let Some(kind) = kind {
+        and(" AND definition = ?", kind.name().to_owned().into());
+    }
+    if let Some(status) = status {
+        and(" AND status = ?", status.as_str().to_owned().into());
+    }
+    if let Some(since) = since {
+        and(" AND created_at >= ?", from_time(since).into());
+    }
+    if let Some(prefix) = id {
+        let (first, last) = prefix.bounds();
+        and(" AND id >= ?", from_id(first).into());
+        and(" AND id <= ?", from_id(last).into());
+    }
+    (condition, values)
 }
 
 /// What definitions are read for.

@@ -26,9 +26,9 @@ use serde_json::json;
 use crate::ports::Store;
 use crate::ports::runtime::Handle;
 use crate::ports::store::{
-    Change, Ended, NewOperation, NewRoomRecord, NewScheduler, OperationPage, PageRequest, Refusal, Renewal,
-    RolloutRecord, RolloutState, RoomRecord, SchedulerRecord, StopIntent, StoreError, Transaction,
-    VersionRecord,
+    Change, Ended, NewOperation, NewRoomRecord, NewScheduler, OperationFilter, OperationPage, PageRequest,
+    Refusal, Renewal, RolloutRecord, RolloutState, RoomRecord, SchedulerRecord, StopIntent, StoreError,
+    Transaction, VersionRecord,
 };
 
 pub use changes::*;
@@ -309,7 +309,13 @@ pub async fn everything(store: &dyn Store) -> Everything {
 }
 
 pub fn all_operations() -> PageRequest {
-    PageRequest { page: 1, page_size: 1000, newest_first: false, no_action: true }
+    PageRequest {
+        page: 1,
+        page_size: 1000,
+        newest_first: false,
+        no_action: true,
+        only: OperationFilter::default(),
+    }
 }
 
 pub async fn scheduler(store: &dyn Store, name: &SchedulerName) -> SchedulerRecord {

@@ -65,6 +65,7 @@ where
             lists::pages_are_cut_in_order_without_history_and_progress,
             lists::a_page_beyond_the_end_is_empty_and_knows_the_total,
             lists::operations_that_changed_nothing_are_hidden_unless_asked_for,
+            lists::only_what_is_asked_for_is_listed_and_counted,
             lists::final_operations_are_forgotten_by_age,
             lists::operations_of_gone_schedulers_are_forgotten_apart,
             ownership::a_free_scheduler_is_owned_by_who_comes_first,

@@ -23,7 +23,7 @@ pub use change::{
     VERSION_OPERATIONS,
 };
 pub use records::{
-    Ended, EndedRoom, Intent, OperationPage, OwnershipRecord, PageRequest, RegionRecord, Renewal,
+    Ended, EndedRoom, Intent, OperationFilter, OperationPage, OwnershipRecord, PageRequest, RegionRecord, Renewal,
     RolloutRecord, RolloutState, RoomRecord, SchedulerRecord, SchedulerState, StopIntent,
     UnreadableScheduler, VersionRecord, WorkerRecord, Workforce,
 };

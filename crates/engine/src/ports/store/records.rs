@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use maestro_core::operation::{Operation, OperationId, RemovalReason, Token};
+use maestro_core::operation::{
+    DefinitionKind, IdPrefix, Operation, OperationId, OperationStatus, RemovalReason, Token,
+};
 use maestro_core::room::{EndCause, HostPort, Purpose, Region, RoomId};
 use maestro_core::scheduler::{Autoscaling, Recipe, SchedulerName, Version, VersionStatus};
 use maestro_core::time::{Millis, Timestamp};
@@ -171,6 +173,27 @@ pub struct PageRequest {
     pub newest_first: bool,
     /// Also those that ended and changed nothing. What has not ended is always part of the list.
     pub no_action: bool,
+    pub only: OperationFilter,
+}
+
+/// Which operations of a list are asked for. `None` asks for nothing in particular.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OperationFilter {
+    pub kind: Option<DefinitionKind>,
+    pub status: Option<OperationStatus>,
+    /// Created at this time or later.
+    pub since: Option<Timestamp>,
+    pub id: Option<IdPrefix>,
+}
+
+impl OperationFilter {
+    pub fn matches(&self, operation: &Operation) -> bool {
+        let Self { kind, status, since, id } = self;
+        kind.is_none_or(|kind| operation.definition.kind() == kind)
+            && status.is_none_or(|status| operation.status == status)
+            && since.is_none_or(|since| operation.created_at >= since)
+            && id.is_none_or(|prefix| prefix.matches(operation.id))
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]

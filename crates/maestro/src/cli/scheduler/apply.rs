@@ -67,8 +67,7 @@ fn submit(
     options: &ApplyOptions,
 ) -> Result<(), Failure> {
     let name = proposal.name().as_str();
-    let resource =
-        Resource::new(&["schedulers", name]).query_some("strict", options.strict.then_some("true"));
+    let resource = Resource::scheduler(name).query_some("strict", options.strict.then_some("true"));
     let answer = require(client.post(&resource, &proposal.document)?, "operationId")?;
     let id = answer.get("operationId").cell();
     let change = current.difference.change();

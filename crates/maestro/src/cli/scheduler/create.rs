@@ -1,9 +1,11 @@
 //! `maestro scheduler create`
 
 use std::path::PathBuf;
+use std::time::Instant;
 
 use clap::Args;
 
+use super::rooms_ready;
 use crate::cli::client::require;
 use crate::cli::context::{Context, WaitOptions};
 use crate::cli::document::read_recipe;
@@ -39,7 +41,9 @@ pub(super) fn submit(
     let client = context.client()?;
     let resource = Resource::new(&["schedulers"]).query_some("strict", strict.then_some("true"));
     let mut answer = require(client.post(&resource, recipe)?, "scheduler")?;
+    let mut rooms = None;
     if wait.wait {
+        let started = Instant::now();
         let name = answer.get("scheduler").get("name").cell();
         let operation = match answer.get("operationId").as_str() {
             Some(id) => id.to_owned(),
@@ -47,16 +51,14 @@ pub(super) fn submit(
         };
         let end = context.follow(&name, &operation, wait)?;
         watch::verdict(&end)?;
-        answer = client.get(&Resource::new(&["schedulers", &name]), "scheduler")?;
+        rooms = Some(rooms_ready::wait(context, &name, wait.timeout.saturating_sub(started.elapsed()))?);
+        answer = client.get(&Resource::scheduler(&name), "scheduler")?;
     }
     context.show(&answer, |answer| {
         let scheduler = answer.get("scheduler");
-        format!(
-            "scheduler {} {} created ({})",
-            scheduler.get("name").cell(),
-            scheduler.get("spec").get("version").cell(),
-            scheduler.get("state").cell()
-        )
+        let outcome = rooms.unwrap_or_else(|| scheduler.get("state").cell());
+        let (name, version) = (scheduler.get("name").cell(), scheduler.get("spec").get("version").cell());
+        format!("scheduler {name} {version} created ({outcome})")
     })
 }
 

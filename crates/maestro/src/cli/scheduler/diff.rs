@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::proposal::{Current, Proposal};
 use crate::cli::context::Context;
-use crate::cli::failure::Failure;
+use crate::cli::failure::{Exit, Failure};
 use crate::cli::json::Json;
 use crate::cli::output::table;
 
@@ -23,7 +23,10 @@ pub(in crate::cli) struct DiffOptions {
 pub(super) fn diff(context: &Context, options: &DiffOptions) -> Result<(), Failure> {
     let proposal = Proposal::read(&context.client()?, &options.file)?;
     proposal.warn_of_unknown_fields();
-    context.show(&answer(&proposal), text)
+    context.show(&answer(&proposal), text)?;
+    let is_different =
+        proposal.current.as_ref().is_none_or(|current| current.difference.change() != Change::None);
+    if is_different { Err(Failure::new(Exit::Different, "")) } else { Ok(()) }
 }
 
 /// For programs: `{"scheduler","change","from","to","fields":[{"path","change","from","to"}]}`.

@@ -7,18 +7,22 @@ mod forecast;
 mod proposal;
 mod regions;
 mod resize;
+mod rooms_ready;
 mod tables;
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 
 use apply::ApplyOptions;
 use create::CreateOptions;
 use diff::DiffOptions;
 use resize::ResizeOptions;
 
+use super::client::Client;
 use super::context::{Context, WaitOptions};
 use super::failure::Failure;
 use super::json::Json;
+use super::list::{self, WatchOptions};
+use super::output::{Format, note};
 use super::resource::Resource;
 
 #[derive(Debug, Subcommand)]
@@ -45,35 +49,32 @@ Examples:
   maestro scheduler diff -f arena.yaml -o json | jq -r .change")]
     Diff(DiffOptions),
 
-    /// List schedulers
-    #[command(after_help = "\
+    /// List schedulers with their rooms, and what is wrong with them
+    #[command(
+        visible_alias = "ls",
+        alias = "info",
+        after_help = "\
 Examples:
   maestro scheduler list
-  maestro scheduler list -o json | jq -r '.schedulers[].name'")]
-    List,
+  maestro scheduler list --watch
+  maestro scheduler list --game brawl -o json | jq -r '.schedulers[].name'"
+    )]
+    List(ListOptions),
 
-    /// Show a scheduler's recipe
-    #[command(after_help = "\
+    /// Show a scheduler and its recipe
+    #[command(
+        visible_alias = "describe",
+        after_help = "\
 Examples:
   maestro scheduler get arena
-  maestro scheduler get arena --version v1.0.0 -o yaml")]
+  maestro scheduler get arena --version v1.0.0 -o yaml"
+    )]
     Get {
         /// Name of the scheduler
         scheduler: String,
         /// A version other than the active one
         #[arg(long, value_name = "VERSION")]
         version: Option<String>,
-    },
-
-    /// Count the rooms of schedulers by status
-    #[command(after_help = "\
-Examples:
-  maestro scheduler info
-  maestro scheduler info --game brawl")]
-    Info {
-        /// Only schedulers of this game
-        #[arg(long)]
-        game: Option<String>,
     },
 
     /// List the versions of a scheduler, newest first
@@ -93,7 +94,7 @@ Examples:
     Switch {
         /// Name of the scheduler
         scheduler: String,
-        /// Which version, as `scheduler versions` lists it
+        /// The version, as `scheduler versions` lists it
         version: String,
         #[command(flatten)]
         wait: WaitOptions,
@@ -107,7 +108,7 @@ Examples:
   maestro scheduler resize arena -20% --min-step 2 --wait --timeout 2m")]
     Resize(ResizeOptions),
 
-    /// Show what autoscaling decided, and why, newest first
+    /// Show the decisions of autoscaling and their reasons, newest first
     #[command(after_help = "\
 Examples:
   maestro scheduler autoscaling arena
@@ -118,15 +119,18 @@ Examples:
     },
 
     /// Delete a scheduler and all of its rooms
-    #[command(after_help = "\
+    #[command(
+        visible_alias = "rm",
+        after_help = "\
 Examples:
   maestro scheduler delete arena
   maestro scheduler delete arena --wait --timeout 5m
-  maestro scheduler delete arena --force")]
+  maestro scheduler delete arena --force"
+    )]
     Delete {
         /// Name of the scheduler
         scheduler: String,
-        /// Forget rooms in regions that cannot be reached, instead of waiting for them
+        /// Do not wait for rooms in regions that cannot be reached
         #[arg(long)]
         force: bool,
         #[command(flatten)]
@@ -134,25 +138,37 @@ Examples:
     },
 }
 
+#[derive(Debug, Args)]
+pub(super) struct ListOptions {
+    /// Only schedulers of this game
+    #[arg(long)]
+    game: Option<String>,
+    #[command(flatten)]
+    watch: WatchOptions,
+}
+
+pub(super) fn list(context: &Context, options: &ListOptions) -> Result<(), Failure> {
+    let resource = Resource::new(&["schedulers"]).query_some("game", options.game.as_deref());
+    let ask = |client: &Client| client.get(&resource, "schedulers");
+    let answer = list::show(context, &options.watch, ask, tables::schedulers_sheet)?;
+    if answer.is_some_and(|answer| answer.get("schedulers").items().is_empty())
+        && context.format() == Format::Table
+    {
+        note("no schedulers; create one: maestro scheduler create -f FILE");
+    }
+    Ok(())
+}
+
 pub(super) fn run(context: &Context, command: &Command) -> Result<(), Failure> {
     match command {
         Command::Create(options) => create::create(context, options),
         Command::Apply(options) => apply::apply(context, options),
         Command::Diff(options) => diff::diff(context, options),
-        Command::List => {
-            let answer = context.client()?.get(&Resource::new(&["schedulers"]), "schedulers")?;
-            context.show(&answer, tables::list_table)
-        }
+        Command::List(options) => list(context, options),
         Command::Get { scheduler, version } => {
-            let resource =
-                Resource::new(&["schedulers", scheduler]).query_some("version", version.as_deref());
+            let resource = Resource::scheduler(scheduler).query_some("version", version.as_deref());
             let answer = context.client()?.get(&resource, "scheduler")?;
             context.show(&answer, |answer| tables::recipe_fields(answer.get("scheduler")))
-        }
-        Command::Info { game } => {
-            let resource = Resource::new(&["schedulers", "info"]).query_some("game", game.as_deref());
-            let answer = context.client()?.get(&resource, "schedulers")?;
-            context.show(&answer, tables::info_table)
         }
         Command::Versions { scheduler } => {
             let answer =
@@ -161,7 +177,7 @@ pub(super) fn run(context: &Context, command: &Command) -> Result<(), Failure> {
         }
         Command::Switch { scheduler, version, wait } => {
             let body = Json::object([("version", Json::from(version.as_str()))]);
-            let answer = context.client()?.put(&Resource::new(&["schedulers", scheduler]), &body)?;
+            let answer = context.client()?.put(&Resource::scheduler(scheduler), &body)?;
             let what = format!("switch scheduler {scheduler} to {version}");
             context.operation_started(scheduler, &what, &answer, wait)
         }
@@ -172,8 +188,7 @@ pub(super) fn run(context: &Context, command: &Command) -> Result<(), Failure> {
             context.show(&answer, tables::decisions_table)
         }
         Command::Delete { scheduler, force, wait } => {
-            let resource =
-                Resource::new(&["schedulers", scheduler]).query_some("force", force.then_some("true"));
+            let resource = Resource::scheduler(scheduler).query_some("force", force.then_some("true"));
             let answer = context.client()?.delete(&resource)?;
             context.operation_started(scheduler, &format!("delete scheduler {scheduler}"), &answer, wait)
         }

@@ -15,7 +15,7 @@ use crate::cli::output::warn;
 use crate::cli::resource::Resource;
 
 pub(super) struct Proposal {
-    /// As it was written: what is submitted.
+    /// As it was written, with the present number of rooms if it says none: what is submitted.
     pub(super) document: Json,
     pub(super) recipe: Recipe,
     unknown_fields: Vec<String>,
@@ -34,12 +34,18 @@ pub(super) struct Current {
 
 impl Proposal {
     pub(super) fn read(client: &Client, file: &Path) -> Result<Self, Failure> {
-        let document = read_recipe(file)?;
+        let mut document = read_recipe(file)?;
         let Decoded { message, unknown_fields } =
             message(&document).map_err(|error| Failure::invalid(without_place(&error)))?;
-        let recipe = Recipe::parse(&RecipeDraft::from(message))
+        let mut recipe = Recipe::parse(&RecipeDraft::from(message))
             .map_err(|violations| Failure::invalid(format!("Validation Error:\n{violations}")))?;
-        let current = Current::read(client, &recipe)?;
+        let found = recipe_of(client, &recipe.name, None)?;
+        if let Some((current, _)) = found.as_ref().filter(|_| !states_replicas(&document)) {
+            // To the API a recipe that does not say how many rooms says none at all.
+            recipe.rooms_replicas = current.rooms_replicas;
+            set_replicas(&mut document, current.rooms_replicas);
+        }
+        let current = found.map(|found| Current::read(client, found, &recipe)).transpose()?;
         Ok(Self { document, recipe, unknown_fields, current })
     }
 
@@ -56,10 +62,11 @@ impl Proposal {
 }
 
 impl Current {
-    fn read(client: &Client, proposed: &Recipe) -> Result<Option<Self>, Failure> {
-        let Some((recipe, version)) = recipe_of(client, &proposed.name, None)? else {
-            return Ok(None);
-        };
+    fn read(
+        client: &Client,
+        (recipe, version): (Recipe, Version),
+        proposed: &Recipe,
+    ) -> Result<Self, Failure> {
         let resource = Resource::new(&["schedulers", proposed.name.as_str(), "versions"]);
         let answer = client.get(&resource, "versions")?;
         let number = |field| Version::parse(&answer.get(field).cell()).unwrap_or(version);
@@ -69,7 +76,18 @@ impl Current {
             Change::Minor => number("nextMinor"),
             Change::Major => number("nextMajor"),
         };
-        Ok(Some(Self { recipe, version, difference, next }))
+        Ok(Self { recipe, version, difference, next })
+    }
+}
+
+fn states_replicas(document: &Json) -> bool {
+    ["roomsReplicas", "rooms_replicas"].iter().any(|key| !document.get(key).is_null())
+}
+
+fn set_replicas(document: &mut Json, replicas: u32) {
+    if let Json::Object(entries) = document {
+        entries.retain(|(key, _)| key != "roomsReplicas" && key != "rooms_replicas");
+        entries.push(("roomsReplicas".to_owned(), Json::from(replicas)));
     }
 }
 
@@ -80,7 +98,7 @@ pub(super) fn recipe_of(
     version: Option<Version>,
 ) -> Result<Option<(Recipe, Version)>, Failure> {
     let version = version.map(|version| version.to_string());
-    let resource = Resource::new(&["schedulers", name.as_str()]).query_some("version", version.as_deref());
+    let resource = Resource::scheduler(name.as_str()).query_some("version", version.as_deref());
     let answer = match client.get(&resource, "scheduler") {
         Err(failure) if failure.exit == Exit::NotFound => return Ok(None),
         answer => answer?,

@@ -5,43 +5,57 @@ use jiff::Timestamp;
 use crate::cli::age;
 use crate::cli::json::Json;
 use crate::cli::output::{fields, note, table};
+use crate::cli::sheet::Sheet;
 
-pub(super) fn list_table(answer: &Json) -> String {
-    let schedulers = answer.get("schedulers").items();
-    if schedulers.is_empty() {
-        note("no schedulers; create one: maestro scheduler create -f FILE");
-    }
+pub(super) fn schedulers_sheet(answer: &Json) -> Sheet {
     let now = Timestamp::now();
-    let header = ["NAME", "GAME", "STATE", "VERSION", "REPLICAS", "MAX SURGE", "AGE"];
-    let row = |scheduler: &Json| {
-        let mut row: Vec<String> = ["name", "game", "state", "version", "roomsReplicas", "maxSurge"]
-            .map(|key| scheduler.get(key).cell())
-            .into();
-        row.push(age::cell(scheduler.get("createdAt"), now));
-        row
-    };
-    table(&header, schedulers.iter().map(row))
-}
-
-pub(super) fn info_table(answer: &Json) -> String {
-    let header =
-        ["NAME", "GAME", "STATE", "REPLICAS", "READY", "OCCUPIED", "PENDING", "TERMINATING", "AUTOSCALING"];
-    let keys = [
-        "name",
-        "game",
-        "state",
-        "roomsReplicas",
-        "roomsReady",
-        "roomsOccupied",
-        "roomsPending",
-        "roomsTerminating",
+    let header = [
+        "NAME",
+        "GAME",
+        "STATE",
+        "VERSION",
+        "READY",
+        "OCCUPIED",
+        "REPLICAS",
+        "AUTOSCALING",
+        "AGE",
+        "PROBLEM",
     ];
     let row = |scheduler: &Json| {
-        let mut row: Vec<String> = keys.map(|key| scheduler.get(key).cell()).into();
-        row.push(autoscaling(scheduler.get("autoscaling")));
-        row
+        let [name, game, state, version] =
+            ["name", "game", "state", "version"].map(|key| scheduler.get(key).cell());
+        vec![
+            name,
+            game,
+            state,
+            version,
+            ready(scheduler),
+            scheduler.get("roomsOccupied").cell(),
+            scheduler.get("roomsReplicas").cell(),
+            autoscaling(scheduler.get("autoscaling")),
+            age::cell(scheduler.get("createdAt"), now),
+            problem(scheduler.get("problem")),
+        ]
     };
-    table(&header, answer.get("schedulers").items().iter().map(row))
+    Sheet::new(&header, answer.get("schedulers").items().iter().map(row))
+}
+
+/// `8/8`: of the rooms that are wanted and not occupied, how many are ready.
+pub(super) fn ready(scheduler: &Json) -> String {
+    let number = |key| scheduler.get(key).as_u64();
+    let (Some(ready), Some(wanted)) = (number("roomsReady"), number("roomsWanted")) else {
+        return scheduler.get("roomsReady").cell();
+    };
+    let occupied = number("roomsOccupied").unwrap_or(0);
+    format!("{ready}/{}", wanted.saturating_sub(occupied))
+}
+
+/// `crashing: rooms end before they are ready; …`
+fn problem(problem: &Json) -> String {
+    match problem {
+        Json::Object(_) => format!("{}: {}", problem.get("word").cell(), problem.get("reason").cell()),
+        _ => "-".to_owned(),
+    }
 }
 
 /// `1 to 20`, `5 and up`, or `off`.

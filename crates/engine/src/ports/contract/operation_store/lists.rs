@@ -1,12 +1,15 @@
 //! How operations are listed and forgotten.
 
-use maestro_core::operation::{Definition, Operation, OperationStatus, Stage, SwitchVersion};
+use maestro_core::operation::{
+    Definition, DefinitionKind, IdPrefix, Operation, OperationStatus, RemovalReason, RoomsToRemove, Stage,
+    SwitchVersion,
+};
 use maestro_core::scheduler::SchedulerName;
 use serde_json::Value;
 
 use crate::ports::Store;
 use crate::ports::contract::fixtures::*;
-use crate::ports::store::{Change, NewOperation, OperationPage, PageRequest};
+use crate::ports::store::{Change, NewOperation, OperationFilter, OperationPage, PageRequest};
 
 /// Not the order of their ids nor of their times: clocks jump, and the queue is first in, first out.
 const ENQUEUED: [(u128, i64); 5] = [(30, 5), (10, 5), (50, 2), (20, 9), (40, 2)];
@@ -98,7 +101,13 @@ pub(super) async fn pages_are_cut_in_order_without_history_and_progress(store: &
         (2, true, &[50, 10]),
         (3, true, &[30]),
     ] {
-        let request = PageRequest { page: number, page_size: 2, newest_first, no_action: false };
+        let request = PageRequest {
+            page: number,
+            page_size: 2,
+            newest_first,
+            no_action: false,
+            only: OperationFilter::default(),
+        };
         let OperationPage { total, operations } = page(store, Stage::Pending, request).await;
         assert_eq!(ids(&operations), expected, "page {number}, newest first: {newest_first}");
         assert_eq!(total, 5);
@@ -114,7 +123,13 @@ pub(super) async fn pages_are_cut_in_order_without_history_and_progress(store: &
 pub(super) async fn a_page_beyond_the_end_is_empty_and_knows_the_total(store: &dyn Store) {
     enqueue_five(store).await;
     for (number, page_size) in [(4, 2), (2, 5), (u32::MAX, u32::MAX)] {
-        let request = PageRequest { page: number, page_size, newest_first: true, no_action: false };
+        let request = PageRequest {
+            page: number,
+            page_size,
+            newest_first: true,
+            no_action: false,
+            only: OperationFilter::default(),
+        };
         let beyond = page(store, Stage::Pending, request).await;
         let nothing = OperationPage { total: 5, operations: Vec::new() };
         assert_eq!(beyond, nothing, "page {number} of {page_size}");
@@ -138,6 +153,48 @@ pub(super) async fn operations_that_changed_nothing_are_hidden_unless_asked_for(
         assert_eq!(page(store, Stage::Active, request).await.total, 1);
         assert_eq!(page(store, Stage::Pending, request).await.total, 2);
     }
+}
+
+pub(super) async fn only_what_is_asked_for_is_listed_and_counted(store: &dyn Store) {
+    enqueue_five(store).await;
+    let removal =
+        Definition::RemoveRooms { rooms: RoomsToRemove::Amount(1), reason: RemovalReason::ScaleDown };
+    let removal = NewOperation { definition: removal, created_at: at(7), ..new_operation(60) };
+    accept(store, vec![Change::Enqueue(removal)]).await;
+    let ends =
+        [(30, OperationStatus::Evicted), (10, OperationStatus::Canceled), (60, OperationStatus::Evicted)];
+    for (number, status) in ends {
+        accept(store, vec![end(number, status)]).await;
+    }
+    let kind = Some(DefinitionKind::RemoveRooms);
+    let (evicted, since) = (Some(OperationStatus::Evicted), Some(at(5)));
+    let whole = IdPrefix::parse(&operation_id(10).to_string());
+    let any = OperationFilter::default();
+    for (stage, only, expected) in [
+        (Stage::Final, any, [30, 10, 60].as_slice()),
+        (Stage::Final, OperationFilter { kind, ..any }, &[60]),
+        (Stage::Pending, OperationFilter { kind, ..any }, &[]),
+        (Stage::Final, OperationFilter { status: evicted, ..any }, &[30, 60]),
+        (Stage::Final, OperationFilter { status: evicted, since: Some(at(6)), ..any }, &[60]),
+        (Stage::Pending, OperationFilter { since, ..any }, &[20]),
+        (Stage::Final, OperationFilter { since, ..any }, &[30, 10, 60]),
+        (Stage::Final, OperationFilter { id: whole, ..any }, &[10]),
+        (Stage::Final, OperationFilter { id: IdPrefix::parse("00000000"), ..any }, &[30, 10, 60]),
+        (Stage::Final, OperationFilter { id: IdPrefix::parse("1"), ..any }, &[]),
+        (Stage::Final, OperationFilter { kind, status: evicted, since, id: whole }, &[]),
+    ] {
+        let request = PageRequest { only, ..all_operations() };
+        let OperationPage { total, operations } = page(store, stage, request).await;
+        assert_eq!(ids(&operations), expected, "{only:?}");
+        assert_eq!(total as usize, expected.len(), "{only:?}");
+    }
+    let second = PageRequest {
+        page: 2,
+        page_size: 1,
+        only: OperationFilter { status: evicted, ..any },
+        ..all_operations()
+    };
+    assert_eq!(ids(&page(store, Stage::Final, second).await.operations), [60]);
 }
 
 pub(super) async fn final_operations_are_forgotten_by_age(store: &dyn Store) {

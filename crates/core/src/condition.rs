@@ -1,0 +1,140 @@
+//! What is wrong with a fleet, in a word and in a sentence. Pure: what was counted goes in.
+
+use crate::plan::Held;
+use crate::room::RoomId;
+
+/// What is known of a fleet that may lack rooms.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct FleetSeen<'a> {
+    pub wanted: u32,
+    pub ready: u32,
+    /// Rooms that players are in or on their way to.
+    pub occupied: u32,
+    /// Rooms that have not pinged yet.
+    pub starting: u32,
+    /// Rooms that have not pinged since the server started.
+    pub unknown: u32,
+    /// The latest room that ended without having been ready, if none has become ready since.
+    pub failed: Option<FailedRoom<'a>>,
+    /// What the next cycle would not do, and why.
+    pub held: &'a [Held],
+    pub rollout: Option<RolloutTrouble<'a>>,
+    /// A region that has rooms of the fleet and cannot be reached.
+    pub unreachable: Option<&'a str>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct FailedRoom<'a> {
+    pub id: &'a RoomId,
+    pub how: &'a str,
+}
+
+/// A rollout that does not simply go on.
+#[derive(Debug, Clone, Copy)]
+pub enum RolloutTrouble<'a> {
+    Paused(&'a str),
+    Halted(&'a str),
+    RollingBack(&'a str),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    pub word: &'static str,
+    pub reason: String,
+    /// Whose log tells more.
+    pub room: Option<RoomId>,
+}
+
+impl FleetSeen<'_> {
+    /// How many rooms that players can use, or are in, are missing.
+    pub fn missing(&self) -> u32 {
+        self.wanted.saturating_sub(self.ready.saturating_add(self.occupied))
+    }
+
+    /// The most urgent one.
+    pub fn problem(&self) -> Option<Problem> {
+        let without_room = |(word, reason)| Problem { word, reason, room: None };
+        let missing = if self.missing() > 0 { self.why_missing() } else { None };
+        missing.or_else(|| self.rollout.map(RolloutTrouble::problem).map(without_room)).or_else(|| {
+            let region = self.unreachable?;
+            Some(without_room(("unreachable", format!("region {region} cannot be reached"))))
+        })
+    }
+
+    fn why_missing(&self) -> Option<Problem> {
+        if let Some(FailedRoom { id, how }) = self.failed {
+            let reason = format!("rooms end before they are ready; the latest, {id}: {how}");
+            return Some(Problem { word: "crashing", reason, room: Some(id.clone()) });
+        }
+        let no_capacity = self.held.iter().find_map(|held| match held {
+            Held::NoPlace { why, .. } => Some(("no capacity", why.clone())),
+            Held::BackingOff { .. } => Some(("failing", held.to_string())),
+            Held::Unknown { .. }
+            | Held::Serving { .. }
+            | Held::Capped { .. }
+            | Held::ScaleDown { .. }
+            | Held::Panic { .. }
+            | Held::Paused { .. } => None,
+        });
+        let (word, reason) = match (no_capacity, self.unknown, self.starting) {
+            (Some(held), ..) => held,
+            (None, 1.., _) => {
+                ("recovering", format!("not pinged since the server started: {}", rooms(self.unknown)))
+            }
+            (None, 0, 1..) => ("starting", format!("not pinged yet: {}", rooms(self.starting))),
+            (None, 0, 0) => ("adding", format!("{} to be added", rooms(self.missing()))),
+        };
+        Some(Problem { word, reason, room: None })
+    }
+}
+
+impl RolloutTrouble<'_> {
+    fn problem(self) -> (&'static str, String) {
+        match self {
+            Self::Paused(note) => ("paused", format!("the rollout is {note}")),
+            Self::Halted(note) => ("halted", format!("the rollout has halted: {note}")),
+            Self::RollingBack(note) => ("rolling back", format!("the rollout goes back: {note}")),
+        }
+    }
+}
+
+fn rooms(number: u32) -> String {
+    if number == 1 { "1 room".to_owned() } else { format!("{number} rooms") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(seen: FleetSeen<'_>, expected: &str) {
+        let problem = seen.problem().map(|problem| format!("{}: {}", problem.word, problem.reason));
+        assert_eq!(problem.as_deref().unwrap_or("-"), expected);
+    }
+
+    #[test]
+    fn what_is_most_urgent() {
+        let room = RoomId::new("arena-1");
+        let failed = Some(FailedRoom { id: &room, how: "exit code 1" });
+        let no_place = [Held::NoPlace { rooms: 2, why: "eu is cordoned".into() }];
+        let fleet = FleetSeen { wanted: 12, ready: 8, occupied: 4, ..FleetSeen::default() };
+        check(fleet, "-");
+        check(FleetSeen { ready: 20, ..fleet }, "-");
+        // Some failed, and all that are wanted are there all the same.
+        check(FleetSeen { failed, held: &no_place, starting: 1, ..fleet }, "-");
+        let short = FleetSeen { ready: 6, ..fleet };
+        check(short, "adding: 2 rooms to be added");
+        check(FleetSeen { starting: 1, ..short }, "starting: not pinged yet: 1 room");
+        check(
+            FleetSeen { unknown: 2, starting: 1, ..short },
+            "recovering: not pinged since the server started: 2 rooms",
+        );
+        check(FleetSeen { held: &no_place, starting: 1, ..short }, "no capacity: eu is cordoned");
+        let crashing = "crashing: rooms end before they are ready; the latest, arena-1: exit code 1";
+        check(FleetSeen { failed, held: &no_place, ..short }, crashing);
+        let rollout = Some(RolloutTrouble::Paused("paused by ada"));
+        check(FleetSeen { rollout, ..fleet }, "paused: the rollout is paused by ada");
+        check(FleetSeen { rollout, failed, ..short }, crashing);
+        check(FleetSeen { unreachable: Some("eu"), ..fleet }, "unreachable: region eu cannot be reached");
+    }
+}

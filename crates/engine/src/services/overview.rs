@@ -1,0 +1,93 @@
+//! All fleets at a glance: how many rooms they have and want, and what is wrong with them.
+
+use maestro_core::autoscaling::{self, Demand};
+use maestro_core::condition::{FleetSeen, Problem, RolloutTrouble};
+use maestro_core::room::RoomStatus;
+
+use crate::operations::whole_fleet;
+use crate::ports::room_table::FleetCounts;
+use crate::ports::store::{RolloutState, SchedulerRecord};
+use crate::{Engine, Error};
+
+use super::{FleetInfo, SchedulerFilter};
+
+/// A fleet that lacks rooms is looked at as a whole. Where very many do, as after a restart, the first ones tell.
+const FLEETS_READ_MAX: usize = 20;
+
+#[derive(Debug, Clone)]
+pub struct FleetOverview {
+    pub info: FleetInfo,
+    /// How many rooms it should have.
+    pub wanted: u32,
+    pub problem: Option<Problem>,
+}
+
+impl Engine {
+    pub async fn fleet_overviews(&self, filter: &SchedulerFilter) -> Result<Vec<FleetOverview>, Error> {
+        let mut overviews = Vec::new();
+        let mut fleets_left = FLEETS_READ_MAX;
+        for scheduler in self.schedulers(filter).await? {
+            let counts = self.ports.table.counts(&scheduler.name).await?;
+            let wanted = wanted(&scheduler, &counts);
+            let problem = self.problem_of(&scheduler, &counts, wanted, &mut fleets_left).await?;
+            overviews.push(FleetOverview { info: FleetInfo { scheduler, counts }, wanted, problem });
+        }
+        Ok(overviews)
+    }
+
+    async fn problem_of(
+        &self,
+        scheduler: &SchedulerRecord,
+        counts: &FleetCounts,
+        wanted: u32,
+        fleets_left: &mut usize,
+    ) -> Result<Option<Problem>, Error> {
+        let unreachable = counts
+            .by_region
+            .iter()
+            .find(|(region, rooms)| !rooms.is_empty() && !self.regions.is_reachable(region));
+        let rollout = scheduler.rollout.as_ref().and_then(|rollout| match rollout.state {
+            RolloutState::Rolling => None,
+            RolloutState::Paused => Some(RolloutTrouble::Paused(&rollout.note)),
+            RolloutState::Halted => Some(RolloutTrouble::Halted(&rollout.note)),
+            RolloutState::RollingBack => Some(RolloutTrouble::RollingBack(&rollout.note)),
+        });
+        let seen = FleetSeen {
+            wanted,
+            ready: counts.by_status.of(RoomStatus::Ready),
+            occupied: occupied(counts),
+            starting: counts.by_status.of(RoomStatus::Pending) + counts.by_status.of(RoomStatus::Unready),
+            unknown: counts.unknown,
+            rollout,
+            unreachable: unreachable.map(|(region, _)| region.as_str()),
+            ..FleetSeen::default()
+        };
+        if seen.missing() == 0 || *fleets_left == 0 {
+            return Ok(seen.problem());
+        }
+        *fleets_left -= 1;
+        let fleet = whole_fleet(self, scheduler, None).await?;
+        let plan = fleet.plan(self, scheduler);
+        Ok(FleetSeen { failed: fleet.latest_failure(), held: &plan.held, ..seen }.problem())
+    }
+}
+
+/// As the next cycle would find it, before what regions can hold.
+fn wanted(scheduler: &SchedulerRecord, counts: &FleetCounts) -> u32 {
+    let Some(autoscaling) = scheduler.autoscaling() else {
+        return scheduler.fleet_size;
+    };
+    let counted = counts.by_status.iter().filter(|(status, _)| status.counts());
+    let demand = Demand {
+        matches: counts.matches,
+        occupied: occupied(counts),
+        total: counted.map(|(_, rooms)| rooms).fold(0, u32::saturating_add),
+        matches_max: scheduler.recipe.match_allocation.max_matches,
+    };
+    autoscaling::decide(&demand, autoscaling).desired
+}
+
+fn occupied(counts: &FleetCounts) -> u32 {
+    let statuses = [RoomStatus::Active, RoomStatus::Occupied, RoomStatus::Allocated];
+    statuses.iter().map(|status| counts.by_status.of(*status)).fold(0, u32::saturating_add)
+}

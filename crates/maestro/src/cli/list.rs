@@ -1,0 +1,137 @@
+//! Lists: shown once, or again whenever they change.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::client::Client;
+use super::context::Context;
+use super::failure::{Exit, Failure};
+use super::json::Json;
+use super::output::{self, Format, note, print};
+use super::poll::{Observer, Poll};
+use super::sheet::Sheet;
+use super::terminal;
+
+/// Often enough to see things happen, rare enough for a list of many.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+const CLEAR_SCREEN: &str = "\x1b[2J";
+const CURSOR_HOME: &str = "\x1b[H";
+const CLEAR_LINE: &str = "\x1b[K";
+const CLEAR_BELOW: &str = "\x1b[J";
+
+#[derive(Debug, Args)]
+pub(super) struct WatchOptions {
+    /// Show the list again whenever it changes, until interrupted
+    #[arg(short, long)]
+    pub(super) watch: bool,
+}
+
+/// Shows what `ask` gets from the server; returns the answer unless it watches, which has no end of its own.
+pub(super) fn show(
+    context: &Context,
+    options: &WatchOptions,
+    ask: impl Fn(&Client) -> Result<Json, Failure>,
+    sheet: impl Fn(&Json) -> Sheet,
+) -> Result<Option<Json>, Failure> {
+    let client = context.client()?;
+    if !options.watch {
+        let answer = ask(&client)?;
+        context.show(&answer, |answer| sheet(answer).text())?;
+        return Ok(Some(answer));
+    }
+    let poll = Poll { client: &client, ask: &ask, timeout: None, interval: INTERVAL };
+    let screen = context.format() == Format::Table && std::io::stdout().is_terminal();
+    let mut watching =
+        Watching { format: context.format(), screen, sheet, shown: None, unreachable: String::new() };
+    poll.run(&mut watching).map(|_| None)
+}
+
+struct Watching<F> {
+    format: Format,
+    /// On a terminal the newest list takes the place of the one before; elsewhere it follows it.
+    screen: bool,
+    sheet: F,
+    shown: Option<Sheet>,
+    unreachable: String,
+}
+
+impl<F: Fn(&Json) -> Sheet> Watching<F> {
+    fn print_changed(&self, answer: &Json, sheet: &Sheet) -> Result<(), Failure> {
+        let is_first = self.shown.is_none();
+        match self.format {
+            Format::Table if is_first => print(&sheet.text()),
+            Format::Table => print(&format!("\n{}", sheet.text())),
+            // One document a line, so that a program can read them one by one.
+            Format::Json => match serde_json::to_string(answer) {
+                Ok(line) => print(&line),
+                Err(error) => Err(Failure::new(Exit::Failed, format!("cannot be written as JSON: {error}"))),
+            },
+            Format::Yaml => {
+                print("---")?;
+                output::yaml(answer)
+            }
+            Format::Csv => Err(Failure::invalid(output::CSV_REFUSED)),
+        }
+    }
+}
+
+impl<F: Fn(&Json) -> Sheet> Observer for Watching<F> {
+    fn saw(&mut self, answer: &Json) -> Result<bool, Failure> {
+        let sheet = (self.sheet)(answer);
+        self.unreachable.clear();
+        if self.screen {
+            let clear = if self.shown.is_none() { CLEAR_SCREEN } else { "" };
+            let rows_max = terminal::size().map_or(usize::MAX, |size| size.rows.saturating_sub(1));
+            print(&format!("{clear}{}", screen(&sheet.text(), rows_max)))?;
+        } else if self.shown.as_ref().is_none_or(|shown| shown.content() != sheet.content()) {
+            self.print_changed(answer, &sheet)?;
+        }
+        self.shown = Some(sheet);
+        Ok(false)
+    }
+
+    fn unreachable(&mut self, message: &str) {
+        if self.unreachable != message {
+            note(&format!("{message}; trying again"));
+            self.unreachable = message.to_owned();
+        }
+    }
+
+    fn end(&mut self) {}
+
+    fn timed_out(&self, after: Duration) -> Failure {
+        Failure::new(Exit::TimedOut, format!("still watching after {after:?}"))
+    }
+}
+
+/// Written over what was there before, no longer than the screen is.
+fn screen(text: &str, rows_max: usize) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut screen = CURSOR_HOME.to_owned();
+    let shown = if lines.len() > rows_max { rows_max.saturating_sub(1) } else { lines.len() };
+    for line in &lines[..shown] {
+        screen.push_str(&format!("{line}{CLEAR_LINE}\n"));
+    }
+    if shown < lines.len() {
+        screen.push_str(&format!("… and {} more{CLEAR_LINE}\n", lines.len() - shown));
+    }
+    screen + CLEAR_BELOW
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_that_is_longer_than_the_screen() {
+        let visible = |rows_max| {
+            let screen = screen("ID\na\nb\nc", rows_max);
+            screen.replace(CURSOR_HOME, "").replace(CLEAR_LINE, "").replace(CLEAR_BELOW, "")
+        };
+        assert_eq!(visible(4), "ID\na\nb\nc\n");
+        assert_eq!(visible(3), "ID\na\n… and 2 more\n");
+    }
+}

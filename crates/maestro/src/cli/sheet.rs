@@ -1,0 +1,174 @@
+//! A table for people. On a terminal its rows fit the width: ids are cut to what still tells them apart, the text at
+//! the end to what is left. Elsewhere nothing is cut, so that scripts find everything.
+
+use comfy_table::{Table, presets};
+
+use super::output::plain;
+use super::terminal;
+
+/// The last column, if it has one of these names, holds a sentence whose beginning says most.
+const SENTENCES: [&str; 5] = ["REASON", "PROBLEM", "STUCK BECAUSE", "COMMAND", "HOW IT ENDED"];
+
+/// Columns that change by themselves.
+const TIMES: [&str; 4] = ["AGE", "LAST PING", "SINCE", "ENDED"];
+
+/// A sentence that is cut shorter than this says nothing; then rows may be longer than the terminal is wide.
+const SENTENCE_CHARS_MIN: usize = 8;
+
+/// Time of creation in an operation's id; what comes after it tells apart what was made in the same millisecond.
+const ID_CHARS_MIN: usize = 13;
+
+const UUID_CHARS: usize = 36;
+
+const GAP: usize = 2;
+
+#[derive(Debug, Clone)]
+pub(super) struct Sheet {
+    header: Vec<&'static str>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Sheet {
+    pub(super) fn new(header: &[&'static str], rows: impl IntoIterator<Item = Vec<String>>) -> Self {
+        let plain_row = |row: Vec<String>| row.iter().map(|cell| plain(cell)).collect();
+        Self { header: header.to_vec(), rows: rows.into_iter().map(plain_row).collect() }
+    }
+
+    /// As wide as the terminal, or as it has to be.
+    pub(super) fn text(&self) -> String {
+        self.fitting(terminal::size().map(|size| size.columns))
+    }
+
+    pub(super) fn fitting(&self, columns_max: Option<usize>) -> String {
+        let Some(columns_max) = columns_max else {
+            return self.render();
+        };
+        let mut fitted = self.clone();
+        if fitted.columns() > columns_max {
+            fitted.shorten_ids();
+        }
+        if fitted.columns() > columns_max {
+            fitted.cut_sentences(columns_max);
+        }
+        fitted.render()
+    }
+
+    /// Equal as long as nothing has happened.
+    pub(super) fn content(&self) -> Vec<Vec<&str>> {
+        let lasting = |row: &'_ Vec<String>| -> Vec<usize> {
+            (0..row.len()).filter(|column| !TIMES.contains(self.header.get(*column).unwrap_or(&""))).collect()
+        };
+        self.rows
+            .iter()
+            .map(|row| lasting(row).into_iter().map(|column| row[column].as_str()).collect())
+            .collect()
+    }
+
+    fn columns(&self) -> usize {
+        let widths: usize = (0..self.header.len()).map(|column| self.width(column)).sum();
+        widths + GAP * self.header.len().saturating_sub(1)
+    }
+
+    fn width(&self, column: usize) -> usize {
+        let cells = self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
+        cells.chain(self.header.get(column).map(|name| name.len())).max().unwrap_or(0)
+    }
+
+    fn shorten_ids(&mut self) {
+        let Some(column) = self.header.iter().position(|name| *name == "ID") else { return };
+        let ids = || self.rows.iter().filter_map(|row| row.get(column));
+        if !ids().all(|id| id.len() == UUID_CHARS && id.is_ascii()) {
+            return;
+        }
+        let are_told_apart = |chars: usize| {
+            let mut prefixes: Vec<&str> = ids().map(|id| &id[..chars]).collect();
+            prefixes.sort_unstable();
+            prefixes.windows(2).all(|pair| pair[0] != pair[1])
+        };
+        let chars = (ID_CHARS_MIN..UUID_CHARS).find(|chars| are_told_apart(*chars)).unwrap_or(UUID_CHARS);
+        for row in &mut self.rows {
+            row[column].truncate(chars);
+        }
+    }
+
+    fn cut_sentences(&mut self, columns_max: usize) {
+        let last = self.header.len().saturating_sub(1);
+        if !self.header.last().is_some_and(|name| SENTENCES.contains(name)) {
+            return;
+        }
+        let before = self.columns() - self.width(last);
+        let chars_max = columns_max.saturating_sub(before).max(SENTENCE_CHARS_MIN);
+        for sentence in self.rows.iter_mut().filter_map(|row| row.get_mut(last)) {
+            if sentence.chars().count() > chars_max {
+                *sentence = sentence.chars().take(chars_max - 1).chain(['…']).collect();
+            }
+        }
+    }
+
+    /// Columns without lines around them, so that they can be cut and grepped; never wrapped.
+    fn render(&self) -> String {
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING);
+        table.set_header(self.header.clone());
+        for row in &self.rows {
+            table.add_row(row.clone());
+        }
+        for column in table.column_iter_mut() {
+            column.set_padding((0, 2));
+        }
+        table.trim_fmt()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    fn operations() -> Sheet {
+        let row = |id: &str, reason: &str| {
+            [id, "create_new_scheduler_version", "in_progress", "3m12s", reason].map(str::to_owned).to_vec()
+        };
+        Sheet::new(
+            &["ID", "OPERATION", "STATUS", "AGE", "REASON"],
+            [
+                row("01a1e37a-3bc9-7123-b0c1-18cc2bff41a0", "short"),
+                row(
+                    "01a1e37a-3bc9-7df4-b5e0-5ee61b2f4043",
+                    "asked for by ada@host; the latest room to end was arena-1: exit code 1",
+                ),
+            ],
+        )
+    }
+
+    #[test]
+    fn rows_fit_the_terminal() {
+        expect![[r"
+            ID                OPERATION                     STATUS       AGE    REASON
+            01a1e37a-3bc9-71  create_new_scheduler_version  in_progress  3m12s  short
+            01a1e37a-3bc9-7d  create_new_scheduler_version  in_progress  3m12s  asked for by ada@host…"]]
+        .assert_eq(&operations().fitting(Some(90)).replace(" \n", "\n"));
+        for columns in 76..300 {
+            let text = operations().fitting(Some(columns));
+            assert!(text.lines().all(|line| line.chars().count() <= columns), "{columns}:\n{text}");
+        }
+    }
+
+    #[test]
+    fn elsewhere_nothing_is_cut() {
+        let text = operations().fitting(None);
+        for part in ["01a1e37a-3bc9-7df4-b5e0-5ee61b2f4043", "arena-1: exit code 1"] {
+            assert!(text.contains(part), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_passing_of_time_is_no_change() {
+        let sheet = |age: &str, status: &str| {
+            Sheet::new(&["ID", "STATUS", "AGE"], [["arena-1", status, age].map(str::to_owned).to_vec()])
+        };
+        assert_eq!(sheet("1s", "ready").content(), sheet("2s", "ready").content());
+        assert_ne!(sheet("1s", "ready").content(), sheet("1s", "occupied").content());
+    }
+}
