@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use axum::Router;
 use futures_util::future::join_all;
 use maestro_api::{AllowedHosts, ConnectionLimits, Context, Limits, Listening};
 use maestro_core::room::Region;
@@ -303,8 +302,7 @@ fn serve(
     let of_rooms = Listening { on_refused: Arc::new(move || for_pings.pings_refused()), ..of_rooms };
     let of_internal =
         listening("internal-api", listeners.internal, internal_router, shares.internal, &Limits::ROOMS);
-    let apis =
-        [("management API", of_management), ("rooms API", of_rooms), ("internal API", of_internal)];
+    let apis = [("management API", of_management), ("rooms API", of_rooms), ("internal API", of_internal)];
     let grace = config.api.graceful_shutdown_timeout;
     let serve = |(name, listening)| serve_api(tasks, name, listening, stopped, grace);
     Ok(apis.into_iter().map(serve).collect())

@@ -6,7 +6,7 @@ use maestro_core::operation::Stage;
 use maestro_core::scheduler::SchedulerName;
 use maestro_engine::ports::contract::fixtures::*;
 use maestro_engine::ports::store::{
-    Change, OperationStore, PageRequest, RoomRegistry, SchedulerStore, StoreError,
+    Change, OperationFilter, OperationStore, PageRequest, RoomRegistry, SchedulerStore, StoreError,
 };
 use maestro_store_embedded::EmbeddedStore;
 use rusqlite::Connection;
@@ -76,7 +76,13 @@ async fn an_operation_that_cannot_be_read_is_listed_and_not_executed() {
         &format!(r#"UPDATE operations SET input = '{{"amount": "plenty"}}' WHERE id = '{id}'"#),
     );
     let store = EmbeddedStore::open(directory.path()).unwrap();
-    let page = PageRequest { page: 1, page_size: 10, newest_first: false, no_action: true };
+    let page = PageRequest {
+        page: 1,
+        page_size: 10,
+        newest_first: false,
+        no_action: true,
+        only: OperationFilter::default(),
+    };
     let listed = store.operations(&arena(), Stage::Pending, page).await.unwrap();
     assert_eq!(listed.operations.len(), 2);
     assert_eq!(listed.operations[0].id, id);

@@ -23,8 +23,8 @@ pub use change::{
     VERSION_OPERATIONS,
 };
 pub use records::{
-    Ended, EndedRoom, Intent, OperationFilter, OperationPage, OwnershipRecord, PageRequest, RegionRecord, Renewal,
-    RolloutRecord, RolloutState, RoomRecord, SchedulerRecord, SchedulerState, StopIntent,
+    Ended, EndedRoom, Intent, OperationFilter, OperationPage, OwnershipRecord, PageRequest, RegionRecord,
+    Renewal, RolloutRecord, RolloutState, RoomRecord, SchedulerRecord, SchedulerState, StopIntent,
     UnreadableScheduler, VersionRecord, WorkerRecord, Workforce,
 };
 

@@ -13,8 +13,12 @@ fn writer(failpoints: &str) -> Writer {
     let connection = Connection::open_in_memory().unwrap();
     connection.execute_batch("CREATE TABLE numbers (number INTEGER PRIMARY KEY) STRICT").unwrap();
     let failpoints: Failpoints = failpoints.parse().unwrap();
+    start(connection, failpoints, Tasks::default())
+}
+
+fn start(connection: Connection, failpoints: Failpoints, tasks: Tasks) -> Writer {
     let nothing_to_watch = Arc::new(Presence::of([]));
-    Writer::start(connection, Armed::new(failpoints).unwrap(), nothing_to_watch, Tasks::default()).unwrap()
+    Writer::start(connection, Armed::new(failpoints).unwrap(), nothing_to_watch, tasks).unwrap()
 }
 
 fn insert(number: i64) -> impl FnOnce(&Connection) -> Result<(), Failure> + Send {
@@ -156,7 +160,7 @@ async fn a_writer_that_panics_undoes_its_group_and_goes_on() {
     let connection = Connection::open_in_memory().unwrap();
     connection.execute_batch("CREATE TABLE numbers (number INTEGER PRIMARY KEY) STRICT").unwrap();
     let failpoints: Failpoints = "panic:2".parse().unwrap();
-    let writer = Writer::start(connection, Armed::new(failpoints).unwrap(), tasks.clone()).unwrap();
+    let writer = start(connection, failpoints, tasks.clone());
     writer.write("insert", insert(1)).await.unwrap();
     let lost = writer.write("insert", insert(2)).await.unwrap_err();
     assert!(matches!(lost, StoreError::Unavailable { .. }), "{lost:?}");
