@@ -1,47 +1,89 @@
 //! Reading a request's body, bounded.
 
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
 use axum::body::{Body, HttpBody};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
+use hyper::body::{Frame, SizeHint};
 
 use crate::error::{ApiError, Code};
 
-/// The whole body. Small ones arrive in one piece, which is handed on without copying.
-pub(crate) async fn read(mut body: Body, max_bytes: usize) -> Result<Bytes, ApiError> {
+/// Why there is no body.
+#[derive(Debug, Clone)]
+pub(crate) enum BodyError {
+    TooLong {
+        max_bytes: usize,
+    },
+    /// So much of so many bodies has arrived that no more of them can be kept.
+    NoCapacity,
+    Broken(String),
+}
+
+/// A body that could not be received: whoever reads it is told why.
+pub(crate) struct Unreceived(pub(crate) BodyError);
+
+/// The whole body.
+pub(crate) async fn read(body: Body, max_bytes: usize) -> Result<Bytes, ApiError> {
+    receive(body, max_bytes, |_| true).await.map_err(ApiError::from)
+}
+
+/// The whole body. Small ones arrive in one piece, which is handed on without copying; the pieces of others are kept
+/// only if `keep` agrees to so many more bytes.
+pub(crate) async fn receive<B>(
+    mut body: B,
+    max_bytes: usize,
+    mut keep: impl FnMut(usize) -> bool,
+) -> Result<Bytes, BodyError>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+    B::Error: fmt::Display + Into<axum::BoxError>,
+{
     // What announces itself as too long is not read at all.
     if body.size_hint().lower() > max_bytes as u64 {
-        return Err(too_long(max_bytes));
+        return Err(BodyError::TooLong { max_bytes });
     }
     let Some(first) = next_piece(&mut body).await? else {
         return Ok(Bytes::new());
     };
     if first.len() > max_bytes {
-        return Err(too_long(max_bytes));
+        return Err(BodyError::TooLong { max_bytes });
     }
-    let Some(second) = next_piece(&mut body).await? else {
+    if body.is_end_stream() {
         return Ok(first);
-    };
-    let mut whole = BytesMut::with_capacity(first.len() + second.len());
-    whole.extend_from_slice(&first);
-    let mut piece = second;
-    loop {
-        if whole.len() + piece.len() > max_bytes {
-            return Err(too_long(max_bytes));
-        }
-        whole.extend_from_slice(&piece);
-        match next_piece(&mut body).await? {
-            Some(next) => piece = next,
-            None => return Ok(whole.freeze()),
-        }
     }
+    let mut whole = BytesMut::new();
+    let mut piece = Some(first);
+    while let Some(more) = piece {
+        if whole.len() + more.len() > max_bytes {
+            return Err(BodyError::TooLong { max_bytes });
+        }
+        if !keep(more.len()) {
+            return Err(BodyError::NoCapacity);
+        }
+        whole.extend_from_slice(&more);
+        piece = next_piece(&mut body).await?;
+    }
+    Ok(whole.freeze())
 }
 
-async fn next_piece(body: &mut Body) -> Result<Option<Bytes>, ApiError> {
+async fn next_piece<B>(body: &mut B) -> Result<Option<Bytes>, BodyError>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+    B::Error: fmt::Display + Into<axum::BoxError>,
+{
     while !body.is_end_stream() {
         let Some(frame) = body.frame().await else {
             return Ok(None);
         };
-        let frame = frame.map_err(|error| ApiError::invalid(format!("body: {error}")))?;
+        let frame = frame.map_err(|error| {
+            let text = error.to_string();
+            let unreceived = error.into().downcast::<axum::Error>().ok().map(|error| error.into_inner());
+            let known = unreceived.and_then(|error| error.downcast::<BodyError>().ok());
+            known.map_or(BodyError::Broken(text), |error| *error)
+        })?;
         // Trailers are not data; there is nothing in them for us.
         if let Ok(data) = frame.into_data() {
             return Ok(Some(data));
@@ -50,9 +92,45 @@ async fn next_piece(body: &mut Body) -> Result<Option<Bytes>, ApiError> {
     Ok(None)
 }
 
-fn too_long(max_bytes: usize) -> ApiError {
-    let message = format!("body: longer than the {max_bytes} bytes that are accepted here");
-    ApiError::new(Code::ResourceExhausted, message)
+impl HttpBody for Unreceived {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        Poll::Ready(Some(Err(self.0.clone())))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::default()
+    }
+}
+
+impl fmt::Display for BodyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLong { max_bytes } => {
+                write!(f, "body: longer than the {max_bytes} bytes that are accepted here")
+            }
+            Self::NoCapacity => f.write_str("too many requests at once; try again in a second"),
+            Self::Broken(why) => write!(f, "body: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for BodyError {}
+
+impl From<BodyError> for ApiError {
+    fn from(error: BodyError) -> Self {
+        let message = error.to_string();
+        match error {
+            BodyError::TooLong { .. } => Self::new(Code::ResourceExhausted, message),
+            BodyError::NoCapacity => Self::new(Code::Unavailable, message).with_retry_after(1),
+            BodyError::Broken(_) => Self::invalid(message),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -84,5 +162,29 @@ mod tests {
     async fn what_announces_itself_as_too_long_is_not_read() {
         let read = read(Body::from("123456789"), 8).await;
         assert!(read.is_err());
+    }
+
+    #[tokio::test]
+    async fn pieces_that_may_not_be_kept_are_not() {
+        let pieces =
+            ["1", "2", "3"].map(|piece| Ok::<_, std::io::Error>(Bytes::from_static(piece.as_bytes())));
+        let mut left = 2;
+        let read = receive(Body::from_stream(stream::iter(pieces)), 8, |bytes| {
+            left -= i64::try_from(bytes).unwrap();
+            left >= 0
+        });
+        assert!(matches!(read.await, Err(BodyError::NoCapacity)));
+    }
+
+    #[tokio::test]
+    async fn why_a_body_was_not_received_is_told_to_whoever_reads_it() {
+        for (error, message) in [
+            (BodyError::TooLong { max_bytes: 7 }, "body: longer than the 7 bytes that are accepted here"),
+            (BodyError::NoCapacity, "too many requests at once; try again in a second"),
+            (BodyError::Broken("gone".into()), "body: gone"),
+        ] {
+            let told = read(Body::new(Unreceived(error)), 8).await.unwrap_err();
+            assert_eq!(told.message(), message);
+        }
     }
 }

@@ -6,6 +6,7 @@
 mod answer;
 mod body;
 mod coalesce;
+mod connections;
 #[cfg(test)]
 mod contract;
 mod edge;
@@ -21,21 +22,23 @@ mod rooms;
 mod serve;
 mod view;
 mod warning;
+mod watched;
 
 use std::sync::Arc;
 
 use maestro_engine::Engine;
 
-use edge::{Edge, Names, Spans};
+use edge::{Edge, OnRefused, ServiceInfo, Spans};
 
+pub use connections::ConnectionLimits;
 pub use edge::NewRequestId;
 pub use internal::internal_router;
 pub use limits::Limits;
 pub use management::management_router;
-pub use metrics::Metrics;
+pub use metrics::{ListenerMetrics, Metrics};
 pub use origin::AllowedHosts;
 pub use rooms::{RoomsOptions, rooms_router};
-pub use serve::serve;
+pub use serve::{Listening, serve};
 
 /// What the routers stand on.
 #[derive(Clone)]
@@ -47,8 +50,8 @@ pub struct Context {
 }
 
 impl Context {
-    fn edge(&self, service: &'static str, limits: &Limits, spans: Spans) -> Edge {
-        let names = Names { service, allowed_hosts: self.allowed_hosts.clone() };
-        Edge::new(names, limits, &self.metrics, &self.new_request_id, spans)
+    fn edge(&self, service: &'static str, limits: &Limits, spans: Spans, on_refused: OnRefused) -> Edge {
+        let service = ServiceInfo { name: service, allowed_hosts: self.allowed_hosts.clone(), on_refused };
+        Edge::new(service, limits, &self.metrics, &self.new_request_id, spans)
     }
 }

@@ -32,7 +32,3 @@ pub(crate) const HEADERS_MAX_BYTES: usize = 16 * 1024;
 /// Below hyper's own 100, beyond which it answers 431 without a body. (Setting hyper's would cost an allocation for
 /// each request.)
 pub(crate) const HEADERS_MAX: usize = 64;
-
-/// How long a connection may be idle, or take to send its headers. Longer than usual clients keep idle connections
-/// (Go: 90 s), so that it is they who close them: a server that closes first makes the next ping fail now and then.
-pub(crate) const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(120);

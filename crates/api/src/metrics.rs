@@ -24,6 +24,22 @@ pub struct Metrics {
     size: Family<OutcomeLabels, Histogram, fn() -> Histogram>,
     in_flight: Family<RouteLabels, Gauge>,
     failed_pings: Family<SchedulerLabel, Counter>,
+    connections: Family<ServiceLabel, Gauge>,
+    connections_cut: Family<ServiceLabel, Counter>,
+    connections_refused: Family<ServiceLabel, Counter>,
+}
+
+/// The cells of one listener.
+#[derive(Clone, Default)]
+pub struct ListenerMetrics {
+    pub(crate) connections: Gauge,
+    pub(crate) cut: Counter,
+    pub(crate) refused: Counter,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ServiceLabel {
+    service: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -52,6 +68,9 @@ impl Metrics {
             size: Family::new_with_constructor(size_histogram),
             in_flight: Family::default(),
             failed_pings: Family::default(),
+            connections: Family::default(),
+            connections_cut: Family::default(),
+            connections_refused: Family::default(),
         };
         registry.register(
             "http_request_duration_seconds",
@@ -73,7 +92,28 @@ impl Metrics {
             "Pings that were answered with success false",
             metrics.failed_pings.clone(),
         );
+        registry.register("http_connections", "Open connections", metrics.connections.clone());
+        registry.register(
+            "http_connections_cut",
+            "Connections that were closed because their client was too slow",
+            metrics.connections_cut.clone(),
+        );
+        registry.register(
+            "http_connections_refused",
+            "Connections that were refused for lack of capacity",
+            metrics.connections_refused.clone(),
+        );
         metrics
+    }
+
+    /// The cells of the listener of this service.
+    pub fn listener(&self, service: &'static str) -> ListenerMetrics {
+        let label = ServiceLabel { service };
+        ListenerMetrics {
+            connections: self.connections.get_or_create_owned(&label),
+            cut: self.connections_cut.get_or_create_owned(&label),
+            refused: self.connections_refused.get_or_create_owned(&label),
+        }
     }
 
     /// The cells of the route with this path, as the router writes it.

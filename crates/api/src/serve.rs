@@ -3,99 +3,273 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
+use std::net::IpAddr;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use axum::extract::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior};
 use tower::Service;
 
+use crate::body::{self, BodyError, Unreceived};
 use crate::coalesce::Coalesced;
-use crate::limits::HEADER_READ_TIMEOUT;
+use crate::connections::{Connection, ConnectionLimits, Connections};
+use crate::metrics::ListenerMetrics;
+use crate::watched::Watched;
 
 /// How long to wait when no connection can be accepted, usually because all file descriptors are in use: that
 /// passes only when some are given back.
 const ACCEPT_RETRY_AFTER: Duration = Duration::from_millis(100);
 
+/// How often to look for connections that took too long: deadlines are seconds.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// A log line about refused connections at most this often: whoever fills up a server must not fill up its log.
+const TELL_EVERY: Duration = Duration::from_secs(60);
+
+/// What is served, and to how many.
+pub struct Listening {
+    pub listener: TcpListener,
+    pub router: Router,
+    pub limits: ConnectionLimits,
+    pub metrics: ListenerMetrics,
+    /// Called when somebody was turned away for lack of capacity who may have had something to say.
+    pub on_refused: Arc<dyn Fn() + Send + Sync>,
+}
+
+impl Listening {
+    /// With limits as usual, counted by nobody.
+    pub fn new(listener: TcpListener, router: Router) -> Self {
+        Self {
+            listener,
+            router,
+            limits: ConnectionLimits::default(),
+            metrics: ListenerMetrics::default(),
+            on_refused: Arc::new(|| {}),
+        }
+    }
+}
+
 /// Serves until `shutdown` is ready. Then nothing new is accepted, idle connections are closed, and requests that are
 /// being worked on have `grace` to end before they are dropped.
-pub async fn serve(
-    listener: TcpListener,
-    router: Router,
-    shutdown: impl Future<Output = ()>,
-    grace: Duration,
-) {
+pub async fn serve(listening: Listening, shutdown: impl Future<Output = ()>, grace: Duration) {
+    let Listening { listener, router, limits, metrics, on_refused } = listening;
     let (stop, stopping) = watch::channel(());
-    let mut connections = JoinSet::new();
+    let mut server = Server {
+        shared: Arc::new(Shared {
+            connections: Connections::new(limits),
+            opened_at: Instant::now(),
+            on_refused,
+        }),
+        router,
+        metrics,
+        stopping,
+        tasks: JoinSet::new(),
+        told_at: None,
+    };
+    let mut look = tokio::time::interval(LOOK_EVERY);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut shutdown = pin!(shutdown);
+    let mut retry_at = None;
     loop {
         tokio::select! {
             biased;
             () = &mut shutdown => break,
             // Ended ones are taken out, or the set would grow with every connection there ever was.
-            Some(_) = connections.join_next() => {}
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => {
-                    connections.spawn(connection(stream, router.clone(), stopping.clone()));
-                }
-                Err(error) => not_accepted(error).await,
+            Some(_) = server.tasks.join_next() => {}
+            _ = look.tick() => server.look(),
+            accepted = accept(&listener, retry_at.take()) => match accepted {
+                Ok((stream, address)) => server.open(stream, address),
+                Err(error) => retry_at = server.not_accepted(&error),
             }
         }
     }
     drop(listener);
     drop(stop);
-    let all_ended = async { while connections.join_next().await.is_some() {} };
+    let mut tasks = server.tasks;
+    let all_ended = async { while tasks.join_next().await.is_some() {} };
     if tokio::time::timeout(grace, all_ended).await.is_err() {
-        tracing::warn!(
-            connections = connections.len(),
-            ?grace,
-            "requests did not end in time and are dropped"
-        );
+        tracing::warn!(connections = tasks.len(), ?grace, "requests did not end in time and are dropped");
     }
 }
 
-async fn not_accepted(error: io::Error) {
-    // A client that was gone before it was accepted concerns only itself.
-    let client_gone =
-        matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset);
-    if !client_gone {
-        tracing::error!(%error, "cannot accept connections");
-        tokio::time::sleep(ACCEPT_RETRY_AFTER).await;
+async fn accept(listener: &TcpListener, not_before: Option<Instant>) -> io::Result<(TcpStream, IpAddr)> {
+    if let Some(not_before) = not_before {
+        tokio::time::sleep_until(not_before).await;
+    }
+    let (stream, address) = listener.accept().await?;
+    Ok((stream, address.ip()))
+}
+
+struct Server {
+    shared: Arc<Shared>,
+    router: Router,
+    metrics: ListenerMetrics,
+    stopping: watch::Receiver<()>,
+    tasks: JoinSet<()>,
+    /// When the log was last told that somebody was turned away.
+    told_at: Option<Instant>,
+}
+
+/// What the tasks of connections need.
+pub(crate) struct Shared {
+    connections: Connections,
+    opened_at: Instant,
+    on_refused: Arc<dyn Fn() + Send + Sync>,
+}
+
+impl Shared {
+    pub(crate) fn now(&self) -> Duration {
+        self.opened_at.elapsed()
     }
 }
 
-async fn connection(stream: TcpStream, router: Router, mut stopping: watch::Receiver<()>) {
+impl Server {
+    fn open(&mut self, stream: TcpStream, address: IpAddr) {
+        let opened = self.shared.connections.open(address, self.shared.now());
+        if opened.refused {
+            self.refused("all connections are in use");
+        }
+        // Dropped where there is no capacity: it is closed then.
+        if let Some(connection) = opened.connection {
+            let guard = OpenConnection { shared: Arc::clone(&self.shared), connection };
+            self.tasks.spawn(serve_connection(stream, self.router.clone(), self.stopping.clone(), guard));
+        }
+    }
+
+    fn look(&self) {
+        let cut = self.shared.connections.cut_overdue(self.shared.now());
+        self.metrics.cut.inc_by(cut as u64);
+        self.metrics.connections.set(self.shared.connections.count().try_into().unwrap_or(i64::MAX));
+    }
+
+    /// When to try again.
+    fn not_accepted(&mut self, error: &io::Error) -> Option<Instant> {
+        // A client that was gone before it was accepted concerns only itself.
+        if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) {
+            return None;
+        }
+        // Whoever is idle gives back a descriptor: who comes now has something to say.
+        self.shared.connections.make_room(self.shared.now());
+        self.refused(&error.to_string());
+        Some(Instant::now() + ACCEPT_RETRY_AFTER)
+    }
+
+    fn refused(&mut self, error: &str) {
+        (self.shared.on_refused)();
+        self.metrics.refused.inc();
+        let now = Instant::now();
+        if self.told_at.is_none_or(|before| now.duration_since(before) >= TELL_EVERY) {
+            self.told_at = Some(now);
+            let connections = self.shared.connections.count();
+            tracing::error!(error, connections, "connections are refused");
+        }
+    }
+}
+
+/// Counts until it is dropped.
+struct OpenConnection {
+    shared: Arc<Shared>,
+    connection: Arc<Connection>,
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.shared.connections.close(&self.connection);
+    }
+}
+
+async fn serve_connection(
+    stream: TcpStream,
+    router: Router,
+    mut stopping: watch::Receiver<()>,
+    open: OpenConnection,
+) {
     // Answers are small and whole: waiting for more to send only makes them late.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
     }
-    let service = service_fn(move |request: Request<Incoming>| {
+    let (shared, connection) = (&open.shared, &open.connection);
+    let stream = Watched::new(stream, Arc::clone(connection), Arc::clone(shared));
+    let service = service_fn(|request: Request<Incoming>| {
         let mut router = router.clone();
-        async move { Ok::<_, Infallible>(infallible(router.call(request.map(Body::new)).await)) }
+        async move {
+            let request = receive(request, shared).await;
+            shared.connections.work(connection, shared.now());
+            let response = infallible(router.call(request).await);
+            shared.connections.rest(connection, shared.now());
+            Ok::<_, Infallible>(response)
+        }
     });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_READ_TIMEOUT)
-        .serve_connection(TokioIo::new(stream), service);
-    let mut connection = Coalesced::new(Box::pin(connection));
+    // Deadlines are kept by whoever looks at all connections: hyper's own would cost each request a timer.
+    let serving =
+        http1::Builder::new().header_read_timeout(None).serve_connection(TokioIo::new(stream), service);
+    let mut serving = Coalesced::new(Box::pin(serving));
     let ended = tokio::select! {
         biased;
-        ended = &mut connection => ended,
+        ended = &mut serving => ended,
+        () = connection.cut() => return,
         _ = stopping.changed() => {
-            connection.future().as_mut().graceful_shutdown();
-            connection.await
+            serving.future().as_mut().graceful_shutdown();
+            tokio::select! {
+                biased;
+                ended = serving => ended,
+                () = connection.cut() => return,
+            }
         }
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "connection ended");
+    }
+}
+
+/// A request is worked on only when it has come completely: one that never does must not keep others out.
+async fn receive(request: Request<Incoming>, shared: &Shared) -> Request<Body> {
+    let limits = shared.connections.limits();
+    let (parts, incoming) = request.into_parts();
+    let body = if incoming.is_end_stream() {
+        Body::empty()
+    } else {
+        let mut kept = Kept { connections: &shared.connections, bytes: 0 };
+        match body::receive(incoming, limits.body_max_bytes, |bytes| kept.keep(bytes)).await {
+            Ok(whole) => Body::from(whole),
+            Err(error) => {
+                if matches!(error, BodyError::NoCapacity) {
+                    (shared.on_refused)();
+                }
+                Body::new(Unreceived(error))
+            }
+        }
+    };
+    Request::from_parts(parts, body)
+}
+
+/// Bytes of a body that is not complete, until it is, or its connection ends.
+struct Kept<'a> {
+    connections: &'a Connections,
+    bytes: usize,
+}
+
+impl Kept<'_> {
+    fn keep(&mut self, bytes: usize) -> bool {
+        self.bytes += bytes;
+        self.connections.keep(bytes)
+    }
+}
+
+impl Drop for Kept<'_> {
+    fn drop(&mut self) {
+        self.connections.let_go(self.bytes);
     }
 }
 

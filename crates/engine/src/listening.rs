@@ -1,7 +1,7 @@
-//! Since when rooms could be heard. What they did not say while the machine slept, or in the time that its clock was set
-//! forward by, is not held against them.
+//! Since when rooms could be heard. What they did not say while the machine slept, in the time that its clock was set
+//! forward by, or while pings were refused for lack of capacity, is not held against them.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use maestro_core::time::{Millis, Timestamp, after, age};
 use tokio::time::Instant;
@@ -10,7 +10,14 @@ use tokio::time::Instant;
 const CLOCK_STEP: Millis = Millis::from_seconds(5);
 
 #[derive(Default)]
-pub(crate) struct Listening(Mutex<Option<Last>>);
+pub(crate) struct Listening(Mutex<Heard>);
+
+#[derive(Default)]
+struct Heard {
+    last: Option<Last>,
+    /// When a ping was last refused that nothing was wrong with.
+    refused_at: Option<Timestamp>,
+}
 
 /// The last time that somebody looked.
 #[derive(Clone, Copy)]
@@ -21,21 +28,38 @@ struct Last {
 }
 
 impl Listening {
-    /// `None`: for as long as one can remember.
+    /// Since when every room could be heard; `None`: for as long as one can remember.
     pub(crate) fn since(&self, now: Timestamp) -> Option<Timestamp> {
+        let awake = self.awake_since(now);
+        // A clock that was set back since makes it say nothing any more.
+        let refused_at = self.lock().refused_at.filter(|at| *at <= now);
+        awake.max(refused_at)
+    }
+
+    /// Since when the machine has been awake; `None`: for as long as one can remember.
+    pub(crate) fn awake_since(&self, now: Timestamp) -> Option<Timestamp> {
         self.look(now, Instant::now())
     }
 
+    /// Somebody who may have been a room was not heard, through no fault of its own.
+    pub(crate) fn refused(&self, now: Timestamp) {
+        self.lock().refused_at = Some(now);
+    }
+
     fn look(&self, by_clock: Timestamp, by_timer: Instant) -> Option<Timestamp> {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let leapt_at = last.and_then(|last| {
+        let mut heard = self.lock();
+        let leapt_at = heard.last.and_then(|last| {
             let passed = Millis::from(by_timer.saturating_duration_since(last.by_timer));
             let leaps = age(by_clock, after(last.by_clock, passed)) > CLOCK_STEP;
             // Set back since, it says nothing any more.
             if leaps { Some(by_clock) } else { last.leapt_at.filter(|at| *at <= by_clock) }
         });
-        *last = Some(Last { by_clock, by_timer, leapt_at });
+        heard.last = Some(Last { by_clock, by_timer, leapt_at });
         leapt_at
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Heard> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -65,5 +89,19 @@ mod tests {
                 |(clock, timer): &(i64, u64)| listening.look(at(*clock), began + Duration::from_secs(*timer));
             assert_eq!(looks.iter().map(look).last().unwrap(), expected.map(at), "{looks:?}");
         }
+    }
+
+    #[test]
+    fn pings_that_were_refused() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let listening = Listening::default();
+        assert_eq!(listening.since(at(1_000)), None);
+        listening.refused(at(1_000));
+        assert_eq!(listening.since(at(1_000)), Some(at(1_000)));
+        assert_eq!(listening.since(at(1_001)), Some(at(1_000)));
+        assert_eq!(listening.awake_since(at(1_001)), None, "whoever is to end does not need to be heard");
+        listening.refused(at(1_002));
+        assert_eq!(listening.since(at(1_002)), Some(at(1_002)));
+        assert_eq!(listening.since(at(10)), None, "the clock was set back");
     }
 }

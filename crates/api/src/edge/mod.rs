@@ -44,7 +44,7 @@ pub(crate) type Route<S> = (&'static str, MethodRouter<S>);
 pub(crate) struct Edge(Arc<Shared>);
 
 struct Shared {
-    names: Names,
+    service: ServiceInfo,
     request_timeout: Duration,
     places: Arc<Semaphore>,
     new_request_id: NewRequestId,
@@ -53,12 +53,15 @@ struct Shared {
     metrics: Metrics,
 }
 
-/// What an API is called.
-pub(crate) struct Names {
+/// What is told when a request is refused for lack of capacity.
+pub(crate) type OnRefused = Arc<dyn Fn() + Send + Sync>;
+
+/// The API that is behind an edge.
+pub(crate) struct ServiceInfo {
     /// `management-api` or `rooms-api`, in metrics and logs.
-    pub(crate) service: &'static str,
-    /// By its clients.
+    pub(crate) name: &'static str,
     pub(crate) allowed_hosts: AllowedHosts,
+    pub(crate) on_refused: OnRefused,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -70,14 +73,14 @@ pub(crate) enum Spans {
 
 impl Edge {
     pub(crate) fn new(
-        names: Names,
+        service: ServiceInfo,
         limits: &Limits,
         metrics: &Metrics,
         new_request_id: &NewRequestId,
         spans: Spans,
     ) -> Self {
         Self(Arc::new(Shared {
-            names,
+            service,
             request_timeout: limits.request_timeout,
             places: Arc::new(Semaphore::new(limits.requests_max)),
             new_request_id: Arc::clone(new_request_id),
@@ -103,7 +106,7 @@ impl Edge {
     fn layer(&self, path: &str) -> EdgeLayer {
         let shared = &self.0;
         EdgeLayer(Arc::new(Guard {
-            metrics: shared.metrics.route(shared.names.service, path),
+            metrics: shared.metrics.route(shared.service.name, path),
             edge: Arc::clone(shared),
         }))
     }
@@ -183,8 +186,9 @@ impl Shared {
                 format!("headers: more than {HEADERS_MAX}, or longer than {HEADERS_MAX_BYTES} bytes");
             return Err(ApiError::invalid(message).with_status(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
         }
-        Provenance::of(request).check(&self.names.allowed_hosts)?;
+        Provenance::of(request).check(&self.service.allowed_hosts)?;
         Arc::clone(&self.places).try_acquire_owned().map_err(|_| {
+            (self.service.on_refused)();
             let message = "too many requests at once; try again in a second";
             ApiError::new(Code::Unavailable, message).with_retry_after(1)
         })
@@ -259,7 +263,7 @@ impl Exchange {
         macro_rules! line {
             ($level:ident, $message:literal $(, $field:ident = $value:expr)*) => {
                 tracing::$level!(
-                    service = guard.edge.names.service,
+                    service = guard.edge.service.name,
                     handler = guard.metrics.handler(),
                     method = self.method.as_str(),
                     path = self.uri.path(),

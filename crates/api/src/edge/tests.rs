@@ -1,5 +1,7 @@
 //! What every request gets, shown on routes that do one thing each.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, header};
 use axum::routing::get;
@@ -12,6 +14,8 @@ use super::*;
 struct World {
     router: Router,
     registry: Registry,
+    /// Requests for which there was no capacity.
+    refused: Arc<AtomicU32>,
 }
 
 /// One request may be worked on at a time.
@@ -20,15 +24,21 @@ fn world() -> World {
     let metrics = Metrics::register(&mut registry);
     let limits = Limits { requests_max: 1, request_timeout: Duration::from_secs(3), ..Limits::ROOMS };
     let new_request_id: NewRequestId = Arc::new(|| 7);
-    let names = Names { service: "test-api", allowed_hosts: AllowedHosts::default() };
-    let edge = Edge::new(names, &limits, &metrics, &new_request_id, Spans::Always);
+    let refused = Arc::new(AtomicU32::new(0));
+    let counter = Arc::clone(&refused);
+    let service = ServiceInfo {
+        name: "test-api",
+        allowed_hosts: AllowedHosts::default(),
+        on_refused: Arc::new(move || _ = counter.fetch_add(1, Ordering::Relaxed)),
+    };
+    let edge = Edge::new(service, &limits, &metrics, &new_request_id, Spans::Always);
     let routes = vec![
         ("/works", get(async || "it works")),
         ("/hangs", get(std::future::pending::<()>)),
         ("/panics", get(panics)),
     ];
     let router = edge.router(routes, ());
-    World { router, registry }
+    World { router, registry, refused }
 }
 
 async fn panics() {
@@ -112,6 +122,7 @@ async fn one_too_many_is_refused_at_once_and_the_place_is_given_back() {
         assert!(body.starts_with(r#"{"code":14,"#), "{body}");
     };
     futures_util::future::join(hanging, refused).await;
+    assert_eq!(world.refused.load(Ordering::Relaxed), 1);
     assert_eq!(world.get("/works").await.0, 200);
     assert_eq!(world.get("/panics").await.0, 500);
     assert_eq!(world.get("/works").await.0, 200);

@@ -34,7 +34,7 @@ impl BodyLimit for ManagementApi {
 type Api = axum::extract::State<Arc<ManagementApi>>;
 
 pub fn management_router(context: &Context, limits: &Limits) -> Router {
-    let edge = context.edge("management-api", limits, Spans::Always);
+    let edge = context.edge("management-api", limits, Spans::Always, Arc::new(|| {}));
     let api = Arc::new(ManagementApi {
         engine: Arc::clone(&context.engine),
         body_max_bytes: limits.body_max_bytes,

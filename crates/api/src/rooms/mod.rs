@@ -48,7 +48,9 @@ struct RoomsApi {
 }
 
 pub fn rooms_router(context: &Context, options: &RoomsOptions) -> Router {
-    let edge = context.edge("rooms-api", &options.limits, Spans::WhenDebugging);
+    let engine = Arc::clone(&context.engine);
+    let on_refused = Arc::new(move || engine.pings_refused());
+    let edge = context.edge("rooms-api", &options.limits, Spans::WhenDebugging, on_refused);
     let api = Arc::new(RoomsApi {
         engine: Arc::clone(&context.engine),
         failures: Failures::new(context.metrics.clone()),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use maestro_api::{AllowedHosts, Context, Metrics, RoomsOptions, rooms_router, serve};
+use maestro_api::{AllowedHosts, Context, Listening, Metrics, RoomsOptions, rooms_router, serve};
 use maestro_core::room::Region;
 use maestro_core::time::Timestamp;
 use maestro_engine::ports::{Clock, Ports, Randomness, RoomTable, Runtime as RoomRuntime};
@@ -63,7 +63,7 @@ impl Server {
             };
             let options = RoomsOptions { empty_route: true, ..RoomsOptions::default() };
             let router = rooms_router(&context, &options);
-            tokio::spawn(serve(listener, router, pending(), Duration::ZERO));
+            tokio::spawn(serve(Listening::new(listener, router), pending(), Duration::ZERO));
             anyhow::Ok(address)
         })?;
         Ok(Self { address, runtime, _directory: directory })

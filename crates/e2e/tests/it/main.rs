@@ -19,6 +19,7 @@ mod regions;
 mod restart;
 mod room_logs;
 mod shipped;
+mod slow_senders;
 mod starting;
 mod stopping;
 mod support_bundle;

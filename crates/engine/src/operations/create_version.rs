@@ -227,6 +227,7 @@ enum Outcome {
 /// It may have been written down long before it was started, or before anybody listened to it again.
 fn deadline(work: &Work, room: &RoomRecord, view: Option<&RoomView>) -> Timestamp {
     let began = view.map_or(room.created_at, |view| view.listened_since.max(room.created_at));
+    let began = work.engine.listening.since(work.now()).map_or(began, |since| since.max(began));
     after(began, work.engine.settings.room_validation_timeout)
 }
 

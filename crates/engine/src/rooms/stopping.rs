@@ -97,9 +97,9 @@ pub(crate) async fn stop(work: &Work, row: &RoomRecord) -> Result<(), StepError>
     }
     let grace = work.recipe_of(row.version).await?.spec.termination_grace_period;
     let asked_at = match &row.intent {
-        // While nobody listened, nobody could see that it goes.
+        // While the machine slept, it could not go.
         Intent::Stop(stop) => {
-            work.engine.listening.since(work.now()).map_or(stop.at, |since| since.max(stop.at))
+            work.engine.listening.awake_since(work.now()).map_or(stop.at, |since| since.max(stop.at))
         }
         Intent::Run => work.now(),
     };

@@ -47,7 +47,11 @@ impl Engine {
                 metadata: ping.metadata,
                 at: self.now(),
             })
-            .await?;
+            .await
+            .inspect_err(|error| match error {
+                PingError::Table(_) => self.pings_refused(),
+                PingError::UnknownRoom | PingError::Refused { .. } => {}
+            })?;
         if pinged.changed() {
             self.ports.wake.room_changed(ping.scheduler);
         }
@@ -55,6 +59,12 @@ impl Engine {
             self.panics.occupied(ping.scheduler);
         }
         Ok(pinged)
+    }
+
+    /// Pings were refused, or could not be read, for lack of capacity: until now no room that is silent is silent by
+    /// itself.
+    pub fn pings_refused(&self) {
+        self.listening.refused(self.now());
     }
 
     pub async fn room_address(&self, scheduler: &str, room: &str) -> Result<Address, Error> {

@@ -146,6 +146,14 @@ config! {
             "A request that takes longer is answered with an error. More than 30s, and 5s on the rooms API, has no effect.";
         "api.bodyLimitBytes", body_limit_bytes: u64 as Bytes<1024> = "1048576",
             "A request with a larger body is refused.";
+        "api.requestReadTimeout", request_read_timeout: Duration as Interval = "10s",
+            "How long a client may take to send a request, from its first byte, or from the opening of the connection, to its last. Its connection is closed then.";
+        "api.idleTimeout", idle_timeout: Duration as Interval = "2m",
+            "How long a connection may be idle between two requests, or a client take to receive an answer. Longer than clients keep idle connections, so that it is they who close them.";
+        "api.connectionsMax", connections_max: Option<u32> as Optional<Count<64, 1_000_000>> = "",
+            "The most connections of all listeners together. Unset: 65536, and in any case no more than three quarters of the limit of open files, which is raised as far as possible at the start. When all are in use, those are closed that have not sent a complete request, then those that are idle the longest.";
+        "api.incompleteConnectionsMax", incomplete_connections_max: u32 as Count<1, 1_000_000> = "256",
+            "The most connections of one address (of IPv6: one /64) on a listener that have not sent a complete request yet; beyond it the oldest of them is closed. Connections that did, such as those that rooms keep open, are not counted.";
         "api.allowedHosts", allowed_hosts: Vec<String> as Hosts = "",
             "Names by which clients call this server, such as `maestro.example.com`; in a variable separated by commas. A request with another `Host` is refused with 403, because a web page could have sent it. Always allowed: `localhost`, IP addresses, the machine's name, the hosts on which the APIs listen, and those of every `roomsApiUrl`.";
     }

@@ -1,5 +1,6 @@
 //! `maestro start`: the server.
 
+mod descriptors;
 mod log_writer;
 mod logging;
 mod server;
@@ -101,10 +102,10 @@ fn serve_until_told(
              have: the embedded store serves one process. Run `maestro start` for all of them in one"
         );
     }
-    system::raise_file_limit();
+    let descriptors_max = descriptors::raise_limit();
     let store = server::open_store(&config.storage.data_dir, options.stop_unknown_rooms)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let outcome = runtime.block_on(serve(config, store, logs));
+    let outcome = runtime.block_on(serve(config, store, descriptors_max, logs));
     // A call to a disk that hangs must not keep the process.
     runtime.shutdown_timeout(LAST_CALLS);
     outcome
@@ -116,11 +117,16 @@ fn stopped_early(told_by: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-async fn serve(config: &Config, store: EmbeddedStore, logs: &LogWriter) -> anyhow::Result<ExitCode> {
+async fn serve(
+    config: &Config,
+    store: EmbeddedStore,
+    descriptors_max: u64,
+    logs: &LogWriter,
+) -> anyhow::Result<ExitCode> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let server = tokio::select! {
-        started = server::Server::start(config, store, logs) => started?,
+        started = server::Server::start(config, store, descriptors_max, logs) => started?,
         _ = interrupt.recv() => return Ok(stopped_early("SIGINT")),
         _ = terminate.recv() => return Ok(stopped_early("SIGTERM")),
     };

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use futures_util::future::join_all;
-use maestro_api::{AllowedHosts, Context, Limits};
+use maestro_api::{AllowedHosts, ConnectionLimits, Context, Limits, Listening};
 use maestro_core::room::Region;
 use maestro_core::time::Millis;
 use maestro_engine::ports::{Ports, Randomness, Runtime};
@@ -23,6 +23,7 @@ use tokio::task::JoinHandle;
 
 use crate::config::{Config, RegionConfig, RuntimeKind};
 
+use super::descriptors::Shares;
 use super::log_writer::LogWriter;
 use super::logging;
 use super::system::{SystemClock, machine_names, owner_name, random_seed};
@@ -69,6 +70,7 @@ impl Server {
     pub(super) async fn start(
         config: &Config,
         store: EmbeddedStore,
+        descriptors_max: u64,
         logs: &LogWriter,
     ) -> anyhow::Result<Self> {
         let listeners = Listeners::bind(config).await?;
@@ -90,7 +92,8 @@ impl Server {
         let mut registry = Registry::default();
         tasks.register(&mut registry);
         logs.register(&mut registry);
-        let apis = serve(config, &engine, listeners, registry, &stopped)?;
+        let shares = Shares::of(descriptors_max, config.api.connections_max);
+        let apis = serve(config, &engine, listeners, &shares, registry, &stopped)?;
         announce(&serving)?;
         Ok(Self { regions, engine: running, stop, apis })
     }
@@ -247,6 +250,7 @@ fn serve(
     config: &Config,
     engine: &Arc<Engine>,
     listeners: Listeners,
+    shares: &Shares,
     mut registry: Registry,
     stopped: &watch::Receiver<bool>,
 ) -> anyhow::Result<Vec<JoinHandle<()>>> {
@@ -256,7 +260,7 @@ fn serve(
     let allowed_hosts = AllowedHosts::new(config.own_hosts().chain(machine_names()));
     let context = Context {
         engine: engine.clone(),
-        metrics,
+        metrics: metrics.clone(),
         new_request_id: Arc::new(move || request_ids.draw()),
         allowed_hosts: allowed_hosts.clone(),
     };
@@ -274,21 +278,46 @@ fn serve(
             async move { engine.readiness().await }
         }
     };
-    let routers = [
-        (listeners.management, maestro_api::management_router(&context, &management)),
-        (listeners.rooms, maestro_api::rooms_router(&context, &rooms)),
-        (listeners.internal, maestro_api::internal_router(Arc::new(registry), readiness, allowed_hosts)),
+    let listening = |service, listener, router, connections_max, limits: &Limits| Listening {
+        listener,
+        router,
+        limits: connection_limits(config, connections_max, limits),
+        metrics: metrics.listener(service),
+        on_refused: Arc::new(|| {}),
+    };
+    let rooms_router = maestro_api::rooms_router(&context, &rooms);
+    let internal_router = maestro_api::internal_router(Arc::new(registry), readiness, allowed_hosts);
+    let management_router = maestro_api::management_router(&context, &management);
+    let of_rooms = listening("rooms-api", listeners.rooms, rooms_router, shares.rooms, &rooms.limits);
+    let for_pings = engine.clone();
+    let apis = [
+        listening("management-api", listeners.management, management_router, shares.management, &management),
+        Listening { on_refused: Arc::new(move || for_pings.pings_refused()), ..of_rooms },
+        listening("internal-api", listeners.internal, internal_router, shares.internal, &Limits::ROOMS),
     ];
     let grace = config.api.graceful_shutdown_timeout;
-    let serve = |(listener, router)| {
+    let serve = |listening| {
         let mut stopped = stopped.clone();
         let shutdown = async move {
             // An error means that the sender is gone, which is an end too.
             let _ = stopped.wait_for(|stopped| *stopped).await;
         };
-        tokio::spawn(maestro_api::serve(listener, router, shutdown, grace))
+        tokio::spawn(maestro_api::serve(listening, shutdown, grace))
     };
-    Ok(routers.into_iter().map(serve).collect())
+    Ok(apis.into_iter().map(serve).collect())
+}
+
+fn connection_limits(config: &Config, connections_max: usize, limits: &Limits) -> ConnectionLimits {
+    let incomplete = config.api.incomplete_connections_max;
+    ConnectionLimits {
+        connections_max,
+        incomplete_per_address_max: usize::try_from(incomplete).unwrap_or(usize::MAX),
+        read_timeout: config.api.request_read_timeout,
+        idle_timeout: config.api.idle_timeout,
+        body_max_bytes: limits.body_max_bytes,
+        // As much as those that are worked on may have.
+        bodies_max_bytes: limits.body_max_bytes.saturating_mul(limits.requests_max),
+    }
 }
 
 impl Listeners {

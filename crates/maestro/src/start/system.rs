@@ -5,7 +5,6 @@ use std::io::{self, Read};
 
 use maestro_core::time::Timestamp;
 use maestro_engine::ports::Clock;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 pub(super) struct SystemClock;
 
@@ -20,15 +19,6 @@ pub(super) fn random_seed() -> io::Result<u64> {
     let mut bytes = [0; 8];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(u64::from_le_bytes(bytes))
-}
-
-/// Every room costs a file descriptor or two: take as many as one may have.
-pub(super) fn raise_file_limit() {
-    let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
-    if let Err(error) = setrlimit(Resource::Nofile, raised) {
-        tracing::warn!(%error, "the limit of open files stays as it is");
-    }
 }
 
 /// Who this process is in leases and histories: the machine, the process, and when it began.

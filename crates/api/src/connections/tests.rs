@@ -1,0 +1,158 @@
+use super::*;
+
+const LIMITS: ConnectionLimits = ConnectionLimits {
+    connections_max: 100,
+    incomplete_per_address_max: 3,
+    read_timeout: Duration::from_secs(10),
+    idle_timeout: Duration::from_secs(120),
+    body_max_bytes: 1024,
+    bodies_max_bytes: 4096,
+};
+
+const LOCAL: [u8; 4] = [127, 0, 0, 1];
+
+fn at(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn open(connections: &Connections, address: [u8; 4], now: u64) -> Arc<Connection> {
+    connections.open(address.into(), at(now)).connection.unwrap()
+}
+
+fn is_cut(connection: &Connection) -> bool {
+    connection.is_cut.load(Ordering::SeqCst)
+}
+
+#[test]
+fn of_those_that_sent_nothing_complete_the_oldest_of_its_address_goes() {
+    let connections = Connections::new(LIMITS);
+    let local: Vec<_> = (0..3).map(|second| open(&connections, LOCAL, second)).collect();
+    let other = open(&connections, [10, 0, 0, 1], 3);
+    assert!(!connections.open(LOCAL.into(), at(4)).refused, "its own slowness is its own");
+    assert_eq!(local.iter().map(|one| is_cut(one)).collect::<Vec<_>>(), [true, false, false]);
+    assert!(!is_cut(&other));
+    assert_eq!(connections.count(), 4);
+    connections.close(&local[0]);
+    assert_eq!(connections.count(), 4, "it was counted as gone when it was cut");
+}
+
+#[test]
+fn who_is_cut_before_it_could_speak_was_refused() {
+    let connections = Connections::new(LIMITS);
+    for _ in 0..3 {
+        open(&connections, LOCAL, 0);
+    }
+    assert!(connections.open(LOCAL.into(), Duration::from_millis(500)).refused);
+}
+
+#[test]
+fn those_that_sent_a_request_are_not_limited_by_address() {
+    let connections = Connections::new(LIMITS);
+    for second in 0..50 {
+        let room = open(&connections, LOCAL, second);
+        connections.work(&room, at(second));
+        connections.rest(&room, at(second));
+    }
+    assert_eq!(connections.count(), 50);
+    let slow: Vec<_> = (50..60).map(|second| open(&connections, LOCAL, second)).collect();
+    assert_eq!(slow.iter().filter(|one| is_cut(one)).count(), 7);
+    assert_eq!(connections.count(), 53);
+}
+
+#[test]
+fn when_all_are_in_use_the_slow_go_first_and_then_the_longest_idle() {
+    let limits = ConnectionLimits { connections_max: 40, ..LIMITS };
+    let connections = Connections::new(limits);
+    let room = |second| {
+        let room = open(&connections, LOCAL, second);
+        connections.work(&room, at(second));
+        connections.rest(&room, at(second));
+        room
+    };
+    let rooms: Vec<_> = (0..38).map(room).collect();
+    // It works at something.
+    connections.work(&rooms[0], at(80));
+    let slow = open(&connections, [10, 0, 0, 1], 80);
+    let begun = &rooms[37];
+    begun.receive(|| at(81));
+    let _last = open(&connections, [10, 0, 0, 2], 90);
+    let opened = connections.open([10, 0, 0, 3].into(), at(100));
+    assert!(opened.connection.is_some() && !opened.refused);
+    let cut: Vec<_> = rooms.iter().map(|room| is_cut(room)).collect();
+    assert!(is_cut(&slow) && cut[37]);
+    assert!(!cut[0], "it is being worked for");
+    assert!(cut[1] && !cut[36], "the longest idle go first");
+    assert_eq!(connections.count(), 40 - EVICTED_AT_ONCE + 1);
+}
+
+#[test]
+fn when_all_are_worked_for_nobody_is_closed_and_the_next_is_refused() {
+    let connections = Connections::new(ConnectionLimits { connections_max: 2, ..LIMITS });
+    for second in 0..2 {
+        let busy = open(&connections, LOCAL, second);
+        connections.work(&busy, at(second));
+    }
+    let opened = connections.open(LOCAL.into(), at(2));
+    assert!(opened.connection.is_none() && opened.refused);
+}
+
+#[test]
+fn deadlines() {
+    let check = |set_up: fn(&Connections, &Connection), last: u64, over: u64| {
+        let connections = Connections::new(LIMITS);
+        let connection = open(&connections, LOCAL, 0);
+        set_up(&connections, &connection);
+        assert_eq!(connections.cut_overdue(at(last)), 0);
+        assert!(!is_cut(&connection));
+        assert_eq!(connections.cut_overdue(at(over)), 1);
+        assert!(is_cut(&connection));
+        assert_eq!(connections.count(), 0);
+    };
+    // Nothing comes, or not all of it, however often.
+    check(|_, _| {}, 9, 10);
+    check(|_, connection| connection.receive(|| at(5)), 9, 10);
+    // Idle after an answer, or with the next request in pieces.
+    check(
+        |all, connection| {
+            all.work(connection, at(5));
+            all.rest(connection, at(300));
+        },
+        419,
+        420,
+    );
+    check(
+        |all, connection| {
+            all.work(connection, at(5));
+            all.rest(connection, at(6));
+            connection.receive(|| at(20));
+            connection.receive(|| at(29));
+        },
+        29,
+        30,
+    );
+    // Work has a deadline of its own.
+    let connections = Connections::new(LIMITS);
+    connections.work(&open(&connections, LOCAL, 0), at(0));
+    assert_eq!(connections.cut_overdue(at(1_000_000)), 0);
+}
+
+#[test]
+fn what_is_kept_of_bodies_is_bounded() {
+    let connections = Connections::new(LIMITS);
+    assert!(connections.keep(4096));
+    assert!(!connections.keep(1));
+    connections.let_go(1);
+    connections.let_go(4000);
+    assert!(connections.keep(4000));
+}
+
+#[test]
+fn addresses_of_one_sender() {
+    for (address, expected) in [
+        ("127.0.0.1", "127.0.0.1"),
+        ("::ffff:10.0.0.1", "10.0.0.1"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
+    ] {
+        assert_eq!(sender(address.parse().unwrap()), expected.parse::<IpAddr>().unwrap());
+    }
+}
