@@ -104,7 +104,7 @@ fn a_script_that_applies_and_watches_learns_what_became_of_the_version() -> anyh
     let slow = recipe.clone().with("ROOM_START_DELAY_MS", SLOW_MS);
     paused_rollout(&maestro, &slow)?;
     let watch = Watch::begun(&maestro, "v4.0.0")?;
-    apply(&maestro, &recipe.clone().with("ROOM_START_DELAY_MS", 2))?;
+    apply(&maestro, &recipe.with("ROOM_START_DELAY_MS", 2))?;
     let (code, line) = watch.end()?;
     assert_eq!(code, Some(1), "{line}");
     assert!(line.starts_with("superseded: v4.0.0: ") && line.contains("v5.0.0"), "{line}");
