@@ -18,6 +18,7 @@ mod recorded;
 mod regions;
 mod restart;
 mod room_logs;
+mod room_surroundings;
 mod shipped;
 mod starting;
 mod stopping;
