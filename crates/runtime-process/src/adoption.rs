@@ -82,9 +82,8 @@ impl Shared {
     /// process, and its room is there all the same. `only`: of one scheduler.
     pub(crate) async fn list(&self, only: Option<&SchedulerName>) -> Result<Vec<RunningRoom>, RuntimeError> {
         let is_meant = |scheduler: &SchedulerName| only.is_none_or(|only| only == scheduler);
-        let snapshot = self.options.scanner.scan().await?;
-        let marked = snapshot.of(&self.options.mark()).iter();
-        let found = Found::by_room(marked.filter(|process| is_meant(&process.scheduler)));
+        let scanned = self.scan().await?;
+        let found = Found::by_room(scanned.iter().filter(|process| is_meant(&process.scheduler)));
         let watched = self.rooms_that(|room| is_meant(&room.scheduler));
         let mut running: Vec<RunningRoom> = watched
             .iter()
@@ -139,7 +138,7 @@ impl Shared {
             // A zombie that has ended since then is no more watched than one that had ended before.
             opened.retain(|there| there.process.is_running());
             if opened.is_empty() {
-                self.tell_ended(&scheduler, &id, Ending::Unwatched);
+                self.tell_ended_unwatched(scheduler, id);
                 continue;
             }
             self.watch(&scheduler, &id, expecting(plan, &named), opened, &named);
@@ -177,8 +176,8 @@ impl Shared {
         id: &RoomId,
         handle: Option<&Handle>,
     ) -> Result<Option<Arc<Room>>, RuntimeError> {
-        let snapshot = self.options.scanner.scan().await?;
-        let of_room = snapshot.of(&self.options.mark()).iter().filter(|process| process.room == *id);
+        let scanned = self.scan().await?;
+        let of_room = scanned.iter().filter(|process| process.room == *id);
         let Some(found) = Found::by_room(of_room).remove(id) else {
             return Ok(None);
         };

@@ -51,7 +51,13 @@ impl Shared {
     /// Those that ended before this process began.
     pub(crate) async fn count_ended_before(self: Arc<Self>) {
         let directory = self.directory.clone();
-        let rooms = self.blocking.run(move || by_age(&directory)).await;
+        let look = move || {
+            if let Err(error) = directory.tighten() {
+                tracing::warn!(%error, "files of rooms cannot be closed to other users");
+            }
+            by_age(&directory)
+        };
+        let rooms = self.blocking.run(look).await;
         for (scheduler, room) in rooms {
             if !self.runs(&room) {
                 self.count_ended(&scheduler, &room).await;

@@ -1,9 +1,11 @@
 //! The environment of a room's container: what its recipe says, what Maestro tells every room, and of our own
-//! environment only what a program needs to find its way. Maestro's settings and credentials are not a room's business.
+//! environment only what is the machine's: where programs are, its language and its time zone. Maestro's settings and
+//! credentials, and the home of its user, are not a room's business.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
+use std::path::Path;
 
 use maestro_core::room::{Region, RoomId};
 use maestro_core::scheduler::SchedulerName;
@@ -19,7 +21,10 @@ const ROOMS_API_URL: &str = "MAESTRO_ROOMS_API_URL";
 pub(crate) const REGION: &str = "MAESTRO_REGION";
 const HOST_PORT_PREFIX: &str = "MAESTRO_HOST_PORT_";
 
-const PASSED_ON: [&str; 7] = ["PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER"];
+/// Whose the room is, if its store was copied.
+pub(crate) const DATA_DIRECTORY: &str = "MAESTRO_DATA_DIRECTORY";
+
+const PASSED_ON: [&str; 4] = ["PATH", "LANG", "LC_ALL", "TZ"];
 
 /// The fields of a room that exist without Kubernetes.
 const FIELDS: &str = "metadata.name, metadata.namespace, status.hostIP, status.podIP and spec.nodeName";
@@ -36,6 +41,10 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) rooms_api_url: &'a str,
     pub(crate) ports: &'a [PortPlan],
     pub(crate) directory: &'a Directory,
+    /// The room's own directory.
+    pub(crate) home: &'a Path,
+    /// The name of the user that it runs as, if that is not Maestro's.
+    pub(crate) user: Option<&'a str>,
 }
 
 /// The whole environment of a container, or which variable cannot be had and why. Blocking.
@@ -44,6 +53,10 @@ pub(crate) fn of_container(
     surroundings: &Surroundings<'_>,
 ) -> Result<Environment, String> {
     let mut environment = passed_on();
+    environment.insert("HOME".into(), surroundings.home.into());
+    for name in ["USER", "LOGNAME"] {
+        environment.extend(surroundings.user.map(|user| (name.into(), user.into())));
+    }
     for variable in &container.environment {
         let value = surroundings
             .value(&variable.value)
@@ -51,6 +64,7 @@ pub(crate) fn of_container(
         environment.insert(variable.name.clone().into(), value.into());
     }
     // Last, so that no recipe can pretend to be another room.
+    environment.insert(DATA_DIRECTORY.into(), surroundings.directory.data().into());
     let mut tell = |name: &str, value: &str| environment.insert(name.into(), value.into());
     tell(SCHEDULER_NAME, surroundings.scheduler.as_str());
     tell(ROOM_ID, surroundings.room.as_str());
@@ -153,7 +167,9 @@ mod tests {
                 host: "192.0.2.1",
                 rooms_api_url: "http://127.0.0.1:8070",
                 ports: &[port("game", 7000), port("voice-chat.2", 7001)],
-                directory: &Directory::new(self.data.path(), self.data.path()),
+                directory: &Directory::new(self.data.path(), self.data.path(), None),
+                home: Path::new("/home/of/the/room"),
+                user: None,
             };
             of_container(&container, &surroundings)
         }
@@ -172,11 +188,12 @@ mod tests {
             ("MAESTRO_REGION", "default"),
             ("MAESTRO_HOST_PORT_GAME", "7000"),
             ("MAESTRO_HOST_PORT_VOICE_CHAT_2", "7001"),
+            ("HOME", "/home/of/the/room"),
         ] {
             assert_eq!(environment[&OsString::from(name)], value, "{name}");
         }
         let ours = |name: &OsString| name.to_str().is_some_and(|name| name.starts_with("MAESTRO_"));
-        let foreign: Vec<_> = environment.keys().filter(|name| !ours(name)).collect();
+        let foreign: Vec<_> = environment.keys().filter(|name| !ours(name) && *name != "HOME").collect();
         assert!(foreign.iter().all(|name| PASSED_ON.contains(&name.to_str().unwrap())), "{foreign:?}");
     }
 

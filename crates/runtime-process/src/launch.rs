@@ -17,6 +17,7 @@ use crate::log_keeper::{Output, Source};
 use crate::members::{Member, ProcessId};
 use crate::plan::ContainerPlan;
 use crate::process_table;
+use crate::runtime::RoomUser;
 
 /// A container, looked at from all sides: what can be known to be wrong is refused before any process runs.
 #[derive(Debug)]
@@ -26,7 +27,8 @@ pub(crate) struct Launch {
     command: Vec<String>,
     program: PathBuf,
     environment: Environment,
-    working_directory: PathBuf,
+    home: PathBuf,
+    user: Option<RoomUser>,
     source: Source,
     pipe: PathBuf,
 }
@@ -45,6 +47,7 @@ impl Launch {
         container: &ContainerPlan,
         surroundings: &Surroundings<'_>,
         working_directory: &Path,
+        user: Option<&RoomUser>,
     ) -> Result<Self, RuntimeError> {
         let refused = |why: String| RuntimeError::Refused(format!("container {:?}: {why}", container.name));
         let Some(command) = container.command.first() else {
@@ -70,7 +73,8 @@ impl Launch {
             command: container.command.clone(),
             program,
             environment,
-            working_directory: working_directory.to_owned(),
+            home: surroundings.home.to_owned(),
+            user: user.cloned(),
             source: Source {
                 scheduler: surroundings.scheduler.as_str().to_owned(),
                 room: surroundings.room.as_str().to_owned(),
@@ -88,12 +92,19 @@ impl Launch {
         };
         let Output { reader, writer } = Output::open(&self.pipe).map_err(no_output)?;
         let error = writer.try_clone().map_err(no_output)?;
-        let child = Command::new(&self.program)
+        let mut command = Command::new(&self.program);
+        if let Some(RoomUser { user_id, group_id, .. }) = self.user {
+            // So that it can open `/dev/stdout`.
+            std::os::unix::fs::fchown(&writer, Some(user_id), Some(group_id)).map_err(no_output)?;
+            // Without the groups of our own user: the standard library sees to that.
+            command.uid(user_id).gid(group_id);
+        }
+        let child = command
             .arg0(&self.command[0])
             .args(&self.command[1..])
             .env_clear()
             .envs(&self.environment)
-            .current_dir(&self.working_directory)
+            .current_dir(&self.home)
             .stdin(Stdio::null())
             .stdout(writer)
             .stderr(error)

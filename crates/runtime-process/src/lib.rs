@@ -16,19 +16,24 @@
 //! | `abandoned` | rooms of a store that is gone |
 //! | `members` | which processes a handle names |
 //! | `directory`, `logs`, `ports` | files of rooms, reading their logs, host ports |
+//! | `leftovers`, `cgroup` | what a room leaves behind, and how it is found |
+//! | `owners` | rooms of another server with a copy of the store |
 //! | `ended` | how many ended rooms keep their files |
 //! | `log_keeper` | the process that writes logs, and keeps them short |
 
 mod abandoned;
 mod adoption;
 mod blocking;
+mod cgroup;
 mod directory;
 mod ended;
 mod environment;
 mod launch;
+mod leftovers;
 mod log_keeper;
 mod logs;
 mod members;
+mod owners;
 mod pidfd;
 mod plan;
 mod ports;
@@ -42,5 +47,6 @@ mod watch;
 
 pub use abandoned::{end_rooms_of_store, rooms_of_store};
 pub use log_keeper::keep_logs;
-pub use runtime::{OpenError, Options, ProcessRuntime};
+pub use owners::ServerOf;
+pub use runtime::{OpenError, Options, ProcessRuntime, RoomUser};
 pub use scanner::ProcessScanner;

@@ -1,7 +1,9 @@
 //! What a room runs, kept beside its logs as `room.json`: a Maestro that adopts the room can then end it with its own
 //! grace period and restart its containers. Secrets are in it by name only, and read when a container is started.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -113,7 +115,8 @@ impl Plan {
     /// Written beside and renamed, so that a reader sees all of it or nothing.
     pub(crate) fn write(&self, file: &Path) -> io::Result<()> {
         let beside = file.with_extension("json.new");
-        std::fs::write(&beside, serde_json::to_vec(self)?)?;
+        let mut new = File::options().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+        new.write_all(&serde_json::to_vec(self)?)?;
         std::fs::rename(&beside, file)
     }
 

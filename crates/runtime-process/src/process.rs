@@ -132,7 +132,7 @@ pub(crate) fn is_current(id: ProcessId) -> bool {
     process_table::stat(id.pid).is_ok_and(|stat| stat.start_time == id.start_time)
 }
 
-fn to_pid(pid: u32) -> Option<Pid> {
+pub(crate) fn to_pid(pid: u32) -> Option<Pid> {
     Pid::from_raw(i32::try_from(pid).ok()?)
 }
 

@@ -1,15 +1,18 @@
 //! The kernel's table of processes, `/proc`: who runs, since when, and whose room it is part of.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use maestro_core::room::{Region, RoomId};
 use maestro_core::scheduler::SchedulerName;
 
-use crate::environment::{CONTAINER_NAME, REGION, ROOM_ID, SCHEDULER_NAME, STORE_ID};
+use crate::environment::{CONTAINER_NAME, DATA_DIRECTORY, REGION, ROOM_ID, SCHEDULER_NAME, STORE_ID};
 use crate::members::{Member, ProcessId};
 
 /// An environment larger than this is not one that we gave; exec itself stops at about this size.
@@ -26,6 +29,8 @@ pub(crate) struct Marked {
     pub(crate) scheduler: SchedulerName,
     pub(crate) room: RoomId,
     pub(crate) member: Member,
+    /// Of the server that started it.
+    pub(crate) data_directory: Option<PathBuf>,
     /// A container does. What it starts inherits the marks, and is part of its group unless it leaves it.
     pub(crate) leads_group: bool,
 }
@@ -155,17 +160,18 @@ fn parse_stat(text: &[u8]) -> Option<Stat> {
 }
 
 fn marks(environment: &[u8], process: Running) -> Option<(Mark, Marked)> {
-    let value = |name: &str| {
-        environment.split(|byte| *byte == 0).find_map(|entry| {
-            let rest = entry.strip_prefix(name.as_bytes())?;
-            str::from_utf8(rest.strip_prefix(b"=")?).ok()
-        })
+    let bytes = |name: &str| {
+        environment
+            .split(|byte| *byte == 0)
+            .find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
     };
+    let value = |name: &str| str::from_utf8(bytes(name)?).ok();
     let mark = Mark { store_id: value(STORE_ID)?.to_owned(), region: Region(value(REGION)?.into()) };
     let marked = Marked {
         scheduler: SchedulerName::parse(value(SCHEDULER_NAME)?).ok()?,
         room: RoomId::new(value(ROOM_ID)?),
         member: Member { container: value(CONTAINER_NAME)?.to_owned(), process: process.id },
+        data_directory: bytes(DATA_DIRECTORY).map(|path| PathBuf::from(OsStr::from_bytes(path))),
         leads_group: process.leads_group,
     };
     Some((mark, marked))
@@ -193,11 +199,12 @@ mod tests {
         let process = Running { id: ProcessId { pid: 42, start_time: 7 }, leads_group: true };
         let text = format!(
             "PATH=/bin\0X{STORE_ID}=s2\0{STORE_ID}=s1\0{REGION}=eu\0{SCHEDULER_NAME}=arena\0{ROOM_ID}=arena-1\0\
-             {CONTAINER_NAME}=game\0"
+             {CONTAINER_NAME}=game\0{DATA_DIRECTORY}=/var/lib/maestro\0"
         );
         let (mark, marked) = marks(text.as_bytes(), process).unwrap();
         assert_eq!(mark, Mark { store_id: "s1".into(), region: Region("eu".into()) });
         assert_eq!(marked.room, RoomId::new("arena-1"));
+        assert_eq!(marked.data_directory, Some("/var/lib/maestro".into()));
         assert_eq!(marked.member, Member { container: "game".into(), process: process.id });
         assert!(marks(format!("{STORE_ID}=s1\0{REGION}=eu\0").as_bytes(), process).is_none());
     }

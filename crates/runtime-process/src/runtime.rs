@@ -22,9 +22,11 @@ use tokio_util::task::TaskTracker;
 
 use crate::adoption::Found;
 use crate::blocking::{BlockingWork, unbounded};
+use crate::cgroup::Cgroups;
 use crate::directory::{self, Directory};
 use crate::ended::EndedRooms;
 use crate::log_keeper::{self, LogKeeper};
+use crate::owners::{self, Reported, ServerOf};
 use crate::plan::OutputPlan;
 use crate::process_table::Mark;
 use crate::room::{Room, lock};
@@ -67,15 +69,39 @@ pub struct Options {
     pub ended_rooms_max: usize,
     /// How a process is started that calls [`crate::keep_logs`].
     pub log_keeper: Vec<OsString>,
-    /// Where rooms run, and where relative commands are looked for.
+    /// Where rooms have directories of their own, to run in. `None`: in `directory`.
+    pub rooms_directory: Option<PathBuf>,
+    /// `None`: rooms run as Maestro's own user.
+    pub user: Option<RoomUser>,
+    /// How to find out whether a server runs on a data directory, since two may have copies of one store.
+    pub server_of: ServerOf,
+    /// Where relative commands are looked for.
     pub working_directory: PathBuf,
     /// Regions of one server have one together.
     pub scanner: ProcessScanner,
 }
 
+/// Whom rooms run as.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RoomUser {
+    pub name: String,
+    pub user_id: u32,
+    pub group_id: u32,
+}
+
 impl Options {
     pub(crate) fn mark(&self) -> Mark {
         Mark { store_id: self.store_id.clone(), region: self.region.clone() }
+    }
+
+    /// A name for what this server alone has outside its data directory: a copy of its store has the same id.
+    fn own_name(&self) -> String {
+        // FNV-1a: the same in every build.
+        let path = self.data_directory.as_os_str().as_encoded_bytes();
+        let hash = path.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        format!("{}-{hash:016x}", self.store_id)
     }
 }
 
@@ -105,6 +131,8 @@ pub(crate) struct Shared {
     pub(crate) blocking: BlockingWork,
     pub(crate) log_keeper: Arc<LogKeeper>,
     pub(crate) ended: Mutex<EndedRooms>,
+    pub(crate) cgroups: Option<Cgroups>,
+    pub(crate) reported: Reported,
     locks: Vec<tokio::sync::Mutex<()>>,
     hasher: RandomState,
     tasks: TaskTracker,
@@ -123,12 +151,19 @@ impl ProcessRuntime {
             *path = std::path::absolute(&*path)
                 .map_err(|source| OpenError::Directory { path: path.clone(), source })?;
         }
-        let directory = Directory::new(&options.directory, &options.data_directory);
+        if let Some(path) = &mut options.rooms_directory {
+            *path = std::path::absolute(&*path)
+                .map_err(|source| OpenError::Directory { path: path.clone(), source })?;
+        }
+        // Servers and regions may share it.
+        let homes = options.rooms_directory.as_ref();
+        let homes = homes.map(|path| path.join(options.own_name()).join(options.region.as_str()));
+        let directory = Directory::new(&options.directory, &options.data_directory, homes);
         let path = directory.rooms();
         // Without it, the others start all the same: it counts as a region that cannot be reached.
         let blocking = BlockingWork::new();
         let to_make = path.clone();
-        let made = timeout(MADE_WITHIN, blocking.run(move || std::fs::create_dir_all(to_make)));
+        let made = timeout(MADE_WITHIN, blocking.run(move || directory::make_private(&to_make)));
         match made.await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
@@ -138,8 +173,13 @@ impl ProcessRuntime {
                 tracing::warn!(region = %options.region, path = %path.display(), "the directory of rooms does not answer");
             }
         }
-        let snapshot = options.scanner.scan().await.map_err(|source| OpenError::Processes { source })?;
-        let found = Found::by_room(snapshot.of(&options.mark()).iter());
+        let reported = Reported::default();
+        let scanned = owners::scan(&options, &blocking, &reported).await;
+        let found = Found::by_room(scanned.map_err(|source| OpenError::Processes { source })?.iter());
+        let cgroups = {
+            let (name, region) = (options.own_name(), options.region.clone());
+            blocking.run(move || Cgroups::open(&name, &region)).await
+        };
         let (events, observations) = mpsc::channel(EVENTS_MAX);
         let closed = CancellationToken::new();
         let log_keeper = LogKeeper::new(
@@ -172,6 +212,8 @@ impl ProcessRuntime {
             is_looking: AtomicBool::new(false),
             log_keeper,
             ended: Mutex::default(),
+            cgroups,
+            reported,
             closed: closed.clone(),
         });
         shared.spawn(Arc::clone(&shared).count_ended_before());
@@ -231,8 +273,10 @@ impl Runtime for ProcessRuntime {
             )));
         }
         self.shared.forget_ended(scheduler, None);
-        let path = self.shared.directory.scheduler(scheduler);
-        self.shared.blocking.run(move || directory::remove(&path)).await.map_err(unavailable)
+        let (path, homes) =
+            (self.shared.directory.scheduler(scheduler), self.shared.directory.homes(scheduler));
+        let removal = move || directory::remove(&homes).and_then(|()| directory::remove(&path));
+        self.shared.blocking.run(removal).await.map_err(unavailable)
     }
 
     /// In a task of its own: a caller that stops waiting does not leave a process behind that nobody watches.
@@ -349,6 +393,15 @@ impl Shared {
         self.spawn(async move {
             // An error means that nobody listens any more.
             let _ = events.send(observation).await;
+        });
+    }
+
+    /// Of a room that was to be adopted: what it left behind ends, as it would have if its end had been seen.
+    pub(crate) fn tell_ended_unwatched(self: &Arc<Self>, scheduler: SchedulerName, room: RoomId) {
+        let shared = Arc::clone(self);
+        self.spawn(async move {
+            shared.clear_up_after(&scheduler, &room).await;
+            shared.tell_ended(&scheduler, &room, Ending::Unwatched);
         });
     }
 

@@ -8,6 +8,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use maestro_engine::ports::runtime::RuntimeError;
 use tokio::sync::oneshot;
@@ -18,6 +19,8 @@ use crate::room::lock;
 /// Looks at the process table of this machine; regions of one server share it.
 #[derive(Clone)]
 pub struct ProcessScanner(Arc<Inner>);
+
+const PAUSE_MAX: Duration = Duration::from_millis(500);
 
 type Scanned = Result<Arc<Snapshot>, RuntimeError>;
 type Scan = dyn Fn() -> io::Result<Snapshot> + Send + Sync;
@@ -36,9 +39,9 @@ struct State {
 }
 
 impl ProcessScanner {
-    /// Sees the processes of Maestro's own user.
-    pub fn new() -> Self {
-        let users = vec![rustix::process::geteuid().as_raw()];
+    /// Sees the processes of Maestro's own user, and of the one that rooms run as.
+    pub fn new(room_user: Option<u32>) -> Self {
+        let users: Vec<u32> = room_user.into_iter().chain([rustix::process::geteuid().as_raw()]).collect();
         Self::with(move || process_table::scan(&users))
     }
 
@@ -80,12 +83,6 @@ impl ProcessScanner {
     }
 }
 
-impl Default for ProcessScanner {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl std::fmt::Debug for ProcessScanner {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("ProcessScanner").field("scans", &self.scans()).finish_non_exhaustive()
@@ -103,6 +100,7 @@ fn scan_while_asked(inner: &Inner) {
             std::mem::take(&mut state.waiting)
         };
         inner.scans.fetch_add(1, Ordering::Relaxed);
+        let began = Instant::now();
         // A scan that panics must not leave everybody waiting for ever.
         let scanned = catch_unwind(AssertUnwindSafe(|| (inner.scan)()))
             .unwrap_or_else(|_| Err(io::Error::other("the scan panicked")))
@@ -112,6 +110,8 @@ fn scan_while_asked(inner: &Inner) {
             // An error means that it gave up.
             let _ = waiter.send(scanned.clone());
         }
+        // When rooms come and go all the time somebody always waits: two thirds of a processor are left to others.
+        std::thread::sleep((2 * began.elapsed()).min(PAUSE_MAX));
     }
 }
 
@@ -122,7 +122,6 @@ fn unavailable(error: &io::Error) -> RuntimeError {
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc;
-    use std::time::Duration;
 
     use futures_util::future::join_all;
 

@@ -98,18 +98,24 @@ impl Shared {
             .directory
             .room(scheduler, room)
             .ok_or_else(|| RuntimeError::Refused(format!("{room} is not the name of a directory")))?;
+        let home = self.home(scheduler, room)?;
         let is_new = !place.path.exists();
         let started = self
             .directory
             .make(&place.path)
             .and_then(|()| plan.write(&place.plan()))
+            .and_then(|()| self.directory.make_home(&home, self.options.user.as_ref()))
             .map_err(|error| unavailable(format!("the directory of room {room}: {error}")))
             .and_then(|()| launch::run_all(&launches));
-        if started.is_err()
-            && is_new
-            && let Err(error) = directory::remove(&place.path)
-        {
-            tracing::warn!(%room, %error, "the directory of a room that did not start cannot be removed");
+        match &started {
+            Ok(launched) => self.add_to_cgroup(room, launched),
+            Err(_) => {
+                let removed = directory::remove(&home)
+                    .and_then(|()| if is_new { directory::remove(&place.path) } else { Ok(()) });
+                if let Err(error) = removed {
+                    tracing::warn!(%room, %error, "the directory of a room that did not start cannot be removed");
+                }
+            }
         }
         started
     }
@@ -124,7 +130,12 @@ impl Shared {
         let (shared, room) = (Arc::clone(self), Arc::clone(room));
         let launch = move || {
             let container = &room.plan.containers[index];
-            shared.prepare(&room.scheduler, &room.id, &room.plan, container)?.run()
+            // A room that a Maestro without directories of their own started has none.
+            let home = shared.home(&room.scheduler, &room.id)?;
+            shared.directory.make_home(&home, shared.options.user.as_ref()).map_err(unavailable)?;
+            let launched = shared.prepare(&room.scheduler, &room.id, &room.plan, container)?.run()?;
+            shared.add_to_cgroup(&room.id, std::slice::from_ref(&launched));
+            Ok::<_, RuntimeError>(launched)
         };
         let launched = self.blocking.run(launch).await?;
         let why = match Process::open(launched.member.process) {
@@ -159,6 +170,7 @@ impl Shared {
         plan: &Plan,
         container: &ContainerPlan,
     ) -> Result<Launch, RuntimeError> {
+        let home = self.home(scheduler, room)?;
         let surroundings = Surroundings {
             scheduler,
             room,
@@ -168,8 +180,27 @@ impl Shared {
             rooms_api_url: &self.options.rooms_api_url,
             ports: &plan.ports,
             directory: &self.directory,
+            home: &home,
+            user: self.options.user.as_ref().map(|user| user.name.as_str()),
         };
-        Launch::prepare(container, &surroundings, &self.options.working_directory)
+        let user = self.options.user.as_ref();
+        Launch::prepare(container, &surroundings, &self.options.working_directory, user)
+    }
+
+    fn home(&self, scheduler: &SchedulerName, room: &RoomId) -> Result<PathBuf, RuntimeError> {
+        self.directory
+            .home(scheduler, room)
+            .ok_or_else(|| RuntimeError::Refused(format!("{room} is not the name of a directory")))
+    }
+
+    /// Blocking.
+    fn add_to_cgroup(&self, room: &RoomId, launched: &[Launched]) {
+        let Some(cgroups) = &self.cgroups else { return };
+        for Launched { member, .. } in launched {
+            if let Err(error) = cgroups.add(room, member.process.pid) {
+                tracing::debug!(%room, %error, "a container is not in the cgroup of its room");
+            }
+        }
     }
 
     /// Of a room that writes to them itself.

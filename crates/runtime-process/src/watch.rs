@@ -143,6 +143,7 @@ impl Watch {
             None => Ending::Stopped,
         };
         tracing::info!(room = %self.room.id, scheduler = %self.room.scheduler, how = %ending, "room ended");
+        self.shared.clear_up_after(&self.room.scheduler, &self.room.id).await;
         // Before it is told: whoever hears of the end finds its last words, and does not find the room any more.
         self.shared.log_keeper.drain(&self.room.scheduler, &self.room.id).await;
         self.shared.remove(&self.room);

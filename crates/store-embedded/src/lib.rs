@@ -13,5 +13,5 @@ pub use backup::{BackupError, Identity, RestoreOptions, Restored, backup, restor
 pub use failpoints::Failpoints;
 pub use room_table::MemoryRoomTable;
 pub use store::{
-    AbandonedRooms, EmbeddedStore, Lost, OpenError, Options, RoomsOf, SCHEMA_VERSION, WriteCounts,
+    AbandonedRooms, EmbeddedStore, Lost, OpenError, Options, RoomsOf, SCHEMA_VERSION, WriteCounts, server_of,
 };

@@ -20,6 +20,7 @@ mod recorded;
 mod regions;
 mod restart;
 mod room_logs;
+mod room_surroundings;
 mod shipped;
 mod slow_senders;
 mod starting;

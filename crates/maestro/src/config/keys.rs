@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::kind::{
     Bytes, Count, Directory, Host, Hosts, HttpUrl, Interval, Kind, LogFormat, LogLevel, Millis, Optional,
-    Port, Switch,
+    Port, Switch, UserName,
 };
 use super::regions::Regions;
 
@@ -172,6 +172,10 @@ config! {
             "How much output of all rooms of a scheduler is kept in a region, of those that run and those that have ended. Above it, logs of ended rooms go first, the oldest of them first.";
         "adapters.runtime.process.endedRoomsMax", ended_rooms_max: u32 as Count<1, 1_000_000> = "1000",
             "How many rooms of a scheduler that have ended keep their logs in a region, at most as long as `operations.retention.rooms` says.";
+        "adapters.runtime.process.roomsDir", rooms_dir: Option<PathBuf> as Optional<Directory> = "",
+            "Where each room has a directory of its own, which it runs in and which is removed when it ends. Unset: `homes` in the region's directory.";
+        "adapters.runtime.process.user", user: Option<String> as Optional<UserName> = "",
+            "Name of the user that rooms run as. Maestro must be root, and `roomsDir` outside the data directory. Unset: Maestro's own user, and whoever may write a recipe may do what that user may.";
         "adapters.runtime.process.stopRoomsOnShutdown", stop_rooms_on_shutdown: bool as Switch = "false",
             "Whether rooms end with Maestro. Otherwise they go on and are adopted at the next start.";
         "adapters.runtime.process.roomsApiUrl", rooms_api_url: Option<String> as Optional<HttpUrl> = "",

@@ -59,6 +59,28 @@ impl Kind for Host {
     }
 }
 
+/// The name of a user of this machine.
+pub(super) enum UserName {}
+
+impl Kind for UserName {
+    type Value = String;
+    const NAME: &'static str = "user";
+
+    fn parse(text: &str) -> Result<String, String> {
+        let is_name = text.chars().all(|c| c.is_ascii_alphanumeric() || "-._$".contains(c));
+        if is_name && !text.is_empty() && !text.starts_with('-') && !text.chars().all(|c| c.is_ascii_digit())
+        {
+            Ok(text.to_owned())
+        } else {
+            Err("must be the name of a user, not a number".to_owned())
+        }
+    }
+
+    fn show(value: &String) -> Value {
+        value.as_str().into()
+    }
+}
+
 /// Any number of hosts.
 pub(super) enum Hosts {}
 

@@ -3,6 +3,7 @@
 mod descriptors;
 mod log_writer;
 mod logging;
+mod room_user;
 mod server;
 mod system;
 
@@ -81,6 +82,7 @@ const LAST_LINES: Duration = Duration::from_secs(2);
 
 /// Runs until it is told to stop.
 pub fn run(options: &StartOptions) -> anyhow::Result<ExitCode> {
+    system::keep_descriptors_from_rooms().context("keeping open files from rooms")?;
     let Loaded { config, warnings, .. } = options.load_config()?;
     let logs = logging::set_up(config.log.level.as_str(), config.log.format).context("starting the log")?;
     let outcome = serve_until_told(options, &config, warnings, &logs);

@@ -14,7 +14,7 @@ use maestro_core::room::Region;
 use maestro_core::time::Millis;
 use maestro_engine::ports::{Ports, Randomness, Runtime};
 use maestro_engine::{Engine, Importance, Parts, Running, Settings, Tasks, WakeUps};
-use maestro_runtime_process::{ProcessRuntime, ProcessScanner};
+use maestro_runtime_process::{ProcessRuntime, ProcessScanner, RoomUser};
 use maestro_store_embedded::{EmbeddedStore, Failpoints, MemoryRoomTable, OpenError};
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
@@ -26,6 +26,7 @@ use crate::config::{Config, RegionConfig, RuntimeKind};
 use super::descriptors::Shares;
 use super::log_writer::LogWriter;
 use super::logging;
+use super::room_user::room_user;
 use super::system::{SystemClock, machine_names, owner_name, random_seed};
 
 /// Tests kill the process, or fill the disk, at writes that this variable names; see `maestro_store_embedded`. A build
@@ -170,10 +171,12 @@ async fn open_regions(
     rooms_api: &TcpListener,
 ) -> anyhow::Result<Vec<OpenRegion>> {
     let mut regions = Vec::new();
-    let scanner = ProcessScanner::new();
+    let room_user = room_user(config)?;
+    let scanner = ProcessScanner::new(room_user.as_ref().map(|user| user.user_id));
     for (name, region) in &config.regions {
         let RuntimeKind::Process = region.runtime;
-        let options = process_options(config, store_id, rooms_api, (name, region), &scanner)?;
+        let options =
+            process_options(config, store_id, rooms_api, (name, region), &scanner, room_user.as_ref())?;
         let runtime = ProcessRuntime::open(options).await;
         let runtime = runtime.with_context(|| format!("opening the process runtime of region {name}"))?;
         let stop_rooms =
@@ -190,6 +193,7 @@ fn process_options(
     rooms_api: &TcpListener,
     (name, region): (&Region, &RegionConfig),
     scanner: &ProcessScanner,
+    room_user: Option<&RoomUser>,
 ) -> anyhow::Result<maestro_runtime_process::Options> {
     let (for_all, data_dir) = (&config.process_runtime, &config.storage.data_dir);
     let url = match region.rooms_api_url.as_ref().or(for_all.rooms_api_url.as_ref()) {
@@ -206,6 +210,9 @@ fn process_options(
         log_limit_bytes: region.log_limit_bytes.unwrap_or(for_all.log_limit_bytes),
         working_directory: std::env::current_dir().context("finding the working directory")?,
         scanner: scanner.clone(),
+        rooms_directory: for_all.rooms_dir.clone(),
+        user: room_user.cloned(),
+        server_of: maestro_store_embedded::server_of,
         scheduler_log_limit_bytes: for_all.scheduler_log_limit_bytes,
         ended_rooms_max: usize::try_from(for_all.ended_rooms_max).unwrap_or(usize::MAX),
         log_keeper: log_keeper(&region.directory(name, data_dir)),

@@ -2,10 +2,12 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::fd::{BorrowedFd, RawFd};
 use std::time::Duration;
 
 use maestro_core::time::Timestamp;
 use maestro_engine::ports::Clock;
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::time::{ClockId, clock_gettime};
 
 pub(super) struct SystemClock;
@@ -26,6 +28,25 @@ pub(super) fn random_seed() -> io::Result<u64> {
     let mut bytes = [0; 8];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(u64::from_le_bytes(bytes))
+}
+
+/// Rooms get no descriptors of ours. Those that we open close themselves; what whoever started us left open does not. To be
+/// called before anything else is done.
+#[allow(unsafe_code)]
+pub(super) fn keep_descriptors_from_rooms() -> io::Result<()> {
+    const STANDARD: RawFd = 2;
+    for entry in std::fs::read_dir("/proc/self/fd")? {
+        let Some(descriptor) = entry?.file_name().to_str().and_then(|name| name.parse::<RawFd>().ok()) else {
+            continue;
+        };
+        if descriptor > STANDARD {
+            // SAFETY: it is open, since it was just listed and nobody else runs in this process yet; it is used for this
+            // call alone.
+            let descriptor = unsafe { BorrowedFd::borrow_raw(descriptor) };
+            fcntl_setfd(descriptor, FdFlags::CLOEXEC)?;
+        }
+    }
+    Ok(())
 }
 
 /// Who this process is in leases and histories: the machine, the process, and when it began.

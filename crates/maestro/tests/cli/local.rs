@@ -40,6 +40,8 @@ fn config_show() {
             adapters.runtime.process.logLimitBytes                   10485760    default
             adapters.runtime.process.schedulerLogLimitBytes          1073741824  default
             adapters.runtime.process.endedRoomsMax                   1000        default
+            adapters.runtime.process.roomsDir                        -           default
+            adapters.runtime.process.user                            -           default
             adapters.runtime.process.stopRoomsOnShutdown             false       default
             adapters.runtime.process.roomsApiUrl                     -           default
             workers.syncInterval                                     1m30s       maestro.yaml line 3

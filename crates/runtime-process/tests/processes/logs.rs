@@ -150,7 +150,7 @@ async fn a_keeper_that_was_killed_is_replaced_and_no_room_notices() {
     let world = World::new();
     let (runtime, mut seen) = world.watch().await;
     // More than a pipe holds, between the two files: it would wait for ever without a reader.
-    let text = "echo up; while [ ! -e go ]; do sleep 0.01; done; head -c 300000 /dev/zero | tr '\\0' x; echo; \
+    let text = "echo up; while [ ! -e ../../../go ]; do sleep 0.01; done; head -c 300000 /dev/zero | tr '\\0' x; echo; \
                 echo done; exec sleep 1000";
     runtime.start(&simple("arena-1", text)).await.unwrap();
     until_log(&runtime, "arena-1", "up").await;

@@ -3,8 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 mod contract;
+mod homes;
 mod input;
+mod leftovers;
 mod logs;
+mod owners;
 mod restarts;
 mod rooms;
 mod support;

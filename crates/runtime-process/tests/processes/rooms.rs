@@ -9,8 +9,7 @@ use maestro_runtime_process::{Options, ProcessRuntime, ProcessScanner};
 use rustix::process::Signal;
 
 use crate::support::{
-    SOON, World, arena, carrying, leads_its_group, logs, room, script, signal, simple, stop, until,
-    until_log, variable,
+    SOON, World, arena, carrying, logs, room, script, signal, simple, stop, until, until_log, variable,
 };
 
 const FOR_EVER: &str = "echo up; exec sleep 1000";
@@ -21,7 +20,7 @@ async fn the_first_container_to_end_ends_the_room() {
     let (runtime, mut seen) = world.watch().await;
     let containers = vec![
         script("game", "trap 'echo asked; exit 0' TERM; echo up; while :; do sleep 0.01; done"),
-        script("voice", "while [ ! -e end ]; do sleep 0.01; done; exit 7"),
+        script("voice", "while [ ! -e ../../../end ]; do sleep 0.01; done; exit 7"),
         script("stubborn", "trap '' TERM; echo up; while :; do sleep 0.01; done"),
     ];
     let handle = runtime.start(&room("arena-1", RestartPolicy::Never, containers)).await.unwrap();
@@ -67,31 +66,6 @@ async fn what_a_container_started_ends_with_it() {
     world.until_empty().await;
 }
 
-/// It carries the marks of its room, so the next look at the process table finds it, and whoever stops what is not
-/// wanted stops it.
-#[tokio::test]
-async fn what_left_its_group_is_found_later() {
-    let world = World::new();
-    let (runtime, mut seen) = world.watch().await;
-    let text = "setsid sleep 1000 & exec sleep 1000";
-    let handle = runtime.start(&simple("arena-1", text)).await.unwrap();
-    // A child carries the marks before it leaves the group; stopped then, it would go with the others.
-    until("both run, each in its own group", async || {
-        let pids = carrying(&world.store_id);
-        pids.len() == 2 && pids.into_iter().all(leads_its_group)
-    })
-    .await;
-    let listed = runtime.list().await.unwrap();
-    assert_eq!(listed.len(), 1, "one room, not two");
-    assert_eq!(listed[0].handle, handle);
-    stop(&runtime, "arena-1", Some(&handle), SOON).await;
-    assert_eq!(seen.ending("arena-1").await, Ending::Stopped);
-    let left = runtime.list().await.unwrap().remove(0);
-    stop(&runtime, "arena-1", Some(&left.handle), SOON).await;
-    assert_eq!(seen.ending("arena-1").await, Ending::Stopped);
-    world.until_empty().await;
-}
-
 #[tokio::test]
 async fn a_handle_with_another_start_time_stops_nothing() {
     let world = World::new();
@@ -120,7 +94,7 @@ async fn a_room_is_told_who_and_where_it_is() {
     runtime.start(&room).await.unwrap();
     seen.ending("arena-1").await;
     let told = logs(&runtime, "arena-1").await;
-    let own = world.path().canonicalize().unwrap();
+    let own = world.path().canonicalize().unwrap().join("homes/arena/arena-1");
     for line in [
         "GREETING=hello  world",
         "MAESTRO_SCHEDULER_NAME=arena",
@@ -130,6 +104,7 @@ async fn a_room_is_told_who_and_where_it_is() {
         "MAESTRO_HOST_PORT_GAME=20001",
         &format!("MAESTRO_STORE_ID={}", world.store_id),
         own.to_str().unwrap(),
+        &format!("HOME={}", own.display()),
         "/dev/null",
     ] {
         assert!(told.lines().any(|told| told == line), "{line} is not in\n{told}");
@@ -231,7 +206,7 @@ async fn a_region_whose_directory_is_gone_says_so() {
 #[tokio::test]
 async fn a_herd_of_lists_shares_its_scans() {
     let world = World::new();
-    let scanner = ProcessScanner::new();
+    let scanner = ProcessScanner::new(None);
     let region = |name: &str| Options {
         directory: world.path().join(name),
         region: Region(name.into()),

@@ -86,7 +86,10 @@ pub(crate) fn options(directory: &Path, store_id: &str) -> Options {
         log_keeper: log_keeper(),
         ended_rooms_max: 100,
         working_directory: directory.to_owned(),
-        scanner: ProcessScanner::new(),
+        scanner: ProcessScanner::new(None),
+        rooms_directory: None,
+        user: None,
+        server_of: |directory| std::fs::read_to_string(directory.join("server.pid")).ok()?.parse().ok(),
     }
 }
 

@@ -18,7 +18,7 @@ const DIRECTORY: &str = "SURVIVAL_DIRECTORY";
 const STORE: &str = "SURVIVAL_STORE";
 const READY: &str = "ready.json";
 const RUNS: &str = "exec sleep 1000";
-const WAITS: &str = "echo up; while [ ! -e end ]; do sleep 0.01; if [ -e write-on ] && [ ! $on ]; then on=1; \
+const WAITS: &str = "echo up; while [ ! -e ../../../end ]; do sleep 0.01; if [ -e ../../../write-on ] && [ ! $on ]; then on=1; \
                      head -c 300000 /dev/zero | tr '\\0' x; echo; echo written on; fi; done; echo the end; exit 5";
 pub(crate) const WRITES_ON: &str = "written on\n";
 

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -68,6 +69,24 @@ impl Drop for DirectoryLock {
     }
 }
 
+/// The process that has the store of a data directory open, if one has. Looks without taking the lock, which whoever starts
+/// there would be in the way of.
+pub fn server_of(directory: &Path) -> Option<u32> {
+    let mut file = File::open(directory.join(FILE)).ok()?;
+    let pid = holder(&mut file)?;
+    let inode = file.metadata().ok()?.ino();
+    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    locks.lines().any(|line| is_lock_of(line, pid, inode)).then_some(pid)
+}
+
+/// `1: FLOCK  ADVISORY  WRITE 4711 00:2d:1234 0 EOF`. The device is not compared: file systems in layers show another one.
+fn is_lock_of(line: &str, pid: u32, inode: u64) -> bool {
+    let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+    let [_, "FLOCK", _, _, holder, file, ..] = fields[..] else { return false };
+    let is_file = file.rsplit(':').next().and_then(|text| text.parse().ok()) == Some(inode);
+    holder.parse() == Ok(pid) && is_file
+}
+
 fn write_pid(file: &mut File) -> io::Result<()> {
     file.set_len(0)?;
     file.rewind()?;
@@ -98,6 +117,16 @@ mod tests {
         drop(held);
         DirectoryLock::take(directory.path()).unwrap();
         drop(inherited);
+    }
+
+    #[test]
+    fn who_serves_a_directory_can_be_seen_from_outside() {
+        let directory = tempfile::tempdir().unwrap();
+        assert_eq!(server_of(directory.path()), None);
+        let held = DirectoryLock::take(directory.path()).unwrap();
+        assert_eq!(server_of(directory.path()), Some(std::process::id()));
+        drop(held);
+        assert_eq!(server_of(directory.path()), None, "its file stays");
     }
 
     #[test]

@@ -36,6 +36,7 @@ use rusqlite::Connection;
 use crate::backup;
 use crate::failpoints::{Armed, Failpoints};
 
+pub use directory_lock::server_of;
 pub use error::{AbandonedRooms, Lost, OpenError};
 pub use identity::RoomsOf;
 pub use migrations::SCHEMA_VERSION;
