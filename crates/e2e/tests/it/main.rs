@@ -26,4 +26,5 @@ mod support_bundle;
 mod sweep;
 mod unreadable;
 mod unwritable_log;
+mod vanished;
 mod versions;

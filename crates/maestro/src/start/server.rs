@@ -76,6 +76,7 @@ impl Server {
         let listeners = Listeners::bind(config).await?;
         let regions = open_regions(config, store.store_id(), &listeners.rooms).await?;
         let tasks = Tasks::default();
+        store.report_to(tasks.health().clone());
         let store = Arc::new(store);
         let ports = Ports {
             store: store.clone(),

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
@@ -23,6 +23,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// stays: removing it would let two processes lock two different files of the same name.
 pub(crate) struct DirectoryLock {
     file: File,
+    path: PathBuf,
 }
 
 impl DirectoryLock {
@@ -51,7 +52,11 @@ impl DirectoryLock {
             }
         }
         write_pid(&mut file).map_err(failed)?;
-        Ok(Self { file })
+        Ok(Self { file, path })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 }
 

@@ -11,6 +11,7 @@ pub(crate) mod migrations;
 mod operation_rows;
 mod operations;
 mod ports;
+mod presence;
 pub(crate) mod private;
 mod readers;
 mod recipes;
@@ -29,6 +30,7 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
+use maestro_engine::Health;
 use rusqlite::Connection;
 
 use crate::backup;
@@ -43,6 +45,7 @@ pub(crate) use directory_lock::DirectoryLock;
 pub(crate) use file::DATABASE;
 
 use identity::{Here, Recorded};
+use presence::{Presence, Watch};
 use readers::Readers;
 use recipes::RecipeCache;
 use writer::Writer;
@@ -51,6 +54,8 @@ pub struct EmbeddedStore {
     store_id: String,
     recipes: Arc<RecipeCache>,
     readers: Readers,
+    presence: Arc<Presence>,
+    _watch: Watch,
     // The order matters: the writer has ended before the directory is given up.
     writer: Writer,
     _lock: DirectoryLock,
@@ -101,14 +106,19 @@ impl EmbeddedStore {
         take_over(&connection).map_err(failed)?;
         let store_id = settle(&connection, directory)?;
 
+        let files = ["", "-wal", "-shm"].map(|suffix| file::companion(&database, suffix));
+        let presence = Arc::new(Presence::of(files.into_iter().chain([lock.path().to_owned()])));
         let armed = Armed::new(failpoints)
             .map_err(|error| OpenError::io("open the log of the failpoints", directory, error))?;
-        let writer = Writer::start(connection, armed)
+        let writer = Writer::start(connection, armed, presence.clone())
             .map_err(|error| OpenError::io("start the store's thread", directory, error))?;
         Ok(Self {
             store_id,
             recipes: Arc::default(),
-            readers: Readers::open(&database).map_err(failed)?,
+            readers: Readers::open(&database, presence.clone()).map_err(failed)?,
+            _watch: Watch::start(presence.clone())
+                .map_err(|error| OpenError::io("start the store's watch", directory, error))?,
+            presence,
             writer,
             _lock: lock,
         })
@@ -117,6 +127,12 @@ impl EmbeddedStore {
     /// What marks rooms as this store's. A copy of a store gets another one when it is opened beside the original.
     pub fn store_id(&self) -> &str {
         &self.store_id
+    }
+
+    /// From now on, files that are deleted or replaced under the running store are a problem that is named there. Until
+    /// they are back the store answers nothing.
+    pub fn report_to(&self, health: Health) {
+        self.presence.report_to(health);
     }
 
     pub fn write_counts(&self) -> WriteCounts {

@@ -10,6 +10,7 @@ use tokio::sync::Semaphore;
 
 use super::failure::Failure;
 use super::file;
+use super::presence::Presence;
 
 /// Questions take microseconds to a few milliseconds; more connections would only hold more memory.
 const READERS: usize = 4;
@@ -18,15 +19,17 @@ pub(super) struct Readers {
     pool: Arc<Mutex<Vec<Connection>>>,
     /// As many as there are connections.
     free: Arc<Semaphore>,
+    presence: Arc<Presence>,
 }
 
 impl Readers {
-    pub(super) fn open(database: &Path) -> Result<Self, rusqlite::Error> {
+    pub(super) fn open(database: &Path, presence: Arc<Presence>) -> Result<Self, rusqlite::Error> {
         let connections: Vec<_> =
             (0..READERS).map(|_| file::connect_to_read(database)).collect::<Result<_, _>>()?;
         Ok(Self {
             free: Arc::new(Semaphore::new(connections.len())),
             pool: Arc::new(Mutex::new(connections)),
+            presence,
         })
     }
 
@@ -36,6 +39,7 @@ impl Readers {
         what: &'static str,
         question: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
+        self.presence.remembered().map_err(|gone| Failure::from(gone).into_store_error(what))?;
         let closed = |_| Failure::Closed.into_store_error(what);
         let permit = self.free.clone().acquire_owned().await.map_err(closed)?;
         let pool = self.pool.clone();

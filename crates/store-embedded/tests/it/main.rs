@@ -12,3 +12,4 @@ mod identity;
 mod opening;
 mod room_table;
 mod unreadable;
+mod vanished;

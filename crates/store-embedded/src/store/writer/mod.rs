@@ -19,6 +19,7 @@ use rusqlite::{Connection, ffi};
 use tokio::sync::{mpsc, oneshot};
 
 use super::failure::{Failure, GroupLost};
+use super::presence::Presence;
 use crate::failpoints::Armed;
 
 /// Bounds how long the first of a group waits for the last.
@@ -48,12 +49,16 @@ pub struct WriteCounts {
 }
 
 impl Writer {
-    pub(super) fn start(connection: Connection, failpoints: Armed) -> io::Result<Self> {
+    pub(super) fn start(
+        connection: Connection,
+        failpoints: Armed,
+        presence: Arc<Presence>,
+    ) -> io::Result<Self> {
         let (queue, waiting) = mpsc::channel(QUEUE_MAX);
         let counters = Arc::new(Counters::default());
         let write = {
             let counters = counters.clone();
-            move || write_groups(&connection, failpoints, waiting, &counters)
+            move || write_groups(&connection, failpoints, &presence, waiting, &counters)
         };
         let thread = std::thread::Builder::new().name("store-writer".into()).spawn(write)?;
         Ok(Self { queue: Some(queue), thread: Some(thread), counters })
@@ -147,6 +152,7 @@ where
 fn write_groups(
     connection: &Connection,
     mut failpoints: Armed,
+    presence: &Presence,
     mut waiting: mpsc::Receiver<Box<dyn Job>>,
     counters: &Counters,
 ) {
@@ -157,7 +163,11 @@ fn write_groups(
         {
             group.push(next);
         }
-        let committed = write_group(connection, &mut failpoints, &mut group);
+        // Looked at before and after: what was committed to a file without a name is lost, and must not be answered.
+        let committed = presence
+            .look()
+            .and_then(|()| write_group(connection, &mut failpoints, &mut group))
+            .and_then(|()| presence.look());
         failpoints.end_group();
         counters.commits.fetch_add(1, Ordering::Relaxed);
         counters.writes.fetch_add(group.len() as u64, Ordering::Relaxed);

@@ -13,7 +13,8 @@ fn writer(failpoints: &str) -> Writer {
     let connection = Connection::open_in_memory().unwrap();
     connection.execute_batch("CREATE TABLE numbers (number INTEGER PRIMARY KEY) STRICT").unwrap();
     let failpoints: Failpoints = failpoints.parse().unwrap();
-    Writer::start(connection, Armed::new(failpoints).unwrap()).unwrap()
+    let nothing_to_watch = Arc::new(Presence::of([]));
+    Writer::start(connection, Armed::new(failpoints).unwrap(), nothing_to_watch).unwrap()
 }
 
 fn insert(number: i64) -> impl FnOnce(&Connection) -> Result<(), Failure> + Send {
