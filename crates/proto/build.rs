@@ -4,14 +4,16 @@
 //! grpc-gateway configures it. (pbjson, the usual generator, leaves out messages that are not set where v10 writes
 //! null, and refuses null where v10 reads it as not set.)
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use protox::prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
+use protox::prost_reflect::{DescriptorPool, FieldDescriptor, Kind, MessageDescriptor};
 
 type Error = Box<dyn std::error::Error>;
 
 const PACKAGE: &str = "maestro.api.v1";
+const RECIPE: &str = "maestro.api.v1.CreateSchedulerRequest";
 /// Fields from this number up are not in v10, whose clients refuse what they do not know: they are never written when
 /// they are not set.
 const FIRST_OWN_FIELD: u32 = 100;
@@ -25,6 +27,19 @@ const FILES: [&str; 8] = [
     "maestro/api/v1/locks.proto",
     "maestro/api/v1/regions.proto",
 ];
+
+/// Texts that YAML takes for numbers if they are written as people write them, `cpu: 1`.
+const QUANTITIES: [&str; 5] = [
+    "maestro.api.v1.CreateSchedulerRequest.max_surge",
+    "maestro.api.v1.NewSchedulerVersionRequest.max_surge",
+    "maestro.api.v1.Scheduler.max_surge",
+    "maestro.api.v1.ContainerResources.memory",
+    "maestro.api.v1.ContainerResources.cpu",
+];
+/// Texts of which YAML takes some for whole numbers, or for true and false.
+const TEXTS: [&str; 1] = ["maestro.api.v1.ContainerEnvironment.value"];
+const TEXT_LISTS: [&str; 1] = ["maestro.api.v1.Container.command"];
+const TEXT_MAPS: [&str; 2] = ["annotations", "labels"];
 
 fn main() -> Result<(), Error> {
     let schema = Path::new("../../proto");
@@ -44,6 +59,8 @@ fn main() -> Result<(), Error> {
         describe_message(&mut config, &message);
     }
 
+    fs::write(out.join("recipe_fields.rs"), recipe_fields(&pool)?)?;
+
     // Annotations are read from the descriptors, never from code.
     let mut files = compiler.file_descriptor_set();
     let is_wanted =
@@ -51,6 +68,26 @@ fn main() -> Result<(), Error> {
     files.file.retain(|file| is_wanted(file.name()));
     config.compile_fds(files)?;
     Ok(())
+}
+
+/// The name of every field that a recipe can have, at any depth, as a list in Rust.
+fn recipe_fields(pool: &DescriptorPool) -> Result<String, Error> {
+    let recipe = pool.get_message_by_name(RECIPE).ok_or("there is no recipe")?;
+    let mut names = BTreeSet::new();
+    let mut seen = BTreeSet::new();
+    let mut waiting = vec![recipe];
+    while let Some(message) = waiting.pop() {
+        if message.package_name() != PACKAGE || !seen.insert(message.full_name().to_owned()) {
+            continue;
+        }
+        for field in message.fields().filter(|_| !message.is_map_entry()) {
+            names.insert(field.json_name().to_owned());
+            if let Kind::Message(message) = field.kind() {
+                waiting.push(message);
+            }
+        }
+    }
+    Ok(format!("&{names:?}").replace('{', "[").replace('}', "]"))
 }
 
 fn describe_message(config: &mut prost_build::Config, message: &MessageDescriptor) {
@@ -81,6 +118,10 @@ fn json_form(field: &FieldDescriptor) -> Vec<String> {
         form.push("skip_serializing_if = \"Vec::is_empty\"".to_owned());
     }
     let reader = match (field.kind(), field.is_list(), field.is_map()) {
+        _ if QUANTITIES.contains(&field.full_name()) => Some("quantity"),
+        _ if TEXTS.contains(&field.full_name()) => Some("optional_text"),
+        _ if TEXT_LISTS.contains(&field.full_name()) => Some("texts"),
+        _ if TEXT_MAPS.contains(&field.name()) => Some("text_map"),
         (Kind::Message(message), false, false) if message.full_name() == "google.protobuf.Value" => {
             Some("value")
         }
@@ -100,6 +141,10 @@ fn json_form(field: &FieldDescriptor) -> Vec<String> {
     };
     if let Some(reader) = reader {
         form.push(format!("deserialize_with = \"crate::json::{reader}\""));
+    }
+    if field.kind() == Kind::Float {
+        let writer = if optional { "optional_float" } else { "float" };
+        form.push(format!("serialize_with = \"crate::json::{writer}\""));
     }
     // Unsigned ones are ours alone: tokens, counted from 1, which no reader of JSON rounds.
     if field.kind() == Kind::Int64 {

@@ -19,7 +19,7 @@ pub use maestro_proto::document::recipe_to_json;
 
 pub fn recipe_from_json(document: &Value) -> Result<Recipe, Unreadable> {
     maestro_proto::document::recipe_from_json(document)
-        .map_err(|error| Unreadable { what: "recipe", why: error.to_string() })
+        .map_err(|error| Unreadable { what: "recipe", why: crate::with_sources(&error) })
 }
 
 pub fn definition_to_json(definition: &Definition) -> Value {

@@ -152,7 +152,7 @@ fn panic_scale(panic: PanicScale) -> Value {
 fn room_occupancy(occupancy: RoomOccupancy) -> Value {
     json!({
         "ReadyTarget": decimal(occupancy.ready_target.fraction()),
-        "DownThreshold": occupancy.down_threshold.map(decimal),
+        "DownThreshold": occupancy.down_threshold.map_or(json!(1), |threshold| json!(decimal(threshold))),
     })
 }
 

@@ -4,6 +4,7 @@
 //! Read: both spellings of a name, numbers also as text, null as not set; what nobody knows is passed over, and
 //! named, so that a typo can be pointed out.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 use std::str::FromStr;
@@ -113,6 +114,23 @@ pub(crate) fn int64_as_text<S: Serializer>(number: &i64, serializer: S) -> Resul
     serializer.collect_str(number)
 }
 
+/// Without a point if it is whole, as Go prints it.
+pub(crate) fn float<S: Serializer>(number: &f32, serializer: S) -> Result<S::Ok, S::Error> {
+    const WHOLE_MAX: f32 = (1_u32 << 24) as f32;
+    if number.fract() == 0.0 && number.abs() < WHOLE_MAX {
+        serializer.serialize_i64(*number as i64)
+    } else {
+        serializer.serialize_f32(*number)
+    }
+}
+
+pub(crate) fn optional_float<S: Serializer>(number: &Option<f32>, serializer: S) -> Result<S::Ok, S::Error> {
+    match number {
+        Some(number) => float(number, serializer),
+        None => serializer.serialize_none(),
+    }
+}
+
 pub(crate) fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -194,6 +212,85 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Item<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let message = message(deserializer)?;
         message.map(Self).ok_or_else(|| D::Error::invalid_type(Unexpected::Unit, &"an object"))
+    }
+}
+
+/// A text that may be written as a number, where any number means what it says: `cpu: 0.5`.
+pub(crate) fn quantity<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    Ok(deserializer.deserialize_any(TextVisitor { is_quantity: true })?.unwrap_or_default())
+}
+
+/// A text that may be written as a whole number or a truth value. Other numbers have to be quoted: nobody knows whether
+/// 1.10 was meant to stay as it was written.
+pub(crate) fn optional_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    deserializer.deserialize_any(TextVisitor { is_quantity: false })
+}
+
+pub(crate) fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let texts: Option<Vec<Text>> = Option::deserialize(deserializer)?;
+    Ok(texts.unwrap_or_default().into_iter().map(|Text(text)| text).collect())
+}
+
+pub(crate) fn text_map<'de, D>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    let texts: Option<BTreeMap<String, Text>> = Option::deserialize(deserializer)?;
+    Ok(texts.unwrap_or_default().into_iter().map(|(key, Text(text))| (key, text)).collect())
+}
+
+struct Text(String);
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = optional_text(deserializer)?;
+        text.map(Self).ok_or_else(|| D::Error::invalid_type(Unexpected::Unit, &"a string"))
+    }
+}
+
+struct TextVisitor {
+    is_quantity: bool,
+}
+
+impl Visitor<'_> for TextVisitor {
+    type Value = Option<String>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_none<E: Error>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Some(text.to_owned()))
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Self::Value, E> {
+        Ok(Some(number.to_string()))
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Self::Value, E> {
+        Ok(Some(number.to_string()))
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Self::Value, E> {
+        match self.is_quantity {
+            true => Ok(Some(number.to_string())),
+            false => Err(E::invalid_type(Unexpected::Float(number), &"a string; write it in quotes")),
+        }
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Self::Value, E> {
+        match self.is_quantity {
+            false => Ok(Some(value.to_string())),
+            true => Err(E::invalid_type(Unexpected::Bool(value), &self)),
+        }
     }
 }
 

@@ -19,5 +19,8 @@ mod messages {
 pub use messages::google::protobuf;
 pub use messages::maestro::api::v1;
 
+/// The names of all fields that a recipe can have, at any depth.
+pub const RECIPE_FIELDS: &[&str] = include!(concat!(env!("OUT_DIR"), "/recipe_fields.rs"));
+
 /// The compiled schema, an encoded `google.protobuf.FileDescriptorSet` with the HTTP annotations of every method.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));

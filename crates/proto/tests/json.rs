@@ -127,6 +127,47 @@ fn numbers() {
     );
 }
 
+/// As YAML gives them, where people write them without quotes.
+#[test]
+fn texts_that_look_like_something_else() {
+    let texts = |message: CreateSchedulerRequest| {
+        let container = &message.spec.unwrap().containers[0];
+        let resources = container.requests.clone().unwrap();
+        let values: Vec<_> = container.environment.iter().map(|variable| variable.value.clone()).collect();
+        (
+            message.max_surge,
+            message.labels,
+            resources.cpu,
+            resources.memory,
+            container.command.clone(),
+            values,
+        )
+    };
+    let decoded = maestro_proto::json::decode(
+        br#"{"maxSurge":1,"labels":{"tier":2,"live":true},"spec":{"containers":[{"command":["sleep",5],
+            "requests":{"cpu":0.5,"memory":1e9},
+            "environment":[{"name":"A","value":7},{"name":"B","value":false},{"name":"C","value":null}]}]}}"#,
+    )
+    .unwrap();
+    assert_eq!(decoded.unknown_fields, Vec::<String>::new());
+    let (max_surge, labels, cpu, memory, command, values) = texts(decoded.message);
+    assert_eq!((&*max_surge, &*cpu, &*memory), ("1", "0.5", "1000000000"));
+    assert_eq!(
+        labels.into_iter().collect::<Vec<_>>(),
+        [("live".into(), "true".into()), ("tier".into(), "2".into())]
+    );
+    assert_eq!(command, ["sleep", "5"]);
+    assert_eq!(values, [Some("7".into()), Some("false".into()), None]);
+}
+
+#[test]
+fn names_of_fields_are_known() {
+    for name in ["readyTarget", "maxSurge", "hostPortRange", "fieldPath", "criteria"] {
+        assert!(maestro_proto::RECIPE_FIELDS.contains(&name), "{name}");
+    }
+    assert!(!maestro_proto::RECIPE_FIELDS.contains(&"operationId"));
+}
+
 #[test]
 fn what_is_wrong_is_named() {
     check::<CreateSchedulerRequest>(
@@ -139,8 +180,8 @@ fn what_is_wrong_is_named() {
         expect!["invalid type: sequence, expected an object at line 1 column 2"],
     );
     check::<CreateSchedulerRequest>(
-        r#"{"maxSurge":25}"#,
-        expect!["maxSurge: invalid type: integer `25`, expected a string at line 1 column 14"],
+        r#"{"maxSurge":true}"#,
+        expect!["maxSurge: invalid type: boolean `true`, expected a string at line 1 column 16"],
     );
     check::<CreateSchedulerRequest>(
         r#"{"spec":{"terminationGracePeriod":"5m"}}"#,
@@ -155,8 +196,10 @@ fn what_is_wrong_is_named() {
         ]],
     );
     check::<CreateSchedulerRequest>(
-        r#"{"labels":{"team":1}}"#,
-        expect!["labels.team: invalid type: integer `1`, expected a string at line 1 column 19"],
+        r#"{"labels":{"version":1.10}}"#,
+        expect![
+            "labels.version: invalid type: floating point `1.1`, expected a string; write it in quotes at line 1 column 25"
+        ],
     );
     check::<CreateSchedulerRequest>(
         r#"{"name":"a","name":"b"}"#,
@@ -176,7 +219,7 @@ fn what_nobody_knows_is_named() {
     check::<Autoscaling>(
         r#"{"policy":{"parameters":{"roomOccupancy":{"readyTraget":0.5}}}}"#,
         expect![[r#"
-            {"enabled":false,"min":0,"max":0,"policy":{"type":"","parameters":{"roomOccupancy":{"readyTarget":0.0}}},"cooldown":0}
+            {"enabled":false,"min":0,"max":0,"policy":{"type":"","parameters":{"roomOccupancy":{"readyTarget":0}}},"cooldown":0}
             unknown: policy.parameters.roomOccupancy.readyTraget"#]],
     );
 }

@@ -8,6 +8,7 @@ use maestro_proto::v1::{
     AddRoomsRequest, AddRoomsResponse, GetRoomLogsRequest, ListRoomsRequest, ListRoomsResponse,
     RemoveRoomsRequest, RemoveRoomsResponse, Room, RoomEnd,
 };
+use serde_json::{Map, Value};
 
 use super::Api;
 use crate::answer::Answer;
@@ -61,7 +62,7 @@ pub(super) async fn list(
     if request.ended {
         rooms.extend(api.engine.ended_rooms(&scheduler).await?);
     }
-    Ok(Answer(ListRoomsResponse { rooms: rooms.into_iter().map(room).collect() }))
+    Ok(Answer(ListRoomsResponse { rooms: rooms.into_iter().map(listed).collect() }))
 }
 
 pub(super) async fn get(
@@ -93,6 +94,11 @@ fn amount(given: Option<i32>) -> Result<u32, ApiError> {
         .map_err(|_| ApiError::invalid(format!("amount must be at least 1, and is {amount}")))
 }
 
+/// A list of all rooms does not carry what each of them says about itself.
+fn listed(listed: ListedRoom) -> Room {
+    room(ListedRoom { metadata: None, ..listed })
+}
+
 fn room(room: ListedRoom) -> Room {
     let ListedRoom {
         id,
@@ -106,7 +112,10 @@ fn room(room: ListedRoom) -> Room {
         last_ping_at,
         validation,
         ended,
+        metadata,
     } = room;
+    // It was an object when the room sent it.
+    let metadata = metadata.and_then(|text| serde_json::from_str::<Map<String, Value>>(&text).ok());
     Room {
         id: id.to_string(),
         status: status.as_str().to_owned(),
@@ -119,5 +128,6 @@ fn room(room: ListedRoom) -> Room {
         last_ping_at: last_ping_at.map(Into::into),
         validation,
         ended: ended.map(|ended| RoomEnd { at: Some(ended.at.into()), how: ended.how }),
+        metadata: metadata.map(Into::into),
     }
 }

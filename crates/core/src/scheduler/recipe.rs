@@ -90,7 +90,8 @@ pub enum EnvironmentValue {
 }
 
 /// Kubernetes quantities, checked and kept as written: `100m`, `64Mi`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What is not set is empty.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Resources {
     pub memory: String,
     pub cpu: String,
@@ -214,6 +215,11 @@ pub struct RoomOccupancy {
     pub ready_target: ReadyTarget,
     /// `None`: a scale-down is not held back by it.
     pub down_threshold: Option<Fraction>,
+}
+
+impl RoomOccupancy {
+    /// How answers write a `downThreshold` that holds nothing back: v10's clients expect a number.
+    pub const NO_THRESHOLD: f32 = 1.0;
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -24,6 +24,25 @@ impl Recipe {
             })
             .collect()
     }
+
+    /// What a region that runs containers needs and processes do without.
+    pub fn missing_for_containers(&self) -> Vec<Violation> {
+        let mut violations = Vec::new();
+        for (index, container) in self.spec.containers.iter().enumerate() {
+            let mut need = |field: &str, value: &str, what: &str| {
+                if value.is_empty() {
+                    let field = format!("spec.containers[{index}].{field}");
+                    violations.push(Violation::new(field, format!("is missing; {what} is needed")));
+                }
+            };
+            need("image", &container.image, "the image to run");
+            for (block, resources) in [("requests", &container.requests), ("limits", &container.limits)] {
+                need(&format!("{block}.memory"), &resources.memory, "a quantity such as 64Mi");
+                need(&format!("{block}.cpu"), &resources.cpu, "a quantity such as 100m");
+            }
+        }
+        violations
+    }
 }
 
 #[cfg(test)]

@@ -91,8 +91,8 @@ fn container(container: &Container) -> ContainerDraft {
         image_pull_policy: image_pull_policy.as_str().to_owned(),
         command: command.clone(),
         environment: environment.iter().map(environment_variable).collect(),
-        requests: Some(resources(requests)),
-        limits: Some(resources(limits)),
+        requests: resources(requests),
+        limits: resources(limits),
         ports: ports.iter().map(container_port).collect(),
     }
 }
@@ -119,9 +119,10 @@ fn environment_variable(variable: &EnvironmentVariable) -> EnvironmentVariableDr
     EnvironmentVariableDraft { name: name.clone(), value, value_from }
 }
 
-fn resources(resources: &Resources) -> ResourcesDraft {
+fn resources(resources: &Resources) -> Option<ResourcesDraft> {
     let Resources { memory, cpu } = resources;
-    ResourcesDraft { memory: memory.clone(), cpu: cpu.clone() }
+    let draft = ResourcesDraft { memory: memory.clone(), cpu: cpu.clone() };
+    Some(draft).filter(|_| *resources != Resources::default())
 }
 
 fn container_port(port: &ContainerPort) -> ContainerPortDraft {

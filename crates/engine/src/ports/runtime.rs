@@ -20,6 +20,11 @@ pub trait Runtime: Send + Sync {
     /// number of rooms, and regions on the same host share its ports.
     fn host(&self) -> Option<&str>;
 
+    /// Rooms are containers, which need an image and resources. Processes need neither.
+    fn runs_containers(&self) -> bool {
+        false
+    }
+
     /// Whether the region can be reached, by a call that costs next to nothing: it is made every few seconds.
     async fn check(&self) -> Result<Checked, RuntimeError>;
 

@@ -26,6 +26,8 @@ pub struct ListedRoom {
     pub last_ping_at: Option<Timestamp>,
     pub validation: bool,
     pub ended: Option<RoomEnd>,
+    /// A JSON object, as the room sent it.
+    pub metadata: Option<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -94,5 +96,6 @@ fn listed(row: RoomRecord, view: Option<&RoomView>) -> ListedRoom {
         last_ping_at: view.and_then(|view| view.last_ping_at),
         validation: row.purpose == Purpose::Validation,
         ended: row.ended.map(|ended| RoomEnd { at: ended.at, how: ended.how }),
+        metadata: view.and_then(|view| view.metadata.clone()),
     }
 }

@@ -240,10 +240,13 @@ impl Engine {
         Ok(infos)
     }
 
-    /// Regions that a recipe names are configured here.
+    /// Regions that a recipe names are configured here, and it has what they need.
     pub(super) fn check_regions_of(&self, recipe: &Recipe) -> Result<(), Error> {
         let configured: Vec<_> = self.ports.runtimes.keys().cloned().collect();
-        let violations = recipe.unconfigured_regions(&configured);
+        let mut violations = recipe.unconfigured_regions(&configured);
+        if self.ports.runtimes.values().any(|runtime| runtime.runs_containers()) {
+            violations.extend(recipe.missing_for_containers());
+        }
         if violations.is_empty() { Ok(()) } else { Err(Violations(violations).into()) }
     }
 

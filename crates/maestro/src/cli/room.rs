@@ -257,6 +257,7 @@ fn room_fields(room: &Json) -> String {
         ("Pids", room.get("pids").cell()),
         ("Created", room.get("createdAt").cell()),
         ("Last ping", room.get("lastPingAt").cell()),
+        ("Metadata", room.get("metadata").cell()),
         ("Ended", ended.get("at").cell()),
         ("How", ended.get("how").cell()),
     ])

@@ -11,6 +11,7 @@ mod regions;
 mod settings;
 
 pub use maestro_core::duration;
+pub(crate) use nearest::nearest;
 
 pub use keys::{
     Api, Config, InternalApi, KEYS, Key, Log, ManagementApi, OperationManager, Operations, ProcessRuntime,

@@ -37,6 +37,7 @@ fn get() {
             Pids       4242
             Created    2026-11-15T09:06:47Z
             Last ping  2026-11-15T09:16:47Z
+            Metadata   -
             Ended      2026-11-15T09:17:00Z
             How        killed by signal 9
         "#]],
@@ -70,6 +71,7 @@ fn what_a_room_writes_cannot_drive_the_terminal() {
             Pids       -
             Created    -
             Last ping  -
+            Metadata   -
             Ended      -
             How        -
         "#]],

@@ -253,7 +253,7 @@ fn create_with_unknown_fields() {
     let warned = answer(200, warnings, &arena("creating"));
     check_stdin(
         vec![warned],
-        "scheduler create -f -",
+        "scheduler create -f - --lenient",
         recipe,
         &expect![[r#"
             > POST /schedulers?view=full {"name":"arena","colour":"red"}
@@ -265,7 +265,7 @@ fn create_with_unknown_fields() {
     let refused = refusal(400, "Validation Error:\ncolour: unknown field\nspec.size: unknown field");
     check_stdin(
         vec![refused],
-        "scheduler create -f - --strict",
+        "scheduler create -f - --strict --lenient",
         recipe,
         &expect![[r#"
             > POST /schedulers?strict=true&view=full {"name":"arena","colour":"red"}

@@ -104,20 +104,30 @@ fn diff_of_what_is_wrong() {
         exit 2
     "#]],
     );
-    let wrong_type = recipe(&[(r#""25%""#, "25")]);
+    let wrong_type = recipe(&[(r#""25%""#, "true")]);
     check_stdin(
         vec![],
         "scheduler diff -f -",
         &wrong_type,
         &expect![[r#"
-        stderr: error: maxSurge: invalid type: integer `25`, expected a string
-        exit 2
-    "#]],
+            stderr: error: stdin:1:PLACE: maxSurge: invalid type: boolean `true`, expected a string
+            exit 2
+        "#]],
     );
     let unknown = recipe(&[(r#""game":"brawl""#, r#""game":"brawl","colour":"red""#)]);
     check_stdin(
         vec![ok(&arena("in-sync")), ok(VERSIONS)],
         "scheduler diff -f -",
+        &unknown,
+        &expect![[r#"
+            stderr: error: stdin:1:45: unknown field colour
+            stderr: nothing was changed; --lenient submits a recipe with unknown fields
+            exit 2
+        "#]],
+    );
+    check_stdin(
+        vec![ok(&arena("in-sync")), ok(VERSIONS)],
+        "scheduler diff -f - --lenient",
         &unknown,
         &expect![[r#"
             > GET /schedulers/arena?view=full

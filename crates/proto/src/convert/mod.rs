@@ -5,11 +5,13 @@ mod patch;
 mod to_draft;
 
 use maestro_core::scheduler::draft::RecipeDraft;
-use maestro_core::scheduler::{Recipe, Version};
+use maestro_core::scheduler::{Recipe, RoomOccupancy, Version};
 use maestro_core::time::Timestamp;
 
 pub use self::patch::Patch;
-use crate::v1::{CreateSchedulerRequest, NewSchedulerVersionRequest, Scheduler, SchedulerWithoutSpec};
+use crate::v1::{
+    Autoscaling, CreateSchedulerRequest, NewSchedulerVersionRequest, Scheduler, SchedulerWithoutSpec,
+};
 
 /// What an answer says about a scheduler beside its recipe.
 #[derive(Debug, Clone, Copy)]
@@ -199,6 +201,7 @@ pub fn scheduler(recipe: &Recipe, shown: Shown<'_>) -> Scheduler {
         placement,
         deletion,
     } = recipe.to_draft().into();
+    let autoscaling = autoscaling.map(with_threshold);
     let spec = spec.map(|spec| crate::v1::Spec { version: shown.version.to_string(), ..spec });
     Scheduler {
         name,
@@ -218,6 +221,15 @@ pub fn scheduler(recipe: &Recipe, shown: Shown<'_>) -> Scheduler {
         placement,
         deletion,
     }
+}
+
+/// v10's answers always have a `downThreshold`: where none is set, it is one that holds nothing back.
+fn with_threshold(mut autoscaling: Autoscaling) -> Autoscaling {
+    let parameters = autoscaling.policy.as_mut().and_then(|policy| policy.parameters.as_mut());
+    if let Some(occupancy) = parameters.and_then(|parameters| parameters.room_occupancy.as_mut()) {
+        occupancy.down_threshold.get_or_insert(RoomOccupancy::NO_THRESHOLD);
+    }
+    autoscaling
 }
 
 /// A scheduler in brief, as `GET /schedulers` lists it.

@@ -114,8 +114,10 @@ fn policy(
 
 fn room_occupancy(field: &Field<'_>, draft: RoomOccupancyDraft) -> Result<RoomOccupancy, Refused> {
     let ready_target = field.child("readyTarget").take(ReadyTarget::from_f32(draft.ready_target));
+    // v10 reads 0 as not set, and answers show 1 where it is off: both can be submitted again.
     let down_threshold = draft
         .down_threshold
+        .filter(|value| *value != 0.0 && *value != RoomOccupancy::NO_THRESHOLD)
         .map(|value| field.child("downThreshold").take(Fraction::from_f32(value)))
         .transpose();
     Ok(RoomOccupancy { ready_target: ready_target?, down_threshold: down_threshold? })

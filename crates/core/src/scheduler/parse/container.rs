@@ -41,8 +41,11 @@ fn check_names_unique(field: &Field<'_>, drafts: &[ContainerDraft]) {
 
 fn container(field: &Field<'_>, draft: &ContainerDraft) -> Result<Container, Refused> {
     let name = field.child("name").take(parse_label(&draft.name));
-    let image = field.child("image").text(&draft.image, "the image to run");
-    let pull_policy = field.child("imagePullPolicy").take(ImagePullPolicy::parse(&draft.image_pull_policy));
+    let image = image(&field.child("image"), draft);
+    let pull_policy = match draft.image_pull_policy.as_str() {
+        "" => Ok(ImagePullPolicy::IfNotPresent),
+        text => field.child("imagePullPolicy").take(ImagePullPolicy::parse(text)),
+    };
     let command =
         field.child("command").items(&draft.command, |field, argument| without_nul(field, argument));
     let environment = field.child("environment").items(&draft.environment, environment_variable);
@@ -62,6 +65,14 @@ fn container(field: &Field<'_>, draft: &ContainerDraft) -> Result<Container, Ref
         limits: limits?.written,
         ports: ports?,
     })
+}
+
+/// A process needs none. Whether containers are run is not known here; [`Recipe::missing_for_containers`] is for them.
+fn image(field: &Field<'_>, draft: &ContainerDraft) -> Result<String, Refused> {
+    if draft.image.is_empty() && draft.command.is_empty() {
+        return Err(field.refuse("is missing; an image or a command to run is needed"));
+    }
+    Ok(draft.image.clone())
 }
 
 fn environment_variable(
@@ -130,16 +141,17 @@ fn without_nul(field: &Field<'_>, text: &str) -> Result<String, Refused> {
 /// What was written, and what it amounts to.
 struct Amounts {
     written: Resources,
-    memory: Quantity,
-    cpu: Quantity,
+    memory: Option<Quantity>,
+    cpu: Option<Quantity>,
 }
 
 fn resources(field: &Field<'_>, draft: Option<&ResourcesDraft>) -> Result<Amounts, Refused> {
     let Some(draft) = draft else {
-        return Err(field.refuse("is missing; memory and cpu are needed"));
+        return Ok(Amounts { written: Resources::default(), memory: None, cpu: None });
     };
-    let memory = memory(&field.child("memory"), &draft.memory);
-    let cpu = quantity(&field.child("cpu"), &draft.cpu, "100m");
+    let given = |text: &str| !text.is_empty();
+    let memory = given(&draft.memory).then(|| memory(&field.child("memory"), &draft.memory)).transpose();
+    let cpu = given(&draft.cpu).then(|| field.child("cpu").take(Quantity::parse(&draft.cpu))).transpose();
     Ok(Amounts {
         memory: memory?,
         cpu: cpu?,
@@ -147,13 +159,8 @@ fn resources(field: &Field<'_>, draft: Option<&ResourcesDraft>) -> Result<Amount
     })
 }
 
-fn quantity(field: &Field<'_>, text: &str, example: &str) -> Result<Quantity, Refused> {
-    field.text(text, &format!("a quantity such as {example}"))?;
-    field.take(Quantity::parse(text))
-}
-
 fn memory(field: &Field<'_>, text: &str) -> Result<Quantity, Refused> {
-    let quantity = quantity(field, text, "64Mi")?;
+    let quantity = field.take(Quantity::parse(text))?;
     if quantity.is_below_one() {
         return Err(field.refuse(format!(
             "{text:?} is less than one byte; m means thousandths, mebibytes are written 64Mi"
@@ -163,8 +170,8 @@ fn memory(field: &Field<'_>, text: &str) -> Result<Quantity, Refused> {
 }
 
 fn check_within_limits(field: &Field<'_>, requests: &Amounts, limits: &Amounts) {
-    let check = |name: &str, asked: (&str, Quantity), limit: (&str, Quantity)| {
-        if asked.1 > limit.1 {
+    let check = |name: &str, asked: (&str, Option<Quantity>), limit: (&str, Option<Quantity>)| {
+        if asked.1.zip(limit.1).is_some_and(|(asked, limit)| asked > limit) {
             field.child(name).refuse(format!("{:?} is more than the limit of {:?}", asked.0, limit.0));
         }
     };

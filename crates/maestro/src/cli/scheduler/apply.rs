@@ -11,6 +11,7 @@ use super::proposal::{Current, Proposal};
 use super::{create, diff};
 use crate::cli::client::{Client, require};
 use crate::cli::context::{Context, WaitOptions};
+use crate::cli::document::UnknownFields;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::json::Json;
 use crate::cli::output::note;
@@ -22,6 +23,9 @@ pub(in crate::cli) struct ApplyOptions {
     /// The recipe, YAML or JSON; `-` reads stdin
     #[arg(short, long, value_name = "FILE")]
     file: PathBuf,
+    /// Submit a recipe with unknown fields, which are ignored
+    #[arg(long)]
+    lenient: bool,
     /// Only show what would change, and what the next cycle would do
     #[arg(long, conflicts_with = "wait")]
     dry_run: bool,
@@ -34,7 +38,7 @@ pub(in crate::cli) struct ApplyOptions {
 
 pub(super) fn apply(context: &Context, options: &ApplyOptions) -> Result<(), Failure> {
     let client = context.client()?;
-    let proposal = Proposal::read(&client, &options.file)?;
+    let proposal = Proposal::read(&client, &options.file, UnknownFields::new(options.lenient))?;
     if options.dry_run {
         return dry_run(context, &client, &proposal);
     }

@@ -8,7 +8,7 @@ use clap::Args;
 use super::rooms_ready;
 use crate::cli::client::require;
 use crate::cli::context::{Context, WaitOptions};
-use crate::cli::document::read_recipe;
+use crate::cli::document::{UnknownFields, read_recipe};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::json::Json;
 use crate::cli::resource::Resource;
@@ -19,6 +19,9 @@ pub(in crate::cli) struct CreateOptions {
     /// The recipe, YAML or JSON; `-` reads stdin
     #[arg(short, long, value_name = "FILE")]
     file: PathBuf,
+    /// Submit a recipe with unknown fields, which are ignored
+    #[arg(long)]
+    lenient: bool,
     /// Refuse a recipe with unknown fields, before anything is changed
     #[arg(long)]
     strict: bool,
@@ -27,7 +30,7 @@ pub(in crate::cli) struct CreateOptions {
 }
 
 pub(super) fn create(context: &Context, options: &CreateOptions) -> Result<(), Failure> {
-    let recipe = read_recipe(&options.file)?;
+    let recipe = read_recipe(&options.file, UnknownFields::new(options.lenient))?;
     submit(context, &recipe, options.strict, &options.wait)
 }
 

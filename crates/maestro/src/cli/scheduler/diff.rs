@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::proposal::{Current, Proposal};
 use crate::cli::context::Context;
+use crate::cli::document::UnknownFields;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::json::Json;
 use crate::cli::output::table;
@@ -18,10 +19,13 @@ pub(in crate::cli) struct DiffOptions {
     /// The recipe, YAML or JSON; `-` reads stdin
     #[arg(short, long, value_name = "FILE")]
     file: PathBuf,
+    /// Ignore unknown fields
+    #[arg(long)]
+    lenient: bool,
 }
 
 pub(super) fn diff(context: &Context, options: &DiffOptions) -> Result<(), Failure> {
-    let proposal = Proposal::read(&context.client()?, &options.file)?;
+    let proposal = Proposal::read(&context.client()?, &options.file, UnknownFields::new(options.lenient))?;
     proposal.warn_of_unknown_fields();
     context.show(&answer(&proposal), text)?;
     let is_different =

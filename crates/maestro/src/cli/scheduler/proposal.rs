@@ -8,7 +8,7 @@ use maestro_proto::json::{DecodeError, Decoded, decode};
 use maestro_proto::v1;
 
 use crate::cli::client::Client;
-use crate::cli::document::read_recipe;
+use crate::cli::document::{UnknownFields, read_recipe};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::json::Json;
 use crate::cli::output::warn;
@@ -33,8 +33,8 @@ pub(super) struct Current {
 }
 
 impl Proposal {
-    pub(super) fn read(client: &Client, file: &Path) -> Result<Self, Failure> {
-        let mut document = read_recipe(file)?;
+    pub(super) fn read(client: &Client, file: &Path, unknown: UnknownFields) -> Result<Self, Failure> {
+        let mut document = read_recipe(file, unknown)?;
         let Decoded { message, unknown_fields } =
             message(&document).map_err(|error| Failure::invalid(without_place(&error)))?;
         let mut recipe = Recipe::parse(&RecipeDraft::from(message))

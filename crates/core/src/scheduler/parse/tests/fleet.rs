@@ -163,15 +163,15 @@ fn room_occupancy() {
     check(set(0.9, Some(0.000_001)), expect!["ok"]);
     check(
         set(0.099_999, Some(0.0)),
-        expect![[r#"
-        autoscaling.policy.parameters.roomOccupancy.readyTarget: 0.099999 is not between 0.1 and 0.9
-        autoscaling.policy.parameters.roomOccupancy.downThreshold: 0 is not between 0 and 1, both excluded"#]],
+        expect![
+            "autoscaling.policy.parameters.roomOccupancy.readyTarget: 0.099999 is not between 0.1 and 0.9"
+        ],
     );
     check(
         set(0.900_001, Some(1.0)),
-        expect![[r#"
-        autoscaling.policy.parameters.roomOccupancy.readyTarget: 0.900001 is not between 0.1 and 0.9
-        autoscaling.policy.parameters.roomOccupancy.downThreshold: 1 is not between 0 and 1, both excluded"#]],
+        expect![
+            "autoscaling.policy.parameters.roomOccupancy.readyTarget: 0.900001 is not between 0.1 and 0.9"
+        ],
     );
     check(
         set(0.123_456_7, Some(-0.5)),

@@ -85,7 +85,7 @@ fn everything_at_once() {
             roomsReplicas: -2 is not at least 0
             maxSurge: "x" is not a surge: write a number of rooms such as 10, or a percentage such as 25%, of at least 1
             spec.containers[0].ports[1].name: "Chat!" is not the name of a port: use 1 to 15 characters a-z, 0-9 and single -, at least one letter, not starting or ending with -
-            spec.containers[1].image: is missing; the image to run is needed
+            spec.containers[1].image: is missing; an image or a command to run is needed
             autoscaling.policy.parameters.roomOccupancy.readyTarget: 1.5 is not between 0.1 and 0.9
             forwarders[0].address: is missing; host:port of the receiver is needed"#]],
     );
@@ -98,11 +98,8 @@ fn everything_at_once() {
     check(
         |draft| *draft.container(1) = ContainerDraft::default(),
         expect![[r#"
-        spec.containers[1].name: is missing; a name of 1 to 63 characters a-z, 0-9 and - is needed
-        spec.containers[1].image: is missing; the image to run is needed
-        spec.containers[1].imagePullPolicy: is missing; one of Always, Never, IfNotPresent is needed
-        spec.containers[1].requests: is missing; memory and cpu are needed
-        spec.containers[1].limits: is missing; memory and cpu are needed"#]],
+            spec.containers[1].name: is missing; a name of 1 to 63 characters a-z, 0-9 and - is needed
+            spec.containers[1].image: is missing; an image or a command to run is needed"#]],
     );
 }
 
