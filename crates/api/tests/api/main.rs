@@ -6,6 +6,7 @@ mod explanations;
 mod locks;
 mod management;
 mod metrics;
+mod one_number;
 mod operations;
 mod panic;
 mod policies;

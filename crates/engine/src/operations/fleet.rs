@@ -11,8 +11,8 @@ use maestro_core::operation::{
 };
 use maestro_core::placement::Standing;
 use maestro_core::plan::{
-    EndedFact, FleetSnapshot, Places, Plan, RoomFact, Scaling, Verdict, is_counted, is_replaced, is_unknown,
-    plan,
+    EndedFact, FleetSnapshot, Places, Plan, ReplacementRules, RoomFact, Scaling, Verdict, is_counted,
+    is_replaced, is_unknown, plan,
 };
 use maestro_core::room::{EndCause, Purpose, Region, RoomId};
 use maestro_core::scheduler::Version;
@@ -167,7 +167,17 @@ fn condemned(scheduler: &SchedulerRecord, old: Vec<Version>) -> Vec<Version> {
 }
 
 impl Fleet {
+    /// Without rooms that players are in and that it is not the turn of.
     pub(crate) fn plan(&self, engine: &Engine, scheduler: &SchedulerRecord) -> Plan {
+        self.plan_with(engine, scheduler, replacement(scheduler, engine.now()))
+    }
+
+    pub(super) fn plan_with(
+        &self,
+        engine: &Engine,
+        scheduler: &SchedulerRecord,
+        replacement: ReplacementRules,
+    ) -> Plan {
         let mut ended: Vec<EndedFact> = self.ended.iter().filter_map(ended_fact).collect();
         ended.extend_from_slice(&self.failed_adds);
         ended.sort_by_key(|fact| std::cmp::Reverse(fact.ended_at));
@@ -175,7 +185,7 @@ impl Fleet {
             now: engine.now(),
             scaling: self.scaling(scheduler),
             matches_max: scheduler.recipe.match_allocation.max_matches,
-            replacement: replacement(scheduler, engine.now()),
+            replacement,
             places: Some(&self.places),
             rooms: &self.facts,
             adding: self.adding,

@@ -20,7 +20,7 @@ pub use locks::LockView;
 pub use operations::{OperationList, OperationView};
 pub use pings::{Address, RoomPing};
 pub use regions::{RegionOrder, RegionView};
-pub use rollouts::{RolloutPhase, RolloutView};
+pub use rollouts::{OccupiedOldRooms, RolloutPhase, RolloutView};
 pub use rooms::{ListedRoom, RoomEnd};
 pub use schedulers::{FleetInfo, SchedulerFilter};
 pub use versions::NextVersions;
