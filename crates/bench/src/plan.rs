@@ -36,6 +36,7 @@ const RULES: ReplacementRules = ReplacementRules {
     max_surge: MaxSurge::Percent(25),
     max_unavailable: 0,
     occupied: OccupiedRooms::DeleteLast,
+    occupied_may_go: true,
 };
 
 pub(crate) fn measure(effort: Effort) -> anyhow::Result<Vec<Figure>> {

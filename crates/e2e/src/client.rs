@@ -227,6 +227,15 @@ impl Client {
         self.put_as(path, "e2e", body)
     }
 
+    pub fn patch_as(&self, path: &str, user: &str, body: &Value) -> anyhow::Result<Answer> {
+        let request = self
+            .agent
+            .patch(format!("{}{path}", self.url))
+            .header("Content-Type", "application/json")
+            .header("X-Maestro-User", user);
+        answer(request.send(body.to_string())).with_context(|| format!("PATCH {path}"))
+    }
+
     pub fn put_as(&self, path: &str, user: &str, body: &Value) -> anyhow::Result<Answer> {
         let request = self
             .agent

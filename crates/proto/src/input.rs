@@ -180,6 +180,7 @@ fn rollout(rollout: Rollout) -> Value {
         "Timeout": rollout.timeout.map(nanos),
         "MatchEndDeadline": rollout.match_end_deadline.map(nanos),
         "RejoinGrace": nanos(rollout.rejoin_grace),
+        "OccupiedInterval": nanos(rollout.occupied_interval),
     })
 }
 

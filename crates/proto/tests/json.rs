@@ -256,7 +256,12 @@ fn lists_of_messages() {
 #[test]
 fn a_recipe_that_uses_everything() {
     let recipe = Recipe::parse(&testing::draft()).unwrap();
-    let shown = Shown { version: Version::FIRST, state: "in-sync", created_at: Timestamp::UNIX_EPOCH };
+    let shown = Shown {
+        version: Version::FIRST,
+        state: "in-sync",
+        created_at: Timestamp::UNIX_EPOCH,
+        rooms_replicas: recipe.rooms_replicas,
+    };
     let scheduler = convert::scheduler(&recipe, shown);
     expect![[r#"
         {
@@ -412,7 +417,8 @@ fn a_recipe_that_uses_everything() {
             "maxFailures": 3,
             "timeout": "1800s",
             "matchEndDeadline": "3600s",
-            "rejoinGrace": "15s"
+            "rejoinGrace": "15s",
+            "occupiedInterval": "60s"
           },
           "placement": {
             "regions": [

@@ -56,6 +56,7 @@ fn created_schedulers_are_printed_as_recorded() {
             version: Version::parse(text(&recorded["spec"]["version"])).unwrap(),
             state: text(&recorded["state"]),
             created_at: text(&recorded["createdAt"]).parse::<Timestamp>().unwrap(),
+            rooms_replicas: recipe.rooms_replicas,
         };
         let scheduler = convert::scheduler(&recipe, shown);
         assert_eq!(to_value(&scheduler).unwrap(), *recorded);
@@ -133,6 +134,7 @@ fn listed_schedulers_are_printed_as_recorded() {
         version: Version::FIRST,
         state: "in-sync",
         created_at: text(&recorded["createdAt"]).parse().unwrap(),
+        rooms_replicas: recipe.rooms_replicas,
     };
     assert_eq!(to_value(&convert::scheduler_without_spec(&recipe, shown)).unwrap(), *recorded);
 }

@@ -1,6 +1,8 @@
 //! The rollout of the new version: whether it goes on, is finished, or has failed and leads back.
 
-use maestro_core::plan::{OldVersions, ReplacementRules, RolloutFacts, RoomFact, Verdict, verdict};
+use maestro_core::plan::{
+    OccupiedPace, OldVersions, Plan, ReplacementRules, RolloutCycle, RolloutFacts, RoomFact, Verdict, verdict,
+};
 use maestro_core::scheduler::{Change, OccupiedRooms, OnFailure, Recipe, Version};
 use maestro_core::time::{Millis, Timestamp, age};
 
@@ -16,6 +18,8 @@ pub(crate) struct Rollout {
     first_loop: u32,
     /// When those rooms of the new version were made that did not become ready.
     failed_rooms: Vec<Timestamp>,
+    /// When a cycle last took rooms with players.
+    occupied_at: Option<Timestamp>,
     reason: Option<String>,
     took: Millis,
     loops: u32,
@@ -30,6 +34,7 @@ impl Rollout {
             since: now,
             first_loop: loop_number,
             failed_rooms: Vec::new(),
+            occupied_at: None,
             reason: None,
             took: Millis(0),
             loops: 0,
@@ -49,8 +54,9 @@ impl Rollout {
     }
 
     /// As the server's health controller has it: halted, nothing is replaced.
-    pub(crate) fn rules(&self, recipe: &Recipe, now: Timestamp) -> ReplacementRules {
+    pub(crate) fn rules(&self, recipe: &Recipe, now: Timestamp, period: Millis) -> ReplacementRules {
         let rules = recipe.rollout();
+        let pace = OccupiedPace { interval: rules.occupied_interval, period, last: self.occupied_at };
         let waited = age(now, self.since);
         let occupied = match rules.match_end_deadline {
             Some(deadline) if waited >= deadline => OccupiedRooms::DeleteLast,
@@ -67,6 +73,15 @@ impl Rollout {
             max_surge: recipe.max_surge,
             max_unavailable: rules.max_unavailable,
             occupied,
+            // Here all cycles are scheduled ones.
+            occupied_may_go: pace.allows(now, true),
+        }
+    }
+
+    pub(crate) fn note_occupied(&mut self, plan: &Plan, now: Timestamp) {
+        let takes = |cycle: &RolloutCycle| cycle.replaced.iter().any(|room| room.serves_players);
+        if plan.rollout.as_ref().is_some_and(takes) {
+            self.occupied_at = Some(now);
         }
     }
 

@@ -83,6 +83,9 @@ impl Simulation<'_> {
             return Err(TooLarge::Rooms { loop_number: number });
         }
         self.note_failed_rooms(&plan);
+        if let Some(rollout) = &mut self.rollout {
+            rollout.note_occupied(&plan, now);
+        }
         let row = self.row(number, &plan);
         let carried = self.carry_out(&plan, now);
         self.count(&row, &plan, carried, waiting);
@@ -134,12 +137,13 @@ impl Simulation<'_> {
         let recipe = &self.scenario.recipe;
         let rules = recipe.rollout();
         match &self.rollout {
-            Some(rollout) => rollout.rules(recipe, now),
+            Some(rollout) => rollout.rules(recipe, now, self.scenario.cycle),
             None => ReplacementRules {
                 versions: OldVersions::Counted,
                 max_surge: recipe.max_surge,
                 max_unavailable: rules.max_unavailable,
                 occupied: rules.occupied,
+                occupied_may_go: false,
             },
         }
     }
@@ -230,7 +234,9 @@ impl Simulation<'_> {
 
     fn rests(&self, plan: &Plan) -> bool {
         let waits = |held: &Held| match held {
-            Held::BackingOff(_) | Held::Capped { .. } | Held::Unknown { .. } => true,
+            Held::BackingOff(_) | Held::Capped { .. } | Held::Unknown { .. } | Held::OccupiedPace { .. } => {
+                true
+            }
             // Nobody pings on paper, there are no regions to lose, and nobody pauses a rollout.
             Held::Panic { .. } | Held::NoPlace { .. } | Held::Paused { .. } => false,
             Held::ScaleDown { hold, .. } => matches!(hold, ShrinkHold::Cooldown { .. }),

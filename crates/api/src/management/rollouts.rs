@@ -34,6 +34,7 @@ pub(super) async fn get(
         total,
         percent,
         waiting_for,
+        occupied,
     } = api.engine.rollout(&name, version.as_deref()).await?;
     let rooms_by_version = rooms_by_version.into_iter();
     Ok(Answer(GetRolloutResponse {
@@ -51,6 +52,9 @@ pub(super) async fn get(
         cause,
         log_lines,
         operation_id: operation.map(|operation| operation.to_string()).unwrap_or_default(),
+        occupied_old_rooms: occupied.rooms,
+        waits_for_match_end: occupied.waits_for_match_end,
+        next_occupied_at: occupied.next_at.map(Into::into),
     }))
 }
 

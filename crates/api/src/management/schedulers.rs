@@ -95,7 +95,9 @@ pub(super) async fn get(
 ) -> Answered<GetSchedulerResponse> {
     let version = given(request.version);
     let (record, version) = api.engine.scheduler_version(&name, version.as_deref()).await?;
-    let shown = Shown { version: version.version, created_at: version.created_at, ..shown(&record) };
+    let rooms_replicas = if version.is_active { record.fleet_size } else { version.recipe.rooms_replicas };
+    let (version_number, created_at) = (version.version, version.created_at);
+    let shown = Shown { version: version_number, created_at, rooms_replicas, ..shown(&record) };
     Ok(Answer(GetSchedulerResponse { scheduler: Some(convert::scheduler(&version.recipe, shown)) }))
 }
 
@@ -142,6 +144,7 @@ fn shown(record: &SchedulerRecord) -> Shown<'_> {
         version: record.active_version,
         state: record.state.as_str(),
         created_at: record.version_created_at,
+        rooms_replicas: record.fleet_size,
     }
 }
 
@@ -181,7 +184,6 @@ fn fleet_info(info: &FleetInfo) -> SchedulerInfo {
         name: scheduler.name.to_string(),
         game: scheduler.recipe.game.clone(),
         state: scheduler.state.as_str().to_owned(),
-        // The size that is held: it began as the recipe's, and people changed it since.
         rooms_replicas: number(scheduler.fleet_size),
         autoscaling: scheduler.recipe.autoscaling.as_ref().map(autoscaling_info),
         ..counted(counts)

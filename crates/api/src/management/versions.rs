@@ -64,7 +64,8 @@ pub(super) async fn patch(
         let message = format!("name: {other} is not the scheduler's name, which is {name}");
         return Err(ApiError::invalid(message));
     }
-    let id = api.engine.patch_version(&name, |draft| patch.clone().apply(draft), &user).await?;
+    let states_size = patch.states_rooms_replicas();
+    let id = api.engine.patch_version(&name, |draft| patch.clone().apply(draft), states_size, &user).await?;
     let operation_id = id.to_string();
     Ok((warnings, Answer(PatchSchedulerResponse { operation_id })))
 }

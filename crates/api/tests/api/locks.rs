@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::http::Request;
 use maestro_core::lock::{Holder, LockKind, Taker, Waiter};
 use maestro_core::operation::{DefinitionKind, OperationId};
-use maestro_core::scheduler::{SchedulerName, Version};
+use maestro_core::scheduler::{SchedulerName, SizeBaseline, Version};
 use maestro_core::time::Timestamp;
 use maestro_engine::Parts;
 use maestro_engine::ports::store::{Change, NewLock, RolloutRecord, RolloutState};
@@ -291,7 +291,8 @@ pub(crate) fn rollout(world: &World, state: RolloutState, note: &str) -> Rollout
         to: Version::FIRST,
         from: Version::FIRST,
         since: world.now(),
-        fleet_size_before: 1,
+        fleet_size: SizeBaseline { before: 1, after: 1 },
+        occupied_at: None,
         note: note.into(),
     }
 }

@@ -7,6 +7,7 @@ mod locks;
 mod management;
 mod metrics;
 mod named_rooms;
+mod one_number;
 mod operations;
 mod panic;
 mod policies;

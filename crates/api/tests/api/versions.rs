@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 use crate::support::{World, recipe};
 
 /// A fleet that stands.
-async fn arena(rooms: u32) -> World {
+pub(crate) async fn arena(rooms: u32) -> World {
     let world = World::running().await;
     world.post("/schedulers", &recipe("arena", rooms)).await.ok();
     world.settle("arena").await;
     world
 }
 
-async fn patch(world: &World, body: &Value) -> crate::support::Reply {
+pub(crate) async fn patch(world: &World, body: &Value) -> crate::support::Reply {
     world.ask("PATCH", "/schedulers/arena", body.to_string()).await
 }
 
@@ -37,7 +37,7 @@ async fn versions(world: &World) -> Vec<String> {
 }
 
 /// As long as rooms are replaced; the health controller looks every ten seconds.
-async fn roll_out(world: &World) {
+pub(crate) async fn roll_out(world: &World) {
     for _ in 0..100 {
         world.settle("arena").await;
         if world.get("/schedulers/arena/rollout").await.ok()["state"] == "none" {
@@ -82,7 +82,8 @@ async fn a_major_version_is_tried_switched_to_and_rolled_out() {
     assert_eq!(versions(&world).await, ["v2.0.0 deployed active", "v1.0.0 deployed"]);
     let rollout = json!({"state": "none", "active": "v2.0.0", "roomsByVersion": {"v2.0.0": 2},
         "oldRooms": 0, "newRooms": 2, "total": 2, "percent": 100, "waitingFor": "", "version": "v2.0.0",
-        "status": "deployed", "outcome": "deployed", "cause": "", "logLines": [], "operationId": switch["id"]});
+        "status": "deployed", "outcome": "deployed", "cause": "", "logLines": [], "operationId": switch["id"],
+        "occupiedOldRooms": 0, "waitsForMatchEnd": false, "nextOccupiedAt": null});
     world.get("/schedulers/arena/rollout").await.check(200, &rollout);
 }
 
@@ -140,7 +141,7 @@ async fn patches() {
     assert_eq!(scheduler["spec"]["containers"][0]["command"], json!([]));
     assert_eq!(scheduler["spec"]["containers"][0]["image"], "room:1");
     let written = json!({"maxUnavailable": 1, "occupied": "deleteLast", "onFailure": "rollback", "maxFailures": 5,
-        "rejoinGrace": "0s"});
+        "rejoinGrace": "0s", "occupiedInterval": "30s"});
     assert_eq!(scheduler["rollout"], written);
 
     roll_out(&world).await;

@@ -6,6 +6,7 @@
 mod backoff;
 mod counted;
 mod expiry;
+mod pace;
 mod places;
 mod removal;
 mod rollout;
@@ -25,6 +26,7 @@ use counted::stays;
 pub use backoff::{Backoff, backoff, wait_after};
 pub use counted::{Counted, is_counted, is_replaced, is_unknown, matches_in};
 pub use expiry::{Expired, Expiry, expiry};
+pub use pace::OccupiedPace;
 pub use places::{Place, Places, removal_by_plan};
 pub use removal::{Occupied, removable, removal_order};
 pub use rollout::{OldVersions, Replaced, ReplacementRules, RolloutCycle};
@@ -169,6 +171,10 @@ pub enum Held {
     Panic {
         rooms: u32,
     },
+    /// Players are in them, and it is not their turn yet: rooms with players go at a pace of their own.
+    OccupiedPace {
+        rooms: u32,
+    },
     /// A rollout that is paused has added them: it would have replaced others by them.
     Paused {
         rooms: u32,
@@ -227,6 +233,7 @@ pub fn plan(snapshot: &FleetSnapshot<'_>) -> Plan {
         held: Vec::new(),
         look_again_at: expiry::next_expiry(snapshot),
     };
+    cap(&mut plan.expired, snapshot, &mut plan.held);
     match seen.total {
         _ if seen.old > 0 => plan_rollout(snapshot, desired, left, &mut plan),
         total if total < desired => plan_growth(snapshot, desired - total, left, &mut plan),
@@ -257,7 +264,21 @@ fn plan_rollout(snapshot: &FleetSnapshot<'_>, desired: u32, left: Option<PlaceLe
         plan.held.push(Held::Panic { rooms: count(cycle.surplus.len()) });
         cycle.surplus.clear();
     }
+    if cycle.occupied_held > 0 {
+        plan.held.push(Held::OccupiedPace { rooms: cycle.occupied_held });
+    }
+    cap(&mut cycle.replaced, snapshot, &mut plan.held);
+    cap(&mut cycle.surplus, snapshot, &mut plan.held);
     plan.rollout = Some(cycle);
+}
+
+/// No operation removes more rooms than that: the next cycle asks for the rest.
+fn cap<T>(rooms: &mut Vec<T>, snapshot: &FleetSnapshot<'_>, held: &mut Vec<Held>) {
+    let most = snapshot.limits.remove_max as usize;
+    if rooms.len() > most {
+        held.push(Held::Capped { rooms: count(rooms.len() - most) });
+        rooms.truncate(most);
+    }
 }
 
 /// How many more rooms the regions have place for.
@@ -353,6 +374,10 @@ impl fmt::Display for Held {
             Self::Capped { rooms } => write!(f, "{rooms} more are left for the next cycle"),
             Self::ScaleDown { rooms, hold } => write!(f, "{rooms} rooms too many stay for now: {hold}"),
             Self::NoPlace { rooms, why } => write!(f, "{rooms} more wanted, but {why}"),
+            Self::OccupiedPace { rooms } => write!(
+                f,
+                "{rooms} old rooms with players wait for their turn: they go in scheduled cycles, and not faster than rollout.occupiedInterval"
+            ),
             Self::Paused { rooms } => {
                 write!(f, "{rooms} rooms above what is wanted stay: the rollout that added them is paused")
             }

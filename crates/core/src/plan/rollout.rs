@@ -21,6 +21,8 @@ pub struct ReplacementRules {
     /// How many ready rooms may be missing meanwhile.
     pub max_unavailable: u32,
     pub occupied: OccupiedRooms,
+    /// Whether rooms with players may go in this cycle, if they may go at all; see [`super::OccupiedPace`].
+    pub occupied_may_go: bool,
 }
 
 /// What becomes of rooms of old versions.
@@ -53,6 +55,8 @@ pub struct RolloutCycle {
     /// What the formula allows to take away of ready and occupied old rooms.
     pub budget: u32,
     pub replaced: Vec<Replaced>,
+    /// Old rooms with players that would go if it were their turn.
+    pub occupied_held: u32,
     /// New ready rooms above desired + surge, which the rest of the budget may take away.
     pub surplus: Vec<RoomId>,
 }
@@ -89,6 +93,7 @@ pub(super) fn cycle(snapshot: &FleetSnapshot<'_>, counted: &Counted, wanted: u32
         surge: u32::try_from(surge).unwrap_or(0),
         budget: u32::try_from(budget).unwrap_or(0),
         replaced: Vec::new(),
+        occupied_held: 0,
         surplus: Vec::new(),
     };
     choose(snapshot, counted, above_ready, &mut cycle);
@@ -133,7 +138,11 @@ fn choose(snapshot: &FleetSnapshot<'_>, counted: &Counted, above_ready: i64, cyc
     // A drain waits for matches to end, whatever the rules of a rollout are.
     let mut occupied = old(serves_players);
     occupied.retain(|room| is_old(room, &snapshot.replacement));
-    let occupied = first(occupied, occupied_number, oldest_first);
+    let mut occupied = first(occupied, occupied_number, oldest_first);
+    if !snapshot.replacement.occupied_may_go {
+        cycle.occupied_held = count(occupied.len());
+        occupied.clear();
+    }
     let occupied_number = occupied.len();
     take(occupied, true, cycle);
 

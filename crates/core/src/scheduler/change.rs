@@ -199,6 +199,7 @@ impl<'a> Comparison<'a> {
             timeout,
             match_end_deadline,
             rejoin_grace,
+            occupied_interval,
         } = new;
         self.field("rollout.maxUnavailable", &old.max_unavailable, &max_unavailable);
         self.field("rollout.occupied", &old.occupied, &occupied);
@@ -207,6 +208,7 @@ impl<'a> Comparison<'a> {
         self.field("rollout.timeout", &old.timeout, &timeout);
         self.field("rollout.matchEndDeadline", &old.match_end_deadline, &match_end_deadline);
         self.field("rollout.rejoinGrace", &old.rejoin_grace, &rejoin_grace);
+        self.field("rollout.occupiedInterval", &old.occupied_interval, &occupied_interval);
     }
 
     fn policies(&mut self, old: &Policies, new: &Policies) {

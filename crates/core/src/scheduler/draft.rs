@@ -173,6 +173,7 @@ pub struct RolloutDraft {
     pub timeout: Option<DurationDraft>,
     pub match_end_deadline: Option<DurationDraft>,
     pub rejoin_grace: Option<DurationDraft>,
+    pub occupied_interval: Option<DurationDraft>,
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]

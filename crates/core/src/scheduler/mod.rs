@@ -4,6 +4,7 @@ mod change;
 mod choice;
 mod decimal;
 pub mod draft;
+mod fleet_size;
 mod name;
 mod parse;
 mod quantity;
@@ -17,6 +18,7 @@ mod version;
 
 pub use change::{Change, ChangedField, Difference};
 pub use decimal::MILLION;
+pub use fleet_size::{SizeBaseline, SizeFacts, SizeOnSwitch, on_switch as fleet_size_on_switch};
 pub use name::SchedulerName;
 pub use quantity::Quantity;
 pub use recipe::*;

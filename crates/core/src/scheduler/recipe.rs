@@ -267,6 +267,8 @@ pub struct Rollout {
     pub match_end_deadline: Option<Millis>,
     /// How long the players of a room that went are waited for elsewhere.
     pub rejoin_grace: Millis,
+    /// Between two cycles that take rooms with players; zero: every cycle may.
+    pub occupied_interval: Millis,
 }
 
 /// What happens to old rooms that players are in.
@@ -297,6 +299,7 @@ impl Default for Rollout {
             timeout: None,
             match_end_deadline: None,
             rejoin_grace: Millis(0),
+            occupied_interval: Millis::from_seconds(30),
         }
     }
 }

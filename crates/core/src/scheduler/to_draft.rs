@@ -205,6 +205,7 @@ fn rollout(rollout: Rollout) -> RolloutDraft {
         timeout,
         match_end_deadline,
         rejoin_grace,
+        occupied_interval,
     } = rollout;
     let time = |time: Millis| duration(time.as_duration());
     RolloutDraft {
@@ -215,6 +216,7 @@ fn rollout(rollout: Rollout) -> RolloutDraft {
         timeout: timeout.map(time),
         match_end_deadline: match_end_deadline.map(time),
         rejoin_grace: Some(time(rejoin_grace)),
+        occupied_interval: Some(time(occupied_interval)),
     }
 }
 

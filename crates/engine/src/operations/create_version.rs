@@ -24,7 +24,7 @@ use crate::rooms::starting::{self, Making};
 use crate::rooms::stopping;
 
 use super::validation_attempts::FailedAttempt;
-use super::{Executor, Need, Step, StepError, Work};
+use super::{Executor, Need, Step, StepError, Work, switch_version};
 
 pub(super) struct CreateVersion;
 
@@ -36,9 +36,25 @@ struct Progress {
     /// Rooms tried so far.
     attempts: u32,
     validated: bool,
+    /// `None`: an older Maestro enqueued it.
+    #[serde(default)]
+    submitted: Option<Submitted>,
     /// Of the last attempt that failed, in words.
     #[serde(default)]
     failure: String,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+struct Submitted {
+    /// The fleet size when it was submitted, if it was submitted with a number of rooms; otherwise the fleet size stays as
+    /// people make it.
+    stated_at: Option<u32>,
+}
+
+/// What an operation begins with. `stated_at`: the fleet size, if a number of rooms is stated.
+pub(crate) fn begin(stated_at: Option<u32>) -> serde_json::Value {
+    let progress = Progress { submitted: Some(Submitted { stated_at }), ..Progress::default() };
+    serde_json::to_value(progress).unwrap_or_default()
 }
 
 #[async_trait]
@@ -121,7 +137,13 @@ fn with_progress(mut step: Step, progress: &Progress) -> Step {
 async fn number(work: &Work) -> Result<Step, StepError> {
     let scheduler = &work.scheduler;
     let recipe = recipe(work)?;
-    let difference = Difference::between(&scheduler.recipe, recipe);
+    let progress = progress_of(work);
+    // There is one number of rooms, which people may have changed since the recipe was written. Who says nothing about it
+    // does not change it.
+    let is_stated = progress.submitted.is_none_or(|submitted| submitted.stated_at.is_some());
+    let rooms_replicas = if is_stated { scheduler.fleet_size } else { scheduler.recipe.rooms_replicas };
+    let active = Recipe { rooms_replicas, ..(*scheduler.recipe).clone() };
+    let difference = Difference::between(&active, recipe);
     let change = difference.change();
     let given = work.engine.ports.store.version_numbers(&scheduler.name).await?;
     let version = Version::next(change, scheduler.active_version, &given);
@@ -145,7 +167,7 @@ async fn number(work: &Work) -> Result<Step, StepError> {
         true => step.with_history("Major version detected, starting game room validation process..."),
         false => step.with_history(format!("minor version {version}: rooms stay as they are")),
     };
-    Ok(with_progress(step, &Progress { version: version.to_string(), major, ..Progress::default() }))
+    Ok(with_progress(step, &Progress { version: version.to_string(), major, ..progress }))
 }
 
 /// The room of an attempt that ended before it was looked at.
@@ -299,6 +321,9 @@ async fn finish(work: &Work, version: Version) -> Result<Step, StepError> {
     let switch = Definition::SwitchVersion(SwitchVersion { to: version, only_from: None });
     let mut operation = work.engine.new_operation(&scheduler, switch, Origin::Engine);
     operation.reason = format!("version {version} was validated ({})", work.operation.reason);
+    if let Some(Submitted { stated_at }) = progress_of(work).submitted {
+        operation.progress = switch_version::of_new_version(work.operation.id, stated_at);
+    }
     let event = format!("enqueued switch active version operation with id: {}", operation.id);
     let status = VersionStatus::Validated;
     let mut step = Step::done().with_history(event);

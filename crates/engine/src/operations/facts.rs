@@ -1,10 +1,10 @@
 //! From rows, views and records to the facts that a plan is made from.
 
 use maestro_core::operation::{Definition, OperationStatus, RemovalReason, Stage};
-use maestro_core::plan::{EndedFact, OldVersions, ReplacementRules, RoomFact};
+use maestro_core::plan::{EndedFact, OccupiedPace, OldVersions, ReplacementRules, RoomFact};
 use maestro_core::room::{EndCause, RoomStatus};
 use maestro_core::scheduler::OccupiedRooms;
-use maestro_core::time::{Timestamp, age};
+use maestro_core::time::{Millis, Timestamp, age};
 
 use crate::Engine;
 use crate::ports::room_table::RoomView;
@@ -74,6 +74,25 @@ pub(super) fn replacement(scheduler: &SchedulerRecord, now: Timestamp) -> Replac
         max_surge: scheduler.recipe.max_surge,
         max_unavailable: rules.max_unavailable,
         occupied,
+        occupied_may_go: rules.occupied_interval == Millis(0),
+    }
+}
+
+/// The same in a cycle of the health controller: it may be the turn of rooms with players.
+pub(super) fn replacement_in_cycle(
+    engine: &Engine,
+    scheduler: &SchedulerRecord,
+    is_scheduled: bool,
+) -> ReplacementRules {
+    let (now, pace) = (engine.now(), occupied_pace(engine, scheduler));
+    ReplacementRules { occupied_may_go: pace.allows(now, is_scheduled), ..replacement(scheduler, now) }
+}
+
+pub(crate) fn occupied_pace(engine: &Engine, scheduler: &SchedulerRecord) -> OccupiedPace {
+    OccupiedPace {
+        interval: scheduler.recipe.rollout().occupied_interval,
+        period: engine.settings.health_controller_interval.into(),
+        last: scheduler.rollout.as_ref().and_then(|rollout| rollout.occupied_at),
     }
 }
 

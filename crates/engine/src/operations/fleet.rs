@@ -12,8 +12,8 @@ use maestro_core::operation::{
 };
 use maestro_core::placement::Standing;
 use maestro_core::plan::{
-    Backoff, EndedFact, FleetSnapshot, Places, Plan, RoomFact, Scaling, Verdict, backoff, is_counted,
-    is_replaced, is_unknown, plan,
+    Backoff, EndedFact, FleetSnapshot, Places, Plan, ReplacementRules, RoomFact, Scaling, Verdict, backoff,
+    is_counted, is_replaced, is_unknown, plan,
 };
 use maestro_core::room::{EndCause, Purpose, Region, RoomId};
 use maestro_core::scheduler::Version;
@@ -168,8 +168,18 @@ fn condemned(scheduler: &SchedulerRecord, old: Vec<Version>) -> Vec<Version> {
 }
 
 impl Fleet {
+    /// Without rooms that players are in and that it is not the turn of.
     pub(crate) fn plan(&self, engine: &Engine, scheduler: &SchedulerRecord) -> Plan {
-        self.with_snapshot(engine, scheduler, plan)
+        self.plan_with(engine, scheduler, replacement(scheduler, engine.now()))
+    }
+
+    pub(super) fn plan_with(
+        &self,
+        engine: &Engine,
+        scheduler: &SchedulerRecord,
+        replacement: ReplacementRules,
+    ) -> Plan {
+        self.with_snapshot(engine, scheduler, replacement, plan)
     }
 
     /// How many of so many rooms must not be started now, and why: rooms of this fleet end early.
@@ -179,13 +189,15 @@ impl Fleet {
         scheduler: &SchedulerRecord,
         needed: u32,
     ) -> Option<Backoff> {
-        self.with_snapshot(engine, scheduler, |snapshot| backoff(snapshot, needed))
+        let replacement = replacement(scheduler, engine.now());
+        self.with_snapshot(engine, scheduler, replacement, |snapshot| backoff(snapshot, needed))
     }
 
     fn with_snapshot<T>(
         &self,
         engine: &Engine,
         scheduler: &SchedulerRecord,
+        replacement: ReplacementRules,
         decide: impl FnOnce(&FleetSnapshot<'_>) -> T,
     ) -> T {
         let mut ended: Vec<EndedFact> = self.ended.iter().filter_map(ended_fact).collect();
@@ -195,7 +207,7 @@ impl Fleet {
             now: engine.now(),
             scaling: self.scaling(scheduler),
             matches_max: scheduler.recipe.match_allocation.max_matches,
-            replacement: replacement(scheduler, engine.now()),
+            replacement,
             places: Some(&self.places),
             rooms: &self.facts,
             adding: self.adding,

@@ -5,17 +5,19 @@
 
 use async_trait::async_trait;
 use maestro_core::lock::LockKind;
-use maestro_core::operation::{Definition, Origin, RemovalReason, RoomsToRemove};
+use maestro_core::operation::{Definition, Operation, Origin, RemovalReason, RoomsToRemove};
 use maestro_core::plan::{Counted, Expired, Plan, RolloutCycle};
 use maestro_core::room::{Region, RoomId};
+use maestro_core::time::Timestamp;
 use serde_json::{Value, json};
 
-use crate::ports::store::{Change, NewOperation, SchedulerRecord, SchedulerState};
+use crate::ports::store::{Change, NewOperation, RolloutRecord, SchedulerRecord, SchedulerState};
 use crate::rooms::reconciling;
 
+use super::facts::replacement_in_cycle;
 use super::fleet::{Fleet, fleet, sized_by};
 use super::removals::Removals;
-use super::{Executor, Need, Next, Step, StepError, Work, rollout};
+use super::{Executor, Need, Next, Step, StepError, Work, remove_rooms, rollout};
 
 pub(super) struct HealthController;
 
@@ -50,7 +52,8 @@ impl Executor for HealthController {
             return Ok(step);
         }
         let judged = rollout::judge(work, &mut scheduler, &fleet, &mut step).await;
-        let plan = fleet.plan(&work.engine, &scheduler);
+        let rules = replacement_in_cycle(&work.engine, &scheduler, is_scheduled(&work.operation));
+        let plan = fleet.plan_with(&work.engine, &scheduler, rules);
         work.engine.watch_plan(&scheduler.name, &fleet.rows, &plan);
         work.engine.metrics.decided(&scheduler, &plan.decision);
         step.history.push(summary(&plan));
@@ -58,13 +61,16 @@ impl Executor for HealthController {
         step.data = Some(decision_data(work, &plan));
         let mut removals = Removals::new(work, &scheduler, &fleet);
         let mut enqueued = 0;
+        let mut takes_players = false;
         for wish in wishes(&plan, &fleet, &scheduler) {
             let shrinks = wish.shrinks();
+            let takes_occupied = wish.takes_occupied;
             let operation = operation(work, wish);
             if !removals.allow(&operation, &mut step) {
                 continue;
             }
             enqueued += 1;
+            takes_players |= takes_occupied;
             enqueue(operation, &mut step);
             if shrinks && scheduler.autoscaling().is_some() {
                 let (scheduler, at) = (scheduler.name.clone(), work.now());
@@ -73,7 +79,7 @@ impl Executor for HealthController {
         }
         let began_to_wait = removals.settle(&mut step);
         if enqueued > 0 || began_to_wait {
-            step.changes.extend(unchanged(&scheduler));
+            step.changes.extend(unchanged(&scheduler, takes_players.then(|| work.now())));
         }
         step.next = Next::Done { took_action: reconciled || judged || enqueued > 0 || began_to_wait };
         Ok(step)
@@ -85,6 +91,17 @@ struct Wish {
     definition: Definition,
     priority: bool,
     reason: String,
+    /// Players are in some of the rooms that it takes.
+    takes_occupied: bool,
+}
+
+/// What a cycle begins with that comes when it is time for one, not because something changed.
+pub(crate) fn scheduled() -> Value {
+    json!({ "scheduled": true })
+}
+
+fn is_scheduled(operation: &Operation) -> bool {
+    operation.progress["scheduled"].as_bool().unwrap_or(false)
 }
 
 impl Wish {
@@ -109,9 +126,10 @@ fn nothing() -> Step {
 }
 
 fn operation(work: &Work, wish: Wish) -> NewOperation {
-    let Wish { definition, priority, reason } = wish;
+    let Wish { definition, priority, reason, takes_occupied } = wish;
     let operation = work.engine.new_operation(&work.scheduler.name, definition, Origin::Controller);
-    NewOperation { priority, reason, ..operation }
+    let progress = if takes_occupied { remove_rooms::may_take_occupied() } else { operation.progress };
+    NewOperation { priority, reason, progress, ..operation }
 }
 
 fn enqueue(operation: NewOperation, step: &mut Step) {
@@ -122,11 +140,17 @@ fn enqueue(operation: NewOperation, step: &mut Step) {
 
 /// A plan is right for one fleet size, with the operations that go with it, and for one state of a rollout, with its
 /// locks. If a person changes them while it is made, it is refused, and the cycle looks again.
-fn unchanged(scheduler: &SchedulerRecord) -> [Change; 2] {
+///
+/// `occupied_at`: rooms with players go now, and the next ones not before their time.
+fn unchanged(scheduler: &SchedulerRecord, occupied_at: Option<Timestamp>) -> [Change; 2] {
     let SchedulerRecord { name, fleet_size, rollout, .. } = scheduler;
+    let noted = |rollout: RolloutRecord| RolloutRecord {
+        occupied_at: occupied_at.or(rollout.occupied_at),
+        ..rollout
+    };
     [
         Change::SetFleetSize { scheduler: name.clone(), from: *fleet_size, to: *fleet_size },
-        Change::SetRollout { scheduler: name.clone(), from: rollout.clone(), to: rollout.clone() },
+        Change::SetRollout { scheduler: name.clone(), from: rollout.clone(), to: rollout.clone().map(noted) },
     ]
 }
 
@@ -193,13 +217,14 @@ fn wishes(plan: &Plan, fleet: &Fleet, scheduler: &SchedulerRecord) -> Vec<Wish> 
             None => format!("{counted}{because}: +{add}{}", fleet.latest_ends()),
             Some(cycle) => surge_reason(&purpose(scheduler, plan, fleet), plan, cycle),
         };
-        wishes.push(Wish { definition: Definition::AddRooms { amount: *add }, priority: true, reason });
+        let definition = Definition::AddRooms { amount: *add };
+        wishes.push(Wish { definition, priority: true, reason, takes_occupied: false });
     }
     if *remove > 0 {
         let rooms = RoomsToRemove::Amount(*remove);
         let definition = Definition::RemoveRooms { rooms, reason: RemovalReason::ScaleDown };
         let reason = format!("{counted}{because}: -{remove}");
-        wishes.push(Wish { definition, priority: true, reason });
+        wishes.push(Wish { definition, priority: true, reason, takes_occupied: false });
     }
     if let Some(cycle) = rollout {
         wishes.extend(replacement_wishes(&purpose(scheduler, plan, fleet), plan, cycle));
@@ -236,8 +261,14 @@ fn replacement_wishes(purpose: &Purpose, plan: &Plan, cycle: &RolloutCycle) -> V
     let Purpose { what, reason: why } = purpose;
     let mut wishes = Vec::new();
     if !replaced.is_empty() {
-        let reason = format!("{what}: {ready}; {} old rooms go", replaced.len());
-        wishes.push(remove_by_id(replaced, *why, false, reason));
+        let with_players = cycle.replaced.iter().filter(|replaced| replaced.serves_players).count();
+        let players = match with_players {
+            0 => String::new(),
+            rooms => format!(", {rooms} of them with players"),
+        };
+        let reason = format!("{what}: {ready}; {} old rooms go{players}", replaced.len());
+        let wish = remove_by_id(replaced, *why, false, reason);
+        wishes.push(Wish { takes_occupied: with_players > 0, ..wish });
     }
     if !cycle.surplus.is_empty() {
         let reason = format!("{what}: {ready}; {} rooms above the surge go", cycle.surplus.len());
@@ -248,7 +279,7 @@ fn replacement_wishes(purpose: &Purpose, plan: &Plan, cycle: &RolloutCycle) -> V
 
 fn remove_by_id(ids: Vec<RoomId>, reason: RemovalReason, priority: bool, words: String) -> Wish {
     let definition = Definition::RemoveRooms { rooms: RoomsToRemove::Ids(ids), reason };
-    Wish { definition, priority, reason: words }
+    Wish { definition, priority, reason: words, takes_occupied: false }
 }
 
 fn name_some(expired: &[Expired]) -> String {

@@ -2,7 +2,7 @@
 
 use maestro_core::lock::{Holder, Locks};
 use maestro_core::operation::Operation;
-use maestro_core::scheduler::{Version, VersionStatus};
+use maestro_core::scheduler::{SizeBaseline, Version, VersionStatus};
 use serde::{Deserialize, Serialize};
 
 use crate::Engine;
@@ -16,6 +16,9 @@ pub(super) struct Interrupted {
     to: String,
     from: String,
     fleet_size_before: u32,
+    /// Not in what an older Maestro wrote: then nobody has changed the size meanwhile.
+    #[serde(default)]
+    fleet_size_after: Option<u32>,
     note: String,
     /// Its version was still `rolling`: of one that had failed, or was left again, the version says so itself.
     was_rolling: bool,
@@ -27,7 +30,8 @@ impl Interrupted {
             state: rollout.state.as_str().into(),
             to: rollout.to.to_string(),
             from: rollout.from.to_string(),
-            fleet_size_before: rollout.fleet_size_before,
+            fleet_size_before: rollout.fleet_size.before,
+            fleet_size_after: Some(rollout.fleet_size.after),
             note: rollout.note.clone(),
             was_rolling,
         }
@@ -41,7 +45,12 @@ impl Interrupted {
             to: Version::parse(&self.to).ok()?,
             from: Version::parse(&self.from).ok()?,
             since: engine.now(),
-            fleet_size_before: self.fleet_size_before,
+            fleet_size: SizeBaseline {
+                before: self.fleet_size_before,
+                after: self.fleet_size_after.unwrap_or(scheduler.fleet_size),
+            },
+            // It was at rest for longer than rooms with players have to wait.
+            occupied_at: None,
             note: self.note.clone(),
         };
         (scheduler.rollout.is_none() && scheduler.active_version == rollout.to).then_some(rollout)

@@ -37,8 +37,11 @@ use crate::ports::store::{Change, Guard, Refusal, SchedulerRecord, StoreError};
 use crate::worker::Tenure;
 
 pub(crate) use create_scheduler::forget_unless_deleting;
+pub(crate) use create_version::begin as begin_version;
 pub(crate) use delete_scheduler::{Progress as DeletionProgress, take_back as take_back_deletion};
+pub(crate) use facts::occupied_pace;
 pub(crate) use fleet::{Outlook, fleet as whole_fleet, look_ahead};
+pub(crate) use health_controller::scheduled;
 pub(crate) use interrupted::bring_back_rollout;
 pub(crate) use storage_clean_up::forget_operations;
 

@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use maestro_core::guards;
 use maestro_core::invariant::Invariant;
 use maestro_core::lock::LockKind;
-use maestro_core::operation::{Operation, RemovalReason, RoomsToRemove};
-use maestro_core::plan::{self, Occupied, RoomFact, matches_in};
+use maestro_core::operation::{Definition, Operation, RemovalReason, RoomsToRemove};
+use maestro_core::plan::{self, Occupied, ReplacementRules, RoomFact, matches_in};
 use maestro_core::room::{RoomId, RoomStatus};
 use maestro_core::time::{Timestamp, after};
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::invariants::Taken;
 use crate::locks::holder_of;
 use crate::ports::room_table::Claim;
-use crate::ports::store::{Change, Intent, RoomRecord, SchedulerRecord};
+use crate::ports::store::{Change, Intent, NewOperation, RoomRecord, SchedulerRecord};
 use crate::rooms::stopping;
 
 use super::facts::replacement;
@@ -34,6 +34,15 @@ pub(super) struct Progress {
     pub(super) asked: u32,
     /// No more are to be chosen.
     pub(super) chosen: bool,
+    /// The cycle that asked for it chose rooms with players: it was their turn.
+    #[serde(default)]
+    occupied_may_go: bool,
+}
+
+/// What a removal begins with that takes rooms with players.
+pub(super) fn may_take_occupied() -> serde_json::Value {
+    let progress = Progress { occupied_may_go: true, ..Progress::default() };
+    serde_json::to_value(progress).unwrap_or_default()
 }
 
 #[async_trait]
@@ -161,8 +170,35 @@ async fn choose(work: &Work, mut progress: Progress) -> Result<Step, StepError> 
         step.history.push("no room had to go any more".into());
         step.next = Next::Done { took_action: true };
     }
+    if let Some(rest) = rest(work, &rooms, &progress) {
+        step.history.push(format!(
+            "created operation {} (id: {}): {}",
+            rest.definition.name(),
+            rest.id,
+            rest.reason
+        ));
+        step.changes.push(Change::Enqueue(rest));
+    }
     step.progress = serde_json::to_value(&progress).ok();
     Ok(step)
+}
+
+/// What a person asked for beyond what one operation may remove goes in a further one. It has priority: it was asked for
+/// before what waits now, and must not be refused for a queue that is full.
+fn rest(work: &Work, rooms: &RoomsToRemove, progress: &Progress) -> Option<NewOperation> {
+    let Operation { id, origin, .. } = &work.operation;
+    let limit = work.engine.settings.rooms_remove_limit;
+    let left = rooms.amount()?.checked_sub(progress.asked).filter(|left| *left > 0)?;
+    if !progress.chosen || progress.asked < limit || !origin.is_person() {
+        return None;
+    }
+    let definition =
+        Definition::RemoveRooms { rooms: RoomsToRemove::Amount(left), reason: RemovalReason::ScaleDown };
+    let operation = work.engine.new_operation(&work.scheduler.name, definition, origin.clone());
+    let reason = format!(
+        "the other {left} rooms of operation {id}: one removes at most {limit} (operations.rooms.remove.limit)"
+    );
+    Some(NewOperation { priority: true, reason, ..operation })
 }
 
 /// Unknown is not zero: while rooms have not been heard of since a restart, nobody can say which ones may go. They
@@ -225,6 +261,7 @@ async fn claim_some(
     amount: u32,
     progress: &Progress,
 ) -> Result<Claimed, StepError> {
+    let amount = amount.min(work.engine.settings.rooms_remove_limit);
     let budget = amount.saturating_sub(progress.asked) as usize;
     if work.operation.origin.is_person() {
         let budget = budget.min(above_size(work, fleet));
@@ -280,7 +317,10 @@ fn above_size(work: &Work, fleet: &Fleet) -> usize {
 
 /// Only those that the rollout would still take away, and of those that served nobody only who still does not.
 async fn claim_replaced(work: &Work, fleet: &Fleet, ids: &[RoomId]) -> Result<Vec<RoomId>, StepError> {
-    let plan = fleet.plan(&work.engine, &work.scheduler);
+    let rules = replacement(&work.scheduler, work.now());
+    let occupied_may_go = rules.occupied_may_go || progress_of(&work.operation).occupied_may_go;
+    let rules = ReplacementRules { occupied_may_go, ..rules };
+    let plan = fleet.plan_with(&work.engine, &work.scheduler, rules);
     let Some(cycle) = &plan.rollout else {
         return Ok(Vec::new());
     };

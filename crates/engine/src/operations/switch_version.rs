@@ -4,11 +4,14 @@
 use async_trait::async_trait;
 use maestro_core::lock::LockKind;
 use maestro_core::operation::queue::Eviction;
-use maestro_core::operation::{Definition, Origin};
-use maestro_core::scheduler::{Change as RecipeChange, VersionStatus};
+use maestro_core::operation::{Definition, Operation, OperationId, Origin};
+use maestro_core::scheduler::{
+    Change as RecipeChange, SizeBaseline, SizeFacts, SizeOnSwitch, VersionStatus, fleet_size_on_switch,
+};
+use serde::{Deserialize, Serialize};
 
 use crate::locks;
-use crate::ports::store::{Change, RolloutRecord, RolloutState, VersionRecord};
+use crate::ports::store::{Change, RolloutRecord, RolloutState, SchedulerRecord, VersionRecord};
 
 use super::{Executor, Need, Step, StepError, Work};
 
@@ -39,12 +42,18 @@ impl Executor for SwitchVersion {
             from: scheduler.active_version,
             to: switch.to,
         }];
-        if let Some(size) = new_fleet_size(work, &found) {
-            written.push(size);
-            written.push(Change::ForgetFleetDeltas { scheduler: name.clone() });
+        let reason = size_on_switch(&work.operation, switch);
+        let size = new_fleet_size(scheduler, &found, reason);
+        if size.after != scheduler.fleet_size {
+            let from = scheduler.fleet_size;
+            written.push(Change::SetFleetSize { scheduler: name.clone(), from, to: size.after });
+            step.history.push(format!("fleet size {from} → {}", size.after));
+        }
+        if let Some(before) = sets_anew(&work.operation, scheduler, &found, reason) {
+            written.push(Change::ForgetFleetDeltas { scheduler: name.clone(), before });
         }
         step.changes = work.while_writing(written);
-        begin_rollout(work, &found, work.engine.is_rolling(scheduler).await?, &mut step);
+        begin_rollout(work, &found, size, work.engine.is_rolling(scheduler).await?, &mut step);
         let mut cycle = work.engine.new_operation(&name, Definition::HealthController, Origin::Engine);
         cycle.reason = format!("version {} is active now", switch.to);
         step.changes.push(Change::Enqueue(cycle));
@@ -55,22 +64,77 @@ impl Executor for SwitchVersion {
     }
 }
 
-/// A version with other `roomsReplicas` sets the fleet size, and a way back from it sets it back to what people had
-/// made of it; others leave it as it is.
-fn new_fleet_size(work: &Work, found: &VersionRecord) -> Option<Change> {
-    let scheduler = &work.scheduler;
-    let replicas = found.recipe.rooms_replicas;
-    let to = match scheduler.rollout.as_ref().filter(|rollout| rollout.from == found.version) {
-        Some(way_back) => way_back.fleet_size_before,
-        None => replicas,
+/// What a switch begins with that was enqueued by the operation that made its version.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct Progress {
+    new_version: Option<NewVersion>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct NewVersion {
+    /// That made it.
+    operation: String,
+    /// The fleet size when it was submitted, if it was submitted with a number of rooms.
+    stated_at: Option<u32>,
+}
+
+pub(super) fn of_new_version(operation: OperationId, stated_at: Option<u32>) -> serde_json::Value {
+    let progress = Progress { new_version: Some(NewVersion { operation: operation.to_string(), stated_at }) };
+    serde_json::to_value(progress).unwrap_or_default()
+}
+
+fn new_version(operation: &Operation) -> Option<NewVersion> {
+    let progress: Option<Progress> = serde_json::from_value(operation.progress.clone()).ok();
+    progress?.new_version
+}
+
+fn size_on_switch(operation: &Operation, switch: &maestro_core::operation::SwitchVersion) -> SizeOnSwitch {
+    match new_version(operation) {
+        _ if switch.only_from.is_some() => SizeOnSwitch::Back,
+        Some(NewVersion { stated_at: Some(submitted_at), .. }) => SizeOnSwitch::Stated { submitted_at },
+        Some(NewVersion { stated_at: None, .. }) => SizeOnSwitch::Kept,
+        None => SizeOnSwitch::IfRecipesDiffer,
+    }
+}
+
+fn new_fleet_size(scheduler: &SchedulerRecord, found: &VersionRecord, reason: SizeOnSwitch) -> SizeBaseline {
+    let facts = SizeFacts {
+        now: scheduler.fleet_size,
+        left: scheduler.recipe.rooms_replicas,
+        entered: found.recipe.rooms_replicas,
+        baseline: scheduler.rollout.as_ref().map(|rollout| rollout.fleet_size),
     };
-    let change = Change::SetFleetSize { scheduler: scheduler.name.clone(), from: scheduler.fleet_size, to };
-    (replicas != scheduler.recipe.rooms_replicas).then_some(change)
+    fleet_size_on_switch(reason, facts)
+}
+
+/// The number is that of a recipe: what was asked for before has no part in it that could be taken back. `Some`: all that
+/// was, or only what was asked for before this operation. What a resize takes back if it fails is still part of a size
+/// that was kept or returned to.
+fn sets_anew(
+    operation: &Operation,
+    scheduler: &SchedulerRecord,
+    found: &VersionRecord,
+    reason: SizeOnSwitch,
+) -> Option<Option<OperationId>> {
+    let differs = found.recipe.rooms_replicas != scheduler.recipe.rooms_replicas;
+    match reason {
+        SizeOnSwitch::Stated { .. } => {
+            Some(new_version(operation).and_then(|version| OperationId::parse(&version.operation)))
+        }
+        SizeOnSwitch::IfRecipesDiffer => differs.then_some(None),
+        SizeOnSwitch::Kept | SizeOnSwitch::Back => None,
+    }
 }
 
 /// A minor change is deployed with its switch, unless rooms are being replaced: then it takes over what is under way.
 /// A major one begins a rollout, and supersedes the one before.
-fn begin_rollout(work: &Work, found: &VersionRecord, before_is_rolling: bool, step: &mut Step) {
+fn begin_rollout(
+    work: &Work,
+    found: &VersionRecord,
+    fleet_size: SizeBaseline,
+    before_is_rolling: bool,
+    step: &mut Step,
+) {
     let scheduler = &work.scheduler;
     let name = scheduler.name.clone();
     let to = found.version;
@@ -91,7 +155,8 @@ fn begin_rollout(work: &Work, found: &VersionRecord, before_is_rolling: bool, st
             to,
             from: scheduler.active_version,
             since: work.now(),
-            fleet_size_before: scheduler.fleet_size,
+            fleet_size,
+            occupied_at: None,
             note: String::new(),
         },
         Some(before) => {
@@ -109,7 +174,7 @@ fn begin_rollout(work: &Work, found: &VersionRecord, before_is_rolling: bool, st
             };
             let keeps_note = leads_back || state == RolloutState::Paused;
             let note = if keeps_note { before.note.clone() } else { String::new() };
-            RolloutRecord { state, to, since: work.now(), note, ..before.clone() }
+            RolloutRecord { state, to, since: work.now(), fleet_size, note, ..before.clone() }
         }
     };
     if rollout.to != rollout.from {

@@ -22,7 +22,7 @@ pub use operations::{OperationList, OperationView};
 pub use overview::FleetOverview;
 pub use pings::{Address, RoomPing};
 pub use regions::{RegionOrder, RegionView};
-pub use rollouts::{RolloutPhase, RolloutView};
+pub use rollouts::{OccupiedOldRooms, RolloutPhase, RolloutView};
 pub use rooms::{ListedRoom, RoomEnd};
 pub use schedulers::{FleetInfo, SchedulerFilter};
 pub use versions::NextVersions;

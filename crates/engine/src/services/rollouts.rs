@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use maestro_core::operation::{Operation, OperationId, queue};
-use maestro_core::plan::Held;
+use maestro_core::plan::{Held, Plan, RoomFact};
 use maestro_core::rollout::{Outcome, Progress, Stored, Subject, leads_back};
 use maestro_core::room::{Purpose, Region};
-use maestro_core::scheduler::{Version, VersionStatus};
+use maestro_core::scheduler::{OccupiedRooms, Version, VersionStatus};
+use maestro_core::time::{Timestamp, after};
 
-use crate::operations::{validation_attempts, whole_fleet};
+use crate::operations::{occupied_pace, validation_attempts, whole_fleet};
 use crate::ports::store::{RolloutRecord, RolloutState, SchedulerRecord, VersionRecord};
 use crate::{Engine, Error};
 
@@ -36,6 +37,18 @@ pub struct RolloutView {
     pub total: u32,
     pub percent: u32,
     pub waiting_for: String,
+    pub occupied: OccupiedOldRooms,
+}
+
+/// Old rooms that players are in, and what will happen to them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OccupiedOldRooms {
+    /// 0 unless rooms are being replaced.
+    pub rooms: u32,
+    /// They stay until their matches end.
+    pub waits_for_match_end: bool,
+    /// When the next of them is ended although players are in it, at the earliest; `None`: none is.
+    pub next_at: Option<Timestamp>,
 }
 
 /// What a scheduler does about its versions.
@@ -77,8 +90,12 @@ impl Engine {
         if let Some(operation) = under_way {
             waiting_for.push(self.validation(&record, operation).await?);
         }
-        let no_place = if record.rollout.is_some() { self.no_place(&record).await? } else { None };
-        waiting_for.extend(replacement(record.rollout.as_ref(), &rooms, no_place.as_deref()));
+        let mut occupied = OccupiedOldRooms::default();
+        if let Some(rollout) = &record.rollout {
+            let fleet = whole_fleet(self, &record, None).await?;
+            occupied = self.occupied_old_rooms(&record, rollout, &fleet.facts);
+            waiting_for.push(replacement(rollout, &rooms, occupied, no_place(&fleet.plan(self, &record))));
+        }
         let ReplacedRooms { by_version: rooms_by_version, old: old_rooms, new: new_rooms, .. } = rooms;
         let total = old_rooms + new_rooms;
         let percent = match state {
@@ -102,6 +119,7 @@ impl Engine {
             total,
             percent,
             waiting_for: waiting_for.join("; "),
+            occupied,
         })
     }
 
@@ -178,14 +196,43 @@ impl Engine {
         Ok(ReplacedRooms { by_version, old, new, lost })
     }
 
-    /// Why no region has place for a room that is wanted.
-    async fn no_place(&self, record: &SchedulerRecord) -> Result<Option<String>, Error> {
-        let fleet = whole_fleet(self, record, None).await?;
-        Ok(fleet.plan(self, record).held.into_iter().find_map(|held| match held {
-            Held::NoPlace { why, .. } => Some(why),
-            _ => None,
-        }))
+    fn occupied_old_rooms(
+        &self,
+        record: &SchedulerRecord,
+        rollout: &RolloutRecord,
+        rooms: &[RoomFact],
+    ) -> OccupiedOldRooms {
+        let serves = |room: &&RoomFact| room.old && !room.leaving && room.status.serves_players();
+        let rooms = u32::try_from(rooms.iter().filter(serves).count()).unwrap_or(u32::MAX);
+        let is_replaced = match rollout.state {
+            RolloutState::Rolling => true,
+            RolloutState::RollingBack => rollout.to == rollout.from,
+            RolloutState::Paused | RolloutState::Halted => false,
+        };
+        if rooms == 0 || !is_replaced {
+            return OccupiedOldRooms { rooms, ..OccupiedOldRooms::default() };
+        }
+        let (now, rules) = (self.now(), record.recipe.rollout());
+        let deadline = rules.match_end_deadline.map(|deadline| after(rollout.since, deadline));
+        let waits_for_match_end = match rules.occupied {
+            OccupiedRooms::WaitForMatchEnd => deadline.is_none_or(|deadline| deadline > now),
+            OccupiedRooms::DeleteLast => false,
+        };
+        let next_cycle = after(now, self.settings.health_controller_interval.into());
+        let next_at = match waits_for_match_end {
+            true => deadline,
+            false => Some(occupied_pace(self, record).next_at().unwrap_or(next_cycle).max(now)),
+        };
+        OccupiedOldRooms { rooms, waits_for_match_end, next_at }
     }
+}
+
+/// Why no region has place for a room that is wanted.
+fn no_place(plan: &Plan) -> Option<String> {
+    plan.held.iter().find_map(|held| match held {
+        Held::NoPlace { why, .. } => Some(why.clone()),
+        _ => None,
+    })
 }
 
 /// The rooms of a fleet, as a rollout sees them.
@@ -197,28 +244,44 @@ struct ReplacedRooms {
     lost: BTreeMap<Region, u32>,
 }
 
-/// What the replacement of rooms waits for; `None`: none are replaced.
+/// What the replacement of rooms waits for.
 fn replacement(
-    rollout: Option<&RolloutRecord>,
+    rollout: &RolloutRecord,
     rooms: &ReplacedRooms,
-    no_place: Option<&str>,
-) -> Option<String> {
-    let rollout = rollout?;
+    occupied: OccupiedOldRooms,
+    no_place: Option<String>,
+) -> String {
     let lost = &rooms.lost;
     let to_replace = match rooms.old - lost.values().sum::<u32>() {
         0 if !lost.is_empty() => None,
         0 => Some("the next cycle to see that no old room is left".to_owned()),
-        1 => Some("1 old room to be replaced".to_owned()),
-        rooms => Some(format!("{rooms} old rooms to be replaced")),
+        1 => Some(format!("1 old room to be replaced{}", with_players(occupied))),
+        rooms => Some(format!("{rooms} old rooms to be replaced{}", with_players(occupied))),
     };
     let regions = lost
         .iter()
         .map(|(region, rooms)| format!("region {region} to be reached ({rooms} old rooms are there)"));
     let no_place = no_place.map(|why| format!("place for new ones ({why})"));
     let replacement = to_replace.into_iter().chain(no_place).chain(regions).collect::<Vec<_>>().join(", ");
-    Some(match rollout.state {
+    match rollout.state {
         RolloutState::Paused | RolloutState::Halted => format!("someone to resume it: {}", rollout.note),
         RolloutState::Rolling => replacement,
         RolloutState::RollingBack => format!("{replacement} on the way back: {}", rollout.note),
-    })
+    }
+}
+
+/// What happens to players, and what would be kinder.
+fn with_players(occupied: OccupiedOldRooms) -> String {
+    let OccupiedOldRooms { rooms, waits_for_match_end, next_at } = occupied;
+    match (rooms, waits_for_match_end, next_at) {
+        (0, ..) => String::new(),
+        (rooms, true, None) => format!(" ({rooms} with players, which go when their matches end)"),
+        (rooms, true, Some(at)) => {
+            format!(" ({rooms} with players, which go when their matches end, or from {at:.0} on)")
+        }
+        (rooms, false, Some(at)) => format!(
+            " ({rooms} with players; the next may be ended at {at:.0}, with rollout.occupied: waitForMatchEnd when its match ends)"
+        ),
+        (rooms, false, None) => format!(" ({rooms} with players)"),
+    }
 }

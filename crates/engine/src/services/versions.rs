@@ -5,7 +5,9 @@ use std::sync::Arc;
 use maestro_core::operation::{Definition, OperationId, Origin, SwitchVersion};
 use maestro_core::scheduler::draft::RecipeDraft;
 use maestro_core::scheduler::{Change as RecipeChange, Recipe, Version, VersionStatus};
+use serde_json::Value;
 
+use crate::operations::begin_version;
 use crate::ports::store::{
     Change, NewOperation, Refusal, RolloutRecord, RolloutState, SchedulerRecord, StoreError, Transaction,
 };
@@ -30,26 +32,33 @@ impl Engine {
     /// Enqueues the operation that tries the recipe and makes it a version.
     pub async fn create_version(&self, name: &str, recipe: Recipe, user: &str) -> Result<OperationId, Error> {
         let record = self.scheduler_to_change(name).await?;
-        let definition = self.new_version(&record, recipe)?;
-        let enqueued = self.enqueue_version_operation(&record, definition, user, None).await;
+        let size = recipe.rooms_replicas;
+        let definition = self.new_version(&record, recipe, size)?;
+        let progress = begin_version(Some(record.fleet_size));
+        let enqueued = self.enqueue_version_operation(&record, definition, progress, user, None).await;
         enqueued.map_err(|error| refused("cannot create new scheduler version", error))
     }
 
     /// The same for a recipe that is the active one but for a few changes. Should another version become active in
-    /// between, the changes are made to that one: nobody's update is lost.
+    /// between, the changes are made to that one: nobody's update is lost. `states_size`: `roomsReplicas` is among them;
+    /// otherwise the fleet size stays as people made it.
     pub async fn patch_version(
         &self,
         name: &str,
         patch: impl Fn(&mut RecipeDraft),
+        states_size: bool,
         user: &str,
     ) -> Result<OperationId, Error> {
         for _ in 0..PATCH_ATTEMPTS {
             let record = self.scheduler_to_change(name).await?;
             let mut draft = record.recipe.to_draft();
             patch(&mut draft);
-            let definition = self.new_version(&record, Recipe::parse(&draft)?)?;
+            let recipe = Recipe::parse(&draft)?;
+            let size = if states_size { recipe.rooms_replicas } else { record.fleet_size };
+            let definition = self.new_version(&record, recipe, size)?;
+            let progress = begin_version(states_size.then_some(record.fleet_size));
             let based_on = Some(record.active_version);
-            match self.enqueue_version_operation(&record, definition, user, based_on).await {
+            match self.enqueue_version_operation(&record, definition, progress, user, based_on).await {
                 Err(StoreError::Refused(Refusal::ActiveVersionChanged { .. })) => {}
                 enqueued => return enqueued.map_err(|error| refused("cannot patch scheduler", error)),
             }
@@ -57,13 +66,14 @@ impl Engine {
         Err(Error::Conflict(format!("the active version of scheduler {name} changes too fast; try again")))
     }
 
-    fn new_version(&self, record: &SchedulerRecord, recipe: Recipe) -> Result<Definition, Error> {
+    /// `size`: the fleet size that it leads to.
+    fn new_version(&self, record: &SchedulerRecord, recipe: Recipe, size: u32) -> Result<Definition, Error> {
         if recipe.name != record.name {
             let text = format!("name: {} is not the scheduler's name, which is {}", recipe.name, record.name);
             return Err(Error::Invalid(text));
         }
         self.check_regions_of(&recipe)?;
-        self.check_ports(&recipe, size_with(record, &recipe))?;
+        self.check_ports(&recipe, size)?;
         Ok(Definition::CreateVersion { recipe: Box::new(recipe) })
     }
 
@@ -84,7 +94,7 @@ impl Engine {
         self.check_regions_of(&found.recipe)?;
         self.check_ports(&found.recipe, size_with(&record, &found.recipe))?;
         let definition = Definition::SwitchVersion(SwitchVersion { to, only_from: None });
-        let enqueued = self.enqueue_version_operation(&record, definition, user, None).await;
+        let enqueued = self.enqueue_version_operation(&record, definition, Value::Null, user, None).await;
         enqueued.map_err(|error| refused("cannot switch active version", error))
     }
 
@@ -102,11 +112,13 @@ impl Engine {
         &self,
         record: &SchedulerRecord,
         definition: Definition,
+        progress: Value,
         user: &str,
         based_on: Option<Version>,
     ) -> Result<OperationId, StoreError> {
         let mut operation = self.new_operation(&record.name, definition, Origin::Person(user.into()));
         operation.only_version_operation = true;
+        operation.progress = progress;
         let id = operation.id;
         let unchanged =
             |version| Change::SetActiveVersion { scheduler: record.name.clone(), from: version, to: version };
@@ -270,7 +282,7 @@ fn rollout_in<'a>(
     Ok(rollout)
 }
 
-/// How many rooms the fleet is to have with this recipe, as far as no autoscaling decides it.
+/// How many rooms the fleet is to have after a switch to this recipe, as far as no autoscaling decides it.
 fn size_with(record: &SchedulerRecord, recipe: &Recipe) -> u32 {
     let is_autoscaled = recipe.autoscaling.as_ref().is_some_and(|autoscaling| autoscaling.enabled);
     match recipe.rooms_replicas == record.recipe.rooms_replicas && !is_autoscaled {

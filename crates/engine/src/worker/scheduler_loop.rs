@@ -13,12 +13,13 @@ use maestro_core::operation::{
 };
 use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::{Timestamp, age};
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::invariants::QueueWatch;
 use crate::locks::holder_of;
-use crate::operations::{Outlook, StepError, Work, executor, look_ahead};
+use crate::operations::{Outlook, StepError, Work, executor, look_ahead, scheduled};
 use crate::ports::store::{
     Change, Guard, OperationUpdate, Refusal, SchedulerRecord, SchedulerState, StoreError, Transaction,
 };
@@ -50,6 +51,8 @@ pub(super) struct SchedulerLoop {
     /// When to look whether the plan differs, if at all before the next cycle.
     next_look: Option<Instant>,
     last_early_cycle: Option<Instant>,
+    /// It was time for a cycle while another one was waiting or at work: the next to begin is that one.
+    cycle_is_owed: bool,
     retry: Duration,
 }
 
@@ -81,6 +84,7 @@ impl SchedulerLoop {
             next_clean_up: now + engine.settings.storage_clean_up_interval,
             next_look: None,
             last_early_cycle: None,
+            cycle_is_owed: false,
             retry: FIRST_RETRY,
             engine,
             scheduler,
@@ -187,7 +191,10 @@ impl SchedulerLoop {
             }
             queue::Next::Start(id) => {
                 if let Some(operation) = find(id) {
-                    self.stepper.start(record, operation).await?;
+                    let is_cycle = operation.definition == Definition::HealthController;
+                    let progress = (is_cycle && self.cycle_is_owed).then(scheduled);
+                    self.stepper.start(record, operation, progress).await?;
+                    self.cycle_is_owed &= !is_cycle;
                 }
             }
             queue::Next::Wake(id) => {
@@ -285,7 +292,7 @@ impl SchedulerLoop {
         if now >= self.next_clean_up {
             let enqueued = !waits(DefinitionKind::StorageCleanUp);
             if enqueued {
-                self.enqueue(Definition::StorageCleanUp, "it is time".into()).await?;
+                self.enqueue(Definition::StorageCleanUp, "it is time".into(), Value::Null).await?;
             }
             self.next_clean_up = now + self.engine.settings.storage_clean_up_interval;
             if enqueued {
@@ -294,8 +301,9 @@ impl SchedulerLoop {
         }
         let cycle_waits = waits(DefinitionKind::HealthController);
         if now >= self.next_cycle {
-            if !cycle_waits {
-                self.enqueue(Definition::HealthController, "it is time".into()).await?;
+            match cycle_waits {
+                true => self.cycle_is_owed = true,
+                false => self.enqueue(Definition::HealthController, "it is time".into(), scheduled()).await?,
             }
             self.next_cycle = now + self.engine.settings.health_controller_interval;
             if !cycle_waits {
@@ -337,7 +345,7 @@ impl SchedulerLoop {
             self.next_look = Some(soonest);
             return Ok(false);
         }
-        self.enqueue(Definition::HealthController, "something changed".into()).await?;
+        self.enqueue(Definition::HealthController, "something changed".into(), Value::Null).await?;
         self.next_look = None;
         self.last_early_cycle = Some(now);
         Ok(true)
@@ -359,12 +367,18 @@ impl SchedulerLoop {
         self.next_look = Some(self.next_look.map_or(at, |look| look.min(at)));
     }
 
-    async fn enqueue(&self, definition: Definition, reason: String) -> Result<(), StepError> {
+    async fn enqueue(
+        &self,
+        definition: Definition,
+        reason: String,
+        progress: Value,
+    ) -> Result<(), StepError> {
         if definition == Definition::HealthController && !guards::stands(Invariant::Converges) {
             return Ok(());
         }
         let mut operation = self.engine.new_operation(&self.scheduler, definition, Origin::Engine);
         operation.reason = reason;
+        operation.progress = progress;
         self.commit("enqueue own", vec![Change::Enqueue(operation)]).await
     }
 

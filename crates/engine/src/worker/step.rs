@@ -73,13 +73,20 @@ impl Stepper {
     }
 
     /// With the locks that it needs, if they are free. If not, it waits for them when it takes its first step.
+    /// `progress`: what it begins with instead of what it was enqueued with.
     pub(super) async fn start(
         &self,
         scheduler: SchedulerRecord,
         operation: Operation,
+        progress: Option<serde_json::Value>,
     ) -> Result<(), StepError> {
         let history = self.events(vec!["Starting operation".into()]);
-        let start = Change::StartOperation { operation: operation.id, lease: self.lease(), history };
+        let mut start =
+            vec![Change::StartOperation { operation: operation.id, lease: self.lease(), history }];
+        if progress.is_some() {
+            let update = OperationUpdate { progress, ..OperationUpdate::of(operation.id) };
+            start.push(Change::UpdateOperation(update));
+        }
         let locks = self.engine.ports.store.locks(&scheduler.name).await?;
         let work = self.work(scheduler, operation, locks);
         let needs = match executor(work.operation.definition.kind()) {
@@ -87,11 +94,11 @@ impl Stepper {
             Some(_) | None => Vec::new(),
         };
         let missing = needs.into_iter().filter(|need| !work.has_lock(*need));
-        let mut changes = vec![start.clone()];
+        let mut changes = start.clone();
         changes.extend(missing.map(|need| self.take(&work, need.kind)));
         match self.commit("start operation", changes).await {
             Err(StepError::Store(StoreError::Refused(Refusal::LockHeld(_)))) => {
-                self.commit("start operation", vec![start]).await
+                self.commit("start operation", start).await
             }
             other => other,
         }

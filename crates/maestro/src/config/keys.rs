@@ -207,7 +207,7 @@ config! {
         "operations.rooms.add.operationTimeout", add_timeout: Duration as Interval = "5s",
             "How long the runtime may take to accept one room.";
         "operations.rooms.remove.limit", remove_limit: u32 as Count<1, 1_000_000> = "1000",
-            "The most rooms one operation removes.";
+            "The most rooms one operation removes, but for the deletion of a scheduler.";
         "operations.retention.final", retention_final: Duration as Interval = "24h",
             "How long operations can be read after they ended.";
         "operations.retention.noAction", retention_no_action: Duration as Interval = "1h",

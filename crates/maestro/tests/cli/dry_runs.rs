@@ -19,11 +19,10 @@ fn dry_run() {
         r#"{"id":"arena-5","status":"ready","version":"v2.0.0","validation":true}"#.to_owned(),
     ];
     let rooms = format!(r#"{{"rooms":[{}]}}"#, rooms.join(","));
-    let info = r#"{"schedulers":[{"name":"other","roomsReplicas":9},{"name":"arena","roomsReplicas":4}]}"#;
     let known = || vec![ok(&arena("in-sync")), ok(VERSIONS), one_region(), ok(&rooms)];
     let no_rollout = || ok(r#"{"state":"none"}"#);
     check_stdin(
-        [known(), vec![ok(info)]].concat(),
+        known(),
         "scheduler apply -f - --dry-run",
         &recipe(&[("room:1", "room:2")]),
         &expect![[r#"
@@ -60,7 +59,7 @@ fn dry_run() {
     );
     let autoscaling = r#""autoscaling":{"enabled":true,"min":1,"max":50,"policy":{"type":"roomOccupancy","parameters":{"roomOccupancy":{"readyTarget":0.5}}}},"labels""#;
     check_stdin(
-        [known(), vec![ok(info), no_rollout()]].concat(),
+        [known(), vec![no_rollout()]].concat(),
         "scheduler apply -f - --dry-run -o yaml",
         &recipe(&[(r#""labels""#, autoscaling)]),
         &expect![[r#"

@@ -171,6 +171,7 @@ impl From<RolloutDraft> for Rollout {
             timeout,
             match_end_deadline,
             rejoin_grace,
+            occupied_interval,
         } = draft;
         Self {
             max_unavailable,
@@ -180,6 +181,7 @@ impl From<RolloutDraft> for Rollout {
             timeout: timeout.map(Into::into),
             match_end_deadline: match_end_deadline.map(Into::into),
             rejoin_grace: rejoin_grace.map(Into::into),
+            occupied_interval: occupied_interval.map(Into::into),
         }
     }
 }

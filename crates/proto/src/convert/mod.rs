@@ -20,6 +20,9 @@ pub struct Shown<'a> {
     /// `creating`, `in-sync`, `deleting`: as clients read it.
     pub state: &'a str,
     pub created_at: Timestamp,
+    /// Of the active version the fleet size as it is now, which people may have changed; of any other one what its
+    /// recipe says.
+    pub rooms_replicas: u32,
 }
 
 impl From<CreateSchedulerRequest> for RecipeDraft {
@@ -190,7 +193,7 @@ pub fn scheduler(recipe: &Recipe, shown: Shown<'_>) -> Scheduler {
         spec,
         port_range,
         max_surge,
-        rooms_replicas,
+        rooms_replicas: _,
         autoscaling,
         forwarders,
         annotations,
@@ -210,7 +213,7 @@ pub fn scheduler(recipe: &Recipe, shown: Shown<'_>) -> Scheduler {
         port_range,
         created_at: Some(shown.created_at.into()),
         max_surge,
-        rooms_replicas,
+        rooms_replicas: i32::try_from(shown.rooms_replicas).unwrap_or(i32::MAX),
         spec,
         autoscaling,
         forwarders,

@@ -69,6 +69,11 @@ impl Patch {
         Some(self.request.name.as_str()).filter(|name| !name.is_empty())
     }
 
+    /// Whether it says how many rooms there should be.
+    pub fn states_rooms_replicas(&self) -> bool {
+        self.request.rooms_replicas.is_some()
+    }
+
     pub fn apply(self, draft: &mut RecipeDraft) {
         let PatchSchedulerRequest {
             name: _,
@@ -217,6 +222,7 @@ fn patch_rollout(draft: &mut RolloutDraft, patch: Rollout) {
         timeout,
         match_end_deadline,
         rejoin_grace,
+        occupied_interval,
     } = patch.into();
     draft.max_unavailable = max_unavailable.or(draft.max_unavailable);
     draft.occupied = occupied.or(draft.occupied.take());
@@ -225,6 +231,7 @@ fn patch_rollout(draft: &mut RolloutDraft, patch: Rollout) {
     draft.timeout = timeout.or(draft.timeout);
     draft.match_end_deadline = match_end_deadline.or(draft.match_end_deadline);
     draft.rejoin_grace = rejoin_grace.or(draft.rejoin_grace);
+    draft.occupied_interval = occupied_interval.or(draft.occupied_interval);
 }
 
 #[cfg(test)]

@@ -180,6 +180,7 @@ impl From<Rollout> for RolloutDraft {
             timeout: rollout.timeout.map(Into::into),
             match_end_deadline: rollout.match_end_deadline.map(Into::into),
             rejoin_grace: rollout.rejoin_grace.map(Into::into),
+            occupied_interval: rollout.occupied_interval.map(Into::into),
         }
     }
 }

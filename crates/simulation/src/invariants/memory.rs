@@ -39,6 +39,8 @@ pub(super) struct KnownOperation {
     pub(super) fleet_delta: i64,
     /// It was asked for in need, by a room that pinged.
     pub(super) is_panic: bool,
+    /// Of being enqueued.
+    order: usize,
 }
 
 /// What one node has seen of a scheduler, and so may decide on.
@@ -153,6 +155,7 @@ impl Known {
             status: OperationStatus::Pending,
             fleet_delta: new.fleet_delta,
             is_panic,
+            order: self.operations.len(),
         };
         if self.operations.insert(new.id, operation).is_none() {
             self.size = self.size.map(|size| size + new.fleet_delta);
@@ -179,9 +182,12 @@ impl Known {
     }
 
     /// The fleet size was set anew: what is unfinished does not take its part back any more.
-    fn forget_deltas(&mut self) {
+    fn forget_deltas(&mut self, before: Option<OperationId>) {
+        let limit = before.and_then(|before| self.operations.get(&before)).map(|before| before.order);
         for operation in self.operations.values_mut() {
-            operation.fleet_delta = 0;
+            if limit.is_none_or(|limit| operation.order < limit) {
+                operation.fleet_delta = 0;
+            }
         }
     }
 
@@ -241,7 +247,9 @@ impl State {
                 Change::SetFleetSize { from, to, .. } if from != to && !asks => {
                     self.known(scheduler).size = Some((*to).into());
                 }
-                Change::ForgetFleetDeltas { scheduler } => self.known(scheduler).forget_deltas(),
+                Change::ForgetFleetDeltas { scheduler, before } => {
+                    self.known(scheduler).forget_deltas(*before);
+                }
                 change => found.extend(self.known(scheduler).transition(change)),
             }
         }

@@ -31,7 +31,7 @@ pub(crate) fn subject(change: &Change) -> Option<Subject<'_>> {
         | Change::SetRollout { scheduler, .. }
         | Change::SetLastShrunk { scheduler, .. }
         | Change::DeleteScheduler { scheduler, .. }
-        | Change::ForgetFleetDeltas { scheduler }
+        | Change::ForgetFleetDeltas { scheduler, .. }
         | Change::AwaitLock { scheduler, .. }
         | Change::StopAwaiting { scheduler, .. }
         | Change::ReleaseLock { scheduler, .. }

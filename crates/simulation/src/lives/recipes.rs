@@ -111,6 +111,7 @@ fn rollout(random: &mut fastrand::Rng) -> Rollout {
         max_failures: random.u32(1..6),
         match_end_deadline: random.bool().then(|| Millis::from_seconds(random.u64(10..120))),
         rejoin_grace: Millis::from_seconds(random.u64(0..20)),
+        occupied_interval: Millis::from_seconds(random.u64(0..60)),
         ..Rollout::default()
     }
 }

@@ -259,8 +259,11 @@ impl State {
         Ok(())
     }
 
-    pub(super) fn forget_fleet_deltas(&mut self, scheduler: &SchedulerName) {
-        let ids: Vec<_> = self.unfinished_ids(scheduler).collect();
+    pub(super) fn forget_fleet_deltas(&mut self, scheduler: &SchedulerName, before: Option<OperationId>) {
+        let sequence = |id: &OperationId| self.operations.get(id).map(|queued| queued.sequence);
+        let limit = before.map(|before| sequence(&before).unwrap_or(0));
+        let is_earlier = |id: &OperationId| limit.is_none_or(|limit| sequence(id) < Some(limit));
+        let ids: Vec<_> = self.unfinished_ids(scheduler).filter(is_earlier).collect();
         for id in ids {
             self.change_operation(id, |operation| operation.fleet_delta = 0);
         }

@@ -146,8 +146,8 @@ impl State {
             Change::IntendRoom(new) => self.intend_room(new),
             Change::RoomStarted { scheduler, room, handle } => self.room_started(&scheduler, room, handle),
             Change::IntendStop { scheduler, room, stop } => self.intend_stop(&scheduler, room, stop),
-            Change::ForgetFleetDeltas { scheduler } => {
-                self.forget_fleet_deltas(&scheduler);
+            Change::ForgetFleetDeltas { scheduler, before } => {
+                self.forget_fleet_deltas(&scheduler, before);
                 Ok(())
             }
             Change::EndRoom { scheduler, room, ended } => {

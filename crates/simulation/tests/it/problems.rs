@@ -202,14 +202,14 @@ fn no_patch_is_lost() {
             let world = world_with_fleet(8, 2).await;
             let one = world
                 .engine()
-                .patch_version(ARENA, |draft| draft.max_surge = "3".into(), "ann")
+                .patch_version(ARENA, |draft| draft.max_surge = "3".into(), false, "ann")
                 .await
                 .unwrap();
             world.advance(Duration::from_millis(millis)).await;
             let other = async |world: &World| {
                 let patch =
                     |draft: &mut maestro_core::scheduler::draft::RecipeDraft| draft.game = "other".into();
-                world.engine().patch_version(ARENA, patch, "bob").await
+                world.engine().patch_version(ARENA, patch, false, "bob").await
             };
             let accepted = other(&world).await;
             overtaken += u32::from(accepted.is_ok());

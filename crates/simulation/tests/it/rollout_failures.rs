@@ -194,6 +194,27 @@ fn a_way_back_sets_the_fleet_size_back() {
     });
 }
 
+/// Also if the last version that was submitted states the number that was there before, and whatever people changed.
+#[test]
+fn a_way_back_over_several_versions_leaves_what_people_changed() {
+    run(async {
+        let world = world_with_fleet(19, 4).await;
+        let sizes = [(9, 1), (5, 2), (4, 3)];
+        for (generation, (size, added)) in (1..).zip(sizes) {
+            let recipe = (0..generation).fold(recipe(size), |recipe, _| another_command(recipe));
+            let id = submit(&world, recipe).await;
+            ended_as(&world, id, OperationStatus::Finished).await;
+            let switched = async |world: &World| fleet_size(world).await == Some(size);
+            world.run_until("the new fleet size", MINUTE, switched).await;
+            world.engine().add_rooms(ARENA, added, false, "ann").await.unwrap();
+            assert_eq!(fleet_size(&world).await, Some(size + added));
+        }
+        world.engine().cancel_rollout(ARENA, "ann").await.unwrap();
+        rollout_over(&world, HOUR).await;
+        settle(&world, 4 + 1 + 2 + 3, HOUR).await;
+    });
+}
+
 #[test]
 fn a_deletion_ends_the_rollout() {
     run(async {

@@ -230,10 +230,18 @@ pub(super) fn fleet_delta(connection: &Connection, operation: OperationId) -> Re
     Ok(rows.next()?.map(|row| row.get(0)).transpose()?.unwrap_or(0))
 }
 
-pub(super) fn forget_fleet_deltas(connection: &Connection, scheduler: &SchedulerName) -> Result<(), Failure> {
+pub(super) fn forget_fleet_deltas(
+    connection: &Connection,
+    scheduler: &SchedulerName,
+    before: Option<OperationId>,
+) -> Result<(), Failure> {
     connection
-        .prepare_cached("UPDATE operations SET fleet_delta = 0 WHERE scheduler = ?1 AND ended_at IS NULL")?
-        .execute([scheduler.as_str()])?;
+        .prepare_cached(
+            "UPDATE operations SET fleet_delta = 0
+             WHERE scheduler = ?1 AND ended_at IS NULL
+               AND (?2 IS NULL OR sequence < (SELECT sequence FROM operations WHERE id = ?2))",
+        )?
+        .execute((scheduler.as_str(), before.map(from_id)))?;
     Ok(())
 }
 

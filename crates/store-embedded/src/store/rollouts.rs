@@ -1,6 +1,6 @@
 //! Rollouts: at most one per scheduler.
 
-use maestro_core::scheduler::SchedulerName;
+use maestro_core::scheduler::{SchedulerName, SizeBaseline};
 use maestro_engine::ports::store::{Refusal, RolloutRecord, RolloutState};
 use rusqlite::Connection;
 
@@ -24,12 +24,13 @@ pub(super) fn set(
             .prepare_cached("DELETE FROM rollouts WHERE scheduler = ?1")?
             .execute([scheduler.as_str()])?,
         Some(rollout) => {
-            let RolloutRecord { state, to, from, since, fleet_size_before, note } = rollout;
+            let RolloutRecord { state, to, from, since, fleet_size, occupied_at, note } = rollout;
             connection
                 .prepare_cached(
                     "INSERT OR REPLACE INTO rollouts
-                         (scheduler, state, to_version, from_version, since, fleet_size, note)
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                         (scheduler, state, to_version, from_version, since, fleet_size, fleet_size_after,
+                          occupied_at, note)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
                 )?
                 .execute((
                     scheduler.as_str(),
@@ -37,7 +38,9 @@ pub(super) fn set(
                     to.to_string(),
                     from.to_string(),
                     from_time(*since),
-                    fleet_size_before,
+                    fleet_size.before,
+                    fleet_size.after,
+                    occupied_at.map(from_time),
                     note,
                 ))?
         }
@@ -56,13 +59,13 @@ fn is(
             .prepare_cached("SELECT NOT EXISTS (SELECT 1 FROM rollouts WHERE scheduler = ?1)")?
             .query_row([scheduler.as_str()], |row| row.get(0))?);
     };
-    let RolloutRecord { state, to, from, since, fleet_size_before, note } = rollout;
+    let RolloutRecord { state, to, from, since, fleet_size, occupied_at, note } = rollout;
     Ok(connection
         .prepare_cached(
             "SELECT EXISTS (
                  SELECT 1 FROM rollouts
                  WHERE scheduler = ?1 AND state = ?2 AND to_version = ?3 AND from_version = ?4 AND since = ?5
-                   AND fleet_size = ?6 AND note = ?7
+                   AND fleet_size = ?6 AND fleet_size_after = ?7 AND occupied_at IS ?8 AND note = ?9
              )",
         )?
         .query_row(
@@ -72,7 +75,9 @@ fn is(
                 to.to_string(),
                 from.to_string(),
                 from_time(*since),
-                fleet_size_before,
+                fleet_size.before,
+                fleet_size.after,
+                occupied_at.map(from_time),
                 note,
             ),
             |row| row.get(0),
@@ -90,7 +95,11 @@ pub(super) fn of(columns: &Columns<'_, '_>) -> Result<Option<RolloutRecord>, Fai
         to: columns.version("rollout_to")?,
         from: columns.version("rollout_from")?,
         since: columns.time("rollout_since")?,
-        fleet_size_before: columns.get("rollout_fleet_size")?,
+        fleet_size: SizeBaseline {
+            before: columns.get("rollout_fleet_size")?,
+            after: columns.get("rollout_fleet_size_after")?,
+        },
+        occupied_at: columns.optional_time("rollout_occupied_at")?,
         note: columns.get("rollout_note")?,
     }))
 }

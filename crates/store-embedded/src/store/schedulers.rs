@@ -174,7 +174,8 @@ const SELECT_SCHEDULERS: &str =
             versions.created_at AS version_created_at, rollouts.state AS rollout_state,
             rollouts.to_version AS rollout_to, rollouts.from_version AS rollout_from,
             rollouts.since AS rollout_since, rollouts.fleet_size AS rollout_fleet_size,
-            rollouts.note AS rollout_note
+            rollouts.fleet_size_after AS rollout_fleet_size_after,
+            rollouts.occupied_at AS rollout_occupied_at, rollouts.note AS rollout_note
      FROM schedulers
      JOIN versions
        ON versions.scheduler = schedulers.name AND versions.version = schedulers.active_version

@@ -71,7 +71,9 @@ fn carry_out_one(connection: &Connection, change: &Change) -> Result<(), Failure
         Change::ForgetOperations { scheduler, ended_before, no_action_before } => {
             operations::forget(connection, scheduler.as_ref(), *ended_before, *no_action_before)
         }
-        Change::ForgetFleetDeltas { scheduler } => operations::forget_fleet_deltas(connection, scheduler),
+        Change::ForgetFleetDeltas { scheduler, before } => {
+            operations::forget_fleet_deltas(connection, scheduler, *before)
+        }
         Change::TakeLock(new) => locks::take(connection, new),
         Change::AwaitLock { scheduler, waiter } => locks::take_place(connection, scheduler, waiter),
         Change::StopAwaiting { scheduler, kind, holder } => {

@@ -15,8 +15,9 @@ use super::demand::{Demand, SpikeTimes};
 use super::document::{Draft, name, read_object, read_text};
 use super::{CYCLES_MAX, Length, MATCHES_MAX, ROOMS_MAX, Scenario, ScenarioError, Share, Start, csv};
 
+/// The loop of the specification's tables, in which rooms with players may go at each cycle.
+const CYCLE: Millis = Millis::from_seconds(30);
 /// What a server does that nobody told otherwise.
-const CYCLE: Millis = Millis::from_seconds(10);
 const LIMITS: Limits = Limits {
     initialization_timeout: Millis::from_seconds(120),
     ping_timeout: Millis::from_seconds(240),

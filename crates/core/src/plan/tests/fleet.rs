@@ -28,6 +28,7 @@ impl Fleet {
             max_surge,
             max_unavailable: 0,
             occupied: OccupiedRooms::DeleteLast,
+            occupied_may_go: true,
         };
         let mut fleet = Self {
             rooms: Vec::new(),

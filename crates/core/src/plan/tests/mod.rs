@@ -22,6 +22,7 @@ const PAUSED: ReplacementRules = ReplacementRules {
     max_surge: MaxSurge::Rooms(1),
     max_unavailable: 0,
     occupied: OccupiedRooms::DeleteLast,
+    occupied_may_go: true,
 };
 
 fn at(second: i64) -> Timestamp {

@@ -257,3 +257,50 @@ fn paused_it_only_scales() {
     });
     assert_eq!((plan.add, plan.rollout), (2, None));
 }
+
+#[test]
+fn rooms_with_players_wait_for_their_turn() {
+    // Four of six rooms have players; two old ready ones go whoever's turn it is.
+    for (occupied_may_go, gone, with_players, held) in [(true, 4, 2, 0), (false, 2, 0, 2)] {
+        let mut fleet = Fleet::old(2, 4, MaxSurge::Rooms(2));
+        for _ in 0..4 {
+            fleet.make(NEW, false, RoomStatus::Ready);
+        }
+        fleet.rules.occupied_may_go = occupied_may_go;
+        let plan = fleet.plan(Scaling::FleetSize(6));
+        let cycle = plan.rollout.unwrap();
+        let players = cycle.replaced.iter().filter(|room| room.serves_players).count();
+        assert_eq!((cycle.replaced.len(), players), (gone, with_players), "{cycle:?}");
+        assert_eq!(cycle.occupied_held, held);
+        let is_held = plan.held.contains(&Held::OccupiedPace { rooms: held });
+        assert_eq!(is_held, held > 0, "{:?}", plan.held);
+    }
+}
+
+/// A saturated fleet moves too, but not faster.
+#[test]
+fn a_saturated_fleet_waits_for_its_turn_too() {
+    for (occupied_may_go, gone) in [(true, 1), (false, 0)] {
+        let mut fleet = Fleet::old(0, 4, MaxSurge::Rooms(1));
+        fleet.make(NEW, false, RoomStatus::Ready);
+        fleet.rules.occupied_may_go = occupied_may_go;
+        let plan = fleet.plan(Scaling::FleetSize(4));
+        assert_eq!(plan.rollout.unwrap().replaced.len(), gone);
+    }
+}
+
+#[test]
+fn no_operation_removes_more_than_the_limit() {
+    let mut fleet = Fleet::old(2500, 0, MaxSurge::Rooms(1));
+    fleet.rules.max_unavailable = 2500;
+    let plan = fleet.plan(Scaling::FleetSize(2500));
+    assert_eq!(plan.rollout.unwrap().replaced.len(), 1000);
+    assert!(plan.held.contains(&Held::Capped { rooms: 1500 }), "{:?}", plan.held);
+    let mut fleet = Fleet::old(0, 0, MaxSurge::Rooms(1));
+    for _ in 0..1200 {
+        fleet.make(NEW, false, RoomStatus::Error);
+    }
+    let plan = fleet.plan(Scaling::FleetSize(0));
+    assert_eq!(plan.expired.len(), 1000);
+    assert!(plan.held.contains(&Held::Capped { rooms: 200 }), "{:?}", plan.held);
+}

@@ -58,7 +58,8 @@ fn minor() {
     check(
         |draft| draft.rollout = None,
         "Minor: rollout.maxUnavailable, rollout.occupied, rollout.onFailure, rollout.maxFailures, \
-         rollout.timeout, rollout.matchEndDeadline, rollout.rejoinGrace",
+         rollout.timeout, rollout.matchEndDeadline, rollout.rejoinGrace, \
+         rollout.occupiedInterval",
     );
     check(|draft| draft.region(0).weight = Some(9), "Minor: placement.regions[0].weight");
     check(|draft| draft.region(1).cap = Some(9), "Minor: placement.regions[1].cap");

@@ -14,6 +14,7 @@ pub(super) fn rollout(field: &Field<'_>, draft: &RolloutDraft) -> Result<Rollout
         timeout,
         match_end_deadline,
         rejoin_grace,
+        occupied_interval,
     } = draft;
     let max_unavailable =
         max_unavailable.map(|number| field.child("maxUnavailable").number(number, 0, i32::MAX)).transpose();
@@ -28,6 +29,8 @@ pub(super) fn rollout(field: &Field<'_>, draft: &RolloutDraft) -> Result<Rollout
         match_end_deadline.map(|time| millis_above_zero(&field.child("matchEndDeadline"), time)).transpose();
     let rejoin_grace =
         rejoin_grace.map(|time| millis_from_zero(&field.child("rejoinGrace"), time)).transpose();
+    let occupied_interval =
+        occupied_interval.map(|time| millis_from_zero(&field.child("occupiedInterval"), time)).transpose();
     let default = Rollout::default();
     Ok(Rollout {
         max_unavailable: max_unavailable?.unwrap_or(default.max_unavailable),
@@ -37,5 +40,6 @@ pub(super) fn rollout(field: &Field<'_>, draft: &RolloutDraft) -> Result<Rollout
         timeout: timeout?.or(default.timeout),
         match_end_deadline: match_end_deadline?.or(default.match_end_deadline),
         rejoin_grace: rejoin_grace?.unwrap_or(default.rejoin_grace),
+        occupied_interval: occupied_interval?.unwrap_or(default.occupied_interval),
     })
 }

@@ -89,6 +89,7 @@ fn rollout() -> RolloutDraft {
         timeout: time(1800),
         match_end_deadline: time(3600),
         rejoin_grace: time(15),
+        occupied_interval: time(60),
     }
 }
 

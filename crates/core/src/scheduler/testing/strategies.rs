@@ -213,18 +213,22 @@ fn rollout() -> impl Strategy<Value = RolloutDraft> {
         option::of(time()),
         option::of(time()),
         option::of(prop_oneof![Just(DurationDraft::default()), time()]),
+        option::of(prop_oneof![Just(DurationDraft::default()), time()]),
     )
-        .prop_map(|(max_unavailable, occupied, on_failure, max_failures, timeout, deadline, grace)| {
-            RolloutDraft {
-                max_unavailable,
-                occupied,
-                on_failure,
-                max_failures,
-                timeout,
-                match_end_deadline: deadline,
-                rejoin_grace: grace,
-            }
-        })
+        .prop_map(
+            |(max_unavailable, occupied, on_failure, max_failures, timeout, deadline, grace, interval)| {
+                RolloutDraft {
+                    max_unavailable,
+                    occupied,
+                    on_failure,
+                    max_failures,
+                    timeout,
+                    match_end_deadline: deadline,
+                    rejoin_grace: grace,
+                    occupied_interval: interval,
+                }
+            },
+        )
 }
 
 /// At least one region has a weight.

@@ -87,7 +87,16 @@ impl Fleet {
         self.recipe_of(self.look)
     }
 
-    pub(super) fn recipe_of(&self, look: Look) -> Value {
+    /// All of it but the number of rooms, which people change meanwhile.
+    pub(super) fn patch_to(&self, look: Look) -> Value {
+        let mut patch = self.recipe_of(look);
+        if let Some(fields) = patch.as_object_mut() {
+            fields.retain(|field, _| !matches!(field.as_str(), "roomsReplicas" | "game"));
+        }
+        patch
+    }
+
+    fn recipe_of(&self, look: Look) -> Value {
         let base = self.base.clone().with("ROOM_DRAIN_MS", 500 + look.major);
         let base = match look.fault {
             None => base,

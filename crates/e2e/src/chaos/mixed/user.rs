@@ -166,10 +166,10 @@ impl User {
             _ => fleet.major_change(),
         };
         let path = format!("/schedulers/{}", fleet.name);
-        let recipe = fleet.recipe_of(look).to_string();
+        let patch = fleet.patch_to(look);
         // Whether or not it was accepted: the same change twice would be none.
         self.fleets[index].took(look);
-        self.ask(index, Wish::Version, |client, user| client.post(&path, user, &recipe))
+        self.ask(index, Wish::Version, |client, user| client.patch_as(&path, user, &patch))
     }
 
     fn pick_version(&mut self, fleet: &Fleet) -> Option<String> {

@@ -18,7 +18,7 @@ use maestro_core::room::{EndCause, HostPort, Purpose, Region, RoomId};
 use maestro_core::scheduler::{
     Autoscaling, Container, ContainerPort, EnvironmentValue, EnvironmentVariable, FixedBuffer, Forwarder,
     ImagePullPolicy, MatchAllocation, MaxSurge, OtherParameters, PanicScale, PortRange, Protocol, Recipe,
-    Resources, RestartPolicy, ScalingPolicy, SchedulerName, Spec, Version, VersionStatus,
+    Resources, RestartPolicy, ScalingPolicy, SchedulerName, SizeBaseline, Spec, Version, VersionStatus,
 };
 use maestro_core::time::{Millis, Timestamp};
 use serde_json::json;
@@ -166,7 +166,8 @@ pub fn rollout(state: RolloutState) -> RolloutRecord {
         to: version(2, 0),
         from: Version::FIRST,
         since: at(6),
-        fleet_size_before: 7,
+        fleet_size: SizeBaseline { before: 7, after: 9 },
+        occupied_at: None,
         note: "looked at by ann@laptop".into(),
     }
 }

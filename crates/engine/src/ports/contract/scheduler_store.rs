@@ -155,7 +155,11 @@ async fn an_operation_takes_back_only_what_is_still_its_part(store: &dyn Store) 
     let changed = || Refusal::FleetSizeChanged { scheduler: arena(), is: FLEET_SIZE };
     refuse(store, take_back(-3), changed()).await;
     accept(store, take_back(-4)).await;
-    accept(store, vec![adjust_fleet(&arena(), 4), Change::ForgetFleetDeltas { scheduler: arena() }]).await;
+    accept(
+        store,
+        vec![adjust_fleet(&arena(), 4), Change::ForgetFleetDeltas { scheduler: arena(), before: None }],
+    )
+    .await;
     refuse(store, take_back(-4), changed()).await;
     assert_eq!(scheduler(store, &arena()).await.fleet_size, FLEET_SIZE);
 }

@@ -145,7 +145,7 @@ fn every_kind_of_change(scale: Token) -> Vec<Vec<Change>> {
         vec![Change::IntendRoom(new_room(5, 40005))],
         vec![Change::RoomStarted { scheduler: arena(), room: room_id(5), handle: handle(5) }],
         vec![Change::IntendStop { scheduler: arena(), room: room_id(5), stop: stop_intent(1) }],
-        vec![Change::ForgetFleetDeltas { scheduler: arena() }],
+        vec![Change::ForgetFleetDeltas { scheduler: arena(), before: None }],
         vec![end_room(1, 5), end_room(2, 6), end_room(5, 7)],
         vec![Change::ForgetRooms { scheduler: arena(), rooms: vec![room_id(3)] }],
         vec![Change::SetState {

@@ -117,8 +117,9 @@ pub enum Change {
         ended_before: Timestamp,
         no_action_before: Timestamp,
     },
-    /// The fleet size was set anew: no unfinished operation of the scheduler takes its part of it back any more.
-    ForgetFleetDeltas { scheduler: SchedulerName },
+    /// The fleet size was set anew: no unfinished operation of the scheduler takes its part of it back any more. With
+    /// `before`, only those that were enqueued before that one.
+    ForgetFleetDeltas { scheduler: SchedulerName, before: Option<OperationId> },
 
     // Locks.
     /// Free, or its time is over, and nobody waits before the taker; see `maestro_core::lock::may_take`. Taken, it has

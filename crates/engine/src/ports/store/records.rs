@@ -6,7 +6,7 @@ use maestro_core::operation::{
     DefinitionKind, IdPrefix, Operation, OperationId, OperationStatus, RemovalReason, Token,
 };
 use maestro_core::room::{EndCause, HostPort, Purpose, Region, RoomId};
-use maestro_core::scheduler::{Autoscaling, Recipe, SchedulerName, Version, VersionStatus};
+use maestro_core::scheduler::{Autoscaling, Recipe, SchedulerName, SizeBaseline, Version, VersionStatus};
 use maestro_core::time::{Millis, Timestamp};
 
 use crate::ports::runtime::Handle;
@@ -65,8 +65,10 @@ pub struct RolloutRecord {
     /// The last version that was deployed: where a rollback leads.
     pub from: Version,
     pub since: Timestamp,
-    /// The fleet size when it began: what a way back sets again.
-    pub fleet_size_before: u32,
+    /// What a way back returns to, beside what people change meanwhile; see `maestro_core::scheduler::SizeBaseline`.
+    pub fleet_size: SizeBaseline,
+    /// When a cycle last took rooms with players.
+    pub occupied_at: Option<Timestamp>,
     /// Who paused it, or why it halted or goes back; empty while it simply goes on.
     pub note: String,
 }

@@ -7,7 +7,7 @@ use maestro_core::plan::{
     Counted, FleetSnapshot, Limits, OldVersions, Places, Plan, ReplacementRules, RoomFact, Scaling, plan,
 };
 use maestro_core::room::{Region, RoomId, RoomStatus};
-use maestro_core::scheduler::{Change, Recipe, Version};
+use maestro_core::scheduler::{Change, OccupiedRooms, Recipe, Version};
 use maestro_core::time::{Millis, Timestamp};
 
 use super::proposal::{Current, Proposal, recipe_of};
@@ -39,20 +39,16 @@ pub(super) fn forecast(client: &Client, proposal: &Proposal) -> Result<Vec<Strin
         First::Happens(lines) => lines,
         First::Fails(line) => return Ok(vec![line]),
     };
-    let (rooms, fleet_size, replacement) = match &proposal.current {
-        None => (Vec::new(), recipe.rooms_replicas, replacing(recipe, OldVersions::Counted)),
-        Some(current) => (
-            rooms(client, recipe, current, &regions, now)?,
-            fleet_size(client, recipe, current)?,
-            rules(client, recipe, current)?,
-        ),
+    let (rooms, replacement) = match &proposal.current {
+        None => (Vec::new(), replacing(recipe, OldVersions::Counted)),
+        Some(current) => (rooms(client, recipe, current, &regions, now)?, rules(client, recipe, current)?),
     };
     let autoscaling = recipe.autoscaling.as_ref().filter(|autoscaling| autoscaling.enabled);
     let snapshot = FleetSnapshot {
         now,
         scaling: match autoscaling {
             Some(autoscaling) => Scaling::Auto { autoscaling, last_shrunk_at: None },
-            None => Scaling::FleetSize(fleet_size),
+            None => Scaling::FleetSize(recipe.rooms_replicas),
         },
         matches_max: recipe.match_allocation.max_matches,
         replacement,
@@ -65,7 +61,9 @@ pub(super) fn forecast(client: &Client, proposal: &Proposal) -> Result<Vec<Strin
         ended: &[],
         limits: NO_LIMITS,
     };
-    Ok([first, cycle(&snapshot, &plan(&snapshot), version)].concat())
+    let plan = plan(&snapshot);
+    let players = players(&snapshot, &plan, recipe);
+    Ok([first, cycle(&snapshot, &plan, version), players].concat())
 }
 
 /// What happens before the cycle.
@@ -151,6 +149,40 @@ fn replacements(snapshot: &FleetSnapshot<'_>, plan: &Plan) -> Vec<String> {
     acts
 }
 
+/// What becomes of players whose rooms are replaced: how many rooms they are in, and when those are ended.
+fn players(snapshot: &FleetSnapshot<'_>, plan: &Plan, recipe: &Recipe) -> Vec<String> {
+    let is_old = |room: &&RoomFact| room.old && snapshot.replacement.versions == OldVersions::Replaced;
+    let occupied = snapshot.rooms.iter().filter(is_old).filter(|room| room.status.serves_players()).count();
+    let (rooms, Some(cycle)) = (u32::try_from(occupied).unwrap_or(u32::MAX), &plan.rollout) else {
+        return Vec::new();
+    };
+    if rooms == 0 {
+        return Vec::new();
+    }
+    let with_players = match rooms {
+        1 => "1 room with players is of an older version".to_owned(),
+        rooms => format!("{rooms} rooms with players are of older versions"),
+    };
+    let rules = recipe.rollout();
+    let what = match (rules.occupied, rules.match_end_deadline) {
+        (OccupiedRooms::WaitForMatchEnd, None) => "and stay until their matches end".to_owned(),
+        (OccupiedRooms::WaitForMatchEnd, Some(deadline)) => {
+            format!("and stay until their matches end, for {deadline} at most")
+        }
+        (OccupiedRooms::DeleteLast, _) => {
+            let pace = match rules.occupied_interval {
+                Millis(0) => String::new(),
+                interval => format!(" every {interval}"),
+            };
+            format!(
+                "and will be ended, after all others and at most {}{pace} (rollout.occupied: waitForMatchEnd lets their matches end first)",
+                cycle.surge_max
+            )
+        }
+    };
+    vec![format!("players: {with_players} {what}")]
+}
+
 fn number(rooms: u32) -> String {
     match rooms {
         1 => "1 room".to_owned(),
@@ -181,21 +213,9 @@ fn replacing(recipe: &Recipe, versions: OldVersions) -> ReplacementRules {
         max_surge: recipe.max_surge,
         max_unavailable: rules.max_unavailable,
         occupied: rules.occupied,
+        // What the next scheduled cycle may do.
+        occupied_may_go: true,
     }
-}
-
-/// The size that people gave the fleet, unless the recipe sets another.
-fn fleet_size(client: &Client, recipe: &Recipe, current: &Current) -> Result<u32, Failure> {
-    if recipe.rooms_replicas != current.recipe.rooms_replicas {
-        return Ok(recipe.rooms_replicas);
-    }
-    let resource = Resource::new(&["schedulers", "info"]).query("game", &current.recipe.game);
-    let answer = client.get(&resource, "schedulers")?;
-    let schedulers = answer.get("schedulers").items().iter();
-    let size = schedulers
-        .filter(|info| info.get("name").as_str() == Some(recipe.name.as_str()))
-        .find_map(|info| u32::try_from(info.get("roomsReplicas").as_u64()?).ok());
-    Ok(size.unwrap_or(recipe.rooms_replicas))
 }
 
 fn rooms(

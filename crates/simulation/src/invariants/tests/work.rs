@@ -87,7 +87,11 @@ fn the_fleet_size_is_what_people_made_of_it() {
             scene.request(vec![resize, Change::Enqueue(asked)]).await;
             let same = Change::SetFleetSize { scheduler: arena(), from: to, to };
             scene
-                .work(vec![same, Change::ForgetFleetDeltas { scheduler: arena() }, fixtures::start(1)])
+                .work(vec![
+                    same,
+                    Change::ForgetFleetDeltas { scheduler: arena(), before: None },
+                    fixtures::start(1),
+                ])
                 .await;
             scene.work(vec![fixtures::end(1, OperationStatus::Canceled)]).await;
             scene.rest(&[]).await;

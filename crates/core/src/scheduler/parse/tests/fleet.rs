@@ -233,6 +233,7 @@ fn rollout() {
     let time = |seconds, nanos| Some(DurationDraft { seconds, nanos });
     check(|draft| draft.rollout = Some(RolloutDraft::default()), expect!["ok"]);
     check(|draft| draft.rollout().rejoin_grace = time(0, 0), expect!["ok"]);
+    check(|draft| draft.rollout().occupied_interval = time(0, 0), expect!["ok"]);
     check(
         |draft| {
             *draft.rollout() = RolloutDraft {
@@ -243,6 +244,7 @@ fn rollout() {
                 timeout: time(0, 0),
                 match_end_deadline: time(-5, 0),
                 rejoin_grace: time(0, -1),
+                occupied_interval: time(-1, 0),
             };
         },
         expect![[r#"
@@ -252,7 +254,8 @@ fn rollout() {
             rollout.maxFailures: 0 is not at least 1
             rollout.timeout: 0s is too short; write a time longer than zero, such as "30s"
             rollout.matchEndDeadline: -5 seconds and 0 nanoseconds is not a time longer than zero, such as "30s"
-            rollout.rejoinGrace: 0 seconds and -1 nanoseconds is not a time of zero or more, such as "30s""#]],
+            rollout.rejoinGrace: 0 seconds and -1 nanoseconds is not a time of zero or more, such as "30s"
+            rollout.occupiedInterval: -1 seconds and 0 nanoseconds is not a time of zero or more, such as "30s""#]],
     );
     check(
         |draft| {

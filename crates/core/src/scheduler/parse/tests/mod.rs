@@ -186,6 +186,7 @@ proptest! {
             max_failures: Some(numbers[2]),
             timeout: Some(DurationDraft { seconds: wide, nanos: numbers[3] }),
             rejoin_grace: Some(DurationDraft { seconds: wide, nanos: numbers[4] }),
+            occupied_interval: Some(DurationDraft { seconds: wide, nanos: numbers[3] }),
             ..RolloutDraft::default()
         });
         draft.region(0).name.clone_from(&texts[2]);

@@ -349,8 +349,14 @@ pub(super) async fn only_unfinished_operations_forget_their_part_of_the_fleet_si
     let enqueue = |number| Change::Enqueue(NewOperation { fleet_delta: 3, ..new_operation(number) });
     accept(store, vec![enqueue(1), start(1), end(1, OperationStatus::Finished)]).await;
     accept(store, vec![enqueue(2), start(2), enqueue(3)]).await;
-    accept(store, vec![Change::ForgetFleetDeltas { scheduler: arena() }]).await;
-    for (number, delta) in [(1, 3), (2, 0), (3, 0)] {
-        assert_eq!(operation(store, number).await.fleet_delta, delta, "operation {number}");
+    let forget = |before: Option<u128>| {
+        let before = before.map(operation_id);
+        vec![Change::ForgetFleetDeltas { scheduler: arena(), before }]
+    };
+    for (before, deltas) in [(Some(2), [3, 3, 3]), (Some(3), [3, 0, 3]), (None, [3, 0, 0])] {
+        accept(store, forget(before)).await;
+        for (number, delta) in (1..).zip(deltas) {
+            assert_eq!(operation(store, number).await.fleet_delta, delta, "operation {number}");
+        }
     }
 }

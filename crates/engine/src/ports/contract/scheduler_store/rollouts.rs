@@ -1,5 +1,6 @@
 //! The rollout of a scheduler, and when its fleet last became smaller.
 
+use maestro_core::scheduler::SizeBaseline;
 use maestro_core::time::Timestamp;
 
 use crate::ports::Store;
@@ -38,7 +39,9 @@ pub(super) async fn a_rollout_is_changed_only_from_what_it_is(store: &dyn Store)
         Some(RolloutRecord { to: version(2, 1), ..is.clone() }),
         Some(RolloutRecord { from: version(1, 1), ..is.clone() }),
         Some(RolloutRecord { since: at(7), ..is.clone() }),
-        Some(RolloutRecord { fleet_size_before: 8, ..is.clone() }),
+        Some(RolloutRecord { fleet_size: SizeBaseline { before: 8, after: 9 }, ..is.clone() }),
+        Some(RolloutRecord { fleet_size: SizeBaseline { before: 7, after: 8 }, ..is.clone() }),
+        Some(RolloutRecord { occupied_at: Some(at(8)), ..is.clone() }),
         Some(RolloutRecord { note: String::new(), ..is.clone() }),
     ];
     for from in others {
@@ -67,6 +70,7 @@ pub(super) async fn a_rollout_is_known_by_what_was_written_and_by_what_was_read(
     open(store).await;
     let written = RolloutRecord {
         since: Timestamp::from_nanosecond(at(6).as_nanosecond() + 123_456_789).unwrap(),
+        occupied_at: Some(Timestamp::from_nanosecond(at(8).as_nanosecond() + 123_456_789).unwrap()),
         ..rollout(RolloutState::Rolling)
     };
     accept(store, vec![set_rollout(None, Some(written.clone()))]).await;
