@@ -27,6 +27,18 @@ fn it_has_neither_failpoints_nor_guards_that_can_be_taken_out() -> anyhow::Resul
     Ok(())
 }
 
+/// The first build takes minutes: whoever types `make run` sees that something happens.
+#[test]
+fn make_run_shows_what_it_builds() -> anyhow::Result<()> {
+    let mut make = Command::new("make");
+    make.args(["--dry-run", "run"]).current_dir(maestro_testdata::repository());
+    let output = make.output()?;
+    let steps = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && steps.contains("echo \"Building Maestro"), "{steps}");
+    assert!(steps.contains("cargo build") && !steps.contains("--quiet"), "{steps}");
+    Ok(())
+}
+
 /// A server that silently ignored it would let a test believe that it had been killed at a write.
 #[test]
 fn it_does_not_start_with_a_failpoint() -> anyhow::Result<()> {
