@@ -119,7 +119,10 @@ fn is_current(program: &Path) -> bool {
     };
     let sources = sources.split_once(": ").map_or("", |(_, sources)| sources);
     let sources = sources.replace("\\ ", "\0");
-    let mut sources = sources.split_ascii_whitespace().map(|source| source.replace('\0', " "));
+    let sources = sources.split_ascii_whitespace().map(|source| source.replace('\0', " "));
+    // A commit changes what `maestro version` says, and nothing that is worth a build.
+    let mut sources =
+        sources.filter(|source| !Path::new(source).components().any(|part| part.as_os_str() == ".git"));
     sources.all(|source| modified_at(Path::new(&source)).is_ok_and(|at| at <= built_at))
 }
 
