@@ -73,6 +73,7 @@ impl FleetSeen<'_> {
             | Held::Serving { .. }
             | Held::Capped { .. }
             | Held::ScaleDown { .. }
+            | Held::OccupiedPace { .. }
             | Held::Panic { .. }
             | Held::Paused { .. } => None,
         });

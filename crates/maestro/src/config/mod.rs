@@ -11,7 +11,6 @@ mod regions;
 mod settings;
 
 pub use maestro_core::duration;
-pub(crate) use nearest::nearest;
 
 pub use keys::{
     Api, Config, InternalApi, KEYS, Key, Log, ManagementApi, OperationManager, Operations, ProcessRuntime,
