@@ -150,7 +150,7 @@ fn a_version_that_cannot_start_says_why() -> anyhow::Result<()> {
     let output = script(&maestro, &["scheduler", "apply", "--wait", "--timeout", TIMEOUT], &broken)?;
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let said = String::from_utf8(output.stderr)?;
-    let failure = said.split("error: ").nth(1).context("no error")?;
+    let (_, failure) = said.split_once("error: ").context("no error")?;
     for part in [
         "attempt 3 of 3",
         "exited with code 3",

@@ -222,9 +222,9 @@ fn watch_what_goes_wrong() {
     );
     check(
         vec![rollout("paused", "rolling", "inProgress", 3, 1, ("someone to resume it: paused by ada", ""))],
-        "rollout status arena --watch --timeout 1ms",
+        "rollout status arena --watch --version v10.0.0 --timeout 1ms",
         &expect![[r#"
-            > GET /schedulers/arena/rollout?view=full
+            > GET /schedulers/arena/rollout?version=v10.0.0&view=full
             paused, v10.0.0: 25 %, 3 old and 1 new rooms; waiting for someone to resume it: paused by ada
             stderr: error: not deployed after 1ms; the rollout continues: maestro rollout status arena --watch
             exit 6

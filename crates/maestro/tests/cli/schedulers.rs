@@ -341,12 +341,10 @@ fn create_and_wait() {
             stderr: 2026-11-15T09:06:47Z Created
             stderr: 2026-11-15T09:06:48Z Operation finished
             stderr: 0 of 3 rooms are ready (crashing)
-            stderr: 0 of 3 rooms are ready (crashing)
-            stderr: 0 of 3 rooms are ready (crashing)
-            stderr: error: 0 of 3 rooms are ready of scheduler arena: rooms end before they are ready; the latest, arena-3: exit code 3
+            stderr: error: scheduler arena: 0 of 3 rooms are ready: rooms end before they are ready; the latest, arena-3: exit code 3
             stderr:   | cannot load the map
             stderr: its log: maestro room logs arena arena-3
-            stderr: the scheduler exists, and goes on trying: maestro operation list arena, maestro scheduler delete arena
+            stderr: the scheduler keeps trying; change it with maestro scheduler apply, or remove it: maestro scheduler delete arena
             exit 1
         "#]],
     );
