@@ -15,7 +15,7 @@ fn examples() -> PathBuf {
 #[test]
 fn a_room_in_python() -> anyhow::Result<()> {
     let program = examples().join("room-python/room.py");
-    lives_by_the_contract(&["python3", &program.to_string_lossy()])
+    lives_by_the_contract(&[&program.to_string_lossy()])
 }
 
 #[test]
