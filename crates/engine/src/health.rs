@@ -115,7 +115,7 @@ mod tests {
         check(&health, true, &["worker of arena: panicked"]);
         health.not_ready("store", "disk is full");
         check(&health, false, &["store: disk is full", "worker of arena: panicked"]);
-        health.clone().not_ready("store", "file is gone");
+        health.not_ready("store", "file is gone");
         check(&health, false, &["store: file is gone", "worker of arena: panicked"]);
         health.clear("store");
         health.clear("store");

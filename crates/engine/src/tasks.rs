@@ -148,19 +148,19 @@ impl Tasks {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let name = name.into();
-        // From the start: an alert on a series that does not exist yet would never fire.
-        drop(self.0.crashes.get_or_create(&TaskLabels { task: name.kind }));
-        self.spawn_plain(self.clone().run_supervised(name, importance, stop, make))
+        self.spawn_plain(self.clone().supervised(name.into(), importance, stop, make))
     }
 
-    async fn run_supervised<F: Future<Output = ()> + Send>(
+    /// The same for who has a task already.
+    pub async fn supervised<F: Future<Output = ()> + Send>(
         self,
         name: TaskName,
         importance: Importance,
         mut stop: watch::Receiver<bool>,
         mut make: impl FnMut() -> F + Send,
     ) {
+        // From the start: an alert on a series that does not exist yet would never fire.
+        drop(self.0.crashes.get_or_create(&TaskLabels { task: name.kind }));
         let component = name.to_string();
         let mut restart = RESTART_FIRST;
         let mut has_crashed = false;

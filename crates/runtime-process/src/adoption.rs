@@ -9,6 +9,7 @@ use std::time::Duration;
 use maestro_core::room::{Ending, RoomId};
 use maestro_core::scheduler::SchedulerName;
 use maestro_engine::ports::runtime::{Handle, RunningRoom, RuntimeError};
+use maestro_engine::{Importance, TaskName};
 
 use crate::members::{self, Member, ProcessId};
 use crate::plan::{ContainerPlan, Plan, Restart};
@@ -213,8 +214,41 @@ impl Shared {
         let room = Arc::new(Room::new(id.clone(), scheduler.clone(), plan, host, members, first));
         self.insert(Arc::clone(&room));
         let watch = Watch::new(Arc::clone(self), Arc::clone(&room), processes);
-        self.spawn(watch.run());
+        self.spawn_watch(&room, watch);
         room
+    }
+
+    /// A watch that crashes has lost its processes: the room is found again as after a restart.
+    fn spawn_watch(self: &Arc<Self>, room: &Arc<Room>, watch: Watch) {
+        let (done, is_done) = tokio::sync::watch::channel(false);
+        let (shared, watched) = (Arc::clone(self), Arc::clone(room));
+        let mut watch = Some(watch);
+        let make = move || {
+            let (watch, shared, room, done) =
+                (watch.take(), Arc::clone(&shared), Arc::clone(&watched), done.clone());
+            async move {
+                match watch {
+                    Some(watch) => watch.run().await,
+                    None => shared.find_again(&room).await,
+                }
+                done.send_replace(true);
+            }
+        };
+        let name = TaskName::of("room watch", &room.id);
+        self.spawn(self.options.tasks.clone().supervised(name, Importance::Part, is_done, make));
+    }
+
+    async fn find_again(self: &Arc<Self>, room: &Arc<Room>) {
+        self.remove(room);
+        let lost =
+            RunningRoom { id: room.id.clone(), scheduler: room.scheduler.clone(), handle: room.handle() };
+        let found = match self.list(Some(&room.scheduler)).await {
+            Ok(_) => self.adopt(vec![lost]).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = found {
+            tracing::warn!(room = %room.id, %error, "not watched until registry and runtime are compared");
+        }
     }
 
     async fn read_plan(&self, scheduler: &SchedulerName, id: &RoomId) -> Plan {

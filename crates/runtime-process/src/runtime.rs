@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use futures_util::future::join_all;
 use maestro_core::room::{Ending, HostPort, Region, RoomId};
 use maestro_core::scheduler::SchedulerName;
+use maestro_engine::Tasks;
 use maestro_engine::ports::runtime::{
     Checked, Handle, Observation, RoomEvent, RoomToStart, RunningRoom, Runtime, RuntimeError,
 };
@@ -69,6 +70,8 @@ pub struct Options {
     pub ended_rooms_max: usize,
     /// How a process is started that calls [`crate::keep_logs`].
     pub log_keeper: Vec<OsString>,
+    /// Supervises the tasks that watch rooms.
+    pub tasks: Tasks,
     /// Where rooms have directories of their own, to run in. `None`: in `directory`.
     pub rooms_directory: Option<PathBuf>,
     /// `None`: rooms run as Maestro's own user.

@@ -94,6 +94,7 @@ async fn ports(directory: &Path, rooms: u32) -> anyhow::Result<Ports> {
         log_limit_bytes: 1024 * 1024,
         working_directory: directory.into(),
         scanner: ProcessScanner::new(None),
+        tasks: Tasks::default(),
         rooms_directory: None,
         user: None,
         server_of: maestro_store_embedded::server_of,

@@ -33,6 +33,14 @@ fn a_deleted_scheduler_leaves_nothing_but_its_operation() -> anyhow::Result<()> 
     assert_eq!(ids, [&deletion]);
     assert_eq!(maestro.cli(&["scheduler", "get", "arena"])?.status.code(), Some(3));
 
+    maestro.until("the metrics of the scheduler to go", || {
+        let metrics = maestro.internal().get("/metrics")?.expect(200)?.text;
+        let told = |name: &str| metrics.contains(&format!("scheduler=\"{name}\""));
+        ensure!(told("other"), "nothing is told of the other one");
+        ensure!(!told("arena"), "something is told of the one that is gone");
+        Ok(())
+    })?;
+
     let same = checks::settled(&maestro, "other", 2)?;
     let pids = |rooms: &[maestro_e2e::Room]| rooms.iter().map(|room| room.pids.clone()).collect::<Vec<_>>();
     assert_eq!(pids(&same), pids(&others), "the other fleet was not touched");

@@ -81,6 +81,21 @@ fn assert_says_full(answer: &Answer) {
 }
 
 #[test]
+fn a_server_whose_writes_fail_is_not_ready() -> anyhow::Result<()> {
+    // Renewals come every ten seconds, and the first of them fails.
+    let ttl = ("WORKERS_OWNERSHIPTTLMILLIS", "30000");
+    let lease = ("SERVICES_OPERATIONMANAGER_OPERATIONLEASETTLMILLIS", "30000");
+    let mut maestro = Maestro::new(&[ttl, lease])?;
+    maestro.set_failpoint(Some("full:renew"));
+    maestro.start()?;
+    let answer = maestro.until("it not to be ready", || maestro.internal().get("/readyz")?.expect(503))?;
+    let reason = answer.text.lines().nth(1).unwrap_or_default();
+    assert!(reason.starts_with("store writes: ") && reason.contains("disk is full"), "{}", answer.text);
+    maestro.until("it to be ready", || maestro.internal().get("/readyz")?.expect(200))?;
+    Ok(())
+}
+
+#[test]
 fn a_really_full_disk_is_said_and_survived() -> anyhow::Result<()> {
     let mut maestro = Maestro::new(&[])?;
     let disk = match SmallDisk::mount() {

@@ -112,13 +112,18 @@ impl Manager {
         };
         let free = |name: &SchedulerName| !self.loops.contains_key(name) && !is_anothers(name);
         let mut free: Vec<SchedulerName> = schedulers.into_iter().filter(free).collect();
-        free.truncate(share - kept);
-        if free.len() > TAKEN_AT_ONCE_MAX {
-            // The others follow, and renewals come between.
-            free.truncate(TAKEN_AT_ONCE_MAX);
-            self.next_expiry = Some(Instant::now());
+        let (mut wanted, mut asked) = (share - kept, 0);
+        // Others may be faster with some of them: then there are those that come next.
+        while wanted > 0 && !free.is_empty() {
+            if asked >= TAKEN_AT_ONCE_MAX {
+                // The rest follows, and renewals come between.
+                self.next_expiry = Some(Instant::now());
+                break;
+            }
+            let batch: Vec<_> = free.drain(..wanted.min(free.len()).min(TAKEN_AT_ONCE_MAX)).collect();
+            asked += batch.len();
+            wanted -= self.take(&batch).await?;
         }
-        self.take(&free).await?;
         self.give_back_orphans(&workforce).await
     }
 
@@ -183,22 +188,20 @@ impl Manager {
         }
     }
 
-    /// Those of them that nobody else has taken meanwhile.
-    async fn take(&mut self, schedulers: &[SchedulerName]) -> Result<(), StoreError> {
-        if schedulers.is_empty() {
-            return Ok(());
-        }
+    /// Those of them that nobody else has taken meanwhile; how many that are.
+    async fn take(&mut self, schedulers: &[SchedulerName]) -> Result<usize, StoreError> {
         let engine = self.engine.clone();
         let ttl = engine.settings.ownership_ttl;
         let asked_at = engine.ports.clock.since_boot();
         let owned = engine.ports.store.own_all(schedulers, &engine.owner, engine.now(), ttl).await?;
+        let taken = owned.len();
         for (scheduler, token) in owned {
             engine.report(&scheduler, engine.tokens.given(&scheduler, token));
             tracing::debug!(scheduler_name = %scheduler, token = token.0, "took ownership");
             let tenure = Tenure::begin(engine.ports.clock.clone(), asked_at, ttl.as_duration());
             self.begin_loop(scheduler, token, tenure);
         }
-        Ok(())
+        Ok(taken)
     }
 
     /// A loop that crashes begins anew under the same token: nothing that it needs is in memory only.

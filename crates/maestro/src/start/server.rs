@@ -76,7 +76,7 @@ impl Server {
         logs: &LogWriter,
     ) -> anyhow::Result<Self> {
         let listeners = Listeners::bind(config).await?;
-        let regions = open_regions(config, store.store_id(), &listeners.rooms).await?;
+        let regions = open_regions(config, store.store_id(), &listeners.rooms, tasks).await?;
         store.report_to(tasks.health().clone());
         let store = Arc::new(store);
         let ports = Ports {
@@ -169,14 +169,15 @@ async fn open_regions(
     config: &Config,
     store_id: &str,
     rooms_api: &TcpListener,
+    tasks: &Tasks,
 ) -> anyhow::Result<Vec<OpenRegion>> {
     let mut regions = Vec::new();
     let room_user = room_user(config)?;
     let scanner = ProcessScanner::new(room_user.as_ref().map(|user| user.user_id));
     for (name, region) in &config.regions {
         let RuntimeKind::Process = region.runtime;
-        let options =
-            process_options(config, store_id, rooms_api, (name, region), &scanner, room_user.as_ref())?;
+        let user = room_user.as_ref();
+        let options = process_options(config, store_id, rooms_api, (name, region), &scanner, user, tasks)?;
         let runtime = ProcessRuntime::open(options).await;
         let runtime = runtime.with_context(|| format!("opening the process runtime of region {name}"))?;
         let stop_rooms =
@@ -194,6 +195,7 @@ fn process_options(
     (name, region): (&Region, &RegionConfig),
     scanner: &ProcessScanner,
     room_user: Option<&RoomUser>,
+    tasks: &Tasks,
 ) -> anyhow::Result<maestro_runtime_process::Options> {
     let (for_all, data_dir) = (&config.process_runtime, &config.storage.data_dir);
     let url = match region.rooms_api_url.as_ref().or(for_all.rooms_api_url.as_ref()) {
@@ -213,6 +215,7 @@ fn process_options(
         rooms_directory: for_all.rooms_dir.clone(),
         user: room_user.cloned(),
         server_of: maestro_store_embedded::server_of,
+        tasks: tasks.clone(),
         scheduler_log_limit_bytes: for_all.scheduler_log_limit_bytes,
         ended_rooms_max: usize::try_from(for_all.ended_rooms_max).unwrap_or(usize::MAX),
         log_keeper: log_keeper(&region.directory(name, data_dir)),

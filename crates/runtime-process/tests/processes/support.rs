@@ -11,6 +11,7 @@ use maestro_core::scheduler::{
     Container, EnvironmentValue, EnvironmentVariable, ImagePullPolicy, MatchAllocation, MaxSurge, Recipe,
     Resources, RestartPolicy, SchedulerName, Spec, Version,
 };
+use maestro_engine::Tasks;
 use maestro_engine::ports::runtime::{Handle, Observation, RoomEvent, RoomToStart, Runtime};
 use maestro_runtime_process::{Options, ProcessRuntime, ProcessScanner};
 use rustix::process::{Pid, Signal, getpgid, kill_process, kill_process_group};
@@ -87,6 +88,7 @@ pub(crate) fn options(directory: &Path, store_id: &str) -> Options {
         ended_rooms_max: 100,
         working_directory: directory.to_owned(),
         scanner: ProcessScanner::new(None),
+        tasks: Tasks::default(),
         rooms_directory: None,
         user: None,
         server_of: |directory| std::fs::read_to_string(directory.join("server.pid")).ok()?.parse().ok(),

@@ -72,6 +72,32 @@ pub(crate) async fn start_and_kill_a_maestro(world: &World) -> Vec<RunningRoom> 
 }
 
 #[tokio::test]
+async fn a_room_whose_watch_crashed_is_watched_again() {
+    let world = World::new();
+    let options = world.options();
+    let tasks = options.tasks.clone();
+    let runtime = ProcessRuntime::open(options).await.unwrap();
+    let mut seen = Seen::by(&runtime);
+    let handle = runtime.start(&simple("arena-1", RUNS)).await.unwrap();
+    assert_eq!(seen.next_event("arena-1").await, RoomEvent::Up);
+    tasks.crash("room watch");
+    // Found again, it is told how it is.
+    assert_eq!(seen.next_event("arena-1").await, RoomEvent::Up);
+    assert_eq!(tasks.crashes("room watch"), 1);
+    assert_eq!(runtime.list().await.unwrap().len(), 1);
+    // One that ends is noticed, and one that is to end does.
+    signal(handle.pids[0], Signal::KILL);
+    seen.ending("arena-1").await;
+    runtime.start(&simple("arena-2", RUNS)).await.unwrap();
+    assert_eq!(seen.next_event("arena-2").await, RoomEvent::Up);
+    tasks.crash("room watch");
+    assert_eq!(seen.next_event("arena-2").await, RoomEvent::Up);
+    stop(&runtime, "arena-2", None, SOON).await;
+    seen.ending("arena-2").await;
+    world.until_empty().await;
+}
+
+#[tokio::test]
 async fn rooms_survive_a_kill_and_are_adopted() {
     let world = World::new();
     let stored = start_and_kill_a_maestro(&world).await;

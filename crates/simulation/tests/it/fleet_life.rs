@@ -110,6 +110,29 @@ fn rooms_that_crash_at_once_do_not_make_it_spin() {
 }
 
 #[test]
+fn rooms_that_crash_after_different_times_do_not_make_it_spin() {
+    for (rooms, most_in_an_hour) in [(10, 150), (50, 600)] {
+        run(async {
+            let mut world = World::new(16);
+            world.host().set_habits(Habits {
+                exits: Some(Exit { after: Span::millis(0, 9_000), code: 1 }),
+                ..Habits::default()
+            });
+            world.start_engine().await;
+            create(&world, rooms).await;
+            world.advance(HOUR).await;
+            let started = ended(&world).await.len() + world.host().rooms().len();
+            assert!(started > 60, "it goes on trying: {started}");
+            assert!(started < most_in_an_hour, "it backs off: {started} of {rooms}");
+
+            world.host().set_habits(Habits::default());
+            let took = settle(&world, rooms, 10 * MINUTE).await;
+            assert!(took <= 2 * MINUTE, "mended rooms are noticed: {took:?}");
+        });
+    }
+}
+
+#[test]
 fn silent_rooms_expire_by_the_ping_timeout() {
     run(async {
         let world = world_with_fleet(5, 10).await;

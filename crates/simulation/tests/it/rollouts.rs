@@ -9,7 +9,7 @@ use maestro_core::scheduler::{MaxSurge, Recipe, Version, VersionStatus};
 use maestro_engine::Settings;
 use maestro_engine::ports::store::RolloutState;
 use maestro_engine::services::RolloutPhase;
-use maestro_simulation::{Habits, Span, World};
+use maestro_simulation::{Exit, Habits, Span, World};
 
 use super::common::*;
 use super::scenarios::half_ready;
@@ -123,6 +123,23 @@ fn a_major_version_is_tried_and_replaces_every_room() {
             (statuses["v1.0.0"], statuses["v2.0.0"]),
             (VersionStatus::Deployed, VersionStatus::Deployed)
         );
+    });
+}
+
+#[test]
+fn attempts_to_validate_a_version_whose_rooms_crash_keep_a_growing_distance() {
+    let settings = Settings { room_validation_attempts: 4, ..Settings::default() };
+    run(async {
+        let world = world_with_settings(21, 2, settings).await;
+        let exits = Some(Exit { after: Span::millis(0, 50), code: 1 });
+        world.host().set_habits(Habits { exits, ..Habits::default() });
+        let id = submit(&world, another_command(recipe(2))).await;
+        ended_as(&world, id, OperationStatus::Error).await;
+        let mut rooms = world.store().rooms_made_by(&arena(), id).await.unwrap();
+        rooms.sort_by_key(|room| room.created_at);
+        let ends = rooms.iter().map(|room| room.ended.as_ref().unwrap().at);
+        let pauses = ends.zip(&rooms[1..]).map(|(end, next)| next.created_at.duration_since(end).as_secs());
+        assert_eq!(pauses.collect::<Vec<_>>(), [1, 2, 4]);
     });
 }
 
