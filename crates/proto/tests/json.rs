@@ -143,7 +143,7 @@ fn texts_that_look_like_something_else() {
             values,
         )
     };
-    let decoded = maestro_proto::json::decode(
+    let decoded = decode(
         br#"{"maxSurge":1,"labels":{"tier":2,"live":true},"spec":{"containers":[{"command":["sleep",5],
             "requests":{"cpu":0.5,"memory":1e9},
             "environment":[{"name":"A","value":7},{"name":"B","value":false},{"name":"C","value":null}]}]}}"#,

@@ -47,7 +47,7 @@ async fn a_store_whose_files_are_gone_says_so_and_does_nothing() {
             fs::rename(&copy, file).unwrap();
         }),
         ("maestro.db", |file| {
-            fs::rename(file.parent().unwrap(), file.parent().unwrap().with_extension("away")).unwrap()
+            fs::rename(file.parent().unwrap(), file.parent().unwrap().with_extension("away")).unwrap();
         }),
     ];
     for (name, harm) in harms {
