@@ -34,6 +34,10 @@ fn config_show() {
             api.gracefulShutdownTimeout                              30s         default
             api.requestTimeout                                       30s         default
             api.bodyLimitBytes                                       1048576     default
+            api.requestReadTimeout                                   10s         default
+            api.idleTimeout                                          2m          default
+            api.connectionsMax                                       -           default
+            api.incompleteConnectionsMax                             256         default
             api.allowedHosts                                         -           default
             dataDir                                                  elsewhere   --data-dir
             adapters.runtime.process.host                            127.0.0.1   default
