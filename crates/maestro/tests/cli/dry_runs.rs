@@ -30,13 +30,13 @@ fn dry_run() {
             > GET /schedulers/arena/versions?view=full
             > GET /regions?view=full
             > GET /schedulers/arena/rooms?view=full
-            > GET /schedulers/info?game=brawl&view=full
             FIELD                     CHANGE  FROM    TO
             spec.containers[0].image  major   room:1  room:2
 
             scheduler arena v1.0.0 → v2.0.0: a major change, rooms are replaced
             first: a room of v2.0.0 is tried; once it is ready, v2.0.0 becomes active
-            next cycle: 3 rooms (2 ready, 1 occupied), 4 wanted (fleet size 4): starts 1 room of v2.0.0, removes none of 3 rooms of older versions yet, removes 1 in error
+            next cycle: 3 rooms (2 ready, 1 occupied), 3 wanted (fleet size 3): starts 1 room of v2.0.0, removes none of 3 rooms of older versions yet, removes 1 in error
+            players: 1 room with players is of an older version and will be ended, after all others and at most 1 every 30s (rollout.occupied: waitForMatchEnd lets their matches end first)
         "#]],
     );
     check_stdin(
@@ -67,7 +67,6 @@ fn dry_run() {
             > GET /schedulers/arena/versions?view=full
             > GET /regions?view=full
             > GET /schedulers/arena/rooms?view=full
-            > GET /schedulers/info?game=brawl&view=full
             > GET /schedulers/arena/rollout?view=full
             scheduler: arena
             change: minor
@@ -151,6 +150,7 @@ fn rooms_of_several_versions_in_a_dry_run() {
             scheduler arena v1.0.0 → v1.1.0: a minor change, rooms stay as they are
             first: v1.1.0 becomes active
             next cycle: 3 rooms (2 ready, 1 occupied), 2 wanted (fleet size 2): removes 1 of 2 rooms of older versions
+            players: 1 room with players is of an older version and will be ended, after all others and at most 1 every 30s (rollout.occupied: waitForMatchEnd lets their matches end first)
         "#]],
     );
     check_next_cycle(
