@@ -229,7 +229,7 @@ mod tests {
         let world = World::new();
         let (log, precious) = (world.path("arena/room-1/game.log"), world.path("precious"));
         let links: [&dyn Fn(); 2] = [&|| std::os::unix::fs::symlink(&precious, &log).unwrap(), &|| {
-            std::fs::hard_link(&precious, &log).unwrap()
+            std::fs::hard_link(&precious, &log).unwrap();
         }];
         for link in links {
             std::fs::write(&precious, "precious").unwrap();
