@@ -194,10 +194,7 @@ async fn questions_that_are_refused() {
             format!("/schedulers/arena/operations/{id}/explain"),
             format!("operation {id} not found in scheduler arena"),
         ),
-        (
-            format!("/schedulers/nope/operations/{id}/explain"),
-            format!("operation {id} not found in scheduler nope"),
-        ),
+        (format!("/schedulers/nope/operations/{id}/explain"), "scheduler nope not found".into()),
         ("/schedulers/arena/operations/x/explain".into(), "operation x not found in scheduler arena".into()),
         ("/schedulers/nope/operations/stuck".into(), "scheduler nope not found".into()),
     ] {
