@@ -109,7 +109,9 @@ impl Executor for CreateVersion {
         let store = &work.engine.ports.store;
         let rows = store.rooms_made_by(&work.scheduler.name, work.operation.id).await?;
         let Some(room) = rows.iter().find(|row| row.ended.is_none()) else {
-            return Ok(next_attempt_at(&rows).is_none_or(|at| at <= work.now()));
+            // Its end has to be written down first; then the pause before the next attempt is what it waits for.
+            let is_unseen = ended_unseen(&progress_of(work), &rows).is_some();
+            return Ok(is_unseen || next_attempt_at(&rows).is_none_or(|at| at <= work.now()));
         };
         let view = work.engine.ports.table.room(&room.scheduler, &room.id).await?;
         Ok(room.intent == Intent::Run && outcome(work, room, view.as_ref()) != Outcome::NotYet)
