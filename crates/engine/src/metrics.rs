@@ -101,7 +101,8 @@ pub struct Metrics {
     pub(crate) locks: LockMetrics,
     pub(crate) regions: RegionMetrics,
     panics: PerScheduler<FleetLabels, Counter>,
-    desired_rooms: Family<FleetLabels, Gauge>,
+    /// By what was decided, which is more often than the gauges of fleets are shown.
+    desired_rooms: PerScheduler<FleetLabels, Gauge>,
     current_rooms: Family<FleetLabels, Gauge>,
     running_matches: Family<FleetLabels, Gauge>,
     max_matches: Family<FleetLabels, Gauge>,
@@ -153,7 +154,7 @@ impl Default for Metrics {
             locks: LockMetrics::default(),
             regions: RegionMetrics::default(),
             panics: PerScheduler::default(),
-            desired_rooms: Family::default(),
+            desired_rooms: PerScheduler::default(),
             current_rooms: Family::default(),
             running_matches: Family::default(),
             max_matches: Family::default(),
@@ -204,7 +205,7 @@ impl Metrics {
             self.decisions.family(),
         );
         r.register("maestro_panic", "Bursts of rooms that were asked for in need", self.panics.family());
-        r.register("maestro_worker_desired_rooms", "Rooms wanted", self.desired_rooms.clone());
+        r.register("maestro_worker_desired_rooms", "Rooms wanted", self.desired_rooms.family());
         r.register("maestro_worker_current_rooms", "Rooms there", self.current_rooms.clone());
         r.register("maestro_worker_running_matches", "Matches running", self.running_matches.clone());
         r.register("maestro_worker_max_matches", "Matches that a room holds", self.max_matches.clone());
@@ -274,7 +275,7 @@ impl Metrics {
     pub(crate) fn decided(&self, scheduler: &SchedulerRecord, decision: &Decision) {
         let (game, name) = (scheduler.recipe.game.clone(), scheduler.name.to_string());
         let labels = FleetLabels { game: game.clone(), scheduler: name.clone() };
-        self.desired_rooms.get_or_create(&labels).set(decision.desired.into());
+        self.desired_rooms.of(&labels).set(decision.desired.into());
         let decision = match decision.outcome() {
             Outcome::ScaleUp(_) => "scale_up",
             Outcome::DoNothing => "do_nothing",
@@ -345,13 +346,7 @@ impl Metrics {
     fn hide(&self, labels: &FleetLabels) {
         let rooms = self.rooms.iter().map(|(_, _, family)| family);
         let instances = self.instances.iter().map(|(_, family)| family);
-        let others = [
-            &self.desired_rooms,
-            &self.current_rooms,
-            &self.running_matches,
-            &self.max_matches,
-            &self.fixed_buffer,
-        ];
+        let others = [&self.current_rooms, &self.running_matches, &self.max_matches, &self.fixed_buffer];
         for family in rooms.chain(instances).chain(others) {
             family.remove(labels);
         }
@@ -369,6 +364,7 @@ impl Metrics {
         self.evictions.keep(is_kept);
         self.failed_adds.keep(is_kept);
         self.decisions.keep(is_kept);
+        self.desired_rooms.keep(is_kept);
         self.panics.keep(is_kept);
         self.locks.keep(is_kept);
         *before = schedulers;

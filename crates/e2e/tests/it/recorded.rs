@@ -27,8 +27,10 @@ const OWN_VALUES: [(&str, &str); 6] = [
 ];
 
 /// Values that differ on purpose.
-const OTHER_VALUES: [(&str, &str, &str); 1] =
-    [("get while deleting", "state", "deleting, where v10 goes on saying in-sync")];
+const OTHER_VALUES: [(&str, &str, &str); 2] = [
+    ("get while deleting", "state", "deleting, where v10 goes on saying in-sync"),
+    ("the version operation", "event", "attempts are counted in plain words"),
+];
 
 /// The recorded command, which only exists in the image that was recorded.
 const COMMAND: &str = "\"/room\"";

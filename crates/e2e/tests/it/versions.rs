@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use maestro_e2e::{Client, Maestro, Operation, Room, checks};
+use serde_json::json;
 
 const ROOM_VALIDATION_TIMEOUT: &str = "SERVICES_ROOMMANAGER_ROOMVALIDATIONTIMEOUTMILLIS";
 /// Long enough to be seen before it is ready.
@@ -55,13 +56,15 @@ fn roll_out_over(size: usize, occupied: usize) -> anyhow::Result<()> {
         Ok(())
     })?;
 
-    let changed = recipe.with("ROOM_START_DELAY_MS", SLOW_MS);
+    let mut changed = recipe.with("ROOM_START_DELAY_MS", SLOW_MS).json();
+    // No cycle of a test is a scheduled one, and rooms with players would wait for that.
+    changed["rollout"] = json!({"occupiedInterval": "0s"});
     let over = AtomicBool::new(false);
     let seen = thread::scope(|scope| {
         let sampler = scope.spawn(|| watch(maestro.api(), occupied, &over));
         let rolled_out = maestro
             .api()
-            .new_version("arena", &changed.json())
+            .new_version("arena", &changed)
             .and_then(|answer| answer.expect(200))
             .and_then(|_| maestro.until("the rollout", || rolled_out(&maestro, "v2.0.0", size)));
         // Whatever came of it: the scope ends when the sampler does.
@@ -135,7 +138,9 @@ fn a_validation_room_that_is_never_ready_does_not_outlive_a_restart_for_long() -
 fn a_version_whose_rooms_crash_is_refused() -> anyhow::Result<()> {
     let maestro = Maestro::started(&[])?;
     let before = maestro.fleet("arena", 2)?;
-    let changed = maestro.recipe("arena", 2)?.with("ROOM_CRASH_AFTER_MS", 1);
+    // They would be ready much later.
+    let changed =
+        maestro.recipe("arena", 2)?.with("ROOM_CRASH_AFTER_MS", 1).with("ROOM_START_DELAY_MS", 60_000);
     let version = maestro.api().new_version("arena", &changed.json())?.expect(200)?.operation_id()?;
     let version = maestro.until("its end", || ended(&maestro, &version))?;
     assert_eq!(version.status, "error", "{}", version.story());
