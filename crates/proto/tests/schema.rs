@@ -44,11 +44,16 @@ fn routes() {
         SchedulersService.ListSchedulers GET /schedulers
         SchedulersService.GetSchedulersInfo GET /schedulers/info
         SchedulersService.GetScheduler GET /schedulers/{scheduler_name}
+        SchedulersService.GetScheduler GET /scheduler/{scheduler_name}
         SchedulersService.CreateScheduler POST /schedulers
         SchedulersService.NewSchedulerVersion POST /schedulers/{name}
+        SchedulersService.NewSchedulerVersion POST /scheduler/{name}
         SchedulersService.PatchScheduler PATCH /schedulers/{name}
+        SchedulersService.PatchScheduler PATCH /scheduler/{name}
         SchedulersService.SwitchActiveVersion PUT /schedulers/{scheduler_name}
+        SchedulersService.SwitchActiveVersion PUT /scheduler/{scheduler_name}
         SchedulersService.DeleteScheduler DELETE /schedulers/{scheduler_name}
+        SchedulersService.DeleteScheduler DELETE /scheduler/{scheduler_name}
         SchedulersService.GetSchedulerVersions GET /schedulers/{scheduler_name}/versions
         OperationsService.ListOperations GET /schedulers/{scheduler_name}/operations
         OperationsService.GetOperation GET /schedulers/{scheduler_name}/operations/{operation_id}
