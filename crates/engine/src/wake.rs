@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use maestro_core::scheduler::SchedulerName;
 use tokio::sync::Notify;
@@ -22,19 +23,30 @@ struct Inner {
     workforce: Arc<Ring>,
 }
 
+/// Rooms of a large fleet change all the time: those who changed within this are looked at together. What is in the queue
+/// does not wait.
+const ROOMS_TOGETHER: Duration = Duration::from_millis(50);
+
 /// Something that can be rung. Those who wait are woken in the order in which they began to, always: a tokio `watch`
 /// wakes them in a random one, and the same seed would not give the same life.
 #[derive(Default)]
 struct Ring {
     rung: Mutex<Rung>,
-    notify: Notify,
+    queue: Notify,
+    rooms: Notify,
 }
 
-/// How often a scheduler's bell was rung, and how often because of a room.
+/// How often a scheduler's bell was rung, by what for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Rung {
-    times: u64,
-    for_rooms: u64,
+    queue: u64,
+    rooms: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum What {
+    Queue,
+    Room,
 }
 
 /// One scheduler's, as one loop hears it.
@@ -53,7 +65,7 @@ struct Listener {
 impl WakeUps {
     /// There is something in the queue, or a wait may be over.
     pub(crate) fn queue_changed(&self, scheduler: &SchedulerName) {
-        if !self.ring(scheduler.as_str(), 0) {
+        if !self.ring(scheduler.as_str(), What::Queue) {
             // Nobody works on it yet: a new scheduler.
             self.workforce_changed();
         }
@@ -61,7 +73,7 @@ impl WakeUps {
 
     /// A room changed: the fleet may need something else now, and someone may wait for just that room.
     pub(crate) fn room_changed(&self, scheduler: &str) {
-        self.ring(scheduler, 1);
+        self.ring(scheduler, What::Room);
     }
 
     /// Something changed that concerns the rooms of all schedulers, as a region that is lost or back.
@@ -74,7 +86,7 @@ impl WakeUps {
 
     /// There is a new scheduler, or one that nobody owns any more, or another number of workers.
     pub(crate) fn workforce_changed(&self) {
-        self.0.workforce.ring(0);
+        self.0.workforce.ring(What::Queue);
     }
 
     pub(crate) fn bell(&self, scheduler: &SchedulerName) -> Bell {
@@ -89,7 +101,7 @@ impl WakeUps {
     }
 
     /// True: someone hears it.
-    fn ring(&self, scheduler: &str, for_rooms: u64) -> bool {
+    fn ring(&self, scheduler: &str, what: What) -> bool {
         let mut bells = self.bells();
         let Some(bell) = bells.get(scheduler) else { return false };
         // Nobody but this list holds it.
@@ -97,7 +109,7 @@ impl WakeUps {
             bells.remove(scheduler);
             return false;
         }
-        bell.ring(for_rooms);
+        bell.ring(what);
         true
     }
 
@@ -107,13 +119,21 @@ impl WakeUps {
 }
 
 impl Ring {
-    fn ring(&self, for_rooms: u64) {
-        {
+    fn ring(&self, what: What) {
+        let notify = {
             let mut rung = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
-            rung.times += 1;
-            rung.for_rooms += for_rooms;
-        }
-        self.notify.notify_waiters();
+            match what {
+                What::Queue => {
+                    rung.queue += 1;
+                    &self.queue
+                }
+                What::Room => {
+                    rung.rooms += 1;
+                    &self.rooms
+                }
+            }
+        };
+        notify.notify_waiters();
     }
 
     fn rung(&self) -> Rung {
@@ -125,21 +145,51 @@ impl Listener {
     /// Hears what is rung from now on.
     fn to(ring: Arc<Ring>) -> Self {
         let heard = ring.rung();
-        Self { ring, heard, rooms_heard: heard.for_rooms }
+        Self { ring, heard, rooms_heard: heard.rooms }
     }
 
-    /// Returns when it was rung since the last call that returned.
+    /// Returns when it was rung since the last call that returned: for the queue at once, for rooms when others have had
+    /// the time to change, too.
     async fn rung(&mut self) {
+        if self.first().await == What::Room {
+            tokio::select! {
+                biased;
+                () = self.queue_rung() => {}
+                () = tokio::time::sleep(ROOMS_TOGETHER) => {}
+            }
+        }
+        self.heard = self.ring.rung();
+    }
+
+    async fn first(&self) -> What {
         loop {
-            let mut notified = pin!(self.ring.notify.notified());
+            let (mut queue, mut rooms) = (pin!(self.ring.queue.notified()), pin!(self.ring.rooms.notified()));
             // From here on it is not missed, so what was before can be looked at.
-            notified.as_mut().enable();
+            queue.as_mut().enable();
+            rooms.as_mut().enable();
             let rung = self.ring.rung();
-            if rung.times != self.heard.times {
-                self.heard = rung;
+            if rung.queue != self.heard.queue {
+                return What::Queue;
+            }
+            if rung.rooms != self.heard.rooms {
+                return What::Room;
+            }
+            tokio::select! {
+                biased;
+                () = queue => {}
+                () = rooms => {}
+            }
+        }
+    }
+
+    async fn queue_rung(&self) {
+        loop {
+            let mut queue = pin!(self.ring.queue.notified());
+            queue.as_mut().enable();
+            if self.ring.rung().queue != self.heard.queue {
                 return;
             }
-            notified.await;
+            queue.await;
         }
     }
 }
@@ -152,13 +202,70 @@ impl Bell {
 
     /// Whether a room changed since the last call.
     pub(crate) fn take_plan_may_differ(&mut self) -> bool {
-        let for_rooms = self.0.ring.rung().for_rooms;
-        std::mem::replace(&mut self.0.rooms_heard, for_rooms) != for_rooms
+        let rooms = self.0.ring.rung().rooms;
+        std::mem::replace(&mut self.0.rooms_heard, rooms) != rooms
     }
 }
 
 impl WorkforceBell {
     pub(crate) async fn rung(&mut self) {
         self.0.rung().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::Tasks;
+
+    /// How long a loop that waits is not woken.
+    async fn waits(bell: &mut Bell) -> Duration {
+        let begin = Instant::now();
+        bell.rung().await;
+        begin.elapsed()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn rooms_that_change_wake_a_loop_together() {
+        let wake = WakeUps::default();
+        let arena = SchedulerName::parse("arena").unwrap();
+        let mut bell = wake.bell(&arena);
+        let ringing = wake.clone();
+        Tasks::default().spawn("rings", async move {
+            for _ in 0..100 {
+                ringing.room_changed("arena");
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        });
+        let mut times = 0;
+        while tokio::time::timeout(Duration::from_secs(1), bell.rung()).await.is_ok() {
+            times += 1;
+        }
+        assert!((2..=3).contains(&times), "100 rooms in 100 ms woke it {times} times");
+        assert!(bell.take_plan_may_differ());
+        assert!(!bell.take_plan_may_differ());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_queue_waits_for_no_room() {
+        let wake = WakeUps::default();
+        let arena = SchedulerName::parse("arena").unwrap();
+        let mut bell = wake.bell(&arena);
+        wake.queue_changed(&arena);
+        assert_eq!(waits(&mut bell).await, Duration::ZERO);
+        wake.room_changed("arena");
+        assert_eq!(waits(&mut bell).await, ROOMS_TOGETHER);
+        wake.room_changed("arena");
+        wake.queue_changed(&arena);
+        assert_eq!(waits(&mut bell).await, Duration::ZERO);
+        let ringing = wake.clone();
+        Tasks::default().spawn("rings", async move {
+            ringing.room_changed("arena");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            ringing.queue_changed(&arena);
+        });
+        assert_eq!(waits(&mut bell).await, Duration::from_millis(10), "rooms are being waited for");
     }
 }

@@ -260,6 +260,8 @@ impl Manager {
         for running in self.loops.values() {
             running.stop.send_replace(true);
         }
+        // While the tokens still count.
+        self.engine.write_no_actions().await;
         let store = &self.engine.ports.store;
         let deadline = Instant::now() + self.engine.settings.stop_timeout;
         let mut all_ended = true;

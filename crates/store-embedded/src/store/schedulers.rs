@@ -11,6 +11,7 @@ use rusqlite::{Connection, OptionalExtension};
 
 use super::columns::{Columns, from_id, from_time};
 use super::failure::Failure;
+use super::no_action;
 use super::operations;
 use super::recipes::RecipeCache;
 use super::rollouts;
@@ -125,7 +126,7 @@ pub(super) fn delete(
     ] {
         connection.prepare_cached(statement)?.execute((scheduler.as_str(), from_id(keep)))?;
     }
-    Ok(())
+    no_action::forget_scheduler(connection, scheduler)
 }
 
 pub(super) fn exists(connection: &Connection, scheduler: &SchedulerName) -> Result<bool, Failure> {

@@ -19,12 +19,12 @@ use maestro_core::time::{Millis, Timestamp};
 use crate::documents::Unreadable;
 
 pub use change::{
-    Change, Guard, NewLock, NewOperation, NewRoomRecord, NewScheduler, OperationUpdate, Refusal, Transaction,
-    VERSION_OPERATIONS,
+    Change, Guard, NewLock, NewOperation, NewRoomRecord, NewScheduler, NoAction, OperationUpdate, Refusal,
+    Routine, Transaction, VERSION_OPERATIONS,
 };
 pub use records::{
     Ended, EndedRoom, Intent, OperationFilter, OperationPage, OwnershipRecord, PageRequest, RegionRecord,
-    Renewal, RolloutRecord, RolloutState, RoomRecord, SchedulerRecord, SchedulerState, StopIntent,
+    Renewal, RolloutRecord, RolloutState, RoomCount, RoomRecord, SchedulerRecord, SchedulerState, StopIntent,
     UnreadableScheduler, VersionRecord, WorkerRecord, Workforce,
 };
 
@@ -85,6 +85,14 @@ pub trait OperationStore: Send + Sync {
         page: PageRequest,
     ) -> Result<OperationPage, StoreError>;
 
+    /// Whether [`Change::ForgetOperations`] would find any.
+    async fn has_operations_to_forget(
+        &self,
+        scheduler: &SchedulerName,
+        ended_before: Timestamp,
+        no_action_before: Timestamp,
+    ) -> Result<bool, StoreError>;
+
     /// Makes `owner` the owner of each of these schedulers that nobody else owns, or whose owner's lease has run out, in
     /// one transaction. A new owner gets a new, greater token; who owns it already keeps its token, and its lease is
     /// renewed. Returns those that it owns now, in the order in which they were asked for: the others are owned by
@@ -139,6 +147,16 @@ pub trait RoomRegistry: Send + Sync {
 
     /// Rooms that have not ended, ordered by id.
     async fn live_rooms(&self, scheduler: &SchedulerName) -> Result<Vec<RoomRecord>, StoreError>;
+
+    /// Those of them that this operation wrote down as leaving.
+    async fn leaving_rooms(
+        &self,
+        scheduler: &SchedulerName,
+        operation: OperationId,
+    ) -> Result<Vec<RoomRecord>, StoreError>;
+
+    /// How many of them belong to the fleet, by version and region; validation rooms do not. In no order.
+    async fn room_counts(&self, scheduler: &SchedulerName) -> Result<Vec<RoomCount>, StoreError>;
 
     /// Rooms of all schedulers that have not ended: what a restart begins with.
     async fn all_live_rooms(&self) -> Result<Vec<RoomRecord>, StoreError>;
