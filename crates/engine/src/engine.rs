@@ -17,6 +17,7 @@ use crate::panic::{self, Panics};
 use crate::ports::{Ports, Runtime};
 use crate::regions::{Patient, Regions, watching};
 use crate::rooms::{leftovers, observing, recovery};
+use crate::silences::Silences;
 use crate::worker::Manager;
 use crate::{Error, Health, Readiness, Settings, Tasks, with_sources};
 
@@ -30,6 +31,7 @@ pub struct Engine {
     pub(crate) reconciled: Reconciled,
     pub(crate) listening: Listening,
     pub(crate) regions: Regions,
+    pub(crate) silences: Silences,
     pub(crate) panics: Panics,
     pub(crate) tokens: Tokens,
 }
@@ -88,6 +90,7 @@ impl Engine {
             owner,
             reconciled: Reconciled::default(),
             listening: Listening::default(),
+            silences: Silences::default(),
             panics: Panics::default(),
             tokens: Tokens::default(),
         })

@@ -232,7 +232,7 @@ impl Simulation<'_> {
         let waits = |held: &Held| match held {
             Held::BackingOff { .. } | Held::Capped { .. } | Held::Unknown { .. } => true,
             // Nobody pings on paper, there are no regions to lose, and nobody pauses a rollout.
-            Held::Panic { .. } | Held::NoPlace { .. } | Held::Paused { .. } => false,
+            Held::Panic { .. } | Held::NoPlace { .. } | Held::Paused { .. } | Held::Silent { .. } => false,
             Held::ScaleDown { hold, .. } => matches!(hold, ShrinkHold::Cooldown { .. }),
             // Players who stay keep their rooms for ever.
             Held::Serving { .. } => false,

@@ -71,11 +71,20 @@ impl Counted {
 
 /// Part of the fleet after everything that is under way.
 pub fn is_counted(room: &RoomFact, now: Timestamp, limits: &Limits) -> bool {
-    !room.leaving && room.reachable && room.status.counts() && expiry(room, now, limits).is_none()
+    !room.leaving
+        && room.reachable
+        && !is_spared(room, now)
+        && room.status.counts()
+        && expiry(room, now, limits).is_none()
 }
 
 pub(super) fn stays(snapshot: &FleetSnapshot<'_>, room: &RoomFact) -> bool {
     is_counted(room, snapshot.now, &snapshot.limits)
+}
+
+/// It fell silent together with others: nobody knows how it is, and it is not taken for dead.
+pub(super) fn is_spared(room: &RoomFact, now: Timestamp) -> bool {
+    room.spared_until.is_some_and(|until| now < until)
 }
 
 /// Of a version that is being replaced.
@@ -91,7 +100,7 @@ pub fn is_replaced(room: &RoomFact, rules: &ReplacementRules) -> bool {
 /// It stays, and nobody knows what it does. A room that cannot be reached is given the time of a ping to be heard of:
 /// it must not hold up the rest of the fleet for as long as its region is away.
 pub fn is_unknown(room: &RoomFact, now: Timestamp, limits: &Limits) -> bool {
-    !room.known && !room.leaving && (room.reachable || now < silent_at(room, limits))
+    !room.known && !room.leaving && !is_spared(room, now) && (room.reachable || now < silent_at(room, limits))
 }
 
 pub(super) fn is_ready(room: &RoomFact) -> bool {

@@ -9,6 +9,7 @@ mod expiry;
 mod places;
 mod removal;
 mod rollout;
+mod silence;
 mod verdict;
 
 use std::fmt;
@@ -23,10 +24,11 @@ use crate::time::{Millis, Timestamp};
 use counted::stays;
 
 pub use counted::{Counted, is_counted, is_replaced, is_unknown, matches_in};
-pub use expiry::{Expired, Expiry, expiry};
+pub use expiry::{Expired, Expiry, expiry, heard_at};
 pub use places::{Place, Places, removal_by_plan};
 pub use removal::{Occupied, removable, removal_order};
 pub use rollout::{OldVersions, Replaced, ReplacementRules, RolloutCycle};
+pub use silence::{ListenedRoom, MassSilence, mass_silence};
 pub use verdict::{RolloutFacts, RolloutFailure, Verdict, verdict};
 
 /// What the health controller saw.
@@ -87,6 +89,9 @@ pub struct RoomFact {
     pub reachable: bool,
     /// When its region came back: what it did not say before does not count against it.
     pub reachable_since: Option<Timestamp>,
+    /// It fell silent together with most rooms of its region: before this time it is not taken for dead. It is not part
+    /// of the fleet then, and its matches are demand all the same.
+    pub spared_until: Option<Timestamp>,
 }
 
 impl RoomFact {
@@ -176,6 +181,12 @@ pub enum Held {
     Paused {
         rooms: u32,
     },
+    /// Rooms fell silent together: they are replaced, and not taken for dead before this time.
+    Silent {
+        rooms: u32,
+        regions: Vec<Region>,
+        until: Timestamp,
+    },
     /// Regions are closed or at their caps.
     NoPlace {
         rooms: u32,
@@ -230,6 +241,7 @@ pub fn plan(snapshot: &FleetSnapshot<'_>) -> Plan {
         held: Vec::new(),
         look_again_at: expiry::next_expiry(snapshot),
     };
+    plan.held.extend(expiry::spared(snapshot));
     match seen.total {
         _ if seen.old > 0 => plan_rollout(snapshot, desired, left, &mut plan),
         total if total < desired => plan_growth(snapshot, desired - total, left, &mut plan),
@@ -348,6 +360,14 @@ impl fmt::Display for Held {
             }
             Self::Capped { rooms } => write!(f, "{rooms} more are left for the next cycle"),
             Self::ScaleDown { rooms, hold } => write!(f, "{rooms} rooms too many stay for now: {hold}"),
+            Self::Silent { rooms, regions, until } => {
+                let regions: Vec<&str> = regions.iter().map(Region::as_str).collect();
+                write!(
+                    f,
+                    "{rooms} rooms in {} stopped pinging together and are not taken for dead: others replace them, and they are removed at {until:.0}, or when someone confirms that they are lost",
+                    regions.join(", ")
+                )
+            }
             Self::NoPlace { rooms, why } => write!(f, "{rooms} more wanted, but {why}"),
             Self::Paused { rooms } => {
                 write!(f, "{rooms} rooms above what is wanted stay: the rollout that added them is paused")

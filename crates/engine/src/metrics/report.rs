@@ -33,6 +33,9 @@ async fn report_once(engine: &Engine) -> Result<(), Error> {
         seen.push((scheduler, counts, locks));
     }
     engine.metrics.show_unreadable(&engine.ports.store.unreadable_schedulers().await?);
+    for region in engine.ports.runtimes.keys() {
+        engine.metrics.regions.silent(region, engine.spared(region).await?);
+    }
     engine.metrics.locks.clear();
     engine.metrics.regions.clear();
     for (scheduler, counts, locks) in &seen {

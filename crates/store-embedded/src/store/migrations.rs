@@ -28,6 +28,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "version_causes",
         sql: include_str!("../../migrations/0010_version_causes.sql"),
     },
+    Migration {
+        number: 11,
+        name: "lost_regions",
+        sql: include_str!("../../migrations/0011_lost_regions.sql"),
+    },
 ];
 
 /// The newest migration that this Maestro knows: what a store has after it was opened.

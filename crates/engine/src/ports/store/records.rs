@@ -228,6 +228,8 @@ pub struct RegionRecord {
     pub by: String,
     pub reason: String,
     pub at: Timestamp,
+    /// When somebody confirmed that those of its rooms are lost that were silent at that time.
+    pub lost_at: Option<Timestamp>,
 }
 
 /// How a room ended.

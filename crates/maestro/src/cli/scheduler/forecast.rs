@@ -258,6 +258,7 @@ fn fact(room: &Json, matches_max: u32, regions: &Regions, now: Timestamp) -> Opt
         leaving: false,
         reachable,
         reachable_since: None,
+        spared_until: None,
     };
     Some((version, fact))
 }
