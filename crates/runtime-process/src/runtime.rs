@@ -1,6 +1,6 @@
 //! The runtime port over local processes: which rooms there are, and who may touch which.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use futures_util::future::join_all;
 use maestro_core::room::{Ending, HostPort, Region, RoomId};
 use maestro_core::scheduler::SchedulerName;
 use maestro_engine::ports::runtime::{
-    Checked, Handle, Observation, RoomEvent, RoomToStart, RunningRoom, Runtime, RuntimeError,
+    Capacity, Checked, Handle, Observation, RoomEvent, RoomToStart, RunningRoom, Runtime, RuntimeError,
 };
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval, timeout};
@@ -44,6 +44,9 @@ const MADE_WITHIN: Duration = Duration::from_secs(10);
 /// At the end, for the engine to hear of the rooms that ended.
 const LAST_EVENTS_WITHIN: Duration = Duration::from_secs(2);
 
+/// The setting that bounds the number of rooms.
+pub(crate) const ROOMS_MAX: &str = "adapters.runtime.process.roomsMax";
+
 /// All regions of processes are on the machine that Maestro runs on, whatever they announce to players.
 const THIS_HOST: &str = "this host";
 
@@ -65,6 +68,8 @@ pub struct Options {
     pub log_limit_bytes: u64,
     /// Of all logs of one scheduler together, of rooms that run and of those that have ended.
     pub scheduler_log_limit_bytes: u64,
+    /// How many rooms may run here at once.
+    pub rooms_max: u32,
     /// How many rooms that have ended keep their files, per scheduler.
     pub ended_rooms_max: usize,
     /// How a process is started that calls [`crate::keep_logs`].
@@ -126,6 +131,8 @@ pub(crate) struct Shared {
     pub(crate) events: mpsc::Sender<Observation>,
     /// Rooms that have a task. A room is in here until its end is about to be told.
     rooms: Mutex<HashMap<RoomId, Arc<Room>>>,
+    /// Rooms that are being started, and count as running.
+    starting: Mutex<HashSet<RoomId>>,
     /// Rooms that run and nobody watches, as of the last look at the process table.
     pub(crate) found: Mutex<HashMap<RoomId, Found>>,
     pub(crate) blocking: BlockingWork,
@@ -203,6 +210,7 @@ impl ProcessRuntime {
             options,
             events,
             rooms: Mutex::default(),
+            starting: Mutex::default(),
             found: Mutex::new(found),
             blocking,
             locks: std::iter::repeat_with(Default::default).take(LOCKS).collect(),
@@ -238,6 +246,11 @@ impl Runtime for ProcessRuntime {
         Some(THIS_HOST)
     }
 
+    fn capacity(&self, scheduler: &SchedulerName) -> Option<Capacity> {
+        let others = self.shared.count_rooms(|room| room.scheduler != *scheduler);
+        Some(Capacity { rooms: self.shared.options.rooms_max, taken_by_others: others, setting: ROOMS_MAX })
+    }
+
     /// A room can be started as long as there is a place for its files.
     async fn check(&self) -> Result<Checked, RuntimeError> {
         let path = self.shared.directory.rooms();
@@ -253,7 +266,9 @@ impl Runtime for ProcessRuntime {
         })
         .await;
         match looked {
-            (Ok(metadata), _) if metadata.is_dir() => Ok(Checked::default()),
+            (Ok(metadata), _) if metadata.is_dir() => {
+                Ok(Checked { capacity: Some(self.shared.options.rooms_max) })
+            }
             (Ok(_), path) => Err(unavailable(format!("{} is no directory", path.display()))),
             (Err(error), path) => Err(unavailable(format!("{} cannot be used: {error}", path.display()))),
         }
@@ -362,6 +377,23 @@ impl Shared {
         lock(&self.rooms).values().filter(|room| is_meant(room)).cloned().collect()
     }
 
+    fn count_rooms(&self, is_meant: impl Fn(&Room) -> bool) -> u32 {
+        let rooms = lock(&self.rooms).values().filter(|room| is_meant(room)).count();
+        u32::try_from(rooms).unwrap_or(u32::MAX)
+    }
+
+    /// Takes one of the places that this host has for rooms, until the room is known; `None`: all are taken.
+    pub(crate) fn take_place(&self, room: &RoomId) -> Option<TakenPlace<'_>> {
+        let rooms = lock(&self.rooms);
+        let mut starting = lock(&self.starting);
+        let taken = rooms.len() + starting.len();
+        if u32::try_from(taken).is_ok_and(|taken| taken < self.options.rooms_max) {
+            starting.insert(room.clone());
+            return Some(TakenPlace { shared: self, room: room.clone() });
+        }
+        None
+    }
+
     pub(crate) fn insert(&self, room: Arc<Room>) {
         lock(&self.rooms).insert(room.id.clone(), room);
     }
@@ -438,6 +470,18 @@ impl Shared {
             room.ask_to_end(room.plan.grace_period());
         }
         join_all(rooms.iter().map(|room| room.gone.cancelled())).await;
+    }
+}
+
+/// Given back when it is dropped.
+pub(crate) struct TakenPlace<'a> {
+    shared: &'a Shared,
+    room: RoomId,
+}
+
+impl Drop for TakenPlace<'_> {
+    fn drop(&mut self) {
+        lock(&self.shared.starting).remove(&self.room);
     }
 }
 

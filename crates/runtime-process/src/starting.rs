@@ -18,7 +18,7 @@ use crate::members::Member;
 use crate::plan::{ContainerPlan, Plan};
 use crate::process::Process;
 use crate::room::{Room, lock};
-use crate::runtime::{Shared, unavailable};
+use crate::runtime::{ROOMS_MAX, Shared, unavailable};
 
 /// For a process that was killed to be gone; longer only if the machine is in trouble.
 const KILLED_WITHIN: Duration = Duration::from_secs(5);
@@ -36,7 +36,15 @@ impl Shared {
         let plan = Plan::of(room);
         let opened = match self.find_started(&room.id, &plan).await? {
             Some(opened) => opened,
-            None => self.launch(room, &plan).await?,
+            None => {
+                let Some(_taken) = self.take_place(&room.id) else {
+                    let (region, max) = (&self.options.region, self.options.rooms_max);
+                    let why = format!("region {region} holds at most {max} rooms ({ROOMS_MAX})");
+                    return Err(RuntimeError::Refused(why));
+                };
+                let opened = self.launch(room, &plan).await?;
+                return Ok(self.watch(&room.scheduler, &room.id, plan, opened, &[]).handle());
+            }
         };
         Ok(self.watch(&room.scheduler, &room.id, plan, opened, &[]).handle())
     }

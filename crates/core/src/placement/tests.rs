@@ -9,7 +9,7 @@ use super::*;
 const NEW: RegionFact = RegionFact {
     weight: Weight(100),
     cap: None,
-    rooms: Standing { counted: 0, beside: 0, kept: 0, goes_first: 0, cordoned: false },
+    rooms: Standing { counted: 0, beside: 0, kept: 0, goes_first: 0, cordoned: false, capacity: None },
 };
 
 fn with(weight: u64, cap: Option<u64>, counted: u64) -> RegionFact {
@@ -255,7 +255,7 @@ fn regions() -> impl Strategy<Value = Vec<RegionFact>> {
     let region = region.prop_map(|(weight, cap, counted, beside, kept, cordoned)| RegionFact {
         weight: Weight::new(weight).unwrap(),
         cap,
-        rooms: Standing { counted, beside, kept, goes_first: 0, cordoned },
+        rooms: Standing { counted, beside, kept, goes_first: 0, cordoned, capacity: None },
     });
     prop::collection::vec(region, 1..5)
 }

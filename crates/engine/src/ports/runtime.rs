@@ -28,6 +28,13 @@ pub trait Runtime: Send + Sync {
     /// Whether the region can be reached, by a call that costs next to nothing: it is made every few seconds.
     async fn check(&self) -> Result<Checked, RuntimeError>;
 
+    /// How much the region holds for a scheduler at this moment; `None`: it does not say. Asked for every plan, so it costs
+    /// next to nothing.
+    fn capacity(&self, scheduler: &SchedulerName) -> Option<Capacity> {
+        let _ = scheduler;
+        None
+    }
+
     /// Makes the place where rooms of this scheduler live. May be repeated.
     async fn create_scheduler(&self, scheduler: &SchedulerName) -> Result<(), RuntimeError>;
 
@@ -92,6 +99,17 @@ pub trait Runtime: Send + Sync {
 pub struct Checked {
     /// How many rooms it can hold all together; `None`: it cannot say.
     pub capacity: Option<u32>,
+}
+
+/// What a region can hold, seen by one scheduler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capacity {
+    /// Of all schedulers together.
+    pub rooms: u32,
+    /// Of those, how many other schedulers have.
+    pub taken_by_others: u32,
+    /// What to change to have more.
+    pub setting: &'static str,
 }
 
 /// All that a runtime needs to know to start a room.

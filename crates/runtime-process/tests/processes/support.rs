@@ -85,6 +85,7 @@ pub(crate) fn options(directory: &Path, store_id: &str) -> Options {
         scheduler_log_limit_bytes: 1 << 30,
         log_keeper: log_keeper(),
         ended_rooms_max: 100,
+        rooms_max: 10_000,
         working_directory: directory.to_owned(),
         scanner: ProcessScanner::new(None),
         rooms_directory: None,

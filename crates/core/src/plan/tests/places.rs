@@ -14,7 +14,7 @@ fn region(name: &str) -> Region {
 }
 
 fn open() -> Place {
-    Place { reachable: true, closed: None, draining: false }
+    Place { reachable: true, closed: None, draining: false, capacity: None }
 }
 
 fn closed(why: &str) -> Place {
