@@ -290,6 +290,7 @@ mod tests {
                 "MaxFailures": 3,
                 "MaxUnavailable": 1,
                 "Occupied": "waitForMatchEnd",
+                "OccupiedInterval": 60000000000,
                 "OnFailure": "halt",
                 "RejoinGrace": 15000000000,
                 "Timeout": 1800000000000

@@ -31,7 +31,7 @@ fn a_remove_limit_takes_its_cycles() {
 
 #[test]
 fn players_who_wait_are_counted() {
-    let report = simulated(&half_ready("demand: 10\n")).unwrap();
+    let report = simulated(&half_ready("demand: 10\ncycle: 10s\n")).unwrap();
     // Nobody is in a room that is not there: the fleet doubles until all have one.
     assert_eq!(surges(&report)[..5], [1, 1, 2, 4, 4 + 4]);
     assert_eq!(report.rows.last().unwrap().available, 20);
@@ -60,7 +60,7 @@ fn a_fixed_buffer() {
 #[test]
 fn a_cooldown_holds_back_scale_downs() {
     let policy = "  autoscaling: { enabled: true, min: 1, max: -1, cooldown: 60, policy: { type: roomOccupancy, parameters: { roomOccupancy: { readyTarget: 0.5 } } } }\n";
-    let demand = "demand: { csv: players.csv }\n";
+    let demand = "demand: { csv: players.csv }\ncycle: 10s\n";
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("players.csv"), "time,occupied\n0s,10\n10s,8\n").unwrap();
     let path = directory.path().join("simulation.yaml");

@@ -25,6 +25,7 @@ roomStart: {start_seconds}s
 newVersion: {{ at: 90s }}
 failures: {failures}
 seed: {seed}
+cycle: 10s
 duration: 20m
 "
         ));
