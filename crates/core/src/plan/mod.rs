@@ -10,6 +10,7 @@ mod pace;
 mod places;
 mod removal;
 mod rollout;
+mod spread;
 mod verdict;
 
 use std::fmt;
