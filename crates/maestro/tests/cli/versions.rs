@@ -110,7 +110,7 @@ fn diff_of_what_is_wrong() {
         "scheduler diff -f -",
         &wrong_type,
         &expect![[r#"
-            stderr: error: stdin:1:PLACE: maxSurge: invalid type: boolean `true`, expected a string
+            stderr: error: stdin:1:145: maxSurge: invalid type: boolean `true`, expected a string
             exit 2
         "#]],
     );
