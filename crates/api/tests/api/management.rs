@@ -120,6 +120,45 @@ async fn full_versions_have_their_status() {
     reply.refused(400, 3, message);
 }
 
+/// v10's clients expect a threshold, and people submit what they have read.
+#[tokio::test(start_paused = true)]
+async fn a_threshold_that_is_not_set_is_shown_as_one_that_holds_nothing_back() {
+    let world = World::running().await;
+    let mut autoscaled = recipe("arena", 1);
+    autoscaled["autoscaling"] = json!({"enabled": true, "min": 1, "max": 5,
+        "policy": {"type": "roomOccupancy", "parameters": {"roomOccupancy": {"readyTarget": 0.5}}}});
+    world.post("/schedulers", &autoscaled).await.ok();
+    world.settle("arena").await;
+    let shown = world.get("/schedulers/arena").await.ok();
+    let occupancy = &shown["scheduler"]["autoscaling"]["policy"]["parameters"]["roomOccupancy"];
+    assert_eq!(occupancy.to_string(), r#"{"downThreshold":1,"readyTarget":0.5}"#);
+    // As in v10 that makes a version, which differs in nothing.
+    let submitted = world.post("/schedulers/arena", &shown["scheduler"]).await.ok();
+    world.settle("arena").await;
+    let id = submitted["operationId"].as_str().unwrap();
+    let operation = world.get(&format!("/schedulers/arena/operations/{id}?view=full")).await.ok();
+    let data = &operation["operation"]["data"];
+    assert_eq!((&data["version"], &data["fields"]), (&json!("v1.1.0"), &json!([])), "{data}");
+}
+
+/// A process needs neither an image nor resources.
+#[tokio::test(start_paused = true)]
+async fn what_only_containers_need_may_be_left_out() {
+    let world = World::running().await;
+    let mut bare = recipe("arena", 1);
+    let container = bare["spec"]["containers"][0].as_object_mut().unwrap();
+    for key in ["image", "imagePullPolicy", "requests", "limits"] {
+        container.remove(key);
+    }
+    container.insert("command".into(), json!(["/room", 1]));
+    world.post("/schedulers", &bare).await.ok();
+    let shown = world.get("/schedulers/arena").await.ok();
+    let container = &shown["scheduler"]["spec"]["containers"][0];
+    assert_eq!(container["command"], json!(["/room", "1"]));
+    assert_eq!((&container["image"], &container["requests"]), (&json!(""), &json!(null)));
+    assert_eq!(container["imagePullPolicy"], "IfNotPresent");
+}
+
 #[tokio::test(start_paused = true)]
 async fn info_counts_rooms_by_what_they_do() {
     let world = World::running().await;

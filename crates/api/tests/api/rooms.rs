@@ -24,6 +24,11 @@ async fn a_ping_changes_the_room() {
         let shown = world.get(&format!("/schedulers/arena/rooms/{room}")).await.ok();
         assert_eq!(shown["status"], status);
     }
+    // What a room says about itself is shown where one asks for it, and not in lists.
+    let shown = world.get(&format!("/schedulers/arena/rooms/{room}")).await.ok();
+    assert_eq!(shown["metadata"], json!({"map": "lava"}));
+    let listed = world.get("/schedulers/arena/rooms").await.ok();
+    assert_eq!(listed["rooms"][0].get("metadata"), None);
     // Names may come encoded.
     let encoded = room.replace('-', "%2D");
     let reply =
