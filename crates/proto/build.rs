@@ -28,6 +28,10 @@ const FILES: [&str; 8] = [
     "maestro/api/v1/regions.proto",
 ];
 
+/// Its JSON has decimals where the message has floats, and is written by hand.
+const DECIMALS: &str = "maestro.api.v1.RoomOccupancy";
+const DECIMALS_JSON: &str = "crate::decimals::RoomOccupancyJson";
+
 /// Texts that YAML takes for numbers if they are written as people write them, `cpu: 1`.
 const QUANTITIES: [&str; 5] = [
     "maestro.api.v1.CreateSchedulerRequest.max_surge",
@@ -80,7 +84,9 @@ fn recipe_fields(pool: &DescriptorPool) -> Result<String, Error> {
         if message.package_name() != PACKAGE || !seen.insert(message.full_name().to_owned()) {
             continue;
         }
-        for field in message.fields().filter(|_| !message.is_map_entry()) {
+        let has_decimals = message.full_name() == DECIMALS;
+        let shown = |field: &FieldDescriptor| !(has_decimals && field.number() >= FIRST_OWN_FIELD);
+        for field in message.fields().filter(|field| !message.is_map_entry() && shown(field)) {
             names.insert(field.json_name().to_owned());
             if let Kind::Message(message) = field.kind() {
                 waiting.push(message);
@@ -96,6 +102,10 @@ fn describe_message(config: &mut prost_build::Config, message: &MessageDescripto
     }
     let path = format!(".{}", message.full_name());
     config.type_attribute(&path, "#[derive(serde::Serialize, serde::Deserialize)]");
+    if message.full_name() == DECIMALS {
+        config.type_attribute(&path, format!("#[serde(from = {DECIMALS_JSON:?}, into = {DECIMALS_JSON:?})]"));
+        return;
+    }
     config.type_attribute(&path, "#[serde(default)]");
     for field in message.fields() {
         let attribute = format!("#[serde({})]", json_form(&field).join(", "));
@@ -129,22 +139,16 @@ fn json_form(field: &FieldDescriptor) -> Vec<String> {
         (Kind::Message(message), false, false) if message.package_name() != PACKAGE => None,
         (Kind::Message(_), false, false) => Some("message"),
         (Kind::Message(_), true, false) => Some("messages"),
-        (Kind::Int32 | Kind::Uint32 | Kind::Int64 | Kind::Uint64 | Kind::Float, false, false) if optional => {
+        (Kind::Int32 | Kind::Uint32 | Kind::Int64 | Kind::Uint64, false, false) if optional => {
             Some("optional_number")
         }
-        (Kind::Int32 | Kind::Uint32 | Kind::Int64 | Kind::Uint64 | Kind::Float, false, false) => {
-            Some("number")
-        }
+        (Kind::Int32 | Kind::Uint32 | Kind::Int64 | Kind::Uint64, false, false) => Some("number"),
         (Kind::String | Kind::Bool, false, false) if optional => None,
         (Kind::String | Kind::Bool | Kind::Uint32, _, false) | (_, _, true) => Some("null_as_default"),
         (kind, ..) => panic!("{}: no JSON form was chosen for {kind:?}", field.full_name()),
     };
     if let Some(reader) = reader {
         form.push(format!("deserialize_with = \"crate::json::{reader}\""));
-    }
-    if field.kind() == Kind::Float {
-        let writer = if optional { "optional_float" } else { "float" };
-        form.push(format!("serialize_with = \"crate::json::{writer}\""));
     }
     // Unsigned ones are ours alone: tokens, counted from 1, which no reader of JSON rounds.
     if field.kind() == Kind::Int64 {

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use crate::scheduler::{Autoscaling, FixedBuffer, Fraction, MILLION, ReadyTarget, ScalingPolicy};
+use crate::scheduler::{Autoscaling, FixedBuffer, Fraction, ReadyTarget, ScalingPolicy, WHOLE};
 use crate::time::{Millis, Timestamp, after};
 
 /// What the players want; rooms of unfinished operations are already counted in.
@@ -97,8 +97,8 @@ pub fn decide(demand: &Demand, autoscaling: &Autoscaling) -> Decision {
 
 /// `⌈matches / ((1 − readyTarget) · m)⌉`, exactly.
 fn rooms_for(demand: &Demand, target: ReadyTarget) -> u64 {
-    let busy_share = u128::from(MILLION - target.millionths()) * u128::from(demand.matches_max.max(1));
-    let rooms = (u128::from(demand.matches) * u128::from(MILLION)).div_ceil(busy_share);
+    let busy_share = u128::from(WHOLE - target.units()) * u128::from(demand.matches_max.max(1));
+    let rooms = (u128::from(demand.matches) * u128::from(WHOLE)).div_ceil(busy_share);
     u64::try_from(rooms).unwrap_or(u64::MAX)
 }
 
@@ -129,10 +129,12 @@ pub fn shrink_hold(
     let threshold = policy.down_threshold?;
     let matches_max = u64::from(demand.matches_max.max(1));
     let free = (u64::from(demand.total) * matches_max).saturating_sub(demand.matches);
-    let wanted = u128::from(rooms_for(demand, policy.ready_target)) * u128::from(matches_max);
-    let wanted_free = (wanted * u128::from(policy.ready_target.millionths())).div_ceil(u128::from(MILLION));
+    // No fleet has more rooms, and so the products below fit.
+    let rooms = u32::try_from(rooms_for(demand, policy.ready_target)).unwrap_or(u32::MAX);
+    let wanted = u128::from(rooms) * u128::from(matches_max);
+    let wanted_free = (wanted * u128::from(policy.ready_target.units())).div_ceil(u128::from(WHOLE));
     // desiredFree / free ≤ threshold, without dividing: nothing free is never enough.
-    let enough = wanted_free * u128::from(MILLION) <= u128::from(threshold.millionths()) * u128::from(free);
+    let enough = wanted_free * u128::from(WHOLE) <= u128::from(threshold.units()) * u128::from(free);
     let wanted_free = u64::try_from(wanted_free).unwrap_or(u64::MAX);
     (free == 0 || !enough).then_some(ShrinkHold::DownThreshold { free, wanted_free, threshold })
 }
@@ -243,6 +245,17 @@ mod tests {
         check(2, 2, "0.9", 20, "Scale Up: +18");
     }
 
+    /// The last digit decides whether a room more is needed, also where a 64-bit float has none left for it.
+    #[test]
+    fn every_digit_counts() {
+        check(10, 5, "0.5", 10, "Do Nothing: 0");
+        check(10, 5, "0.500000000000000001", 11, "Scale Up: +1");
+        check(10, 5, "0.499999999999999999", 10, "Do Nothing: 0");
+        check(10, 1, "0.899999999999999999", 10, "Do Nothing: 0");
+        check(11, 1, "0.123456789012345678", 2, "Scale Down: -9");
+        check(1_000_000_000, 1_000_000_000, "0.123456789012345678", 1_140_845_069, "Scale Up: +140845069");
+    }
+
     #[test]
     fn clamped_with_its_reason() {
         for (occupied, min, max, desired, reason) in [
@@ -303,15 +316,15 @@ mod tests {
         /// Against a rational oracle that does not divide: the smallest n with n · (1 − t) · m ≥ matches.
         #[test]
         fn exact_for_every_target(
-            millionths in 100_000_u32..=900_000,
+            units in WHOLE / 10..=WHOLE / 10 * 9,
             matches in 0_u64..5_000_000,
             matches_max in 1_u32..=35,
         ) {
-            let target = ReadyTarget::parse(&format!("0.{millionths:06}")).unwrap();
+            let target = ReadyTarget::parse(&format!("0.{units:018}")).unwrap();
             let demand = Demand { matches, occupied: 0, total: 0, matches_max };
             let rooms = u128::from(rooms_for(&demand, target));
-            let served = |rooms: u128| rooms * u128::from(MILLION - millionths) * u128::from(matches_max);
-            let needed = u128::from(matches) * u128::from(MILLION);
+            let served = |rooms: u128| rooms * u128::from(WHOLE - units) * u128::from(matches_max);
+            let needed = u128::from(matches) * u128::from(WHOLE);
             prop_assert!(served(rooms) >= needed);
             prop_assert!(rooms == 0 || served(rooms - 1) < needed);
         }

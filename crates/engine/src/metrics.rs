@@ -14,7 +14,7 @@ use maestro_core::invariant::Invariant;
 use maestro_core::operation::queue::Eviction;
 use maestro_core::operation::{DefinitionKind, Operation, OperationStatus};
 use maestro_core::room::RoomStatus;
-use maestro_core::scheduler::ScalingPolicy;
+use maestro_core::scheduler::{ScalingPolicy, WHOLE};
 use maestro_core::time::{Timestamp, age};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -327,7 +327,7 @@ impl Metrics {
         // The recipe before may have had another policy: what is not said any more is not shown.
         match scheduler.recipe.autoscaling.as_ref().map(|autoscaling| &autoscaling.policy) {
             Some(ScalingPolicy::RoomOccupancy(policy)) => {
-                let target = f64::from(policy.ready_target.millionths()) / 1e6;
+                let target = policy.ready_target.units() as f64 / WHOLE as f64;
                 self.ready_target.get_or_create(&labels).set(target);
                 self.fixed_buffer.remove(&labels);
             }

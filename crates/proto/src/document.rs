@@ -2,12 +2,11 @@
 //!
 //! The form is the JSON that a client submits, so a stored recipe can be read by a person and submitted again.
 
-use maestro_core::scheduler::Recipe;
+use maestro_core::scheduler::{Autoscaling, Fraction, Recipe, RoomOccupancy};
 use maestro_core::violation::Violations;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, to_value};
 
-use crate::json::to_value;
 use crate::v1::CreateSchedulerRequest;
 
 /// A stored document that is no recipe: written by something else, or under rules that have changed since.
@@ -21,7 +20,25 @@ pub enum DocumentError {
 
 pub fn recipe_to_json(recipe: &Recipe) -> Value {
     let request = CreateSchedulerRequest::from(recipe.to_draft());
-    to_value(&request).expect("only times out of range have no JSON, and a parsed recipe has none")
+    let mut document =
+        to_value(&request).expect("only times out of range have no JSON, and a parsed recipe has none");
+    let occupancy = document.pointer_mut("/autoscaling/policy/parameters/roomOccupancy");
+    let written = recipe.autoscaling.as_ref().and_then(Autoscaling::room_occupancy);
+    if let (Some(occupancy), Some(RoomOccupancy { ready_target, down_threshold })) = (occupancy, written) {
+        keep_exact(&mut occupancy["readyTarget"], ready_target.fraction());
+        if let Some(threshold) = down_threshold {
+            keep_exact(&mut occupancy["downThreshold"], threshold);
+        }
+    }
+    document
+}
+
+/// A value keeps 64-bit floats only. What is more than one can hold is kept as text, which is read as well.
+fn keep_exact(value: &mut Value, decimal: Fraction) {
+    let (kept, decimal) = (value.to_string(), decimal.to_string());
+    if kept != decimal {
+        *value = Value::String(decimal);
+    }
 }
 
 /// [`recipe_to_json`] backwards: gives an equal recipe.
@@ -61,6 +78,16 @@ mod tests {
         let document = recipe_to_json(&Recipe::parse(&draft()).unwrap());
         let occupancy = &document["autoscaling"]["policy"]["parameters"]["roomOccupancy"];
         assert_eq!(occupancy.to_string(), r#"{"downThreshold":0.95,"readyTarget":0.8}"#);
+
+        let mut draft = draft();
+        draft.room_occupancy().ready_target = "0.123456789012345678".into();
+        draft.room_occupancy().down_threshold = Some("0.999999999999999999".into());
+        let recipe = Recipe::parse(&draft).unwrap();
+        let document = recipe_to_json(&recipe);
+        let occupancy = &document["autoscaling"]["policy"]["parameters"]["roomOccupancy"];
+        let exact = r#"{"downThreshold":"0.999999999999999999","readyTarget":"0.123456789012345678"}"#;
+        assert_eq!(occupancy.to_string(), exact);
+        assert_eq!(recipe_from_json(&document).unwrap(), recipe);
     }
 
     /// Keys that v10 does not know are there only in a recipe that uses them; documents come back in short.

@@ -6,7 +6,7 @@
 use maestro_core::policy::{DeletionPolicy, PlacementPolicy, PlacementRegion};
 use maestro_core::scheduler::{
     Autoscaling, Container, ContainerPort, EnvironmentValue, EnvironmentVariable, FixedBuffer, Forwarder,
-    Fraction, MILLION, PanicScale, PortRange, Recipe, Resources, Rollout, RoomOccupancy, Spec, Version,
+    Fraction, PanicScale, PortRange, Recipe, Resources, Rollout, RoomOccupancy, Spec, Version,
 };
 use maestro_core::time::Millis;
 use serde_json::{Value, json};
@@ -156,9 +156,10 @@ fn room_occupancy(occupancy: RoomOccupancy) -> Value {
     })
 }
 
-/// Divided as 64-bit floats, so that it prints as the decimal it is: 0.8, where v10 shows 0.800000011920929.
+/// The nearest 64-bit float, which prints as the decimal it is, 0.8, where v10 shows 0.800000011920929. Up to 15 digits
+/// are exact; this is to be looked at, and read by nobody who decides.
 fn decimal(fraction: Fraction) -> f64 {
-    f64::from(fraction.millionths()) / f64::from(MILLION)
+    fraction.to_string().parse().unwrap_or_default()
 }
 
 fn forwarder(forwarder: &Forwarder) -> Value {

@@ -11,7 +11,7 @@ use std::str::FromStr;
 
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeOwned, Deserializer, Error, MapAccess, SeqAccess, Unexpected, Visitor};
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serializer};
 use serde_json::Value;
 
 /// More than anybody mistypes, and few enough for the header of an answer.
@@ -91,14 +91,6 @@ fn written(path: &serde_ignored::Path<'_>) -> String {
     }
 }
 
-/// A message as a JSON value.
-///
-/// By way of its text on purpose: a value keeps only 64-bit floats, so `serde_json::to_value` would turn the 32-bit
-/// 0.8 into 0.800000011920929.
-pub fn to_value<T: Serialize>(message: &T) -> serde_json::Result<Value> {
-    serde_json::from_str(&serde_json::to_string(message)?)
-}
-
 /// The number as JSON has it, without a point if it is whole: 5, not 5.0, as Go prints it.
 pub(crate) fn plain_number(number: f64) -> Value {
     // Between these two, every whole number has an i64 of its own.
@@ -112,23 +104,6 @@ pub(crate) fn plain_number(number: f64) -> Value {
 
 pub(crate) fn int64_as_text<S: Serializer>(number: &i64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(number)
-}
-
-/// Without a point if it is whole, as Go prints it.
-pub(crate) fn float<S: Serializer>(number: &f32, serializer: S) -> Result<S::Ok, S::Error> {
-    const WHOLE_MAX: f32 = (1_u32 << 24) as f32;
-    if number.fract() == 0.0 && number.abs() < WHOLE_MAX {
-        serializer.serialize_i64(*number as i64)
-    } else {
-        serializer.serialize_f32(*number)
-    }
-}
-
-pub(crate) fn optional_float<S: Serializer>(number: &Option<f32>, serializer: S) -> Result<S::Ok, S::Error> {
-    match number {
-        Some(number) => float(number, serializer),
-        None => serializer.serialize_none(),
-    }
 }
 
 pub(crate) fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
@@ -341,19 +316,6 @@ whole_number!(i32, "a whole number of 32 bits");
 whole_number!(u32, "a whole number of 32 bits, not negative");
 whole_number!(i64, "a whole number of 64 bits");
 whole_number!(u64, "a whole number of 64 bits, not negative");
-
-impl Number for f32 {
-    const EXPECTED: &'static str = "a number";
-
-    fn from_integer(number: i128) -> Option<Self> {
-        Some(number as Self)
-    }
-
-    fn from_float(number: f64) -> Option<Self> {
-        let number = number as Self;
-        number.is_finite().then_some(number)
-    }
-}
 
 struct NumberVisitor<T>(PhantomData<T>);
 

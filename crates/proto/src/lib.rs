@@ -5,6 +5,7 @@
 //! recipe that it was given.
 
 pub mod convert;
+pub mod decimals;
 pub mod document;
 pub mod input;
 pub mod json;

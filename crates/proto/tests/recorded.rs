@@ -6,7 +6,7 @@ use maestro_core::scheduler::{Recipe, Version};
 use maestro_core::time::Timestamp;
 use maestro_proto::convert::{self, Shown};
 use maestro_proto::input::go_cased_scheduler;
-use maestro_proto::json::{decode, to_value};
+use maestro_proto::json::decode;
 use maestro_proto::v1::{
     AllocateRoomResponse, CreateSchedulerRequest, CreateSchedulerResponse, ForwardRoomEventResponse,
     GetOperationResponse, GetRoomAddressResponse, GetSchedulerResponse, GetSchedulerVersionsResponse,
@@ -15,7 +15,7 @@ use maestro_proto::v1::{
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, to_value};
 
 fn exchanges() -> Vec<Value> {
     maestro_testdata::recorded("http-v10.jsonl")
@@ -136,7 +136,7 @@ fn listed_schedulers_are_printed_as_recorded() {
         created_at: text(&recorded["createdAt"]).parse().unwrap(),
         rooms_replicas: recipe.rooms_replicas,
     };
-    assert_eq!(to_value(&convert::scheduler_without_spec(&recipe, shown)).unwrap(), *recorded);
+    assert_eq!(to_value(convert::scheduler_without_spec(&recipe, shown)).unwrap(), *recorded);
 }
 
 #[test]

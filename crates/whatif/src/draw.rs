@@ -1,12 +1,10 @@
 //! Chance from a seed. Each draw depends on its number alone, so that a room fails or not whatever else happens.
 
-use maestro_core::scheduler::MILLION;
-
 use crate::scenario::Share;
 
 /// Whether the `number`-th draw falls into the share.
 pub(crate) fn falls_into(share: Share, seed: u64, number: u32) -> bool {
-    let drawn = mix(mix(seed) ^ u64::from(number)) % u64::from(MILLION);
+    let drawn = mix(mix(seed) ^ u64::from(number)) % u64::from(Share::WHOLE);
     drawn < u64::from(share.millionths)
 }
 
@@ -24,7 +22,7 @@ mod tests {
 
     #[test]
     fn about_as_many_as_asked_for() {
-        for (millionths, low, high) in [(0, 0, 0), (250_000, 2400, 2600), (MILLION, 10_000, 10_000)] {
+        for (millionths, low, high) in [(0, 0, 0), (250_000, 2400, 2600), (Share::WHOLE, 10_000, 10_000)] {
             for seed in [0, 1, u64::MAX] {
                 let share = Share { millionths };
                 let drawn = (0..10_000).filter(|number| falls_into(share, seed, *number)).count();

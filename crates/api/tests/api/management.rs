@@ -141,6 +141,30 @@ async fn a_threshold_that_is_not_set_is_shown_as_one_that_holds_nothing_back() {
     assert_eq!((&data["version"], &data["fields"]), (&json!("v1.1.0"), &json!([])), "{data}");
 }
 
+/// What is shown is what was written, digit by digit, as a number.
+#[tokio::test(start_paused = true)]
+async fn a_ready_target_keeps_all_its_digits() {
+    let world = World::running().await;
+    let mut autoscaled = recipe("arena", 1);
+    autoscaled["autoscaling"] = json!({"enabled": true, "min": 1, "max": 5,
+        "policy": {"type": "roomOccupancy", "parameters": {"roomOccupancy": {"readyTarget": "TARGET"}}}});
+    let text = autoscaled.to_string();
+    let with = |target: &str| text.replace("\"TARGET\"", target);
+    world.ask("POST", "/schedulers", with("0.123456789012345678")).await.ok();
+    world.settle("arena").await;
+    let shown = world.get("/schedulers/arena").await.text;
+    assert!(shown.contains(r#""readyTarget":0.123456789012345678,"#), "{shown}");
+
+    for (target, reason) in [
+        ("0.999999999999999999", "0.999999999999999999 is not between 0.1 and 0.9"),
+        ("0.1234567890123456789", "0.1234567890123456789 has more than 18 digits after the point"),
+    ] {
+        let reply = world.ask("POST", "/schedulers/arena", with(target)).await;
+        let field = "autoscaling.policy.parameters.roomOccupancy.readyTarget";
+        reply.refused(400, 3, &format!("Validation Error:\n{field}: {reason}"));
+    }
+}
+
 /// A process needs neither an image nor resources.
 #[tokio::test(start_paused = true)]
 async fn what_only_containers_need_may_be_left_out() {

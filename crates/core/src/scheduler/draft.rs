@@ -130,10 +130,11 @@ pub struct PolicyParametersDraft {
     pub fixed_buffer: Option<FixedBufferDraft>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RoomOccupancyDraft {
-    pub ready_target: f32,
-    pub down_threshold: Option<f32>,
+    /// Decimals as they were written: a float would not hold all digits.
+    pub ready_target: String,
+    pub down_threshold: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

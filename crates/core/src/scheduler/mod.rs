@@ -17,7 +17,7 @@ mod to_draft;
 mod version;
 
 pub use change::{Change, ChangedField, Difference};
-pub use decimal::MILLION;
+pub use decimal::WHOLE;
 pub use fleet_size::{SizeBaseline, SizeFacts, SizeOnSwitch, on_switch as fleet_size_on_switch};
 pub use name::SchedulerName;
 pub use quantity::Quantity;

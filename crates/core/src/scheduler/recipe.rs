@@ -219,7 +219,7 @@ pub struct RoomOccupancy {
 
 impl RoomOccupancy {
     /// How answers write a `downThreshold` that holds nothing back: v10's clients expect a number.
-    pub const NO_THRESHOLD: f32 = 1.0;
+    pub const NO_THRESHOLD: &str = "1";
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -227,10 +227,10 @@ pub struct FixedBuffer {
     pub amount: u32,
 }
 
-/// An exact decimal between 0 and 1, both excluded, in millionths.
+/// An exact decimal between 0 and 1, both excluded, of up to 18 digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fraction {
-    pub(super) millionths: u32,
+    pub(super) units: u64,
 }
 
 /// The share of rooms that stands ready, 0.1 to 0.9, exact.

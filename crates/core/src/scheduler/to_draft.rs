@@ -172,8 +172,8 @@ fn panic_scale(panic: PanicScale) -> PanicScaleDraft {
 fn room_occupancy(occupancy: RoomOccupancy) -> RoomOccupancyDraft {
     let RoomOccupancy { ready_target, down_threshold } = occupancy;
     RoomOccupancyDraft {
-        ready_target: ready_target.to_f32(),
-        down_threshold: down_threshold.map(|fraction| fraction.to_f32()),
+        ready_target: ready_target.to_string(),
+        down_threshold: down_threshold.map(|fraction| fraction.to_string()),
     }
 }
 

@@ -102,7 +102,7 @@ impl Client {
 
     fn json(&self, method: &Method, resource: &Resource, body: Option<&Json>) -> Result<Json, Failure> {
         let bytes = self.send(method, resource, body)?;
-        serde_json::from_slice(&bytes).map_err(|error| {
+        Json::read(&bytes).map_err(|error| {
             let url = &self.base_url;
             let message = format!(
                 "the answer of {url} is not JSON ({error}): {}; is this a Maestro management API?",

@@ -5,6 +5,7 @@ mod place;
 use std::io::Read;
 use std::path::Path;
 
+use maestro_proto::decimals::with_exact_decimals;
 use maestro_proto::json::{Decoded, decode};
 use maestro_proto::v1::CreateSchedulerRequest;
 use serde_saphyr::UserMessageFormatter;
@@ -37,7 +38,8 @@ pub(super) fn read_recipe(path: &Path, unknown: UnknownFields) -> Result<Json, F
     let name = if path == Path::new("-") { "stdin".to_owned() } else { path.display().to_string() };
     let text =
         read_text(path).map_err(|error| Failure::invalid(format!("{name}: cannot be read: {error}")))?;
-    let document = parse(&text).map_err(|reason| Failure::invalid(format!("{name}: {reason}")))?;
+    let document =
+        parse(&with_exact_decimals(&text)).map_err(|reason| Failure::invalid(format!("{name}: {reason}")))?;
     let recipe = match document {
         Json::Object(mut entries) if entries.len() == 1 && entries[0].0 == SCHEDULER => entries.remove(0).1,
         Json::Object(entries) => Json::Object(entries),

@@ -25,6 +25,14 @@ impl Json {
         Self::Object(entries.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
     }
 
+    /// Reads an answer. A number with more digits than a 64-bit float holds becomes the text that it is written as.
+    pub(super) fn read(answer: &[u8]) -> serde_json::Result<Self> {
+        match std::str::from_utf8(answer) {
+            Ok(text) => serde_json::from_str(&with_long_numbers_quoted(text)),
+            Err(_) => serde_json::from_slice(answer),
+        }
+    }
+
     /// The value of a key; null if there is none.
     pub(super) fn get(&self, key: &str) -> &Json {
         match self {
@@ -81,6 +89,41 @@ impl Json {
             Self::Object(_) => serde_json::to_string(self).unwrap_or_default(),
         }
     }
+}
+
+fn with_long_numbers_quoted(json: &str) -> String {
+    let mut quoted = String::with_capacity(json.len());
+    let mut rest = json;
+    while let Some(start) = rest.find(|c: char| c == '"' || c == '-' || c.is_ascii_digit()) {
+        quoted.push_str(&rest[..start]);
+        rest = &rest[start..];
+        let token;
+        (token, rest) =
+            rest.split_at(if rest.starts_with('"') { string_end(rest) } else { number_end(rest) });
+        let is_long = !token.starts_with('"') && token.contains('.') && !is_float(token);
+        quoted.push_str(&if is_long { format!("\"{token}\"") } else { token.to_owned() });
+    }
+    quoted + rest
+}
+
+fn string_end(text: &str) -> usize {
+    let mut escaped = false;
+    let is_end = |(_, c): &(usize, char)| {
+        let ends = *c == '"' && !escaped;
+        escaped = *c == '\\' && !escaped;
+        ends
+    };
+    text.char_indices().skip(1).find(is_end).map_or(text.len(), |(at, _)| at + 1)
+}
+
+fn number_end(text: &str) -> usize {
+    text.find(|c: char| !c.is_ascii_digit() && !"+-.eE".contains(c)).unwrap_or(text.len())
+}
+
+/// Whether a float prints as the number is written; those with an exponent were printed by one.
+fn is_float(number: &str) -> bool {
+    let plain = number.trim_end_matches('0').trim_end_matches('.');
+    number.contains(['e', 'E']) || number.parse::<f64>().is_ok_and(|float| float.to_string() == plain)
 }
 
 impl From<&str> for Json {
@@ -214,6 +257,21 @@ mod tests {
         assert_eq!(serde_json::to_string(&json).unwrap(), text);
         let yaml = serde_saphyr::to_string(&json).unwrap();
         assert_eq!(serde_saphyr::from_str::<Json>(&yaml).unwrap(), json);
+    }
+
+    #[test]
+    fn numbers_keep_their_digits() {
+        for (answer, expected) in [
+            (r#"{"a":0.123456789012345678}"#, r#"{"a":"0.123456789012345678"}"#),
+            (r#"[-0.999999999999999999, 1]"#, r#"["-0.999999999999999999",1]"#),
+            (r#"{"a":0.8,"b":-2,"c":1e-7,"d":[0.1,5.0]}"#, r#"{"a":0.8,"b":-2,"c":1e-7,"d":[0.1,5.0]}"#),
+            (r#"{"a\"0.123456789012345678":"\\","b":0.5}"#, r#"{"a\"0.123456789012345678":"\\","b":0.5}"#),
+            (r#"{"é":"0.123456789012345678é"}"#, r#"{"é":"0.123456789012345678é"}"#),
+        ] {
+            assert_eq!(serde_json::to_string(&Json::read(answer.as_bytes()).unwrap()).unwrap(), expected);
+        }
+        assert!(Json::read(b"{\"a").is_err());
+        assert!(Json::read(b"\xff").is_err());
     }
 
     #[test]

@@ -17,6 +17,101 @@ pub(crate) fn recipe(edits: &[(&str, &str)]) -> String {
     text
 }
 
+/// As many digits as a recipe may have, from a file to what is shown.
+#[test]
+fn digits_of_decimals() {
+    let occupancy = |target: &str| {
+        let policy =
+            format!(r#""type":"roomOccupancy","parameters":{{"roomOccupancy":{{"readyTarget":{target}}}}}"#);
+        let autoscaling =
+            format!(r#""autoscaling":{{"enabled":true,"min":1,"max":9,"policy":{{{policy}}}}},"labels""#);
+        recipe(&[(r#""labels""#, &autoscaling)])
+    };
+    let known = || vec![ok(&occupancy("0.123456789012345678")), ok(VERSIONS)];
+    for (target, expected) in [
+        (
+            "0.123456789012345678",
+            expect![[r#"
+                > GET /schedulers/arena?view=full
+                > GET /schedulers/arena/versions?view=full
+                scheduler arena v1.0.0 is unchanged
+            "#]],
+        ),
+        (
+            "0.123456789012345679",
+            expect![[r#"
+            > GET /schedulers/arena?view=full
+            > GET /schedulers/arena/versions?view=full
+            FIELD                                                    CHANGE  FROM                  TO
+            autoscaling.policy.parameters.roomOccupancy.readyTarget  minor   0.123456789012345678  0.123456789012345679
+
+            scheduler arena v1.0.0 → v1.1.0: a minor change, rooms stay as they are
+            exit 1
+        "#]],
+        ),
+    ] {
+        check_stdin(known(), "scheduler diff -f -", &occupancy(target), &expected);
+    }
+    check(
+        known(),
+        "scheduler get arena -o yaml",
+        &expect![[r#"
+        > GET /schedulers/arena?view=full
+        scheduler:
+          name: arena
+          game: brawl
+          state: in-sync
+          portRange:
+            start: 20000
+            end: 29999
+          createdAt: "2026-11-15T09:06:47.339752Z"
+          maxSurge: 25%
+          roomsReplicas: 3
+          spec:
+            version: v1.0.0
+            terminationGracePeriod: 5s
+            containers:
+            - name: room
+              image: room:1
+              imagePullPolicy: IfNotPresent
+              command:
+              - /room
+              - --map
+              - lava
+              environment: []
+              requests:
+                memory: 16Mi
+                cpu: 5m
+              limits:
+                memory: 64Mi
+                cpu: 100m
+              ports:
+              - name: game
+                protocol: udp
+                port: 7777
+                hostPort: 0
+            toleration: ""
+            affinity: ""
+            restartPolicy: Never
+          forwarders: []
+          annotations: {}
+          autoscaling:
+            enabled: true
+            min: 1
+            max: 9
+            policy:
+              type: roomOccupancy
+              parameters:
+                roomOccupancy:
+                  readyTarget: "0.123456789012345678"
+          labels:
+            team: a
+          matchAllocation:
+            maxMatches: 1
+    "#]],
+    );
+}
+
 #[test]
 fn diff() {
     let known = || vec![ok(&arena("in-sync")), ok(VERSIONS)];

@@ -132,7 +132,7 @@ impl From<PolicyParametersDraft> for PolicyParameters {
 impl From<RoomOccupancyDraft> for RoomOccupancy {
     fn from(draft: RoomOccupancyDraft) -> Self {
         let RoomOccupancyDraft { ready_target, down_threshold } = draft;
-        Self { ready_target, down_threshold }
+        Self::of_decimals(ready_target, down_threshold)
     }
 }
 

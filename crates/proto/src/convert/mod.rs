@@ -10,7 +10,7 @@ use maestro_core::time::Timestamp;
 
 pub use self::patch::Patch;
 use crate::v1::{
-    Autoscaling, CreateSchedulerRequest, NewSchedulerVersionRequest, Scheduler, SchedulerWithoutSpec,
+    self, Autoscaling, CreateSchedulerRequest, NewSchedulerVersionRequest, Scheduler, SchedulerWithoutSpec,
 };
 
 /// What an answer says about a scheduler beside its recipe.
@@ -205,7 +205,7 @@ pub fn scheduler(recipe: &Recipe, shown: Shown<'_>) -> Scheduler {
         deletion,
     } = recipe.to_draft().into();
     let autoscaling = autoscaling.map(with_threshold);
-    let spec = spec.map(|spec| crate::v1::Spec { version: shown.version.to_string(), ..spec });
+    let spec = spec.map(|spec| v1::Spec { version: shown.version.to_string(), ..spec });
     Scheduler {
         name,
         game,
@@ -230,7 +230,9 @@ pub fn scheduler(recipe: &Recipe, shown: Shown<'_>) -> Scheduler {
 fn with_threshold(mut autoscaling: Autoscaling) -> Autoscaling {
     let parameters = autoscaling.policy.as_mut().and_then(|policy| policy.parameters.as_mut());
     if let Some(occupancy) = parameters.and_then(|parameters| parameters.room_occupancy.as_mut()) {
-        occupancy.down_threshold.get_or_insert(RoomOccupancy::NO_THRESHOLD);
+        let threshold = occupancy.down_threshold_text();
+        let threshold = threshold.unwrap_or_else(|| RoomOccupancy::NO_THRESHOLD.to_owned());
+        *occupancy = v1::RoomOccupancy::of_decimals(occupancy.ready_target_text(), Some(threshold));
     }
     autoscaling
 }

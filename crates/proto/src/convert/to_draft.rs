@@ -136,7 +136,7 @@ impl From<PolicyParameters> for PolicyParametersDraft {
 
 impl From<RoomOccupancy> for RoomOccupancyDraft {
     fn from(occupancy: RoomOccupancy) -> Self {
-        Self { ready_target: occupancy.ready_target, down_threshold: occupancy.down_threshold }
+        Self { ready_target: occupancy.ready_target_text(), down_threshold: occupancy.down_threshold_text() }
     }
 }
 

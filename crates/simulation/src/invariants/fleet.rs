@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use maestro_core::room::{Purpose, RoomId};
-use maestro_core::scheduler::{MILLION, MaxSurge, ScalingPolicy};
+use maestro_core::scheduler::{MaxSurge, ScalingPolicy, WHOLE};
 use maestro_engine::ports::store::SchedulerRecord;
 
 use super::memory::{KnownOperation, SeenRoom};
@@ -81,8 +81,9 @@ impl Demand<'_> {
             ScalingPolicy::FixedBuffer(buffer) => occupied + u64::from(buffer.amount),
             ScalingPolicy::RoomOccupancy(policy) => {
                 let per_room = self.record.recipe.match_allocation.max_matches.max(1);
-                let busy = u64::from(MILLION - policy.ready_target.millionths());
-                (matches * u64::from(MILLION)).div_ceil(busy * u64::from(per_room))
+                let busy = u128::from(WHOLE - policy.ready_target.units());
+                let rooms = (u128::from(matches) * u128::from(WHOLE)).div_ceil(busy * u128::from(per_room));
+                u64::try_from(rooms).unwrap_or(u64::MAX)
             }
         };
         let wanted = wanted.max(autoscaling.min.into());

@@ -4,6 +4,7 @@
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use maestro_proto::decimals::with_exact_decimals;
 use serde_json::{Map, Value};
 use serde_saphyr::UserMessageFormatter;
 
@@ -88,7 +89,9 @@ impl Draft {
 pub(super) fn read_object(path: &Path, wanted: &str) -> Result<Map<String, Value>, ScenarioError> {
     let text = read_text(path)?;
     let name = name(path);
-    match parse(&text).map_err(|reason| ScenarioError::Syntax { name: name.clone(), reason })? {
+    match parse(&with_exact_decimals(&text))
+        .map_err(|reason| ScenarioError::Syntax { name: name.clone(), reason })?
+    {
         Value::Object(values) => Ok(values),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
             let reason = format!("must hold {wanted}");

@@ -63,6 +63,11 @@ pub struct Share {
     pub millionths: u32,
 }
 
+impl Share {
+    /// All there is, in millionths.
+    pub const WHOLE: u32 = 1_000_000;
+}
+
 /// Why there is no scenario.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use maestro_core::plan::Limits;
 use maestro_core::scheduler::draft::RecipeDraft;
-use maestro_core::scheduler::{Fraction, MILLION, Recipe, Version};
+use maestro_core::scheduler::{Fraction, Recipe, Version, WHOLE};
 use maestro_core::time::Millis;
 use maestro_core::violation::{Violation, Violations};
 use maestro_proto::v1::CreateSchedulerRequest;
@@ -245,12 +245,20 @@ fn default_length(demand: &Demand, cycle: Millis) -> Length {
 fn share(text: &str) -> Result<Share, String> {
     let millionths = match text {
         "0" | "0.0" => 0,
-        "1" | "1.0" => MILLION,
+        "1" | "1.0" => Share::WHOLE,
         text => Fraction::parse(text)
-            .map_err(|_| format!("{text} is not a decimal from 0 to 1 with at most 6 digits"))?
-            .millionths(),
+            .ok()
+            .and_then(millionths)
+            .ok_or_else(|| format!("{text} is not a decimal from 0 to 1 with at most 6 digits"))?,
     };
     Ok(Share { millionths })
+}
+
+/// `None`: it has more digits.
+fn millionths(fraction: Fraction) -> Option<u32> {
+    let millionth = WHOLE / u64::from(Share::WHOLE);
+    let is_exact = fraction.units().is_multiple_of(millionth);
+    is_exact.then_some(fraction.units() / millionth).and_then(|count| u32::try_from(count).ok())
 }
 
 fn new_version_at(root: &mut Block<'_>) -> Option<Millis> {

@@ -79,7 +79,7 @@ fn what_is_refused() {
 {"id":3,"occupied":1,"total":1,"readyTarget":1}
 {"id":4,"occupied":1,"total":1,"readyTarget":"half"}
 {"id":5,"occupied":1,"total":1,"readyTarget":NaN}
-{"id":6,"occupied":1,"total":1,"readyTarget":0.1234567}
+{"id":6,"occupied":1,"total":1,"readyTarget":0.1234567890123456789}
 {"id":7,"occupied":1,"total":1}
 {"id":8,"occupied":1,"total":1,"min":0,"readyTarget":0.5}
 {"id":9,"occupied":1,"total":1,"min":5,"max":4,"readyTarget":0.5}
@@ -99,7 +99,7 @@ nonsense
             {"id":3,"error":"readyTarget: 1 is not between 0.1 and 0.9"}
             {"id":4,"error":"readyTarget: \"half\" is not a decimal number; write it as 0.5"}
             {"id":5,"error":"readyTarget: NaN is not valid JSON"}
-            {"id":6,"error":"readyTarget: 0.1234567 has more than 6 digits after the point"}
+            {"id":6,"error":"readyTarget: 0.1234567890123456789 has more than 18 digits after the point"}
             {"id":7,"error":"readyTarget: is missing; a decimal from 0.1 to 0.9 is needed"}
             {"id":8,"error":"min: 0 is not at least 1; for no rooms at all turn autoscaling off and set roomsReplicas: 0"}
             {"id":9,"error":"max: 4 is not above min, which is 5; -1 means no limit"}

@@ -130,6 +130,12 @@ fn recipes() {
             scheduler.autoscaling.policy.parameters.roomOccupancy.readyTarget: 1.5 is not between 0.1 and 0.9"#]],
     );
     check(
+        &half_ready("").replace("0.5", "0.999999999999999999"),
+        expect![
+            "scheduler.autoscaling.policy.parameters.roomOccupancy.readyTarget: 0.999999999999999999 is not between 0.1 and 0.9"
+        ],
+    );
+    check(
         &half_ready("").replace("min: 1", "min: one"),
         expect![[
             r#"scheduler.autoscaling.min: invalid value: string "one", expected a whole number of 32 bits"#

@@ -35,7 +35,7 @@ fn minor() {
     check(|draft| draft.autoscaling().cooldown = 0, "Minor: autoscaling.cooldown");
     check(|draft| draft.policy().policy_type = "fixedBuffer".into(), "Minor: autoscaling.policy.type");
     check(
-        |draft| draft.room_occupancy().ready_target = 0.25,
+        |draft| draft.room_occupancy().ready_target = "0.25".into(),
         &format!("Minor: {PARAMETERS}.roomOccupancy.readyTarget"),
     );
     check(

@@ -3,6 +3,7 @@
 
 use super::field::{Field, Refused};
 use super::time::millis_above_zero;
+use crate::scheduler::decimal::is_whole_number;
 use crate::scheduler::draft::{
     AutoscalingDraft, FixedBufferDraft, PanicScaleDraft, PolicyParametersDraft, RoomOccupancyDraft,
     ScalingPolicyDraft,
@@ -93,7 +94,7 @@ fn policy(
         draft.parameters.clone().unwrap_or_default();
     // Both blocks are judged, as both are kept; the type says which one counts.
     let occupancy =
-        occupancy_draft.map(|draft| room_occupancy(&parameters.child(ROOM_OCCUPANCY), draft)).transpose();
+        occupancy_draft.map(|draft| room_occupancy(&parameters.child(ROOM_OCCUPANCY), &draft)).transpose();
     let buffer = buffer_draft.map(|draft| fixed_buffer(&parameters.child(FIXED_BUFFER), draft)).transpose();
 
     let missing = |name| parameters.child(name).refuse(format!("is missing; the policy's type is {name}"));
@@ -112,13 +113,14 @@ fn policy(
     }
 }
 
-fn room_occupancy(field: &Field<'_>, draft: RoomOccupancyDraft) -> Result<RoomOccupancy, Refused> {
-    let ready_target = field.child("readyTarget").take(ReadyTarget::from_f32(draft.ready_target));
+fn room_occupancy(field: &Field<'_>, draft: &RoomOccupancyDraft) -> Result<RoomOccupancy, Refused> {
+    let ready_target = field.child("readyTarget").take(ReadyTarget::parse(&draft.ready_target));
     // v10 reads 0 as not set, and answers show 1 where it is off: both can be submitted again.
     let down_threshold = draft
         .down_threshold
-        .filter(|value| *value != 0.0 && *value != RoomOccupancy::NO_THRESHOLD)
-        .map(|value| field.child("downThreshold").take(Fraction::from_f32(value)))
+        .as_deref()
+        .filter(|text| !is_whole_number(text, 0) && !is_whole_number(text, 1))
+        .map(|text| field.child("downThreshold").take(Fraction::parse(text)))
         .transpose();
     Ok(RoomOccupancy { ready_target: ready_target?, down_threshold: down_threshold? })
 }

@@ -41,8 +41,8 @@ pub fn draft() -> RecipeDraft {
                 policy_type: "roomOccupancy".into(),
                 parameters: Some(PolicyParametersDraft {
                     room_occupancy: Some(RoomOccupancyDraft {
-                        ready_target: 0.8,
-                        down_threshold: Some(0.95),
+                        ready_target: "0.8".into(),
+                        down_threshold: Some("0.95".into()),
                     }),
                     fixed_buffer: Some(FixedBufferDraft { amount: Some(10) }),
                 }),

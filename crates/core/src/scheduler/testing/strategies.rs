@@ -14,7 +14,7 @@ use crate::scheduler::draft::{
     PanicScaleDraft, PlacementDraft, PlacementRegionDraft, PolicyParametersDraft, PortRangeDraft,
     RecipeDraft, RolloutDraft, RoomOccupancyDraft, ScalingPolicyDraft, SpecDraft,
 };
-use crate::scheduler::{MILLION, Recipe};
+use crate::scheduler::{Recipe, WHOLE};
 
 /// Any valid recipe.
 pub fn recipes() -> impl Strategy<Value = Recipe> {
@@ -156,9 +156,10 @@ fn port_range() -> impl Strategy<Value = PortRangeDraft> {
 }
 
 fn autoscaling() -> impl Strategy<Value = AutoscalingDraft> {
-    let fraction = |millionths: i32| millionths as f32 / MILLION as f32;
+    // As a recipe writes them: without zeros at the end.
+    let fraction = |units: u64| format!("0.{units:018}").trim_end_matches('0').to_owned();
     let room_occupancy =
-        (100_000..=900_000_i32, option::of(1..1_000_000_i32)).prop_map(move |(target, threshold)| {
+        (WHOLE / 10..=WHOLE / 10 * 9, option::of(1..WHOLE)).prop_map(move |(target, threshold)| {
             RoomOccupancyDraft { ready_target: fraction(target), down_threshold: threshold.map(fraction) }
         });
     let fixed_buffer = (1..=i32::MAX).prop_map(|amount| FixedBufferDraft { amount: Some(amount) });
@@ -171,7 +172,8 @@ fn autoscaling() -> impl Strategy<Value = AutoscalingDraft> {
         |(enabled, (min, max), cooldown, parameters, panic)| {
             let (by_occupancy, mut room_occupancy, mut fixed_buffer) = parameters;
             let policy_type = if by_occupancy {
-                room_occupancy.get_or_insert(RoomOccupancyDraft { ready_target: 0.5, down_threshold: None });
+                room_occupancy
+                    .get_or_insert(RoomOccupancyDraft { ready_target: "0.5".into(), down_threshold: None });
                 "roomOccupancy"
             } else {
                 fixed_buffer.get_or_insert(FixedBufferDraft { amount: Some(1) });

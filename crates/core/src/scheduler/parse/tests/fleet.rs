@@ -134,7 +134,7 @@ fn autoscaling_policy() {
         |draft| {
             draft.policy().policy_type = "fixedBuffer".into();
             draft.parameters().fixed_buffer = None;
-            draft.room_occupancy().ready_target = 2.0;
+            draft.room_occupancy().ready_target = "2".into();
         },
         expect![[r#"
             autoscaling.policy.parameters.roomOccupancy.readyTarget: 2 is not between 0.1 and 0.9
@@ -154,42 +154,42 @@ fn autoscaling_policy() {
 
 #[test]
 fn room_occupancy() {
-    let set = |ready_target, down_threshold| {
+    let set = |ready_target: &'static str, down_threshold: Option<&'static str>| {
         move |draft: &mut RecipeDraft| {
+            let (ready_target, down_threshold) = (ready_target.into(), down_threshold.map(Into::into));
             *draft.room_occupancy() = RoomOccupancyDraft { ready_target, down_threshold };
         }
     };
-    check(set(0.1, None), expect!["ok"]);
-    check(set(0.9, Some(0.000_001)), expect!["ok"]);
+    check(set("0.1", None), expect!["ok"]);
+    check(set("0.9", Some("0.000000000000000001")), expect!["ok"]);
+    check(set("0.123456789012345678", Some("0.999999999999999999")), expect!["ok"]);
+    // How v10 writes that there is none, in whichever way a number is written.
+    for none in ["0", "0.0", "1", "1.0"] {
+        check(set("0.5", Some(none)), expect!["ok"]);
+    }
     check(
-        set(0.099_999, Some(0.0)),
+        set("0.099999", Some("0.0")),
         expect![
             "autoscaling.policy.parameters.roomOccupancy.readyTarget: 0.099999 is not between 0.1 and 0.9"
         ],
     );
     check(
-        set(0.900_001, Some(1.0)),
+        set("0.999999999999999999", Some("1.0")),
         expect![
-            "autoscaling.policy.parameters.roomOccupancy.readyTarget: 0.900001 is not between 0.1 and 0.9"
+            "autoscaling.policy.parameters.roomOccupancy.readyTarget: 0.999999999999999999 is not between 0.1 and 0.9"
         ],
     );
     check(
-        set(0.123_456_7, Some(-0.5)),
+        set("0.1234567890123456789", Some("-0.5")),
         expect![[r#"
-            autoscaling.policy.parameters.roomOccupancy.readyTarget: 0.1234567 has more than 6 digits after the point
+            autoscaling.policy.parameters.roomOccupancy.readyTarget: 0.1234567890123456789 has more than 18 digits after the point
             autoscaling.policy.parameters.roomOccupancy.downThreshold: -0.5 is not between 0 and 1, both excluded"#]],
     );
     check(
-        set(f32::NAN, Some(f32::INFINITY)),
+        set("NaN", Some("inf")),
         expect![[r#"
-        autoscaling.policy.parameters.roomOccupancy.readyTarget: NaN is not a number; write a decimal such as 0.5
-        autoscaling.policy.parameters.roomOccupancy.downThreshold: inf is not a number; write a decimal such as 0.5"#]],
-    );
-    check(
-        set(-0.0, Some(f32::NEG_INFINITY)),
-        expect![[r#"
-        autoscaling.policy.parameters.roomOccupancy.readyTarget: -0 is not between 0.1 and 0.9
-        autoscaling.policy.parameters.roomOccupancy.downThreshold: -inf is not a number; write a decimal such as 0.5"#]],
+            autoscaling.policy.parameters.roomOccupancy.readyTarget: "NaN" is not a decimal number; write it as 0.5
+            autoscaling.policy.parameters.roomOccupancy.downThreshold: "inf" is not a decimal number; write it as 0.5"#]],
     );
 }
 

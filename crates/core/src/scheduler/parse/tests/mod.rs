@@ -77,7 +77,7 @@ fn everything_at_once() {
             draft.rooms_replicas = -2;
             draft.container(0).ports[1].name = "Chat!".into();
             draft.container(1).image.clear();
-            draft.room_occupancy().ready_target = 1.5;
+            draft.room_occupancy().ready_target = "1.5".into();
             draft.forwarders[0].address.clear();
         },
         expect![[r#"
@@ -138,8 +138,12 @@ fn number() -> impl Strategy<Value = i32> {
     prop_oneof![Just(i32::MIN), Just(-1), Just(0), Just(1), Just(65_536), Just(i32::MAX), any::<i32>()]
 }
 
-fn float() -> impl Strategy<Value = f32> {
-    any::<u32>().prop_map(f32::from_bits)
+fn decimal() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "-?[0-9]{0,3}\\.?[0-9]{0,20}([eE][+-]?[0-9]{1,4})?",
+        any::<f32>().prop_map(|float| float.to_string()),
+        ".*"
+    ]
 }
 
 proptest! {
@@ -152,7 +156,7 @@ proptest! {
     fn no_draft_panics(
         texts in prop::collection::vec("\\PC{0,12}|[0-9.eEKMGi%-]{0,24}", 8),
         numbers in prop::collection::vec(number(), 8),
-        floats in (float(), float()),
+        decimals in (decimal(), decimal()),
         wide in any::<i64>(),
     ) {
         let mut draft = testing::draft();
@@ -174,7 +178,7 @@ proptest! {
             policy: Some(ScalingPolicyDraft {
                 policy_type: texts[0].clone(),
                 parameters: Some(PolicyParametersDraft {
-                    room_occupancy: Some(RoomOccupancyDraft { ready_target: floats.0, down_threshold: Some(floats.1) }),
+                    room_occupancy: Some(RoomOccupancyDraft { ready_target: decimals.0, down_threshold: Some(decimals.1) }),
                     fixed_buffer: Some(FixedBufferDraft { amount: Some(numbers[0]) }),
                 }),
             }),
