@@ -171,6 +171,7 @@ fn facts(rooms: u32, life: Life) -> Vec<RoomFact> {
             leaving: false,
             reachable: true,
             reachable_since: None,
+            spared_until: None,
         }
     };
     (0..rooms).map(fact).collect()

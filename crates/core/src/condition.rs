@@ -55,10 +55,19 @@ impl FleetSeen<'_> {
     pub fn problem(&self) -> Option<Problem> {
         let without_room = |(word, reason)| Problem { word, reason, room: None };
         let missing = if self.missing() > 0 { self.why_missing() } else { None };
-        missing.or_else(|| self.rollout.map(RolloutTrouble::problem).map(without_room)).or_else(|| {
-            let region = self.unreachable?;
-            Some(without_room(("unreachable", format!("region {region} cannot be reached"))))
-        })
+        missing
+            .or_else(|| self.rollout.map(RolloutTrouble::problem).map(without_room))
+            .or_else(|| {
+                let region = self.unreachable?;
+                Some(without_room(("unreachable", format!("region {region} cannot be reached"))))
+            })
+            .or_else(|| self.silent().map(without_room))
+    }
+
+    /// Rooms that fell silent together are not ready, and may be again.
+    fn silent(&self) -> Option<(&'static str, String)> {
+        let held = self.held.iter().find(|held| matches!(held, Held::Silent(_)))?;
+        Some(("silent", held.to_string()))
     }
 
     fn why_missing(&self) -> Option<Problem> {
@@ -75,9 +84,10 @@ impl FleetSeen<'_> {
             | Held::ScaleDown { .. }
             | Held::OccupiedPace { .. }
             | Held::Panic { .. }
+            | Held::Silent(_)
             | Held::Paused { .. } => None,
         });
-        let (word, reason) = match (no_capacity, self.unknown, self.starting) {
+        let (word, reason) = match (no_capacity.or_else(|| self.silent()), self.unknown, self.starting) {
             (Some(held), ..) => held,
             (None, 1.., _) => {
                 ("recovering", format!("not pinged since the server started: {}", rooms(self.unknown)))
@@ -106,6 +116,9 @@ fn rooms(number: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::SilentRooms;
+    use crate::room::Region;
+    use crate::time::Timestamp;
 
     #[track_caller]
     fn check(seen: FleetSeen<'_>, expected: &str) {
@@ -133,6 +146,12 @@ mod tests {
         check(FleetSeen { held: &no_place, starting: 1, ..short }, "no capacity: eu is cordoned");
         let crashing = "crashing: rooms end before they are ready; the latest, arena-1: exit code 1";
         check(FleetSeen { failed, held: &no_place, ..short }, crashing);
+        let until = Timestamp::UNIX_EPOCH;
+        let silent = [Held::Silent(SilentRooms { region: Region::default_region(), rooms: 2, until })];
+        let why = format!("silent: {}", silent[0]);
+        check(FleetSeen { held: &silent, starting: 1, ..short }, &why);
+        check(FleetSeen { held: &silent, ..fleet }, &why);
+        check(FleetSeen { failed, held: &silent, ..short }, crashing);
         let rollout = Some(RolloutTrouble::Paused("paused by ada"));
         check(FleetSeen { rollout, ..fleet }, "paused: the rollout is paused by ada");
         check(FleetSeen { rollout, failed, ..short }, crashing);

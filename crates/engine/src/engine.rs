@@ -19,6 +19,7 @@ use crate::ports::{Ports, Runtime};
 use crate::regions::{Patient, Regions, watching};
 use crate::rooms::observing::Observer;
 use crate::rooms::{leftovers, recovery};
+use crate::silences::Silences;
 use crate::worker::Manager;
 use crate::{Error, Health, Importance, Readiness, Settings, TaskName, Tasks, with_sources};
 
@@ -32,6 +33,7 @@ pub struct Engine {
     pub(crate) reconciled: Reconciled,
     pub(crate) listening: Listening,
     pub(crate) regions: Regions,
+    pub(crate) silences: Silences,
     pub(crate) panics: Panics,
     pub(crate) tokens: Tokens,
 }
@@ -90,6 +92,7 @@ impl Engine {
             owner,
             reconciled: Reconciled::default(),
             listening: Listening::default(),
+            silences: Silences::default(),
             panics: Panics::default(),
             tokens: Tokens::default(),
         })

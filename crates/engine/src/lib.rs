@@ -16,6 +16,7 @@ mod regions;
 mod rooms;
 pub mod services;
 mod settings;
+mod silences;
 mod tasks;
 mod wake;
 mod worker;

@@ -25,6 +25,8 @@ pub struct Settings {
 
     pub room_initialization_timeout: Millis,
     pub room_ping_timeout: Millis,
+    /// How long rooms that fell silent together are not taken for dead.
+    pub mass_silence_timeout: Millis,
     /// How long a room that said `terminating` may be silent before it is removed.
     pub room_deletion_timeout: Millis,
     pub room_validation_timeout: Millis,
@@ -59,6 +61,7 @@ impl Default for Settings {
             stop_timeout: Duration::from_secs(120),
             room_initialization_timeout: Millis::from_seconds(120),
             room_ping_timeout: Millis::from_seconds(240),
+            mass_silence_timeout: Millis::from_seconds(30 * 60),
             room_deletion_timeout: Millis::from_seconds(120),
             room_validation_timeout: Millis::from_seconds(120),
             room_validation_attempts: 3,

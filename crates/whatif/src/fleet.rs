@@ -166,6 +166,7 @@ impl<'a> Fleet<'a> {
             leaving: false,
             reachable: true,
             reachable_since: None,
+            spared_until: None,
         });
         id
     }

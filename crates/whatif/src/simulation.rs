@@ -238,7 +238,7 @@ impl Simulation<'_> {
                 true
             }
             // Nobody pings on paper, there are no regions to lose, and nobody pauses a rollout.
-            Held::Panic { .. } | Held::NoPlace { .. } | Held::Paused { .. } => false,
+            Held::Panic { .. } | Held::NoPlace { .. } | Held::Paused { .. } | Held::Silent(_) => false,
             Held::ScaleDown { hold, .. } => matches!(hold, ShrinkHold::Cooldown { .. }),
             // Players who stay keep their rooms for ever.
             Held::Serving { .. } => false,

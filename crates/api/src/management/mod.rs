@@ -69,6 +69,7 @@ fn routes() -> Vec<Route<Arc<ManagementApi>>> {
         ("/regions/{region_name}/cordon", post(regions::cordon)),
         ("/regions/{region_name}/drain", post(regions::drain)),
         ("/regions/{region_name}/uncordon", post(regions::uncordon)),
+        ("/regions/{region_name}/confirm-lost", post(regions::confirm_lost)),
         ("/schedulers/{scheduler_name}/add-rooms", post(rooms::add)),
         ("/schedulers/{scheduler_name}/remove-rooms", post(rooms::remove)),
         ("/schedulers/{scheduler_name}/resize", post(resize::resize)),

@@ -3,8 +3,9 @@
 use axum::extract::State;
 use maestro_engine::services::{RegionOrder, RegionView};
 use maestro_proto::v1::{
-    CordonRegionRequest, CordonRegionResponse, DrainRegionRequest, DrainRegionResponse, ListRegionsResponse,
-    Region, UncordonRegionRequest, UncordonRegionResponse,
+    ConfirmRegionLostRequest, ConfirmRegionLostResponse, CordonRegionRequest, CordonRegionResponse,
+    DrainRegionRequest, DrainRegionResponse, ListRegionsResponse, Region, UncordonRegionRequest,
+    UncordonRegionResponse,
 };
 
 use super::{Api, ManagementApi};
@@ -51,6 +52,17 @@ pub(super) async fn uncordon(
 ) -> Ordered<UncordonRegionResponse> {
     order(&api, &name, RegionOrder::Uncordon, &user, [&query.reason, &message.reason]).await?;
     Ok((warnings, Answer(UncordonRegionResponse {})))
+}
+
+pub(super) async fn confirm_lost(
+    State(api): Api,
+    Named(name): Named<String>,
+    User(user): User,
+    Asked(query): Asked<ConfirmRegionLostRequest>,
+    Message { message, warnings }: Message<ConfirmRegionLostRequest>,
+) -> Ordered<ConfirmRegionLostResponse> {
+    order(&api, &name, RegionOrder::ConfirmLost, &user, [&query.reason, &message.reason]).await?;
+    Ok((warnings, Answer(ConfirmRegionLostResponse {})))
 }
 
 /// The first reason that is given counts.

@@ -3,9 +3,9 @@
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use maestro_engine::services::ListedRoom;
+use maestro_engine::services::{ListedRoom, RoomSilence};
 use maestro_proto::v1::{
-    AddRoomsRequest, AddRoomsResponse, GetRoomLogsRequest, ListRoomsRequest, ListRoomsResponse,
+    self, AddRoomsRequest, AddRoomsResponse, GetRoomLogsRequest, ListRoomsRequest, ListRoomsResponse,
     RemoveRoomsRequest, RemoveRoomsResponse, Room, RoomEnd,
 };
 use serde_json::{Map, Value};
@@ -110,6 +110,7 @@ fn room(room: ListedRoom) -> Room {
         pids,
         created_at,
         last_ping_at,
+        silent,
         validation,
         ended,
         metadata,
@@ -129,5 +130,9 @@ fn room(room: ListedRoom) -> Room {
         validation,
         ended: ended.map(|ended| RoomEnd { at: Some(ended.at.into()), how: ended.how }),
         metadata: metadata.map(Into::into),
+        silent: silent.map(|RoomSilence { since, until }| v1::RoomSilence {
+            since: Some(since.into()),
+            until: Some(until.into()),
+        }),
     }
 }

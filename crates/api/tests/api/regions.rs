@@ -43,9 +43,14 @@ async fn region(world: &World, name: &str) -> Value {
 
 /// Lets rooms ping and time pass until it is so.
 async fn until(world: &World, what: &str, is_so: impl AsyncFn(&World) -> bool) {
+    until_beside(world, &[], what, is_so).await;
+}
+
+/// The same, but these rooms do not ping.
+async fn until_beside(world: &World, silent: &[String], what: &str, is_so: impl AsyncFn(&World) -> bool) {
     for _ in 0..600 {
         for runtime in world.runtimes.values() {
-            for room in runtime.rooms() {
+            for room in runtime.rooms().into_iter().filter(|room| !silent.contains(room)) {
                 let path = format!("/scheduler/arena/rooms/{room}/ping");
                 world.ask("PUT", &path, r#"{"status":"ready"}"#).await;
             }
@@ -112,7 +117,7 @@ async fn who_cordons_or_drains_is_recorded_and_why() {
 #[tokio::test(start_paused = true)]
 async fn orders_that_cannot_be() {
     let world = World::with_regions(&[EU, US]);
-    for order in ["cordon", "uncordon", "drain"] {
+    for order in ["cordon", "uncordon", "drain", "confirm-lost"] {
         let reply = world.post(&format!("/regions/mars/{order}"), &json!({})).await;
         reply.refused(404, 5, "region mars not found; there are: eu-west, us-east");
     }
@@ -120,6 +125,38 @@ async fn orders_that_cannot_be() {
     assert_eq!(reply.status, 400, "{}", reply.text);
     assert_eq!(world.get(&format!("/regions/{EU}/cordon")).await.status, 405);
     assert_eq!(world.engine.ports().store.regions().await.unwrap(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn rooms_that_stop_pinging_together_go_when_that_is_confirmed() {
+    let world = arena_in_eu(6).await;
+    let path = format!("/regions/{EU}/confirm-lost?reason=gone");
+    let refusal = "region eu-west has no rooms that stopped pinging together; there is nothing to confirm";
+    world.post(&path, &json!({})).await.refused(409, 10, refusal);
+    let silent = world.runtimes[EU].rooms();
+    let are_replaced = async |world: &World| {
+        let rooms = region(world, EU).await["rooms"].clone();
+        (&rooms["ready"], &rooms["unready"]) == (&json!(6), &json!(6))
+    };
+    until_beside(&world, &silent, "others to be ready, and them not", are_replaced).await;
+    let reason = region(&world, EU).await["reason"].as_str().unwrap().to_owned();
+    assert!(reason.starts_with("6 rooms stopped pinging together and are not taken for dead"), "{reason}");
+    let room = world.get(&format!("/schedulers/arena/rooms/{}", silent[0])).await.ok();
+    assert_eq!(room["status"], "ready");
+    assert_eq!(room["silent"]["since"], room["lastPingAt"]);
+    assert!(room["silent"]["until"].is_string(), "{room}");
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let shown = world.metrics("maestro_region_silent_rooms");
+    assert!(shown.contains(&r#"maestro_region_silent_rooms{region="eu-west"} 6"#.to_owned()), "{shown:?}");
+
+    world.post(&path, &json!({})).await.check(200, &json!({}));
+    let gone = async |world: &World| world.runtimes[EU].rooms().iter().all(|room| !silent.contains(room));
+    until_beside(&world, &silent, "them to be gone", gone).await;
+    until(&world, "six others", async |world| world.room_ids("arena").await.len() == 6).await;
+    let ready = region(&world, EU).await["rooms"]["ready"].as_u64().unwrap();
+    assert_eq!((ready, region(&world, EU).await["reason"].as_str()), (6, Some("")));
+    let record = world.engine.ports().store.regions().await.unwrap().remove(0);
+    assert_eq!((record.cordoned, &*record.by, &*record.reason), (false, "anonymous", "gone"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,6 +9,7 @@ mod tests;
 use std::fmt;
 
 use crate::lock::{Holder, Locks, Obstacle, Waiter};
+use crate::plan::SilentRooms;
 use crate::time::{Millis, Timestamp, after, age};
 
 use super::{Activity, Lease, Operation, OperationStatus, RollbackEnd, Wait};
@@ -27,6 +28,8 @@ pub struct Snapshot<'a> {
     pub workers: usize,
     /// When the last of the rooms that it asked to go is killed, if one is still there.
     pub rooms_killed_at: Option<Timestamp>,
+    /// Rooms of the fleet that fell silent together.
+    pub silent: &'a [SilentRooms],
     /// How often workers look for what nobody works on.
     pub sweep: Millis,
 }
@@ -136,6 +139,7 @@ fn next(seen: &Snapshot<'_>) -> Vec<Expectation> {
         OperationStatus::InProgress => progress(seen),
     };
     next.extend(turning_round(seen.operation));
+    next.extend(seen.silent.iter().map(silence_ends));
     next.push(taking_over(seen));
     // What has no time of its own comes first.
     next.sort_by_key(|expectation| expectation.at);
@@ -217,6 +221,11 @@ fn turning_round(operation: &Operation) -> Option<Expectation> {
         (None, None) => return None,
     };
     Some(Expectation::some_time(what))
+}
+
+fn silence_ends(silent: &SilentRooms) -> Expectation {
+    let how = format!("unless they ping, or before that by `maestro region confirm-lost {}`", silent.region);
+    Expectation::at(silent.until, format!("{silent} are removed, {how}"))
 }
 
 /// What happens if its worker is gone, or was never there.

@@ -28,6 +28,8 @@ pub struct Counted {
     pub idle: u32,
     /// Beside `total`, those whose region cannot be reached.
     pub unreachable: u32,
+    /// Beside `total`, those that fell silent together and are not taken for dead.
+    pub silent: u32,
 }
 
 impl Counted {
@@ -40,6 +42,7 @@ impl Counted {
             let stays = stays(snapshot, room);
             let unreachable = !room.reachable && !room.leaving && room.status.counts();
             counted.unreachable += u32::from(unreachable);
+            counted.silent += u32::from(room.reachable && !room.leaving && is_spared(room, snapshot.now));
             let is_unknown = is_unknown(room, snapshot.now, &snapshot.limits);
             counted.unknown += u32::from((stays || unreachable) && is_unknown);
             if stays {
@@ -71,11 +74,20 @@ impl Counted {
 
 /// Part of the fleet after everything that is under way.
 pub fn is_counted(room: &RoomFact, now: Timestamp, limits: &Limits) -> bool {
-    !room.leaving && room.reachable && room.status.counts() && expiry(room, now, limits).is_none()
+    !room.leaving
+        && room.reachable
+        && !is_spared(room, now)
+        && room.status.counts()
+        && expiry(room, now, limits).is_none()
 }
 
 pub(super) fn stays(snapshot: &FleetSnapshot<'_>, room: &RoomFact) -> bool {
     is_counted(room, snapshot.now, &snapshot.limits)
+}
+
+/// It fell silent together with others: nobody knows how it is, and it is not taken for dead.
+pub(super) fn is_spared(room: &RoomFact, now: Timestamp) -> bool {
+    room.spared_until.is_some_and(|until| now < until)
 }
 
 /// Of a version that is being replaced.
@@ -91,7 +103,7 @@ pub fn is_replaced(room: &RoomFact, rules: &ReplacementRules) -> bool {
 /// It stays, and nobody knows what it does. A room that cannot be reached is given the time of a ping to be heard of:
 /// it must not hold up the rest of the fleet for as long as its region is away.
 pub fn is_unknown(room: &RoomFact, now: Timestamp, limits: &Limits) -> bool {
-    !room.known && !room.leaving && (room.reachable || now < silent_at(room, limits))
+    !room.known && !room.leaving && !is_spared(room, now) && (room.reachable || now < silent_at(room, limits))
 }
 
 pub(super) fn is_ready(room: &RoomFact) -> bool {

@@ -1,11 +1,13 @@
 //! Rooms that must go because of what they did not do: become ready, ping, end. A room whose region cannot be reached
-//! could not have said so: nothing is held against it, nor afterwards for that time.
+//! could not have said so: nothing is held against it, nor afterwards for that time. Neither is the silence of rooms that
+//! fell silent together, for a while (`silence.rs`).
 
 use std::fmt;
 
 use crate::room::{RoomId, RoomStatus};
 use crate::time::{Millis, Timestamp, after, age};
 
+use super::counted::is_spared;
 use super::{FleetSnapshot, Limits, RoomFact};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +49,7 @@ pub(super) fn expired(snapshot: &FleetSnapshot<'_>) -> Vec<Expired> {
 /// Why a room must go now, if it must.
 pub fn expiry(room: &RoomFact, now: Timestamp, limits: &Limits) -> Option<Expiry> {
     let (deadline, why) = deadline(room, limits)?;
-    (room.reachable && deadline <= now).then(|| match why {
+    (room.reachable && deadline <= now && !is_spared(room, now)).then(|| match why {
         Expiry::NeverReady { .. } => Expiry::NeverReady { after: age(now, room.created_at) },
         Expiry::Silent { .. } => Expiry::Silent { since: age(now, heard_at(room)) },
         Expiry::StillTerminating { .. } => Expiry::StillTerminating { since: age(now, heard_at(room)) },
@@ -59,6 +61,7 @@ pub fn expiry(room: &RoomFact, now: Timestamp, limits: &Limits) -> Option<Expiry
 pub(super) fn next_expiry(snapshot: &FleetSnapshot<'_>) -> Option<Timestamp> {
     let limits = &snapshot.limits;
     let deadline = |room: &RoomFact| match room.reachable {
+        true if is_spared(room, snapshot.now) => room.spared_until,
         true => deadline(room, limits).map(|(deadline, _)| deadline),
         false => (!room.known).then(|| silent_at(room, limits)),
     };
@@ -94,7 +97,8 @@ fn deadline(room: &RoomFact, limits: &Limits) -> Option<(Timestamp, Expiry)> {
     }
 }
 
-fn heard_at(room: &RoomFact) -> Timestamp {
+/// When it was last heard, or could have been.
+pub fn heard_at(room: &RoomFact) -> Timestamp {
     room.heard_at.unwrap_or(room.created_at).max(room.reachable_since.unwrap_or(Timestamp::MIN))
 }
 

@@ -10,6 +10,7 @@ mod pace;
 mod places;
 mod removal;
 mod rollout;
+mod silence;
 mod verdict;
 
 use std::fmt;
@@ -25,11 +26,12 @@ use counted::stays;
 
 pub use backoff::{Backoff, backoff, wait_after};
 pub use counted::{Counted, is_counted, is_replaced, is_unknown, matches_in};
-pub use expiry::{Expired, Expiry, expiry};
+pub use expiry::{Expired, Expiry, expiry, heard_at};
 pub use pace::OccupiedPace;
 pub use places::{Place, Places, removal_by_plan};
 pub use removal::{Occupied, removable, removal_order};
 pub use rollout::{OldVersions, Replaced, ReplacementRules, RolloutCycle};
+pub use silence::{ListenedRoom, MassSilence, SilentRooms, mass_silence, silent_after};
 pub use verdict::{RolloutFacts, RolloutFailure, Verdict, verdict};
 
 /// What the health controller saw.
@@ -90,6 +92,9 @@ pub struct RoomFact {
     pub reachable: bool,
     /// When its region came back: what it did not say before does not count against it.
     pub reachable_since: Option<Timestamp>,
+    /// It fell silent together with most rooms of its region: before this time it is not taken for dead. It is not part
+    /// of the fleet then, and its matches are demand all the same.
+    pub spared_until: Option<Timestamp>,
 }
 
 impl RoomFact {
@@ -179,6 +184,8 @@ pub enum Held {
     Paused {
         rooms: u32,
     },
+    /// They are replaced, and not taken for dead before their time.
+    Silent(SilentRooms),
     /// Regions are closed or at their caps.
     NoPlace {
         rooms: u32,
@@ -234,6 +241,7 @@ pub fn plan(snapshot: &FleetSnapshot<'_>) -> Plan {
         look_again_at: expiry::next_expiry(snapshot),
     };
     cap(&mut plan.expired, snapshot, &mut plan.held);
+    plan.held.extend(SilentRooms::among(snapshot.rooms, snapshot.now).into_iter().map(Held::Silent));
     match seen.total {
         _ if seen.old > 0 => plan_rollout(snapshot, desired, left, &mut plan),
         total if total < desired => plan_growth(snapshot, desired - total, left, &mut plan),
@@ -373,6 +381,11 @@ impl fmt::Display for Held {
             }
             Self::Capped { rooms } => write!(f, "{rooms} more are left for the next cycle"),
             Self::ScaleDown { rooms, hold } => write!(f, "{rooms} rooms too many stay for now: {hold}"),
+            Self::Silent(silent) => write!(
+                f,
+                "{silent} are not taken for dead: others replace them, and they are removed at {:.0} unless they ping, or by `maestro region confirm-lost {}`",
+                silent.until, silent.region
+            ),
             Self::NoPlace { rooms, why } => write!(f, "{rooms} more wanted, but {why}"),
             Self::OccupiedPace { rooms } => write!(
                 f,

@@ -16,11 +16,11 @@ pub enum Occupied {
 
 /// The rooms that may be removed, in the order in which they go: in error and terminated, pending, unready, ready,
 /// then active, allocated and occupied; those of old versions and drained regions first, and by id, among equals. Unknown rooms never go,
-/// nor do those that leave already or cannot be reached.
+/// nor do those that leave already, cannot be reached, or fell silent together.
 pub fn removable(rooms: &[RoomFact], occupied: Occupied) -> Vec<&RoomFact> {
     let mut candidates: Vec<&RoomFact> = rooms
         .iter()
-        .filter(|room| room.known && room.reachable && !room.leaving)
+        .filter(|room| room.known && room.reachable && !room.leaving && room.spared_until.is_none())
         .filter(|room| room.status != RoomStatus::Terminating)
         .filter(|room| occupied == Occupied::MayGo || !room.status.serves_players())
         .collect();

@@ -92,6 +92,7 @@ mod tests {
             leaving: false,
             reachable: true,
             reachable_since: None,
+            spared_until: None,
         }
     }
 

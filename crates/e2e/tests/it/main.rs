@@ -22,6 +22,7 @@ mod restart;
 mod room_logs;
 mod room_surroundings;
 mod shipped;
+mod silence;
 mod slow_senders;
 mod starting;
 mod stopping;

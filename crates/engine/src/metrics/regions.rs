@@ -34,6 +34,7 @@ pub(crate) struct RegionMetrics {
     reachable: Family<RegionLabels, Gauge>,
     changes: Family<ChangeLabels, Counter>,
     rooms: Family<RoomLabels, Gauge>,
+    silent: Family<RegionLabels, Gauge>,
 }
 
 impl RegionMetrics {
@@ -49,6 +50,11 @@ impl RegionMetrics {
             self.changes.clone(),
         );
         registry.register("maestro_region_rooms", "Rooms by region and status", self.rooms.clone());
+        registry.register(
+            "maestro_region_silent_rooms",
+            "Rooms that stopped pinging together and are not taken for dead",
+            self.silent.clone(),
+        );
     }
 
     pub(crate) fn reachable(&self, region: &Region, is_reachable: bool) {
@@ -58,6 +64,11 @@ impl RegionMetrics {
 
     pub(crate) fn changed(&self, region: &Region, to: &'static str) {
         self.changes.get_or_create(&ChangeLabels { region: region.to_string(), to }).inc();
+    }
+
+    pub(crate) fn silent(&self, region: &Region, rooms: usize) {
+        let labels = RegionLabels { region: region.to_string() };
+        self.silent.get_or_create(&labels).set(i64::try_from(rooms).unwrap_or(i64::MAX));
     }
 
     /// What was there is there no more, unless it is shown again.

@@ -27,12 +27,15 @@ async fn report_once(engine: &Engine) -> Result<(), Error> {
     let mut shown = BTreeSet::new();
     let mut seen = Vec::new();
     for scheduler in engine.ports.store.schedulers().await? {
-        let counts = engine.ports.table.counts(&scheduler.name).await?;
+        let counts = engine.fleet_counts(&scheduler.name).await?;
         shown.insert(engine.metrics.show(&scheduler, &counts));
         let locks = engine.ports.store.locks(&scheduler.name).await?;
         seen.push((scheduler, counts, locks));
     }
     engine.metrics.show_unreadable(&engine.ports.store.unreadable_schedulers().await?);
+    for region in engine.ports.runtimes.keys() {
+        engine.metrics.regions.silent(region, engine.spared(region).await?);
+    }
     engine.metrics.locks.clear();
     engine.metrics.regions.clear();
     for (scheduler, counts, locks) in &seen {

@@ -126,6 +126,7 @@ pub(super) fn fact(
         leaving: row.intent != Intent::Run,
         reachable,
         reachable_since,
+        spared_until: None,
     };
     match view {
         None => base,

@@ -122,7 +122,8 @@ pub(crate) async fn fleet(
         draining: places.regions.get(&row.region).is_some_and(|place| place.draining),
         ..fact(engine, row, views.get(&row.id), contacts.get(&row.region))
     };
-    let facts = rows.iter().map(fact).collect();
+    let mut facts: Vec<RoomFact> = rows.iter().map(fact).collect();
+    engine.spare_silent(&scheduler.name, &mut facts).await?;
     let claimed = |view: &RoomView| Some((view.id.clone(), view.claimed_by?));
     let claimed_by = views.values().filter_map(claimed).collect();
     let mut ended = store.ended_rooms(&scheduler.name, ENDED_ROOMS_SEEN).await?;

@@ -170,9 +170,13 @@ fn summary(plan: &Plan) -> String {
 
 /// Rooms that are there and not counted.
 fn not_reached(seen: &Counted) -> String {
-    match seen.unreachable {
+    let unreachable = match seen.unreachable {
         0 => String::new(),
         rooms => format!(" (and {rooms} in regions that cannot be reached)"),
+    };
+    match seen.silent {
+        0 => unreachable,
+        rooms => format!("{unreachable} (and {rooms} that stopped pinging together)"),
     }
 }
 

@@ -34,6 +34,7 @@ use crate::locks::holder_of;
 use crate::ports::room_table::TableError;
 use crate::ports::runtime::RuntimeError;
 use crate::ports::store::{Change, Guard, Refusal, SchedulerRecord, StoreError};
+use crate::silences::NotListed;
 use crate::worker::Tenure;
 
 pub(crate) use create_scheduler::forget_unless_deleting;
@@ -217,6 +218,15 @@ impl Work {
 impl From<TableError> for StepError {
     fn from(error: TableError) -> Self {
         Self::NotNow(error.to_string())
+    }
+}
+
+impl From<NotListed> for StepError {
+    fn from(error: NotListed) -> Self {
+        match error {
+            NotListed::Store(error) => error.into(),
+            NotListed::Table(error) => error.into(),
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use maestro_core::lock::Locks;
 use maestro_core::operation::explain::{Explanation, Snapshot, explain};
 use maestro_core::operation::{Lease, Operation};
+use maestro_core::plan::SilentRooms;
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::{Millis, Timestamp, after};
 
@@ -30,6 +31,7 @@ struct Scene {
     workers: usize,
     /// Rooms that were asked to go, and when each is killed.
     leaving: Vec<(RoomRecord, Timestamp)>,
+    silent: Vec<SilentRooms>,
     sweep: Millis,
 }
 
@@ -59,6 +61,7 @@ impl Engine {
         let locks = store.locks(scheduler).await?;
         let workforce = store.workers().await?;
         let leaving = self.leaving(scheduler).await?;
+        let silent = self.silent_rooms(scheduler).await?;
         let now = self.now();
         let ownership = workforce.ownerships.into_iter().find(|ownership| ownership.scheduler == *scheduler);
         Ok(Scene {
@@ -72,6 +75,7 @@ impl Engine {
             }),
             workers: workforce.workers.iter().filter(|worker| worker.expires_at > now).count(),
             leaving,
+            silent,
             sweep: self.settings.sync_interval.into(),
         })
     }
@@ -90,6 +94,13 @@ impl Engine {
             leaving.push((room, killed_at));
         }
         Ok(leaving)
+    }
+
+    async fn silent_rooms(&self, scheduler: &SchedulerName) -> Result<Vec<SilentRooms>, Error> {
+        let views = self.ports.table.rooms(scheduler).await?;
+        let silent = self.spared_rooms(scheduler, &views).await?;
+        let spared = views.iter().filter_map(|view| Some((&view.region, silent.get(&view.id)?.until)));
+        Ok(SilentRooms::by_region(spared))
     }
 
     /// How long a room of this version has to go by itself; nothing if the version is gone.
@@ -114,6 +125,7 @@ impl Scene {
             ownership: self.ownership.as_ref(),
             workers: self.workers,
             rooms_killed_at: kills.max(),
+            silent: &self.silent,
             sweep: self.sweep,
         });
         ExplainedOperation { operation, ownership: self.ownership.clone(), explanation, seen_at: self.now }

@@ -23,7 +23,7 @@ pub use overview::FleetOverview;
 pub use pings::{Address, RoomPing};
 pub use regions::{RegionOrder, RegionView};
 pub use rollouts::{OccupiedOldRooms, RolloutPhase, RolloutView};
-pub use rooms::{ListedRoom, RoomEnd};
+pub use rooms::{ListedRoom, RoomEnd, RoomSilence};
 pub use schedulers::{FleetInfo, SchedulerFilter};
 pub use versions::NextVersions;
 

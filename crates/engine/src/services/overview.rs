@@ -27,7 +27,7 @@ impl Engine {
         let mut overviews = Vec::new();
         let mut fleets_left = FLEETS_READ_MAX;
         for scheduler in self.schedulers(filter).await? {
-            let counts = self.ports.table.counts(&scheduler.name).await?;
+            let counts = self.fleet_counts(&scheduler.name).await?;
             let wanted = wanted(&scheduler, &counts);
             let problem = self.problem_of(&scheduler, &counts, wanted, &mut fleets_left).await?;
             overviews.push(FleetOverview { info: FleetInfo { scheduler, counts }, wanted, problem });
@@ -62,7 +62,8 @@ impl Engine {
             unreachable: unreachable.map(|(region, _)| region.as_str()),
             ..FleetSeen::default()
         };
-        if seen.missing() == 0 || *fleets_left == 0 {
+        let may_be_silent = self.may_be_silent(counts.by_region.keys());
+        if (seen.missing() == 0 && !may_be_silent) || *fleets_left == 0 {
             return Ok(seen.problem());
         }
         *fleets_left -= 1;

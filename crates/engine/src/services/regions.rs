@@ -1,4 +1,5 @@
-//! Regions as people see them, and what they can say about one: cordon, drain, uncordon.
+//! Regions as people see them, and what they can say about one: cordon, drain, uncordon, and that its silent rooms are
+//! lost.
 
 use std::collections::BTreeMap;
 
@@ -34,6 +35,8 @@ pub enum RegionOrder {
     Drain,
     /// Neither of both any more.
     Uncordon,
+    /// Its rooms that fell silent together are dead.
+    ConfirmLost,
 }
 
 impl RegionOrder {
@@ -42,15 +45,24 @@ impl RegionOrder {
             Self::Cordon => "cordon",
             Self::Drain => "drain",
             Self::Uncordon => "uncordon",
+            Self::ConfirmLost => "confirm-lost",
         }
     }
 
-    /// `(cordoned, draining)`. Who cordons a region that is drained does not end that.
-    fn outcome(self, before: Option<&RegionRecord>) -> (bool, bool) {
+    /// Who cordons a region that is drained does not end that, and what is said of its rooms changes nothing else.
+    fn outcome(self, before: Option<&RegionRecord>, says: RegionRecord) -> RegionRecord {
+        let lost_at = before.and_then(|record| record.lost_at);
+        let draining = before.is_some_and(|record| record.draining);
         match self {
-            Self::Cordon => (true, before.is_some_and(|record| record.draining)),
-            Self::Drain => (true, true),
-            Self::Uncordon => (false, false),
+            Self::Cordon => RegionRecord { cordoned: true, draining, lost_at, ..says },
+            Self::Drain => RegionRecord { cordoned: true, draining: true, lost_at, ..says },
+            Self::Uncordon => RegionRecord { lost_at, ..says },
+            // Who cordoned it and why is still shown.
+            Self::ConfirmLost => {
+                let lost_at = Some(says.at);
+                let cordoned = before.filter(|record| record.cordoned);
+                RegionRecord { lost_at, ..cordoned.cloned().unwrap_or(says) }
+            }
         }
     }
 }
@@ -60,22 +72,32 @@ impl Engine {
     pub async fn regions(&self) -> Result<Vec<RegionView>, Error> {
         let said = self.ports.store.regions().await?;
         let mut rooms: BTreeMap<Region, StatusCounts> = BTreeMap::new();
-        let store = &self.ports.store;
-        let (readable, unreadable) = (store.schedulers().await?, store.unreadable_schedulers().await?);
-        let names = readable.into_iter().map(|record| record.name);
-        for scheduler in names.chain(unreadable.into_iter().map(|scheduler| scheduler.name)) {
-            for (region, counts) in self.ports.table.counts(&scheduler).await?.by_region {
+        for scheduler in self.scheduler_names().await? {
+            for (region, counts) in self.fleet_counts(&scheduler).await?.by_region {
                 *rooms.entry(region).or_default() += &counts;
             }
         }
-        let view = |region: &Region| {
+        let mut views = Vec::new();
+        for region in self.ports.runtimes.keys() {
             let record = said.iter().find(|record| record.name == *region);
-            self.region_view(region, record, rooms.get(region).copied().unwrap_or_default())
-        };
-        Ok(self.ports.runtimes.keys().map(view).collect())
+            let silent = self.spared(region).await?;
+            views.push(self.region_view(
+                region,
+                record,
+                rooms.get(region).copied().unwrap_or_default(),
+                silent,
+            ));
+        }
+        Ok(views)
     }
 
-    fn region_view(&self, region: &Region, said: Option<&RegionRecord>, rooms: StatusCounts) -> RegionView {
+    fn region_view(
+        &self,
+        region: &Region,
+        said: Option<&RegionRecord>,
+        rooms: StatusCounts,
+        silent: usize,
+    ) -> RegionView {
         let contact = self.regions.contact(region);
         let reachable = matches!(contact, Contact::Reachable { .. });
         let mut reasons = Vec::new();
@@ -83,6 +105,12 @@ impl Engine {
             Contact::Reachable { .. } => {}
             Contact::Unsettled { why } => reasons.push(format!("is not taken up yet: {why}")),
             Contact::Unreachable { why } => reasons.push(format!("cannot be reached: {why}")),
+        }
+        if silent > 0 {
+            reasons.push(format!(
+                "{silent} rooms stopped pinging together and are not taken for dead; if they are, \
+                 `maestro region confirm-lost {region}` removes them"
+            ));
         }
         if let Some(RegionRecord { draining, by, reason, .. }) = said.filter(|record| record.cordoned) {
             let state = if *draining { "drained" } else { "cordoned" };
@@ -108,18 +136,25 @@ impl Engine {
         reason: &str,
     ) -> Result<(), Error> {
         let region = self.known_region(name)?;
+        if order == RegionOrder::ConfirmLost && self.spared(&region).await? == 0 {
+            let text = format!(
+                "region {region} has no rooms that stopped pinging together; there is nothing to confirm"
+            );
+            return Err(Error::Conflict(text));
+        }
         for _ in 0..ATTEMPTS {
             let said = self.ports.store.regions().await?;
             let from = said.into_iter().find(|record| record.name == region);
-            let (cordoned, draining) = order.outcome(from.as_ref());
-            let to = RegionRecord {
+            let says = RegionRecord {
                 name: region.clone(),
-                cordoned,
-                draining,
+                cordoned: false,
+                draining: false,
                 by: user.to_owned(),
                 reason: reason.to_owned(),
                 at: self.now(),
+                lost_at: None,
             };
+            let to = order.outcome(from.as_ref(), says);
             let changes = vec![Change::SetRegion { from, to }];
             match self.ports.store.commit(Transaction::new("order region", changes)).await {
                 Err(StoreError::Refused(Refusal::RegionChanged(_))) => {}

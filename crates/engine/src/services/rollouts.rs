@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use maestro_core::operation::{Operation, OperationId, queue};
-use maestro_core::plan::{Held, Plan, RoomFact};
+use maestro_core::plan::{Held, Plan, RoomFact, SilentRooms};
 use maestro_core::rollout::{Outcome, Progress, Stored, Subject, leads_back};
 use maestro_core::room::{Purpose, Region};
 use maestro_core::scheduler::{OccupiedRooms, Version, VersionStatus};
@@ -94,7 +94,9 @@ impl Engine {
         if let Some(rollout) = &record.rollout {
             let fleet = whole_fleet(self, &record, None).await?;
             occupied = self.occupied_old_rooms(&record, rollout, &fleet.facts);
-            waiting_for.push(replacement(rollout, &rooms, occupied, no_place(&fleet.plan(self, &record))));
+            let silent = SilentRooms::among(fleet.facts.iter().filter(|room| room.old), self.now());
+            let no_place = no_place(&fleet.plan(self, &record));
+            waiting_for.push(replacement(rollout, &rooms, &silent, occupied, no_place));
         }
         let ReplacedRooms { by_version: rooms_by_version, old: old_rooms, new: new_rooms, .. } = rooms;
         let total = old_rooms + new_rooms;
@@ -248,12 +250,15 @@ struct ReplacedRooms {
 fn replacement(
     rollout: &RolloutRecord,
     rooms: &ReplacedRooms,
+    silent: &[SilentRooms],
     occupied: OccupiedOldRooms,
     no_place: Option<String>,
 ) -> String {
     let lost = &rooms.lost;
-    let to_replace = match rooms.old - lost.values().sum::<u32>() {
-        0 if !lost.is_empty() => None,
+    let not_replaced = lost.values().chain(silent.iter().map(|silent| &silent.rooms)).sum::<u32>();
+    // What was counted a moment ago may have changed since.
+    let to_replace = match rooms.old.saturating_sub(not_replaced) {
+        0 if not_replaced > 0 => None,
         0 => Some("the next cycle to see that no old room is left".to_owned()),
         1 => Some(format!("1 old room to be replaced{}", with_players(occupied))),
         rooms => Some(format!("{rooms} old rooms to be replaced{}", with_players(occupied))),
@@ -261,8 +266,11 @@ fn replacement(
     let regions = lost
         .iter()
         .map(|(region, rooms)| format!("region {region} to be reached ({rooms} old rooms are there)"));
+    let silent =
+        silent.iter().map(|silent| format!("{silent} to ping, or to be removed at {:.0}", silent.until));
     let no_place = no_place.map(|why| format!("place for new ones ({why})"));
-    let replacement = to_replace.into_iter().chain(no_place).chain(regions).collect::<Vec<_>>().join(", ");
+    let replacement =
+        to_replace.into_iter().chain(no_place).chain(regions).chain(silent).collect::<Vec<_>>().join(", ");
     match rollout.state {
         RolloutState::Paused | RolloutState::Halted => format!("someone to resume it: {}", rollout.note),
         RolloutState::Rolling => replacement,

@@ -24,6 +24,8 @@ pub struct ListedRoom {
     pub pids: Vec<u32>,
     pub created_at: Timestamp,
     pub last_ping_at: Option<Timestamp>,
+    /// It stopped pinging together with others.
+    pub silent: Option<RoomSilence>,
     pub validation: bool,
     pub ended: Option<RoomEnd>,
     /// A JSON object, as the room sent it.
@@ -36,16 +38,26 @@ pub struct RoomEnd {
     pub how: String,
 }
 
+/// It stopped pinging together with others of its region, and is not taken for dead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RoomSilence {
+    /// When it was last heard, or could have been.
+    pub since: Timestamp,
+    /// When it is removed if it does not ping before.
+    pub until: Timestamp,
+}
+
 impl Engine {
     /// Rooms that have not ended, by id.
     pub async fn rooms(&self, scheduler: &str) -> Result<Vec<ListedRoom>, Error> {
         let name = self.scheduler_name(scheduler).await?;
         let rows = self.ports.store.live_rooms(&name).await?;
         let views = self.ports.table.rooms(&name).await?;
+        let silent = self.spared_rooms(&name, &views).await?;
         let views: BTreeMap<_, _> = views.into_iter().map(|view| (view.id.clone(), view)).collect();
         let listed = |row: RoomRecord| {
-            let view = views.get(&row.id);
-            listed(row, view)
+            let (view, silent) = (views.get(&row.id), silent.get(&row.id).copied());
+            ListedRoom { silent, ..listed(row, view) }
         };
         Ok(rows.into_iter().map(listed).collect())
     }
@@ -64,7 +76,8 @@ impl Engine {
         let id = RoomId::new(id);
         let row = self.ports.store.room(&name, &id).await?.ok_or_else(missing)?;
         let view = self.ports.table.room(&name, &id).await?;
-        Ok(listed(row, view.as_ref()))
+        let silent = self.spared_rooms(&name, &view).await?.remove(&id);
+        Ok(ListedRoom { silent, ..listed(row, view.as_ref()) })
     }
 
     pub async fn room_logs(&self, scheduler: &str, id: &str, lines_max: usize) -> Result<String, Error> {
@@ -94,6 +107,7 @@ fn listed(row: RoomRecord, view: Option<&RoomView>) -> ListedRoom {
         pids,
         created_at: row.created_at,
         last_ping_at: view.and_then(|view| view.last_ping_at),
+        silent: None,
         validation: row.purpose == Purpose::Validation,
         ended: row.ended.map(|ended| RoomEnd { at: ended.at, how: ended.how }),
         metadata: view.and_then(|view| view.metadata.clone()),

@@ -212,7 +212,15 @@ impl Engine {
 
     /// What the room table counts of such a scheduler: its rooms go on, and ping.
     pub async fn counts_of_unreadable(&self, scheduler: &UnreadableScheduler) -> Result<FleetCounts, Error> {
-        Ok(self.ports.table.counts(&scheduler.name).await?)
+        Ok(self.fleet_counts(&scheduler.name).await?)
+    }
+
+    /// Of all schedulers, readable or not.
+    pub(crate) async fn scheduler_names(&self) -> Result<Vec<SchedulerName>, StoreError> {
+        let store = &self.ports.store;
+        let (readable, unreadable) = (store.schedulers().await?, store.unreadable_schedulers().await?);
+        let names = readable.into_iter().map(|record| record.name);
+        Ok(names.chain(unreadable.into_iter().map(|scheduler| scheduler.name)).collect())
     }
 
     /// A scheduler's name, if there is one of that name, readable or not.
@@ -234,7 +242,7 @@ impl Engine {
     pub async fn fleet_infos(&self, game: Option<String>) -> Result<Vec<FleetInfo>, Error> {
         let mut infos = Vec::new();
         for scheduler in self.schedulers(&SchedulerFilter { game, ..SchedulerFilter::default() }).await? {
-            let counts = self.ports.table.counts(&scheduler.name).await?;
+            let counts = self.fleet_counts(&scheduler.name).await?;
             infos.push(FleetInfo { scheduler, counts });
         }
         Ok(infos)

@@ -40,6 +40,12 @@ Examples:
 Examples:
   maestro region drain eu-west --reason \"new machines\"")]
     Drain(Order),
+
+    /// Confirm that rooms of a region that stopped pinging together are lost: they are removed
+    #[command(after_help = "\
+Examples:
+  maestro region confirm-lost eu-west --reason \"its machines are gone\"")]
+    ConfirmLost(Order),
 }
 
 #[derive(Debug, Args)]
@@ -58,6 +64,12 @@ pub(super) fn run(context: &Context, command: &Command) -> Result<(), Failure> {
         Command::Cordon(options) => order(context, options, "cordon", "cordoned"),
         Command::Uncordon(options) => order(context, options, "uncordon", "uncordoned"),
         Command::Drain(options) => order(context, options, "drain", "is being drained"),
+        Command::ConfirmLost(options) => order(
+            context,
+            options,
+            "confirm-lost",
+            "confirmed lost: the rooms that stopped pinging together are being removed",
+        ),
     }
 }
 

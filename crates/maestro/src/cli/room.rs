@@ -257,6 +257,7 @@ fn room_fields(room: &Json) -> String {
         ("Pids", room.get("pids").cell()),
         ("Created", room.get("createdAt").cell()),
         ("Last ping", room.get("lastPingAt").cell()),
+        ("Silent", silence(room)),
         ("Metadata", room.get("metadata").cell()),
         ("Ended", ended.get("at").cell()),
         ("How", ended.get("how").cell()),
@@ -266,7 +267,29 @@ fn room_fields(room: &Json) -> String {
 /// A validation room is not part of the fleet, whatever its status.
 fn status(room: &Json) -> String {
     let status = room.get("status").cell();
-    if room.get("validation").is_true() { format!("{status} (validation)") } else { status }
+    match room.get("validation").is_true() {
+        true => format!("{status} (validation)"),
+        false if is_silent(room) => format!("{status} (silent)"),
+        false => status,
+    }
+}
+
+fn is_silent(room: &Json) -> bool {
+    room.get("silent").get("until").as_str().is_some()
+}
+
+/// What silence means for a room that stopped pinging together with others; nothing for any other.
+fn silence(room: &Json) -> String {
+    let silent = room.get("silent");
+    if !is_silent(room) {
+        return silent.cell();
+    }
+    format!(
+        "since {}, together with other rooms of {region}: not counted as ready, removed at {} unless it pings, or with `maestro region confirm-lost {region}`",
+        silent.get("since").cell(),
+        silent.get("until").cell(),
+        region = room.get("region").cell(),
+    )
 }
 
 /// `game:20000/udp,…`

@@ -219,6 +219,8 @@ config! {
     room_manager: RoomManager {
         "services.roomManager.roomPingTimeoutMillis", ping_timeout: Duration as Millis = "240000",
             "A room that does not ping for so long is replaced.";
+        "services.roomManager.massSilenceTimeoutMillis", mass_silence_timeout: Duration as Millis = "1800000",
+            "Rooms of a region that stop pinging together (at least 5, and more than half of them) are replaced, and removed only after so long, or when someone confirms that they are lost (`maestro region confirm-lost`).";
         "services.roomManager.roomInitializationTimeoutMillis", initialization_timeout: Duration as Millis = "120000",
             "A room that is not ready so long after its start is replaced.";
         "services.roomManager.roomValidationTimeoutMillis", validation_timeout: Duration as Millis = "120000",

@@ -248,6 +248,7 @@ fn settings(config: &Config) -> Settings {
         stop_timeout: workers.stop_timeout,
         room_initialization_timeout: millis(rooms.initialization_timeout),
         room_ping_timeout: millis(rooms.ping_timeout),
+        mass_silence_timeout: millis(rooms.mass_silence_timeout),
         room_deletion_timeout: millis(rooms.deletion_timeout),
         room_validation_timeout: millis(rooms.validation_timeout),
         room_validation_attempts: rooms.validation_attempts,

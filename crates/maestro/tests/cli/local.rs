@@ -62,6 +62,7 @@ fn config_show() {
             operations.retention.noAction                            1h          default
             operations.retention.rooms                               24h         default
             services.roomManager.roomPingTimeoutMillis               240000      default
+            services.roomManager.massSilenceTimeoutMillis            1800000     default
             services.roomManager.roomInitializationTimeoutMillis     120000      default
             services.roomManager.roomValidationTimeoutMillis         120000      default
             services.roomManager.roomDeletionTimeoutMillis           120000      default

@@ -74,6 +74,26 @@ fn orders() {
     "#]],
     );
     check(
+        vec![ok("{}")],
+        "region confirm-lost eu-west --reason gone",
+        &expect![[r#"
+        > POST /regions/eu-west/confirm-lost?reason=gone&view=full {}
+        region eu-west confirmed lost: the rooms that stopped pinging together are being removed
+    "#]],
+    );
+    check(
+        vec![refusal(
+            409,
+            "region eu-west has no rooms that stopped pinging together; there is nothing to confirm",
+        )],
+        "region confirm-lost eu-west",
+        &expect![[r#"
+            > POST /regions/eu-west/confirm-lost?view=full {}
+            stderr: error: region eu-west has no rooms that stopped pinging together; there is nothing to confirm
+            exit 4
+        "#]],
+    );
+    check(
         vec![refusal(404, "region mars not found; there are: eu-west, us-east")],
         "region drain mars",
         &expect![[r#"

@@ -37,6 +37,7 @@ fn get() {
             Pids       4242
             Created    2026-11-15T09:06:47Z
             Last ping  2026-11-15T09:16:47Z
+            Silent     -
             Metadata   -
             Ended      2026-11-15T09:17:00Z
             How        killed by signal 9
@@ -51,6 +52,44 @@ fn get() {
             stderr: error: room ghost not found in scheduler arena
             exit 3
         "#]],
+    );
+}
+
+#[test]
+fn silent_rooms() {
+    let room = r#"{"id":"arena-4f1c9a","status":"ready","version":"v1.0.0","region":"eu-west","host":"127.0.0.1","ports":[],"pids":[4242],"createdAt":"2026-11-15T09:06:47Z","lastPingAt":"2026-11-15T09:16:47Z","validation":false,"silent":{"since":"2026-11-15T09:16:47Z","until":"2026-11-15T09:46:47Z"}}"#;
+    check(
+        vec![ok(room)],
+        "room get arena arena-4f1c9a",
+        &expect![[r#"
+        > GET /schedulers/arena/rooms/arena-4f1c9a?view=full
+        Id         arena-4f1c9a
+        Status     ready (silent)
+        Version    v1.0.0
+        Region     eu-west
+        Host       127.0.0.1
+        Ports      -
+        Pids       4242
+        Created    2026-11-15T09:06:47Z
+        Last ping  2026-11-15T09:16:47Z
+        Silent     since 2026-11-15T09:16:47Z, together with other rooms of eu-west: not counted as ready, removed at 2026-11-15T09:46:47Z unless it pings, or with `maestro region confirm-lost eu-west`
+        Metadata   -
+        Ended      -
+        How        -
+    "#]],
+    );
+    let rooms = format!(
+        r#"{{"rooms":[{}]}}"#,
+        room.replace("2026-11-15T09:06:47Z", "AGO").replace("2026-11-15T09:16:47Z", "AGO")
+    );
+    check(
+        vec![ok(&rooms)],
+        "room list arena",
+        &expect![[r#"
+        > GET /schedulers/arena/rooms?view=full
+        ID            STATUS          VERSION  REGION   HOST       PORTS  PIDS  AGE  LAST PING
+        arena-4f1c9a  ready (silent)  v1.0.0   eu-west  127.0.0.1  -      4242  AGO  AGO
+    "#]],
     );
 }
 
@@ -71,6 +110,7 @@ fn what_a_room_writes_cannot_drive_the_terminal() {
             Pids       -
             Created    -
             Last ping  -
+            Silent     -
             Metadata   -
             Ended      -
             How        -

@@ -15,6 +15,8 @@ pub enum Outage {
     Runtime,
     /// Its network: the pings of its rooms are lost too.
     Network,
+    /// Only the way from its rooms to the rooms API: their pings are lost, and its runtime answers.
+    Pings,
 }
 
 impl Host {
@@ -52,7 +54,7 @@ impl Host {
 
 impl State {
     pub(crate) fn can_be_reached(&self) -> bool {
-        self.manners.available && self.outage.is_none()
+        self.manners.available && matches!(self.outage, None | Some(Outage::Pings))
     }
 
     pub(crate) fn answers(&self) -> Result<(), RuntimeError> {
@@ -66,8 +68,10 @@ impl State {
     pub(super) fn next_said(&mut self) -> Option<Said> {
         loop {
             match (self.outbox.pop_front()?, self.outage) {
-                (said @ Said::Observation(..), Some(_)) => self.held_back.push(said),
-                (Said::Ping(_), Some(Outage::Network)) => {}
+                (said @ Said::Observation(..), Some(Outage::Runtime | Outage::Network)) => {
+                    self.held_back.push(said);
+                }
+                (Said::Ping(_), Some(Outage::Network | Outage::Pings)) => {}
                 (said, _) => return Some(said),
             }
         }

@@ -21,9 +21,13 @@ pub(super) fn strike(stage: &mut Stage) {
     if random.u32(0..5) > 0 {
         regions = vec![regions.swap_remove(random.usize(0..regions.len()))];
     }
-    let outage = if random.bool() { Outage::Runtime } else { Outage::Network };
+    let outage = match random.u32(0..3) {
+        0 => Outage::Runtime,
+        1 => Outage::Network,
+        _ => Outage::Pings,
+    };
     // From one that nobody notices to one in which rooms are silent for longer than they may be.
-    let until = Instant::now() + Duration::from_millis(random.u64(10_000..300_000));
+    let until = Instant::now() + Duration::from_millis(random.u64(10_000..600_000));
     for region in regions {
         stage.world.cut_off(&region, outage);
         stage.cut_off.retain(|other| other.region != region);

@@ -243,6 +243,7 @@ impl fmt::Display for Request {
             Self::OrderRegion(RegionOrder::Cordon) => f.write_str("keep new rooms out"),
             Self::OrderRegion(RegionOrder::Drain) => f.write_str("move the rooms out"),
             Self::OrderRegion(RegionOrder::Uncordon) => f.write_str("end the cordon"),
+            Self::OrderRegion(RegionOrder::ConfirmLost) => f.write_str("confirm that silent rooms are lost"),
         }
     }
 }

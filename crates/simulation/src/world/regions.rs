@@ -52,6 +52,7 @@ impl World {
         let rooms = match outage {
             Outage::Runtime => "its rooms are heard",
             Outage::Network => "so are its rooms",
+            Outage::Pings => "but only the pings of its rooms are lost",
         };
         self.trace.note(format_args!("region {region} is cut off, {rooms}"));
         self.host_of(region).cut_off(outage);

@@ -27,6 +27,7 @@ mod rollouts;
 mod runtime_contract;
 mod scenarios;
 mod several;
+mod silence;
 mod store_contract;
 mod stores_agree;
 mod supervision;

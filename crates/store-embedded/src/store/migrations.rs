@@ -33,6 +33,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "rollout_sizes",
         sql: include_str!("../../migrations/0011_rollout_sizes.sql"),
     },
+    Migration {
+        number: 12,
+        name: "lost_regions",
+        sql: include_str!("../../migrations/0012_lost_regions.sql"),
+    },
 ];
 
 /// The newest migration that this Maestro knows: what a store has after it was opened.

@@ -15,19 +15,19 @@ pub(super) fn set(
     if !is(connection, &to.name, from)? {
         return Err(Refusal::RegionChanged(to.name.clone()).into());
     }
-    let RegionRecord { name, cordoned, draining, by, reason, at } = to;
+    let RegionRecord { name, cordoned, draining, by, reason, at, lost_at } = to;
     connection
         .prepare_cached(
-            "INSERT OR REPLACE INTO regions (name, cordoned, draining, said_by, reason, said_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            "INSERT OR REPLACE INTO regions (name, cordoned, draining, said_by, reason, said_at, lost_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         )?
-        .execute((name.as_str(), cordoned, draining, by, reason, from_time(*at)))?;
+        .execute((name.as_str(), cordoned, draining, by, reason, from_time(*at), lost_at.map(from_time)))?;
     Ok(())
 }
 
 /// Compares columns, not records: a time that was given has more digits than the one that is kept.
 fn is(connection: &Connection, region: &Region, expected: Option<&RegionRecord>) -> Result<bool, Failure> {
-    let Some(RegionRecord { name, cordoned, draining, by, reason, at }) = expected else {
+    let Some(RegionRecord { name, cordoned, draining, by, reason, at, lost_at }) = expected else {
         return Ok(connection
             .prepare_cached("SELECT NOT EXISTS (SELECT 1 FROM regions WHERE name = ?1)")?
             .query_row([region.as_str()], |row| row.get(0))?);
@@ -37,10 +37,13 @@ fn is(connection: &Connection, region: &Region, expected: Option<&RegionRecord>)
             "SELECT EXISTS (
                  SELECT 1 FROM regions
                  WHERE name = ?1 AND cordoned = ?2 AND draining = ?3 AND said_by = ?4 AND reason = ?5
-                   AND said_at = ?6
+                   AND said_at = ?6 AND lost_at IS ?7
              )",
         )?
-        .query_row((name.as_str(), cordoned, draining, by, reason, from_time(*at)), |row| row.get(0))?)
+        .query_row(
+            (name.as_str(), cordoned, draining, by, reason, from_time(*at), lost_at.map(from_time)),
+            |row| row.get(0),
+        )?)
 }
 
 pub(super) fn all(connection: &Connection) -> Result<Vec<RegionRecord>, Failure> {
@@ -56,6 +59,7 @@ pub(super) fn all(connection: &Connection) -> Result<Vec<RegionRecord>, Failure>
             by: columns.get("said_by")?,
             reason: columns.get("reason")?,
             at: columns.time("said_at")?,
+            lost_at: columns.optional_time("lost_at")?,
         });
     }
     Ok(found)

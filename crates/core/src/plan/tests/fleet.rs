@@ -65,6 +65,7 @@ impl Fleet {
             leaving: false,
             reachable: true,
             reachable_since: None,
+            spared_until: None,
         });
     }
 

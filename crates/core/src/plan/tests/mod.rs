@@ -45,6 +45,7 @@ fn rooms(status: RoomStatus, number: u32) -> Vec<RoomFact> {
         leaving: false,
         reachable: true,
         reachable_since: None,
+        spared_until: None,
     };
     (0..number).map(room).collect()
 }

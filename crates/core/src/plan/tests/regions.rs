@@ -53,6 +53,53 @@ fn their_matches_are_demand() {
     }
 }
 
+/// Rooms that fell silent together: they run, as far as anybody can see.
+#[test]
+fn silent_rooms_are_replaced_beside_and_removed_when_their_time_is_over() {
+    use RoomStatus::*;
+    let until = at(50_000);
+    let silent = |rooms: Vec<RoomFact>| -> Vec<RoomFact> {
+        rooms
+            .into_iter()
+            .map(|room| RoomFact { spared_until: Some(until), heard_at: Some(at(0)), ..room })
+            .collect()
+    };
+    for (size, here, gone, expected) in [
+        (10, rooms(Ready, 4), rooms(Ready, 6), (4, 4, 6)),
+        (10, rooms(Ready, 10), rooms(Ready, 6), (10, 10, 0)),
+        (10, rooms(Ready, 4), rooms(Occupied, 6), (4, 4, 6)),
+    ] {
+        let all = [here, silent(gone.clone())].concat();
+        let snapshot = FleetSnapshot { now: at(40_000), ..snapshot(size, &all) };
+        let fresh: Vec<RoomFact> = snapshot
+            .rooms
+            .iter()
+            .map(|room| match room.spared_until {
+                None => RoomFact { heard_at: Some(at(40_000)), ..room.clone() },
+                Some(_) => room.clone(),
+            })
+            .collect();
+        let before = plan(&FleetSnapshot { rooms: &fresh, ..snapshot.clone() });
+        assert_eq!((before.seen.total, before.seen.ready, before.add), expected, "{size}");
+        assert_eq!((before.remove, before.expired.len()), (0, 0), "{size}");
+        assert!(before.held.iter().any(|held| held.to_string().contains("stopped pinging together")));
+        let occupied = gone.iter().filter(|room| room.status == Occupied).count();
+        assert_eq!(before.seen.occupied as usize, occupied, "players in them need a place");
+        assert!(
+            removable(&fresh, crate::plan::Occupied::MayGo).iter().all(|room| room.spared_until.is_none())
+        );
+        let all: Vec<RoomFact> = fresh
+            .iter()
+            .map(|room| match room.spared_until {
+                None => RoomFact { heard_at: Some(at(50_000)), ..room.clone() },
+                Some(_) => room.clone(),
+            })
+            .collect();
+        let after = plan(&FleetSnapshot { now: until, rooms: &all, ..snapshot });
+        assert_eq!(after.expired.len(), 6, "{size}");
+    }
+}
+
 #[test]
 fn nothing_is_held_against_them() {
     use RoomStatus::*;
@@ -114,4 +161,24 @@ fn old_ones_surge_nothing() {
     let plan = fleet.plan(Scaling::FleetSize(10));
     assert_eq!((plan.seen.total, plan.seen.old, plan.add, plan.remove), (10, 0, 0, 0));
     assert_eq!(plan.rollout, None);
+}
+
+/// Nor do those that fell silent together: the rollout goes on with the others.
+#[test]
+fn a_rollout_goes_on_beside_silent_rooms() {
+    let mut fleet = Fleet::old(0, 0, MaxSurge::Rooms(2));
+    for _ in 0..6 {
+        fleet.make(NEW, false, RoomStatus::Ready);
+        fleet.make(OLD, true, RoomStatus::Ready);
+        fleet.make(OLD, true, RoomStatus::Ready);
+    }
+    let silent: Vec<_> =
+        fleet.rooms.iter().filter(|room| room.old).map(|room| room.id.clone()).take(6).collect();
+    for room in fleet.rooms.iter_mut().filter(|room| silent.contains(&room.id)) {
+        room.spared_until = Some(Timestamp::MAX);
+    }
+    let plan = fleet.plan(Scaling::FleetSize(10));
+    assert_eq!((plan.seen.total, plan.seen.old), (12, 6));
+    let replaced = plan.rollout.unwrap().replaced;
+    assert!(!replaced.is_empty() && replaced.iter().all(|gone| !silent.contains(&gone.room)), "{replaced:?}");
 }

@@ -38,6 +38,7 @@ fn region(name: &str, cordoned: bool, draining: bool) -> RegionRecord {
         by: "ada@host".into(),
         reason: "new machines".into(),
         at: at(3),
+        lost_at: draining.then(|| at(2)),
     }
 }
 
@@ -78,6 +79,7 @@ async fn a_region_is_changed_only_from_what_it_is(store: &dyn Store) {
         Some(RegionRecord { by: "bob@host".into(), ..is.clone() }),
         Some(RegionRecord { reason: String::new(), ..is.clone() }),
         Some(RegionRecord { at: at(4), ..is.clone() }),
+        Some(RegionRecord { lost_at: Some(at(4)), ..is.clone() }),
     ];
     for from in &others {
         refuse(store, set(from.as_ref(), &to), changed()).await;

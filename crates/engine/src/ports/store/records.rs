@@ -253,6 +253,8 @@ pub struct RegionRecord {
     pub by: String,
     pub reason: String,
     pub at: Timestamp,
+    /// When somebody confirmed that those of its rooms are lost that were silent at that time.
+    pub lost_at: Option<Timestamp>,
 }
 
 /// A room that ended, as retention needs to know it. Ordered by their ends.

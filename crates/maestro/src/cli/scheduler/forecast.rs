@@ -278,6 +278,7 @@ fn fact(room: &Json, matches_max: u32, regions: &Regions, now: Timestamp) -> Opt
         leaving: false,
         reachable,
         reachable_since: None,
+        spared_until: room.get("silent").get("until").as_str().and_then(|until| until.parse().ok()),
     };
     Some((version, fact))
 }

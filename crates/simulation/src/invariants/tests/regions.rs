@@ -53,6 +53,7 @@ fn what_is_drained_may_be_replaced_before_it_goes() {
         by: "ann".into(),
         reason: "it is slow".into(),
         at: at(0),
+        lost_at: None,
     };
     let adds = |amount: u32| {
         async move |scene: &Scene| {

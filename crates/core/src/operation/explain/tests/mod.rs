@@ -6,6 +6,7 @@ use super::super::{CancelRequest, HistoryEvent, Rollback, Token};
 use super::*;
 use crate::lock::{Lock, LockKind};
 use crate::operation::testing::{at, lease, operation};
+use crate::room::Region;
 use crate::scheduler::Version;
 
 /// When the snapshots are taken, in seconds.
@@ -20,6 +21,7 @@ struct Case {
     ownership: Option<Lease>,
     workers: usize,
     rooms_killed_at: Option<i64>,
+    silent: Vec<SilentRooms>,
 }
 
 fn parked(what: &str, until: i64) -> Activity {
@@ -53,6 +55,7 @@ fn pending() -> Case {
         ownership: Some(lease("worker-1", NOW + 10)),
         workers: 1,
         rooms_killed_at: None,
+        silent: Vec::new(),
     }
 }
 
@@ -78,6 +81,7 @@ fn check(case: Case, expected: &Expect) {
         ownership: case.ownership.as_ref(),
         workers: case.workers,
         rooms_killed_at: case.rooms_killed_at.map(at),
+        silent: &case.silent,
         sweep: SWEEP,
     });
     let Explanation { since, waits_for, next, stuck } = explanation;
@@ -89,6 +93,23 @@ fn check(case: Case, expected: &Expect) {
     text += &stuck.map(|why| format!("stuck: {why}\n")).unwrap_or_default();
     let text = text.replace("1970-01-01T00:", "").replace("00000000-0000-0000-0000-00000000000", "op");
     expected.assert_eq(&text);
+}
+
+#[test]
+fn beside_rooms_that_stopped_pinging() {
+    let silent = SilentRooms { region: Region::default_region(), rooms: 6, until: at(NOW + 60) };
+    let case = Case { silent: vec![silent], ..pending() };
+    check(
+        case,
+        &expect![[r#"
+        since 15:00Z
+        waits for a worker to take it up
+        next begins as soon as a worker looks
+        next 17:00.000Z: is taken over by another worker, at the latest, if worker-1 stops now
+        next 17:40.000Z: 6 rooms in region default that stopped pinging together are removed, unless they ping, or before that by `maestro region confirm-lost default`
+        stuck: it is the next one, the slot is free, and no worker took it for 100s
+    "#]],
+    );
 }
 
 #[test]
