@@ -11,6 +11,7 @@ mod places;
 mod removal;
 mod rollout;
 mod silence;
+mod spread;
 mod verdict;
 
 use std::fmt;

@@ -11,6 +11,7 @@ use crate::room::RoomId;
 use crate::scheduler::{MaxSurge, OccupiedRooms};
 
 use super::counted::{Counted, is_idle, is_old, is_ready, is_replaced, serves_players, stays};
+use super::spread::{Spread, first_by_regions};
 use super::{FleetSnapshot, RoomFact, count};
 
 /// How rooms of an older major version, or of a drained region, are replaced; the active version's rules apply.
@@ -69,8 +70,11 @@ pub(super) fn cycle(snapshot: &FleetSnapshot<'_>, counted: &Counted, wanted: u32
     // Players of a room that is leaving will want one that is ready: theirs does not stand in for it.
     let desired_ready = desired - counted.serving;
     let surge_max = surge_max(rules, desired);
-    // A removal that was asked for before the rollout takes no new rooms: they must not be made once more for it.
-    let new_rooms = counted.total.saturating_add(snapshot.removing).saturating_sub(counted.old);
+    let mut spread = Spread::of(snapshot, desired);
+    // A removal that was asked for before the rollout takes no new rooms: they must not be made once more for it. Those
+    // that stand in for rooms of other regions are made there once more.
+    let standing_in = spread.as_ref().map_or(0, Spread::standing_in);
+    let new_rooms = counted.total.saturating_add(snapshot.removing).saturating_sub(counted.old + standing_in);
     let above_desired = match guards::stands(Invariant::SurgeBound) {
         true => i64::from(counted.total) - i64::from(desired),
         false => 0,
@@ -81,6 +85,15 @@ pub(super) fn cycle(snapshot: &FleetSnapshot<'_>, counted: &Counted, wanted: u32
         i64::from(desired) - i64::from(new_rooms),
     ];
     let surge = surge.into_iter().min().unwrap_or(0).clamp(0, i64::from(surge_max));
+    // Where they belong first; but what the fleet is short of is made at once, wherever there is place.
+    let short = i64::from(desired) - i64::from(counted.total);
+    let surge = match spread.as_ref().and_then(Spread::at_home) {
+        Some(at_home) => {
+            let at_home = at_home.saturating_sub(snapshot.adding.into());
+            surge.min(i64::try_from(at_home).unwrap_or(i64::MAX).max(short))
+        }
+        None => surge,
+    };
     let above_ready = match guards::stands(Invariant::ReadyTarget) {
         true => i64::from(counted.ready) - i64::from(desired_ready) + i64::from(rules.max_unavailable),
         false => i64::from(counted.ready),
@@ -96,7 +109,7 @@ pub(super) fn cycle(snapshot: &FleetSnapshot<'_>, counted: &Counted, wanted: u32
         occupied_held: 0,
         surplus: Vec::new(),
     };
-    choose(snapshot, counted, above_ready, &mut cycle);
+    choose(snapshot, counted, above_ready, spread.as_mut(), &mut cycle);
     cycle
 }
 
@@ -114,7 +127,13 @@ pub(super) fn kept(snapshot: &FleetSnapshot<'_>, desired: u32) -> u32 {
     }
 }
 
-fn choose(snapshot: &FleetSnapshot<'_>, counted: &Counted, above_ready: i64, cycle: &mut RolloutCycle) {
+fn choose(
+    snapshot: &FleetSnapshot<'_>,
+    counted: &Counted,
+    above_ready: i64,
+    mut spread: Option<&mut Spread<'_>>,
+    cycle: &mut RolloutCycle,
+) {
     let old = |chosen: fn(&RoomFact) -> bool| -> Vec<&RoomFact> {
         let rooms = snapshot.rooms.iter();
         rooms
@@ -125,24 +144,31 @@ fn choose(snapshot: &FleetSnapshot<'_>, counted: &Counted, above_ready: i64, cyc
     let idle = old(|room| is_idle(room) && room.known);
     let kept = cycle.desired_ready.saturating_sub(counted.ready) as usize;
     let idle_number = idle.len().saturating_sub(kept);
-    take(first(idle, idle_number, oldest_first), false, cycle);
+    let idle = first(idle, idle_number, oldest_first);
+    if let Some(spread) = &mut spread {
+        idle.iter().for_each(|room| spread.gone(room));
+    }
+    take(idle, false, cycle);
     // While a room is unknown, nobody knows how many are ready.
     if counted.unknown > 0 {
         return;
     }
 
-    let ready = first(old(is_ready), cycle.budget as usize, oldest_first);
+    let budget = cycle.budget as usize;
+    let ready = first_by_regions(spread.as_deref_mut(), old(is_ready), budget, oldest_first);
     let ready_number = ready.len();
     take(ready, false, cycle);
     let occupied_number = occupied_number(&snapshot.replacement, counted, cycle, ready_number);
     // A drain waits for matches to end, whatever the rules of a rollout are.
     let mut occupied = old(serves_players);
     occupied.retain(|room| is_old(room, &snapshot.replacement));
-    let mut occupied = first(occupied, occupied_number, oldest_first);
-    if !snapshot.replacement.occupied_may_go {
-        cycle.occupied_held = count(occupied.len());
-        occupied.clear();
-    }
+    let occupied = match snapshot.replacement.occupied_may_go {
+        true => first_by_regions(spread.as_deref_mut(), occupied, occupied_number, oldest_first),
+        false => {
+            cycle.occupied_held = count(occupied.len().min(occupied_number));
+            Vec::new()
+        }
+    };
     let occupied_number = occupied.len();
     take(occupied, true, cycle);
 
@@ -156,7 +182,11 @@ fn choose(snapshot: &FleetSnapshot<'_>, counted: &Counted, above_ready: i64, cyc
         let new_ready = rooms.filter(|room| {
             !is_replaced(room, &snapshot.replacement) && is_ready(room) && stays(snapshot, room)
         });
-        let chosen = first(new_ready.collect(), surplus, |one, other| one.id.cmp(&other.id));
+        let by_id = |one: &RoomFact, other: &RoomFact| one.id.cmp(&other.id);
+        let chosen = match spread {
+            Some(spread) => spread.choose(new_ready.collect(), surplus, by_id),
+            None => first(new_ready.collect(), surplus, by_id),
+        };
         cycle.surplus = chosen.into_iter().map(|room| room.id.clone()).collect();
     }
 }
@@ -166,7 +196,7 @@ fn oldest_first(one: &RoomFact, other: &RoomFact) -> Ordering {
 }
 
 /// The first of them, in order. Only those are sorted: a cycle chooses few rooms of a large fleet.
-fn first(
+pub(super) fn first(
     mut rooms: Vec<&RoomFact>,
     number: usize,
     order: impl Fn(&RoomFact, &RoomFact) -> Ordering,

@@ -7,13 +7,13 @@ use maestro_core::operation::{Operation, OperationId, OperationStatus};
 use maestro_core::policy::{Criteria, DeletionPolicy, PlacementPolicy, PlacementRegion};
 use maestro_core::resize::{Draft, Number, Strictness};
 use maestro_core::room::{Region, RoomStatus};
-use maestro_core::scheduler::Recipe;
+use maestro_core::scheduler::{MaxSurge, Recipe};
 use maestro_engine::services::{RegionOrder, ResizeOrder, RolloutPhase};
 use maestro_simulation::{Outage, World};
 use serde_json::{Value, json};
 
 use super::common::*;
-use super::rollouts::{another_command, ended_as, submit};
+use super::rollouts::{another_command, ended_as, rollout_over, submit};
 
 const SECOND: Duration = Duration::from_secs(1);
 pub(crate) const ONE: &str = "RegionOne";
@@ -94,6 +94,25 @@ fn a_fleet_grows_and_shrinks_by_its_weights() {
         settle(&world, 20, HOUR).await;
         is_spread(&world, &[(ONE, 10), (THREE, 3), (TWO, 7)]).await;
     });
+}
+
+/// Its old rooms take all the place that it has: they make way for the new ones, and those are made there.
+#[test]
+fn a_region_full_of_old_rooms_gets_its_new_ones() {
+    for (max_surge, replicas) in [(1, 8), (3, 8), (8, 12)] {
+        run(async {
+            let regions = [(ONE, 1, Some(replicas / 2)), (TWO, 1, None)];
+            let mut recipe = placed(replicas, &regions);
+            recipe.max_surge = MaxSurge::Rooms(max_surge);
+            let world = world(13, recipe.clone(), &[ONE, TWO]).await;
+            let half = replicas as usize / 2;
+            is_spread(&world, &[(ONE, half), (TWO, half)]).await;
+            finished(&world, submit(&world, another_command(recipe)).await).await;
+            rollout_over(&world, HOUR).await;
+            settle(&world, replicas, HOUR).await;
+            is_spread(&world, &[(ONE, half), (TWO, half)]).await;
+        });
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod places;
 mod regions;
 mod rollouts;
 mod slow;
+mod spread;
 mod walks;
 
 use super::*;
