@@ -15,7 +15,7 @@ use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::store::{
     EndedRoom, OperationPage, OperationStore, PageRequest, RegionRecord, RegionStore, Renewal, RoomRecord,
     RoomRegistry, SchedulerRecord, SchedulerStore, Store, StoreError, Transaction, UnreadableScheduler,
-    VersionRecord, Workforce,
+    UnreadableVersion, VersionRecord, Workforce,
 };
 use maestro_store_embedded::EmbeddedStore;
 use tempfile::TempDir;
@@ -88,6 +88,10 @@ impl SchedulerStore for OnTheSpot {
 
     async fn versions(&self, name: &SchedulerName) -> Result<Vec<VersionRecord>, StoreError> {
         wait_for(self.store.versions(name))
+    }
+
+    async fn unreadable_versions(&self, name: &SchedulerName) -> Result<Vec<UnreadableVersion>, StoreError> {
+        wait_for(self.store.unreadable_versions(name))
     }
 
     async fn version_numbers(&self, name: &SchedulerName) -> Result<Vec<Version>, StoreError> {

@@ -12,7 +12,7 @@ use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::store::{
     Change, EndedRoom, OperationPage, OperationStore, OwnershipRecord, PageRequest, Refusal, RegionRecord,
     RegionStore, Renewal, RoomRecord, RoomRegistry, SchedulerRecord, SchedulerStore, Store, StoreError,
-    Transaction, UnreadableScheduler, VersionRecord, Workforce,
+    Transaction, UnreadableScheduler, UnreadableVersion, VersionRecord, Workforce,
 };
 use tokio::time::Instant;
 
@@ -224,6 +224,11 @@ impl SchedulerStore for SimulatedStore {
 
     async fn versions(&self, name: &SchedulerName) -> Result<Vec<VersionRecord>, StoreError> {
         self.read(&"versions", self.inner.versions(name)).await
+    }
+
+    async fn unreadable_versions(&self, name: &SchedulerName) -> Result<Vec<UnreadableVersion>, StoreError> {
+        // As with the schedulers.
+        self.inner.unreadable_versions(name).await
     }
 
     async fn version_numbers(&self, name: &SchedulerName) -> Result<Vec<Version>, StoreError> {

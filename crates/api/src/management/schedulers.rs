@@ -32,12 +32,13 @@ pub(super) async fn list(
 ) -> Answered<ListSchedulersResponse> {
     let ListSchedulersRequest { name, game, version, view } = request;
     let filter = SchedulerFilter { name: given(name), game: given(game), version: given(version) };
-    let mut schedulers: Vec<_> = match View::parse(&view)? {
+    let view = View::parse(&view)?;
+    let mut schedulers: Vec<_> = match view {
         View::V10 => api.engine.schedulers(&filter).await?.iter().map(listed).collect(),
         View::Full => api.engine.fleet_overviews(&filter).await?.iter().map(overview).collect(),
     };
     let unreadable = api.engine.unreadable_schedulers(&filter).await?;
-    schedulers.extend(unreadable.iter().map(unreadable_listed));
+    schedulers.extend(unreadable.iter().map(|scheduler| unreadable_listed(scheduler, view)));
     schedulers.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(Answer(ListSchedulersResponse { schedulers }))
 }
@@ -109,7 +110,7 @@ pub(super) async fn create(
     let recipe = Recipe::parse(&message.into()).map_err(Error::from)?;
     let record = api.engine.create_scheduler(recipe, &user).await?;
     let scheduler = Some(convert::scheduler(&record.recipe, shown(&record)));
-    Ok((warnings, Answer(CreateSchedulerResponse { scheduler })))
+    Ok((warnings.of_recipe(), Answer(CreateSchedulerResponse { scheduler })))
 }
 
 pub(super) async fn delete(
@@ -164,16 +165,22 @@ fn decision(decision: AutoscalingDecision) -> v1::AutoscalingDecision {
     }
 }
 
-/// The state of a scheduler that this build cannot read. Why that is stands in the answer to who asks for it.
-const UNREADABLE: &str = "unreadable";
+/// The state of a scheduler, or the status of a version, that this build cannot read.
+pub(super) const UNREADABLE: &str = "unreadable";
 
-fn unreadable_listed(scheduler: &UnreadableScheduler) -> SchedulerWithoutSpec {
+fn unreadable_listed(scheduler: &UnreadableScheduler, view: View) -> SchedulerWithoutSpec {
+    let problem = FleetProblem {
+        word: UNREADABLE.to_owned(),
+        reason: format!("{}; start the version of Maestro that wrote it", scheduler.why),
+        room: String::new(),
+    };
     SchedulerWithoutSpec {
         name: scheduler.name.to_string(),
         state: UNREADABLE.to_owned(),
         version: scheduler.active_version.clone(),
         created_at: Some(scheduler.created_at.into()),
         rooms_replicas: number(scheduler.fleet_size),
+        problem: view.full(|| problem),
         ..SchedulerWithoutSpec::default()
     }
 }

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use maestro_core::scheduler::Recipe;
 use maestro_engine::Error;
-use maestro_engine::ports::store::VersionRecord;
+use maestro_engine::ports::store::{UnreadableVersion, VersionRecord};
 use maestro_proto::convert::Patch;
 use maestro_proto::v1::{
     GetSchedulerVersionsRequest, GetSchedulerVersionsResponse, NewSchedulerVersionRequest,
@@ -12,6 +12,7 @@ use maestro_proto::v1::{
 };
 
 use super::Api;
+use super::schedulers::UNREADABLE;
 use crate::answer::Answer;
 use crate::error::{ApiError, Code};
 use crate::request::{Asked, Message, Named, User};
@@ -26,12 +27,20 @@ pub(super) async fn list(
     Asked(request): Asked<GetSchedulerVersionsRequest>,
 ) -> Result<Answer<GetSchedulerVersionsResponse>, ApiError> {
     let view = View::parse(&request.view)?;
-    let versions = api.engine.versions(&name).await?;
-    let next = api.engine.next_versions(&name).await?;
+    let (readable, unreadable) = api.engine.versions(&name).await?;
+    let readable = readable.iter().map(|record| (record.version, version(record, view)));
+    let unreadable = unreadable.iter().map(|stored| (stored.version, unreadable_version(stored, view)));
+    let mut versions: Vec<_> = readable.chain(unreadable).collect();
+    versions.sort_by_key(|(number, _)| std::cmp::Reverse(*number));
+    let next = match api.engine.next_versions(&name).await {
+        // The active one is among those that cannot be read: nothing comes next.
+        Err(Error::Conflict(_)) => None,
+        next => Some(next?),
+    };
     Ok(Answer(GetSchedulerVersionsResponse {
-        versions: versions.iter().map(|record| version(record, view)).collect(),
-        next_major: view.full(|| next.major.to_string()),
-        next_minor: view.full(|| next.minor.to_string()),
+        versions: versions.into_iter().map(|(_, version)| version).collect(),
+        next_major: next.as_ref().and_then(|next| view.full(|| next.major.to_string())),
+        next_minor: next.as_ref().and_then(|next| view.full(|| next.minor.to_string())),
     }))
 }
 
@@ -48,7 +57,7 @@ pub(super) async fn create(
     let recipe = Recipe::parse(&message.into()).map_err(Error::from)?;
     let id = api.engine.create_version(&name, recipe, &user).await?;
     let operation_id = id.to_string();
-    Ok((warnings, Answer(NewSchedulerVersionResponse { operation_id })))
+    Ok((warnings.of_recipe(), Answer(NewSchedulerVersionResponse { operation_id })))
 }
 
 pub(super) async fn patch(
@@ -57,6 +66,7 @@ pub(super) async fn patch(
     User(user): User,
     Message { message: patch, warnings }: Message<Patch>,
 ) -> Submitted<PatchSchedulerResponse> {
+    let warnings = warnings.of_recipe();
     if patch.is_empty() {
         return Err(no_change(&name, &warnings));
     }
@@ -97,5 +107,15 @@ fn version(record: &VersionRecord, view: View) -> SchedulerVersion {
         created_at: Some(record.created_at.into()),
         status: view.full(|| record.status.as_str().to_owned()),
         cause: view.full(|| record.cause.clone()),
+    }
+}
+
+fn unreadable_version(stored: &UnreadableVersion, view: View) -> SchedulerVersion {
+    SchedulerVersion {
+        version: stored.version.to_string(),
+        is_active: stored.is_active,
+        created_at: Some(stored.created_at.into()),
+        status: view.full(|| UNREADABLE.to_owned()),
+        cause: view.full(|| stored.why.clone()),
     }
 }

@@ -32,6 +32,8 @@ pub struct Snapshot<'a> {
     pub silent: &'a [SilentRooms],
     /// How often workers look for what nobody works on.
     pub sweep: Millis,
+    /// Why this build leaves the scheduler alone, if it does: it cannot read what is stored of it.
+    pub unreadable: Option<&'a str>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,10 +87,27 @@ pub enum Stuck {
     LongForLock(Waiter),
     /// It is the next one, and the slot is free.
     NotTaken(Millis),
+    /// What is stored of its scheduler cannot be read, for this reason.
+    Unreadable(String),
 }
 
 pub fn explain(seen: &Snapshot<'_>) -> Explanation {
+    if let Some(why) = seen.unreadable.filter(|_| !seen.operation.status.is_final()) {
+        return unreadable(seen, why);
+    }
     Explanation { since: since(seen), waits_for: waits_for(seen), next: next(seen), stuck: stuck(seen) }
+}
+
+/// Nothing that is stored is lost; somebody has to do something.
+fn unreadable(seen: &Snapshot<'_>, why: &str) -> Explanation {
+    let what = "it goes on when the version of Maestro that wrote the scheduler is started; until then the scheduler \
+                and its rooms are left alone";
+    Explanation {
+        since: since(seen),
+        waits_for: Some(WaitsFor::Outside("a Maestro that can read its scheduler".to_owned())),
+        next: vec![Expectation { what: what.to_owned(), at: None }],
+        stuck: Some(Stuck::Unreadable(why.to_owned())),
+    }
 }
 
 fn waits_for(seen: &Snapshot<'_>) -> Option<WaitsFor> {
@@ -387,6 +406,7 @@ impl fmt::Display for Stuck {
             Self::NotTaken(waited) => {
                 write!(f, "it is the next one, the slot is free, and no worker took it for {waited}")
             }
+            Self::Unreadable(why) => write!(f, "its scheduler cannot be read: {why}"),
         }
     }
 }

@@ -9,7 +9,7 @@ use maestro_core::plan::SilentRooms;
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::{Millis, Timestamp, after};
 
-use crate::ports::store::{Intent, RoomRecord};
+use crate::ports::store::{Intent, RoomRecord, StoreError};
 use crate::{Engine, Error};
 
 /// An operation, and why it is where it is.
@@ -33,6 +33,8 @@ struct Scene {
     leaving: Vec<(RoomRecord, Timestamp)>,
     silent: Vec<SilentRooms>,
     sweep: Millis,
+    /// Why the scheduler is left alone, if this build cannot read it or what it is to do.
+    unreadable: Option<String>,
 }
 
 impl Engine {
@@ -49,15 +51,25 @@ impl Engine {
 
     /// Those that have not moved for longer than they should.
     pub async fn stuck_operations(&self, scheduler: &str) -> Result<Vec<ExplainedOperation>, Error> {
-        let record = self.scheduler(scheduler).await?;
-        let scene = self.scene(&record.name).await?;
+        let name = self.scheduler_name(scheduler).await?;
+        let scene = self.scene(&name).await?;
         let explained = scene.unfinished.iter().cloned().map(|operation| scene.explain(operation));
         Ok(explained.filter(|explained| explained.explanation.stuck.is_some()).collect())
     }
 
     async fn scene(&self, scheduler: &SchedulerName) -> Result<Scene, Error> {
         let store = &self.ports.store;
-        let unfinished = store.unfinished(scheduler).await?;
+        let mut unreadable = match store.scheduler(scheduler).await {
+            Err(StoreError::Unreadable(why)) => Some(why.to_string()),
+            found => found.map(|_| None)?,
+        };
+        let unfinished = match store.unfinished(scheduler).await {
+            Err(StoreError::Unreadable(why)) => {
+                unreadable.get_or_insert(why.to_string());
+                Vec::new()
+            }
+            unfinished => unfinished?,
+        };
         let locks = store.locks(scheduler).await?;
         let workforce = store.workers().await?;
         let leaving = self.leaving(scheduler).await?;
@@ -77,6 +89,7 @@ impl Engine {
             leaving,
             silent,
             sweep: self.settings.sync_interval.into(),
+            unreadable,
         })
     }
 
@@ -103,9 +116,12 @@ impl Engine {
         Ok(SilentRooms::by_region(spared))
     }
 
-    /// How long a room of this version has to go by itself; nothing if the version is gone.
+    /// How long a room of this version has to go by itself; nothing if the version is gone or cannot be read.
     async fn grace_period(&self, scheduler: &SchedulerName, version: Version) -> Result<Millis, Error> {
-        let found = self.ports.store.version(scheduler, version).await?;
+        let found = match self.ports.store.version(scheduler, version).await {
+            Err(StoreError::Unreadable(_)) => None,
+            found => found?,
+        };
         Ok(found.map_or(Millis(0), |found| found.recipe.spec.termination_grace_period.into()))
     }
 }
@@ -127,6 +143,7 @@ impl Scene {
             rooms_killed_at: kills.max(),
             silent: &self.silent,
             sweep: self.sweep,
+            unreadable: self.unreadable.as_deref(),
         });
         ExplainedOperation { operation, ownership: self.ownership.clone(), explanation, seen_at: self.now }
     }

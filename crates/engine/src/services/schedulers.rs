@@ -13,7 +13,7 @@ use crate::operations::DeletionProgress;
 use crate::ports::room_table::FleetCounts;
 use crate::ports::store::{
     Change, NewOperation, NewScheduler, OperationUpdate, Refusal, SchedulerRecord, SchedulerState,
-    StoreError, Transaction, UnreadableScheduler, VersionRecord,
+    StoreError, Transaction, UnreadableScheduler, UnreadableVersion, VersionRecord,
 };
 use crate::{Engine, Error};
 
@@ -233,10 +233,15 @@ impl Engine {
         }
     }
 
-    /// Newest first.
-    pub async fn versions(&self, name: &str) -> Result<Vec<VersionRecord>, Error> {
-        let versions = self.ports.store.versions(&known_name(name)?).await?;
-        if versions.is_empty() { Err(scheduler_not_found(name)) } else { Ok(versions) }
+    /// Those that can be read and those that cannot, each newest first.
+    pub async fn versions(&self, name: &str) -> Result<(Vec<VersionRecord>, Vec<UnreadableVersion>), Error> {
+        let (store, scheduler) = (&self.ports.store, known_name(name)?);
+        let (readable, unreadable) =
+            (store.versions(&scheduler).await?, store.unreadable_versions(&scheduler).await?);
+        match readable.is_empty() && unreadable.is_empty() {
+            true => Err(scheduler_not_found(name)),
+            false => Ok((readable, unreadable)),
+        }
     }
 
     pub async fn fleet_infos(&self, game: Option<String>) -> Result<Vec<FleetInfo>, Error> {

@@ -22,7 +22,7 @@ use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::store::{
     EndedRoom, OperationPage, OperationStore, PageRequest, RegionRecord, RegionStore, Renewal, RoomRecord,
     RoomRegistry, SchedulerRecord, SchedulerStore, Store, StoreError, Transaction, UnreadableScheduler,
-    VersionRecord, Workforce,
+    UnreadableVersion, VersionRecord, Workforce,
 };
 
 use state::State;
@@ -74,6 +74,10 @@ impl SchedulerStore for MemoryStore {
 
     async fn versions(&self, name: &SchedulerName) -> Result<Vec<VersionRecord>, StoreError> {
         Ok(self.state().versions(name))
+    }
+
+    async fn unreadable_versions(&self, _: &SchedulerName) -> Result<Vec<UnreadableVersion>, StoreError> {
+        Ok(Vec::new())
     }
 
     async fn version_numbers(&self, name: &SchedulerName) -> Result<Vec<Version>, StoreError> {

@@ -10,7 +10,7 @@ use maestro_engine::ports::Store;
 use maestro_engine::ports::store::{
     EndedRoom, OperationPage, OperationStore, PageRequest, RegionRecord, RegionStore, Renewal, RoomRecord,
     RoomRegistry, SchedulerRecord, SchedulerStore, StoreError, Transaction, UnreadableScheduler,
-    VersionRecord, Workforce,
+    UnreadableVersion, VersionRecord, Workforce,
 };
 
 use super::{
@@ -54,6 +54,13 @@ impl SchedulerStore for EmbeddedStore {
         let (recipes, name) = (self.recipes.clone(), name.clone());
         self.readers
             .read("read the versions", move |connection| versions::all(connection, &recipes, &name))
+            .await
+    }
+
+    async fn unreadable_versions(&self, name: &SchedulerName) -> Result<Vec<UnreadableVersion>, StoreError> {
+        let (recipes, name) = (self.recipes.clone(), name.clone());
+        self.readers
+            .read("read the versions", move |connection| versions::unreadable(connection, &recipes, &name))
             .await
     }
 

@@ -2,8 +2,8 @@
 
 use maestro_core::scheduler::{Recipe, SchedulerName, Version, VersionStatus};
 use maestro_core::time::Timestamp;
-use maestro_engine::documents;
-use maestro_engine::ports::store::{Refusal, VersionRecord};
+use maestro_engine::documents::{self, Unreadable};
+use maestro_engine::ports::store::{Refusal, UnreadableVersion, VersionRecord};
 use rusqlite::{Connection, Params};
 
 use super::columns::{Columns, from_time};
@@ -136,9 +136,40 @@ pub(super) fn all(
     recipes: &RecipeCache,
     scheduler: &SchedulerName,
 ) -> Result<Vec<VersionRecord>, Failure> {
-    let mut found = select(connection, recipes, SELECT, [scheduler.as_str()])?;
-    found.sort_by_key(|record| std::cmp::Reverse(record.version));
-    Ok(found)
+    let mut readable = Vec::new();
+    each(connection, recipes, SELECT, [scheduler.as_str()], |_, read| {
+        readable.extend(read.ok());
+        Ok(())
+    })?;
+    readable.sort_by_key(|record| std::cmp::Reverse(record.version));
+    Ok(readable)
+}
+
+pub(super) fn unreadable(
+    connection: &Connection,
+    recipes: &RecipeCache,
+    scheduler: &SchedulerName,
+) -> Result<Vec<UnreadableVersion>, Failure> {
+    let mut unreadable = Vec::new();
+    each(connection, recipes, SELECT, [scheduler.as_str()], |columns, read| {
+        let Err(why) = read else { return Ok(()) };
+        match columns.version("version") {
+            Ok(version) => unreadable.push(UnreadableVersion {
+                version,
+                is_active: columns.get("is_active")?,
+                created_at: columns.time("created_at")?,
+                why: why.to_string(),
+            }),
+            // Nobody can ask for it.
+            Err(Failure::Unreadable(why)) => {
+                tracing::warn!(%scheduler, %why, "a stored version has no number")
+            }
+            Err(other) => return Err(other),
+        }
+        Ok(())
+    })?;
+    unreadable.sort_by_key(|version| std::cmp::Reverse(version.version));
+    Ok(unreadable)
 }
 
 pub(super) fn numbers(connection: &Connection, scheduler: &SchedulerName) -> Result<Vec<Version>, Failure> {
@@ -161,28 +192,42 @@ pub(super) fn one(
 ) -> Result<Option<VersionRecord>, Failure> {
     let sql = format!("{SELECT} AND versions.version = ?2");
     let parameters = (scheduler.as_str(), version.to_string());
-    Ok(select(connection, recipes, &sql, parameters)?.pop())
+    let mut found = None;
+    each(connection, recipes, &sql, parameters, |_, read| {
+        found = Some(read?);
+        Ok(())
+    })?;
+    Ok(found)
 }
 
-fn select(
+/// What cannot be read is that version's problem alone.
+fn each(
     connection: &Connection,
     recipes: &RecipeCache,
     sql: &str,
     parameters: impl Params,
-) -> Result<Vec<VersionRecord>, Failure> {
+    mut take: impl FnMut(&Columns<'_, '_>, Result<VersionRecord, Unreadable>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query(parameters)?;
-    let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         let columns = Columns(row);
-        found.push(VersionRecord {
-            version: columns.version("version")?,
-            recipe: recipes.recipe(&columns)?,
-            status: columns.parsed("status", VersionStatus::parse)?,
-            cause: columns.get("cause")?,
-            is_active: columns.get("is_active")?,
-            created_at: columns.time("created_at")?,
-        });
+        match version(&columns, recipes) {
+            Ok(record) => take(&columns, Ok(record))?,
+            Err(Failure::Unreadable(why)) => take(&columns, Err(why))?,
+            Err(other) => return Err(other),
+        }
     }
-    Ok(found)
+    Ok(())
+}
+
+fn version(columns: &Columns<'_, '_>, recipes: &RecipeCache) -> Result<VersionRecord, Failure> {
+    Ok(VersionRecord {
+        version: columns.version("version")?,
+        recipe: recipes.recipe(columns)?,
+        status: columns.parsed("status", VersionStatus::parse)?,
+        cause: columns.get("cause")?,
+        is_active: columns.get("is_active")?,
+        created_at: columns.time("created_at")?,
+    })
 }

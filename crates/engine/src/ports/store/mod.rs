@@ -25,7 +25,7 @@ pub use change::{
 pub use records::{
     Ended, EndedRoom, Intent, OperationFilter, OperationPage, OwnershipRecord, PageRequest, RegionRecord,
     Renewal, RolloutRecord, RolloutState, RoomRecord, SchedulerRecord, SchedulerState, StopIntent,
-    UnreadableScheduler, VersionRecord, WorkerRecord, Workforce,
+    UnreadableScheduler, UnreadableVersion, VersionRecord, WorkerRecord, Workforce,
 };
 
 #[async_trait]
@@ -45,8 +45,11 @@ pub trait SchedulerStore: Send + Sync {
     /// The other ones, ordered by name. Whoever acts on what is *not* a scheduler must ask for them too.
     async fn unreadable_schedulers(&self) -> Result<Vec<UnreadableScheduler>, StoreError>;
 
-    /// All versions of a scheduler, newest first; none: no such scheduler.
+    /// All versions of a scheduler that can be read, newest first.
     async fn versions(&self, name: &SchedulerName) -> Result<Vec<VersionRecord>, StoreError>;
+
+    /// The other ones, newest first. None of either kind: no such scheduler.
+    async fn unreadable_versions(&self, name: &SchedulerName) -> Result<Vec<UnreadableVersion>, StoreError>;
 
     /// The numbers that were ever given to its versions, also to those that are deleted; lowest first.
     async fn version_numbers(&self, name: &SchedulerName) -> Result<Vec<Version>, StoreError>;

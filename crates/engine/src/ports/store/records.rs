@@ -166,6 +166,15 @@ pub struct VersionRecord {
     pub created_at: Timestamp,
 }
 
+/// A version whose recipe this build cannot read. It is shown, and cannot be switched to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnreadableVersion {
+    pub version: Version,
+    pub is_active: bool,
+    pub created_at: Timestamp,
+    pub why: String,
+}
+
 /// One page of a list of operations, in the order in which they were enqueued or the other way round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageRequest {

@@ -22,6 +22,7 @@ struct Case {
     workers: usize,
     rooms_killed_at: Option<i64>,
     silent: Vec<SilentRooms>,
+    unreadable: Option<&'static str>,
 }
 
 fn parked(what: &str, until: i64) -> Activity {
@@ -56,6 +57,7 @@ fn pending() -> Case {
         workers: 1,
         rooms_killed_at: None,
         silent: Vec::new(),
+        unreadable: None,
     }
 }
 
@@ -83,6 +85,7 @@ fn check(case: Case, expected: &Expect) {
         rooms_killed_at: case.rooms_killed_at.map(at),
         silent: &case.silent,
         sweep: SWEEP,
+        unreadable: case.unreadable,
     });
     let Explanation { since, waits_for, next, stuck } = explanation;
     let mut text = format!("since {since}\n");
@@ -108,6 +111,30 @@ fn beside_rooms_that_stopped_pinging() {
         next 17:00.000Z: is taken over by another worker, at the latest, if worker-1 stops now
         next 17:40.000Z: 6 rooms in region default that stopped pinging together are removed, unless they ping, or before that by `maestro region confirm-lost default`
         stuck: it is the next one, the slot is free, and no worker took it for 100s
+    "#]],
+    );
+}
+
+#[test]
+fn of_a_scheduler_that_cannot_be_read() {
+    let unreadable = Some("stored recipe cannot be read: spec: is missing");
+    for case in [pending(), in_progress()] {
+        check(
+            Case { unreadable, ..case },
+            &expect![[r#"
+                since 15:00Z
+                waits for a Maestro that can read its scheduler
+                next it goes on when the version of Maestro that wrote the scheduler is started; until then the scheduler and its rooms are left alone
+                stuck: its scheduler cannot be read: stored recipe cannot be read: spec: is missing
+            "#]],
+        );
+    }
+    let mut ended = Case { unreadable, ..pending() };
+    ended.operation = operation(1, OperationStatus::Finished, 900);
+    check(
+        ended,
+        &expect![[r#"
+        since 15:00Z
     "#]],
     );
 }
