@@ -88,7 +88,7 @@ where
                 "" => ApiError::invalid(format!("body: {error}")),
                 _ => ApiError::invalid(error.to_string()),
             })?;
-        let warnings = Warnings::unknown_fields(&unknown_fields);
+        let warnings = Warnings::unknown_fields(unknown_fields);
         if strict && !warnings.is_empty() {
             return Err(ApiError::invalid(warnings.to_string()));
         }

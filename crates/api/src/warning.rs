@@ -5,27 +5,39 @@ use std::fmt;
 
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponseParts, ResponseParts};
+use maestro_proto::unknown_recipe_field;
 
 /// A path that is longer than this is cut: it is for a person, who wrote it.
 const TEXT_MAX: usize = 200;
 
+/// One text each, and the paths of fields that they are about.
 #[derive(Debug, Default)]
-pub(crate) struct Warnings(Vec<String>);
+pub(crate) struct Warnings {
+    paths: Vec<String>,
+    texts: Vec<String>,
+}
 
 impl Warnings {
-    pub(crate) fn unknown_fields(paths: &[String]) -> Self {
-        Self(paths.iter().map(|path| format!("unknown field {path}")).collect())
+    pub(crate) fn unknown_fields(paths: Vec<String>) -> Self {
+        let texts = paths.iter().map(|path| format!("unknown field {path}")).collect();
+        Self { paths, texts }
+    }
+
+    /// The message is a recipe: the fields that were most likely meant can be named too.
+    pub(crate) fn of_recipe(self) -> Self {
+        let texts = self.paths.iter().map(|path| unknown_recipe_field(path)).collect();
+        Self { texts, ..self }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.texts.is_empty()
     }
 }
 
 /// One line each.
 impl fmt::Display for Warnings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.join("\n"))
+        f.write_str(&self.texts.join("\n"))
     }
 }
 
@@ -33,7 +45,7 @@ impl IntoResponseParts for Warnings {
     type Error = Infallible;
 
     fn into_response_parts(self, mut response: ResponseParts) -> Result<ResponseParts, Infallible> {
-        let values = self.0.iter().filter_map(|text| header_value(text));
+        let values = self.texts.iter().filter_map(|text| header_value(text));
         for value in values {
             response.headers_mut().append(header::WARNING, value);
         }

@@ -7,6 +7,7 @@ pub mod duration;
 pub mod guards;
 pub mod invariant;
 pub mod lock;
+mod nearest;
 pub mod operation;
 pub mod panic;
 pub mod placement;
@@ -20,3 +21,5 @@ pub mod scheduler;
 pub mod time;
 pub mod violation;
 pub mod workforce;
+
+pub use nearest::nearest;

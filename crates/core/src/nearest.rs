@@ -4,7 +4,7 @@
 const CHARACTERS_PER_SLIP: usize = 4;
 
 /// The name of smallest edit distance, case aside, if it is near enough. The first one wins a tie.
-pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let lower = name.to_lowercase();
     let (distance, best) = known
         .map(|candidate| (edit_distance(&lower, &candidate.to_lowercase()), candidate))

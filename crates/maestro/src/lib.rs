@@ -5,6 +5,7 @@ pub mod backup;
 pub mod cli;
 pub mod config;
 pub mod start;
+mod yaml;
 
 /// The argument that makes a process the log keeper of a region (see `maestro_runtime_process::keep_logs`). Not a
 /// command for people: `maestro start` runs it.

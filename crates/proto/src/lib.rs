@@ -17,11 +17,21 @@ mod messages {
     include!(concat!(env!("OUT_DIR"), "/messages.rs"));
 }
 
+use maestro_core::nearest;
 pub use messages::google::protobuf;
 pub use messages::maestro::api::v1;
 
 /// The names of all fields that a recipe can have, at any depth.
 pub const RECIPE_FIELDS: &[&str] = include!(concat!(env!("OUT_DIR"), "/recipe_fields.rs"));
+
+/// What to say of a field that recipes do not have, by its path: with the name that was most likely meant.
+pub fn unknown_recipe_field(path: &str) -> String {
+    let key = path.rsplit(['.', ']']).next().unwrap_or_default();
+    match nearest(key, RECIPE_FIELDS.iter().copied()) {
+        Some(name) => format!("unknown field {path}; did you mean {name}?"),
+        None => format!("unknown field {path}"),
+    }
+}
 
 /// The compiled schema, an encoded `google.protobuf.FileDescriptorSet` with the HTTP annotations of every method.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));

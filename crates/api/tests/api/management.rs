@@ -42,13 +42,14 @@ async fn unknown_fields_are_named_or_refused() {
     let world = World::standing();
     let mut odd = recipe("arena", 1);
     odd["spec"]["colour"] = json!("red");
-    odd["spec"]["containers"][0]["ports"][0]["speed"] = json!(9);
+    odd["spec"]["containers"][0]["ports"][0]["velocity"] = json!(9);
+    odd["maxsurge"] = json!("5");
     odd["labels"] = json!({"any": "name"});
     odd["forwarders"] = json!([{"name": "f", "enable": false, "type": "gRPC", "address": "h:1",
         "options": {"timeout": "1000", "metadata": {"any": {"thing": [1]}}}}]);
 
     let refused = world.post("/schedulers?strict=true", &odd).await;
-    let message = "unknown field spec.colour\nunknown field spec.containers[0].ports[0].speed";
+    let message = "unknown field maxsurge\nunknown field spec.colour\nunknown field spec.containers[0].ports[0].velocity";
     refused.refused(400, 3, message);
     world.get("/schedulers").await.check(200, &json!({"schedulers": []}));
 
@@ -58,8 +59,9 @@ async fn unknown_fields_are_named_or_refused() {
     assert_eq!(
         warnings,
         [
+            r#"299 maestro "unknown field maxsurge; did you mean maxSurge?""#,
             r#"299 maestro "unknown field spec.colour""#,
-            r#"299 maestro "unknown field spec.containers[0].ports[0].speed""#,
+            r#"299 maestro "unknown field spec.containers[0].ports[0].velocity""#,
         ]
     );
 }

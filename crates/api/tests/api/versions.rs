@@ -159,7 +159,11 @@ async fn patches_that_are_refused() {
     let reply = world.ask("PATCH", "/schedulers/arena", Body::empty()).await;
     reply.refused(409, 6, "no change found to scheduler arena");
     let reply = patch(&world, &json!({"maxsurge": "50%"})).await;
-    reply.refused(409, 6, "no change found to scheduler arena\nunknown field maxsurge");
+    reply.refused(
+        409,
+        6,
+        "no change found to scheduler arena\nunknown field maxsurge; did you mean maxSurge?",
+    );
     let reply = patch(&world, &json!({"name": "other", "maxSurge": "50%"})).await;
     reply.refused(400, 3, "name: other is not the scheduler's name, which is arena");
     let reply = patch(&world, &json!({"spec": {"containers": [{}, {"name": "room"}, {"image": "i"}]}})).await;

@@ -1,18 +1,17 @@
 //! A recipe from a file or stdin, YAML or JSON. What is wrong with it is said with the line that it is written in.
 
-mod place;
-
 use std::io::Read;
 use std::path::Path;
 
+use maestro_core::violation::{Violation, Violations};
 use maestro_proto::decimals::with_exact_decimals;
 use maestro_proto::json::{Decoded, decode};
+use maestro_proto::unknown_recipe_field;
 use maestro_proto::v1::CreateSchedulerRequest;
-use serde_saphyr::UserMessageFormatter;
 
 use super::failure::Failure;
 use super::json::Json;
-use crate::config::nearest;
+use crate::yaml::{self, Node};
 
 /// No recipe comes near it; a wrong path must not fill the memory.
 const DOCUMENT_BYTES_MAX: u64 = 8 << 20;
@@ -32,14 +31,21 @@ impl UnknownFields {
     }
 }
 
+/// A recipe as somebody wrote it.
+pub(super) struct Written {
+    pub(super) recipe: Json,
+    /// How messages call its file.
+    name: String,
+    text: String,
+}
+
 /// Reads the recipe of one scheduler. What `scheduler get -o yaml` printed can be read again: there the recipe is
 /// inside `scheduler`.
-pub(super) fn read_recipe(path: &Path, unknown: UnknownFields) -> Result<Json, Failure> {
+pub(super) fn read_recipe(path: &Path, unknown: UnknownFields) -> Result<Written, Failure> {
     let name = if path == Path::new("-") { "stdin".to_owned() } else { path.display().to_string() };
     let text =
         read_text(path).map_err(|error| Failure::invalid(format!("{name}: cannot be read: {error}")))?;
-    let document =
-        parse(&with_exact_decimals(&text)).map_err(|reason| Failure::invalid(format!("{name}: {reason}")))?;
+    let document = parse(&name, &with_exact_decimals(&text)).map_err(Failure::invalid)?;
     let recipe = match document {
         Json::Object(mut entries) if entries.len() == 1 && entries[0].0 == SCHEDULER => entries.remove(0).1,
         Json::Object(entries) => Json::Object(entries),
@@ -51,12 +57,66 @@ pub(super) fn read_recipe(path: &Path, unknown: UnknownFields) -> Result<Json, F
             return Err(Failure::invalid(format!("{name}: {reason}")));
         }
     };
-    let recipe = without_state(recipe);
-    check(&recipe, unknown, |field| {
-        place::of(&text, field).map_or_else(|| name.clone(), |place| format!("{name}:{place}"))
-    })?;
-    Ok(recipe)
+    let written = Written { recipe: without_state(recipe), name, text };
+    written.check(unknown)?;
+    Ok(written)
 }
+
+impl Written {
+    /// Where a field is written, `arena.yaml:12:5`; only the file if that cannot be told.
+    fn place(&self, field: &str) -> String {
+        let Self { name, text, .. } = self;
+        let Ok(root) = yaml::read::<Node>(name, text) else { return name.clone() };
+        let recipe = match &root {
+            Node::Map(entries) if entries.len() == 1 && entries[0].0.value == SCHEDULER => &entries[0].1,
+            node => node,
+        };
+        match recipe.find(field) {
+            Some(location) => format!("{name}:{}", yaml::place(&location)),
+            None => name.clone(),
+        }
+    }
+
+    /// Rules that the recipe breaks, one a line, each with the line that breaks it.
+    pub(super) fn violations(&self, violations: &Violations) -> Failure {
+        let Violations(violations) = violations;
+        let line = |violation: &Violation| format!("{}: {violation}", self.place(&violation.field));
+        Failure::invalid(violations.iter().map(line).collect::<Vec<_>>().join("\n"))
+    }
+
+    /// The server's refusal of it, with lines where it names fields.
+    pub(super) fn refused(&self, failure: Failure) -> Failure {
+        let Some(lines) = failure.message.strip_prefix(VALIDATION_ERROR) else { return failure };
+        let line = |line: &str| match line.split_once(": ") {
+            Some((field, _)) => format!("{}: {line}", self.place(field)),
+            None => line.to_owned(),
+        };
+        let message = lines.lines().map(line).collect::<Vec<_>>().join("\n");
+        Failure { message, ..failure }
+    }
+
+    /// Whether it has the form of a recipe; its rules are the server's.
+    fn check(&self, unknown: UnknownFields) -> Result<(), Failure> {
+        let json = serde_json::to_vec(&self.recipe).unwrap_or_default();
+        let decoded: Decoded<CreateSchedulerRequest> = decode(&json).map_err(|error| {
+            // The place in it is one in our own rendering, which nobody has seen.
+            let reason = error.reason.rsplit_once(" at line ").map_or(&*error.reason, |(reason, _)| reason);
+            Failure::invalid(format!("{}: {}: {reason}", self.place(&error.field), error.field))
+        })?;
+        if decoded.unknown_fields.is_empty() || unknown == UnknownFields::Submitted {
+            return Ok(());
+        }
+        let mut lines: Vec<String> = Vec::new();
+        for field in &decoded.unknown_fields {
+            lines.push(format!("{}: {}", self.place(field), unknown_recipe_field(field)));
+        }
+        lines.push("nothing was changed; --lenient submits a recipe with unknown fields".to_owned());
+        Err(Failure::invalid(lines.join("\n")))
+    }
+}
+
+/// How the server begins a list of violations.
+const VALIDATION_ERROR: &str = "Validation Error:\n";
 
 /// The key that answers have a recipe under.
 const SCHEDULER: &str = "scheduler";
@@ -70,28 +130,6 @@ fn without_state(scheduler: Json) -> Json {
         }
         other => other,
     }
-}
-
-/// Whether it has the form of a recipe; its rules are the server's. `at` says where a field is written.
-fn check(recipe: &Json, unknown: UnknownFields, at: impl Fn(&str) -> String) -> Result<(), Failure> {
-    let json = serde_json::to_vec(recipe).unwrap_or_default();
-    let decoded: Decoded<CreateSchedulerRequest> = decode(&json).map_err(|error| {
-        // The place in it is one in our own rendering, which nobody has seen.
-        let reason = error.reason.rsplit_once(" at line ").map_or(&*error.reason, |(reason, _)| reason);
-        Failure::invalid(format!("{}: {}: {reason}", at(&error.field), error.field))
-    })?;
-    if decoded.unknown_fields.is_empty() || unknown == UnknownFields::Submitted {
-        return Ok(());
-    }
-    let mut lines: Vec<String> = Vec::new();
-    for field in &decoded.unknown_fields {
-        let key = field.rsplit(['.', ']']).next().unwrap_or_default();
-        let meant = nearest(key, maestro_proto::RECIPE_FIELDS.iter().copied());
-        let hint = meant.map(|name| format!("; did you mean {name}?")).unwrap_or_default();
-        lines.push(format!("{}: unknown field {field}{hint}", at(field)));
-    }
-    lines.push("nothing was changed; --lenient submits a recipe with unknown fields".to_owned());
-    Err(Failure::invalid(lines.join("\n")))
 }
 
 fn read_text(path: &Path) -> std::io::Result<String> {
@@ -108,17 +146,11 @@ fn read_text(path: &Path) -> std::io::Result<String> {
 }
 
 /// JSON is tried as JSON first: nearly all of it is YAML, but not its escapes for characters beyond the 16-bit ones.
-fn parse(text: &str) -> Result<Json, String> {
-    if let Ok(document) = serde_json::from_str(text) {
-        return Ok(document);
+fn parse(name: &str, text: &str) -> Result<Json, String> {
+    match serde_json::from_str(text) {
+        Ok(document) => Ok(document),
+        Err(_) => yaml::read(name, text),
     }
-    let document = serde_saphyr::from_str(text);
-    document.map_err(|error| {
-        format!(
-            "not valid YAML or JSON: {}",
-            error.without_snippet().render_with_formatter(&UserMessageFormatter)
-        )
-    })
 }
 
 #[cfg(test)]
@@ -126,13 +158,14 @@ mod tests {
     use expect_test::{Expect, expect};
 
     use super::*;
+    use crate::cli::failure::Exit;
 
     fn check(text: &str, expected: &Expect) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("arena.yaml");
         std::fs::write(&path, text).unwrap();
         let outcome = match read_recipe(&path, UnknownFields::Refused) {
-            Ok(document) => serde_json::to_string(&document).unwrap(),
+            Ok(written) => serde_json::to_string(&written.recipe).unwrap(),
             Err(failure) => failure.message.replace(&format!("{}/", directory.path().display()), ""),
         };
         expected.assert_eq(&outcome);
@@ -161,27 +194,19 @@ mod tests {
         check("- name: arena\n", &expect!["arena.yaml: must hold a scheduler's recipe, `name: …` and so on"]);
         check(
             "name: arena\n  game: x\n",
-            &expect![
-                "arena.yaml: not valid YAML or JSON: mapping values are not allowed in this context at line 2, column 7"
-            ],
+            &expect!["arena.yaml:2:7: not valid YAML: mapping values are not allowed in this context"],
         );
-        check(
-            r#"{"name": "arena", "#,
-            &expect!["arena.yaml: not valid YAML or JSON: unclosed bracket '{' at line 1, column 1"],
-        );
+        check(r#"{"name": "arena", "#, &expect!["arena.yaml:1:1: not valid YAML: unclosed bracket '{'"]);
         check(
             "name: a\n---\nname: b\n",
-            &expect![
-                "arena.yaml: not valid YAML or JSON: only single YAML document expected but multiple found at line 3, column 1"
-            ],
+            &expect!["arena.yaml:3:1: not valid YAML: only single YAML document expected but multiple found"],
         );
         check(
             "name: a\nname: b\n",
-            &expect![
-                "arena.yaml: not valid YAML or JSON: duplicate mapping key: name not allowed here at line 2, column 1"
-            ],
+            &expect!["arena.yaml:2:1: not valid YAML: duplicate mapping key: name not allowed here"],
         );
     }
+
     #[test]
     fn slips_are_named_with_the_line_that_they_are_in() {
         check(
@@ -203,6 +228,30 @@ mod tests {
                 r#"arena.yaml:5:7: spec.containers[0].ports[0].port: invalid value: string "many", expected a whole number of 32 bits"#
             ]],
         );
+    }
+
+    /// Whether it was checked here or by the server.
+    #[test]
+    fn broken_rules_are_named_with_the_line_that_they_are_in() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("arena.yaml");
+        let text = "name: arena\nspec:\n  containers:\n  - name: room\n    image_pull_policy: Perhaps\n";
+        std::fs::write(&path, text).unwrap();
+        let written = read_recipe(&path, UnknownFields::Refused).unwrap();
+        let violations = [
+            Violation::new("spec.containers[0].imagePullPolicy", "\"Perhaps\" is none"),
+            Violation::new("game", "is missing"),
+        ];
+        let broken =
+            ["FILE:5:5: spec.containers[0].imagePullPolicy: \"Perhaps\" is none", "FILE: game: is missing"]
+                .join("\n")
+                .replace("FILE", &path.display().to_string());
+        let violations = Violations(violations.to_vec());
+        assert_eq!(written.violations(&violations).message, broken);
+        let refused = Failure::new(Exit::Invalid, format!("Validation Error:\n{violations}"));
+        assert_eq!(written.refused(refused).message, broken);
+        let other = Failure::new(Exit::Conflict, "game: of another kind");
+        assert_eq!(written.refused(other).message, "game: of another kind");
     }
 
     #[test]

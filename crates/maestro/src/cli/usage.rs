@@ -2,7 +2,7 @@
 
 use clap::error::{ContextKind, ContextValue};
 
-use crate::config::nearest;
+use maestro_core::nearest;
 
 /// How the tip begins that an argument can be given after `--`: nothing here has a name that begins with a hyphen.
 const AS_A_VALUE: &str = "to pass '";

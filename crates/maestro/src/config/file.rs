@@ -1,15 +1,14 @@
 //! The configuration file: YAML in, settings with their line numbers out. Keys are case-insensitive, as in v10.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
+use maestro_core::nearest;
 use maestro_core::room::Region;
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_saphyr::{Spanned, UserMessageFormatter};
+use serde_saphyr::Spanned;
 
 use super::keys::{KEYS, Key, NO_EFFECT};
-use super::nearest::nearest;
 use super::regions::{FileRegion, REGION_KEYS, SECTION};
+use crate::yaml::{self, Node};
 
 /// One value of the file.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,33 +29,29 @@ pub(super) struct FileSettings {
 /// Reads a file's text; `name` is how messages call the file.
 pub(super) fn read(name: &str, text: &str) -> FileSettings {
     let mut settings = FileSettings::default();
-    match serde_saphyr::from_str::<Node>(text) {
-        Ok(root) => match root {
-            Node::Mapping(entries) => Walk { name, settings: &mut settings }.mapping("", entries),
-            Node::Scalar(None) => {}
-            Node::Scalar(Some(_)) | Node::Sequence(_) => {
-                settings
-                    .violations
-                    .push(format!("{name}: must hold settings such as `managementApi: {{port: 8080}}`"));
-            }
-        },
-        Err(error) => {
-            settings.violations.push(format!(
-                "{name}: not valid YAML: {}",
-                error.without_snippet().render_with_formatter(&UserMessageFormatter)
-            ));
+    match yaml::read(name, text) {
+        Ok(Node::Map(entries)) => Walk { name, settings: &mut settings }.mapping("", entries),
+        Ok(Node::Scalar(None)) => {}
+        Ok(Node::Scalar(Some(_)) | Node::List(_)) => {
+            settings
+                .violations
+                .push(format!("{name}: must hold settings such as `managementApi: {{port: 8080}}`"));
         }
+        Err(error) => settings.violations.push(error),
     }
     settings
 }
 
-/// YAML as far as a configuration needs it.
-enum Node {
-    Mapping(Vec<(Spanned<String>, Node)>),
-    /// Its scalars as one text with commas between them; `None` if there is anything else in it.
-    Sequence(Option<String>),
-    /// As it would be written in an environment variable; `None` is YAML's null.
-    Scalar(Option<String>),
+/// The scalars of a list as one text with commas between them; `None` if there is anything else in it.
+fn joined(items: Vec<Spanned<Node>>) -> Option<String> {
+    let mut texts = Vec::new();
+    for item in items {
+        match item.value {
+            Node::Scalar(text) => texts.extend(text),
+            Node::Map(_) | Node::List(_) => return None,
+        }
+    }
+    Some(texts.join(","))
 }
 
 struct Walk<'a> {
@@ -85,15 +80,16 @@ impl Walk<'_> {
         match (find(path), node) {
             (Some(key), Node::Scalar(Some(text))) => self.value(key, FileValue { text, line }),
             (Some(_), Node::Scalar(None)) => {}
-            (Some(key), Node::Sequence(Some(text))) if key.is_list => {
-                self.value(key, FileValue { text, line });
-            }
-            (Some(key), Node::Mapping(_) | Node::Sequence(_)) => {
+            (Some(key), Node::List(items)) if key.is_list => match joined(items) {
+                Some(text) => self.value(key, FileValue { text, line }),
+                None => self.refuse(not_one_value(key.path, &place, key)),
+            },
+            (Some(key), Node::Map(_) | Node::List(_)) => {
                 self.refuse(not_one_value(key.path, &place, key));
             }
-            (None, Node::Mapping(entries)) if is_section(path) => self.mapping(path, entries),
+            (None, Node::Map(entries)) if is_section(path) => self.mapping(path, entries),
             (None, Node::Scalar(None)) if is_section(path) => {}
-            (None, Node::Scalar(_) | Node::Sequence(_)) if is_section(path) => {
+            (None, Node::Scalar(_) | Node::List(_)) if is_section(path) => {
                 self.refuse(format!("{path} ({place}): is a section: its settings go below it, indented"));
             }
             (None, _) => self.refuse(format!("{path} ({place}): unknown key; {}", advice(path))),
@@ -103,9 +99,9 @@ impl Walk<'_> {
     /// Names are as they are written; below them, keys are case-insensitive as everywhere.
     fn regions(&mut self, place: &str, node: Node) {
         let entries = match node {
-            Node::Mapping(entries) => entries,
+            Node::Map(entries) => entries,
             Node::Scalar(None) => return,
-            Node::Scalar(Some(_)) | Node::Sequence(_) => {
+            Node::Scalar(Some(_)) | Node::List(_) => {
                 let example = "`regions: {us-east: {host: 10.0.0.5}, eu-west: {}}`";
                 return self.refuse(format!("{SECTION} ({place}): is a map of names, such as {example}"));
             }
@@ -116,9 +112,9 @@ impl Walk<'_> {
             let path = format!("{SECTION}.{}", name.value);
             match (Region::parse(&name.value), node) {
                 (Err(rule), _) => self.refuse(format!("{path} ({place}): {rule}")),
-                (Ok(region), Node::Mapping(entries)) => self.region(region, entries),
+                (Ok(region), Node::Map(entries)) => self.region(region, entries),
                 (Ok(region), Node::Scalar(None)) => self.region(region, Vec::new()),
-                (Ok(_), Node::Scalar(Some(_)) | Node::Sequence(_)) => {
+                (Ok(_), Node::Scalar(Some(_)) | Node::List(_)) => {
                     self.refuse(format!(
                         "{path} ({place}): is a section: its settings go below it, indented"
                     ));
@@ -142,7 +138,7 @@ impl Walk<'_> {
                     }
                 }
                 (Some(_), Node::Scalar(None)) => {}
-                (Some(key), Node::Mapping(_) | Node::Sequence(_)) => {
+                (Some(key), Node::Map(_) | Node::List(_)) => {
                     self.refuse(not_one_value(&path, &place, key));
                 }
                 (None, _) => {
@@ -216,84 +212,4 @@ fn advice(path: &str) -> String {
         Some(suggestion) => format!("did you mean {suggestion}?"),
         None => "`maestro config reference` lists all".to_owned(),
     }
-}
-
-impl<'de> Deserialize<'de> for Node {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(NodeVisitor)
-    }
-}
-
-struct NodeVisitor;
-
-impl<'de> Visitor<'de> for NodeVisitor {
-    type Value = Node;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a YAML value")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
-        let mut entries = Vec::new();
-        while let Some(entry) = map.next_entry()? {
-            entries.push(entry);
-        }
-        Ok(Node::Mapping(entries))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Node, A::Error> {
-        let mut texts = Some(Vec::new());
-        while let Some(node) = seq.next_element()? {
-            match (node, &mut texts) {
-                (Node::Scalar(text), Some(texts)) => texts.extend(text),
-                (Node::Scalar(_) | Node::Mapping(_) | Node::Sequence(_), _) => texts = None,
-            }
-        }
-        Ok(Node::Sequence(texts.map(|texts| texts.join(","))))
-    }
-
-    fn visit_unit<E>(self) -> Result<Node, E> {
-        Ok(Node::Scalar(None))
-    }
-
-    fn visit_none<E>(self) -> Result<Node, E> {
-        Ok(Node::Scalar(None))
-    }
-
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
-        Node::deserialize(deserializer)
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
-        Ok(scalar(&value))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Node, E> {
-        Ok(scalar(&value))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Node, E> {
-        Ok(scalar(&value))
-    }
-
-    fn visit_i128<E>(self, value: i128) -> Result<Node, E> {
-        Ok(scalar(&value))
-    }
-
-    fn visit_u128<E>(self, value: u128) -> Result<Node, E> {
-        Ok(scalar(&value))
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
-        Ok(scalar(&value))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Node, E> {
-        Ok(scalar(value))
-    }
-}
-
-/// An empty text counts as unset, here as in the environment.
-fn scalar(value: &(impl ToString + ?Sized)) -> Node {
-    Node::Scalar(Some(value.to_string()).filter(|text| !text.is_empty()))
 }

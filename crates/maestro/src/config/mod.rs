@@ -5,7 +5,6 @@ mod file;
 mod hosts;
 mod keys;
 mod kind;
-mod nearest;
 mod reference;
 mod regions;
 mod settings;
@@ -17,7 +16,6 @@ pub use keys::{
     RoomManager, RoomsApi, Storage, Workers,
 };
 pub use kind::{LogFormat, LogLevel, RuntimeKind};
-pub(crate) use nearest::nearest;
 pub use reference::reference;
 pub use regions::{REGION_KEYS, RegionConfig, Regions};
 pub use settings::{ConfigError, Flag, Loaded, Origin, ServedApis, Setting, Sources, load};

@@ -223,7 +223,7 @@ fn files_that_are_no_configuration() {
         &[],
         &expect![[r#"
             the configuration is not valid:
-              maestro.yaml: not valid YAML: unclosed bracket '[' at line 1, column 6
+              maestro.yaml:1:6: not valid YAML: unclosed bracket '['
         "#]],
     );
     check(
@@ -231,7 +231,7 @@ fn files_that_are_no_configuration() {
         &[],
         &expect![[r#"
             the configuration is not valid:
-              maestro.yaml: not valid YAML: duplicate mapping key: log not allowed here at line 3, column 1
+              maestro.yaml:3:1: not valid YAML: duplicate mapping key: log not allowed here
         "#]],
     );
     let missing = Sources { file: Some("no/such/file.yaml".into()), ..Sources::default() };

@@ -89,9 +89,8 @@ fn several_violations_are_several_lines() {
         "name: x",
         &expect![[r#"
             > POST /schedulers?view=full {"name":"x"}
-            stderr: error: Validation Error:
-            stderr: Scheduler.Game: Game is a required field
-            stderr: Scheduler.RoomsReplicas: RoomsReplicas must be 0 or greater
+            stderr: error: stdin: Scheduler.Game: Game is a required field
+            stderr: stdin: Scheduler.RoomsReplicas: RoomsReplicas must be 0 or greater
             exit 2
         "#]],
     );
@@ -305,7 +304,7 @@ fn usage() {
         "scheduler create -f -",
         "name: [unclosed",
         &expect![[r#"
-            stderr: error: stdin: not valid YAML or JSON: unclosed bracket '[' at line 1, column 7
+            stderr: error: stdin:1:7: not valid YAML: unclosed bracket '['
             exit 2
         "#]],
     );

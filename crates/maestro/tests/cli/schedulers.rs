@@ -269,9 +269,8 @@ fn create_with_unknown_fields() {
         recipe,
         &expect![[r#"
             > POST /schedulers?strict=true&view=full {"name":"arena","colour":"red"}
-            stderr: error: Validation Error:
-            stderr: colour: unknown field
-            stderr: spec.size: unknown field
+            stderr: error: stdin:2:1: colour: unknown field
+            stderr: stdin: spec.size: unknown field
             exit 2
         "#]],
     );

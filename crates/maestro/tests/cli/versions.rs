@@ -1,5 +1,6 @@
 use expect_test::expect;
 
+use crate::forecast::one_region;
 use crate::schedulers::arena;
 use crate::server::{ok, refusal};
 use crate::{check, check_stdin, long_ago};
@@ -193,11 +194,10 @@ fn diff_of_what_is_wrong() {
         "scheduler diff -f -",
         &wrong,
         &expect![[r#"
-        stderr: error: Validation Error:
-        stderr: game: is missing; the name of the game that the rooms run is needed
-        stderr: maxSurge: "0%" is not a surge: write a number of rooms such as 10, or a percentage such as 25%, of at least 1
-        exit 2
-    "#]],
+            stderr: error: stdin:1:30: game: is missing; the name of the game that the rooms run is needed
+            stderr: stdin:1:140: maxSurge: "0%" is not a surge: write a number of rooms such as 10, or a percentage such as 25%, of at least 1
+            exit 2
+        "#]],
     );
     let wrong_type = recipe(&[(r#""25%""#, "true")]);
     check_stdin(
@@ -247,15 +247,19 @@ fn apply() {
         scheduler arena v1.0.0 is unchanged
     "#]],
     );
+    let rooms = r#"{"rooms":[{"id":"arena-1","status":"occupied","version":"v1.0.0"},{"id":"arena-2","status":"ready","version":"v1.0.0"}]}"#;
     check_stdin(
-        [known(), vec![ok(started)]].concat(),
+        [known(), vec![ok(started), one_region(), ok(rooms)]].concat(),
         "scheduler apply -f - --strict",
         &recipe(&[("room:1", "room:2")]),
         &expect![[r#"
             > GET /schedulers/arena?view=full
             > GET /schedulers/arena/versions?view=full
             > POST /schedulers/arena?strict=true&view=full {"name":"arena","game":"brawl","portRange":{"start":20000,"end":29999},"maxSurge":"25%","roomsReplicas":3,"spec":{"version":"v1.0.0","terminationGracePeriod":"5s","containers":[{"name":"room","image":"room:2","imagePullPolicy":"IfNotPresent","command":["/room","--map","lava"],"environment":[],"requests":{"memory":"16Mi","cpu":"5m"},"limits":{"memory":"64Mi","cpu":"100m"},"ports":[{"name":"game","protocol":"udp","port":7777,"hostPort":0}]}],"toleration":"","affinity":"","restartPolicy":"Never"},"forwarders":[],"annotations":{},"labels":{"team":"a"},"matchAllocation":{"maxMatches":1}}
+            > GET /regions?view=full
+            > GET /schedulers/arena/rooms?view=full
             operation op-1 enqueued: version v2.0.0 of scheduler arena, a major change
+            stderr: players: 1 room with players is of an older version and will be ended, after all others and at most 1 every 30s (rollout.occupied: waitForMatchEnd lets their matches end first)
         "#]],
     );
     check_stdin(
@@ -285,7 +289,9 @@ fn apply() {
 
 #[test]
 fn apply_and_wait() {
-    let known = || vec![ok(&arena("in-sync")), ok(VERSIONS), ok(r#"{"operationId":"op-1"}"#)];
+    let started = || ok(r#"{"operationId":"op-1"}"#);
+    // What becomes of players is said as far as it can be told.
+    let known = || vec![ok(&arena("in-sync")), ok(VERSIONS), started(), refusal(503, "no regions")];
     let created = r#"{"operation":{"id":"op-1","status":"finished","definitionName":"create_new_scheduler_version","executionHistory":[{"createdAt":"2026-11-15T09:06:47Z","event":"Created"},{"createdAt":"2026-11-15T09:06:48Z","event":"enqueued switch active version operation with id: op-2"},{"createdAt":"2026-11-15T09:06:48Z","event":"Operation finished"}]}}"#;
     let switched = r#"{"operation":{"id":"op-2","status":"finished","definitionName":"switch_active_version","input":{"newActiveVersion":"v2.0.0"},"executionHistory":[{"createdAt":"2026-11-15T09:06:49Z","event":"Operation finished"}]}}"#;
     check_stdin(
@@ -296,6 +302,7 @@ fn apply_and_wait() {
             > GET /schedulers/arena?view=full
             > GET /schedulers/arena/versions?view=full
             > POST /schedulers/arena?view=full {"name":"arena","game":"brawl","portRange":{"start":20000,"end":29999},"maxSurge":"25%","roomsReplicas":3,"spec":{"version":"v1.0.0","terminationGracePeriod":"5s","containers":[{"name":"room","image":"room:2","imagePullPolicy":"IfNotPresent","command":["/room","--map","lava"],"environment":[],"requests":{"memory":"16Mi","cpu":"5m"},"limits":{"memory":"64Mi","cpu":"100m"},"ports":[{"name":"game","protocol":"udp","port":7777,"hostPort":0}]}],"toleration":"","affinity":"","restartPolicy":"Never"},"forwarders":[],"annotations":{},"labels":{"team":"a"},"matchAllocation":{"maxMatches":1}}
+            > GET /regions?view=full
             > GET /schedulers/arena/operations/op-1?view=full
             > GET /schedulers/arena/operations/op-2?view=full
             scheduler arena v2.0.0 is active
@@ -315,6 +322,7 @@ fn apply_and_wait() {
             > GET /schedulers/arena?view=full
             > GET /schedulers/arena/versions?view=full
             > POST /schedulers/arena?view=full {"name":"arena","game":"brawl","portRange":{"start":20000,"end":29999},"maxSurge":"25%","roomsReplicas":3,"spec":{"version":"v1.0.0","terminationGracePeriod":"5s","containers":[{"name":"room","image":"room:2","imagePullPolicy":"IfNotPresent","command":["/room","--map","lava"],"environment":[],"requests":{"memory":"16Mi","cpu":"5m"},"limits":{"memory":"64Mi","cpu":"100m"},"ports":[{"name":"game","protocol":"udp","port":7777,"hostPort":0}]}],"toleration":"","affinity":"","restartPolicy":"Never"},"forwarders":[],"annotations":{},"labels":{"team":"a"},"matchAllocation":{"maxMatches":1}}
+            > GET /regions?view=full
             > GET /schedulers/arena/operations/op-1?view=full
             stderr: 2026-11-15T09:06:47Z rollback finished
             stderr: error: create_new_scheduler_version op-1 ended as error: version v2.0.0 was not validated: attempt 3 of 3 failed: room arena-1 ended: exit code 3; its last log lines: cannot load the map

@@ -43,7 +43,7 @@ pub(super) fn apply(context: &Context, options: &ApplyOptions) -> Result<(), Fai
         return dry_run(context, &client, &proposal);
     }
     match &proposal.current {
-        None => create::submit(context, &proposal.document, options.strict, &options.wait),
+        None => create::submit(context, &proposal.written, options.strict, &options.wait),
         Some(current) if current.difference.change() == Change::None => {
             proposal.warn_of_unknown_fields();
             context.show(&diff::answer(&proposal), diff::text)
@@ -55,7 +55,7 @@ pub(super) fn apply(context: &Context, options: &ApplyOptions) -> Result<(), Fai
 fn dry_run(context: &Context, client: &Client, proposal: &Proposal) -> Result<(), Failure> {
     proposal.warn_of_unknown_fields();
     let mut answer = diff::answer(proposal);
-    let next = forecast(client, proposal)?;
+    let next = forecast(client, proposal)?.lines();
     if let Json::Object(entries) = &mut answer {
         let lines = next.iter().map(|line| Json::from(line.as_str())).collect();
         entries.push(("next".to_owned(), Json::Array(lines)));
@@ -72,9 +72,16 @@ fn submit(
 ) -> Result<(), Failure> {
     let name = proposal.name().as_str();
     let resource = Resource::scheduler(name).query_some("strict", options.strict.then_some("true"));
-    let answer = require(client.post(&resource, &proposal.document)?, "operationId")?;
+    let written = &proposal.written;
+    let answer = client.post(&resource, &written.recipe).map_err(|failure| written.refused(failure))?;
+    let answer = require(answer, "operationId")?;
     let id = answer.get("operationId").cell();
     let change = current.difference.change();
+    if change == Change::Major {
+        // It is submitted: that nobody can tell what becomes of players does not make it fail.
+        let forecast = forecast(client, proposal).unwrap_or_default();
+        forecast.players.iter().for_each(|line| note(line));
+    }
     if !options.wait.wait {
         return context.show(&answer, |_| {
             let (next, change) = (current.next, diff::word(change));

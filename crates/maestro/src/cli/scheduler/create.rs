@@ -8,9 +8,8 @@ use clap::Args;
 use super::rooms_ready;
 use crate::cli::client::require;
 use crate::cli::context::{Context, WaitOptions};
-use crate::cli::document::{UnknownFields, read_recipe};
+use crate::cli::document::{UnknownFields, Written, read_recipe};
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::json::Json;
 use crate::cli::resource::Resource;
 use crate::cli::watch;
 
@@ -37,13 +36,14 @@ pub(super) fn create(context: &Context, options: &CreateOptions) -> Result<(), F
 /// Also what `apply` does where there is nothing yet.
 pub(super) fn submit(
     context: &Context,
-    recipe: &Json,
+    written: &Written,
     strict: bool,
     wait: &WaitOptions,
 ) -> Result<(), Failure> {
     let client = context.client()?;
     let resource = Resource::new(&["schedulers"]).query_some("strict", strict.then_some("true"));
-    let mut answer = require(client.post(&resource, recipe)?, "scheduler")?;
+    let answer = client.post(&resource, &written.recipe).map_err(|failure| written.refused(failure))?;
+    let mut answer = require(answer, "scheduler")?;
     let mut rooms = None;
     if wait.wait {
         let started = Instant::now();

@@ -27,7 +27,21 @@ const NO_LIMITS: Limits = Limits {
 };
 
 /// One sentence a line.
-pub(super) fn forecast(client: &Client, proposal: &Proposal) -> Result<Vec<String>, Failure> {
+#[derive(Default)]
+pub(super) struct Forecast {
+    first: Vec<String>,
+    cycle: Vec<String>,
+    /// What becomes of rooms with players; empty if none of them is replaced.
+    pub(super) players: Vec<String>,
+}
+
+impl Forecast {
+    pub(super) fn lines(self) -> Vec<String> {
+        [self.first, self.cycle, self.players].concat()
+    }
+}
+
+pub(super) fn forecast(client: &Client, proposal: &Proposal) -> Result<Forecast, Failure> {
     let recipe = &proposal.recipe;
     let now = Timestamp::now();
     let regions = Regions::read(client, recipe)?;
@@ -37,7 +51,7 @@ pub(super) fn forecast(client: &Client, proposal: &Proposal) -> Result<Vec<Strin
     };
     let first = match first(change, version, &regions.places) {
         First::Happens(lines) => lines,
-        First::Fails(line) => return Ok(vec![line]),
+        First::Fails(line) => return Ok(Forecast { first: vec![line], ..Forecast::default() }),
     };
     let (rooms, replacement) = match &proposal.current {
         None => (Vec::new(), replacing(recipe, OldVersions::Counted)),
@@ -63,7 +77,7 @@ pub(super) fn forecast(client: &Client, proposal: &Proposal) -> Result<Vec<Strin
     };
     let plan = plan(&snapshot);
     let players = players(&snapshot, &plan, recipe);
-    Ok([first, cycle(&snapshot, &plan, version), players].concat())
+    Ok(Forecast { first, cycle: cycle(&snapshot, &plan, version), players })
 }
 
 /// What happens before the cycle.

@@ -5,10 +5,10 @@ use std::path::Path;
 use maestro_core::scheduler::draft::RecipeDraft;
 use maestro_core::scheduler::{Change, Difference, Recipe, SchedulerName, Version};
 use maestro_proto::json::{DecodeError, Decoded, decode};
-use maestro_proto::v1;
+use maestro_proto::{unknown_recipe_field, v1};
 
 use crate::cli::client::Client;
-use crate::cli::document::{UnknownFields, read_recipe};
+use crate::cli::document::{UnknownFields, Written, read_recipe};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::json::Json;
 use crate::cli::output::warn;
@@ -16,7 +16,7 @@ use crate::cli::resource::Resource;
 
 pub(super) struct Proposal {
     /// As it was written, with the present number of rooms if it says none: what is submitted.
-    pub(super) document: Json,
+    pub(super) written: Written,
     pub(super) recipe: Recipe,
     unknown_fields: Vec<String>,
     /// `None`: there is no scheduler of that name.
@@ -34,19 +34,19 @@ pub(super) struct Current {
 
 impl Proposal {
     pub(super) fn read(client: &Client, file: &Path, unknown: UnknownFields) -> Result<Self, Failure> {
-        let mut document = read_recipe(file, unknown)?;
+        let mut written = read_recipe(file, unknown)?;
         let Decoded { message, unknown_fields } =
-            message(&document).map_err(|error| Failure::invalid(without_place(&error)))?;
+            message(&written.recipe).map_err(|error| Failure::invalid(without_place(&error)))?;
         let mut recipe = Recipe::parse(&RecipeDraft::from(message))
-            .map_err(|violations| Failure::invalid(format!("Validation Error:\n{violations}")))?;
+            .map_err(|violations| written.violations(&violations))?;
         let found = recipe_of(client, &recipe.name, None)?;
-        if let Some((current, _)) = found.as_ref().filter(|_| !states_replicas(&document)) {
+        if let Some((current, _)) = found.as_ref().filter(|_| !states_replicas(&written.recipe)) {
             // To the API a recipe that does not say how many rooms says none at all.
             recipe.rooms_replicas = current.rooms_replicas;
-            set_replicas(&mut document, current.rooms_replicas);
+            set_replicas(&mut written.recipe, current.rooms_replicas);
         }
         let current = found.map(|found| Current::read(client, found, &recipe)).transpose()?;
-        Ok(Self { document, recipe, unknown_fields, current })
+        Ok(Self { written, recipe, unknown_fields, current })
     }
 
     pub(super) fn name(&self) -> &SchedulerName {
@@ -56,7 +56,7 @@ impl Proposal {
     /// What the server would say if the recipe were submitted.
     pub(super) fn warn_of_unknown_fields(&self) {
         for field in &self.unknown_fields {
-            warn(&format!("unknown field {field}"));
+            warn(&unknown_recipe_field(field));
         }
     }
 }
