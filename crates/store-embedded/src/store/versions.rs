@@ -162,7 +162,7 @@ pub(super) fn unreadable(
             }),
             // Nobody can ask for it.
             Err(Failure::Unreadable(why)) => {
-                tracing::warn!(%scheduler, %why, "a stored version has no number")
+                tracing::warn!(%scheduler, %why, "a stored version has no number");
             }
             Err(other) => return Err(other),
         }
