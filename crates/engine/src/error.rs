@@ -92,7 +92,7 @@ impl From<TableError> for Error {
 impl From<RuntimeError> for Error {
     fn from(error: RuntimeError) -> Self {
         match error {
-            RuntimeError::Refused(text) => Self::Conflict(text),
+            RuntimeError::Refused(text) | RuntimeError::Full(text) => Self::Conflict(text),
             unavailable @ RuntimeError::Unavailable(_) => {
                 Self::Unavailable { what: unavailable.to_string(), source: None }
             }

@@ -142,6 +142,7 @@ impl Shared {
                 self.tell_ended_unwatched(scheduler, id);
                 continue;
             }
+            self.places.hold(&id, &scheduler);
             self.watch(&scheduler, &id, expecting(plan, &named), opened, &named);
         }
         Ok(())
@@ -192,6 +193,7 @@ impl Shared {
             return Ok(None);
         }
         let plan = self.read_plan(scheduler, id).await;
+        self.places.hold(id, scheduler);
         Ok(Some(self.watch(scheduler, id, expecting(plan, &members), opened, &[])))
     }
 

@@ -35,6 +35,7 @@ mod logs;
 mod members;
 mod owners;
 mod pidfd;
+mod places;
 mod plan;
 mod ports;
 mod process;

@@ -14,7 +14,7 @@ use maestro_core::room::{Ending, HostPort, Region, RoomId};
 use maestro_core::scheduler::SchedulerName;
 use maestro_engine::Tasks;
 use maestro_engine::ports::runtime::{
-    Checked, Handle, Observation, RoomEvent, RoomToStart, RunningRoom, Runtime, RuntimeError,
+    Capacity, Checked, Handle, Observation, RoomEvent, RoomToStart, RunningRoom, Runtime, RuntimeError,
 };
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval, timeout};
@@ -28,6 +28,7 @@ use crate::directory::{self, Directory};
 use crate::ended::EndedRooms;
 use crate::log_keeper::{self, LogKeeper};
 use crate::owners::{self, Reported, ServerOf};
+use crate::places::Places;
 use crate::plan::OutputPlan;
 use crate::process_table::Mark;
 use crate::room::{Room, lock};
@@ -44,6 +45,9 @@ const LOG_SWEEP_EVERY: Duration = Duration::from_secs(5);
 const MADE_WITHIN: Duration = Duration::from_secs(10);
 /// At the end, for the engine to hear of the rooms that ended.
 const LAST_EVENTS_WITHIN: Duration = Duration::from_secs(2);
+
+/// The setting that bounds the number of rooms.
+pub(crate) const ROOMS_MAX: &str = "adapters.runtime.process.roomsMax";
 
 /// All regions of processes are on the machine that Maestro runs on, whatever they announce to players.
 const THIS_HOST: &str = "this host";
@@ -66,6 +70,8 @@ pub struct Options {
     pub log_limit_bytes: u64,
     /// Of all logs of one scheduler together, of rooms that run and of those that have ended.
     pub scheduler_log_limit_bytes: u64,
+    /// How many rooms may run here at once.
+    pub rooms_max: u32,
     /// How many rooms that have ended keep their files, per scheduler.
     pub ended_rooms_max: usize,
     /// How a process is started that calls [`crate::keep_logs`].
@@ -129,6 +135,7 @@ pub(crate) struct Shared {
     pub(crate) events: mpsc::Sender<Observation>,
     /// Rooms that have a task. A room is in here until its end is about to be told.
     rooms: Mutex<HashMap<RoomId, Arc<Room>>>,
+    pub(crate) places: Places,
     /// Rooms that run and nobody watches, as of the last look at the process table.
     pub(crate) found: Mutex<HashMap<RoomId, Found>>,
     pub(crate) blocking: BlockingWork,
@@ -201,11 +208,13 @@ impl ProcessRuntime {
         {
             tracing::error!(region = %options.region, %error, "the log keeper cannot be started");
         }
+        let places = Places::new(options.rooms_max);
         let shared = Arc::new(Shared {
             directory,
             options,
             events,
             rooms: Mutex::default(),
+            places,
             found: Mutex::new(found),
             blocking,
             locks: std::iter::repeat_with(Default::default).take(LOCKS).collect(),
@@ -241,6 +250,11 @@ impl Runtime for ProcessRuntime {
         Some(THIS_HOST)
     }
 
+    fn capacity(&self, scheduler: &SchedulerName) -> Option<Capacity> {
+        let taken_by_others = self.shared.places.taken_by_others(scheduler);
+        Some(Capacity { rooms: self.shared.options.rooms_max, taken_by_others, setting: ROOMS_MAX })
+    }
+
     /// A room can be started as long as there is a place for its files.
     async fn check(&self) -> Result<Checked, RuntimeError> {
         let path = self.shared.directory.rooms();
@@ -256,7 +270,9 @@ impl Runtime for ProcessRuntime {
         })
         .await;
         match looked {
-            (Ok(metadata), _) if metadata.is_dir() => Ok(Checked::default()),
+            (Ok(metadata), _) if metadata.is_dir() => {
+                Ok(Checked { capacity: Some(self.shared.options.rooms_max) })
+            }
             (Ok(_), path) => Err(unavailable(format!("{} is no directory", path.display()))),
             (Err(error), path) => Err(unavailable(format!("{} cannot be used: {error}", path.display()))),
         }
@@ -373,6 +389,7 @@ impl Shared {
         let mut rooms = lock(&self.rooms);
         if rooms.get(&room.id).is_some_and(|there| Arc::ptr_eq(there, room)) {
             rooms.remove(&room.id);
+            self.places.release(&room.id);
         }
     }
 

@@ -18,7 +18,7 @@ use crate::members::Member;
 use crate::plan::{ContainerPlan, Plan};
 use crate::process::Process;
 use crate::room::{Room, lock};
-use crate::runtime::{Shared, unavailable};
+use crate::runtime::{ROOMS_MAX, Shared, unavailable};
 
 /// For a process that was killed to be gone; longer only if the machine is in trouble.
 const KILLED_WITHIN: Duration = Duration::from_secs(5);
@@ -34,11 +34,18 @@ impl Shared {
             return Ok(running.handle());
         }
         let plan = Plan::of(room);
-        let opened = match self.find_started(&room.id, &plan).await? {
-            Some(opened) => opened,
-            None => self.launch(room, &plan).await?,
-        };
-        Ok(self.watch(&room.scheduler, &room.id, plan, opened, &[]).handle())
+        if let Some(opened) = self.find_started(&room.id, &plan).await? {
+            self.places.hold(&room.id, &room.scheduler);
+            return Ok(self.watch(&room.scheduler, &room.id, plan, opened, &[]).handle());
+        }
+        let place = self.places.take(room).ok_or_else(|| {
+            let (region, max) = (&self.options.region, self.options.rooms_max);
+            RuntimeError::Full(format!("region {region} holds at most {max} rooms ({ROOMS_MAX})"))
+        })?;
+        let opened = self.launch(room, &plan).await?;
+        let running = self.watch(&room.scheduler, &room.id, plan, opened, &[]);
+        place.keep();
+        Ok(running.handle())
     }
 
     /// The room may have been started by a Maestro that died before it could write that down. If it died halfway, what

@@ -35,6 +35,7 @@ pub enum Rare {
     RoomInvented,
     RoomSilent,
     StartRefused,
+    HostFull,
     RuntimeGone,
     /// A node counted it as lost: it had not answered for long enough.
     RegionLost,
@@ -55,7 +56,7 @@ pub enum Rare {
 }
 
 impl Rare {
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 35] = [
         Self::LostRequest,
         Self::LostReply,
         Self::CrashBeforeWrite,
@@ -77,6 +78,7 @@ impl Rare {
         Self::RoomInvented,
         Self::RoomSilent,
         Self::StartRefused,
+        Self::HostFull,
         Self::RuntimeGone,
         Self::RegionLost,
         Self::RegionBack,
@@ -115,6 +117,7 @@ impl Rare {
             Self::RoomInvented => "room invented",
             Self::RoomSilent => "room fell silent",
             Self::StartRefused => "room start refused",
+            Self::HostFull => "host full",
             Self::RuntimeGone => "runtime gone",
             Self::RegionLost => "region lost",
             Self::RegionBack => "region back",

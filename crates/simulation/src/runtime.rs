@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use maestro_core::region::{Reachability, Turn};
-use maestro_core::room::{Ending, HostPort, Region, RoomId};
+use maestro_core::room::{Ending, HostPort, Purpose, Region, RoomId};
 use maestro_core::scheduler::SchedulerName;
 use maestro_engine::ports::runtime::{
-    Checked, Handle, Observation, RoomEvent, RoomToStart, RunningRoom, Runtime, RuntimeError,
+    Capacity, Checked, Handle, Observation, RoomEvent, RoomToStart, RunningRoom, Runtime, RuntimeError,
 };
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
@@ -147,6 +147,17 @@ impl Runtime for SimulatedRuntime {
         Some(&self.host.region().0)
     }
 
+    fn capacity(&self, scheduler: &SchedulerName) -> Option<Capacity> {
+        self.host.change(|state, _| {
+            let others = state.rooms.values().filter(|room| room.scheduler != *scheduler).count();
+            Some(Capacity {
+                rooms: state.manners.rooms_max?,
+                taken_by_others: u32::try_from(others).unwrap_or(u32::MAX),
+                setting: "its own limit",
+            })
+        })
+    }
+
     /// At once: it is asked every few seconds, and must not take from the chance that other calls depend on.
     async fn check(&self) -> Result<Checked, RuntimeError> {
         let mut question = Question { runtime: self, answer: Err("it was not waited for".into()) };
@@ -179,7 +190,7 @@ impl Runtime for SimulatedRuntime {
     }
 
     async fn start(&self, room: &RoomToStart) -> Result<Handle, RuntimeError> {
-        let RoomToStart { id, scheduler, version: _, recipe, ports } = room;
+        let RoomToStart { id, scheduler, version: _, recipe, ports, purpose } = room;
         if self.is_closed.load(Ordering::Relaxed) {
             return Err(RuntimeError::Unavailable("it is shut down".into()));
         }
@@ -189,6 +200,11 @@ impl Runtime for SimulatedRuntime {
                 if let Some(why) = &state.manners.refuses_starts {
                     self.trouble.around().sightings.saw(Rare::StartRefused);
                     return Err(RuntimeError::Refused(why.clone()));
+                }
+                let is_full = state.manners.rooms_max.is_some_and(|max| state.rooms.len() >= max as usize);
+                if is_full && *purpose == Purpose::Fleet {
+                    self.trouble.around().sightings.saw(Rare::HostFull);
+                    return Err(RuntimeError::Full("the host holds no more rooms".into()));
                 }
                 if !state.places.contains(scheduler) {
                     let text = format!("scheduler {scheduler} has no place on this host");

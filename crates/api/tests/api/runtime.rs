@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -11,7 +11,7 @@ use maestro_core::room::{Ending, HostPort, Region, RoomId};
 use maestro_core::scheduler::SchedulerName;
 use maestro_engine::ports::Runtime;
 use maestro_engine::ports::runtime::{
-    Checked, Handle, Observation, RoomEvent, RoomToStart, RunningRoom, RuntimeError,
+    Capacity, Checked, Handle, Observation, RoomEvent, RoomToStart, RunningRoom, RuntimeError,
 };
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -19,6 +19,8 @@ use tokio::sync::mpsc;
 pub(crate) struct InstantRuntime {
     region: Region,
     is_away: AtomicBool,
+    /// 0: it holds any number of rooms.
+    rooms_max: AtomicU32,
     /// Schedulers that have a place here.
     places: Mutex<BTreeSet<SchedulerName>>,
     rooms: Mutex<BTreeMap<RoomId, RunningRoom>>,
@@ -32,6 +34,7 @@ impl InstantRuntime {
         Self {
             region,
             is_away: AtomicBool::new(false),
+            rooms_max: AtomicU32::new(0),
             places: Mutex::default(),
             rooms: Mutex::default(),
             seen,
@@ -41,6 +44,10 @@ impl InstantRuntime {
 
     pub(crate) fn set_away(&self, is_away: bool) {
         self.is_away.store(is_away, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_rooms_max(&self, rooms_max: u32) {
+        self.rooms_max.store(rooms_max, Ordering::Relaxed);
     }
 
     /// What really runs, whether or not anybody can see it.
@@ -69,6 +76,13 @@ impl Runtime for InstantRuntime {
 
     fn host(&self) -> Option<&str> {
         Some(&self.region.0)
+    }
+
+    fn capacity(&self, scheduler: &SchedulerName) -> Option<Capacity> {
+        let rooms = self.rooms_max.load(Ordering::Relaxed);
+        let others = self.rooms.lock().unwrap().values().filter(|room| room.scheduler != *scheduler).count();
+        let capacity = Capacity { rooms, taken_by_others: others.try_into().unwrap(), setting: "roomsMax" };
+        (rooms > 0).then_some(capacity)
     }
 
     async fn check(&self) -> Result<Checked, RuntimeError> {

@@ -100,6 +100,7 @@ async fn ports(directory: &Path, rooms: u32) -> anyhow::Result<Ports> {
         server_of: maestro_store_embedded::server_of,
         scheduler_log_limit_bytes: 1 << 30,
         ended_rooms_max: 1000,
+        rooms_max: u32::MAX,
         log_keeper: Vec::new(),
     };
     let runtime: Arc<dyn RoomRuntime> = ProcessRuntime::open(options).await?;

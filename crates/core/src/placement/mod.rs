@@ -61,6 +61,8 @@ pub struct Standing {
     pub goes_first: u64,
     /// No new rooms for now.
     pub cordoned: bool,
+    /// How many rooms of this fleet the region itself can hold, whatever a policy allows; `None`: any number.
+    pub capacity: Option<u64>,
 }
 
 /// There is no way to place, or to remove, that many rooms.
@@ -141,11 +143,12 @@ pub fn place_left(regions: &[RegionFact]) -> Option<u64> {
 
 impl RegionFact {
     fn place_left(&self) -> Option<u64> {
-        let Standing { counted, beside, kept: _, goes_first: _, cordoned } = self.rooms;
+        let Standing { counted, beside, kept: _, goes_first: _, cordoned, capacity } = self.rooms;
         if cordoned || self.weight == Weight::ZERO {
             return Some(0);
         }
-        self.cap.map(|cap| cap.saturating_sub(counted).saturating_sub(beside))
+        let most = self.cap.into_iter().chain(capacity).min();
+        most.map(|most| most.saturating_sub(counted).saturating_sub(beside))
     }
 
     fn spare(&self) -> u128 {

@@ -9,7 +9,7 @@ use super::*;
 const NEW: RegionFact = RegionFact {
     weight: Weight(100),
     cap: None,
-    rooms: Standing { counted: 0, beside: 0, kept: 0, goes_first: 0, cordoned: false },
+    rooms: Standing { counted: 0, beside: 0, kept: 0, goes_first: 0, cordoned: false, capacity: None },
 };
 
 fn with(weight: u64, cap: Option<u64>, counted: u64) -> RegionFact {
@@ -68,6 +68,10 @@ fn caps_and_cordons_hold_on_the_way_up() {
     check(RegionFact { cap: Some(4), rooms: beside, ..NEW }, 8, [1, 4, 3]);
     let cordoned = Standing { counted: 2, cordoned: true, ..Standing::default() };
     check(RegionFact { rooms: cordoned, ..NEW }, 4, [0, 2, 2]);
+    // What the region itself holds, where that is less than the cap.
+    let small = Standing { counted: 1, beside: 1, capacity: Some(3), ..Standing::default() };
+    check(RegionFact { cap: Some(9), rooms: small, ..NEW }, 8, [1, 4, 3]);
+    check(RegionFact { cap: Some(2), rooms: small, ..NEW }, 8, [0, 4, 4]);
 }
 
 #[test]
@@ -255,7 +259,7 @@ fn regions() -> impl Strategy<Value = Vec<RegionFact>> {
     let region = region.prop_map(|(weight, cap, counted, beside, kept, cordoned)| RegionFact {
         weight: Weight::new(weight).unwrap(),
         cap,
-        rooms: Standing { counted, beside, kept, goes_first: 0, cordoned },
+        rooms: Standing { counted, beside, kept, goes_first: 0, cordoned, capacity: None },
     });
     prop::collection::vec(region, 1..5)
 }

@@ -29,7 +29,7 @@ pub use backoff::{Backoff, backoff, wait_after};
 pub use counted::{Counted, is_counted, is_replaced, is_unknown, matches_in};
 pub use expiry::{Expired, Expiry, expiry, heard_at};
 pub use pace::OccupiedPace;
-pub use places::{Place, Places, removal_by_plan};
+pub use places::{Place, PlaceCapacity, Places, removal_by_plan};
 pub use removal::{Occupied, removable, removal_order};
 pub use rollout::{OldVersions, Replaced, ReplacementRules, RolloutCycle};
 pub use silence::{ListenedRoom, MassSilence, SilentRooms, mass_silence, silent_after};

@@ -27,6 +27,17 @@ pub struct Place {
     pub closed: Option<String>,
     /// Its rooms are to be replaced by others elsewhere.
     pub draining: bool,
+    /// What the region itself can hold; `None`: any number.
+    pub capacity: Option<PlaceCapacity>,
+}
+
+/// What is left of a region for one fleet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlaceCapacity {
+    /// The most rooms that the fleet can have there, given what other fleets have.
+    pub rooms: u32,
+    /// For people: how much the region holds, and what to change to have more.
+    pub why: String,
 }
 
 /// In what order rooms go, wherever they are: players come last.
@@ -46,7 +57,11 @@ impl Places {
         counts: impl Fn(&RoomFact) -> bool,
     ) -> BTreeMap<Region, Standing> {
         let reachable = self.regions.iter().filter(|(_, place)| place.reachable);
-        let empty = |place: &Place| Standing { cordoned: place.closed.is_some(), ..Standing::default() };
+        let empty = |place: &Place| Standing {
+            cordoned: place.closed.is_some(),
+            capacity: place.capacity.as_ref().map(|capacity| capacity.rooms.into()),
+            ..Standing::default()
+        };
         let mut standings: BTreeMap<Region, Standing> =
             reachable.map(|(region, place)| (region.clone(), empty(place))).collect();
         for room in rooms {
@@ -87,7 +102,11 @@ impl Places {
     /// How many more rooms there is place for; `None`: as many as anybody wants.
     pub fn left(&self, standings: &BTreeMap<Region, Standing>) -> Option<u64> {
         match &self.bound_to {
-            Some(region) => self.closed(region).map(|_| 0),
+            Some(region) if self.closed(region).is_some() => Some(0),
+            Some(region) => {
+                let Standing { counted, beside, capacity, .. } = *standings.get(region)?;
+                Some(capacity?.saturating_sub(counted).saturating_sub(beside))
+            }
             None => place_left(&self.policy.facts(standings).map(|(_, fact)| fact).collect::<Vec<_>>()),
         }
     }
@@ -114,7 +133,9 @@ impl Places {
     /// Why there is place for so few.
     pub fn why_left(&self, left: u64) -> String {
         let reasons = match &self.bound_to {
-            Some(region) => self.closed(region).into_iter().collect(),
+            Some(region) => {
+                self.closed(region).or_else(|| self.why_at_capacity(region)).into_iter().collect()
+            }
             None => self.policy.regions.iter().filter_map(|region| self.why_full(region)).collect::<Vec<_>>(),
         };
         let reasons = reasons.join("; ");
@@ -128,9 +149,18 @@ impl Places {
         let PlacementRegion { name, weight, cap } = region;
         self.closed(name).or_else(|| match (weight, cap) {
             (0, _) => Some(format!("{name} has weight 0")),
-            (_, Some(cap)) => Some(format!("{name} has a cap of {cap}")),
-            (_, None) => None,
+            (_, Some(cap)) if !self.holds_less_than(name, *cap) => Some(format!("{name} has a cap of {cap}")),
+            (_, Some(_) | None) => self.why_at_capacity(name),
         })
+    }
+
+    fn why_at_capacity(&self, region: &Region) -> Option<String> {
+        Some(self.regions.get(region)?.capacity.as_ref()?.why.clone())
+    }
+
+    fn holds_less_than(&self, region: &Region, rooms: u32) -> bool {
+        let capacity = self.regions.get(region).and_then(|place| place.capacity.as_ref());
+        capacity.is_some_and(|capacity| capacity.rooms < rooms)
     }
 
     /// Why a region gets no new rooms.

@@ -161,7 +161,8 @@ fn targets(facts: &[(&Region, RegionFact)], new_in: impl Fn(&Region) -> u64, des
         .map(|(name, fact)| {
             let is_closed = fact.rooms.cordoned || fact.weight == Weight::ZERO;
             let counted = if is_closed { new_in(name) } else { 0 };
-            let rooms = Standing { counted, cordoned: fact.rooms.cordoned, ..Standing::default() };
+            let Standing { cordoned, capacity, .. } = fact.rooms;
+            let rooms = Standing { counted, cordoned, capacity, ..Standing::default() };
             RegionFact { rooms, ..*fact }
         })
         .collect();

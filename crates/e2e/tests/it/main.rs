@@ -21,6 +21,7 @@ mod regions;
 mod restart;
 mod room_logs;
 mod room_surroundings;
+mod rooms_max;
 mod shipped;
 mod silence;
 mod slow_senders;

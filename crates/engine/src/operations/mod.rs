@@ -233,7 +233,7 @@ impl From<NotListed> for StepError {
 impl From<RuntimeError> for StepError {
     fn from(error: RuntimeError) -> Self {
         match error {
-            RuntimeError::Refused(why) => Self::Failed(why),
+            RuntimeError::Refused(why) | RuntimeError::Full(why) => Self::Failed(why),
             unavailable @ RuntimeError::Unavailable(_) => Self::NotNow(unavailable.to_string()),
         }
     }

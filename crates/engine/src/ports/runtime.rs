@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use maestro_core::room::{Ending, HostPort, Region, RoomId};
+use maestro_core::room::{Ending, HostPort, Purpose, Region, RoomId};
 use maestro_core::scheduler::{Recipe, SchedulerName, Version};
 use tokio::sync::mpsc;
 
@@ -27,6 +27,13 @@ pub trait Runtime: Send + Sync {
 
     /// Whether the region can be reached, by a call that costs next to nothing: it is made every few seconds.
     async fn check(&self) -> Result<Checked, RuntimeError>;
+
+    /// How much the region holds for a scheduler at this moment; `None`: it does not say. Asked for every plan, so it costs
+    /// next to nothing.
+    fn capacity(&self, scheduler: &SchedulerName) -> Option<Capacity> {
+        let _ = scheduler;
+        None
+    }
 
     /// Makes the place where rooms of this scheduler live. May be repeated.
     async fn create_scheduler(&self, scheduler: &SchedulerName) -> Result<(), RuntimeError>;
@@ -94,6 +101,17 @@ pub struct Checked {
     pub capacity: Option<u32>,
 }
 
+/// What a region can hold, seen by one scheduler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capacity {
+    /// Of all schedulers together.
+    pub rooms: u32,
+    /// Of those, how many other schedulers have.
+    pub taken_by_others: u32,
+    /// What to change to have more.
+    pub setting: &'static str,
+}
+
 /// All that a runtime needs to know to start a room.
 #[derive(Debug, Clone)]
 pub struct RoomToStart {
@@ -102,6 +120,8 @@ pub struct RoomToStart {
     pub version: Version,
     pub recipe: Arc<Recipe>,
     pub ports: Vec<HostPort>,
+    /// One that tries a version is started also where a region holds no more rooms.
+    pub purpose: Purpose,
 }
 
 /// How a runtime finds the very instance again. Durable; `detail` is the adapter's own.
@@ -161,6 +181,9 @@ pub enum RuntimeError {
     /// This cannot work as it is written: naming what and why, for the operation's history.
     #[error("{0}")]
     Refused(String),
+    /// The region holds no more rooms for now: how many it holds. Nothing was started.
+    #[error("{0}")]
+    Full(String),
     /// The runtime does not answer; what was asked may or may not have happened.
     #[error("the runtime is not available: {0}")]
     Unavailable(String),

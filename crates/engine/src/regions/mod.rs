@@ -5,6 +5,7 @@
 //! neither counted nor touched. One that was never lost since the engine began is given time: nothing is done there, but
 //! its rooms count, so that a restart of ours beside a slow runtime does not make the same fleet again elsewhere.
 
+mod capacity;
 mod patience;
 pub(crate) mod watching;
 
@@ -176,6 +177,7 @@ impl Engine {
             reachable: !self.regions.is_lost(region),
             closed: self.why_unusable(region, &said),
             draining: said.iter().any(|record| record.name == *region && record.draining),
+            capacity: self.place_capacity(region, &recipe.name),
         };
         let names = || self.ports.runtimes.keys().cloned();
         let policy = recipe.policies.placement.clone();

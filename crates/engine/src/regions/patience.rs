@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::ports::Runtime;
-use crate::ports::runtime::{Checked, Handle, Observation, RoomToStart, RunningRoom, RuntimeError};
+use crate::ports::runtime::{Capacity, Checked, Handle, Observation, RoomToStart, RunningRoom, RuntimeError};
 
 /// Long for a call that costs little: a region that is slow is not lost.
 const CALL: Duration = Duration::from_secs(10);
@@ -47,6 +47,10 @@ impl Runtime for Patient {
 
     fn host(&self) -> Option<&str> {
         self.runtime.host()
+    }
+
+    fn capacity(&self, scheduler: &SchedulerName) -> Option<Capacity> {
+        self.runtime.capacity(scheduler)
     }
 
     async fn check(&self) -> Result<Checked, RuntimeError> {

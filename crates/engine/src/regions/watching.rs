@@ -44,7 +44,7 @@ pub(crate) async fn watch(engine: &Engine, parts: Parts, region: &Region, runtim
 async fn look(engine: &Engine, parts: Parts, region: &Region, runtime: &Arc<dyn Runtime>) {
     let before = engine.regions.contact(region);
     let answer = runtime.check().await.map_err(|error| match error {
-        RuntimeError::Refused(why) | RuntimeError::Unavailable(why) => why,
+        RuntimeError::Refused(why) | RuntimeError::Full(why) | RuntimeError::Unavailable(why) => why,
     });
     engine.regions.heard(region, answer, engine.now());
     if engine.regions.waits_to_be_taken_up(region) {

@@ -184,6 +184,8 @@ pub(crate) async fn start(work: &Work, rows: &[RoomRecord]) -> Result<Started, S
             Err(error) => {
                 let ending = match (error, &work.engine.regions.contact(&row.region)) {
                     (RuntimeError::Refused(why), _) => Ending::NeverStarted { why },
+                    // Another fleet was faster; that says nothing about this room.
+                    (RuntimeError::Full(why), _) => Ending::GivenUp { why },
                     (RuntimeError::Unavailable(_), Contact::Unreachable { why }) => {
                         Ending::GivenUp { why: format!("region {} cannot be reached: {why}", row.region) }
                     }
@@ -276,6 +278,7 @@ async fn start_one(work: &Work, row: &RoomRecord, recipe: Arc<Recipe>) -> Result
         version: row.version,
         recipe,
         ports: row.ports.clone(),
+        purpose: row.purpose,
     };
     runtime.start(&room).await
 }

@@ -175,6 +175,7 @@ impl Engine {
             let to = u32::try_from((i64::from(from) + delta).max(0)).unwrap_or(u32::MAX);
             if delta > 0 {
                 self.check_ports(&record.recipe, to)?;
+                self.check_capacity(&record.recipe, to, Some(&record))?;
             }
             let mut operation = self.new_operation(&record.name, definition, Origin::Person(user.into()));
             let id = operation.id;

@@ -43,6 +43,7 @@ impl Engine {
     pub async fn create_scheduler(&self, recipe: Recipe, user: &str) -> Result<SchedulerRecord, Error> {
         self.check_regions_of(&recipe)?;
         self.check_ports(&recipe, recipe.rooms_replicas)?;
+        self.check_capacity(&recipe, recipe.rooms_replicas, None)?;
         let now = self.now();
         let name = recipe.name.clone();
         let recipe = Arc::new(recipe);

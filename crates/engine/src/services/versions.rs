@@ -74,6 +74,7 @@ impl Engine {
         }
         self.check_regions_of(&recipe)?;
         self.check_ports(&recipe, size)?;
+        self.check_capacity(&recipe, size, Some(record))?;
         Ok(Definition::CreateVersion { recipe: Box::new(recipe) })
     }
 
@@ -92,7 +93,9 @@ impl Engine {
             return Err(Error::Conflict(format!("version {to} is still being validated")));
         }
         self.check_regions_of(&found.recipe)?;
-        self.check_ports(&found.recipe, size_with(&record, &found.recipe))?;
+        let size = size_with(&record, &found.recipe);
+        self.check_ports(&found.recipe, size)?;
+        self.check_capacity(&found.recipe, size, Some(&record))?;
         let definition = Definition::SwitchVersion(SwitchVersion { to, only_from: None });
         let enqueued = self.enqueue_version_operation(&record, definition, Value::Null, user, None).await;
         enqueued.map_err(|error| refused("cannot switch active version", error))

@@ -170,6 +170,8 @@ config! {
             "How much of a room's output is kept, per container.";
         "adapters.runtime.process.schedulerLogLimitBytes", scheduler_log_limit_bytes: u64 as Bytes<65_536> = "1073741824",
             "How much output of all rooms of a scheduler is kept in a region, of those that run and those that have ended. Above it, logs of ended rooms go first, the oldest of them first.";
+        "adapters.runtime.process.roomsMax", rooms_max: Option<u32> as Optional<Count<1, 1_000_000>> = "",
+            "The most rooms that run on this machine at once, of all schedulers; where it has several regions, each may have an equal part of it, or what its own `roomsMax` says. What can never fit is refused when it is submitted; growth beyond it waits, with the reason. Unset: one for every 4 MiB of the machine's memory, at least 64.";
         "adapters.runtime.process.endedRoomsMax", ended_rooms_max: u32 as Count<1, 1_000_000> = "1000",
             "How many rooms of a scheduler that have ended keep their logs in a region, at most as long as `operations.retention.rooms` says.";
         "adapters.runtime.process.roomsDir", rooms_dir: Option<PathBuf> as Optional<Directory> = "",

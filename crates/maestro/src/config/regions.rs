@@ -10,7 +10,7 @@ use maestro_core::room::Region;
 
 use super::file::FileValue;
 use super::keys::{Key, key};
-use super::kind::{Bytes, Directory, Host, HttpUrl, Kind, Optional, RuntimeKind, Switch};
+use super::kind::{Bytes, Count, Directory, Host, HttpUrl, Kind, Optional, RuntimeKind, Switch};
 use super::settings::{Origin, Setting};
 
 /// Settings by region, as they are read.
@@ -26,6 +26,7 @@ pub struct RegionConfig {
     pub directory: Option<PathBuf>,
     pub host: Option<String>,
     pub log_limit_bytes: Option<u64>,
+    pub rooms_max: Option<u32>,
     pub stop_rooms_on_shutdown: Option<bool>,
     pub rooms_api_url: Option<String>,
 }
@@ -48,6 +49,7 @@ pub static REGION_KEYS: &[Key] = &[
         "How much of a room's output is kept, per container.",
         ""
     ),
+    key!("roomsMax", Optional<Count<1, 1_000_000>>, "", "The most of its rooms that run at once.", ""),
     key!("stopRoomsOnShutdown", Optional<Switch>, "", "Whether its rooms end with Maestro.", ""),
     key!("roomsApiUrl", Optional<HttpUrl>, "", "What its rooms get as `MAESTRO_ROOMS_API_URL`.", ""),
 ];
@@ -59,6 +61,7 @@ impl RegionConfig {
             directory: Optional::<Directory>::parse(text("directory"))?,
             host: Optional::<Host>::parse(text("host"))?,
             log_limit_bytes: Optional::<Bytes<4096>>::parse(text("logLimitBytes"))?,
+            rooms_max: Optional::<Count<1, 1_000_000>>::parse(text("roomsMax"))?,
             stop_rooms_on_shutdown: Optional::<Switch>::parse(text("stopRoomsOnShutdown"))?,
             rooms_api_url: Optional::<HttpUrl>::parse(text("roomsApiUrl"))?,
         })

@@ -343,7 +343,7 @@ fn regions_that_cannot_be() {
               regions.köln (maestro.yaml line 2): "köln" is not a name of a region: use 1 to 63 letters, digits, -, _ and ., with a letter or digit at both ends
               regions.-a (maestro.yaml line 3): "-a" is not a name of a region: use 1 to 63 letters, digits, -, _ and ., with a letter or digit at both ends
               regions.us-east.hosst (maestro.yaml line 5): unknown key; did you mean regions.us-east.host?
-              regions.us-east.colour (maestro.yaml line 6): unknown key; a region has runtime, directory, host, logLimitBytes, stopRoomsOnShutdown, roomsApiUrl
+              regions.us-east.colour (maestro.yaml line 6): unknown key; a region has runtime, directory, host, logLimitBytes, roomsMax, stopRoomsOnShutdown, roomsApiUrl
               regions.us-east.host (maestro.yaml line 7): must be one value (host), not a list or a section
               regions.b (maestro.yaml line 9): is a section: its settings go below it, indented
               regions.eu.runtime: kubernetes (maestro.yaml line 10): must be process

@@ -27,7 +27,7 @@ use super::descriptors::Shares;
 use super::log_writer::LogWriter;
 use super::logging;
 use super::room_user::room_user;
-use super::system::{SystemClock, machine_names, owner_name, random_seed};
+use super::system::{SystemClock, default_rooms_max, machine_names, owner_name, random_seed};
 
 /// Tests kill the process, or fill the disk, at writes that this variable names; see `maestro_store_embedded`. A build
 /// without the feature `failpoints` refuses to start with it.
@@ -212,6 +212,7 @@ fn process_options(
         log_limit_bytes: region.log_limit_bytes.unwrap_or(for_all.log_limit_bytes),
         working_directory: std::env::current_dir().context("finding the working directory")?,
         scanner: scanner.clone(),
+        rooms_max: region.rooms_max.unwrap_or_else(|| share_of_rooms(config)),
         rooms_directory: for_all.rooms_dir.clone(),
         user: room_user.cloned(),
         server_of: maestro_store_embedded::server_of,
@@ -220,6 +221,15 @@ fn process_options(
         ended_rooms_max: usize::try_from(for_all.ended_rooms_max).unwrap_or(usize::MAX),
         log_keeper: log_keeper(&region.directory(name, data_dir)),
     })
+}
+
+/// All regions of processes are on this machine: those that say nothing share what is left by those that do.
+fn share_of_rooms(config: &Config) -> u32 {
+    let all = config.process_runtime.rooms_max.unwrap_or_else(default_rooms_max);
+    let own: u32 = config.regions.values().filter_map(|region| region.rooms_max).fold(0, u32::saturating_add);
+    let sharing = config.regions.values().filter(|region| region.rooms_max.is_none()).count();
+    let sharing = u32::try_from(sharing).unwrap_or(u32::MAX).max(1);
+    (all.saturating_sub(own) / sharing).max(1)
 }
 
 /// This very program, also when its file has been replaced meanwhile. The directory is for people who look at `ps`.

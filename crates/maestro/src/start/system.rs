@@ -49,6 +49,24 @@ pub(super) fn keep_descriptors_from_rooms() -> io::Result<()> {
     Ok(())
 }
 
+/// A number of rooms that keeps a mistake in a recipe from taking the machine down. How much a real room needs, nobody
+/// knows here: whoever does sets `adapters.runtime.process.roomsMax`.
+pub(super) fn default_rooms_max() -> u32 {
+    const KIB_PER_ROOM: u64 = 4 * 1024;
+    const AT_LEAST: u32 = 64;
+    let read = |path: &str| std::fs::read_to_string(path).ok();
+    let machine = read("/proc/meminfo").as_deref().and_then(total_memory_kib);
+    // A container has less than its machine.
+    let container = read("/sys/fs/cgroup/memory.max").and_then(|text| text.trim().parse::<u64>().ok());
+    let total = machine.into_iter().chain(container.map(|bytes| bytes / 1024)).min().unwrap_or(0);
+    u32::try_from(total / KIB_PER_ROOM).unwrap_or(u32::MAX).max(AT_LEAST)
+}
+
+/// `MemTotal:       24683520 kB`
+fn total_memory_kib(text: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB")?.parse().ok())
+}
+
 /// Who this process is in leases and histories: the machine, the process, and when it began.
 pub(super) fn owner_name() -> String {
     format!("{}/{}", machine_name(), std::process::id())

@@ -43,6 +43,7 @@ fn config_show() {
             adapters.runtime.process.host                            127.0.0.1   default
             adapters.runtime.process.logLimitBytes                   10485760    default
             adapters.runtime.process.schedulerLogLimitBytes          1073741824  default
+            adapters.runtime.process.roomsMax                        -           default
             adapters.runtime.process.endedRoomsMax                   1000        default
             adapters.runtime.process.roomsDir                        -           default
             adapters.runtime.process.user                            -           default

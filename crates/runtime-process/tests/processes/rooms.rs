@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use maestro_core::room::{Ending, HostPort, Region, RoomId};
+use maestro_core::room::{Ending, HostPort, Purpose, Region, RoomId};
 use maestro_core::scheduler::{Protocol, RestartPolicy, SchedulerName};
-use maestro_engine::ports::runtime::{Checked, RoomEvent, RunningRoom, Runtime};
+use maestro_engine::ports::runtime::{Checked, RoomEvent, RoomToStart, RunningRoom, Runtime, RuntimeError};
 use maestro_runtime_process::{Options, ProcessRuntime, ProcessScanner};
 use rustix::process::Signal;
 
 use crate::support::{
-    SOON, World, arena, carrying, logs, room, script, signal, simple, stop, until, until_log, variable,
+    SOON, Seen, World, arena, carrying, logs, room, script, signal, simple, stop, until, until_log, variable,
 };
 
 const FOR_EVER: &str = "echo up; exec sleep 1000";
@@ -194,7 +194,7 @@ async fn a_region_whose_directory_is_gone_says_so() {
     let directory = world.path().join("mounted");
     let options = Options { directory: directory.clone(), ..world.options() };
     let runtime = ProcessRuntime::open(options).await.unwrap();
-    assert_eq!(runtime.check().await, Ok(Checked { capacity: None }));
+    assert_eq!(runtime.check().await, Ok(Checked { capacity: Some(10_000) }));
     std::fs::remove_dir_all(&directory).unwrap();
     let error = runtime.check().await.unwrap_err().to_string();
     assert!(error.contains("mounted/rooms cannot be used: No such file"), "{error}");
@@ -228,4 +228,30 @@ async fn a_herd_of_lists_shares_its_scans() {
     // depends on who is awake when one begins.
     let scans = scanner.scans() - before;
     assert!((3..=30).contains(&scans), "{scans} scans for 600 lists");
+}
+
+#[tokio::test]
+async fn a_host_holds_so_many_rooms_and_no_more() {
+    let world = World::new();
+    let runtime = ProcessRuntime::open(Options { rooms_max: 2, ..world.options() }).await.unwrap();
+    let mut seen = Seen::by(&runtime);
+    let rooms: Vec<_> = (0..10).map(|number| simple(&format!("arena-{number}"), FOR_EVER)).collect();
+    let started = futures_util::future::join_all(rooms.iter().map(|room| runtime.start(room))).await;
+    let refused = "region default holds at most 2 rooms (adapters.runtime.process.roomsMax)";
+    let refusals = started.iter().filter(|started| **started == Err(RuntimeError::Full(refused.into())));
+    assert_eq!(refusals.count(), 8, "{started:?}");
+    let running: Vec<_> = (0..10).filter(|number| started[*number].is_ok()).collect();
+    assert_eq!(running.len(), 2);
+    assert_eq!(runtime.start(&rooms[running[0]]).await, started[running[0]], "one that runs is found");
+
+    let trial = RoomToStart { purpose: Purpose::Validation, ..simple("arena-trial", FOR_EVER) };
+    runtime.start(&trial).await.expect("one that tries a version comes on top");
+
+    let capacity = |scheduler: &str| runtime.capacity(&SchedulerName::parse(scheduler).unwrap()).unwrap();
+    assert_eq!((capacity("arena").rooms, capacity("arena").taken_by_others), (2, 0));
+    assert_eq!((capacity("other").rooms, capacity("other").taken_by_others), (2, 2));
+    let ended = format!("arena-{}", running[0]);
+    stop(&runtime, &ended, None, SOON).await;
+    seen.ending(&ended).await;
+    runtime.start(&simple("arena-x", FOR_EVER)).await.unwrap();
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use maestro_core::room::{Ending, HostPort, Region, RoomId};
+use maestro_core::room::{Ending, HostPort, Purpose, Region, RoomId};
 use maestro_core::scheduler::{
     Container, EnvironmentValue, EnvironmentVariable, ImagePullPolicy, MatchAllocation, MaxSurge, Recipe,
     Resources, RestartPolicy, SchedulerName, Spec, Version,
@@ -86,6 +86,7 @@ pub(crate) fn options(directory: &Path, store_id: &str) -> Options {
         scheduler_log_limit_bytes: 1 << 30,
         log_keeper: log_keeper(),
         ended_rooms_max: 100,
+        rooms_max: 10_000,
         working_directory: directory.to_owned(),
         scanner: ProcessScanner::new(None),
         tasks: Tasks::default(),
@@ -181,6 +182,7 @@ pub(crate) fn room(id: &str, restart_policy: RestartPolicy, containers: Vec<Cont
         policies: Default::default(),
     };
     RoomToStart {
+        purpose: Purpose::Fleet,
         id: RoomId::new(id),
         scheduler: arena(),
         version: Version::FIRST,

@@ -43,6 +43,8 @@ pub struct Manners {
     pub available: bool,
     /// Why rooms cannot be started, if they cannot.
     pub refuses_starts: Option<String>,
+    /// How many rooms it holds, those that try a version aside; `None`: any number.
+    pub rooms_max: Option<u32>,
 }
 
 impl Span {
@@ -78,6 +80,6 @@ impl Default for Habits {
 
 impl Default for Manners {
     fn default() -> Self {
-        Self { latency: Span::millis(0, 20), available: true, refuses_starts: None }
+        Self { latency: Span::millis(0, 20), available: true, refuses_starts: None, rooms_max: None }
     }
 }

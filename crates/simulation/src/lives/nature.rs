@@ -67,7 +67,7 @@ fn strike_generation(stage: &mut Stage) {
 
 fn strike_host(stage: &mut Stage) {
     let fine = Manners::default();
-    let (how, manners) = match stage.random.u32(0..6) {
+    let (how, manners) = match stage.random.u32(0..7) {
         0 => {
             stage.world.sightings().saw(Rare::RuntimeGone);
             ("does not answer", Manners { available: false, ..fine })
@@ -75,6 +75,10 @@ fn strike_host(stage: &mut Stage) {
         1 => {
             let refuses_starts = Some("there is no such program".into());
             ("starts no rooms", Manners { refuses_starts, ..fine })
+        }
+        3 => {
+            let rooms_max = Some(stage.random.u32(3..30));
+            ("holds few rooms", Manners { rooms_max, ..fine })
         }
         2 => ("is slow", Manners { latency: Span::millis(0, 3_000), ..fine }),
         _ => ("is well", fine),

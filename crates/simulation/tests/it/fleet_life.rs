@@ -5,7 +5,9 @@ use std::time::Duration;
 use super::common::*;
 use maestro_core::operation::{DefinitionKind, OperationStatus};
 use maestro_core::room::{EndCause, RoomId, RoomStatus};
+use maestro_core::scheduler::{Recipe, SchedulerName};
 use maestro_engine::Settings;
+use maestro_engine::services::SchedulerFilter;
 use maestro_simulation::{Exit, Habits, Manners, RoomOnHost, Span, World};
 
 #[test]
@@ -207,6 +209,46 @@ fn a_refused_start_undoes_what_a_person_asked_for() {
         let told = operation.history.iter().any(|event| event.event.contains("command /game does not exist"));
         assert!(told, "{:?}", operation.history);
         assert!(is_settled(&world, 4).await, "and the fleet size is as it was");
+    });
+}
+
+/// That another fleet was faster says nothing about a version: no back-off, no failure.
+#[test]
+fn a_host_that_is_full_is_no_fault_of_a_room() {
+    run(async {
+        let world = world_with_fleet(14, 10).await;
+        world.host().set_manners(Manners { rooms_max: Some(6), ..Manners::default() });
+        for room in &ids(&world).await[..7] {
+            world.host().crash(room);
+        }
+        world.advance(10 * MINUTE).await;
+        assert_eq!(world.host().rooms().len(), 6);
+        let fleets = world.engine().fleet_overviews(&SchedulerFilter::default()).await.unwrap();
+        let problem = fleets[0].problem.as_ref().unwrap();
+        assert_eq!(problem.word, "no capacity", "{problem:?}");
+        world.host().set_manners(Manners::default());
+        settle(&world, 10, MINUTE).await;
+    });
+}
+
+#[test]
+fn who_asks_for_more_than_is_free_is_told() {
+    run(async {
+        let world = world_with_fleet(15, 4).await;
+        let duel = SchedulerName::parse("duel").unwrap();
+        world.engine().create_scheduler(Recipe { name: duel, ..recipe(4) }, "ann").await.unwrap();
+        world.advance(MINUTE).await;
+        world.host().set_manners(Manners { rooms_max: Some(8), ..Manners::default() });
+        let id = world.engine().add_rooms(ARENA, 2, false, "ann").await.unwrap();
+        world.advance(MINUTE).await;
+        let operation = world.store().operation(&arena(), id).await.unwrap().unwrap();
+        assert_eq!(operation.status, OperationStatus::Error);
+        let told = operation.history.iter().any(|event| event.event.contains("the host holds no more rooms"));
+        assert!(told, "{:?}", operation.history);
+        assert_eq!(fleet_size(&world).await, Some(4));
+        let ended = ended(&world).await;
+        let causes: Vec<_> = ended.iter().filter_map(|row| Some(row.ended.as_ref()?.cause)).collect();
+        assert!(!causes.is_empty() && causes.iter().all(|cause| *cause == EndCause::Asked), "{causes:?}");
     });
 }
 

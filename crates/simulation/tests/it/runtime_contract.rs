@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use maestro_core::room::{Region, RoomId};
+use maestro_core::room::{Purpose, Region, RoomId};
 use maestro_core::scheduler::Version;
 use maestro_engine::Tasks;
 use maestro_engine::ports::Runtime;
@@ -67,6 +67,7 @@ impl Place for OneHost {
         }
         self.host.set_habits_of(&id, habits);
         RoomToStart {
+            purpose: Purpose::Fleet,
             id,
             scheduler: runtime::arena(),
             version: Version::FIRST,

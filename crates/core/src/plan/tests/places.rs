@@ -14,7 +14,7 @@ fn region(name: &str) -> Region {
 }
 
 fn open() -> Place {
-    Place { reachable: true, closed: None, draining: false }
+    Place { reachable: true, closed: None, draining: false, capacity: None }
 }
 
 fn closed(why: &str) -> Place {
@@ -100,6 +100,35 @@ fn closed_regions_get_no_rooms() {
         assert_eq!(plan.add, add, "{why}");
         assert_eq!(held(&plan), [format!("{} more wanted, but {why}", 5 - adding - add)]);
     }
+}
+
+/// It wants them all the same, and says why it does not get them.
+#[test]
+fn a_region_holds_so_many_rooms_whatever_the_caps_say() {
+    let holds = |rooms: u32| {
+        let why = format!("a holds at most {rooms}");
+        Place { capacity: Some(PlaceCapacity { rooms, why }), ..open() }
+    };
+    let there = ready_in("a", 2);
+    let full = "no region may have new rooms: a holds at most 2";
+    // (cap, what it holds, bound to it) → (add, why not more)
+    for (cap, rooms, bound, add, why) in [
+        (None, 4, false, 2, "regions have place for 2 only: a holds at most 4"),
+        (None, 2, false, 0, full),
+        (None, 1, false, 0, "no region may have new rooms: a holds at most 1"),
+        (Some(8), 4, false, 2, "regions have place for 2 only: a holds at most 4"),
+        (None, 4, true, 2, "regions have place for 2 only: a holds at most 4"),
+        (None, 2, true, 0, full),
+    ] {
+        let mut places = places(&[("a", 1, cap, holds(rooms))]);
+        places.bound_to = bound.then(|| region("a"));
+        let plan = plan(&FleetSnapshot { places: Some(&places), ..snapshot(8, &there) });
+        assert_eq!((plan.decision.desired, plan.add, plan.remove), (8, add, 0), "{why}");
+        assert_eq!(held(&plan), [format!("{} more wanted, but {why}", 6 - add)]);
+    }
+    let places = places(&[("a", 1, Some(2), holds(4))]);
+    let plan = plan(&FleetSnapshot { places: Some(&places), ..snapshot(8, &there) });
+    assert_eq!((plan.decision.desired, plan.add, held(&plan).len()), (2, 0, 0), "the cap is lower");
 }
 
 #[test]

@@ -22,7 +22,7 @@ fn places(regions: &[(u32, Option<u32>)]) -> Places {
         weight: *weight,
         cap: *cap,
     };
-    let open = Place { reachable: true, closed: None, draining: false };
+    let open = Place { reachable: true, ..Place::default() };
     Places {
         regions: NAMES.iter().take(regions.len()).map(|name| (region(name), open.clone())).collect(),
         policy: PlacementPolicy { regions: NAMES.iter().zip(regions).map(listed).collect() },
@@ -135,6 +135,21 @@ fn a_rollout_ends_with_every_region_at_its_share() {
         let mut fleet = old_fleet(before, MaxSurge::Rooms(surge));
         roll_out(&mut fleet, &places, size);
         assert_eq!(spread_of(&fleet, &places), after, "{regions:?} from {before:?} with a surge of {surge}");
+    }
+}
+
+/// What a region itself holds is like a cap: what it has no place for is at home elsewhere.
+#[test]
+fn a_rollout_goes_by_what_regions_hold() {
+    for surge in [1, 2, 8] {
+        let mut places = places(&[(1, None), (1, None)]);
+        let capacity = PlaceCapacity { rooms: 3, why: "a holds at most 3".into() };
+        places.regions.get_mut(&region("a")).unwrap().capacity = Some(capacity);
+        let mut fleet = old_fleet(&[3, 5], MaxSurge::Rooms(surge));
+        let first = planned(&fleet, &places, 8);
+        assert_eq!(first.add, surge.min(5), "as many as belong where there is place");
+        roll_out(&mut fleet, &places, 8);
+        assert_eq!(spread_of(&fleet, &places), [3, 5], "surge {surge}");
     }
 }
 

@@ -71,6 +71,8 @@ fn place(name: &Region, listed: &Json) -> Place {
         reachable: answers || reason.starts_with(NOT_TAKEN_UP),
         closed,
         draining: listed.get("draining").is_true(),
+        // What other fleets have of it is not known here.
+        capacity: None,
     }
 }
 
