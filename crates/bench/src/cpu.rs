@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::time::{ClockId, clock_gettime};
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cores {
@@ -30,6 +31,12 @@ pub(crate) fn pin(core: usize) {
     if let Err(error) = sched_setaffinity(None, &only) {
         eprintln!("cannot stay on core {core}: {error}");
     }
+}
+
+/// Processor time of all threads of this process.
+pub(crate) fn process_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 /// How the calling thread has spent its time, as far as it did not sleep.

@@ -3,14 +3,18 @@
 //! A number alone says more about the machine than about Maestro. So most figures come with a ratio to something
 //! that is measured in the same run, in turns with it: what disturbs one of them disturbs the other too.
 
+mod bystander;
+mod churn;
 mod cpu;
 mod figure;
 mod fleet;
+mod idle;
 mod instructions;
 mod memory;
 mod ping;
 mod placement;
 mod plan;
+mod process;
 mod registry;
 mod start;
 mod statistics;
@@ -36,7 +40,7 @@ struct Arguments {
     /// A smoke run: everything is done, nothing long enough to mean anything
     #[arg(long)]
     quick: bool,
-    /// The server whose start is measured [default: the one beside this program]
+    /// The server that is measured as a process [default: the one beside this program]
     #[arg(long, value_name = "PROGRAM")]
     maestro: Option<PathBuf>,
     /// Where data directories are made, so on which disk [default: beside this program]
@@ -67,6 +71,12 @@ enum Bench {
     Store,
     /// From the start of the process to serving
     Start,
+    /// A thousand schedulers that have nothing to do
+    Idle,
+    /// The first half minute of a server with five hundred of them
+    Restart,
+    /// Many who make and delete schedulers
+    Churn,
 }
 
 /// How much to do for a figure.
@@ -110,6 +120,9 @@ fn main() -> anyhow::Result<()> {
             Bench::Ping => ping::measure(effort, &directory),
             Bench::Store => store::measure(effort, &directory),
             Bench::Start => start::measure(effort, &maestro, &directory),
+            Bench::Idle => idle::measure(effort, &maestro, &directory),
+            Bench::Restart => idle::measure_restart(effort, &maestro, &directory),
+            Bench::Churn => churn::measure(effort, &maestro, &directory),
         };
         let figures = figures.with_context(|| format!("measuring {bench:?}"))?;
         figures.iter().try_for_each(Figure::print)?;

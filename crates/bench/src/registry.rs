@@ -9,7 +9,7 @@ use maestro_engine::documents::recipe_from_json;
 use maestro_engine::ports::Store;
 use maestro_engine::ports::runtime::Handle;
 use maestro_engine::ports::store::{Change, NewRoomRecord, NewScheduler, SchedulerState, Transaction};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::fleet;
 
@@ -45,6 +45,30 @@ pub(crate) async fn fill(store: &dyn Store, rooms: &[Handle]) -> anyhow::Result<
         store.commit(transaction).await?;
     }
     Ok(())
+}
+
+/// Schedulers that want no rooms, named by [`idle_scheduler`].
+pub(crate) async fn fill_idle(store: &dyn Store, schedulers: u32) -> anyhow::Result<()> {
+    let mut changes = Vec::new();
+    for index in 0..schedulers {
+        let recipe = recipe_from_json(&document(&idle_scheduler(index), 0))?;
+        let scheduler = recipe.name.clone();
+        let new = NewScheduler {
+            recipe: Arc::new(recipe),
+            version: Version::FIRST,
+            version_status: VersionStatus::Deployed,
+            at: fleet::at(0),
+        };
+        changes.push(Change::CreateScheduler(new));
+        let from = vec![SchedulerState::Creating];
+        changes.push(Change::SetState { scheduler, from, to: SchedulerState::InSync });
+    }
+    store.commit(Transaction::new("bench", changes)).await?;
+    Ok(())
+}
+
+pub(crate) fn idle_scheduler(index: u32) -> String {
+    format!("battle-royale-{index:04}")
 }
 
 /// Rooms that have ended while nobody watched.
@@ -87,10 +111,14 @@ fn room(index: u32, handle: &Handle) -> [Change; 2] {
     [Change::IntendRoom(wanted), started]
 }
 
-/// Its command does not exist: a server that is measured and then killed must leave no rooms behind.
 fn recipe(rooms: usize) -> anyhow::Result<Recipe> {
-    let document = json!({
-        "name": fleet::scheduler().as_str(),
+    Ok(recipe_from_json(&document(fleet::scheduler().as_str(), rooms))?)
+}
+
+/// Its command does not exist: a server that is measured and then killed must leave no rooms behind.
+pub(crate) fn document(name: &str, rooms: usize) -> Value {
+    json!({
+        "name": name,
         "game": "battle-royale",
         "roomsReplicas": rooms,
         "maxSurge": "10%",
@@ -107,6 +135,5 @@ fn recipe(rooms: usize) -> anyhow::Result<Recipe> {
                 "ports": [{ "name": "game", "protocol": "udp", "port": 7777 }],
             }],
         },
-    });
-    Ok(recipe_from_json(&document)?)
+    })
 }

@@ -9,11 +9,16 @@ pub(crate) fn median(numbers: impl IntoIterator<Item = f64>) -> f64 {
     numbers.get(numbers.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// The shortest duration that `percent` of all do not exceed, in microseconds.
-pub(crate) fn percentile_us(durations: &mut [Duration], percent: usize) -> f64 {
+/// The shortest duration that `percent` of all do not exceed; zero if there is none.
+pub(crate) fn percentile(durations: &mut [Duration], percent: usize) -> Duration {
     durations.sort_unstable();
     let position = (durations.len() * percent).div_ceil(100).saturating_sub(1);
-    durations.get(position).map_or(0.0, |found| found.as_secs_f64() * 1e6)
+    durations.get(position).copied().unwrap_or_default()
+}
+
+/// The same in microseconds.
+pub(crate) fn percentile_us(durations: &mut [Duration], percent: usize) -> f64 {
+    percentile(durations, percent).as_secs_f64() * 1e6
 }
 
 #[cfg(test)]

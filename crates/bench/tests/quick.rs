@@ -37,7 +37,15 @@ fn check(benches: &[&str], names: &[&str]) {
 
 #[test]
 fn a_ping_is_measured() {
-    let names = ["ping.throughput", "ping.cpu", "ping.latency.p50", "ping.latency.p99"];
+    let names = [
+        "ping.throughput",
+        "ping.cpu",
+        "ping.latency.p50",
+        "ping.latency.p99",
+        "ping.worker.quiet.cpu",
+        "ping.worker.changing5.cpu",
+        "ping.worker.changing50.cpu",
+    ];
     check(&["ping"], &names);
 }
 
@@ -64,7 +72,7 @@ fn memory_is_measured() {
 
 /// Cargo builds the programs of this package only; `make test` builds all of them before.
 #[test]
-fn a_start_is_measured() {
+fn a_server_is_measured() {
     let server = Path::new(PROGRAM).with_file_name("maestro");
     if !server.exists() {
         eprintln!("skipped: {} is not built", server.display());
@@ -72,6 +80,11 @@ fn a_start_is_measured() {
     }
     let names = ["start.first", "start.rooms0", "start.rooms10k", "start.running1k"];
     check(&["start"], &names);
+    let names = ["idle.cpu", "idle.written", "idle.get.p99"];
+    check(&["idle"], &names);
+    check(&["restart"], &["restart.cpu", "restart.written", "restart.get.p99"]);
+    let names = ["churn.backlog", "churn.get.p99", "churn.schedulers", "churn.cpu"];
+    check(&["churn"], &names);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::task::{JoinSet, yield_now};
 
-use crate::cpu;
+use crate::cpu::{self, ThreadTimes};
 
 use super::connection::Connection;
 use super::traffic::Traffic;
@@ -35,6 +35,8 @@ pub(super) struct Outcome {
     /// From the moment when a request should have been sent to the end of its answer, if that was measured time. Never
     /// empty.
     pub(super) latencies: Vec<Duration>,
+    /// What the generator itself needed.
+    pub(super) cpu: Duration,
 }
 
 /// Puts the load on the server, from this core.
@@ -50,7 +52,8 @@ pub(super) fn run(
             cpu::pin(core);
         }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        runtime.block_on(load_all(load, server, traffic))
+        let outcome = runtime.block_on(load_all(load, server, traffic))?;
+        Ok(Outcome { cpu: ThreadTimes::now()?.ran, ..outcome })
     });
     let outcome = generator.join();
     outcome.unwrap_or_else(|_| Err(anyhow::anyhow!("the load generator panicked")))
@@ -70,7 +73,7 @@ async fn load_all(load: Load, server: SocketAddr, traffic: Arc<Traffic>) -> anyh
     }
     let mut total = Outcome::default();
     while let Some(ended) = tasks.join_next().await {
-        let Outcome { answers, latencies } = ended??;
+        let Outcome { answers, latencies, cpu: _ } = ended??;
         total.answers += answers;
         total.latencies.extend(latencies);
     }

@@ -1,9 +1,11 @@
 //! Pings over HTTP, beside a handler that does nothing: in the same server, through the same edge, under the same
 //! load, in turns.
 
+mod at_work;
 mod connection;
 mod load;
 mod server;
+mod still;
 mod traffic;
 
 use std::path::Path;
@@ -16,7 +18,7 @@ use crate::figure::Figure;
 use crate::statistics::{median, percentile_us};
 
 use load::{Load, Pace};
-use server::Server;
+use server::{Server, Worker};
 use traffic::Traffic;
 
 const ROOMS: u32 = 1000;
@@ -59,13 +61,15 @@ pub(crate) fn measure(effort: Effort, directory: &Path) -> anyhow::Result<Vec<Fi
         eprintln!("ping: one core for server and load generator together; ratios look better than they are");
     }
     let bench = Bench {
-        server: Server::start(ROOMS, cores, directory)?,
+        server: Server::start(ROOMS, cores, directory, Worker::Away)?,
         cores,
         pings: Arc::new(Traffic::pings(ROOMS)),
         empty: Arc::new(Traffic::empty(ROOMS)),
     };
     let mut figures = bench.throughput(effort)?;
     figures.extend(bench.latency(effort)?);
+    drop(bench);
+    figures.extend(at_work::measure(effort, cores, directory)?);
     Ok(figures)
 }
 

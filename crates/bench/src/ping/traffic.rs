@@ -10,8 +10,18 @@ const REPEATED: usize = 8;
 pub(super) struct Traffic {
     /// Of each room the two pings that it takes turns with.
     rooms: Vec<[Vec<u8>; 2]>,
+    change: Change,
     /// How every answer must end.
     pub(super) answer_end: &'static [u8],
+}
+
+/// When rooms say something else than before.
+enum Change {
+    Never,
+    /// All of them in the same lap, each so many laps.
+    Together(usize),
+    /// Each so many laps, and in each lap as many of them as in any other.
+    InTurns(usize),
 }
 
 impl Traffic {
@@ -23,13 +33,27 @@ impl Traffic {
             let path = format!("/scheduler/{scheduler}/rooms/{room}/ping");
             [request(&path, &ready(index)), request(&path, &occupied(index))]
         };
-        Self { rooms: (0..rooms).map(of_room).collect(), answer_end: br#"{"success":true}"# }
+        Self {
+            rooms: (0..rooms).map(of_room).collect(),
+            change: Change::Together(REPEATED),
+            answer_end: br#"{"success":true}"#,
+        }
+    }
+
+    /// The same, where one ping in `repeated` changes a room; `None`: none does.
+    pub(super) fn changing(rooms: u32, repeated: Option<usize>) -> Self {
+        let change = repeated.map_or(Change::Never, Change::InTurns);
+        Self { change, ..Self::pings(rooms) }
     }
 
     /// The same bodies for the handler that does nothing.
     pub(super) fn empty(rooms: u32) -> Self {
         let of_room = |index| [ready(index), occupied(index)].map(|body| request("/bench/empty", &body));
-        Self { rooms: (0..rooms).map(of_room).collect(), answer_end: b"\r\n\r\n" }
+        Self {
+            rooms: (0..rooms).map(of_room).collect(),
+            change: Change::Together(REPEATED),
+            answer_end: b"\r\n\r\n",
+        }
     }
 
     /// The rooms of one of so many connections. A room's pings never overtake each other, so it has one.
@@ -40,8 +64,13 @@ impl Traffic {
 
     /// The `number`-th request of these rooms, which ping one after the other.
     pub(super) fn request(&self, rooms: &Range<usize>, number: usize) -> &[u8] {
-        let (lap, room) = (number / rooms.len(), number % rooms.len());
-        &self.rooms[rooms.start + room][lap / REPEATED % 2]
+        let (lap, room) = (number / rooms.len(), rooms.start + number % rooms.len());
+        let which = match self.change {
+            Change::Never => 0,
+            Change::Together(repeated) => lap / repeated % 2,
+            Change::InTurns(repeated) => (lap + room) / repeated % 2,
+        };
+        &self.rooms[room][which]
     }
 }
 
@@ -83,6 +112,20 @@ mod tests {
         let traffic = Traffic::pings(1000);
         let covered: Vec<usize> = (0..64).flat_map(|connection| traffic.rooms_of(connection, 64)).collect();
         assert_eq!(covered, (0..1000).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn every_lap_has_its_share_of_changes() {
+        let of = |traffic: &Traffic, lap: usize, room: usize| {
+            traffic.request(&(0..100), lap * 100 + room).to_vec()
+        };
+        for (repeated, changes) in [(None, 0), (Some(20), 5), (Some(2), 50)] {
+            let traffic = Traffic::changing(100, repeated);
+            for lap in 1..50 {
+                let differs = |room: &usize| of(&traffic, lap, *room) != of(&traffic, lap - 1, *room);
+                assert_eq!((0..100).filter(differs).count(), changes, "{repeated:?} lap {lap}");
+            }
+        }
     }
 
     #[test]

@@ -3,9 +3,8 @@
 mod running;
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 use std::time::Instant;
 
 use anyhow::Context as _;
@@ -13,6 +12,7 @@ use maestro_engine::ports::runtime::Handle;
 use maestro_store_embedded::EmbeddedStore;
 
 use crate::figure::Figure;
+use crate::process::{Process, command};
 use crate::statistics::median;
 use crate::{Effort, registry};
 
@@ -85,41 +85,9 @@ fn seconds_of_version(maestro: &Path) -> anyhow::Result<f64> {
 fn seconds_to_serving(maestro: &Path, prepared: &Path) -> anyhow::Result<f64> {
     let directory = tempfile::tempdir_in(prepared.parent().unwrap_or(prepared))?;
     copy_durably(prepared, directory.path())?;
-    let mut command = command(maestro);
-    command.args(["start", "--data-dir"]).arg(directory.path());
-    for port in ["MANAGEMENTAPI", "ROOMSAPI", "INTERNALAPI"] {
-        command.env(format!("MAESTRO_{port}_PORT"), "0");
-    }
-    // A file, not a pipe: nobody reads it unless something is wrong, and a full pipe would hold the server up.
-    let log = directory.path().join("bench.log");
     let begin = Instant::now();
-    let server = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(File::create(&log)?)
-        .spawn()
-        .with_context(|| format!("running {}", maestro.display()))?;
-    let mut server = Killed(server);
-    let stdout = server.0.stdout.take().context("stdout is piped")?;
-    let line = BufReader::new(stdout).lines().next().transpose()?;
-    let seconds = begin.elapsed().as_secs_f64();
-    let is_serving = |line: &String| line.contains(r#""event":"serving""#);
-    line.filter(is_serving).with_context(|| {
-        let said = fs::read_to_string(&log).unwrap_or_default();
-        format!("maestro start does not serve: {said}")
-    })?;
-    Ok(seconds)
-}
-
-/// What happens to be set where this runs must not change what is measured.
-fn command(maestro: &Path) -> Command {
-    let mut command = Command::new(maestro);
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("MAESTRO_") {
-            command.env_remove(name);
-        }
-    }
-    command
+    let _server = Process::start(maestro, directory.path())?;
+    Ok(begin.elapsed().as_secs_f64())
 }
 
 /// To the disk: the server's first commit must not have to wait for our copy.
@@ -132,15 +100,4 @@ fn copy_durably(from: &Path, to: &Path) -> anyhow::Result<()> {
     }
     File::open(to)?.sync_all()?;
     Ok(())
-}
-
-/// A server that does not outlive its measurement.
-struct Killed(Child);
-
-impl Drop for Killed {
-    fn drop(&mut self) {
-        // An error means that it has ended by itself.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
