@@ -76,15 +76,15 @@ async fn make_and_delete(
     while Instant::now() < until {
         let name = format!("churn-{client:02}-{number:05}");
         let recipe = registry::document(&name, 0).to_string();
-        expect_ok(connection.request("POST", "/schedulers", &recipe).await?)?;
-        expect_ok(connection.request("DELETE", &format!("/schedulers/{name}"), "").await?)?;
+        expect_ok(&connection.request("POST", "/schedulers", &recipe).await?)?;
+        expect_ok(&connection.request("DELETE", &format!("/schedulers/{name}"), "").await?)?;
         made.fetch_add(1, Ordering::Relaxed);
         number += 1;
     }
     Ok(())
 }
 
-fn expect_ok(answer: Answer) -> anyhow::Result<()> {
+fn expect_ok(answer: &Answer) -> anyhow::Result<()> {
     anyhow::ensure!(answer.status == 200, "{} {}", answer.status, answer.body);
     Ok(())
 }

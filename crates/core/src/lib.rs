@@ -18,6 +18,7 @@ pub mod resize;
 pub mod rollout;
 pub mod room;
 pub mod scheduler;
+pub mod spread;
 pub mod time;
 pub mod violation;
 pub mod workforce;

@@ -1,8 +1,8 @@
 //! The engine as one thing: ports, settings, and everything that runs on them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use maestro_core::room::Region;
@@ -14,9 +14,11 @@ use tokio::task::JoinHandle;
 use crate::invariants::Tokens;
 use crate::listening::Listening;
 use crate::metrics::{self, Metrics};
+use crate::no_action::NoActions;
 use crate::panic::{self, Panics};
 use crate::ports::{Ports, Runtime};
 use crate::regions::{Patient, Regions, watching};
+use crate::rooms::comparing::Comparisons;
 use crate::rooms::observing::Observer;
 use crate::rooms::{leftovers, recovery};
 use crate::silences::Silences;
@@ -31,6 +33,8 @@ pub struct Engine {
     /// Who this engine is in leases and histories.
     pub(crate) owner: String,
     pub(crate) reconciled: Reconciled,
+    pub(crate) comparisons: Comparisons,
+    pub(crate) no_actions: NoActions,
     pub(crate) listening: Listening,
     pub(crate) regions: Regions,
     pub(crate) silences: Silences,
@@ -72,9 +76,22 @@ pub struct Observing {
     watches: Vec<JoinHandle<()>>,
 }
 
-/// When runtime and registry were last compared, by scheduler.
+/// When runtime and registry were last compared, by the schedulers that are worked on here.
 #[derive(Default)]
-pub(crate) struct Reconciled(Mutex<BTreeMap<SchedulerName, Timestamp>>);
+pub(crate) struct Reconciled(Mutex<Comparable>);
+
+#[derive(Default)]
+struct Comparable {
+    schedulers: BTreeMap<SchedulerName, LastCompared>,
+    /// How often something happened that makes older comparisons worthless.
+    epoch: u64,
+}
+
+struct LastCompared {
+    at: Option<Timestamp>,
+    /// Comparisons that began before say nothing about it.
+    since: u64,
+}
 
 impl Engine {
     pub fn new(mut ports: Ports, settings: Settings, owner: String, tasks: Tasks) -> Arc<Self> {
@@ -91,6 +108,8 @@ impl Engine {
             metrics: Metrics::default(),
             owner,
             reconciled: Reconciled::default(),
+            comparisons: Comparisons::default(),
+            no_actions: NoActions::default(),
             listening: Listening::default(),
             silences: Silences::default(),
             panics: Panics::default(),
@@ -248,22 +267,65 @@ impl Observing {
 }
 
 impl Reconciled {
+    /// It is worked on here from now on. What was known when it was before is old.
+    pub(crate) fn begin(&self, scheduler: &SchedulerName) {
+        let mut all = self.lock();
+        all.epoch += 1;
+        let since = all.epoch;
+        all.schedulers.insert(scheduler.clone(), LastCompared { at: None, since });
+    }
+
+    pub(crate) fn end(&self, scheduler: &SchedulerName) {
+        self.lock().schedulers.remove(scheduler);
+    }
+
     pub(crate) fn is_due(&self, scheduler: &SchedulerName, now: Timestamp, every: Millis) -> bool {
-        let last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        last.get(scheduler).is_none_or(|last| age(now, *last) >= every || *last > now)
+        let last = self.lock().schedulers.get(scheduler).and_then(|last| last.at);
+        last.is_none_or(|last| age(now, last) >= every || last > now)
     }
 
     /// All are compared again at the next cycle.
     pub(crate) fn forget(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        let mut all = self.lock();
+        all.epoch += 1;
+        let since = all.epoch;
+        all.schedulers.values_mut().for_each(|last| *last = LastCompared { at: None, since });
     }
 
+    /// Of this one something is not written that only a comparison can find now.
     pub(crate) fn forget_one(&self, scheduler: &SchedulerName) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(scheduler);
+        let mut all = self.lock();
+        all.epoch += 1;
+        let since = all.epoch;
+        if let Some(last) = all.schedulers.get_mut(scheduler) {
+            *last = LastCompared { at: None, since };
+        }
     }
 
     /// What was found is written.
     pub(crate) fn done(&self, scheduler: &SchedulerName, now: Timestamp) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(scheduler.clone(), now);
+        if let Some(last) = self.lock().schedulers.get_mut(scheduler) {
+            last.at = Some(now);
+        }
+    }
+
+    /// Those that are there when a comparison of all begins, and a mark of that moment.
+    pub(crate) fn all(&self) -> (Vec<SchedulerName>, u64) {
+        let all = self.lock();
+        (all.schedulers.keys().cloned().collect(), all.epoch)
+    }
+
+    /// Of a comparison that began at `epoch`.
+    pub(crate) fn all_done_but(&self, others: &BTreeSet<SchedulerName>, epoch: u64, now: Timestamp) {
+        let mut all = self.lock();
+        let done = all
+            .schedulers
+            .iter_mut()
+            .filter(|(scheduler, last)| last.since <= epoch && !others.contains(*scheduler));
+        done.for_each(|(_, last)| last.at = Some(now));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Comparable> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

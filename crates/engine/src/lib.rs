@@ -9,6 +9,7 @@ mod invariants;
 mod listening;
 mod locks;
 pub mod metrics;
+mod no_action;
 mod operations;
 mod panic;
 pub mod ports;

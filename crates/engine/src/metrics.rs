@@ -90,6 +90,7 @@ struct InvariantLabels {
 
 pub struct Metrics {
     pub(crate) workers_sync: Counter,
+    pub(crate) no_actions_lost: Counter,
     workers: Family<WorkerLabels, Gauge>,
     executions: PerScheduler<ExecutionLabels, Histogram>,
     rollbacks: PerScheduler<ExecutionLabels, Histogram>,
@@ -128,6 +129,7 @@ impl Default for Metrics {
         }
         Self {
             workers_sync: Counter::default(),
+            no_actions_lost: Counter::default(),
             workers: Family::default(),
             executions: PerScheduler::new(latency),
             rollbacks: PerScheduler::new(latency),
@@ -172,6 +174,11 @@ impl Metrics {
     pub fn register(&self, registry: &mut Registry) {
         let r = registry;
         r.register("maestro_workers_sync", "Looks for new schedulers", self.workers_sync.clone());
+        r.register(
+            "maestro_idle_cycles_not_recorded",
+            "Cycles in which nothing was to be done, and that could not be written down",
+            self.no_actions_lost.clone(),
+        );
         r.register("maestro_current_workers", "Schedulers that are worked on here", self.workers.clone());
         r.register(
             "maestro_worker_operation_execution_latency",

@@ -282,7 +282,7 @@ impl Engine {
     /// Of all schedulers.
     async fn listened(&self, region: &Region) -> Result<Listened, NotListed> {
         let mut listened = Listened::new();
-        for scheduler in self.scheduler_names().await? {
+        for scheduler in self.ports.store.scheduler_names().await? {
             let views = self.ports.table.rooms(&scheduler).await?;
             for view in views.into_iter().filter(|view| view.region == *region && is_listened_to(view)) {
                 let room = ListenedRoom { created_at: view.created_at, heard_at: self.heard_at(&view) };

@@ -7,9 +7,11 @@
 use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use maestro_core::scheduler::SchedulerName;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 /// Cheap to clone; all clones are one.
 #[derive(Clone, Default)]
@@ -22,23 +24,38 @@ struct Inner {
     workforce: Arc<Ring>,
 }
 
+/// Rooms of a large fleet change all the time: those who changed within this are looked at together. What is in the queue
+/// does not wait.
+const ROOMS_TOGETHER: Duration = Duration::from_millis(50);
+
 /// Something that can be rung. Those who wait are woken in the order in which they began to, always: a tokio `watch`
 /// wakes them in a random one, and the same seed would not give the same life.
 #[derive(Default)]
 struct Ring {
     rung: Mutex<Rung>,
-    notify: Notify,
+    queue: Notify,
+    rooms: Notify,
 }
 
-/// How often a scheduler's bell was rung, and how often because of a room.
+/// How often a scheduler's bell was rung, by what for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Rung {
-    times: u64,
-    for_rooms: u64,
+    queue: u64,
+    rooms: u64,
 }
 
-/// One scheduler's, as one loop hears it.
-pub(crate) struct Bell(Listener);
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum What {
+    Queue,
+    Room,
+}
+
+/// One scheduler's, as one loop hears it. Dropped by the last who hears it, it is there no more.
+pub(crate) struct Bell {
+    listener: Listener,
+    scheduler: SchedulerName,
+    all: WakeUps,
+}
 
 /// A change of schedulers or workers, as one worker hears it.
 pub(crate) struct WorkforceBell(Listener);
@@ -53,7 +70,7 @@ struct Listener {
 impl WakeUps {
     /// There is something in the queue, or a wait may be over.
     pub(crate) fn queue_changed(&self, scheduler: &SchedulerName) {
-        if !self.ring(scheduler.as_str(), 0) {
+        if !self.ring(scheduler.as_str(), What::Queue) {
             // Nobody works on it yet: a new scheduler.
             self.workforce_changed();
         }
@@ -61,7 +78,7 @@ impl WakeUps {
 
     /// A room changed: the fleet may need something else now, and someone may wait for just that room.
     pub(crate) fn room_changed(&self, scheduler: &str) {
-        self.ring(scheduler, 1);
+        self.ring(scheduler, What::Room);
     }
 
     /// Something changed that concerns the rooms of all schedulers, as a region that is lost or back.
@@ -74,14 +91,12 @@ impl WakeUps {
 
     /// There is a new scheduler, or one that nobody owns any more, or another number of workers.
     pub(crate) fn workforce_changed(&self) {
-        self.0.workforce.ring(0);
+        self.0.workforce.ring(What::Queue);
     }
 
     pub(crate) fn bell(&self, scheduler: &SchedulerName) -> Bell {
-        let mut bells = self.bells();
-        // Those that nobody hears any more, of schedulers that are gone.
-        bells.retain(|_, ring| Arc::strong_count(ring) > 1);
-        Bell(Listener::to(bells.entry(scheduler.clone()).or_default().clone()))
+        let ring = self.bells().entry(scheduler.clone()).or_default().clone();
+        Bell { listener: Listener::to(ring), scheduler: scheduler.clone(), all: self.clone() }
     }
 
     pub(crate) fn workforce_bell(&self) -> WorkforceBell {
@@ -89,15 +104,10 @@ impl WakeUps {
     }
 
     /// True: someone hears it.
-    fn ring(&self, scheduler: &str, for_rooms: u64) -> bool {
-        let mut bells = self.bells();
+    fn ring(&self, scheduler: &str, what: What) -> bool {
+        let bells = self.bells();
         let Some(bell) = bells.get(scheduler) else { return false };
-        // Nobody but this list holds it.
-        if Arc::strong_count(bell) == 1 {
-            bells.remove(scheduler);
-            return false;
-        }
-        bell.ring(for_rooms);
+        bell.ring(what);
         true
     }
 
@@ -107,13 +117,21 @@ impl WakeUps {
 }
 
 impl Ring {
-    fn ring(&self, for_rooms: u64) {
-        {
+    fn ring(&self, what: What) {
+        let notify = {
             let mut rung = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
-            rung.times += 1;
-            rung.for_rooms += for_rooms;
-        }
-        self.notify.notify_waiters();
+            match what {
+                What::Queue => {
+                    rung.queue += 1;
+                    &self.queue
+                }
+                What::Room => {
+                    rung.rooms += 1;
+                    &self.rooms
+                }
+            }
+        };
+        notify.notify_waiters();
     }
 
     fn rung(&self) -> Rung {
@@ -125,21 +143,51 @@ impl Listener {
     /// Hears what is rung from now on.
     fn to(ring: Arc<Ring>) -> Self {
         let heard = ring.rung();
-        Self { ring, heard, rooms_heard: heard.for_rooms }
+        Self { ring, heard, rooms_heard: heard.rooms }
     }
 
-    /// Returns when it was rung since the last call that returned.
+    /// Returns when it was rung since the last call that returned: for the queue at once, for rooms when others have had
+    /// the time to change, too.
     async fn rung(&mut self) {
+        if self.first().await == What::Room {
+            tokio::select! {
+                biased;
+                () = self.queue_rung() => {}
+                () = tokio::time::sleep(ROOMS_TOGETHER) => {}
+            }
+        }
+        self.heard = self.ring.rung();
+    }
+
+    async fn first(&self) -> What {
         loop {
-            let mut notified = pin!(self.ring.notify.notified());
+            let (mut queue, mut rooms) = (pin!(self.ring.queue.notified()), pin!(self.ring.rooms.notified()));
             // From here on it is not missed, so what was before can be looked at.
-            notified.as_mut().enable();
+            queue.as_mut().enable();
+            rooms.as_mut().enable();
             let rung = self.ring.rung();
-            if rung.times != self.heard.times {
-                self.heard = rung;
+            if rung.queue != self.heard.queue {
+                return What::Queue;
+            }
+            if rung.rooms != self.heard.rooms {
+                return What::Room;
+            }
+            tokio::select! {
+                biased;
+                () = queue => {}
+                () = rooms => {}
+            }
+        }
+    }
+
+    async fn queue_rung(&self) {
+        loop {
+            let mut queue = pin!(self.ring.queue.notified());
+            queue.as_mut().enable();
+            if self.ring.rung().queue != self.heard.queue {
                 return;
             }
-            notified.await;
+            queue.await;
         }
     }
 }
@@ -147,18 +195,124 @@ impl Listener {
 impl Bell {
     /// Returns when it was rung since the last call.
     pub(crate) async fn rung(&mut self) {
-        self.0.rung().await;
+        self.listener.rung().await;
     }
 
     /// Whether a room changed since the last call.
     pub(crate) fn take_plan_may_differ(&mut self) -> bool {
-        let for_rooms = self.0.ring.rung().for_rooms;
-        std::mem::replace(&mut self.0.rooms_heard, for_rooms) != for_rooms
+        let rooms = self.listener.ring.rung().rooms;
+        std::mem::replace(&mut self.listener.rooms_heard, rooms) != rooms
+    }
+}
+
+impl Drop for Bell {
+    fn drop(&mut self) {
+        let mut bells = self.all.bells();
+        // Held by the list and by this one. Who makes another one has the list locked.
+        if Arc::strong_count(&self.listener.ring) == 2 {
+            bells.remove(&self.scheduler);
+        }
     }
 }
 
 impl WorkforceBell {
-    pub(crate) async fn rung(&mut self) {
-        self.0.rung().await;
+    /// Returns when it was rung since the last call that returned, but not before `soonest`.
+    pub(crate) async fn rung(&mut self, soonest: Option<Instant>) {
+        self.0.first().await;
+        if let Some(soonest) = soonest {
+            tokio::time::sleep_until(soonest).await;
+        }
+        self.0.heard = self.0.ring.rung();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Tasks;
+
+    /// How long a loop that waits is not woken.
+    async fn waits(bell: &mut Bell) -> Duration {
+        let begin = Instant::now();
+        bell.rung().await;
+        begin.elapsed()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn rooms_that_change_wake_a_loop_together() {
+        let wake = WakeUps::default();
+        let arena = SchedulerName::parse("arena").unwrap();
+        let mut bell = wake.bell(&arena);
+        let ringing = wake.clone();
+        Tasks::default().spawn("rings", async move {
+            for _ in 0..100 {
+                ringing.room_changed("arena");
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        });
+        let mut times = 0;
+        while tokio::time::timeout(Duration::from_secs(1), bell.rung()).await.is_ok() {
+            times += 1;
+        }
+        assert!((2..=3).contains(&times), "100 rooms in 100 ms woke it {times} times");
+        assert!(bell.take_plan_may_differ());
+        assert!(!bell.take_plan_may_differ());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn many_changes_of_the_workforce_are_heard_together() {
+        let wake = WakeUps::default();
+        let mut bell = wake.workforce_bell();
+        wake.workforce_changed();
+        bell.rung(None).await;
+        let ringing = wake.clone();
+        Tasks::default().spawn("rings", async move {
+            for _ in 0..100 {
+                ringing.workforce_changed();
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        });
+        let mut times = 0;
+        let gap = Duration::from_millis(20);
+        while tokio::time::timeout(Duration::from_secs(1), bell.rung(Some(Instant::now() + gap)))
+            .await
+            .is_ok()
+        {
+            times += 1;
+        }
+        assert!((5..=6).contains(&times), "100 changes in 100 ms were looked at {times} times");
+    }
+
+    #[test]
+    fn a_bell_that_nobody_hears_is_gone() {
+        let wake = WakeUps::default();
+        let arena = SchedulerName::parse("arena").unwrap();
+        let (one, other) = (wake.bell(&arena), wake.bell(&arena));
+        drop(one);
+        assert!(wake.ring("arena", What::Queue), "the other one hears it");
+        drop(other);
+        assert!(!wake.ring("arena", What::Queue));
+        assert!(wake.bells().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_queue_waits_for_no_room() {
+        let wake = WakeUps::default();
+        let arena = SchedulerName::parse("arena").unwrap();
+        let mut bell = wake.bell(&arena);
+        wake.queue_changed(&arena);
+        assert_eq!(waits(&mut bell).await, Duration::ZERO);
+        wake.room_changed("arena");
+        assert_eq!(waits(&mut bell).await, ROOMS_TOGETHER);
+        wake.room_changed("arena");
+        wake.queue_changed(&arena);
+        assert_eq!(waits(&mut bell).await, Duration::ZERO);
+        let ringing = wake.clone();
+        Tasks::default().spawn("rings", async move {
+            ringing.room_changed("arena");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            ringing.queue_changed(&arena);
+        });
+        assert_eq!(waits(&mut bell).await, Duration::from_millis(10), "rooms are being waited for");
     }
 }

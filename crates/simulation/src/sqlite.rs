@@ -13,9 +13,9 @@ use maestro_core::room::{Region, RoomId};
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::store::{
-    EndedRoom, OperationPage, OperationStore, PageRequest, RegionRecord, RegionStore, Renewal, RoomRecord,
-    RoomRegistry, SchedulerRecord, SchedulerStore, Store, StoreError, Transaction, UnreadableScheduler,
-    UnreadableVersion, VersionRecord, Workforce,
+    EndedRoom, OperationPage, OperationStore, PageRequest, RegionRecord, RegionStore, Renewal, RoomCount,
+    RoomRecord, RoomRegistry, SchedulerRecord, SchedulerStore, Store, StoreError, Transaction,
+    UnreadableScheduler, UnreadableVersion, VersionRecord, Workforce,
 };
 use maestro_store_embedded::EmbeddedStore;
 use tempfile::TempDir;
@@ -78,6 +78,10 @@ impl SchedulerStore for OnTheSpot {
         wait_for(self.store.scheduler(name))
     }
 
+    async fn scheduler_names(&self) -> Result<Vec<SchedulerName>, StoreError> {
+        wait_for(self.store.scheduler_names())
+    }
+
     async fn schedulers(&self) -> Result<Vec<SchedulerRecord>, StoreError> {
         wait_for(self.store.schedulers())
     }
@@ -138,6 +142,15 @@ impl OperationStore for OnTheSpot {
         wait_for(self.store.operations(scheduler, stage, page))
     }
 
+    async fn has_operations_to_forget(
+        &self,
+        scheduler: &SchedulerName,
+        ended_before: Timestamp,
+        no_action_before: Timestamp,
+    ) -> Result<bool, StoreError> {
+        wait_for(self.store.has_operations_to_forget(scheduler, ended_before, no_action_before))
+    }
+
     async fn own_all(
         &self,
         schedulers: &[SchedulerName],
@@ -177,6 +190,18 @@ impl RoomRegistry for OnTheSpot {
 
     async fn live_rooms(&self, scheduler: &SchedulerName) -> Result<Vec<RoomRecord>, StoreError> {
         wait_for(self.store.live_rooms(scheduler))
+    }
+
+    async fn leaving_rooms(
+        &self,
+        scheduler: &SchedulerName,
+        operation: OperationId,
+    ) -> Result<Vec<RoomRecord>, StoreError> {
+        wait_for(self.store.leaving_rooms(scheduler, operation))
+    }
+
+    async fn room_counts(&self, scheduler: &SchedulerName) -> Result<Vec<RoomCount>, StoreError> {
+        wait_for(self.store.room_counts(scheduler))
     }
 
     async fn all_live_rooms(&self) -> Result<Vec<RoomRecord>, StoreError> {

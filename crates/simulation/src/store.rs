@@ -11,8 +11,8 @@ use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::store::{
     Change, EndedRoom, OperationPage, OperationStore, OwnershipRecord, PageRequest, Refusal, RegionRecord,
-    RegionStore, Renewal, RoomRecord, RoomRegistry, SchedulerRecord, SchedulerStore, Store, StoreError,
-    Transaction, UnreadableScheduler, UnreadableVersion, VersionRecord, Workforce,
+    RegionStore, Renewal, RoomCount, RoomRecord, RoomRegistry, SchedulerRecord, SchedulerStore, Store,
+    StoreError, Transaction, UnreadableScheduler, UnreadableVersion, VersionRecord, Workforce,
 };
 use tokio::time::Instant;
 
@@ -213,6 +213,10 @@ impl SchedulerStore for SimulatedStore {
         self.read(&"scheduler", self.inner.scheduler(name)).await
     }
 
+    async fn scheduler_names(&self) -> Result<Vec<SchedulerName>, StoreError> {
+        self.read(&"scheduler_names", self.inner.scheduler_names()).await
+    }
+
     async fn schedulers(&self) -> Result<Vec<SchedulerRecord>, StoreError> {
         self.read(&"schedulers", self.inner.schedulers()).await
     }
@@ -276,6 +280,16 @@ impl OperationStore for SimulatedStore {
         self.read(&"operations", self.inner.operations(scheduler, stage, page)).await
     }
 
+    async fn has_operations_to_forget(
+        &self,
+        scheduler: &SchedulerName,
+        ended_before: Timestamp,
+        no_action_before: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let asked = self.inner.has_operations_to_forget(scheduler, ended_before, no_action_before);
+        self.read(&"has_operations_to_forget", asked).await
+    }
+
     async fn own_all(
         &self,
         schedulers: &[SchedulerName],
@@ -324,6 +338,18 @@ impl RoomRegistry for SimulatedStore {
 
     async fn live_rooms(&self, scheduler: &SchedulerName) -> Result<Vec<RoomRecord>, StoreError> {
         self.read(&"live_rooms", self.inner.live_rooms(scheduler)).await
+    }
+
+    async fn leaving_rooms(
+        &self,
+        scheduler: &SchedulerName,
+        operation: OperationId,
+    ) -> Result<Vec<RoomRecord>, StoreError> {
+        self.read(&"leaving_rooms", self.inner.leaving_rooms(scheduler, operation)).await
+    }
+
+    async fn room_counts(&self, scheduler: &SchedulerName) -> Result<Vec<RoomCount>, StoreError> {
+        self.read(&"room_counts", self.inner.room_counts(scheduler)).await
     }
 
     async fn all_live_rooms(&self) -> Result<Vec<RoomRecord>, StoreError> {

@@ -53,6 +53,8 @@ pub(crate) struct Fleet {
     /// room table knows no tokens.
     pub(crate) orphans: BTreeMap<OperationId, Vec<RoomId>>,
     pub(crate) locks: Locks,
+    /// The room table has lost rooms that run: they cannot be heard.
+    is_unheard: bool,
     /// The regions that it may be in.
     pub(crate) places: Places,
 }
@@ -61,7 +63,10 @@ pub(crate) struct Fleet {
 /// wake-up asks.
 pub(crate) async fn look_ahead(engine: &Engine, scheduler: &SchedulerRecord) -> Result<Outlook, StepError> {
     let fleet = fleet(engine, scheduler, None).await?;
-    let mut plan = fleet.plan(engine, scheduler);
+    Ok(outlook(engine, scheduler, &fleet, fleet.plan(engine, scheduler)))
+}
+
+fn outlook(engine: &Engine, scheduler: &SchedulerRecord, fleet: &Fleet, mut plan: Plan) -> Outlook {
     let lock = removal_lock(engine, scheduler.rollout.as_ref(), &fleet.locks);
     let has_place = |holder| fleet.locks.waits(LockKind::Downscaling, holder).is_some();
     let settles_lock = match lock {
@@ -79,14 +84,35 @@ pub(crate) async fn look_ahead(engine: &Engine, scheduler: &SchedulerRecord) -> 
             false
         }
     };
-    let rollout_goes_on = rollout::look_at(scheduler, &fleet, engine.now()) == Verdict::GoesOn
-        && !rollout::way_back_is_lost(scheduler, &fleet);
+    let rollout_goes_on = rollout::look_at(scheduler, fleet, engine.now()) == Verdict::GoesOn
+        && !rollout::way_back_is_lost(scheduler, fleet);
     let nothing_else = rollout_goes_on && !settles_lock && fleet.orphans.is_empty();
     let (is_empty, until) = (plan.is_empty(), plan.look_again_at);
-    Ok(match nothing_else {
+    match nothing_else {
         true if is_empty => Outlook::Nothing { until },
         true if plan.without_removals().is_empty() => Outlook::Removals,
         true | false => Outlook::Something,
+    }
+}
+
+/// The plan of a fleet that needs nothing, neither that nor anything else that a cycle does; `None`: it may need
+/// something.
+pub(crate) async fn quiet_plan(
+    engine: &Engine,
+    scheduler: &SchedulerRecord,
+) -> Result<Option<(Fleet, Plan)>, StepError> {
+    let fleet = fleet(engine, scheduler, None).await?;
+    let plan = fleet.plan(engine, scheduler);
+    // Whoever has the lock of a cycle, it is not this one.
+    let is_locked = fleet.locks.held(LockKind::Termination).is_some();
+    // What is replaced goes at the pace of scheduled cycles, which an early look does not know.
+    let replaces = scheduler.rollout.is_some() || fleet.facts.iter().any(|room| room.old || room.draining);
+    if is_locked || replaces || fleet.is_unheard || !plan.is_empty() {
+        return Ok(None);
+    }
+    Ok(match outlook(engine, scheduler, &fleet, plan.clone()) {
+        Outlook::Nothing { .. } => Some((fleet, plan)),
+        Outlook::Something | Outlook::Removals => None,
     })
 }
 
@@ -108,6 +134,8 @@ pub(crate) async fn fleet(
 ) -> Result<Fleet, StepError> {
     let store = &engine.ports.store;
     let mut rows = store.live_rooms(&scheduler.name).await?;
+    let started: Vec<RoomId> =
+        rows.iter().filter(|row| row.handle.is_some()).map(|row| row.id.clone()).collect();
     rows.retain(|row| row.purpose == Purpose::Fleet || !guards::stands(Invariant::ValidationNotCounted));
     let mut versions: Vec<Version> = rows.iter().map(|row| row.version).collect();
     versions.sort_unstable();
@@ -146,6 +174,7 @@ pub(crate) async fn fleet(
         switches: Vec::new(),
         orphans: BTreeMap::new(),
         locks,
+        is_unheard: started.iter().any(|room| !views.contains_key(room)),
         places,
     };
     for operation in unfinished.iter().filter(|operation| Some(operation.id) != without) {

@@ -11,11 +11,12 @@ use maestro_core::room::{Region, RoomId};
 use maestro_core::time::Timestamp;
 use serde_json::{Value, json};
 
+use crate::Engine;
 use crate::ports::store::{Change, NewOperation, RolloutRecord, SchedulerRecord, SchedulerState};
-use crate::rooms::reconciling;
+use crate::rooms::{comparing, reconciling};
 
 use super::facts::replacement_in_cycle;
-use super::fleet::{Fleet, fleet, sized_by};
+use super::fleet::{Fleet, fleet, quiet_plan, sized_by};
 use super::removals::Removals;
 use super::{Executor, Need, Next, Step, StepError, Work, remove_rooms, rollout};
 
@@ -58,7 +59,7 @@ impl Executor for HealthController {
         work.engine.metrics.decided(&scheduler, &plan.decision);
         step.history.push(summary(&plan));
         step.history.extend(plan.held.iter().map(ToString::to_string));
-        step.data = Some(decision_data(work, &plan));
+        step.data = Some(decision_data(&plan));
         let mut removals = Removals::new(work, &scheduler, &fleet);
         let mut enqueued = 0;
         let mut takes_players = false;
@@ -84,6 +85,32 @@ impl Executor for HealthController {
         step.next = Next::Done { took_action: reconciled || judged || enqueued > 0 || began_to_wait };
         Ok(step)
     }
+}
+
+/// What a cycle has to say in which nothing is to be done.
+pub(crate) struct QuietCycle {
+    pub(crate) data: Value,
+    pub(crate) events: Vec<String>,
+    /// When there may be something to do without anything happening before.
+    pub(crate) until: Option<Timestamp>,
+}
+
+/// Looks as a cycle does, without becoming an operation. `None`: there is something to do, or it cannot be told.
+pub(crate) async fn quiet_cycle(
+    engine: &Engine,
+    scheduler: &SchedulerRecord,
+) -> Result<Option<QuietCycle>, StepError> {
+    if !comparing::nothing_differs(engine, &scheduler.name).await {
+        return Ok(None);
+    }
+    let Some((fleet, plan)) = quiet_plan(engine, scheduler).await? else {
+        return Ok(None);
+    };
+    engine.watch_plan(&scheduler.name, &fleet.rows, &plan);
+    engine.metrics.decided(scheduler, &plan.decision);
+    let mut events = vec![summary(&plan)];
+    events.extend(plan.held.iter().map(ToString::to_string));
+    Ok(Some(QuietCycle { data: decision_data(&plan), events, until: plan.look_again_at }))
 }
 
 /// An operation that a cycle asks for.
@@ -180,10 +207,9 @@ fn not_reached(seen: &Counted) -> String {
     }
 }
 
-/// The decision as `GET …/autoscaling` shows it, and beside it the numbers of the rollout's cycle.
-fn decision_data(work: &Work, plan: &Plan) -> Value {
+/// The decision as `GET …/autoscaling` shows it, at the time when the cycle ended, and beside it the numbers of the rollout's cycle.
+fn decision_data(plan: &Plan) -> Value {
     let mut data = json!({ "decision": {
-        "at": work.now().to_string(),
         "total": plan.seen.total,
         "occupied": plan.seen.occupied,
         "ready": plan.seen.ready,

@@ -42,9 +42,10 @@ pub(crate) use create_version::begin as begin_version;
 pub(crate) use delete_scheduler::{Progress as DeletionProgress, take_back as take_back_deletion};
 pub(crate) use facts::occupied_pace;
 pub(crate) use fleet::{Outlook, fleet as whole_fleet, look_ahead};
-pub(crate) use health_controller::scheduled;
+pub(crate) use health_controller::{quiet_cycle, scheduled};
 pub(crate) use interrupted::bring_back_rollout;
-pub(crate) use storage_clean_up::forget_operations;
+pub(crate) use remove_rooms::rooms_asked_to_go;
+pub(crate) use storage_clean_up::{forget_no_action, forget_operations, nothing_to_clean_up};
 
 #[async_trait]
 pub(crate) trait Executor: Send + Sync {

@@ -123,6 +123,11 @@ pub(super) fn progress_of(operation: &Operation) -> Progress {
     serde_json::from_value(operation.progress.clone()).unwrap_or_default()
 }
 
+/// How many rooms a removal has asked to go so far.
+pub(crate) fn rooms_asked_to_go(operation: &Operation) -> u32 {
+    progress_of(operation).asked
+}
+
 /// One batch: choose, take out of service, write down that they are to go.
 async fn choose(work: &Work, mut progress: Progress) -> Result<Step, StepError> {
     let Some((rooms, reason)) = work.operation.definition.removes() else {

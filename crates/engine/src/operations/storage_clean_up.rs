@@ -57,6 +57,24 @@ fn progress_of(work: &Work) -> Option<EndedRoom> {
     Some(EndedRoom { at, id: RoomId::new(&room), region: Region::default_region() })
 }
 
+/// Whether there is nothing that is kept long enough.
+pub(crate) async fn nothing_to_clean_up(
+    engine: &Engine,
+    scheduler: &SchedulerName,
+) -> Result<bool, StepError> {
+    let (now, settings, store) = (engine.now(), &engine.settings, &engine.ports.store);
+    let ended = store.rooms_ended_before(scheduler, before(now, settings.rooms_kept), None, 1).await?;
+    let (ended_before, no_action_before) =
+        (before(now, settings.operations_kept), before(now, settings.no_action_kept));
+    let has_operations = store.has_operations_to_forget(scheduler, ended_before, no_action_before).await?;
+    Ok(ended.is_empty() && !has_operations)
+}
+
+/// Those that were recorded as a whole, of all schedulers.
+pub(crate) fn forget_no_action(engine: &Engine) -> Change {
+    Change::ForgetNoAction { before: before(engine.now(), engine.settings.no_action_kept) }
+}
+
 /// `None`: those of schedulers that are gone.
 pub(crate) fn forget_operations(engine: &Engine, scheduler: Option<SchedulerName>) -> Change {
     let (now, settings) = (engine.now(), &engine.settings);

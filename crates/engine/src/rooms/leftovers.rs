@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use tokio::time::{Instant, MissedTickBehavior};
 
-use crate::operations::forget_operations;
+use crate::operations::{forget_no_action, forget_operations};
 use crate::ports::Runtime;
-use crate::ports::store::Transaction;
+use crate::ports::store::{Change, Transaction};
 use crate::{Engine, Error, with_sources};
 
 /// Listing a runtime costs, and leftovers are rare.
@@ -20,9 +20,10 @@ pub(crate) async fn watch(engine: &Engine) {
     let mut next_clean_up = Instant::now();
     loop {
         look.tick().await;
+        forget(engine, forget_no_action(engine)).await;
         if Instant::now() >= next_clean_up {
             next_clean_up = Instant::now() + engine.settings.storage_clean_up_interval;
-            forget(engine).await;
+            forget(engine, forget_operations(engine, None)).await;
         }
         let reachable =
             engine.ports.runtimes.iter().filter(|(region, _)| engine.regions.is_reachable(region));
@@ -34,10 +35,10 @@ pub(crate) async fn watch(engine: &Engine) {
     }
 }
 
-async fn forget(engine: &Engine) {
-    let transaction = Transaction::new("forget operations", vec![forget_operations(engine, None)]);
+async fn forget(engine: &Engine, what: Change) {
+    let transaction = Transaction::new("forget operations", vec![what]);
     if let Err(error) = engine.ports.store.commit(transaction).await {
-        tracing::warn!(error = with_sources(&error), "operations of schedulers that are gone stay for now");
+        tracing::warn!(error = with_sources(&error), "operations that are old enough stay for now");
     }
 }
 
@@ -47,13 +48,7 @@ pub(crate) async fn stop(engine: &Engine, runtime: &dyn Runtime) -> Result<(), E
     if running.is_empty() {
         return Ok(());
     }
-    let unreadable = engine.ports.store.unreadable_schedulers().await?;
-    let schedulers = engine.ports.store.schedulers().await?;
-    let schedulers: BTreeSet<_> = schedulers
-        .into_iter()
-        .map(|record| record.name)
-        .chain(unreadable.into_iter().map(|scheduler| scheduler.name))
-        .collect();
+    let schedulers: BTreeSet<_> = engine.ports.store.scheduler_names().await?.into_iter().collect();
     for room in running.iter().filter(|room| !schedulers.contains(&room.scheduler)) {
         tracing::warn!(room_id = %room.id, scheduler_name = %room.scheduler, "stopping a room of a scheduler that does not exist");
         // The next look tries again: one that does not go must not keep others from their region.

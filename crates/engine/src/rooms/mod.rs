@@ -1,6 +1,7 @@
 //! The two pieces of code that start and stop rooms, for every operation there is, and the one that hears how they
 //! end.
 
+pub(crate) mod comparing;
 pub(crate) mod leftovers;
 pub(crate) mod log_tail;
 pub(crate) mod observing;

@@ -29,9 +29,7 @@ const SLACK: Millis = Millis::from_seconds(5);
 
 /// Live rooms that this operation has asked, or will have to ask, to go.
 pub(crate) async fn leaving(work: &Work) -> Result<Vec<RoomRecord>, StepError> {
-    let mut rows = work.engine.ports.store.live_rooms(&work.scheduler.name).await?;
-    rows.retain(|row| is_stopped_by(row, work));
-    Ok(rows)
+    Ok(work.engine.ports.store.leaving_rooms(&work.scheduler.name, work.operation.id).await?)
 }
 
 pub(crate) async fn all_gone(work: &Work) -> Result<bool, StepError> {

@@ -1,7 +1,6 @@
 //! What the health controller decided, and why: read back from its own operations, so that a restart forgets nothing.
 
-use maestro_core::operation::{DefinitionKind, Stage};
-use serde_json::Value;
+use maestro_core::operation::{DefinitionKind, Operation, Stage};
 
 use crate::ports::store::{OperationFilter, PageRequest};
 use crate::{Engine, Error};
@@ -40,15 +39,16 @@ impl Engine {
             .operations
             .iter()
             .filter(|operation| operation.definition.kind() == DefinitionKind::HealthController);
-        Ok(cycles.filter_map(|cycle| decision(&cycle.data["decision"])).collect())
+        Ok(cycles.filter_map(decision).collect())
     }
 }
 
-fn decision(data: &Value) -> Option<AutoscalingDecision> {
+fn decision(cycle: &Operation) -> Option<AutoscalingDecision> {
+    let data = &cycle.data["decision"];
     let number = |key: &str| data[key].as_u64();
     let text = |key: &str| data[key].as_str().map(str::to_owned);
     Some(AutoscalingDecision {
-        at: text("at")?,
+        at: cycle.ended_at.unwrap_or(cycle.created_at).to_string(),
         total: number("total")?,
         occupied: number("occupied")?,
         ready: number("ready")?,

@@ -72,7 +72,7 @@ impl Engine {
     pub async fn regions(&self) -> Result<Vec<RegionView>, Error> {
         let said = self.ports.store.regions().await?;
         let mut rooms: BTreeMap<Region, StatusCounts> = BTreeMap::new();
-        for scheduler in self.scheduler_names().await? {
+        for scheduler in self.ports.store.scheduler_names().await? {
             for (region, counts) in self.fleet_counts(&scheduler).await?.by_region {
                 *rooms.entry(region).or_default() += &counts;
             }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use maestro_core::operation::{Operation, OperationId, queue};
 use maestro_core::plan::{Held, Plan, RoomFact, SilentRooms};
 use maestro_core::rollout::{Outcome, Progress, Stored, Subject, leads_back};
-use maestro_core::room::{Purpose, Region};
+use maestro_core::room::Region;
 use maestro_core::scheduler::{OccupiedRooms, Version, VersionStatus};
 use maestro_core::time::{Timestamp, after};
 
@@ -177,11 +177,10 @@ impl Engine {
     }
 
     async fn replaced_rooms(&self, record: &SchedulerRecord) -> Result<ReplacedRooms, Error> {
-        let mut rooms = self.ports.store.live_rooms(&record.name).await?;
-        rooms.retain(|room| room.purpose == Purpose::Fleet);
+        let rooms = self.ports.store.room_counts(&record.name).await?;
         let mut by_version: BTreeMap<Version, u32> = BTreeMap::new();
-        for room in &rooms {
-            *by_version.entry(room.version).or_default() += 1;
+        for count in &rooms {
+            *by_version.entry(count.version).or_default() += count.rooms;
         }
         let old_versions = self.old_versions(record, by_version.keys().copied()).await?;
         let count = |old: bool| {
@@ -191,9 +190,10 @@ impl Engine {
         let (old, new) = (count(true), count(false));
         let mut lost: BTreeMap<Region, u32> = BTreeMap::new();
         let is_lost = |region: &Region| !self.regions.is_reachable(region);
-        for room in rooms.iter().filter(|room| old_versions.contains(&room.version) && is_lost(&room.region))
+        for count in
+            rooms.iter().filter(|count| old_versions.contains(&count.version) && is_lost(&count.region))
         {
-            *lost.entry(room.region.clone()).or_default() += 1;
+            *lost.entry(count.region.clone()).or_default() += count.rooms;
         }
         Ok(ReplacedRooms { by_version, old, new, lost })
     }

@@ -216,14 +216,6 @@ impl Engine {
         Ok(self.fleet_counts(&scheduler.name).await?)
     }
 
-    /// Of all schedulers, readable or not.
-    pub(crate) async fn scheduler_names(&self) -> Result<Vec<SchedulerName>, StoreError> {
-        let store = &self.ports.store;
-        let (readable, unreadable) = (store.schedulers().await?, store.unreadable_schedulers().await?);
-        let names = readable.into_iter().map(|record| record.name);
-        Ok(names.chain(unreadable.into_iter().map(|scheduler| scheduler.name)).collect())
-    }
-
     /// A scheduler's name, if there is one of that name, readable or not.
     pub(super) async fn scheduler_name(&self, name: &str) -> Result<SchedulerName, Error> {
         let scheduler = known_name(name)?;

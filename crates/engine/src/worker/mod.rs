@@ -30,6 +30,10 @@ pub(crate) use tenure::Tenure;
 /// It looks for what has run out at least this often.
 const EXPIRY_LOOK_MAX: Duration = Duration::from_secs(3600);
 
+/// How long it rests before it looks again because of what others did: many schedulers that come and go are looked at
+/// together.
+const SYNC_GAP: Duration = Duration::from_millis(20);
+
 /// Schedulers that one write takes: what is taken must not run out before it is renewed for the first time.
 const TAKEN_AT_ONCE_MAX: usize = 1000;
 
@@ -42,6 +46,9 @@ pub(crate) struct Manager {
     loops: BTreeMap<SchedulerName, Loop>,
     /// Schedulers that are left alone, as they were last seen.
     unreadable: BTreeSet<SchedulerName>,
+    /// It is time to see which they are: that takes reading every recipe.
+    unreadable_is_due: bool,
+    synced_at: Option<Instant>,
     /// When something of another worker runs out, if nothing changes until then.
     next_expiry: Option<Instant>,
 }
@@ -57,7 +64,15 @@ struct Loop {
 
 impl Manager {
     pub(crate) fn new(engine: Arc<Engine>, stop: watch::Receiver<bool>) -> Self {
-        Self { engine, stop, loops: BTreeMap::new(), unreadable: BTreeSet::new(), next_expiry: None }
+        Self {
+            engine,
+            stop,
+            loops: BTreeMap::new(),
+            unreadable: BTreeSet::new(),
+            unreadable_is_due: true,
+            synced_at: None,
+            next_expiry: None,
+        }
     }
 
     /// Called again after a crash, it goes on with the loops that it had begun.
@@ -72,13 +87,17 @@ impl Manager {
         loop {
             // Stopping first, then renewing: neither may starve behind a busy sync.
             let expiry = self.next_expiry.unwrap_or_else(|| Instant::now() + EXPIRY_LOOK_MAX);
+            let soonest = self.synced_at.map(|synced| synced + SYNC_GAP);
             let outcome = tokio::select! {
                 biased;
                 () = told_to(&mut stop) => break,
                 _ = renew.tick() => self.renew().await,
-                () = bell.rung() => self.sync().await,
+                () = bell.rung(soonest) => self.sync().await,
                 () = tokio::time::sleep_until(expiry) => self.sync().await,
-                _ = sync.tick() => self.sync().await,
+                _ = sync.tick() => {
+                    self.unreadable_is_due = true;
+                    self.sync().await
+                }
             };
             if let Err(error) = outcome {
                 tracing::warn!(error = with_sources(&error), "the store does not answer the worker");
@@ -87,16 +106,24 @@ impl Manager {
         self.shut_down().await;
     }
 
-    /// Takes schedulers that nobody owns up to its share, and gives up what is above it.
     async fn sync(&mut self) -> Result<(), StoreError> {
         self.engine.metrics.workers_sync.inc();
+        let synced = self.take_and_give_up().await;
+        self.synced_at = Some(Instant::now());
+        synced
+    }
+
+    /// Takes schedulers that nobody owns up to its share, and gives up what is above it.
+    async fn take_and_give_up(&mut self) -> Result<(), StoreError> {
         // A store that does not answer is asked again at the next period, not at once.
         self.next_expiry = None;
         self.forget_ended().await?;
-        self.name_unreadable().await?;
+        if self.unreadable_is_due {
+            self.name_unreadable().await?;
+        }
         let store = &self.engine.ports.store;
-        let schedulers: Vec<SchedulerName> =
-            store.schedulers().await?.into_iter().map(|record| record.name).collect();
+        let mut schedulers = store.scheduler_names().await?;
+        schedulers.retain(|name| !self.unreadable.contains(name));
         let workforce = store.workers().await?;
         let now = self.engine.now();
         self.next_expiry = next_expiry(&workforce, &self.engine.owner, now);
@@ -106,11 +133,12 @@ impl Manager {
             self.give_up(kept - share);
             return self.give_back_orphans(&workforce).await;
         }
-        let is_anothers = |name: &SchedulerName| {
-            let owner = workforce.ownerships.iter().find(|ownership| ownership.scheduler == *name);
-            owner.is_some_and(|ownership| ownership.owner != self.engine.owner && ownership.expires_at > now)
-        };
-        let free = |name: &SchedulerName| !self.loops.contains_key(name) && !is_anothers(name);
+        let anothers = workforce
+            .ownerships
+            .iter()
+            .filter(|ownership| ownership.owner != self.engine.owner && ownership.expires_at > now);
+        let anothers: BTreeSet<&SchedulerName> = anothers.map(|ownership| &ownership.scheduler).collect();
+        let free = |name: &SchedulerName| !self.loops.contains_key(name) && !anothers.contains(name);
         let mut free: Vec<SchedulerName> = schedulers.into_iter().filter(free).collect();
         let (mut wanted, mut asked) = (share - kept, 0);
         // Others may be faster with some of them: then there are those that come next.
@@ -140,6 +168,7 @@ impl Manager {
             health.clear(&component(gone));
         }
         self.unreadable = unreadable;
+        self.unreadable_is_due = false;
         Ok(())
     }
 
@@ -263,6 +292,8 @@ impl Manager {
         for running in self.loops.values() {
             running.stop.send_replace(true);
         }
+        // While the tokens still count.
+        self.engine.write_no_actions().await;
         let store = &self.engine.ports.store;
         let deadline = Instant::now() + self.engine.settings.stop_timeout;
         let mut all_ended = true;

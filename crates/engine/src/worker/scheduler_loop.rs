@@ -12,6 +12,7 @@ use maestro_core::operation::{
     Token, Wait, queue,
 };
 use maestro_core::scheduler::SchedulerName;
+use maestro_core::spread;
 use maestro_core::time::{Timestamp, age};
 use serde_json::Value;
 use tokio::sync::watch;
@@ -19,9 +20,12 @@ use tokio::time::Instant;
 
 use crate::invariants::QueueWatch;
 use crate::locks::holder_of;
-use crate::operations::{Outlook, StepError, Work, executor, look_ahead, scheduled};
+use crate::operations::{
+    Outlook, StepError, Work, executor, look_ahead, nothing_to_clean_up, quiet_cycle, scheduled,
+};
 use crate::ports::store::{
-    Change, Guard, OperationUpdate, Refusal, SchedulerRecord, SchedulerState, StoreError, Transaction,
+    Change, Guard, NoAction, OperationUpdate, Refusal, Routine, SchedulerRecord, SchedulerState, StoreError,
+    Transaction,
 };
 use crate::wake::Bell;
 use crate::{Engine, with_sources};
@@ -34,6 +38,8 @@ use super::unanswered::{FIRST_RETRY, is_due, longer};
 const DEBOUNCE: Duration = Duration::from_millis(200);
 /// Early cycles keep at least this distance: what cannot be mended must not make a loop spin.
 const EARLY_CYCLE_GAP: Duration = Duration::from_secs(1);
+/// Why the engine does what it does again and again.
+const ON_SCHEDULE: &str = "scheduled";
 /// It looks again at least this often, whatever else is due.
 const IDLE_MAX: Duration = Duration::from_secs(3600);
 
@@ -47,6 +53,8 @@ pub(super) struct SchedulerLoop {
     stepper: Stepper,
     watch: QueueWatch,
     next_cycle: Instant,
+    /// The first one comes at once; those after it have their place in the period.
+    has_begun: bool,
     next_clean_up: Instant,
     /// When to look whether the plan differs, if at all before the next cycle.
     next_look: Option<Instant>,
@@ -81,7 +89,8 @@ impl SchedulerLoop {
             tenure,
             watch: QueueWatch::default(),
             next_cycle: now,
-            next_clean_up: now + engine.settings.storage_clean_up_interval,
+            has_begun: false,
+            next_clean_up: now + turn_in(&scheduler, engine.settings.storage_clean_up_interval),
             next_look: None,
             last_early_cycle: None,
             cycle_is_owed: false,
@@ -95,8 +104,7 @@ impl SchedulerLoop {
 
     pub(super) async fn run(mut self) {
         self.engine.metrics.worker_began(self.scheduler.as_str());
-        // What it knew when it owned this one before is old.
-        self.engine.reconciled.forget_one(&self.scheduler);
+        self.engine.reconciled.begin(&self.scheduler);
         let mut taken_over = false;
         while !*self.stop.borrow() {
             let turn = match taken_over {
@@ -120,6 +128,7 @@ impl SchedulerLoop {
                 Err(error) => self.back_off(&error).await,
             }
         }
+        self.engine.reconciled.end(&self.scheduler);
         self.engine.metrics.worker_ended(self.scheduler.as_str());
     }
 
@@ -290,9 +299,9 @@ impl SchedulerLoop {
         };
         // Each is due until it is enqueued: a store that fails must not cost a whole period.
         if now >= self.next_clean_up {
-            let enqueued = !waits(DefinitionKind::StorageCleanUp);
+            let enqueued = !waits(DefinitionKind::StorageCleanUp) && !self.quiet_clean_up(unfinished).await?;
             if enqueued {
-                self.enqueue(Definition::StorageCleanUp, "it is time".into(), Value::Null).await?;
+                self.enqueue(Definition::StorageCleanUp, ON_SCHEDULE.into(), Value::Null).await?;
             }
             self.next_clean_up = now + self.engine.settings.storage_clean_up_interval;
             if enqueued {
@@ -301,12 +310,23 @@ impl SchedulerLoop {
         }
         let cycle_waits = waits(DefinitionKind::HealthController);
         if now >= self.next_cycle {
-            match cycle_waits {
-                true => self.cycle_is_owed = true,
-                false => self.enqueue(Definition::HealthController, "it is time".into(), scheduled()).await?,
+            let enqueued = match cycle_waits {
+                true => {
+                    self.cycle_is_owed = true;
+                    false
+                }
+                false => !self.quiet_cycle(record, unfinished).await?,
+            };
+            if enqueued {
+                self.enqueue(Definition::HealthController, ON_SCHEDULE.into(), scheduled()).await?;
             }
-            self.next_cycle = now + self.engine.settings.health_controller_interval;
-            if !cycle_waits {
+            let period = self.engine.settings.health_controller_interval;
+            self.next_cycle = now
+                + match std::mem::replace(&mut self.has_begun, true) {
+                    true => period,
+                    false => turn_in(&self.scheduler, period),
+                };
+            if enqueued {
                 return Ok(true);
             }
         }
@@ -316,6 +336,50 @@ impl SchedulerLoop {
             return Ok(false);
         }
         self.look_early(record).await
+    }
+
+    /// A cycle that finds nothing to do is written down as a whole, together with those of others. False: it has to be an
+    /// operation.
+    async fn quiet_cycle(
+        &mut self,
+        record: &SchedulerRecord,
+        unfinished: &[Operation],
+    ) -> Result<bool, StepError> {
+        if !is_quiet(unfinished) {
+            return Ok(false);
+        }
+        let Some(cycle) = quiet_cycle(&self.engine, record).await? else {
+            return Ok(false);
+        };
+        // It has seen all that an early look would.
+        self.bell.take_plan_may_differ();
+        self.look_again_at(cycle.until);
+        self.record(Routine::HealthController, cycle.data, cycle.events);
+        Ok(true)
+    }
+
+    async fn quiet_clean_up(&self, unfinished: &[Operation]) -> Result<bool, StepError> {
+        let is_quiet = is_quiet(unfinished) && nothing_to_clean_up(&self.engine, &self.scheduler).await?;
+        if is_quiet {
+            self.record(Routine::StorageCleanUp, Value::Null, Vec::new());
+        }
+        Ok(is_quiet)
+    }
+
+    fn record(&self, routine: Routine, data: Value, mut events: Vec<String>) {
+        events.push("Operation finished".into());
+        let at = self.engine.now();
+        let record = NoAction {
+            id: self.engine.ports.random.operation_id(at),
+            scheduler: self.scheduler.clone(),
+            routine,
+            reason: ON_SCHEDULE.into(),
+            data,
+            events,
+            at,
+        };
+        self.stepper.count_quiet(&record);
+        self.engine.record_no_action(self.guard.clone(), record);
     }
 
     /// Between two cycles: if the plan is another one by now, a cycle begins early.
@@ -331,11 +395,14 @@ impl SchedulerLoop {
         }
         let gap = match look_ahead(&self.engine, record).await? {
             Outlook::Nothing { until } => {
-                self.next_look = None;
-                if let Some(at) = until {
-                    self.look_in(age(at, self.engine.now()).as_duration() + DEBOUNCE);
-                }
+                self.look_again_at(until);
                 return Ok(false);
+            }
+            // Each cycle of a rollout that led to something may be followed by the next at once.
+            Outlook::Something | Outlook::Removals
+                if record.rollout.is_some() && self.stepper.made_progress() =>
+            {
+                Duration::ZERO
             }
             Outlook::Something => EARLY_CYCLE_GAP,
             Outlook::Removals => self.gap_of_removals(),
@@ -345,7 +412,8 @@ impl SchedulerLoop {
             self.next_look = Some(soonest);
             return Ok(false);
         }
-        self.enqueue(Definition::HealthController, "something changed".into(), Value::Null).await?;
+        self.enqueue(Definition::HealthController, "room state changed".into(), Value::Null).await?;
+        self.stepper.forget_progress();
         self.next_look = None;
         self.last_early_cycle = Some(now);
         Ok(true)
@@ -357,6 +425,14 @@ impl SchedulerLoop {
         let factor = 2_u32.saturating_pow(self.stepper.removals_failed());
         let most = self.engine.settings.health_controller_interval.max(EARLY_CYCLE_GAP);
         EARLY_CYCLE_GAP.saturating_mul(factor).min(most)
+    }
+
+    /// Nothing is to be done now; perhaps then, without anything happening before.
+    fn look_again_at(&mut self, until: Option<Timestamp>) {
+        self.next_look = None;
+        if let Some(at) = until {
+            self.look_in(age(at, self.engine.now()).as_duration() + DEBOUNCE);
+        }
     }
 
     fn look_in(&mut self, wait: Duration) {
@@ -403,6 +479,16 @@ impl SchedulerLoop {
         let transaction = Transaction::guarded(label, self.guard.clone(), changes);
         Ok(self.engine.ports.store.commit(transaction).await?)
     }
+}
+
+/// Nothing is at work, and nothing is about to begin.
+fn is_quiet(unfinished: &[Operation]) -> bool {
+    unfinished.iter().all(|operation| operation.is_parked() && !operation.keeps_others_out())
+}
+
+/// When it is the scheduler's turn for the first time, in a period that begins now.
+fn turn_in(scheduler: &SchedulerName, period: Duration) -> Duration {
+    period - spread::offset(scheduler, period)
 }
 
 /// Someone asked it to turn round while it waited for something else.

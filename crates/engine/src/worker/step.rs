@@ -15,9 +15,9 @@ use maestro_core::time::after;
 
 use crate::Engine;
 use crate::locks::{holder_of, stop_awaiting};
-use crate::operations::{Executor, Next, Step, StepError, Work, executor};
+use crate::operations::{Executor, Next, Step, StepError, Work, executor, rooms_asked_to_go};
 use crate::ports::store::{
-    Change, Guard, OperationUpdate, Refusal, SchedulerRecord, StoreError, Transaction,
+    Change, Guard, NoAction, OperationUpdate, Refusal, SchedulerRecord, StoreError, Transaction,
 };
 
 use super::tenure::Tenure;
@@ -38,18 +38,43 @@ pub(super) struct Stepper {
     races: u32,
     /// The health controller's, in a row.
     removals_failed: u32,
+    /// Rooms were added or removed since the controller last asked for something before its time.
+    made_progress: bool,
     unanswered: Unanswered,
 }
 
 impl Stepper {
     pub(super) fn new(engine: Arc<Engine>, guard: Guard, tenure: Tenure) -> Self {
         let unanswered = Unanswered::default();
-        Self { engine, guard, tenure, game: String::new(), races: 0, removals_failed: 0, unanswered }
+        Self {
+            engine,
+            guard,
+            tenure,
+            game: String::new(),
+            races: 0,
+            removals_failed: 0,
+            made_progress: false,
+            unanswered,
+        }
     }
 
     /// How often the health controller has asked in vain for rooms to go: what was refused is refused again.
     pub(super) fn removals_failed(&self) -> u32 {
         self.removals_failed
+    }
+
+    pub(super) fn made_progress(&self) -> bool {
+        self.made_progress
+    }
+
+    pub(super) fn forget_progress(&mut self) {
+        self.made_progress = false;
+    }
+
+    /// An operation that was looked at and had nothing to do.
+    pub(super) fn count_quiet(&self, record: &NoAction) {
+        let operation = record.clone().into_operation();
+        self.engine.metrics.ended(&self.game, &operation, operation.status, record.at);
     }
 
     pub(super) fn set_game(&mut self, game: &str) {
@@ -235,6 +260,7 @@ impl Stepper {
                 if is_removal_of_controller(operation) && operation.rollback.is_none() {
                     self.removals_failed = 0;
                 }
+                self.made_progress |= operation.rollback.is_none() && changed_fleet(operation);
                 if reconciled {
                     self.engine.reconciled.done(&operation.scheduler, self.engine.now());
                 }
@@ -404,6 +430,12 @@ impl Stepper {
         let transaction = Transaction::guarded(label, guard.clone(), changes);
         Ok(self.engine.ports.store.commit(transaction).await?)
     }
+}
+
+/// Rooms were made, or asked to go.
+fn changed_fleet(operation: &Operation) -> bool {
+    operation.definition.adds().is_some()
+        || (operation.definition.removes().is_some() && rooms_asked_to_go(operation) > 0)
 }
 
 fn is_removal_of_controller(operation: &Operation) -> bool {

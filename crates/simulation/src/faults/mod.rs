@@ -6,6 +6,7 @@
 mod trouble;
 mod words;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use maestro_engine::ports::store::{StoreError, Transaction};
@@ -120,6 +121,8 @@ pub(crate) struct Weather(Arc<Mutex<State>>);
 struct State {
     faults: Faults,
     intercept: Option<Intercept>,
+    /// How often each call was made, if someone wants to know.
+    calls: Option<BTreeMap<String, usize>>,
 }
 
 /// A commit for which this answers is not carried out: what the engine hears instead.
@@ -127,11 +130,25 @@ pub type Intercept = Box<dyn Fn(&Transaction) -> Option<StoreError> + Send>;
 
 impl Weather {
     pub(crate) fn fair() -> Self {
-        Self(Arc::new(Mutex::new(State { faults: Faults::NONE, intercept: None })))
+        Self(Arc::new(Mutex::new(State { faults: Faults::NONE, intercept: None, calls: None })))
     }
 
     pub(crate) fn set(&self, faults: Faults) {
         self.lock().faults = faults;
+    }
+
+    pub(crate) fn count_calls(&self) {
+        self.lock().calls = Some(BTreeMap::new());
+    }
+
+    pub(crate) fn calls(&self, what: &str) -> usize {
+        self.lock().calls.as_ref().and_then(|calls| calls.get(what).copied()).unwrap_or_default()
+    }
+
+    pub(crate) fn called(&self, what: &What<'_>) {
+        if let Some(calls) = &mut self.lock().calls {
+            *calls.entry(what.to_string()).or_default() += 1;
+        }
     }
 
     pub(crate) fn now(&self) -> Faults {

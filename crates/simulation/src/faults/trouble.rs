@@ -114,6 +114,7 @@ impl Trouble {
     ) -> Result<T, E> {
         let life = &self.around.life;
         life.still_alive().await;
+        self.around.weather.called(call.what);
         let Journey { there, back, fate } = self.draw(call);
         travel(there).await;
         life.still_alive().await;

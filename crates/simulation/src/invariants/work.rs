@@ -18,6 +18,7 @@ pub(crate) fn subject(change: &Change) -> Option<Subject<'_>> {
     Some(match change {
         Change::CreateScheduler(new) => Subject::Scheduler(&new.recipe.name),
         Change::Enqueue(new) => Subject::Scheduler(&new.scheduler),
+        Change::RecordNoAction(new) => Subject::Scheduler(&new.scheduler),
         Change::TakeLock(new) => Subject::Scheduler(&new.scheduler),
         Change::IntendRoom(new) => Subject::Scheduler(&new.scheduler),
         Change::ForgetOperations { scheduler, .. } => Subject::Scheduler(scheduler.as_ref()?),
@@ -40,7 +41,7 @@ pub(crate) fn subject(change: &Change) -> Option<Subject<'_>> {
         | Change::IntendStop { scheduler, .. }
         | Change::EndRoom { scheduler, .. }
         | Change::ForgetRooms { scheduler, .. } => Subject::Scheduler(scheduler),
-        Change::SetRegion { .. } => return None,
+        Change::SetRegion { .. } | Change::ForgetNoAction { .. } => return None,
         Change::UpdateOperation(update) => Subject::Operation(update.operation),
         Change::StartOperation { operation, .. }
         | Change::TurnRound { operation, .. }

@@ -20,9 +20,9 @@ use maestro_core::room::{Region, RoomId};
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::store::{
-    EndedRoom, OperationPage, OperationStore, PageRequest, RegionRecord, RegionStore, Renewal, RoomRecord,
-    RoomRegistry, SchedulerRecord, SchedulerStore, Store, StoreError, Transaction, UnreadableScheduler,
-    UnreadableVersion, VersionRecord, Workforce,
+    EndedRoom, OperationPage, OperationStore, PageRequest, RegionRecord, RegionStore, Renewal, RoomCount,
+    RoomRecord, RoomRegistry, SchedulerRecord, SchedulerStore, Store, StoreError, Transaction,
+    UnreadableScheduler, UnreadableVersion, VersionRecord, Workforce,
 };
 
 use state::State;
@@ -61,6 +61,10 @@ impl Store for MemoryStore {
 impl SchedulerStore for MemoryStore {
     async fn scheduler(&self, name: &SchedulerName) -> Result<Option<SchedulerRecord>, StoreError> {
         Ok(self.state().scheduler(name))
+    }
+
+    async fn scheduler_names(&self) -> Result<Vec<SchedulerName>, StoreError> {
+        Ok(self.state().schedulers().into_iter().map(|record| record.name).collect())
     }
 
     async fn schedulers(&self) -> Result<Vec<SchedulerRecord>, StoreError> {
@@ -124,6 +128,15 @@ impl OperationStore for MemoryStore {
         Ok(self.state().page(scheduler, stage, page))
     }
 
+    async fn has_operations_to_forget(
+        &self,
+        scheduler: &SchedulerName,
+        ended_before: Timestamp,
+        no_action_before: Timestamp,
+    ) -> Result<bool, StoreError> {
+        Ok(self.state().has_operations_to_forget(scheduler, ended_before, no_action_before))
+    }
+
     async fn own_all(
         &self,
         schedulers: &[SchedulerName],
@@ -171,6 +184,18 @@ impl RoomRegistry for MemoryStore {
 
     async fn live_rooms(&self, scheduler: &SchedulerName) -> Result<Vec<RoomRecord>, StoreError> {
         Ok(self.state().live_rooms(scheduler))
+    }
+
+    async fn leaving_rooms(
+        &self,
+        scheduler: &SchedulerName,
+        operation: OperationId,
+    ) -> Result<Vec<RoomRecord>, StoreError> {
+        Ok(self.state().leaving_rooms(scheduler, operation))
+    }
+
+    async fn room_counts(&self, scheduler: &SchedulerName) -> Result<Vec<RoomCount>, StoreError> {
+        Ok(self.state().room_counts(scheduler))
     }
 
     async fn all_live_rooms(&self) -> Result<Vec<RoomRecord>, StoreError> {

@@ -10,7 +10,8 @@ use maestro_core::operation::{
 use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::Timestamp;
 use maestro_engine::ports::store::{
-    NewOperation, OperationPage, OperationUpdate, PageRequest, Refusal, SchedulerState, VERSION_OPERATIONS,
+    NewOperation, NoAction, OperationPage, OperationUpdate, PageRequest, Refusal, SchedulerState,
+    VERSION_OPERATIONS,
 };
 use serde_json::Value;
 
@@ -146,7 +147,7 @@ impl State {
         };
         self.queue.put((scheduler.clone(), sequence), id);
         self.unfinished.put((scheduler, sequence), id);
-        self.operations.put(id, Queued { sequence, operation });
+        self.operations.put(id, Queued { sequence, operation, is_record: false });
         Ok(())
     }
 
@@ -193,7 +194,7 @@ impl State {
         history: Vec<HistoryEvent>,
         at: Timestamp,
     ) -> Result<(), Refusal> {
-        let Queued { sequence, operation } =
+        let Queued { sequence, operation, .. } =
             self.operations.get(&id).ok_or(Refusal::OperationNotFound(id))?;
         let is = operation.status;
         if !status.is_final() || is.become_(status).is_err() {
@@ -284,19 +285,51 @@ impl State {
                 .map(|(id, _)| *id)
                 .collect(),
         };
-        let is_old = |operation: &Operation| {
-            let ended = operation.ended_at;
-            ended.is_some_and(|at| at < ended_before || (!operation.took_action && at < no_action_before))
-        };
         for id in ids {
-            if self.operations.get(&id).is_some_and(|queued| is_old(&queued.operation)) {
+            let queued = self.operations.get(&id);
+            if queued.is_some_and(|queued| is_to_be_forgotten(queued, ended_before, no_action_before)) {
                 self.forget_operation(id);
             }
         }
     }
 
+    pub(super) fn has_operations_to_forget(
+        &self,
+        scheduler: &SchedulerName,
+        ended_before: Timestamp,
+        no_action_before: Timestamp,
+    ) -> bool {
+        let mut queued = self.operation_ids(scheduler).into_iter().filter_map(|id| self.operations.get(&id));
+        queued.any(|queued| is_to_be_forgotten(queued, ended_before, no_action_before))
+    }
+
+    pub(super) fn record_no_action(&mut self, new: NoAction) -> Result<(), Refusal> {
+        if self.existing(&new.scheduler)?.state == SchedulerState::Deleting {
+            return Err(Refusal::SchedulerBeingDeleted(new.scheduler));
+        }
+        if self.operations.contains(&new.id) {
+            return Err(Refusal::OperationExists(new.id));
+        }
+        self.last_sequence += 1;
+        let (sequence, operation) = (self.last_sequence, new.into_operation());
+        self.queue.put((operation.scheduler.clone(), sequence), operation.id);
+        self.operations.put(operation.id, Queued { sequence, operation, is_record: true });
+        Ok(())
+    }
+
+    pub(super) fn forget_no_action(&mut self, before: Timestamp) {
+        let is_old = |queued: &Queued| {
+            queued.is_record && queued.operation.ended_at.is_some_and(|ended| ended < before)
+        };
+        let old = self.operations.iter().filter(|(_, queued)| is_old(queued));
+        let old: Vec<OperationId> = old.map(|(id, _)| *id).collect();
+        for id in old {
+            self.forget_operation(id);
+        }
+    }
+
     pub(super) fn forget_operation(&mut self, id: OperationId) {
-        if let Some(Queued { sequence, operation }) = self.operations.remove(&id) {
+        if let Some(Queued { sequence, operation, .. }) = self.operations.remove(&id) {
             self.free_slot(&operation.scheduler, id);
             let position = (operation.scheduler, sequence);
             self.queue.remove(&position);
@@ -349,6 +382,12 @@ impl State {
             self.slots.remove(scheduler);
         }
     }
+}
+
+fn is_to_be_forgotten(queued: &Queued, ended_before: Timestamp, no_action_before: Timestamp) -> bool {
+    let Queued { operation, is_record, .. } = queued;
+    let is_old = |at| at < ended_before || (!operation.took_action && at < no_action_before);
+    !is_record && operation.ended_at.is_some_and(is_old)
 }
 
 fn replace<T>(place: &mut T, value: Option<T>) {

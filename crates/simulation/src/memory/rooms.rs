@@ -1,16 +1,17 @@
 //! The room registry.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use maestro_core::guards;
 use maestro_core::invariant::Invariant;
 use maestro_core::operation::OperationId;
-use maestro_core::room::{Region, RoomId};
+use maestro_core::room::{Purpose, Region, RoomId};
 use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::Timestamp;
 use maestro_engine::ports::runtime::Handle;
 use maestro_engine::ports::store::{
-    Ended, EndedRoom, Intent, NewRoomRecord, Refusal, RoomRecord, StopIntent,
+    Ended, EndedRoom, Intent, NewRoomRecord, Refusal, RoomCount, RoomRecord, StopIntent,
 };
 
 use super::state::State;
@@ -23,6 +24,20 @@ impl State {
 
     pub(super) fn live_rooms(&self, scheduler: &SchedulerName) -> Vec<RoomRecord> {
         self.records(self.live_room_ids(scheduler))
+    }
+
+    pub(super) fn leaving_rooms(&self, scheduler: &SchedulerName, operation: OperationId) -> Vec<RoomRecord> {
+        let mut rooms = self.live_rooms(scheduler);
+        rooms.retain(|room| matches!(&room.intent, Intent::Stop(stop) if stop.operation == operation));
+        rooms
+    }
+
+    pub(super) fn room_counts(&self, scheduler: &SchedulerName) -> Vec<RoomCount> {
+        let mut counts = BTreeMap::new();
+        for room in self.live_rooms(scheduler).into_iter().filter(|room| room.purpose == Purpose::Fleet) {
+            *counts.entry((room.version, room.region)).or_default() += 1;
+        }
+        counts.into_iter().map(|((version, region), rooms)| RoomCount { version, region, rooms }).collect()
     }
 
     pub(super) fn all_live_rooms(&self) -> Vec<RoomRecord> {

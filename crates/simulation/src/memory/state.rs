@@ -59,6 +59,8 @@ pub(super) struct Scheduler {
 pub(super) struct Queued {
     pub(super) sequence: u64,
     pub(super) operation: Operation,
+    /// It was recorded when it had ended, and never enqueued.
+    pub(super) is_record: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -127,6 +129,11 @@ impl State {
             }
             Change::ForgetOperations { scheduler, ended_before, no_action_before } => {
                 self.forget_operations(scheduler.as_ref(), ended_before, no_action_before);
+                Ok(())
+            }
+            Change::RecordNoAction(new) => self.record_no_action(new),
+            Change::ForgetNoAction { before } => {
+                self.forget_no_action(before);
                 Ok(())
             }
             Change::TurnRound { operation, rollback, history } => {

@@ -53,6 +53,8 @@ pub(super) fn of_other(change: &Change) -> Option<String> {
         | Change::CancelPending { .. }
         | Change::RequestCancel { .. }
         | Change::ForgetOperations { .. }
+        | Change::RecordNoAction(_)
+        | Change::ForgetNoAction { .. }
         | Change::ForgetFleetDeltas { .. }
         | Change::TakeLock(_)
         | Change::AwaitLock { .. }

@@ -124,6 +124,16 @@ impl World {
         self.weather.set_intercept(intercept);
     }
 
+    /// Counts calls of ports from now on.
+    pub fn count_calls(&self) {
+        self.weather.count_calls();
+    }
+
+    /// How often this was called for since then, whatever came of it.
+    pub fn calls(&self, what: &str) -> usize {
+        self.weather.calls(what)
+    }
+
     // What a test works with.
 
     pub fn engine(&self) -> &Engine {

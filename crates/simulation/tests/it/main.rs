@@ -7,6 +7,7 @@ mod broken_guards;
 mod common;
 mod crashes;
 mod fleet_life;
+mod idle;
 mod lives;
 mod lock_flows;
 mod lock_races;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::common::*;
 use maestro_core::operation::{Definition, Operation, OperationId, OperationStatus};
+use maestro_core::room::RoomId;
 use maestro_core::time::Millis;
 use maestro_engine::Settings;
 use maestro_engine::ports::contract::fixtures;
@@ -104,6 +105,7 @@ fn a_cycle_does_not_plan_for_a_fleet_size_of_the_past() {
             unfinished.iter().any(|operation| operation.is_executing())
         };
         world.advance(MINUTE).await;
+        world.host().invent(&arena(), &RoomId::new("stray"), Vec::new());
         world.run_until("a cycle", 2 * MINUTE, in_a_cycle).await;
         world.advance(SECOND).await;
         assert!(in_a_cycle(&world).await, "it is still listing");

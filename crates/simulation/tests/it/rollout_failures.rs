@@ -1,21 +1,19 @@
 //! Rollouts that fail: the way back, or the halt until someone comes.
 
-use std::time::Duration;
+use std::collections::BTreeSet;
+use std::sync::Mutex;
 
 use maestro_core::lock::{Holder, LockKind};
-use maestro_core::operation::{Definition, DefinitionKind, Operation, OperationStatus};
+use maestro_core::operation::{Definition, DefinitionKind, OperationStatus};
 use maestro_core::scheduler::{OnFailure, Recipe, Rollout, VersionStatus};
 use maestro_engine::Parts;
-use maestro_engine::ports::store::RolloutState;
+use maestro_engine::ports::store::{Change, RolloutState, StoreError};
 use maestro_engine::services::RolloutPhase;
 use maestro_simulation::{Habits, NodePlan, World};
 
 use super::common::*;
 use super::locks::{holder, says, until_held};
 use super::rollouts::*;
-
-/// A rollout fails after five in a row, by default.
-const FAILURES_BEFORE_THE_LAST: usize = 4;
 
 async fn failing_rollout(seed: u64, rules: Rollout) -> World {
     let world = world_with_fleet(seed, 6).await;
@@ -24,6 +22,10 @@ async fn failing_rollout(seed: u64, rules: Rollout) -> World {
     ended_as(&world, id, OperationStatus::Finished).await;
     world.host().set_habits(Habits { ready_after: None, ..Habits::default() });
     world
+}
+
+fn leads_back(definition: &Definition) -> bool {
+    matches!(definition, Definition::SwitchVersion(switch) if switch.only_from == Some(V2))
 }
 
 async fn until_state(world: &World, state: RolloutState) {
@@ -108,26 +110,33 @@ fn a_way_back_that_is_lost_is_found_again() {
         let world = failing_rollout(13, Rollout::default()).await;
         let switch = async |world: &World| {
             let unfinished = world.store().unfinished(&arena()).await.unwrap();
-            let leads_back = |operation: &&Operation| match &operation.definition {
-                Definition::SwitchVersion(switch) => switch.only_from == Some(V2),
-                _ => false,
-            };
-            unfinished.iter().find(leads_back).map(|operation| operation.id)
+            unfinished
+                .iter()
+                .find(|operation| leads_back(&operation.definition))
+                .map(|operation| operation.id)
         };
-        let one_more = async |world: &World| {
-            ended(world).await.iter().filter(|row| row.version == V2).count() >= FAILURES_BEFORE_THE_LAST
-        };
-        world.run_until("all failures but one", 3 * HOUR, one_more).await;
-        // Whoever is quick enough cancels the switch that leads back.
-        let mut canceled = false;
-        for _ in 0..600_000 {
-            if let Some(id) = switch(&world).await {
-                canceled = world.engine().cancel_operation(ARENA, &id.to_string(), "eve").await.is_ok();
-                break;
+        // It is canceled before it begins.
+        let waits = Mutex::new(BTreeSet::new());
+        world.intercept_commits(Some(Box::new(move |transaction| {
+            let mut waits = waits.lock().unwrap();
+            for change in &transaction.changes {
+                match change {
+                    Change::Enqueue(new) if leads_back(&new.definition) => {
+                        waits.insert(new.id);
+                    }
+                    Change::StartOperation { operation, .. } if waits.contains(operation) => {
+                        return Some(StoreError::unavailable("start operation", "not yet"));
+                    }
+                    _ => {}
+                }
             }
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        assert!(canceled, "nobody was quick enough");
+            None
+        })));
+        let enqueued = async |world: &World| switch(world).await.is_some();
+        world.run_until("the switch that leads back", 3 * HOUR, enqueued).await;
+        let id = switch(&world).await.unwrap();
+        world.engine().cancel_operation(ARENA, &id.to_string(), "eve").await.unwrap();
+        world.intercept_commits(None);
         world.host().set_habits(Habits::default());
         rollout_over(&world, HOUR).await;
         settle(&world, 6, HOUR).await;

@@ -264,3 +264,23 @@ fn a_surge_of_one_does_not_starve_a_growing_fleet() {
         rollout_over(&world, HOUR).await;
     });
 }
+
+/// A cycle that led to something is followed by the next one as soon as that has something to do.
+#[test]
+fn a_rollout_does_not_wait_between_cycles_that_make_progress() {
+    run(async {
+        let world = world_with_fleet(21, 40).await;
+        let begun = world.now();
+        submit(&world, another_command(recipe(40))).await;
+        rollout_over(&world, 10 * MINUTE).await;
+        assert_eq!(rooms_of(&world, V2).await.len(), 40);
+        let is_cycle = |operation: &Operation| {
+            operation.definition.name() == "health_controller" && operation.created_at > begun
+        };
+        let cycles: Vec<_> = done(&world).await.into_iter().filter(is_cycle).collect();
+        assert!(cycles.len() >= 5, "{} cycles", cycles.len());
+        let gap = |pair: &[Operation]| pair[1].created_at.duration_since(pair[0].created_at);
+        let shortest = cycles.windows(2).map(gap).min().unwrap();
+        assert!(shortest.as_millis() < 1000, "at least {shortest:?} lie between any two cycles");
+    });
+}

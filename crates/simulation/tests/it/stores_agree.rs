@@ -95,12 +95,17 @@ impl Chance {
     fn step(&mut self, number: usize) -> Step {
         self.seconds += self.random.i64(0..4);
         self.generation = (number / STEPS_OF_AN_OPERATION) as u128;
-        match self.random.u32(0..20) {
+        match self.random.u32(0..22) {
             0 => Step::Own(self.any(&WORKERS)),
             1 => Step::Disown(self.token()),
             2 => Step::Renew(self.any(&WORKERS)),
             3 => Step::Retire(self.any(&WORKERS)),
-            4..10 => Step::Commit(self.change_of_an_operation().into()),
+            // Their ids are ordered by time, as real ones are.
+            4 => Step::Commit(
+                Change::RecordNoAction(no_action(1_000_000 + number as u128, self.seconds)).into(),
+            ),
+            5 => Step::Commit(Change::ForgetNoAction { before: at(self.seconds - 20) }.into()),
+            6..12 => Step::Commit(self.change_of_an_operation().into()),
             _ => Step::Commit(self.change_of_a_lock().into()),
         }
     }

@@ -61,6 +61,17 @@ impl Columns<'_, '_> {
         self.parsed(column, |text| serde_json::from_str(text).ok())
     }
 
+    /// By its position: where so many rows are read that looking up names is what they cost most.
+    pub(super) fn parsed_at<T>(
+        &self,
+        position: usize,
+        column: &'static str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<T, Failure> {
+        let text = self.0.get_ref(position)?.as_str().map_err(rusqlite::Error::from)?;
+        parse(text).ok_or_else(|| unreadable(column, text).into())
+    }
+
     pub(super) fn parsed<T>(
         &self,
         column: &'static str,
@@ -76,7 +87,7 @@ pub(super) fn to_token(number: i64) -> Result<Token, Failure> {
     Ok(Token(number))
 }
 
-fn to_time(micros: i64, column: &'static str) -> Result<Timestamp, Failure> {
+pub(super) fn to_time(micros: i64, column: &'static str) -> Result<Timestamp, Failure> {
     Timestamp::from_microsecond(micros).map_err(|_| unreadable(column, micros).into())
 }
 

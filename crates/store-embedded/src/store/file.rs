@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::error::OpenError;
@@ -114,6 +115,9 @@ fn connect(database: &Path, access: OpenFlags) -> Result<Connection, rusqlite::E
     let connection = Connection::open_with_flags(database, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
+    // Otherwise every statement is prepared anew whenever another value is bound to it, because a plan may depend on
+    // values: that costs ten times what most of these statements do.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(connection)
 }
 
@@ -153,4 +157,34 @@ pub(crate) fn sync(path: &Path) -> Result<(), OpenError> {
     File::open(path)
         .and_then(|file| file.sync_all())
         .map_err(|error| OpenError::io("write a file to the disk", path, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::StatementStatus;
+
+    use super::*;
+
+    #[test]
+    fn a_statement_is_prepared_once_for_all_values() {
+        let directory = tempfile::tempdir().unwrap();
+        let database = directory.path().join("test.db");
+        File::create(&database).unwrap();
+        let connection = connect_to_write(&database).unwrap();
+        connection
+            .execute_batch(
+                "CREATE TABLE rooms (scheduler TEXT, ended_at INTEGER);
+                 CREATE INDEX ended ON rooms (scheduler, ended_at) WHERE ended_at IS NOT NULL;",
+            )
+            .unwrap();
+        let mut statement = connection
+            .prepare(
+                "SELECT count(*) FROM rooms WHERE scheduler = ?1 AND ended_at < ?2 AND ended_at IS NOT NULL",
+            )
+            .unwrap();
+        for number in 0..10 {
+            statement.query_row((format!("arena-{number}"), number), |row| row.get::<_, u32>(0)).unwrap();
+        }
+        assert_eq!(statement.get_status(StatementStatus::RePrepare), 0);
+    }
 }

@@ -38,6 +38,7 @@ const MIGRATIONS: &[Migration] = &[
         name: "lost_regions",
         sql: include_str!("../../migrations/0012_lost_regions.sql"),
     },
+    Migration { number: 13, name: "no_action", sql: include_str!("../../migrations/0013_no_action.sql") },
 ];
 
 /// The newest migration that this Maestro knows: what a store has after it was opened.

@@ -8,6 +8,7 @@ pub(crate) mod file;
 pub(crate) mod identity;
 mod locks;
 pub(crate) mod migrations;
+mod no_action;
 mod operation_rows;
 mod operations;
 mod ports;

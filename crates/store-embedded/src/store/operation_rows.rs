@@ -12,6 +12,7 @@ use rusqlite::{Connection, Params, params_from_iter};
 
 use super::columns::{Columns, from_id, from_time, unreadable};
 use super::failure::Failure;
+use super::no_action::{self, Place};
 
 /// All columns but `progress`, which lists leave out.
 const COLUMNS: &str =
@@ -25,7 +26,10 @@ pub(super) fn one(
     id: OperationId,
 ) -> Result<Option<Operation>, Failure> {
     let sql = format!("SELECT {COLUMNS}, progress FROM operations WHERE id = ?1 AND scheduler = ?2");
-    Ok(whole(connection, &sql, (from_id(id), scheduler.as_str()), Definitions::Shown)?.pop())
+    match whole(connection, &sql, (from_id(id), scheduler.as_str()), Definitions::Shown)?.pop() {
+        Some(found) => Ok(Some(found)),
+        None => no_action::one(connection, scheduler, id),
+    }
 }
 
 pub(super) fn unfinished(
@@ -74,6 +78,9 @@ pub(super) fn page(
     let total = connection
         .prepare_cached(&format!("SELECT count(*) FROM operations WHERE {condition}"))?
         .query_row(params_from_iter(&values), |row| row.get(0))?;
+    if no_action && stage == Stage::Final {
+        return page_of_all(connection, scheduler, request, (&condition, values, total));
+    }
     let sql = format!(
         "SELECT {COLUMNS}, 'null' AS progress FROM operations WHERE {condition}
          ORDER BY sequence {direction} LIMIT ? OFFSET ?"
@@ -82,6 +89,33 @@ pub(super) fn page(
     values.extend([i64::from(page_size).into(), offset.into()]);
     let found = select(connection, &sql, params_from_iter(values), Definitions::Shown)?;
     Ok(OperationPage { total, operations: found.into_iter().map(|(_, operation)| operation).collect() })
+}
+
+/// Of all that have ended, also those that were only recorded. `enqueued`: the condition of those that were not, its values,
+/// and how many they are.
+fn page_of_all(
+    connection: &Connection,
+    scheduler: &SchedulerName,
+    request: PageRequest,
+    enqueued: (&str, Vec<Value>, u32),
+) -> Result<OperationPage, Failure> {
+    let (condition, values, enqueued) = enqueued;
+    let total = enqueued + no_action::count(connection, scheduler, request.only)?;
+    let sql = format!("SELECT {COLUMNS}, 'null' AS progress FROM operations WHERE sequence = ?1");
+    let mut operations = Vec::new();
+    for place in no_action::places(connection, scheduler, request, (condition, values))? {
+        match place {
+            Place::Operation(sequence) => {
+                let found = select(connection, &sql, [sequence], Definitions::Shown)?;
+                operations.extend(found.into_iter().map(|(_, operation)| operation));
+            }
+            Place::NoAction(id) => {
+                let found = no_action::one(connection, scheduler, id)?;
+                operations.extend(found.map(|found| Operation { history: Vec::new(), ..found }));
+            }
+        }
+    }
+    Ok(OperationPage { total, operations })
 }
 
 /// A condition of SQL, which begins with `AND` if there is any, and its values in order.

@@ -15,7 +15,7 @@ use rusqlite::{Connection, OptionalExtension, named_params};
 
 use super::columns::{Columns, from_id, from_time, from_token};
 use super::failure::Failure;
-use super::{locks, schedulers};
+use super::{locks, no_action, schedulers};
 
 /// How an operation ends.
 pub(super) struct End {
@@ -29,7 +29,7 @@ pub(super) fn enqueue(connection: &Connection, new: &NewOperation) -> Result<(),
     if state == SchedulerState::Deleting && !matches!(new.definition, Definition::DeleteScheduler) {
         return Err(Refusal::SchedulerBeingDeleted(new.scheduler.clone()).into());
     }
-    if exists(connection, new.id)? {
+    if exists(connection, new.id)? || no_action::exists(connection, new.id)? {
         return Err(Refusal::OperationExists(new.id).into());
     }
     match new.definition {
@@ -73,7 +73,7 @@ pub(super) fn enqueue(connection: &Connection, new: &NewOperation) -> Result<(),
     append_history(connection, connection.last_insert_rowid(), &[created])
 }
 
-fn exists(connection: &Connection, id: OperationId) -> Result<bool, Failure> {
+pub(super) fn exists(connection: &Connection, id: OperationId) -> Result<bool, Failure> {
     Ok(connection
         .prepare_cached("SELECT EXISTS (SELECT 1 FROM operations WHERE id = ?1)")?
         .query_row([from_id(id)], |row| row.get(0))?)
@@ -284,6 +284,24 @@ pub(super) fn forget(
             .execute(times)?,
     };
     Ok(())
+}
+
+pub(super) fn has_any_to_forget(
+    connection: &Connection,
+    scheduler: &SchedulerName,
+    ended_before: Timestamp,
+    no_action_before: Timestamp,
+) -> Result<bool, Failure> {
+    Ok(connection
+        .prepare_cached(
+            "SELECT EXISTS (
+                 SELECT 1 FROM operations
+                 WHERE scheduler = ?3 AND ended_at IS NOT NULL
+                   AND (ended_at < ?1 OR (took_action = 0 AND ended_at < ?2)))",
+        )?
+        .query_row((from_time(ended_before), from_time(no_action_before), scheduler.as_str()), |row| {
+            row.get(0)
+        })?)
 }
 
 /// An operation that a change is about.

@@ -8,13 +8,14 @@ use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::Store;
 use maestro_engine::ports::store::{
-    EndedRoom, OperationPage, OperationStore, PageRequest, RegionRecord, RegionStore, Renewal, RoomRecord,
-    RoomRegistry, SchedulerRecord, SchedulerStore, StoreError, Transaction, UnreadableScheduler,
+    EndedRoom, OperationPage, OperationStore, PageRequest, RegionRecord, RegionStore, Renewal, RoomCount,
+    RoomRecord, RoomRegistry, SchedulerRecord, SchedulerStore, StoreError, Transaction, UnreadableScheduler,
     UnreadableVersion, VersionRecord, Workforce,
 };
 
 use super::{
-    EmbeddedStore, locks, operation_rows, regions, room_rows, schedulers, transaction, versions, workers,
+    EmbeddedStore, locks, operation_rows, operations, regions, room_rows, schedulers, transaction, versions,
+    workers,
 };
 use crate::failpoints::RENEW;
 
@@ -34,6 +35,10 @@ impl SchedulerStore for EmbeddedStore {
         self.readers
             .read("read the scheduler", move |connection| schedulers::one(connection, &recipes, &name))
             .await
+    }
+
+    async fn scheduler_names(&self) -> Result<Vec<SchedulerName>, StoreError> {
+        self.readers.read("read the names of schedulers", schedulers::names).await
     }
 
     async fn schedulers(&self) -> Result<Vec<SchedulerRecord>, StoreError> {
@@ -130,6 +135,20 @@ impl OperationStore for EmbeddedStore {
             .await
     }
 
+    async fn has_operations_to_forget(
+        &self,
+        scheduler: &SchedulerName,
+        ended_before: Timestamp,
+        no_action_before: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let scheduler = scheduler.clone();
+        self.readers
+            .read("look for operations to forget", move |connection| {
+                operations::has_any_to_forget(connection, &scheduler, ended_before, no_action_before)
+            })
+            .await
+    }
+
     async fn own_all(
         &self,
         schedulers: &[SchedulerName],
@@ -186,6 +205,26 @@ impl RoomRegistry for EmbeddedStore {
     async fn live_rooms(&self, scheduler: &SchedulerName) -> Result<Vec<RoomRecord>, StoreError> {
         let scheduler = scheduler.clone();
         self.readers.read("read the rooms", move |connection| room_rows::live(connection, &scheduler)).await
+    }
+
+    async fn leaving_rooms(
+        &self,
+        scheduler: &SchedulerName,
+        operation: OperationId,
+    ) -> Result<Vec<RoomRecord>, StoreError> {
+        let scheduler = scheduler.clone();
+        self.readers
+            .read("read the rooms that leave", move |connection| {
+                room_rows::leaving(connection, &scheduler, operation)
+            })
+            .await
+    }
+
+    async fn room_counts(&self, scheduler: &SchedulerName) -> Result<Vec<RoomCount>, StoreError> {
+        let scheduler = scheduler.clone();
+        self.readers
+            .read("count the rooms", move |connection| room_rows::counts(connection, &scheduler))
+            .await
     }
 
     async fn all_live_rooms(&self) -> Result<Vec<RoomRecord>, StoreError> {

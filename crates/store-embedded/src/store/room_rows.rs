@@ -1,15 +1,19 @@
 //! Questions to the room registry, and the documents in its rows.
 
+use std::borrow::Cow;
+
 use maestro_core::operation::{OperationId, RemovalReason};
 use maestro_core::room::{EndCause, HostPort, Purpose, Region, RoomId};
-use maestro_core::scheduler::{Protocol, SchedulerName};
+use maestro_core::scheduler::{Protocol, SchedulerName, Version};
 use maestro_core::time::Timestamp;
 use maestro_engine::ports::runtime::Handle;
-use maestro_engine::ports::store::{Ended, EndedRoom, Intent, RoomRecord, StopIntent};
+use maestro_engine::ports::store::{Ended, EndedRoom, Intent, RoomCount, RoomRecord, StopIntent};
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Params};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::columns::{Columns, from_id, from_time};
+use super::columns::{Columns, from_id, from_time, to_time, to_token};
 use super::failure::Failure;
 
 const SELECT: &str =
@@ -28,6 +32,18 @@ pub(super) fn one(
 pub(super) fn live(connection: &Connection, scheduler: &SchedulerName) -> Result<Vec<RoomRecord>, Failure> {
     let sql = format!("{SELECT} WHERE scheduler = ?1 AND ended_at IS NULL ORDER BY id");
     select(connection, &sql, [scheduler.as_str()])
+}
+
+pub(super) fn leaving(
+    connection: &Connection,
+    scheduler: &SchedulerName,
+    operation: OperationId,
+) -> Result<Vec<RoomRecord>, Failure> {
+    let sql = format!(
+        "{SELECT} WHERE scheduler = ?1 AND stop_operation = ?2 AND ended_at IS NULL
+         AND stop_operation IS NOT NULL ORDER BY id"
+    );
+    select(connection, &sql, (scheduler.as_str(), from_id(operation)))
 }
 
 pub(super) fn all_live(connection: &Connection) -> Result<Vec<RoomRecord>, Failure> {
@@ -53,6 +69,25 @@ pub(super) fn made_by(
 ) -> Result<Vec<RoomRecord>, Failure> {
     let sql = format!("{SELECT} WHERE scheduler = ?1 AND operation = ?2 ORDER BY id");
     select(connection, &sql, (scheduler.as_str(), from_id(operation)))
+}
+
+/// Of the fleet, by version and region.
+pub(super) fn counts(connection: &Connection, scheduler: &SchedulerName) -> Result<Vec<RoomCount>, Failure> {
+    let mut statement = connection.prepare_cached(
+        "SELECT version, region, count(*) AS rooms FROM rooms
+         WHERE scheduler = ?1 AND ended_at IS NULL AND purpose = ?2 GROUP BY version, region ORDER BY version, region",
+    )?;
+    let mut rows = statement.query((scheduler.as_str(), Purpose::Fleet.as_str()))?;
+    let mut counts = Vec::new();
+    while let Some(row) = rows.next()? {
+        let columns = Columns(row);
+        counts.push(RoomCount {
+            version: columns.version("version")?,
+            region: columns.parsed("region", |text| Some(Region(text.into())))?,
+            rooms: columns.get("rooms")?,
+        });
+    }
+    Ok(counts)
 }
 
 pub(super) fn ended(
@@ -127,41 +162,61 @@ fn select(connection: &Connection, sql: &str, parameters: impl Params) -> Result
     Ok(found)
 }
 
+/// Positions of columns in [`SELECT`], for what every row has. A plan reads thousands of rows, and looking up names would
+/// be what that costs most.
+mod at {
+    pub(super) const ID: usize = 0;
+    pub(super) const SCHEDULER: usize = 1;
+    pub(super) const VERSION: usize = 2;
+    pub(super) const REGION: usize = 3;
+    pub(super) const PURPOSE: usize = 4;
+    pub(super) const PORTS: usize = 5;
+    pub(super) const HANDLE: usize = 6;
+    pub(super) const STOP_OPERATION: usize = 7;
+    pub(super) const OPERATION: usize = 12;
+    pub(super) const TOKEN: usize = 13;
+    pub(super) const CREATED_AT: usize = 14;
+    pub(super) const ENDED_AT: usize = 15;
+}
+
 /// Rooms that stand beside each other mostly share scheduler and region: they then share the memory of the names.
 fn room(columns: &Columns<'_, '_>, beside: Option<&RoomRecord>) -> Result<RoomRecord, Failure> {
-    let scheduler = columns.parsed("scheduler", |text| match beside {
+    let row = columns.0;
+    let scheduler = columns.parsed_at(at::SCHEDULER, "scheduler", |text| match beside {
         Some(beside) if beside.scheduler.as_str() == text => Some(beside.scheduler.clone()),
         _ => SchedulerName::parse(text).ok(),
     })?;
-    let region = columns.parsed("region", |text| match beside {
+    let region = columns.parsed_at(at::REGION, "region", |text| match beside {
         Some(beside) if &*beside.region.0 == text => Some(beside.region.clone()),
         _ => Some(Region(text.into())),
     })?;
-    let handle: Option<String> = columns.get("handle")?;
+    let is_null = |position| Ok::<_, Failure>(row.get_ref(position)? == ValueRef::Null);
     Ok(RoomRecord {
-        id: columns.parsed("id", |id| Some(RoomId::new(id)))?,
+        id: columns.parsed_at(at::ID, "id", |id| Some(RoomId::new(id)))?,
         scheduler,
-        version: columns.version("version")?,
+        version: columns.parsed_at(at::VERSION, "version", |text| Version::parse(text).ok())?,
         region,
-        purpose: columns.parsed("purpose", Purpose::parse)?,
-        ports: columns.parsed("ports", ports_from_json)?,
-        handle: match handle {
-            None => None,
-            Some(_) => Some(columns.parsed("handle", handle_from_json)?),
+        purpose: columns.parsed_at(at::PURPOSE, "purpose", Purpose::parse)?,
+        ports: columns.parsed_at(at::PORTS, "ports", ports_from_json)?,
+        handle: match is_null(at::HANDLE)? {
+            true => None,
+            false => Some(columns.parsed_at(at::HANDLE, "handle", handle_from_json)?),
         },
-        intent: intent(columns)?,
-        operation: columns.id("operation")?,
-        token: columns.token("token")?,
-        created_at: columns.time("created_at")?,
-        ended: end(columns)?,
+        intent: match is_null(at::STOP_OPERATION)? {
+            true => Intent::Run,
+            false => intent(columns)?,
+        },
+        operation: columns.parsed_at(at::OPERATION, "operation", OperationId::parse)?,
+        token: to_token(row.get(at::TOKEN)?)?,
+        created_at: to_time(row.get(at::CREATED_AT)?, "created_at")?,
+        ended: match is_null(at::ENDED_AT)? {
+            true => None,
+            false => end(columns)?,
+        },
     })
 }
 
 fn intent(columns: &Columns<'_, '_>) -> Result<Intent, Failure> {
-    let stopped: Option<String> = columns.get("stop_operation")?;
-    if stopped.is_none() {
-        return Ok(Intent::Run);
-    }
     Ok(Intent::Stop(StopIntent {
         operation: columns.id("stop_operation")?,
         cause: stop_cause(columns)?,
@@ -188,28 +243,38 @@ fn end(columns: &Columns<'_, '_>) -> Result<Option<Ended>, Failure> {
     }))
 }
 
+/// Read straight into what is wanted: values that can be anything cost several times as much.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PortDocument<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow)]
+    protocol: Cow<'a, str>,
+    container_port: u16,
+    host_port: u16,
+}
+
+#[derive(Deserialize)]
+struct HandleDocument {
+    host: String,
+    pids: Vec<u32>,
+    #[serde(default)]
+    detail: Value,
+}
+
 fn ports_from_json(text: &str) -> Option<Vec<HostPort>> {
-    let number = |value: &Value| value.as_u64().and_then(|number| u16::try_from(number).ok());
-    let port = |port: &Value| {
-        Some(HostPort {
-            name: port["name"].as_str()?.to_owned(),
-            protocol: protocol(port["protocol"].as_str()?)?,
-            container_port: number(&port["containerPort"])?,
-            host_port: number(&port["hostPort"])?,
-        })
+    let ports: Vec<PortDocument<'_>> = serde_json::from_str(text).ok()?;
+    let port = |port: PortDocument<'_>| {
+        let PortDocument { name, protocol: word, container_port, host_port } = port;
+        Some(HostPort { name: name.into_owned(), protocol: protocol(&word)?, container_port, host_port })
     };
-    let ports: Value = serde_json::from_str(text).ok()?;
-    ports.as_array()?.iter().map(port).collect()
+    ports.into_iter().map(port).collect()
 }
 
 fn handle_from_json(text: &str) -> Option<Handle> {
-    let mut handle: Value = serde_json::from_str(text).ok()?;
-    let pid = |pid: &Value| pid.as_u64().and_then(|pid| u32::try_from(pid).ok());
-    Some(Handle {
-        host: handle["host"].as_str()?.to_owned(),
-        pids: handle["pids"].as_array()?.iter().map(pid).collect::<Option<_>>()?,
-        detail: handle["detail"].take(),
-    })
+    let HandleDocument { host, pids, detail } = serde_json::from_str(text).ok()?;
+    Some(Handle { host, pids, detail })
 }
 
 fn protocol_word(protocol: Protocol) -> &'static str {

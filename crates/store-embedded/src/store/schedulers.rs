@@ -11,6 +11,7 @@ use rusqlite::{Connection, OptionalExtension};
 
 use super::columns::{Columns, from_id, from_time};
 use super::failure::Failure;
+use super::no_action;
 use super::operations;
 use super::recipes::RecipeCache;
 use super::rollouts;
@@ -125,7 +126,7 @@ pub(super) fn delete(
     ] {
         connection.prepare_cached(statement)?.execute((scheduler.as_str(), from_id(keep)))?;
     }
-    Ok(())
+    no_action::forget_scheduler(connection, scheduler)
 }
 
 pub(super) fn exists(connection: &Connection, scheduler: &SchedulerName) -> Result<bool, Failure> {
@@ -190,6 +191,21 @@ pub(super) fn one(
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query([name.as_str()])?;
     rows.next()?.map(|row| scheduler(&Columns(row), recipes)).transpose()
+}
+
+/// Without those that have no name that anybody could ask for, or a room carry.
+pub(super) fn names(connection: &Connection) -> Result<Vec<SchedulerName>, Failure> {
+    let mut statement = connection.prepare_cached("SELECT name FROM schedulers ORDER BY name")?;
+    let mut rows = statement.query([])?;
+    let mut names = Vec::new();
+    while let Some(row) = rows.next()? {
+        match Columns(row).scheduler("name") {
+            Ok(name) => names.push(name),
+            Err(Failure::Unreadable(_)) => {}
+            Err(other) => return Err(other),
+        }
+    }
+    Ok(names)
 }
 
 pub(super) fn all(connection: &Connection, recipes: &RecipeCache) -> Result<Vec<SchedulerRecord>, Failure> {

@@ -5,7 +5,7 @@ use maestro_engine::ports::store::{Change, Guard, Refusal, Transaction};
 use rusqlite::Connection;
 
 use super::failure::Failure;
-use super::{locks, operations, regions, rollouts, rooms, schedulers, versions, workers};
+use super::{locks, no_action, operations, regions, rollouts, rooms, schedulers, versions, workers};
 
 pub(super) fn carry_out(connection: &Connection, transaction: &Transaction) -> Result<(), Failure> {
     let Transaction { label: _, guard, changes } = transaction;
@@ -71,6 +71,8 @@ fn carry_out_one(connection: &Connection, change: &Change) -> Result<(), Failure
         Change::ForgetOperations { scheduler, ended_before, no_action_before } => {
             operations::forget(connection, scheduler.as_ref(), *ended_before, *no_action_before)
         }
+        Change::RecordNoAction(new) => no_action::record(connection, new),
+        Change::ForgetNoAction { before } => no_action::forget(connection, *before),
         Change::ForgetFleetDeltas { scheduler, before } => {
             operations::forget_fleet_deltas(connection, scheduler, *before)
         }

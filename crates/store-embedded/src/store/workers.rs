@@ -10,6 +10,12 @@ use super::columns::{Columns, from_time, from_token, to_token};
 use super::failure::Failure;
 use super::schedulers;
 
+/// When ownerships run out. They last as long as their worker's sign of life, which is renewed for all of them at once; only
+/// one that was given since then has a time of its own, which is not 0.
+const EXPIRIES: &str = "SELECT scheduler, owner, token,
+    CASE ownerships.expires_at WHEN 0 THEN coalesce(workers.expires_at, 0) ELSE ownerships.expires_at END AS expires_at
+    FROM ownerships LEFT JOIN workers ON workers.name = ownerships.owner";
+
 /// An expired ownership that nobody took is still current: what counts is that no other token was given out.
 pub(super) fn current_token(
     connection: &Connection,
@@ -59,7 +65,9 @@ fn own(
         return to_token(token).map(Some);
     }
     let taken_by_another: bool = connection
-        .prepare_cached("SELECT EXISTS (SELECT 1 FROM ownerships WHERE scheduler = ?1 AND expires_at > ?2)")?
+        .prepare_cached(&format!(
+            "SELECT EXISTS (SELECT 1 FROM ({EXPIRIES}) WHERE scheduler = ?1 AND expires_at > ?2)"
+        ))?
         .query_row((scheduler.as_str(), from_time(now)), |row| row.get(0))?;
     if taken_by_another {
         return Ok(None);
@@ -83,7 +91,7 @@ pub(super) fn next_token(connection: &Connection) -> Result<Token, Failure> {
     to_token(token)
 }
 
-/// One statement for each kind of thing, however many schedulers there are.
+/// One statement for each kind of thing, however many schedulers there are; and a row for each only if it has changed.
 pub(super) fn renew(
     connection: &Connection,
     renewal: Renewal<'_>,
@@ -104,9 +112,10 @@ pub(super) fn renew(
              ON CONFLICT (name) DO UPDATE SET expires_at = excluded.expires_at",
         )?
         .execute((worker, until(ownership_ttl)))?;
+    // From now on they last as long as their worker: the next renewal has nothing to write for them.
     connection
-        .prepare_cached("UPDATE ownerships SET expires_at = ?2 WHERE owner = ?1")?
-        .execute((worker, until(ownership_ttl)))?;
+        .prepare_cached("UPDATE ownerships SET expires_at = 0 WHERE owner = ?1 AND expires_at <> 0")?
+        .execute([worker])?;
     connection
         .prepare_cached(
             "UPDATE operations SET lease_expires_at = ?2
@@ -171,8 +180,7 @@ pub(super) fn workforce(connection: &Connection) -> Result<Workforce, Failure> {
             .workers
             .push(WorkerRecord { name: columns.get("name")?, expires_at: columns.time("expires_at")? });
     }
-    let mut statement = connection
-        .prepare_cached("SELECT scheduler, owner, token, expires_at FROM ownerships ORDER BY scheduler")?;
+    let mut statement = connection.prepare_cached(&format!("{EXPIRIES} ORDER BY scheduler"))?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let columns = Columns(row);

@@ -207,7 +207,10 @@ pub(crate) fn as_first_migrated(directory: &Path) {
     let connection = Connection::open(database(directory)).unwrap();
     connection
         .execute_batch(
-            "DROP INDEX operations_of_versions;
+            "DROP TABLE no_action_operations;
+             DROP TABLE no_action_contents;
+             DROP INDEX rooms_leaving;
+             DROP INDEX operations_of_versions;
              ALTER TABLE versions DROP COLUMN cause;
              ALTER TABLE store DROP COLUMN directory;
              ALTER TABLE rooms DROP COLUMN stop_cause;

@@ -43,6 +43,7 @@ async fn a_scheduler_that_cannot_be_read_leaves_the_others_as_they_are() {
         let store = EmbeddedStore::open(directory.path()).unwrap();
         let readable: Vec<_> =
             store.schedulers().await.unwrap().into_iter().map(|record| record.name).collect();
+        assert_eq!(store.scheduler_names().await.unwrap(), all, "{sql}");
         let others: Vec<_> = all.into_iter().filter(|name| *name != arena()).collect();
         assert!(!others.is_empty());
         assert_eq!(readable, others, "{sql}");

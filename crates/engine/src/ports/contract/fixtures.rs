@@ -26,9 +26,9 @@ use serde_json::json;
 use crate::ports::Store;
 use crate::ports::runtime::Handle;
 use crate::ports::store::{
-    Change, Ended, NewOperation, NewRoomRecord, NewScheduler, OperationFilter, OperationPage, PageRequest,
-    Refusal, Renewal, RolloutRecord, RolloutState, RoomRecord, SchedulerRecord, StopIntent, StoreError,
-    Transaction, VersionRecord,
+    Change, Ended, NewOperation, NewRoomRecord, NewScheduler, NoAction, OperationFilter, OperationPage,
+    PageRequest, Refusal, Renewal, RolloutRecord, RolloutState, RoomRecord, Routine, SchedulerRecord,
+    StopIntent, StoreError, Transaction, VersionRecord,
 };
 
 pub use changes::*;
@@ -185,6 +185,19 @@ pub fn new_operation(number: u128) -> NewOperation {
         fleet_delta: 0,
         only_version_operation: false,
         created_at: at(0),
+    }
+}
+
+/// A cycle of the arena that found nothing to do.
+pub fn no_action(number: u128, seconds: i64) -> NoAction {
+    NoAction {
+        id: operation_id(number),
+        scheduler: arena(),
+        routine: Routine::HealthController,
+        reason: "scheduled".into(),
+        data: json!({ "decision": { "total": 3 } }),
+        events: vec!["3 rooms".into(), "Operation finished".into()],
+        at: at(seconds),
     }
 }
 

@@ -1,5 +1,5 @@
 //! The suite of the operation store: what is taken ([`enqueuing`]), what an operation goes through ([`life`],
-//! [`turning_round`]), how it is listed and forgotten ([`lists`]), who owns which scheduler ([`ownership`]), which
+//! [`turning_round`]), how it is listed and forgotten ([`lists`], [`no_action`]), who owns which scheduler ([`ownership`]), which
 //! workers there are ([`workers`]), who gets a named lock ([`locks`]), and how long it holds ([`held_locks`]).
 
 mod enqueuing;
@@ -7,6 +7,7 @@ mod held_locks;
 mod life;
 mod lists;
 mod locks;
+mod no_action;
 mod ownership;
 mod turning_round;
 mod workers;
@@ -68,6 +69,13 @@ where
             lists::only_what_is_asked_for_is_listed_and_counted,
             lists::final_operations_are_forgotten_by_age,
             lists::operations_of_gone_schedulers_are_forgotten_apart,
+            no_action::a_record_comes_back_as_a_finished_operation,
+            no_action::records_are_listed_with_others_in_the_order_of_writing,
+            no_action::records_that_say_the_same_or_not_are_told_apart,
+            no_action::a_record_is_refused_where_an_operation_would_be,
+            no_action::records_are_forgotten_by_age_of_all_schedulers,
+            no_action::a_deleted_scheduler_leaves_no_records_behind,
+            no_action::what_clean_up_would_drop_is_seen_before,
             ownership::a_free_scheduler_is_owned_by_who_comes_first,
             ownership::a_scheduler_that_is_not_there_is_owned_by_nobody,
             ownership::an_owner_keeps_its_token,

@@ -8,7 +8,7 @@ use maestro_core::room::{EndCause, HostPort, Purpose, Region, RoomId};
 use maestro_core::scheduler::{Protocol, Version};
 
 use crate::ports::Store;
-use crate::ports::store::{Change, Ended, EndedRoom, Intent, NewRoomRecord, Refusal, RoomRecord};
+use crate::ports::store::{Change, Ended, EndedRoom, Intent, NewRoomRecord, Refusal, RoomCount, RoomRecord};
 
 use super::fixtures::*;
 use super::run_cases;
@@ -37,6 +37,8 @@ where
             a_port_is_free_again_after_the_end,
             ports_in_use_are_those_of_all_live_rooms_of_a_region,
             live_rooms_are_ordered_by_id,
+            rooms_that_an_operation_has_leave_are_found,
+            live_rooms_of_a_fleet_are_counted_by_version_and_region,
             rooms_made_by_an_operation_are_found_ended_ones_too,
             ended_rooms_are_listed_latest_end_first,
             rooms_that_ended_long_ago_are_found_for_retention,
@@ -268,6 +270,42 @@ async fn ports_in_use_are_those_of_all_live_rooms_of_a_region(store: &dyn Store)
         assert_eq!(ports.len(), expected.len(), "each once");
         assert_eq!(BTreeSet::from_iter(ports), expected.iter().copied().collect(), "of {region}");
     }
+}
+
+async fn live_rooms_of_a_fleet_are_counted_by_version_and_region(store: &dyn Store) {
+    intend(store, 4).await;
+    let (second, west) = (Version { major: 2, ..Version::FIRST }, Region::parse("west").unwrap());
+    let others = [
+        NewRoomRecord { version: second, ..new_room(5, 40_005) },
+        NewRoomRecord { region: west.clone(), ..new_room(6, 40_006) },
+        NewRoomRecord { purpose: Purpose::Validation, ..new_room(7, 40_007) },
+        NewRoomRecord { scheduler: bystander(), ..new_room(8, 40_008) },
+    ];
+    accept(store, others.into_iter().map(Change::IntendRoom).collect()).await;
+    accept(store, vec![end_room(1, 9), stop(2, 7)]).await;
+    let mut counts = store.room_counts(&arena()).await.unwrap();
+    counts.sort_by_key(|count| (count.version, count.region.clone()));
+    let home = Region::default_region();
+    let mut expected = [(Version::FIRST, home.clone(), 3), (Version::FIRST, west, 1), (second, home, 1)]
+        .map(|(version, region, rooms)| RoomCount { version, region, rooms });
+    expected.sort_by_key(|count| (count.version, count.region.clone()));
+    assert_eq!(counts, expected);
+    assert_eq!(store.room_counts(&name("gone")).await.unwrap(), []);
+}
+
+async fn rooms_that_an_operation_has_leave_are_found(store: &dyn Store) {
+    intend(store, 5).await;
+    let leaving = async |operation: u128| {
+        let rows = store.leaving_rooms(&arena(), operation_id(operation)).await.unwrap();
+        rows.into_iter().map(|row| row.id).collect::<Vec<_>>()
+    };
+    assert_eq!(leaving(7).await, []);
+    accept(store, vec![stop(4, 7), stop(2, 7), stop(3, 8)]).await;
+    assert_eq!(leaving(7).await, [room_id(2), room_id(4)]);
+    assert_eq!(leaving(8).await, [room_id(3)]);
+    assert_eq!(store.leaving_rooms(&bystander(), operation_id(7)).await.unwrap(), []);
+    accept(store, vec![end_room(2, 9)]).await;
+    assert_eq!(leaving(7).await, [room_id(4)]);
 }
 
 async fn live_rooms_are_ordered_by_id(store: &dyn Store) {

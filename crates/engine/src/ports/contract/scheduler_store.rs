@@ -63,6 +63,7 @@ where
 async fn a_new_store_knows_no_scheduler(store: &dyn Store) {
     assert_eq!(store.scheduler(&arena()).await.unwrap(), None);
     assert_eq!(store.schedulers().await.unwrap(), []);
+    assert_eq!(store.scheduler_names().await.unwrap(), []);
     assert_eq!(store.versions(&arena()).await.unwrap(), []);
     assert_eq!(store.version(&arena(), Version::FIRST).await.unwrap(), None);
 }
@@ -110,6 +111,8 @@ async fn schedulers_are_ordered_by_name(store: &dyn Store) {
     let records = store.schedulers().await.unwrap();
     let names: Vec<_> = records.iter().map(|record| record.name.as_str()).collect();
     assert_eq!(names, ["a", "m", "m-1", "z-9"]);
+    let names = store.scheduler_names().await.unwrap();
+    assert!(names.iter().eq(records.iter().map(|record| &record.name)), "{names:?}");
 }
 
 async fn a_name_is_given_once(store: &dyn Store) {

@@ -7,8 +7,8 @@ use maestro_core::invariant::Invariant;
 use maestro_core::lock::{Holder, LockKind, Obstacle, Taker, Waiter};
 use maestro_core::operation::queue::UNFINISHED_MAX;
 use maestro_core::operation::{
-    Activity, CancelRequest, Definition, DefinitionKind, HistoryEvent, Lease, OperationId, OperationStatus,
-    Origin, Rollback, Token,
+    Activity, CancelRequest, Definition, DefinitionKind, HistoryEvent, Lease, Operation, OperationId,
+    OperationStatus, Origin, Rollback, Token,
 };
 use maestro_core::room::{HostPort, Purpose, Region, RoomId};
 use maestro_core::scheduler::{Recipe, SchedulerName, Version, VersionStatus};
@@ -110,13 +110,19 @@ pub enum Change {
     /// Asks an operation in progress to end. [`Refusal::WrongStatus`]. The first request stays; `history` is added
     /// all the same.
     RequestCancel { operation: OperationId, request: CancelRequest, history: Vec<HistoryEvent> },
-    /// Drops final operations: those that ended before `ended_before`, and those without action before
+    /// Drops operations that were enqueued and have ended: those that ended before `ended_before`, and those without action before
     /// `no_action_before`. For one scheduler; with `None`, those whose scheduler is gone.
     ForgetOperations {
         scheduler: Option<SchedulerName>,
         ended_before: Timestamp,
         no_action_before: Timestamp,
     },
+    /// An operation that began and ended and changed nothing, as a whole: it never was in the queue, and had neither slot
+    /// nor locks. [`Refusal::SchedulerNotFound`]; [`Refusal::SchedulerBeingDeleted`]; [`Refusal::OperationExists`].
+    RecordNoAction(NoAction),
+    /// Drops what [`Change::RecordNoAction`] recorded before, of all schedulers. [`Change::ForgetOperations`] leaves it
+    /// alone.
+    ForgetNoAction { before: Timestamp },
     /// The fleet size was set anew: no unfinished operation of the scheduler takes its part of it back any more. With
     /// `before`, only those that were enqueued before that one.
     ForgetFleetDeltas { scheduler: SchedulerName, before: Option<OperationId> },
@@ -183,6 +189,65 @@ pub struct NewOperation {
     pub only_version_operation: bool,
     /// The first history event is `Created` at this time, made by the store.
     pub created_at: Timestamp,
+}
+
+/// An operation of the engine's own that had nothing to do. Whatever it says at one time is likely what it said the last
+/// time, and a store may keep that once: so no times are part of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NoAction {
+    pub id: OperationId,
+    pub scheduler: SchedulerName,
+    pub routine: Routine,
+    pub reason: String,
+    pub data: serde_json::Value,
+    /// Its history after `Created`, all at the same time.
+    pub events: Vec<String>,
+    /// When it was created, and when it ended.
+    pub at: Timestamp,
+}
+
+/// What the engine does by itself, again and again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Routine {
+    HealthController,
+    StorageCleanUp,
+}
+
+impl Routine {
+    pub fn definition(self) -> Definition {
+        match self {
+            Self::HealthController => Definition::HealthController,
+            Self::StorageCleanUp => Definition::StorageCleanUp,
+        }
+    }
+}
+
+impl NoAction {
+    /// As it is read again.
+    pub fn into_operation(self) -> Operation {
+        let Self { id, scheduler, routine, reason, data, events, at } = self;
+        let history = std::iter::once("Created".to_owned()).chain(events);
+        Operation {
+            id,
+            scheduler,
+            definition: routine.definition(),
+            origin: Origin::Engine,
+            priority: false,
+            status: OperationStatus::Finished,
+            activity: Activity::Executing,
+            rollback: None,
+            progress: serde_json::Value::Null,
+            data,
+            reason,
+            fleet_delta: 0,
+            created_at: at,
+            ended_at: Some(at),
+            lease: None,
+            cancel: None,
+            took_action: false,
+            history: history.map(|event| HistoryEvent { at, event }).collect(),
+        }
+    }
 }
 
 /// What changes versions, of which a person may ask for one at a time.

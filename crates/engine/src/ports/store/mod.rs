@@ -19,12 +19,12 @@ use maestro_core::time::{Millis, Timestamp};
 use crate::documents::Unreadable;
 
 pub use change::{
-    Change, Guard, NewLock, NewOperation, NewRoomRecord, NewScheduler, OperationUpdate, Refusal, Transaction,
-    VERSION_OPERATIONS,
+    Change, Guard, NewLock, NewOperation, NewRoomRecord, NewScheduler, NoAction, OperationUpdate, Refusal,
+    Routine, Transaction, VERSION_OPERATIONS,
 };
 pub use records::{
     Ended, EndedRoom, Intent, OperationFilter, OperationPage, OwnershipRecord, PageRequest, RegionRecord,
-    Renewal, RolloutRecord, RolloutState, RoomRecord, SchedulerRecord, SchedulerState, StopIntent,
+    Renewal, RolloutRecord, RolloutState, RoomCount, RoomRecord, SchedulerRecord, SchedulerState, StopIntent,
     UnreadableScheduler, UnreadableVersion, VersionRecord, WorkerRecord, Workforce,
 };
 
@@ -39,10 +39,13 @@ pub trait Store: SchedulerStore + OperationStore + RoomRegistry + RegionStore {
 pub trait SchedulerStore: Send + Sync {
     async fn scheduler(&self, name: &SchedulerName) -> Result<Option<SchedulerRecord>, StoreError>;
 
+    /// The names of all schedulers, readable or not, in order.
+    async fn scheduler_names(&self) -> Result<Vec<SchedulerName>, StoreError>;
+
     /// All schedulers that can be read, ordered by name.
     async fn schedulers(&self) -> Result<Vec<SchedulerRecord>, StoreError>;
 
-    /// The other ones, ordered by name. Whoever acts on what is *not* a scheduler must ask for them too.
+    /// The other ones, ordered by name.
     async fn unreadable_schedulers(&self) -> Result<Vec<UnreadableScheduler>, StoreError>;
 
     /// All versions of a scheduler that can be read, newest first.
@@ -87,6 +90,14 @@ pub trait OperationStore: Send + Sync {
         stage: Stage,
         page: PageRequest,
     ) -> Result<OperationPage, StoreError>;
+
+    /// Whether [`Change::ForgetOperations`] would find any.
+    async fn has_operations_to_forget(
+        &self,
+        scheduler: &SchedulerName,
+        ended_before: Timestamp,
+        no_action_before: Timestamp,
+    ) -> Result<bool, StoreError>;
 
     /// Makes `owner` the owner of each of these schedulers that nobody else owns, or whose owner's lease has run out, in
     /// one transaction. A new owner gets a new, greater token; who owns it already keeps its token, and its lease is
@@ -142,6 +153,16 @@ pub trait RoomRegistry: Send + Sync {
 
     /// Rooms that have not ended, ordered by id.
     async fn live_rooms(&self, scheduler: &SchedulerName) -> Result<Vec<RoomRecord>, StoreError>;
+
+    /// Those of them that this operation wrote down as leaving.
+    async fn leaving_rooms(
+        &self,
+        scheduler: &SchedulerName,
+        operation: OperationId,
+    ) -> Result<Vec<RoomRecord>, StoreError>;
+
+    /// How many of them belong to the fleet, by version and region; validation rooms do not. In no order.
+    async fn room_counts(&self, scheduler: &SchedulerName) -> Result<Vec<RoomCount>, StoreError>;
 
     /// Rooms of all schedulers that have not ended: what a restart begins with.
     async fn all_live_rooms(&self) -> Result<Vec<RoomRecord>, StoreError>;

@@ -232,6 +232,14 @@ pub struct RoomRecord {
     pub ended: Option<Ended>,
 }
 
+/// How many live rooms of a fleet there are of a version in a region.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RoomCount {
+    pub version: Version,
+    pub region: Region,
+    pub rooms: u32,
+}
+
 /// What is wanted of a room.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Intent {
