@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use maestro_store_embedded::{BackupError, Identity, OpenError};
+use maestro_store_embedded::{BackupError, Identity, OpenError, server_of};
 
 #[derive(Debug, Clone, Args)]
 pub struct BackupOptions {
@@ -48,12 +48,12 @@ pub fn restore(options: &RestoreOptions) -> anyhow::Result<ExitCode> {
     };
     let wanted = maestro_store_embedded::RestoreOptions {
         identity,
-        rooms_of: Some(maestro_runtime_process::rooms_of_store),
+        rooms_of: Some(|store_id| maestro_runtime_process::rooms_of_store(store_id, server_of)),
     };
     let restore = || maestro_store_embedded::restore(data_dir, file, &wanted);
     let restored = match restore() {
         Err(BackupError::Store(OpenError::Abandoned(rooms))) if *stop_unknown_rooms => {
-            maestro_runtime_process::end_rooms_of_store(&rooms.store_id)?;
+            maestro_runtime_process::end_rooms_of_store(&rooms.store_id, server_of)?;
             restore()
         }
         other => other,

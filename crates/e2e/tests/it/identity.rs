@@ -77,6 +77,58 @@ fn a_copied_data_directory_leaves_the_originals_rooms_alone() -> anyhow::Result<
     check_second_store(&original, &mut second)
 }
 
+/// Both carry one id, because somebody insisted on it: neither ends rooms of the other while that one lives.
+#[test]
+fn a_copy_with_the_same_identity_leaves_the_originals_rooms_alone_and_says_whose_they_are()
+-> anyhow::Result<()> {
+    let original = Maestro::started(&[])?;
+    original.fleet("arena", 2)?;
+    let backup = back_up(&original)?;
+    let rooms = original.processes()?;
+    let mut second = Maestro::new(&[])?;
+    let (code, said) = restore(&second, &backup, &["--same-identity"])?;
+    assert_eq!(code, Some(0), "{said}");
+    second.start()?;
+    assert_eq!(second.store_id(), original.store_id());
+    // Processes carry the id of both.
+    let still_there = || -> anyhow::Result<bool> {
+        let running = original.processes()?;
+        Ok(rooms.iter().all(|room| running.contains(room)))
+    };
+    second.until("a fleet of its own", || {
+        checks::settled(&second, "arena", 2).ok();
+        let own = second.processes()?.into_iter().filter(|process| !rooms.contains(process)).count();
+        ensure!(own == 2, "{own} rooms of its own");
+        Ok(())
+    })?;
+    let log = fs::read_to_string(second.log())?;
+    for room in &rooms {
+        let whose = format!("room {} belongs to the server with pid {}", room.room, original.pid()?);
+        assert!(log.contains(&whose), "{whose}\n{log}");
+    }
+    second.api().delete("/schedulers/arena")?.expect(200)?;
+    second.until("its fleet to be gone", || {
+        let running = second.processes()?;
+        ensure!(running.iter().all(|process| rooms.contains(process)), "{running:?}");
+        Ok(())
+    })?;
+    second.stop(Signal::TERM)?;
+    assert!(still_there()?, "{:?}", original.processes()?);
+    checks::settled(&original, "arena", 2)?;
+
+    // Without its database it does not take them for abandoned either.
+    for name in ["maestro.db", "maestro.db-wal", "maestro.db-shm"] {
+        fs::remove_file(second.data_dir().join(name)).or_else(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => Ok(()),
+            _ => Err(error),
+        })?;
+    }
+    second.start_with(&["--stop-unknown-rooms"])?;
+    assert!(still_there()?, "{:?}", original.processes()?);
+    checks::settled(&original, "arena", 2)?;
+    Ok(())
+}
+
 #[test]
 fn rooms_of_a_lost_store_are_not_touched_before_someone_decides() -> anyhow::Result<()> {
     let mut maestro = Maestro::started(&[])?;

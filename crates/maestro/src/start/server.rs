@@ -15,7 +15,7 @@ use maestro_core::time::Millis;
 use maestro_engine::ports::{Ports, Randomness, Runtime};
 use maestro_engine::{Engine, Importance, Parts, Running, Settings, Tasks, WakeUps};
 use maestro_runtime_process::{ProcessRuntime, ProcessScanner, RoomUser};
-use maestro_store_embedded::{EmbeddedStore, Failpoints, MemoryRoomTable, OpenError};
+use maestro_store_embedded::{EmbeddedStore, Failpoints, MemoryRoomTable, OpenError, server_of};
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -149,7 +149,7 @@ pub(super) fn open_store(
     let open = || {
         let options = maestro_store_embedded::Options {
             failpoints: failpoints.clone(),
-            rooms_of: Some(maestro_runtime_process::rooms_of_store),
+            rooms_of: Some(|store_id| maestro_runtime_process::rooms_of_store(store_id, server_of)),
             tasks: tasks.clone(),
             ..maestro_store_embedded::Options::default()
         };
@@ -158,7 +158,7 @@ pub(super) fn open_store(
     match open() {
         Err(OpenError::Abandoned(rooms)) if stop_unknown_rooms => {
             tracing::warn!(store_id = rooms.store_id, rooms = ?rooms.rooms, "stopping rooms of a store that is gone");
-            maestro_runtime_process::end_rooms_of_store(&rooms.store_id)?;
+            maestro_runtime_process::end_rooms_of_store(&rooms.store_id, server_of)?;
             Ok(open()?)
         }
         other => Ok(other?),
@@ -215,7 +215,7 @@ fn process_options(
         rooms_max: region.rooms_max.unwrap_or_else(|| share_of_rooms(config)),
         rooms_directory: for_all.rooms_dir.clone(),
         user: room_user.cloned(),
-        server_of: maestro_store_embedded::server_of,
+        server_of,
         tasks: tasks.clone(),
         scheduler_log_limit_bytes: for_all.scheduler_log_limit_bytes,
         ended_rooms_max: usize::try_from(for_all.ended_rooms_max).unwrap_or(usize::MAX),
