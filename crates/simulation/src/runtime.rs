@@ -169,6 +169,9 @@ impl Runtime for SimulatedRuntime {
 
     async fn create_scheduler(&self, scheduler: &SchedulerName) -> Result<(), RuntimeError> {
         self.write(&"create_scheduler", |state, _| {
+            if state.manners.refuses_schedulers {
+                return Err(RuntimeError::Unavailable("the disk is full".into()));
+            }
             state.places.insert(scheduler.clone());
             Ok(())
         })

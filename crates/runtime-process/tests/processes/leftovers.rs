@@ -1,9 +1,11 @@
 //! What a room leaves behind ends with it, before its end is told.
 
 use std::collections::BTreeSet;
+use std::net::TcpListener;
 use std::time::Duration;
 
-use maestro_core::room::{Ending, RoomId};
+use maestro_core::room::{Ending, HostPort, RoomId};
+use maestro_core::scheduler::Protocol;
 use maestro_engine::ports::runtime::{RunningRoom, Runtime};
 
 use crate::support::{
@@ -34,6 +36,31 @@ async fn daemons_and_children_in_groups_of_their_own_end_with_the_room() {
     stop(&runtime, "arena-1", Some(&handle), SOON).await;
     assert_eq!(seen.ending("arena-1").await, Ending::Stopped);
     assert_eq!(carrying(&world.store_id), [0; 0], "whoever hears of the end finds nothing");
+}
+
+/// The next room that gets the port could not listen otherwise.
+#[tokio::test]
+async fn a_port_that_a_daemon_holds_is_free_when_the_end_of_its_room_is_told() {
+    let world = World::new();
+    let (runtime, mut seen) = world.watch().await;
+    let host_port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let listen = format!(
+        "import socket, time; s = socket.create_server((\"\", {host_port})); print(\"daemon\", flush=True); \
+         time.sleep(1000)"
+    );
+    let port = HostPort { name: "game".into(), protocol: Protocol::Tcp, container_port: 7777, host_port };
+    let ports = std::slice::from_ref(&port);
+    for (id, script) in [
+        ("arena-1", format!("exec python3 -c '{listen}'")),
+        ("arena-2", format!("setsid python3 -c '{listen}' & exec sleep 1000")),
+    ] {
+        let handle = runtime.start(&simple(id, &script)).await.unwrap();
+        until_log(&runtime, id, "daemon").await;
+        assert_eq!(runtime.free_ports(ports).await, Ok(vec![]), "{id} holds it");
+        stop(&runtime, id, Some(&handle), SOON).await;
+        assert_eq!(seen.ending(id).await, Ending::Stopped);
+        assert_eq!(runtime.free_ports(ports).await.as_deref(), Ok(ports), "{id} has ended");
+    }
 }
 
 #[tokio::test]

@@ -45,6 +45,8 @@ pub struct Manners {
     pub refuses_starts: Option<String>,
     /// How many rooms it holds, those that try a version aside; `None`: any number.
     pub rooms_max: Option<u32>,
+    /// Whether no scheduler can have a place for its rooms.
+    pub refuses_schedulers: bool,
 }
 
 impl Span {
@@ -80,6 +82,12 @@ impl Default for Habits {
 
 impl Default for Manners {
     fn default() -> Self {
-        Self { latency: Span::millis(0, 20), available: true, refuses_starts: None, rooms_max: None }
+        Self {
+            latency: Span::millis(0, 20),
+            available: true,
+            refuses_starts: None,
+            rooms_max: None,
+            refuses_schedulers: false,
+        }
     }
 }

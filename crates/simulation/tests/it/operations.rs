@@ -165,3 +165,18 @@ fn an_operation_of_an_unknown_kind_that_is_in_progress_ends() {
         settle(&world, 2, MINUTE).await;
     });
 }
+
+/// Where a call takes a second on its way and another one back, twenty of them one after another would take forty.
+#[test]
+fn a_deletion_asks_its_rooms_to_go_together() {
+    run(async {
+        let world = world_with_fleet(12, 20).await;
+        world.host().set_manners(Manners { latency: Span::exactly(SECOND), ..Manners::default() });
+        world.engine().delete_scheduler(ARENA, "ann").await.unwrap();
+        let begun = async |world: &World| world.host().rooms().len() < 20;
+        world.run_until("the first room to be gone", 5 * MINUTE, begun).await;
+        let gone = async |world: &World| world.host().rooms().is_empty();
+        let took = world.run_until("the last room to be gone", 5 * MINUTE, gone).await;
+        assert!(took < 10 * SECOND, "the last room went {took:?} after the first");
+    });
+}

@@ -14,7 +14,7 @@ use maestro_core::time::{Millis, age};
 use maestro_engine::Settings;
 use maestro_engine::ports::Store;
 use maestro_engine::ports::contract::fixtures;
-use maestro_simulation::{Habits, Manners, Span, World};
+use maestro_simulation::{Exit, Habits, Manners, Span, World};
 
 use super::common::*;
 
@@ -282,6 +282,31 @@ fn nothing_shrinks_before_its_rooms_are_there() {
             held |= said(&cycle, text);
         }
         assert!(held, "and the cycles say why");
+    });
+}
+
+/// Rooms that end early help nobody: the need stays, and what is tried becomes less.
+#[test]
+fn rooms_that_crash_are_not_started_by_panics_either() {
+    run(async {
+        let world = world_of(13, panicking(by(10)), no_cycles()).await;
+        let exits = Some(Exit { after: Span::exactly(Duration::from_secs(1)), code: 1 });
+        world.host().set_habits(Habits { exits, ..Habits::default() });
+        fill(&world).await;
+        world.advance(5 * MINUTE).await;
+        let first = panics(&world).await;
+        assert_eq!(
+            first[0].definition,
+            Definition::AddRooms { amount: 10 },
+            "nobody knows yet that they crash"
+        );
+        world.advance(5 * MINUTE).await;
+        let later = panics(&world).await.split_off(first.len());
+        assert!(!later.is_empty(), "the need is still there");
+        for panic in later {
+            let Definition::AddRooms { amount } = panic.definition else { continue };
+            assert!(amount <= 5, "{amount} rooms: {}", panic.reason);
+        }
     });
 }
 

@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use maestro_core::room::{EndCause, Region, RoomId, RoomStatus};
+use maestro_core::scheduler::Recipe;
+use maestro_engine::ports::contract::fixtures;
 use maestro_engine::ports::store::{Change, Ended, Transaction};
 use maestro_engine::services::RegionOrder;
-use maestro_simulation::{Outage, World};
+use maestro_simulation::{Manners, Outage, World};
 
 use super::common::*;
 
@@ -185,5 +187,34 @@ fn a_room_that_is_written_off_unseen_is_noticed() {
         world.cut_off(&lost, Outage::Runtime);
         write_off(rooms.next().unwrap()).await;
         assert!(world.violations()[0].starts_with("unseen-rooms-stay: "), "{:?}", world.violations());
+    });
+}
+
+/// Where no scheduler that is wanted can have a place, nothing can be done; one that is being deleted needs none.
+#[test]
+fn a_region_without_places_is_not_taken_up_whatever_is_being_deleted() {
+    run(async {
+        let world = world_of_regions(14).await;
+        let doomed = Recipe { name: fixtures::bystander(), ..recipe(0) };
+        world.engine().create_scheduler(doomed, "ann").await.unwrap();
+        settle(&world, ROOMS, MINUTE).await;
+        let lost = world.regions()[0].clone();
+        world.cut_off(&lost, Outage::Runtime);
+        let is_lost = async |world: &World| {
+            let regions = world.engine().regions().await.unwrap();
+            regions.iter().any(|view| view.name == lost && !view.reachable)
+        };
+        world.run_until("the region to be lost", 2 * MINUTE, is_lost).await;
+        // It waits for the region.
+        let doomed = fixtures::bystander();
+        world.engine().delete_scheduler(doomed.as_str(), "ann").await.unwrap();
+        world.host_of(&lost).set_manners(Manners { refuses_schedulers: true, ..Manners::default() });
+        world.reconnect(&lost);
+        world.advance(2 * MINUTE).await;
+        assert!(is_lost(&world).await, "no room can be started there");
+        world.host_of(&lost).set_manners(Manners::default());
+        let gone = async |world: &World| world.store().scheduler(&doomed).await.unwrap().is_none();
+        world.run_until("the other scheduler to be gone", 2 * MINUTE, gone).await;
+        settle(&world, ROOMS, 5 * MINUTE).await;
     });
 }

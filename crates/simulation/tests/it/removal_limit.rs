@@ -1,13 +1,16 @@
 //! `operations.rooms.remove.limit`: whoever asks for it, one operation removes no more rooms than that.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use maestro_core::operation::{OperationId, OperationStatus};
+use maestro_core::room::Region;
 use maestro_core::scheduler::{MaxSurge, Recipe, Rollout};
 use maestro_engine::Settings;
 use maestro_engine::ports::store::{Intent, RoomRecord};
-use maestro_simulation::{Habits, World};
+use maestro_engine::services::RegionOrder;
+use maestro_simulation::{Habits, MemoryStore, World};
 
 use super::common::*;
 use super::placement::exactly;
@@ -70,6 +73,29 @@ fn rollouts_keep_the_limit() {
         ended_as(&world, id, OperationStatus::Finished).await;
         rollout_over(&world, HOUR).await;
         check_limit(&world, 4).await;
+    });
+}
+
+#[test]
+fn drains_keep_the_limit() {
+    run(async {
+        let settings = Settings { rooms_remove_limit: LIMIT, ..Settings::default() };
+        let regions = ["us-east", "eu-west"].map(|name| Region(name.into()));
+        let store = Arc::new(MemoryStore::new());
+        let mut world = World::of_regions(6, settings, store, regions.to_vec());
+        world.start_engine().await;
+        // All of them could go at once.
+        let rules = Some(Rollout { max_unavailable: 16, ..Rollout::default() });
+        let recipe = Recipe { max_surge: MaxSurge::Rooms(16), rollout_rules: rules, ..recipe(16) };
+        world.engine().create_scheduler(recipe, "ann").await.unwrap();
+        settle(&world, 16, 5 * MINUTE).await;
+        let drained = world.host_of(&regions[0]);
+        assert_eq!(drained.rooms().len(), 8);
+        world.engine().order_region("us-east", RegionOrder::Drain, "ann", "old").await.unwrap();
+        let empty = async |_: &World| drained.rooms().is_empty();
+        world.run_until("the region to be empty", HOUR, empty).await;
+        settle(&world, 16, HOUR).await;
+        check_limit(&world, 3).await;
     });
 }
 
