@@ -2,6 +2,7 @@
 
 use crate::plan::Held;
 use crate::room::RoomId;
+use crate::text::count_of;
 
 /// What is known of a fleet that may lack rooms.
 #[derive(Debug, Clone, Copy, Default)]
@@ -110,7 +111,7 @@ impl RolloutTrouble<'_> {
 }
 
 fn rooms(number: u32) -> String {
-    if number == 1 { "1 room".to_owned() } else { format!("{number} rooms") }
+    count_of(number, "room")
 }
 
 #[cfg(test)]

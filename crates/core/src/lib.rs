@@ -19,6 +19,7 @@ pub mod rollout;
 pub mod room;
 pub mod scheduler;
 pub mod spread;
+pub mod text;
 pub mod time;
 pub mod violation;
 pub mod workforce;

@@ -5,6 +5,7 @@ use std::fmt;
 
 use crate::autoscaling::{self, Demand};
 use crate::scheduler::Autoscaling;
+use crate::text::count_of;
 
 /// A burst of rooms that is needed now. `Display` is what people read as the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +44,8 @@ impl fmt::Display for Need {
         write!(
             f,
             "{matches} of {places} matches' places are taken (limit {limit} %), \
-             {total} rooms of {desired} wanted: +{delta}"
+             {total} of {}: adding {delta}",
+            count_of(*desired, "room")
         )
     }
 }
@@ -87,19 +89,19 @@ mod tests {
                 100,
                 1,
                 None,
-                "95 of 100 matches' places are taken (limit 90 %), 100 rooms of 119 wanted: +10",
+                "95 of 100 matches' places are taken (limit 90 %), 100 of 119 rooms: adding 10",
             ),
             (
                 91,
                 100,
                 1,
                 None,
-                "91 of 100 matches' places are taken (limit 90 %), 100 rooms of 114 wanted: +10",
+                "91 of 100 matches' places are taken (limit 90 %), 100 of 114 rooms: adding 10",
             ),
             // Exactly the limit is not above it.
             (90, 100, 1, None, ""),
             (0, 0, 1, None, ""),
-            (1, 0, 1, None, "1 of 0 matches' places are taken (limit 90 %), 0 rooms of 2 wanted: +10"),
+            (1, 0, 1, None, "1 of 0 matches' places are taken (limit 90 %), 0 of 2 rooms: adding 10"),
             // As large as it may be.
             (100, 100, 1, Some(100), ""),
             (
@@ -107,10 +109,10 @@ mod tests {
                 100,
                 1,
                 Some(101),
-                "100 of 100 matches' places are taken (limit 90 %), 100 rooms of 101 wanted: +10",
+                "100 of 100 matches' places are taken (limit 90 %), 100 of 101 rooms: adding 10",
             ),
             // Places, not rooms.
-            (95, 50, 2, None, "95 of 100 matches' places are taken (limit 90 %), 50 rooms of 60 wanted: +10"),
+            (95, 50, 2, None, "95 of 100 matches' places are taken (limit 90 %), 50 of 60 rooms: adding 10"),
             (90, 50, 2, None, ""),
             (50, 50, 2, None, ""),
         ] {

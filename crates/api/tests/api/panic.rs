@@ -37,7 +37,7 @@ async fn from_both_routes() {
             let reply = world.ask("PUT", &path, r#"{"status":"occupied","runningMatches":1}"#).await;
             reply.check(200, &json!({"success": true}));
         }
-        let reason = "2 of 2 matches' places are taken (limit 60 %), 2 rooms of 4 wanted: +3";
+        let reason = "2 of 2 matches' places are taken (limit 60 %), 2 of 4 rooms: adding 3";
         let mut found = false;
         for _ in 0..100 {
             tokio::time::sleep(Duration::from_millis(10)).await;

@@ -193,7 +193,7 @@ async fn a_lost_region_is_stood_in_for_and_counted_again_when_it_is_back() {
     until(&world, "three rooms elsewhere", async |world| counts(world) == (3, 3)).await;
     let adds =
         world.get("/schedulers/arena/operations?stage=final&view=full").await.ok()["operations"].to_string();
-    assert!(adds.contains("0 rooms of 3 wanted (and 3 in regions that cannot be reached): +3"), "{adds}");
+    assert!(adds.contains("0 of 3 rooms (and 3 in regions that cannot be reached): adding 3"), "{adds}");
     let shown = world.metrics("maestro_region_");
     for line in [
         r#"maestro_region_reachable{region="eu-west"} 0"#,
@@ -260,7 +260,7 @@ async fn a_deletion_waits_for_a_lost_region_unless_it_is_forced() {
     until(&world, "the scheduler to be gone", is_gone).await;
     let history = world.get(&path).await.ok()["operation"]["executionHistory"].to_string();
     assert!(history.contains("forced by anonymous"), "{history}");
-    assert!(history.contains("2 rooms are forgotten by force"), "{history}");
+    assert!(history.contains("forgot 2 rooms by force"), "{history}");
     // They run on, and are stopped as unwanted when their region is back.
     assert_eq!(counts(&world), (2, 0));
     world.runtimes[EU].set_away(false);

@@ -21,6 +21,7 @@ use crate::operation::OperationId;
 use crate::policy::Candidate;
 use crate::room::{EndCause, Region, RoomId, RoomStatus};
 use crate::scheduler::{Autoscaling, Version};
+use crate::text::count_of;
 use crate::time::{Millis, Timestamp};
 
 use counted::stays;
@@ -367,7 +368,8 @@ impl fmt::Display for Held {
             Self::BackingOff(Backoff { rooms, failures, until }) => {
                 write!(
                     f,
-                    "{rooms} more wanted, but the last {failures} attempts gave rooms that ended early; "
+                    "{rooms} more wanted, but the last {} gave rooms that ended early; ",
+                    count_of(*failures, "attempt")
                 )?;
                 match until {
                     Some(until) => write!(f, "next try at {until:.3}"),
@@ -375,13 +377,20 @@ impl fmt::Display for Held {
                 }
             }
             Self::Unknown { rooms } => {
-                write!(f, "nothing is scaled down: {rooms} rooms have not been heard of since the restart")
+                let have = if *rooms == 1 { "has" } else { "have" };
+                write!(
+                    f,
+                    "nothing is scaled down: {} {have} not pinged since the restart",
+                    count_of(*rooms, "room")
+                )
             }
             Self::Serving { rooms } => {
                 write!(f, "{rooms} more should go, but players are in them; waiting for their matches to end")
             }
-            Self::Capped { rooms } => write!(f, "{rooms} more are left for the next cycle"),
-            Self::ScaleDown { rooms, hold } => write!(f, "{rooms} rooms too many stay for now: {hold}"),
+            Self::Capped { rooms } => write!(f, "{rooms} more left for the next cycle"),
+            Self::ScaleDown { rooms, hold } => {
+                write!(f, "surplus of {} stays for now: {hold}", count_of(*rooms, "room"))
+            }
             Self::Silent(silent) => write!(
                 f,
                 "{silent} are not taken for dead: others replace them, and they are removed at {:.0} unless they ping, or by `maestro region confirm-lost {}`",
@@ -390,13 +399,18 @@ impl fmt::Display for Held {
             Self::NoPlace { rooms, why } => write!(f, "{rooms} more wanted, but {why}"),
             Self::OccupiedPace { rooms } => write!(
                 f,
-                "{rooms} old rooms with players wait for their turn: they go in scheduled cycles, and not faster than rollout.occupiedInterval"
+                "{} with players deferred: removed in scheduled cycles, no faster than rollout.occupiedInterval",
+                count_of(*rooms, "old room")
             ),
             Self::Paused { rooms } => {
-                write!(f, "{rooms} rooms above what is wanted stay: the rollout that added them is paused")
+                write!(f, "surplus of {} stays: its rollout is paused", count_of(*rooms, "room"))
             }
             Self::Panic { rooms } => {
-                write!(f, "{rooms} rooms too many stay for now: no scale-down while a panic is on its way")
+                write!(
+                    f,
+                    "surplus of {} stays for now: no scale-down during a panic",
+                    count_of(*rooms, "room")
+                )
             }
         }
     }

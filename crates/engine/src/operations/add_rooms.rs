@@ -15,6 +15,7 @@ use maestro_core::invariant::rooms_made;
 use maestro_core::operation::{Operation, Origin};
 use maestro_core::room::{Purpose, Region};
 use maestro_core::scheduler::PanicScale;
+use maestro_core::text::count_of;
 use maestro_core::time::{Timestamp, after, age};
 use serde::{Deserialize, Serialize};
 
@@ -57,7 +58,7 @@ impl Executor for AddRooms {
         let failed = rows.iter().filter(|row| has_failed(row)).count();
         if failed > 0 && work.operation.origin.is_person() {
             let why = first_failure(&rows);
-            return Err(StepError::Failed(format!("{failed} of {amount} rooms failed: {why}")));
+            return Err(StepError::Failed(format!("{failed} of {} failed: {why}", count_of(amount, "room"))));
         }
         if rows.len() < amount as usize {
             if late {
@@ -74,7 +75,10 @@ impl Executor for AddRooms {
         }
         let unready = if is_panic(work) { unready(work, &rows).await? } else { 0 };
         if unready > 0 && !late {
-            return Ok(Step::park(format!("{unready} rooms of a panic to be ready"), deadline(work)));
+            return Ok(Step::park(
+                format!("{} of a panic to be ready", count_of(unready, "room")),
+                deadline(work),
+            ));
         }
         finish(work, &rows, failed, unready)
     }
@@ -120,7 +124,8 @@ async fn clamp(work: &Work) -> Result<Step, StepError> {
     let fleet = fleet(&work.engine, &work.scheduler, Some(work.operation.id)).await?;
     let total = fleet.plan(&work.engine, &work.scheduler).seen.total;
     let by_max = autoscaling.max.map(|max| {
-        let why = format!("{total} of at most {max} rooms are there or on their way");
+        let why =
+            format!("there are {total} of at most {}, counting those being started", count_of(max, "room"));
         (max.saturating_sub(total), why)
     });
     let by_place = fleet.place_left(&work.engine, &work.scheduler).map(|left| {
@@ -130,9 +135,10 @@ async fn clamp(work: &Work) -> Result<Step, StepError> {
     let tighter = by_max.into_iter().chain(by_place).min_by_key(|(left, _)| *left);
     let (amount, step) = match tighter {
         Some((0, why)) => return Ok(Step::done().with_history(format!("no rooms are added: {why}"))),
-        Some((left, why)) if left < asked => {
-            (left, Step::default().with_history(format!("{left} of {asked} rooms are added: {why}")))
-        }
+        Some((left, why)) if left < asked => (
+            left,
+            Step::default().with_history(format!("adding {left} of {}: {why}", count_of(asked, "room"))),
+        ),
         Some(_) | None => (asked, Step::default()),
     };
     Ok(Step { progress: serde_json::to_value(Progress { amount }).ok(), ..step })
@@ -213,13 +219,14 @@ fn finish(work: &Work, rows: &[RoomRecord], failed: usize, unready: usize) -> Re
     let added = rows.len() - failed;
     if added == 0 && failed > 0 {
         return Err(StepError::Failed(format!(
-            "none of {failed} rooms could be started: {}",
+            "none of {} could be started: {}",
+            count_of(failed, "room"),
             first_failure(rows)
         )));
     }
     let mut event = match failed {
-        0 => format!("added {added} rooms"),
-        failed => format!("added {added} of {} rooms, {failed} failed", amount(&work.operation)),
+        0 => format!("added {}", count_of(added, "room")),
+        failed => format!("added {added} of {}, {failed} failed", count_of(amount(&work.operation), "room")),
     };
     let taken = rows.iter().filter(|row| row.handle.is_none() && !has_failed(row)).count();
     if taken > 0 {

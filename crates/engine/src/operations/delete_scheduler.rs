@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use maestro_core::lock::LockKind;
 use maestro_core::operation::{CancelRequest, HistoryEvent, Operation, OperationStatus, RollbackEnd};
 use maestro_core::scheduler::SchedulerName;
+use maestro_core::text::count_of;
 use maestro_core::time::Millis;
 use serde::{Deserialize, Serialize};
 
@@ -77,7 +78,7 @@ impl Executor for DeleteScheduler {
         let lost = lost(work, &rows);
         if is_forced(work) && !lost.is_empty() {
             let event =
-                format!("{} rooms are forgotten by force: their region cannot be reached", lost.len());
+                format!("forgot {} by force: their region cannot be reached", count_of(lost.len(), "room"));
             let changes = lost.into_iter().map(|row| stopping::give_up(work, row)).collect();
             return Ok(Step::again(changes).with_history(event));
         }
@@ -174,6 +175,6 @@ fn wait_for_others(work: &Work, others: &[Operation]) -> Step {
         history: vec![HistoryEvent { at, event: format!("Cancellation asked for by {by}") }],
     });
     let changes = cancels.collect();
-    let what = format!("{} operations to end", others.len());
+    let what = format!("{} to end", count_of(others.len(), "operation"));
     Step { changes, ..Step::park(what, work.in_time(LOOK_AGAIN)) }
 }

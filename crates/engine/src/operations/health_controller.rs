@@ -8,6 +8,7 @@ use maestro_core::lock::LockKind;
 use maestro_core::operation::{Definition, Operation, Origin, RemovalReason, RoomsToRemove};
 use maestro_core::plan::{Counted, Expired, Plan, RolloutCycle};
 use maestro_core::room::{Region, RoomId};
+use maestro_core::text::count_of;
 use maestro_core::time::Timestamp;
 use serde_json::{Value, json};
 
@@ -185,8 +186,8 @@ fn unchanged(scheduler: &SchedulerRecord, occupied_at: Option<Timestamp>) -> [Ch
 fn summary(plan: &Plan) -> String {
     let Plan { seen, decision, desired_ready, .. } = plan;
     format!(
-        "{} rooms{}, {} ready, {} occupied; {}; {desired_ready} must be ready; {}",
-        seen.total,
+        "{}{}, {} ready, {} occupied; {}; {desired_ready} must be ready; {}",
+        count_of(seen.total, "room"),
         not_reached(seen),
         seen.ready,
         seen.occupied,
@@ -237,14 +238,14 @@ fn wishes(plan: &Plan, fleet: &Fleet, scheduler: &SchedulerRecord) -> Vec<Wish> 
         let ids = expired.iter().map(|gone| gone.room.clone()).collect();
         wishes.push(remove_by_id(ids, RemovalReason::ExpiredRoom, true, name_some(expired)));
     }
-    let counted = format!("{} rooms of {} wanted{}", seen.total, decision.desired, not_reached(seen));
+    let counted = format!("{} of {}{}", seen.total, count_of(decision.desired, "room"), not_reached(seen));
     let because = match decision.reasons.as_slice() {
         _ if scheduler.autoscaling().is_some() => format!(" ({})", decision.reason()),
         _ => String::new(),
     };
     if *add > 0 {
         let reason = match rollout {
-            None => format!("{counted}{because}: +{add}{}", fleet.latest_ends()),
+            None => format!("{counted}{because}: adding {add}{}", fleet.latest_ends()),
             Some(cycle) => surge_reason(&purpose(scheduler, plan, fleet), plan, cycle),
         };
         let definition = Definition::AddRooms { amount: *add };
@@ -253,7 +254,7 @@ fn wishes(plan: &Plan, fleet: &Fleet, scheduler: &SchedulerRecord) -> Vec<Wish> 
     if *remove > 0 {
         let rooms = RoomsToRemove::Amount(*remove);
         let definition = Definition::RemoveRooms { rooms, reason: RemovalReason::ScaleDown };
-        let reason = format!("{counted}{because}: -{remove}");
+        let reason = format!("{counted}{because}: removing {remove}");
         wishes.push(Wish { definition, priority: true, reason, takes_occupied: false });
     }
     if let Some(cycle) = rollout {
@@ -280,8 +281,12 @@ fn purpose(scheduler: &SchedulerRecord, plan: &Plan, fleet: &Fleet) -> Purpose {
 fn surge_reason(purpose: &Purpose, plan: &Plan, cycle: &RolloutCycle) -> String {
     let Plan { seen, add, .. } = plan;
     format!(
-        "{}: {} rooms of {} wanted, {} of them old; surge of at most {}: +{add}",
-        purpose.what, seen.total, cycle.desired, seen.old, cycle.surge_max
+        "{}: {} of {}, {} of them old; surge of at most {}: adding {add}",
+        purpose.what,
+        seen.total,
+        count_of(cycle.desired, "room"),
+        seen.old,
+        cycle.surge_max
     )
 }
 
@@ -296,12 +301,13 @@ fn replacement_wishes(purpose: &Purpose, plan: &Plan, cycle: &RolloutCycle) -> V
             0 => String::new(),
             rooms => format!(", {rooms} of them with players"),
         };
-        let reason = format!("{what}: {ready}; {} old rooms go{players}", replaced.len());
+        let reason = format!("{what}: {ready}; removing {}{players}", count_of(replaced.len(), "old room"));
         let wish = remove_by_id(replaced, *why, false, reason);
         wishes.push(Wish { takes_occupied: with_players > 0, ..wish });
     }
     if !cycle.surplus.is_empty() {
-        let reason = format!("{what}: {ready}; {} rooms above the surge go", cycle.surplus.len());
+        let reason =
+            format!("{what}: {ready}; removing {} above the surge", count_of(cycle.surplus.len(), "room"));
         wishes.push(remove_by_id(cycle.surplus.clone(), *why, false, reason));
     }
     wishes

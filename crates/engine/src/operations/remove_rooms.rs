@@ -12,6 +12,7 @@ use maestro_core::lock::LockKind;
 use maestro_core::operation::{Definition, Operation, RemovalReason, RoomsToRemove};
 use maestro_core::plan::{self, Occupied, ReplacementRules, RoomFact, matches_in};
 use maestro_core::room::{RoomId, RoomStatus};
+use maestro_core::text::count_of;
 use maestro_core::time::{Timestamp, after};
 use serde::{Deserialize, Serialize};
 
@@ -70,21 +71,23 @@ impl Executor for RemoveRooms {
         }
         let leaving = stopping::leaving(work).await?;
         if leaving.is_empty() {
-            return Ok(Step::done().with_history(format!("removed {} rooms", progress.asked)));
+            return Ok(Step::done().with_history(format!("removed {}", count_of(progress.asked, "room"))));
         }
         let (lost, here): (Vec<_>, Vec<_>) =
             leaving.iter().partition(|row| work.engine.regions.is_lost(&row.region));
         if here.is_empty() {
             // Others need the lock; when their region is back, reconciling asks them again.
             let (asked, lost) = (progress.asked, lost.len());
-            let event =
-                format!("removed {asked} rooms; {lost} of them cannot be reached, and go when they can");
+            let event = format!(
+                "removed {}; {lost} out of reach: removed when their region is back",
+                count_of(asked, "room")
+            );
             return Ok(Step::done().with_history(event));
         }
         if deadline(work, &leaving).is_some_and(|deadline| deadline <= work.now()) {
             let event = format!(
-                "removed {} rooms; {} of them are still there after {}, the health controller takes over",
-                progress.asked,
+                "removed {}; {} still there after {}, the health controller takes over",
+                count_of(progress.asked, "room"),
                 leaving.len(),
                 work.engine.settings.downscaling_timeout
             );
@@ -201,7 +204,8 @@ fn rest(work: &Work, rooms: &RoomsToRemove, progress: &Progress) -> Option<NewOp
         Definition::RemoveRooms { rooms: RoomsToRemove::Amount(left), reason: RemovalReason::ScaleDown };
     let operation = work.engine.new_operation(&work.scheduler.name, definition, origin.clone());
     let reason = format!(
-        "the other {left} rooms of operation {id}: one removes at most {limit} (operations.rooms.remove.limit)"
+        "the other {} of operation {id}: one removes at most {limit} (operations.rooms.remove.limit)",
+        count_of(left, "room")
     );
     Some(NewOperation { priority: true, reason, ..operation })
 }
@@ -213,7 +217,7 @@ fn wait_for_unknown(work: &Work, rooms: &RoomsToRemove, progress: &Progress, fle
     let is_left = rooms.amount().is_none_or(|amount| amount > progress.asked);
     let chooses = work.operation.origin.is_person() && is_left;
     (chooses && unknown > 0).then(|| {
-        let what = format!("{unknown} rooms to be heard of since the restart");
+        let what = format!("{} to ping after the restart", count_of(unknown, "room"));
         let mut step = Step::park(what, work.in_time(work.engine.settings.room_ping_timeout));
         // One that is never heard of again is removed as expired, which takes the lock.
         step.changes.push(Change::ReleaseLock {

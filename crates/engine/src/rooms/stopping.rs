@@ -10,6 +10,7 @@ use futures_util::future::join_all;
 use maestro_core::operation::RemovalReason;
 use maestro_core::room::{Ending, InstanceStatus, Purpose, RoomStatus};
 use maestro_core::scheduler::Version;
+use maestro_core::text::count_of;
 use maestro_core::time::{Millis, age};
 use tokio::time::Instant;
 
@@ -69,7 +70,7 @@ pub(crate) async fn stop_and_wait(work: &Work, rows: &[RoomRecord]) -> Result<St
     let longest = graces.values().max().copied().unwrap_or_default();
     let mut what = match rows {
         [one] => format!("room {} to be gone", one.id),
-        rows => format!("{} rooms to be gone", rows.len()),
+        rows => format!("{} to be gone", count_of(rows.len(), "room")),
     };
     if !lost.is_empty() {
         let regions: BTreeSet<String> = lost.iter().map(|row| row.region.to_string()).collect();
@@ -179,7 +180,7 @@ pub(crate) async fn stop_unknown(work: &Work, runtimes: &[&Arc<dyn Runtime>]) ->
     match left {
         0 => Ok(()),
         left => {
-            Err(StepError::NotNow(format!("{left} rooms that the registry does not know are not gone yet")))
+            Err(StepError::NotNow(format!("{} unknown to the registry: still there", count_of(left, "room"))))
         }
     }
 }
@@ -203,12 +204,13 @@ pub(crate) async fn take_back(work: &Work, rows: Vec<RoomRecord>, reason: &str) 
     }
     if !going.is_empty() {
         // Nobody waits for a region; when it is back, reconciling asks them again.
-        let event = format!("{} rooms cannot be reached, and go when they can", going.len());
+        let event =
+            format!("{} out of reach: removed when their region is back", count_of(going.len(), "room"));
         return Ok(Step::done().with_history(event));
     }
     Ok(match staying.len() {
         0 => Step::done(),
-        kept => Step::done().with_history(format!("{kept} rooms stay: players may be in them")),
+        kept => Step::done().with_history(format!("{} kept: players may be in them", count_of(kept, "room"))),
     })
 }
 

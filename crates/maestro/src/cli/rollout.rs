@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use indicatif::ProgressBar;
 use maestro_core::scheduler::Version;
+use maestro_core::text::count_of;
 
 use super::client::Client;
 use super::context::{Context, WaitOptions};
@@ -226,7 +227,7 @@ fn line(answer: &Json) -> String {
     plain(&match Outcome::of(answer) {
         Outcome::Deployed => {
             let rooms = answer.get("roomsByVersion").get(&number).as_u64().unwrap_or(0);
-            format!("done: {number} is deployed with {rooms} rooms")
+            format!("done: {number} is deployed with {}", count_of(rooms, "room"))
         }
         Outcome::Failed => format!("failed: {number}: {}", cause()),
         Outcome::Canceled => format!("canceled: {number}: {}", cause()),

@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
+use maestro_core::text::count_of;
 
 use super::age;
 use super::client::Client;
@@ -163,7 +164,7 @@ fn add(context: &Context, options: &AmountOptions) -> Result<(), Failure> {
     let AmountOptions { scheduler, amount, force, wait } = options;
     let body = Json::object([("amount", Json::from(*amount)), ("force", Json::from(*force))]);
     let answer = context.client()?.post(&Resource::new(&["schedulers", scheduler, "add-rooms"]), &body)?;
-    context.operation_started(scheduler, &format!("add {}", count(*amount)), &answer, wait)
+    context.operation_started(scheduler, &format!("add {}", count_of(*amount, "room")), &answer, wait)
 }
 
 fn remove(context: &Context, options: &RemoveOptions) -> Result<(), Failure> {
@@ -173,7 +174,7 @@ fn remove(context: &Context, options: &RemoveOptions) -> Result<(), Failure> {
     let (body, what) = match rooms.as_slice() {
         [number] if number.chars().all(|c| c.is_ascii_digit()) => {
             let amount = amount(number).map_err(Failure::invalid)?;
-            (Json::object([("amount", Json::from(amount)), force]), count(amount))
+            (Json::object([("amount", Json::from(amount)), force]), count_of(amount, "room"))
         }
         given => {
             let ids = ids::live_rooms(&client, scheduler, given)?;
@@ -192,10 +193,6 @@ fn amount(text: &str) -> Result<u32, String> {
         Ok(amount) => Ok(amount),
         Err(_) => Err(format!("{text} is not a number of rooms")),
     }
-}
-
-fn count(rooms: u32) -> String {
-    if rooms == 1 { "1 room".to_owned() } else { format!("{rooms} rooms") }
 }
 
 fn create(context: &Context, options: &CreateOptions) -> Result<(), Failure> {

@@ -158,7 +158,7 @@ fn rooms_of_several_versions_in_a_dry_run() {
         &smaller,
         &expect![[r#"
         next cycle: 3 rooms (2 ready, 1 occupied), 2 wanted (fleet size 2): changes nothing
-        held back: 1 rooms above what is wanted stay: the rollout that added them is paused
+        held back: surplus of 1 room stays: its rollout is paused
     "#]],
     );
 }

@@ -182,7 +182,7 @@ fn rooms_that_nobody_has_looked_for_yet() {
         3,
         &expect![[r#"
         next cycle: 5 rooms (2 ready, 1 occupied), 3 wanted (fleet size 3): changes nothing
-        held back: nothing is scaled down: 2 rooms have not been heard of since the restart
+        held back: nothing is scaled down: 2 rooms have not pinged since the restart
     "#]],
     );
 }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "the lint's exemption covers test functions, not what they call")]
 
+mod by_name;
 mod dry_runs;
 mod everyday;
 mod explanations;
@@ -9,6 +10,7 @@ mod failures;
 mod forecast;
 mod local;
 mod locks;
+mod mistakes;
 mod operations;
 mod regions;
 mod resize;

@@ -68,7 +68,7 @@ fn a_cycle_that_changes_nothing_is_one_row() {
         let events: Vec<&str> = last.history.iter().map(|event| event.event.as_str()).collect();
         assert_eq!(events.first(), Some(&"Created"));
         assert_eq!(events.last(), Some(&"Operation finished"));
-        assert!(events[1].starts_with("1 rooms, 1 ready, 0 occupied"), "{events:?}");
+        assert!(events[1].starts_with("1 room, 1 ready, 0 occupied"), "{events:?}");
         let decisions = world.engine().autoscaling_decisions(name(7).as_str()).await.unwrap();
         assert_eq!((decisions[0].total, decisions[0].ready), (1, 1));
     });

@@ -112,7 +112,7 @@ fn nearly_all_places_are_taken() {
         assert_eq!(panics(&world).await, []);
         fill(&world).await;
         let panic = until_panics(&world, 1).await.remove(0);
-        let reason = "10 of 10 matches' places are taken (limit 90 %), 10 rooms of 13 wanted: +3";
+        let reason = "10 of 10 matches' places are taken (limit 90 %), 10 of 13 rooms: adding 3";
         assert_eq!((panic.reason.as_str(), panic.priority), (reason, true));
         assert_eq!(panic.definition, Definition::AddRooms { amount: 3 });
         until_rooms(&world, 13).await;
@@ -186,7 +186,7 @@ fn or_until_its_time_is_up() {
         let ended = panics[0].ended_at.unwrap();
         assert!(age(ended, panics[0].created_at) >= Millis::from_seconds(30));
         assert!(panics[1].created_at >= ended);
-        let text = "added 1 rooms; 1 of them are not ready after 30";
+        let text = "added 1 room; 1 of them are not ready after 30";
         assert!(
             panics[0].history.iter().any(|event| event.event.starts_with(text)),
             "{:#?}",
@@ -227,7 +227,7 @@ fn no_more_than_max_leaves() {
         world.advance(HOUR).await;
         let panics = panics(&world).await;
         assert_eq!(panics.len(), 1, "at its maximum it does not panic");
-        let text = "2 of 5 rooms are added: 10 of at most 12 rooms are there or on their way";
+        let text = "adding 2 of 5 rooms: there are 10 of at most 12 rooms, counting those being started";
         assert!(said(&panics[0], text), "{:#?}", panics[0].history);
     });
 }
@@ -278,7 +278,7 @@ fn nothing_shrinks_before_its_rooms_are_there() {
         let mut held = false;
         for cycle in cycles {
             let cycle = world.store().operation(&arena(), cycle.id).await.unwrap().unwrap();
-            let text = "6 rooms too many stay for now: no scale-down while a panic is on its way";
+            let text = "surplus of 6 rooms stays for now: no scale-down during a panic";
             held |= said(&cycle, text);
         }
         assert!(held, "and the cycles say why");

@@ -204,7 +204,7 @@ fn none_if_others_were_faster_up_to_max() {
         let (_, _running) = nodes.start(WORKER).await;
         until(async || is_panic_lock_free(nodes.store()).await).await;
         let panic = panics_in(nodes.store()).await.remove(0);
-        let text = "no rooms are added: 12 of at most 12 rooms are there or on their way";
+        let text = "no rooms are added: there are 12 of at most 12 rooms, counting those being started";
         assert!(said(&panic, text), "{:#?}", panic.history);
         assert_eq!(panic.status, OperationStatus::Finished);
     });

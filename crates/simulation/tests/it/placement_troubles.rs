@@ -50,7 +50,7 @@ fn a_removal_does_not_wait_for_rooms_that_cannot_be_reached() {
         world.run_until("the other region's room to go", MINUTE, one_is_gone).await;
         world.cut_off(&region(TWO), Outage::Network);
         let removal = finished(&world, removal).await;
-        let event = "removed 2 rooms; 1 of them cannot be reached, and go when they can";
+        let event = "removed 2 rooms; 1 out of reach: removed when their region is back";
         assert!(removal.history.iter().any(|history| history.event == event), "{:?}", removal.history);
         world.reconnect(&region(TWO));
         settle(&world, 2, 10 * MINUTE).await;

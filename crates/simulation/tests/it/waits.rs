@@ -63,7 +63,11 @@ fn what_is_undone_does_not_wait_for_a_region() {
         world.cut_off(&near, Outage::Network);
         world.cut_off(&far, Outage::Network);
         let ended = ended_as(&world, add, OperationStatus::Error).await;
-        assert!(says(&ended, "2 rooms cannot be reached, and go when they can"), "{:#?}", ended.history);
+        assert!(
+            says(&ended, "2 rooms out of reach: removed when their region is back"),
+            "{:#?}",
+            ended.history
+        );
         world.engine().delete_scheduler_by_force(ARENA, "ann").await.unwrap();
         let gone = async |world: &World| world.store().scheduler(&arena()).await.unwrap().is_none();
         world.run_until("the scheduler to be gone", 5 * MINUTE, gone).await;

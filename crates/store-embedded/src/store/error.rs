@@ -1,5 +1,6 @@
 //! Why a data directory cannot be used, in words for the person who started Maestro on it.
 
+use maestro_core::text::count_of;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -89,7 +90,7 @@ impl std::fmt::Display for AbandonedRooms {
             "{} of store {store_id}, which was in {directory}, {still_run}, but {lost}: {named}{more}. Nothing was \
              changed. To keep these rooms, bring their database back with `maestro restore --data-dir {directory} \
              BACKUP`; to end them, use --stop-unknown-rooms",
-            if rooms.len() == 1 { "1 room".to_owned() } else { format!("{} rooms", rooms.len()) },
+            count_of(rooms.len(), "room"),
         )
     }
 }

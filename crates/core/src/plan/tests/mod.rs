@@ -110,10 +110,7 @@ fn says_what_it_does_not_do_and_why() {
     unknown[1].known = false;
     let plan = plan(&snapshot(1, &unknown));
     assert_eq!(plan.remove, 0);
-    assert_eq!(
-        plan.held[0].to_string(),
-        "nothing is scaled down: 1 rooms have not been heard of since the restart"
-    );
+    assert_eq!(plan.held[0].to_string(), "nothing is scaled down: 1 room has not pinged since the restart");
 }
 
 #[test]
@@ -123,7 +120,7 @@ fn nothing_shrinks_while_a_panic_is_on_its_way() {
     assert_eq!((calm.remove, calm.held.len()), (3, 0));
     let held = plan(&FleetSnapshot { panic: true, ..snapshot(2, &many) });
     assert!(held.is_empty());
-    let text = "3 rooms too many stay for now: no scale-down while a panic is on its way";
+    let text = "surplus of 3 rooms stays for now: no scale-down during a panic";
     assert_eq!(held.held[0].to_string(), text);
     // What is dead goes all the same, and what is missing comes.
     let mut dead = rooms(RoomStatus::Ready, 2);

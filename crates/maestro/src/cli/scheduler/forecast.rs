@@ -8,6 +8,7 @@ use maestro_core::plan::{
 };
 use maestro_core::room::{Region, RoomId, RoomStatus};
 use maestro_core::scheduler::{Change, OccupiedRooms, Recipe, Version};
+use maestro_core::text::count_of;
 use maestro_core::time::{Millis, Timestamp};
 
 use super::proposal::{Current, Proposal, recipe_of};
@@ -109,7 +110,7 @@ fn first(change: Option<Change>, version: Version, places: &Places) -> First {
 fn cycle(snapshot: &FleetSnapshot<'_>, plan: &Plan, version: Version) -> Vec<String> {
     let mut acts = Vec::new();
     if plan.add > 0 {
-        acts.push(format!("starts {} of {version}", number(plan.add)));
+        acts.push(format!("starts {} of {version}", count_of(plan.add, "room")));
     }
     acts.extend(replacements(snapshot, plan));
     let too_many = plan.remove as usize + plan.rollout.as_ref().map_or(0, |rollout| rollout.surplus.len());
@@ -129,7 +130,7 @@ fn cycle(snapshot: &FleetSnapshot<'_>, plan: &Plan, version: Version) -> Vec<Str
     };
     let mut lines = vec![format!(
         "next cycle: {} ({ready} ready, {occupied} occupied{elsewhere}), {} wanted ({}): {}",
-        number(total),
+        count_of(total, "room"),
         plan.decision.desired,
         plan.decision.reason(),
         acts.join(", ")
@@ -153,7 +154,7 @@ fn replacements(snapshot: &FleetSnapshot<'_>, plan: &Plan) -> Vec<String> {
             gone += 1;
             with_players += u32::from(room.serves_players);
         }
-        let of = format!("of {} of {what}", number(rooms));
+        let of = format!("of {} of {what}", count_of(rooms, "room"));
         acts.push(match (gone, with_players) {
             (0, _) => format!("removes none {of} yet"),
             (gone, 0) => format!("removes {gone} {of}"),
@@ -195,13 +196,6 @@ fn players(snapshot: &FleetSnapshot<'_>, plan: &Plan, recipe: &Recipe) -> Vec<St
         }
     };
     vec![format!("players: {with_players} {what}")]
-}
-
-fn number(rooms: u32) -> String {
-    match rooms {
-        1 => "1 room".to_owned(),
-        rooms => format!("{rooms} rooms"),
-    }
 }
 
 /// How rooms are replaced, if they are. A major version begins a rollout of its own, any other one takes over the one that
