@@ -135,14 +135,20 @@ impl Engine {
         let regions: BTreeSet<Region> =
             facts.iter().filter(|room| is_unheard(room)).map(|room| room.region.clone()).collect();
         for region in regions {
-            if !self.silences.looked_lately(&region, now) {
-                self.look_for_mass_silence(&region).await?;
-            }
+            self.look_for_silence(&region).await?;
         }
         for room in facts.iter_mut().filter(|room| is_unheard(room)) {
             room.reachable_since = room.reachable_since.max(self.silences.silent_at(&room.region));
         }
         Ok(())
+    }
+
+    /// For who makes no plans, and so may not have noticed: unless one has looked a moment ago.
+    pub(crate) async fn look_for_silence(&self, region: &Region) -> Result<(), NotListed> {
+        match self.silences.looked_lately(region, self.now()) {
+            true => Ok(()),
+            false => self.look_for_mass_silence(region).await,
+        }
     }
 
     async fn spare_rooms(

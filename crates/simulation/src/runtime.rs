@@ -149,9 +149,13 @@ impl Runtime for SimulatedRuntime {
 
     fn capacity(&self, scheduler: &SchedulerName) -> Option<Capacity> {
         self.host.change(|state, _| {
+            let rooms = state.manners.rooms_max?;
             let others = state.rooms.values().filter(|room| room.scheduler != *scheduler).count();
+            if state.rooms.len() >= rooms as usize {
+                self.trouble.around().sightings.saw(Rare::HostFull);
+            }
             Some(Capacity {
-                rooms: state.manners.rooms_max?,
+                rooms,
                 taken_by_others: u32::try_from(others).unwrap_or(u32::MAX),
                 setting: "its own limit",
             })
@@ -206,7 +210,6 @@ impl Runtime for SimulatedRuntime {
                 }
                 let is_full = state.manners.rooms_max.is_some_and(|max| state.rooms.len() >= max as usize);
                 if is_full && *purpose == Purpose::Fleet {
-                    self.trouble.around().sightings.saw(Rare::HostFull);
                     return Err(RuntimeError::Full("the host holds no more rooms".into()));
                 }
                 if !state.places.contains(scheduler) {

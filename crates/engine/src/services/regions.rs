@@ -80,6 +80,7 @@ impl Engine {
         let mut views = Vec::new();
         for region in self.ports.runtimes.keys() {
             let record = said.iter().find(|record| record.name == *region);
+            self.look_for_silence(region).await?;
             let silent = self.spared(region).await?;
             views.push(self.region_view(
                 region,
@@ -136,6 +137,9 @@ impl Engine {
         reason: &str,
     ) -> Result<(), Error> {
         let region = self.known_region(name)?;
+        if order == RegionOrder::ConfirmLost {
+            self.look_for_silence(&region).await?;
+        }
         if order == RegionOrder::ConfirmLost && self.spared(&region).await? == 0 {
             let text = format!(
                 "region {region} has no rooms that stopped pinging together; there is nothing to confirm"

@@ -44,7 +44,7 @@ pub(super) fn spread(mut script: Script, regions: &[Region], random: &mut fastra
             (1, Wish::OrderRegion(RegionOrder::Cordon)),
             (1, Wish::OrderRegion(RegionOrder::Drain)),
             (2, Wish::OrderRegion(RegionOrder::Uncordon)),
-            (1, Wish::OrderRegion(RegionOrder::ConfirmLost)),
+            (2, Wish::OrderRegion(RegionOrder::ConfirmLost)),
         ]);
     }
     script

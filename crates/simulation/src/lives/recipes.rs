@@ -23,6 +23,8 @@ pub(super) fn settings(random: &mut fastrand::Rng, patient: bool) -> Settings {
         room_validation_timeout: Millis::from_seconds(20),
         room_validation_attempts: random.u32(1..=3),
         room_ping_timeout: Millis::from_seconds(random.u64(40..120)),
+        // Some are so short that silent rooms are taken for dead before anybody hears them again.
+        mass_silence_timeout: Millis::from_seconds(random.u64(60..900)),
         room_deletion_timeout: Millis::from_seconds(60),
         lock_wait_timeout: Millis::from_seconds(if patient { 2 * 60 * 60 } else { 60 }),
         downscaling_timeout: Millis::from_seconds(120),

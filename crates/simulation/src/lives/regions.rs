@@ -35,7 +35,7 @@ pub(super) fn script(random: &mut fastrand::Rng) -> Script {
             (1, Wish::OrderRegion(RegionOrder::Cordon)),
             (1, Wish::OrderRegion(RegionOrder::Drain)),
             (1, Wish::OrderRegion(RegionOrder::Uncordon)),
-            (1, Wish::OrderRegion(RegionOrder::ConfirmLost)),
+            (2, Wish::OrderRegion(RegionOrder::ConfirmLost)),
         ],
     }
 }

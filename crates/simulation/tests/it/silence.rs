@@ -6,9 +6,10 @@ use std::time::Duration;
 use maestro_core::operation::OperationStatus;
 use maestro_core::room::{Region, RoomId, RoomStatus};
 use maestro_core::scheduler::VersionStatus;
+use maestro_engine::Parts;
 use maestro_engine::ports::store::RolloutState;
 use maestro_engine::services::{RegionOrder, RegionView, RolloutPhase, SchedulerFilter};
-use maestro_simulation::{Outage, World};
+use maestro_simulation::{NodePlan, Outage, World};
 
 use super::common::*;
 use super::rollouts::{another_command, ended_as, rollout_over, statuses, submit};
@@ -141,6 +142,22 @@ fn what_is_confirmed_to_be_lost_is_removed() {
         world.cut_off(&region(), Outage::Pings);
         are_replaced_beside(&world, &silent, ROOMS).await;
         confirm().await.unwrap();
+        let gone = async |world: &World| running(world).is_disjoint(&silent);
+        world.run_until("them to be gone", 5 * MINUTE, gone).await;
+    });
+}
+
+/// An engine that makes no plans has not noticed by itself.
+#[test]
+fn who_only_answers_requests_can_confirm_it() {
+    run(async {
+        let mut world = world_with_fleet(11, ROOMS).await;
+        let api = world.start_node(NodePlan { parts: Parts::NONE, ..NodePlan::PLAIN }).await.unwrap();
+        let silent = running(&world);
+        world.cut_off(&region(), Outage::Pings);
+        are_replaced_beside(&world, &silent, ROOMS).await;
+        let engine = world.engine_of(api).unwrap();
+        engine.order_region("default", RegionOrder::ConfirmLost, "ann", "gone").await.unwrap();
         let gone = async |world: &World| running(world).is_disjoint(&silent);
         world.run_until("them to be gone", 5 * MINUTE, gone).await;
     });
