@@ -21,6 +21,7 @@ use crate::regions::{Patient, Regions, watching};
 use crate::rooms::comparing::Comparisons;
 use crate::rooms::observing::Observer;
 use crate::rooms::{leftovers, recovery};
+use crate::services::Admission;
 use crate::silences::Silences;
 use crate::worker::Manager;
 use crate::{Error, Health, Importance, Readiness, Settings, TaskName, Tasks, with_sources};
@@ -35,6 +36,7 @@ pub struct Engine {
     pub(crate) reconciled: Reconciled,
     pub(crate) comparisons: Comparisons,
     pub(crate) no_actions: NoActions,
+    pub(crate) admission: Admission,
     pub(crate) listening: Listening,
     pub(crate) regions: Regions,
     pub(crate) silences: Silences,
@@ -110,6 +112,7 @@ impl Engine {
             reconciled: Reconciled::default(),
             comparisons: Comparisons::default(),
             no_actions: NoActions::default(),
+            admission: Admission::default(),
             listening: Listening::default(),
             silences: Silences::default(),
             panics: Panics::default(),

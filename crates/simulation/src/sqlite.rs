@@ -142,6 +142,10 @@ impl OperationStore for OnTheSpot {
         wait_for(self.store.operations(scheduler, stage, page))
     }
 
+    async fn schedulers_in_hand(&self) -> Result<u32, StoreError> {
+        wait_for(self.store.schedulers_in_hand())
+    }
+
     async fn has_operations_to_forget(
         &self,
         scheduler: &SchedulerName,

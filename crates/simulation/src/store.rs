@@ -280,6 +280,10 @@ impl OperationStore for SimulatedStore {
         self.read(&"operations", self.inner.operations(scheduler, stage, page)).await
     }
 
+    async fn schedulers_in_hand(&self) -> Result<u32, StoreError> {
+        self.read(&"schedulers_in_hand", self.inner.schedulers_in_hand()).await
+    }
+
     async fn has_operations_to_forget(
         &self,
         scheduler: &SchedulerName,

@@ -1,6 +1,7 @@
 //! What people, tools and rooms can ask for. Each file is one group of questions; all are methods of
 //! [`Engine`](crate::Engine), take what was written as text, and answer in the terms of whoever asked.
 
+mod admission;
 mod autoscaling;
 mod explain;
 mod fleet_size;
@@ -14,6 +15,7 @@ mod rooms;
 mod schedulers;
 mod versions;
 
+pub(crate) use admission::Admission;
 pub use autoscaling::AutoscalingDecision;
 pub use explain::ExplainedOperation;
 pub use fleet_size::ResizeOrder;

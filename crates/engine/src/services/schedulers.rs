@@ -44,6 +44,7 @@ impl Engine {
         self.check_regions_of(&recipe)?;
         self.check_ports(&recipe, recipe.rooms_replicas)?;
         self.check_capacity(&recipe, recipe.rooms_replicas, None)?;
+        let _admitted = self.admit_scheduler().await?;
         let now = self.now();
         let name = recipe.name.clone();
         let recipe = Arc::new(recipe);

@@ -128,6 +128,10 @@ impl OperationStore for MemoryStore {
         Ok(self.state().page(scheduler, stage, page))
     }
 
+    async fn schedulers_in_hand(&self) -> Result<u32, StoreError> {
+        Ok(self.state().schedulers_in_hand())
+    }
+
     async fn has_operations_to_forget(
         &self,
         scheduler: &SchedulerName,

@@ -4,8 +4,8 @@ use maestro_core::guards;
 use maestro_core::invariant::Invariant;
 use maestro_core::operation::queue::UNFINISHED_MAX;
 use maestro_core::operation::{
-    Activity, CancelRequest, Definition, HistoryEvent, Lease, Operation, OperationId, OperationStatus,
-    Rollback, Stage, Token,
+    Activity, CancelRequest, Definition, DefinitionKind, HistoryEvent, Lease, Operation, OperationId,
+    OperationStatus, Rollback, Stage, Token,
 };
 use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::Timestamp;
@@ -291,6 +291,16 @@ impl State {
                 self.forget_operation(id);
             }
         }
+    }
+
+    pub(super) fn schedulers_in_hand(&self) -> u32 {
+        let is_in_hand = |operation: &Operation| {
+            let kinds = [DefinitionKind::CreateScheduler, DefinitionKind::DeleteScheduler];
+            kinds.contains(&operation.definition.kind()) && !operation.is_parked()
+        };
+        let unfinished = self.unfinished.range(..).filter_map(|(_, id)| self.operations.get(id));
+        let number = unfinished.filter(|queued| is_in_hand(&queued.operation)).count();
+        u32::try_from(number).unwrap_or(u32::MAX)
     }
 
     pub(super) fn has_operations_to_forget(

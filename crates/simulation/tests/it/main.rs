@@ -4,6 +4,7 @@
 
 mod autoscaling;
 mod broken_guards;
+mod churn;
 mod common;
 mod crashes;
 mod fleet_life;

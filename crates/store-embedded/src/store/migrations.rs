@@ -39,6 +39,11 @@ const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../../migrations/0012_lost_regions.sql"),
     },
     Migration { number: 13, name: "no_action", sql: include_str!("../../migrations/0013_no_action.sql") },
+    Migration {
+        number: 14,
+        name: "schedulers_in_hand",
+        sql: include_str!("../../migrations/0014_schedulers_in_hand.sql"),
+    },
 ];
 
 /// The newest migration that this Maestro knows: what a store has after it was opened.

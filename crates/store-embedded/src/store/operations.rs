@@ -286,6 +286,16 @@ pub(super) fn forget(
     Ok(())
 }
 
+pub(super) fn schedulers_in_hand(connection: &Connection) -> Result<u32, Failure> {
+    Ok(connection
+        .prepare_cached(
+            "SELECT count(*) FROM operations
+             WHERE ended_at IS NULL AND definition IN ('create_scheduler', 'delete_scheduler')
+               AND (status = 'pending' OR executing = 1)",
+        )?
+        .query_row([], |row| row.get(0))?)
+}
+
 pub(super) fn has_any_to_forget(
     connection: &Connection,
     scheduler: &SchedulerName,

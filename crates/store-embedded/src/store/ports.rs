@@ -135,6 +135,10 @@ impl OperationStore for EmbeddedStore {
             .await
     }
 
+    async fn schedulers_in_hand(&self) -> Result<u32, StoreError> {
+        self.readers.read("count schedulers in hand", operations::schedulers_in_hand).await
+    }
+
     async fn has_operations_to_forget(
         &self,
         scheduler: &SchedulerName,

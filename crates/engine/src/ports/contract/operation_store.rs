@@ -35,6 +35,7 @@ where
             enqueuing::a_scheduler_being_deleted_takes_only_deletions,
             enqueuing::an_id_is_given_once,
             enqueuing::people_cannot_ask_without_end,
+            enqueuing::schedulers_in_hand_are_counted,
             enqueuing::a_version_operation_is_refused_while_another_is_unfinished,
             enqueuing::a_second_deletion_is_refused_while_one_is_unfinished,
             enqueuing::a_version_operation_may_follow_one_that_ended,

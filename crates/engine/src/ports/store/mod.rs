@@ -99,6 +99,10 @@ pub trait OperationStore: Send + Sync {
         no_action_before: Timestamp,
     ) -> Result<bool, StoreError>;
 
+    /// How many schedulers wait for a worker to make or delete them, or are being made or deleted just now. What waits
+    /// for something else does not count.
+    async fn schedulers_in_hand(&self) -> Result<u32, StoreError>;
+
     /// Makes `owner` the owner of each of these schedulers that nobody else owns, or whose owner's lease has run out, in
     /// one transaction. A new owner gets a new, greater token; who owns it already keeps its token, and its lease is
     /// renewed. Returns those that it owns now, in the order in which they were asked for: the others are owned by

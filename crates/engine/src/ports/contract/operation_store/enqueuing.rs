@@ -55,6 +55,26 @@ pub(super) async fn an_id_is_given_once(store: &dyn Store) {
     refuse(store, vec![elsewhere], exists(2)).await;
 }
 
+pub(super) async fn schedulers_in_hand_are_counted(store: &dyn Store) {
+    open(store).await;
+    let in_hand = async || store.schedulers_in_hand().await.unwrap();
+    accept(store, vec![Change::Enqueue(new_operation(1)), start(1)]).await;
+    assert_eq!(in_hand().await, 0, "it is about rooms");
+    accept(store, vec![end(1, OperationStatus::Finished)]).await;
+    let create = Definition::CreateScheduler { recipe: Box::new(recipe(&arena())) };
+    let deletion = Definition::DeleteScheduler;
+    let create = NewOperation { definition: create, ..new_operation(2) };
+    let delete = NewOperation { definition: deletion, scheduler: bystander(), ..new_operation(3) };
+    accept(store, vec![Change::Enqueue(create), Change::Enqueue(delete)]).await;
+    assert_eq!(in_hand().await, 2);
+    accept(store, vec![start(2), start(3)]).await;
+    assert_eq!(in_hand().await, 2);
+    accept(store, vec![set_activity(3, parked("region eu to be reached"))]).await;
+    assert_eq!(in_hand().await, 1, "who waits keeps nobody waiting");
+    accept(store, vec![end(2, OperationStatus::Finished)]).await;
+    assert_eq!(in_hand().await, 0);
+}
+
 /// The engine's own operations are few, and a deletion and the way back of a rollout are ways out.
 pub(super) async fn people_cannot_ask_without_end(store: &dyn Store) {
     open(store).await;
