@@ -36,6 +36,8 @@ use super::unanswered::{FIRST_RETRY, is_due, longer};
 
 /// A burst of events makes one look at the plan.
 const DEBOUNCE: Duration = Duration::from_millis(200);
+/// While rooms change all the time and nothing comes of it, looks keep this distance: each reads the whole fleet.
+const LOOK_GAP: Duration = Duration::from_millis(500);
 /// Early cycles keep at least this distance: what cannot be mended must not make a loop spin.
 const EARLY_CYCLE_GAP: Duration = Duration::from_secs(1);
 /// Why the engine does what it does again and again.
@@ -58,6 +60,8 @@ pub(super) struct SchedulerLoop {
     next_clean_up: Instant,
     /// When to look whether the plan differs, if at all before the next cycle.
     next_look: Option<Instant>,
+    /// The last one that found nothing.
+    last_look: Option<Instant>,
     last_early_cycle: Option<Instant>,
     /// It was time for a cycle while another one was waiting or at work: the next to begin is that one.
     cycle_is_owed: bool,
@@ -92,6 +96,7 @@ impl SchedulerLoop {
             has_begun: false,
             next_clean_up: now + turn_in(&scheduler, engine.settings.storage_clean_up_interval),
             next_look: None,
+            last_look: None,
             last_early_cycle: None,
             cycle_is_owed: false,
             retry: FIRST_RETRY,
@@ -388,13 +393,16 @@ impl SchedulerLoop {
             return Ok(false);
         }
         if self.bell.take_plan_may_differ() {
-            self.look_in(DEBOUNCE);
+            let rests_until = self.last_look.map(|last| last + LOOK_GAP);
+            let rest = rests_until.map(|until| until.saturating_duration_since(Instant::now()));
+            self.look_in(DEBOUNCE.max(rest.unwrap_or_default()));
         }
         if self.next_look.is_none_or(|look| look > Instant::now()) {
             return Ok(false);
         }
         let gap = match look_ahead(&self.engine, record).await? {
             Outlook::Nothing { until } => {
+                self.last_look = Some(Instant::now());
                 self.look_again_at(until);
                 return Ok(false);
             }

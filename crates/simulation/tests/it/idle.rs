@@ -168,7 +168,7 @@ fn schedulers_that_come_together_are_taken_together() {
 /// each of them.
 #[test]
 fn rooms_that_change_are_looked_at_together() {
-    const CHANGES: usize = 500;
+    const CHANGES: usize = 1500;
     run(async {
         let mut world = World::new(11);
         world.host().set_habits(stubborn());
@@ -194,7 +194,7 @@ fn rooms_that_change_are_looked_at_together() {
             (world.calls("ping"), world.calls("unfinished"), world.calls("live_rooms"));
         assert!(pings >= CHANGES, "{pings} pings");
         assert!(turns <= CHANGES / 5, "{turns} turns for {CHANGES} changes");
-        assert!(fleets <= CHANGES / 20, "{fleets} times the whole fleet for {CHANGES} changes");
+        assert!(fleets <= CHANGES / 150, "{fleets} times the whole fleet for {CHANGES} changes");
     });
 }
 
