@@ -104,9 +104,12 @@ fn nothing_is_scaled_down_while_a_room_is_unknown() -> anyhow::Result<()> {
     assert!(unknown_for >= PING_TIMEOUT.mul_f64(0.9), "it was given up after {unknown_for:?}");
     maestro.until("the smaller fleet", || checks::settled(&maestro, "arena", 1))?;
     for user in ["ada", "bob"] {
-        let removal = maestro.api().operation_of("arena", user)?;
-        let removal = removal.with_context(|| format!("what {user} asked for is lost"))?;
-        assert_eq!(removal.status, "finished");
+        maestro.until("the removals to end", || {
+            let removal = maestro.api().operation_of("arena", user)?;
+            let removal = removal.with_context(|| format!("what {user} asked for is lost"))?;
+            ensure!(removal.status == "finished", "{user}'s is {}", removal.status);
+            Ok(())
+        })?;
     }
     Ok(())
 }
