@@ -86,6 +86,7 @@ fn routes() {
         RegionsService.CordonRegion POST /regions/{region_name}/cordon
         RegionsService.DrainRegion POST /regions/{region_name}/drain
         RegionsService.UncordonRegion POST /regions/{region_name}/uncordon
+        RegionsService.ConfirmRegionLost POST /regions/{region_name}/confirm-lost
     "#]]
     .assert_eq(&lines);
 }
