@@ -143,11 +143,13 @@ impl Facts {
             // One that takes too long to become ready has expired, however often it pings.
             let last_ping_at = room.filter(|room| !room.is_starting()).and_then(|room| room.last_ping_at);
             let heard_at = last_ping_at.unwrap_or(row.created_at);
+            // What lies ahead was before the clock was set back, nobody knows how long ago.
+            let surely_alive = heard_at <= at && age(at, heard_at) < SURELY_ALIVE;
             row.purpose == Purpose::Fleet
                 && row.intent == Intent::Run
                 && self.seen.contains(&row.region)
                 && room.is_none_or(|room| room.status.counts() && room.claimed_by.is_none())
-                && age(at, heard_at) < SURELY_ALIVE
+                && surely_alive
                 && !leaving.contains(&row.id)
                 && !is_panic(&row.operation)
         };

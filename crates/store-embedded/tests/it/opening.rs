@@ -210,6 +210,7 @@ pub(crate) fn as_first_migrated(directory: &Path) {
             "DROP TABLE no_action_operations;
              DROP TABLE no_action_contents;
              DROP INDEX rooms_leaving;
+             DROP INDEX operations_of_schedulers;
              DROP INDEX operations_of_versions;
              ALTER TABLE versions DROP COLUMN cause;
              ALTER TABLE store DROP COLUMN directory;
