@@ -7,8 +7,8 @@
 //! - A `console` block is commands, `$ command`, and what they print; a `sh` or `bash` block is a script.
 //! - A command must end with exit code 0, or with another one if its output is shown with a line `error: …`.
 //! - `maestro start` and `make run` go on in the background until the page ends or starts the next one.
-//! - An id of an operation stands for the one that the command above printed in its place, or else for the newest one of the
-//!   scheduler that is named before it; an id of a room for any room.
+//! - An id of an operation or room stands for the one that a command above printed in its place. Where there was none, it
+//!   stands for the newest operation, or any room, of the scheduler that is named before it.
 //! - `<!-- setup: commands -->` runs before the block that follows, unseen by readers; `# stop the server` does that.
 //! - `<!-- not run: reason -->` says why the block that follows cannot run. A block without one is run.
 
@@ -62,6 +62,7 @@ macro_rules! pages {
 pages! {
     autoscaling: "docs/autoscaling.md",
     benchmarks: "docs/benchmarks.md",
+    find_out_why: "docs/find-out-why.md",
     locks: "docs/locks.md",
     operations: "docs/operations.md",
     placement: "docs/placement.md",

@@ -28,7 +28,7 @@ pub(crate) struct Session {
     _ports: PortSlice,
     api_ports: [u16; 3],
     background: Option<Background>,
-    /// Ids of operations on the page, and those that were printed in their place.
+    /// Ids on the page, and those that were printed in their place.
     ids: BTreeMap<String, String>,
 }
 
@@ -95,10 +95,11 @@ impl Session {
             Some(_) if shows_error(shown) => {}
             code => bail!("exit code {code:?}:\n{}\n{}", ended.told, self.log()),
         }
-        let operation =
-            |text: &str| text.split_whitespace().find(|word| is_operation_id(word)).map(str::to_owned);
-        if let (Some(shown), Some(told)) = (operation(shown), operation(&ended.told)) {
-            self.ids.insert(shown, told);
+        for is_id in [is_operation_id, is_any_room_id] {
+            let first = |text: &str| text.split_whitespace().find(|word| is_id(word)).map(str::to_owned);
+            if let (Some(shown), Some(told)) = (first(shown), first(&ended.told)) {
+                self.ids.insert(shown, told);
+            }
         }
         Ok(())
     }
@@ -239,7 +240,11 @@ fn is_operation_id(word: &str) -> bool {
 }
 
 fn is_room_id(scheduler: &str, word: &str) -> bool {
-    let suffix = word.strip_prefix(scheduler).and_then(|rest| rest.strip_prefix('-'));
+    is_any_room_id(word) && word.rsplit_once('-').is_some_and(|(prefix, _)| prefix == scheduler)
+}
+
+fn is_any_room_id(word: &str) -> bool {
+    let suffix = word.rsplit_once('-').map(|(_, suffix)| suffix);
     suffix.is_some_and(|suffix| suffix.len() == 10 && suffix.chars().all(char::is_alphanumeric))
 }
 
