@@ -14,6 +14,7 @@ type Error = Box<dyn std::error::Error>;
 
 const PACKAGE: &str = "maestro.api.v1";
 const RECIPE: &str = "maestro.api.v1.CreateSchedulerRequest";
+const RECIPE_AGAIN: &str = "maestro.api.v1.NewSchedulerVersionRequest";
 /// Fields from this number up are not in v10, whose clients refuse what they do not know: they are never written when
 /// they are not set.
 const FIRST_OWN_FIELD: u32 = 100;
@@ -33,9 +34,8 @@ const DECIMALS: &str = "maestro.api.v1.RoomOccupancy";
 const DECIMALS_JSON: &str = "crate::decimals::RoomOccupancyJson";
 
 /// Texts that YAML takes for numbers if they are written as people write them, `cpu: 1`.
-const QUANTITIES: [&str; 5] = [
+const QUANTITIES: [&str; 4] = [
     "maestro.api.v1.CreateSchedulerRequest.max_surge",
-    "maestro.api.v1.NewSchedulerVersionRequest.max_surge",
     "maestro.api.v1.Scheduler.max_surge",
     "maestro.api.v1.ContainerResources.memory",
     "maestro.api.v1.ContainerResources.cpu",
@@ -56,6 +56,8 @@ fn main() -> Result<(), Error> {
     fs::write(out.join("descriptors.bin"), compiler.encode_file_descriptor_set())?;
 
     let mut config = prost_build::Config::new();
+    // Field for field the same: submitting a recipe anew reads no differently.
+    config.extern_path(format!(".{RECIPE_AGAIN}"), "crate::v1::CreateSchedulerRequest");
     // Local well-known types, so that they can have the JSON form they need.
     config.compile_well_known_types().btree_map(["."]).include_file("messages.rs");
     let pool = compiler.descriptor_pool();

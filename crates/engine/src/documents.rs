@@ -15,10 +15,10 @@ pub struct Unreadable {
     pub why: String,
 }
 
-pub use maestro_proto::document::recipe_to_json;
+pub use maestro_proto::recipe::recipe_to_json;
 
 pub fn recipe_from_json(document: &Value) -> Result<Recipe, Unreadable> {
-    maestro_proto::document::recipe_from_json(document)
+    maestro_proto::recipe::recipe_from_json(document)
         .map_err(|error| Unreadable { what: "recipe", why: crate::with_sources(&error) })
 }
 

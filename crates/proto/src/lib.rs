@@ -1,15 +1,12 @@
 //! What Maestro says and hears: the messages of `proto/`, their JSON, and their way to and from the domain.
 //!
 //! Clients of v10 read this JSON with parsers that are strict about it, so its form is part of the contract: see
-//! [`json`] for how messages are read and written, [`convert`] for recipes, [`input`] for how an operation shows the
-//! recipe that it was given.
+//! [`json`] for how messages are read and written, [`recipe`] for recipes on their way to the core and back.
 
-pub mod convert;
 pub mod decimals;
-pub mod document;
-pub mod input;
 pub mod json;
 pub mod query;
+pub mod recipe;
 mod well_known;
 
 #[allow(unreachable_pub, unused_qualifications, clippy::all, clippy::pedantic)]

@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use expect_test::{Expect, expect};
-use maestro_core::scheduler::{Recipe, Version, testing};
+use maestro_core::scheduler::{Recipe, Version};
 use maestro_core::time::Timestamp;
-use maestro_proto::convert::{self, Shown};
 use maestro_proto::json::decode;
+use maestro_proto::recipe::{self, Shown};
 use maestro_proto::v1::{
     Autoscaling, ContainerPort, CreateSchedulerRequest, ForwarderOptions, ListOperationItem,
     ListOperationsRequest, Room, Scheduler, SchedulerInfo, Spec, UpdateRoomWithPingRequest,
@@ -255,14 +255,15 @@ fn lists_of_messages() {
 
 #[test]
 fn a_recipe_that_uses_everything() {
-    let recipe = Recipe::parse(&testing::draft()).unwrap();
+    let sample = decode::<CreateSchedulerRequest>(include_bytes!("sample.json")).unwrap();
+    let recipe = Recipe::try_from(&sample.message).unwrap();
     let shown = Shown {
         version: Version::FIRST,
         state: "in-sync",
         created_at: Timestamp::UNIX_EPOCH,
         rooms_replicas: recipe.rooms_replicas,
     };
-    let scheduler = convert::scheduler(&recipe, shown);
+    let scheduler = recipe::scheduler(&recipe, shown);
     expect![[r#"
         {
           "name": "arena",

@@ -4,14 +4,13 @@
 
 use maestro_core::scheduler::{Recipe, Version};
 use maestro_core::time::Timestamp;
-use maestro_proto::convert::{self, Shown};
-use maestro_proto::input::go_cased_scheduler;
 use maestro_proto::json::decode;
+use maestro_proto::recipe::{self, Shown, go_cased_scheduler};
 use maestro_proto::v1::{
     AllocateRoomResponse, CreateSchedulerRequest, CreateSchedulerResponse, ForwardRoomEventResponse,
     GetOperationResponse, GetRoomAddressResponse, GetSchedulerResponse, GetSchedulerVersionsResponse,
-    GetSchedulersInfoResponse, ListOperationsResponse, ListSchedulersResponse, NewSchedulerVersionRequest,
-    NewSchedulerVersionResponse, PatchSchedulerResponse, UpdateRoomWithPingResponse,
+    GetSchedulersInfoResponse, ListOperationsResponse, ListSchedulersResponse, NewSchedulerVersionResponse,
+    PatchSchedulerResponse, UpdateRoomWithPingResponse,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -50,7 +49,7 @@ fn created_schedulers_are_printed_as_recorded() {
         let expected_unknown = exchange["body"].get("colour").map(|_| "colour");
         assert_eq!(decoded.unknown_fields, Vec::from_iter(expected_unknown));
 
-        let recipe = Recipe::parse(&decoded.message.into()).unwrap();
+        let recipe = Recipe::try_from(&decoded.message).unwrap();
         let recorded = &exchange["response"]["scheduler"];
         let shown = Shown {
             version: Version::parse(text(&recorded["spec"]["version"])).unwrap(),
@@ -58,11 +57,13 @@ fn created_schedulers_are_printed_as_recorded() {
             created_at: text(&recorded["createdAt"]).parse::<Timestamp>().unwrap(),
             rooms_replicas: recipe.rooms_replicas,
         };
-        let scheduler = convert::scheduler(&recipe, shown);
+        let scheduler = recipe::scheduler(&recipe, shown);
         assert_eq!(to_value(&scheduler).unwrap(), *recorded);
 
         // What was printed can be submitted again, and is the same recipe.
-        assert_eq!(Recipe::parse(&scheduler.into()), Ok(recipe));
+        let printed = serde_json::to_vec(&scheduler).unwrap();
+        let submitted = decode::<CreateSchedulerRequest>(&printed).unwrap().message;
+        assert_eq!(Recipe::try_from(&submitted), Ok(recipe));
     }
 }
 
@@ -73,7 +74,7 @@ fn what_was_refused_is_refused() {
     assert!(refused.len() >= 8);
     for exchange in refused {
         let accepted = decode::<CreateSchedulerRequest>(&body(&exchange))
-            .is_ok_and(|decoded| Recipe::parse(&decoded.message.into()).is_ok());
+            .is_ok_and(|decoded| Recipe::try_from(&decoded.message).is_ok());
         assert!(!accepted, "{}", exchange["name"]);
     }
 }
@@ -122,7 +123,7 @@ fn answers_are_printed_as_recorded() {
 fn listed_schedulers_are_printed_as_recorded() {
     let create = exchange("create");
     let recipe =
-        Recipe::parse(&decode::<CreateSchedulerRequest>(&body(&create)).unwrap().message.into()).unwrap();
+        Recipe::try_from(&decode::<CreateSchedulerRequest>(&body(&create)).unwrap().message).unwrap();
     let listed = exchange("list by game");
     let recorded = listed["response"]["schedulers"]
         .as_array()
@@ -136,21 +137,21 @@ fn listed_schedulers_are_printed_as_recorded() {
         created_at: text(&recorded["createdAt"]).parse().unwrap(),
         rooms_replicas: recipe.rooms_replicas,
     };
-    assert_eq!(to_value(convert::scheduler_without_spec(&recipe, shown)).unwrap(), *recorded);
+    assert_eq!(to_value(recipe::scheduler_without_spec(&recipe, shown)).unwrap(), *recorded);
 }
 
 #[test]
 fn inputs_of_operations_are_shown_as_recorded() {
     let create = decode::<CreateSchedulerRequest>(&body(&exchange("create"))).unwrap().message;
-    let recipe = Recipe::parse(&create.into()).unwrap();
+    let recipe = Recipe::try_from(&create).unwrap();
     assert_eq!(
         go_cased_scheduler(&recipe, Some(Version::FIRST), "in-sync", None),
         exchange("get the create operation")["response"]["operation"]["input"]["scheduler"]
     );
 
     let new_version =
-        decode::<NewSchedulerVersionRequest>(&body(&exchange("new major version"))).unwrap().message;
-    let recipe = Recipe::parse(&new_version.into()).unwrap();
+        decode::<CreateSchedulerRequest>(&body(&exchange("new major version"))).unwrap().message;
+    let recipe = Recipe::try_from(&new_version).unwrap();
     let [version, rollback] = ["v2.0.0", "v1.1.0"].map(|text| Version::parse(text).unwrap());
     assert_eq!(
         go_cased_scheduler(&recipe, Some(version), "creating", Some(rollback)),

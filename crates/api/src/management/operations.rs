@@ -9,8 +9,8 @@ use maestro_core::time::Timestamp;
 use maestro_engine::documents;
 use maestro_engine::ports::store::{OperationFilter, PageRequest, SchedulerState};
 use maestro_engine::services::OperationView;
-use maestro_proto::input::go_cased_scheduler;
 use maestro_proto::protobuf::Struct;
+use maestro_proto::recipe::go_cased_scheduler;
 use maestro_proto::v1::{
     self, CancelOperationResponse, GetOperationRequest, GetOperationResponse, Lease, ListOperationItem,
     ListOperationsRequest, ListOperationsResponse, OperationEvent,

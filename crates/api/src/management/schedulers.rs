@@ -9,7 +9,7 @@ use maestro_engine::Error;
 use maestro_engine::ports::room_table::FleetCounts;
 use maestro_engine::ports::store::{SchedulerRecord, UnreadableScheduler};
 use maestro_engine::services::{AutoscalingDecision, FleetInfo, FleetOverview, SchedulerFilter};
-use maestro_proto::convert::{self, Shown};
+use maestro_proto::recipe::{self, Shown};
 use maestro_proto::v1::{
     self, AutoscalingInfo, CreateSchedulerRequest, CreateSchedulerResponse, DeleteSchedulerRequest,
     DeleteSchedulerResponse, FleetProblem, GetAutoscalingDecisionsResponse, GetSchedulerRequest,
@@ -45,7 +45,7 @@ pub(super) async fn list(
 
 fn listed(record: &SchedulerRecord) -> SchedulerWithoutSpec {
     let shown = Shown { created_at: record.created_at, ..shown(record) };
-    convert::scheduler_without_spec(&record.recipe, shown)
+    recipe::scheduler_without_spec(&record.recipe, shown)
 }
 
 fn overview(overview: &FleetOverview) -> SchedulerWithoutSpec {
@@ -99,7 +99,7 @@ pub(super) async fn get(
     let rooms_replicas = if version.is_active { record.fleet_size } else { version.recipe.rooms_replicas };
     let (version_number, created_at) = (version.version, version.created_at);
     let shown = Shown { version: version_number, created_at, rooms_replicas, ..shown(&record) };
-    Ok(Answer(GetSchedulerResponse { scheduler: Some(convert::scheduler(&version.recipe, shown)) }))
+    Ok(Answer(GetSchedulerResponse { scheduler: Some(recipe::scheduler(&version.recipe, shown)) }))
 }
 
 pub(super) async fn create(
@@ -107,9 +107,9 @@ pub(super) async fn create(
     User(user): User,
     Message { message, warnings }: Message<CreateSchedulerRequest>,
 ) -> Result<(Warnings, Answer<CreateSchedulerResponse>), ApiError> {
-    let recipe = Recipe::parse(&message.into()).map_err(Error::from)?;
+    let recipe = Recipe::try_from(&message).map_err(Error::from)?;
     let record = api.engine.create_scheduler(recipe, &user).await?;
-    let scheduler = Some(convert::scheduler(&record.recipe, shown(&record)));
+    let scheduler = Some(recipe::scheduler(&record.recipe, shown(&record)));
     Ok((warnings.of_recipe(), Answer(CreateSchedulerResponse { scheduler })))
 }
 

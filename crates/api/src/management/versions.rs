@@ -4,9 +4,9 @@ use axum::extract::State;
 use maestro_core::scheduler::Recipe;
 use maestro_engine::Error;
 use maestro_engine::ports::store::{UnreadableVersion, VersionRecord};
-use maestro_proto::convert::Patch;
+use maestro_proto::recipe::Patch;
 use maestro_proto::v1::{
-    GetSchedulerVersionsRequest, GetSchedulerVersionsResponse, NewSchedulerVersionRequest,
+    CreateSchedulerRequest, GetSchedulerVersionsRequest, GetSchedulerVersionsResponse,
     NewSchedulerVersionResponse, PatchSchedulerResponse, SchedulerVersion, SwitchActiveVersionRequest,
     SwitchActiveVersionResponse,
 };
@@ -48,13 +48,13 @@ pub(super) async fn create(
     State(api): Api,
     Named(name): Named<String>,
     User(user): User,
-    Message { mut message, warnings }: Message<NewSchedulerVersionRequest>,
+    Message { mut message, warnings }: Message<CreateSchedulerRequest>,
 ) -> Submitted<NewSchedulerVersionResponse> {
     // The path says it already. One that says something else is refused: it was written for another scheduler.
     if message.name.is_empty() {
         message.name.clone_from(&name);
     }
-    let recipe = Recipe::parse(&message.into()).map_err(Error::from)?;
+    let recipe = Recipe::try_from(&message).map_err(Error::from)?;
     let id = api.engine.create_version(&name, recipe, &user).await?;
     let operation_id = id.to_string();
     Ok((warnings.of_recipe(), Answer(NewSchedulerVersionResponse { operation_id })))
@@ -75,7 +75,7 @@ pub(super) async fn patch(
         return Err(ApiError::invalid(message));
     }
     let states_size = patch.states_rooms_replicas();
-    let id = api.engine.patch_version(&name, |draft| patch.clone().apply(draft), states_size, &user).await?;
+    let id = api.engine.patch_version(&name, |recipe| patch.apply(recipe), states_size, &user).await?;
     let operation_id = id.to_string();
     Ok((warnings, Answer(PatchSchedulerResponse { operation_id })))
 }

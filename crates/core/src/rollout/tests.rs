@@ -3,8 +3,7 @@ use serde_json::json;
 use super::*;
 use crate::operation::testing::operation;
 use crate::operation::{HistoryEvent, Origin, Rollback, RollbackEnd, SwitchVersion};
-use crate::scheduler::Recipe;
-use crate::scheduler::testing::draft;
+use crate::scheduler::tests::recipe;
 
 fn version(text: &str) -> Version {
     Version::parse(text).unwrap()
@@ -13,7 +12,7 @@ fn version(text: &str) -> Version {
 /// A person's operation that makes a version; `None`: it was not numbered.
 fn make(number: u128, status: OperationStatus, numbered: Option<&str>) -> Operation {
     Operation {
-        definition: Definition::CreateVersion { recipe: Box::new(Recipe::parse(&draft()).unwrap()) },
+        definition: Definition::CreateVersion { recipe: Box::new(recipe()) },
         origin: Origin::Person("ada".into()),
         data: numbered.map_or(json!(null), |version| json!({ "version": version })),
         ..operation(number, status, 1000)

@@ -67,7 +67,7 @@ impl fmt::Display for ReadyTarget {
 }
 
 /// Whether a decimal is the number `whole`, however it is written: `1`, `1.0`, `1e0`.
-pub(super) fn is_whole_number(text: &str, whole: u64) -> bool {
+pub fn is_whole_number(text: &str, whole: u64) -> bool {
     matches!(Units::parse(text), Ok(Units::Within(units)) if Some(units) == whole.checked_mul(WHOLE))
 }
 

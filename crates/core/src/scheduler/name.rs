@@ -38,8 +38,9 @@ impl std::borrow::Borrow<str> for SchedulerName {
     }
 }
 
-/// A label as RFC 1123 has it, which Kubernetes asks of namespaces and containers alike.
-pub(super) fn parse_label(text: &str) -> Result<String, String> {
+/// A label as RFC 1123 has it, which Kubernetes asks of namespaces and containers alike. The reason alone on
+/// failure.
+pub fn parse_label(text: &str) -> Result<String, String> {
     if text.is_empty() {
         return Err("is missing; a name of 1 to 63 characters a-z, 0-9 and - is needed".into());
     }

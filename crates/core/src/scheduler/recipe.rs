@@ -1,5 +1,5 @@
-//! The recipe of a fleet, as parsed: a value of these types is valid, and nothing behind them checks again.
-//! [`super::draft`] holds the same fields as they come from outside.
+//! The recipe of a fleet, as read: a value of these types is valid, and nothing behind them checks again.
+//! `maestro_proto::recipe` reads it from the wire, and writes it again.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -161,6 +161,20 @@ impl Default for PanicScale {
     }
 }
 
+impl PanicScale {
+    /// The reason alone on failure: the caller knows which field it read. Not 100: what must be exceeded has to leave
+    /// something above it.
+    pub fn parse_limit(limit: i32) -> Result<u32, String> {
+        match u32::try_from(limit) {
+            Ok(limit @ 1..=99) => Ok(limit),
+            Ok(_) | Err(_) => Err(format!(
+                "{limit} is not between 1 and 99; it is the percentage of all places above which it panics, and no \
+                 fleet is more than full"
+            )),
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub enum ScalingPolicy {
     RoomOccupancy(RoomOccupancy),
@@ -188,6 +202,30 @@ impl ScalingPolicy {
 }
 
 impl Autoscaling {
+    /// How `max` is written when there is none.
+    const NO_MAX: i32 = -1;
+
+    /// The reason alone on failure: the caller knows which field it read.
+    pub fn parse_min(min: i32) -> Result<u32, String> {
+        match u32::try_from(min) {
+            Ok(min) if min >= 1 => Ok(min),
+            Ok(_) | Err(_) => Err(format!(
+                "{min} is not at least 1; for no rooms at all turn autoscaling off and set roomsReplicas: 0"
+            )),
+        }
+    }
+
+    /// `None`: no limit.
+    pub fn parse_max(max: i32, min: i32) -> Result<Option<u32>, String> {
+        match u32::try_from(max) {
+            Ok(limit) if max > min => Ok(Some(limit)),
+            Err(_) if max == Self::NO_MAX => Ok(None),
+            Ok(_) | Err(_) => {
+                Err(format!("{max} is not above min, which is {min}; {} means no limit", Self::NO_MAX))
+            }
+        }
+    }
+
     /// `None`: this fleet does not panic.
     pub fn panic_scale(&self) -> Option<PanicScale> {
         self.panic.filter(|panic| self.enabled && panic.enabled)
@@ -215,11 +253,6 @@ pub struct RoomOccupancy {
     pub ready_target: ReadyTarget,
     /// `None`: a scale-down is not held back by it.
     pub down_threshold: Option<Fraction>,
-}
-
-impl RoomOccupancy {
-    /// How answers write a `downThreshold` that holds nothing back: v10's clients expect a number.
-    pub const NO_THRESHOLD: &str = "1";
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

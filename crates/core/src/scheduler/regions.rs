@@ -50,11 +50,11 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
-    use crate::scheduler::testing;
+    use crate::scheduler::tests::recipe;
 
     #[test]
     fn regions_that_nobody_has_configured() {
-        let recipe = Recipe::parse(&testing::draft()).unwrap();
+        let recipe = recipe();
         let names =
             |names: &[&str]| names.iter().map(|name| Region::parse(name).unwrap()).collect::<Vec<_>>();
         let found = |configured: &[&str]| {

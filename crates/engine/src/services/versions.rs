@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use maestro_core::operation::{Definition, OperationId, Origin, SwitchVersion};
-use maestro_core::scheduler::draft::RecipeDraft;
 use maestro_core::scheduler::{Change as RecipeChange, Recipe, Version, VersionStatus};
+use maestro_core::violation::Violations;
 use serde_json::Value;
 
 use crate::operations::begin_version;
@@ -45,15 +45,13 @@ impl Engine {
     pub async fn patch_version(
         &self,
         name: &str,
-        patch: impl Fn(&mut RecipeDraft),
+        patch: impl Fn(&Recipe) -> Result<Recipe, Violations>,
         states_size: bool,
         user: &str,
     ) -> Result<OperationId, Error> {
         for _ in 0..PATCH_ATTEMPTS {
             let record = self.scheduler_to_change(name).await?;
-            let mut draft = record.recipe.to_draft();
-            patch(&mut draft);
-            let recipe = Recipe::parse(&draft)?;
+            let recipe = patch(&record.recipe)?;
             let size = if states_size { recipe.rooms_replicas } else { record.fleet_size };
             let definition = self.new_version(&record, recipe, size)?;
             let progress = begin_version(states_size.then_some(record.fleet_size));

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use maestro_core::violation::{Violation, Violations};
 use maestro_proto::decimals::with_exact_decimals;
-use maestro_proto::json::{Decoded, decode};
+use maestro_proto::json::{DecodeError, Decoded, decode};
 use maestro_proto::unknown_recipe_field;
 use maestro_proto::v1::CreateSchedulerRequest;
 
@@ -34,6 +34,9 @@ impl UnknownFields {
 /// A recipe as somebody wrote it.
 pub(super) struct Written {
     pub(super) recipe: Json,
+    /// What it says; its rules are not checked yet.
+    pub(super) message: CreateSchedulerRequest,
+    pub(super) unknown_fields: Vec<String>,
     /// How messages call its file.
     name: String,
     text: String,
@@ -57,9 +60,20 @@ pub(super) fn read_recipe(path: &Path, unknown: UnknownFields) -> Result<Written
             return Err(Failure::invalid(format!("{name}: {reason}")));
         }
     };
-    let written = Written { recipe: without_state(recipe), name, text };
-    written.check(unknown)?;
+    let mut written = Written {
+        recipe: without_state(recipe),
+        message: CreateSchedulerRequest::default(),
+        unknown_fields: Vec::new(),
+        name,
+        text,
+    };
+    written.decode(unknown)?;
     Ok(written)
+}
+
+/// A recipe in JSON, the server's too: what an answer has beside it is passed over.
+pub(super) fn decode_recipe(recipe: &Json) -> Result<Decoded<CreateSchedulerRequest>, DecodeError> {
+    decode(&serde_json::to_vec(recipe).unwrap_or_default())
 }
 
 impl Written {
@@ -96,18 +110,18 @@ impl Written {
     }
 
     /// Whether it has the form of a recipe; its rules are the server's.
-    fn check(&self, unknown: UnknownFields) -> Result<(), Failure> {
-        let json = serde_json::to_vec(&self.recipe).unwrap_or_default();
-        let decoded: Decoded<CreateSchedulerRequest> = decode(&json).map_err(|error| {
+    fn decode(&mut self, unknown: UnknownFields) -> Result<(), Failure> {
+        let decoded = decode_recipe(&self.recipe).map_err(|error| {
             // The place in it is one in our own rendering, which nobody has seen.
             let reason = error.reason.rsplit_once(" at line ").map_or(&*error.reason, |(reason, _)| reason);
             Failure::invalid(format!("{}: {}: {reason}", self.place(&error.field), error.field))
         })?;
-        if decoded.unknown_fields.is_empty() || unknown == UnknownFields::Submitted {
+        Decoded { message: self.message, unknown_fields: self.unknown_fields } = decoded;
+        if self.unknown_fields.is_empty() || unknown == UnknownFields::Submitted {
             return Ok(());
         }
         let mut lines: Vec<String> = Vec::new();
-        for field in &decoded.unknown_fields {
+        for field in &self.unknown_fields {
             lines.push(format!("{}: {}", self.place(field), unknown_recipe_field(field)));
         }
         lines.push("nothing was changed; --lenient submits a recipe with unknown fields".to_owned());

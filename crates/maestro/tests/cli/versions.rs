@@ -186,6 +186,26 @@ fn diff() {
     );
 }
 
+/// Senlin's documents are compared as what they say, like everything else in a recipe.
+#[test]
+fn diff_of_policy_documents() {
+    let documents = r#""policies":[{"type":"senlin.policy.deletion","version":1.0,"properties":{"criteria":"RANDOM"}}],"labels""#;
+    check_stdin(
+        vec![ok(&arena("in-sync")), ok(VERSIONS)],
+        "scheduler diff -f -",
+        &recipe(&[(r#""labels""#, documents)]),
+        &expect![[r#"
+            > GET /schedulers/arena?view=full
+            > GET /schedulers/arena/versions?view=full
+            FIELD     CHANGE  FROM  TO
+            deletion  minor   -     {"criteria":"RANDOM"}
+
+            scheduler arena v1.0.0 → v1.1.0: a minor change, rooms stay as they are
+            exit 1
+        "#]],
+    );
+}
+
 #[test]
 fn diff_of_what_is_wrong() {
     let wrong = recipe(&[("25%", "0%"), (r#""game":"brawl""#, r#""game":"""#)]);

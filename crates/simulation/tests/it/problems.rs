@@ -202,13 +202,17 @@ fn no_patch_is_lost() {
             let world = world_with_fleet(8, 2).await;
             let one = world
                 .engine()
-                .patch_version(ARENA, |draft| draft.max_surge = "3".into(), false, "ann")
+                .patch_version(
+                    ARENA,
+                    |recipe| Ok(Recipe { max_surge: MaxSurge::Rooms(3), ..recipe.clone() }),
+                    false,
+                    "ann",
+                )
                 .await
                 .unwrap();
             world.advance(Duration::from_millis(millis)).await;
             let other = async |world: &World| {
-                let patch =
-                    |draft: &mut maestro_core::scheduler::draft::RecipeDraft| draft.game = "other".into();
+                let patch = |recipe: &Recipe| Ok(Recipe { game: "other".into(), ..recipe.clone() });
                 world.engine().patch_version(ARENA, patch, false, "bob").await
             };
             let accepted = other(&world).await;

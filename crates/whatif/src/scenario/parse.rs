@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use maestro_core::plan::Limits;
-use maestro_core::scheduler::draft::RecipeDraft;
 use maestro_core::scheduler::{Fraction, Recipe, Version, WHOLE};
 use maestro_core::time::Millis;
 use maestro_core::violation::{Violation, Violations};
@@ -109,7 +108,7 @@ fn recipe(
         |field: &str, reason: String| findings.add(Violation::new(format!("{prefix}{field}"), reason));
     match maestro_proto::json::decode::<CreateSchedulerRequest>(Value::Object(values).to_string().as_bytes())
     {
-        Ok(decoded) => match Recipe::parse(&RecipeDraft::from(decoded.message)) {
+        Ok(decoded) => match Recipe::try_from(&decoded.message) {
             Ok(recipe) => return Ok(Some((recipe, decoded.unknown_fields))),
             Err(Violations(violations)) => {
                 for Violation { field, reason } in violations {

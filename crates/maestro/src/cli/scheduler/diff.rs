@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use maestro_core::scheduler::{Change, ChangedField, Recipe, Version};
-use maestro_proto::document::recipe_to_json;
+use maestro_proto::recipe::recipe_to_json;
 use serde_json::Value;
 
 use super::proposal::{Current, Proposal};

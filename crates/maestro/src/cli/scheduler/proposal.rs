@@ -2,13 +2,11 @@
 
 use std::path::Path;
 
-use maestro_core::scheduler::draft::RecipeDraft;
 use maestro_core::scheduler::{Change, Difference, Recipe, SchedulerName, Version};
-use maestro_proto::json::{DecodeError, Decoded, decode};
-use maestro_proto::{unknown_recipe_field, v1};
+use maestro_proto::unknown_recipe_field;
 
 use crate::cli::client::Client;
-use crate::cli::document::{UnknownFields, Written, read_recipe};
+use crate::cli::document::{UnknownFields, Written, decode_recipe, read_recipe};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::json::Json;
 use crate::cli::output::warn;
@@ -18,7 +16,6 @@ pub(super) struct Proposal {
     /// As it was written, with the present number of rooms if it says none: what is submitted.
     pub(super) written: Written,
     pub(super) recipe: Recipe,
-    unknown_fields: Vec<String>,
     /// `None`: there is no scheduler of that name.
     pub(super) current: Option<Current>,
 }
@@ -35,10 +32,8 @@ pub(super) struct Current {
 impl Proposal {
     pub(super) fn read(client: &Client, file: &Path, unknown: UnknownFields) -> Result<Self, Failure> {
         let mut written = read_recipe(file, unknown)?;
-        let Decoded { message, unknown_fields } =
-            message(&written.recipe).map_err(|error| Failure::invalid(without_place(&error)))?;
-        let mut recipe = Recipe::parse(&RecipeDraft::from(message))
-            .map_err(|violations| written.violations(&violations))?;
+        let mut recipe =
+            Recipe::try_from(&written.message).map_err(|violations| written.violations(&violations))?;
         let found = recipe_of(client, &recipe.name, None)?;
         if let Some((current, _)) = found.as_ref().filter(|_| !states_replicas(&written.recipe)) {
             // To the API a recipe that does not say how many rooms says none at all.
@@ -46,7 +41,7 @@ impl Proposal {
             set_replicas(&mut written.recipe, current.rooms_replicas);
         }
         let current = found.map(|found| Current::read(client, found, &recipe)).transpose()?;
-        Ok(Self { written, recipe, unknown_fields, current })
+        Ok(Self { written, recipe, current })
     }
 
     pub(super) fn name(&self) -> &SchedulerName {
@@ -55,7 +50,7 @@ impl Proposal {
 
     /// What the server would say if the recipe were submitted.
     pub(super) fn warn_of_unknown_fields(&self) {
-        for field in &self.unknown_fields {
+        for field in &self.written.unknown_fields {
             warn(&unknown_recipe_field(field));
         }
     }
@@ -110,22 +105,8 @@ pub(super) fn recipe_of(
     };
     let version = scheduler.get("spec").get("version").cell();
     let version = Version::parse(&version).map_err(unreadable)?;
-    let decoded = message(scheduler).map_err(|error| unreadable(error.to_string()))?;
-    let recipe = Recipe::parse(&RecipeDraft::from(decoded.message))
-        .map_err(|violations| unreadable(violations.to_string()))?;
+    let decoded = decode_recipe(scheduler).map_err(|error| unreadable(error.to_string()))?;
+    let recipe =
+        Recipe::try_from(&decoded.message).map_err(|violations| unreadable(violations.to_string()))?;
     Ok(Some((recipe, version)))
-}
-
-/// The answer's message, not the request's: what `scheduler get -o yaml` printed is a recipe too.
-fn message(document: &Json) -> Result<Decoded<v1::Scheduler>, DecodeError> {
-    decode(&serde_json::to_vec(document).unwrap_or_default())
-}
-
-/// The place is one in our own rendering, which nobody has seen.
-fn without_place(error: &DecodeError) -> String {
-    let text = error.to_string();
-    match text.rsplit_once(" at line ") {
-        Some((text, _)) => text.to_owned(),
-        None => text,
-    }
 }

@@ -1,26 +1,21 @@
 //! The ports of a room, and where their host ports come from: one range for all, or one for each.
 
-use std::collections::BTreeMap;
+use maestro_core::scheduler::{ContainerPort, PortRange, Protocol};
 
 use super::field::{Field, Refused};
-use crate::scheduler::draft::{ContainerDraft, ContainerPortDraft, PortRangeDraft, RecipeDraft};
-use crate::scheduler::{ContainerPort, PortRange, Protocol};
+use crate::v1::{self, CreateSchedulerRequest};
 
 const PORT_MAX: i32 = u16::MAX as i32;
 
 /// What Kubernetes allows in the name of a port.
 const NAME_LENGTH_MAX: usize = 15;
 
-pub(super) fn container_port(
-    field: &Field<'_>,
-    draft: &ContainerPortDraft,
-) -> Result<ContainerPort, Refused> {
-    let name = field.child("name").take(port_name(&draft.name));
-    let protocol = field.child("protocol").take(Protocol::parse(&draft.protocol));
-    let port = field.child("port").number(draft.port, 1, PORT_MAX);
-    let host_port = field.child("hostPort").number(draft.host_port, 0, PORT_MAX);
-    let host_port_range =
-        draft.host_port_range.map(|range| port_range(&field.child("hostPortRange"), range)).transpose();
+pub(super) fn container_port(field: &Field<'_>, wire: &v1::ContainerPort) -> Result<ContainerPort, Refused> {
+    let name = field.child("name").take(port_name(&wire.name));
+    let protocol = field.child("protocol").take(Protocol::parse(&wire.protocol));
+    let port = field.child("port").number(wire.port, 1, PORT_MAX);
+    let host_port = field.child("hostPort").number(wire.host_port, 0, PORT_MAX);
+    let host_port_range = field.optional("hostPortRange", wire.host_port_range.as_ref(), port_range);
     Ok(ContainerPort {
         name: name?,
         protocol: protocol?,
@@ -50,26 +45,14 @@ fn port_name(name: &str) -> Result<String, String> {
 }
 
 /// Clients ask for a port by its name alone, and a room is told its host ports by name: one name, one port.
-pub(super) fn check_names_unique(containers: &Field<'_>, drafts: &[ContainerDraft]) {
-    let mut first_use = BTreeMap::new();
-    for (port, draft) in all_ports(containers, drafts) {
-        if draft.name.is_empty() {
-            continue;
-        }
-        if let Some(first) = first_use.get(&draft.name) {
-            port.child("name").refuse(format!(
-                "{:?} is taken by {first}; ports of a room need different names",
-                draft.name
-            ));
-        } else {
-            first_use.insert(&draft.name, port);
-        }
-    }
+pub(super) fn check_names_unique(field: &Field<'_>, containers: &[v1::Container]) {
+    let ports = all_ports(field, containers).into_iter();
+    Field::check_unique(ports.map(|(field, port)| (field, port.name.as_str())), "ports");
 }
 
-pub(super) fn port_range(field: &Field<'_>, draft: PortRangeDraft) -> Result<PortRange, Refused> {
-    let start = field.child("start").number(draft.start, 1, PORT_MAX);
-    let end = field.child("end").number(draft.end, 1, PORT_MAX);
+pub(super) fn port_range(field: &Field<'_>, wire: &v1::PortRange) -> Result<PortRange, Refused> {
+    let start = field.child("start").number(wire.start, 1, PORT_MAX);
+    let end = field.child("end").number(wire.end, 1, PORT_MAX);
     let range = PortRange { start: start?, end: end? };
     if range.start >= range.end {
         return Err(field.refuse(format!("start {} is not below end {}", range.start, range.end)));
@@ -78,14 +61,14 @@ pub(super) fn port_range(field: &Field<'_>, draft: PortRangeDraft) -> Result<Por
 }
 
 /// Either the scheduler has a range, or each of its ports has one.
-pub(super) fn check_range_style(root: &Field<'_>, draft: &RecipeDraft) {
-    let containers = draft.spec.as_ref().map_or(&[][..], |spec| &spec.containers);
+pub(super) fn check_range_style(root: &Field<'_>, wire: &CreateSchedulerRequest) {
+    let containers = wire.spec.as_ref().map_or(&[][..], |spec| &spec.containers);
     let field = root.child("spec.containers");
     let (with, without): (Vec<_>, Vec<_>) =
         all_ports(&field, containers).into_iter().partition(|(_, port)| port.host_port_range.is_some());
 
     let scheduler_range = root.child("portRange");
-    match (draft.port_range, with.first()) {
+    match (wire.port_range, with.first()) {
         (Some(_), None) => {}
         (Some(_), Some((port, _))) => {
             scheduler_range.refuse(format!(
@@ -106,13 +89,13 @@ pub(super) fn check_range_style(root: &Field<'_>, draft: &RecipeDraft) {
     }
 }
 
-fn all_ports<'a, 'd>(
-    containers: &Field<'a>,
-    drafts: &'d [ContainerDraft],
-) -> Vec<(Field<'a>, &'d ContainerPortDraft)> {
-    let of_container = |(index, draft): (usize, &'d ContainerDraft)| {
-        let ports = containers.item(index).child("ports");
-        draft.ports.iter().enumerate().map(move |(index, port)| (ports.item(index), port))
+fn all_ports<'a, 'w>(
+    field: &Field<'a>,
+    containers: &'w [v1::Container],
+) -> Vec<(Field<'a>, &'w v1::ContainerPort)> {
+    let of_container = |(index, container): (usize, &'w v1::Container)| {
+        let ports = field.item(index).child("ports");
+        container.ports.iter().enumerate().map(move |(index, port)| (ports.item(index), port))
     };
-    drafts.iter().enumerate().flat_map(of_container).collect()
+    containers.iter().enumerate().flat_map(of_container).collect()
 }

@@ -1,7 +1,7 @@
 //! How an operation shows the scheduler it was given, in its `input`.
 //!
 //! v10 stores its own Go value there: keys in capitals, null for what is absent, lengths of time in nanoseconds, and
-//! the year 1 for times that are not known. Clients read it, so it is kept; [`crate::document`] is what we read.
+//! the year 1 for times that are not known. Clients read it, so it is kept; [`super::document`] is what we read.
 
 use maestro_core::policy::{DeletionPolicy, PlacementPolicy, PlacementRegion};
 use maestro_core::scheduler::{
@@ -197,13 +197,13 @@ fn placement(policy: &PlacementPolicy) -> Value {
 #[cfg(test)]
 mod tests {
     use expect_test::expect;
-    use maestro_core::scheduler::testing;
 
     use super::*;
+    use crate::recipe::tests::sample;
 
     #[test]
     fn a_recipe_that_uses_everything() {
-        let recipe = Recipe::parse(&testing::draft()).unwrap();
+        let recipe = Recipe::try_from(&sample()).unwrap();
         let input = go_cased_scheduler(&recipe, Some(Version::FIRST), "in-sync", None);
         expect![[r#"
             {

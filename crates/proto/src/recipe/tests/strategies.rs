@@ -2,22 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use maestro_core::scheduler::{Recipe, WHOLE};
 use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
 use serde_json::{Map, Value};
 
-use super::{field_ref, resources, secret_key_ref};
-use crate::scheduler::draft::{
-    AutoscalingDraft, ContainerDraft, ContainerPortDraft, DeletionDraft, DurationDraft,
-    EnvironmentVariableDraft, FixedBufferDraft, ForwarderDraft, ForwarderOptionsDraft, MatchAllocationDraft,
-    PanicScaleDraft, PlacementDraft, PlacementRegionDraft, PolicyParametersDraft, PortRangeDraft,
-    RecipeDraft, RolloutDraft, RoomOccupancyDraft, ScalingPolicyDraft, SpecDraft,
-};
-use crate::scheduler::{Recipe, WHOLE};
+use crate::protobuf;
+use crate::v1::{self, CreateSchedulerRequest};
 
 /// Any valid recipe.
-pub fn recipes() -> impl Strategy<Value = Recipe> {
+pub(in crate::recipe) fn recipes() -> impl Strategy<Value = Recipe> {
     let fleet = (label(), text(), max_surge(), 0..i32::MAX, option::of(autoscaling()));
     let room = (
         vec(container(), 1..4),
@@ -37,11 +32,12 @@ pub fn recipes() -> impl Strategy<Value = Recipe> {
             let (forwarders, annotations, labels, max_matches, rollout) = rest;
             let (placement, criteria) = policies;
             let port_range = distinct(&mut containers, shared_range);
-            let draft = RecipeDraft {
+            let wire = CreateSchedulerRequest {
                 name,
                 game: format!("g{game}"),
-                spec: Some(SpecDraft {
-                    termination_grace_period: Some(DurationDraft { seconds, nanos }),
+                spec: Some(v1::Spec {
+                    version: String::new(),
+                    termination_grace_period: Some(protobuf::Duration { seconds, nanos }),
                     containers,
                     toleration,
                     affinity,
@@ -55,25 +51,22 @@ pub fn recipes() -> impl Strategy<Value = Recipe> {
                 forwarders,
                 annotations,
                 labels,
-                match_allocation: max_matches.map(|max_matches| MatchAllocationDraft { max_matches }),
+                match_allocation: max_matches.map(|max_matches| v1::MatchAllocation { max_matches }),
                 rollout,
                 policies: Vec::new(),
                 placement,
-                deletion: criteria.map(|criteria| DeletionDraft { criteria }),
+                deletion: criteria.map(|criteria| v1::Deletion { criteria }),
             };
-            Recipe::parse(&draft).unwrap_or_else(|violations| panic!("{violations}\n{draft:#?}"))
+            Recipe::try_from(&wire).unwrap_or_else(|violations| panic!("{violations}\n{wire:#?}"))
         },
     )
 }
 
 /// Gives containers and ports names of their own, and leaves one style of port range. Returns the shared range.
-fn distinct(
-    containers: &mut [ContainerDraft],
-    shared_range: Option<PortRangeDraft>,
-) -> Option<PortRangeDraft> {
+fn distinct(containers: &mut [v1::Container], shared_range: Option<v1::PortRange>) -> Option<v1::PortRange> {
     let has_ports = containers.iter().any(|container| !container.ports.is_empty());
     let shared_range = match shared_range {
-        None if !has_ports => Some(PortRangeDraft { start: 1, end: 2 }),
+        None if !has_ports => Some(v1::PortRange { start: 1, end: 2 }),
         range => range,
     };
     for (index, container) in containers.iter_mut().enumerate() {
@@ -85,14 +78,14 @@ fn distinct(
             if shared_range.is_some() {
                 port.host_port_range = None;
             } else {
-                port.host_port_range.get_or_insert(PortRangeDraft { start: 7, end: 9 });
+                port.host_port_range.get_or_insert(v1::PortRange { start: 7, end: 9 });
             }
         }
     }
     shared_range
 }
 
-fn container() -> impl Strategy<Value = ContainerDraft> {
+fn container() -> impl Strategy<Value = v1::Container> {
     let resources_pair = prop::sample::select(vec![
         (resources("16Mi", "5m"), resources("64Mi", "100m")),
         (resources("0", "0"), resources("1e9", "1.5")),
@@ -108,7 +101,7 @@ fn container() -> impl Strategy<Value = ContainerDraft> {
         vec(container_port(), 0..3),
     )
         .prop_map(|(name, image, policy, command, environment, (requests, limits), ports)| {
-            ContainerDraft {
+            v1::Container {
                 name,
                 image: format!("i{image}"),
                 image_pull_policy: policy.into(),
@@ -121,7 +114,7 @@ fn container() -> impl Strategy<Value = ContainerDraft> {
         })
 }
 
-fn environment_variable() -> impl Strategy<Value = EnvironmentVariableDraft> {
+fn environment_variable() -> impl Strategy<Value = v1::ContainerEnvironment> {
     let value = prop_oneof![
         text().prop_map(|text| (Some(text), None)),
         Just((None, None)),
@@ -129,17 +122,17 @@ fn environment_variable() -> impl Strategy<Value = EnvironmentVariableDraft> {
         (text(), text())
             .prop_map(|(name, key)| (None, Some(secret_key_ref(&format!("s{name}"), &format!("k{key}"))))),
     ];
-    ("[A-Z_a-z. é-]{1,8}", value).prop_map(|(name, (value, value_from))| EnvironmentVariableDraft {
+    ("[A-Z_a-z. é-]{1,8}", value).prop_map(|(name, (value, value_from))| v1::ContainerEnvironment {
         name,
         value,
         value_from,
     })
 }
 
-fn container_port() -> impl Strategy<Value = ContainerPortDraft> {
+fn container_port() -> impl Strategy<Value = v1::ContainerPort> {
     let protocol = prop::sample::select(vec!["tcp", "udp", "sctp"]);
     (protocol, 1..=65_535_i32, 0..=65_535_i32, option::of(port_range())).prop_map(
-        |(protocol, port, host_port, host_port_range)| ContainerPortDraft {
+        |(protocol, port, host_port, host_port_range)| v1::ContainerPort {
             name: "port".into(),
             protocol: protocol.into(),
             port,
@@ -149,20 +142,20 @@ fn container_port() -> impl Strategy<Value = ContainerPortDraft> {
     )
 }
 
-fn port_range() -> impl Strategy<Value = PortRangeDraft> {
+fn port_range() -> impl Strategy<Value = v1::PortRange> {
     (1..65_535_i32)
         .prop_flat_map(|start| (Just(start), start + 1..=65_535))
-        .prop_map(|(start, end)| PortRangeDraft { start, end })
+        .prop_map(|(start, end)| v1::PortRange { start, end })
 }
 
-fn autoscaling() -> impl Strategy<Value = AutoscalingDraft> {
+fn autoscaling() -> impl Strategy<Value = v1::Autoscaling> {
     // As a recipe writes them: without zeros at the end.
     let fraction = |units: u64| format!("0.{units:018}").trim_end_matches('0').to_owned();
     let room_occupancy =
         (WHOLE / 10..=WHOLE / 10 * 9, option::of(1..WHOLE)).prop_map(move |(target, threshold)| {
-            RoomOccupancyDraft { ready_target: fraction(target), down_threshold: threshold.map(fraction) }
+            v1::RoomOccupancy::of_decimals(fraction(target), threshold.map(fraction))
         });
-    let fixed_buffer = (1..=i32::MAX).prop_map(|amount| FixedBufferDraft { amount: Some(amount) });
+    let fixed_buffer = (1..=i32::MAX).prop_map(|amount| v1::FixedBuffer { amount: Some(amount) });
     let limits = (1..i32::MAX).prop_flat_map(|min| {
         let max = prop_oneof![Just(-1), min + 1..=i32::MAX];
         (Just(min), max)
@@ -171,21 +164,21 @@ fn autoscaling() -> impl Strategy<Value = AutoscalingDraft> {
     (any::<bool>(), limits, 0..=i32::MAX, parameters, option::of(panic_scale())).prop_map(
         |(enabled, (min, max), cooldown, parameters, panic)| {
             let (by_occupancy, mut room_occupancy, mut fixed_buffer) = parameters;
-            let policy_type = if by_occupancy {
+            let policy = if by_occupancy {
                 room_occupancy
-                    .get_or_insert(RoomOccupancyDraft { ready_target: "0.5".into(), down_threshold: None });
+                    .get_or_insert(v1::RoomOccupancy { ready_target: 0.5, ..v1::RoomOccupancy::default() });
                 "roomOccupancy"
             } else {
-                fixed_buffer.get_or_insert(FixedBufferDraft { amount: Some(1) });
+                fixed_buffer.get_or_insert(v1::FixedBuffer { amount: Some(1) });
                 "fixedBuffer"
             };
-            AutoscalingDraft {
+            v1::Autoscaling {
                 enabled,
                 min,
                 max,
-                policy: Some(ScalingPolicyDraft {
-                    policy_type: policy_type.into(),
-                    parameters: Some(PolicyParametersDraft { room_occupancy, fixed_buffer }),
+                policy: Some(v1::AutoscalingPolicy {
+                    r#type: policy.into(),
+                    parameters: Some(v1::PolicyParameters { room_occupancy, fixed_buffer }),
                 }),
                 cooldown,
                 panic,
@@ -194,18 +187,18 @@ fn autoscaling() -> impl Strategy<Value = AutoscalingDraft> {
     )
 }
 
-fn panic_scale() -> impl Strategy<Value = PanicScaleDraft> {
+fn panic_scale() -> impl Strategy<Value = v1::PanicScale> {
     (option::of(any::<bool>()), option::of(1..=99_i32), option::of(1..=i32::MAX), option::of(time()))
-        .prop_map(|(enabled, limit, delta, timeout)| PanicScaleDraft { enabled, limit, delta, timeout })
+        .prop_map(|(enabled, limit, delta, timeout)| v1::PanicScale { enabled, limit, delta, timeout })
 }
 
 /// Longer than zero, in whole milliseconds.
-fn time() -> impl Strategy<Value = DurationDraft> {
+fn time() -> impl Strategy<Value = protobuf::Duration> {
     (1..1_000_000_i64, 0..1000_i32)
-        .prop_map(|(seconds, millis)| DurationDraft { seconds, nanos: millis * 1_000_000 })
+        .prop_map(|(seconds, millis)| protobuf::Duration { seconds, nanos: millis * 1_000_000 })
 }
 
-fn rollout() -> impl Strategy<Value = RolloutDraft> {
+fn rollout() -> impl Strategy<Value = v1::Rollout> {
     let word = |words: [&'static str; 2]| option::of(prop::sample::select(words.map(str::to_owned).to_vec()));
     (
         option::of(0..=i32::MAX),
@@ -214,12 +207,12 @@ fn rollout() -> impl Strategy<Value = RolloutDraft> {
         option::of(1..=i32::MAX),
         option::of(time()),
         option::of(time()),
-        option::of(prop_oneof![Just(DurationDraft::default()), time()]),
-        option::of(prop_oneof![Just(DurationDraft::default()), time()]),
+        option::of(prop_oneof![Just(protobuf::Duration::default()), time()]),
+        option::of(prop_oneof![Just(protobuf::Duration::default()), time()]),
     )
         .prop_map(
             |(max_unavailable, occupied, on_failure, max_failures, timeout, deadline, grace, interval)| {
-                RolloutDraft {
+                v1::Rollout {
                     max_unavailable,
                     occupied,
                     on_failure,
@@ -234,14 +227,14 @@ fn rollout() -> impl Strategy<Value = RolloutDraft> {
 }
 
 /// At least one region has a weight.
-fn placement() -> impl Strategy<Value = PlacementDraft> {
+fn placement() -> impl Strategy<Value = v1::Placement> {
     let region = (region_name(), option::of(0..=i32::MAX), option::of(-1..=i32::MAX));
     vec(region, 1..4).prop_map(|regions| {
         let region = |(index, (name, weight, cap)): (usize, (String, Option<i32>, Option<i32>))| {
             let weight = if index == 0 { weight.map(|weight| weight.max(1)) } else { weight };
-            PlacementRegionDraft { name: format!("{index}-{name}"), weight, cap }
+            v1::PlacementRegion { name: format!("{index}-{name}"), weight, cap }
         };
-        PlacementDraft { regions: regions.into_iter().enumerate().map(region).collect() }
+        v1::Placement { regions: regions.into_iter().enumerate().map(region).collect() }
     })
 }
 
@@ -254,15 +247,15 @@ fn region_name() -> impl Strategy<Value = String> {
     "[a-zA-Z0-9]([a-zA-Z0-9._-]{0,8}[a-zA-Z0-9])?"
 }
 
-fn forwarder() -> impl Strategy<Value = ForwarderDraft> {
-    let metadata = btree_map(text(), json_value(), 0..3).prop_map(Map::from_iter);
-    let options =
-        (1..=i64::MAX, metadata).prop_map(|(timeout, metadata)| ForwarderOptionsDraft { timeout, metadata });
+fn forwarder() -> impl Strategy<Value = v1::Forwarder> {
+    let metadata = btree_map(text(), json_value(), 0..3).prop_map(|map| Map::from_iter(map).into());
+    let options = (1..=i64::MAX, metadata)
+        .prop_map(|(timeout, metadata)| v1::ForwarderOptions { timeout, metadata: Some(metadata) });
     (text(), any::<bool>(), text(), option::of(options)).prop_map(|(name, enable, address, options)| {
-        ForwarderDraft {
+        v1::Forwarder {
             name: format!("n{name}"),
             enable,
-            forwarder_type: "gRPC".into(),
+            r#type: "gRPC".into(),
             address: format!("a{address}"),
             options,
         }
@@ -305,4 +298,19 @@ fn label() -> impl Strategy<Value = String> {
 /// Short, sometimes empty, with what JSON must escape.
 fn text() -> impl Strategy<Value = String> {
     "[a-z0-9/:.% \"\\\\é=\n-]{0,6}"
+}
+
+fn resources(memory: &str, cpu: &str) -> v1::ContainerResources {
+    v1::ContainerResources { memory: memory.into(), cpu: cpu.into() }
+}
+
+fn field_ref(path: &str) -> v1::ContainerEnvironmentValueFrom {
+    let field_ref = Some(v1::ContainerEnvironmentFieldRef { field_path: path.into() });
+    v1::ContainerEnvironmentValueFrom { field_ref, secret_key_ref: None }
+}
+
+fn secret_key_ref(name: &str, key: &str) -> v1::ContainerEnvironmentValueFrom {
+    let (name, key) = (name.into(), key.into());
+    let secret_key_ref = Some(v1::ContainerEnvironmentSecretKeyRef { name, key });
+    v1::ContainerEnvironmentValueFrom { field_ref: None, secret_key_ref }
 }

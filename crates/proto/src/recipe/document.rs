@@ -19,7 +19,7 @@ pub enum DocumentError {
 }
 
 pub fn recipe_to_json(recipe: &Recipe) -> Value {
-    let request = CreateSchedulerRequest::from(recipe.to_draft());
+    let request = CreateSchedulerRequest::from(recipe);
     let mut document =
         to_value(&request).expect("only times out of range have no JSON, and a parsed recipe has none");
     let occupancy = document.pointer_mut("/autoscaling/policy/parameters/roomOccupancy");
@@ -44,16 +44,17 @@ fn keep_exact(value: &mut Value, decimal: Fraction) {
 /// [`recipe_to_json`] backwards: gives an equal recipe.
 pub fn recipe_from_json(document: &Value) -> Result<Recipe, DocumentError> {
     let request = CreateSchedulerRequest::deserialize(document).map_err(DocumentError::Form)?;
-    Recipe::parse(&request.into()).map_err(DocumentError::Rules)
+    Recipe::try_from(&request).map_err(DocumentError::Rules)
 }
 
 #[cfg(test)]
 mod tests {
-    use maestro_core::scheduler::testing::{draft, recipes};
     use proptest::prelude::*;
     use prost::Message;
 
     use super::*;
+    use crate::recipe::tests::sample;
+    use crate::recipe::tests::strategies::recipes;
 
     proptest! {
         #[test]
@@ -67,22 +68,21 @@ mod tests {
 
         #[test]
         fn a_recipe_survives_the_wire(recipe in recipes()) {
-            let request = CreateSchedulerRequest::from(recipe.to_draft());
+            let request = CreateSchedulerRequest::from(&recipe);
             let read = CreateSchedulerRequest::decode(request.encode_to_vec().as_slice()).unwrap();
-            prop_assert_eq!(Recipe::parse(&read.into()), Ok(recipe));
+            prop_assert_eq!(Recipe::try_from(&read), Ok(recipe));
         }
     }
 
     #[test]
     fn decimals_are_stored_as_they_were_written() {
-        let document = recipe_to_json(&Recipe::parse(&draft()).unwrap());
+        let document = recipe_to_json(&Recipe::try_from(&sample()).unwrap());
         let occupancy = &document["autoscaling"]["policy"]["parameters"]["roomOccupancy"];
         assert_eq!(occupancy.to_string(), r#"{"downThreshold":0.95,"readyTarget":0.8}"#);
 
-        let mut draft = draft();
-        draft.room_occupancy().ready_target = "0.123456789012345678".into();
-        draft.room_occupancy().down_threshold = Some("0.999999999999999999".into());
-        let recipe = Recipe::parse(&draft).unwrap();
+        let mut wire = sample();
+        wire.set_decimals("0.123456789012345678", Some("0.999999999999999999"));
+        let recipe = Recipe::try_from(&wire).unwrap();
         let document = recipe_to_json(&recipe);
         let occupancy = &document["autoscaling"]["policy"]["parameters"]["roomOccupancy"];
         let exact = r#"{"downThreshold":"0.999999999999999999","readyTarget":"0.123456789012345678"}"#;
@@ -93,8 +93,8 @@ mod tests {
     /// Keys that v10 does not know are there only in a recipe that uses them; documents come back in short.
     #[test]
     fn policies_are_there_if_they_are_used() {
-        let mut draft = draft();
-        let document = recipe_to_json(&Recipe::parse(&draft).unwrap());
+        let mut wire = sample();
+        let document = recipe_to_json(&Recipe::try_from(&wire).unwrap());
         assert_eq!(
             document["placement"],
             serde_json::json!({"regions": [
@@ -103,8 +103,8 @@ mod tests {
         assert_eq!(document["deletion"], serde_json::json!({"criteria": "OLDEST_FIRST"}));
         assert_eq!(document["spec"]["region"], "us-east");
 
-        (draft.placement, draft.deletion, draft.spec().region) = (None, None, None);
-        let document = recipe_to_json(&Recipe::parse(&draft).unwrap());
+        (wire.placement, wire.deletion, wire.spec().region) = (None, None, None);
+        let document = recipe_to_json(&Recipe::try_from(&wire).unwrap());
         for key in ["policies", "placement", "deletion"] {
             assert_eq!(document.get(key), None);
         }
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn senlins_documents_are_read() {
-        let mut document = recipe_to_json(&Recipe::parse(&draft()).unwrap());
+        let mut document = recipe_to_json(&Recipe::try_from(&sample()).unwrap());
         let expected = recipe_from_json(&document).unwrap();
         let object = document.as_object_mut().unwrap();
         object.remove("placement");

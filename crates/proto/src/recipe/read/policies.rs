@@ -1,33 +1,40 @@
 //! Policies: Senlin's documents, or the same in short. There is one of a kind.
 
-use super::document;
-use super::field::{Field, Refused};
-use crate::policy::{Criteria, DeletionPolicy, PlacementPolicy, PlacementRegion, Policies};
-use crate::room::Region;
-use crate::scheduler::draft::{PlacementDraft, PlacementRegionDraft, RecipeDraft};
+use maestro_core::policy::{Criteria, DeletionPolicy, PlacementPolicy, PlacementRegion, Policies};
+use maestro_core::room::Region;
 
-pub(super) fn policies(root: &Field<'_>, draft: &RecipeDraft) -> Result<Policies, Refused> {
-    let placement = draft.placement.as_ref().map(|draft| {
+use super::field::{Field, Refused};
+use super::senlin;
+use crate::v1::{self, CreateSchedulerRequest};
+
+pub(super) fn policies(root: &Field<'_>, wire: &CreateSchedulerRequest) -> Result<Policies, Refused> {
+    let placement = wire.placement.as_ref().map(|wire| {
         let field = root.child("placement");
-        let regions = draft_regions(&field.child("regions"), draft);
+        let read = |region: &v1::PlacementRegion| RegionRead {
+            name: Ok(region.name.clone()),
+            weight: Ok(region.weight),
+            cap: Ok(region.cap),
+        };
+        let regions = regions(&field.child("regions"), wire.regions.iter().map(read).collect());
         (field, regions)
     });
-    let deletion = draft.deletion.as_ref().map(|draft| {
+    let deletion = wire.deletion.as_ref().map(|wire| {
         let field = root.child("deletion");
-        let policy = criteria(&field.child("criteria"), draft.criteria.as_deref());
+        let policy = criteria(&field.child("criteria"), wire.criteria.as_deref());
         (field, policy.map(|criteria| DeletionPolicy { criteria }))
     });
     let (mut placements, mut deletions) = (Vec::from_iter(placement), Vec::from_iter(deletion));
     let mut refused = None;
-    for (index, draft) in draft.policies.iter().enumerate() {
+    for (index, wire) in wire.policies.iter().enumerate() {
         let field = root.child("policies").item(index);
-        match document::kind(&field, draft) {
-            Ok(document::Kind::Placement) => {
-                let policy = document::placement(&field.child("properties"), &draft.properties);
+        let properties = wire.properties.clone().unwrap_or_default().into();
+        match senlin::kind(&field, wire) {
+            Ok(senlin::Kind::Placement) => {
+                let policy = senlin::placement(&field.child("properties"), &properties);
                 placements.push((field, policy));
             }
-            Ok(document::Kind::Deletion) => {
-                let policy = document::deletion(&field.child("properties"), &draft.properties);
+            Ok(senlin::Kind::Deletion) => {
+                let policy = senlin::deletion(&field.child("properties"), &properties);
                 deletions.push((field, policy));
             }
             Err(reason) => refused = Some(reason),
@@ -51,14 +58,6 @@ fn only_one<T>(kind: &str, policies: Vec<(Field<'_>, Result<T, Refused>)>) -> Re
     policy.map(Some)
 }
 
-fn draft_regions(field: &Field<'_>, draft: &PlacementDraft) -> Result<PlacementPolicy, Refused> {
-    let read = draft.regions.iter().map(|region| {
-        let PlacementRegionDraft { name, weight, cap } = region;
-        RegionRead { name: Ok(name.clone()), weight: Ok(*weight), cap: Ok(*cap) }
-    });
-    placement(field, read.collect())
-}
-
 /// A region as it was read: what has the right type, and is not judged yet.
 pub(super) struct RegionRead {
     pub(super) name: Result<String, Refused>,
@@ -67,7 +66,7 @@ pub(super) struct RegionRead {
 }
 
 /// `field` is the list of regions.
-pub(super) fn placement(field: &Field<'_>, regions: Vec<RegionRead>) -> Result<PlacementPolicy, Refused> {
+pub(super) fn regions(field: &Field<'_>, regions: Vec<RegionRead>) -> Result<PlacementPolicy, Refused> {
     field.refuse_all(PlacementPolicy::wrong_with_list(
         &regions.iter().map(RegionRead::listed).collect::<Vec<_>>(),
     ));

@@ -2,33 +2,34 @@
 
 use std::time::Duration;
 
+use maestro_core::time::Millis;
+
 use super::field::{Field, Refused};
-use crate::scheduler::draft::DurationDraft;
-use crate::time::Millis;
+use crate::protobuf;
 
 /// What fits in 64 bits of nanoseconds, in which operations show times to clients of v10: 292 years.
 const MAX: Duration = Duration::from_nanos(i64::MAX as u64);
 
 const NANOS_PER_MILLI: u32 = 1_000_000;
 
-pub(super) fn above_zero(field: &Field<'_>, draft: DurationDraft) -> Result<Duration, Refused> {
-    let time = read(field, draft, "longer than zero")?;
+pub(super) fn above_zero(field: &Field<'_>, wire: protobuf::Duration) -> Result<Duration, Refused> {
+    let time = read(field, wire, "longer than zero")?;
     if time.is_zero() {
         return Err(field.refuse("0s is too short; write a time longer than zero, such as \"30s\""));
     }
     Ok(time)
 }
 
-pub(super) fn millis_above_zero(field: &Field<'_>, draft: DurationDraft) -> Result<Millis, Refused> {
-    millis(field, above_zero(field, draft)?)
+pub(super) fn millis_above_zero(field: &Field<'_>, wire: protobuf::Duration) -> Result<Millis, Refused> {
+    millis(field, above_zero(field, wire)?)
 }
 
-pub(super) fn millis_from_zero(field: &Field<'_>, draft: DurationDraft) -> Result<Millis, Refused> {
-    millis(field, read(field, draft, "of zero or more")?)
+pub(super) fn millis_from_zero(field: &Field<'_>, wire: protobuf::Duration) -> Result<Millis, Refused> {
+    millis(field, read(field, wire, "of zero or more")?)
 }
 
-fn read(field: &Field<'_>, draft: DurationDraft, right: &str) -> Result<Duration, Refused> {
-    let DurationDraft { seconds, nanos } = draft;
+fn read(field: &Field<'_>, wire: protobuf::Duration, right: &str) -> Result<Duration, Refused> {
+    let protobuf::Duration { seconds, nanos } = wire;
     let (Ok(whole), Ok(nanos @ 0..1_000_000_000)) = (u64::try_from(seconds), u32::try_from(nanos)) else {
         return Err(field.refuse(format!(
             "{seconds} seconds and {nanos} nanoseconds is not a time {right}, such as \"30s\""

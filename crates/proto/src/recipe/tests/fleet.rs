@@ -1,36 +1,34 @@
 use expect_test::expect;
 
 use super::check;
-use crate::scheduler::draft::{
-    AutoscalingDraft, DurationDraft, FixedBufferDraft, ForwarderDraft, ForwarderOptionsDraft,
-    MatchAllocationDraft, PanicScaleDraft, RecipeDraft, RolloutDraft, RoomOccupancyDraft,
-};
+use crate::protobuf;
+use crate::v1::{self, CreateSchedulerRequest};
 
 #[test]
 fn fleet_size_and_surge() {
-    check(|draft| draft.rooms_replicas = 0, expect!["ok"]);
-    check(|draft| draft.rooms_replicas = -1, expect!["roomsReplicas: -1 is not at least 0"]);
-    check(|draft| draft.max_surge = "10".into(), expect!["ok"]);
+    check(|wire| wire.rooms_replicas = 0, expect!["ok"]);
+    check(|wire| wire.rooms_replicas = -1, expect!["roomsReplicas: -1 is not at least 0"]);
+    check(|wire| wire.max_surge = "10".into(), expect!["ok"]);
     check(
-        |draft| draft.max_surge = String::new(),
+        |wire| wire.max_surge = String::new(),
         expect![
             "maxSurge: is missing; write a number of rooms such as 10, or a percentage such as 25%, of at least 1"
         ],
     );
     check(
-        |draft| draft.max_surge = "0%".into(),
+        |wire| wire.max_surge = "0%".into(),
         expect![[
             r#"maxSurge: "0%" is not a surge: write a number of rooms such as 10, or a percentage such as 25%, of at least 1"#
         ]],
     );
     check(
-        |draft| draft.max_surge = "-5%".into(),
+        |wire| wire.max_surge = "-5%".into(),
         expect![[
             r#"maxSurge: "-5%" is not a surge: write a number of rooms such as 10, or a percentage such as 25%, of at least 1"#
         ]],
     );
     check(
-        |draft| draft.max_surge = "0".into(),
+        |wire| wire.max_surge = "0".into(),
         expect![[
             r#"maxSurge: "0" is not a surge: write a number of rooms such as 10, or a percentage such as 25%, of at least 1"#
         ]],
@@ -40,9 +38,9 @@ fn fleet_size_and_surge() {
 #[test]
 fn autoscaling_limits() {
     let limits = |min, max| {
-        move |draft: &mut RecipeDraft| {
-            draft.autoscaling().min = min;
-            draft.autoscaling().max = max;
+        move |wire: &mut CreateSchedulerRequest| {
+            wire.autoscaling().min = min;
+            wire.autoscaling().max = max;
         }
     };
     check(limits(1, 2), expect!["ok"]);
@@ -62,18 +60,18 @@ fn autoscaling_limits() {
     check(limits(5, 5), expect!["autoscaling.max: 5 is not above min, which is 5; -1 means no limit"]);
     check(limits(5, 2), expect!["autoscaling.max: 2 is not above min, which is 5; -1 means no limit"]);
     check(limits(5, -2), expect!["autoscaling.max: -2 is not above min, which is 5; -1 means no limit"]);
-    check(|draft| draft.autoscaling().cooldown = -1, expect!["autoscaling.cooldown: -1 is not at least 0"]);
+    check(|wire| wire.autoscaling().cooldown = -1, expect!["autoscaling.cooldown: -1 is not at least 0"]);
     check(
-        |draft| {
-            draft.autoscaling().enabled = false;
-            draft.autoscaling().min = 0;
+        |wire| {
+            wire.autoscaling().enabled = false;
+            wire.autoscaling().min = 0;
         },
         expect![
             "autoscaling.min: 0 is not at least 1; for no rooms at all turn autoscaling off and set roomsReplicas: 0"
         ],
     );
     check(
-        |draft| draft.autoscaling = Some(AutoscalingDraft::default()),
+        |wire| wire.autoscaling = Some(v1::Autoscaling::default()),
         expect![[r#"
             autoscaling.min: 0 is not at least 1; for no rooms at all turn autoscaling off and set roomsReplicas: 0
             autoscaling.max: 0 is not above min, which is 0; -1 means no limit
@@ -83,22 +81,22 @@ fn autoscaling_limits() {
 
 #[test]
 fn panic_scale() {
-    let time = |seconds| Some(DurationDraft { seconds, nanos: 0 });
-    check(|draft| draft.autoscaling().panic = None, expect!["ok"]);
-    check(|draft| *draft.panic() = PanicScaleDraft::default(), expect!["ok"]);
-    check(|draft| draft.panic().limit = Some(1), expect!["ok"]);
-    check(|draft| draft.panic().limit = Some(99), expect!["ok"]);
+    let time = |seconds| Some(protobuf::Duration { seconds, nanos: 0 });
+    check(|wire| wire.autoscaling().panic = None, expect!["ok"]);
+    check(|wire| *wire.panic() = v1::PanicScale::default(), expect!["ok"]);
+    check(|wire| wire.panic().limit = Some(1), expect!["ok"]);
+    check(|wire| wire.panic().limit = Some(99), expect!["ok"]);
     check(
-        |draft| draft.panic().limit = Some(100),
+        |wire| wire.panic().limit = Some(100),
         expect![
             "autoscaling.panic.limit: 100 is not between 1 and 99; it is the percentage of all places above which it panics, and no fleet is more than full"
         ],
     );
     check(
-        |draft| {
+        |wire| {
             let enabled = Some(false);
             let (limit, delta, timeout) = (Some(0), Some(0), time(0));
-            *draft.panic() = PanicScaleDraft { enabled, limit, delta, timeout };
+            *wire.panic() = v1::PanicScale { enabled, limit, delta, timeout };
         },
         expect![[r#"
             autoscaling.panic.limit: 0 is not between 1 and 99; it is the percentage of all places above which it panics, and no fleet is more than full
@@ -109,43 +107,43 @@ fn panic_scale() {
 
 #[test]
 fn autoscaling_policy() {
-    check(|draft| draft.policy().policy_type = "fixedBuffer".into(), expect!["ok"]);
+    check(|wire| wire.policy().r#type = "fixedBuffer".into(), expect!["ok"]);
     check(
-        |draft| draft.policy().policy_type = "roomOccupation".into(),
+        |wire| wire.policy().r#type = "roomOccupation".into(),
         expect![[r#"autoscaling.policy.type: "roomOccupation" is neither roomOccupancy nor fixedBuffer"#]],
     );
     check(
-        |draft| draft.policy().policy_type = String::new(),
+        |wire| wire.policy().r#type = String::new(),
         expect![[r#"autoscaling.policy.type: "" is neither roomOccupancy nor fixedBuffer"#]],
     );
     check(
-        |draft| draft.policy().parameters = None,
+        |wire| wire.policy().parameters = None,
         expect![
             "autoscaling.policy.parameters.roomOccupancy: is missing; the policy's type is roomOccupancy"
         ],
     );
     check(
-        |draft| draft.parameters().room_occupancy = None,
+        |wire| wire.parameters().room_occupancy = None,
         expect![
             "autoscaling.policy.parameters.roomOccupancy: is missing; the policy's type is roomOccupancy"
         ],
     );
     check(
-        |draft| {
-            draft.policy().policy_type = "fixedBuffer".into();
-            draft.parameters().fixed_buffer = None;
-            draft.room_occupancy().ready_target = "2".into();
+        |wire| {
+            wire.policy().r#type = "fixedBuffer".into();
+            wire.parameters().fixed_buffer = None;
+            wire.set_decimals("2", None);
         },
         expect![[r#"
             autoscaling.policy.parameters.roomOccupancy.readyTarget: 2 is not between 0.1 and 0.9
             autoscaling.policy.parameters.fixedBuffer: is missing; the policy's type is fixedBuffer"#]],
     );
     check(
-        |draft| draft.parameters().fixed_buffer = Some(FixedBufferDraft { amount: Some(0) }),
+        |wire| wire.parameters().fixed_buffer = Some(v1::FixedBuffer { amount: Some(0) }),
         expect!["autoscaling.policy.parameters.fixedBuffer.amount: 0 is not a number of rooms of at least 1"],
     );
     check(
-        |draft| draft.parameters().fixed_buffer = Some(FixedBufferDraft { amount: None }),
+        |wire| wire.parameters().fixed_buffer = Some(v1::FixedBuffer { amount: None }),
         expect![
             "autoscaling.policy.parameters.fixedBuffer.amount: is missing; the number of rooms to keep ready is needed"
         ],
@@ -155,10 +153,7 @@ fn autoscaling_policy() {
 #[test]
 fn room_occupancy() {
     let set = |ready_target: &'static str, down_threshold: Option<&'static str>| {
-        move |draft: &mut RecipeDraft| {
-            let (ready_target, down_threshold) = (ready_target.into(), down_threshold.map(Into::into));
-            *draft.room_occupancy() = RoomOccupancyDraft { ready_target, down_threshold };
-        }
+        move |wire: &mut CreateSchedulerRequest| wire.set_decimals(ready_target, down_threshold)
     };
     check(set("0.1", None), expect!["ok"]);
     check(set("0.9", Some("0.000000000000000001")), expect!["ok"]);
@@ -195,20 +190,20 @@ fn room_occupancy() {
 
 #[test]
 fn forwarders() {
-    check(|draft| draft.forwarders[0].options = None, expect!["ok"]);
+    check(|wire| wire.forwarders[0].options = None, expect!["ok"]);
     check(
-        |draft| draft.forwarders[0] = ForwarderDraft::default(),
+        |wire| wire.forwarders[0] = v1::Forwarder::default(),
         expect![[r#"
             forwarders[0].name: is missing; a name is needed
             forwarders[0].type: "" is not gRPC, the only type there is
             forwarders[0].address: is missing; host:port of the receiver is needed"#]],
     );
     check(
-        |draft| draft.forwarders[0].forwarder_type = "grpc".into(),
+        |wire| wire.forwarders[0].r#type = "grpc".into(),
         expect![[r#"forwarders[0].type: "grpc" is not gRPC, the only type there is"#]],
     );
     check(
-        |draft| draft.forwarders[0].options = Some(ForwarderOptionsDraft::default()),
+        |wire| wire.forwarders[0].options = Some(v1::ForwarderOptions::default()),
         expect![
             "forwarders[0].options.timeout: 0 is not a time in milliseconds of at least 1; without options it is 1000"
         ],
@@ -217,26 +212,26 @@ fn forwarders() {
 
 #[test]
 fn matches() {
-    check(|draft| draft.match_allocation = Some(MatchAllocationDraft { max_matches: 35 }), expect!["ok"]);
+    check(|wire| wire.match_allocation = Some(v1::MatchAllocation { max_matches: 35 }), expect!["ok"]);
     check(
-        |draft| draft.match_allocation = Some(MatchAllocationDraft { max_matches: 36 }),
+        |wire| wire.match_allocation = Some(v1::MatchAllocation { max_matches: 36 }),
         expect!["matchAllocation.maxMatches: 36 is not between 1 and 35"],
     );
     check(
-        |draft| draft.match_allocation = Some(MatchAllocationDraft { max_matches: 0 }),
+        |wire| wire.match_allocation = Some(v1::MatchAllocation { max_matches: 0 }),
         expect!["matchAllocation.maxMatches: 0 is not between 1 and 35"],
     );
 }
 
 #[test]
 fn rollout() {
-    let time = |seconds, nanos| Some(DurationDraft { seconds, nanos });
-    check(|draft| draft.rollout = Some(RolloutDraft::default()), expect!["ok"]);
-    check(|draft| draft.rollout().rejoin_grace = time(0, 0), expect!["ok"]);
-    check(|draft| draft.rollout().occupied_interval = time(0, 0), expect!["ok"]);
+    let time = |seconds, nanos| Some(protobuf::Duration { seconds, nanos });
+    check(|wire| wire.rollout = Some(v1::Rollout::default()), expect!["ok"]);
+    check(|wire| wire.rollout().rejoin_grace = time(0, 0), expect!["ok"]);
+    check(|wire| wire.rollout().occupied_interval = time(0, 0), expect!["ok"]);
     check(
-        |draft| {
-            *draft.rollout() = RolloutDraft {
+        |wire| {
+            *wire.rollout() = v1::Rollout {
                 max_unavailable: Some(-1),
                 occupied: Some("keep".into()),
                 on_failure: Some(String::new()),
@@ -258,9 +253,9 @@ fn rollout() {
             rollout.occupiedInterval: -1 seconds and 0 nanoseconds is not a time of zero or more, such as "30s""#]],
     );
     check(
-        |draft| {
-            draft.rollout().timeout = time(i64::MAX, 0);
-            draft.rollout().rejoin_grace = time(1, 500_000);
+        |wire| {
+            wire.rollout().timeout = time(i64::MAX, 0);
+            wire.rollout().rejoin_grace = time(1, 500_000);
         },
         expect![[r#"
             rollout.timeout: 9223372036854775807s is too long; at most 9223372036s

@@ -1,60 +1,44 @@
 //! The containers of a room: what runs in it, with which environment, and how much it may take.
 
-use std::collections::BTreeMap;
+#[cfg(doc)]
+use maestro_core::scheduler::Recipe;
+use maestro_core::scheduler::{
+    Container, EnvironmentValue, EnvironmentVariable, ImagePullPolicy, Quantity, Resources, parse_label,
+};
 
 use super::field::{Field, Refused};
 use super::ports;
-use crate::scheduler::draft::{
-    ContainerDraft, EnvironmentVariableDraft, ResourcesDraft, SecretKeyRefDraft, ValueFromDraft,
-};
-use crate::scheduler::name::parse_label;
-use crate::scheduler::quantity::Quantity;
-use crate::scheduler::{Container, EnvironmentValue, EnvironmentVariable, ImagePullPolicy, Resources};
+use crate::v1;
 
 /// Maestro tells a room who it is in variables of this prefix; a recipe must not be able to say something else.
 const RESERVED_PREFIX: &str = "MAESTRO_";
 
-pub(super) fn containers(field: &Field<'_>, drafts: &[ContainerDraft]) -> Result<Vec<Container>, Refused> {
-    if drafts.is_empty() {
+pub(super) fn containers(field: &Field<'_>, wire: &[v1::Container]) -> Result<Vec<Container>, Refused> {
+    if wire.is_empty() {
         return Err(field.refuse("is empty; a room is made of at least one container"));
     }
-    let containers = field.items(drafts, container);
-    check_names_unique(field, drafts);
-    ports::check_names_unique(field, drafts);
+    let containers = field.items(wire, container);
+    let names = wire.iter().enumerate().map(|(index, one)| (field.item(index), one.name.as_str()));
+    Field::check_unique(names, "containers");
+    ports::check_names_unique(field, wire);
     containers
 }
 
-fn check_names_unique(field: &Field<'_>, drafts: &[ContainerDraft]) {
-    let mut first_use = BTreeMap::new();
-    for (index, draft) in drafts.iter().enumerate().filter(|(_, draft)| !draft.name.is_empty()) {
-        let name = field.item(index).child("name");
-        if let Some(first) = first_use.get(&draft.name) {
-            name.refuse(format!(
-                "{:?} is taken by {first}; containers of a room need different names",
-                draft.name
-            ));
-        } else {
-            first_use.insert(&draft.name, field.item(index));
-        }
-    }
-}
-
-fn container(field: &Field<'_>, draft: &ContainerDraft) -> Result<Container, Refused> {
-    let name = field.child("name").take(parse_label(&draft.name));
-    let image = image(&field.child("image"), draft);
-    let pull_policy = match draft.image_pull_policy.as_str() {
+fn container(field: &Field<'_>, wire: &v1::Container) -> Result<Container, Refused> {
+    let name = field.child("name").take(parse_label(&wire.name));
+    let image = image(&field.child("image"), wire);
+    let pull_policy = match wire.image_pull_policy.as_str() {
         "" => Ok(ImagePullPolicy::IfNotPresent),
         text => field.child("imagePullPolicy").take(ImagePullPolicy::parse(text)),
     };
-    let command =
-        field.child("command").items(&draft.command, |field, argument| without_nul(field, argument));
-    let environment = field.child("environment").items(&draft.environment, environment_variable);
-    let requests = resources(&field.child("requests"), draft.requests.as_ref());
-    let limits = resources(&field.child("limits"), draft.limits.as_ref());
+    let command = field.child("command").items(&wire.command, |field, argument| without_nul(field, argument));
+    let environment = field.child("environment").items(&wire.environment, environment_variable);
+    let requests = resources(&field.child("requests"), wire.requests.as_ref());
+    let limits = resources(&field.child("limits"), wire.limits.as_ref());
     if let (Ok(requests), Ok(limits)) = (&requests, &limits) {
         check_within_limits(&field.child("requests"), requests, limits);
     }
-    let ports = field.child("ports").items(&draft.ports, ports::container_port);
+    let ports = field.child("ports").items(&wire.ports, ports::container_port);
     Ok(Container {
         name: name?,
         image: image?,
@@ -68,20 +52,20 @@ fn container(field: &Field<'_>, draft: &ContainerDraft) -> Result<Container, Ref
 }
 
 /// A process needs none. Whether containers are run is not known here; [`Recipe::missing_for_containers`] is for them.
-fn image(field: &Field<'_>, draft: &ContainerDraft) -> Result<String, Refused> {
-    if draft.image.is_empty() && draft.command.is_empty() {
+fn image(field: &Field<'_>, wire: &v1::Container) -> Result<String, Refused> {
+    if wire.image.is_empty() && wire.command.is_empty() {
         return Err(field.refuse("is missing; an image or a command to run is needed"));
     }
-    Ok(draft.image.clone())
+    Ok(wire.image.clone())
 }
 
 fn environment_variable(
     field: &Field<'_>,
-    draft: &EnvironmentVariableDraft,
+    wire: &v1::ContainerEnvironment,
 ) -> Result<EnvironmentVariable, Refused> {
-    let name = variable_name(&field.child("name"), &draft.name);
-    let text = draft.value.as_deref().unwrap_or_default();
-    let value = match &draft.value_from {
+    let name = variable_name(&field.child("name"), &wire.name);
+    let text = wire.value.as_deref().unwrap_or_default();
+    let value = match &wire.value_from {
         // Without either it is the empty text: that is how v10 prints one, so it must be readable again.
         None => without_nul(&field.child("value"), text).map(EnvironmentValue::Text),
         Some(_) if !text.is_empty() => {
@@ -107,8 +91,11 @@ fn variable_name(field: &Field<'_>, name: &str) -> Result<String, Refused> {
     Ok(name)
 }
 
-fn value_from(field: &Field<'_>, draft: &ValueFromDraft) -> Result<EnvironmentValue, Refused> {
-    match (&draft.field_ref, &draft.secret_key_ref) {
+fn value_from(
+    field: &Field<'_>,
+    wire: &v1::ContainerEnvironmentValueFrom,
+) -> Result<EnvironmentValue, Refused> {
+    match (&wire.field_ref, &wire.secret_key_ref) {
         (Some(reference), None) => {
             let path = field
                 .child("fieldRef.fieldPath")
@@ -123,9 +110,12 @@ fn value_from(field: &Field<'_>, draft: &ValueFromDraft) -> Result<EnvironmentVa
     }
 }
 
-fn secret(field: &Field<'_>, draft: &SecretKeyRefDraft) -> Result<EnvironmentValue, Refused> {
-    let name = field.child("name").text(&draft.name, "the name of a secret");
-    let key = field.child("key").text(&draft.key, "the key in the secret");
+fn secret(
+    field: &Field<'_>,
+    wire: &v1::ContainerEnvironmentSecretKeyRef,
+) -> Result<EnvironmentValue, Refused> {
+    let name = field.child("name").text(&wire.name, "the name of a secret");
+    let key = field.child("key").text(&wire.key, "the key in the secret");
     Ok(EnvironmentValue::Secret { name: name?, key: key? })
 }
 
@@ -145,17 +135,17 @@ struct Amounts {
     cpu: Option<Quantity>,
 }
 
-fn resources(field: &Field<'_>, draft: Option<&ResourcesDraft>) -> Result<Amounts, Refused> {
-    let Some(draft) = draft else {
+fn resources(field: &Field<'_>, wire: Option<&v1::ContainerResources>) -> Result<Amounts, Refused> {
+    let Some(wire) = wire else {
         return Ok(Amounts { written: Resources::default(), memory: None, cpu: None });
     };
     let given = |text: &str| !text.is_empty();
-    let memory = given(&draft.memory).then(|| memory(&field.child("memory"), &draft.memory)).transpose();
-    let cpu = given(&draft.cpu).then(|| field.child("cpu").take(Quantity::parse(&draft.cpu))).transpose();
+    let memory = given(&wire.memory).then(|| memory(&field.child("memory"), &wire.memory)).transpose();
+    let cpu = given(&wire.cpu).then(|| field.child("cpu").take(Quantity::parse(&wire.cpu))).transpose();
     Ok(Amounts {
         memory: memory?,
         cpu: cpu?,
-        written: Resources { memory: draft.memory.clone(), cpu: draft.cpu.clone() },
+        written: Resources { memory: wire.memory.clone(), cpu: wire.cpu.clone() },
     })
 }
 

@@ -1,31 +1,28 @@
 use expect_test::{Expect, expect};
+use maestro_core::policy::{Criteria, DeletionPolicy, PlacementPolicy, PlacementRegion, Policies};
+use maestro_core::room::Region;
+use maestro_core::scheduler::Recipe;
 use serde_json::{Value, json};
 
-use super::check;
-use crate::policy::{Criteria, DeletionPolicy, PlacementPolicy, PlacementRegion, Policies};
-use crate::room::Region;
-use crate::scheduler::Recipe;
-use crate::scheduler::draft::{
-    DeletionDraft, PlacementDraft, PlacementRegionDraft, PolicyDraft, RecipeDraft,
-};
-use crate::scheduler::testing;
+use super::{check, sample};
+use crate::v1::{self, CreateSchedulerRequest};
 
-fn document(policy: &Value) -> PolicyDraft {
-    PolicyDraft {
-        policy_type: policy["type"].as_str().unwrap_or_default().to_owned(),
-        version: policy["version"].clone(),
-        properties: policy["properties"].as_object().cloned().unwrap_or_default(),
+fn document(policy: &Value) -> v1::Policy {
+    v1::Policy {
+        r#type: policy["type"].as_str().unwrap_or_default().to_owned(),
+        version: Some(policy["version"].clone().into()),
+        properties: policy["properties"].as_object().cloned().map(Into::into),
     }
 }
 
-fn with_documents(draft: &mut RecipeDraft, documents: &[Value]) {
-    draft.placement = None;
-    draft.deletion = None;
-    draft.policies = documents.iter().map(document).collect();
+fn with_documents(wire: &mut CreateSchedulerRequest, documents: &[Value]) {
+    wire.placement = None;
+    wire.deletion = None;
+    wire.policies = documents.iter().map(document).collect();
 }
 
 fn check_documents(documents: &[Value], expected: Expect) {
-    check(|draft| with_documents(draft, documents), expected);
+    check(|wire| with_documents(wire, documents), expected);
 }
 
 fn region(name: &str, weight: u32, cap: Option<u32>) -> PlacementRegion {
@@ -34,9 +31,9 @@ fn region(name: &str, weight: u32, cap: Option<u32>) -> PlacementRegion {
 
 #[test]
 fn senlins_documents() {
-    let mut draft = testing::draft();
+    let mut wire = sample();
     with_documents(
-        &mut draft,
+        &mut wire,
         &[
             json!({"type": "senlin.policy.deletion", "version": 1.1, "properties": {
                 "criteria": "YOUNGEST_FIRST", "destroy_after_deletion": true, "grace_period": 60,
@@ -46,7 +43,7 @@ fn senlins_documents() {
                 {"name": "RegionThree", "weight": "7", "cap": -1}]}}),
         ],
     );
-    let recipe = Recipe::parse(&draft).unwrap();
+    let recipe = Recipe::try_from(&wire).unwrap();
     let regions = vec![
         region("RegionOne", 100, Some(150)),
         region("RegionTwo", 100, None),
@@ -56,9 +53,9 @@ fn senlins_documents() {
     let deletion = Some(DeletionPolicy { criteria: Criteria::YoungestFirst });
     assert_eq!(recipe.policies, Policies { placement, deletion });
 
-    let short = recipe.to_draft();
+    let short = CreateSchedulerRequest::from(&recipe);
     assert_eq!(short.policies, []);
-    assert_eq!(Recipe::parse(&short).unwrap(), recipe);
+    assert_eq!(Recipe::try_from(&short).unwrap(), recipe);
 }
 
 #[test]
@@ -76,7 +73,7 @@ fn versions_as_yaml_and_json_have_them() {
 
 #[test]
 fn types_nobody_knows() {
-    let of = |policy_type: &str| json!({"type": policy_type, "version": "1.0", "properties": {}});
+    let of = |name: &str| json!({"type": name, "version": "1.0", "properties": {}});
     check_documents(
         &[of("senlin.policy.health"), of(""), of("senlin.policy.scaling")],
         expect![[r#"
@@ -88,7 +85,7 @@ fn types_nobody_knows() {
 
 #[test]
 fn everything_wrong_with_a_document() {
-    let of = |policy_type: &str, properties: Value| json!({"type": format!("senlin.policy.{policy_type}"), "version": "1.0", "properties": properties});
+    let of = |name: &str, properties: Value| json!({"type": format!("senlin.policy.{name}"), "version": "1.0", "properties": properties});
     check_documents(
         &[of(
             "region_placement",
@@ -136,14 +133,14 @@ fn everything_wrong_with_a_document() {
 
 #[test]
 fn in_short() {
-    check(|draft| draft.region(0).weight = Some(0), expect!["ok"]);
-    check(|draft| draft.region(0).cap = Some(0), expect!["ok"]);
-    check(|draft| draft.deletion = Some(DeletionDraft::default()), expect!["ok"]);
+    check(|wire| wire.region(0).weight = Some(0), expect!["ok"]);
+    check(|wire| wire.region(0).cap = Some(0), expect!["ok"]);
+    check(|wire| wire.deletion = Some(v1::Deletion::default()), expect!["ok"]);
     check(
-        |draft| {
-            *draft.region(0) = PlacementRegionDraft { name: String::new(), weight: Some(-1), cap: Some(-2) };
-            draft.deletion = Some(DeletionDraft { criteria: Some("oldest".into()) });
-            draft.spec().region = Some("a b".into());
+        |wire| {
+            *wire.region(0) = v1::PlacementRegion { name: String::new(), weight: Some(-1), cap: Some(-2) };
+            wire.deletion = Some(v1::Deletion { criteria: Some("oldest".into()) });
+            wire.spec().region = Some("a b".into());
         },
         expect![[r#"
             spec.region: "a b" is not a name of a region: use 1 to 63 letters, digits, -, _ and ., with a letter or digit at both ends
@@ -153,24 +150,24 @@ fn in_short() {
             deletion.criteria: "oldest" is not one of OLDEST_FIRST, OLDEST_PROFILE_FIRST, YOUNGEST_FIRST, RANDOM"#]],
     );
     check(
-        |draft| draft.placement = Some(PlacementDraft::default()),
+        |wire| wire.placement = Some(v1::Placement::default()),
         expect!["placement.regions: is empty; name at least one region"],
     );
     check(
-        |draft| (draft.region(0).weight, draft.region(1).weight) = (Some(0), Some(0)),
+        |wire| (wire.region(0).weight, wire.region(1).weight) = (Some(0), Some(0)),
         expect![
             "placement.regions: all weights are 0, so no region could ever get a room; give one a weight"
         ],
     );
     check(
-        |draft| draft.region(1).name = "us-east".into(),
+        |wire| wire.region(1).name = "us-east".into(),
         expect![[r#"placement.regions[1].name: "us-east" is there twice"#]],
     );
     check(
-        |draft| {
+        |wire| {
             let region =
-                |index| PlacementRegionDraft { name: format!("r{index}"), ..PlacementRegionDraft::default() };
-            draft.placement = Some(PlacementDraft { regions: (0..257).map(region).collect() });
+                |index| v1::PlacementRegion { name: format!("r{index}"), ..v1::PlacementRegion::default() };
+            wire.placement = Some(v1::Placement { regions: (0..257).map(region).collect() });
         },
         expect!["placement.regions: has 257 regions; at most 256 can be"],
     );
@@ -180,7 +177,7 @@ fn in_short() {
 fn one_of_a_kind() {
     let deletion = json!({"type": "senlin.policy.deletion", "version": "1.0", "properties": {}});
     check(
-        |draft| draft.policies = vec![document(&deletion)],
+        |wire| wire.policies = vec![document(&deletion)],
         expect!["policies[0]: there is a deletion policy already, deletion; only one can be"],
     );
     check_documents(

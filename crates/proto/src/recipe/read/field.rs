@@ -1,9 +1,10 @@
-//! Where in a draft the parser is, and what it found wrong so far.
+//! Where in a recipe the reader is, and what it found wrong so far.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::violation::Violation;
+use maestro_core::violation::Violation;
 
 /// Everything found wrong, in the order in which it was found.
 #[derive(Default)]
@@ -24,7 +25,7 @@ impl Findings {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Refused(());
 
-/// A field of the draft, by its path as the user writes it.
+/// A field of the recipe, by its path as the user writes it.
 #[derive(Clone)]
 pub(super) struct Field<'a> {
     path: String,
@@ -77,15 +78,46 @@ impl Field<'_> {
         number.ok_or_else(|| self.refuse(format!("{value} is not {right}")))
     }
 
-    /// Every item, with all that is wrong with any of them.
-    pub(super) fn items<D, T>(
+    pub(super) fn optional<W, T>(
         &self,
-        drafts: &[D],
-        parse: impl Fn(&Self, &D) -> Result<T, Refused>,
+        name: &str,
+        wire: Option<W>,
+        read: impl FnOnce(&Self, W) -> Result<T, Refused>,
+    ) -> Result<Option<T>, Refused> {
+        wire.map(|wire| read(&self.child(name), wire)).transpose()
+    }
+
+    pub(super) fn optional_number(
+        &self,
+        name: &str,
+        wire: Option<i32>,
+        min: i32,
+    ) -> Result<Option<u32>, Refused> {
+        self.optional(name, wire, |field, number| field.number(number, min, i32::MAX))
+    }
+
+    /// Every item, with all that is wrong with any of them.
+    pub(super) fn items<W, T>(
+        &self,
+        items: &[W],
+        read: impl Fn(&Self, &W) -> Result<T, Refused>,
     ) -> Result<Vec<T>, Refused> {
         let outcomes: Vec<_> =
-            drafts.iter().enumerate().map(|(index, draft)| parse(&self.item(index), draft)).collect();
+            items.iter().enumerate().map(|(index, item)| read(&self.item(index), item)).collect();
         outcomes.into_iter().collect()
+    }
+
+    /// No name twice; one that is missing has its own violation. `what` the things are, for the message.
+    pub(super) fn check_unique<'n>(names: impl IntoIterator<Item = (Self, &'n str)>, what: &str) {
+        let mut first_use = BTreeMap::new();
+        for (field, name) in names.into_iter().filter(|(_, name)| !name.is_empty()) {
+            if let Some(first) = first_use.get(name) {
+                let reason = format!("{name:?} is taken by {first}; {what} of a room need different names");
+                field.child("name").refuse(reason);
+            } else {
+                first_use.insert(name, field);
+            }
+        }
     }
 }
 

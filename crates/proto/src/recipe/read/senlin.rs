@@ -1,11 +1,11 @@
 //! Senlin's policy documents: a type, a version, and properties whose types nobody has checked yet.
 
+use maestro_core::policy::{DeletionPolicy, PlacementPolicy};
 use serde_json::{Map, Value};
 
 use super::field::{Field, Refused};
 use super::policies::{self, RegionRead};
-use crate::policy::{DeletionPolicy, PlacementPolicy};
-use crate::scheduler::draft::PolicyDraft;
+use crate::v1;
 
 type Properties = Map<String, Value>;
 
@@ -37,18 +37,19 @@ impl Kind {
 }
 
 /// What the document is, by its type and version.
-pub(super) fn kind(field: &Field<'_>, draft: &PolicyDraft) -> Result<Kind, Refused> {
-    let found = Kind::ALL.into_iter().find(|kind| kind.type_name() == draft.policy_type);
+pub(super) fn kind(field: &Field<'_>, wire: &v1::Policy) -> Result<Kind, Refused> {
+    let found = Kind::ALL.into_iter().find(|kind| kind.type_name() == wire.r#type);
     let kind = found.ok_or_else(|| {
         let types = Kind::ALL.map(Kind::type_name).join(", ");
-        let reason = match draft.policy_type.as_str() {
+        let reason = match wire.r#type.as_str() {
             "" => format!("is missing; one of {types} is needed"),
             "senlin.policy.scaling" => "scaling is what the recipe's autoscaling block is for".to_owned(),
             other => format!("{other:?} is not one of {types}"),
         };
         field.child("type").refuse(reason)
     })?;
-    let version = match &draft.version {
+    let written = wire.version.clone().map(Value::from).unwrap_or_default();
+    let version = match &written {
         Value::String(text) => text.clone(),
         // YAML and protobuf take 1.0 for the number 1.
         Value::Number(number) if !number.to_string().contains('.') => format!("{number}.0"),
@@ -58,7 +59,7 @@ pub(super) fn kind(field: &Field<'_>, draft: &PolicyDraft) -> Result<Kind, Refus
         return Ok(kind);
     }
     let versions = kind.versions().join(" or ");
-    let reason = match draft.version {
+    let reason = match written {
         Value::Null => format!("is missing; {versions} is needed"),
         _ => format!("{version} is not {versions}"),
     };
@@ -72,7 +73,7 @@ pub(super) fn placement(field: &Field<'_>, properties: &Properties) -> Result<Pl
         None | Some(Value::Null) => Err(list.refuse("is missing; a list of regions is needed")),
         Some(Value::Array(regions)) => {
             let read = |(index, region)| read_region(&list.item(index), region);
-            policies::placement(&list, regions.iter().enumerate().map(read).collect())
+            policies::regions(&list, regions.iter().enumerate().map(read).collect())
         }
         Some(other) => Err(list.refuse(format!("{other} is not a list"))),
     };

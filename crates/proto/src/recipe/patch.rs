@@ -4,55 +4,30 @@
 //! Containers are changed one by one: a patch that has the name of a container changes that one, any other the one
 //! in its place, and what is past the end is added. None can be taken away, so an empty list of them changes nothing.
 
-use maestro_core::scheduler::draft::{
-    AutoscalingDraft, ContainerDraft, PanicScaleDraft, RecipeDraft, RolloutDraft, SpecDraft,
-};
-use serde::Deserialize;
-use serde::de::IgnoredAny;
+use maestro_core::scheduler::Recipe;
+use maestro_core::violation::Violations;
+use serde_json::Value;
 
-use super::to_draft::all;
 use crate::json::{DecodeError, Decoded, FromJson, decode};
 use crate::v1::{
-    OptionalAutoscaling, OptionalContainer, OptionalSpec, PanicScale, PatchSchedulerRequest, Rollout,
+    Autoscaling, Container, CreateSchedulerRequest, OptionalAutoscaling, OptionalContainer, OptionalSpec,
+    PanicScale, PatchSchedulerRequest, Rollout, Spec,
 };
 
 /// A patch, with the one thing that its message cannot say: which lists and maps were given at all.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Patch {
     request: PatchSchedulerRequest,
-    given: Given,
-}
-
-/// Which lists and maps are there, be they empty.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(default)]
-struct Given {
-    annotations: Option<IgnoredAny>,
-    labels: Option<IgnoredAny>,
-    forwarders: Option<IgnoredAny>,
-    policies: Option<IgnoredAny>,
-    spec: Option<GivenSpec>,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(default)]
-struct GivenSpec {
-    containers: Option<Vec<GivenContainer>>,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(default)]
-struct GivenContainer {
-    command: Option<IgnoredAny>,
-    environment: Option<IgnoredAny>,
-    ports: Option<IgnoredAny>,
+    /// What the message was read from.
+    json: Value,
 }
 
 impl FromJson for Patch {
     fn from_json(json: &[u8]) -> Result<Decoded<Self>, DecodeError> {
         let Decoded { message: request, unknown_fields } = decode(json)?;
-        let given = decode(json)?.message;
-        Ok(Decoded { message: Self { request, given }, unknown_fields })
+        // Nothing at all is a message too.
+        let json = serde_json::from_slice(json).unwrap_or_default();
+        Ok(Decoded { message: Self { request, json }, unknown_fields })
     }
 }
 
@@ -61,7 +36,8 @@ impl Patch {
     pub fn is_empty(&self) -> bool {
         let nothing =
             PatchSchedulerRequest { name: self.request.name.clone(), ..PatchSchedulerRequest::default() };
-        self.request == nothing && self.given == Given::default()
+        let lists = ["annotations", "labels", "forwarders", "policies"];
+        self.request == nothing && lists.iter().all(|list| self.json[list].is_null())
     }
 
     /// The scheduler that the patch itself names, if it does.
@@ -74,7 +50,14 @@ impl Patch {
         self.request.rooms_replicas.is_some()
     }
 
-    pub fn apply(self, draft: &mut RecipeDraft) {
+    /// The recipe with the patch's changes, if it is one then.
+    pub fn apply(&self, recipe: &Recipe) -> Result<Recipe, Violations> {
+        let mut patched = recipe.into();
+        self.clone().change(&mut patched);
+        Recipe::try_from(&patched)
+    }
+
+    fn change(self, recipe: &mut CreateSchedulerRequest) {
         let PatchSchedulerRequest {
             name: _,
             spec,
@@ -91,60 +74,31 @@ impl Patch {
             placement,
             deletion,
         } = self.request;
-        let given = self.given;
+        let json = &self.json;
         if let Some(patch) = spec {
-            let containers = given.spec.and_then(|spec| spec.containers);
-            patch_spec(draft.spec.get_or_insert_default(), patch, &containers.unwrap_or_default());
+            change_spec(recipe.spec.get_or_insert_default(), patch, &json["spec"]["containers"]);
         }
-        replace(&mut draft.port_range, port_range.map(|range| Some(range.into())));
-        replace(&mut draft.max_surge, max_surge);
-        replace(&mut draft.rooms_replicas, rooms_replicas);
+        replace_option(&mut recipe.port_range, port_range);
+        replace(&mut recipe.max_surge, max_surge);
+        replace(&mut recipe.rooms_replicas, rooms_replicas);
         if let Some(patch) = autoscaling {
-            patch_autoscaling(draft.autoscaling.get_or_insert_default(), patch);
+            change_autoscaling(recipe.autoscaling.get_or_insert_default(), patch);
         }
-        replace(&mut draft.forwarders, given.forwarders.map(|_| all(forwarders)));
-        replace(&mut draft.annotations, given.annotations.map(|_| annotations));
-        replace(&mut draft.labels, given.labels.map(|_| labels));
-        replace(&mut draft.match_allocation, match_allocation.map(|allocation| Some(allocation.into())));
+        replace_given(&mut recipe.forwarders, forwarders, &json["forwarders"]);
+        replace_given(&mut recipe.annotations, annotations, &json["annotations"]);
+        replace_given(&mut recipe.labels, labels, &json["labels"]);
+        replace_option(&mut recipe.match_allocation, match_allocation);
         if let Some(patch) = rollout {
-            patch_rollout(draft.rollout.get_or_insert_default(), patch);
+            change_rollout(recipe.rollout.get_or_insert_default(), patch);
         }
-        if given.policies.is_some() {
+        if !json["policies"].is_null() {
             // The documents are all policies there are, in whichever form those were written before.
-            (draft.placement, draft.deletion) = (None, None);
-            draft.policies = all(policies);
+            (recipe.placement, recipe.deletion) = (None, None);
+            recipe.policies = policies;
         }
-        replace(&mut draft.placement, placement.map(|placement| Some(placement.into())));
-        replace(&mut draft.deletion, deletion.map(|deletion| Some(deletion.into())));
+        replace_option(&mut recipe.placement, placement);
+        replace_option(&mut recipe.deletion, deletion);
     }
-}
-
-/// A message that did not come as JSON cannot clear a list or a map.
-impl From<PatchSchedulerRequest> for Patch {
-    fn from(request: PatchSchedulerRequest) -> Self {
-        let container = |container: &OptionalContainer| GivenContainer {
-            command: unless(container.command.is_empty()),
-            environment: unless(container.environment.is_empty()),
-            ports: unless(container.ports.is_empty()),
-        };
-        let spec = |spec: &OptionalSpec| GivenSpec {
-            containers: Some(spec.containers.iter().map(container).collect()),
-        };
-        Self {
-            given: Given {
-                annotations: unless(request.annotations.is_empty()),
-                labels: unless(request.labels.is_empty()),
-                forwarders: unless(request.forwarders.is_empty()),
-                policies: unless(request.policies.is_empty()),
-                spec: request.spec.as_ref().map(spec),
-            },
-            request,
-        }
-    }
-}
-
-fn unless(empty: bool) -> Option<IgnoredAny> {
-    (!empty).then_some(IgnoredAny)
 }
 
 fn replace<T>(field: &mut T, value: Option<T>) {
@@ -153,68 +107,74 @@ fn replace<T>(field: &mut T, value: Option<T>) {
     }
 }
 
-fn patch_spec(draft: &mut SpecDraft, patch: OptionalSpec, given: &[GivenContainer]) {
+fn replace_option<T>(field: &mut Option<T>, value: Option<T>) {
+    replace(field, value.map(Some));
+}
+
+/// A list or a map, which may be given and empty; `json` is what it was read from.
+fn replace_given<T>(field: &mut T, value: T, json: &Value) {
+    replace(field, (!json.is_null()).then_some(value));
+}
+
+fn change_spec(spec: &mut Spec, patch: OptionalSpec, json: &Value) {
     let OptionalSpec { termination_grace_period, containers, toleration, affinity, region } = patch;
-    replace(&mut draft.termination_grace_period, termination_grace_period.map(|period| Some(period.into())));
-    replace(&mut draft.toleration, toleration);
-    replace(&mut draft.affinity, affinity);
-    replace(&mut draft.region, region.map(Some));
-    for (index, (patch, given)) in containers.into_iter().zip(given).enumerate() {
-        patch_container(container_to_patch(&mut draft.containers, index, &patch), patch, given);
+    replace_option(&mut spec.termination_grace_period, termination_grace_period);
+    replace(&mut spec.toleration, toleration);
+    replace(&mut spec.affinity, affinity);
+    replace_option(&mut spec.region, region);
+    for (index, patch) in containers.into_iter().enumerate() {
+        change_container(container_to_change(&mut spec.containers, index, &patch), patch, &json[index]);
     }
 }
 
 /// The one of that name; or else the one in that place, as v10 does; or else a new one.
-fn container_to_patch<'a>(
-    containers: &'a mut Vec<ContainerDraft>,
+fn container_to_change<'a>(
+    containers: &'a mut Vec<Container>,
     index: usize,
     patch: &OptionalContainer,
-) -> &'a mut ContainerDraft {
+) -> &'a mut Container {
     let named =
         patch.name.as_ref().and_then(|name| containers.iter().position(|container| container.name == *name));
     let mut index = named.unwrap_or(index);
     if index >= containers.len() {
         index = containers.len();
-        containers.push(ContainerDraft::default());
+        containers.push(Container::default());
     }
     &mut containers[index]
 }
 
-fn patch_container(draft: &mut ContainerDraft, patch: OptionalContainer, given: &GivenContainer) {
+fn change_container(container: &mut Container, patch: OptionalContainer, json: &Value) {
     let OptionalContainer { name, image, image_pull_policy, command, environment, requests, limits, ports } =
         patch;
-    replace(&mut draft.name, name);
-    replace(&mut draft.image, image);
-    replace(&mut draft.image_pull_policy, image_pull_policy);
-    replace(&mut draft.command, given.command.map(|_| command));
-    replace(&mut draft.environment, given.environment.map(|_| all(environment)));
-    replace(&mut draft.requests, requests.map(|requests| Some(requests.into())));
-    replace(&mut draft.limits, limits.map(|limits| Some(limits.into())));
-    replace(&mut draft.ports, given.ports.map(|_| all(ports)));
+    replace(&mut container.name, name);
+    replace(&mut container.image, image);
+    replace(&mut container.image_pull_policy, image_pull_policy);
+    replace_given(&mut container.command, command, &json["command"]);
+    replace_given(&mut container.environment, environment, &json["environment"]);
+    replace_option(&mut container.requests, requests);
+    replace_option(&mut container.limits, limits);
+    replace_given(&mut container.ports, ports, &json["ports"]);
 }
 
-fn patch_autoscaling(draft: &mut AutoscalingDraft, patch: OptionalAutoscaling) {
+fn change_autoscaling(autoscaling: &mut Autoscaling, patch: OptionalAutoscaling) {
     let OptionalAutoscaling { enabled, min, max, policy, cooldown, panic } = patch;
-    replace(&mut draft.enabled, enabled);
-    replace(&mut draft.min, min);
-    replace(&mut draft.max, max);
-    replace(&mut draft.policy, policy.map(|policy| Some(policy.into())));
-    replace(&mut draft.cooldown, cooldown);
+    replace(&mut autoscaling.enabled, enabled);
+    replace(&mut autoscaling.min, min);
+    replace(&mut autoscaling.max, max);
+    replace_option(&mut autoscaling.policy, policy);
+    replace(&mut autoscaling.cooldown, cooldown);
     if let Some(patch) = panic {
-        patch_panic_scale(draft.panic.get_or_insert_default(), patch);
+        let PanicScale { enabled, limit, delta, timeout } = patch;
+        let panic = autoscaling.panic.get_or_insert_default();
+        replace_option(&mut panic.enabled, enabled);
+        replace_option(&mut panic.limit, limit);
+        replace_option(&mut panic.delta, delta);
+        replace_option(&mut panic.timeout, timeout);
     }
 }
 
-fn patch_panic_scale(draft: &mut PanicScaleDraft, patch: PanicScale) {
-    let PanicScaleDraft { enabled, limit, delta, timeout } = patch.into();
-    draft.enabled = enabled.or(draft.enabled);
-    draft.limit = limit.or(draft.limit);
-    draft.delta = delta.or(draft.delta);
-    draft.timeout = timeout.or(draft.timeout);
-}
-
-fn patch_rollout(draft: &mut RolloutDraft, patch: Rollout) {
-    let RolloutDraft {
+fn change_rollout(rollout: &mut Rollout, patch: Rollout) {
+    let Rollout {
         max_unavailable,
         occupied,
         on_failure,
@@ -223,32 +183,30 @@ fn patch_rollout(draft: &mut RolloutDraft, patch: Rollout) {
         match_end_deadline,
         rejoin_grace,
         occupied_interval,
-    } = patch.into();
-    draft.max_unavailable = max_unavailable.or(draft.max_unavailable);
-    draft.occupied = occupied.or(draft.occupied.take());
-    draft.on_failure = on_failure.or(draft.on_failure.take());
-    draft.max_failures = max_failures.or(draft.max_failures);
-    draft.timeout = timeout.or(draft.timeout);
-    draft.match_end_deadline = match_end_deadline.or(draft.match_end_deadline);
-    draft.rejoin_grace = rejoin_grace.or(draft.rejoin_grace);
-    draft.occupied_interval = occupied_interval.or(draft.occupied_interval);
+    } = patch;
+    replace_option(&mut rollout.max_unavailable, max_unavailable);
+    replace_option(&mut rollout.occupied, occupied);
+    replace_option(&mut rollout.on_failure, on_failure);
+    replace_option(&mut rollout.max_failures, max_failures);
+    replace_option(&mut rollout.timeout, timeout);
+    replace_option(&mut rollout.match_end_deadline, match_end_deadline);
+    replace_option(&mut rollout.rejoin_grace, rejoin_grace);
+    replace_option(&mut rollout.occupied_interval, occupied_interval);
 }
 
 #[cfg(test)]
 mod tests {
-    use maestro_core::scheduler::testing;
-    use maestro_core::scheduler::{Difference, Recipe};
+    use maestro_core::scheduler::Difference;
 
     use super::*;
+    use crate::recipe::tests::sample;
 
     /// Patches the sample; `expected` are the paths that differ then.
     fn check(json: &str, expected: &[&str]) {
         let patch = Patch::from_json(json.as_bytes()).unwrap().message;
         assert!(!patch.is_empty());
-        let old = Recipe::parse(&testing::draft()).unwrap();
-        let mut draft = old.to_draft();
-        patch.apply(&mut draft);
-        let difference = Difference::between(&old, &Recipe::parse(&draft).unwrap());
+        let old = Recipe::try_from(&sample()).unwrap();
+        let difference = Difference::between(&old, &patch.apply(&old).unwrap());
         let paths: Vec<_> = difference.fields.iter().map(|field| field.path.as_str()).collect();
         assert_eq!(paths, expected, "{json}");
     }
@@ -340,25 +298,6 @@ mod tests {
             ],
         );
         check(r#"{"spec":{"containers":[{"command":null,"environment":null,"ports":null}]}}"#, &[]);
-    }
-
-    #[test]
-    fn messages_that_did_not_come_as_json() {
-        let request = PatchSchedulerRequest {
-            spec: Some(OptionalSpec {
-                containers: vec![OptionalContainer {
-                    command: vec!["/other".into()],
-                    ..OptionalContainer::default()
-                }],
-                ..OptionalSpec::default()
-            }),
-            ..PatchSchedulerRequest::default()
-        };
-        let mut draft = testing::draft();
-        Patch::from(request).apply(&mut draft);
-        assert_eq!(draft.container(0).command, ["/other"]);
-        assert_eq!(draft.container(0).ports, testing::draft().container(0).ports);
-        assert_eq!(draft.forwarders, testing::draft().forwarders);
     }
 
     #[test]

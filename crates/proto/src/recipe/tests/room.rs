@@ -1,22 +1,20 @@
 use expect_test::expect;
 
 use super::check;
-use crate::scheduler::draft::{
-    DurationDraft, EnvironmentVariableDraft, FieldRefDraft, PortRangeDraft, RecipeDraft, ResourcesDraft,
-    SecretKeyRefDraft, ValueFromDraft,
-};
+use crate::protobuf;
+use crate::v1::{self, CreateSchedulerRequest};
 
 #[test]
 fn grace_period() {
     let set = |seconds, nanos| {
-        move |draft: &mut RecipeDraft| {
-            draft.spec().termination_grace_period = Some(DurationDraft { seconds, nanos });
+        move |wire: &mut CreateSchedulerRequest| {
+            wire.spec().termination_grace_period = Some(protobuf::Duration { seconds, nanos });
         }
     };
     check(set(0, 1), expect!["ok"]);
     check(set(9_223_372_036, 0), expect!["ok"]);
     check(
-        |draft| draft.spec().termination_grace_period = None,
+        |wire| wire.spec().termination_grace_period = None,
         expect![[
             r#"spec.terminationGracePeriod: is missing; write how long a room may take to end, such as "30s""#
         ]],
@@ -53,63 +51,63 @@ fn grace_period() {
 
 #[test]
 fn choices() {
-    check(|draft| draft.spec().restart_policy = None, expect!["ok"]);
-    check(|draft| draft.spec().restart_policy = Some(String::new()), expect!["ok"]);
+    check(|wire| wire.spec().restart_policy = None, expect!["ok"]);
+    check(|wire| wire.spec().restart_policy = Some(String::new()), expect!["ok"]);
     check(
-        |draft| draft.spec().restart_policy = Some("always".into()),
+        |wire| wire.spec().restart_policy = Some("always".into()),
         expect![[r#"spec.restartPolicy: "always" is not one of Always, OnFailure, Never"#]],
     );
-    check(|draft| draft.container(0).image_pull_policy = String::new(), expect!["ok"]);
+    check(|wire| wire.container(0).image_pull_policy = String::new(), expect!["ok"]);
     check(
-        |draft| draft.container(0).image_pull_policy = "Sometimes".into(),
+        |wire| wire.container(0).image_pull_policy = "Sometimes".into(),
         expect![[
             r#"spec.containers[0].imagePullPolicy: "Sometimes" is not one of Always, Never, IfNotPresent"#
         ]],
     );
-    check(|draft| draft.container(0).ports[0].protocol = "sctp".into(), expect!["ok"]);
+    check(|wire| wire.container(0).ports[0].protocol = "sctp".into(), expect!["ok"]);
     check(
-        |draft| draft.container(0).ports[0].protocol = "UDP".into(),
+        |wire| wire.container(0).ports[0].protocol = "UDP".into(),
         expect![[r#"spec.containers[0].ports[0].protocol: "UDP" is not one of tcp, udp, sctp"#]],
     );
 }
 
 #[test]
 fn containers() {
-    check(|draft| draft.spec = None, expect!["spec: is missing; it says what a room is"]);
+    check(|wire| wire.spec = None, expect!["spec: is missing; it says what a room is"]);
     check(
-        |draft| draft.spec().containers.clear(),
+        |wire| wire.spec().containers.clear(),
         expect!["spec.containers: is empty; a room is made of at least one container"],
     );
     check(
-        |draft| draft.container(1).name = "room".into(),
+        |wire| wire.container(1).name = "room".into(),
         expect![[
             r#"spec.containers[1].name: "room" is taken by spec.containers[0]; containers of a room need different names"#
         ]],
     );
     check(
-        |draft| draft.container(1).name = "side_car".into(),
+        |wire| wire.container(1).name = "side_car".into(),
         expect![[
             r#"spec.containers[1].name: "side_car" is not a name: use 1 to 63 characters a-z, 0-9 and -, not starting or ending with - (RFC 1123)"#
         ]],
     );
     check(
-        |draft| draft.container(0).command[1] = "a\0b".into(),
+        |wire| wire.container(0).command[1] = "a\0b".into(),
         expect![[r#"spec.containers[0].command[1]: "a\0b" contains a NUL character"#]],
     );
 }
 
 #[test]
 fn environment() {
-    let set = |variable: EnvironmentVariableDraft| {
-        |draft: &mut RecipeDraft| draft.container(0).environment[0] = variable
+    let set = |variable: v1::ContainerEnvironment| {
+        |wire: &mut CreateSchedulerRequest| wire.container(0).environment[0] = variable
     };
     let named =
-        |name: &str| EnvironmentVariableDraft { name: name.into(), ..EnvironmentVariableDraft::default() };
-    let from = |field_ref, secret_key_ref| EnvironmentVariableDraft {
-        value_from: Some(ValueFromDraft { field_ref, secret_key_ref }),
+        |name: &str| v1::ContainerEnvironment { name: name.into(), ..v1::ContainerEnvironment::default() };
+    let from = |field_ref, secret_key_ref| v1::ContainerEnvironment {
+        value_from: Some(v1::ContainerEnvironmentValueFrom { field_ref, secret_key_ref }),
         ..named("A")
     };
-    let field_ref = || Some(FieldRefDraft { field_path: "metadata.name".into() });
+    let field_ref = || Some(v1::ContainerEnvironmentFieldRef { field_path: "metadata.name".into() });
     check(set(named("A")), expect!["ok"]);
     check(
         set(named("")),
@@ -130,15 +128,15 @@ fn environment() {
         ]],
     );
     check(
-        set(EnvironmentVariableDraft { value: Some("a\0".into()), ..named("A") }),
+        set(v1::ContainerEnvironment { value: Some("a\0".into()), ..named("A") }),
         expect![[r#"spec.containers[0].environment[0].value: "a\0" contains a NUL character"#]],
     );
     check(
-        set(EnvironmentVariableDraft { value: Some(String::new()), ..from(field_ref(), None) }),
+        set(v1::ContainerEnvironment { value: Some(String::new()), ..from(field_ref(), None) }),
         expect!["ok"],
     );
     check(
-        set(EnvironmentVariableDraft { value: Some("a".into()), ..from(field_ref(), None) }),
+        set(v1::ContainerEnvironment { value: Some("a".into()), ..from(field_ref(), None) }),
         expect![[
             r#"spec.containers[0].environment[0]: has the value "a" and a valueFrom; only one of them can count"#
         ]],
@@ -150,19 +148,19 @@ fn environment() {
         ],
     );
     check(
-        set(from(Some(FieldRefDraft::default()), None)),
+        set(from(Some(v1::ContainerEnvironmentFieldRef::default()), None)),
         expect![
             "spec.containers[0].environment[0].valueFrom.fieldRef.fieldPath: is missing; the path of a field of the room, such as metadata.name, is needed"
         ],
     );
     check(
-        set(from(None, Some(SecretKeyRefDraft::default()))),
+        set(from(None, Some(v1::ContainerEnvironmentSecretKeyRef::default()))),
         expect![[r#"
         spec.containers[0].environment[0].valueFrom.secretKeyRef.name: is missing; the name of a secret is needed
         spec.containers[0].environment[0].valueFrom.secretKeyRef.key: is missing; the key in the secret is needed"#]],
     );
     check(
-        set(from(field_ref(), Some(SecretKeyRefDraft::default()))),
+        set(from(field_ref(), Some(v1::ContainerEnvironmentSecretKeyRef::default()))),
         expect![
             "spec.containers[0].environment[0].valueFrom: has a fieldRef and a secretKeyRef; only one of them can count"
         ],
@@ -172,8 +170,8 @@ fn environment() {
 #[test]
 fn resources() {
     let requests = |memory: &str, cpu: &str| {
-        let resources = ResourcesDraft { memory: memory.into(), cpu: cpu.into() };
-        |draft: &mut RecipeDraft| draft.container(0).requests = Some(resources)
+        let resources = v1::ContainerResources { memory: memory.into(), cpu: cpu.into() };
+        |wire: &mut CreateSchedulerRequest| wire.container(0).requests = Some(resources)
     };
     check(requests("64Mi", "0.1"), expect!["ok"]);
     check(requests("0", "0"), expect!["ok"]);
@@ -202,52 +200,52 @@ fn resources() {
             r#"spec.containers[0].requests.memory: "9Ei" is too large: at most 9223372036854775807 can be asked for"#
         ]],
     );
-    check(|draft| draft.container(0).limits = None, expect!["ok"]);
+    check(|wire| wire.container(0).limits = None, expect!["ok"]);
 }
 
 #[test]
 fn ports() {
-    check(|draft| draft.container(0).ports.clear(), expect!["ok"]);
+    check(|wire| wire.container(0).ports.clear(), expect!["ok"]);
     check(
-        |draft| draft.container(0).ports[0].port = 0,
+        |wire| wire.container(0).ports[0].port = 0,
         expect!["spec.containers[0].ports[0].port: 0 is not between 1 and 65535"],
     );
     check(
-        |draft| draft.container(0).ports[0].port = 65_536,
+        |wire| wire.container(0).ports[0].port = 65_536,
         expect!["spec.containers[0].ports[0].port: 65536 is not between 1 and 65535"],
     );
     check(
-        |draft| draft.container(0).ports[0].host_port = -1,
+        |wire| wire.container(0).ports[0].host_port = -1,
         expect!["spec.containers[0].ports[0].hostPort: -1 is not between 0 and 65535"],
     );
     check(
-        |draft| draft.container(0).ports[0].name = String::new(),
+        |wire| wire.container(0).ports[0].name = String::new(),
         expect![
             "spec.containers[0].ports[0].name: is missing; a name of 1 to 15 characters a-z, 0-9 and - is needed"
         ],
     );
     check(
-        |draft| draft.container(0).ports[0].name = "sixteen-letters-".into(),
+        |wire| wire.container(0).ports[0].name = "sixteen-letters-".into(),
         expect![[
             r#"spec.containers[0].ports[0].name: "sixteen-letters-" is not the name of a port: use 1 to 15 characters a-z, 0-9 and single -, at least one letter, not starting or ending with -"#
         ]],
     );
     check(
-        |draft| draft.container(0).ports[0].name = "7777".into(),
+        |wire| wire.container(0).ports[0].name = "7777".into(),
         expect![[
             r#"spec.containers[0].ports[0].name: "7777" is not the name of a port: use 1 to 15 characters a-z, 0-9 and single -, at least one letter, not starting or ending with -"#
         ]],
     );
     check(
-        |draft| draft.container(0).ports[1].name = "game".into(),
+        |wire| wire.container(0).ports[1].name = "game".into(),
         expect![[
             r#"spec.containers[0].ports[1].name: "game" is taken by spec.containers[0].ports[0]; ports of a room need different names"#
         ]],
     );
     check(
-        |draft| {
-            let port = draft.container(0).ports[0].clone();
-            draft.container(1).ports.push(port);
+        |wire| {
+            let port = wire.container(0).ports[0].clone();
+            wire.container(1).ports.push(port);
         },
         expect![[
             r#"spec.containers[1].ports[0].name: "game" is taken by spec.containers[0].ports[0]; ports of a room need different names"#
@@ -257,50 +255,50 @@ fn ports() {
 
 #[test]
 fn port_ranges() {
-    check(|draft| draft.port_range = range(200, 100), expect!["portRange: start 200 is not below end 100"]);
-    check(|draft| draft.port_range = range(200, 200), expect!["portRange: start 200 is not below end 200"]);
+    check(|wire| wire.port_range = range(200, 100), expect!["portRange: start 200 is not below end 100"]);
+    check(|wire| wire.port_range = range(200, 200), expect!["portRange: start 200 is not below end 200"]);
     check(
-        |draft| draft.port_range = range(0, 65_536),
+        |wire| wire.port_range = range(0, 65_536),
         expect![[r#"
         portRange.start: 0 is not between 1 and 65535
         portRange.end: 65536 is not between 1 and 65535"#]],
     );
     check(
-        |draft| draft.port_range = None,
+        |wire| wire.port_range = None,
         expect!["portRange: is missing; give the scheduler a portRange, or every port a hostPortRange"],
     );
     check(
-        |draft| {
-            draft.port_range = None;
-            draft.container(0).ports.clear();
+        |wire| {
+            wire.port_range = None;
+            wire.container(0).ports.clear();
         },
         expect!["portRange: is missing; give the scheduler a portRange, or every port a hostPortRange"],
     );
     check(
-        |draft| draft.container(0).ports[1].host_port_range = range(1, 2),
+        |wire| wire.container(0).ports[1].host_port_range = range(1, 2),
         expect![
             "portRange: excludes spec.containers[0].ports[1].hostPortRange; keep portRange, or a hostPortRange on every port"
         ],
     );
     check(
-        |draft| {
-            draft.port_range = None;
-            draft.container(0).ports[1].host_port_range = range(1, 2);
+        |wire| {
+            wire.port_range = None;
+            wire.container(0).ports[1].host_port_range = range(1, 2);
         },
         expect![
             "spec.containers[0].ports[0].hostPortRange: is missing; spec.containers[0].ports[1] has one, so every port needs one, or all share one portRange"
         ],
     );
     check(
-        |draft| {
-            draft.port_range = None;
-            draft.container(0).ports[0].host_port_range = range(1, 2);
-            draft.container(0).ports[1].host_port_range = range(2, 1);
+        |wire| {
+            wire.port_range = None;
+            wire.container(0).ports[0].host_port_range = range(1, 2);
+            wire.container(0).ports[1].host_port_range = range(2, 1);
         },
         expect!["spec.containers[0].ports[1].hostPortRange: start 2 is not below end 1"],
     );
 }
 
-fn range(start: i32, end: i32) -> Option<PortRangeDraft> {
-    Some(PortRangeDraft { start, end })
+fn range(start: i32, end: i32) -> Option<v1::PortRange> {
+    Some(v1::PortRange { start, end })
 }

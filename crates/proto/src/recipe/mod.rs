@@ -1,0 +1,25 @@
+//! Recipes between the wire and the core. There are two shapes: the messages of `recipe.proto`, which clients, files,
+//! patches and stored documents share, and the core's [`Recipe`], which is valid.
+//!
+//! ```text
+//! JSON, YAML ─► CreateSchedulerRequest ── read ──► Recipe ── answer ──► Scheduler ─► JSON
+//!                  ▲       ▲      ▲                │  │
+//!            document    patch    └─── write ──────┘  └── input ──► an operation's input, as v10 shows it
+//! ```
+
+mod answer;
+mod document;
+mod input;
+mod patch;
+mod read;
+#[cfg(test)]
+mod tests;
+mod write;
+
+#[cfg(doc)]
+use maestro_core::scheduler::Recipe;
+
+pub use self::answer::{Shown, scheduler, scheduler_without_spec};
+pub use self::document::{DocumentError, recipe_from_json, recipe_to_json};
+pub use self::input::go_cased_scheduler;
+pub use self::patch::Patch;
