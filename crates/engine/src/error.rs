@@ -1,5 +1,6 @@
 //! What can go wrong with a request, in the terms of whoever asked. The API maps each kind to a status once.
 
+use maestro_core::rollout::Refused;
 use maestro_core::violation::Violations;
 
 use crate::ports::room_table::TableError;
@@ -30,6 +31,12 @@ pub enum Error {
         #[source]
         source: Option<Box<dyn std::error::Error + Send + Sync>>,
     },
+}
+
+impl From<Refused> for Error {
+    fn from(refused: Refused) -> Self {
+        Self::Conflict(refused.to_string())
+    }
 }
 
 impl From<StoreError> for Error {

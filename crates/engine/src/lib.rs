@@ -14,6 +14,7 @@ mod operations;
 mod panic;
 pub mod ports;
 mod regions;
+mod rollouts;
 mod rooms;
 pub mod services;
 mod settings;

@@ -1,8 +1,7 @@
 //! The rollout of the new version: whether it goes on, is finished, or has failed and leads back.
 
-use maestro_core::plan::{
-    OccupiedPace, OldVersions, Plan, ReplacementRules, RolloutCycle, RolloutFacts, RoomFact, Verdict, verdict,
-};
+use maestro_core::plan::{OldVersions, Plan, ReplacementRules, RolloutCycle, RoomFact};
+use maestro_core::rollout::{OccupiedPace, RolloutFacts, Verdict, verdict};
 use maestro_core::scheduler::{Change, OccupiedRooms, OnFailure, Recipe, Version};
 use maestro_core::time::{Millis, Timestamp, age};
 
@@ -137,7 +136,7 @@ impl Rollout {
                 };
                 return true;
             }
-            Verdict::GoesOn => {}
+            Verdict::GoesOn | Verdict::WayBackLost => {}
         }
         false
     }

@@ -6,13 +6,11 @@
 mod backoff;
 mod counted;
 mod expiry;
-mod pace;
 mod places;
 mod removal;
-mod rollout;
+mod replacement;
 mod silence;
 mod spread;
-mod verdict;
 
 use std::fmt;
 
@@ -29,12 +27,10 @@ use counted::stays;
 pub use backoff::{Backoff, backoff, wait_after};
 pub use counted::{Counted, is_counted, is_replaced, is_unknown, matches_in};
 pub use expiry::{Expired, Expiry, expiry, heard_at};
-pub use pace::OccupiedPace;
 pub use places::{Place, PlaceCapacity, Places, removal_by_plan};
 pub use removal::{Occupied, removable, removal_order};
-pub use rollout::{OldVersions, Replaced, ReplacementRules, RolloutCycle};
+pub use replacement::{OldVersions, Replaced, ReplacementRules, RolloutCycle};
 pub use silence::{ListenedRoom, MassSilence, SilentRooms, mass_silence, silent_after};
-pub use verdict::{RolloutFacts, RolloutFailure, Verdict, verdict};
 
 /// What the health controller saw.
 #[derive(Debug, Clone)]
@@ -249,7 +245,7 @@ pub fn plan(snapshot: &FleetSnapshot<'_>) -> Plan {
         total if total < desired => plan_growth(snapshot, desired - total, left, &mut plan),
         total if total > desired => {
             let surplus = total - desired;
-            let kept = rollout::kept(snapshot, desired).min(surplus);
+            let kept = replacement::kept(snapshot, desired).min(surplus);
             if kept > 0 {
                 plan.held.push(Held::Paused { rooms: kept });
             }
@@ -263,7 +259,7 @@ pub fn plan(snapshot: &FleetSnapshot<'_>) -> Plan {
 }
 
 fn plan_rollout(snapshot: &FleetSnapshot<'_>, desired: u32, left: Option<PlaceLeft<'_>>, plan: &mut Plan) {
-    let mut cycle = rollout::cycle(snapshot, &plan.seen, desired);
+    let mut cycle = replacement::cycle(snapshot, &plan.seen, desired);
     plan.desired_ready = cycle.desired_ready;
     plan_growth(snapshot, cycle.surge, left, plan);
     if plan.seen.unknown > 0 {

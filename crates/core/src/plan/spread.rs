@@ -193,7 +193,7 @@ pub(super) fn first_by_regions<'r>(
     order: impl Fn(&RoomFact, &RoomFact) -> Ordering + Copy,
 ) -> Vec<&'r RoomFact> {
     let Some(spread) = spread else {
-        return super::rollout::first(rooms, number, order);
+        return super::replacement::first(rooms, number, order);
     };
     rooms.sort_unstable_by(|one, other| order(one, other));
     let mut chosen = Vec::new();

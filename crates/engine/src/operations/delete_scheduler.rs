@@ -6,18 +6,19 @@
 //! stopped as unwanted when their region is back.
 
 use async_trait::async_trait;
-use maestro_core::lock::LockKind;
+use maestro_core::lock::{Holder, LockKind, Locks};
 use maestro_core::operation::{CancelRequest, HistoryEvent, Operation, OperationStatus, RollbackEnd};
-use maestro_core::scheduler::SchedulerName;
+use maestro_core::rollout::{Refused, RolloutEvent, RolloutRecord, RolloutState};
+use maestro_core::scheduler::{SchedulerName, SizeBaseline, Version};
 use maestro_core::text::count_of;
 use maestro_core::time::Millis;
 use serde::{Deserialize, Serialize};
 
-use crate::locks;
-use crate::ports::store::{Change, Intent, RolloutRecord, RoomRecord, SchedulerState};
+use crate::Engine;
+use crate::locks::holder_of;
+use crate::ports::store::{Change, Intent, RoomRecord, SchedulerRecord, SchedulerState};
 use crate::rooms::stopping;
 
-use super::interrupted::{Interrupted, bring_back_rollout};
 use super::{Executor, Need, Step, StepError, Work};
 
 pub(super) struct DeleteScheduler;
@@ -32,7 +33,7 @@ pub(crate) struct Progress {
     /// It may become so when it is asked for again.
     force: bool,
     #[serde(default)]
-    pub(super) rollout: Option<Interrupted>,
+    rollout: Option<Interrupted>,
 }
 
 impl Progress {
@@ -52,6 +53,69 @@ impl Progress {
     pub(crate) fn to_json(&self) -> serde_json::Value {
         serde_json::to_value(self).unwrap_or_default()
     }
+}
+
+/// The rollout that a deletion ended: kept with it, so that it is there again if the deletion is taken back, or fails.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Interrupted {
+    state: String,
+    to: String,
+    from: String,
+    fleet_size_before: u32,
+    /// Not in what an older Maestro wrote: then nobody has changed the size meanwhile.
+    #[serde(default)]
+    fleet_size_after: Option<u32>,
+    note: String,
+    /// Its version was still `rolling`: of one that had failed, or was left again, the version says so itself.
+    was_rolling: bool,
+}
+
+impl Interrupted {
+    fn of(rollout: &RolloutRecord, was_rolling: bool) -> Self {
+        Self {
+            state: rollout.state.as_str().into(),
+            to: rollout.to.to_string(),
+            from: rollout.from.to_string(),
+            fleet_size_before: rollout.fleet_size.before,
+            fleet_size_after: Some(rollout.fleet_size.after),
+            note: rollout.note.clone(),
+            was_rolling,
+        }
+    }
+
+    fn rollout(&self, deletion: &Operation, scheduler: &SchedulerRecord) -> Option<RolloutRecord> {
+        Some(RolloutRecord {
+            state: RolloutState::parse(&self.state)?,
+            to: Version::parse(&self.to).ok()?,
+            from: Version::parse(&self.from).ok()?,
+            since: deletion.created_at,
+            fleet_size: SizeBaseline {
+                before: self.fleet_size_before,
+                after: self.fleet_size_after.unwrap_or(scheduler.fleet_size),
+            },
+            occupied_at: None,
+            note: self.note.clone(),
+        })
+    }
+}
+
+/// Brings the rollout back that the deletion ended, with what there is to say about it. `by` hands over the locks that
+/// it has.
+pub(crate) fn bring_back_rollout(
+    engine: &Engine,
+    deletion: &Operation,
+    scheduler: &SchedulerRecord,
+    by: Option<Holder>,
+    locks: &Locks,
+) -> Result<(Vec<Change>, Vec<String>), Refused> {
+    let interrupted = Progress::of(deletion).rollout;
+    let ended = interrupted.and_then(|ended| Some((ended.rollout(deletion, scheduler)?, ended.was_rolling)));
+    let Some((rollout, was_rolling)) = ended else {
+        return Ok((Vec::new(), Vec::new()));
+    };
+    let event = RolloutEvent::DeletionTakenBack { rollout, was_rolling, by };
+    let back = engine.rollout_write(scheduler, event, locks)?;
+    Ok((back.changes, back.history))
 }
 
 #[async_trait]
@@ -97,11 +161,8 @@ impl Executor for DeleteScheduler {
         stopping::stop_leaving(work).await?;
         let mut step = Step::done();
         let Work { engine, operation, scheduler, locks, .. } = work;
-        let holder = Some(locks::holder_of(operation));
-        if let Some((changes, event)) = bring_back_rollout(engine, operation, scheduler, holder, locks) {
-            step.changes = changes;
-            step.history.push(event);
-        }
+        let holder = Some(holder_of(operation));
+        (step.changes, step.history) = bring_back_rollout(engine, operation, scheduler, holder, locks)?;
         if canceled {
             step.changes.push(take_back(&scheduler.name));
         }

@@ -1,14 +1,14 @@
 //! From rows, views and records to the facts that a plan is made from.
 
 use maestro_core::operation::{Definition, OperationStatus, RemovalReason, Stage};
-use maestro_core::plan::{EndedFact, OccupiedPace, OldVersions, ReplacementRules, RoomFact};
+use maestro_core::plan::{EndedFact, ReplacementRules, RoomFact};
+use maestro_core::rollout::{OccupiedPace, replacement_rules};
 use maestro_core::room::{EndCause, RoomStatus};
-use maestro_core::scheduler::OccupiedRooms;
-use maestro_core::time::{Millis, Timestamp, age};
+use maestro_core::time::Timestamp;
 
 use crate::Engine;
 use crate::ports::room_table::RoomView;
-use crate::ports::store::{Intent, OperationFilter, PageRequest, RolloutState, RoomRecord, SchedulerRecord};
+use crate::ports::store::{Intent, OperationFilter, PageRequest, RoomRecord, SchedulerRecord};
 use crate::regions::Contact;
 
 use super::{StepError, placing};
@@ -56,26 +56,7 @@ pub(super) async fn failed_adds(
 
 /// How rooms are replaced now.
 pub(super) fn replacement(scheduler: &SchedulerRecord, now: Timestamp) -> ReplacementRules {
-    let (versions, since) = match &scheduler.rollout {
-        Some(rollout) => match rollout.state {
-            RolloutState::Paused => (OldVersions::Kept, now),
-            RolloutState::Halted => (OldVersions::Counted, now),
-            // The way back begins with its switch; until then the failed version replaces nothing more.
-            RolloutState::RollingBack if rollout.to != rollout.from => (OldVersions::Counted, now),
-            RolloutState::Rolling | RolloutState::RollingBack => (OldVersions::Replaced, rollout.since),
-        },
-        None => (OldVersions::Replaced, now),
-    };
-    let rules = scheduler.recipe.rollout();
-    let waited_long_enough = rules.match_end_deadline.is_some_and(|deadline| age(now, since) >= deadline);
-    let occupied = if waited_long_enough { OccupiedRooms::DeleteLast } else { rules.occupied };
-    ReplacementRules {
-        versions,
-        max_surge: scheduler.recipe.max_surge,
-        max_unavailable: rules.max_unavailable,
-        occupied,
-        occupied_may_go: rules.occupied_interval == Millis(0),
-    }
+    replacement_rules(scheduler.rollout.as_ref(), &scheduler.recipe, now)
 }
 
 /// The same in a cycle of the health controller: it may be the turn of rooms with players.

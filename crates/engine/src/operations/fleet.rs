@@ -12,9 +12,10 @@ use maestro_core::operation::{
 };
 use maestro_core::placement::Standing;
 use maestro_core::plan::{
-    Backoff, EndedFact, FleetSnapshot, Places, Plan, ReplacementRules, RoomFact, Scaling, Verdict, backoff,
+    Backoff, EndedFact, FleetSnapshot, Places, Plan, ReplacementRules, RoomFact, Scaling, backoff,
     is_counted, is_replaced, is_unknown, plan,
 };
+use maestro_core::rollout::Verdict;
 use maestro_core::room::{EndCause, Purpose, Region, RoomId};
 use maestro_core::scheduler::Version;
 use maestro_core::time::{Timestamp, age};
@@ -22,7 +23,7 @@ use maestro_core::time::{Timestamp, age};
 use crate::Engine;
 use crate::locks::{RemovalLock, removal_lock};
 use crate::ports::room_table::RoomView;
-use crate::ports::store::{Ended, Intent, RolloutState, RoomRecord, SchedulerRecord};
+use crate::ports::store::{Ended, Intent, RoomRecord, SchedulerRecord};
 
 use super::facts::{ended_fact, fact, failed_adds, replacement, took_too_long};
 use super::{StepError, add_rooms, placing, remove_rooms, rollout};
@@ -84,8 +85,7 @@ fn outlook(engine: &Engine, scheduler: &SchedulerRecord, fleet: &Fleet, mut plan
             false
         }
     };
-    let rollout_goes_on = rollout::look_at(scheduler, fleet, engine.now()) == Verdict::GoesOn
-        && !rollout::way_back_is_lost(scheduler, fleet);
+    let rollout_goes_on = rollout::verdict(scheduler, fleet, engine.now()) == Verdict::GoesOn;
     let nothing_else = rollout_goes_on && !settles_lock && fleet.orphans.is_empty();
     let (is_empty, until) = (plan.is_empty(), plan.look_again_at);
     match nothing_else {
@@ -140,7 +140,11 @@ pub(crate) async fn fleet(
     let mut versions: Vec<Version> = rows.iter().map(|row| row.version).collect();
     versions.sort_unstable();
     versions.dedup();
-    let old = condemned(scheduler, engine.old_versions(scheduler, versions.into_iter()).await?);
+    let old = engine.old_versions(scheduler, versions.into_iter()).await?;
+    let old = match &scheduler.rollout {
+        Some(rollout) => rollout.versions_to_replace(old),
+        None => old,
+    };
     let views = engine.ports.table.rooms(&scheduler.name).await?;
     let views: BTreeMap<RoomId, RoomView> = views.into_iter().map(|view| (view.id.clone(), view)).collect();
     let contacts = engine.regions.contacts();
@@ -187,14 +191,6 @@ pub(crate) async fn fleet(
 pub(crate) fn sized_by(unfinished: &[Operation]) -> BTreeSet<OperationId> {
     let sized = unfinished.iter().filter(|operation| operation.fleet_delta != 0);
     sized.map(|operation| operation.id).collect()
-}
-
-/// While a rollout is halted, rooms of the version that failed are the ones to go.
-fn condemned(scheduler: &SchedulerRecord, old: Vec<Version>) -> Vec<Version> {
-    match &scheduler.rollout {
-        Some(rollout) if rollout.state == RolloutState::Halted => vec![rollout.to],
-        Some(_) | None => old,
-    }
 }
 
 impl Fleet {

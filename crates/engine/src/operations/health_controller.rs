@@ -7,13 +7,14 @@ use async_trait::async_trait;
 use maestro_core::lock::LockKind;
 use maestro_core::operation::{Definition, Operation, Origin, RemovalReason, RoomsToRemove};
 use maestro_core::plan::{Counted, Expired, Plan, RolloutCycle};
+use maestro_core::rollout::RolloutEvent;
 use maestro_core::room::{Region, RoomId};
 use maestro_core::text::count_of;
 use maestro_core::time::Timestamp;
 use serde_json::{Value, json};
 
 use crate::Engine;
-use crate::ports::store::{Change, NewOperation, RolloutRecord, SchedulerRecord, SchedulerState};
+use crate::ports::store::{Change, NewOperation, SchedulerRecord, SchedulerState};
 use crate::rooms::{comparing, reconciling};
 
 use super::facts::replacement_in_cycle;
@@ -53,7 +54,7 @@ impl Executor for HealthController {
             // one that was changed and changed back.
             return Ok(step);
         }
-        let judged = rollout::judge(work, &mut scheduler, &fleet, &mut step).await;
+        let concluded = rollout::conclude(work, &mut scheduler, &fleet, &mut step).await?;
         let rules = replacement_in_cycle(&work.engine, &scheduler, is_scheduled(&work.operation));
         let plan = fleet.plan_with(&work.engine, &scheduler, rules);
         work.engine.watch_plan(&scheduler.name, &fleet.rows, &plan);
@@ -73,7 +74,8 @@ impl Executor for HealthController {
             }
             enqueued += 1;
             takes_players |= takes_occupied;
-            enqueue(operation, &mut step);
+            step.history.push(operation.created_event());
+            step.changes.push(Change::Enqueue(operation));
             if shrinks && scheduler.autoscaling().is_some() {
                 let (scheduler, at) = (scheduler.name.clone(), work.now());
                 step.changes.push(Change::SetLastShrunk { scheduler, at });
@@ -81,9 +83,9 @@ impl Executor for HealthController {
         }
         let began_to_wait = removals.settle(&mut step);
         if enqueued > 0 || began_to_wait {
-            step.changes.extend(unchanged(&scheduler, takes_players.then(|| work.now())));
+            step.changes.extend(unchanged(work, &scheduler, takes_players)?);
         }
-        step.next = Next::Done { took_action: reconciled || judged || enqueued > 0 || began_to_wait };
+        step.next = Next::Done { took_action: reconciled || concluded || enqueued > 0 || began_to_wait };
         Ok(step)
     }
 }
@@ -160,26 +162,18 @@ fn operation(work: &Work, wish: Wish) -> NewOperation {
     NewOperation { priority, reason, progress, ..operation }
 }
 
-fn enqueue(operation: NewOperation, step: &mut Step) {
-    let name = operation.definition.name();
-    step.history.push(format!("created operation {name} (id: {}): {}", operation.id, operation.reason));
-    step.changes.push(Change::Enqueue(operation));
-}
-
 /// A plan is right for one fleet size, with the operations that go with it, and for one state of a rollout, with its
 /// locks. If a person changes them while it is made, it is refused, and the cycle looks again.
-///
-/// `occupied_at`: rooms with players go now, and the next ones not before their time.
-fn unchanged(scheduler: &SchedulerRecord, occupied_at: Option<Timestamp>) -> [Change; 2] {
-    let SchedulerRecord { name, fleet_size, rollout, .. } = scheduler;
-    let noted = |rollout: RolloutRecord| RolloutRecord {
-        occupied_at: occupied_at.or(rollout.occupied_at),
-        ..rollout
-    };
-    [
-        Change::SetFleetSize { scheduler: name.clone(), from: *fleet_size, to: *fleet_size },
-        Change::SetRollout { scheduler: name.clone(), from: rollout.clone(), to: rollout.clone().map(noted) },
-    ]
+fn unchanged(
+    work: &Work,
+    scheduler: &SchedulerRecord,
+    took_occupied: bool,
+) -> Result<Vec<Change>, StepError> {
+    let SchedulerRecord { name, fleet_size, .. } = scheduler;
+    let acted = RolloutEvent::CycleActed { took_occupied };
+    let mut changes = work.engine.rollout_write(scheduler, acted, &work.locks)?.changes;
+    changes.push(Change::SetFleetSize { scheduler: name.clone(), from: *fleet_size, to: *fleet_size });
+    Ok(changes)
 }
 
 /// What was seen, what the formula gave, what clamped it, what it comes to.

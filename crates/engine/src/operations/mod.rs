@@ -11,7 +11,6 @@ mod delete_scheduler;
 mod facts;
 mod fleet;
 mod health_controller;
-mod interrupted;
 mod placing;
 mod removals;
 mod remove_rooms;
@@ -26,6 +25,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use maestro_core::lock::{Holder, Lock, LockKind, Locks};
 use maestro_core::operation::{DefinitionKind, Operation, Wait};
+use maestro_core::rollout::Refused;
 use maestro_core::scheduler::{Recipe, Version};
 use maestro_core::time::{Millis, Timestamp, after};
 
@@ -39,11 +39,12 @@ use crate::worker::Tenure;
 
 pub(crate) use create_scheduler::forget_unless_deleting;
 pub(crate) use create_version::begin as begin_version;
-pub(crate) use delete_scheduler::{Progress as DeletionProgress, take_back as take_back_deletion};
+pub(crate) use delete_scheduler::{
+    Progress as DeletionProgress, bring_back_rollout, take_back as take_back_deletion,
+};
 pub(crate) use facts::occupied_pace;
 pub(crate) use fleet::{Outlook, fleet as whole_fleet, look_ahead};
 pub(crate) use health_controller::{quiet_cycle, scheduled};
-pub(crate) use interrupted::bring_back_rollout;
 pub(crate) use remove_rooms::rooms_asked_to_go;
 pub(crate) use storage_clean_up::{forget_no_action, forget_operations, nothing_to_clean_up};
 
@@ -219,6 +220,13 @@ impl Work {
 impl From<TableError> for StepError {
     fn from(error: TableError) -> Self {
         Self::NotNow(error.to_string())
+    }
+}
+
+/// It was decided on what it was when the step began: the next one sees what it is now.
+impl From<Refused> for StepError {
+    fn from(refused: Refused) -> Self {
+        Self::NotNow(refused.to_string())
     }
 }
 

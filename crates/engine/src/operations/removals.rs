@@ -70,7 +70,8 @@ impl<'a> Removals<'a> {
         for kind in [LockKind::Config, LockKind::Downscaling] {
             let taker = locks::taker_for_cycles(holder);
             if locks.held_by(kind, holder).is_none() && locks.may_take(kind, taker, engine.now()).is_ok() {
-                step.changes.push(engine.take_for_rollout(scheduler, kind, taker, rollout));
+                let take = rollout.take_lock(kind, taker.instead_of);
+                step.changes.push(engine.lock_change(scheduler, take));
                 took = true;
             }
         }

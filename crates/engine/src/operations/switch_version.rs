@@ -5,13 +5,14 @@ use async_trait::async_trait;
 use maestro_core::lock::LockKind;
 use maestro_core::operation::queue::Eviction;
 use maestro_core::operation::{Definition, Operation, OperationId, Origin};
+use maestro_core::rollout::{RolloutEvent, Switched};
 use maestro_core::scheduler::{
-    Change as RecipeChange, SizeBaseline, SizeFacts, SizeOnSwitch, VersionStatus, fleet_size_on_switch,
+    Change as RecipeChange, SizeBaseline, SizeFacts, SizeOnSwitch, fleet_size_on_switch,
 };
 use serde::{Deserialize, Serialize};
 
-use crate::locks;
-use crate::ports::store::{Change, RolloutRecord, RolloutState, SchedulerRecord, VersionRecord};
+use crate::locks::holder_of;
+use crate::ports::store::{Change, SchedulerRecord, VersionRecord};
 
 use super::{Executor, Need, Step, StepError, Work};
 
@@ -53,7 +54,17 @@ impl Executor for SwitchVersion {
             written.push(Change::ForgetFleetDeltas { scheduler: name.clone(), before });
         }
         step.changes = work.while_writing(written);
-        begin_rollout(work, &found, size, work.engine.is_rolling(scheduler).await?, &mut step);
+        let switched = Switched {
+            to: switch.to,
+            is_major: RecipeChange::between(&scheduler.recipe, &found.recipe) == RecipeChange::Major,
+            fleet_size: size,
+            is_rolling: work.engine.is_rolling(scheduler).await?,
+            by: holder_of(&work.operation),
+        };
+        let event = RolloutEvent::Switched(switched);
+        let rollout = work.engine.rollout_write(scheduler, event, &work.locks)?;
+        step.changes.extend(rollout.changes);
+        step.history.extend(rollout.history);
         let mut cycle = work.engine.new_operation(&name, Definition::HealthController, Origin::Engine);
         cycle.reason = format!("version {} is active now", switch.to);
         step.changes.push(Change::Enqueue(cycle));
@@ -124,69 +135,4 @@ fn sets_anew(
         SizeOnSwitch::IfRecipesDiffer => differs.then_some(None),
         SizeOnSwitch::Kept | SizeOnSwitch::Back => None,
     }
-}
-
-/// A minor change is deployed with its switch, unless rooms are being replaced: then it takes over what is under way.
-/// A major one begins a rollout, and supersedes the one before.
-fn begin_rollout(
-    work: &Work,
-    found: &VersionRecord,
-    fleet_size: SizeBaseline,
-    before_is_rolling: bool,
-    step: &mut Step,
-) {
-    let scheduler = &work.scheduler;
-    let name = scheduler.name.clone();
-    let to = found.version;
-    let is_major = RecipeChange::between(&scheduler.recipe, &found.recipe) == RecipeChange::Major;
-    let status = |version, status, cause: String| Change::SetVersionStatus {
-        scheduler: name.clone(),
-        version,
-        status,
-        cause,
-    };
-    if scheduler.rollout.is_none() && !is_major {
-        step.changes.push(status(to, VersionStatus::Deployed, String::new()));
-        return;
-    }
-    let rollout = match &scheduler.rollout {
-        None => RolloutRecord {
-            state: RolloutState::Rolling,
-            to,
-            from: scheduler.active_version,
-            since: work.now(),
-            fleet_size,
-            occupied_at: None,
-            note: String::new(),
-        },
-        Some(before) => {
-            if before_is_rolling && before.to != to {
-                let cause = format!("superseded by {to} (switch_active_version {})", work.operation.id);
-                step.changes.push(status(before.to, VersionStatus::Superseded, cause));
-                step.history.push(format!("supersedes the rollout of {}", before.to));
-            }
-            let leads_back = to == before.from;
-            // What was paused stays so, unless something quite different begins; what was halted moves again.
-            let state = match before.state {
-                RolloutState::Paused if leads_back || !is_major => RolloutState::Paused,
-                _ if leads_back => RolloutState::RollingBack,
-                _ => RolloutState::Rolling,
-            };
-            let keeps_note = leads_back || state == RolloutState::Paused;
-            let note = if keeps_note { before.note.clone() } else { String::new() };
-            RolloutRecord { state, to, since: work.now(), fleet_size, note, ..before.clone() }
-        }
-    };
-    if rollout.to != rollout.from {
-        step.changes.push(status(to, VersionStatus::Rolling, String::new()));
-    }
-    step.history.push(format!("rooms of other major versions are replaced by those of {to} from now on"));
-    let switch = Some(locks::holder_of(&work.operation));
-    let (before, after) = (scheduler.rollout.as_ref(), Some(&rollout));
-    step.changes.extend(work.engine.rollout_locks(&name, before, after, switch, &work.locks));
-    step.changes.push(Change::SetRollout {
-        scheduler: name,
-        from: scheduler.rollout.clone(),
-        to: Some(rollout),
-    });
 }

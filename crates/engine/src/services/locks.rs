@@ -1,14 +1,12 @@
 //! Locks: who holds and awaits them, and a forced release.
 
-use maestro_core::lock::{Holder, Lock, LockKind, Waiter};
+use maestro_core::lock::{Holder, Lock, LockKind, Locks, Waiter};
 use maestro_core::operation::{HistoryEvent, Operation, OperationId, Rollback, RollbackEnd, Token};
+use maestro_core::rollout::RolloutEvent;
 use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::{Timestamp, age};
 
-use crate::locks::stop_downscaling;
-use crate::ports::store::{
-    Change, Refusal, RolloutRecord, RolloutState, SchedulerRecord, StoreError, Transaction,
-};
+use crate::ports::store::{Change, Refusal, SchedulerRecord, StoreError, Transaction};
 use crate::{Engine, Error};
 
 /// How often a release is tried again when the lock or its holder moves on while one looks.
@@ -100,7 +98,11 @@ impl Engine {
                 let unfinished = operation.filter(|operation| !operation.status.is_final());
                 changes.extend(unfinished.map(|operation| self.turn_round(&operation, release)));
             }
-            Holder::Rollout(_) => changes.extend(pause(record, release)),
+            Holder::Rollout(_) => {
+                let why = release.to_string();
+                let event = RolloutEvent::LockReleased(release.lock, &why);
+                changes.extend(self.rollout_write(record, event, &Locks::default())?.changes);
+            }
             // It waits, and never holds.
             Holder::HealthController => {}
         }
@@ -140,26 +142,6 @@ impl Engine {
 fn kind_of(key: &str, scheduler: &SchedulerName) -> Result<LockKind, Error> {
     let is_meant = |kind: &LockKind| kind.as_str() == key || kind.key(scheduler) == key;
     LockKind::LISTED.into_iter().find(is_meant).ok_or_else(|| Error::Invalid("invalid lock key".into()))
-}
-
-/// Nothing is replaced until someone resumes it. A rollout that halted stays so: nothing is replaced there either, and
-/// its failure is worth more than a pause.
-fn pause(record: &SchedulerRecord, release: &Release<'_>) -> Vec<Change> {
-    let scheduler = &record.name;
-    let mut changes = Vec::new();
-    if let Some(rollout) = &record.rollout {
-        let (state, note) = match rollout.state {
-            RolloutState::Rolling | RolloutState::RollingBack | RolloutState::Paused => {
-                (RolloutState::Paused, format!("paused: {release}"))
-            }
-            RolloutState::Halted => (RolloutState::Halted, format!("{}; {release}", rollout.note)),
-        };
-        let to = Some(RolloutRecord { state, note, ..rollout.clone() });
-        changes.push(Change::SetRollout { scheduler: scheduler.clone(), from: record.rollout.clone(), to });
-    }
-    // Without the first one it has no right to the second; and paused it gives that one up in any case.
-    changes.extend(stop_downscaling(scheduler, release.lock.holder));
-    changes
 }
 
 /// The lock, its operation or its rollout is another one by now: look again.

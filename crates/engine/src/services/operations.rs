@@ -128,7 +128,7 @@ impl Engine {
             }
             let record = self.ports.store.scheduler(&operation.scheduler).await?;
             let locks = self.ports.store.locks(&operation.scheduler).await?;
-            match self.accept(self.cancel(&operation, record.as_ref(), &locks, user)).await {
+            match self.accept(self.cancel(&operation, record.as_ref(), &locks, user)?).await {
                 // It moved on while we looked, or what it would take back did: look again.
                 Err(StoreError::Refused(
                     Refusal::WrongStatus { .. }
@@ -154,7 +154,7 @@ impl Engine {
         record: Option<&SchedulerRecord>,
         locks: &Locks,
         user: &str,
-    ) -> Transaction {
+    ) -> Result<Transaction, Error> {
         let at = self.now();
         let id = operation.id;
         if operation.status == OperationStatus::InProgress && guards::stands(Invariant::LegalTransitions) {
@@ -162,13 +162,15 @@ impl Engine {
             let request = CancelRequest { by: user.into(), at };
             let history = vec![HistoryEvent { at, event }];
             let change = Change::RequestCancel { operation: id, request, history };
-            return Transaction::new("request cancel", vec![change]);
+            return Ok(Transaction::new("request cancel", vec![change]));
         }
         let mut history = vec![format!("Canceled by {user} before it began")];
         let deleted = record.filter(|_| operation.definition.kind() == DefinitionKind::DeleteScheduler);
-        let back = deleted.and_then(|record| bring_back_rollout(self, operation, record, None, locks));
-        let (rollout, event) = back.unzip();
-        history.extend(event);
+        let (rollout, events) = match deleted {
+            Some(record) => bring_back_rollout(self, operation, record, None, locks)?,
+            None => (Vec::new(), Vec::new()),
+        };
+        history.extend(events);
         let history = history.into_iter().map(|event| HistoryEvent { at, event }).collect();
         let mut changes = vec![Change::CancelPending { operation: id, history, at }];
         changes.extend(self.take_back_fleet_size(operation));
@@ -177,7 +179,7 @@ impl Engine {
             // Cancelling a pending delete takes it back, cancelling a pending create leaves nothing.
             DefinitionKind::DeleteScheduler => {
                 changes.push(take_back_deletion(&scheduler));
-                changes.extend(rollout.unwrap_or_default());
+                changes.extend(rollout);
             }
             DefinitionKind::CreateScheduler
                 if record.is_none_or(|record| record.state != SchedulerState::Deleting) =>
@@ -195,7 +197,7 @@ impl Engine {
             | DefinitionKind::StorageCleanUp
             | DefinitionKind::Unknown => {}
         }
-        Transaction::new("cancel pending", changes)
+        Ok(Transaction::new("cancel pending", changes))
     }
 
     /// Undoes what asking for the operation did to the fleet size: part of every end but `finished`.

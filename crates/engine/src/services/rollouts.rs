@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use maestro_core::operation::{Operation, OperationId, queue};
-use maestro_core::plan::{Held, Plan, RoomFact, SilentRooms};
-use maestro_core::rollout::{Outcome, Progress, Stored, Subject, leads_back};
+use maestro_core::plan::{Held, OldVersions, Plan, RoomFact, SilentRooms};
+use maestro_core::rollout::{StoredVersion, VersionOutcome, VersionProgress, VersionSubject, leads_back};
 use maestro_core::room::Region;
 use maestro_core::scheduler::{OccupiedRooms, Version, VersionStatus};
 use maestro_core::time::{Timestamp, after};
@@ -23,7 +23,7 @@ pub struct RolloutView {
     /// The version that is validated or rolled out, else the last that was; `None`: it was never numbered.
     pub version: Option<Version>,
     pub status: VersionStatus,
-    pub outcome: Outcome,
+    pub outcome: VersionOutcome,
     /// Why the version is not, or will not be, deployed; empty if all is well.
     pub cause: String,
     /// What the last validation room wrote before it failed.
@@ -105,7 +105,7 @@ impl Engine {
             RolloutPhase::None | RolloutPhase::Replacing(_) if old_rooms == 0 => 100,
             RolloutPhase::None | RolloutPhase::Replacing(_) => new_rooms * 100 / total.max(1),
         };
-        let Progress { status, outcome, cause } = progress;
+        let VersionProgress { status, outcome, cause } = progress;
         Ok(RolloutView {
             state,
             version: subject.version,
@@ -130,18 +130,18 @@ impl Engine {
         record: &SchedulerRecord,
         operations: &'a [Operation],
         version: Option<&str>,
-    ) -> Result<(Subject<'a>, Progress), Error> {
+    ) -> Result<(VersionSubject<'a>, VersionProgress), Error> {
         let text = version.unwrap_or_default();
         let missing = || Error::NotFound(format!("scheduler {} not found in version {text:?}", record.name));
         let subject = match version {
-            Some(text) => Subject::of(operations, Version::parse(text).map_err(|_| missing())?),
-            None => Subject::newest(operations, self.last_rolled_out(record).await?),
+            Some(text) => VersionSubject::of(operations, Version::parse(text).map_err(|_| missing())?),
+            None => VersionSubject::newest(operations, self.last_rolled_out(record).await?),
         };
         let stored = match subject.version {
             Some(version) => self.ports.store.version(&record.name, version).await?,
             None => None,
         };
-        let stored = stored.as_ref().map(|VersionRecord { status, cause, is_active, .. }| Stored {
+        let stored = stored.as_ref().map(|VersionRecord { status, cause, is_active, .. }| StoredVersion {
             status: *status,
             is_active: *is_active,
             cause,
@@ -152,7 +152,7 @@ impl Engine {
 
     /// If no operation says it any more: what is rolled out, or the version that a way back leaves.
     async fn last_rolled_out(&self, record: &SchedulerRecord) -> Result<Version, Error> {
-        let goes_back = record.rollout.as_ref().is_some_and(|rollout| rollout.to == rollout.from);
+        let goes_back = record.rollout.as_ref().is_some_and(RolloutRecord::is_way_back);
         if !goes_back {
             return Ok(record.active_version);
         }
@@ -206,11 +206,7 @@ impl Engine {
     ) -> OccupiedOldRooms {
         let serves = |room: &&RoomFact| room.old && !room.leaving && room.status.serves_players();
         let rooms = u32::try_from(rooms.iter().filter(serves).count()).unwrap_or(u32::MAX);
-        let is_replaced = match rollout.state {
-            RolloutState::Rolling => true,
-            RolloutState::RollingBack => rollout.to == rollout.from,
-            RolloutState::Paused | RolloutState::Halted => false,
-        };
+        let is_replaced = rollout.old_versions() == OldVersions::Replaced;
         if rooms == 0 || !is_replaced {
             return OccupiedOldRooms { rooms, ..OccupiedOldRooms::default() };
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use maestro_core::lock::Locks;
 use maestro_core::operation::{Definition, HistoryEvent, OperationId, OperationStatus, Origin};
+use maestro_core::rollout::RolloutEvent;
 use maestro_core::room::ports;
 use maestro_core::scheduler::{Recipe, SchedulerName, Version, VersionStatus};
 use maestro_core::violation::{Violation, Violations};
@@ -110,7 +111,8 @@ impl Engine {
             let (from, to) = (vec![record.state], SchedulerState::Deleting);
             let mut changes = vec![Change::Enqueue(operation)];
             changes.push(Change::SetState { scheduler: scheduler.clone(), from, to });
-            changes.extend(self.end_rollout(&record, is_rolling));
+            let began = RolloutEvent::DeletionBegan { is_rolling };
+            changes.extend(self.rollout_write(&record, began, &Locks::default())?.changes);
             match self.accept(Transaction::new("request delete_scheduler", changes)).await {
                 Err(StoreError::Refused(Refusal::DeletionUnderWay { operation, .. })) => {
                     if force {
@@ -282,29 +284,6 @@ impl Engine {
         }
         violations.dedup();
         if violations.is_empty() { Ok(()) } else { Err(Violations(violations).into()) }
-    }
-
-    /// A scheduler that is being deleted rolls nothing out any more.
-    fn end_rollout(&self, record: &SchedulerRecord, is_rolling: bool) -> Vec<Change> {
-        let scheduler = record.name.clone();
-        // Also if there is none: one that begins just now would keep its locks for ever.
-        let (from, to) = (record.rollout.clone(), None);
-        let mut changes = vec![Change::SetRollout { scheduler: scheduler.clone(), from, to }];
-        let Some(rollout) = &record.rollout else { return changes };
-        changes.extend(self.rollout_locks(&scheduler, Some(rollout), None, None, &Locks::default()));
-        if is_rolling {
-            let (version, status) = (rollout.to, VersionStatus::Canceled);
-            let cause = "the scheduler is being deleted".to_owned();
-            changes.push(Change::SetVersionStatus { scheduler, version, status, cause });
-        }
-        changes
-    }
-
-    /// The version of the rollout under way is still `rolling`: one that failed or was cancelled says so already.
-    pub(crate) async fn is_rolling(&self, record: &SchedulerRecord) -> Result<bool, StoreError> {
-        let Some(rollout) = &record.rollout else { return Ok(false) };
-        let version = self.ports.store.version(&record.name, rollout.to).await?;
-        Ok(version.is_some_and(|version| version.status == VersionStatus::Rolling))
     }
 
     pub(crate) fn new_operation(

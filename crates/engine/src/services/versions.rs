@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use maestro_core::operation::{Definition, OperationId, Origin, SwitchVersion};
+use maestro_core::rollout::RolloutEvent;
 use maestro_core::scheduler::{Change as RecipeChange, Recipe, Version, VersionStatus};
 use maestro_core::violation::Violations;
 use serde_json::Value;
 
 use crate::operations::begin_version;
-use crate::ports::store::{
-    Change, NewOperation, Refusal, RolloutRecord, RolloutState, SchedulerRecord, StoreError, Transaction,
-};
+use crate::ports::store::{Change, Refusal, SchedulerRecord, StoreError, Transaction};
+use crate::rollouts::RolloutWrite;
 use crate::{Engine, Error};
 
 use super::known_name;
@@ -140,81 +140,39 @@ impl Engine {
 
     /// Nothing more is replaced until it is resumed; autoscaling goes on.
     pub async fn pause_rollout(&self, name: &str, user: &str) -> Result<(), Error> {
-        self.change_rollout(name, |record| {
-            let allowed = [RolloutState::Rolling, RolloutState::RollingBack];
-            let rollout = rollout_in(record, "paused", &allowed)?;
-            let note = format!("paused by {user}");
-            Ok((RolloutRecord { state: RolloutState::Paused, note, ..rollout.clone() }, Vec::new()))
-        })
-        .await
+        self.change_rollout(name, RolloutEvent::PausedBy(user)).await.map(drop)
     }
 
     /// It goes on with a clean slate: what failed before counts no more.
     pub async fn resume_rollout(&self, name: &str, user: &str) -> Result<(), Error> {
         tracing::info!(scheduler_name = name, user, "resuming the rollout");
-        self.change_rollout(name, |record| {
-            let rollout = rollout_in(record, "resumed", &[RolloutState::Paused, RolloutState::Halted])?;
-            let (state, changes) = match rollout.to == rollout.from {
-                true => (RolloutState::RollingBack, Vec::new()),
-                false => {
-                    (RolloutState::Rolling, vec![version_status(record, rollout, VersionStatus::Rolling, "")])
-                }
-            };
-            let to = RolloutRecord { state, note: String::new(), since: self.now(), ..rollout.clone() };
-            Ok((to, changes))
-        })
-        .await
+        self.change_rollout(name, RolloutEvent::Resumed).await.map(drop)
     }
 
     /// Back to the last version that was deployed; which is a rollout of its own.
     pub async fn cancel_rollout(&self, name: &str, user: &str) -> Result<OperationId, Error> {
-        let id = self.ports.random.operation_id(self.now());
-        self.change_rollout(name, |record| {
-            let allowed = [RolloutState::Rolling, RolloutState::Paused, RolloutState::Halted];
-            let rollout = rollout_in(record, "cancelled", &allowed)?;
-            if rollout.to == rollout.from {
-                let text =
-                    format!("the rollout of scheduler {name} is on its way back to {} already", rollout.from);
-                return Err(Error::Conflict(text));
-            }
-            let note = format!("canceled by {user}");
-            let back = SwitchVersion { to: rollout.from, only_from: Some(rollout.to) };
-            let origin = Origin::Person(user.into());
-            let operation = NewOperation {
-                id,
-                // Before a version that waits in the queue: it would be active by the time one goes back.
-                priority: true,
-                reason: format!("rollout of {} {note}", rollout.to),
-                ..self.new_operation(&record.name, Definition::SwitchVersion(back), origin)
-            };
-            let status = version_status(record, rollout, VersionStatus::Canceled, &note);
-            let to = RolloutRecord { state: RolloutState::RollingBack, note, ..rollout.clone() };
-            Ok((to, vec![status, Change::Enqueue(operation)]))
-        })
-        .await?;
-        Ok(id)
+        let way_back = self.change_rollout(name, RolloutEvent::CanceledBy(user)).await?;
+        way_back.ok_or_else(|| Error::Conflict(format!("the rollout of scheduler {name} leads nowhere back")))
     }
 
-    /// The controller changes rollouts too: who loses the race looks again.
+    /// The controller changes rollouts too: who loses the race looks again. What leads back, if anything does.
     async fn change_rollout(
         &self,
         name: &str,
-        decide: impl Fn(&SchedulerRecord) -> Result<(RolloutRecord, Vec<Change>), Error>,
-    ) -> Result<(), Error> {
+        event: RolloutEvent<'_>,
+    ) -> Result<Option<OperationId>, Error> {
         for _ in 0..ROLLOUT_ATTEMPTS {
             let record = self.scheduler(name).await?;
-            let (to, mut changes) = decide(&record)?;
-            let (scheduler, from) = (record.name.clone(), record.rollout.clone());
-            let locks = self.ports.store.locks(&scheduler).await?;
-            changes.extend(self.rollout_locks(&scheduler, from.as_ref(), Some(&to), None, &locks));
-            changes.push(Change::SetRollout { scheduler, from, to: Some(to) });
+            let locks = self.ports.store.locks(&record.name).await?;
+            let RolloutWrite { changes, way_back, .. } =
+                self.rollout_write(&record, event.clone(), &locks)?;
             match self.accept(Transaction::new("change rollout", changes)).await {
                 // It, or who holds its locks, changed while we looked.
                 Err(StoreError::Refused(Refusal::RolloutChanged { .. } | Refusal::LockHeld(_))) => {}
                 other => {
                     other?;
                     self.ports.wake.room_changed(record.name.as_str());
-                    return Ok(());
+                    return Ok(way_back);
                 }
             }
         }
@@ -250,37 +208,6 @@ fn refused(what: &str, error: StoreError) -> Error {
         }
         other => other.into(),
     }
-}
-
-fn version_status(
-    record: &SchedulerRecord,
-    rollout: &RolloutRecord,
-    status: VersionStatus,
-    cause: &str,
-) -> Change {
-    let (scheduler, version, cause) = (record.name.clone(), rollout.to, cause.to_owned());
-    Change::SetVersionStatus { scheduler, version, status, cause }
-}
-
-fn rollout_in<'a>(
-    record: &'a SchedulerRecord,
-    verb: &str,
-    allowed: &[RolloutState],
-) -> Result<&'a RolloutRecord, Error> {
-    let Some(rollout) = &record.rollout else {
-        return Err(Error::Conflict(format!(
-            "scheduler {} has no rollout that could be {verb}",
-            record.name
-        )));
-    };
-    if !allowed.contains(&rollout.state) {
-        let is = rollout.state.as_str();
-        return Err(Error::Conflict(format!(
-            "the rollout of scheduler {} is {is}, it cannot be {verb}",
-            record.name
-        )));
-    }
-    Ok(rollout)
 }
 
 /// How many rooms the fleet is to have after a switch to this recipe, as far as no autoscaling decides it.

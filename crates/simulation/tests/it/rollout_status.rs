@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use maestro_core::operation::OperationStatus;
-use maestro_core::rollout::Outcome;
+use maestro_core::rollout::VersionOutcome;
 use maestro_core::scheduler::VersionStatus;
 use maestro_engine::Settings;
 use maestro_engine::ports::store::RolloutState;
@@ -22,12 +22,16 @@ async fn rollout_of(world: &World, version: &str) -> RolloutView {
 }
 
 /// The number, status and outcome of the version that it is about.
-fn said(view: &RolloutView) -> (String, VersionStatus, Outcome) {
+fn said(view: &RolloutView) -> (String, VersionStatus, VersionOutcome) {
     let version = view.version.map(|version| version.to_string()).unwrap_or_default();
     (version, view.status, view.outcome)
 }
 
-fn is(version: &str, status: VersionStatus, outcome: Outcome) -> (String, VersionStatus, Outcome) {
+fn is(
+    version: &str,
+    status: VersionStatus,
+    outcome: VersionOutcome,
+) -> (String, VersionStatus, VersionOutcome) {
     (version.to_owned(), status, outcome)
 }
 
@@ -37,15 +41,19 @@ fn a_good_version_is_followed_from_its_submission_to_its_end() {
         let world = world_with_fleet(7, 6).await;
         let before = rollout(&world).await;
         assert_eq!(before.state, RolloutPhase::None);
-        assert_eq!(said(&before), is("v1.0.0", VersionStatus::Deployed, Outcome::Deployed));
+        assert_eq!(said(&before), is("v1.0.0", VersionStatus::Deployed, VersionOutcome::Deployed));
 
         let id = submit(&world, another_command(recipe(6))).await;
         // Never "none" before it is deployed: whoever watches would take it for done.
         let mut states = Vec::new();
         let deployed = async |world: &World| {
             let view = rollout(world).await;
-            assert_eq!(view.outcome == Outcome::Deployed, view.state == RolloutPhase::None, "{view:?}");
-            (view.outcome == Outcome::Deployed, view)
+            assert_eq!(
+                view.outcome == VersionOutcome::Deployed,
+                view.state == RolloutPhase::None,
+                "{view:?}"
+            );
+            (view.outcome == VersionOutcome::Deployed, view)
         };
         for _ in 0..7200 {
             let (done, view) = deployed(&world).await;
@@ -61,7 +69,7 @@ fn a_good_version_is_followed_from_its_submission_to_its_end() {
         let rolling = RolloutPhase::Replacing(RolloutState::Rolling);
         assert_eq!(states, [RolloutPhase::Validating, rolling, RolloutPhase::None]);
         let after = rollout(&world).await;
-        assert_eq!(said(&after), is("v2.0.0", VersionStatus::Deployed, Outcome::Deployed));
+        assert_eq!(said(&after), is("v2.0.0", VersionStatus::Deployed, VersionOutcome::Deployed));
         assert_eq!((after.cause.as_str(), after.percent), ("", 100));
         ended_as(&world, id, OperationStatus::Finished).await;
     });
@@ -77,7 +85,7 @@ fn a_version_that_cannot_start_says_how_its_last_room_failed() {
         world.advance(Duration::from_secs(5)).await;
         let view = rollout(&world).await;
         assert_eq!(view.state, RolloutPhase::Validating);
-        assert_eq!(said(&view), is("v2.0.0", VersionStatus::Validating, Outcome::InProgress));
+        assert_eq!(said(&view), is("v2.0.0", VersionStatus::Validating, VersionOutcome::InProgress));
         assert_eq!((view.operation, view.percent), (Some(id), 0));
         assert!(view.waiting_for.contains("validation room "), "{}", view.waiting_for);
 
@@ -86,7 +94,7 @@ fn a_version_that_cannot_start_says_how_its_last_room_failed() {
         assert_eq!(attempts.len(), 2);
         let view = rollout(&world).await;
         assert_eq!(view.state, RolloutPhase::None);
-        assert_eq!(said(&view), is("v2.0.0", VersionStatus::Error, Outcome::Failed));
+        assert_eq!(said(&view), is("v2.0.0", VersionStatus::Error, VersionOutcome::Failed));
         let room = attempts[1]["room"].as_str().unwrap();
         let start =
             format!("version v2.0.0 was not validated: attempt 2 of 2 failed: room {room} was not ready");
@@ -95,7 +103,7 @@ fn a_version_that_cannot_start_says_how_its_last_room_failed() {
         assert_eq!(view.log_lines, ["started"]);
         assert_eq!(said(&rollout_of(&world, "v2.0.0").await), said(&view));
         let of_first = rollout_of(&world, "v1.0.0").await;
-        assert_eq!(said(&of_first), is("v1.0.0", VersionStatus::Deployed, Outcome::Deployed));
+        assert_eq!(said(&of_first), is("v1.0.0", VersionStatus::Deployed, VersionOutcome::Deployed));
         let unknown = world.engine().rollout(ARENA, Some("v7.0.0")).await.unwrap_err();
         assert!(unknown.to_string().contains("not found in version \"v7.0.0\""), "{unknown}");
         // In lists too, which are read without histories.
@@ -113,10 +121,10 @@ fn a_rollout_that_fails_says_how_its_last_room_ended() {
         // The validation room was well; those after it are not.
         let crash = Exit { after: Span::exactly(Duration::from_millis(200)), code: 3 };
         world.host().set_habits(Habits { ready_after: None, exits: Some(crash), ..Habits::default() });
-        let failed = async |world: &World| rollout(world).await.outcome != Outcome::InProgress;
+        let failed = async |world: &World| rollout(world).await.outcome != VersionOutcome::InProgress;
         world.run_until("the rollout to fail", HOUR, failed).await;
         let view = rollout(&world).await;
-        assert_eq!(said(&view), is("v2.0.0", VersionStatus::Error, Outcome::Failed));
+        assert_eq!(said(&view), is("v2.0.0", VersionStatus::Error, VersionOutcome::Failed));
         assert!(
             view.cause.contains("new rooms in a row did not become ready; the latest was room "),
             "{}",
@@ -144,7 +152,7 @@ fn versions_that_are_canceled_or_superseded_say_by_whom() {
         let view = rollout(&world).await;
         assert_eq!(
             (view.state, said(&view)),
-            (RolloutPhase::None, is("v2.0.0", VersionStatus::Canceled, Outcome::Canceled))
+            (RolloutPhase::None, is("v2.0.0", VersionStatus::Canceled, VersionOutcome::Canceled))
         );
         assert_eq!(view.cause, "canceled by bob");
 
@@ -155,12 +163,12 @@ fn versions_that_are_canceled_or_superseded_say_by_whom() {
         ended_as(&world, next, OperationStatus::Finished).await;
         world.run_until("v4.0.0 to roll", HOUR, rolling).await;
         let superseded = rollout_of(&world, "v3.0.0").await;
-        assert_eq!(said(&superseded), is("v3.0.0", VersionStatus::Superseded, Outcome::Superseded));
+        assert_eq!(said(&superseded), is("v3.0.0", VersionStatus::Superseded, VersionOutcome::Superseded));
         assert!(superseded.cause.starts_with("superseded by v4.0.0 ("), "{}", superseded.cause);
         world.engine().cancel_rollout(ARENA, "eve").await.unwrap();
         rollout_over(&world, HOUR).await;
         let view = rollout(&world).await;
-        assert_eq!(said(&view), is("v4.0.0", VersionStatus::Canceled, Outcome::Canceled));
+        assert_eq!(said(&view), is("v4.0.0", VersionStatus::Canceled, VersionOutcome::Canceled));
         assert_eq!((view.cause.as_str(), view.active.to_string().as_str()), ("canceled by eve", "v1.0.0"));
     });
 }

@@ -10,13 +10,14 @@ use maestro_core::operation::{
     Activity, CancelRequest, Definition, DefinitionKind, HistoryEvent, Lease, Operation, OperationId,
     OperationStatus, Origin, Rollback, Token,
 };
+use maestro_core::rollout::RolloutRecord;
 use maestro_core::room::{HostPort, Purpose, Region, RoomId};
 use maestro_core::scheduler::{Recipe, SchedulerName, Version, VersionStatus};
 use maestro_core::time::Timestamp;
 
 use crate::ports::runtime::Handle;
 
-use super::records::{Ended, RegionRecord, RolloutRecord, SchedulerState, StopIntent};
+use super::records::{Ended, RegionRecord, SchedulerState, StopIntent};
 
 /// Changes that happen together or not at all.
 #[derive(Debug, Clone)]
@@ -219,6 +220,13 @@ impl Routine {
             Self::HealthController => Definition::HealthController,
             Self::StorageCleanUp => Definition::StorageCleanUp,
         }
+    }
+}
+
+impl NewOperation {
+    /// What the history says of the operation that asks for it.
+    pub(crate) fn created_event(&self) -> String {
+        format!("created operation {} (id: {}): {}", self.definition.name(), self.id, self.reason)
     }
 }
 

@@ -18,14 +18,16 @@ use maestro_core::time::{Millis, Timestamp};
 
 use crate::documents::Unreadable;
 
+pub use maestro_core::rollout::{RolloutRecord, RolloutState};
+
 pub use change::{
     Change, Guard, NewLock, NewOperation, NewRoomRecord, NewScheduler, NoAction, OperationUpdate, Refusal,
     Routine, Transaction, VERSION_OPERATIONS,
 };
 pub use records::{
     Ended, EndedRoom, Intent, OperationFilter, OperationPage, OwnershipRecord, PageRequest, RegionRecord,
-    Renewal, RolloutRecord, RolloutState, RoomCount, RoomRecord, SchedulerRecord, SchedulerState, StopIntent,
-    UnreadableScheduler, UnreadableVersion, VersionRecord, WorkerRecord, Workforce,
+    Renewal, RoomCount, RoomRecord, SchedulerRecord, SchedulerState, StopIntent, UnreadableScheduler,
+    UnreadableVersion, VersionRecord, WorkerRecord, Workforce,
 };
 
 #[async_trait]

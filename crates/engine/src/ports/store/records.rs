@@ -5,8 +5,9 @@ use std::sync::Arc;
 use maestro_core::operation::{
     DefinitionKind, IdPrefix, Operation, OperationId, OperationStatus, RemovalReason, Token,
 };
+use maestro_core::rollout::RolloutRecord;
 use maestro_core::room::{EndCause, HostPort, Purpose, Region, RoomId};
-use maestro_core::scheduler::{Autoscaling, Recipe, SchedulerName, SizeBaseline, Version, VersionStatus};
+use maestro_core::scheduler::{Autoscaling, Recipe, SchedulerName, Version, VersionStatus};
 use maestro_core::time::{Millis, Timestamp};
 
 use crate::ports::runtime::Handle;
@@ -49,54 +50,7 @@ impl SchedulerRecord {
 
     /// What new rooms are made from: the active version; while a rollout is halted, the last one that was deployed.
     pub fn version_to_make(&self) -> Version {
-        match &self.rollout {
-            Some(rollout) if rollout.state == RolloutState::Halted => rollout.from,
-            Some(_) | None => self.active_version,
-        }
-    }
-}
-
-/// The replacement of rooms by those of a new major version.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RolloutRecord {
-    pub state: RolloutState,
-    /// The version that rooms are being replaced by; the active one.
-    pub to: Version,
-    /// The last version that was deployed: where a rollback leads.
-    pub from: Version,
-    pub since: Timestamp,
-    /// What a way back returns to, beside what people change meanwhile; see `maestro_core::scheduler::SizeBaseline`.
-    pub fleet_size: SizeBaseline,
-    /// When a cycle last took rooms with players.
-    pub occupied_at: Option<Timestamp>,
-    /// Who paused it, or why it halted or goes back; empty while it simply goes on.
-    pub note: String,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RolloutState {
-    Rolling,
-    Paused,
-    /// It failed: nothing is replaced until someone says how to go on.
-    Halted,
-    /// It failed or was cancelled, and leads back to the last deployed version.
-    RollingBack,
-}
-
-impl RolloutState {
-    pub const ALL: [Self; 4] = [Self::Rolling, Self::Paused, Self::Halted, Self::RollingBack];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Rolling => "rolling",
-            Self::Paused => "paused",
-            Self::Halted => "halted",
-            Self::RollingBack => "rollingBack",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.as_str() == text)
+        self.rollout.as_ref().map_or(self.active_version, RolloutRecord::version_to_make)
     }
 }
 

@@ -22,7 +22,7 @@ pub struct ReplacementRules {
     /// How many ready rooms may be missing meanwhile.
     pub max_unavailable: u32,
     pub occupied: OccupiedRooms,
-    /// Whether rooms with players may go in this cycle, if they may go at all; see [`super::OccupiedPace`].
+    /// Whether rooms with players may go in this cycle, if they may go at all; see [`crate::rollout::OccupiedPace`].
     pub occupied_may_go: bool,
 }
 
@@ -46,7 +46,7 @@ pub struct Replaced {
     pub serves_players: bool,
 }
 
-/// What one cycle does, with the numbers of the seed's tables.
+/// What one cycle does, with the numbers of the specification's tables.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RolloutCycle {
     pub desired: u32,

@@ -6,7 +6,7 @@ use crate::scheduler::{Version, VersionStatus};
 
 /// The version that an answer is about, and the operations that it went through.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Subject<'a> {
+pub struct VersionSubject<'a> {
     /// `None`: it has no number, because the operation that would have given it one has not begun, or never did.
     pub version: Option<Version>,
     /// The operation that made the version.
@@ -19,7 +19,7 @@ pub struct Subject<'a> {
 
 /// What has become of a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum VersionOutcome {
     InProgress,
     Deployed,
     Failed,
@@ -29,22 +29,22 @@ pub enum Outcome {
 
 /// The status of a version, what that comes to, and why, unless all is well.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Progress {
+pub struct VersionProgress {
     pub status: VersionStatus,
-    pub outcome: Outcome,
+    pub outcome: VersionOutcome,
     pub cause: String,
 }
 
 /// What the store knows about a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stored<'a> {
+pub struct StoredVersion<'a> {
     pub status: VersionStatus,
     pub is_active: bool,
     /// Why it has that status.
     pub cause: &'a str,
 }
 
-impl<'a> Subject<'a> {
+impl<'a> VersionSubject<'a> {
     /// The version that was submitted or switched to last. `operations` are those that change versions, newest first;
     /// `fallback` is the version if none of them is remembered.
     pub fn newest(operations: &'a [Operation], fallback: Version) -> Self {
@@ -83,11 +83,11 @@ impl<'a> Subject<'a> {
     }
 
     /// `None`: there is no such version, and nobody tried to make it.
-    pub fn progress(&self, stored: Option<Stored<'_>>) -> Option<Progress> {
+    pub fn progress(&self, stored: Option<StoredVersion<'_>>) -> Option<VersionProgress> {
         if let Some(made_by) = self.made_by.filter(|made_by| made_by.status != OperationStatus::Finished) {
             return Some(of_unfinished(made_by, VersionStatus::Validating));
         }
-        let Stored { status, is_active, cause } = stored?;
+        let StoredVersion { status, is_active, cause } = stored?;
         // A switch to it that failed does not undo that it was deployed before.
         let stays_deployed = status == VersionStatus::Deployed && (self.is_named || is_active);
         let decides = |switch: &&Operation| match switch.status.is_final() {
@@ -95,37 +95,37 @@ impl<'a> Subject<'a> {
             false => true,
         };
         if let Some(switch) = self.switched_by.filter(decides) {
-            return Some(Progress { status, ..of_unfinished(switch, status) });
+            return Some(VersionProgress { status, ..of_unfinished(switch, status) });
         }
         let outcome = match status {
-            VersionStatus::Validating | VersionStatus::Rolling => Outcome::InProgress,
+            VersionStatus::Validating | VersionStatus::Rolling => VersionOutcome::InProgress,
             // The first version, until its scheduler is made.
-            VersionStatus::Validated if is_active => Outcome::InProgress,
-            VersionStatus::Validated => Outcome::Failed,
-            VersionStatus::Deployed => Outcome::Deployed,
-            VersionStatus::Superseded => Outcome::Superseded,
-            VersionStatus::Canceled => Outcome::Canceled,
-            VersionStatus::Error => Outcome::Failed,
+            VersionStatus::Validated if is_active => VersionOutcome::InProgress,
+            VersionStatus::Validated => VersionOutcome::Failed,
+            VersionStatus::Deployed => VersionOutcome::Deployed,
+            VersionStatus::Superseded => VersionOutcome::Superseded,
+            VersionStatus::Canceled => VersionOutcome::Canceled,
+            VersionStatus::Error => VersionOutcome::Failed,
         };
         let cause = match status {
             VersionStatus::Validated if !is_active => "it was validated and never became the active version",
             _ => cause,
         };
-        Some(Progress { status, outcome, cause: cause.to_owned() })
+        Some(VersionProgress { status, outcome, cause: cause.to_owned() })
     }
 }
 
 /// `meanwhile`: the status of a version whose operation has not ended.
-fn of_unfinished(operation: &Operation, meanwhile: VersionStatus) -> Progress {
+fn of_unfinished(operation: &Operation, meanwhile: VersionStatus) -> VersionProgress {
     let cause = operation.cause().unwrap_or_default().to_owned();
     let (status, outcome) = match operation.status {
         OperationStatus::Pending | OperationStatus::InProgress | OperationStatus::Finished => {
-            (meanwhile, Outcome::InProgress)
+            (meanwhile, VersionOutcome::InProgress)
         }
-        OperationStatus::Canceled => (VersionStatus::Canceled, Outcome::Canceled),
-        OperationStatus::Error | OperationStatus::Evicted => (VersionStatus::Error, Outcome::Failed),
+        OperationStatus::Canceled => (VersionStatus::Canceled, VersionOutcome::Canceled),
+        OperationStatus::Error | OperationStatus::Evicted => (VersionStatus::Error, VersionOutcome::Failed),
     };
-    Progress { status, outcome, cause }
+    VersionProgress { status, outcome, cause }
 }
 
 /// Part of a rollout that failed or was canceled, not a wish for a version of its own.
@@ -143,7 +143,7 @@ fn version_of(operation: &Operation) -> Option<Version> {
     Version::parse(operation.data.get("version")?.as_str()?).ok()
 }
 
-impl Outcome {
+impl VersionOutcome {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::InProgress => "inProgress",
@@ -154,6 +154,3 @@ impl Outcome {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

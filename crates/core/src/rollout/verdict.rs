@@ -2,9 +2,10 @@
 
 use std::fmt;
 
+use crate::plan::RoomFact;
 use crate::time::{Millis, Timestamp, age};
 
-use super::{RoomFact, count};
+use super::{RolloutRecord, RolloutState};
 
 /// What is known about a rollout beside the fleet's plan.
 #[derive(Debug, Clone)]
@@ -28,6 +29,8 @@ pub enum Verdict {
     GoesOn,
     Finished,
     Failed(RolloutFailure),
+    /// It leads back, and the switch that this begins with is gone.
+    WayBackLost,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +39,20 @@ pub enum RolloutFailure {
     TimedOut { after: Millis },
 }
 
+/// What a rollout has come to. `switch_back_queued`: the switch that a way back begins with is on its way.
+pub fn judge(rollout: &RolloutRecord, facts: &RolloutFacts<'_>, switch_back_queued: bool) -> Verdict {
+    match rollout.state {
+        // Someone has to say how it goes on.
+        RolloutState::Paused | RolloutState::Halted => Verdict::GoesOn,
+        RolloutState::RollingBack if rollout.awaits_switch_back() => match switch_back_queued {
+            true => Verdict::GoesOn,
+            false => Verdict::WayBackLost,
+        },
+        RolloutState::Rolling | RolloutState::RollingBack => verdict(facts),
+    }
+}
+
+/// The same of one that replaces rooms.
 pub fn verdict(facts: &RolloutFacts<'_>) -> Verdict {
     if facts.old_rooms == 0 {
         return Verdict::Finished;
@@ -46,7 +63,8 @@ pub fn verdict(facts: &RolloutFacts<'_>) -> Verdict {
         facts.new_rooms.iter().filter(|room| room.was_ready || !room.known).map(|room| room.created_at);
     let last_success = well.chain(facts.succeeded_rooms.iter().copied()).max();
     let in_row = |made: &&Timestamp| **made >= facts.since && last_success.is_none_or(|at| **made > at);
-    let failures = count(facts.failed_rooms.iter().filter(in_row).count());
+    let failures = facts.failed_rooms.iter().filter(in_row).count();
+    let failures = u32::try_from(failures).unwrap_or(u32::MAX);
     if failures >= facts.max_failures {
         return Verdict::Failed(RolloutFailure::RoomsNeverReady { rooms: failures });
     }

@@ -1,8 +1,11 @@
 use serde_json::json;
 
-use super::*;
+use super::super::*;
 use crate::operation::testing::operation;
-use crate::operation::{HistoryEvent, Origin, Rollback, RollbackEnd, SwitchVersion};
+use crate::operation::{
+    Definition, HistoryEvent, Operation, OperationStatus, Origin, Rollback, RollbackEnd, SwitchVersion,
+};
+use crate::scheduler::VersionStatus;
 use crate::scheduler::tests::recipe;
 
 fn version(text: &str) -> Version {
@@ -37,18 +40,18 @@ fn turned_back(operation: Operation, then: RollbackEnd, why: &str) -> Operation 
     Operation { rollback: Some(Rollback { then, why: why.into() }), ..operation }
 }
 
-fn stored(status: VersionStatus, is_active: bool) -> Option<Stored<'static>> {
-    Some(Stored { status, is_active, cause: "" })
+fn stored(status: VersionStatus, is_active: bool) -> Option<StoredVersion<'static>> {
+    Some(StoredVersion { status, is_active, cause: "" })
 }
 
 /// Of the newest version: its number, status, outcome and cause.
 fn check(
     operations: &[Operation],
-    found: Option<Stored<'_>>,
-    expected: (Option<&str>, VersionStatus, Outcome, &str),
+    found: Option<StoredVersion<'_>>,
+    expected: (Option<&str>, VersionStatus, VersionOutcome, &str),
 ) {
-    let subject = Subject::newest(operations, version("v1.0.0"));
-    let Progress { status, outcome, cause } = subject.progress(found).unwrap();
+    let subject = VersionSubject::newest(operations, version("v1.0.0"));
+    let VersionProgress { status, outcome, cause } = subject.progress(found).unwrap();
     let is = (subject.version.map(|version| version.to_string()), status, outcome, cause);
     let (number, status, outcome, cause) = expected;
     let expected = (number.map(str::to_owned), status, outcome, cause.to_owned());
@@ -61,8 +64,8 @@ fn a_version_on_its_way() {
         (OperationStatus::Pending, OperationStatus::InProgress, OperationStatus::Finished);
     let numbered = Some("v2.0.0");
     let (validated, rolling) = (VersionStatus::Validated, VersionStatus::Rolling);
-    let in_progress = |status| (numbered, status, Outcome::InProgress, "");
-    let waiting = (None, VersionStatus::Validating, Outcome::InProgress, "");
+    let in_progress = |status| (numbered, status, VersionOutcome::InProgress, "");
+    let waiting = (None, VersionStatus::Validating, VersionOutcome::InProgress, "");
     check(&[make(1, pending, None)], None, waiting);
     let validating = stored(VersionStatus::Validating, false);
     check(&[make(1, at_work, numbered)], validating, in_progress(VersionStatus::Validating));
@@ -70,10 +73,10 @@ fn a_version_on_its_way() {
     check(&switching, stored(validated, false), in_progress(validated));
     let switched = [switch(2, done, "v2.0.0", Origin::Engine), make(1, done, numbered)];
     check(&switched, stored(rolling, true), in_progress(rolling));
-    let deployed = (numbered, VersionStatus::Deployed, Outcome::Deployed, "");
+    let deployed = (numbered, VersionStatus::Deployed, VersionOutcome::Deployed, "");
     check(&switched, stored(VersionStatus::Deployed, true), deployed);
     // A scheduler that is being made.
-    check(&[], stored(validated, true), (Some("v1.0.0"), validated, Outcome::InProgress, ""));
+    check(&[], stored(validated, true), (Some("v1.0.0"), validated, VersionOutcome::InProgress, ""));
 }
 
 #[test]
@@ -81,10 +84,10 @@ fn a_version_that_is_not_deployed() {
     let done = OperationStatus::Finished;
     let numbered = Some("v2.0.0");
     let failed = turned_back(make(1, OperationStatus::Error, numbered), RollbackEnd::Error, "attempt 3");
-    check(&[failed], None, (numbered, VersionStatus::Error, Outcome::Failed, "attempt 3"));
+    check(&[failed], None, (numbered, VersionStatus::Error, VersionOutcome::Failed, "attempt 3"));
     let mut canceled = make(1, OperationStatus::Canceled, None);
     canceled.history.push(HistoryEvent { at: canceled.created_at, event: "Canceled by ada".into() });
-    check(&[canceled], None, (None, VersionStatus::Canceled, Outcome::Canceled, "Canceled by ada"));
+    check(&[canceled], None, (None, VersionStatus::Canceled, VersionOutcome::Canceled, "Canceled by ada"));
     let switch_canceled = [
         turned_back(
             switch(2, OperationStatus::Canceled, "v2.0.0", Origin::Engine),
@@ -93,15 +96,16 @@ fn a_version_that_is_not_deployed() {
         ),
         make(1, done, numbered),
     ];
-    let not_switched = (numbered, VersionStatus::Validated, Outcome::Canceled, "canceled by ada");
+    let not_switched = (numbered, VersionStatus::Validated, VersionOutcome::Canceled, "canceled by ada");
     check(&switch_canceled, stored(VersionStatus::Validated, false), not_switched);
     // Its rollout failed, and the switch that leads back is not what people wanted.
     let rolled_back =
         [way_back(3, "v1.0.0", "v2.0.0"), switch(2, done, "v2.0.0", Origin::Engine), make(1, done, numbered)];
-    let error = Some(Stored { status: VersionStatus::Error, is_active: false, cause: "5 new rooms" });
-    check(&rolled_back, error, (numbered, VersionStatus::Error, Outcome::Failed, "5 new rooms"));
-    let superseded = Some(Stored { status: VersionStatus::Superseded, is_active: false, cause: "by v3.0.0" });
-    let expected = (numbered, VersionStatus::Superseded, Outcome::Superseded, "by v3.0.0");
+    let error = Some(StoredVersion { status: VersionStatus::Error, is_active: false, cause: "5 new rooms" });
+    check(&rolled_back, error, (numbered, VersionStatus::Error, VersionOutcome::Failed, "5 new rooms"));
+    let superseded =
+        Some(StoredVersion { status: VersionStatus::Superseded, is_active: false, cause: "by v3.0.0" });
+    let expected = (numbered, VersionStatus::Superseded, VersionOutcome::Superseded, "by v3.0.0");
     check(&[make(1, done, numbered)], superseded, expected);
 }
 
@@ -115,19 +119,19 @@ fn a_switch_is_a_wish_of_its_own() {
     );
     let operations = [failed, make(1, OperationStatus::Finished, Some("v2.0.0"))];
     let before = stored(VersionStatus::Deployed, false);
-    let expected = (Some("v1.0.0"), VersionStatus::Deployed, Outcome::Failed, "waited too long");
+    let expected = (Some("v1.0.0"), VersionStatus::Deployed, VersionOutcome::Failed, "waited too long");
     check(&operations, before, expected);
     // Who asks for the version itself is told that it was deployed.
-    let named = Subject::of(&operations, version("v1.0.0")).progress(before).unwrap();
-    assert_eq!(named.outcome, Outcome::Deployed);
+    let named = VersionSubject::of(&operations, version("v1.0.0")).progress(before).unwrap();
+    assert_eq!(named.outcome, VersionOutcome::Deployed);
     // Who switches to what is active already has what was asked for.
     let evicted = [switch(3, OperationStatus::Evicted, "v1.0.0", person())];
     let active = stored(VersionStatus::Deployed, true);
-    check(&evicted, active, (Some("v1.0.0"), VersionStatus::Deployed, Outcome::Deployed, ""));
+    check(&evicted, active, (Some("v1.0.0"), VersionStatus::Deployed, VersionOutcome::Deployed, ""));
 }
 
 #[test]
 fn a_version_that_nobody_made() {
     let operations = [make(1, OperationStatus::Finished, Some("v2.0.0"))];
-    assert_eq!(Subject::of(&operations, version("v7.0.0")).progress(None), None);
+    assert_eq!(VersionSubject::of(&operations, version("v7.0.0")).progress(None), None);
 }

@@ -1,0 +1,2 @@
+mod progress;
+mod transitions;
