@@ -1,7 +1,38 @@
 //! The HTTP APIs: management for people and tools, rooms for game rooms, internal for probes and scrapers.
 //!
-//! HTTP/JSON as clients of Maestro v10 speak it. This crate translates and nothing else: paths and bodies in, one call
-//! of the [`Engine`], its answer or error out. Every request goes through one edge (limits, ids, panics, metrics).
+//! They speak HTTP and JSON as clients of Maestro v10 do. This crate translates and decides nothing: a path and a body come
+//! in, one method of the [`Engine`] is called, and its answer or error goes out. `docs/api.md` lists all paths.
+//!
+//! - [`management_router`], [`rooms_router`] and [`internal_router`] each make a router from a [`Context`].
+//! - Every request passes one edge, which limits bodies and concurrency ([`Limits`]), gives each request an id, turns panics
+//!   into answers, and counts ([`Metrics`]). It also refuses what web pages of other origins send ([`AllowedHosts`]).
+//! - [`serve`] runs a router on a listener. It knows all connections, their deadlines, and which of them to close first when
+//!   there are too many ([`ConnectionLimits`]). A request reaches the router only when it has arrived completely.
+//! - One table in `error.rs` maps errors of the engine to HTTP statuses.
+//!
+//! Reading and writing the messages themselves is the business of `maestro-proto`.
+//!
+//! # Example
+//!
+//! A router for the rooms API, from what the wiring in `crates/maestro/src/start/server.rs` has put together:
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use maestro_api::{AllowedHosts, Context, Metrics, RoomsOptions, rooms_router};
+//! use maestro_engine::Engine;
+//! use prometheus_client::registry::Registry;
+//!
+//! fn router(engine: Arc<Engine>, registry: &mut Registry) -> axum::Router {
+//!     let context = Context {
+//!         engine,
+//!         metrics: Metrics::register(registry),
+//!         new_request_id: Arc::new(|| 1),
+//!         allowed_hosts: AllowedHosts::default(),
+//!     };
+//!     rooms_router(&context, &RoomsOptions::default())
+//! }
+//! ```
 
 mod answer;
 mod body;

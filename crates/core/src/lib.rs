@@ -1,5 +1,55 @@
-//! The domain of Maestro, pure: what a scheduler, a version, a room and an operation are, and how every decision
-//! about them is taken. No async, no clock, no randomness, no I/O, nothing `Serialize`.
+//! The domain of Maestro, and every decision about it.
+//!
+//! This crate knows what a scheduler, a version, a room and an operation are, and how each decision about them is made:
+//! how many rooms a fleet should have, which rooms go, where new ones go, whether a rollout continues. A decision is a
+//! function from what was seen to what should happen, together with the reason.
+//!
+//! Everything here is pure: no async code, no clock, no randomness, no I/O, and nothing is `Serialize`. Carrying decisions
+//! out is the business of `maestro-engine`; reading recipes from JSON is that of `maestro-proto`.
+//!
+//! # Finding one's way
+//!
+//! | question | module |
+//! |---|---|
+//! | What is a recipe, and what does a change of one mean for rooms? | [`scheduler`] |
+//! | What is a room doing? | [`room`], above all [`room::Seen::status`] |
+//! | What is an operation, and which one is next? | [`operation`] |
+//! | How many rooms should there be? | [`autoscaling`], and [`panic`] when a rush of players cannot wait |
+//! | What should happen to a fleet now? | [`plan`] |
+//! | How far is a rollout? | [`rollout`] |
+//! | Where do rooms go, which rooms go first, and by how many? | [`placement`], [`policy`], [`resize`] |
+//! | Who may take a lock? | [`lock`] |
+//! | When does a region count as lost? | [`region`] |
+//! | Which worker works on which scheduler, and when? | [`workforce`], [`spread`] |
+//! | What must always hold? | [`invariant`], and [`guards`] that tests remove to see it found |
+//!
+//! # Example
+//!
+//! How many rooms does a fleet need, and why?
+//!
+//! ```
+//! use maestro_core::autoscaling::{Demand, decide};
+//! use maestro_core::scheduler::{Autoscaling, OtherParameters, ReadyTarget, RoomOccupancy, ScalingPolicy};
+//!
+//! let half = RoomOccupancy { ready_target: ReadyTarget::parse("0.5")?, down_threshold: None };
+//! let autoscaling = Autoscaling {
+//!     enabled: true,
+//!     min: 1,
+//!     max: Some(120),
+//!     cooldown_seconds: 0,
+//!     policy: ScalingPolicy::RoomOccupancy(half),
+//!     other_parameters: OtherParameters::default(),
+//!     panic: None,
+//! };
+//!
+//! let demand = Demand { matches: 80, occupied: 80, total: 100, matches_max: 1 };
+//! let decision = decide(&demand, &autoscaling);
+//!
+//! assert_eq!(decision.desired, 120);
+//! assert_eq!(decision.outcome().to_string(), "Scale Up: +20");
+//! assert_eq!(decision.reason(), "80 occupied at readyTarget 0.5 → 160; max 120 → 120");
+//! # Ok::<(), String>(())
+//! ```
 
 pub mod autoscaling;
 pub mod condition;

@@ -1,10 +1,29 @@
 //! Maestro from the outside: the real binary, real rooms, real signals.
 //!
-//! A [`Maestro`] is a data directory of its own and the server that runs on it. Tests start it, kill it, ask it over
-//! HTTP, look at the processes of its store, and wait for what must become true, always with a bound. Whatever a test
-//! leaves behind, its `Drop` ends.
+//! - [`Maestro`] is a data directory of its own and the server that runs on it. Tests start it, kill it, look at its
+//!   processes, and ask it over HTTP through a [`Client`]. Whatever a test leaves behind, its `Drop` ends.
+//! - [`Recipe`] makes fleets of the example room, whose misbehaviour can be chosen.
+//! - [`until`] waits for what must become true, always with a bound.
+//! - [`chaos`] kills a server at random moments of a mixed workload; it is also a program, see `scripts/chaos`.
 //!
-//! The tests are in `tests/it`; [`chaos`] is also a program, see `scripts/chaos`.
+//! The tests are in `crates/e2e/tests/it`. Nothing here links the engine: what can be tested without processes is tested in
+//! `crates/simulation`, which is much faster.
+//!
+//! # Example
+//!
+//! ```no_run
+//! use maestro_e2e::Maestro;
+//!
+//! let mut maestro = Maestro::started(&[])?;
+//! let before = maestro.fleet("arena", 3)?;
+//!
+//! // Rooms outlive the server, and the next start adopts the same processes.
+//! maestro.kill()?;
+//! maestro.start()?;
+//! let after = maestro.api().rooms("arena")?;
+//! assert_eq!(before[0].pids, after[0].pids);
+//! # Ok::<(), anyhow::Error>(())
+//! ```
 
 pub mod binaries;
 mod broken_log;

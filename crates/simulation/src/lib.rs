@@ -1,5 +1,27 @@
-//! A simulated world: the real engine on in-memory adapters, a virtual clock and a seed. Hours of fleet life pass in
-//! milliseconds, and the same seed gives the same life again.
+//! A simulated world: the real engine on a virtual clock, among faults that a seed chooses.
+//!
+//! Hours of a fleet's life pass in milliseconds, and the same seed gives the same run again, line by line. This is how we
+//! find what goes wrong once in a thousand restarts; `docs/simulation.md` explains how to run it and what it simulates.
+//!
+//! - [`World`] holds several engines on one store and one room table, and a [`Host`] for the rooms of each region.
+//! - [`Faults`] says what goes wrong at every port; [`Life`] freezes, thaws and ends an engine.
+//! - [`Inspector`] checks the named invariants of `maestro-core` after every write.
+//! - [`lives`] turns a seed into people, players, machines and bad luck; [`sweep`] runs many seeds, and counts which rare
+//!   events occurred.
+//!
+//! Tests of single behaviours build a [`World`] of their own, see `crates/simulation/tests/it`.
+//!
+//! # Example
+//!
+//! ```
+//! use maestro_simulation::lives::{Options, run};
+//!
+//! let first = run(7, &Options::default());
+//! assert!(first.violations.is_empty(), "{:?}", first.violations);
+//!
+//! let again = run(7, &Options::default());
+//! assert_eq!(first.trace, again.trace);
+//! ```
 
 mod clock;
 mod faults;

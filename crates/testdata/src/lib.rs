@@ -1,5 +1,13 @@
-//! Reads `testdata/`, for tests; see `testdata/README.md` for what is in it. A file that is missing or damaged is a failed
-//! test, so these functions panic and name it.
+//! Reads `testdata/`, for tests; `testdata/README.md` says what is in it.
+//!
+//! A file that is missing or damaged is a failed test, so these functions panic and name it.
+//!
+//! # Example
+//!
+//! ```
+//! let exchanges = maestro_testdata::recorded("http-v10.jsonl");
+//! assert!(exchanges.iter().all(|exchange| exchange["method"].is_string()));
+//! ```
 
 use std::path::{Path, PathBuf};
 
