@@ -14,7 +14,7 @@
 //! | What is a recipe, and what does a change of one mean for rooms? | [`scheduler`] |
 //! | What is a room doing? | [`room`], above all [`room::Seen::status`] |
 //! | What is an operation, and which one is next? | [`operation`] |
-//! | How many rooms should there be? | [`autoscaling`], and [`panic`] when a rush of players cannot wait |
+//! | How many rooms should there be? | [`autoscaling`], and [`mod@panic`] when a rush of players cannot wait |
 //! | What should happen to a fleet now? | [`plan`] |
 //! | How far is a rollout? | [`rollout`] |
 //! | Where do rooms go, which rooms go first, and by how many? | [`placement`], [`policy`], [`resize`] |

@@ -1,7 +1,43 @@
-//! What Maestro says and hears: the messages of `proto/`, their JSON, and their way to and from the domain.
+//! What Maestro says and hears: the messages of `proto/`, their JSON, and how recipes become core types and back.
 //!
-//! Clients of v10 read this JSON with parsers that are strict about it, so its form is part of the contract: see
-//! [`json`] for how messages are read and written, [`recipe`] for recipes on their way to the core and back.
+//! Clients of v10 read this JSON with strict parsers, so its form is part of the contract.
+//!
+//! - [`v1`] has the messages, generated from `proto/maestro/api/v1` at build time.
+//! - [`json`] reads and writes messages as JSON; [`query`] reads them from the parameters of a URL.
+//! - [`recipe`] turns a message into a valid [`Recipe`](maestro_core::scheduler::Recipe), or names every error in it, and
+//!   writes one back. It also has the form in which recipes are stored, patched, and shown as an operation's input.
+//! - [`decimals`] keeps numbers such as `0.1` exact, which a binary float would not.
+//!
+//! The rules for single values are in `maestro-core`. Paths, statuses and headers are the business of `maestro-api`.
+//!
+//! # Example
+//!
+//! ```
+//! use maestro_core::scheduler::Recipe;
+//! use maestro_proto::json::decode;
+//! use maestro_proto::v1::CreateSchedulerRequest;
+//!
+//! let json = br#"{
+//!     "name": "arena", "game": "demo", "roomsReplicas": 12, "maxSurge": "25%", "colour": "red",
+//!     "portRange": {"start": 20000, "end": 20999},
+//!     "spec": {
+//!         "terminationGracePeriod": "30s",
+//!         "containers": [{"name": "room", "command": ["./room"], "ports": [{"name": "game", "protocol": "tcp", "port": 7777}]}]
+//!     }
+//! }"#;
+//! let decoded = decode::<CreateSchedulerRequest>(json)?;
+//! assert_eq!(decoded.unknown_fields, ["colour"]);
+//!
+//! let recipe = Recipe::try_from(&decoded.message)?;
+//! assert_eq!(recipe.rooms_replicas, 12);
+//!
+//! // A recipe is valid, or it is none: every error is reported at once, by its field.
+//! let broken = CreateSchedulerRequest { name: "Arena!".into(), max_surge: "none".into(), ..decoded.message };
+//! let violations = Recipe::try_from(&broken).unwrap_err();
+//! let fields: Vec<_> = violations.0.iter().map(|violation| violation.field.as_str()).collect();
+//! assert_eq!(fields, ["name", "maxSurge"]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod decimals;
 pub mod json;
