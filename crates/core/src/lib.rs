@@ -16,7 +16,7 @@
 //! | What is an operation, and which one is next? | [`operation`] |
 //! | How many rooms should there be? | [`autoscaling`], and [`mod@panic`] when a rush of players cannot wait |
 //! | What should happen to a fleet now? | [`plan`] |
-//! | How far is a rollout? | [`rollout`] |
+//! | What becomes of a rollout? | [`rollout`], above all [`rollout::transition`] |
 //! | Where do rooms go, which rooms go first, and by how many? | [`placement`], [`policy`], [`resize`] |
 //! | Who may take a lock? | [`lock`] |
 //! | When does a region count as lost? | [`region`] |
