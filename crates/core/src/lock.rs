@@ -8,6 +8,7 @@ use std::fmt;
 use crate::operation::{DefinitionKind, OperationId, Token};
 use crate::scheduler::{SchedulerName, Version};
 use crate::time::Timestamp;
+use crate::words::words;
 
 /// In the order in which they are taken; never the other way round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -106,25 +107,17 @@ pub fn may_take(
     }
 }
 
-impl LockKind {
-    pub const ALL: [Self; 5] = [Self::Config, Self::Scale, Self::Termination, Self::Downscaling, Self::Panic];
+words!(LockKind {
+    Config = "config",
+    Scale = "scale",
+    Termination = "termination",
+    Downscaling = "downscaling",
+    Panic = "panic",
+});
 
+impl LockKind {
     /// Those that people see in a list; the panic lock is none of them.
     pub const LISTED: [Self; 4] = [Self::Config, Self::Scale, Self::Termination, Self::Downscaling];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Config => "config",
-            Self::Scale => "scale",
-            Self::Termination => "termination",
-            Self::Downscaling => "downscaling",
-            Self::Panic => "panic",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
-    }
 
     /// The name that clients of the lock list know it by.
     pub fn key(self, scheduler: &SchedulerName) -> String {

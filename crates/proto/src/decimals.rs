@@ -110,27 +110,25 @@ fn decimal<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Decimal>
 
 /// The text of a recipe's file, YAML or JSON, with quotes around the decimals whose digits a reader would lose.
 pub fn with_exact_decimals(text: &str) -> Cow<'_, str> {
-    let document: Document = serde_saphyr::from_str(text).unwrap_or_default();
-    let recipe = document.scheduler.as_deref().unwrap_or(&document);
-    let policy = recipe.autoscaling.as_ref().and_then(|autoscaling| autoscaling.policy.as_ref());
-    let occupancy = policy.and_then(|policy| policy.parameters.as_ref()?.room_occupancy.as_ref());
+    let file: Block = serde_saphyr::from_str(text).unwrap_or_default();
+    let occupancy = file.scheduler.as_deref().unwrap_or(&file).occupancy();
     let written = occupancy.map(|occupancy| [&occupancy.ready_target, &occupancy.down_threshold]);
-    let mut places: Vec<_> =
-        written.into_iter().flatten().flatten().filter_map(|it| place(it, text)).collect();
-    if places.is_empty() {
+    let mut ranges: Vec<_> =
+        written.into_iter().flatten().flatten().filter_map(|decimal| long_decimal(decimal, text)).collect();
+    if ranges.is_empty() {
         return Cow::Borrowed(text);
     }
-    places.sort_by_key(|place| std::cmp::Reverse(place.start));
+    ranges.sort_by_key(|range| std::cmp::Reverse(range.start));
     let mut text = text.to_owned();
-    for place in places {
-        text.insert(place.end, '"');
-        text.insert(place.start, '"');
+    for range in ranges {
+        text.insert(range.end, '"');
+        text.insert(range.start, '"');
     }
     Cow::Owned(text)
 }
 
-/// Where a number stands that a 64-bit float does not give back as it is written.
-fn place(written: &Spanned<String>, text: &str) -> Option<std::ops::Range<usize>> {
+/// The range of a number that a 64-bit float would not give back as it is written.
+fn long_decimal(written: &Spanned<String>, text: &str) -> Option<std::ops::Range<usize>> {
     let start = usize::try_from(written.defined.span().byte_offset()?).ok()?;
     let range = start..start + written.value.len();
     let number: f64 = written.value.parse().ok()?;
@@ -139,40 +137,26 @@ fn place(written: &Spanned<String>, text: &str) -> Option<std::ops::Range<usize>
     (stands_there && number.to_string() != written.value).then_some(range)
 }
 
-/// As much of a file as there is around the decimals.
+/// As much of a file as there is around the decimals: a block on the way to them, or the one that they are in.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Document {
-    scheduler: Option<Box<Document>>,
-    autoscaling: Option<AutoscalingDocument>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct AutoscalingDocument {
-    policy: Option<PolicyDocument>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct PolicyDocument {
-    parameters: Option<ParametersDocument>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct ParametersDocument {
+struct Block {
+    scheduler: Option<Box<Block>>,
+    autoscaling: Option<Box<Block>>,
+    policy: Option<Box<Block>>,
+    parameters: Option<Box<Block>>,
     #[serde(rename = "roomOccupancy", alias = "room_occupancy")]
-    room_occupancy: Option<OccupancyDocument>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct OccupancyDocument {
+    room_occupancy: Option<Box<Block>>,
     #[serde(rename = "readyTarget", alias = "ready_target")]
     ready_target: Option<Spanned<String>>,
     #[serde(rename = "downThreshold", alias = "down_threshold")]
     down_threshold: Option<Spanned<String>>,
+}
+
+impl Block {
+    fn occupancy(&self) -> Option<&Self> {
+        self.autoscaling.as_ref()?.policy.as_ref()?.parameters.as_ref()?.room_occupancy.as_deref()
+    }
 }
 
 #[cfg(test)]

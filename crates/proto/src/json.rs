@@ -1,8 +1,8 @@
 //! Reading and writing messages as JSON, the way v10 does.
 //!
 //! Written: every field, in the schema's order; not those marked optional that are not set; signed 64-bit integers as text.
-//! Read: both spellings of a name, numbers also as text, null as not set; what nobody knows is passed over, and
-//! named, so that a typo can be pointed out.
+//! Read: both spellings of a name, numbers also as text, and null as not set. Unknown fields are skipped and reported, so
+//! that a typo can be pointed out.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,7 +17,7 @@ use serde_json::Value;
 /// More than anybody mistypes, and few enough for the header of an answer.
 const UNKNOWN_FIELDS_MAX: usize = 16;
 
-/// A message, and the paths of the fields in its JSON that no schema knows, the first few.
+/// A message, and the paths of the first few unknown fields in its JSON.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decoded<T> {
     pub message: T,
@@ -195,8 +195,8 @@ pub(crate) fn quantity<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Str
     Ok(deserializer.deserialize_any(TextVisitor { is_quantity: true })?.unwrap_or_default())
 }
 
-/// A text that may be written as a whole number or a truth value. Other numbers have to be quoted: nobody knows whether
-/// 1.10 was meant to stay as it was written.
+/// A text that may be written as a whole number or a truth value. Other numbers have to be quoted, because 1.10 may be
+/// meant exactly as it is written.
 pub(crate) fn optional_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     deserializer.deserialize_any(TextVisitor { is_quantity: false })
 }
@@ -286,36 +286,25 @@ where
 }
 
 /// A number that may also be written as text, or as a float without a fraction.
-pub(crate) trait Number: Default + FromStr {
+pub(crate) trait Number: Default + FromStr + TryFrom<i128> {
     const EXPECTED: &'static str;
-
-    fn from_integer(number: i128) -> Option<Self>;
-
-    fn from_float(number: f64) -> Option<Self>;
 }
 
-macro_rules! whole_number {
-    ($type:ty, $expected:literal) => {
-        impl Number for $type {
-            const EXPECTED: &'static str = $expected;
-
-            fn from_integer(number: i128) -> Option<Self> {
-                Self::try_from(number).ok()
-            }
-
-            fn from_float(number: f64) -> Option<Self> {
-                // Whole and within reach of an i128, or the cast would make something up.
-                let whole = number.fract() == 0.0 && number.abs() < 1e30;
-                whole.then_some(number as i128).and_then(Self::from_integer)
-            }
-        }
-    };
+impl Number for i32 {
+    const EXPECTED: &'static str = "a whole number of 32 bits";
 }
 
-whole_number!(i32, "a whole number of 32 bits");
-whole_number!(u32, "a whole number of 32 bits, not negative");
-whole_number!(i64, "a whole number of 64 bits");
-whole_number!(u64, "a whole number of 64 bits, not negative");
+impl Number for u32 {
+    const EXPECTED: &'static str = "a whole number of 32 bits, not negative";
+}
+
+impl Number for i64 {
+    const EXPECTED: &'static str = "a whole number of 64 bits";
+}
+
+impl Number for u64 {
+    const EXPECTED: &'static str = "a whole number of 64 bits, not negative";
+}
 
 struct NumberVisitor<T>(PhantomData<T>);
 
@@ -337,15 +326,17 @@ impl<T: Number> Visitor<'_> for NumberVisitor<T> {
     }
 
     fn visit_i64<E: Error>(self, number: i64) -> Result<Self::Value, E> {
-        self.accept(T::from_integer(number.into()), Unexpected::Signed(number))
+        self.accept(T::try_from(number.into()).ok(), Unexpected::Signed(number))
     }
 
     fn visit_u64<E: Error>(self, number: u64) -> Result<Self::Value, E> {
-        self.accept(T::from_integer(number.into()), Unexpected::Unsigned(number))
+        self.accept(T::try_from(number.into()).ok(), Unexpected::Unsigned(number))
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<Self::Value, E> {
-        self.accept(T::from_float(number), Unexpected::Float(number))
+        // Whole and within reach of an i128, or the cast would make something up.
+        let whole = (number.fract() == 0.0 && number.abs() < 1e30).then_some(number as i128);
+        self.accept(whole.and_then(|whole| T::try_from(whole).ok()), Unexpected::Float(number))
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {

@@ -14,8 +14,8 @@ pub struct QueryError {
     pub reason: String,
 }
 
-/// Reads a request from decoded names and values. Names may be in either spelling; those that nobody knows are passed
-/// over, as v10 does.
+/// Reads a request from decoded names and values. Names may be in either spelling; unknown ones are
+/// ignored, as v10 does.
 pub fn decode_query<'a, T>(parameters: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<T, QueryError>
 where
     T: Deserialize<'a>,

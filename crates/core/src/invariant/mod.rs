@@ -8,6 +8,8 @@ mod checks;
 
 use std::fmt;
 
+use crate::words::words;
+
 pub use checks::{
     Removal, fleet_size_told, legal_transition, occupied_stay, one_executing, only_fleet, ports_once,
     ready_first, ready_kept, rooms_made, surge_kept, token_grew,
@@ -57,51 +59,24 @@ pub struct Violation {
     pub what: String,
 }
 
-impl Invariant {
-    pub const ALL: [Self; 16] = [
-        Self::OneExecutor,
-        Self::LegalTransitions,
-        Self::EffectOnce,
-        Self::SurgeBound,
-        Self::ReadyTarget,
-        Self::ReadyBeforeOccupied,
-        Self::OccupiedStays,
-        Self::ValidationNotCounted,
-        Self::PortOnce,
-        Self::CapsKept,
-        Self::TokensGrow,
-        Self::AcceptedWorkSurvives,
-        Self::Converges,
-        Self::NothingInProgress,
-        Self::NoLockLeft,
-        Self::NoUnwantedRoom,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::OneExecutor => "one-executor",
-            Self::LegalTransitions => "legal-transitions",
-            Self::EffectOnce => "effect-once",
-            Self::SurgeBound => "surge-bound",
-            Self::ReadyTarget => "ready-target",
-            Self::ReadyBeforeOccupied => "ready-before-occupied",
-            Self::OccupiedStays => "occupied-stays",
-            Self::ValidationNotCounted => "validation-not-counted",
-            Self::PortOnce => "port-once",
-            Self::CapsKept => "caps-kept",
-            Self::TokensGrow => "tokens-grow",
-            Self::AcceptedWorkSurvives => "accepted-work-survives",
-            Self::Converges => "converges",
-            Self::NothingInProgress => "nothing-in-progress",
-            Self::NoLockLeft => "no-lock-left",
-            Self::NoUnwantedRoom => "no-unwanted-room",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|invariant| invariant.as_str() == text)
-    }
-}
+words!(Invariant {
+    OneExecutor = "one-executor",
+    LegalTransitions = "legal-transitions",
+    EffectOnce = "effect-once",
+    SurgeBound = "surge-bound",
+    ReadyTarget = "ready-target",
+    ReadyBeforeOccupied = "ready-before-occupied",
+    OccupiedStays = "occupied-stays",
+    ValidationNotCounted = "validation-not-counted",
+    PortOnce = "port-once",
+    CapsKept = "caps-kept",
+    TokensGrow = "tokens-grow",
+    AcceptedWorkSurvives = "accepted-work-survives",
+    Converges = "converges",
+    NothingInProgress = "nothing-in-progress",
+    NoLockLeft = "no-lock-left",
+    NoUnwantedRoom = "no-unwanted-room",
+});
 
 impl Violation {
     pub fn new(invariant: Invariant, what: impl Into<String>) -> Self {

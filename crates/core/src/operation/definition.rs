@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use crate::resize;
 use crate::room::{Region, RoomId};
 use crate::scheduler::{Recipe, Version};
+use crate::words::words;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Definition {
@@ -214,24 +215,13 @@ impl DefinitionKind {
     }
 }
 
-impl RemovalReason {
-    pub const ALL: [Self; 5] =
-        [Self::ScaleDown, Self::ExpiredRoom, Self::RollingUpdate, Self::Drain, Self::ValidationFinished];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::ScaleDown => "scale_down",
-            Self::ExpiredRoom => "expired_room",
-            Self::RollingUpdate => "rolling_update_replace",
-            Self::Drain => "region_drain",
-            Self::ValidationFinished => "new_version_validation_finished",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|reason| reason.as_str() == text)
-    }
-}
+words!(RemovalReason {
+    ScaleDown = "scale_down",
+    ExpiredRoom = "expired_room",
+    RollingUpdate = "rolling_update_replace",
+    Drain = "region_drain",
+    ValidationFinished = "new_version_validation_finished",
+});
 
 /// More rooms than anybody can count are not asked for: that is refused before.
 fn narrowed(rooms: u64) -> u32 {

@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::guards;
 use crate::invariant::Invariant;
+use crate::words::words;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OperationStatus {
@@ -30,10 +31,16 @@ pub struct IllegalTransition {
     pub to: OperationStatus,
 }
 
-impl OperationStatus {
-    pub const ALL: [Self; 6] =
-        [Self::Pending, Self::InProgress, Self::Evicted, Self::Finished, Self::Error, Self::Canceled];
+words!(OperationStatus {
+    Pending = "pending",
+    InProgress = "in_progress",
+    Evicted = "evicted",
+    Finished = "finished",
+    Error = "error",
+    Canceled = "canceled",
+});
 
+impl OperationStatus {
     /// The only way from one status to another.
     pub fn become_(self, to: Self) -> Result<Self, IllegalTransition> {
         let legal = match self {
@@ -58,21 +65,6 @@ impl OperationStatus {
             Self::InProgress => Stage::Active,
             Self::Evicted | Self::Finished | Self::Error | Self::Canceled => Stage::Final,
         }
-    }
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::InProgress => "in_progress",
-            Self::Evicted => "evicted",
-            Self::Finished => "finished",
-            Self::Error => "error",
-            Self::Canceled => "canceled",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.as_str() == text)
     }
 }
 

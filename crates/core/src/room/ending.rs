@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::words::words;
+
 /// What the runtime can say about the end of a room.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
@@ -47,22 +49,12 @@ impl Ending {
     }
 }
 
-impl EndCause {
-    pub const ALL: [Self; 4] = [Self::Asked, Self::Completed, Self::Failed, Self::Unknown];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Asked => "asked",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Unknown => "unknown",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|cause| cause.as_str() == text)
-    }
-}
+words!(EndCause {
+    Asked = "asked",
+    Completed = "completed",
+    Failed = "failed",
+    Unknown = "unknown",
+});
 
 impl fmt::Display for Ending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

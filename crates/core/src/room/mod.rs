@@ -12,6 +12,8 @@ pub use id::RoomId;
 pub use ports::HostPort;
 pub use status::{InstanceStatus, PingStatus, RoomStatus, Seen, StatusCounts};
 
+use crate::words::words;
+
 /// What a room is for. A validation room tries out a version: it is never counted, forwarded or allocated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
@@ -19,15 +21,7 @@ pub enum Purpose {
     Validation,
 }
 
-impl Purpose {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Fleet => "fleet",
-            Self::Validation => "validation",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::Fleet, Self::Validation].into_iter().find(|purpose| purpose.as_str() == text)
-    }
-}
+words!(Purpose {
+    Fleet = "fleet",
+    Validation = "validation",
+});

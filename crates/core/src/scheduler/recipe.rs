@@ -143,11 +143,11 @@ pub struct Autoscaling {
     pub panic: Option<PanicScale>,
 }
 
-/// A burst of rooms at once when nearly all places are taken, before the next health cycle.
+/// A burst of rooms that is added at once when nearly all matches are taken, before the next health cycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PanicScale {
     pub enabled: bool,
-    /// The percentage of all places that must be exceeded, 1 to 99.
+    /// The percentage of matches taken that must be exceeded, 1 to 99.
     pub limit: u32,
     /// How many rooms a panic adds, at least 1.
     pub delta: u32,

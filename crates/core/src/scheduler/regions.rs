@@ -1,12 +1,12 @@
-//! The regions that a recipe names, and those that there are. Kept apart from parsing: which regions are configured is
-//! no part of a recipe.
+//! The regions that a recipe names, compared with those that are configured. This is separate from reading a recipe,
+//! because the configuration is not part of it.
 
 use super::Recipe;
 use crate::room::Region;
 use crate::violation::Violation;
 
 impl Recipe {
-    /// Every name that nobody has configured, with its field.
+    /// Every region that is not configured, with its field.
     pub fn unconfigured_regions(&self, configured: &[Region]) -> Vec<Violation> {
         let placed = self.policies.placement.iter().flat_map(|policy| policy.regions.iter().enumerate());
         let placed = placed.map(|(index, region)| (format!("placement.regions[{index}].name"), &region.name));
@@ -53,7 +53,7 @@ mod tests {
     use crate::scheduler::tests::recipe;
 
     #[test]
-    fn regions_that_nobody_has_configured() {
+    fn regions_that_are_not_configured() {
         let recipe = recipe();
         let names =
             |names: &[&str]| names.iter().map(|name| Region::parse(name).unwrap()).collect::<Vec<_>>();

@@ -4,6 +4,8 @@ use std::fmt;
 
 use super::Change;
 
+use crate::words::words;
+
 /// Ordered by major, then minor. The patch number is read (data of older systems has it) and never counted up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
@@ -71,33 +73,15 @@ pub enum VersionStatus {
     Error,
 }
 
-impl VersionStatus {
-    pub const ALL: [Self; 7] = [
-        Self::Validating,
-        Self::Validated,
-        Self::Rolling,
-        Self::Deployed,
-        Self::Superseded,
-        Self::Canceled,
-        Self::Error,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Validating => "validating",
-            Self::Validated => "validated",
-            Self::Rolling => "rolling",
-            Self::Deployed => "deployed",
-            Self::Superseded => "superseded",
-            Self::Canceled => "canceled",
-            Self::Error => "error",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.as_str() == text)
-    }
-}
+words!(VersionStatus {
+    Validating = "validating",
+    Validated = "validated",
+    Rolling = "rolling",
+    Deployed = "deployed",
+    Superseded = "superseded",
+    Canceled = "canceled",
+    Error = "error",
+});
 
 #[cfg(test)]
 mod tests {

@@ -157,7 +157,7 @@ fn room_occupancy(occupancy: RoomOccupancy) -> Value {
 }
 
 /// The nearest 64-bit float, which prints as the decimal it is, 0.8, where v10 shows 0.800000011920929. Up to 15 digits
-/// are exact; this is to be looked at, and read by nobody who decides.
+/// are exact. People look at this number; no decision reads it.
 fn decimal(fraction: Fraction) -> f64 {
     fraction.to_string().parse().unwrap_or_default()
 }

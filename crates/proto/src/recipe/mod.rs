@@ -23,3 +23,4 @@ pub use self::answer::{Shown, scheduler, scheduler_without_spec};
 pub use self::document::{DocumentError, recipe_from_json, recipe_to_json};
 pub use self::input::go_cased_scheduler;
 pub use self::patch::Patch;
+pub use self::write::signed;

@@ -1,8 +1,9 @@
 //! A change of some fields of a recipe, `PATCH /schedulers/{name}`: what is set replaces what is there.
 //!
 //! Lists and maps are replaced as a whole, and an empty one clears; v10 took an empty list for one that is not there.
-//! Containers are changed one by one: a patch that has the name of a container changes that one, any other the one
-//! in its place, and what is past the end is added. None can be taken away, so an empty list of them changes nothing.
+//! Containers are changed one by one: a patch with the name of a container changes that one, any other patch the
+//! container at its index, and a patch past the end adds a container. A patch cannot remove one, so an empty list of
+//! them changes nothing.
 
 use maestro_core::scheduler::Recipe;
 use maestro_core::violation::Violations;
@@ -127,7 +128,7 @@ fn change_spec(spec: &mut Spec, patch: OptionalSpec, json: &Value) {
     }
 }
 
-/// The one of that name; or else the one in that place, as v10 does; or else a new one.
+/// The container of that name; or else the one at that index, as v10 does; or else a new one.
 fn container_to_change<'a>(
     containers: &'a mut Vec<Container>,
     index: usize,
@@ -268,12 +269,12 @@ mod tests {
             r#"{"spec":{"containers":[{"name":"sidecar","image":"other"}]}}"#,
             &["spec.containers[1].image"],
         );
-        // The second has no name: it changes what is in its place.
+        // The second has no name, so it changes the container at its index.
         check(
             r#"{"spec":{"containers":[{"name":"sidecar","image":"other"},{"imagePullPolicy":"Never"}]}}"#,
             &["spec.containers[1].image", "spec.containers[1].imagePullPolicy"],
         );
-        // A name that is not there yet is a new one, in its place or past the end.
+        // An unknown name is a new one, for the container at that index or for a new container.
         check(r#"{"spec":{"containers":[{"name":"game"}]}}"#, &["spec.containers[0].name"]);
         check(
             r#"{"spec":{"containers":[{"name":"room"},{"name":"room"},{"name":"third","image":"i",

@@ -54,8 +54,8 @@ impl From<&Recipe> for CreateSchedulerRequest {
     }
 }
 
-/// The wire counts in signed numbers, and no parsed recipe holds more than those reach.
-pub(super) fn signed(number: u32) -> i32 {
+/// The wire's numbers are signed. None of ours is too large for them: recipes, which they come from, are read from there.
+pub fn signed(number: u32) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }
 

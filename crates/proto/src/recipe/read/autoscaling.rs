@@ -1,5 +1,4 @@
-//! The autoscaling block. Validated whether it is enabled or not: turning it on must not be when one learns that it
-//! was wrong.
+//! The autoscaling block. It is validated even while it is disabled, so that enabling it cannot fail.
 
 use maestro_core::scheduler::{
     Autoscaling, FixedBuffer, Fraction, OtherParameters, PanicScale, ReadyTarget, RoomOccupancy,

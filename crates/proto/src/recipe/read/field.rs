@@ -67,6 +67,23 @@ impl Field<'_> {
         }
     }
 
+    /// One of some words; their type says which.
+    pub(super) fn choose<T: Copy>(
+        &self,
+        text: &str,
+        all: &[T],
+        as_str: fn(T) -> &'static str,
+    ) -> Result<T, Refused> {
+        all.iter().copied().find(|choice| as_str(*choice) == text).ok_or_else(|| {
+            let words: Vec<_> = all.iter().map(|choice| as_str(*choice)).collect();
+            let words = words.join(", ");
+            self.refuse(match text {
+                "" => format!("is missing; one of {words} is needed"),
+                text => format!("{text:?} is not one of {words}"),
+            })
+        })
+    }
+
     /// A whole number between `min` and `max`, as the unsigned type that the recipe keeps.
     pub(super) fn number<U: TryFrom<i32>>(&self, value: i32, min: i32, max: i32) -> Result<U, Refused> {
         let right = match max {

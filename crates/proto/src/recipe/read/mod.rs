@@ -1,7 +1,7 @@
-//! From the wire to a recipe: the one place where what a studio wrote is judged.
+//! From the wire to a recipe. Only this module decides whether what a studio wrote is a valid recipe.
 //!
-//! Everything wrong is found in one go, each finding with the path of its field, the value and what would be right.
-//! Each function reads all of its fields before it gives up on any, hence the shape: outcomes first, `?` at the end.
+//! It finds all errors at once; each has the path of its field, the value, and what would be right. Each function
+//! therefore reads all of its fields before it returns an error: results first, `?` at the end.
 
 mod autoscaling;
 mod container;
@@ -78,7 +78,7 @@ fn spec(field: &Field<'_>, wire: Option<&v1::Spec>) -> Result<Spec, Refused> {
     // Clients that always send these fields send nothing in them.
     let given = |text: &'_ Option<String>| text.clone().filter(|text| !text.is_empty());
     let restart_policy = field.optional("restartPolicy", given(&wire.restart_policy), |field, text| {
-        field.take(RestartPolicy::parse(&text))
+        field.choose(&text, &RestartPolicy::ALL, RestartPolicy::as_str)
     });
     let region =
         field.optional("region", given(&wire.region), |field, name| field.take(Region::parse(&name)));

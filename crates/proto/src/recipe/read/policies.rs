@@ -46,7 +46,7 @@ pub(super) fn policies(root: &Field<'_>, wire: &CreateSchedulerRequest) -> Resul
     refused.map_or(Ok(policies), Err)
 }
 
-/// Written twice, in whichever form, nobody could say which one counts.
+/// If a policy were written twice, in either form, it would be unclear which one counts.
 fn only_one<T>(kind: &str, policies: Vec<(Field<'_>, Result<T, Refused>)>) -> Result<Option<T>, Refused> {
     let mut policies = policies.into_iter();
     let Some((first, policy)) = policies.next() else {
@@ -105,5 +105,5 @@ fn region(field: &Field<'_>, read: RegionRead) -> Result<PlacementRegion, Refuse
 
 /// Senlin's default.
 pub(super) fn criteria(field: &Field<'_>, text: Option<&str>) -> Result<Criteria, Refused> {
-    text.map_or(Ok(Criteria::Random), |text| field.take(Criteria::parse(text)))
+    text.map_or(Ok(Criteria::Random), |text| field.choose(text, &Criteria::ALL, Criteria::as_str))
 }

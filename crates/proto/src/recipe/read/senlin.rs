@@ -1,4 +1,4 @@
-//! Senlin's policy documents: a type, a version, and properties whose types nobody has checked yet.
+//! Senlin's policy documents: a type, a version, and properties whose types are not checked yet.
 
 use maestro_core::policy::{DeletionPolicy, PlacementPolicy};
 use serde_json::{Map, Value};
@@ -9,7 +9,7 @@ use crate::v1;
 
 type Properties = Map<String, Value>;
 
-/// Whether a property says nothing that would not happen.
+/// Refuses a property that asks for what Maestro does not do.
 type Check = fn(&Field<'_>, Option<&Value>) -> Result<(), Refused>;
 
 #[derive(Debug, Clone, Copy)]
@@ -94,9 +94,9 @@ fn read_region(field: &Field<'_>, region: &Value) -> RegionRead {
     }
 }
 
-/// Beside the criteria, Senlin's document says how nodes are taken out of a cluster. Rooms are always deleted, and have
-/// `spec.terminationGracePeriod` to end; a scale-in always lowers the fleet size, also Senlin's. So these are read, and
-/// refused where they ask for what would not happen.
+/// Beside the criteria, Senlin's document says how nodes leave a cluster. Rooms are always deleted, and have
+/// `spec.terminationGracePeriod` to end; removing rooms always lowers the fleet size. So these properties are read, and
+/// refused where they ask for something else.
 pub(super) fn deletion(field: &Field<'_>, properties: &Properties) -> Result<DeletionPolicy, Refused> {
     const OTHERS: [&str; 4] = ["destroy_after_deletion", "grace_period", "reduce_desired_capacity", "hooks"];
     let known = only_known(field, properties, &[&["criteria"], OTHERS.as_slice()].concat());
