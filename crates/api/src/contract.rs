@@ -37,7 +37,7 @@ async fn what_the_schema_says_is_what_is_mounted() {
     let annotated = annotated();
 
     let both: Vec<_> = mounted.intersection(&not_yet).collect();
-    assert!(both.is_empty(), "served by now, so take it off the list: {both:?}");
+    assert!(both.is_empty(), "is served, so take it off the list: {both:?}");
     let expected: Routes = annotated.difference(&not_yet).cloned().collect();
     assert_eq!(mounted, expected);
     assert!(not_yet.is_subset(&annotated), "no longer in the schema: take it off the list");

@@ -58,8 +58,9 @@ mod watched;
 use std::sync::Arc;
 
 use maestro_engine::Engine;
+use tokio::sync::Semaphore;
 
-use edge::{Edge, OnRefused, ServiceInfo, Spans};
+use edge::{Edge, OnRefused, Spans};
 
 pub use connections::ConnectionLimits;
 pub use edge::NewRequestId;
@@ -81,8 +82,16 @@ pub struct Context {
 }
 
 impl Context {
-    fn edge(&self, service: &'static str, limits: &Limits, spans: Spans, on_refused: OnRefused) -> Edge {
-        let service = ServiceInfo { name: service, allowed_hosts: self.allowed_hosts.clone(), on_refused };
-        Edge::new(service, limits, &self.metrics, &self.new_request_id, spans)
+    fn edge(&self, service: &'static str, limits: &Limits, spans: Spans, on_refused: OnRefused) -> Arc<Edge> {
+        Arc::new(Edge {
+            service,
+            allowed_hosts: self.allowed_hosts.clone(),
+            request_timeout: limits.request_timeout,
+            permits: Arc::new(Semaphore::new(limits.requests_max)),
+            new_request_id: Arc::clone(&self.new_request_id),
+            spans,
+            metrics: self.metrics.clone(),
+            on_refused,
+        })
     }
 }

@@ -1,8 +1,8 @@
 //! The edge: what happens to every request of a router, whatever it asks for.
 //!
-//! One service around each route instead of a stack of layers: refuse what web pages send and what is too much, give it an id, bound its
-//! time, catch its panics, count it, write the one line about it. The ping goes through here as well, so nothing in
-//! it hashes a label or formats a text that nobody reads.
+//! One service around each route instead of a stack of layers: it refuses what web pages send and what is too much, gives
+//! the request an id, bounds its time, catches its panics, counts it, and writes the one log line about it. Pings go
+//! through here too, so nothing hashes a label or formats a text that is not needed.
 
 mod request_id;
 
@@ -30,7 +30,7 @@ use tracing::{Instrument, Span};
 
 use self::request_id::RequestId;
 use crate::error::{self, ApiError, Cause, Code};
-use crate::limits::{HEADERS_MAX, HEADERS_MAX_BYTES, Limits, URL_MAX_BYTES};
+use crate::limits::{HEADERS_MAX, HEADERS_MAX_BYTES, URL_MAX_BYTES};
 use crate::metrics::{Metrics, RouteMetrics};
 use crate::origin::{AllowedHosts, Provenance};
 
@@ -40,27 +40,21 @@ pub type NewRequestId = Arc<dyn Fn() -> u64 + Send + Sync>;
 /// A path and its methods.
 pub(crate) type Route<S> = (&'static str, MethodRouter<S>);
 
-/// The edge of one router.
-pub(crate) struct Edge(Arc<Shared>);
-
-struct Shared {
-    service: ServiceInfo,
-    request_timeout: Duration,
-    places: Arc<Semaphore>,
-    new_request_id: NewRequestId,
-    /// At which level requests become spans: what happens in them then carries their id.
-    spans: Spans,
-    metrics: Metrics,
-}
-
 /// What is told when a request is refused for lack of capacity.
 pub(crate) type OnRefused = Arc<dyn Fn() + Send + Sync>;
 
-/// The API that is behind an edge.
-pub(crate) struct ServiceInfo {
+/// The edge of one router.
+pub(crate) struct Edge {
     /// `management-api` or `rooms-api`, in metrics and logs.
-    pub(crate) name: &'static str,
+    pub(crate) service: &'static str,
     pub(crate) allowed_hosts: AllowedHosts,
+    pub(crate) request_timeout: Duration,
+    /// One for each request that is worked on.
+    pub(crate) permits: Arc<Semaphore>,
+    pub(crate) new_request_id: NewRequestId,
+    /// At which level requests become spans: what happens in them then carries their id.
+    pub(crate) spans: Spans,
+    pub(crate) metrics: Metrics,
     pub(crate) on_refused: OnRefused,
 }
 
@@ -72,25 +66,8 @@ pub(crate) enum Spans {
 }
 
 impl Edge {
-    pub(crate) fn new(
-        service: ServiceInfo,
-        limits: &Limits,
-        metrics: &Metrics,
-        new_request_id: &NewRequestId,
-        spans: Spans,
-    ) -> Self {
-        Self(Arc::new(Shared {
-            service,
-            request_timeout: limits.request_timeout,
-            places: Arc::new(Semaphore::new(limits.requests_max)),
-            new_request_id: Arc::clone(new_request_id),
-            spans,
-            metrics: metrics.clone(),
-        }))
-    }
-
     /// A router behind this edge. What matches none of its routes goes through the edge too, under one name.
-    pub(crate) fn router<S>(&self, routes: Vec<Route<S>>, state: S) -> Router
+    pub(crate) fn router<S>(self: &Arc<Self>, routes: Vec<Route<S>>, state: S) -> Router
     where
         S: Clone + Send + Sync + 'static,
     {
@@ -103,18 +80,37 @@ impl Edge {
         router.fallback_service(unmatched).with_state(state)
     }
 
-    fn layer(&self, path: &str) -> EdgeLayer {
-        let shared = &self.0;
-        EdgeLayer(Arc::new(Guard {
-            metrics: shared.metrics.route(shared.service.name, path),
-            edge: Arc::clone(shared),
-        }))
+    fn layer(self: &Arc<Self>, path: &str) -> EdgeLayer {
+        let metrics = self.metrics.route(self.service, path);
+        EdgeLayer(Arc::new(Guard { edge: Arc::clone(self), metrics }))
+    }
+
+    /// Refuses what may not be asked, or is too much, before anything of it is done.
+    fn admit(&self, request: &Request) -> Result<OwnedSemaphorePermit, ApiError> {
+        let url_bytes = request.uri().path_and_query().map_or(0, |url| url.as_str().len());
+        if url_bytes > URL_MAX_BYTES {
+            let message = format!("url: longer than {URL_MAX_BYTES} bytes");
+            return Err(ApiError::invalid(message).with_status(StatusCode::URI_TOO_LONG));
+        }
+        let headers = request.headers();
+        let header_bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+        if headers.len() > HEADERS_MAX || header_bytes > HEADERS_MAX_BYTES {
+            let message =
+                format!("headers: more than {HEADERS_MAX}, or longer than {HEADERS_MAX_BYTES} bytes");
+            return Err(ApiError::invalid(message).with_status(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
+        }
+        Provenance::of(request).check(&self.allowed_hosts)?;
+        Arc::clone(&self.permits).try_acquire_owned().map_err(|_| {
+            (self.on_refused)();
+            let message = "too many requests at once; try again in a second";
+            ApiError::new(Code::Unavailable, message).with_retry_after(1)
+        })
     }
 }
 
 /// The edge of one route.
 struct Guard {
-    edge: Arc<Shared>,
+    edge: Arc<Edge>,
     metrics: RouteMetrics,
 }
 
@@ -154,43 +150,19 @@ where
         let exchange = Exchange::begin(&guard.edge, &request);
         let in_flight = guard.metrics.begin();
         let admitted = guard.edge.admit(&request);
-        let work = admitted.map(|place| (place, self.inner.call(request)));
+        let work = admitted.map(|permit| (permit, self.inner.call(request)));
         Box::pin(async move {
             let response = match work {
-                Ok((place, future)) => {
+                Ok((permit, future)) => {
                     let span = exchange.span(&guard.edge);
                     let response = bounded(future, guard.edge.request_timeout).instrument(span).await;
-                    drop(place);
+                    drop(permit);
                     response
                 }
                 Err(refused) => refused.into_response(),
             };
             drop(in_flight);
             Ok(exchange.end(&guard, response))
-        })
-    }
-}
-
-impl Shared {
-    /// Refuses what may not be asked, or is too much, before anything of it is done.
-    fn admit(&self, request: &Request) -> Result<OwnedSemaphorePermit, ApiError> {
-        let url_bytes = request.uri().path_and_query().map_or(0, |url| url.as_str().len());
-        if url_bytes > URL_MAX_BYTES {
-            let message = format!("url: longer than {URL_MAX_BYTES} bytes");
-            return Err(ApiError::invalid(message).with_status(StatusCode::URI_TOO_LONG));
-        }
-        let headers = request.headers();
-        let header_bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
-        if headers.len() > HEADERS_MAX || header_bytes > HEADERS_MAX_BYTES {
-            let message =
-                format!("headers: more than {HEADERS_MAX}, or longer than {HEADERS_MAX_BYTES} bytes");
-            return Err(ApiError::invalid(message).with_status(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
-        }
-        Provenance::of(request).check(&self.service.allowed_hosts)?;
-        Arc::clone(&self.places).try_acquire_owned().map_err(|_| {
-            (self.service.on_refused)();
-            let message = "too many requests at once; try again in a second";
-            ApiError::new(Code::Unavailable, message).with_retry_after(1)
         })
     }
 }
@@ -231,7 +203,7 @@ struct Exchange {
 }
 
 impl Exchange {
-    fn begin(edge: &Shared, request: &Request) -> Self {
+    fn begin(edge: &Edge, request: &Request) -> Self {
         Self {
             method: request.method().clone(),
             uri: request.uri().clone(),
@@ -240,7 +212,7 @@ impl Exchange {
         }
     }
 
-    fn span(&self, edge: &Shared) -> Span {
+    fn span(&self, edge: &Edge) -> Span {
         let request_id = self.request_id.as_str();
         match edge.spans {
             Spans::Always => tracing::info_span!("request", request_id),
@@ -263,7 +235,7 @@ impl Exchange {
         macro_rules! line {
             ($level:ident, $message:literal $(, $field:ident = $value:expr)*) => {
                 tracing::$level!(
-                    service = guard.edge.service.name,
+                    service = guard.edge.service,
                     handler = guard.metrics.handler(),
                     method = self.method.as_str(),
                     path = self.uri.path(),

@@ -22,16 +22,18 @@ struct World {
 fn world() -> World {
     let mut registry = Registry::default();
     let metrics = Metrics::register(&mut registry);
-    let limits = Limits { requests_max: 1, request_timeout: Duration::from_secs(3), ..Limits::ROOMS };
-    let new_request_id: NewRequestId = Arc::new(|| 7);
     let refused = Arc::new(AtomicU32::new(0));
     let counter = Arc::clone(&refused);
-    let service = ServiceInfo {
-        name: "test-api",
+    let edge = Arc::new(Edge {
+        service: "test-api",
         allowed_hosts: AllowedHosts::default(),
+        request_timeout: Duration::from_secs(3),
+        permits: Arc::new(Semaphore::new(1)),
+        new_request_id: Arc::new(|| 7),
+        spans: Spans::Always,
+        metrics,
         on_refused: Arc::new(move || _ = counter.fetch_add(1, Ordering::Relaxed)),
-    };
-    let edge = Edge::new(service, &limits, &metrics, &new_request_id, Spans::Always);
+    });
     let routes = vec![
         ("/works", get(async || "it works")),
         ("/hangs", get(std::future::pending::<()>)),

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::routing::{MethodRouter, delete, get, post};
 use maestro_engine::Engine;
+use maestro_engine::services::RegionOrder;
 
 use crate::edge::{Route, Spans};
 use crate::request::BodyLimit;
@@ -66,10 +67,10 @@ fn routes() -> Vec<Route<Arc<ManagementApi>>> {
         ("/scheduler/{scheduler_name}/locks", get(locks::list)),
         ("/scheduler/{scheduler_name}/locks/{lock_key}", delete(locks::release)),
         ("/regions", get(regions::list)),
-        ("/regions/{region_name}/cordon", post(regions::cordon)),
-        ("/regions/{region_name}/drain", post(regions::drain)),
-        ("/regions/{region_name}/uncordon", post(regions::uncordon)),
-        ("/regions/{region_name}/confirm-lost", post(regions::confirm_lost)),
+        ("/regions/{region_name}/cordon", regions::order(RegionOrder::Cordon)),
+        ("/regions/{region_name}/drain", regions::order(RegionOrder::Drain)),
+        ("/regions/{region_name}/uncordon", regions::order(RegionOrder::Uncordon)),
+        ("/regions/{region_name}/confirm-lost", regions::order(RegionOrder::ConfirmLost)),
         ("/schedulers/{scheduler_name}/add-rooms", post(rooms::add)),
         ("/schedulers/{scheduler_name}/remove-rooms", post(rooms::remove)),
         ("/schedulers/{scheduler_name}/resize", post(resize::resize)),

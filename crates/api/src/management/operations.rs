@@ -79,14 +79,9 @@ fn asked_page(request: &ListOperationsRequest) -> Result<(Stage, PageRequest), A
         let message = format!("there is no pagination filter implemented for {stage} stage");
         return Err(ApiError::invalid(message));
     }
-    let stage = match stage {
-        "pending" => Stage::Pending,
-        "active" => Stage::Active,
-        "final" => Stage::Final,
-        other => {
-            let message = format!("invalid stage filter: {other}; write one of pending, active, final");
-            return Err(ApiError::invalid(message));
-        }
+    let Some(stage) = Stage::parse(stage) else {
+        let message = format!("invalid stage filter: {stage}; write one of pending, active, final");
+        return Err(ApiError::invalid(message));
     };
     let only = asked_for(request)?;
     let page = PageRequest { page, page_size, newest_first, no_action: request.no_action, only };

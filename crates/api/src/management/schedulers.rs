@@ -9,7 +9,7 @@ use maestro_engine::Error;
 use maestro_engine::ports::room_table::FleetCounts;
 use maestro_engine::ports::store::{SchedulerRecord, UnreadableScheduler};
 use maestro_engine::services::{AutoscalingDecision, FleetInfo, FleetOverview, SchedulerFilter};
-use maestro_proto::recipe::{self, Shown};
+use maestro_proto::recipe::{self, Shown, signed};
 use maestro_proto::v1::{
     self, AutoscalingInfo, CreateSchedulerRequest, CreateSchedulerResponse, DeleteSchedulerRequest,
     DeleteSchedulerResponse, FleetProblem, GetAutoscalingDecisionsResponse, GetSchedulerRequest,
@@ -61,7 +61,7 @@ fn overview(overview: &FleetOverview) -> SchedulerWithoutSpec {
         rooms_occupied: Some(rooms.rooms_occupied),
         rooms_pending: Some(rooms.rooms_pending),
         rooms_terminating: Some(rooms.rooms_terminating),
-        rooms_wanted: Some(number(*wanted)),
+        rooms_wanted: Some(signed(*wanted)),
         autoscaling: rooms.autoscaling,
         problem,
         ..listed(&info.scheduler)
@@ -81,7 +81,7 @@ pub(super) async fn info(
         schedulers.push(SchedulerInfo {
             name: unreadable.name.to_string(),
             state: UNREADABLE.to_owned(),
-            rooms_replicas: number(unreadable.fleet_size),
+            rooms_replicas: signed(unreadable.fleet_size),
             ..counted(&counts)
         });
     }
@@ -179,7 +179,7 @@ fn unreadable_listed(scheduler: &UnreadableScheduler, view: View) -> SchedulerWi
         state: UNREADABLE.to_owned(),
         version: scheduler.active_version.clone(),
         created_at: Some(scheduler.created_at.into()),
-        rooms_replicas: number(scheduler.fleet_size),
+        rooms_replicas: signed(scheduler.fleet_size),
         problem: view.full(|| problem),
         ..SchedulerWithoutSpec::default()
     }
@@ -191,7 +191,7 @@ fn fleet_info(info: &FleetInfo) -> SchedulerInfo {
         name: scheduler.name.to_string(),
         game: scheduler.recipe.game.clone(),
         state: scheduler.state.as_str().to_owned(),
-        rooms_replicas: number(scheduler.fleet_size),
+        rooms_replicas: signed(scheduler.fleet_size),
         autoscaling: scheduler.recipe.autoscaling.as_ref().map(autoscaling_info),
         ..counted(counts)
     }
@@ -202,7 +202,7 @@ fn fleet_info(info: &FleetInfo) -> SchedulerInfo {
 fn counted(counts: &FleetCounts) -> SchedulerInfo {
     let rooms = |statuses: &[RoomStatus]| {
         let rooms = statuses.iter().map(|status| counts.by_status.of(*status)).fold(0, u32::saturating_add);
-        number(rooms)
+        signed(rooms)
     };
     SchedulerInfo {
         rooms_ready: rooms(&[RoomStatus::Ready]),
@@ -218,13 +218,8 @@ fn counted(counts: &FleetCounts) -> SchedulerInfo {
 fn autoscaling_info(autoscaling: &Autoscaling) -> AutoscalingInfo {
     AutoscalingInfo {
         enabled: autoscaling.enabled,
-        min: number(autoscaling.min),
-        max: autoscaling.max.map_or(-1, number),
-        cooldown: number(autoscaling.cooldown_seconds),
+        min: signed(autoscaling.min),
+        max: autoscaling.max.map_or(-1, signed),
+        cooldown: signed(autoscaling.cooldown_seconds),
     }
-}
-
-/// Our numbers have no sign and the wire's do.
-fn number(number: u32) -> i32 {
-    i32::try_from(number).unwrap_or(i32::MAX)
 }
