@@ -8,17 +8,18 @@ use super::regions::REGION_KEYS;
 const INTRODUCTION: &str = "\
 # Configuration
 
-This page is printed by `maestro config reference`; do not edit it by hand.
+This page lists every setting of a server. It is printed by `maestro config reference`; do not edit it by hand.
 
-Maestro needs no configuration file. A value comes, the later one winning, from
+Maestro needs no configuration file. A value comes from the following sources, where a later one overrides an earlier
+one:
 
-1. the default below,
-2. the YAML file named by `-c FILE`,
-3. the environment: `MAESTRO_` and the key in capitals with its dots as underscores,
-   `MAESTRO_MANAGEMENTAPI_PORT=9000`. A variable that is set to nothing counts as unset,
+1. the default below;
+2. the YAML file named by `-c FILE`;
+3. the environment: `MAESTRO_` and the key in capitals, with underscores for dots, such as
+   `MAESTRO_MANAGEMENTAPI_PORT=9000`. An empty variable counts as unset;
 4. a flag.
 
-`maestro config show` prints each value in effect and where it came from.
+`maestro config show` prints each value in effect and where it comes from.
 
 Keys are case-insensitive. An unknown key in a file is an error; an unknown variable is ignored. A duration is
 written with its unit (`500ms`, `10s`, `2m`, `1h30m`); keys that end in `Millis` take a bare number.
@@ -27,8 +28,9 @@ written with its unit (`500ms`, `10s`, `2m`, `1h30m`); keys that end in `Millis`
 const REGIONS: &str = "
 ## Regions
 
-Places where rooms run, by name; see [regions.md](regions.md). Without any there is one, `default`, which lives in the
-data directory itself. A name is made of letters, digits, `-`, `_` and `.`, and is used as it is written.
+The regions in which rooms run, by name; see [Spread rooms over regions](regions.md). If none is configured, there is
+one, `default`, whose files are in the data directory itself. A name consists of letters, digits, `-`, `_` and `.`, and
+is used exactly as written.
 
 ```yaml
 regions:
@@ -36,10 +38,10 @@ regions:
   eu-west: {host: 10.0.0.6, directory: /srv/maestro/eu-west}
 ```
 
-The file says which regions there are; the environment sets their keys, with `-` and `.` in a name as underscores:
-`MAESTRO_REGIONS_US_EAST_HOST=10.0.0.7`. What a region leaves unset is as `adapters.runtime.process.*` says for all.
+The file says which regions there are. The environment can set their keys, with underscores for `-` and `.` in a name:
+`MAESTRO_REGIONS_US_EAST_HOST=10.0.0.7`. For what a region leaves unset, `adapters.runtime.process.*` applies.
 
-| key | type | default | |
+| key | type | default | description |
 |---|---|---|---|
 ";
 
@@ -51,8 +53,11 @@ pub fn reference() -> String {
         if key.section != section {
             section = key.section;
             // Writing to a String cannot fail.
-            let _ =
-                writeln!(page, "\n## {}\n\n| key | type | default | |\n|---|---|---|---|", section.trim());
+            let _ = writeln!(
+                page,
+                "\n## {}\n\n| key | type | default | description |\n|---|---|---|---|",
+                section.trim()
+            );
         }
         page.push_str(&row(key));
     }
@@ -80,8 +85,8 @@ fn row(key: &Key) -> String {
 }
 
 fn without_effect() -> String {
-    let mut text = "\n## Without effect\n\nSettings of Maestro v10 that are accepted, with a warning, and do nothing here; \
-                    each stands for all below it.\n\n"
+    let mut text = "\n## Without effect\n\nThese settings of Maestro v10 are accepted with a warning and do nothing. Each \
+                    stands for all keys below it.\n\n"
         .to_owned();
     for path in NO_EFFECT {
         let _ = writeln!(text, "- `{path}`");

@@ -33,12 +33,12 @@ pub struct RegionConfig {
 
 /// The keys of one region.
 pub static REGION_KEYS: &[Key] = &[
-    key!("runtime", RuntimeKind, "process", "What its rooms are: processes of this machine.", ""),
+    key!("runtime", RuntimeKind, "process", "What its rooms are: processes on this machine.", ""),
     key!(
         "directory",
         Optional<Directory>,
         "",
-        "Where the files of its rooms are. Unset: `regions/<name>` in the data directory, and for `default` the data directory itself.",
+        "Where the files of its rooms are. If unset, `regions/<name>` in the data directory, and for `default` the data directory itself.",
         ""
     ),
     key!("host", Optional<Host>, "", "Address announced to players.", ""),
@@ -46,12 +46,12 @@ pub static REGION_KEYS: &[Key] = &[
         "logLimitBytes",
         Optional<Bytes<4096>>,
         "",
-        "How much of a room's output is kept, per container.",
+        "Maximum size of the kept output of a room, per container.",
         ""
     ),
-    key!("roomsMax", Optional<Count<1, 1_000_000>>, "", "The most of its rooms that run at once.", ""),
+    key!("roomsMax", Optional<Count<1, 1_000_000>>, "", "Maximum number of its rooms.", ""),
     key!("stopRoomsOnShutdown", Optional<Switch>, "", "Whether its rooms end with Maestro.", ""),
-    key!("roomsApiUrl", Optional<HttpUrl>, "", "What its rooms get as `MAESTRO_ROOMS_API_URL`.", ""),
+    key!("roomsApiUrl", Optional<HttpUrl>, "", "`MAESTRO_ROOMS_API_URL` of its rooms.", ""),
 ];
 
 impl RegionConfig {
