@@ -3,6 +3,7 @@
 //! - A link in a page leads to a file, and its anchor to a heading of that file.
 //! - A path in backticks that begins with a folder of the repository, or ends with `.rs`, is a file or folder. It is
 //!   written from the root of the repository; on the first page of a crate it may also be written from its `src`.
+//! - Where a page says `name` in `path`, the file has that name in it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,6 +26,7 @@ fn what_pages_name_exists() {
     let mut missing = Vec::new();
     for page in markdown_pages() {
         missing.extend(missing_paths(&page, &[repository()]));
+        missing.extend(missing_names(&page));
         missing.extend(broken_links(&page));
     }
     assert!(missing.is_empty(), "{}", missing.join("\n"));
@@ -43,16 +45,19 @@ fn what_first_pages_of_crates_name_exists() {
 #[test]
 fn what_is_missing_is_named() {
     let text = "# One two\n`crates/none.rs`, `Makefile`, `gone.rs`, `crates/*/src`, `docs` and\n\
+                `a::repository` in\n`crates/testdata/src/lib.rs`, `no_such` in `crates/testdata/src/lib.rs`,\n\
                 [a](none.md), [b](README.md#no-such-heading), [c](#one-two), [d](https://example.com)\n\
                 ```\n`crates/in-a-block.rs`\n```\n";
     let page = Page { path: repository().join("page.md"), text: text.to_owned() };
     let mut missing = missing_paths(&page, &[repository()]);
+    missing.extend(missing_names(&page));
     missing.extend(broken_links(&page));
     let expected = [
         "page.md:2: there is no crates/none.rs",
         "page.md:2: there is no gone.rs",
-        "page.md:3: the link none.md leads nowhere",
-        "page.md:3: the link README.md#no-such-heading leads nowhere",
+        "page.md: there is no no_such in crates/testdata/src/lib.rs",
+        "page.md:5: the link none.md leads nowhere",
+        "page.md:5: the link README.md#no-such-heading leads nowhere",
     ];
     assert_eq!(missing, expected);
 }
@@ -105,6 +110,26 @@ fn missing_paths(page: &Page, roots: &[&Path]) -> Vec<String> {
         for name in in_backticks.filter(|name| is_path(name)) {
             if !roots.iter().any(|root| root.join(name).exists()) {
                 missing.push(format!("{}:{number}: there is no {name}", shown(&page.path)));
+            }
+        }
+    }
+    missing
+}
+
+/// Of what is said to be in a file.
+fn missing_names(page: &Page) -> Vec<String> {
+    let text: Vec<&str> = prose(&page.text).map(|(_, line)| line).collect();
+    let text = text.join("\n");
+    let parts: Vec<&str> = text.split('`').collect();
+    let mut missing = Vec::new();
+    // Every second part is in backticks.
+    for three in parts[1..].windows(3).step_by(2) {
+        let [name, between, path] = [three[0], three[1].trim(), three[2]];
+        if between == "in" && path.ends_with(".rs") {
+            let name = name.rsplit("::").next().unwrap_or(name);
+            let file = fs::read_to_string(repository().join(path)).unwrap_or_default();
+            if !file.contains(name) {
+                missing.push(format!("{}: there is no {name} in {path}", shown(&page.path)));
             }
         }
     }
