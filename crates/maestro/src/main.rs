@@ -1,3 +1,5 @@
+//! The `maestro` program: only its `main`. Everything else is in the library.
+
 /// Many small things are allocated and freed on every ping, by many threads.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
