@@ -6,6 +6,7 @@
 //!
 //! - A `console` block is commands, `$ command`, and what they print; a `sh` or `bash` block is a script.
 //! - A command must end with exit code 0, or with another one if its output is shown with a line `error: …`.
+//! - Where its output is shown as a table, the command prints one with the same columns.
 //! - `maestro start` and `make run` go on in the background until the page ends or starts the next one.
 //! - An id of an operation or room stands for the one that a command above printed in its place. Where there was none, it
 //!   stands for the newest operation, or any room, of the scheduler that is named before it.

@@ -95,6 +95,14 @@ impl Session {
             Some(_) if shows_error(shown) => {}
             code => bail!("exit code {code:?}:\n{}\n{}", ended.told, self.log()),
         }
+        for header in shown.lines().map(words).filter(|words| is_table_header(words)) {
+            let is_printed = ended.told.lines().any(|line| words(line) == header);
+            ensure!(
+                is_printed,
+                "the page shows a table with the header {header:?}, but it printed:\n{}",
+                ended.told
+            );
+        }
         for is_id in [is_operation_id, is_any_room_id] {
             let first = |text: &str| text.split_whitespace().find(|word| is_id(word)).map(str::to_owned);
             if let (Some(shown), Some(told)) = (first(shown), first(&ended.told)) {
@@ -224,6 +232,15 @@ fn go_cache() -> anyhow::Result<PathBuf> {
     let cache = std::env::var_os("GOCACHE").map(PathBuf::from);
     let of_user = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache/go-build"));
     cache.or_else(of_user).context("neither GOCACHE nor HOME is set")
+}
+
+fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
+}
+
+/// Rows of a table differ from one run to the next; its columns do not.
+fn is_table_header(words: &[&str]) -> bool {
+    words.len() > 2 && words.iter().all(|word| word.chars().all(|letter| letter.is_ascii_uppercase()))
 }
 
 fn shows_error(output: &str) -> bool {
