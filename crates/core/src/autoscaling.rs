@@ -56,7 +56,7 @@ pub enum Reason {
     },
 }
 
-/// What a decision comes to, in the seed's words.
+/// What a decision amounts to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     ScaleUp(u32),

@@ -1,7 +1,7 @@
-//! Guards that can be taken out, one at a time, to see that the checks of an [`Invariant`] find what it guards.
+//! Guards that tests can remove, one at a time, to see that the checks of an [`Invariant`] notice.
 //!
-//! Where a guard stands in the code, it asks [`stands`]. In every build but those with the feature `breakable` that is
-//! the constant `true`, and nothing of it is left.
+//! A guard in the code asks [`stands`]. Except in builds with the feature `breakable`, that is the constant `true`, and the
+//! compiler leaves nothing of it.
 
 use crate::invariant::Invariant;
 

@@ -1,7 +1,7 @@
-//! Named locks of a scheduler. The queue orders operations; locks protect what outlives or bypasses one of them: a
-//! rollout, removals on their way, a deletion, what the rooms API starts by itself.
+//! Named locks of a scheduler. The queue orders operations; locks protect what outlasts or bypasses one of them: a rollout,
+//! removals in progress, a deletion, and rooms that the rooms API asks for in a panic.
 //!
-//! What a lock is and who may take it is decided here; stores keep the rows and ask [`may_take`].
+//! This module decides what a lock is and who may take it; stores keep the rows and ask [`may_take`].
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! When a fleet panics: nearly all places are taken, fewer rooms are there or on their way than are wanted, and the
-//! next health cycle is too far away. Pure: what was seen goes in, and what is needed comes out, with its numbers.
+//! When a fleet panics: it is nearly full, it has fewer rooms than wanted (including those that are starting), and the next
+//! health cycle is too far away. Pure: what was seen goes in, and what is needed comes out, with its numbers.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! Where in their period the timers of a scheduler lie. Those of many schedulers that began at the same moment, after a
-//! restart say, must not all be due at the same moment for ever.
+//! When in their period the timers of a scheduler fire. Many schedulers that began at the same moment, for example after a
+//! restart, must not all be due at the same moment for ever.
 
 use std::time::Duration;
 

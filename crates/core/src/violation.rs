@@ -1,4 +1,4 @@
-//! What is wrong with an input, said so that a person can mend it: which field, and why.
+//! What is wrong with an input, in a form that tells a person what to correct: which field, and why.
 
 use std::fmt;
 

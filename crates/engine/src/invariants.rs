@@ -1,7 +1,7 @@
-//! Invariants in production: what the engine can see of them at no cost, by the same checks as the simulated world.
+//! Invariants in production: those that the engine can check at no cost, by the same checks as the simulated world.
 //!
-//! One that does not hold is a bug of ours, or someone wrote into the store beside us. It is counted and logged, and
-//! the work goes on: to stop would not mend it.
+//! A violation means that Maestro has a bug, or that someone else wrote into the store. It is counted and logged, and the
+//! work goes on, because stopping would not repair it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};

@@ -1,5 +1,5 @@
-//! Since when rooms could be heard. What they did not say while the machine slept, in the time that its clock was set
-//! forward by, or while pings were refused for lack of capacity, is not held against them.
+//! Since when rooms could be heard. Silence is not held against rooms if it falls into a time in which the machine slept, in
+//! which its clock was set forward, or in which pings were refused for lack of capacity.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,6 +1,7 @@
-//! What was looked at and needed nothing is written down together: one row each, and one commit for those of a second.
+//! Records of health cycles and clean-ups that had nothing to do. Each is one row, and the rows of one second are written in
+//! one commit.
 //!
-//! Nothing depends on these rows. Who is killed before they are written, or finds that the store does not answer, has lost
+//! Nothing depends on these rows. An engine that is killed before they are written, or whose store does not answer, loses
 //! the record of some cycles in which nothing happened.
 
 use std::sync::{Arc, Mutex, PoisonError};

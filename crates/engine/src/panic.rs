@@ -1,9 +1,8 @@
-//! Panic scale: a room says that it is occupied, nearly all places are taken, and a burst of rooms is asked for at
-//! once, whoever heard it.
+//! Panic scaling: when a room says that it is occupied and the fleet is nearly full, rooms are added at once.
 //!
-//! A ping only raises a flag. One task of the engine looks at the schedulers whose flag is up, so that ten thousand
-//! pings make a handful of looks; and the panic lock, taken in the transaction that enqueues the rooms, makes one add
-//! of however many engines decide the same.
+//! A ping only raises a flag. One task of the engine looks at the schedulers whose flag is up, so that ten thousand pings
+//! lead to a handful of looks. The panic lock, taken in the transaction that enqueues the rooms, makes sure that only one
+//! operation follows, however many engines decide the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,8 +1,8 @@
-//! Rooms that fell silent together, region by region. `maestro_core::plan` says when that is so; from then on each of
-//! them is spared until it pings, until somebody confirms that they are lost, or until `mass_silence_timeout` is over.
+//! Rooms that fell silent together, region by region. `maestro_core::plan` decides when that is so. From then on, each of
+//! them is spared until it pings, until somebody confirms that they are lost, or until `mass_silence_timeout` has passed.
 //!
-//! Which rooms are spared is not durable. After a restart every room has the time of a ping to be heard of again; if
-//! most are not, they are found to be silent together once more.
+//! Which rooms are spared is not durable. After a restart, every room has one ping timeout to ping again; if most of them do
+//! not, they are found to be silent together once more.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,5 +1,5 @@
-//! The only place where the engine spawns. A task that panics is seen and counted, never lost; one that the process
-//! depends on is supervised: named in `readyz` and started again.
+//! The only place where the engine spawns tasks. A task that panics is noticed and counted, never lost. A task that the
+//! process depends on is supervised: it is named in `readyz` and started again.
 
 use std::any::Any;
 use std::fmt;

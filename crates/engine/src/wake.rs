@@ -1,8 +1,8 @@
-//! Who is woken by what. Nobody polls for what can be said: a request that enqueues, a room that ends or changes
-//! its status, wakes the loop of its scheduler. Wake-ups carry nothing; who is woken looks for itself.
+//! Wake-ups. Nobody polls for what can be announced: a request that enqueues an operation, and a room that ends or changes
+//! its status, wake the loop of their scheduler. A wake-up carries no data; whoever is woken looks for itself.
 //!
-//! Several engines may share one: all that listen hear it, also those that own nothing by now. A wake-up may be lost
-//! between processes, so everybody looks again by themselves after a while.
+//! Several engines may share one: all of them are woken, including those that no longer own the scheduler. A wake-up may be
+//! lost between processes, so every loop also looks again after a while.
 
 use std::collections::BTreeMap;
 use std::pin::pin;

@@ -1,4 +1,4 @@
-//! What came out: the seed's table, and what it cost.
+//! The result of a simulation: a table with one row per cycle, and a summary.
 
 use std::fmt::{self, Display};
 use std::io::{self, Write};

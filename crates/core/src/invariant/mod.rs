@@ -1,8 +1,8 @@
 //! What must hold at any moment, by name. The same checks run in the simulated world, after every write, and in
 //! production, where each name is a label of `maestro_invariant_violations_total`.
 //!
-//! A check is a function over a few numbers that says what is wrong, if anything is. It decides nothing and shares no
-//! formula with the code that it watches.
+//! A check is a function over a few numbers that says what is wrong, if anything is. It decides nothing, and it shares no
+//! formula with the code that it checks.
 
 mod checks;
 

@@ -1,5 +1,5 @@
-//! An operation: one command on one scheduler, with what was asked (definition), where it stands (status), what
-//! happened (history), who works on it (lease) and why (reason).
+//! An operation: one piece of work on one scheduler. It has a definition (what was asked for), a status, a history (what
+//! happened), a lease (who works on it) and a reason.
 
 mod definition;
 pub mod explain;

@@ -1,9 +1,9 @@
-//! Where rooms are made and where they go from, so that every region has its share. Pure: what stands where goes in,
-//! a number for each region comes out.
+//! In which regions rooms are started and removed, so that every region has its share. Pure: the rooms of each region go
+//! in, a number for each region comes out.
 //!
-//! A region's share is its weight's part of all rooms that there will be. Of all distributions within the bounds, the
-//! plan is the one with the smallest sum of squares of (rooms − share), ties to the earlier region; see [`level`].
-//! There is a plan whenever the bounds leave place for one.
+//! A region's share is the part of all future rooms that its weight gives it. Of all distributions within the bounds, the
+//! plan is the one with the smallest sum of squares of (rooms − share); ties go to the earlier region. See [`level`]. There
+//! is a plan whenever the bounds allow one.
 
 mod level;
 #[cfg(test)]

@@ -1,10 +1,10 @@
-//! Rooms that end early are replaced ever more slowly: a crash loop must not use a machine up, however long its rooms
+//! Rooms that end early are replaced more and more slowly: a crash loop must not use up a machine, however long its rooms
 //! live and whoever asks for the next ones.
 //!
-//! Each room that ended early holds back the start of one other for a while, longer with each attempt that fails, until
-//! a room that was made later has proven itself. So one crash among many rooms holds back its own replacement, by a
-//! second, and nothing else. Where most of a fleet is missing because its rooms keep ending early, a few rooms are tried
-//! at a time, and the others follow as soon as one of them has proven itself.
+//! Each room that ended early delays the start of one other room, longer with each attempt that fails, until a room that
+//! was started later has proven itself. So one crash among many rooms delays its own replacement by a second, and nothing
+//! else. If most of a fleet is missing because its rooms keep ending early, a few rooms are tried at a time, and the others
+//! follow as soon as one of them has proven itself.
 
 use std::collections::BTreeSet;
 

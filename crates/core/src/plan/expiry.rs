@@ -1,6 +1,6 @@
-//! Rooms that must go because of what they did not do: become ready, ping, end. A room whose region cannot be reached
-//! could not have said so: nothing is held against it, nor afterwards for that time. Neither is the silence of rooms that
-//! fell silent together, for a while (`silence.rs`).
+//! Rooms that must go because of what they failed to do: become ready, ping, or end. A room in a region that cannot be
+//! reached could not have pinged, so that time is not held against it. Nor, for a while, is the silence of rooms that fell
+//! silent together (`silence.rs`).
 
 use std::fmt;
 

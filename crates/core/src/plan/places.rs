@@ -1,5 +1,5 @@
-//! Where the rooms of a fleet may be: which regions are open, how many more rooms they have place for, and what stands
-//! in each of them when a policy is asked.
+//! Where the rooms of a fleet may be: which regions are open, how many more rooms they can hold, and what is in each of
+//! them when a policy is asked.
 
 use std::collections::{BTreeMap, BTreeSet};
 

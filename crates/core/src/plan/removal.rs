@@ -1,4 +1,4 @@
-//! In which order rooms go: what serves nobody first, players last.
+//! In which order rooms are removed: rooms that serve nobody first, rooms with players last.
 
 use crate::guards;
 use crate::invariant::Invariant;

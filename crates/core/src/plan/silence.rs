@@ -1,5 +1,5 @@
-//! Many rooms of a region that fall silent together: it is more likely that nobody hears them than that all of them hang
-//! at once. They are not taken for dead then.
+//! Many rooms of a region that fall silent together: it is more likely that their pings do not get through than that all of
+//! them hang at once. They do not count as dead then.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,8 +1,9 @@
-//! Where the rooms of a rollout or a drain come and go, if there are several regions.
+//! In which regions the rooms of a rollout or a drain start and stop, if there are several.
 //!
-//! The regions' shares of the fleet as it will be decide. Old rooms take place under a cap: where they leave none for the
-//! new ones that belong there, they are the first to go; elsewhere they go so that what stays is spread by shares. New
-//! rooms beyond a region's share stand in for those that another one has no place for yet; they do not count as its.
+//! The regions' shares of the future fleet decide. Old rooms count towards a cap: if they leave no room for the new ones
+//! that belong there, they are the first to go; elsewhere they go so that the remaining rooms are spread by shares. New
+//! rooms beyond a region's share temporarily replace those that another region has no capacity for yet, and do not count
+//! towards its share.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

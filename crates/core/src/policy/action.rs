@@ -1,4 +1,4 @@
-//! What an operation is to do, as policies see it: the seed's actions are our operations.
+//! What an operation is about to do, as policies see it: Senlin's actions are our operations.
 
 use super::Refusal;
 use super::data::{Data, Part};

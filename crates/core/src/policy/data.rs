@@ -1,5 +1,5 @@
-//! What policies have decided so far: they talk to each other, and to who carries the plan out, through it. It is kept
-//! in the operation's `data`, in the seed's form.
+//! What policies have decided so far. They pass decisions on through it, to each other and to the executor that carries
+//! them out. It is stored in the operation's `data`, in Senlin's form.
 
 use std::collections::BTreeMap;
 

@@ -53,7 +53,7 @@ pub struct Fleet<'a> {
     pub seed: u64,
 }
 
-/// Why an operation cannot be carried out. `Display` is what its `data` says, in the seed's words.
+/// Why an operation cannot be carried out. `Display` is what its `data` says, in Senlin's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     NoRegionUsable,

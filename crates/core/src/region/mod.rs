@@ -1,4 +1,4 @@
-//! Regions: named places with a runtime of their own, and whether they can be reached.
+//! Regions: named groups of rooms with a runtime of their own, and whether they can be reached.
 
 mod name;
 mod reachability;

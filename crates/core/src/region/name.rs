@@ -1,4 +1,4 @@
-//! A region: a named place with a runtime of its own, a Kubernetes cluster or a host.
+//! The name of a region, which has a runtime of its own: a Kubernetes cluster or a host.
 
 use std::fmt;
 use std::sync::Arc;

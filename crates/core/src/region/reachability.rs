@@ -1,4 +1,4 @@
-//! Whether a region can be reached, from a row of answers. With hysteresis: one lost packet does not move a fleet, and
+//! Whether a region can be reached, from a series of answers. With hysteresis: one lost packet does not move a fleet, and
 //! one answer does not bring it back.
 
 use crate::time::Timestamp;

@@ -1,12 +1,12 @@
-//! add_rooms: first the registry says which rooms are wanted, then the runtime is asked for them, batch by batch.
+//! add_rooms: first the registry records which rooms are wanted, then the runtime is asked for them, batch by batch.
 //!
-//! Asked for by a person it is all or nothing: one failure takes the others back, except those that players have
-//! entered meanwhile. Asked for by the health controller, or in a panic, it keeps what it got: one bad room must not
+//! If a person asks for rooms, it is all or nothing: one failure removes the others again, except those that players have
+//! entered in the meantime. If the health controller or a panic asks, the operation keeps what it got: one bad room must not
 //! undo 999.
 //!
-//! That of a panic takes no more than `max` and the regions leave when it begins, and does not end before its rooms are
-//! ready: until then it holds the panic lock, so that the same need is not answered twice. After `panic.timeout` it ends
-//! with what it has: the next panic need not wait for a runtime that does not answer.
+//! A panic adds no more rooms than `max` and the regions allow when it begins, and does not end before its rooms are ready.
+//! Until then it holds the panic lock, so that the same need is not answered twice. After `panic.timeout` it ends with what
+//! it has, so that the next panic need not wait for a runtime that does not answer.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
-//! create_scheduler: makes the place where rooms live. The recipe's structure was checked when it was submitted;
-//! the room itself is not tried. Undone, nothing of the scheduler is left. A region that does not answer gets its place
-//! when it is taken up again.
+//! create_scheduler: prepares every runtime for the scheduler's rooms. The recipe was checked when it was submitted; no room
+//! is tried. Rolled back, nothing of the scheduler is left. A region that does not answer is prepared when it is adopted
+//! again.
 
 use std::sync::Arc;
 

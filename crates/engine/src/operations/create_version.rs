@@ -1,8 +1,8 @@
-//! create_new_scheduler_version: numbers the recipe, tries a room of it if rooms will have to be replaced, and
-//! enqueues the switch. Undone, nothing of the version is left.
+//! create_new_scheduler_version: numbers the recipe, tries a room of it if rooms will have to be replaced, and enqueues the
+//! switch. Rolled back, nothing of the version is left.
 //!
-//! The validation room is never counted, forwarded or allocated, and it goes whatever happens: its row says who made
-//! it, so it is found again after a crash too.
+//! The validation room never counts as part of the fleet, and is removed whatever happens: its row says which operation
+//! started it, so it is found again after a crash.
 
 use std::collections::BTreeMap;
 

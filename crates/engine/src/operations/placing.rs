@@ -1,4 +1,4 @@
-//! Policies, asked before rooms are added or removed. What they decide is kept in the operation's `data`, in the
+//! Policies, asked before rooms are added or removed. What they decide is stored in the operation's `data`, in the
 //! transaction of the step that asked, and carried out by the steps that follow.
 
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! The removals of one health cycle, and the lock that they go under. Rooms are taken out of service by one removal at a
-//! time, so that each sees what the one before has left; during a rollout all of them go under the rollout's lock.
+//! The removals of one health cycle, and the lock that they hold. Rooms are taken out of service by one removal at a time,
+//! so that each sees what the one before has left. During a rollout, all of them use the rollout's lock.
 
 use maestro_core::lock::{Holder, Lock, LockKind, Obstacle, Taker};
 use maestro_core::operation::{DefinitionKind, Token};

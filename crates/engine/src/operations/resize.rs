@@ -25,7 +25,7 @@ impl Executor for Resize {
         let Definition::Resize { change: Err(why), .. } = &work.operation.definition else {
             return way(&work.operation).step(work).await;
         };
-        // First it is written down, in the words of the seed.
+        // First it is written down, in Senlin's words.
         if work.operation.data.is_null() {
             let data = Some(json!({ "status": "ERROR", "reason": why }));
             return Ok(Step { data, ..Step::default() });

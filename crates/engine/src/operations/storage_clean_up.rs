@@ -1,4 +1,4 @@
-//! storage_clean_up: drops what is kept long enough: ended rooms with their logs, and ended operations.
+//! storage_clean_up: deletes records past their retention: ended rooms with their logs, and ended operations.
 
 use async_trait::async_trait;
 use futures_util::future::join_all;

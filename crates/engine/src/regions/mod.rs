@@ -1,9 +1,9 @@
-//! What this engine knows of its regions: which of them can be reached, and since when.
+//! What this engine knows about its regions: which of them can be reached, and since when.
 //!
-//! A region can be reached when its runtime answers (`maestro_core::region` decides that, with hysteresis) *and* its
-//! rooms have been taken up since it answers. One that was lost and is not taken up again is still lost: its rooms are
-//! neither counted nor touched. One that was never lost since the engine began is given time: nothing is done there, but
-//! its rooms count, so that a restart of ours beside a slow runtime does not make the same fleet again elsewhere.
+//! A region can be reached if its runtime answers (`maestro_core::region` decides that, with hysteresis) *and* its rooms
+//! have been adopted since. A region that was lost and is not adopted again is still lost: its rooms are neither counted nor
+//! touched. A region that has not been lost since the engine began is given time: nothing is done there, but its rooms
+//! count, so that a restart of Maestro beside a slow runtime does not start the same fleet again elsewhere.
 
 mod capacity;
 mod patience;

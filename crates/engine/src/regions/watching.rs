@@ -1,5 +1,5 @@
-//! Watches regions: one task each asks its runtime every few seconds. A region that answers again is taken up before
-//! anything else is done with it. Every wait has an end, so one that hangs holds up nobody but itself.
+//! Watches regions: one task for each asks its runtime every few seconds. A region that answers again is adopted before
+//! anything else is done with it. Every wait has an end, so a region that hangs delays only itself.
 
 use std::sync::Arc;
 use std::time::Duration;

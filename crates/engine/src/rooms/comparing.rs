@@ -1,8 +1,8 @@
-//! Whether runtimes and registry agree, looked at once for all schedulers that want to know. What differs is put right by
-//! that scheduler's own next cycle (`reconciling`); here nothing is changed.
+//! Compares runtimes and registry once for all schedulers that want to know. Nothing is changed here: differences are
+//! repaired by the scheduler's own next cycle (`reconciling`).
 //!
-//! Each region is listed once, however many schedulers there are: one comparison, begun after all who wait for it asked,
-//! serves them all, and those who did not ask yet too.
+//! Each region is listed once, however many schedulers there are. One comparison that began after everyone who waits for it
+//! asked serves them all, and also those that have not asked yet.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! The last lines that a room wrote, as far as they belong into a history: why it failed is often among them.
+//! The last lines that a room wrote, as far as they belong in a history: they often say why it failed.
 
 use crate::Engine;
 use crate::ports::store::RoomRecord;

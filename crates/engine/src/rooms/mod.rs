@@ -1,5 +1,4 @@
-//! The two pieces of code that start and stop rooms, for every operation there is, and the one that hears how they
-//! end.
+//! The only code that starts and stops rooms, for all operations, and the code that observes how they end.
 
 pub(crate) mod comparing;
 pub(crate) mod leftovers;

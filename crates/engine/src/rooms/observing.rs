@@ -1,5 +1,5 @@
-//! Hears what runtimes see, and writes down how rooms end. An end is a fact: it needs no ownership, and writing it
-//! twice changes nothing.
+//! Receives what runtimes observe, and records how rooms end. An end is a fact: recording it needs no ownership, and
+//! recording it twice changes nothing.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

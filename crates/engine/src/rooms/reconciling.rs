@@ -1,9 +1,9 @@
-//! Runtime and registry, compared both ways: what runs and is not wanted is stopped, what is wanted and does not run
-//! has ended.
+//! Compares runtime and registry in both directions: rooms that run and are not wanted are stopped, and rooms that are
+//! wanted and do not run have ended.
 //!
-//! The registry is read before and after the runtime is listed, and only rows that were equal both times are acted
-//! on: whatever changed in between is being worked on by someone. Of a region that cannot be reached, or does not answer
-//! now, nothing is known: its rooms stay as they are, and the others do not wait for it.
+//! The registry is read before and after the runtime is listed, and only rows that are equal both times are acted on,
+//! because someone is working on whatever changed in between. Nothing is known about a region that cannot be reached or does
+//! not answer: its rooms stay as they are, and other regions do not wait for it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,6 @@
-//! What a start begins with, and what a lost room table leads back to: the rooms of the registry are known again, but
-//! not yet heard of. And what the return of a region begins with: its rooms are watched again, and what nobody wants is
-//! stopped.
+//! What happens at a start, after the room table was lost, and when a region comes back. The rooms of the registry are put
+//! into the room table again, as rooms that have not pinged yet. The rooms of the region are watched again, and rooms that
+//! nobody wants are stopped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Stopping rooms: the registry says first that a room is to go, then the runtime is asked, then one waits until it
-//! is gone. Every step may be repeated; a room that is asked to go cannot be called back.
+//! Stopping rooms: the registry records first that a room should go, then the runtime is asked to stop it, then the
+//! operation waits until it is gone. Every step may be repeated. A room that was asked to go cannot be called back.
 
 use std::collections::BTreeSet;
 use std::collections::btree_map::{BTreeMap, Entry};

@@ -1,5 +1,5 @@
-//! No more schedulers are taken on than there are hands for. Whoever makes them faster than workers can make and delete
-//! them waits for the answer to each request; without that, work would pile up for as long as they go on.
+//! Limits how many schedulers are being created or deleted at once. Clients that create them faster than workers can create
+//! and delete them wait for the answer to each request; otherwise work would pile up for as long as they go on.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;

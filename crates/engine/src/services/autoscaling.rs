@@ -1,4 +1,4 @@
-//! What the health controller decided, and why: read back from its own operations, so that a restart forgets nothing.
+//! What the health controller decided, and why. It is read from the stored operations, so that a restart forgets nothing.
 
 use maestro_core::operation::{DefinitionKind, Operation, Stage};
 
@@ -15,7 +15,7 @@ pub struct AutoscalingDecision {
     pub ready: u64,
     pub desired: u64,
     pub desired_ready: u64,
-    /// In the seed's words, `Scale Up: +60`.
+    /// Such as `Scale Up: +60`.
     pub decision: String,
     pub reason: String,
 }

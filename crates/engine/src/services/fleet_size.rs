@@ -1,5 +1,5 @@
-//! How many rooms there should be, said by people: add, remove, resize, create one. All of them change the fleet size in the
-//! transaction that enqueues the operation, so that no cycle in between sees one without the other.
+//! Requests of people about how many rooms there should be: add, remove, resize, create one. All of them change the fleet
+//! size in the transaction that enqueues the operation, so that no cycle sees one without the other.
 
 use std::collections::BTreeSet;
 
@@ -227,7 +227,7 @@ impl Engine {
     }
 }
 
-/// The fleet as the seed's parser sees it. Its bounds are autoscaling's; without that, the fleet size is what counts, with
+/// The fleet as Senlin's parser sees it. Its bounds are autoscaling's; without that, the fleet size is what counts, with
 /// all that is on its way.
 fn cluster(record: &SchedulerRecord, rooms: u64) -> Cluster {
     let size = u64::from(record.fleet_size);

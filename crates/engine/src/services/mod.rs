@@ -1,5 +1,5 @@
-//! What people, tools and rooms can ask for. Each file is one group of questions; all are methods of
-//! [`Engine`](crate::Engine), take what was written as text, and answer in the terms of whoever asked.
+//! What people, tools and rooms can ask for. Each file is one group of requests. All of them are methods of
+//! [`Engine`](crate::Engine) that take text as it was written, and answer in the caller's terms.
 
 mod admission;
 mod autoscaling;

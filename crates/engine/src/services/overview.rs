@@ -1,4 +1,4 @@
-//! All fleets at a glance: how many rooms they have and want, and what is wrong with them.
+//! All fleets at a glance: how many rooms they have and want, and their problems.
 
 use maestro_core::autoscaling::{self, Demand};
 use maestro_core::condition::{FleetSeen, Problem, RolloutTrouble};

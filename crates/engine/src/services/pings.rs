@@ -1,5 +1,5 @@
-//! What rooms say: the hot way in. No operation, nothing durable, one lookup in the room table, and where a fleet may
-//! panic one more in the list of those.
+//! What rooms say: the hot path. No operation, nothing durable, one lookup in the room table, and one more in the list of
+//! fleets that may panic.
 
 use maestro_core::room::{HostPort, PingStatus, Purpose, RoomId};
 

@@ -1,6 +1,6 @@
-//! Carries out single steps of operations: the lifecycle of the seed, from `Starting operation` to the end.
+//! Carries out single steps of operations, from `Starting operation` to the end.
 //!
-//! Whatever an executor's step did is committed together with its progress, its history and its end.
+//! Everything that an executor's step did is committed together with its progress, its history and its end.
 
 use std::sync::Arc;
 use std::time::Duration;

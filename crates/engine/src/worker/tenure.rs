@@ -1,5 +1,5 @@
-//! How long a worker may believe that it owns a scheduler, by a clock that never jumps back and goes on while the machine
-//! is suspended. Longer than the store says it never is: it counts from before the request that renewed it.
+//! How long a worker may believe that it owns a scheduler, on a clock that never jumps back and keeps running while the
+//! machine is suspended. It never ends later than the store says, because it counts from before the request that renewed it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

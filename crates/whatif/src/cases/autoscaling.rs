@@ -15,7 +15,7 @@ const NO_MAX: i32 = -1;
 #[derive(Debug, Serialize)]
 pub struct Answer {
     desired: u32,
-    /// In the seed's words, `Scale Up: +60`.
+    /// Such as `Scale Up: +60`.
     decision: String,
     reason: String,
 }

@@ -1,4 +1,4 @@
-//! Both scenario tables of the seed, row by row, and the cases beside the formula.
+//! Both scenario tables of the specification, row by row, and cases that the formula does not cover.
 
 use super::fleet::{Fleet, NEW, OLD};
 use super::*;

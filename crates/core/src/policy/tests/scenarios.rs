@@ -1,4 +1,4 @@
-//! The scenarios of the seed, with every branch, and every example of it.
+//! The scenarios of the specification, with every branch and every example.
 
 use serde_json::json;
 
