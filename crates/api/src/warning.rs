@@ -1,4 +1,4 @@
-//! What was accepted and is probably not what was meant, said in the `Warning` headers of the answer.
+//! `Warning` headers: what was accepted and is probably not what was meant.
 
 use std::convert::Infallible;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! YAML with the place of everything in it, for messages that name the line that a person wrote.
+//! YAML with the position of everything in it, for messages that name the line that a person wrote.
 
 use std::fmt;
 

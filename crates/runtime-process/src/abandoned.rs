@@ -1,6 +1,6 @@
-//! Rooms of a store that is not there any more. Nobody watches them, so they are looked for, and ended, by the id in their
-//! environment. Those of a server that lives, on another directory with a copy of the store, are not among them. Blocking:
-//! this is done before a server starts.
+//! Rooms of a store that no longer exists. Nobody watches them, so they are found, and ended, by the id in their
+//! environment. Rooms of a live server on another directory with a copy of the store are left out. Blocking, because this is
+//! done before a server starts.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -1,5 +1,5 @@
-//! Directories of rooms that have ended: so many are kept of each scheduler, the newest. Counted when a room ends, so
-//! that a scheduler in a crash loop does not fill the disk until somebody looks.
+//! Directories of rooms that have ended: a limited number is kept for each scheduler, the newest. They are counted when a
+//! room ends, so that a scheduler in a crash loop does not fill the disk.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;

@@ -1,6 +1,6 @@
-//! The environment of a room's container: what its recipe says, what Maestro tells every room, and of our own
-//! environment only what is the machine's: where programs are, its language and its time zone. Maestro's settings and
-//! credentials, and the home of its user, are not a room's business.
+//! The environment of a room's container: what its recipe says, what Maestro tells every room, and from Maestro's own
+//! environment only what belongs to the machine: where programs are, its language and its time zone. Maestro's settings and
+//! credentials, and the home of its user, are not passed on.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -1,8 +1,8 @@
-//! What a room leaves behind: daemons, and children that left its process group. They end with it, before its end is
-//! told, so that whoever hears of the end finds its ports free.
+//! Processes that a room leaves behind: daemons, and children that left its process group. They are ended before the end of
+//! the room is reported, so that its ports are free by then.
 //!
-//! They are known by the marks in their environment, and where there is a cgroup for the room, by that: it also holds
-//! those that cleared their environment.
+//! They are found by the room's variables in their environment and, if the room has a cgroup, by that, which also contains
+//! processes that cleared their environment.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,6 +1,6 @@
-//! Whose rooms the process table shows. A store can be copied, and then two servers have one id: a room belongs to the
-//! data directory that started it for as long as a server runs there. It is left alone, and said whose it is. Where none
-//! runs, whoever has the store's id takes its rooms over.
+//! Which server the rooms in the process table belong to. A store can be copied, and then two servers have one id: a room
+//! belongs to the data directory that started it as long as a server runs there. The other server leaves it alone and logs
+//! whose it is. If no server runs there, whoever has the store's id takes its rooms over.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
-//! How many rooms this host holds: a recipe with a zero too many must not take the machine down.
+//! How many rooms this host can hold, so that a mistyped recipe cannot take the machine down.
 //!
-//! A room has its place from before it is started until its end is told. Rooms that try a version need none: otherwise a
-//! fleet that fills its host could not be updated.
+//! A room counts from before it is started until its end is reported. Validation rooms do not count: otherwise a fleet that
+//! fills its host could not be updated.
 
 use std::collections::HashMap;
 use std::sync::Mutex;

@@ -1,4 +1,4 @@
-//! Who this room is, as Maestro tells it through the environment.
+//! Which room this is, as Maestro says through the environment.
 
 use std::collections::BTreeMap;
 use std::env;

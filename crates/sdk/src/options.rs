@@ -1,4 +1,4 @@
-//! What a game may want otherwise than by default.
+//! What a game may want to differ from the defaults.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! What stands in for failpoints in every build that tests do not make: nothing fails on purpose, and whoever asks for
-//! it is refused. The same names as in `failpoints.rs`.
+//! What replaces `failpoints.rs` in builds without the feature: nothing fails on purpose, and a request for it is refused.
+//! It has the same names.
 
 use std::io;
 use std::str::FromStr;

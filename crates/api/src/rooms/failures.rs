@@ -1,5 +1,5 @@
-//! Counts failed pings by scheduler, without letting clients invent label values: a name that is no scheduler's is
-//! counted as `unknown`. What was counted goes with its scheduler.
+//! Counts failed pings by scheduler, without letting clients invent label values: a name that is no scheduler's is counted as
+//! `unknown`. The counts of a scheduler are removed with it.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

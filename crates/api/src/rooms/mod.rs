@@ -1,7 +1,7 @@
 //! The rooms API: what game rooms and matchmakers call.
 //!
-//! Old clients look at nothing but `success`. So what is wrong with a request as such is a 400, and everything that
-//! goes wrong after that is a 200 with `success: false`.
+//! Old clients look only at `success`. So a request that is itself invalid is answered with 400, and everything that goes
+//! wrong after that with 200 and `success: false`.
 
 mod failures;
 mod ping;

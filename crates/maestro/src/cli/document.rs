@@ -1,4 +1,4 @@
-//! A recipe from a file or stdin, YAML or JSON. What is wrong with it is said with the line that it is written in.
+//! A recipe from a file or stdin, YAML or JSON. Errors are reported with the line in which they are.
 
 use std::io::Read;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! How a command ends when it does not end well: an exit code that scripts can rely on, and words for people.
+//! How a command fails: with an exit code that scripts can rely on, and a message for people.
 
 use std::process::ExitCode;
 

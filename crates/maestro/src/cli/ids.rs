@@ -1,4 +1,4 @@
-//! Ids by their beginning: what people type instead of the whole.
+//! Shortened ids: people type only the beginning of one.
 
 use super::client::Client;
 use super::failure::{Exit, Failure};

@@ -1,6 +1,6 @@
-//! JSON that keeps the order of its keys, so that people see a scheduler as the server (or they) wrote it:
-//! `serde_json`'s own value would sort them. Reading what is not there gives null, never a panic: an answer of a
-//! server is not to be trusted to have every field.
+//! JSON that keeps the order of its keys, so that people see a scheduler as the server (or they) wrote it: the value type
+//! of `serde_json` would sort them. Reading a missing field gives null and never panics, because the answer of a server
+//! cannot be trusted to have every field.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Asking a server again and again until something has come to its end.
+//! Asks a server again and again until something has ended.
 
 use std::time::{Duration, Instant};
 

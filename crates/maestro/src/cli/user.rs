@@ -1,4 +1,4 @@
-//! Who is at the keyboard, for the record the server keeps: `user@host`.
+//! The user who runs a command, as the server records it: `user@host`.
 
 pub(super) fn user_at_host() -> String {
     let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());

@@ -1,5 +1,5 @@
-//! Configuration: defaults, then a YAML file, then the environment, then flags. Each later one wins, each value
-//! remembers where it came from, and everything that is wrong is said at once.
+//! Configuration: defaults, then a YAML file, then the environment, then flags. A later source overrides an earlier one,
+//! each value remembers where it came from, and all errors are reported at once.
 
 mod file;
 mod hosts;

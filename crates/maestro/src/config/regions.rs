@@ -1,7 +1,7 @@
-//! Regions: a map of names in the file, each with settings of its own. Without any there is one, `default`, which lives
-//! in the data directory itself.
+//! Regions: a map of names in the file, each with settings of its own. If none is configured, there is one, `default`, whose
+//! files are in the data directory itself.
 //!
-//! What a region does not say is as for all rooms that are processes, `adapters.runtime.process.*`.
+//! For what a region leaves unset, `adapters.runtime.process.*` applies.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! File descriptors: as many as one may have, and who gets them. Connections never get all: the store, the log and the
-//! rooms that are started need some too, and a server that cannot accept a connection hears no ping.
+//! File descriptors: as many as possible, and not all of them for connections. The store, the log and the rooms that are
+//! started need some too, and a server that cannot accept a connection receives no ping.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 

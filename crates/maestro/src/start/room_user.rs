@@ -1,4 +1,4 @@
-//! Whom rooms run as: `adapters.runtime.process.user`.
+//! The user that rooms run as: `adapters.runtime.process.user`.
 
 use std::path::Path;
 

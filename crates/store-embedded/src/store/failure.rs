@@ -1,4 +1,4 @@
-//! What can go wrong between a question and its answer, before the port's error is made of it.
+//! What can go wrong between a query and its answer, before it becomes the port's error.
 
 use std::sync::Arc;
 

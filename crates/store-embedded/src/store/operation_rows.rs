@@ -1,4 +1,4 @@
-//! Questions about operations.
+//! Queries about operations.
 
 use maestro_core::operation::{
     Activity, CancelRequest, Definition, HistoryEvent, Lease, Operation, OperationId, OperationStatus,

@@ -1,7 +1,7 @@
-//! Whether the files of the store are still the ones that were opened. Who deletes or replaces them under a running
-//! server leaves it with files that have no name: it could write on for days, and all of it would be lost.
+//! Whether the files of the store are still the ones that were opened. If somebody deletes or replaces them under a running
+//! server, the server is left with files that have no name: it could write for days, and all of it would be lost.
 //!
-//! Each write looks before and after; a thread looks in between, so that an idle server notices too.
+//! Each write checks before and after; a thread checks in between, so that an idle server notices too.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;

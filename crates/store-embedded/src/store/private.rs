@@ -1,4 +1,4 @@
-//! What is in a data directory is nobody's business but Maestro's: recipes hold secrets.
+//! File modes: nobody but Maestro's user may read a data directory, because recipes hold secrets.
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io;

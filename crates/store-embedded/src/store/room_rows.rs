@@ -1,4 +1,4 @@
-//! Questions to the room registry, and the documents in its rows.
+//! Queries of the room registry, and the documents in its rows.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Schedulers: changes and questions.
+//! Schedulers: changes and queries.
 
 use maestro_core::operation::OperationId;
 use maestro_core::scheduler::SchedulerName;

@@ -1,4 +1,4 @@
-//! Versions of schedulers: changes and questions.
+//! Versions of schedulers: changes and queries.
 
 use maestro_core::scheduler::{Recipe, SchedulerName, Version, VersionStatus};
 use maestro_core::time::Timestamp;

@@ -1,7 +1,7 @@
-//! The pure planners as filters: one JSON object a line in, one answer a line out, in the same order.
+//! The pure planners as filters: one JSON object per line in, one answer per line out, in the same order.
 //!
-//! A line that cannot be answered gets its error as its answer, and the rest goes on. Whatever the input is, no more
-//! than one line is held in memory.
+//! A line that cannot be answered gets its error as its answer, and the other lines are answered. Whatever the input is, no
+//! more than one line is held in memory.
 
 pub mod autoscaling;
 mod fields;

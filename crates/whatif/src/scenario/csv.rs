@@ -1,7 +1,7 @@
-//! Demand from a file: `time,matches` a line, each number holding until the next line.
+//! Demand from a file: lines `time,matches`, each valid until the next one.
 //!
-//! A time is a length (`90s`, `1h30m`), a number of seconds, or a timestamp (`2026-07-01T18:00:00Z`), as exports of
-//! measurements have them. They count from the first line.
+//! A time is a length (`90s`, `1h30m`), a number of seconds, or a timestamp (`2026-07-01T18:00:00Z`), as measurements are
+//! usually exported. Times count from the first line.
 
 use maestro_core::duration;
 use maestro_core::time::{Millis, Timestamp};

@@ -1,4 +1,4 @@
-//! From a document to a scenario. Everything that is wrong with it is said at once.
+//! From a document to a scenario. All errors are reported at once.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! `maestro support-bundle`: what a bug report needs, in one file. What cannot be had is named in it; a server that does not
-//! answer is a reason to make one, and none to fail.
+//! `maestro support-bundle`: everything that a bug report needs, in one file. The bundle names what could not be collected.
+//! A server that does not answer is a reason to make a bundle, not a reason to fail.
 
 mod bundle;
 mod local;
