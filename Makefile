@@ -3,14 +3,14 @@
 # make install  puts `maestro` and `maestro-example-room` into PREFIX/bin
 # make bench    figures of this machine, one JSON line each
 # make chaos KILLS=200         kill -9 at random moments of a mixed workload, some minutes
-# make simulate SEEDS=1..1000  lives of the engine under faults, one per seed; see docs/simulation.md
+# make simulate SEEDS=1..1000  runs the engine under faults, once per seed; see docs/simulation.md
 .PHONY: run test install bench lint shipped install-tools install-test-tools chaos simulate
 
 CARGO ?= cargo
-# What the build needs besides Rust: a C compiler, for the SQLite that is compiled in.
+# What the build needs besides Rust: a C compiler, for SQLite.
 NEEDED := cc
 
-# What people get, with the default features; the other crates are for building and testing it.
+# What people install, with the default features; the other crates are for building and testing it.
 SHIPPED := --package maestro --package maestro-example-room --package maestro-demo
 
 run: install-tools
@@ -22,21 +22,21 @@ test: install-tools install-test-tools lint shipped
 	$(CARGO) build --workspace --all-features --bins
 	$(CARGO) test --workspace --all-features
 
-# Twice: tests need features that must not be in what is shipped, so that is linted as it is.
+# Twice: tests need features that what ships must not have, so what ships is linted separately.
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy $(SHIPPED) -- --deny warnings
 	$(CARGO) clippy --workspace --all-targets --all-features -- --deny warnings
 
-# Cargo would replace these by the ones with all features, so they are put aside for the tests that want them.
+# Cargo would replace these with builds with all features, so they are copied for the tests that need them.
 shipped:
 	$(CARGO) build $(SHIPPED)
 	mkdir -p target/shipped
 	cp -f $(foreach name,maestro maestro-example-room maestro-demo,target/debug/$(name) target/debug/$(name).d) target/shipped
 
-# Where rustup has put cargo, which is in PATH already; PREFIX=/usr/local for all users.
+# Where rustup puts cargo, which is in PATH already; PREFIX=/usr/local installs for all users.
 PREFIX ?= $(or $(CARGO_HOME),$(HOME)/.cargo)
-# Where the programs are that are installed.
+# Where the programs to install are.
 BUILT ?= target/release
 install: install-tools
 	$(CARGO) build --release --locked --package maestro --package maestro-example-room
@@ -44,20 +44,20 @@ install: install-tools
 	install -m 755 $(BUILT)/maestro $(BUILT)/maestro-example-room "$(DESTDIR)$(PREFIX)/bin"
 	@case ":$$PATH:" in *":$(PREFIX)/bin:"*) ;; *) echo "Add $(PREFIX)/bin to PATH to find them." ;; esac
 
-# Valgrind counts instructions; without it there are no figures of them, and all others.
+# Valgrind counts instructions; without it, only those figures are missing.
 bench: install-tools
 	@command -v valgrind >/dev/null || ./scripts/install valgrind || true
 	$(CARGO) build --release --quiet --package maestro --package maestro-bench
 	./target/release/maestro-bench $(ARGS)
 
-# Several fleets, a user who never rests, and a server that is killed so often; scripts/chaos has another workload.
+# Several fleets, a busy user, and a server that is killed KILLS times; scripts/chaos has another workload.
 KILLS ?= 200
 chaos: install-tools
 	$(CARGO) build --quiet --package maestro --package maestro-example-room
 	./scripts/chaos mixed --kills $(KILLS) $(ARGS)
 
-# Optimised, with every assertion on. KIND=rollouts: only such lives. BREAK=one-executor: without the guard of that
-# invariant, which must fail. TRACE=1: prints all that happens.
+# Optimised, with every assertion on. KIND=rollouts: only runs of this kind. BREAK=one-executor: without the guard of
+# that invariant, which must fail. TRACE=1: prints everything that happens.
 SEEDS ?= 1..1000
 simulate: install-tools
 	@$(CARGO) build --quiet --profile sim --package maestro-simulation --features breakable --bin simulate
