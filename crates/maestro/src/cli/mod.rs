@@ -7,6 +7,8 @@ mod config;
 mod context;
 mod decision;
 mod document;
+#[cfg(test)]
+mod documentation_tests;
 mod explain;
 mod failure;
 mod ids;
