@@ -313,6 +313,24 @@ fn the_committed_reference_is_current() {
     expect_file!["../../../../docs/configuration.md"].assert_eq(&reference());
 }
 
+/// `docs/configuration.md` is written from the keys, and has v10's beside them.
+#[test]
+fn settings_that_other_pages_name_exist() {
+    let sections: HashSet<&str> = KEYS.iter().filter_map(|key| Some(key.path.split_once('.')?.0)).collect();
+    let known: HashSet<&str> = KEYS.iter().flat_map(Key::spellings).collect();
+    let is_key = |span: &&str| {
+        let section = span.split_once('.').filter(|(section, _)| sections.contains(section));
+        section.is_some() && span.chars().all(|letter| letter.is_ascii_alphabetic() || letter == '.')
+    };
+    for entry in std::fs::read_dir(maestro_testdata::repository().join("docs")).unwrap() {
+        let page = entry.unwrap().path();
+        let text = std::fs::read_to_string(&page).unwrap();
+        let mut named = text.split('`').skip(1).step_by(2).filter(is_key);
+        let unknown = named.find(|key| !known.contains(key) && !page.ends_with("configuration.md"));
+        assert_eq!(unknown, None, "{}", page.display());
+    }
+}
+
 #[test]
 fn regions_are_a_map_of_names() {
     check(
