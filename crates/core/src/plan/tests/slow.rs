@@ -53,6 +53,8 @@ struct SlowFleet {
     asked: u32,
     /// New rooms that a rollout took away to stay under its ceiling: it makes them again when old ones have gone.
     surplus: u32,
+    /// Rooms that removals had asked for, and that were no longer too many at their turn.
+    spared: u32,
     desired_peak: u32,
 }
 
@@ -69,6 +71,7 @@ impl SlowFleet {
             failed: 0,
             asked: 0,
             surplus: 0,
+            spared: 0,
             desired_peak: 0,
         }
     }
@@ -148,6 +151,7 @@ impl SlowFleet {
         let mut chosen = removal_order(&self.fleet.rooms, Occupied::Stay);
         chosen.retain(|id| !plan.expired.iter().any(|expired| expired.room == *id));
         chosen.truncate(rooms.min(plan.remove) as usize);
+        self.spared += rooms - count(chosen.len());
         self.leave(&chosen);
         self.check_ready(ready_before, &plan)
     }
@@ -218,7 +222,7 @@ impl SlowFleet {
             true => i64::from(self.staying(|room| !room.old) + self.fleet.adding),
             false => i64::from(self.staying(|_| true) + self.fleet.adding) - i64::from(self.fleet.removing),
         };
-        (self.asked, self.surplus, self.desired_peak) = (0, 0, 0);
+        (self.asked, self.surplus, self.spared, self.desired_peak) = (0, 0, 0, 0);
         for _ in 0..5000 {
             if self.cycle(scaling)? {
                 for _ in 0..3 {
@@ -232,7 +236,8 @@ impl SlowFleet {
                     "{} asked for, {missing} missing, {failed} failed",
                     self.asked
                 );
-                prop_assert!(is_rollout || self.asked >= missing, "{} of {missing}", self.asked);
+                let filled = self.asked + self.spared;
+                prop_assert!(is_rollout || filled >= missing, "{filled} of {missing}");
                 return Ok(());
             }
         }
