@@ -23,43 +23,27 @@ pub struct Shown<'a> {
 
 /// A scheduler in full, as `GET /schedulers/{name}` answers.
 pub fn scheduler(recipe: &Recipe, shown: Shown<'_>) -> Scheduler {
-    let CreateSchedulerRequest {
-        name,
-        game,
-        spec,
-        port_range,
-        max_surge,
-        rooms_replicas: _,
-        mut autoscaling,
-        forwarders,
-        annotations,
-        labels,
-        match_allocation,
-        rollout,
-        policies: _,
-        placement,
-        deletion,
-    } = recipe.into();
-    if let Some(autoscaling) = &mut autoscaling {
+    let mut wire = CreateSchedulerRequest::from(recipe);
+    if let Some(autoscaling) = &mut wire.autoscaling {
         show_threshold(autoscaling);
     }
     Scheduler {
-        name,
-        game,
+        name: wire.name,
+        game: wire.game,
         state: shown.state.to_owned(),
-        port_range,
+        port_range: wire.port_range,
         created_at: Some(shown.created_at.into()),
-        max_surge,
+        max_surge: wire.max_surge,
         rooms_replicas: signed(shown.rooms_replicas),
-        spec: spec.map(|spec| v1::Spec { version: shown.version.to_string(), ..spec }),
-        autoscaling,
-        forwarders,
-        annotations,
-        labels,
-        match_allocation,
-        rollout,
-        placement,
-        deletion,
+        spec: wire.spec.map(|spec| v1::Spec { version: shown.version.to_string(), ..spec }),
+        autoscaling: wire.autoscaling,
+        forwarders: wire.forwarders,
+        annotations: wire.annotations,
+        labels: wire.labels,
+        match_allocation: wire.match_allocation,
+        rollout: wire.rollout,
+        placement: wire.placement,
+        deletion: wire.deletion,
     }
 }
 

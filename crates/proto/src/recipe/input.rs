@@ -199,7 +199,7 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
-    use crate::recipe::tests::sample;
+    use crate::recipe::tests::{missing_from, sample};
 
     #[test]
     fn a_recipe_that_uses_everything() {
@@ -392,5 +392,7 @@ mod tests {
               "State": "in-sync"
             }"#]]
         .assert_eq(&serde_json::to_string_pretty(&input).unwrap());
+        // v10 calls it `Enabled`; documents are shown in short.
+        assert_eq!(missing_from(&input), ["enable", "policies", "properties"]);
     }
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::json::{DecodeError, Decoded, FromJson, decode};
 use crate::v1::{
     Autoscaling, Container, CreateSchedulerRequest, OptionalAutoscaling, OptionalContainer, OptionalSpec,
-    PanicScale, PatchSchedulerRequest, Rollout, Spec,
+    PatchSchedulerRequest, Rollout, Spec,
 };
 
 /// A patch, with the one thing that its message cannot say: which lists and maps were given at all.
@@ -59,46 +59,30 @@ impl Patch {
     }
 
     fn change(self, recipe: &mut CreateSchedulerRequest) {
-        let PatchSchedulerRequest {
-            name: _,
-            spec,
-            port_range,
-            max_surge,
-            rooms_replicas,
-            autoscaling,
-            forwarders,
-            annotations,
-            labels,
-            match_allocation,
-            rollout,
-            policies,
-            placement,
-            deletion,
-        } = self.request;
-        let json = &self.json;
-        if let Some(patch) = spec {
+        let Self { request, json } = self;
+        if let Some(patch) = request.spec {
             change_spec(recipe.spec.get_or_insert_default(), patch, &json["spec"]["containers"]);
         }
-        replace_option(&mut recipe.port_range, port_range);
-        replace(&mut recipe.max_surge, max_surge);
-        replace(&mut recipe.rooms_replicas, rooms_replicas);
-        if let Some(patch) = autoscaling {
+        replace_option(&mut recipe.port_range, request.port_range);
+        replace(&mut recipe.max_surge, request.max_surge);
+        replace(&mut recipe.rooms_replicas, request.rooms_replicas);
+        if let Some(patch) = request.autoscaling {
             change_autoscaling(recipe.autoscaling.get_or_insert_default(), patch);
         }
-        replace_given(&mut recipe.forwarders, forwarders, &json["forwarders"]);
-        replace_given(&mut recipe.annotations, annotations, &json["annotations"]);
-        replace_given(&mut recipe.labels, labels, &json["labels"]);
-        replace_option(&mut recipe.match_allocation, match_allocation);
-        if let Some(patch) = rollout {
+        replace_given(&mut recipe.forwarders, request.forwarders, &json["forwarders"]);
+        replace_given(&mut recipe.annotations, request.annotations, &json["annotations"]);
+        replace_given(&mut recipe.labels, request.labels, &json["labels"]);
+        replace_option(&mut recipe.match_allocation, request.match_allocation);
+        if let Some(patch) = request.rollout {
             change_rollout(recipe.rollout.get_or_insert_default(), patch);
         }
         if !json["policies"].is_null() {
             // The documents are all policies there are, in whichever form those were written before.
             (recipe.placement, recipe.deletion) = (None, None);
-            recipe.policies = policies;
+            recipe.policies = request.policies;
         }
-        replace_option(&mut recipe.placement, placement);
-        replace_option(&mut recipe.deletion, deletion);
+        replace_option(&mut recipe.placement, request.placement);
+        replace_option(&mut recipe.deletion, request.deletion);
     }
 }
 
@@ -118,12 +102,11 @@ fn replace_given<T>(field: &mut T, value: T, json: &Value) {
 }
 
 fn change_spec(spec: &mut Spec, patch: OptionalSpec, json: &Value) {
-    let OptionalSpec { termination_grace_period, containers, toleration, affinity, region } = patch;
-    replace_option(&mut spec.termination_grace_period, termination_grace_period);
-    replace(&mut spec.toleration, toleration);
-    replace(&mut spec.affinity, affinity);
-    replace_option(&mut spec.region, region);
-    for (index, patch) in containers.into_iter().enumerate() {
+    replace_option(&mut spec.termination_grace_period, patch.termination_grace_period);
+    replace(&mut spec.toleration, patch.toleration);
+    replace(&mut spec.affinity, patch.affinity);
+    replace_option(&mut spec.region, patch.region);
+    for (index, patch) in patch.containers.into_iter().enumerate() {
         change_container(container_to_change(&mut spec.containers, index, &patch), patch, &json[index]);
     }
 }
@@ -145,54 +128,40 @@ fn container_to_change<'a>(
 }
 
 fn change_container(container: &mut Container, patch: OptionalContainer, json: &Value) {
-    let OptionalContainer { name, image, image_pull_policy, command, environment, requests, limits, ports } =
-        patch;
-    replace(&mut container.name, name);
-    replace(&mut container.image, image);
-    replace(&mut container.image_pull_policy, image_pull_policy);
-    replace_given(&mut container.command, command, &json["command"]);
-    replace_given(&mut container.environment, environment, &json["environment"]);
-    replace_option(&mut container.requests, requests);
-    replace_option(&mut container.limits, limits);
-    replace_given(&mut container.ports, ports, &json["ports"]);
+    replace(&mut container.name, patch.name);
+    replace(&mut container.image, patch.image);
+    replace(&mut container.image_pull_policy, patch.image_pull_policy);
+    replace_given(&mut container.command, patch.command, &json["command"]);
+    replace_given(&mut container.environment, patch.environment, &json["environment"]);
+    replace_option(&mut container.requests, patch.requests);
+    replace_option(&mut container.limits, patch.limits);
+    replace_given(&mut container.ports, patch.ports, &json["ports"]);
 }
 
 fn change_autoscaling(autoscaling: &mut Autoscaling, patch: OptionalAutoscaling) {
-    let OptionalAutoscaling { enabled, min, max, policy, cooldown, panic } = patch;
-    replace(&mut autoscaling.enabled, enabled);
-    replace(&mut autoscaling.min, min);
-    replace(&mut autoscaling.max, max);
-    replace_option(&mut autoscaling.policy, policy);
-    replace(&mut autoscaling.cooldown, cooldown);
-    if let Some(patch) = panic {
-        let PanicScale { enabled, limit, delta, timeout } = patch;
+    replace(&mut autoscaling.enabled, patch.enabled);
+    replace(&mut autoscaling.min, patch.min);
+    replace(&mut autoscaling.max, patch.max);
+    replace_option(&mut autoscaling.policy, patch.policy);
+    replace(&mut autoscaling.cooldown, patch.cooldown);
+    if let Some(patch) = patch.panic {
         let panic = autoscaling.panic.get_or_insert_default();
-        replace_option(&mut panic.enabled, enabled);
-        replace_option(&mut panic.limit, limit);
-        replace_option(&mut panic.delta, delta);
-        replace_option(&mut panic.timeout, timeout);
+        replace_option(&mut panic.enabled, patch.enabled);
+        replace_option(&mut panic.limit, patch.limit);
+        replace_option(&mut panic.delta, patch.delta);
+        replace_option(&mut panic.timeout, patch.timeout);
     }
 }
 
 fn change_rollout(rollout: &mut Rollout, patch: Rollout) {
-    let Rollout {
-        max_unavailable,
-        occupied,
-        on_failure,
-        max_failures,
-        timeout,
-        match_end_deadline,
-        rejoin_grace,
-        occupied_interval,
-    } = patch;
-    replace_option(&mut rollout.max_unavailable, max_unavailable);
-    replace_option(&mut rollout.occupied, occupied);
-    replace_option(&mut rollout.on_failure, on_failure);
-    replace_option(&mut rollout.max_failures, max_failures);
-    replace_option(&mut rollout.timeout, timeout);
-    replace_option(&mut rollout.match_end_deadline, match_end_deadline);
-    replace_option(&mut rollout.rejoin_grace, rejoin_grace);
-    replace_option(&mut rollout.occupied_interval, occupied_interval);
+    replace_option(&mut rollout.max_unavailable, patch.max_unavailable);
+    replace_option(&mut rollout.occupied, patch.occupied);
+    replace_option(&mut rollout.on_failure, patch.on_failure);
+    replace_option(&mut rollout.max_failures, patch.max_failures);
+    replace_option(&mut rollout.timeout, patch.timeout);
+    replace_option(&mut rollout.match_end_deadline, patch.match_end_deadline);
+    replace_option(&mut rollout.rejoin_grace, patch.rejoin_grace);
+    replace_option(&mut rollout.occupied_interval, patch.occupied_interval);
 }
 
 #[cfg(test)]
@@ -200,7 +169,7 @@ mod tests {
     use maestro_core::scheduler::Difference;
 
     use super::*;
-    use crate::recipe::tests::sample;
+    use crate::recipe::tests::{SAMPLE, sample};
 
     /// Patches the sample; `expected` are the paths that differ then.
     fn check(json: &str, expected: &[&str]) {
@@ -242,6 +211,19 @@ mod tests {
         check(r#"{"rollout":{}}"#, &[]);
         check(r#"{"spec":{"region":"eu-west"}}"#, &["spec.region"]);
         check(r#"{"spec":{"region":""}}"#, &["spec.region"]);
+    }
+
+    /// The sample has every field, so one that is forgotten above is missing here.
+    #[test]
+    fn a_patch_of_everything() {
+        let wanted = Recipe::try_from(&sample()).unwrap();
+        let bare = br#"{"name":"arena","game":"brawl","maxSurge":"1","portRange":{"start":1,"end":2},"spec":{
+            "restartPolicy":"OnFailure","terminationGracePeriod":"1s","containers":[{"name":"x","image":"x"}]}}"#;
+        let bare = Recipe::try_from(&decode(bare).unwrap().message).unwrap();
+        let Decoded { message: patch, unknown_fields } = Patch::from_json(SAMPLE).unwrap();
+        assert_eq!(patch.apply(&bare).unwrap(), wanted);
+        // What a patch cannot change: v10 has no fields for it.
+        assert_eq!(unknown_fields, ["game", "spec.restartPolicy"]);
     }
 
     #[test]

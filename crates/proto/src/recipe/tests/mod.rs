@@ -15,10 +15,12 @@ use self::strategies::recipes;
 use crate::json::{Decoded, decode};
 use crate::v1::{self, CreateSchedulerRequest};
 use crate::{RECIPE_FIELDS, protobuf};
+pub(super) const SAMPLE: &[u8] = include_bytes!("../../../tests/sample.json");
+
 /// A valid recipe with something in every field, but for documents that would say the same again; its ports share one
 /// range.
 pub(super) fn sample() -> CreateSchedulerRequest {
-    let Decoded { message, unknown_fields } = decode(include_bytes!("../../../tests/sample.json")).unwrap();
+    let Decoded { message, unknown_fields } = decode(SAMPLE).unwrap();
     assert_eq!(unknown_fields, [""; 0]);
     message
 }
@@ -174,22 +176,26 @@ fn what_is_not_written_has_a_default() {
     assert_eq!(recipe.spec.containers[0].environment[0].value, EnvironmentValue::Text(String::new()));
 }
 
-/// So that what holds for the sample holds for every field, also for one that is added.
-#[test]
-fn the_sample_has_every_field() {
+/// The fields of recipes that are not keys of this JSON, whatever their case.
+pub(super) fn missing_from(json: &Value) -> Vec<&'static str> {
     fn keys(value: &Value, found: &mut Vec<String>) {
         for (key, value) in value.as_object().into_iter().flatten() {
-            found.push(key.clone());
+            found.push(key.to_lowercase());
             keys(value, found);
         }
         value.as_array().into_iter().flatten().for_each(|item| keys(item, found));
     }
     let mut found = Vec::new();
-    keys(&serde_json::to_value(sample()).unwrap(), &mut found);
-    let missing: Vec<_> =
-        RECIPE_FIELDS.iter().filter(|field| !found.contains(&(**field).to_owned())).collect();
+    keys(json, &mut found);
+    RECIPE_FIELDS.iter().copied().filter(|field| !found.contains(&field.to_lowercase())).collect()
+}
+
+/// So that what holds for the sample holds for every field, also for one that is added.
+#[test]
+fn the_sample_has_every_field() {
+    let missing = missing_from(&serde_json::to_value(sample()).unwrap());
     // A range for each port excludes the one for all, and documents say what is said in short.
-    assert_eq!(missing, [&"hostPortRange", &"policies", &"properties"]);
+    assert_eq!(missing, ["hostPortRange", "policies", "properties"]);
 }
 
 #[test]
