@@ -146,31 +146,18 @@ fn newest_first(order_by: &str) -> Result<bool, ApiError> {
 }
 
 fn item(view_of: &OperationView, view: View) -> ListOperationItem {
-    let v1::Operation {
-        id,
-        status,
-        definition_name,
-        lease,
-        scheduler_name,
-        created_at,
-        input: _,
-        execution_history: _,
-        data,
-        reason,
-        waiting_for,
-        cause,
-    } = described(view_of, view);
+    let operation = described(view_of, view);
     ListOperationItem {
-        id,
-        status,
-        definition_name,
-        lease,
-        scheduler_name,
-        created_at,
-        data,
-        reason,
-        waiting_for,
-        cause,
+        id: operation.id,
+        status: operation.status,
+        definition_name: operation.definition_name,
+        lease: operation.lease,
+        scheduler_name: operation.scheduler_name,
+        created_at: operation.created_at,
+        data: operation.data,
+        reason: operation.reason,
+        waiting_for: operation.waiting_for,
+        cause: operation.cause,
     }
 }
 
