@@ -1,5 +1,5 @@
-//! The room table: the hot side of rooms. What rooms say and what runtimes see lands here, directly and fast, and
-//! nothing of it is durable: it may be lost at any time and is rebuilt from the registry, the runtimes and pings.
+//! The room table: the state of rooms that changes all the time. Pings and observations of runtimes update it directly.
+//! Nothing of it is durable: it may be lost at any time, and is rebuilt from the registry, the runtimes and pings.
 
 use std::collections::BTreeMap;
 
@@ -9,19 +9,18 @@ use maestro_core::room::{InstanceStatus, PingStatus, Purpose, Region, RoomId, Ro
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::Timestamp;
 
-/// Every change of a room is atomic, and so is a claim of several. Lists and counters over a fleet that changes
-/// meanwhile show each room once, as it was at some moment of the call. Nothing waits for anything but the table
-/// itself.
+/// Every change of a room is atomic, and so is a claim of several. If a fleet changes during a call, lists and counters
+/// show each room once, as it was at some moment of the call. Nothing waits for anything but the table itself.
 #[async_trait]
 pub trait RoomTable: Send + Sync {
-    /// Makes the room known. A room that is known already stays as it is: the call may be repeated.
+    /// Adds the room. A room that is already in the table stays as it is: the call may be repeated.
     async fn insert(&self, room: NewRoom) -> Result<(), TableError>;
 
     /// What the game says. The hot path: one lookup, nothing durable. A ping that would make an impossible change
     /// is refused, and nothing of it is kept.
     async fn ping(&self, ping: Ping<'_>) -> Result<Pinged, PingError>;
 
-    /// What the runtime sees. `None`: no such room, or its status is the same. What would make an impossible change
+    /// What the runtime sees. `None` if there is no such room, or its status stays the same. What would make an impossible change
     /// (a ready room does not become pending again) is left out. An observation never brings back a room that is
     /// claimed for removal: its instance stays `Terminating` (or becomes `Error`).
     async fn observe(
@@ -35,12 +34,12 @@ pub trait RoomTable: Send + Sync {
     /// the given statuses *now*, not unknown if `known_only`, and not claimed by another operation, at most
     /// `claim.rooms_max`. A claimed room's instance is `Terminating` from this moment: no allocation, no second
     /// claim. Candidates that this operation has claimed before are returned again and count first, wherever they
-    /// stand in the order: the call may be repeated.
+    /// are in the order: the call may be repeated.
     async fn claim(&self, claim: Claim<'_>) -> Result<Vec<RoomId>, TableError>;
 
-    /// Gives back the rooms among `rooms` that the operation claimed and that are still there. They take up the
-    /// status that their last ping and the last observation give them, as if they had not been claimed: one that is
-    /// really going down by now stays `Terminating`.
+    /// Gives back the rooms among `rooms` that the operation claimed and that are still there. They get the status that
+    /// their last ping and the last observation give them, as if they had not been claimed: a room that is really going
+    /// down stays `Terminating`.
     async fn unclaim(
         &self,
         scheduler: &SchedulerName,
@@ -48,13 +47,13 @@ pub trait RoomTable: Send + Sync {
         rooms: &[RoomId],
     ) -> Result<(), TableError>;
 
-    /// Forgets the room and returns what was last known of it. `None`: there was none.
+    /// Removes the room and returns its last state; `None` if there was none.
     async fn remove(&self, scheduler: &SchedulerName, room: &RoomId) -> Result<Option<RoomView>, TableError>;
 
-    /// Forgets all rooms of a scheduler.
+    /// Removes all rooms of a scheduler.
     async fn remove_scheduler(&self, scheduler: &SchedulerName) -> Result<(), TableError>;
 
-    /// How many matches a room of this scheduler holds from now on; statuses are composed anew.
+    /// Sets how many matches a room of this scheduler can hold; statuses are composed again.
     async fn set_matches_max(&self, scheduler: &SchedulerName, matches_max: u32) -> Result<(), TableError>;
 
     async fn room(&self, scheduler: &SchedulerName, room: &RoomId) -> Result<Option<RoomView>, TableError>;
@@ -66,7 +65,7 @@ pub trait RoomTable: Send + Sync {
     async fn counts(&self, scheduler: &SchedulerName) -> Result<FleetCounts, TableError>;
 }
 
-/// A room that becomes known to the table.
+/// A room to add to the table.
 #[derive(Debug, Clone)]
 pub struct NewRoom {
     pub scheduler: SchedulerName,
@@ -77,10 +76,10 @@ pub struct NewRoom {
     pub instance: InstanceStatus,
     pub created_at: Timestamp,
     pub matches_max: u32,
-    /// False: it was there before the table began (restart, failover, flush) and has not been heard of since.
-    /// It stays unknown until it pings. Unknown is not zero: such rooms count, and are never removed or allocated.
+    /// False if the room is older than the table (restart, failover, flush) and has not pinged since. It stays unknown
+    /// until it pings. Unknown is not zero: such rooms count, and are never removed or allocated.
     pub known: bool,
-    /// Since when pings of it are taken in: an unknown room has the time of a ping from here.
+    /// Since when its pings are received: an unknown room has one ping timeout from here.
     pub listened_since: Timestamp,
 }
 
@@ -90,7 +89,7 @@ pub struct Ping<'a> {
     pub room: &'a str,
     pub status: PingStatus,
     pub matches: u32,
-    /// JSON text as it came; kept, not read. `None`: the last one stays.
+    /// JSON text as it was sent; stored, not parsed. `None` keeps the last one.
     pub metadata: Option<&'a str>,
     pub at: Timestamp,
 }
@@ -170,7 +169,7 @@ pub struct FleetCounts {
     pub by_instance: InstanceCounts,
     /// Of all rooms that are counted, whatever their status.
     pub matches: u64,
-    /// Rooms that have not been heard of since the table began.
+    /// Rooms that have not pinged since the table began.
     pub unknown: u32,
 }
 
@@ -183,7 +182,7 @@ pub struct InstanceCounts {
     pub error: u32,
 }
 
-/// The table cannot be reached. What was asked may or may not have happened.
+/// The table cannot be reached. The request may or may not have been carried out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the room table is not available: {0}")]
 pub struct TableError(pub String);

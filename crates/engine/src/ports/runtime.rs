@@ -1,8 +1,8 @@
 //! A runtime starts, stops, lists and watches the rooms of one region.
 //!
-//! Nothing it does can be fenced: a start that is in flight when its worker dies still happens. It is made harmless
-//! instead. The registry knows what is wanted before the runtime is asked, a start for the same room id twice makes
-//! one room, and what a runtime has and the registry does not want is stopped.
+//! Nothing that it does can be fenced: a start that is in flight when its worker dies still happens. It is made harmless
+//! instead. The registry knows what is wanted before the runtime is asked, two starts for the same room id make one room,
+//! and rooms that the registry does not want are stopped.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,41 +16,41 @@ use tokio::sync::mpsc;
 pub trait Runtime: Send + Sync {
     fn region(&self) -> &Region;
 
-    /// The name of the one host that all rooms share; `None`: there are several. On one host a port range bounds the
+    /// The name of the host, if all rooms share one; `None` if there are several. On one host a port range bounds the
     /// number of rooms, and regions on the same host share its ports.
     fn host(&self) -> Option<&str>;
 
-    /// Rooms are containers, which need an image and resources. Processes need neither.
+    /// Whether rooms are containers, which need an image and resources. Processes need neither.
     fn runs_containers(&self) -> bool {
         false
     }
 
-    /// Whether the region can be reached, by a call that costs next to nothing: it is made every few seconds.
+    /// Whether the region can be reached. This is asked every few seconds, so it must be cheap.
     async fn check(&self) -> Result<Checked, RuntimeError>;
 
-    /// How much the region holds for a scheduler at this moment; `None`: it does not say. Asked for every plan, so it costs
-    /// next to nothing.
+    /// How many rooms the region can hold for a scheduler at this moment; `None` if that is not known. This is asked for
+    /// every plan, so it must be cheap.
     fn capacity(&self, scheduler: &SchedulerName) -> Option<Capacity> {
         let _ = scheduler;
         None
     }
 
-    /// Makes the place where rooms of this scheduler live. May be repeated.
+    /// Prepares the region for rooms of this scheduler. May be repeated.
     async fn create_scheduler(&self, scheduler: &SchedulerName) -> Result<(), RuntimeError>;
 
-    /// Removes that place and everything kept in it (logs). May be repeated. [`RuntimeError::Unavailable`] while a room of
-    /// the scheduler runs there, and nothing is removed: it may be one of a later scheduler of this name, because a
-    /// removal that is in flight when its worker dies still happens.
+    /// Undoes that, and removes everything that is kept of the scheduler's rooms (logs). May be repeated.
+    /// [`RuntimeError::Unavailable`] while a room of the scheduler is running, and nothing is removed: it may belong to a
+    /// later scheduler of the same name, because a removal that is in flight when its worker dies still happens.
     async fn delete_scheduler(&self, scheduler: &SchedulerName) -> Result<(), RuntimeError>;
 
     /// Starts the room, or finds it running: one room id is one room, however often this is called. An error means
-    /// that it does not run and nothing of it is left, unless it is [`RuntimeError::Unavailable`]. How the room is, is
-    /// observed each time: whoever asks again may have lost what was observed before.
+    /// that it does not run and nothing of it is left, unless it is [`RuntimeError::Unavailable`]. The state of the room is
+    /// reported as an observation each time, because a caller that asks again may have lost earlier ones.
     async fn start(&self, room: &RoomToStart) -> Result<Handle, RuntimeError>;
 
-    /// Asks the room to end, and kills it after the grace period. Returns when it is asked, not when it is gone:
-    /// that is observed. Of a room that is not there, `Lost` is observed. May be repeated; a shorter grace counts.
-    /// What is killed is what carries the room's id *and*, if a handle is given, is that very instance.
+    /// Asks the room to end, and kills it after the grace period. Returns when the room was asked; its end is observed
+    /// later. For a room that does not exist, `Lost` is observed. May be repeated; the shorter grace period counts. Only
+    /// processes that carry the room's id are killed and, if a handle is given, only that very instance.
     async fn stop(
         &self,
         scheduler: &SchedulerName,
@@ -62,24 +62,24 @@ pub trait Runtime: Send + Sync {
     /// All rooms of this store that run here, whether anybody wants them or not.
     async fn list(&self) -> Result<Vec<RunningRoom>, RuntimeError>;
 
-    /// Those of one scheduler. Many ask at the same moment: an adapter looks once for all of them.
+    /// The rooms of one scheduler. Many callers ask at the same moment, so an adapter should look once for all of them.
     async fn list_of(&self, scheduler: &SchedulerName) -> Result<Vec<RunningRoom>, RuntimeError> {
         let mut rooms = self.list().await?;
         rooms.retain(|room| room.scheduler == *scheduler);
         Ok(rooms)
     }
 
-    /// Watches rooms that were running before this process began. How they are is observed, also of those that are
-    /// watched already; those that do not run any more are observed as `Ended` with [`Ending::Unwatched`].
+    /// Watches rooms that were running before this process began. Their state is reported as observations, also of rooms
+    /// that are already watched; rooms that no longer run are observed as `Ended` with [`Ending::Unwatched`].
     async fn adopt(&self, rooms: Vec<RunningRoom>) -> Result<(), RuntimeError>;
 
     /// The stream of observations; it can be taken once.
     fn observations(&self) -> Option<mpsc::Receiver<Observation>>;
 
-    /// Those of the ports that nobody listens to at this moment.
+    /// Which of the ports nobody listens on at this moment.
     async fn free_ports(&self, ports: &[HostPort]) -> Result<Vec<HostPort>, RuntimeError>;
 
-    /// The last lines that a room wrote, all containers; `None`: nothing is kept of such a room.
+    /// The last lines that a room wrote, of all containers; `None` if nothing is kept of such a room.
     async fn logs(
         &self,
         scheduler: &SchedulerName,
@@ -87,17 +87,17 @@ pub trait Runtime: Send + Sync {
         lines_max: usize,
     ) -> Result<Option<String>, RuntimeError>;
 
-    /// Drops what is kept of an ended room (logs). May be repeated.
+    /// Deletes what is kept of an ended room (logs). May be repeated.
     async fn forget(&self, scheduler: &SchedulerName, room: &RoomId) -> Result<(), RuntimeError>;
 
     /// Stops watching; with `stop_rooms` ends all rooms first (bounded by their grace periods).
     async fn shut_down(&self, stop_rooms: bool);
 }
 
-/// What a runtime says of its region when it is asked how it is.
+/// What a runtime says about its region when it is checked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Checked {
-    /// How many rooms it can hold all together; `None`: it cannot say.
+    /// How many rooms it can hold in total; `None` if that is not known.
     pub capacity: Option<u32>,
 }
 
@@ -120,7 +120,7 @@ pub struct RoomToStart {
     pub version: Version,
     pub recipe: Arc<Recipe>,
     pub ports: Vec<HostPort>,
-    /// One that tries a version is started also where a region holds no more rooms.
+    /// A validation room is started even if the region is full.
     pub purpose: Purpose,
 }
 
@@ -178,13 +178,13 @@ pub enum RoomEvent {
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RuntimeError {
-    /// This cannot work as it is written: naming what and why, for the operation's history.
+    /// This can never work. The text says what and why, for the operation's history.
     #[error("{0}")]
     Refused(String),
-    /// The region holds no more rooms for now: how many it holds. Nothing was started.
+    /// The region is full for now. The text says how many rooms it can hold. Nothing was started.
     #[error("{0}")]
     Full(String),
-    /// The runtime does not answer; what was asked may or may not have happened.
+    /// The runtime does not answer; the request may or may not have been carried out.
     #[error("the runtime is not available: {0}")]
     Unavailable(String),
 }
