@@ -33,7 +33,6 @@ mod memory;
 mod rare;
 mod runtime;
 mod seed;
-mod sqlite;
 mod store;
 mod story;
 pub mod sweep;

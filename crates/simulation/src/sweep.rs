@@ -60,7 +60,7 @@ impl Sweep {
                         if self.fail_fast && !lock(&report).failures.is_empty() {
                             return;
                         }
-                        let lived = live(seed, &self.options);
+                        let lived = live(seed, &self.options).map(|lived| self.on_both_stores(seed, lived));
                         let mut report = lock(&report);
                         report.add(seed, lived);
                         told(seed, &report);
@@ -69,6 +69,20 @@ impl Sweep {
             }
         });
         report.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A life on SQLite is lived in memory as well: one that differs shows that the stores do.
+    fn on_both_stores(&self, seed: u64, mut lived: Outcome) -> Outcome {
+        // Guards are taken out of the store in memory only.
+        if lived.on_sqlite && self.taken_out.is_none() {
+            let in_memory = lives::run(seed, &Options { sqlite: Some(false), ..self.options });
+            let lines = lived.trace.iter().zip(&in_memory.trace);
+            let difference = lines.into_iter().find(|(one, other)| one != other);
+            if let Some((on_sqlite, in_memory)) = difference {
+                lived.violations.push(format!("stores-agree: {on_sqlite:?}, and in memory {in_memory:?}"));
+            }
+        }
+        lived
     }
 
     #[cfg(feature = "breakable")]

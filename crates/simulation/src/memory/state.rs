@@ -40,7 +40,6 @@ pub(super) struct State {
     /// Ports of live rooms.
     pub(super) ports: Table<(Region, u16), RoomId>,
     pub(super) regions: Table<Region, RegionRecord>,
-    /// Both only grow, so a transaction that is undone may leave gaps in them.
     pub(super) last_sequence: u64,
     pub(super) last_token: u64,
 }
@@ -73,6 +72,7 @@ pub(super) struct Ownership {
 impl State {
     pub(super) fn commit(&mut self, transaction: Transaction) -> Result<(), StoreError> {
         let Transaction { label: _, guard, changes } = transaction;
+        let numbers = (self.last_sequence, self.last_token);
         let outcome = self
             .check(guard.as_ref())
             .and_then(|()| changes.into_iter().try_for_each(|change| self.apply(change)))
@@ -81,6 +81,7 @@ impl State {
             self.keep();
         } else {
             self.undo();
+            (self.last_sequence, self.last_token) = numbers;
         }
         outcome
     }

@@ -31,7 +31,6 @@ mod scenarios;
 mod several;
 mod silence;
 mod store_contract;
-mod stores_agree;
 mod supervision;
 mod unheard_starts;
 mod waits;

@@ -44,12 +44,24 @@ pub(super) fn create(database: &Path, store_id: &str) -> Result<(), OpenError> {
     let mut connection = Connection::open(&unfinished).map_err(failed)?;
     // What is killed half way is thrown away, so one sync at the end is enough: a first start should feel quick.
     connection.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;").map_err(failed)?;
-    migrations::apply(&mut connection).map_err(failed)?;
-    connection
-        .execute("INSERT INTO store (only_row, id, last_token) VALUES (1, ?1, 0)", [store_id])
-        .map_err(failed)?;
+    make_tables(&mut connection, store_id).map_err(failed)?;
     connection.close().map_err(|(_, source)| failed(source))?;
     rename_durably(&unfinished, database)
+}
+
+/// A database that nobody else can reach.
+pub(super) fn make_in_memory(store_id: &str) -> Result<Connection, rusqlite::Error> {
+    let mut connection = Connection::open_in_memory()?;
+    configure(&connection)?;
+    make_tables(&mut connection, store_id)?;
+    connection.execute_batch("PRAGMA foreign_keys = ON")?;
+    Ok(connection)
+}
+
+fn make_tables(connection: &mut Connection, store_id: &str) -> Result<(), rusqlite::Error> {
+    migrations::apply(connection)?;
+    connection.execute("INSERT INTO store (only_row, id, last_token) VALUES (1, ?1, 0)", [store_id])?;
+    Ok(())
 }
 
 /// Refuses what is not a sound database of a Maestro that is not newer. Changes nothing.
@@ -114,11 +126,16 @@ pub(crate) fn connect_to_read(database: &Path) -> Result<Connection, rusqlite::E
 fn connect(database: &Path, access: OpenFlags) -> Result<Connection, rusqlite::Error> {
     let connection = Connection::open_with_flags(database, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
+    configure(&connection)?;
+    Ok(connection)
+}
+
+fn configure(connection: &Connection) -> Result<(), rusqlite::Error> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
     // Otherwise every statement is prepared anew whenever another value is bound to it, because a plan may depend on
     // values: that costs ten times what most of these statements do.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    Ok(connection)
+    Ok(())
 }
 
 /// The file with its companions; not being there is fine.

@@ -1,5 +1,6 @@
 //! The durable store: one SQLite file in a data directory, one thread that writes, a few connections that read.
 
+mod access;
 mod columns;
 mod directory_lock;
 mod error;
@@ -29,7 +30,7 @@ mod writer;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use maestro_engine::{Health, Tasks};
 use rusqlite::Connection;
@@ -46,6 +47,7 @@ pub use writer::WriteCounts;
 pub(crate) use directory_lock::DirectoryLock;
 pub(crate) use file::DATABASE;
 
+use access::Access;
 use identity::{Here, Recorded};
 use presence::{Presence, Watch};
 use readers::Readers;
@@ -55,12 +57,7 @@ use writer::Writer;
 pub struct EmbeddedStore {
     store_id: String,
     recipes: Arc<RecipeCache>,
-    readers: Readers,
-    presence: Arc<Presence>,
-    _watch: Watch,
-    // The order matters: the writer has ended before the directory is given up.
-    writer: Writer,
-    _lock: DirectoryLock,
+    access: Access,
 }
 
 /// What can be chosen when a store is opened.
@@ -116,16 +113,24 @@ impl EmbeddedStore {
             .map_err(|error| OpenError::io("open the log of the failpoints", directory, error))?;
         let writer = Writer::start(connection, armed, presence.clone(), tasks)
             .map_err(|error| OpenError::io("start the store's thread", directory, error))?;
-        Ok(Self {
-            store_id,
-            recipes: Arc::default(),
+        let access = Access::File {
             readers: Readers::open(&database, presence.clone()).map_err(failed)?,
             _watch: Watch::start(presence.clone())
                 .map_err(|error| OpenError::io("start the store's watch", directory, error))?,
             presence,
             writer,
             _lock: lock,
-        })
+        };
+        Ok(Self { store_id, recipes: Arc::default(), access })
+    }
+
+    /// A store that is gone when it is dropped. It has no threads: each call is answered before it first waits, so it
+    /// can be used where time is virtual.
+    pub fn in_memory() -> Result<Self, OpenError> {
+        let failed = |source| OpenError::sqlite("make a database", Path::new(":memory:"), source);
+        let store_id = "in-memory".to_owned();
+        let connection = file::make_in_memory(&store_id).map_err(failed)?;
+        Ok(Self { store_id, recipes: Arc::default(), access: Access::Memory(Mutex::new(connection)) })
     }
 
     /// What marks rooms as this store's. A copy of a store gets another one when it is opened beside the original.
@@ -136,11 +141,18 @@ impl EmbeddedStore {
     /// From now on, files that are deleted or replaced under the running store are a problem that is named there. Until
     /// they are back the store answers nothing.
     pub fn report_to(&self, health: Health) {
-        self.presence.report_to(health);
+        match &self.access {
+            Access::File { presence, .. } => presence.report_to(health),
+            Access::Memory(_) => {}
+        }
     }
 
+    /// Nothing is counted of a store in memory.
     pub fn write_counts(&self) -> WriteCounts {
-        self.writer.counts()
+        match &self.access {
+            Access::File { writer, .. } => writer.counts(),
+            Access::Memory(_) => WriteCounts::default(),
+        }
     }
 }
 

@@ -22,7 +22,7 @@ use crate::failpoints::RENEW;
 #[async_trait]
 impl Store for EmbeddedStore {
     async fn commit(&self, transaction: Transaction) -> Result<(), StoreError> {
-        self.writer
+        self.access
             .write(transaction.label, move |connection| transaction::carry_out(connection, &transaction))
             .await
     }
@@ -32,46 +32,44 @@ impl Store for EmbeddedStore {
 impl SchedulerStore for EmbeddedStore {
     async fn scheduler(&self, name: &SchedulerName) -> Result<Option<SchedulerRecord>, StoreError> {
         let (recipes, name) = (self.recipes.clone(), name.clone());
-        self.readers
+        self.access
             .read("read the scheduler", move |connection| schedulers::one(connection, &recipes, &name))
             .await
     }
 
     async fn scheduler_names(&self) -> Result<Vec<SchedulerName>, StoreError> {
-        self.readers.read("read the names of schedulers", schedulers::names).await
+        self.access.read("read the names of schedulers", schedulers::names).await
     }
 
     async fn schedulers(&self) -> Result<Vec<SchedulerRecord>, StoreError> {
         let recipes = self.recipes.clone();
-        self.readers
-            .read("read the schedulers", move |connection| schedulers::all(connection, &recipes))
-            .await
+        self.access.read("read the schedulers", move |connection| schedulers::all(connection, &recipes)).await
     }
 
     async fn unreadable_schedulers(&self) -> Result<Vec<UnreadableScheduler>, StoreError> {
         let recipes = self.recipes.clone();
-        self.readers
+        self.access
             .read("read the schedulers", move |connection| schedulers::unreadable(connection, &recipes))
             .await
     }
 
     async fn versions(&self, name: &SchedulerName) -> Result<Vec<VersionRecord>, StoreError> {
         let (recipes, name) = (self.recipes.clone(), name.clone());
-        self.readers
+        self.access
             .read("read the versions", move |connection| versions::all(connection, &recipes, &name))
             .await
     }
 
     async fn unreadable_versions(&self, name: &SchedulerName) -> Result<Vec<UnreadableVersion>, StoreError> {
         let (recipes, name) = (self.recipes.clone(), name.clone());
-        self.readers
+        self.access
             .read("read the versions", move |connection| versions::unreadable(connection, &recipes, &name))
             .await
     }
 
     async fn version_numbers(&self, name: &SchedulerName) -> Result<Vec<Version>, StoreError> {
         let name = name.clone();
-        self.readers
+        self.access
             .read("read the numbers of versions", move |connection| versions::numbers(connection, &name))
             .await
     }
@@ -82,7 +80,7 @@ impl SchedulerStore for EmbeddedStore {
         version: Version,
     ) -> Result<Option<VersionRecord>, StoreError> {
         let (recipes, name) = (self.recipes.clone(), name.clone());
-        self.readers
+        self.access
             .read("read the version", move |connection| versions::one(connection, &recipes, &name, version))
             .await
     }
@@ -96,14 +94,14 @@ impl OperationStore for EmbeddedStore {
         id: OperationId,
     ) -> Result<Option<Operation>, StoreError> {
         let scheduler = scheduler.clone();
-        self.readers
+        self.access
             .read("read the operation", move |connection| operation_rows::one(connection, &scheduler, id))
             .await
     }
 
     async fn unfinished(&self, scheduler: &SchedulerName) -> Result<Vec<Operation>, StoreError> {
         let scheduler = scheduler.clone();
-        self.readers
+        self.access
             .read("read the queue", move |connection| operation_rows::unfinished(connection, &scheduler))
             .await
     }
@@ -114,7 +112,7 @@ impl OperationStore for EmbeddedStore {
         operations_max: u32,
     ) -> Result<Vec<Operation>, StoreError> {
         let scheduler = scheduler.clone();
-        self.readers
+        self.access
             .read("read the version operations", move |connection| {
                 operation_rows::of_versions(connection, &scheduler, operations_max)
             })
@@ -128,7 +126,7 @@ impl OperationStore for EmbeddedStore {
         page: PageRequest,
     ) -> Result<OperationPage, StoreError> {
         let scheduler = scheduler.clone();
-        self.readers
+        self.access
             .read("read the operations", move |connection| {
                 operation_rows::page(connection, &scheduler, stage, page)
             })
@@ -136,7 +134,7 @@ impl OperationStore for EmbeddedStore {
     }
 
     async fn schedulers_in_hand(&self) -> Result<u32, StoreError> {
-        self.readers.read("count schedulers in hand", operations::schedulers_in_hand).await
+        self.access.read("count schedulers in hand", operations::schedulers_in_hand).await
     }
 
     async fn has_operations_to_forget(
@@ -146,7 +144,7 @@ impl OperationStore for EmbeddedStore {
         no_action_before: Timestamp,
     ) -> Result<bool, StoreError> {
         let scheduler = scheduler.clone();
-        self.readers
+        self.access
             .read("look for operations to forget", move |connection| {
                 operations::has_any_to_forget(connection, &scheduler, ended_before, no_action_before)
             })
@@ -161,7 +159,7 @@ impl OperationStore for EmbeddedStore {
         ttl: Millis,
     ) -> Result<Vec<(SchedulerName, Token)>, StoreError> {
         let (schedulers, owner) = (schedulers.to_vec(), owner.to_owned());
-        self.writer
+        self.access
             .write("own", move |connection| workers::own_all(connection, schedulers, &owner, now, ttl))
             .await
     }
@@ -169,7 +167,7 @@ impl OperationStore for EmbeddedStore {
     async fn renew(&self, renewal: Renewal<'_>) -> Result<Vec<(SchedulerName, Token)>, StoreError> {
         let worker = renewal.worker.to_owned();
         let Renewal { worker: _, now, ownership_ttl, operation_ttl, lock_ttl } = renewal;
-        self.writer
+        self.access
             .write(RENEW, move |connection| {
                 let renewal = Renewal { worker: &worker, now, ownership_ttl, operation_ttl, lock_ttl };
                 workers::renew(connection, renewal)
@@ -178,22 +176,22 @@ impl OperationStore for EmbeddedStore {
     }
 
     async fn workers(&self) -> Result<Workforce, StoreError> {
-        self.readers.read("read the workers", workers::workforce).await
+        self.access.read("read the workers", workers::workforce).await
     }
 
     async fn retire(&self, worker: &str) -> Result<(), StoreError> {
         let worker = worker.to_owned();
-        self.writer.write("retire", move |connection| workers::retire(connection, &worker)).await
+        self.access.write("retire", move |connection| workers::retire(connection, &worker)).await
     }
 
     async fn disown(&self, scheduler: &SchedulerName, token: Token) -> Result<(), StoreError> {
         let scheduler = scheduler.clone();
-        self.writer.write("disown", move |connection| workers::disown(connection, &scheduler, token)).await
+        self.access.write("disown", move |connection| workers::disown(connection, &scheduler, token)).await
     }
 
     async fn locks(&self, scheduler: &SchedulerName) -> Result<Locks, StoreError> {
         let scheduler = scheduler.clone();
-        self.readers.read("read the locks", move |connection| locks::of(connection, &scheduler)).await
+        self.access.read("read the locks", move |connection| locks::of(connection, &scheduler)).await
     }
 }
 
@@ -201,14 +199,12 @@ impl OperationStore for EmbeddedStore {
 impl RoomRegistry for EmbeddedStore {
     async fn room(&self, scheduler: &SchedulerName, id: &RoomId) -> Result<Option<RoomRecord>, StoreError> {
         let (scheduler, id) = (scheduler.clone(), id.clone());
-        self.readers
-            .read("read the room", move |connection| room_rows::one(connection, &scheduler, &id))
-            .await
+        self.access.read("read the room", move |connection| room_rows::one(connection, &scheduler, &id)).await
     }
 
     async fn live_rooms(&self, scheduler: &SchedulerName) -> Result<Vec<RoomRecord>, StoreError> {
         let scheduler = scheduler.clone();
-        self.readers.read("read the rooms", move |connection| room_rows::live(connection, &scheduler)).await
+        self.access.read("read the rooms", move |connection| room_rows::live(connection, &scheduler)).await
     }
 
     async fn leaving_rooms(
@@ -217,7 +213,7 @@ impl RoomRegistry for EmbeddedStore {
         operation: OperationId,
     ) -> Result<Vec<RoomRecord>, StoreError> {
         let scheduler = scheduler.clone();
-        self.readers
+        self.access
             .read("read the rooms that leave", move |connection| {
                 room_rows::leaving(connection, &scheduler, operation)
             })
@@ -226,13 +222,11 @@ impl RoomRegistry for EmbeddedStore {
 
     async fn room_counts(&self, scheduler: &SchedulerName) -> Result<Vec<RoomCount>, StoreError> {
         let scheduler = scheduler.clone();
-        self.readers
-            .read("count the rooms", move |connection| room_rows::counts(connection, &scheduler))
-            .await
+        self.access.read("count the rooms", move |connection| room_rows::counts(connection, &scheduler)).await
     }
 
     async fn all_live_rooms(&self) -> Result<Vec<RoomRecord>, StoreError> {
-        self.readers.read("read all rooms", room_rows::all_live).await
+        self.access.read("read all rooms", room_rows::all_live).await
     }
 
     async fn rooms_made_by(
@@ -241,7 +235,7 @@ impl RoomRegistry for EmbeddedStore {
         operation: OperationId,
     ) -> Result<Vec<RoomRecord>, StoreError> {
         let scheduler = scheduler.clone();
-        self.readers
+        self.access
             .read("read the rooms of an operation", move |connection| {
                 room_rows::made_by(connection, &scheduler, operation)
             })
@@ -254,7 +248,7 @@ impl RoomRegistry for EmbeddedStore {
         rooms_max: usize,
     ) -> Result<Vec<RoomRecord>, StoreError> {
         let scheduler = scheduler.clone();
-        self.readers
+        self.access
             .read("read the ended rooms", move |connection| {
                 room_rows::ended(connection, &scheduler, rooms_max)
             })
@@ -269,7 +263,7 @@ impl RoomRegistry for EmbeddedStore {
         rooms_max: usize,
     ) -> Result<Vec<EndedRoom>, StoreError> {
         let (scheduler, after) = (scheduler.clone(), after.cloned());
-        self.readers
+        self.access
             .read("read the ended rooms", move |connection| {
                 room_rows::ended_before(connection, &scheduler, before, after.as_ref(), rooms_max)
             })
@@ -278,7 +272,7 @@ impl RoomRegistry for EmbeddedStore {
 
     async fn ports_in_use(&self, region: &Region) -> Result<Vec<u16>, StoreError> {
         let region = region.clone();
-        self.readers
+        self.access
             .read("read the ports in use", move |connection| room_rows::ports_in_use(connection, &region))
             .await
     }
@@ -287,6 +281,6 @@ impl RoomRegistry for EmbeddedStore {
 #[async_trait]
 impl RegionStore for EmbeddedStore {
     async fn regions(&self) -> Result<Vec<RegionRecord>, StoreError> {
-        self.readers.read("read the regions", regions::all).await
+        self.access.read("read the regions", regions::all).await
     }
 }

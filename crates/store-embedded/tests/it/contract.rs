@@ -39,6 +39,15 @@ async fn transactions() {
 }
 
 #[tokio::test]
+async fn in_memory() {
+    let fresh = || async { Arc::new(EmbeddedStore::in_memory().unwrap()) as Arc<dyn Store> };
+    scheduler_store::run_all(fresh).await;
+    operation_store::run_all(fresh).await;
+    room_registry::run_all(fresh).await;
+    transactions::run_all(fresh).await;
+}
+
+#[tokio::test]
 async fn room_table() {
     room_table::run_all(|| async { Arc::new(MemoryRoomTable::new()) as Arc<dyn RoomTable> }).await;
 }

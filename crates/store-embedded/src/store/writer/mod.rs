@@ -43,7 +43,7 @@ struct Counters {
 }
 
 /// How many writes were taken up, refused ones too, and in how many commits: the difference is what grouping saves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WriteCounts {
     pub writes: u64,
     pub commits: u64,

@@ -1,0 +1,67 @@
+//! How the database is reached: a file through threads of its own, one in memory by whoever asks.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use maestro_engine::ports::store::StoreError;
+use rusqlite::Connection;
+
+use super::directory_lock::DirectoryLock;
+use super::failure::Failure;
+use super::presence::{Presence, Watch};
+use super::readers::Readers;
+use super::writer::Writer;
+
+pub(super) enum Access {
+    File {
+        readers: Readers,
+        presence: Arc<Presence>,
+        _watch: Watch,
+        // The order matters: the writer has ended before the directory is given up.
+        writer: Writer,
+        _lock: DirectoryLock,
+    },
+    Memory(Mutex<Connection>),
+}
+
+impl Access {
+    /// All that `question` reads is of one moment. `what` completes "the store could not …".
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        question: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        match self {
+            Self::File { readers, .. } => readers.read(what, question).await,
+            Self::Memory(connection) => {
+                let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+                question(&connection).map_err(|failure| failure.into_store_error(what))
+            }
+        }
+    }
+
+    /// Done, and as durable as the database is, when it returns.
+    pub(super) async fn write<T: Send + 'static>(
+        &self,
+        label: &'static str,
+        work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        match self {
+            Self::File { writer, .. } => writer.write(label, work).await,
+            Self::Memory(connection) => {
+                let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+                write_in_place(&connection, work).map_err(|failure| failure.into_store_error("write"))
+            }
+        }
+    }
+}
+
+/// The transaction is rolled back when it is dropped, so also by a panic.
+fn write_in_place<T>(
+    connection: &Connection,
+    work: impl FnOnce(&Connection) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let transaction = connection.unchecked_transaction()?;
+    let answer = work(&transaction)?;
+    transaction.commit()?;
+    Ok(answer)
+}
