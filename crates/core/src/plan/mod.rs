@@ -204,13 +204,6 @@ impl Plan {
             .is_some_and(|cycle| !cycle.replaced.is_empty() || !cycle.surplus.is_empty());
         !self.expired.is_empty() || self.remove > 0 || replaces
     }
-
-    /// What is left of it while no room can be taken out of service.
-    pub fn without_removals(self) -> Self {
-        let rollout =
-            self.rollout.map(|cycle| RolloutCycle { replaced: Vec::new(), surplus: Vec::new(), ..cycle });
-        Self { expired: Vec::new(), remove: 0, rollout, ..self }
-    }
 }
 
 pub fn plan(snapshot: &FleetSnapshot<'_>) -> Plan {

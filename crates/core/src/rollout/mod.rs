@@ -132,12 +132,13 @@ impl RolloutRecord {
     }
 }
 
-/// How rooms are replaced now, by the rules of the active version. Rooms with players go only where no pace is set for
-/// them: whoever plans a cycle asks [`OccupiedPace`].
+/// How rooms are replaced now, by the rules of the active version. `players_turn`: rooms with players may go in this
+/// cycle; see [`OccupiedPace`].
 pub fn replacement_rules(
     rollout: Option<&RolloutRecord>,
     recipe: &Recipe,
     now: Timestamp,
+    players_turn: bool,
 ) -> ReplacementRules {
     let versions = rollout.map_or(OldVersions::Replaced, RolloutRecord::old_versions);
     let rules = recipe.rollout();
@@ -151,7 +152,7 @@ pub fn replacement_rules(
         max_surge: recipe.max_surge,
         max_unavailable: rules.max_unavailable,
         occupied: if waited_long_enough { OccupiedRooms::DeleteLast } else { rules.occupied },
-        occupied_may_go: rules.occupied_interval == Millis(0),
+        occupied_may_go: players_turn || rules.occupied_interval == Millis(0),
     }
 }
 

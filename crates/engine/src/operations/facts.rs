@@ -4,7 +4,6 @@ use maestro_core::operation::{Definition, OperationStatus, RemovalReason, Stage}
 use maestro_core::plan::{EndedFact, ReplacementRules, RoomFact};
 use maestro_core::rollout::{OccupiedPace, replacement_rules};
 use maestro_core::room::{EndCause, RoomStatus};
-use maestro_core::time::Timestamp;
 
 use crate::Engine;
 use crate::ports::room_table::RoomView;
@@ -55,18 +54,12 @@ pub(super) async fn failed_adds(
 }
 
 /// How rooms are replaced now.
-pub(super) fn replacement(scheduler: &SchedulerRecord, now: Timestamp) -> ReplacementRules {
-    replacement_rules(scheduler.rollout.as_ref(), &scheduler.recipe, now)
-}
-
-/// The same in a cycle of the health controller: it may be the turn of rooms with players.
-pub(super) fn replacement_in_cycle(
+pub(super) fn replacement(
     engine: &Engine,
     scheduler: &SchedulerRecord,
-    is_scheduled: bool,
+    players_turn: bool,
 ) -> ReplacementRules {
-    let (now, pace) = (engine.now(), occupied_pace(engine, scheduler));
-    ReplacementRules { occupied_may_go: pace.allows(now, is_scheduled), ..replacement(scheduler, now) }
+    replacement_rules(scheduler.rollout.as_ref(), &scheduler.recipe, engine.now(), players_turn)
 }
 
 pub(crate) fn occupied_pace(engine: &Engine, scheduler: &SchedulerRecord) -> OccupiedPace {

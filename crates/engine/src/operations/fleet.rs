@@ -6,27 +6,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use maestro_core::condition::FailedRoom;
 use maestro_core::guards;
 use maestro_core::invariant::Invariant;
-use maestro_core::lock::{Holder, LockKind, Locks};
+use maestro_core::lock::{LockKind, Locks};
 use maestro_core::operation::{
-    Definition, Operation, OperationId, OperationStatus, Origin, RemovalReason, RoomsToRemove, SwitchVersion,
+    Operation, OperationId, OperationStatus, Origin, RemovalReason, RoomsToRemove,
 };
 use maestro_core::placement::Standing;
 use maestro_core::plan::{
-    Backoff, EndedFact, FleetSnapshot, Places, Plan, ReplacementRules, RoomFact, Scaling, backoff,
-    is_counted, is_replaced, is_unknown, plan,
+    Backoff, EndedFact, FleetSnapshot, Places, Plan, RoomFact, Scaling, backoff, is_counted, is_replaced,
+    is_unknown, plan,
 };
-use maestro_core::rollout::Verdict;
 use maestro_core::room::{EndCause, Purpose, Region, RoomId};
 use maestro_core::scheduler::Version;
 use maestro_core::time::{Timestamp, age};
 
 use crate::Engine;
-use crate::locks::{RemovalLock, removal_lock};
 use crate::ports::room_table::RoomView;
 use crate::ports::store::{Ended, Intent, RoomRecord, SchedulerRecord};
 
 use super::facts::{ended_fact, fact, failed_adds, replacement, took_too_long};
-use super::{StepError, add_rooms, placing, remove_rooms, rollout};
+use super::{StepError, add_rooms, placing, remove_rooms};
 
 /// Ended rooms that a plan looks back at: enough to see that every attempt fails.
 const ENDED_ROOMS_SEEN: usize = 200;
@@ -44,86 +42,18 @@ pub(crate) struct Fleet {
     removing: u32,
     /// A panic is on its way: its add has not ended, so it holds the panic lock.
     pub(crate) panic: bool,
-    /// Unfinished operations that the fleet size was changed with.
-    pub(crate) sized_by: BTreeSet<OperationId>,
+    /// All operations that have not ended.
+    pub(crate) unfinished: Vec<Operation>,
     /// By how much the fleet size will be another one when those operations have ended that turned round.
     taken_back: i64,
-    /// Switches that are queued or at work.
-    pub(crate) switches: Vec<SwitchVersion>,
     /// Rooms that stay, taken out of service for operations that have ended: by a worker that slept too long, say. The
     /// room table knows no tokens.
     pub(crate) orphans: BTreeMap<OperationId, Vec<RoomId>>,
     pub(crate) locks: Locks,
     /// The room table has lost rooms that run: they cannot be heard.
-    is_unheard: bool,
+    pub(crate) is_unheard: bool,
     /// The regions that it may be in.
     pub(crate) places: Places,
-}
-
-/// Whether a cycle would do anything now, and if not, when it might without anything happening: what an early
-/// wake-up asks.
-pub(crate) async fn look_ahead(engine: &Engine, scheduler: &SchedulerRecord) -> Result<Outlook, StepError> {
-    let fleet = fleet(engine, scheduler, None).await?;
-    Ok(outlook(engine, scheduler, &fleet, fleet.plan(engine, scheduler)))
-}
-
-fn outlook(engine: &Engine, scheduler: &SchedulerRecord, fleet: &Fleet, mut plan: Plan) -> Outlook {
-    let lock = removal_lock(engine, scheduler.rollout.as_ref(), &fleet.locks);
-    let has_place = |holder| fleet.locks.waits(LockKind::Downscaling, holder).is_some();
-    let settles_lock = match lock {
-        RemovalLock::OfRollout(holder) => fleet.locks.held_by(LockKind::Downscaling, holder).is_none(),
-        // Others must not wait for a place that nobody needs any more.
-        RemovalLock::Free | RemovalLock::NotFree(..) if !plan.removes() => {
-            has_place(Holder::HealthController)
-        }
-        RemovalLock::Free => false,
-        // A cycle could only find again what waits in the order of the lock already.
-        RemovalLock::NotFree(waiter, _) => {
-            if has_place(waiter) {
-                plan = plan.without_removals();
-            }
-            false
-        }
-    };
-    let rollout_goes_on = rollout::verdict(scheduler, fleet, engine.now()) == Verdict::GoesOn;
-    let nothing_else = rollout_goes_on && !settles_lock && fleet.orphans.is_empty();
-    let (is_empty, until) = (plan.is_empty(), plan.look_again_at);
-    match nothing_else {
-        true if is_empty => Outlook::Nothing { until },
-        true if plan.without_removals().is_empty() => Outlook::Removals,
-        true | false => Outlook::Something,
-    }
-}
-
-/// The plan of a fleet that needs nothing, neither that nor anything else that a cycle does; `None`: it may need
-/// something.
-pub(crate) async fn quiet_plan(
-    engine: &Engine,
-    scheduler: &SchedulerRecord,
-) -> Result<Option<(Fleet, Plan)>, StepError> {
-    let fleet = fleet(engine, scheduler, None).await?;
-    let plan = fleet.plan(engine, scheduler);
-    // Whoever has the lock of a cycle, it is not this one.
-    let is_locked = fleet.locks.held(LockKind::Termination).is_some();
-    // What is replaced goes at the pace of scheduled cycles, which an early look does not know.
-    let replaces = scheduler.rollout.is_some() || fleet.facts.iter().any(|room| room.old || room.draining);
-    if is_locked || replaces || fleet.is_unheard || !plan.is_empty() {
-        return Ok(None);
-    }
-    Ok(match outlook(engine, scheduler, &fleet, plan.clone()) {
-        Outlook::Nothing { .. } => Some((fleet, plan)),
-        Outlook::Something | Outlook::Removals => None,
-    })
-}
-
-/// What a cycle would find.
-pub(crate) enum Outlook {
-    Something,
-    /// Rooms are to go, and that is all.
-    Removals,
-    Nothing {
-        until: Option<Timestamp>,
-    },
 }
 
 /// `without` is the operation that asks: its own wishes are not on their way to someone else.
@@ -173,9 +103,8 @@ pub(crate) async fn fleet(
         promised: BTreeMap::new(),
         removing: 0,
         panic: false,
-        sized_by: sized_by(&unfinished),
+        unfinished: Vec::new(),
         taken_back: 0,
-        switches: Vec::new(),
         orphans: BTreeMap::new(),
         locks,
         is_unheard: started.iter().any(|room| !views.contains_key(room)),
@@ -185,27 +114,19 @@ pub(crate) async fn fleet(
         fleet.count_on_their_way(engine, operation).await?;
     }
     fleet.find_orphans(&unfinished);
+    fleet.unfinished = unfinished;
     Ok(fleet)
-}
-
-pub(crate) fn sized_by(unfinished: &[Operation]) -> BTreeSet<OperationId> {
-    let sized = unfinished.iter().filter(|operation| operation.fleet_delta != 0);
-    sized.map(|operation| operation.id).collect()
 }
 
 impl Fleet {
     /// Without rooms that players are in and that it is not the turn of.
     pub(crate) fn plan(&self, engine: &Engine, scheduler: &SchedulerRecord) -> Plan {
-        self.plan_with(engine, scheduler, replacement(scheduler, engine.now()))
+        self.plan_with(engine, scheduler, false)
     }
 
-    pub(super) fn plan_with(
-        &self,
-        engine: &Engine,
-        scheduler: &SchedulerRecord,
-        replacement: ReplacementRules,
-    ) -> Plan {
-        self.with_snapshot(engine, scheduler, replacement, plan)
+    /// `players_turn`: rooms with players may go too.
+    pub(super) fn plan_with(&self, engine: &Engine, scheduler: &SchedulerRecord, players_turn: bool) -> Plan {
+        self.with_snapshot(engine, scheduler, players_turn, plan)
     }
 
     /// How many of so many rooms must not be started now, and why: rooms of this fleet end early.
@@ -215,15 +136,14 @@ impl Fleet {
         scheduler: &SchedulerRecord,
         needed: u32,
     ) -> Option<Backoff> {
-        let replacement = replacement(scheduler, engine.now());
-        self.with_snapshot(engine, scheduler, replacement, |snapshot| backoff(snapshot, needed))
+        self.with_snapshot(engine, scheduler, false, |snapshot| backoff(snapshot, needed))
     }
 
     fn with_snapshot<T>(
         &self,
         engine: &Engine,
         scheduler: &SchedulerRecord,
-        replacement: ReplacementRules,
+        players_turn: bool,
         decide: impl FnOnce(&FleetSnapshot<'_>) -> T,
     ) -> T {
         let mut ended: Vec<EndedFact> = self.ended.iter().filter_map(ended_fact).collect();
@@ -233,7 +153,7 @@ impl Fleet {
             now: engine.now(),
             scaling: self.scaling(scheduler),
             matches_max: scheduler.recipe.match_allocation.max_matches,
-            replacement,
+            replacement: replacement(engine, scheduler, players_turn),
             places: Some(&self.places),
             rooms: &self.facts,
             adding: self.adding,
@@ -253,7 +173,7 @@ impl Fleet {
         scheduler: &SchedulerRecord,
     ) -> BTreeMap<Region, Standing> {
         let (now, limits) = (engine.now(), engine.settings.limits());
-        let rules = replacement(scheduler, now);
+        let rules = replacement(engine, scheduler, false);
         let counts = |room: &RoomFact| is_counted(room, now, &limits) && !is_replaced(room, &rules);
         let mut standings = self.places.standings(&self.facts, counts);
         for (region, rooms) in &self.promised {
@@ -363,9 +283,6 @@ impl Fleet {
         if operation.rollback.is_some() {
             self.taken_back -= operation.fleet_delta;
             return Ok(());
-        }
-        if let Definition::SwitchVersion(switch) = &operation.definition {
-            self.switches.push(*switch);
         }
         let adds = operation.definition.adds().is_some() && guards::stands(Invariant::SurgeBound);
         if adds {

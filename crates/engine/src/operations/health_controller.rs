@@ -3,22 +3,23 @@
 //! The plan itself is `maestro_core::plan`; here it is turned into operations, in the transaction that ends this one.
 //! A cycle that changes nothing leaves no trace in the default lists.
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
 use maestro_core::lock::LockKind;
-use maestro_core::operation::{Definition, Operation, Origin, RemovalReason, RoomsToRemove};
+use maestro_core::operation::{Definition, Operation, OperationId, Origin, RemovalReason, RoomsToRemove};
 use maestro_core::plan::{Counted, Expired, Plan, RolloutCycle};
 use maestro_core::rollout::RolloutEvent;
 use maestro_core::room::{Region, RoomId};
 use maestro_core::text::count_of;
-use maestro_core::time::Timestamp;
 use serde_json::{Value, json};
 
 use crate::Engine;
 use crate::ports::store::{Change, NewOperation, SchedulerRecord, SchedulerState};
-use crate::rooms::{comparing, reconciling};
+use crate::rooms::reconciling;
 
-use super::facts::replacement_in_cycle;
-use super::fleet::{Fleet, fleet, quiet_plan, sized_by};
+use super::fleet::Fleet;
+use super::look::Look;
 use super::removals::Removals;
 use super::{Executor, Need, Next, Step, StepError, Work, remove_rooms, rollout};
 
@@ -37,35 +38,29 @@ impl Executor for HealthController {
         if work.scheduler.state != SchedulerState::InSync {
             return Ok(nothing());
         }
-        let mut step = reconciling::reconcile(work).await?;
-        let reconciled = !step.history.is_empty();
-        let sized_by = sized_by(&work.engine.ports.store.unfinished(&work.scheduler.name).await?);
-        // Listing a runtime takes its time, and people change things meanwhile.
-        let Some(mut scheduler) = work.engine.ports.store.scheduler(&work.scheduler.name).await? else {
-            return Ok(nothing());
+        // One that had to wait, or that something is to be put right for, looks anew.
+        let handed = work.look.as_ref().filter(|look| look.is_good_for(work));
+        let mut step = match handed {
+            Some(_) => Step::default(),
+            None => reconciling::reconcile(work).await?,
         };
-        let mut fleet = fleet(&work.engine, &scheduler, None).await?;
-        if !fleet.orphans.is_empty() {
-            give_back(work, &fleet, &mut step).await?;
-            fleet = super::fleet::fleet(&work.engine, &scheduler, None).await?;
-        }
-        if fleet.sized_by != sized_by {
-            // The size that was read may be that of before or of after: who compares sizes alone could be deceived by
-            // one that was changed and changed back.
-            return Ok(step);
-        }
-        let concluded = rollout::conclude(work, &mut scheduler, &fleet, &mut step).await?;
-        let rules = replacement_in_cycle(&work.engine, &scheduler, is_scheduled(&work.operation));
-        let plan = fleet.plan_with(&work.engine, &scheduler, rules);
-        work.engine.watch_plan(&scheduler.name, &fleet.rows, &plan);
-        work.engine.metrics.decided(&scheduler, &plan.decision);
-        step.history.push(summary(&plan));
-        step.history.extend(plan.held.iter().map(ToString::to_string));
-        step.data = Some(decision_data(&plan));
-        let mut removals = Removals::new(work, &scheduler, &fleet);
+        let reconciled = !step.history.is_empty();
+        let gathered = match handed {
+            Some(_) => None,
+            None => look_anew(work, &mut step).await?,
+        };
+        let Some(look) = handed.or(gathered.as_ref()) else { return Ok(step) };
+        let (fleet, mut scheduler) = (&look.fleet, look.scheduler.clone());
+        let concluded = rollout::conclude(work, look, &mut scheduler, &mut step).await?;
+        let replanned = concluded.then(|| look.replan(&work.engine, &scheduler));
+        let plan = replanned.as_ref().unwrap_or(&look.plan);
+        let (data, events) = decided(&work.engine, &scheduler, fleet, plan);
+        step.data = Some(data);
+        step.history.extend(events);
+        let mut removals = Removals::new(work, &scheduler, fleet);
         let mut enqueued = 0;
         let mut takes_players = false;
-        for wish in wishes(&plan, &fleet, &scheduler) {
+        for wish in wishes(plan, fleet, &scheduler) {
             let shrinks = wish.shrinks();
             let takes_occupied = wish.takes_occupied;
             let operation = operation(work, wish);
@@ -90,30 +85,43 @@ impl Executor for HealthController {
     }
 }
 
-/// What a cycle has to say in which nothing is to be done.
-pub(crate) struct QuietCycle {
-    pub(crate) data: Value,
-    pub(crate) events: Vec<String>,
-    /// When there may be something to do without anything happening before.
-    pub(crate) until: Option<Timestamp>,
-}
-
-/// Looks as a cycle does, without becoming an operation. `None`: there is something to do, or it cannot be told.
-pub(crate) async fn quiet_cycle(
-    engine: &Engine,
-    scheduler: &SchedulerRecord,
-) -> Result<Option<QuietCycle>, StepError> {
-    if !comparing::nothing_differs(engine, &scheduler.name).await {
-        return Ok(None);
-    }
-    let Some((fleet, plan)) = quiet_plan(engine, scheduler).await? else {
+/// `None`: there is nothing to look at any more, or one has to begin again.
+async fn look_anew(work: &Work, step: &mut Step) -> Result<Option<Look>, StepError> {
+    let (engine, name, is_scheduled) = (&work.engine, &work.scheduler.name, is_scheduled(&work.operation));
+    let sized_by = sized_by(&engine.ports.store.unfinished(name).await?);
+    // Listing a runtime takes its time, and people change things meanwhile.
+    let Some(scheduler) = engine.ports.store.scheduler(name).await? else {
+        *step = nothing();
         return Ok(None);
     };
-    engine.watch_plan(&scheduler.name, &fleet.rows, &plan);
+    let mut look = Look::take(engine, scheduler, is_scheduled).await?;
+    if !look.fleet.orphans.is_empty() {
+        give_back(work, &look.fleet, step).await?;
+        look = Look::take(engine, look.scheduler, is_scheduled).await?;
+    }
+    // The size that was read may be that of before or of after: who compares sizes alone could be deceived by one that
+    // was changed and changed back.
+    let is_settled = self::sized_by(&look.fleet.unfinished) == sized_by;
+    Ok(is_settled.then_some(look))
+}
+
+/// Unfinished operations that the fleet size was changed with.
+fn sized_by(unfinished: &[Operation]) -> BTreeSet<OperationId> {
+    let sized = unfinished.iter().filter(|operation| operation.fleet_delta != 0);
+    sized.map(|operation| operation.id).collect()
+}
+
+/// What a cycle says of its plan, as data and in words.
+pub(crate) fn decided(
+    engine: &Engine,
+    scheduler: &SchedulerRecord,
+    fleet: &Fleet,
+    plan: &Plan,
+) -> (Value, Vec<String>) {
+    engine.watch_plan(&scheduler.name, &fleet.rows, plan);
     engine.metrics.decided(scheduler, &plan.decision);
-    let mut events = vec![summary(&plan)];
-    events.extend(plan.held.iter().map(ToString::to_string));
-    Ok(Some(QuietCycle { data: decision_data(&plan), events, until: plan.look_again_at }))
+    let held = plan.held.iter().map(ToString::to_string);
+    (decision_data(plan), std::iter::once(summary(plan)).chain(held).collect())
 }
 
 /// An operation that a cycle asks for.
@@ -130,7 +138,7 @@ pub(crate) fn scheduled() -> Value {
     json!({ "scheduled": true })
 }
 
-fn is_scheduled(operation: &Operation) -> bool {
+pub(super) fn is_scheduled(operation: &Operation) -> bool {
     operation.progress["scheduled"].as_bool().unwrap_or(false)
 }
 

@@ -11,6 +11,7 @@ mod delete_scheduler;
 mod facts;
 mod fleet;
 mod health_controller;
+mod look;
 mod placing;
 mod removals;
 mod remove_rooms;
@@ -43,8 +44,9 @@ pub(crate) use delete_scheduler::{
     Progress as DeletionProgress, bring_back_rollout, take_back as take_back_deletion,
 };
 pub(crate) use facts::occupied_pace;
-pub(crate) use fleet::{Outlook, fleet as whole_fleet, look_ahead};
-pub(crate) use health_controller::{quiet_cycle, scheduled};
+pub(crate) use fleet::fleet as whole_fleet;
+pub(crate) use health_controller::{decided, scheduled};
+pub(crate) use look::{Finding, Look};
 pub(crate) use remove_rooms::rooms_asked_to_go;
 pub(crate) use storage_clean_up::{forget_no_action, forget_operations, nothing_to_clean_up};
 
@@ -106,6 +108,8 @@ pub(crate) struct Work {
     /// As they were when the step began.
     pub(crate) locks: Locks,
     pub(crate) tenure: Tenure,
+    /// Of a health cycle: what it begins with, unless that is not true any more.
+    pub(crate) look: Option<Look>,
 }
 
 /// What one step did and what comes next; committed in one transaction.

@@ -10,7 +10,7 @@ use maestro_core::guards;
 use maestro_core::invariant::Invariant;
 use maestro_core::lock::LockKind;
 use maestro_core::operation::{Definition, Operation, RemovalReason, RoomsToRemove};
-use maestro_core::plan::{self, Occupied, ReplacementRules, RoomFact, matches_in};
+use maestro_core::plan::{self, Occupied, RoomFact, matches_in};
 use maestro_core::room::{RoomId, RoomStatus};
 use maestro_core::text::count_of;
 use maestro_core::time::{Timestamp, after};
@@ -240,7 +240,7 @@ fn unknown(work: &Work, rooms: &RoomsToRemove, fleet: &Fleet) -> usize {
 /// What a lost reply or a crash left claimed: it is asked to go before anything else is chosen. And, of a replacement,
 /// what is not to be replaced any more: the rollout may have been paused or called back, the region uncordoned.
 fn left_claimed(work: &Work, fleet: &Fleet, reason: RemovalReason) -> (Vec<RoomId>, Vec<RoomId>) {
-    let rules = replacement(&work.scheduler, work.now());
+    let rules = replacement(&work.engine, &work.scheduler, false);
     let stays: BTreeSet<&RoomId> = match reason {
         RemovalReason::RollingUpdate | RemovalReason::Drain => {
             fleet.facts.iter().filter(|room| !plan::is_replaced(room, &rules)).map(|room| &room.id).collect()
@@ -326,10 +326,8 @@ fn above_size(work: &Work, fleet: &Fleet) -> usize {
 
 /// Only those that the rollout would still take away, and of those that served nobody only who still does not.
 async fn claim_replaced(work: &Work, fleet: &Fleet, ids: &[RoomId]) -> Result<Vec<RoomId>, StepError> {
-    let rules = replacement(&work.scheduler, work.now());
-    let occupied_may_go = rules.occupied_may_go || progress_of(&work.operation).occupied_may_go;
-    let rules = ReplacementRules { occupied_may_go, ..rules };
-    let plan = fleet.plan_with(&work.engine, &work.scheduler, rules);
+    let players_turn = progress_of(&work.operation).occupied_may_go;
+    let plan = fleet.plan_with(&work.engine, &work.scheduler, players_turn);
     let Some(cycle) = &plan.rollout else {
         return Ok(Vec::new());
     };

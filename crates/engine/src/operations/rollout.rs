@@ -1,6 +1,7 @@
 //! What the health controller makes of a rollout from cycle to cycle: it goes on, ends, or fails. What follows from that
 //! is `maestro_core::rollout::transition`.
 
+use maestro_core::operation::{Definition, Operation};
 use maestro_core::plan::RoomFact;
 use maestro_core::rollout::{RolloutEvent, RolloutFacts, RolloutRecord, Verdict, judge};
 use maestro_core::time::Timestamp;
@@ -9,24 +10,25 @@ use crate::ports::store::SchedulerRecord;
 use crate::rooms::log_tail::{in_words, log_tail};
 
 use super::fleet::Fleet;
+use super::look::Look;
 use super::{Step, StepError, Work};
 
 /// Carries out what the rollout has come to. True: to an end, one way or another. `scheduler` is what holds after that,
 /// so that the same cycle replaces nothing more.
 pub(super) async fn conclude(
     work: &Work,
+    look: &Look,
     scheduler: &mut SchedulerRecord,
-    fleet: &Fleet,
     step: &mut Step,
 ) -> Result<bool, StepError> {
     let Some(rollout) = &scheduler.rollout else { return Ok(false) };
     let why;
-    let event = match verdict(scheduler, fleet, work.now()) {
+    let event = match &look.verdict {
         Verdict::GoesOn => return Ok(false),
         Verdict::Finished => RolloutEvent::Finished,
         Verdict::WayBackLost => RolloutEvent::WayBackLost,
         Verdict::Failed(failure) => {
-            why = format!("{failure}{}", latest_failure(work, fleet, rollout).await);
+            why = format!("{failure}{}", latest_failure(work, &look.fleet, rollout).await);
             RolloutEvent::Failed(&why, scheduler.recipe.rollout().on_failure)
         }
     };
@@ -64,6 +66,11 @@ pub(super) fn verdict(scheduler: &SchedulerRecord, fleet: &Fleet, now: Timestamp
         succeeded_rooms: &fleet.succeeded_rooms(rollout.to),
         failed_rooms: &fleet.failed_rooms(rollout.to),
     };
-    let switch_back_queued = fleet.switches.iter().any(|switch| switch.only_from == Some(rollout.to));
-    judge(rollout, &facts, switch_back_queued)
+    let switches_back = |operation: &Operation| {
+        let from = Some(rollout.to);
+        let goes_on = operation.rollback.is_none();
+        goes_on
+            && matches!(&operation.definition, Definition::SwitchVersion(switch) if switch.only_from == from)
+    };
+    judge(rollout, &facts, fleet.unfinished.iter().any(switches_back))
 }

@@ -20,7 +20,7 @@ use crate::ports::store::{Change, Ended, Intent, RoomRecord};
 use crate::rooms::{recovery, stopping};
 
 /// Listing a runtime costs; between two times the runtime's own watch tells what happens.
-pub(super) const EVERY: Millis = Millis::from_seconds(60);
+pub(crate) const EVERY: Millis = Millis::from_seconds(60);
 
 /// Part of a health cycle: the changes and history of what was found. Empty if it is not time yet. What the room table
 /// has lost is put back each time: rooms that are not in it are not heard.

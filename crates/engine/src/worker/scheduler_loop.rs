@@ -1,4 +1,7 @@
-//! The loop of one scheduler: what is next in its queue, one bounded step at a time.
+//! The loop of one scheduler: what is next in its queue, one bounded step at a time. What the engine puts into that queue
+//! itself, again and again, is in `due`.
+
+mod due;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,24 +11,18 @@ use maestro_core::guards;
 use maestro_core::invariant::Invariant;
 use maestro_core::lock::{Locks, Taker};
 use maestro_core::operation::{
-    Activity, Definition, DefinitionKind, HistoryEvent, Operation, OperationId, OperationStatus, Origin,
-    Token, Wait, queue,
+    Activity, Definition, HistoryEvent, Operation, OperationId, OperationStatus, Token, Wait, queue,
 };
 use maestro_core::scheduler::SchedulerName;
-use maestro_core::spread;
 use maestro_core::time::{Timestamp, age};
-use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::invariants::QueueWatch;
 use crate::locks::holder_of;
-use crate::operations::{
-    Outlook, StepError, Work, executor, look_ahead, nothing_to_clean_up, quiet_cycle, scheduled,
-};
+use crate::operations::{Look, StepError, executor, scheduled};
 use crate::ports::store::{
-    Change, Guard, NoAction, OperationUpdate, Refusal, Routine, SchedulerRecord, SchedulerState, StoreError,
-    Transaction,
+    Change, Guard, OperationUpdate, Refusal, SchedulerRecord, SchedulerState, StoreError, Transaction,
 };
 use crate::wake::Bell;
 use crate::{Engine, with_sources};
@@ -36,12 +33,6 @@ use super::unanswered::{FIRST_RETRY, is_due, longer};
 
 /// A burst of events makes one look at the plan.
 const DEBOUNCE: Duration = Duration::from_millis(200);
-/// While rooms change all the time and nothing comes of it, looks keep this distance: each reads the whole fleet.
-const LOOK_GAP: Duration = Duration::from_millis(500);
-/// Early cycles keep at least this distance: what cannot be mended must not make a loop spin.
-const EARLY_CYCLE_GAP: Duration = Duration::from_secs(1);
-/// Why the engine does what it does again and again.
-const ON_SCHEDULE: &str = "scheduled";
 /// It looks again at least this often, whatever else is due.
 const IDLE_MAX: Duration = Duration::from_secs(3600);
 
@@ -49,7 +40,6 @@ pub(super) struct SchedulerLoop {
     engine: Arc<Engine>,
     scheduler: SchedulerName,
     guard: Guard,
-    tenure: Tenure,
     bell: Bell,
     stop: watch::Receiver<bool>,
     stepper: Stepper,
@@ -63,6 +53,8 @@ pub(super) struct SchedulerLoop {
     /// The last one that found nothing.
     last_look: Option<Instant>,
     last_early_cycle: Option<Instant>,
+    /// What the cycle that was enqueued last begins with.
+    looked: Option<(OperationId, Instant, Look)>,
     /// It was time for a cycle while another one was waiting or at work: the next to begin is that one.
     cycle_is_owed: bool,
     retry: Duration,
@@ -89,15 +81,15 @@ impl SchedulerLoop {
         let guard = Guard { scheduler: scheduler.clone(), token, locks: Vec::new() };
         Self {
             bell: engine.ports.wake.bell(&scheduler),
-            stepper: Stepper::new(engine.clone(), guard.clone(), tenure.clone()),
-            tenure,
+            stepper: Stepper::new(engine.clone(), guard.clone(), tenure),
             watch: QueueWatch::default(),
             next_cycle: now,
             has_begun: false,
-            next_clean_up: now + turn_in(&scheduler, engine.settings.storage_clean_up_interval),
+            next_clean_up: now + due::turn_in(&scheduler, engine.settings.storage_clean_up_interval),
             next_look: None,
             last_look: None,
             last_early_cycle: None,
+            looked: None,
             cycle_is_owed: false,
             retry: FIRST_RETRY,
             engine,
@@ -217,11 +209,12 @@ impl SchedulerLoop {
                 self.commit("wake operation", vec![Change::UpdateOperation(update)]).await?;
             }
             queue::Next::Continue(id) => {
-                if let Some(operation) = find(id)
-                    && self.stepper.advance(record, operation).await?
-                {
-                    // What it did may be followed by something else, sooner than the next cycle.
-                    self.look_in(DEBOUNCE);
+                if let Some(operation) = find(id) {
+                    let look = self.handed_look(&record, &unfinished, id);
+                    if self.stepper.advance(record, operation, look).await? {
+                        // What it did may be followed by something else, sooner than the next cycle.
+                        self.look_in(DEBOUNCE);
+                    }
                 }
             }
         }
@@ -264,14 +257,7 @@ impl SchedulerLoop {
         let Some(executor) = executor(operation.definition.kind()) else {
             return Ok(true);
         };
-        let work = Work {
-            engine: self.engine.clone(),
-            guard: self.guard.clone(),
-            scheduler: record.clone(),
-            operation: operation.clone(),
-            locks: locks.clone(),
-            tenure: self.tenure.clone(),
-        };
+        let work = self.stepper.work(record.clone(), operation.clone(), locks.clone(), None);
         let holder = holder_of(operation);
         let place = locks.waiters.iter().find(|waiter| waiter.holder == holder);
         let Some(place) = place.filter(|_| operation.rollback.is_none()) else {
@@ -286,184 +272,6 @@ impl SchedulerLoop {
             // It does not need that lock any more, and waits for something else.
             None => executor.wait_is_over(&work).await,
         }
-    }
-
-    /// Enqueues the engine's own operations when it is time for them. True: the queue is another one now.
-    async fn enqueue_due(
-        &mut self,
-        record: &SchedulerRecord,
-        unfinished: &[Operation],
-    ) -> Result<bool, StepError> {
-        if record.state != SchedulerState::InSync {
-            return Ok(false);
-        }
-        let now = Instant::now();
-        let waits = |kind| {
-            let same = |operation: &&Operation| operation.definition.kind() == kind;
-            unfinished.iter().any(|operation| same(&operation))
-        };
-        // Each is due until it is enqueued: a store that fails must not cost a whole period.
-        if now >= self.next_clean_up {
-            let enqueued = !waits(DefinitionKind::StorageCleanUp) && !self.quiet_clean_up(unfinished).await?;
-            if enqueued {
-                self.enqueue(Definition::StorageCleanUp, ON_SCHEDULE.into(), Value::Null).await?;
-            }
-            self.next_clean_up = now + self.engine.settings.storage_clean_up_interval;
-            if enqueued {
-                return Ok(true);
-            }
-        }
-        let cycle_waits = waits(DefinitionKind::HealthController);
-        if now >= self.next_cycle {
-            let enqueued = match cycle_waits {
-                true => {
-                    self.cycle_is_owed = true;
-                    false
-                }
-                false => !self.quiet_cycle(record, unfinished).await?,
-            };
-            if enqueued {
-                self.enqueue(Definition::HealthController, ON_SCHEDULE.into(), scheduled()).await?;
-            }
-            let period = self.engine.settings.health_controller_interval;
-            self.next_cycle = now
-                + match std::mem::replace(&mut self.has_begun, true) {
-                    true => period,
-                    false => turn_in(&self.scheduler, period),
-                };
-            if enqueued {
-                return Ok(true);
-            }
-        }
-        if cycle_waits {
-            // That one sees all that an early one would, and a timer that has passed would have this loop spin.
-            self.next_look = None;
-            return Ok(false);
-        }
-        self.look_early(record).await
-    }
-
-    /// A cycle that finds nothing to do is written down as a whole, together with those of others. False: it has to be an
-    /// operation.
-    async fn quiet_cycle(
-        &mut self,
-        record: &SchedulerRecord,
-        unfinished: &[Operation],
-    ) -> Result<bool, StepError> {
-        if !is_quiet(unfinished) {
-            return Ok(false);
-        }
-        let Some(cycle) = quiet_cycle(&self.engine, record).await? else {
-            return Ok(false);
-        };
-        // It has seen all that an early look would.
-        self.bell.take_plan_may_differ();
-        self.look_again_at(cycle.until);
-        self.record(Routine::HealthController, cycle.data, cycle.events);
-        Ok(true)
-    }
-
-    async fn quiet_clean_up(&self, unfinished: &[Operation]) -> Result<bool, StepError> {
-        let is_quiet = is_quiet(unfinished) && nothing_to_clean_up(&self.engine, &self.scheduler).await?;
-        if is_quiet {
-            self.record(Routine::StorageCleanUp, Value::Null, Vec::new());
-        }
-        Ok(is_quiet)
-    }
-
-    fn record(&self, routine: Routine, data: Value, mut events: Vec<String>) {
-        events.push("Operation finished".into());
-        let at = self.engine.now();
-        let record = NoAction {
-            id: self.engine.ports.random.operation_id(at),
-            scheduler: self.scheduler.clone(),
-            routine,
-            reason: ON_SCHEDULE.into(),
-            data,
-            events,
-            at,
-        };
-        self.stepper.count_quiet(&record);
-        self.engine.record_no_action(self.guard.clone(), record);
-    }
-
-    /// Between two cycles: if the plan is another one by now, a cycle begins early.
-    async fn look_early(&mut self, record: &SchedulerRecord) -> Result<bool, StepError> {
-        if !self.engine.settings.early_wake_up {
-            return Ok(false);
-        }
-        if self.bell.take_plan_may_differ() {
-            let rests_until = self.last_look.map(|last| last + LOOK_GAP);
-            let rest = rests_until.map(|until| until.saturating_duration_since(Instant::now()));
-            self.look_in(DEBOUNCE.max(rest.unwrap_or_default()));
-        }
-        if self.next_look.is_none_or(|look| look > Instant::now()) {
-            return Ok(false);
-        }
-        let gap = match look_ahead(&self.engine, record).await? {
-            Outlook::Nothing { until } => {
-                self.last_look = Some(Instant::now());
-                self.look_again_at(until);
-                return Ok(false);
-            }
-            // Each cycle of a rollout that led to something may be followed by the next at once.
-            Outlook::Something | Outlook::Removals
-                if record.rollout.is_some() && self.stepper.made_progress() =>
-            {
-                Duration::ZERO
-            }
-            Outlook::Something => EARLY_CYCLE_GAP,
-            Outlook::Removals => self.gap_of_removals(),
-        };
-        let now = Instant::now();
-        if let Some(soonest) = self.last_early_cycle.map(|last| last + gap).filter(|soonest| now < *soonest) {
-            self.next_look = Some(soonest);
-            return Ok(false);
-        }
-        self.enqueue(Definition::HealthController, "room state changed".into(), Value::Null).await?;
-        self.stepper.forget_progress();
-        self.next_look = None;
-        self.last_early_cycle = Some(now);
-        Ok(true)
-    }
-
-    /// Longer each time that the controller asked in vain, and never longer than until it is time anyway. What adds rooms
-    /// has a back-off of its own, and those who need them do not wait for what others are refused.
-    fn gap_of_removals(&self) -> Duration {
-        let factor = 2_u32.saturating_pow(self.stepper.removals_failed());
-        let most = self.engine.settings.health_controller_interval.max(EARLY_CYCLE_GAP);
-        EARLY_CYCLE_GAP.saturating_mul(factor).min(most)
-    }
-
-    /// Nothing is to be done now; perhaps then, without anything happening before.
-    fn look_again_at(&mut self, until: Option<Timestamp>) {
-        self.next_look = None;
-        if let Some(at) = until {
-            self.look_in(age(at, self.engine.now()).as_duration() + DEBOUNCE);
-        }
-    }
-
-    fn look_in(&mut self, wait: Duration) {
-        if !self.engine.settings.early_wake_up {
-            return;
-        }
-        let at = Instant::now() + wait.min(IDLE_MAX);
-        self.next_look = Some(self.next_look.map_or(at, |look| look.min(at)));
-    }
-
-    async fn enqueue(
-        &self,
-        definition: Definition,
-        reason: String,
-        progress: Value,
-    ) -> Result<(), StepError> {
-        if definition == Definition::HealthController && !guards::stands(Invariant::Converges) {
-            return Ok(());
-        }
-        let mut operation = self.engine.new_operation(&self.scheduler, definition, Origin::Engine);
-        operation.reason = reason;
-        operation.progress = progress;
-        self.commit("enqueue own", vec![Change::Enqueue(operation)]).await
     }
 
     fn idle_until(&self, record: &SchedulerRecord, unfinished: &[Operation]) -> Instant {
@@ -487,16 +295,6 @@ impl SchedulerLoop {
         let transaction = Transaction::guarded(label, self.guard.clone(), changes);
         Ok(self.engine.ports.store.commit(transaction).await?)
     }
-}
-
-/// Nothing is at work, and nothing is about to begin.
-fn is_quiet(unfinished: &[Operation]) -> bool {
-    unfinished.iter().all(|operation| operation.is_parked() && !operation.keeps_others_out())
-}
-
-/// When it is the scheduler's turn for the first time, in a period that begins now.
-fn turn_in(scheduler: &SchedulerName, period: Duration) -> Duration {
-    period - spread::offset(scheduler, period)
 }
 
 /// Someone asked it to turn round while it waited for something else.

@@ -15,7 +15,7 @@ use maestro_core::time::after;
 
 use crate::Engine;
 use crate::locks::{holder_of, stop_awaiting};
-use crate::operations::{Executor, Next, Step, StepError, Work, executor, rooms_asked_to_go};
+use crate::operations::{Executor, Look, Next, Step, StepError, Work, executor, rooms_asked_to_go};
 use crate::ports::store::{
     Change, Guard, NoAction, OperationUpdate, Refusal, SchedulerRecord, StoreError, Transaction,
 };
@@ -113,7 +113,7 @@ impl Stepper {
             start.push(Change::UpdateOperation(update));
         }
         let locks = self.engine.ports.store.locks(&scheduler.name).await?;
-        let work = self.work(scheduler, operation, locks);
+        let work = self.work(scheduler, operation, locks, None);
         let needs = match executor(work.operation.definition.kind()) {
             Some(executor) if work.operation.rollback.is_none() => executor.needs(&work).await?,
             Some(_) | None => Vec::new(),
@@ -129,11 +129,13 @@ impl Stepper {
         }
     }
 
-    /// One step of the operation that holds the slot. True: it gave the slot up, ended or parked.
+    /// One step of the operation that holds the slot. True: it gave the slot up, ended or parked. `look`: what a health
+    /// cycle begins with.
     pub(super) async fn advance(
         &mut self,
         scheduler: SchedulerRecord,
         operation: Operation,
+        look: Option<Look>,
     ) -> Result<bool, StepError> {
         if let (Some(cancel), None) = (&operation.cancel, &operation.rollback) {
             let why = format!("canceled by {}", cancel.by);
@@ -144,7 +146,7 @@ impl Stepper {
             return self.give_up(&operation, "no executor is known for it".into()).await;
         };
         let locks = self.engine.ports.store.locks(&scheduler.name).await?;
-        let mut work = self.work(scheduler, operation, locks);
+        let mut work = self.work(scheduler, operation, locks, look);
         let outcome = match work.operation.rollback {
             None => match self.hold_locks(executor, &mut work).await {
                 Ok(None) => executor.step(&work).await,
@@ -168,9 +170,15 @@ impl Stepper {
         }
     }
 
-    fn work(&self, scheduler: SchedulerRecord, operation: Operation, locks: Locks) -> Work {
+    pub(super) fn work(
+        &self,
+        scheduler: SchedulerRecord,
+        operation: Operation,
+        locks: Locks,
+        look: Option<Look>,
+    ) -> Work {
         let (engine, guard, tenure) = (self.engine.clone(), self.guard.clone(), self.tenure.clone());
-        Work { engine, guard, scheduler, operation, locks, tenure }
+        Work { engine, guard, scheduler, operation, locks, tenure, look }
     }
 
     fn take(&self, work: &Work, kind: LockKind) -> Change {

@@ -413,7 +413,7 @@ fn rooms_with_players_go_after_the_deadline() {
     recipe.rollout_rules =
         Some(crate::scheduler::Rollout { occupied, match_end_deadline, ..recipe.rollout() });
     let occupied =
-        |rollout: Option<&RolloutRecord>, now| replacement_rules(rollout, &recipe, at(now)).occupied;
+        |rollout: Option<&RolloutRecord>, now| replacement_rules(rollout, &recipe, at(now), false).occupied;
     let rolling = rollout(RolloutState::Rolling, 2, "");
     assert_eq!(occupied(Some(&rolling), 64), OccupiedRooms::WaitForMatchEnd);
     assert_eq!(occupied(Some(&rolling), 65), OccupiedRooms::DeleteLast);

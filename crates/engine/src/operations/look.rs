@@ -1,0 +1,96 @@
+//! One look at a fleet: what there is, what its rollout has come to, and what it needs. A look that finds something to do
+//! is handed to the cycle that begins with it; one that finds nothing is all that there is of its cycle.
+
+use maestro_core::lock::{Holder, LockKind};
+use maestro_core::plan::Plan;
+use maestro_core::rollout::Verdict;
+
+use crate::Engine;
+use crate::locks::{RemovalLock, removal_lock};
+use crate::ports::store::SchedulerRecord;
+use crate::rooms::reconciling;
+
+use super::facts::occupied_pace;
+use super::fleet::{Fleet, fleet};
+use super::{StepError, Work, health_controller, rollout};
+
+pub(crate) struct Look {
+    pub(crate) scheduler: SchedulerRecord,
+    pub(crate) fleet: Fleet,
+    /// Of the rollout; that it goes on, if there is none.
+    pub(crate) verdict: Verdict,
+    pub(crate) plan: Plan,
+    /// Of a cycle that comes when it is time for one: it may be the turn of rooms with players.
+    is_scheduled: bool,
+}
+
+/// What a cycle would do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Finding {
+    Something,
+    /// Rooms are to go, and that is all.
+    Removals,
+    Nothing,
+}
+
+impl Look {
+    pub(crate) async fn take(
+        engine: &Engine,
+        scheduler: SchedulerRecord,
+        is_scheduled: bool,
+    ) -> Result<Self, StepError> {
+        let fleet = fleet(engine, &scheduler, None).await?;
+        let verdict = rollout::verdict(&scheduler, &fleet, engine.now());
+        let plan = plan(engine, &scheduler, &fleet, is_scheduled);
+        Ok(Self { scheduler, fleet, verdict, plan, is_scheduled })
+    }
+
+    /// The plan, if the rollout has become this one since.
+    pub(super) fn replan(&self, engine: &Engine, scheduler: &SchedulerRecord) -> Plan {
+        plan(engine, scheduler, &self.fleet, self.is_scheduled)
+    }
+
+    pub(crate) fn finding(&self, engine: &Engine) -> Finding {
+        let Self { scheduler, fleet, verdict, plan, .. } = self;
+        let locks = &fleet.locks;
+        let has_place = |holder| locks.waits(LockKind::Downscaling, holder).is_some();
+        let (settles_lock, removes) = match removal_lock(engine, scheduler.rollout.as_ref(), locks) {
+            RemovalLock::OfRollout(holder) => {
+                (locks.held_by(LockKind::Downscaling, holder).is_none(), plan.removes())
+            }
+            // Others must not wait for a place that nobody needs any more.
+            RemovalLock::Free | RemovalLock::NotFree(..) if !plan.removes() => {
+                (has_place(Holder::HealthController), false)
+            }
+            RemovalLock::Free => (false, true),
+            // A cycle could only find again what waits in the order of the lock already.
+            RemovalLock::NotFree(waiter, _) => (false, !has_place(waiter)),
+        };
+        let nothing_else = *verdict == Verdict::GoesOn && !settles_lock && fleet.orphans.is_empty();
+        match (nothing_else && plan.add == 0, removes) {
+            (true, false) => Finding::Nothing,
+            (true, true) => Finding::Removals,
+            (false, _) => Finding::Something,
+        }
+    }
+
+    /// A cycle would do nothing, neither what is planned nor anything else. Whoever has the lock of a cycle, it is not
+    /// this one.
+    pub(crate) fn is_quiet(&self, engine: &Engine) -> bool {
+        let is_locked = self.fleet.locks.held(LockKind::Termination).is_some();
+        !is_locked && !self.fleet.is_unheard && self.finding(engine) == Finding::Nothing
+    }
+
+    /// A cycle that begins with it has nothing to put right before it acts on the plan.
+    pub(super) fn is_good_for(&self, cycle: &Work) -> bool {
+        let Work { engine, scheduler, operation, .. } = cycle;
+        let compares = engine.reconciled.is_due(&scheduler.name, engine.now(), reconciling::EVERY);
+        let is_whole = !self.fleet.is_unheard && self.fleet.orphans.is_empty();
+        is_whole && !compares && self.is_scheduled == health_controller::is_scheduled(operation)
+    }
+}
+
+fn plan(engine: &Engine, scheduler: &SchedulerRecord, fleet: &Fleet, is_scheduled: bool) -> Plan {
+    let players_turn = occupied_pace(engine, scheduler).allows(engine.now(), is_scheduled);
+    fleet.plan_with(engine, scheduler, players_turn)
+}

@@ -1,0 +1,239 @@
+//! What is due of a scheduler by itself: its health cycles, on schedule and early, and its clean-ups.
+
+use std::time::Duration;
+
+use maestro_core::guards;
+use maestro_core::invariant::Invariant;
+use maestro_core::operation::{Definition, DefinitionKind, Operation, OperationId, Origin};
+use maestro_core::scheduler::SchedulerName;
+use maestro_core::spread;
+use maestro_core::time::{Timestamp, age};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::operations::{Finding, Look, StepError, decided, nothing_to_clean_up, scheduled};
+use crate::ports::store::{Change, NewOperation, NoAction, Routine, SchedulerRecord, SchedulerState};
+use crate::rooms::comparing;
+
+use super::{DEBOUNCE, IDLE_MAX, SchedulerLoop};
+
+/// While rooms change all the time and nothing comes of it, looks keep this distance: each reads the whole fleet. What one
+/// has seen is good for as long.
+const LOOK_GAP: Duration = Duration::from_millis(500);
+/// Early cycles keep at least this distance: what cannot be mended must not make a loop spin.
+const EARLY_CYCLE_GAP: Duration = Duration::from_secs(1);
+/// Why the engine does what it does again and again.
+const ON_SCHEDULE: &str = "scheduled";
+
+impl SchedulerLoop {
+    /// Enqueues the engine's own operations when it is time for them. True: the queue is another one now.
+    pub(super) async fn enqueue_due(
+        &mut self,
+        record: &SchedulerRecord,
+        unfinished: &[Operation],
+    ) -> Result<bool, StepError> {
+        if record.state != SchedulerState::InSync {
+            return Ok(false);
+        }
+        let now = Instant::now();
+        let waits = |kind| {
+            let same = |operation: &&Operation| operation.definition.kind() == kind;
+            unfinished.iter().any(|operation| same(&operation))
+        };
+        // Each is due until it is enqueued: a store that fails must not cost a whole period.
+        if now >= self.next_clean_up {
+            let enqueued = !waits(DefinitionKind::StorageCleanUp) && !self.quiet_clean_up(unfinished).await?;
+            if enqueued {
+                self.enqueue(Definition::StorageCleanUp, ON_SCHEDULE, Value::Null).await?;
+            }
+            self.next_clean_up = now + self.engine.settings.storage_clean_up_interval;
+            if enqueued {
+                return Ok(true);
+            }
+        }
+        let cycle_waits = waits(DefinitionKind::HealthController);
+        if now >= self.next_cycle {
+            self.cycle_is_owed |= cycle_waits;
+            let enqueued = !cycle_waits && self.scheduled_cycle(record, unfinished).await?;
+            let period = self.engine.settings.health_controller_interval;
+            self.next_cycle = now
+                + match std::mem::replace(&mut self.has_begun, true) {
+                    true => period,
+                    false => turn_in(&self.scheduler, period),
+                };
+            if enqueued {
+                return Ok(true);
+            }
+        }
+        if cycle_waits {
+            // That one sees all that an early one would, and a timer that has passed would have this loop spin.
+            self.next_look = None;
+            return Ok(false);
+        }
+        self.look_early(record).await
+    }
+
+    /// False: it found nothing to do, and was written down as a whole, together with those of others.
+    async fn scheduled_cycle(
+        &mut self,
+        record: &SchedulerRecord,
+        unfinished: &[Operation],
+    ) -> Result<bool, StepError> {
+        let engine = self.engine.clone();
+        let may_look = is_quiet(unfinished) && comparing::nothing_differs(&engine, &self.scheduler).await;
+        let look = match may_look {
+            true => Some(Look::take(&engine, record.clone(), true).await?),
+            false => None,
+        };
+        if let Some(look) = look.as_ref().filter(|look| look.is_quiet(&engine)) {
+            // It has seen all that an early look would.
+            self.bell.take_plan_may_differ();
+            self.look_again_at(look.plan.look_again_at);
+            let (data, events) = decided(&engine, record, &look.fleet, &look.plan);
+            self.record(Routine::HealthController, data, events);
+            return Ok(false);
+        }
+        self.enqueue_cycle(ON_SCHEDULE, scheduled(), look).await?;
+        Ok(true)
+    }
+
+    async fn quiet_clean_up(&self, unfinished: &[Operation]) -> Result<bool, StepError> {
+        let is_quiet = is_quiet(unfinished) && nothing_to_clean_up(&self.engine, &self.scheduler).await?;
+        if is_quiet {
+            self.record(Routine::StorageCleanUp, Value::Null, Vec::new());
+        }
+        Ok(is_quiet)
+    }
+
+    fn record(&self, routine: Routine, data: Value, mut events: Vec<String>) {
+        events.push("Operation finished".into());
+        let at = self.engine.now();
+        let record = NoAction {
+            id: self.engine.ports.random.operation_id(at),
+            scheduler: self.scheduler.clone(),
+            routine,
+            reason: ON_SCHEDULE.into(),
+            data,
+            events,
+            at,
+        };
+        self.stepper.count_quiet(&record);
+        self.engine.record_no_action(self.guard.clone(), record);
+    }
+
+    /// Between two cycles: if the plan is another one by now, a cycle begins early.
+    async fn look_early(&mut self, record: &SchedulerRecord) -> Result<bool, StepError> {
+        if !self.engine.settings.early_wake_up {
+            return Ok(false);
+        }
+        if self.bell.take_plan_may_differ() {
+            let rests_until = self.last_look.map(|last| last + LOOK_GAP);
+            let rest = rests_until.map(|until| until.saturating_duration_since(Instant::now()));
+            self.look_in(DEBOUNCE.max(rest.unwrap_or_default()));
+        }
+        if self.next_look.is_none_or(|look| look > Instant::now()) {
+            return Ok(false);
+        }
+        let look = Look::take(&self.engine, record.clone(), false).await?;
+        let gap = match look.finding(&self.engine) {
+            Finding::Nothing => {
+                self.last_look = Some(Instant::now());
+                self.look_again_at(look.plan.look_again_at);
+                return Ok(false);
+            }
+            // Each cycle of a rollout that led to something may be followed by the next at once.
+            Finding::Something | Finding::Removals
+                if record.rollout.is_some() && self.stepper.made_progress() =>
+            {
+                Duration::ZERO
+            }
+            Finding::Something => EARLY_CYCLE_GAP,
+            Finding::Removals => self.gap_of_removals(),
+        };
+        let now = Instant::now();
+        if let Some(soonest) = self.last_early_cycle.map(|last| last + gap).filter(|soonest| now < *soonest) {
+            self.next_look = Some(soonest);
+            return Ok(false);
+        }
+        self.enqueue_cycle("room state changed", Value::Null, Some(look)).await?;
+        self.stepper.forget_progress();
+        self.next_look = None;
+        self.last_early_cycle = Some(now);
+        Ok(true)
+    }
+
+    /// Longer each time that the controller asked in vain, and never longer than until it is time anyway. What adds rooms
+    /// has a back-off of its own, and those who need them do not wait for what others are refused.
+    fn gap_of_removals(&self) -> Duration {
+        let factor = 2_u32.saturating_pow(self.stepper.removals_failed());
+        let most = self.engine.settings.health_controller_interval.max(EARLY_CYCLE_GAP);
+        EARLY_CYCLE_GAP.saturating_mul(factor).min(most)
+    }
+
+    /// Nothing is to be done now; perhaps then, without anything happening before.
+    fn look_again_at(&mut self, until: Option<Timestamp>) {
+        self.next_look = None;
+        if let Some(at) = until {
+            self.look_in(age(at, self.engine.now()).as_duration() + DEBOUNCE);
+        }
+    }
+
+    pub(super) fn look_in(&mut self, wait: Duration) {
+        if !self.engine.settings.early_wake_up {
+            return;
+        }
+        let at = Instant::now() + wait.min(IDLE_MAX);
+        self.next_look = Some(self.next_look.map_or(at, |look| look.min(at)));
+    }
+
+    async fn enqueue_cycle(
+        &mut self,
+        reason: &str,
+        progress: Value,
+        look: Option<Look>,
+    ) -> Result<(), StepError> {
+        if !guards::stands(Invariant::Converges) {
+            return Ok(());
+        }
+        let id = self.enqueue(Definition::HealthController, reason, progress).await?;
+        self.looked = look.map(|look| (id, Instant::now(), look));
+        Ok(())
+    }
+
+    async fn enqueue(
+        &self,
+        definition: Definition,
+        reason: &str,
+        progress: Value,
+    ) -> Result<OperationId, StepError> {
+        let operation = self.engine.new_operation(&self.scheduler, definition, Origin::Engine);
+        let (id, reason) = (operation.id, reason.into());
+        let operation = NewOperation { reason, progress, ..operation };
+        self.commit("enqueue own", vec![Change::Enqueue(operation)]).await?;
+        Ok(id)
+    }
+
+    /// What led to this cycle, if it did not have to wait and nobody has changed anything since. Otherwise it looks
+    /// itself.
+    pub(super) fn handed_look(
+        &mut self,
+        record: &SchedulerRecord,
+        unfinished: &[Operation],
+        cycle: OperationId,
+    ) -> Option<Look> {
+        let (_, at, look) = self.looked.take_if(|(id, ..)| *id == cycle)?;
+        let others = unfinished.iter().filter(|operation| operation.id != cycle);
+        let is_same = look.scheduler == *record && look.fleet.unfinished.iter().eq(others);
+        (is_same && at.elapsed() < LOOK_GAP).then_some(look)
+    }
+}
+
+/// Nothing is at work, and nothing is about to begin.
+fn is_quiet(unfinished: &[Operation]) -> bool {
+    unfinished.iter().all(|operation| operation.is_parked() && !operation.keeps_others_out())
+}
+
+/// When it is the scheduler's turn for the first time, in a period that begins now.
+pub(super) fn turn_in(scheduler: &SchedulerName, period: Duration) -> Duration {
+    period - spread::offset(scheduler, period)
+}
