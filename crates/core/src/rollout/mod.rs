@@ -28,7 +28,7 @@ pub use progress::{StoredVersion, VersionOutcome, VersionProgress, VersionSubjec
 pub use transition::{
     Refused, RolloutContext, RolloutEvent, Switched, Transition, VersionChange, WayBack, transition,
 };
-pub use verdict::{RolloutFacts, RolloutFailure, Verdict, judge, verdict};
+pub use verdict::{RolloutFacts, RolloutFailure, Verdict, judge};
 
 /// A rollout, as a scheduler has it.
 #[derive(Debug, Clone, PartialEq, Eq)]

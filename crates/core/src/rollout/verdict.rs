@@ -11,7 +11,6 @@ use super::{RolloutRecord, RolloutState};
 #[derive(Debug, Clone)]
 pub struct RolloutFacts<'a> {
     pub now: Timestamp,
-    pub since: Timestamp,
     pub timeout: Option<Millis>,
     pub max_failures: u32,
     /// All that live, also those that are on their way out.
@@ -22,6 +21,8 @@ pub struct RolloutFacts<'a> {
     pub succeeded_rooms: &'a [Timestamp],
     /// When those were made that ended without having been ready, by their own failure or by a timeout.
     pub failed_rooms: &'a [Timestamp],
+    /// The switch that a way back begins with is on its way.
+    pub switch_back_queued: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,21 +40,16 @@ pub enum RolloutFailure {
     TimedOut { after: Millis },
 }
 
-/// What a rollout has come to. `switch_back_queued`: the switch that a way back begins with is on its way.
-pub fn judge(rollout: &RolloutRecord, facts: &RolloutFacts<'_>, switch_back_queued: bool) -> Verdict {
+pub fn judge(rollout: &RolloutRecord, facts: &RolloutFacts<'_>) -> Verdict {
     match rollout.state {
         // Someone has to say how it goes on.
-        RolloutState::Paused | RolloutState::Halted => Verdict::GoesOn,
-        RolloutState::RollingBack if rollout.awaits_switch_back() => match switch_back_queued {
-            true => Verdict::GoesOn,
-            false => Verdict::WayBackLost,
+        RolloutState::Paused | RolloutState::Halted => return Verdict::GoesOn,
+        RolloutState::RollingBack if rollout.awaits_switch_back() => match facts.switch_back_queued {
+            true => return Verdict::GoesOn,
+            false => return Verdict::WayBackLost,
         },
-        RolloutState::Rolling | RolloutState::RollingBack => verdict(facts),
+        RolloutState::Rolling | RolloutState::RollingBack => {}
     }
-}
-
-/// The same of one that replaces rooms.
-pub fn verdict(facts: &RolloutFacts<'_>) -> Verdict {
     if facts.old_rooms == 0 {
         return Verdict::Finished;
     }
@@ -62,13 +58,13 @@ pub fn verdict(facts: &RolloutFacts<'_>) -> Verdict {
     let well =
         facts.new_rooms.iter().filter(|room| room.was_ready || !room.known).map(|room| room.created_at);
     let last_success = well.chain(facts.succeeded_rooms.iter().copied()).max();
-    let in_row = |made: &&Timestamp| **made >= facts.since && last_success.is_none_or(|at| **made > at);
+    let in_row = |made: &&Timestamp| **made >= rollout.since && last_success.is_none_or(|at| **made > at);
     let failures = facts.failed_rooms.iter().filter(in_row).count();
     let failures = u32::try_from(failures).unwrap_or(u32::MAX);
     if failures >= facts.max_failures {
         return Verdict::Failed(RolloutFailure::RoomsNeverReady { rooms: failures });
     }
-    let passed = age(facts.now, facts.since);
+    let passed = age(facts.now, rollout.since);
     match facts.timeout {
         Some(timeout) if passed >= timeout => Verdict::Failed(RolloutFailure::TimedOut { after: passed }),
         Some(_) | None => Verdict::GoesOn,
@@ -88,7 +84,7 @@ impl fmt::Display for RolloutFailure {
 mod tests {
     use super::*;
     use crate::room::{Region, RoomId, RoomStatus};
-    use crate::scheduler::Version;
+    use crate::scheduler::{SizeBaseline, Version};
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
@@ -114,6 +110,59 @@ mod tests {
         }
     }
 
+    fn rolling() -> RolloutRecord {
+        RolloutRecord {
+            state: RolloutState::Rolling,
+            to: Version::parse("v2.0.0").unwrap(),
+            from: Version::FIRST,
+            since: at(10),
+            fleet_size: SizeBaseline { before: 1, after: 1 },
+            occupied_at: None,
+            note: String::new(),
+        }
+    }
+
+    #[test]
+    fn what_a_rollout_has_come_to() {
+        use RolloutState::{Halted, Paused, Rolling, RollingBack};
+        let facts = |old_rooms, switch_back_queued| RolloutFacts {
+            now: at(20),
+            timeout: Some(Millis::from_seconds(11)),
+            max_failures: 3,
+            old_rooms,
+            new_rooms: &[],
+            succeeded_rooms: &[],
+            failed_rooms: &[],
+            switch_back_queued,
+        };
+        let timed_out = Verdict::Failed(RolloutFailure::TimedOut { after: Millis::from_seconds(11) });
+        assert_eq!(timed_out_text(&timed_out), "it is not done after 11s");
+        let (there, back) = ("v2.0.0", "v1.0.0");
+        for (state, to, old_rooms, now, queued, expected) in [
+            (Rolling, there, 1, 20, false, Verdict::GoesOn),
+            (Rolling, there, 1, 21, false, timed_out.clone()),
+            (Rolling, there, 0, 21, false, Verdict::Finished),
+            (RollingBack, back, 1, 21, false, timed_out),
+            (RollingBack, back, 0, 20, false, Verdict::Finished),
+            // Until it is switched back, nothing is replaced.
+            (RollingBack, there, 0, 21, true, Verdict::GoesOn),
+            (RollingBack, there, 1, 20, false, Verdict::WayBackLost),
+            (Paused, there, 0, 21, false, Verdict::GoesOn),
+            (Halted, there, 0, 21, false, Verdict::GoesOn),
+        ] {
+            let rollout = RolloutRecord { state, to: Version::parse(to).unwrap(), ..rolling() };
+            let facts = RolloutFacts { now: at(now), ..facts(old_rooms, queued) };
+            assert_eq!(judge(&rollout, &facts), expected, "{rollout:?}, {facts:?}");
+        }
+    }
+
+    fn timed_out_text(verdict: &Verdict) -> String {
+        match verdict {
+            Verdict::Failed(failure) => failure.to_string(),
+            Verdict::GoesOn | Verdict::Finished | Verdict::WayBackLost => String::new(),
+        }
+    }
+
     #[test]
     fn failures_count_in_a_row() {
         let failed = Verdict::Failed(RolloutFailure::RoomsNeverReady { rooms: 3 });
@@ -133,15 +182,19 @@ mod tests {
             let times = |seconds: &[i64]| seconds.iter().map(|second| at(*second)).collect::<Vec<_>>();
             let facts = RolloutFacts {
                 now: at(20),
-                since: at(10),
                 timeout: None,
                 max_failures: 3,
                 old_rooms: 1,
                 new_rooms: &live.iter().collect::<Vec<_>>(),
                 succeeded_rooms: &times(succeeded),
                 failed_rooms: &times(failures),
+                switch_back_queued: false,
             };
-            assert_eq!(verdict(&facts), expected, "{failures:?} failed, {succeeded:?} succeeded, {live:?}");
+            assert_eq!(
+                judge(&rolling(), &facts),
+                expected,
+                "{failures:?} failed, {succeeded:?} succeeded, {live:?}"
+            );
         }
     }
 }

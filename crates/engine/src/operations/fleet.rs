@@ -209,17 +209,14 @@ impl Fleet {
         }
     }
 
-    /// Rooms that stay, have not been heard of since a restart, and still may be.
-    pub(crate) fn unknown(&self, engine: &Engine) -> usize {
+    /// How many of the rooms that may be chosen stay, have not pinged since a restart, and still may.
+    pub(crate) fn unknown(&self, engine: &Engine, chosen: &RoomsToRemove) -> usize {
         let (now, limits) = (engine.now(), engine.settings.limits());
-        self.facts.iter().filter(|room| is_unknown(room, now, &limits)).count()
-    }
-
-    /// Those of these rooms that stay, have not been heard of since a restart, and still may be.
-    pub(crate) fn unknown_among(&self, engine: &Engine, ids: &[RoomId]) -> usize {
-        let (now, limits) = (engine.now(), engine.settings.limits());
-        let unknown = |room: &&RoomFact| ids.contains(&room.id) && is_unknown(room, now, &limits);
-        self.facts.iter().filter(unknown).count()
+        let may_be_chosen = |room: &&RoomFact| match chosen {
+            RoomsToRemove::Amount(_) => true,
+            RoomsToRemove::Ids(ids) => ids.contains(&room.id),
+        };
+        self.facts.iter().filter(may_be_chosen).filter(|room| is_unknown(room, now, &limits)).count()
     }
 
     /// What an operation that turned round asked for does not count any more, although its fleet size stands until it

@@ -60,21 +60,18 @@ impl Executor for HealthController {
         let mut removals = Removals::new(work, &scheduler, fleet);
         let mut enqueued = 0;
         let mut takes_players = false;
-        for wish in wishes(plan, fleet, &scheduler) {
-            let shrinks = wish.shrinks();
-            let takes_occupied = wish.takes_occupied;
-            let operation = operation(work, wish);
+        for operation in planned_operations(work, plan, fleet, &scheduler) {
             if !removals.allow(&operation, &mut step) {
                 continue;
             }
             enqueued += 1;
-            takes_players |= takes_occupied;
-            step.history.push(operation.created_event());
-            step.changes.push(Change::Enqueue(operation));
-            if shrinks && scheduler.autoscaling().is_some() {
+            takes_players |= remove_rooms::takes_occupied(&operation);
+            if shrinks(&operation) && scheduler.autoscaling().is_some() {
                 let (scheduler, at) = (scheduler.name.clone(), work.now());
                 step.changes.push(Change::SetLastShrunk { scheduler, at });
             }
+            step.history.push(operation.created_event());
+            step.changes.push(Change::Enqueue(operation));
         }
         let began_to_wait = removals.settle(&mut step);
         if enqueued > 0 || began_to_wait {
@@ -124,15 +121,6 @@ pub(crate) fn decided(
     (decision_data(plan), std::iter::once(summary(plan)).chain(held).collect())
 }
 
-/// An operation that a cycle asks for.
-struct Wish {
-    definition: Definition,
-    priority: bool,
-    reason: String,
-    /// Players are in some of the rooms that it takes.
-    takes_occupied: bool,
-}
-
 /// What a cycle begins with that comes when it is time for one, not because something changed.
 pub(crate) fn scheduled() -> Value {
     json!({ "scheduled": true })
@@ -142,10 +130,8 @@ pub(super) fn is_scheduled(operation: &Operation) -> bool {
     operation.progress["scheduled"].as_bool().unwrap_or(false)
 }
 
-impl Wish {
-    fn shrinks(&self) -> bool {
-        matches!(self.definition, Definition::RemoveRooms { reason: RemovalReason::ScaleDown, .. })
-    }
+fn shrinks(operation: &NewOperation) -> bool {
+    matches!(operation.definition, Definition::RemoveRooms { reason: RemovalReason::ScaleDown, .. })
 }
 
 /// No other operation of this scheduler executes now, so nobody is about to have these rooms go.
@@ -161,13 +147,6 @@ async fn give_back(work: &Work, fleet: &Fleet, step: &mut Step) -> Result<(), St
 
 fn nothing() -> Step {
     Step { next: Next::Done { took_action: false }, ..Step::default() }
-}
-
-fn operation(work: &Work, wish: Wish) -> NewOperation {
-    let Wish { definition, priority, reason, takes_occupied } = wish;
-    let operation = work.engine.new_operation(&work.scheduler.name, definition, Origin::Controller);
-    let progress = if takes_occupied { remove_rooms::may_take_occupied() } else { operation.progress };
-    NewOperation { priority, reason, progress, ..operation }
 }
 
 /// A plan is right for one fleet size, with the operations that go with it, and for one state of a rollout, with its
@@ -232,37 +211,42 @@ fn decision_data(plan: &Plan) -> Value {
 }
 
 /// What the plan asks for, as operations with their reasons.
-fn wishes(plan: &Plan, fleet: &Fleet, scheduler: &SchedulerRecord) -> Vec<Wish> {
+fn planned_operations(
+    work: &Work,
+    plan: &Plan,
+    fleet: &Fleet,
+    scheduler: &SchedulerRecord,
+) -> Vec<NewOperation> {
     let Plan { seen, decision, desired_ready: _, expired, add, remove, rollout, held: _, look_again_at: _ } =
         plan;
-    let mut wishes = Vec::new();
+    let mut operations = Vec::new();
     if !expired.is_empty() {
         let ids = expired.iter().map(|gone| gone.room.clone()).collect();
-        wishes.push(remove_by_id(ids, RemovalReason::ExpiredRoom, true, name_some(expired)));
+        let removal = removal(work, RoomsToRemove::Ids(ids), RemovalReason::ExpiredRoom, name_some(expired));
+        operations.push(NewOperation { priority: true, ..removal });
     }
     let counted = format!("{} of {}{}", seen.total, count_of(decision.desired, "room"), not_reached(seen));
-    let because = match decision.reasons.as_slice() {
-        _ if scheduler.autoscaling().is_some() => format!(" ({})", decision.reason()),
-        _ => String::new(),
+    let because = match scheduler.autoscaling() {
+        Some(_) => format!(" ({})", decision.reason()),
+        None => String::new(),
     };
     if *add > 0 {
         let reason = match rollout {
             None => format!("{counted}{because}: adding {add}{}", fleet.latest_ends()),
             Some(cycle) => surge_reason(&purpose(scheduler, plan, fleet), plan, cycle),
         };
-        let definition = Definition::AddRooms { amount: *add };
-        wishes.push(Wish { definition, priority: true, reason, takes_occupied: false });
+        let addition = planned(work, Definition::AddRooms { amount: *add }, reason);
+        operations.push(NewOperation { priority: true, ..addition });
     }
     if *remove > 0 {
-        let rooms = RoomsToRemove::Amount(*remove);
-        let definition = Definition::RemoveRooms { rooms, reason: RemovalReason::ScaleDown };
         let reason = format!("{counted}{because}: removing {remove}");
-        wishes.push(Wish { definition, priority: true, reason, takes_occupied: false });
+        let removal = removal(work, RoomsToRemove::Amount(*remove), RemovalReason::ScaleDown, reason);
+        operations.push(NewOperation { priority: true, ..removal });
     }
     if let Some(cycle) = rollout {
-        wishes.extend(replacement_wishes(&purpose(scheduler, plan, fleet), plan, cycle));
+        operations.extend(replacements(work, &purpose(scheduler, plan, fleet), plan, cycle));
     }
-    wishes
+    operations
 }
 
 /// What rooms are replaced for, and why they go then.
@@ -292,32 +276,36 @@ fn surge_reason(purpose: &Purpose, plan: &Plan, cycle: &RolloutCycle) -> String 
     )
 }
 
-fn replacement_wishes(purpose: &Purpose, plan: &Plan, cycle: &RolloutCycle) -> Vec<Wish> {
+fn replacements(work: &Work, purpose: &Purpose, plan: &Plan, cycle: &RolloutCycle) -> Vec<NewOperation> {
     let replaced: Vec<RoomId> = cycle.replaced.iter().map(|replaced| replaced.room.clone()).collect();
     let ready = format!("{} ready, {} must be", plan.seen.ready, cycle.desired_ready);
     let Purpose { what, reason: why } = purpose;
-    let mut wishes = Vec::new();
+    let mut operations = Vec::new();
     if !replaced.is_empty() {
         let with_players = cycle.replaced.iter().filter(|replaced| replaced.serves_players).count();
-        let players = match with_players {
-            0 => String::new(),
-            rooms => format!(", {rooms} of them with players"),
+        let (players, progress) = match with_players {
+            0 => (String::new(), Value::Null),
+            rooms => (format!(", {rooms} of them with players"), remove_rooms::may_take_occupied()),
         };
         let reason = format!("{what}: {ready}; removing {}{players}", count_of(replaced.len(), "old room"));
-        let wish = remove_by_id(replaced, *why, false, reason);
-        wishes.push(Wish { takes_occupied: with_players > 0, ..wish });
+        let removal = removal(work, RoomsToRemove::Ids(replaced), *why, reason);
+        operations.push(NewOperation { progress, ..removal });
     }
     if !cycle.surplus.is_empty() {
         let reason =
             format!("{what}: {ready}; removing {} above the surge", count_of(cycle.surplus.len(), "room"));
-        wishes.push(remove_by_id(cycle.surplus.clone(), *why, false, reason));
+        operations.push(removal(work, RoomsToRemove::Ids(cycle.surplus.clone()), *why, reason));
     }
-    wishes
+    operations
 }
 
-fn remove_by_id(ids: Vec<RoomId>, reason: RemovalReason, priority: bool, words: String) -> Wish {
-    let definition = Definition::RemoveRooms { rooms: RoomsToRemove::Ids(ids), reason };
-    Wish { definition, priority, reason: words, takes_occupied: false }
+fn removal(work: &Work, rooms: RoomsToRemove, why: RemovalReason, reason: String) -> NewOperation {
+    planned(work, Definition::RemoveRooms { rooms, reason: why }, reason)
+}
+
+fn planned(work: &Work, definition: Definition, reason: String) -> NewOperation {
+    let operation = work.engine.new_operation(&work.scheduler.name, definition, Origin::Controller);
+    NewOperation { reason, ..operation }
 }
 
 fn name_some(expired: &[Expired]) -> String {

@@ -46,6 +46,11 @@ pub(super) fn may_take_occupied() -> serde_json::Value {
     serde_json::to_value(progress).unwrap_or_default()
 }
 
+/// Players are in some of the rooms that it takes.
+pub(super) fn takes_occupied(operation: &NewOperation) -> bool {
+    operation.progress == may_take_occupied()
+}
+
 #[async_trait]
 impl Executor for RemoveRooms {
     /// The rollout's removals, and those of dead rooms meanwhile, go under the rollout's own lock. Who has chosen takes
@@ -117,7 +122,7 @@ impl Executor for RemoveRooms {
         }
         let fleet = fleet(&work.engine, &work.scheduler, Some(work.operation.id)).await?;
         let rooms = work.operation.definition.removes();
-        Ok(rooms.is_none_or(|(rooms, _)| unknown(work, &rooms, &fleet) == 0))
+        Ok(rooms.is_none_or(|(rooms, _)| fleet.unknown(&work.engine, &rooms) == 0))
     }
 }
 
@@ -213,7 +218,7 @@ fn rest(work: &Work, rooms: &RoomsToRemove, progress: &Progress) -> Option<NewOp
 /// Unknown is not zero: while rooms have not been heard of since a restart, nobody can say which ones may go. They
 /// ping, or expire. The health controller's removals do not wait: it asks again when it knows more.
 fn wait_for_unknown(work: &Work, rooms: &RoomsToRemove, progress: &Progress, fleet: &Fleet) -> Option<Step> {
-    let unknown = unknown(work, rooms, fleet);
+    let unknown = fleet.unknown(&work.engine, rooms);
     let is_left = rooms.amount().is_none_or(|amount| amount > progress.asked);
     let chooses = work.operation.origin.is_person() && is_left;
     (chooses && unknown > 0).then(|| {
@@ -227,14 +232,6 @@ fn wait_for_unknown(work: &Work, rooms: &RoomsToRemove, progress: &Progress, fle
         });
         step
     })
-}
-
-/// How many of the rooms that may be chosen have not been heard of.
-fn unknown(work: &Work, rooms: &RoomsToRemove, fleet: &Fleet) -> usize {
-    match rooms {
-        RoomsToRemove::Amount(_) => fleet.unknown(&work.engine),
-        RoomsToRemove::Ids(ids) => fleet.unknown_among(&work.engine, ids),
-    }
 }
 
 /// What a lost reply or a crash left claimed: it is asked to go before anything else is chosen. And, of a replacement,

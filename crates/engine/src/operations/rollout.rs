@@ -56,21 +56,21 @@ pub(super) fn verdict(scheduler: &SchedulerRecord, fleet: &Fleet, now: Timestamp
     let rules = scheduler.recipe.rollout();
     let new_rooms: Vec<&RoomFact> = fleet.facts.iter().filter(|room| room.version == rollout.to).collect();
     let old_rooms = fleet.facts.iter().filter(|room| room.old).count();
-    let facts = RolloutFacts {
-        now,
-        since: rollout.since,
-        timeout: rules.timeout,
-        max_failures: rules.max_failures,
-        old_rooms: u32::try_from(old_rooms).unwrap_or(u32::MAX),
-        new_rooms: &new_rooms,
-        succeeded_rooms: &fleet.succeeded_rooms(rollout.to),
-        failed_rooms: &fleet.failed_rooms(rollout.to),
-    };
     let switches_back = |operation: &Operation| {
         let from = Some(rollout.to);
         let goes_on = operation.rollback.is_none();
         goes_on
             && matches!(&operation.definition, Definition::SwitchVersion(switch) if switch.only_from == from)
     };
-    judge(rollout, &facts, fleet.unfinished.iter().any(switches_back))
+    let facts = RolloutFacts {
+        now,
+        timeout: rules.timeout,
+        max_failures: rules.max_failures,
+        old_rooms: u32::try_from(old_rooms).unwrap_or(u32::MAX),
+        new_rooms: &new_rooms,
+        succeeded_rooms: &fleet.succeeded_rooms(rollout.to),
+        failed_rooms: &fleet.failed_rooms(rollout.to),
+        switch_back_queued: fleet.unfinished.iter().any(switches_back),
+    };
+    judge(rollout, &facts)
 }

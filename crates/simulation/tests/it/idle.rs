@@ -211,3 +211,17 @@ fn the_state_of_a_rollout_is_counted_and_not_read() {
         assert_eq!(world.calls("room_counts"), 1);
     });
 }
+
+/// A room died. What is gathered of a fleet includes how its rooms ended, so that is counted.
+#[test]
+fn what_a_look_has_found_is_not_gathered_again() {
+    run(async {
+        let world = world_with_fleet(12, 3).await;
+        world.advance(90 * SECOND).await;
+        world.count_calls();
+        world.host().crash(&ids(&world).await[0]);
+        settle(&world, 3, MINUTE).await;
+        // One look, with which the cycle begins, and one of the addition.
+        assert_eq!(world.calls("ended_rooms"), 2);
+    });
+}
