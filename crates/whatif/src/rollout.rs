@@ -8,7 +8,6 @@ use maestro_core::rollout::{
 use maestro_core::scheduler::{Change, OnFailure, Recipe, SizeBaseline, Version};
 use maestro_core::time::{Millis, Timestamp, age};
 
-use crate::fleet::count;
 use crate::report::{RolloutReport, RolloutState};
 
 pub(crate) struct Rollout {
@@ -95,13 +94,10 @@ impl Rollout {
         self.took = age(now, self.record.since);
         self.loops = loop_number - self.first_loop;
         let rules = recipe.rollout();
-        let new_rooms: Vec<&RoomFact> = rooms.iter().filter(|room| room.version == self.to).collect();
         let facts = RolloutFacts {
             now,
-            timeout: rules.timeout,
-            max_failures: rules.max_failures,
-            old_rooms: count(rooms.iter().filter(|room| room.old).count()),
-            new_rooms: &new_rooms,
+            rules,
+            rooms,
             succeeded_rooms: &[],
             failed_rooms: &self.failed_rooms,
             switch_back_queued: false,

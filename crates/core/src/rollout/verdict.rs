@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::plan::RoomFact;
+use crate::scheduler::Rollout;
 use crate::time::{Millis, Timestamp, age};
 
 use super::{RolloutRecord, RolloutState};
@@ -11,13 +12,11 @@ use super::{RolloutRecord, RolloutState};
 #[derive(Debug, Clone)]
 pub struct RolloutFacts<'a> {
     pub now: Timestamp,
-    pub timeout: Option<Millis>,
-    pub max_failures: u32,
+    /// Of the active version.
+    pub rules: Rollout,
     /// All that live, also those that are on their way out.
-    pub old_rooms: u32,
-    /// Rooms of the version that is rolled out.
-    pub new_rooms: &'a [&'a RoomFact],
-    /// When those were made that ended after they had been ready.
+    pub rooms: &'a [RoomFact],
+    /// When those of the new version were made that ended after they had been ready.
     pub succeeded_rooms: &'a [Timestamp],
     /// When those were made that ended without having been ready, by their own failure or by a timeout.
     pub failed_rooms: &'a [Timestamp],
@@ -50,22 +49,22 @@ pub fn judge(rollout: &RolloutRecord, facts: &RolloutFacts<'_>) -> Verdict {
         },
         RolloutState::Rolling | RolloutState::RollingBack => {}
     }
-    if facts.old_rooms == 0 {
+    if !facts.rooms.iter().any(|room| room.old) {
         return Verdict::Finished;
     }
     // In a row, with no success between them: one that became ready speaks for all that were made before it.
     // A room that has not been heard of since a restart is no failure: it may have been ready for hours.
-    let well =
-        facts.new_rooms.iter().filter(|room| room.was_ready || !room.known).map(|room| room.created_at);
+    let is_well = |room: &&RoomFact| room.version == rollout.to && (room.was_ready || !room.known);
+    let well = facts.rooms.iter().filter(is_well).map(|room| room.created_at);
     let last_success = well.chain(facts.succeeded_rooms.iter().copied()).max();
     let in_row = |made: &&Timestamp| **made >= rollout.since && last_success.is_none_or(|at| **made > at);
     let failures = facts.failed_rooms.iter().filter(in_row).count();
     let failures = u32::try_from(failures).unwrap_or(u32::MAX);
-    if failures >= facts.max_failures {
+    if failures >= facts.rules.max_failures {
         return Verdict::Failed(RolloutFailure::RoomsNeverReady { rooms: failures });
     }
     let passed = age(facts.now, rollout.since);
-    match facts.timeout {
+    match facts.rules.timeout {
         Some(timeout) if passed >= timeout => Verdict::Failed(RolloutFailure::TimedOut { after: passed }),
         Some(_) | None => Verdict::GoesOn,
     }
@@ -95,7 +94,7 @@ mod tests {
             id: RoomId::new("arena-1"),
             region: Region::default_region(),
             status: RoomStatus::Unready,
-            version: Version::FIRST,
+            version: Version::parse("v2.0.0").unwrap(),
             old: false,
             draining: false,
             matches: 0,
@@ -125,16 +124,8 @@ mod tests {
     #[test]
     fn what_a_rollout_has_come_to() {
         use RolloutState::{Halted, Paused, Rolling, RollingBack};
-        let facts = |old_rooms, switch_back_queued| RolloutFacts {
-            now: at(20),
-            timeout: Some(Millis::from_seconds(11)),
-            max_failures: 3,
-            old_rooms,
-            new_rooms: &[],
-            succeeded_rooms: &[],
-            failed_rooms: &[],
-            switch_back_queued,
-        };
+        let rules = Rollout { timeout: Some(Millis::from_seconds(11)), ..Rollout::default() };
+        let old_room = [RoomFact { old: true, ..room(1, true, true) }];
         let timed_out = Verdict::Failed(RolloutFailure::TimedOut { after: Millis::from_seconds(11) });
         assert_eq!(timed_out_text(&timed_out), "it is not done after 11s");
         let (there, back) = ("v2.0.0", "v1.0.0");
@@ -151,7 +142,14 @@ mod tests {
             (Halted, there, 0, 21, false, Verdict::GoesOn),
         ] {
             let rollout = RolloutRecord { state, to: Version::parse(to).unwrap(), ..rolling() };
-            let facts = RolloutFacts { now: at(now), ..facts(old_rooms, queued) };
+            let facts = RolloutFacts {
+                now: at(now),
+                rules,
+                rooms: &old_room[..old_rooms],
+                succeeded_rooms: &[],
+                failed_rooms: &[],
+                switch_back_queued: queued,
+            };
             assert_eq!(judge(&rollout, &facts), expected, "{rollout:?}, {facts:?}");
         }
     }
@@ -180,12 +178,12 @@ mod tests {
             (&[11, 12, 13], &none, Some(room(14, false, false)), Verdict::GoesOn),
         ] {
             let times = |seconds: &[i64]| seconds.iter().map(|second| at(*second)).collect::<Vec<_>>();
+            let old_room = RoomFact { old: true, version: Version::FIRST, ..room(15, true, true) };
+            let rooms: Vec<RoomFact> = live.iter().cloned().chain([old_room]).collect();
             let facts = RolloutFacts {
                 now: at(20),
-                timeout: None,
-                max_failures: 3,
-                old_rooms: 1,
-                new_rooms: &live.iter().collect::<Vec<_>>(),
+                rules: Rollout { max_failures: 3, ..Rollout::default() },
+                rooms: &rooms,
                 succeeded_rooms: &times(succeeded),
                 failed_rooms: &times(failures),
                 switch_back_queued: false,

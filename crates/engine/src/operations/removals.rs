@@ -39,7 +39,7 @@ impl<'a> Removals<'a> {
                 true
             }
             RemovalLock::NotFree(waiter, obstacle) => {
-                step.history.push(format!("not now ({obstacle}): {}", operation.reason));
+                step.history.push(format!("deferred: lock {obstacle}: {}", operation.reason));
                 self.waits = Some(waiter);
                 false
             }

@@ -2,7 +2,6 @@
 //! is `maestro_core::rollout::transition`.
 
 use maestro_core::operation::{Definition, Operation};
-use maestro_core::plan::RoomFact;
 use maestro_core::rollout::{RolloutEvent, RolloutFacts, RolloutRecord, Verdict, judge};
 use maestro_core::time::Timestamp;
 
@@ -53,9 +52,6 @@ pub(super) fn verdict(scheduler: &SchedulerRecord, fleet: &Fleet, now: Timestamp
     let Some(rollout) = &scheduler.rollout else {
         return Verdict::GoesOn;
     };
-    let rules = scheduler.recipe.rollout();
-    let new_rooms: Vec<&RoomFact> = fleet.facts.iter().filter(|room| room.version == rollout.to).collect();
-    let old_rooms = fleet.facts.iter().filter(|room| room.old).count();
     let switches_back = |operation: &Operation| {
         let from = Some(rollout.to);
         let goes_on = operation.rollback.is_none();
@@ -64,10 +60,8 @@ pub(super) fn verdict(scheduler: &SchedulerRecord, fleet: &Fleet, now: Timestamp
     };
     let facts = RolloutFacts {
         now,
-        timeout: rules.timeout,
-        max_failures: rules.max_failures,
-        old_rooms: u32::try_from(old_rooms).unwrap_or(u32::MAX),
-        new_rooms: &new_rooms,
+        rules: scheduler.recipe.rollout(),
+        rooms: &fleet.facts,
         succeeded_rooms: &fleet.succeeded_rooms(rollout.to),
         failed_rooms: &fleet.failed_rooms(rollout.to),
         switch_back_queued: fleet.unfinished.iter().any(switches_back),

@@ -4,10 +4,10 @@
 //! owns, gives up what is above it when others come, renews what it has, and runs one [`scheduler_loop`] for each.
 //! Losing a lease only ends the loop: what the loop may still write is refused by its token.
 
+mod retries;
 mod scheduler_loop;
 mod step;
 mod tenure;
-mod unanswered;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -27,9 +27,9 @@ use crate::ports::store::{
 use crate::wake::Bell;
 use crate::{Engine, with_sources};
 
+use super::retries::{FIRST_RETRY, is_due, longer};
 use super::step::Stepper;
 use super::tenure::Tenure;
-use super::unanswered::{FIRST_RETRY, is_due, longer};
 
 /// A burst of events makes one look at the plan.
 const DEBOUNCE: Duration = Duration::from_millis(200);

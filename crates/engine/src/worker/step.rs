@@ -2,26 +2,26 @@
 //!
 //! Everything that an executor's step did is committed together with its progress, its history and its end.
 
+mod locking;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use maestro_core::lock::{Lock, LockKind, Locks, Obstacle, Taker};
+use maestro_core::lock::Locks;
 use maestro_core::operation::queue::Eviction;
 use maestro_core::operation::{
-    Activity, DefinitionKind, HistoryEvent, Lease, Operation, OperationStatus, Origin, Rollback, RollbackEnd,
-    Wait,
+    Activity, HistoryEvent, Lease, Operation, OperationStatus, Origin, Rollback, RollbackEnd, Wait,
 };
 use maestro_core::time::after;
 
 use crate::Engine;
-use crate::locks::{holder_of, stop_awaiting};
-use crate::operations::{Executor, Look, Next, Step, StepError, Work, executor, rooms_asked_to_go};
+use crate::operations::{Look, Next, Step, StepError, Work, executor, rooms_asked_to_go};
 use crate::ports::store::{
     Change, Guard, NoAction, OperationUpdate, Refusal, SchedulerRecord, StoreError, Transaction,
 };
 
+use super::retries::RetryState;
 use super::tenure::Tenure;
-use super::unanswered::Unanswered;
 
 /// How often a step may lose a race for a port or an id before the operation gives up.
 const RACES_MAX: u32 = 20;
@@ -40,12 +40,12 @@ pub(super) struct Stepper {
     removals_failed: u32,
     /// Rooms were added or removed since the controller last asked for something before its time.
     made_progress: bool,
-    unanswered: Unanswered,
+    retries: RetryState,
 }
 
 impl Stepper {
     pub(super) fn new(engine: Arc<Engine>, guard: Guard, tenure: Tenure) -> Self {
-        let unanswered = Unanswered::default();
+        let retries = RetryState::default();
         Self {
             engine,
             guard,
@@ -54,7 +54,7 @@ impl Stepper {
             races: 0,
             removals_failed: 0,
             made_progress: false,
-            unanswered,
+            retries,
         }
     }
 
@@ -163,10 +163,10 @@ impl Stepper {
         match committed {
             Ok(gave_up_slot) => {
                 self.races = 0;
-                self.unanswered.forget(operation.id);
+                self.retries.forget(operation.id);
                 Ok(gave_up_slot)
             }
-            Err(error) => self.stumble(&operation, error).await,
+            Err(error) => self.on_step_error(&operation, error).await,
         }
     }
 
@@ -179,79 +179,6 @@ impl Stepper {
     ) -> Work {
         let (engine, guard, tenure) = (self.engine.clone(), self.guard.clone(), self.tenure.clone());
         Work { engine, guard, scheduler, operation, locks, tenure, look }
-    }
-
-    fn take(&self, work: &Work, kind: LockKind) -> Change {
-        let taker = Taker::of(holder_of(&work.operation));
-        self.engine.take_lock(&work.scheduler.name, kind, taker, &work.operation.reason)
-    }
-
-    /// Takes the locks that the next step needs, and has the step's write checked against all that the operation
-    /// holds or works under. `Some`: one is not free, and this is to be done instead.
-    async fn hold_locks(&self, executor: &dyn Executor, work: &mut Work) -> Result<Option<Step>, StepError> {
-        let needs = executor.needs(work).await?;
-        for need in &needs {
-            if work.has_lock(*need) {
-                self.leave_order(work, need.kind).await?;
-                continue;
-            }
-            match self.commit("take lock", vec![self.take(work, need.kind)]).await {
-                Ok(()) => {}
-                Err(StepError::Store(StoreError::Refused(Refusal::LockHeld(obstacle)))) => {
-                    executor.before_it_waits(work).await?;
-                    return self.wait_for_lock(work, need.kind, &obstacle).map(Some);
-                }
-                Err(error) => return Err(error),
-            }
-            work.locks = self.engine.ports.store.locks(&work.scheduler.name).await?;
-        }
-        let holder = holder_of(&work.operation);
-        let counts =
-            |lock: &&Lock| lock.holder == holder || needs.iter().any(|need| need.is_met_by(lock, holder));
-        work.guard.locks =
-            work.locks.held.iter().filter(counts).map(|lock| (lock.kind, lock.token)).collect();
-        Ok(None)
-    }
-
-    /// Who works under a lock that was lent waits for it no more.
-    async fn leave_order(&self, work: &Work, kind: LockKind) -> Result<(), StepError> {
-        let holder = holder_of(&work.operation);
-        match work.locks.waits(kind, holder) {
-            Some(_) => {
-                self.commit("leave order", vec![stop_awaiting(&work.scheduler.name, kind, holder)]).await
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// A person's operation takes a place in the order and waits for its turn, for a while. A health cycle has nothing
-    /// to wait for: the next one will come.
-    fn wait_for_lock(&self, work: &Work, kind: LockKind, obstacle: &Obstacle) -> Result<Step, StepError> {
-        let scheduler = &work.scheduler.name;
-        if work.operation.definition.kind() == DefinitionKind::HealthController {
-            let nothing = Step { next: Next::Done { took_action: false }, ..Step::default() };
-            return Ok(nothing.with_history(format!("nothing is done: {obstacle}")));
-        }
-        let now = self.engine.now();
-        let place = work.locks.waits(kind, holder_of(&work.operation));
-        let deadline = match place {
-            Some(place) if place.until <= now => {
-                let waited = self.engine.settings.lock_wait_timeout;
-                return Err(StepError::Failed(format!("waited {waited} for {obstacle}")));
-            }
-            Some(place) => place.until,
-            None => after(now, self.engine.settings.lock_wait_timeout),
-        };
-        let until = match obstacle {
-            Obstacle::Held(Lock { expires_at: Some(expiry), .. }) => deadline.min(*expiry),
-            Obstacle::Held(_) | Obstacle::Promised(_) => deadline,
-        };
-        let mut step = Step::park(obstacle.to_string(), until);
-        if place.is_none() {
-            step.history.push(format!("waiting for {obstacle}"));
-        }
-        step.changes.push(self.engine.await_lock(scheduler, kind, holder_of(&work.operation)));
-        Ok(step)
     }
 
     async fn commit_step(&mut self, work: &Work, step: Step) -> Result<bool, StepError> {
@@ -309,7 +236,7 @@ impl Stepper {
     }
 
     /// A step that did not go through: try again, or turn round.
-    async fn stumble(&mut self, operation: &Operation, error: StepError) -> Result<bool, StepError> {
+    async fn on_step_error(&mut self, operation: &Operation, error: StepError) -> Result<bool, StepError> {
         match error {
             StepError::Failed(why) => return self.give_up(operation, why).await,
             StepError::Store(StoreError::Refused(refusal)) if refusal.is_race() => {
@@ -374,7 +301,7 @@ impl Stepper {
 
     /// Without the slot: the rest of the scheduler goes on, unless nothing may beside this one.
     async fn wait_for_answer(&mut self, operation: &Operation, obstacle: String) -> Result<(), StepError> {
-        let retry = self.unanswered.retry(operation.id);
+        let retry = self.retries.retry(operation.id);
         tracing::warn!(
             scheduler_name = %operation.scheduler, operation_id = %operation.id,
             operation_definition = operation.definition.name(), obstacle, retry_in = ?retry, "waits for an answer"
@@ -384,11 +311,11 @@ impl Stepper {
         let what = format!("an answer: {obstacle}");
         update.activity = Some(Activity::Parked(Wait { what, until, unanswered: true }));
         // An obstacle is worth one line, not one for each time it is met.
-        if self.unanswered.is_news(operation.id, &obstacle) {
+        if self.retries.is_news(operation.id, &obstacle) {
             update.history = self.events(vec![format!("waiting, and trying again: {obstacle}")]);
         }
         self.commit("wait for an answer", vec![Change::UpdateOperation(update)]).await?;
-        self.unanswered.note(operation.id, obstacle);
+        self.retries.note(operation.id, obstacle);
         Ok(())
     }
 

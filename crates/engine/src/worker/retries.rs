@@ -11,7 +11,7 @@ pub(super) const FIRST_RETRY: Duration = Duration::from_millis(500);
 const LAST_RETRY: Duration = Duration::from_secs(15);
 
 #[derive(Default)]
-pub(super) struct Unanswered(BTreeMap<OperationId, Obstacle>);
+pub(super) struct RetryState(BTreeMap<OperationId, Obstacle>);
 
 struct Obstacle {
     what: String,
@@ -19,7 +19,7 @@ struct Obstacle {
     retry: Duration,
 }
 
-impl Unanswered {
+impl RetryState {
     pub(super) fn is_news(&self, operation: OperationId, what: &str) -> bool {
         self.0.get(&operation).is_none_or(|obstacle| obstacle.what != what)
     }
