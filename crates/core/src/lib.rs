@@ -12,7 +12,7 @@
 //! | question | module |
 //! |---|---|
 //! | What is a recipe, and what does a change of one mean for rooms? | [`scheduler`] |
-//! | What is a room doing? | [`room`], above all [`room::Seen::status`] |
+//! | What is a room doing? | [`room`], above all [`room::RoomState`] |
 //! | What is an operation, and which one is next? | [`operation`] |
 //! | How many rooms should there be? | [`autoscaling`], and [`mod@panic`] when a rush of players cannot wait |
 //! | What should happen to a fleet now? | [`plan`] |

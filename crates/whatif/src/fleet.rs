@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use maestro_core::plan::{Occupied, Plan, RoomFact, removal_order};
-use maestro_core::room::{InstanceStatus, PingStatus, Region, RoomId, RoomStatus, Seen};
+use maestro_core::room::{Fill, InstanceStatus, PingStatus, Region, RoomId, RoomStatus, Sides};
 use maestro_core::scheduler::Version;
 use maestro_core::time::{Millis, Timestamp, after};
 
@@ -250,8 +250,9 @@ fn set_matches(room: &mut RoomFact, matches: u32, matches_max: u32) {
         0 => PingStatus::Ready,
         _ => PingStatus::Occupied,
     };
-    let seen = Seen { instance: InstanceStatus::Ready, ping, matches, matches_max, held: false };
-    room.status = seen.status();
+    let sides =
+        Sides { instance: InstanceStatus::Ready, ping, fill: Fill::of(matches, matches_max), held: false };
+    room.status = sides.status();
 }
 
 pub(crate) fn count(number: usize) -> u32 {

@@ -57,12 +57,12 @@ impl<'a> Fields<'a> {
 }
 
 fn status(field: Option<&RawValue>) -> Result<PingStatus, ApiError> {
-    let words = || PingStatus::WORDS.map(|(word, _)| word).join(", ");
+    let words = || PingStatus::SAID.map(PingStatus::as_str).join(", ");
     let Some(field) = field else {
         let message = format!("status: is missing; write one of {}", words());
         return Err(ApiError::invalid(message));
     };
-    let parsed = text(field.get()).and_then(|text| PingStatus::parse(&text));
+    let parsed = text(field.get()).and_then(|text| PingStatus::parse_said(&text));
     parsed.ok_or_else(|| {
         let (given, words) = (shown(field), words());
         ApiError::invalid(format!("status: {given} is not a status; write one of {words}"))

@@ -3,14 +3,16 @@
 
 mod ending;
 mod id;
+mod machine;
 pub mod ports;
 mod status;
 
 pub use crate::region::Region;
 pub use ending::{EndCause, Ending};
 pub use id::RoomId;
+pub use machine::{Fill, RoomState, Sides, StatusChange, composition, transitions};
 pub use ports::HostPort;
-pub use status::{InstanceStatus, PingStatus, RoomStatus, Seen, StatusCounts};
+pub use status::{InstanceStatus, PingStatus, RoomStatus, StatusCounts};
 
 use crate::words::words;
 

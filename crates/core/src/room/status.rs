@@ -1,4 +1,6 @@
-//! The status of a room, composed from its instance and its ping, and the changes that are possible.
+//! The statuses of a room and of its two sides. How one follows from the others is in [`super::machine`].
+
+use crate::words::words;
 
 /// What a room is doing, composed from both of its sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,87 +42,7 @@ pub enum InstanceStatus {
     Error,
 }
 
-/// Everything that a room's status is composed from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seen {
-    pub instance: InstanceStatus,
-    pub ping: PingStatus,
-    pub matches: u32,
-    pub matches_max: u32,
-    /// Handed to a matchmaker, and the hold has not run out.
-    pub held: bool,
-}
-
-impl Seen {
-    pub fn status(&self) -> RoomStatus {
-        let composed = match (self.ping, self.instance) {
-            (_, InstanceStatus::Error) => RoomStatus::Error,
-            (PingStatus::Terminated, _) => RoomStatus::Terminated,
-            (PingStatus::Terminating, _) | (_, InstanceStatus::Terminating) => RoomStatus::Terminating,
-            (_, InstanceStatus::Unknown | InstanceStatus::Pending) => RoomStatus::Pending,
-            (PingStatus::Unknown, InstanceStatus::Ready) => RoomStatus::Unready,
-            (PingStatus::Ready, InstanceStatus::Ready) => self.by_matches(RoomStatus::Ready),
-            (PingStatus::Occupied, InstanceStatus::Ready) => self.by_matches(RoomStatus::Occupied),
-        };
-        match composed {
-            RoomStatus::Ready if self.held => RoomStatus::Allocated,
-            status => status,
-        }
-    }
-
-    /// With several matches in a room the number of matches decides, not the word.
-    fn by_matches(&self, word: RoomStatus) -> RoomStatus {
-        match self.matches {
-            _ if self.matches_max <= 1 => word,
-            0 => RoomStatus::Ready,
-            matches if matches >= self.matches_max => RoomStatus::Occupied,
-            _ => RoomStatus::Active,
-        }
-    }
-}
-
 impl RoomStatus {
-    pub const ALL: [Self; 9] = [
-        Self::Pending,
-        Self::Unready,
-        Self::Ready,
-        Self::Active,
-        Self::Occupied,
-        Self::Allocated,
-        Self::Terminating,
-        Self::Terminated,
-        Self::Error,
-    ];
-
-    /// May a room change from this status to `to`? Staying the same is no change and always possible.
-    pub fn may_become(self, to: Self) -> bool {
-        match (self, to) {
-            (from, to) if from == to => true,
-            (Self::Terminated, _) => false,
-            // Only an instance that has not come up makes a room pending, and only a silent one makes it wait again.
-            (from, Self::Pending) => from == Self::Unready,
-            // A matchmaker is given ready rooms only.
-            (from, Self::Allocated) => from == Self::Ready,
-            (
-                Self::Pending
-                | Self::Unready
-                | Self::Ready
-                | Self::Active
-                | Self::Occupied
-                | Self::Allocated
-                | Self::Terminating
-                | Self::Error,
-                Self::Unready
-                | Self::Ready
-                | Self::Active
-                | Self::Occupied
-                | Self::Terminating
-                | Self::Terminated
-                | Self::Error,
-            ) => true,
-        }
-    }
-
     /// Players are in it or on their way to it.
     pub fn serves_players(self) -> bool {
         match self {
@@ -143,33 +65,42 @@ impl RoomStatus {
             Self::Terminating | Self::Terminated | Self::Error => false,
         }
     }
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Unready => "unready",
-            Self::Ready => "ready",
-            Self::Active => "active",
-            Self::Occupied => "occupied",
-            Self::Allocated => "allocated",
-            Self::Terminating => "terminating",
-            Self::Terminated => "terminated",
-            Self::Error => "error",
-        }
-    }
 }
 
-impl PingStatus {
-    /// What a room may say of itself. `Unknown` is not among it.
-    pub const WORDS: [(&'static str, Self); 4] = [
-        ("ready", Self::Ready),
-        ("occupied", Self::Occupied),
-        ("terminating", Self::Terminating),
-        ("terminated", Self::Terminated),
-    ];
+words!(RoomStatus {
+    Pending = "pending",
+    Unready = "unready",
+    Ready = "ready",
+    Active = "active",
+    Occupied = "occupied",
+    Allocated = "allocated",
+    Terminating = "terminating",
+    Terminated = "terminated",
+    Error = "error",
+});
 
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::WORDS.iter().find(|(word, _)| *word == text).map(|(_, status)| *status)
+words!(PingStatus {
+    Unknown = "unknown",
+    Ready = "ready",
+    Occupied = "occupied",
+    Terminating = "terminating",
+    Terminated = "terminated",
+});
+
+words!(InstanceStatus {
+    Unknown = "unknown",
+    Pending = "pending",
+    Ready = "ready",
+    Terminating = "terminating",
+    Error = "error",
+});
+
+impl PingStatus {
+    /// What a room may say of itself.
+    pub const SAID: [Self; 4] = [Self::Ready, Self::Occupied, Self::Terminating, Self::Terminated];
+
+    pub fn parse_said(text: &str) -> Option<Self> {
+        Self::parse(text).filter(|status| Self::SAID.contains(status))
     }
 }
 
@@ -219,84 +150,13 @@ impl std::ops::AddAssign<&Self> for StatusCounts {
 mod tests {
     use super::*;
 
-    const INSTANCES: [InstanceStatus; 5] = [
-        InstanceStatus::Unknown,
-        InstanceStatus::Pending,
-        InstanceStatus::Ready,
-        InstanceStatus::Terminating,
-        InstanceStatus::Error,
-    ];
-
-    fn seen(ping: PingStatus, instance: InstanceStatus) -> Seen {
-        Seen { instance, ping, matches: 0, matches_max: 1, held: false }
-    }
-
     #[test]
-    fn the_table_of_ping_and_instance() {
-        use RoomStatus::*;
-        for (ping, expected) in [
-            (PingStatus::Unknown, [Pending, Pending, Unready, Terminating, Error]),
-            (PingStatus::Ready, [Pending, Pending, Ready, Terminating, Error]),
-            (PingStatus::Occupied, [Pending, Pending, Occupied, Terminating, Error]),
-            (PingStatus::Terminating, [Terminating, Terminating, Terminating, Terminating, Error]),
-            (PingStatus::Terminated, [Terminated, Terminated, Terminated, Terminated, Error]),
-        ] {
-            for (instance, expected) in INSTANCES.into_iter().zip(expected) {
-                assert_eq!(seen(ping, instance).status(), expected, "{ping:?} x {instance:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn several_matches_in_a_room() {
-        for (word, matches, expected) in [
-            (PingStatus::Ready, 0, RoomStatus::Ready),
-            (PingStatus::Occupied, 0, RoomStatus::Ready),
-            (PingStatus::Ready, 1, RoomStatus::Active),
-            (PingStatus::Occupied, 2, RoomStatus::Active),
-            (PingStatus::Occupied, 3, RoomStatus::Occupied),
-            (PingStatus::Ready, 9, RoomStatus::Occupied),
-        ] {
-            let seen = Seen { matches, matches_max: 3, ..seen(word, InstanceStatus::Ready) };
-            assert_eq!(seen.status(), expected, "{word:?} with {matches} of 3");
-        }
-    }
-
-    #[test]
-    fn a_held_room_stays_allocated_until_a_match_begins() {
-        for (word, expected) in [
-            (PingStatus::Ready, RoomStatus::Allocated),
-            (PingStatus::Occupied, RoomStatus::Occupied),
-            (PingStatus::Terminating, RoomStatus::Terminating),
-        ] {
-            let seen = Seen { held: true, ..seen(word, InstanceStatus::Ready) };
-            assert_eq!(seen.status(), expected);
-        }
-    }
-
-    #[test]
-    fn all_transitions() {
-        let mut table = String::new();
-        for from in RoomStatus::ALL {
-            let to: Vec<_> = RoomStatus::ALL
-                .into_iter()
-                .filter(|to| *to != from && from.may_become(*to))
-                .map(RoomStatus::as_str)
-                .collect();
-            table += &format!("{from}: {}\n", to.join(" "));
-        }
-        expect_test::expect![[r#"
-            pending: unready ready active occupied terminating terminated error
-            unready: pending ready active occupied terminating terminated error
-            ready: unready active occupied allocated terminating terminated error
-            active: unready ready occupied terminating terminated error
-            occupied: unready ready active terminating terminated error
-            allocated: unready ready active occupied terminating terminated error
-            terminating: unready ready active occupied terminated error
-            terminated: 
-            error: unready ready active occupied terminating terminated
-        "#]]
-        .assert_eq(&table);
+    fn a_room_says_anything_but_unknown() {
+        assert_eq!(
+            PingStatus::SAID.map(|status| PingStatus::parse_said(status.as_str())),
+            PingStatus::SAID.map(Some)
+        );
+        assert_eq!(PingStatus::parse_said("unknown"), None);
     }
 
     #[test]

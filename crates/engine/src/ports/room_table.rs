@@ -9,6 +9,8 @@ use maestro_core::room::{InstanceStatus, PingStatus, Purpose, Region, RoomId, Ro
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::Timestamp;
 
+pub use maestro_core::room::StatusChange;
+
 /// Every change of a room is atomic, and so is a claim of several. If a fleet changes during a call, lists and counters
 /// show each room once, as it was at some moment of the call. Nothing waits for anything but the table itself.
 #[async_trait]
@@ -119,12 +121,6 @@ pub enum PingError {
     Refused { from: RoomStatus, to: RoomStatus },
     #[error(transparent)]
     Table(#[from] TableError),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StatusChange {
-    pub before: RoomStatus,
-    pub after: RoomStatus,
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -45,15 +45,7 @@ impl Shard {
 
     /// Claims the room if it may be claimed now.
     pub(super) fn claim(&mut self, claim: &Claim<'_>, room: &RoomId) -> bool {
-        let claimed = self.change(claim.scheduler.as_str(), room.as_str(), |room| {
-            let free = room.claimed_by().is_none()
-                && (room.is_known() || !claim.known_only)
-                && claim.statuses.contains(&room.status());
-            if free {
-                room.claim(claim.operation);
-            }
-            free
-        });
+        let claimed = self.change(claim.scheduler.as_str(), room.as_str(), |room| room.claim(claim));
         claimed.unwrap_or(false)
     }
 

@@ -42,19 +42,13 @@ enum Step {
 }
 
 fn instances() -> impl Strategy<Value = InstanceStatus> {
-    prop::sample::select(vec![
-        InstanceStatus::Unknown,
-        InstanceStatus::Pending,
-        InstanceStatus::Ready,
-        InstanceStatus::Terminating,
-        InstanceStatus::Error,
-    ])
+    prop::sample::select(InstanceStatus::ALL.to_vec())
 }
 
 fn steps() -> impl Strategy<Value = Step> {
     let room = 0..ROOMS;
     let rooms = prop::collection::vec(0..ROOMS, 0..8);
-    let word = prop::sample::select(PingStatus::WORDS.map(|(_, status)| status).to_vec());
+    let word = prop::sample::select(PingStatus::SAID.to_vec());
     prop_oneof![
         6 => (room.clone(), 1..4_u32, any::<bool>(), instances(), any::<bool>()).prop_map(
             |(room, major, validation, instance, known)| Step::Insert { room, major, validation, instance, known }

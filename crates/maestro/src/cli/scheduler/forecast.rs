@@ -263,8 +263,7 @@ fn fact(room: &Json, matches_max: u32, regions: &Regions, now: Timestamp) -> Opt
         return None;
     }
     let version = Version::parse(room.get("version").as_str()?).ok()?;
-    let status = room.get("status").as_str()?;
-    let status = RoomStatus::ALL.into_iter().find(|known| known.as_str() == status)?;
+    let status = RoomStatus::parse(room.get("status").as_str()?)?;
     let region = Region(room.get("region").as_str().unwrap_or(Region::DEFAULT).into());
     let Standpoint { reachable, draining, known } = regions.standpoint(&region);
     let fact = RoomFact {
