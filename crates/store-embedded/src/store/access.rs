@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use maestro_engine::ports::store::StoreError;
 use rusqlite::Connection;
 
+use super::EmbeddedStore;
 use super::directory_lock::DirectoryLock;
 use super::failure::Failure;
 use super::presence::{Presence, Watch};
@@ -23,16 +24,16 @@ pub(super) enum Access {
     Memory(Mutex<Connection>),
 }
 
-impl Access {
+impl EmbeddedStore {
     /// All that `question` reads is of one moment. `what` completes "the store could not …".
     pub(super) async fn read<T: Send + 'static>(
         &self,
         what: &'static str,
         question: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
-        match self {
-            Self::File { readers, .. } => readers.read(what, question).await,
-            Self::Memory(connection) => {
+        match &self.access {
+            Access::File { readers, .. } => readers.read(what, question).await,
+            Access::Memory(connection) => {
                 let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
                 question(&connection).map_err(|failure| failure.into_store_error(what))
             }
@@ -45,9 +46,9 @@ impl Access {
         label: &'static str,
         work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
-        match self {
-            Self::File { writer, .. } => writer.write(label, work).await,
-            Self::Memory(connection) => {
+        match &self.access {
+            Access::File { writer, .. } => writer.write(label, work).await,
+            Access::Memory(connection) => {
                 let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
                 write_in_place(&connection, work).map_err(|failure| failure.into_store_error("write"))
             }

@@ -4,8 +4,8 @@ use maestro_core::operation::{OperationId, Token};
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::Timestamp;
 use maestro_engine::documents::Unreadable;
-use rusqlite::Row;
 use rusqlite::types::FromSql;
+use rusqlite::{Connection, Params, Row};
 use serde_json::Value;
 
 use super::failure::Failure;
@@ -80,6 +80,38 @@ impl Columns<'_, '_> {
         let text = self.0.get_ref(column)?.as_str().map_err(rusqlite::Error::from)?;
         parse(text).ok_or_else(|| unreadable(column, text).into())
     }
+}
+
+/// What `read` makes of each row.
+pub(super) fn read_rows<T>(
+    connection: &Connection,
+    sql: &str,
+    parameters: impl Params,
+    mut read: impl FnMut(&Columns<'_, '_>) -> Result<T, Failure>,
+) -> Result<Vec<T>, Failure> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(parameters)?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(read(&Columns(row))?);
+    }
+    Ok(found)
+}
+
+/// The same where a row that cannot be read must not hide the others: `take` gets each, or why it cannot be read.
+pub(super) fn read_each<T>(
+    connection: &Connection,
+    sql: &str,
+    parameters: impl Params,
+    mut read: impl FnMut(&Columns<'_, '_>) -> Result<T, Failure>,
+    mut take: impl FnMut(&Columns<'_, '_>, Result<T, Unreadable>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let taken = read_rows(connection, sql, parameters, |columns| match read(columns) {
+        Ok(row) => take(columns, Ok(row)),
+        Err(Failure::Unreadable(why)) => take(columns, Err(why)),
+        Err(other) => Err(other),
+    });
+    taken.map(drop)
 }
 
 pub(super) fn to_token(number: i64) -> Result<Token, Failure> {

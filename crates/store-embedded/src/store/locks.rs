@@ -6,7 +6,7 @@ use maestro_core::scheduler::SchedulerName;
 use maestro_engine::ports::store::{NewLock, Refusal};
 use rusqlite::{Connection, named_params};
 
-use super::columns::{Columns, from_id, from_time, from_token};
+use super::columns::{from_id, from_time, from_token, read_rows};
 use super::failure::Failure;
 use super::{schedulers, workers};
 
@@ -163,40 +163,29 @@ fn write(connection: &Connection, scheduler: &SchedulerName, lock: &Lock) -> Res
 }
 
 fn held(connection: &Connection, scheduler: &SchedulerName) -> Result<Vec<Lock>, Failure> {
-    let mut statement = connection.prepare_cached(
-        "SELECT kind, holder, reason, token, acquired_at, expires_at FROM locks WHERE scheduler = ?1",
-    )?;
-    let mut rows = statement.query([scheduler.as_str()])?;
-    let mut held = Vec::new();
-    while let Some(row) = rows.next()? {
-        let columns = Columns(row);
-        held.push(Lock {
+    let sql = "SELECT kind, holder, reason, token, acquired_at, expires_at FROM locks WHERE scheduler = ?1";
+    let mut held = read_rows(connection, sql, [scheduler.as_str()], |columns| {
+        Ok(Lock {
             kind: columns.parsed("kind", LockKind::parse)?,
             holder: columns.parsed("holder", Holder::parse)?,
             reason: columns.get("reason")?,
             token: columns.token("token")?,
             acquired_at: columns.time("acquired_at")?,
             expires_at: columns.optional_time("expires_at")?,
-        });
-    }
+        })
+    })?;
     held.sort_by_key(|lock| lock.kind);
     Ok(held)
 }
 
 fn waiters(connection: &Connection, scheduler: &SchedulerName) -> Result<Vec<Waiter>, Failure> {
-    let mut statement = connection.prepare_cached(
-        "SELECT kind, holder, since, until FROM lock_waiters WHERE scheduler = ?1 ORDER BY sequence",
-    )?;
-    let mut rows = statement.query([scheduler.as_str()])?;
-    let mut waiters = Vec::new();
-    while let Some(row) = rows.next()? {
-        let columns = Columns(row);
-        waiters.push(Waiter {
+    let sql = "SELECT kind, holder, since, until FROM lock_waiters WHERE scheduler = ?1 ORDER BY sequence";
+    read_rows(connection, sql, [scheduler.as_str()], |columns| {
+        Ok(Waiter {
             kind: columns.parsed("kind", LockKind::parse)?,
             holder: columns.parsed("holder", Holder::parse)?,
             since: columns.time("since")?,
             until: columns.time("until")?,
-        });
-    }
-    Ok(waiters)
+        })
+    })
 }

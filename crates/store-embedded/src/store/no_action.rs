@@ -7,9 +7,9 @@ use maestro_engine::ports::store::{
     NoAction, OperationFilter, PageRequest, Refusal, Routine, SchedulerState,
 };
 use rusqlite::types::Value;
-use rusqlite::{Connection, OptionalExtension, Params, params_from_iter};
+use rusqlite::{Connection, OptionalExtension, params_from_iter};
 
-use super::columns::{Columns, from_time};
+use super::columns::{Columns, from_time, read_rows};
 use super::failure::Failure;
 use super::{operations, schedulers};
 
@@ -99,7 +99,7 @@ pub(super) fn one(
     id: OperationId,
 ) -> Result<Option<Operation>, Failure> {
     let sql = format!("{SELECT} WHERE o.id = ?1 AND c.scheduler = ?2");
-    Ok(select(connection, &sql, (id.as_bytes(), scheduler.as_str()))?.pop())
+    Ok(read_rows(connection, &sql, (id.as_bytes(), scheduler.as_str()), operation)?.pop())
 }
 
 pub(super) fn count(
@@ -177,16 +177,6 @@ pub(super) fn places(
         });
     }
     Ok(places)
-}
-
-fn select(connection: &Connection, sql: &str, parameters: impl Params) -> Result<Vec<Operation>, Failure> {
-    let mut statement = connection.prepare_cached(sql)?;
-    let mut rows = statement.query(parameters)?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        found.push(operation(&Columns(row))?);
-    }
-    Ok(found)
 }
 
 fn operation(columns: &Columns<'_, '_>) -> Result<Operation, Failure> {

@@ -10,7 +10,7 @@ use maestro_engine::ports::store::{OperationFilter, OperationPage, PageRequest};
 use rusqlite::types::Value;
 use rusqlite::{Connection, Params, params_from_iter};
 
-use super::columns::{Columns, from_id, from_time, unreadable};
+use super::columns::{Columns, from_id, from_time, read_rows, unreadable};
 use super::failure::Failure;
 use super::no_action::{self, Place};
 
@@ -173,26 +173,16 @@ fn select(
     parameters: impl Params,
     definitions: Definitions,
 ) -> Result<Vec<(i64, Operation)>, Failure> {
-    let mut statement = connection.prepare_cached(sql)?;
-    let mut rows = statement.query(parameters)?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        let columns = Columns(row);
-        found.push((columns.get("sequence")?, operation(&columns, definitions)?));
-    }
-    Ok(found)
+    read_rows(connection, sql, parameters, |columns| {
+        Ok((columns.get("sequence")?, operation(columns, definitions)?))
+    })
 }
 
 fn history(connection: &Connection, sequence: i64) -> Result<Vec<HistoryEvent>, Failure> {
-    let mut statement = connection
-        .prepare_cached("SELECT at, event FROM operation_history WHERE operation = ?1 ORDER BY position")?;
-    let mut rows = statement.query([sequence])?;
-    let mut events = Vec::new();
-    while let Some(row) = rows.next()? {
-        let columns = Columns(row);
-        events.push(HistoryEvent { at: columns.time("at")?, event: columns.get("event")? });
-    }
-    Ok(events)
+    let sql = "SELECT at, event FROM operation_history WHERE operation = ?1 ORDER BY position";
+    read_rows(connection, sql, [sequence], |columns| {
+        Ok(HistoryEvent { at: columns.time("at")?, event: columns.get("event")? })
+    })
 }
 
 fn definition(columns: &Columns<'_, '_>, definitions: Definitions) -> Result<Definition, Failure> {

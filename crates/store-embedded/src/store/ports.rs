@@ -22,8 +22,7 @@ use crate::failpoints::RENEW;
 #[async_trait]
 impl Store for EmbeddedStore {
     async fn commit(&self, transaction: Transaction) -> Result<(), StoreError> {
-        self.access
-            .write(transaction.label, move |connection| transaction::carry_out(connection, &transaction))
+        self.write(transaction.label, move |connection| transaction::carry_out(connection, &transaction))
             .await
     }
 }
@@ -32,45 +31,37 @@ impl Store for EmbeddedStore {
 impl SchedulerStore for EmbeddedStore {
     async fn scheduler(&self, name: &SchedulerName) -> Result<Option<SchedulerRecord>, StoreError> {
         let (recipes, name) = (self.recipes.clone(), name.clone());
-        self.access
-            .read("read the scheduler", move |connection| schedulers::one(connection, &recipes, &name))
-            .await
+        self.read("read the scheduler", move |connection| schedulers::one(connection, &recipes, &name)).await
     }
 
     async fn scheduler_names(&self) -> Result<Vec<SchedulerName>, StoreError> {
-        self.access.read("read the names of schedulers", schedulers::names).await
+        self.read("read the names of schedulers", schedulers::names).await
     }
 
     async fn schedulers(&self) -> Result<Vec<SchedulerRecord>, StoreError> {
         let recipes = self.recipes.clone();
-        self.access.read("read the schedulers", move |connection| schedulers::all(connection, &recipes)).await
+        self.read("read the schedulers", move |connection| schedulers::all(connection, &recipes)).await
     }
 
     async fn unreadable_schedulers(&self) -> Result<Vec<UnreadableScheduler>, StoreError> {
         let recipes = self.recipes.clone();
-        self.access
-            .read("read the schedulers", move |connection| schedulers::unreadable(connection, &recipes))
-            .await
+        self.read("read the schedulers", move |connection| schedulers::unreadable(connection, &recipes)).await
     }
 
     async fn versions(&self, name: &SchedulerName) -> Result<Vec<VersionRecord>, StoreError> {
         let (recipes, name) = (self.recipes.clone(), name.clone());
-        self.access
-            .read("read the versions", move |connection| versions::all(connection, &recipes, &name))
-            .await
+        self.read("read the versions", move |connection| versions::all(connection, &recipes, &name)).await
     }
 
     async fn unreadable_versions(&self, name: &SchedulerName) -> Result<Vec<UnreadableVersion>, StoreError> {
         let (recipes, name) = (self.recipes.clone(), name.clone());
-        self.access
-            .read("read the versions", move |connection| versions::unreadable(connection, &recipes, &name))
+        self.read("read the versions", move |connection| versions::unreadable(connection, &recipes, &name))
             .await
     }
 
     async fn version_numbers(&self, name: &SchedulerName) -> Result<Vec<Version>, StoreError> {
         let name = name.clone();
-        self.access
-            .read("read the numbers of versions", move |connection| versions::numbers(connection, &name))
+        self.read("read the numbers of versions", move |connection| versions::numbers(connection, &name))
             .await
     }
 
@@ -80,8 +71,7 @@ impl SchedulerStore for EmbeddedStore {
         version: Version,
     ) -> Result<Option<VersionRecord>, StoreError> {
         let (recipes, name) = (self.recipes.clone(), name.clone());
-        self.access
-            .read("read the version", move |connection| versions::one(connection, &recipes, &name, version))
+        self.read("read the version", move |connection| versions::one(connection, &recipes, &name, version))
             .await
     }
 }
@@ -94,15 +84,13 @@ impl OperationStore for EmbeddedStore {
         id: OperationId,
     ) -> Result<Option<Operation>, StoreError> {
         let scheduler = scheduler.clone();
-        self.access
-            .read("read the operation", move |connection| operation_rows::one(connection, &scheduler, id))
+        self.read("read the operation", move |connection| operation_rows::one(connection, &scheduler, id))
             .await
     }
 
     async fn unfinished(&self, scheduler: &SchedulerName) -> Result<Vec<Operation>, StoreError> {
         let scheduler = scheduler.clone();
-        self.access
-            .read("read the queue", move |connection| operation_rows::unfinished(connection, &scheduler))
+        self.read("read the queue", move |connection| operation_rows::unfinished(connection, &scheduler))
             .await
     }
 
@@ -112,11 +100,10 @@ impl OperationStore for EmbeddedStore {
         operations_max: u32,
     ) -> Result<Vec<Operation>, StoreError> {
         let scheduler = scheduler.clone();
-        self.access
-            .read("read the version operations", move |connection| {
-                operation_rows::of_versions(connection, &scheduler, operations_max)
-            })
-            .await
+        self.read("read the version operations", move |connection| {
+            operation_rows::of_versions(connection, &scheduler, operations_max)
+        })
+        .await
     }
 
     async fn operations(
@@ -126,15 +113,14 @@ impl OperationStore for EmbeddedStore {
         page: PageRequest,
     ) -> Result<OperationPage, StoreError> {
         let scheduler = scheduler.clone();
-        self.access
-            .read("read the operations", move |connection| {
-                operation_rows::page(connection, &scheduler, stage, page)
-            })
-            .await
+        self.read("read the operations", move |connection| {
+            operation_rows::page(connection, &scheduler, stage, page)
+        })
+        .await
     }
 
     async fn schedulers_in_hand(&self) -> Result<u32, StoreError> {
-        self.access.read("count schedulers in hand", operations::schedulers_in_hand).await
+        self.read("count schedulers in hand", operations::schedulers_in_hand).await
     }
 
     async fn has_operations_to_forget(
@@ -144,11 +130,10 @@ impl OperationStore for EmbeddedStore {
         no_action_before: Timestamp,
     ) -> Result<bool, StoreError> {
         let scheduler = scheduler.clone();
-        self.access
-            .read("look for operations to forget", move |connection| {
-                operations::has_any_to_forget(connection, &scheduler, ended_before, no_action_before)
-            })
-            .await
+        self.read("look for operations to forget", move |connection| {
+            operations::has_any_to_forget(connection, &scheduler, ended_before, no_action_before)
+        })
+        .await
     }
 
     async fn own_all(
@@ -159,39 +144,36 @@ impl OperationStore for EmbeddedStore {
         ttl: Millis,
     ) -> Result<Vec<(SchedulerName, Token)>, StoreError> {
         let (schedulers, owner) = (schedulers.to_vec(), owner.to_owned());
-        self.access
-            .write("own", move |connection| workers::own_all(connection, schedulers, &owner, now, ttl))
-            .await
+        self.write("own", move |connection| workers::own_all(connection, schedulers, &owner, now, ttl)).await
     }
 
     async fn renew(&self, renewal: Renewal<'_>) -> Result<Vec<(SchedulerName, Token)>, StoreError> {
         let worker = renewal.worker.to_owned();
         let Renewal { worker: _, now, ownership_ttl, operation_ttl, lock_ttl } = renewal;
-        self.access
-            .write(RENEW, move |connection| {
-                let renewal = Renewal { worker: &worker, now, ownership_ttl, operation_ttl, lock_ttl };
-                workers::renew(connection, renewal)
-            })
-            .await
+        self.write(RENEW, move |connection| {
+            let renewal = Renewal { worker: &worker, now, ownership_ttl, operation_ttl, lock_ttl };
+            workers::renew(connection, renewal)
+        })
+        .await
     }
 
     async fn workers(&self) -> Result<Workforce, StoreError> {
-        self.access.read("read the workers", workers::workforce).await
+        self.read("read the workers", workers::workforce).await
     }
 
     async fn retire(&self, worker: &str) -> Result<(), StoreError> {
         let worker = worker.to_owned();
-        self.access.write("retire", move |connection| workers::retire(connection, &worker)).await
+        self.write("retire", move |connection| workers::retire(connection, &worker)).await
     }
 
     async fn disown(&self, scheduler: &SchedulerName, token: Token) -> Result<(), StoreError> {
         let scheduler = scheduler.clone();
-        self.access.write("disown", move |connection| workers::disown(connection, &scheduler, token)).await
+        self.write("disown", move |connection| workers::disown(connection, &scheduler, token)).await
     }
 
     async fn locks(&self, scheduler: &SchedulerName) -> Result<Locks, StoreError> {
         let scheduler = scheduler.clone();
-        self.access.read("read the locks", move |connection| locks::of(connection, &scheduler)).await
+        self.read("read the locks", move |connection| locks::of(connection, &scheduler)).await
     }
 }
 
@@ -199,12 +181,12 @@ impl OperationStore for EmbeddedStore {
 impl RoomRegistry for EmbeddedStore {
     async fn room(&self, scheduler: &SchedulerName, id: &RoomId) -> Result<Option<RoomRecord>, StoreError> {
         let (scheduler, id) = (scheduler.clone(), id.clone());
-        self.access.read("read the room", move |connection| room_rows::one(connection, &scheduler, &id)).await
+        self.read("read the room", move |connection| room_rows::one(connection, &scheduler, &id)).await
     }
 
     async fn live_rooms(&self, scheduler: &SchedulerName) -> Result<Vec<RoomRecord>, StoreError> {
         let scheduler = scheduler.clone();
-        self.access.read("read the rooms", move |connection| room_rows::live(connection, &scheduler)).await
+        self.read("read the rooms", move |connection| room_rows::live(connection, &scheduler)).await
     }
 
     async fn leaving_rooms(
@@ -213,20 +195,19 @@ impl RoomRegistry for EmbeddedStore {
         operation: OperationId,
     ) -> Result<Vec<RoomRecord>, StoreError> {
         let scheduler = scheduler.clone();
-        self.access
-            .read("read the rooms that leave", move |connection| {
-                room_rows::leaving(connection, &scheduler, operation)
-            })
-            .await
+        self.read("read the rooms that leave", move |connection| {
+            room_rows::leaving(connection, &scheduler, operation)
+        })
+        .await
     }
 
     async fn room_counts(&self, scheduler: &SchedulerName) -> Result<Vec<RoomCount>, StoreError> {
         let scheduler = scheduler.clone();
-        self.access.read("count the rooms", move |connection| room_rows::counts(connection, &scheduler)).await
+        self.read("count the rooms", move |connection| room_rows::counts(connection, &scheduler)).await
     }
 
     async fn all_live_rooms(&self) -> Result<Vec<RoomRecord>, StoreError> {
-        self.access.read("read all rooms", room_rows::all_live).await
+        self.read("read all rooms", room_rows::all_live).await
     }
 
     async fn rooms_made_by(
@@ -235,11 +216,10 @@ impl RoomRegistry for EmbeddedStore {
         operation: OperationId,
     ) -> Result<Vec<RoomRecord>, StoreError> {
         let scheduler = scheduler.clone();
-        self.access
-            .read("read the rooms of an operation", move |connection| {
-                room_rows::made_by(connection, &scheduler, operation)
-            })
-            .await
+        self.read("read the rooms of an operation", move |connection| {
+            room_rows::made_by(connection, &scheduler, operation)
+        })
+        .await
     }
 
     async fn ended_rooms(
@@ -248,11 +228,10 @@ impl RoomRegistry for EmbeddedStore {
         rooms_max: usize,
     ) -> Result<Vec<RoomRecord>, StoreError> {
         let scheduler = scheduler.clone();
-        self.access
-            .read("read the ended rooms", move |connection| {
-                room_rows::ended(connection, &scheduler, rooms_max)
-            })
-            .await
+        self.read("read the ended rooms", move |connection| {
+            room_rows::ended(connection, &scheduler, rooms_max)
+        })
+        .await
     }
 
     async fn rooms_ended_before(
@@ -263,17 +242,15 @@ impl RoomRegistry for EmbeddedStore {
         rooms_max: usize,
     ) -> Result<Vec<EndedRoom>, StoreError> {
         let (scheduler, after) = (scheduler.clone(), after.cloned());
-        self.access
-            .read("read the ended rooms", move |connection| {
-                room_rows::ended_before(connection, &scheduler, before, after.as_ref(), rooms_max)
-            })
-            .await
+        self.read("read the ended rooms", move |connection| {
+            room_rows::ended_before(connection, &scheduler, before, after.as_ref(), rooms_max)
+        })
+        .await
     }
 
     async fn ports_in_use(&self, region: &Region) -> Result<Vec<u16>, StoreError> {
         let region = region.clone();
-        self.access
-            .read("read the ports in use", move |connection| room_rows::ports_in_use(connection, &region))
+        self.read("read the ports in use", move |connection| room_rows::ports_in_use(connection, &region))
             .await
     }
 }
@@ -281,6 +258,6 @@ impl RoomRegistry for EmbeddedStore {
 #[async_trait]
 impl RegionStore for EmbeddedStore {
     async fn regions(&self) -> Result<Vec<RegionRecord>, StoreError> {
-        self.access.read("read the regions", regions::all).await
+        self.read("read the regions", regions::all).await
     }
 }

@@ -4,7 +4,7 @@ use maestro_core::room::Region;
 use maestro_engine::ports::store::{Refusal, RegionRecord};
 use rusqlite::Connection;
 
-use super::columns::{Columns, from_time};
+use super::columns::{from_time, read_rows};
 use super::failure::Failure;
 
 pub(super) fn set(
@@ -47,12 +47,8 @@ fn is(connection: &Connection, region: &Region, expected: Option<&RegionRecord>)
 }
 
 pub(super) fn all(connection: &Connection) -> Result<Vec<RegionRecord>, Failure> {
-    let mut statement = connection.prepare_cached("SELECT * FROM regions ORDER BY name")?;
-    let mut rows = statement.query([])?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        let columns = Columns(row);
-        found.push(RegionRecord {
+    read_rows(connection, "SELECT * FROM regions ORDER BY name", [], |columns| {
+        Ok(RegionRecord {
             name: columns.parsed("name", |name| Some(Region(name.into())))?,
             cordoned: columns.get("cordoned")?,
             draining: columns.get("draining")?,
@@ -60,7 +56,6 @@ pub(super) fn all(connection: &Connection) -> Result<Vec<RegionRecord>, Failure>
             reason: columns.get("reason")?,
             at: columns.time("said_at")?,
             lost_at: columns.optional_time("lost_at")?,
-        });
-    }
-    Ok(found)
+        })
+    })
 }

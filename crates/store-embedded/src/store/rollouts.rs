@@ -2,7 +2,7 @@
 
 use maestro_core::scheduler::{SchedulerName, SizeBaseline};
 use maestro_engine::ports::store::{Refusal, RolloutRecord, RolloutState};
-use rusqlite::Connection;
+use rusqlite::{Connection, Params};
 
 use super::columns::{Columns, from_time};
 use super::failure::Failure;
@@ -23,27 +23,14 @@ pub(super) fn set(
         None => connection
             .prepare_cached("DELETE FROM rollouts WHERE scheduler = ?1")?
             .execute([scheduler.as_str()])?,
-        Some(rollout) => {
-            let RolloutRecord { state, to, from, since, fleet_size, occupied_at, note } = rollout;
-            connection
-                .prepare_cached(
-                    "INSERT OR REPLACE INTO rollouts
+        Some(rollout) => connection
+            .prepare_cached(
+                "INSERT OR REPLACE INTO rollouts
                          (scheduler, state, to_version, from_version, since, fleet_size, fleet_size_after,
                           occupied_at, note)
                      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-                )?
-                .execute((
-                    scheduler.as_str(),
-                    state.as_str(),
-                    to.to_string(),
-                    from.to_string(),
-                    from_time(*since),
-                    fleet_size.before,
-                    fleet_size.after,
-                    occupied_at.map(from_time),
-                    note,
-                ))?
-        }
+            )?
+            .execute(columns_of(scheduler, rollout))?,
     };
     Ok(())
 }
@@ -59,7 +46,6 @@ fn is(
             .prepare_cached("SELECT NOT EXISTS (SELECT 1 FROM rollouts WHERE scheduler = ?1)")?
             .query_row([scheduler.as_str()], |row| row.get(0))?);
     };
-    let RolloutRecord { state, to, from, since, fleet_size, occupied_at, note } = rollout;
     Ok(connection
         .prepare_cached(
             "SELECT EXISTS (
@@ -68,20 +54,23 @@ fn is(
                    AND fleet_size = ?6 AND fleet_size_after = ?7 AND occupied_at IS ?8 AND note = ?9
              )",
         )?
-        .query_row(
-            (
-                scheduler.as_str(),
-                state.as_str(),
-                to.to_string(),
-                from.to_string(),
-                from_time(*since),
-                fleet_size.before,
-                fleet_size.after,
-                occupied_at.map(from_time),
-                note,
-            ),
-            |row| row.get(0),
-        )?)
+        .query_row(columns_of(scheduler, rollout), |row| row.get(0))?)
+}
+
+/// In the order in which statements name them.
+fn columns_of<'a>(scheduler: &'a SchedulerName, rollout: &'a RolloutRecord) -> impl Params + 'a {
+    let RolloutRecord { state, to, from, since, fleet_size, occupied_at, note } = rollout;
+    (
+        scheduler.as_str(),
+        state.as_str(),
+        to.to_string(),
+        from.to_string(),
+        from_time(*since),
+        fleet_size.before,
+        fleet_size.after,
+        occupied_at.map(from_time),
+        note,
+    )
 }
 
 /// What a scheduler's row was joined with.

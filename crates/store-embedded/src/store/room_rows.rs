@@ -13,7 +13,7 @@ use rusqlite::{Connection, Params};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::columns::{Columns, from_id, from_time, to_time, to_token};
+use super::columns::{Columns, from_id, from_time, read_rows, to_time, to_token};
 use super::failure::Failure;
 
 const SELECT: &str =
@@ -73,21 +73,15 @@ pub(super) fn made_by(
 
 /// Of the fleet, by version and region.
 pub(super) fn counts(connection: &Connection, scheduler: &SchedulerName) -> Result<Vec<RoomCount>, Failure> {
-    let mut statement = connection.prepare_cached(
-        "SELECT version, region, count(*) AS rooms FROM rooms
-         WHERE scheduler = ?1 AND ended_at IS NULL AND purpose = ?2 GROUP BY version, region ORDER BY version, region",
-    )?;
-    let mut rows = statement.query((scheduler.as_str(), Purpose::Fleet.as_str()))?;
-    let mut counts = Vec::new();
-    while let Some(row) = rows.next()? {
-        let columns = Columns(row);
-        counts.push(RoomCount {
+    let sql = "SELECT version, region, count(*) AS rooms FROM rooms
+         WHERE scheduler = ?1 AND ended_at IS NULL AND purpose = ?2 GROUP BY version, region ORDER BY version, region";
+    read_rows(connection, sql, (scheduler.as_str(), Purpose::Fleet.as_str()), |columns| {
+        Ok(RoomCount {
             version: columns.version("version")?,
             region: columns.parsed("region", |text| Some(Region(text.into())))?,
             rooms: columns.get("rooms")?,
-        });
-    }
-    Ok(counts)
+        })
+    })
 }
 
 pub(super) fn ended(
@@ -108,31 +102,23 @@ pub(super) fn ended_before(
     after: Option<&EndedRoom>,
     rooms_max: usize,
 ) -> Result<Vec<EndedRoom>, Failure> {
-    let mut statement = connection.prepare_cached(
-        "SELECT id, region, ended_at FROM rooms
+    let sql = "SELECT id, region, ended_at FROM rooms
          WHERE scheduler = ?1 AND ended_at < ?2 AND (ended_at, id) > (?3, ?4)
-         ORDER BY ended_at, id LIMIT ?5",
-    )?;
+         ORDER BY ended_at, id LIMIT ?5";
     let (after_at, after_id) = after.map_or((i64::MIN, ""), |room| (from_time(room.at), room.id.as_str()));
-    let mut rows =
-        statement.query((scheduler.as_str(), from_time(before), after_at, after_id, limit(rooms_max)))?;
-    let mut ended = Vec::new();
-    while let Some(row) = rows.next()? {
-        let columns = Columns(row);
-        ended.push(EndedRoom {
+    let parameters = (scheduler.as_str(), from_time(before), after_at, after_id, limit(rooms_max));
+    read_rows(connection, sql, parameters, |columns| {
+        Ok(EndedRoom {
             id: columns.parsed("id", |id| Some(RoomId::new(id)))?,
             region: columns.parsed("region", |region| Some(Region(region.into())))?,
             at: columns.time("ended_at")?,
-        });
-    }
-    Ok(ended)
+        })
+    })
 }
 
 pub(super) fn ports_in_use(connection: &Connection, region: &Region) -> Result<Vec<u16>, Failure> {
-    let mut statement =
-        connection.prepare_cached("SELECT port FROM ports_taken WHERE region = ?1 ORDER BY port")?;
-    let ports = statement.query_map([region.as_str()], |row| row.get(0))?;
-    Ok(ports.collect::<Result<_, _>>()?)
+    let sql = "SELECT port FROM ports_taken WHERE region = ?1 ORDER BY port";
+    read_rows(connection, sql, [region.as_str()], |columns| columns.get("port"))
 }
 
 pub(super) fn ports_to_json(ports: &[HostPort]) -> Value {

@@ -9,7 +9,7 @@ use maestro_engine::ports::store::{
 };
 use rusqlite::{Connection, OptionalExtension};
 
-use super::columns::{Columns, from_id, from_time};
+use super::columns::{Columns, from_id, from_time, read_each, read_rows};
 use super::failure::Failure;
 use super::no_action;
 use super::operations;
@@ -188,23 +188,17 @@ pub(super) fn one(
     name: &SchedulerName,
 ) -> Result<Option<SchedulerRecord>, Failure> {
     let sql = format!("{SELECT_SCHEDULERS} WHERE schedulers.name = ?1");
-    let mut statement = connection.prepare_cached(&sql)?;
-    let mut rows = statement.query([name.as_str()])?;
-    rows.next()?.map(|row| scheduler(&Columns(row), recipes)).transpose()
+    Ok(read_rows(connection, &sql, [name.as_str()], |columns| scheduler(columns, recipes))?.pop())
 }
 
 /// Without those that have no name that anybody could ask for, or a room carry.
 pub(super) fn names(connection: &Connection) -> Result<Vec<SchedulerName>, Failure> {
-    let mut statement = connection.prepare_cached("SELECT name FROM schedulers ORDER BY name")?;
-    let mut rows = statement.query([])?;
     let mut names = Vec::new();
-    while let Some(row) = rows.next()? {
-        match Columns(row).scheduler("name") {
-            Ok(name) => names.push(name),
-            Err(Failure::Unreadable(_)) => {}
-            Err(other) => return Err(other),
-        }
-    }
+    let read = |columns: &Columns<'_, '_>| columns.scheduler("name");
+    read_each(connection, "SELECT name FROM schedulers ORDER BY name", [], read, |_, name| {
+        names.extend(name.ok());
+        Ok(())
+    })?;
     Ok(names)
 }
 
@@ -245,20 +239,10 @@ pub(super) fn unreadable(
 fn each(
     connection: &Connection,
     recipes: &RecipeCache,
-    mut take: impl FnMut(&Columns<'_, '_>, Result<SchedulerRecord, Unreadable>) -> Result<(), Failure>,
+    take: impl FnMut(&Columns<'_, '_>, Result<SchedulerRecord, Unreadable>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let mut statement =
-        connection.prepare_cached(&format!("{SELECT_SCHEDULERS} ORDER BY schedulers.name"))?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        let columns = Columns(row);
-        match scheduler(&columns, recipes) {
-            Ok(record) => take(&columns, Ok(record))?,
-            Err(Failure::Unreadable(why)) => take(&columns, Err(why))?,
-            Err(other) => return Err(other),
-        }
-    }
-    Ok(())
+    let sql = format!("{SELECT_SCHEDULERS} ORDER BY schedulers.name");
+    read_each(connection, &sql, [], |columns| scheduler(columns, recipes), take)
 }
 
 fn scheduler(columns: &Columns<'_, '_>, recipes: &RecipeCache) -> Result<SchedulerRecord, Failure> {

@@ -2,11 +2,11 @@
 
 use maestro_core::scheduler::{Recipe, SchedulerName, Version, VersionStatus};
 use maestro_core::time::Timestamp;
-use maestro_engine::documents::{self, Unreadable};
+use maestro_engine::documents;
 use maestro_engine::ports::store::{Refusal, UnreadableVersion, VersionRecord};
-use rusqlite::{Connection, Params};
+use rusqlite::Connection;
 
-use super::columns::{Columns, from_time};
+use super::columns::{Columns, from_time, read_each, read_rows};
 use super::failure::Failure;
 use super::recipes::RecipeCache;
 use super::schedulers;
@@ -137,7 +137,8 @@ pub(super) fn all(
     scheduler: &SchedulerName,
 ) -> Result<Vec<VersionRecord>, Failure> {
     let mut readable = Vec::new();
-    each(connection, recipes, SELECT, [scheduler.as_str()], |_, read| {
+    let read = |columns: &Columns<'_, '_>| version(columns, recipes);
+    read_each(connection, SELECT, [scheduler.as_str()], read, |_, read| {
         readable.extend(read.ok());
         Ok(())
     })?;
@@ -151,7 +152,8 @@ pub(super) fn unreadable(
     scheduler: &SchedulerName,
 ) -> Result<Vec<UnreadableVersion>, Failure> {
     let mut unreadable = Vec::new();
-    each(connection, recipes, SELECT, [scheduler.as_str()], |columns, read| {
+    let read = |columns: &Columns<'_, '_>| version(columns, recipes);
+    read_each(connection, SELECT, [scheduler.as_str()], read, |columns, read| {
         let Err(why) = read else { return Ok(()) };
         match columns.version("version") {
             Ok(version) => unreadable.push(UnreadableVersion {
@@ -173,13 +175,8 @@ pub(super) fn unreadable(
 }
 
 pub(super) fn numbers(connection: &Connection, scheduler: &SchedulerName) -> Result<Vec<Version>, Failure> {
-    let mut statement =
-        connection.prepare_cached("SELECT version FROM version_numbers WHERE scheduler = ?1")?;
-    let mut rows = statement.query([scheduler.as_str()])?;
-    let mut numbers = Vec::new();
-    while let Some(row) = rows.next()? {
-        numbers.push(Columns(row).version("version")?);
-    }
+    let sql = "SELECT version FROM version_numbers WHERE scheduler = ?1";
+    let mut numbers = read_rows(connection, sql, [scheduler.as_str()], |columns| columns.version("version"))?;
     numbers.sort_unstable();
     Ok(numbers)
 }
@@ -188,37 +185,11 @@ pub(super) fn one(
     connection: &Connection,
     recipes: &RecipeCache,
     scheduler: &SchedulerName,
-    version: Version,
+    number: Version,
 ) -> Result<Option<VersionRecord>, Failure> {
     let sql = format!("{SELECT} AND versions.version = ?2");
-    let parameters = (scheduler.as_str(), version.to_string());
-    let mut found = None;
-    each(connection, recipes, &sql, parameters, |_, read| {
-        found = Some(read?);
-        Ok(())
-    })?;
-    Ok(found)
-}
-
-/// What cannot be read is that version's problem alone.
-fn each(
-    connection: &Connection,
-    recipes: &RecipeCache,
-    sql: &str,
-    parameters: impl Params,
-    mut take: impl FnMut(&Columns<'_, '_>, Result<VersionRecord, Unreadable>) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    let mut statement = connection.prepare_cached(sql)?;
-    let mut rows = statement.query(parameters)?;
-    while let Some(row) = rows.next()? {
-        let columns = Columns(row);
-        match version(&columns, recipes) {
-            Ok(record) => take(&columns, Ok(record))?,
-            Err(Failure::Unreadable(why)) => take(&columns, Err(why))?,
-            Err(other) => return Err(other),
-        }
-    }
-    Ok(())
+    let parameters = (scheduler.as_str(), number.to_string());
+    Ok(read_rows(connection, &sql, parameters, |columns| version(columns, recipes))?.pop())
 }
 
 fn version(columns: &Columns<'_, '_>, recipes: &RecipeCache) -> Result<VersionRecord, Failure> {

@@ -6,7 +6,7 @@ use maestro_core::time::{Millis, Timestamp, after};
 use maestro_engine::ports::store::{OwnershipRecord, Renewal, WorkerRecord, Workforce};
 use rusqlite::{Connection, OptionalExtension};
 
-use super::columns::{Columns, from_time, from_token, to_token};
+use super::columns::{from_time, from_token, read_rows, to_token};
 use super::failure::Failure;
 use super::schedulers;
 
@@ -140,15 +140,10 @@ pub(super) fn renew(
 }
 
 fn owned_by(connection: &Connection, worker: &str) -> Result<Vec<(SchedulerName, Token)>, Failure> {
-    let mut statement = connection
-        .prepare_cached("SELECT scheduler, token FROM ownerships WHERE owner = ?1 ORDER BY scheduler")?;
-    let mut rows = statement.query([worker])?;
-    let mut owned = Vec::new();
-    while let Some(row) = rows.next()? {
-        let columns = Columns(row);
-        owned.push((columns.scheduler("scheduler")?, columns.token("token")?));
-    }
-    Ok(owned)
+    let sql = "SELECT scheduler, token FROM ownerships WHERE owner = ?1 ORDER BY scheduler";
+    read_rows(connection, sql, [worker], |columns| {
+        Ok((columns.scheduler("scheduler")?, columns.token("token")?))
+    })
 }
 
 pub(super) fn disown(
@@ -171,25 +166,17 @@ pub(super) fn retire(connection: &Connection, worker: &str) -> Result<(), Failur
 
 /// All workers and all ownerships, by name.
 pub(super) fn workforce(connection: &Connection) -> Result<Workforce, Failure> {
-    let mut workforce = Workforce::default();
-    let mut statement = connection.prepare_cached("SELECT name, expires_at FROM workers ORDER BY name")?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        let columns = Columns(row);
-        workforce
-            .workers
-            .push(WorkerRecord { name: columns.get("name")?, expires_at: columns.time("expires_at")? });
-    }
-    let mut statement = connection.prepare_cached(&format!("{EXPIRIES} ORDER BY scheduler"))?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        let columns = Columns(row);
-        workforce.ownerships.push(OwnershipRecord {
+    let workers =
+        read_rows(connection, "SELECT name, expires_at FROM workers ORDER BY name", [], |columns| {
+            Ok(WorkerRecord { name: columns.get("name")?, expires_at: columns.time("expires_at")? })
+        })?;
+    let ownerships = read_rows(connection, &format!("{EXPIRIES} ORDER BY scheduler"), [], |columns| {
+        Ok(OwnershipRecord {
             scheduler: columns.scheduler("scheduler")?,
             owner: columns.get("owner")?,
             token: columns.token("token")?,
             expires_at: columns.time("expires_at")?,
-        });
-    }
-    Ok(workforce)
+        })
+    })?;
+    Ok(Workforce { workers, ownerships })
 }
