@@ -3,28 +3,13 @@
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_saphyr::{Location, Spanned, UserMessageFormatter};
+use serde_saphyr::{Location, Spanned};
 
 pub(crate) enum Node {
     Map(Vec<(Spanned<String>, Node)>),
     List(Vec<Spanned<Node>>),
     /// As it would be written in an environment variable; `None` is YAML's null.
     Scalar(Option<String>),
-}
-
-/// Reads a text; `name` is how messages call its file.
-pub(crate) fn read<T: for<'de> Deserialize<'de>>(name: &str, text: &str) -> Result<T, String> {
-    serde_saphyr::from_str(text).map_err(|error| {
-        let place = error.location().map_or_else(String::new, |location| format!(":{}", place(&location)));
-        let reason = error.without_snippet().render_with_formatter(&UserMessageFormatter);
-        let reason = reason.rsplit_once(" at line ").map_or(&*reason, |(reason, _)| reason);
-        format!("{name}{place}: not valid YAML: {reason}")
-    })
-}
-
-/// `12:5`
-pub(crate) fn place(location: &Location) -> String {
-    format!("{}:{}", location.line(), location.column())
 }
 
 impl Node {
@@ -73,6 +58,14 @@ impl<'de> Deserialize<'de> for Node {
 
 struct NodeVisitor;
 
+macro_rules! visit_scalar {
+    ($($visit:ident: $type:ty,)+) => {
+        $(fn $visit<E>(self, value: $type) -> Result<Node, E> {
+            Ok(scalar(&value))
+        })+
+    };
+}
+
 impl<'de> Visitor<'de> for NodeVisitor {
     type Value = Node;
 
@@ -108,49 +101,33 @@ impl<'de> Visitor<'de> for NodeVisitor {
         Node::deserialize(deserializer)
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
-        Ok(scalar(&value))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Node, E> {
-        Ok(scalar(&value))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Node, E> {
-        Ok(scalar(&value))
-    }
-
-    fn visit_i128<E>(self, value: i128) -> Result<Node, E> {
-        Ok(scalar(&value))
-    }
-
-    fn visit_u128<E>(self, value: u128) -> Result<Node, E> {
-        Ok(scalar(&value))
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
-        Ok(scalar(&value))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Node, E> {
-        Ok(scalar(value))
+    visit_scalar! {
+        visit_bool: bool,
+        visit_i64: i64,
+        visit_u64: u64,
+        visit_i128: i128,
+        visit_u128: u128,
+        visit_f64: f64,
+        visit_str: &str,
     }
 }
 
 /// An empty text counts as unset, as it does in the environment.
-fn scalar(value: &(impl ToString + ?Sized)) -> Node {
+fn scalar(value: &impl ToString) -> Node {
     Node::Scalar(Some(value.to_string()).filter(|text| !text.is_empty()))
 }
 
 #[cfg(test)]
 mod tests {
+    use maestro_proto::document::{parse_yaml, place};
+
     use super::*;
 
     #[test]
     fn places() {
         let text = "name: arena\nspec:\n  containers:\n  - name: room\n    image_pull_policy: x\n  - {image: i}\n\
                     labels:\n  example.com/team: a\n  example: b\n";
-        let root: Node = read("a.yaml", text).unwrap();
+        let root: Node = parse_yaml(text).unwrap();
         for (path, expected) in [
             ("name", Some("1:1")),
             ("spec", Some("2:1")),
@@ -172,7 +149,10 @@ mod tests {
 
     #[test]
     fn what_is_no_yaml() {
-        let error = read::<Node>("a.yaml", "name: arena\n  game: x\n").err().unwrap();
-        assert_eq!(error, "a.yaml:2:7: not valid YAML: mapping values are not allowed in this context");
+        let error = parse_yaml::<Node>("name: arena\n  game: x\n").err().unwrap();
+        assert_eq!(
+            error.in_file("a.yaml"),
+            "a.yaml:2:7: not valid YAML: mapping values are not allowed in this context"
+        );
     }
 }

@@ -109,7 +109,7 @@ fn decimal<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Decimal>
 }
 
 /// The text of a recipe's file, YAML or JSON, with quotes around the decimals whose digits a reader would lose.
-pub fn with_exact_decimals(text: &str) -> Cow<'_, str> {
+pub(crate) fn with_exact_decimals(text: &str) -> Cow<'_, str> {
     let file: Block = serde_saphyr::from_str(text).unwrap_or_default();
     let occupancy = file.scheduler.as_deref().unwrap_or(&file).occupancy();
     let written = occupancy.map(|occupancy| [&occupancy.ready_target, &occupancy.down_threshold]);

@@ -7,6 +7,7 @@
 //! - [`recipe`] turns a message into a valid [`Recipe`](maestro_core::scheduler::Recipe), or names every error in it, and
 //!   writes one back. It also has the form in which recipes are stored, patched, and shown as an operation's input.
 //! - [`decimals`] keeps numbers such as `0.1` exact, which a binary float would not.
+//! - [`document`] reads the files that people write.
 //!
 //! The rules for single values are in `maestro-core`. Paths, statuses and headers are the business of `maestro-api`.
 //!
@@ -40,6 +41,7 @@
 //! ```
 
 pub mod decimals;
+pub mod document;
 pub mod json;
 pub mod query;
 pub mod recipe;

@@ -76,15 +76,6 @@ impl Context {
         &self,
         scheduler: &str,
         operation: &str,
-        wait: &WaitOptions,
-    ) -> Result<Json, Failure> {
-        self.follow_within(scheduler, operation, wait.timeout)
-    }
-
-    pub(super) fn follow_within(
-        &self,
-        scheduler: &str,
-        operation: &str,
         timeout: Duration,
     ) -> Result<Json, Failure> {
         let client = self.client()?;
@@ -106,7 +97,7 @@ impl Context {
         if !wait.wait {
             return self.show(answer, |_| format!("operation {id} enqueued: {what}"));
         }
-        let end = self.follow(scheduler, id, wait)?;
+        let end = self.follow(scheduler, id, wait.timeout)?;
         self.show_end(&end, |end| {
             let operation = end.get("operation");
             format!("operation {id} {}: {}", operation.get("status").cell(), reason(operation))

@@ -1,19 +1,19 @@
 //! A recipe from a file or stdin, YAML or JSON. Errors are reported with the line in which they are.
 
-use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::Args;
 use maestro_core::violation::{Violation, Violations};
-use maestro_proto::decimals::with_exact_decimals;
+use maestro_proto::document::{self, without_place};
 use maestro_proto::json::{DecodeError, Decoded, decode};
 use maestro_proto::unknown_recipe_field;
 use maestro_proto::v1::CreateSchedulerRequest;
 
 use super::failure::Failure;
 use super::json::Json;
-use crate::yaml::{self, Node};
+use crate::yaml::Node;
 
-/// No recipe comes near it; a wrong path must not fill the memory.
+/// No recipe comes near it.
 const DOCUMENT_BYTES_MAX: u64 = 8 << 20;
 
 /// What is to be done about fields that no recipe has.
@@ -31,6 +31,23 @@ impl UnknownFields {
     }
 }
 
+/// Options of the commands that submit a recipe.
+#[derive(Debug, Args)]
+pub(super) struct RecipeOptions {
+    /// The recipe, YAML or JSON; `-` reads stdin
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) file: PathBuf,
+    /// Submit a recipe with unknown fields, which are ignored
+    #[arg(long)]
+    lenient: bool,
+}
+
+impl RecipeOptions {
+    pub(super) fn unknown_fields(&self) -> UnknownFields {
+        UnknownFields::new(self.lenient)
+    }
+}
+
 /// A recipe as somebody wrote it.
 pub(super) struct Written {
     pub(super) recipe: Json,
@@ -45,11 +62,10 @@ pub(super) struct Written {
 /// Reads the recipe of one scheduler. What `scheduler get -o yaml` printed can be read again: there the recipe is
 /// inside `scheduler`.
 pub(super) fn read_recipe(path: &Path, unknown: UnknownFields) -> Result<Written, Failure> {
-    let name = if path == Path::new("-") { "stdin".to_owned() } else { path.display().to_string() };
-    let text =
-        read_text(path).map_err(|error| Failure::invalid(format!("{name}: cannot be read: {error}")))?;
-    let document = parse(&name, &with_exact_decimals(&text)).map_err(Failure::invalid)?;
-    let recipe = match document {
+    let name = document::name(path);
+    let text = document::read_text(path, DOCUMENT_BYTES_MAX)
+        .map_err(|error| Failure::invalid(format!("{name}: cannot be read: {error}")))?;
+    let recipe = match document::parse(&text).map_err(|error| Failure::invalid(error.in_file(&name)))? {
         Json::Object(mut entries) if entries.len() == 1 && entries[0].0 == SCHEDULER => entries.remove(0).1,
         Json::Object(entries) => Json::Object(entries),
         Json::Null => {
@@ -80,13 +96,13 @@ impl Written {
     /// Where a field is written, `arena.yaml:12:5`; only the file if that cannot be told.
     fn place(&self, field: &str) -> String {
         let Self { name, text, .. } = self;
-        let Ok(root) = yaml::read::<Node>(name, text) else { return name.clone() };
+        let Ok(root) = document::parse_yaml::<Node>(text) else { return name.clone() };
         let recipe = match &root {
             Node::Map(entries) if entries.len() == 1 && entries[0].0.value == SCHEDULER => &entries[0].1,
             node => node,
         };
         match recipe.find(field) {
-            Some(location) => format!("{name}:{}", yaml::place(&location)),
+            Some(location) => format!("{name}:{}", document::place(&location)),
             None => name.clone(),
         }
     }
@@ -113,7 +129,7 @@ impl Written {
     fn decode(&mut self, unknown: UnknownFields) -> Result<(), Failure> {
         let decoded = decode_recipe(&self.recipe).map_err(|error| {
             // The place in it is one in our own rendering, which nobody has seen.
-            let reason = error.reason.rsplit_once(" at line ").map_or(&*error.reason, |(reason, _)| reason);
+            let reason = without_place(&error.reason);
             Failure::invalid(format!("{}: {}: {reason}", self.place(&error.field), error.field))
         })?;
         Decoded { message: self.message, unknown_fields: self.unknown_fields } = decoded;
@@ -143,27 +159,6 @@ fn without_state(scheduler: Json) -> Json {
             Json::Object(entries)
         }
         other => other,
-    }
-}
-
-fn read_text(path: &Path) -> std::io::Result<String> {
-    let mut text = String::new();
-    if path == Path::new("-") {
-        std::io::stdin().take(DOCUMENT_BYTES_MAX).read_to_string(&mut text)?;
-    } else {
-        std::fs::File::open(path)?.take(DOCUMENT_BYTES_MAX).read_to_string(&mut text)?;
-    }
-    if text.len() as u64 == DOCUMENT_BYTES_MAX {
-        return Err(std::io::Error::other(format!("it is larger than {DOCUMENT_BYTES_MAX} bytes")));
-    }
-    Ok(text)
-}
-
-/// JSON is tried as JSON first: nearly all of it is YAML, but not its escapes for characters beyond the 16-bit ones.
-fn parse(name: &str, text: &str) -> Result<Json, String> {
-    match serde_json::from_str(text) {
-        Ok(document) => Ok(document),
-        Err(_) => yaml::read(name, text),
     }
 }
 

@@ -3,6 +3,7 @@
 use super::client::Client;
 use super::failure::{Exit, Failure};
 use super::json::Json;
+use super::operation::{STAGES, in_stages};
 use super::resource::Resource;
 
 /// How many are named where a beginning fits several.
@@ -22,20 +23,14 @@ pub(super) fn operation(client: &Client, scheduler: &str, given: &str) -> Result
         // Whole, or wrong: the server says what is wrong with it.
         return Ok(given.to_owned());
     }
-    let mut found: Vec<Json> = Vec::new();
-    // In the order in which an operation walks through the stages, so that none is missed on its way.
-    for stage in ["pending", "active", "final"] {
+    let (found, _) = in_stages(&STAGES, |stage| {
         let resource = Resource::new(&["schedulers", scheduler, "operations"])
             .query("stage", stage)
             .query_some("perPage", (stage == "final").then_some(PAGE_SIZE))
             .query("noAction", "true")
             .query("idPrefix", given);
-        let answer = client.get(&resource, "operations")?;
-        for operation in answer.get("operations").items() {
-            found.retain(|seen| seen.get("id") != operation.get("id"));
-            found.push(operation.clone());
-        }
-    }
+        client.get(&resource, "operations")
+    })?;
     let ids: Vec<String> = found.iter().map(|operation| operation.get("id").cell()).collect();
     match ids.as_slice() {
         [] => {

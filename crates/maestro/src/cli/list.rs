@@ -65,10 +65,7 @@ impl<F: Fn(&Json) -> Sheet> Watching<F> {
             Format::Table if is_first => print(&sheet.text()),
             Format::Table => print(&format!("\n{}", sheet.text())),
             // One document a line, so that a program can read them one by one.
-            Format::Json => match serde_json::to_string(answer) {
-                Ok(line) => print(&line),
-                Err(error) => Err(Failure::new(Exit::Failed, format!("cannot be written as JSON: {error}"))),
-            },
+            Format::Json => output::json_line(answer),
             Format::Yaml => {
                 print("---")?;
                 output::yaml(answer)

@@ -1,7 +1,9 @@
 //! `maestro lock …`
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser};
+use clap::{Args, Subcommand};
 use jiff::Timestamp;
+use maestro_core::lock::LockKind;
 
 use super::age;
 use super::context::Context;
@@ -35,34 +37,14 @@ pub(super) struct ReleaseOptions {
     /// Name of the scheduler
     scheduler: String,
     /// Which lock
-    #[arg(value_enum)]
-    kind: Kind,
+    #[arg(value_parser = PossibleValuesParser::new(LockKind::LISTED.map(LockKind::as_str)))]
+    kind: String,
     /// Why, for the history
-    #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     reason: String,
     /// Only the one with this fencing token: not what someone else took meanwhile
     #[arg(long, value_name = "N")]
     token: Option<u64>,
-}
-
-/// Those that people may release.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Kind {
-    Config,
-    Scale,
-    Termination,
-    Downscaling,
-}
-
-impl Kind {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Config => "config",
-            Self::Scale => "scale",
-            Self::Termination => "termination",
-            Self::Downscaling => "downscaling",
-        }
-    }
 }
 
 pub(super) fn run(context: &Context, command: &Command) -> Result<(), Failure> {
@@ -77,7 +59,6 @@ pub(super) fn run(context: &Context, command: &Command) -> Result<(), Failure> {
 
 fn release(context: &Context, options: &ReleaseOptions) -> Result<(), Failure> {
     let ReleaseOptions { scheduler, kind, reason, token } = options;
-    let kind = kind.as_str();
     let token = token.map(|token| token.to_string());
     let resource = Resource::new(&["schedulers", scheduler, "locks", kind])
         .query("reason", reason)

@@ -37,7 +37,8 @@ mod world;
 
 use std::process::ExitCode;
 
-use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 
 use maestro_store_embedded::{BackupError, OpenError};
@@ -64,6 +65,9 @@ Examples:
 Exit codes:
   0 ok, 1 operation failed, 2 usage or invalid input, 3 not found, 4 conflict,
   5 server unreachable, 6 timed out";
+
+/// Those whose scripts are tried out.
+const COMPLETION_SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
 
 /// Keeps fleets of dedicated game rooms running
 #[derive(Debug, Parser)]
@@ -249,8 +253,8 @@ Examples:
   maestro completion fish > ~/.config/fish/completions/maestro.fish")]
     Completion {
         /// The shell to print it for
-        #[arg(value_enum)]
-        shell: CompletionShell,
+        #[arg(value_parser = PossibleValuesParser::new(COMPLETION_SHELLS).try_map(|shell| shell.parse::<Shell>()))]
+        shell: Shell,
     },
 
     /// Print the version, the commit and the schema of the store
@@ -310,24 +314,6 @@ impl<C, L> OrList<C, L> {
     }
 }
 
-/// The shells whose scripts are tried out.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum CompletionShell {
-    Bash,
-    Zsh,
-    Fish,
-}
-
-impl From<CompletionShell> for Shell {
-    fn from(shell: CompletionShell) -> Self {
-        match shell {
-            CompletionShell::Bash => Self::Bash,
-            CompletionShell::Zsh => Self::Zsh,
-            CompletionShell::Fish => Self::Fish,
-        }
-    }
-}
-
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
@@ -371,7 +357,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Backup(options) => return backup::backup(options).map_err(|error| server_failure(&error)),
         Command::Restore(options) => return backup::restore(options).map_err(|error| server_failure(&error)),
         Command::SupportBundle(options) => support::run(&context, options)?,
-        Command::Completion { shell } => print_completion((*shell).into())?,
+        Command::Completion { shell } => print_completion(*shell)?,
         Command::Version => version::run(&context)?,
     }
     Ok(ExitCode::SUCCESS)

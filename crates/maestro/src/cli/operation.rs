@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use jiff::{SignedDuration, Timestamp};
-use maestro_core::operation::{self, DefinitionKind, OperationStatus};
+use maestro_core::operation::{DefinitionKind, OperationStatus, Stage};
 
 use super::age;
 use super::client::Client;
@@ -98,8 +98,8 @@ pub(super) struct ListOptions {
     #[arg(long, conflicts_with_all = ["stage", "kind", "status", "since", "all", "page", "page_size"])]
     stuck: bool,
     /// Only operations of this stage
-    #[arg(long, value_enum)]
-    stage: Option<Stage>,
+    #[arg(long, value_parser = PossibleValuesParser::new(STAGES))]
+    stage: Option<String>,
     /// Only operations of this type
     #[arg(long = "type", value_name = "TYPE", value_parser = PossibleValuesParser::new(DefinitionKind::KNOWN.map(DefinitionKind::name)))]
     kind: Option<String>,
@@ -132,21 +132,26 @@ fn since(text: &str) -> Result<Timestamp, String> {
     Timestamp::now().checked_sub(ago).map_err(|error| error.to_string())
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Stage {
-    Pending,
-    Active,
-    Final,
-}
+/// In the order in which an operation walks through them.
+pub(super) const STAGES: [&str; 3] = ["pending", "active", FINAL];
+const FINAL: &str = "final";
 
-impl Stage {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Active => "active",
-            Self::Final => "final",
+/// The operations of these stages, and the last answer. Asked in order, so that none is missed on its way; one seen twice
+/// is shown as it was seen last.
+pub(super) fn in_stages(
+    stages: &[&str],
+    ask: impl Fn(&str) -> Result<Json, Failure>,
+) -> Result<(Vec<Json>, Json), Failure> {
+    let mut operations: Vec<Json> = Vec::new();
+    let mut last = Json::Null;
+    for stage in stages {
+        last = ask(stage)?;
+        for operation in last.get("operations").items() {
+            operations.retain(|seen| seen.get("id") != operation.get("id"));
+            operations.push(operation.clone());
         }
     }
+    Ok((operations, last))
 }
 
 pub(super) fn run(context: &Context, command: &Command) -> Result<(), Failure> {
@@ -180,12 +185,12 @@ pub(super) fn list(context: &Context, options: &ListOptions) -> Result<(), Failu
         scheduler => return explain::list_stuck(context, scheduler.as_deref(), &options.watch),
     };
     let is_paged = options.page.is_some() || options.page_size.is_some();
-    if is_paged && matches!(options.stage, Some(Stage::Pending | Stage::Active)) {
+    if is_paged && options.stage.as_deref().is_some_and(|stage| stage != FINAL) {
         return Err(Failure::invalid("--page and --page-size go with --stage final, or without --stage"));
     }
     let ask = |client: &Client| {
-        let answer = match options.stages() {
-            [stage] => stage_answer(client, scheduler, options, *stage)?,
+        let answer = match options.stages().as_slice() {
+            [stage] => stage_answer(client, scheduler, options, stage)?,
             stages => of_stages(client, scheduler, options, stages)?,
         };
         // Operations outlive their scheduler: only where there are none, it may never have existed.
@@ -203,19 +208,14 @@ pub(super) fn list(context: &Context, options: &ListOptions) -> Result<(), Failu
 
 impl ListOptions {
     /// A status belongs to one stage: the others need not be asked for.
-    fn stages(&self) -> &'static [Stage] {
+    fn stages(&self) -> Vec<&str> {
         let status = self.status.as_deref().and_then(OperationStatus::parse);
         let of_status = status.map(|status| match status.stage() {
-            operation::Stage::Pending => Stage::Pending,
-            operation::Stage::Active => Stage::Active,
-            operation::Stage::Final => Stage::Final,
+            Stage::Pending => "pending",
+            Stage::Active => "active",
+            Stage::Final => FINAL,
         });
-        match self.stage.or(of_status) {
-            Some(Stage::Pending) => &[Stage::Pending],
-            Some(Stage::Active) => &[Stage::Active],
-            Some(Stage::Final) => &[Stage::Final],
-            None => &[Stage::Pending, Stage::Active, Stage::Final],
-        }
+        self.stage.as_deref().or(of_status).map_or_else(|| STAGES.to_vec(), |stage| vec![stage])
     }
 
     /// Cycles come and go all the time. One that finds something to do says so by the operations that it enqueues.
@@ -232,10 +232,10 @@ fn stage_answer(
     client: &Client,
     scheduler: &str,
     options: &ListOptions,
-    stage: Stage,
+    stage: &str,
 ) -> Result<Json, Failure> {
-    let mut resource = Resource::new(&["schedulers", scheduler, "operations"]).query("stage", stage.as_str());
-    if stage == Stage::Final {
+    let mut resource = Resource::new(&["schedulers", scheduler, "operations"]).query("stage", stage);
+    if stage == FINAL {
         let number = |number: Option<u32>| number.map(|number| number.to_string());
         resource = resource
             .query_some("page", number(options.page).as_deref())
@@ -250,26 +250,15 @@ fn stage_answer(
     client.get(&resource, "operations")
 }
 
-/// Asked in the order in which an operation walks through the stages, so that none is missed on its way; one seen
-/// twice is shown where it was seen last.
 fn of_stages(
     client: &Client,
     scheduler: &str,
     options: &ListOptions,
-    stages: &[Stage],
+    stages: &[&str],
 ) -> Result<Json, Failure> {
-    let mut operations: Vec<Json> = Vec::new();
-    let mut finals = Json::Null;
-    for stage in stages {
-        let answer = stage_answer(client, scheduler, options, *stage)?;
-        for operation in answer.get("operations").items() {
-            operations.retain(|seen| seen.get("id") != operation.get("id"));
-            if !options.hides(operation) {
-                operations.push(operation.clone());
-            }
-        }
-        finals = answer;
-    }
+    let ask = |stage: &str| stage_answer(client, scheduler, options, stage);
+    let (mut operations, finals) = in_stages(stages, ask)?;
+    operations.retain(|operation| !options.hides(operation));
     // As times, not as text: fractions differ in length.
     operations.sort_by_key(|operation| {
         let created: Option<Timestamp> =

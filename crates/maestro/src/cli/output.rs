@@ -1,6 +1,7 @@
 //! What goes to the terminal: tables for people, the server's own answer as JSON or YAML for programs. Results go
 //! to stdout, everything else to stderr.
 
+use std::fmt::Display;
 use std::io::{self, BufWriter, Write};
 
 use clap::ValueEnum;
@@ -37,17 +38,20 @@ pub(super) fn show(
 }
 
 pub(super) fn json(answer: &impl Serialize) -> Result<(), Failure> {
-    match serde_json::to_string_pretty(answer) {
-        Ok(text) => print(&text),
-        Err(error) => Err(Failure::new(Exit::Failed, format!("cannot be written as JSON: {error}"))),
-    }
+    print_as("JSON", serde_json::to_string_pretty(answer))
+}
+
+pub(super) fn json_line(answer: &impl Serialize) -> Result<(), Failure> {
+    print_as("JSON", serde_json::to_string(answer))
 }
 
 pub(super) fn yaml(answer: &impl Serialize) -> Result<(), Failure> {
-    match serde_saphyr::to_string(answer) {
-        Ok(text) => print(&text),
-        Err(error) => Err(Failure::new(Exit::Failed, format!("cannot be written as YAML: {error}"))),
-    }
+    print_as("YAML", serde_saphyr::to_string(answer))
+}
+
+fn print_as(language: &str, text: Result<String, impl Display>) -> Result<(), Failure> {
+    let failure = |error| Failure::new(Exit::Failed, format!("cannot be written as {language}: {error}"));
+    print(&text.map_err(failure)?)
 }
 
 /// Writes to stdout, ended by one newline. A closed pipe ends the command quietly, where `println!` would panic.

@@ -116,9 +116,5 @@ fn state(region: &Json) -> &'static str {
 
 fn total(rooms: &Json) -> u64 {
     let Json::Object(entries) = rooms else { return 0 };
-    let count = |value: &Json| match value {
-        Json::Number(rooms) => rooms.as_u64().unwrap_or(0),
-        _ => 0,
-    };
-    entries.iter().map(|(_, value)| count(value)).sum()
+    entries.iter().filter_map(|(_, count)| count.as_u64()).sum()
 }

@@ -5,7 +5,6 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use indicatif::ProgressBar;
 use maestro_core::scheduler::Version;
 use maestro_core::text::count_of;
 
@@ -13,10 +12,10 @@ use super::client::Client;
 use super::context::{Context, WaitOptions};
 use super::failure::{Exit, Failure};
 use super::json::Json;
-use super::output::{Format, fields, note, plain, print};
+use super::output::{Format, fields, plain, print};
 use super::poll::{self, Observer, Poll};
 use super::resource::Resource;
-use super::watch::spinner;
+use super::watch::{Progress, spinner};
 use crate::config::duration;
 
 #[derive(Debug, Subcommand)]
@@ -146,12 +145,17 @@ fn watch(context: &Context, options: &StatusOptions) -> Result<(), Failure> {
         Ok(answer)
     };
     let poll = Poll { client: &client, ask: &ask, timeout: options.timeout, interval: poll::INTERVAL };
-    let view = View::new(context.format());
-    let mut watching = Watching { scheduler: &options.scheduler, view, line: String::new() };
+    let progress = match context.format() {
+        Format::Table if std::io::stdout().is_terminal() => Progress::Spinner(spinner()),
+        // The changes are the result, a line each.
+        Format::Table => Progress::Lines,
+        Format::Csv | Format::Json | Format::Yaml => Progress::notes(),
+    };
+    let mut watching = Watching { scheduler: &options.scheduler, progress, line: String::new() };
     let last = poll.run(&mut watching)?;
     match context.format() {
         // On a terminal the line that stayed current has been cleared.
-        Format::Table if matches!(watching.view, View::Line(_)) => print(&line(&last))?,
+        Format::Table if matches!(watching.progress, Progress::Spinner(_)) => print(&line(&last))?,
         Format::Table => {}
         Format::Csv | Format::Json | Format::Yaml => context.show(&last, Json::cell)?,
     }
@@ -250,44 +254,16 @@ fn line(answer: &Json) -> String {
 
 struct Watching<'a> {
     scheduler: &'a str,
-    view: View,
+    progress: Progress,
     /// What was shown last.
     line: String,
-}
-
-enum View {
-    /// On a terminal: one line that stays current.
-    Line(ProgressBar),
-    /// Elsewhere: one line for each change, which are the result.
-    Lines,
-    /// The last answer is the result: changes on stderr.
-    Notes,
-}
-
-impl View {
-    fn new(format: Format) -> Self {
-        match format {
-            Format::Table if std::io::stdout().is_terminal() => Self::Line(spinner()),
-            Format::Table => Self::Lines,
-            Format::Csv | Format::Json | Format::Yaml => Self::Notes,
-        }
-    }
-
-    fn show(&self, line: &str) -> Result<(), Failure> {
-        match self {
-            Self::Line(bar) => bar.set_message(line.to_owned()),
-            Self::Lines => print(line)?,
-            Self::Notes => note(line),
-        }
-        Ok(())
-    }
 }
 
 impl Observer for Watching<'_> {
     fn saw(&mut self, answer: &Json) -> Result<bool, Failure> {
         let line = line(answer);
         if line != self.line {
-            self.view.show(&line)?;
+            self.progress.say(&line)?;
             self.line = line;
         }
         Ok(match Outcome::of(answer) {
@@ -301,20 +277,15 @@ impl Observer for Watching<'_> {
     }
 
     fn unreachable(&mut self, message: &str) {
-        let line = format!("{message}; trying again");
-        match &self.view {
-            View::Line(bar) => bar.set_message(line.clone()),
-            View::Lines | View::Notes if self.line == line => {}
-            View::Lines | View::Notes => note(&line),
+        if self.line != message {
+            self.progress.unreachable(message);
+            // So that the next answer is shown again, whatever it is.
+            self.line = message.to_owned();
         }
-        // So that the next answer is shown again, whatever it is.
-        self.line = line;
     }
 
     fn end(&mut self) {
-        if let View::Line(bar) = &self.view {
-            bar.finish_and_clear();
-        }
+        self.progress.end();
     }
 
     fn timed_out(&self, after: Duration) -> Failure {

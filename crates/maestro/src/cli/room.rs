@@ -93,17 +93,23 @@ pub(super) struct RoomName {
 }
 
 #[derive(Debug, Args)]
+struct ChangeOptions {
+    /// Do it even if autoscaling is on and will undo it
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    wait: WaitOptions,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct AmountOptions {
     /// Name of the scheduler
     scheduler: String,
     /// How many rooms
     #[arg(value_name = "N", value_parser = amount)]
     amount: u32,
-    /// Do it even if autoscaling is on and will undo it
-    #[arg(long)]
-    force: bool,
     #[command(flatten)]
-    wait: WaitOptions,
+    change: ChangeOptions,
 }
 
 #[derive(Debug, Args)]
@@ -113,11 +119,8 @@ pub(super) struct RemoveOptions {
     /// How many rooms, or the ids of the rooms (or the beginnings of their ids)
     #[arg(value_name = "N|ID", required = true)]
     rooms: Vec<String>,
-    /// Do it even if autoscaling is on and will undo it
-    #[arg(long)]
-    force: bool,
     #[command(flatten)]
-    wait: WaitOptions,
+    change: ChangeOptions,
 }
 
 #[derive(Debug, Args)]
@@ -127,11 +130,8 @@ pub(super) struct CreateOptions {
     /// Region to use, overriding the placement policy
     #[arg(long, value_name = "NAME")]
     region: Option<String>,
-    /// Do it even if autoscaling is on and will undo it
-    #[arg(long)]
-    force: bool,
     #[command(flatten)]
-    wait: WaitOptions,
+    change: ChangeOptions,
 }
 
 pub(super) fn run(context: &Context, command: &Command) -> Result<(), Failure> {
@@ -161,14 +161,14 @@ pub(super) fn list(context: &Context, options: &ListOptions) -> Result<(), Failu
 }
 
 fn add(context: &Context, options: &AmountOptions) -> Result<(), Failure> {
-    let AmountOptions { scheduler, amount, force, wait } = options;
+    let AmountOptions { scheduler, amount, change: ChangeOptions { force, wait } } = options;
     let body = Json::object([("amount", Json::from(*amount)), ("force", Json::from(*force))]);
     let answer = context.client()?.post(&Resource::new(&["schedulers", scheduler, "add-rooms"]), &body)?;
     context.operation_started(scheduler, &format!("add {}", count_of(*amount, "room")), &answer, wait)
 }
 
 fn remove(context: &Context, options: &RemoveOptions) -> Result<(), Failure> {
-    let RemoveOptions { scheduler, rooms, force, wait } = options;
+    let RemoveOptions { scheduler, rooms, change: ChangeOptions { force, wait } } = options;
     let client = context.client()?;
     let force = ("force", Json::from(*force));
     let (body, what) = match rooms.as_slice() {
@@ -196,7 +196,7 @@ fn amount(text: &str) -> Result<u32, String> {
 }
 
 fn create(context: &Context, options: &CreateOptions) -> Result<(), Failure> {
-    let CreateOptions { scheduler, region, force, wait } = options;
+    let CreateOptions { scheduler, region, change: ChangeOptions { force, wait } } = options;
     let named = region.as_deref().map_or(Json::Null, Json::from);
     let body = Json::object([("region", named), ("force", Json::from(*force))]);
     let answer = context.client()?.post(&Resource::new(&["schedulers", scheduler, "rooms"]), &body)?;
@@ -292,7 +292,8 @@ fn silence(room: &Json) -> String {
 /// `game:20000/udp,…`
 fn ports(room: &Json) -> String {
     let port = |port: &Json| {
-        format!("{}:{}/{}", port.get("name").cell(), port.get("port").cell(), port.get("protocol").cell())
+        let [name, port, protocol] = ["name", "port", "protocol"].map(|key| port.get(key).cell());
+        format!("{name}:{port}/{protocol}")
     };
     let ports: Vec<String> = room.get("ports").items().iter().map(port).collect();
     if ports.is_empty() { "-".to_owned() } else { ports.join(",") }

@@ -125,7 +125,10 @@ pub(super) enum Progress {
     /// On a terminal: one line that shows the newest event.
     Spinner(ProgressBar),
     /// Elsewhere: each event once, on stderr.
-    Notes { said_unreachable: bool },
+    Notes {
+        /// Why the server could not be asked, if that was said last.
+        unreachable: String,
+    },
     /// The events are the result: each once, on stdout.
     Lines,
 }
@@ -144,17 +147,21 @@ impl Progress {
     /// For a command whose result is something else.
     pub(super) fn beside_result() -> Self {
         if !std::io::stderr().is_terminal() {
-            return Self::Notes { said_unreachable: false };
+            return Self::notes();
         }
         Self::Spinner(spinner())
+    }
+
+    pub(super) fn notes() -> Self {
+        Self::Notes { unreachable: String::new() }
     }
 
     /// Something that is news by itself.
     pub(super) fn say(&mut self, line: &str) -> Result<(), Failure> {
         match self {
             Self::Spinner(bar) => bar.set_message(plain(line)),
-            Self::Notes { said_unreachable } => {
-                *said_unreachable = false;
+            Self::Notes { unreachable } => {
+                unreachable.clear();
                 note(line);
             }
             Self::Lines => print(&plain(line))?,
@@ -163,15 +170,11 @@ impl Progress {
     }
 
     fn event(&mut self, event: &Json) -> Result<(), Failure> {
-        match self {
-            Self::Spinner(bar) => bar.set_message(plain(&event.get("event").cell())),
-            Self::Notes { said_unreachable } => {
-                *said_unreachable = false;
-                note(&history_line(event));
-            }
-            Self::Lines => print(&history_line(event))?,
-        }
-        Ok(())
+        let line = match self {
+            Self::Spinner(_) => event.get("event").cell(),
+            Self::Notes { .. } | Self::Lines => history_line(event),
+        };
+        self.say(&line)
     }
 
     /// What the operation waits for now is news too, but not history.
@@ -185,9 +188,9 @@ impl Progress {
         let line = format!("{message}; trying again");
         match self {
             Self::Spinner(bar) => bar.set_message(line),
-            Self::Notes { said_unreachable } if *said_unreachable => {}
-            Self::Notes { said_unreachable } => {
-                *said_unreachable = true;
+            Self::Notes { unreachable } if *unreachable == message => {}
+            Self::Notes { unreachable } => {
+                unreachable.replace_range(.., message);
                 note(&line);
             }
             Self::Lines => note(&line),

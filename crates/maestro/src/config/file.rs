@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use maestro_core::nearest;
 use maestro_core::room::Region;
+use maestro_proto::document::parse_yaml;
 use serde_saphyr::Spanned;
 
 use super::keys::{KEYS, Key, NO_EFFECT};
 use super::regions::{FileRegion, REGION_KEYS, SECTION};
-use crate::yaml::{self, Node};
+use crate::yaml::Node;
 
 /// One value of the file.
 #[derive(Debug, PartialEq, Eq)]
@@ -29,7 +30,7 @@ pub(super) struct FileSettings {
 /// Reads a file's text; `name` is how messages call the file.
 pub(super) fn read(name: &str, text: &str) -> FileSettings {
     let mut settings = FileSettings::default();
-    match yaml::read(name, text) {
+    match parse_yaml(text) {
         Ok(Node::Map(entries)) => Walk { name, settings: &mut settings }.mapping("", entries),
         Ok(Node::Scalar(None)) => {}
         Ok(Node::Scalar(Some(_)) | Node::List(_)) => {
@@ -37,7 +38,7 @@ pub(super) fn read(name: &str, text: &str) -> FileSettings {
                 .violations
                 .push(format!("{name}: must hold settings such as `managementApi: {{port: 8080}}`"));
         }
-        Err(error) => settings.violations.push(error),
+        Err(error) => settings.violations.push(error.in_file(name)),
     }
     settings
 }
@@ -54,13 +55,15 @@ fn joined(items: Vec<Spanned<Node>>) -> Option<String> {
     Some(texts.join(","))
 }
 
+type Entries = Vec<(Spanned<String>, Node)>;
+
 struct Walk<'a> {
     name: &'a str,
     settings: &'a mut FileSettings,
 }
 
 impl Walk<'_> {
-    fn mapping(&mut self, parent: &str, entries: Vec<(Spanned<String>, Node)>) {
+    fn mapping(&mut self, parent: &str, entries: Entries) {
         for (name, node) in entries {
             let line = name.referenced.line();
             let path = if parent.is_empty() { name.value } else { format!("{parent}.{}", name.value) };
@@ -69,30 +72,21 @@ impl Walk<'_> {
     }
 
     fn entry(&mut self, path: &str, line: u64, node: Node) {
-        let place = format!("{} line {line}", self.name);
+        let place = self.place(line);
         if has_no_effect(path) {
             self.settings.warnings.push(format!("{path} has no effect here ({place})"));
-            return;
-        }
-        if path.eq_ignore_ascii_case(SECTION) {
-            return self.regions(&place, node);
-        }
-        match (find(path), node) {
-            (Some(key), Node::Scalar(Some(text))) => self.value(key, FileValue { text, line }),
-            (Some(_), Node::Scalar(None)) => {}
-            (Some(key), Node::List(items)) if key.is_list => match joined(items) {
-                Some(text) => self.value(key, FileValue { text, line }),
-                None => self.refuse(not_one_value(key.path, &place, key)),
-            },
-            (Some(key), Node::Map(_) | Node::List(_)) => {
-                self.refuse(not_one_value(key.path, &place, key));
+        } else if path.eq_ignore_ascii_case(SECTION) {
+            self.regions(&place, node);
+        } else if let Some(key) = find(path) {
+            let Some(value) = self.value(key.path, key, line, node) else { return };
+            if let Some(earlier) = self.settings.values.insert(key.path, value) {
+                self.refuse_second(key.path, &earlier, line);
             }
-            (None, Node::Map(entries)) if is_section(path) => self.mapping(path, entries),
-            (None, Node::Scalar(None)) if is_section(path) => {}
-            (None, Node::Scalar(_) | Node::List(_)) if is_section(path) => {
-                self.refuse(format!("{path} ({place}): is a section: its settings go below it, indented"));
-            }
-            (None, _) => self.refuse(format!("{path} ({place}): unknown key; {}", advice(path))),
+        } else if is_section(path) {
+            let entries = self.section(path, &place, node);
+            self.mapping(path, entries.unwrap_or_default());
+        } else {
+            self.refuse(format!("{path} ({place}): unknown key; {}", advice(path)));
         }
     }
 
@@ -107,57 +101,69 @@ impl Walk<'_> {
             }
         };
         for (name, node) in entries {
-            let line = name.referenced.line();
-            let place = format!("{} line {line}", self.name);
+            let place = self.place(name.referenced.line());
             let path = format!("{SECTION}.{}", name.value);
-            match (Region::parse(&name.value), node) {
-                (Err(rule), _) => self.refuse(format!("{path} ({place}): {rule}")),
-                (Ok(region), Node::Map(entries)) => self.region(region, entries),
-                (Ok(region), Node::Scalar(None)) => self.region(region, Vec::new()),
-                (Ok(_), Node::Scalar(Some(_)) | Node::List(_)) => {
-                    self.refuse(format!(
-                        "{path} ({place}): is a section: its settings go below it, indented"
-                    ));
+            match Region::parse(&name.value) {
+                Err(rule) => self.refuse(format!("{path} ({place}): {rule}")),
+                Ok(region) => {
+                    if let Some(entries) = self.section(&path, &place, node) {
+                        self.region(region, entries);
+                    }
                 }
             }
         }
     }
 
-    fn region(&mut self, region: Region, entries: Vec<(Spanned<String>, Node)>) {
+    fn region(&mut self, region: Region, entries: Entries) {
         let mut values = FileRegion::new();
         for (name, node) in entries {
             let line = name.referenced.line();
-            let place = format!("{} line {line}", self.name);
             let path = format!("{SECTION}.{region}.{}", name.value);
-            let key = REGION_KEYS.iter().find(|key| key.path.eq_ignore_ascii_case(&name.value));
-            match (key, node) {
-                (Some(key), Node::Scalar(Some(text))) => {
-                    if let Some(earlier) = values.insert(key.path, FileValue { text, line }) {
-                        let lines = format!("{} lines {} and {line}", self.name, earlier.line);
-                        self.refuse(format!("{path} ({lines}): is set twice; keep one of them"));
-                    }
-                }
-                (Some(_), Node::Scalar(None)) => {}
-                (Some(key), Node::Map(_) | Node::List(_)) => {
-                    self.refuse(not_one_value(&path, &place, key));
-                }
-                (None, _) => {
-                    let advice = region_advice(&region, &name.value);
-                    self.refuse(format!("{path} ({place}): unknown key; {advice}"));
-                }
+            let Some(key) = REGION_KEYS.iter().find(|key| key.path.eq_ignore_ascii_case(&name.value)) else {
+                let (place, advice) = (self.place(line), region_advice(&region, &name.value));
+                self.refuse(format!("{path} ({place}): unknown key; {advice}"));
+                continue;
+            };
+            let Some(value) = self.value(&path, key, line, node) else { continue };
+            if let Some(earlier) = values.insert(key.path, value) {
+                self.refuse_second(&path, &earlier, line);
             }
         }
         self.settings.regions.insert(region, values);
     }
 
-    fn value(&mut self, key: &'static Key, value: FileValue) {
-        let line = value.line;
-        if let Some(earlier) = self.settings.values.insert(key.path, value) {
-            self.refuse(format!(
-                "{} ({} lines {} and {line}): is set twice; keep one of them",
-                key.path, self.name, earlier.line
-            ));
+    /// What is in a section, which may be nothing.
+    fn section(&mut self, path: &str, place: &str, node: Node) -> Option<Entries> {
+        match node {
+            Node::Map(entries) => Some(entries),
+            Node::Scalar(None) => Some(Vec::new()),
+            Node::Scalar(Some(_)) | Node::List(_) => {
+                self.refuse(format!("{path} ({place}): is a section: its settings go below it, indented"));
+                None
+            }
         }
+    }
+
+    /// What a key is set to, if it is set.
+    fn value(&mut self, path: &str, key: &Key, line: u64, node: Node) -> Option<FileValue> {
+        let text = match node {
+            Node::Scalar(text) => return text.map(|text| FileValue { text, line }),
+            Node::List(items) if key.is_list => joined(items),
+            Node::Map(_) | Node::List(_) => None,
+        };
+        if text.is_none() {
+            self.refuse(not_one_value(path, &self.place(line), key));
+        }
+        text.map(|text| FileValue { text, line })
+    }
+
+    fn place(&self, line: u64) -> String {
+        format!("{} line {line}", self.name)
+    }
+
+    fn refuse_second(&mut self, path: &str, earlier: &FileValue, line: u64) {
+        let lines = format!("{} lines {} and {line}", self.name, earlier.line);
+        self.refuse(format!("{path} ({lines}): is set twice; keep one of them"));
     }
 
     fn refuse(&mut self, violation: String) {

@@ -5,20 +5,23 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::Serialize;
 use serde_json::Value;
 
 use super::duration;
 
 /// A sort of setting: how its text is read, and how it is shown again.
 pub(super) trait Kind {
-    type Value;
+    type Value: Serialize;
     /// What the reference calls it.
     const NAME: &'static str;
     /// Whether a file may write it as a list; its text has commas then.
     const IS_LIST: bool = false;
     /// Reads the text; the error says what would be right and names neither key nor value.
     fn parse(text: &str) -> Result<Self::Value, String>;
-    fn show(value: &Self::Value) -> Value;
+    fn show(value: &Self::Value) -> Value {
+        serde_json::to_value(value).unwrap_or_default()
+    }
 }
 
 /// A TCP port; 0 lets the system pick a free one.
@@ -30,10 +33,6 @@ impl Kind for Port {
 
     fn parse(text: &str) -> Result<u16, String> {
         text.parse().map_err(|_| "must be a port from 0 to 65535; 0 picks a free one".to_owned())
-    }
-
-    fn show(value: &u16) -> Value {
-        (*value).into()
     }
 }
 
@@ -53,10 +52,6 @@ impl Kind for Host {
             Err("must be an IP address or a host name, without scheme and port".to_owned())
         }
     }
-
-    fn show(value: &String) -> Value {
-        value.as_str().into()
-    }
 }
 
 /// The name of a user of this machine.
@@ -75,10 +70,6 @@ impl Kind for UserName {
             Err("must be the name of a user, not a number".to_owned())
         }
     }
-
-    fn show(value: &String) -> Value {
-        value.as_str().into()
-    }
 }
 
 /// Any number of hosts.
@@ -92,10 +83,6 @@ impl Kind for Hosts {
     fn parse(text: &str) -> Result<Vec<String>, String> {
         let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
         names.map(|name| Host::parse(name).map_err(|rule| format!("{name:?} {rule}"))).collect()
-    }
-
-    fn show(value: &Vec<String>) -> Value {
-        value.as_slice().into()
     }
 }
 
@@ -112,10 +99,6 @@ impl Kind for HttpUrl {
             return Err("must be a URL such as http://10.0.0.5:8070".to_owned());
         }
         Ok(text.trim_end_matches('/').to_owned())
-    }
-
-    fn show(value: &String) -> Value {
-        value.as_str().into()
     }
 }
 
@@ -175,10 +158,6 @@ impl<const MIN: u32, const MAX: u32> Kind for Count<MIN, MAX> {
             _ => Err(format!("must be a whole number from {MIN} to {MAX}")),
         }
     }
-
-    fn show(value: &u32) -> Value {
-        (*value).into()
-    }
 }
 
 /// A size in bytes; a lower bound keeps it usable, a terabyte keeps it honest.
@@ -196,10 +175,6 @@ impl<const MIN: u64> Kind for Bytes<MIN> {
             _ => Err(format!("must be a whole number of bytes from {MIN} to {BYTES_MAX}")),
         }
     }
-
-    fn show(value: &u64) -> Value {
-        (*value).into()
-    }
 }
 
 /// Yes or no. Only YAML's own spelling: `yes` and `1` are more often a slip than a wish.
@@ -211,10 +186,6 @@ impl Kind for Switch {
 
     fn parse(text: &str) -> Result<bool, String> {
         text.to_ascii_lowercase().parse().map_err(|_| "must be true or false".to_owned())
-    }
-
-    fn show(value: &bool) -> Value {
-        (*value).into()
     }
 }
 
@@ -230,10 +201,6 @@ impl Kind for Directory {
             return Err("must be a directory, such as ./data".to_owned());
         }
         Ok(PathBuf::from(text))
-    }
-
-    fn show(value: &PathBuf) -> Value {
-        value.to_string_lossy().into()
     }
 }
 
@@ -257,8 +224,8 @@ impl<K: Kind> Kind for Optional<K> {
 macro_rules! words {
     ($(#[doc = $doc:literal])* $name:ident, $message:literal, { $($variant:ident = $word:literal),+ $(,)? }) => {
         $(#[doc = $doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum $name { $($variant),+ }
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+        pub enum $name { $(#[serde(rename = $word)] $variant),+ }
 
         impl $name {
             pub fn as_str(self) -> &'static str {
@@ -275,10 +242,6 @@ macro_rules! words {
                     $($word => Ok(Self::$variant),)+
                     _ => Err(concat!("must be ", $message).to_owned()),
                 }
-            }
-
-            fn show(value: &$name) -> Value {
-                value.as_str().into()
             }
         }
     };

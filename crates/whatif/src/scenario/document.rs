@@ -1,16 +1,15 @@
 //! The document of a scenario, YAML or JSON, before anything is checked: from a file, with what a command line says
 //! written over it.
 
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use maestro_proto::decimals::with_exact_decimals;
+use maestro_proto::document::{self, name, parse};
 use serde_json::{Map, Value};
-use serde_saphyr::UserMessageFormatter;
 
 use super::ScenarioError;
 
-/// No scenario or demand comes near it; a wrong path must not fill the memory.
+/// No scenario or demand comes near it.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// Fields that only a recipe has: a document with one of them and no `scheduler` is a recipe by itself.
@@ -89,47 +88,14 @@ impl Draft {
 pub(super) fn read_object(path: &Path, wanted: &str) -> Result<Map<String, Value>, ScenarioError> {
     let text = read_text(path)?;
     let name = name(path);
-    match parse(&with_exact_decimals(&text))
-        .map_err(|reason| ScenarioError::Syntax { name: name.clone(), reason })?
-    {
-        Value::Object(values) => Ok(values),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            let reason = format!("must hold {wanted}");
-            Err(ScenarioError::Content { name, reason })
-        }
+    match parse(&text) {
+        Ok(Value::Object(values)) => Ok(values),
+        Ok(_) => Err(ScenarioError::Content { name, reason: format!("must hold {wanted}") }),
+        Err(reason) => Err(ScenarioError::Syntax { name, reason }),
     }
 }
 
 pub(super) fn read_text(path: &Path) -> Result<String, ScenarioError> {
-    let unreadable = |source| ScenarioError::Unreadable { name: name(path), source };
-    let mut text = String::new();
-    let read = if path == Path::new("-") {
-        io::stdin().take(FILE_BYTES_MAX).read_to_string(&mut text)
-    } else {
-        let file = std::fs::File::open(path).map_err(unreadable)?;
-        file.take(FILE_BYTES_MAX).read_to_string(&mut text)
-    };
-    match read {
-        Ok(bytes) if bytes as u64 == FILE_BYTES_MAX => {
-            Err(unreadable(io::Error::other(format!("it is larger than {FILE_BYTES_MAX} bytes"))))
-        }
-        Ok(_) => Ok(text),
-        Err(error) => Err(unreadable(error)),
-    }
-}
-
-pub(super) fn name(path: &Path) -> String {
-    match path {
-        path if path == Path::new("-") => "stdin".to_owned(),
-        path => path.display().to_string(),
-    }
-}
-
-/// JSON is tried as JSON first: nearly all of it is YAML, but not its escapes for characters beyond the 16-bit ones.
-fn parse(text: &str) -> Result<Value, String> {
-    if let Ok(document) = serde_json::from_str(text) {
-        return Ok(document);
-    }
-    serde_saphyr::from_str(text)
-        .map_err(|error| error.without_snippet().render_with_formatter(&UserMessageFormatter))
+    document::read_text(path, FILE_BYTES_MAX)
+        .map_err(|source| ScenarioError::Unreadable { name: name(path), source })
 }

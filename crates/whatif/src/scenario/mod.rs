@@ -10,6 +10,7 @@ use maestro_core::plan::Limits;
 use maestro_core::scheduler::{Recipe, Version};
 use maestro_core::time::Millis;
 use maestro_core::violation::Violations;
+use maestro_proto::document::SyntaxError;
 
 pub use demand::Demand;
 pub use document::Draft;
@@ -74,7 +75,7 @@ pub enum ScenarioError {
     #[error("{name}: cannot be read: {source}")]
     Unreadable { name: String, source: std::io::Error },
     #[error("{name}: not valid YAML or JSON: {reason}")]
-    Syntax { name: String, reason: String },
+    Syntax { name: String, reason: SyntaxError },
     #[error("{name}: {reason}")]
     Content { name: String, reason: String },
     #[error(transparent)]

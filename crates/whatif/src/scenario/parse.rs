@@ -6,12 +6,13 @@ use maestro_core::plan::Limits;
 use maestro_core::scheduler::{Fraction, Recipe, Version, WHOLE};
 use maestro_core::time::Millis;
 use maestro_core::violation::{Violation, Violations};
+use maestro_proto::document::{name, without_place};
 use maestro_proto::v1::CreateSchedulerRequest;
 use serde_json::{Map, Value};
 
 use super::block::{Block, Findings};
 use super::demand::{Demand, SpikeTimes};
-use super::document::{Draft, name, read_object, read_text};
+use super::document::{Draft, read_object, read_text};
 use super::{CYCLES_MAX, Length, MATCHES_MAX, ROOMS_MAX, Scenario, ScenarioError, Share, Start, csv};
 
 /// The loop of the specification's tables, in which rooms with players may go at each cycle.
@@ -118,8 +119,7 @@ fn recipe(
         },
         Err(error) => {
             // Its position is that in our own text of the recipe, which nobody has seen.
-            let reason = error.reason.split(" at line ").next().unwrap_or_default();
-            refuse(&error.field, reason.to_owned());
+            refuse(&error.field, without_place(&error.reason).to_owned());
         }
     }
     Ok(None)

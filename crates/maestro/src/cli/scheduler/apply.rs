@@ -1,6 +1,5 @@
 //! `maestro scheduler apply`: the scheduler as a file says, created or changed as needed.
 
-use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
@@ -11,7 +10,7 @@ use super::proposal::{Current, Proposal};
 use super::{create, diff};
 use crate::cli::client::{Client, require};
 use crate::cli::context::{Context, WaitOptions};
-use crate::cli::document::UnknownFields;
+use crate::cli::document::RecipeOptions;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::json::Json;
 use crate::cli::output::note;
@@ -20,12 +19,8 @@ use crate::cli::watch::verdict;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ApplyOptions {
-    /// The recipe, YAML or JSON; `-` reads stdin
-    #[arg(short, long, value_name = "FILE")]
-    file: PathBuf,
-    /// Submit a recipe with unknown fields, which are ignored
-    #[arg(long)]
-    lenient: bool,
+    #[command(flatten)]
+    recipe: RecipeOptions,
     /// Only show what would change, and what the next cycle would do
     #[arg(long, conflicts_with = "wait")]
     dry_run: bool,
@@ -38,7 +33,7 @@ pub(in crate::cli) struct ApplyOptions {
 
 pub(super) fn apply(context: &Context, options: &ApplyOptions) -> Result<(), Failure> {
     let client = context.client()?;
-    let proposal = Proposal::read(&client, &options.file, UnknownFields::new(options.lenient))?;
+    let proposal = Proposal::read(&client, &options.recipe.file, options.recipe.unknown_fields())?;
     if options.dry_run {
         return dry_run(context, &client, &proposal);
     }
@@ -108,7 +103,7 @@ fn follow_to_switch(
     wait: &WaitOptions,
 ) -> Result<Json, Failure> {
     let started = Instant::now();
-    let end = context.follow(scheduler, operation, wait)?;
+    let end = context.follow(scheduler, operation, wait.timeout)?;
     if verdict(&end).is_err() {
         return Ok(end);
     }
@@ -120,5 +115,5 @@ fn follow_to_switch(
         let text = format!("operation {operation} finished, but its history names no switch to the version");
         return Err(Failure::new(Exit::Failed, text));
     };
-    context.follow_within(scheduler, switch, wait.timeout.saturating_sub(started.elapsed()))
+    context.follow(scheduler, switch, wait.timeout.saturating_sub(started.elapsed()))
 }

@@ -1,6 +1,5 @@
 //! `maestro scheduler create`
 
-use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
@@ -8,19 +7,17 @@ use clap::Args;
 use super::rooms_ready;
 use crate::cli::client::require;
 use crate::cli::context::{Context, WaitOptions};
-use crate::cli::document::{UnknownFields, Written, read_recipe};
+use crate::cli::document::{RecipeOptions, Written, read_recipe};
 use crate::cli::failure::{Exit, Failure};
+use crate::cli::json::Json;
+use crate::cli::operation::{STAGES, in_stages};
 use crate::cli::resource::Resource;
 use crate::cli::watch;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct CreateOptions {
-    /// The recipe, YAML or JSON; `-` reads stdin
-    #[arg(short, long, value_name = "FILE")]
-    file: PathBuf,
-    /// Submit a recipe with unknown fields, which are ignored
-    #[arg(long)]
-    lenient: bool,
+    #[command(flatten)]
+    recipe: RecipeOptions,
     /// Refuse a recipe with unknown fields, before anything is changed
     #[arg(long)]
     strict: bool,
@@ -29,7 +26,7 @@ pub(in crate::cli) struct CreateOptions {
 }
 
 pub(super) fn create(context: &Context, options: &CreateOptions) -> Result<(), Failure> {
-    let recipe = read_recipe(&options.file, UnknownFields::new(options.lenient))?;
+    let recipe = read_recipe(&options.recipe.file, options.recipe.unknown_fields())?;
     submit(context, &recipe, options.strict, &options.wait)
 }
 
@@ -52,7 +49,7 @@ pub(super) fn submit(
             Some(id) => id.to_owned(),
             None => find_creation(context, &name)?,
         };
-        let end = context.follow(&name, &operation, wait)?;
+        let end = context.follow(&name, &operation, wait.timeout)?;
         watch::verdict(&end)?;
         rooms = Some(rooms_ready::wait(context, &name, wait.timeout.saturating_sub(started.elapsed()))?);
         answer = client.get(&Resource::scheduler(&name), "scheduler")?;
@@ -65,23 +62,18 @@ pub(super) fn submit(
     })
 }
 
-/// v10's answer to a creation does not name its operation. Stages are asked in the order in which an operation
-/// walks through them, so that it is not missed on its way; the newest is this one if a deleted scheduler had the
-/// name before.
+/// v10's answer to a creation does not name its operation; it is the newest one if a deleted scheduler had the name
+/// before.
 fn find_creation(context: &Context, scheduler: &str) -> Result<String, Failure> {
     let client = context.client()?;
-    let mut newest: Option<(String, String)> = None;
-    for stage in ["pending", "active", "final"] {
-        let operations = Resource::new(&["schedulers", scheduler, "operations"]).query("stage", stage);
-        let answer = client.get(&operations, "operations")?;
-        for operation in answer.get("operations").items() {
-            let created = (operation.get("createdAt").cell(), operation.get("id").cell());
-            let is_creation = operation.get("definitionName").as_str() == Some("create_scheduler");
-            if is_creation && newest.as_ref().is_none_or(|newest| *newest < created) {
-                newest = Some(created);
-            }
-        }
-    }
+    let resource = Resource::new(&["schedulers", scheduler, "operations"]);
+    let ask = |stage: &str| client.get(&resource.clone().query("stage", stage), "operations");
+    let (operations, _) = in_stages(&STAGES, ask)?;
+    let is_creation =
+        |operation: &&Json| operation.get("definitionName").as_str() == Some("create_scheduler");
+    let creations = operations.iter().filter(is_creation);
+    let newest =
+        creations.map(|operation| (operation.get("createdAt").cell(), operation.get("id").cell())).max();
     newest.map(|(_, id)| id).ok_or_else(|| {
         Failure::new(
             Exit::Failed,
