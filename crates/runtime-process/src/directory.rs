@@ -13,7 +13,7 @@ use maestro_core::scheduler::SchedulerName;
 use rustix::fs::OFlags;
 
 use crate::log_keeper::PIPE;
-use crate::runtime::RoomUser;
+use crate::options::RoomUser;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Directory {

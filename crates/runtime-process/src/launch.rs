@@ -15,9 +15,9 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, waitpid};
 use crate::environment::{self, Environment, Surroundings};
 use crate::log_keeper::{Output, Source};
 use crate::members::{Member, ProcessId};
+use crate::options::RoomUser;
 use crate::plan::ContainerPlan;
 use crate::process_table;
-use crate::runtime::RoomUser;
 
 /// A container, looked at from all sides: what can be known to be wrong is refused before any process runs.
 #[derive(Debug)]

@@ -18,7 +18,7 @@
 //!
 //! | module | what it knows |
 //! |---|---|
-//! | `runtime` | the port: which rooms there are, who may touch which |
+//! | `runtime`, `options` | the port: which rooms there are, who may touch which; what it is told when it is opened |
 //! | `starting`, `adoption` | rooms that are started; rooms that are already running |
 //! | `room`, `watch` | one room as others see it; the task that owns its processes |
 //! | `plan`, `environment`, `launch` | what to run, with which environment, and running it |
@@ -82,6 +82,7 @@ mod leftovers;
 mod log_keeper;
 mod logs;
 mod members;
+mod options;
 mod owners;
 mod pidfd;
 mod places;
@@ -97,6 +98,7 @@ mod watch;
 
 pub use abandoned::{end_rooms_of_store, rooms_of_store};
 pub use log_keeper::keep_logs;
+pub use options::{Options, RoomUser};
 pub use owners::ServerOf;
-pub use runtime::{OpenError, Options, ProcessRuntime, RoomUser};
+pub use runtime::{OpenError, ProcessRuntime};
 pub use scanner::ProcessScanner;

@@ -7,12 +7,37 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::plan::OutputPlan;
+use crate::runtime::Shared;
+
+/// A room that writes without end is over its limit for so long at most.
+const SWEEP_EVERY: Duration = Duration::from_secs(5);
 
 /// The most that is read of one container's log to find its last lines.
 const TAIL_BYTES_MAX: u64 = 1 << 20;
+
+/// Of rooms that a Maestro without a log keeper started: nobody else bounds what they write.
+pub(crate) async fn sweep(shared: Arc<Shared>) {
+    let limit_bytes = shared.options.log_limit_bytes;
+    let mut turn = interval(SWEEP_EVERY);
+    turn.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        turn.tick().await;
+        let direct = shared.rooms_that(|room| room.plan.output == OutputPlan::File);
+        let logs = direct.iter().flat_map(|room| shared.logs_of(room)).collect::<Vec<_>>();
+        if logs.is_empty() {
+            continue;
+        }
+        shared.blocking.run(move || logs.iter().for_each(|log| keep_within(log, limit_bytes))).await;
+    }
+}
 
 /// Cuts a log that is over its limit: the newer half moves to `<container>.log.1`, in place of what was there, and the
 /// file begins anew. What is written between the copy and the cut is lost: a few lines at most, the price for not

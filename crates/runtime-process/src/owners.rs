@@ -10,9 +10,10 @@ use maestro_core::room::RoomId;
 use maestro_engine::ports::runtime::RuntimeError;
 
 use crate::blocking::BlockingWork;
+use crate::options::Options;
 use crate::process_table::{Mark, Marked, Snapshot};
 use crate::room::lock;
-use crate::runtime::{Options, Shared};
+use crate::runtime::Shared;
 
 /// Rooms of others that were mentioned. Mentioning one again does no harm.
 const REPORTED_MAX: usize = 10_000;

@@ -1,7 +1,6 @@
 //! The runtime port over local processes: which rooms there are, and who may touch which.
 
 use std::collections::HashMap;
-use std::ffi::OsString;
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,12 +11,11 @@ use async_trait::async_trait;
 use futures_util::future::join_all;
 use maestro_core::room::{Ending, HostPort, Region, RoomId};
 use maestro_core::scheduler::SchedulerName;
-use maestro_engine::Tasks;
 use maestro_engine::ports::runtime::{
     Capacity, Checked, Handle, Observation, RoomEvent, RoomToStart, RunningRoom, Runtime, RuntimeError,
 };
 use tokio::sync::mpsc;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -27,20 +25,16 @@ use crate::cgroup::Cgroups;
 use crate::directory::{self, Directory};
 use crate::ended::EndedRooms;
 use crate::log_keeper::{self, LogKeeper};
-use crate::owners::{self, Reported, ServerOf};
+use crate::options::Options;
+use crate::owners::{self, Reported};
 use crate::places::Places;
-use crate::plan::OutputPlan;
-use crate::process_table::Mark;
 use crate::room::{Room, lock};
-use crate::scanner::ProcessScanner;
 use crate::{logs, ports};
 
 /// How many observations may wait for the engine. Room tasks wait when it is full; starts and stops never do.
 const EVENTS_MAX: usize = 1024;
 /// Rooms share locks by the hash of their id: enough that strangers seldom wait for each other, and no list to tidy up.
 const LOCKS: usize = 64;
-/// A room that writes without end is over its limit for so long at most.
-const LOG_SWEEP_EVERY: Duration = Duration::from_secs(5);
 /// A disk that hangs does not hold up a start.
 const MADE_WITHIN: Duration = Duration::from_secs(10);
 /// At the end, for the engine to hear of the rooms that ended.
@@ -51,68 +45,6 @@ pub(crate) const ROOMS_MAX: &str = "adapters.runtime.process.roomsMax";
 
 /// All regions of processes are on the machine that Maestro runs on, whatever they announce to players.
 const THIS_HOST: &str = "this host";
-
-/// What the runtime of a host needs to know.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// `rooms/` is in it. No two regions share one.
-    pub directory: PathBuf,
-    /// The data directory: `secrets/` is in it, for all regions.
-    pub data_directory: PathBuf,
-    /// Rooms that carry this id and the region's name are ours, all others are none of our business.
-    pub store_id: String,
-    pub region: Region,
-    /// Where players reach rooms, as it is announced to them.
-    pub host: String,
-    /// Where rooms reach Maestro.
-    pub rooms_api_url: String,
-    /// Of the logs of one container.
-    pub log_limit_bytes: u64,
-    /// Of all logs of one scheduler together, of rooms that run and of those that have ended.
-    pub scheduler_log_limit_bytes: u64,
-    /// How many rooms may run here at once.
-    pub rooms_max: u32,
-    /// How many rooms that have ended keep their files, per scheduler.
-    pub ended_rooms_max: usize,
-    /// How a process is started that calls [`crate::keep_logs`].
-    pub log_keeper: Vec<OsString>,
-    /// Supervises the tasks that watch rooms.
-    pub tasks: Tasks,
-    /// Where rooms have directories of their own, to run in. `None`: in `directory`.
-    pub rooms_directory: Option<PathBuf>,
-    /// `None`: rooms run as Maestro's own user.
-    pub user: Option<RoomUser>,
-    /// How to find out whether a server runs on a data directory, since two may have copies of one store.
-    pub server_of: ServerOf,
-    /// Where relative commands are looked for.
-    pub working_directory: PathBuf,
-    /// Regions of one server have one together.
-    pub scanner: ProcessScanner,
-}
-
-/// Whom rooms run as.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RoomUser {
-    pub name: String,
-    pub user_id: u32,
-    pub group_id: u32,
-}
-
-impl Options {
-    pub(crate) fn mark(&self) -> Mark {
-        Mark { store_id: self.store_id.clone(), region: self.region.clone() }
-    }
-
-    /// A name for what this server alone has outside its data directory: a copy of its store has the same id.
-    fn own_name(&self) -> String {
-        // FNV-1a: the same in every build.
-        let path = self.data_directory.as_os_str().as_encoded_bytes();
-        let hash = path.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-        });
-        format!("{}-{hash:016x}", self.store_id)
-    }
-}
 
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -229,7 +161,7 @@ impl ProcessRuntime {
             closed: closed.clone(),
         });
         shared.spawn(Arc::clone(&shared).count_ended_before());
-        tokio::spawn(closed.run_until_cancelled_owned(sweep_logs(Arc::clone(&shared))));
+        tokio::spawn(closed.run_until_cancelled_owned(logs::sweep(Arc::clone(&shared))));
         Ok(Arc::new(Self { shared, observations: Mutex::new(Some(observations)) }))
     }
 }
@@ -458,22 +390,6 @@ impl Shared {
             room.ask_to_end(room.plan.grace_period());
         }
         join_all(rooms.iter().map(|room| room.gone.cancelled())).await;
-    }
-}
-
-/// Of rooms that a Maestro without a log keeper started: nobody else bounds what they write.
-async fn sweep_logs(shared: Arc<Shared>) {
-    let limit_bytes = shared.options.log_limit_bytes;
-    let mut turn = interval(LOG_SWEEP_EVERY);
-    turn.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        turn.tick().await;
-        let direct = shared.rooms_that(|room| room.plan.output == OutputPlan::File);
-        let logs = direct.iter().flat_map(|room| shared.logs_of(room)).collect::<Vec<_>>();
-        if logs.is_empty() {
-            continue;
-        }
-        shared.blocking.run(move || logs.iter().for_each(|log| logs::keep_within(log, limit_bytes))).await;
     }
 }
 
