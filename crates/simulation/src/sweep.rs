@@ -52,6 +52,9 @@ impl Sweep {
             for _ in 0..self.threads.max(1) {
                 scope.spawn(|| {
                     self.take_guard_out();
+                    // Guards of the store are taken out of the one in memory only.
+                    let sqlite = self.options.sqlite.or(self.taken_out.map(|_| false));
+                    let options = Options { sqlite, ..self.options };
                     loop {
                         let seed = next.fetch_add(1, Ordering::Relaxed);
                         if !self.seeds.contains(&seed) {
@@ -60,7 +63,7 @@ impl Sweep {
                         if self.fail_fast && !lock(&report).failures.is_empty() {
                             return;
                         }
-                        let lived = live(seed, &self.options).map(|lived| self.on_both_stores(seed, lived));
+                        let lived = live(seed, &options).map(|lived| self.on_both_stores(seed, lived));
                         let mut report = lock(&report);
                         report.add(seed, lived);
                         told(seed, &report);
@@ -73,7 +76,6 @@ impl Sweep {
 
     /// A life on SQLite is lived in memory as well: one that differs shows that the stores do.
     fn on_both_stores(&self, seed: u64, mut lived: Outcome) -> Outcome {
-        // Guards are taken out of the store in memory only.
         if lived.on_sqlite && self.taken_out.is_none() {
             let in_memory = lives::run(seed, &Options { sqlite: Some(false), ..self.options });
             let lines = lived.trace.iter().zip(&in_memory.trace);
