@@ -58,13 +58,27 @@ impl<'de> Deserialize<'de> for Node {
 
 struct NodeVisitor;
 
-macro_rules! visit_scalar {
-    ($($visit:ident: $type:ty,)+) => {
-        $(fn $visit<E>(self, value: $type) -> Result<Node, E> {
-            Ok(scalar(&value))
+/// What a visitor does with everything but maps and lists: nothing at all becomes `$null`, a value of one of the types `$made`.
+macro_rules! visit_scalars {
+    ($tree:ident, $null:expr, |$value:ident| $made:expr, $($visit:ident: $type:ty),+) => {
+        fn visit_unit<E>(self) -> Result<$tree, E> {
+            Ok($null)
+        }
+
+        fn visit_none<E>(self) -> Result<$tree, E> {
+            Ok($null)
+        }
+
+        fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<$tree, D::Error> {
+            $tree::deserialize(deserializer)
+        }
+
+        $(fn $visit<E>(self, $value: $type) -> Result<$tree, E> {
+            Ok($made)
         })+
     };
 }
+pub(crate) use visit_scalars;
 
 impl<'de> Visitor<'de> for NodeVisitor {
     type Value = Node;
@@ -89,27 +103,10 @@ impl<'de> Visitor<'de> for NodeVisitor {
         Ok(Node::List(items))
     }
 
-    fn visit_unit<E>(self) -> Result<Node, E> {
-        Ok(Node::Scalar(None))
-    }
-
-    fn visit_none<E>(self) -> Result<Node, E> {
-        Ok(Node::Scalar(None))
-    }
-
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
-        Node::deserialize(deserializer)
-    }
-
-    visit_scalar! {
-        visit_bool: bool,
-        visit_i64: i64,
-        visit_u64: u64,
-        visit_i128: i128,
-        visit_u128: u128,
-        visit_f64: f64,
-        visit_str: &str,
-    }
+    visit_scalars!(Node, Node::Scalar(None), |value| scalar(&value),
+        visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_i128: i128, visit_u128: u128, visit_f64: f64,
+        visit_str: &str
+    );
 }
 
 /// An empty text counts as unset, as it does in the environment.

@@ -5,17 +5,20 @@
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
-use serde::ser::{Serialize, Serializer};
+use serde::{Serialize, Serializer};
 use serde_json::Number;
 
-#[derive(Debug, Clone, PartialEq)]
+use crate::yaml::visit_scalars;
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
 pub(super) enum Json {
     Null,
     Bool(bool),
     Number(Number),
     String(String),
     Array(Vec<Json>),
-    Object(Vec<(String, Json)>),
+    Object(#[serde(serialize_with = "in_order")] Vec<(String, Json)>),
 }
 
 static NULL: Json = Json::Null;
@@ -132,9 +135,21 @@ impl From<&str> for Json {
     }
 }
 
+impl From<i64> for Json {
+    fn from(number: i64) -> Self {
+        Self::Number(number.into())
+    }
+}
+
+impl From<u64> for Json {
+    fn from(number: u64) -> Self {
+        Self::Number(number.into())
+    }
+}
+
 impl From<u32> for Json {
     fn from(number: u32) -> Self {
-        Self::Number(number.into())
+        u64::from(number).into()
     }
 }
 
@@ -146,31 +161,13 @@ impl From<bool> for Json {
 
 impl From<serde_json::Value> for Json {
     fn from(value: serde_json::Value) -> Self {
-        use serde_json::Value;
-        match value {
-            Value::Null => Self::Null,
-            Value::Bool(flag) => Self::Bool(flag),
-            Value::Number(number) => Self::Number(number),
-            Value::String(text) => Self::String(text),
-            Value::Array(items) => Self::Array(items.into_iter().map(Self::from).collect()),
-            Value::Object(map) => {
-                Self::Object(map.into_iter().map(|(key, value)| (key, value.into())).collect())
-            }
-        }
+        // Every value of that type is one of this.
+        Self::deserialize(value).unwrap_or(Self::Null)
     }
 }
 
-impl Serialize for Json {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Null => serializer.serialize_unit(),
-            Self::Bool(flag) => serializer.serialize_bool(*flag),
-            Self::Number(number) => number.serialize(serializer),
-            Self::String(text) => serializer.serialize_str(text),
-            Self::Array(items) => serializer.collect_seq(items),
-            Self::Object(entries) => serializer.collect_map(entries.iter().map(|(key, value)| (key, value))),
-        }
-    }
+fn in_order<S: Serializer>(entries: &[(String, Json)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(entries.iter().map(|(key, value)| (key, value)))
 }
 
 impl<'de> Deserialize<'de> for Json {
@@ -188,42 +185,14 @@ impl<'de> Visitor<'de> for JsonVisitor {
         f.write_str("a JSON value")
     }
 
-    fn visit_unit<E>(self) -> Result<Json, E> {
-        Ok(Json::Null)
-    }
-
-    fn visit_none<E>(self) -> Result<Json, E> {
-        Ok(Json::Null)
-    }
-
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Json, D::Error> {
-        Json::deserialize(deserializer)
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Json, E> {
-        Ok(Json::Bool(value))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Json, E> {
-        Ok(Json::Number(value.into()))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Json, E> {
-        Ok(Json::Number(value.into()))
-    }
+    visit_scalars!(Json, Json::Null, |value| Json::from(value),
+        visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_str: &str
+    );
 
     fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Json, E> {
         let number =
             Number::from_f64(value).ok_or_else(|| E::custom(format!("{value} is not a number in JSON")))?;
         Ok(Json::Number(number))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Json, E> {
-        Ok(Json::String(value.to_owned()))
-    }
-
-    fn visit_string<E>(self, value: String) -> Result<Json, E> {
-        Ok(Json::String(value))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Json, A::Error> {

@@ -17,6 +17,7 @@ mod list;
 mod lock;
 mod logs;
 mod operation;
+mod or_list;
 mod output;
 mod plan;
 mod poll;
@@ -38,7 +39,7 @@ mod world;
 use std::process::ExitCode;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
 use maestro_store_embedded::{BackupError, OpenError};
@@ -46,6 +47,7 @@ use maestro_store_embedded::{BackupError, OpenError};
 pub use config::ConfigOptions;
 use context::{Context, GlobalOptions};
 use failure::{Exit, Failure};
+use or_list::OrList;
 use output::Format;
 
 use crate::backup::{BackupOptions, RestoreOptions};
@@ -263,55 +265,6 @@ Examples:
   maestro version
   maestro version -o json")]
     Version,
-}
-
-/// What is asked for by a plural: a list, unless a subcommand says something else.
-#[derive(Debug)]
-enum OrList<C, L> {
-    Command(C),
-    List(L),
-}
-
-impl<C: Subcommand, L: Args> Args for OrList<C, L> {
-    fn augment_args(command: clap::Command) -> clap::Command {
-        C::augment_subcommands(L::augment_args(command))
-            .subcommand_required(false)
-            .arg_required_else_help(false)
-            .args_conflicts_with_subcommands(true)
-            .subcommand_negates_reqs(true)
-    }
-
-    fn augment_args_for_update(command: clap::Command) -> clap::Command {
-        Self::augment_args(command)
-    }
-}
-
-impl<C: Subcommand, L: Args> FromArgMatches for OrList<C, L> {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        match matches.subcommand_name() {
-            Some(_) => C::from_arg_matches(matches).map(Self::Command),
-            None => L::from_arg_matches(matches).map(Self::List),
-        }
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = Self::from_arg_matches(matches)?;
-        Ok(())
-    }
-}
-
-impl<C, L> OrList<C, L> {
-    fn run(
-        &self,
-        context: &Context,
-        run: impl FnOnce(&Context, &C) -> Result<(), Failure>,
-        list: impl FnOnce(&Context, &L) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
-        match self {
-            Self::Command(command) => run(context, command),
-            Self::List(options) => list(context, options),
-        }
-    }
 }
 
 /// Runs the command line of this process.

@@ -1,5 +1,6 @@
 //! `maestro start`: the server.
 
+mod apis;
 mod descriptors;
 mod log_writer;
 mod logging;
