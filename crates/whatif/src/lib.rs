@@ -42,6 +42,7 @@
 
 pub mod cases;
 mod draw;
+mod findings;
 mod fleet;
 mod report;
 mod rollout;

@@ -3,10 +3,9 @@
 
 use maestro_core::autoscaling::{Decision, Demand, Reason, decide};
 use maestro_core::scheduler::{Autoscaling, OtherParameters, ReadyTarget, RoomOccupancy, ScalingPolicy};
-use maestro_core::violation::Violation;
 use serde::Serialize;
 
-use super::Fields;
+use super::{Fields, Refused};
 
 /// What `min` and `max` are when a case does not say.
 const MIN: i32 = 1;
@@ -20,12 +19,12 @@ pub struct Answer {
     reason: String,
 }
 
-pub fn answer(fields: &Fields<'_>) -> Result<Answer, Vec<Violation>> {
+pub fn answer(fields: &Fields<'_>) -> Result<Answer, Refused> {
     let (demand, autoscaling) = read(fields)?;
     let decision = decide(&demand, &autoscaling);
     if let Some(wanted) = uncountable(&decision) {
         let reason = format!("{} wants {wanted} rooms, more than {}", demand.occupied, u32::MAX);
-        return Err(vec![Violation::new("occupied", reason)]);
+        return Err(fields.refuse("occupied", reason));
     }
     Ok(Answer {
         desired: decision.desired,
@@ -34,21 +33,14 @@ pub fn answer(fields: &Fields<'_>) -> Result<Answer, Vec<Violation>> {
     })
 }
 
-fn read(fields: &Fields<'_>) -> Result<(Demand, Autoscaling), Vec<Violation>> {
-    let mut violations = Vec::new();
-    let mut take = |outcome: Result<u32, Violation>| outcome.map_err(|violation| violations.push(violation));
-    let occupied = take(fields.whole("occupied", None, 0, u32::MAX));
-    let total = take(fields.whole("total", None, 0, u32::MAX));
-
-    let bounds = bounds(fields).map_err(|more| violations.extend(more));
+fn read(fields: &Fields<'_>) -> Result<(Demand, Autoscaling), Refused> {
+    let occupied = fields.required_whole("occupied", 0..=u32::MAX);
+    let total = fields.required_whole("total", 0..=u32::MAX);
+    let bounds = bounds(fields);
     let ready_target = fields
         .required("readyTarget", "a decimal from 0.1 to 0.9")
-        .and_then(|text| ReadyTarget::parse(&text).map_err(|reason| Violation::new("readyTarget", reason)))
-        .map_err(|violation| violations.push(violation));
-    let (Ok(occupied), Ok(total), Ok((min, max)), Ok(ready_target)) = (occupied, total, bounds, ready_target)
-    else {
-        return Err(violations);
-    };
+        .and_then(|text| fields.check("readyTarget", ReadyTarget::parse(&text)));
+    let (occupied, total, (min, max), ready_target) = (occupied?, total?, bounds?, ready_target?);
     let demand = Demand { matches: occupied.into(), occupied, total, matches_max: 1 };
     let autoscaling = Autoscaling {
         enabled: true,
@@ -62,22 +54,13 @@ fn read(fields: &Fields<'_>) -> Result<(Demand, Autoscaling), Vec<Violation>> {
     Ok((demand, autoscaling))
 }
 
-fn bounds(fields: &Fields<'_>) -> Result<(u32, Option<u32>), Vec<Violation>> {
-    let mut violations = Vec::new();
-    let mut number = |name, default| {
-        fields.whole(name, Some(default), i32::MIN, i32::MAX).map_err(|violation| violations.push(violation))
-    };
+fn bounds(fields: &Fields<'_>) -> Result<(u32, Option<u32>), Refused> {
+    let number = |name, default| Ok(fields.whole(name, i32::MIN..=i32::MAX)?.unwrap_or(default));
     let (min, max) = (number("min", MIN), number("max", NO_MAX));
-    let (Ok(min), Ok(max)) = (min, max) else {
-        return Err(violations);
-    };
-    let lower = Autoscaling::parse_min(min).map_err(|reason| violations.push(Violation::new("min", reason)));
-    let upper =
-        Autoscaling::parse_max(max, min).map_err(|reason| violations.push(Violation::new("max", reason)));
-    match (lower, upper) {
-        (Ok(lower), Ok(upper)) => Ok((lower, upper)),
-        (Ok(_) | Err(()), Ok(_) | Err(())) => Err(violations),
-    }
+    let (min, max) = (min?, max?);
+    let lower = fields.check("min", Autoscaling::parse_min(min));
+    let upper = fields.check("max", Autoscaling::parse_max(max, min));
+    Ok((lower?, upper?))
 }
 
 /// What the formula gave, if it is more than there are numbers for and no `max` lowered it.

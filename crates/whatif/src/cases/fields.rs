@@ -2,39 +2,48 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use maestro_core::violation::Violation;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use crate::findings::{Findings, Refused, path_in};
+
 /// Values longer than this are not repeated whole in an error.
 const SHOWN_MAX: usize = 40;
 
-/// In the order in which they came.
-#[derive(Debug, Default)]
-pub struct Fields<'a>(Vec<(String, &'a RawValue)>);
+/// In the order in which they came. Every reader gives what is there, or says in the findings why it cannot be read.
+#[derive(Debug)]
+pub struct Fields<'a> {
+    path: String,
+    values: Vec<(String, &'a RawValue)>,
+    findings: &'a Findings,
+}
 
 impl<'a> Fields<'a> {
-    /// Also gives the fields that were read before something turned out to be wrong: the id is among them, mostly.
-    pub(super) fn read(line: &'a str, number: u64) -> (Self, Result<(), String>) {
-        let mut fields = Self::default();
+    pub(super) fn none(path: String, findings: &'a Findings) -> Self {
+        Self { path, values: Vec::new(), findings }
+    }
+
+    /// Also keeps the fields that were read before something turned out to be wrong: the id is among them, mostly.
+    pub(super) fn read(&mut self, line: &'a str, number: u64) -> Result<(), String> {
         let mut reader = serde_json::Deserializer::from_str(line);
         let mut reading = None;
-        let collect = Collect { fields: &mut fields, reading: &mut reading };
+        let collect = Collect { fields: self, reading: &mut reading };
         let outcome = collect.deserialize(&mut reader).and_then(|()| reader.end());
-        let outcome = outcome.map_err(|error| match reading {
+        outcome.map_err(|error| match reading {
             Some(field) if error.is_syntax() => {
                 format!("{field}: {} is not valid JSON", value_of(&field, line))
             }
             Some(field) if error.is_data() => format!("{field}: is there twice"),
             // The position in the line is enough: each line is a document of its own.
             Some(_) | None => format!("line {number}: {error}").replace("line 1 column", "column"),
-        });
-        (fields, outcome)
+        })
     }
 
     pub(super) fn raw(&self, name: &str) -> Option<&'a RawValue> {
-        let (_, value) = self.0.iter().find(|(key, _)| key == name)?;
+        let (_, value) = self.values.iter().find(|(key, _)| key == name)?;
         Some(value)
     }
 
@@ -48,72 +57,86 @@ impl<'a> Fields<'a> {
     }
 
     /// The fields of an object that is a field; none if it is null or not there.
-    pub fn object(&self, name: &str) -> Result<Self, Violation> {
+    pub fn object(&self, name: &str) -> Result<Self, Refused> {
         match self.raw(name).map(RawValue::get) {
-            None | Some("null") => Ok(Self::default()),
-            Some(raw) => Self::of(raw).map_err(|reason| Violation::new(name, reason)),
+            None | Some("null") => Ok(Self::none(path_in(&self.path, name), self.findings)),
+            Some(raw) => self.child(name, raw),
         }
     }
 
-    /// The objects of a list that is a field, each with its path; none if it is null or not there.
-    pub fn objects(&self, name: &str) -> Result<Vec<(String, Self)>, Vec<Violation>> {
+    /// The objects of a list that is a field; none if it is null or not there.
+    pub fn objects(&self, name: &str) -> Result<Vec<Self>, Refused> {
         let raw = self.raw(name).map_or("null", RawValue::get);
         let list: Option<Vec<&'a RawValue>> = serde_json::from_str(raw)
-            .map_err(|_| vec![Violation::new(name, format!("{} is not a list", shortened(raw.into())))])?;
-        let mut objects = Vec::new();
-        let mut violations = Vec::new();
-        for (index, raw) in list.unwrap_or_default().into_iter().enumerate() {
-            let path = format!("{name}[{index}]");
-            match Self::of(raw.get()) {
-                Ok(object) => objects.push((path, object)),
-                Err(reason) => violations.push(Violation::new(path, reason)),
-            }
-        }
-        if violations.is_empty() { Ok(objects) } else { Err(violations) }
+            .map_err(|_| self.refuse(name, format!("{} is not a list", shortened(raw.into()))))?;
+        let list = list.unwrap_or_default().into_iter().enumerate();
+        let objects: Vec<_> =
+            list.map(|(index, raw)| self.child(&format!("{name}[{index}]"), raw.get())).collect();
+        objects.into_iter().collect()
     }
 
-    fn of(raw: &'a str) -> Result<Self, String> {
+    fn child(&self, name: &str, raw: &'a str) -> Result<Self, Refused> {
         if !raw.starts_with('{') {
-            return Err(format!("{} is not an object", shortened(raw.into())));
+            return Err(self.refuse(name, format!("{} is not an object", shortened(raw.into()))));
         }
-        let (fields, outcome) = Self::read(raw, 1);
-        outcome.map(|()| fields)
+        let mut fields = Self::none(path_in(&self.path, name), self.findings);
+        self.check(name, fields.read(raw, 1))?;
+        Ok(fields)
     }
 
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(|(name, _)| name.as_str())
+        self.values.iter().map(|(name, _)| name.as_str())
+    }
+
+    pub fn refuse(&self, name: &str, reason: impl Into<String>) -> Refused {
+        self.findings.add(Violation::new(path_in(&self.path, name), reason));
+        Refused
+    }
+
+    /// What was made of the fields, unless anything is wrong with them.
+    pub fn unless_refused<T>(&self, made: T) -> Result<T, Refused> {
+        if self.findings.is_empty() { Ok(made) } else { Err(Refused) }
+    }
+
+    /// What was made of a field, if that is possible.
+    pub fn check<T>(&self, name: &str, made: Result<T, String>) -> Result<T, Refused> {
+        made.map_err(|reason| self.refuse(name, reason))
     }
 
     /// `None` if it is null or not there.
-    pub fn flag(&self, name: &str) -> Result<Option<bool>, Violation> {
+    pub fn flag(&self, name: &str) -> Result<Option<bool>, Refused> {
         match self.text(name).as_deref() {
             None => Ok(None),
             Some("true") => Ok(Some(true)),
             Some("false") => Ok(Some(false)),
             Some(other) => {
-                Err(Violation::new(name, format!("{} is not true or false", shortened(other.into()))))
+                Err(self.refuse(name, format!("{} is not true or false", shortened(other.into()))))
             }
         }
     }
 
-    pub fn required(&self, name: &str, needed: &str) -> Result<Cow<'a, str>, Violation> {
-        self.text(name)
-            .map(shortened)
-            .ok_or_else(|| Violation::new(name, format!("is missing; {needed} is needed")))
+    pub fn required(&self, name: &str, needed: &str) -> Result<Cow<'a, str>, Refused> {
+        let text = self.text(name).map(shortened);
+        text.ok_or_else(|| self.refuse(name, format!("is missing; {needed} is needed")))
     }
 
-    /// A whole number, as a number or as text.
-    pub fn whole<T>(&self, name: &str, default: Option<T>, low: T, high: T) -> Result<T, Violation>
+    /// A whole number, as a number or as text; `None` if it is null or not there.
+    pub fn whole<T>(&self, name: &str, range: RangeInclusive<T>) -> Result<Option<T>, Refused>
     where
-        T: std::str::FromStr + Copy + PartialOrd + fmt::Display,
+        T: std::str::FromStr + PartialOrd + fmt::Display,
     {
-        let Some(text) = self.text(name).map(shortened) else {
-            return default.ok_or_else(|| Violation::new(name, "is missing; a whole number is needed"));
-        };
-        let number =
-            text.parse().ok().filter(|number| (low..=high).contains(number) && !text.starts_with('+'));
-        number
-            .ok_or_else(|| Violation::new(name, format!("{text} is not a whole number from {low} to {high}")))
+        let Some(text) = self.text(name).map(shortened) else { return Ok(None) };
+        let number = text.parse().ok().filter(|number| range.contains(number) && !text.starts_with('+'));
+        let (low, high) = (range.start(), range.end());
+        let refuse = || self.refuse(name, format!("{text} is not a whole number from {low} to {high}"));
+        number.map(Some).ok_or_else(refuse)
+    }
+
+    pub fn required_whole<T>(&self, name: &str, range: RangeInclusive<T>) -> Result<T, Refused>
+    where
+        T: std::str::FromStr + PartialOrd + fmt::Display,
+    {
+        self.whole(name, range)?.ok_or_else(|| self.refuse(name, "is missing; a whole number is needed"))
     }
 }
 
@@ -160,7 +183,7 @@ impl<'de> Visitor<'de> for Collect<'_, 'de> {
             if is_repeated {
                 return Err(A::Error::custom("is there twice"));
             }
-            self.fields.0.push((key, map.next_value()?));
+            self.fields.values.push((key, map.next_value()?));
             *self.reading = None;
         }
         Ok(())

@@ -10,10 +10,11 @@ pub mod resize;
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 
-use maestro_core::violation::Violation;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use crate::findings::Findings;
+pub use crate::findings::Refused;
 pub use fields::Fields;
 
 /// No case comes near it; a file that is no list of cases must not fill the memory.
@@ -39,7 +40,7 @@ pub enum LinesError {
 pub fn answer_lines<A: Serialize>(
     input: impl Read,
     mut output: impl Write,
-    answer: impl Fn(&Fields<'_>) -> Result<A, Vec<Violation>>,
+    answer: impl Fn(&Fields<'_>) -> Result<A, Refused>,
 ) -> Result<Tally, LinesError> {
     let mut input = BufReader::new(input);
     let mut line = Vec::new();
@@ -86,7 +87,7 @@ struct Answered<'a, A> {
 }
 
 #[derive(Serialize)]
-struct Refused {
+struct ErrorAnswer {
     error: String,
 }
 
@@ -95,42 +96,27 @@ fn write_answer<A: Serialize>(
     line: &[u8],
     is_whole: bool,
     number: u64,
-    answer: &impl Fn(&Fields<'_>) -> Result<A, Vec<Violation>>,
+    answer: &impl Fn(&Fields<'_>) -> Result<A, Refused>,
 ) -> io::Result<bool> {
     let text = match std::str::from_utf8(line) {
         _ if !is_whole => Err(format!("line {number}: is longer than {LINE_BYTES_MAX} bytes")),
         Ok(text) => Ok(text),
         Err(_) => Err(format!("line {number}: is not UTF-8")),
     };
-    let (fields, outcome) = match text {
-        Err(error) => (Fields::default(), Err(error)),
-        Ok(text) => match Fields::read(text.trim(), number) {
-            (fields, Err(error)) => (fields, Err(error)),
-            (fields, Ok(())) => {
-                let outcome = answer(&fields).map_err(|violations| joined(&violations));
-                (fields, outcome)
-            }
-        },
-    };
+    let findings = Findings::default();
+    let mut fields = Fields::none(String::new(), &findings);
+    let outcome = text
+        .and_then(|text| fields.read(text.trim(), number))
+        .and_then(|()| answer(&fields).map_err(|Refused| findings.joined()));
     let id = fields.raw("id");
     let is_answered = outcome.is_ok();
     match outcome {
         Ok(answer) => serde_json::to_writer(&mut *output, &Answered { id, answer })?,
         Err(error) => {
-            let answer = Refused { error };
+            let answer = ErrorAnswer { error };
             serde_json::to_writer(&mut *output, &Answered { id, answer })?;
         }
     }
     output.write_all(b"\n")?;
     Ok(is_answered)
-}
-
-/// A violation in an object, with the path of the object before it.
-fn within(path: &str, violation: Violation) -> Violation {
-    Violation::new(format!("{path}.{}", violation.field), violation.reason)
-}
-
-fn joined(violations: &[Violation]) -> String {
-    let texts: Vec<_> = violations.iter().map(ToString::to_string).collect();
-    texts.join("; ")
 }

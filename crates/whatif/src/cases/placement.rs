@@ -7,7 +7,7 @@ use maestro_core::room::Region;
 use maestro_core::violation::Violation;
 use serde::{Serialize, Serializer};
 
-use super::{Fields, within};
+use super::{Fields, Refused};
 
 #[derive(Debug, Serialize)]
 pub struct Answer {
@@ -35,7 +35,7 @@ struct Case {
     grows: bool,
 }
 
-pub fn answer(fields: &Fields<'_>) -> Result<Answer, Vec<Violation>> {
+pub fn answer(fields: &Fields<'_>) -> Result<Answer, Refused> {
     let Case { regions, count, grows } = read(fields)?;
     let facts: Vec<_> = regions.iter().map(|(_, fact)| *fact).collect();
     let plan = if grows { grow(&facts, count) } else { shrink(&facts, count) };
@@ -75,49 +75,40 @@ fn explained(regions: &[(Region, RegionFact)], plan: &[u64], grows: bool) -> Str
     format!("{total} rooms in the end: {}", parts.join(", "))
 }
 
-fn read(fields: &Fields<'_>) -> Result<Case, Vec<Violation>> {
-    let mut violations = Vec::new();
-    let count = fields.whole("count", None, 0, u64::MAX).map_err(|violation| violations.push(violation));
-    let expand = fields.flag("expand").map_err(|violation| violations.push(violation));
-    let regions = regions(fields).map_err(|more| violations.extend(more));
-    match (count, expand, regions) {
-        (Ok(count), Ok(expand), Ok(regions)) => Ok(Case { regions, count, grows: expand.unwrap_or(true) }),
-        _ => Err(violations),
-    }
+fn read(fields: &Fields<'_>) -> Result<Case, Refused> {
+    let count = fields.required_whole("count", 0..=u64::MAX);
+    let expand = fields.flag("expand");
+    let regions = regions(fields);
+    Ok(Case { regions: regions?, count: count?, grows: expand?.unwrap_or(true) })
 }
 
-fn regions(fields: &Fields<'_>) -> Result<Vec<(Region, RegionFact)>, Vec<Violation>> {
-    let current = fields.object("current").map_err(|violation| vec![violation])?;
-    let mut violations = Vec::new();
+fn regions(fields: &Fields<'_>) -> Result<Vec<(Region, RegionFact)>, Refused> {
+    let current = fields.object("current")?;
     let mut listed = Vec::new();
     let mut regions = Vec::new();
-    for (path, object) in fields.objects("regions")? {
-        let mut refuse = |violation| violations.push(within(&path, violation));
+    for object in fields.objects("regions")? {
         let name = object.text("name").unwrap_or_default().into_owned();
-        let region = Region::parse(&name).map_err(|reason| refuse(Violation::new("name", reason)));
-        let default = u64::from(PlacementRegion::DEFAULT_WEIGHT);
-        let weight = object.whole("weight", Some(default), 0, Weight::MAX.get()).map_err(&mut refuse).ok();
-        let cap = object.whole("cap", Some(-1), -1, i64::MAX).map_err(&mut refuse).ok();
-        let counted = current.whole(&name, Some(0), 0, u64::MAX);
-        let counted = counted.map_err(|violation| violations.push(within("current", violation))).ok();
+        let region = object.check("name", Region::parse(&name));
+        let weight = object.whole("weight", 0..=Weight::MAX.get());
+        let weight = weight.map(|weight| weight.unwrap_or(PlacementRegion::DEFAULT_WEIGHT.into())).ok();
+        let cap = object.whole("cap", -1..=i64::MAX);
+        let counted = current.whole(&name, 0..=u64::MAX);
         listed.push((name, weight));
-        if let (Ok(region), Some(weight), Some(cap), Some(counted)) =
+        if let (Ok(region), Some(weight), Ok(cap), Ok(counted)) =
             (region, weight.and_then(Weight::new), cap, counted)
         {
-            let rooms = Standing { counted, ..Standing::default() };
-            regions.push((region, RegionFact { weight, cap: u64::try_from(cap).ok(), rooms }));
+            let rooms = Standing { counted: counted.unwrap_or(0), ..Standing::default() };
+            let cap = cap.and_then(|cap| u64::try_from(cap).ok());
+            regions.push((region, RegionFact { weight, cap, rooms }));
         }
     }
     let listed: Vec<(&str, Option<u64>)> =
         listed.iter().map(|(name, weight)| (name.as_str(), *weight)).collect();
-    let wrong = PlacementPolicy::wrong_with_list(&listed);
-    violations.extend(
-        wrong
-            .into_iter()
-            .map(|Violation { field, reason }| Violation::new(format!("regions{field}"), reason)),
-    );
-    let unknown = current.names().filter(|name| listed.iter().all(|(listed, _)| listed != name));
-    violations
-        .extend(unknown.map(|name| Violation::new(format!("current.{name}"), "is not one of the regions")));
-    if violations.is_empty() { Ok(regions) } else { Err(violations) }
+    for Violation { field, reason } in PlacementPolicy::wrong_with_list(&listed) {
+        fields.refuse(&format!("regions{field}"), reason);
+    }
+    for name in current.names().filter(|name| listed.iter().all(|(listed, _)| listed != name)) {
+        current.refuse(name, "is not one of the regions");
+    }
+    fields.unless_refused(regions)
 }

@@ -5,7 +5,7 @@ use maestro_core::resize::{Cluster, Draft, Max, Number, Outcome, Request, Strict
 use maestro_core::violation::Violation;
 use serde::Serialize;
 
-use super::{Fields, within};
+use super::{Fields, Refused};
 
 /// Senlin's setting, where a case does not say.
 const MAX_NODES_PER_CLUSTER: i64 = 1000;
@@ -18,13 +18,9 @@ pub struct Answer {
     deletion_count: Option<u64>,
 }
 
-pub fn answer(fields: &Fields<'_>) -> Result<Answer, Vec<Violation>> {
-    let mut violations = Vec::new();
-    let request = request(fields).map_err(|more| violations.extend(more));
-    let cluster = cluster(fields).map_err(|more| violations.extend(more));
-    let (Ok(request), Ok(cluster)) = (request, cluster) else {
-        return Err(violations);
-    };
+pub fn answer(fields: &Fields<'_>) -> Result<Answer, Refused> {
+    let (request, cluster) = (request(fields), cluster(fields));
+    let (request, cluster) = (request?, cluster?);
     Ok(match resize(&request, &cluster) {
         Err(invalid) => Answer { status: "ERROR", reason: invalid.to_string(), ..Answer::default() },
         Ok(Outcome::Create(rooms)) => {
@@ -36,58 +32,48 @@ pub fn answer(fields: &Fields<'_>) -> Result<Answer, Vec<Violation>> {
     })
 }
 
-fn request(fields: &Fields<'_>) -> Result<Request, Vec<Violation>> {
-    let inputs = fields.object("inputs").map_err(|violation| vec![violation])?;
-    let mut violations = Vec::new();
-    let mut refuse = |violation| violations.push(within("inputs", violation));
+fn request(fields: &Fields<'_>) -> Result<Request, Refused> {
+    let inputs = fields.object("inputs")?;
     let number = inputs.text("number").map(|text| Number::parse(&text)).transpose();
-    let number = number.map_err(|reason| refuse(Violation::new("number", reason)));
-    let mut whole = |name| optional_whole(&inputs, name).map_err(&mut refuse);
+    let number = inputs.check("number", number);
+    let whole = |name| inputs.whole(name, i64::MIN..=i64::MAX);
     let (min_step, min_size, max_size) = (whole("min_step"), whole("min_size"), whole("max_size"));
-    let strict = inputs.flag("strict").map_err(&mut refuse);
-    let (Ok(number), Ok(min_step), Ok(min_size), Ok(max_size), Ok(strict)) =
-        (number, min_step, min_size, max_size, strict)
-    else {
-        return Err(violations);
-    };
+    let strict = inputs.flag("strict");
     // Not there at all is false, as it is to Senlin's parser; null is neither.
     let is_there = inputs.names().any(|name| name == "strict");
-    let strictness = if is_there { Strictness::from(strict) } else { Strictness::BestEffort };
     let adjustment_type = inputs.text("adjustment_type").map(|text| text.into_owned());
-    let draft = Draft { adjustment_type, number, min_step, min_size, max_size };
-    Request::parse(&draft, strictness)
-        .map_err(|violations| violations.into_iter().map(|violation| within("inputs", violation)).collect())
+    let draft = Draft {
+        adjustment_type,
+        number: number?,
+        min_step: min_step?,
+        min_size: min_size?,
+        max_size: max_size?,
+    };
+    let strictness = if is_there { Strictness::from(strict?) } else { Strictness::BestEffort };
+    Request::parse(&draft, strictness).map_err(|violations| {
+        for Violation { field, reason } in violations {
+            inputs.refuse(&field, reason);
+        }
+        Refused
+    })
 }
 
-fn cluster(fields: &Fields<'_>) -> Result<Cluster, Vec<Violation>> {
-    let cluster = fields.object("cluster").map_err(|violation| vec![violation])?;
-    let mut violations = Vec::new();
-    let current = match fields.text("current") {
-        None => Ok(None),
-        Some(_) => fields.whole("current", None, 0, u64::MAX).map(Some),
-    };
-    let current = current.map_err(|violation| violations.push(violation));
-    let mut refuse = |violation| violations.push(within("cluster", violation));
-    let mut size = |name| cluster.whole(name, Some(0), 0, u64::MAX).map_err(&mut refuse);
+fn cluster(fields: &Fields<'_>) -> Result<Cluster, Refused> {
+    let cluster = fields.object("cluster")?;
+    let current = fields.whole("current", 0..=u64::MAX);
+    let size = |name| Ok(cluster.whole(name, 0..=u64::MAX)?.unwrap_or(0));
     let (min_size, desired_capacity) = (size("min_size"), size("desired_capacity"));
-    let mut max = |name, default| {
-        let size = cluster.whole(name, Some(default), i64::MIN, i64::MAX);
-        let max = size.and_then(|size| Max::parse(size).map_err(|reason| Violation::new(name, reason)));
-        max.map_err(&mut refuse)
+    let max = |name, default| {
+        let size = cluster.whole(name, i64::MIN..=i64::MAX)?.unwrap_or(default);
+        cluster.check(name, Max::parse(size))
     };
     let max_size = max("max_size", -1);
     let nodes_max = max("max_nodes_per_cluster", MAX_NODES_PER_CLUSTER);
-    match (current, min_size, max_size, desired_capacity, nodes_max) {
-        (Ok(current), Ok(min_size), Ok(max_size), Ok(desired_capacity), Ok(nodes_max)) => {
-            Ok(Cluster { current, min_size, max_size, desired_capacity, nodes_max })
-        }
-        _ => Err(violations),
-    }
-}
-
-fn optional_whole(fields: &Fields<'_>, name: &str) -> Result<Option<i64>, Violation> {
-    match fields.text(name) {
-        None => Ok(None),
-        Some(_) => fields.whole(name, None, i64::MIN, i64::MAX).map(Some),
-    }
+    Ok(Cluster {
+        current: current?,
+        min_size: min_size?,
+        max_size: max_size?,
+        desired_capacity: desired_capacity?,
+        nodes_max: nodes_max?,
+    })
 }

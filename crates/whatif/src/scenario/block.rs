@@ -2,7 +2,6 @@
 //!
 //! Numbers may be written as text, which is how options of a command line come.
 
-use std::cell::RefCell;
 use std::ops::RangeInclusive;
 
 use maestro_core::duration;
@@ -10,19 +9,7 @@ use maestro_core::time::Millis;
 use maestro_core::violation::Violation;
 use serde_json::{Map, Value};
 
-/// Everything found wrong, in the order in which it was found.
-#[derive(Default)]
-pub(super) struct Findings(RefCell<Vec<Violation>>);
-
-impl Findings {
-    pub(super) fn add(&self, violation: Violation) {
-        self.0.borrow_mut().push(violation);
-    }
-
-    pub(super) fn into_violations(self) -> Vec<Violation> {
-        self.0.into_inner()
-    }
-}
+use crate::findings::{Findings, path_in};
 
 pub(super) struct Block<'a> {
     path: String,
@@ -132,9 +119,6 @@ impl<'a> Block<'a> {
     }
 
     fn path_of(&self, name: &str) -> String {
-        match self.path.as_str() {
-            "" => name.to_owned(),
-            path => format!("{path}.{name}"),
-        }
+        path_in(&self.path, name)
     }
 }

@@ -10,10 +10,11 @@ use maestro_proto::document::{name, without_place};
 use maestro_proto::v1::CreateSchedulerRequest;
 use serde_json::{Map, Value};
 
-use super::block::{Block, Findings};
+use super::block::Block;
 use super::demand::{Demand, SpikeTimes};
 use super::document::{Draft, read_object, read_text};
 use super::{CYCLES_MAX, Length, MATCHES_MAX, ROOMS_MAX, Scenario, ScenarioError, Share, Start, csv};
+use crate::findings::Findings;
 
 /// The loop of the specification's tables, in which rooms with players may go at each cycle.
 const CYCLE: Millis = Millis::from_seconds(30);
