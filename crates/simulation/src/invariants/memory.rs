@@ -52,7 +52,7 @@ pub(super) struct Sight {
     pub(super) records: Vec<SchedulerRecord>,
     /// Rooms that it tried to claim since it last read the table.
     pub(super) offered: BTreeSet<RoomId>,
-    /// Rooms whose end was written since this node last wrote as its owner.
+    /// Rooms whose end was written since this node last wrote as its owner, the beginning of a cycle aside.
     pub(super) ended: usize,
 }
 
@@ -138,13 +138,26 @@ impl Known {
         self.record = record;
     }
 
-    /// The owner has written: what it decides next, it decides on what is there from now on.
-    pub(super) fn step_ended(&mut self, node: &str, is_owners: bool) {
-        if is_owners {
-            let record = self.record.clone();
-            let sight = self.node(node);
-            sight.records = record.into_iter().collect();
+    /// The owner has written: what it decides next, it decides on what is there from now on. Only a cycle that begins
+    /// decides on the look that it was begun for, which is from before.
+    pub(super) fn step_ended(&mut self, node: &str, transaction: &Transaction) {
+        let begins_cycle = transaction.changes.iter().any(|change| self.begins_cycle(change));
+        let record = self.record.clone();
+        let sight = self.node(node);
+        sight.records = record.into_iter().collect();
+        if !begins_cycle {
             sight.ended = 0;
+        }
+    }
+
+    fn begins_cycle(&self, change: &Change) -> bool {
+        match change {
+            Change::Enqueue(new) => new.definition == Definition::HealthController,
+            Change::StartOperation { operation, .. } => {
+                let started = self.operations.get(operation);
+                started.is_some_and(|started| started.definition == Definition::HealthController)
+            }
+            _ => false,
         }
     }
 

@@ -101,7 +101,9 @@ impl Inspector {
         self.judge_effects(&scheduler, transaction, store).await;
         self.note_all(caps::overstepped(&scheduler, transaction, store).await.unwrap_or_default());
         self.judge_plan(node, &scheduler, transaction, store).await;
-        self.lock().known(&scheduler).step_ended(node, is_owners);
+        if is_owners {
+            self.lock().known(&scheduler).step_ended(node, transaction);
+        }
     }
 
     /// After the node was told that it owns the scheduler.
