@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use maestro_core::operation::{DefinitionKind, Operation, OperationStatus, Stage};
 use maestro_core::scheduler::{Recipe, SchedulerName};
+use maestro_engine::Settings;
 use maestro_engine::ports::contract::fixtures;
 use maestro_engine::ports::store::SchedulerState;
-use maestro_simulation::World;
+use maestro_simulation::{Faults, PortFaults, Rate, Span, World};
 
 use super::common::*;
 use super::locks::stubborn;
@@ -225,4 +226,37 @@ fn what_a_look_has_found_is_not_gathered_again() {
         world.run_until("the cycle asks for a room", MINUTE, adds).await;
         assert_eq!(world.calls("ended_rooms"), 1);
     });
+}
+
+/// The store takes its time for every answer, so that a room may die between what a look has read and the look's end.
+#[test]
+fn what_changes_during_a_look_is_seen_by_the_next() {
+    let with_slow_store = async || {
+        let settings = Settings {
+            health_controller_interval: HOUR,
+            storage_clean_up_interval: 100 * HOUR,
+            ..Settings::default()
+        };
+        let world = world_with_settings(12, 3, settings).await;
+        let slow = Rate::of_ten_thousand(10_000);
+        let store = PortFaults { slow, slow_for: Span::millis(50, 50), ..PortFaults::NONE };
+        world.set_faults(Faults { store, ..Faults::NONE });
+        world.advance(MINUTE).await;
+        world
+    };
+    let looked_at = run(async {
+        let world = with_slow_store().await;
+        let is_written = |line: &String| line.contains("no action of arena");
+        let looks = async |world: &World| world.trace().lines().iter().any(is_written);
+        world.run_until("a cycle finds nothing to do", HOUR, looks).await;
+        world.elapsed()
+    });
+    for twentieths in 0..60 {
+        run(async {
+            let world = with_slow_store().await;
+            world.advance(looked_at - world.elapsed() - Duration::from_millis(50 * twentieths)).await;
+            world.host().crash(&world.rooms()[0].id);
+            settle(&world, 3, 2 * MINUTE).await;
+        });
+    }
 }

@@ -82,12 +82,14 @@ impl SchedulerLoop {
         let engine = self.engine.clone();
         let may_look = is_quiet(unfinished) && comparing::nothing_differs(&engine, &self.scheduler).await;
         let look = match may_look {
-            true => Some(Look::take(&engine, record.clone(), true).await?),
+            true => {
+                // It sees all that an early look would. Taken before: what changes while it looks is for the next one.
+                self.bell.take_plan_may_differ();
+                Some(Look::take(&engine, record.clone(), true).await?)
+            }
             false => None,
         };
         if let Some(look) = look.as_ref().filter(|look| look.is_quiet(&engine)) {
-            // It has seen all that an early look would.
-            self.bell.take_plan_may_differ();
             self.look_again_at(look.plan.look_again_at);
             let (data, events) = decided(&engine, record, &look.fleet, &look.plan);
             self.record(Routine::HealthController, data, events);
