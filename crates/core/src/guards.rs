@@ -1,7 +1,15 @@
 //! Guards that tests can remove, one at a time, to see that the checks of an [`Invariant`] notice.
 //!
-//! A guard in the code asks [`stands`]. Except in builds with the feature `breakable`, that is the constant `true`, and the
-//! compiler leaves nothing of it.
+//! Most guards are taken out where an engine meets its ports, by the simulated world (`broken.rs` and the store in memory
+//! of `crates/simulation`), and production code knows nothing of it. A guard that is a decision in the middle of a
+//! calculation, between what was read and what is written, cannot be reached from there. It asks [`stands`] itself:
+//!
+//! - [`Invariant::SurgeBound`], [`Invariant::ReadyTarget`] and [`Invariant::ReadyBeforeOccupied`] in `plan`: what the
+//!   ports show and what is written is right, only the numbers and the order in between are not;
+//! - [`Invariant::OccupiedStays`] in `remove_rooms` and [`Invariant::ValidationNotCounted`] in `fleet` of the engine:
+//!   the engine counts their violations itself, from what it read, so a port that lies would hide them from it.
+//!
+//! Except in builds with the feature `breakable`, [`stands`] is the constant `true`, and the compiler leaves nothing of it.
 
 use crate::invariant::Invariant;
 

@@ -23,6 +23,7 @@
 //! assert_eq!(first.trace, again.trace);
 //! ```
 
+mod broken;
 mod clock;
 mod faults;
 mod host;

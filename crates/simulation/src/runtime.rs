@@ -15,6 +15,7 @@ use maestro_engine::ports::runtime::{
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
+use crate::broken;
 use crate::clock::VirtualClock;
 use crate::faults::{Call, Surroundings, Trouble, What};
 use crate::host::{Host, NewRoom, Room, Span, State};
@@ -265,7 +266,9 @@ impl Runtime for SimulatedRuntime {
     async fn list(&self) -> Result<Vec<RunningRoom>, RuntimeError> {
         let running = self
             .read(&"list", |state, _| {
-                let running = state.rooms.values().map(|room| RunningRoom {
+                let listed =
+                    state.rooms.values().filter(|room| !room.is_invented || broken::lists_unwanted());
+                let running = listed.map(|room| RunningRoom {
                     id: room.id.clone(),
                     scheduler: room.scheduler.clone(),
                     handle: room.handle(),

@@ -16,6 +16,7 @@ use maestro_engine::ports::store::{
 };
 use tokio::time::Instant;
 
+use crate::broken;
 use crate::faults::{Call, Surroundings, Trouble, What};
 use crate::host::Span;
 use crate::invariants::Inspector;
@@ -134,21 +135,22 @@ impl SimulatedStore {
     }
 
     /// A commit and all who look at it, in one instant.
-    async fn commit_watched(&self, transaction: &Transaction) -> Result<(), StoreError> {
+    async fn commit_watched(&self, transaction: Transaction) -> Result<(), StoreError> {
+        let Some(transaction) = broken::written(transaction) else { return Ok(()) };
         let around = self.trouble.around();
-        let before = match scheduler_of(transaction) {
+        let before = match scheduler_of(&transaction) {
             Some(scheduler) => self.owner_of(scheduler).await?,
             None => None,
         };
-        let outcome = match around.weather.intercepts(transaction) {
+        let outcome = match around.weather.intercepts(&transaction) {
             Some(error) => Err(error),
             None => self.inner.commit(transaction.clone()).await,
         };
         match &outcome {
             Ok(()) => {
-                self.notice(transaction);
+                self.notice(&transaction);
                 let (inspector, store) = (&around.inspector, &*self.inner);
-                inspector.committed(&around.node, transaction, before.as_ref(), store).await;
+                inspector.committed(&around.node, &transaction, before.as_ref(), store).await;
             }
             Err(error) => {
                 if let Some(Refusal::StaleToken { .. }) = error.refusal() {
@@ -203,14 +205,17 @@ fn lost(why: &'static str) -> StoreError {
 impl Store for SimulatedStore {
     async fn commit(&self, transaction: Transaction) -> Result<(), StoreError> {
         let what = self.trouble.around().trace.headline(&transaction);
-        self.write(&what, self.commit_watched(&transaction)).await
+        let is_request = transaction.guard.is_none();
+        broken::answered(is_request, self.write(&what, self.commit_watched(transaction.clone())).await)
     }
 }
 
 #[async_trait]
 impl SchedulerStore for SimulatedStore {
     async fn scheduler(&self, name: &SchedulerName) -> Result<Option<SchedulerRecord>, StoreError> {
-        self.read(&"scheduler", self.inner.scheduler(name)).await
+        let mut record = self.read(&"scheduler", self.inner.scheduler(name)).await?;
+        record.iter_mut().for_each(broken::scheduler);
+        Ok(record)
     }
 
     async fn scheduler_names(&self) -> Result<Vec<SchedulerName>, StoreError> {
@@ -218,7 +223,9 @@ impl SchedulerStore for SimulatedStore {
     }
 
     async fn schedulers(&self) -> Result<Vec<SchedulerRecord>, StoreError> {
-        self.read(&"schedulers", self.inner.schedulers()).await
+        let mut records = self.read(&"schedulers", self.inner.schedulers()).await?;
+        records.iter_mut().for_each(broken::scheduler);
+        Ok(records)
     }
 
     async fn unreadable_schedulers(&self) -> Result<Vec<UnreadableScheduler>, StoreError> {
@@ -259,7 +266,9 @@ impl OperationStore for SimulatedStore {
     }
 
     async fn unfinished(&self, scheduler: &SchedulerName) -> Result<Vec<Operation>, StoreError> {
-        self.read(&"unfinished", self.inner.unfinished(scheduler)).await
+        let mut unfinished = self.read(&"unfinished", self.inner.unfinished(scheduler)).await?;
+        broken::unfinished(&mut unfinished);
+        Ok(unfinished)
     }
 
     async fn version_operations(
@@ -365,7 +374,10 @@ impl RoomRegistry for SimulatedStore {
         scheduler: &SchedulerName,
         operation: OperationId,
     ) -> Result<Vec<RoomRecord>, StoreError> {
-        self.read(&"rooms_made_by", self.inner.rooms_made_by(scheduler, operation)).await
+        let made = self.inner.rooms_made_by(scheduler, operation);
+        let mut rows = self.read(&"rooms_made_by", made).await?;
+        broken::rooms_made(scheduler, operation, &mut rows);
+        Ok(rows)
     }
 
     async fn ended_rooms(

@@ -281,8 +281,7 @@ impl Fleet {
             self.taken_back -= operation.fleet_delta;
             return Ok(());
         }
-        let adds = operation.definition.adds().is_some() && guards::stands(Invariant::SurgeBound);
-        if adds {
+        if operation.definition.adds().is_some() {
             let made = match operation.status == OperationStatus::InProgress {
                 true => engine.ports.store.rooms_made_by(&operation.scheduler, operation.id).await?,
                 false => Vec::new(),

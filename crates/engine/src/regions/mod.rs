@@ -12,8 +12,6 @@ pub(crate) mod watching;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use maestro_core::guards;
-use maestro_core::invariant::Invariant;
 use maestro_core::plan::{Place, Places};
 use maestro_core::policy::PlacementPolicy;
 use maestro_core::region::{Reachability, Region, Sight, Turn};
@@ -181,10 +179,7 @@ impl Engine {
         };
         let names = || self.ports.runtimes.keys().cloned();
         let policy = recipe.policies.placement.clone();
-        let mut policy = policy.unwrap_or_else(|| PlacementPolicy::even(names()));
-        if !guards::stands(Invariant::CapsKept) {
-            policy.regions.iter_mut().for_each(|region| region.cap = None);
-        }
+        let policy = policy.unwrap_or_else(|| PlacementPolicy::even(names()));
         Ok(Places {
             regions: names().map(|region| (region.clone(), place(&region))).collect(),
             policy,

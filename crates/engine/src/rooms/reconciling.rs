@@ -7,8 +7,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use maestro_core::guards;
-use maestro_core::invariant::Invariant;
 use maestro_core::operation::OperationId;
 use maestro_core::room::{Ending, InstanceStatus, Region, RoomId};
 use maestro_core::scheduler::RestartPolicy;
@@ -155,7 +153,7 @@ async fn why_unwanted(
     after: &BTreeMap<RoomId, RoomRecord>,
 ) -> Result<Option<&'static str>, StepError> {
     Ok(match (before.get(&room.id), after.get(&room.id)) {
-        (None, None) if guards::stands(Invariant::NoUnwantedRoom) => Some("the registry does not know it"),
+        (None, None) => Some("the registry does not know it"),
         (Some(one), Some(other)) if one == other && one.region != *region => {
             Some("the registry wants it in another region")
         }

@@ -7,8 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use maestro_core::guards;
-use maestro_core::invariant::Invariant;
 use maestro_core::room::{Ending, HostPort, InstanceStatus, Purpose, Region, RoomId, ports};
 use maestro_core::scheduler::{Recipe, Version};
 
@@ -56,9 +54,8 @@ impl Making<'_> {
 /// The rows of the next batch of an operation that has made `rows` so far: those of one region, so that no other batch has
 /// chosen ports of the same host.
 pub(crate) async fn intend(work: &Work, rows: &[RoomRecord], making: &Making<'_>) -> Result<Step, StepError> {
-    let so_far = if guards::stands(Invariant::EffectOnce) { rows } else { &[] };
     let mut outcome = Ok(Step::default());
-    for (region, left) in making.left(so_far) {
+    for (region, left) in making.left(rows) {
         outcome = intend_in(work, rows, making, (region, left)).await;
         // One region without free ports does not keep rooms from the others.
         if !matches!(outcome, Err(StepError::Failed(_))) {
@@ -118,7 +115,7 @@ async fn unused_id(work: &Work, made: &BTreeSet<&RoomId>, index: u32) -> Result<
     let scheduler = &work.scheduler.name;
     for attempt in 0.. {
         let id = RoomId::derive(scheduler, work.operation.id, index, attempt);
-        if made.contains(&id) && guards::stands(Invariant::EffectOnce) {
+        if made.contains(&id) {
             return Ok(None);
         }
         if work.engine.ports.store.room(scheduler, &id).await?.is_none() {
@@ -137,9 +134,6 @@ async fn choose_ports(
 ) -> Result<Vec<HostPort>, StepError> {
     let engine = &work.engine;
     let wanted = ports::wanted(recipe);
-    if !guards::stands(Invariant::PortOnce) {
-        return Ok(ports::pick(&wanted, &mut BTreeSet::new(), 0).unwrap_or_default());
-    }
     let runtime = engine.runtime(region)?;
     for _ in 0..PORT_ATTEMPTS {
         let chosen = ports::pick(&wanted, used, engine.ports.random.draw())

@@ -188,7 +188,7 @@ impl Engine {
             let by = (operation.definition.kind(), id);
             let mut changes = self.while_writing(&record.name, by, &operation.reason, sized);
             changes.push(Change::Enqueue(operation));
-            match self.accept(Transaction::new("request resize", changes)).await {
+            match self.ports.store.commit(Transaction::new("request resize", changes)).await {
                 Err(StoreError::Refused(Refusal::FleetSizeChanged { is, .. })) => record.fleet_size = is,
                 other => {
                     other?;

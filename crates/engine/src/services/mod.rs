@@ -1,5 +1,7 @@
 //! What people, tools and rooms can ask for. Each file is one group of requests. All of them are methods of
 //! [`Engine`](crate::Engine) that take text as it was written, and answer in the caller's terms.
+//!
+//! A request is accepted when its transaction is written, not before: the answer says so, and a crash does not undo it.
 
 mod admission;
 mod autoscaling;
@@ -29,22 +31,9 @@ pub use rooms::{ListedRoom, RoomEnd, RoomSilence};
 pub use schedulers::{FleetInfo, SchedulerFilter};
 pub use versions::NextVersions;
 
-use maestro_core::guards;
-use maestro_core::invariant::Invariant;
 use maestro_core::scheduler::SchedulerName;
 
-use crate::ports::store::{StoreError, Transaction};
-use crate::{Engine, Error};
-
-impl Engine {
-    /// Writes down what someone asked for. Only then it is accepted: the answer says so, and a crash does not undo it.
-    async fn accept(&self, request: Transaction) -> Result<(), StoreError> {
-        match self.ports.store.commit(request).await {
-            Err(StoreError::Unavailable { .. }) if !guards::stands(Invariant::AcceptedWorkSurvives) => Ok(()),
-            outcome => outcome,
-        }
-    }
-}
+use crate::Error;
 
 /// A name from a path. One that cannot exist is not found, like one that does not.
 fn known_name(text: &str) -> Result<SchedulerName, Error> {

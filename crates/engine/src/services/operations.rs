@@ -1,7 +1,5 @@
 //! Operations: list, read, cancel.
 
-use maestro_core::guards;
-use maestro_core::invariant::Invariant;
 use maestro_core::lock::Locks;
 use maestro_core::operation::{
     CancelRequest, DefinitionKind, HistoryEvent, Operation, OperationId, OperationStatus, Stage, queue,
@@ -128,7 +126,7 @@ impl Engine {
             }
             let record = self.ports.store.scheduler(&operation.scheduler).await?;
             let locks = self.ports.store.locks(&operation.scheduler).await?;
-            match self.accept(self.cancel(&operation, record.as_ref(), &locks, user)?).await {
+            match self.ports.store.commit(self.cancel(&operation, record.as_ref(), &locks, user)?).await {
                 // It moved on while we looked, or what it would take back did: look again.
                 Err(StoreError::Refused(
                     Refusal::WrongStatus { .. }
@@ -157,7 +155,7 @@ impl Engine {
     ) -> Result<Transaction, Error> {
         let at = self.now();
         let id = operation.id;
-        if operation.status == OperationStatus::InProgress && guards::stands(Invariant::LegalTransitions) {
+        if operation.status == OperationStatus::InProgress {
             let event = format!("Cancellation asked for by {user}");
             let request = CancelRequest { by: user.into(), at };
             let history = vec![HistoryEvent { at, event }];
@@ -203,7 +201,7 @@ impl Engine {
     /// Undoes what asking for the operation did to the fleet size: part of every end but `finished`.
     pub(crate) fn take_back_fleet_size(&self, operation: &Operation) -> Vec<Change> {
         let Operation { id, scheduler, definition, fleet_delta, .. } = operation;
-        if *fleet_delta == 0 || !guards::stands(Invariant::EffectOnce) {
+        if *fleet_delta == 0 {
             return Vec::new();
         }
         let (delta, of) = (-fleet_delta, Some(*id));

@@ -58,7 +58,7 @@ impl Engine {
         let definition = Definition::CreateScheduler { recipe: Box::new((*recipe).clone()) };
         let operation = self.new_operation(&name, definition, Origin::Person(user.into()));
         let changes = vec![Change::CreateScheduler(create), Change::Enqueue(operation)];
-        match self.accept(Transaction::new("request create_scheduler", changes)).await {
+        match self.ports.store.commit(Transaction::new("request create_scheduler", changes)).await {
             Err(StoreError::Refused(Refusal::SchedulerExists(_))) => {
                 let text = format!("error creating scheduler {name}: name already exists");
                 return Err(Error::AlreadyExists(text));
@@ -113,7 +113,7 @@ impl Engine {
             changes.push(Change::SetState { scheduler: scheduler.clone(), from, to });
             let began = RolloutEvent::DeletionBegan { is_rolling };
             changes.extend(self.rollout_write(&record, began, &Locks::default())?.changes);
-            match self.accept(Transaction::new("request delete_scheduler", changes)).await {
+            match self.ports.store.commit(Transaction::new("request delete_scheduler", changes)).await {
                 Err(StoreError::Refused(Refusal::DeletionUnderWay { operation, .. })) => {
                     if force {
                         self.force_deletion(operation, &scheduler, user).await?;
@@ -149,7 +149,7 @@ impl Engine {
             ..OperationUpdate::of(operation)
         };
         let changes = vec![Change::UpdateOperation(update)];
-        match self.accept(Transaction::new("force delete_scheduler", changes)).await {
+        match self.ports.store.commit(Transaction::new("force delete_scheduler", changes)).await {
             Err(StoreError::Refused(Refusal::WrongStatus { is: OperationStatus::Pending, .. })) => {
                 let text = format!("the deletion {operation} has not begun; ask again when it has");
                 Err(Error::Precondition(text))

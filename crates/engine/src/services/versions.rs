@@ -125,7 +125,7 @@ impl Engine {
             |version| Change::SetActiveVersion { scheduler: record.name.clone(), from: version, to: version };
         let mut changes: Vec<Change> = based_on.map(unchanged).into_iter().collect();
         changes.push(Change::Enqueue(operation));
-        self.accept(Transaction::new("request version", changes)).await?;
+        self.ports.store.commit(Transaction::new("request version", changes)).await?;
         self.ports.wake.queue_changed(&record.name);
         Ok(id)
     }
@@ -166,7 +166,7 @@ impl Engine {
             let locks = self.ports.store.locks(&record.name).await?;
             let RolloutWrite { changes, way_back, .. } =
                 self.rollout_write(&record, event.clone(), &locks)?;
-            match self.accept(Transaction::new("change rollout", changes)).await {
+            match self.ports.store.commit(Transaction::new("change rollout", changes)).await {
                 // It, or who holds its locks, changed while we looked.
                 Err(StoreError::Refused(Refusal::RolloutChanged { .. } | Refusal::LockHeld(_))) => {}
                 other => {

@@ -7,8 +7,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use maestro_core::guards;
-use maestro_core::invariant::Invariant;
 use maestro_core::lock::{Locks, Taker};
 use maestro_core::operation::{
     Activity, Definition, HistoryEvent, Operation, OperationId, OperationStatus, Token, Wait, queue,
@@ -230,7 +228,7 @@ impl SchedulerLoop {
         let now = self.engine.now();
         let parked: Vec<&Operation> = unfinished.iter().filter(|operation| operation.is_parked()).collect();
         let mut woken = BTreeSet::new();
-        if parked.is_empty() || !guards::stands(Invariant::NothingInProgress) {
+        if parked.is_empty() {
             return Ok(woken);
         }
         let locks = self.engine.ports.store.locks(&self.scheduler).await?;
@@ -278,7 +276,6 @@ impl SchedulerLoop {
         let now = self.engine.now();
         let in_time = |at: Timestamp| Instant::now() + age(at, now).as_duration().min(IDLE_MAX);
         let waits = unfinished.iter().filter_map(|operation| match &operation.activity {
-            Activity::Parked(_) if !guards::stands(Invariant::NothingInProgress) => None,
             Activity::Parked(wait) if operation.is_parked() => Some(in_time(wait.until)),
             _ => None,
         });

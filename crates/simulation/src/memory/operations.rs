@@ -197,7 +197,8 @@ impl State {
         let Queued { sequence, operation, .. } =
             self.operations.get(&id).ok_or(Refusal::OperationNotFound(id))?;
         let is = operation.status;
-        if !status.is_final() || is.become_(status).is_err() {
+        let is_legal = is.become_(status).is_ok() || !guards::stands(Invariant::LegalTransitions);
+        if !status.is_final() || !is_legal {
             return Err(Refusal::WrongStatus { operation: id, is });
         }
         let scheduler = operation.scheduler.clone();

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use maestro_core::guards;
-use maestro_core::invariant::Invariant;
 use maestro_core::lock::{Holder, LockKind, Obstacle, Taker, Waiter};
 use maestro_core::operation::queue::UNFINISHED_MAX;
 use maestro_core::operation::{
@@ -405,8 +403,7 @@ impl Transaction {
     }
 
     pub fn guarded(label: &'static str, guard: Guard, changes: Vec<Change>) -> Self {
-        let guard = guards::stands(Invariant::OneExecutor).then_some(guard);
-        Self { label, guard, changes }
+        Self { label, guard: Some(guard), changes }
     }
 }
 

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use maestro_core::guards;
-use maestro_core::invariant::Invariant;
 use maestro_core::operation::{Definition, DefinitionKind, Operation, OperationId, Origin};
 use maestro_core::scheduler::SchedulerName;
 use maestro_core::spread;
@@ -194,9 +192,6 @@ impl SchedulerLoop {
         progress: Value,
         look: Option<Look>,
     ) -> Result<(), StepError> {
-        if !guards::stands(Invariant::Converges) {
-            return Ok(());
-        }
         let id = self.enqueue(Definition::HealthController, reason, progress).await?;
         self.looked = look.map(|look| (id, Instant::now(), look));
         Ok(())

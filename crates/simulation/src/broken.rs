@@ -1,0 +1,91 @@
+//! Guards that are taken out where an engine reaches its ports: what it writes is changed on the way, or what it reads is
+//! not what is there. The engine itself stays as it is. See [`maestro_core::guards`].
+
+use std::sync::Arc;
+
+use maestro_core::guards;
+use maestro_core::invariant::Invariant;
+use maestro_core::operation::{Definition, Operation, OperationId};
+use maestro_core::room::RoomId;
+use maestro_core::scheduler::SchedulerName;
+use maestro_engine::ports::store::{Change, RoomRecord, SchedulerRecord, StoreError, Transaction};
+
+/// What all rooms get without the guard of [`Invariant::PortOnce`].
+const SAME_PORT: u16 = 20_000;
+
+/// What is written instead of what the engine asked for; `None`: nothing, and the engine does not notice.
+pub(crate) fn written(mut transaction: Transaction) -> Option<Transaction> {
+    if !guards::stands(Invariant::OneExecutor) {
+        transaction.guard = None;
+    }
+    if !guards::stands(Invariant::Converges) && transaction.changes.iter().any(enqueues_cycle) {
+        return None;
+    }
+    if !guards::stands(Invariant::EffectOnce) {
+        let takes_back = |change: &Change| matches!(change, Change::AdjustFleetSize { of: Some(_), .. });
+        transaction.changes.retain(|change| !takes_back(change));
+    }
+    transaction.changes.iter_mut().for_each(spoil);
+    Some(transaction)
+}
+
+fn enqueues_cycle(change: &Change) -> bool {
+    matches!(change, Change::Enqueue(operation) if operation.definition == Definition::HealthController)
+}
+
+fn spoil(change: &mut Change) {
+    match change {
+        // Who executes it is not asked.
+        Change::RequestCancel { operation, request, history }
+            if !guards::stands(Invariant::LegalTransitions) =>
+        {
+            let history = std::mem::take(history);
+            *change = Change::CancelPending { operation: *operation, history, at: request.at };
+        }
+        Change::IntendRoom(room) if !guards::stands(Invariant::PortOnce) => {
+            room.ports.iter_mut().for_each(|port| port.host_port = SAME_PORT);
+        }
+        _ => {}
+    }
+}
+
+/// What someone who asked for something hears. Without the guard it counts as accepted, whether it was written or not.
+pub(crate) fn answered(is_request: bool, outcome: Result<(), StoreError>) -> Result<(), StoreError> {
+    match outcome {
+        Err(StoreError::Unavailable { .. })
+            if is_request && !guards::stands(Invariant::AcceptedWorkSurvives) =>
+        {
+            Ok(())
+        }
+        outcome => outcome,
+    }
+}
+
+/// The first room is not found until there are two of it.
+pub(crate) fn rooms_made(scheduler: &SchedulerName, operation: OperationId, rows: &mut Vec<RoomRecord>) {
+    let id = |attempt| RoomId::derive(scheduler, operation, 0, attempt);
+    if !guards::stands(Invariant::EffectOnce) && !rows.iter().any(|row| row.id == id(1)) {
+        rows.retain(|row| row.id != id(0));
+    }
+}
+
+/// Those that wait are not found, so nobody wakes them.
+pub(crate) fn unfinished(operations: &mut Vec<Operation>) {
+    if !guards::stands(Invariant::NothingInProgress) {
+        operations.retain(|operation| !operation.is_parked());
+    }
+}
+
+/// Regions have no cap.
+pub(crate) fn scheduler(record: &mut SchedulerRecord) {
+    if !guards::stands(Invariant::CapsKept)
+        && let Some(placement) = &mut Arc::make_mut(&mut record.recipe).policies.placement
+    {
+        placement.regions.iter_mut().for_each(|region| region.cap = None);
+    }
+}
+
+/// Whether a runtime lists a room that nobody asked for.
+pub(crate) fn lists_unwanted() -> bool {
+    guards::stands(Invariant::NoUnwantedRoom)
+}
