@@ -5,6 +5,8 @@
 //! was started later has proven itself. So one crash among many rooms delays its own replacement by a second, and nothing
 //! else. If most of a fleet is missing because its rooms keep ending early, a few rooms are tried at a time, and the others
 //! follow as soon as one of them has proven itself.
+//!
+//! Only rooms like those to be made count: a version that mends a crash loop does not wait for what it mends.
 
 use std::collections::BTreeSet;
 
@@ -88,7 +90,7 @@ fn proven_after(snapshot: &FleetSnapshot<'_>) -> Millis {
         let is_recent = age(snapshot.now, room.ended_at) < LOOP_MEMORY;
         room.cause == EndCause::Failed && room.was_ready && is_recent && ended_early(room)
     };
-    let lives = snapshot.ended.iter().filter(failed).map(|room| age(room.ended_at, room.created_at));
+    let lives = attempts(snapshot).filter(failed).map(|room| age(room.ended_at, room.created_at));
     let longest = lives.max().map_or(PROVEN, |life| Millis(life.0 + MARGIN.0));
     longest.clamp(PROVEN, EARLY_FAILURE)
 }
@@ -96,12 +98,16 @@ fn proven_after(snapshot: &FleetSnapshot<'_>) -> Millis {
 /// Latest end first: those that ended early, and were made after the last one that has proven itself.
 fn failures_in_a_row<'a>(snapshot: &FleetSnapshot<'a>, proven_after: Millis) -> Vec<&'a EndedFact> {
     let live = snapshot.rooms.iter().filter(|room| has_proven_itself(room, proven_after, snapshot.now));
-    let ended = snapshot.ended.iter().filter(|room| room.was_ready && !ended_early(room));
+    let ended = attempts(snapshot).filter(|room| room.was_ready && !ended_early(room));
     let proven = live.map(|room| room.created_at).chain(ended.map(|room| room.created_at)).max();
     let in_row = |room: &&EndedFact| {
         room.cause != EndCause::Asked && ended_early(room) && proven.is_none_or(|at| room.created_at >= at)
     };
-    snapshot.ended.iter().filter(in_row).collect()
+    attempts(snapshot).filter(in_row).collect()
+}
+
+fn attempts<'a>(snapshot: &FleetSnapshot<'a>) -> impl Iterator<Item = &'a EndedFact> + use<'a> {
+    snapshot.ended.iter().filter(|room| !room.old)
 }
 
 /// Most of the fleet is missing, because its rooms end early.

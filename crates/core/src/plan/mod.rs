@@ -115,6 +115,8 @@ pub struct EndedFact {
     /// 1, or as many as the operation was to make.
     pub rooms: u32,
     pub operation: OperationId,
+    /// Its version differs from the active one by a major change.
+    pub old: bool,
     pub created_at: Timestamp,
     pub ended_at: Timestamp,
     pub cause: EndCause,

@@ -4,6 +4,7 @@ use maestro_core::operation::{Definition, OperationStatus, RemovalReason, Stage}
 use maestro_core::plan::{EndedFact, ReplacementRules, RoomFact};
 use maestro_core::rollout::{OccupiedPace, replacement_rules};
 use maestro_core::room::{EndCause, RoomStatus};
+use maestro_core::scheduler::Version;
 
 use crate::Engine;
 use crate::ports::room_table::RoomView;
@@ -44,6 +45,7 @@ pub(super) async fn failed_adds(
         failed.push(EndedFact {
             rooms: amount,
             operation: operation.id,
+            old: false,
             created_at: operation.created_at,
             ended_at: operation.ended_at.unwrap_or(operation.created_at),
             cause: EndCause::Failed,
@@ -122,11 +124,12 @@ pub(super) fn fact(
     }
 }
 
-pub(super) fn ended_fact(row: &RoomRecord) -> Option<EndedFact> {
+pub(super) fn ended_fact(row: &RoomRecord, old: &[Version]) -> Option<EndedFact> {
     let ended = row.ended.as_ref()?;
     Some(EndedFact {
         rooms: 1,
         operation: row.operation,
+        old: old.contains(&row.version),
         created_at: row.created_at,
         ended_at: ended.at,
         cause: if took_too_long(row) && !ended.was_ready { EndCause::Failed } else { ended.cause },

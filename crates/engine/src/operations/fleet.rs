@@ -34,6 +34,8 @@ pub(crate) struct Fleet {
     pub(crate) rows: Vec<RoomRecord>,
     pub(crate) facts: Vec<RoomFact>,
     pub(crate) claimed_by: BTreeMap<RoomId, OperationId>,
+    /// The versions whose rooms are to be replaced.
+    old_versions: Vec<Version>,
     ended: Vec<RoomRecord>,
     failed_adds: Vec<EndedFact>,
     adding: u32,
@@ -67,7 +69,9 @@ pub(crate) async fn fleet(
     let started: Vec<RoomId> =
         rows.iter().filter(|row| row.handle.is_some()).map(|row| row.id.clone()).collect();
     rows.retain(|row| row.purpose == Purpose::Fleet || !guards::stands(Invariant::ValidationNotCounted));
-    let mut versions: Vec<Version> = rows.iter().map(|row| row.version).collect();
+    let mut ended = store.ended_rooms(&scheduler.name, ENDED_ROOMS_SEEN).await?;
+    ended.retain(|row| row.purpose == Purpose::Fleet);
+    let mut versions: Vec<Version> = rows.iter().chain(&ended).map(|row| row.version).collect();
     versions.sort_unstable();
     versions.dedup();
     let old = engine.old_versions(scheduler, versions.into_iter()).await?;
@@ -88,8 +92,6 @@ pub(crate) async fn fleet(
     engine.spare_silent(&scheduler.name, &mut facts).await?;
     let claimed = |view: &RoomView| Some((view.id.clone(), view.claimed_by?));
     let claimed_by = views.values().filter_map(claimed).collect();
-    let mut ended = store.ended_rooms(&scheduler.name, ENDED_ROOMS_SEEN).await?;
-    ended.retain(|row| row.purpose == Purpose::Fleet);
     let failed_adds = failed_adds(engine, scheduler).await?;
     let locks = store.locks(&scheduler.name).await?;
     let unfinished = store.unfinished(&scheduler.name).await?;
@@ -97,6 +99,7 @@ pub(crate) async fn fleet(
         rows,
         facts,
         claimed_by,
+        old_versions: old,
         ended,
         failed_adds,
         adding: 0,
@@ -146,7 +149,8 @@ impl Fleet {
         players_turn: bool,
         decide: impl FnOnce(&FleetSnapshot<'_>) -> T,
     ) -> T {
-        let mut ended: Vec<EndedFact> = self.ended.iter().filter_map(ended_fact).collect();
+        let fact = |row| ended_fact(row, &self.old_versions);
+        let mut ended: Vec<EndedFact> = self.ended.iter().filter_map(fact).collect();
         ended.extend_from_slice(&self.failed_adds);
         ended.sort_by_key(|fact| std::cmp::Reverse(fact.ended_at));
         decide(&FleetSnapshot {

@@ -284,3 +284,25 @@ fn a_rollout_does_not_wait_between_cycles_that_make_progress() {
         assert!(shortest.as_millis() < 1000, "at least {shortest:?} lie between any two cycles");
     });
 }
+
+/// Rooms of v1 end as soon as they are ready, and are tried once a minute. What mends them does not wait for that.
+#[test]
+fn a_version_that_mends_a_crash_loop_is_made_at_once() {
+    run(async {
+        let world = world_with_fleet(19, 5).await;
+        let exits = Some(Exit { after: Span::exactly(Duration::from_secs(1)), code: 1 });
+        world.host().set_habits(Habits { exits, ..Habits::default() });
+        for room in world.rooms() {
+            world.host().crash(&room.id);
+        }
+        world.advance(10 * MINUTE).await;
+        let tried = ended(&world).await.len();
+        let again = async |world: &World| ended(world).await.len() > tried;
+        world.run_until("the next one to fail", 2 * MINUTE, again).await;
+        world.host().set_habits(Habits::default());
+        let mended = submit(&world, another_command(recipe(5))).await;
+        ended_as(&world, mended, OperationStatus::Finished).await;
+        settle(&world, 5, Duration::from_secs(30)).await;
+        assert_eq!(rooms_of(&world, V2).await.len(), 5);
+    });
+}

@@ -172,6 +172,7 @@ fn ended(operation: u128, second: i64, was_ready: bool, cause: EndCause) -> Ende
     EndedFact {
         rooms: 1,
         operation: OperationId::from_u128(operation),
+        old: false,
         created_at: at(second),
         ended_at: at(second),
         cause,
@@ -196,6 +197,9 @@ fn failing_starts_back_off() {
         (vec![EndedFact { created_at: at(-99), ..ended(9, 0, true, EndCause::Failed) }], 0, 5),
         // An operation that could not even choose its rooms.
         (vec![EndedFact { rooms: 5, ..failed(1, 0) }], 0, 0),
+        // A version that mends a crash loop does not wait for the one that it replaces.
+        (vec![EndedFact { old: true, ..failed(1, 0) }; 5], 0, 5),
+        (vec![failed(2, 0), EndedFact { old: true, ..failed(1, 0) }], 1, 5),
         // A second of being ready is still "at once".
         (vec![ended(9, 0, true, EndCause::Completed)], 0, 4),
     ] {
