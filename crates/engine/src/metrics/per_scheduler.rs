@@ -2,54 +2,69 @@
 //! them with every one.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Debug;
-use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::metrics::family::{Family, MetricConstructor};
+use prometheus_client::metrics::family::Family;
 
-/// Labels that name a scheduler.
-pub(super) trait OfScheduler:
-    Clone + Debug + Eq + Hash + Ord + EncodeLabelSet + Send + Sync + 'static
-{
-    fn scheduler(&self) -> &str;
+use crate::ports::store::SchedulerRecord;
+
+pub(super) type Labels = Vec<(&'static str, String)>;
+
+const SCHEDULER: &str = "scheduler";
+
+/// The labels that almost all metrics of a scheduler have.
+pub(super) fn fleet_labels(game: &str, scheduler: &str) -> Labels {
+    vec![("game", game.to_owned()), (SCHEDULER, scheduler.to_owned())]
+}
+
+pub(super) fn labels_of(scheduler: &SchedulerRecord) -> Labels {
+    fleet_labels(&scheduler.recipe.game, scheduler.name.as_str())
+}
+
+pub(super) fn and(mut labels: Labels, name: &'static str, value: impl Into<String>) -> Labels {
+    labels.push((name, value.into()));
+    labels
 }
 
 /// A family that knows which label sets belong to which scheduler.
-pub(super) struct PerScheduler<L, M, C = fn() -> M> {
-    family: Family<L, M, C>,
-    known: Mutex<BTreeMap<String, BTreeSet<L>>>,
+pub(super) struct PerScheduler<M> {
+    family: Family<Labels, M, fn() -> M>,
+    known: Mutex<BTreeMap<String, BTreeSet<Labels>>>,
 }
 
-impl<L: OfScheduler, M: Clone + Default> Default for PerScheduler<L, M> {
-    fn default() -> Self {
-        Self::new(M::default)
-    }
-}
-
-impl<L: OfScheduler, M: Clone> PerScheduler<L, M> {
+impl<M: Clone> PerScheduler<M> {
     pub(super) fn new(make: fn() -> M) -> Self {
         Self { family: Family::new_with_constructor(make), known: Mutex::default() }
     }
-}
 
-impl<L: OfScheduler, M: Clone, C: MetricConstructor<M> + Clone> PerScheduler<L, M, C> {
-    pub(super) fn family(&self) -> Family<L, M, C> {
+    pub(super) fn family(&self) -> Family<Labels, M, fn() -> M> {
         self.family.clone()
     }
 
-    pub(super) fn of(&self, labels: &L) -> M {
+    pub(super) fn of(&self, labels: &Labels) -> M {
         if let Some(metric) = self.family.get(labels) {
             return metric.clone();
         }
+        let scheduler = labels.iter().find(|(name, _)| *name == SCHEDULER);
+        let scheduler = scheduler.map(|(_, scheduler)| scheduler.clone()).unwrap_or_default();
         let mut known = self.known();
-        known.entry(labels.scheduler().to_owned()).or_default().insert(labels.clone());
+        known.entry(scheduler).or_default().insert(labels.clone());
         self.family.get_or_create_owned(labels)
     }
 
+    fn known(&self) -> MutexGuard<'_, BTreeMap<String, BTreeSet<Labels>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whatever is told of schedulers.
+pub(super) trait Forgetful {
     /// Drops what belongs to schedulers for which this says no.
-    pub(super) fn keep(&self, is_kept: impl Fn(&str) -> bool) {
+    fn keep(&self, is_kept: &dyn Fn(&str) -> bool);
+}
+
+impl<M: Clone> Forgetful for PerScheduler<M> {
+    fn keep(&self, is_kept: &dyn Fn(&str) -> bool) {
         self.known().retain(|scheduler, labels| {
             let kept = is_kept(scheduler);
             if !kept {
@@ -59,9 +74,5 @@ impl<L: OfScheduler, M: Clone, C: MetricConstructor<M> + Clone> PerScheduler<L, 
             }
             kept
         });
-    }
-
-    fn known(&self) -> MutexGuard<'_, BTreeMap<String, BTreeSet<L>>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -78,17 +78,17 @@ async fn take_up(
 /// What changed is logged, counted, and looked at by every scheduler.
 fn tell(engine: &Engine, region: &Region, before: &Contact) {
     let now = engine.regions.contact(region);
-    engine.metrics.regions.reachable(region, matches!(now, Contact::Reachable { .. }));
+    engine.metrics.region_reachable(region, matches!(now, Contact::Reachable { .. }));
     match (before, &now) {
         (Contact::Reachable { .. } | Contact::Unsettled { .. }, Contact::Unreachable { why }) => {
             tracing::warn!(%region, why, "region cannot be reached");
-            engine.metrics.regions.changed(region, "unreachable");
+            engine.metrics.region_changed(region, "unreachable");
         }
         (Contact::Unreachable { .. } | Contact::Unsettled { .. }, Contact::Reachable { .. }) => {
             tracing::info!(%region, "region can be reached");
             // What it has is compared with the registry by the next cycle of each scheduler.
             engine.reconciled.forget();
-            engine.metrics.regions.changed(region, "reachable");
+            engine.metrics.region_changed(region, "reachable");
         }
         (
             Contact::Unreachable { why: before } | Contact::Unsettled { why: before },

@@ -126,7 +126,7 @@ impl Engine {
 
     fn lock_was_released(&self, record: &SchedulerRecord, release: &Release<'_>) {
         let Release { lock, user, reason } = release;
-        self.metrics.locks.forced(record, lock.kind);
+        self.metrics.lock_forced(record, lock.kind);
         let operation_id = lock.holder.operation().map(|id: OperationId| id.to_string());
         tracing::warn!(
             scheduler_name = %record.name, lock = %lock.kind, holder = %lock.holder, operation_id,
