@@ -8,7 +8,8 @@ use super::client::Client;
 use super::failure::{Exit, Failure};
 use super::json::Json;
 use super::output::{self, Format};
-use super::watch::{Progress, Watch, reason, verdict};
+use super::progress::Progress;
+use super::watch::{self, reason, verdict};
 use crate::config::duration;
 
 /// Where a server started without configuration listens.
@@ -78,9 +79,7 @@ impl Context {
         operation: &str,
         timeout: Duration,
     ) -> Result<Json, Failure> {
-        let client = self.client()?;
-        let watch = Watch { client: &client, scheduler, operation, timeout: Some(timeout) };
-        watch.follow(Progress::beside_result())
+        watch::follow(&self.client()?, scheduler, operation, Some(timeout), Progress::beside_result())
     }
 
     /// The end of every command that starts an operation: its id at once, or its outcome with `--wait`.

@@ -7,10 +7,11 @@ use clap::Args;
 
 use super::client::Client;
 use super::context::Context;
-use super::failure::{Exit, Failure};
+use super::failure::Failure;
 use super::json::Json;
-use super::output::{self, Format, note, print};
-use super::poll::{Observer, Poll};
+use super::output::{self, Format, print};
+use super::poll::Poll;
+use super::progress::Progress;
 use super::sheet::Sheet;
 use super::terminal;
 
@@ -43,64 +44,34 @@ pub(super) fn show(
         return Ok(Some(answer));
     }
     let poll = Poll { client: &client, ask: &ask, timeout: None, interval: INTERVAL };
-    let screen = context.format() == Format::Table && std::io::stdout().is_terminal();
-    let mut watching =
-        Watching { format: context.format(), screen, sheet, shown: None, unreachable: String::new() };
-    poll.run(&mut watching).map(|_| None)
-}
-
-struct Watching<F> {
-    format: Format,
-    /// On a terminal the newest list takes the place of the one before; elsewhere it follows it.
-    screen: bool,
-    sheet: F,
-    shown: Option<Sheet>,
-    unreachable: String,
-}
-
-impl<F: Fn(&Json) -> Sheet> Watching<F> {
-    fn print_changed(&self, answer: &Json, sheet: &Sheet) -> Result<(), Failure> {
-        let is_first = self.shown.is_none();
-        match self.format {
-            Format::Table if is_first => print(&sheet.text()),
-            Format::Table => print(&format!("\n{}", sheet.text())),
-            // One document a line, so that a program can read them one by one.
-            Format::Json => output::json_line(answer),
-            Format::Yaml => {
-                print("---")?;
-                output::yaml(answer)
-            }
-            Format::Csv => Err(Failure::invalid(output::CSV_REFUSED)),
-        }
-    }
-}
-
-impl<F: Fn(&Json) -> Sheet> Observer for Watching<F> {
-    fn saw(&mut self, answer: &Json) -> Result<bool, Failure> {
-        let sheet = (self.sheet)(answer);
-        self.unreachable.clear();
-        if self.screen {
-            let clear = if self.shown.is_none() { CLEAR_SCREEN } else { "" };
+    // On a terminal the newest list takes the place of the one before; elsewhere it follows it.
+    let screen_wide = context.format() == Format::Table && std::io::stdout().is_terminal();
+    let mut shown: Option<Sheet> = None;
+    poll.run(&mut Progress::notes(), |answer, _| {
+        let sheet = sheet(answer);
+        if screen_wide {
+            let clear = if shown.is_none() { CLEAR_SCREEN } else { "" };
             let rows_max = terminal::size().map_or(usize::MAX, |size| size.rows.saturating_sub(1));
             print(&format!("{clear}{}", screen(&sheet.text(), rows_max)))?;
-        } else if self.shown.as_ref().is_none_or(|shown| shown.content() != sheet.content()) {
-            self.print_changed(answer, &sheet)?;
+        } else if shown.as_ref().is_none_or(|shown| shown.content() != sheet.content()) {
+            print_changed(context.format(), answer, &sheet, shown.is_none())?;
         }
-        self.shown = Some(sheet);
+        shown = Some(sheet);
         Ok(false)
-    }
+    })
+}
 
-    fn unreachable(&mut self, message: &str) {
-        if self.unreachable != message {
-            note(&format!("{message}; trying again"));
-            self.unreachable = message.to_owned();
+fn print_changed(format: Format, answer: &Json, sheet: &Sheet, is_first: bool) -> Result<(), Failure> {
+    match format {
+        Format::Table if is_first => print(&sheet.text()),
+        Format::Table => print(&format!("\n{}", sheet.text())),
+        // One document a line, so that a program can read them one by one.
+        Format::Json => output::json_line(answer),
+        Format::Yaml => {
+            print("---")?;
+            output::yaml(answer)
         }
-    }
-
-    fn end(&mut self) {}
-
-    fn timed_out(&self, after: Duration) -> Failure {
-        Failure::new(Exit::TimedOut, format!("still watching after {after:?}"))
+        Format::Csv => Err(Failure::invalid(output::CSV_REFUSED)),
     }
 }
 

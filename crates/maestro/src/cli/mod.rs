@@ -21,6 +21,8 @@ mod or_list;
 mod output;
 mod plan;
 mod poll;
+mod progress;
+mod ready_rooms;
 mod region;
 mod resource;
 mod rollout;

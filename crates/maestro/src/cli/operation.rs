@@ -17,9 +17,10 @@ use super::ids;
 use super::json::Json;
 use super::list::{self, WatchOptions};
 use super::output::{Format, fields, note, plain};
+use super::progress::Progress;
 use super::resource::Resource;
 use super::sheet::Sheet;
-use super::watch::{Progress, Watch, history_line, verdict};
+use super::watch::{follow, history_line, verdict};
 use crate::config::duration;
 
 #[derive(Debug, Subcommand)]
@@ -322,11 +323,11 @@ fn operation_fields(operation: &Json) -> String {
 fn watch(context: &Context, name: &OperationName, timeout: Option<Duration>) -> Result<(), Failure> {
     let client = context.client()?;
     let id = name.id(&client)?;
-    let watch = Watch { client: &client, scheduler: &name.scheduler, operation: &id, timeout };
-    if context.format() == Format::Table {
-        return verdict(&watch.follow(Progress::Lines)?);
+    let is_table = context.format() == Format::Table;
+    let progress = if is_table { Progress::lines() } else { Progress::beside_result() };
+    let end = follow(&client, &name.scheduler, &id, timeout, progress)?;
+    if !is_table {
+        context.show(&end, |end| plain(&end.cell()))?;
     }
-    let end = watch.follow(Progress::beside_result())?;
-    context.show(&end, |end| plain(&end.cell()))?;
     verdict(&end)
 }

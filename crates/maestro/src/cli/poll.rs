@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::client::Client;
 use super::failure::{Exit, Failure};
-use super::json::Json;
+use super::progress::Progress;
 
 /// Often enough to look alive, rare enough for a hundred people to watch at once.
 pub(super) const INTERVAL: Duration = Duration::from_millis(250);
@@ -13,52 +13,48 @@ pub(super) const INTERVAL: Duration = Duration::from_millis(250);
 const UNREACHABLE_MAX: Duration = Duration::from_secs(15);
 
 /// What is asked for, and until when.
-pub(super) struct Poll<'a> {
+pub(super) struct Poll<'a, T> {
     pub(super) client: &'a Client,
-    pub(super) ask: &'a dyn Fn(&Client) -> Result<Json, Failure>,
+    pub(super) ask: &'a dyn Fn(&Client) -> Result<T, Failure>,
     pub(super) timeout: Option<Duration>,
     pub(super) interval: Duration,
 }
 
-/// Who looks at the answers.
-pub(super) trait Observer {
-    /// True: this was the last one.
-    fn saw(&mut self, answer: &Json) -> Result<bool, Failure>;
-
-    fn unreachable(&mut self, message: &str);
-
-    /// Nothing more will be seen.
-    fn end(&mut self);
-
-    fn timed_out(&self, after: Duration) -> Failure;
-}
-
-impl Poll<'_> {
-    /// Returns the last answer.
-    pub(super) fn run(&self, observer: &mut impl Observer) -> Result<Json, Failure> {
-        let outcome = self.ask_until_last(observer);
-        observer.end();
+impl<T> Poll<'_, T> {
+    /// Returns the first answer that `is_last` accepts; `None` if the time is up before there is one.
+    pub(super) fn run(
+        &self,
+        progress: &mut Progress,
+        is_last: impl FnMut(&T, &mut Progress) -> Result<bool, Failure>,
+    ) -> Result<Option<T>, Failure> {
+        let outcome = self.ask_until_last(progress, is_last);
+        progress.end();
         outcome
     }
 
-    fn ask_until_last(&self, observer: &mut impl Observer) -> Result<Json, Failure> {
+    fn ask_until_last(
+        &self,
+        progress: &mut Progress,
+        mut is_last: impl FnMut(&T, &mut Progress) -> Result<bool, Failure>,
+    ) -> Result<Option<T>, Failure> {
         let started = Instant::now();
-        let mut last_heard = started;
+        let mut last_reached = started;
         loop {
             match (self.ask)(&self.client_within(started)) {
                 Ok(answer) => {
-                    last_heard = Instant::now();
-                    if observer.saw(&answer)? {
-                        return Ok(answer);
+                    last_reached = Instant::now();
+                    progress.reached();
+                    if is_last(&answer, progress)? {
+                        return Ok(Some(answer));
                     }
                 }
-                Err(failure) if is_passing(&failure) && last_heard.elapsed() < UNREACHABLE_MAX => {
-                    observer.unreachable(&failure.message);
+                Err(failure) if is_passing(&failure) && last_reached.elapsed() < UNREACHABLE_MAX => {
+                    progress.unreachable(&failure.message);
                 }
                 Err(failure) => return Err(failure),
             }
             if self.left(started).is_zero() {
-                return Err(observer.timed_out(self.timeout.unwrap_or_default()));
+                return Ok(None);
             }
             std::thread::sleep(self.interval.min(self.left(started)));
         }

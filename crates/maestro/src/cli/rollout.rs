@@ -13,9 +13,10 @@ use super::context::{Context, WaitOptions};
 use super::failure::{Exit, Failure};
 use super::json::Json;
 use super::output::{Format, fields, plain, print};
-use super::poll::{self, Observer, Poll};
+use super::poll::{self, Poll};
+use super::progress::Progress;
+use super::ready_rooms::ReadyRooms;
 use super::resource::Resource;
-use super::watch::{Progress, spinner};
 use crate::config::duration;
 
 #[derive(Debug, Subcommand)]
@@ -64,7 +65,7 @@ pub(super) struct SchedulerName {
 pub(super) struct StatusOptions {
     /// Name of the scheduler
     scheduler: String,
-    /// Follow the version until it is deployed; exit code 1 if it fails, is canceled or is superseded
+    /// Follow the version until it is deployed and its rooms are ready; exit code 1 if it fails, is canceled or is superseded
     #[arg(short, long)]
     watch: bool,
     /// The version to look at, instead of the one that was submitted or switched to last
@@ -135,31 +136,76 @@ fn rooms_by_version(answer: &Json) -> String {
 }
 
 fn watch(context: &Context, options: &StatusOptions) -> Result<(), Failure> {
-    let client = context.client()?;
+    let (client, scheduler) = (context.client()?, options.scheduler.as_str());
     // What someone submits meanwhile is another rollout: the version that was seen first is the one to follow.
     let version = RefCell::new(options.version.clone());
-    let ask = |client: &Client| {
-        let answer = client.get(&rollout(&options.scheduler, version.borrow().as_deref()), "state")?;
-        let mut version = version.borrow_mut();
-        *version = version.take().or_else(|| answer.get("version").as_str().map(str::to_owned));
-        Ok(answer)
-    };
+    let ask = |client: &Client| Seen::ask(client, scheduler, &mut version.borrow_mut());
     let poll = Poll { client: &client, ask: &ask, timeout: options.timeout, interval: poll::INTERVAL };
-    let progress = match context.format() {
-        Format::Table if std::io::stdout().is_terminal() => Progress::Spinner(spinner()),
+    let mut progress = match context.format() {
+        Format::Table if std::io::stdout().is_terminal() => Progress::spinner(),
         // The changes are the result, a line each.
-        Format::Table => Progress::Lines,
+        Format::Table => Progress::lines(),
         Format::Csv | Format::Json | Format::Yaml => Progress::notes(),
     };
-    let mut watching = Watching { scheduler: &options.scheduler, progress, line: String::new() };
-    let last = poll.run(&mut watching)?;
+    let mut missing_rooms = None;
+    let last = poll.run(&mut progress, |seen, progress| {
+        progress.state(&seen.line())?;
+        missing_rooms = seen.missing_rooms().map(ReadyRooms::count);
+        Ok(seen.is_last())
+    })?;
+    let Some(Seen { rollout: last, .. }) = last else {
+        let after = options.timeout.unwrap_or_default();
+        let how_far = match missing_rooms {
+            Some(rooms) => format!("deployed, but {rooms} after {after:?}; the scheduler keeps trying"),
+            None => format!("not deployed after {after:?}; the rollout continues"),
+        };
+        let message = format!("{how_far}: maestro rollout status {scheduler} --watch");
+        return Err(Failure::new(Exit::TimedOut, message));
+    };
     match context.format() {
         // On a terminal the line that stayed current has been cleared.
-        Format::Table if matches!(watching.progress, Progress::Spinner(_)) => print(&line(&last))?,
+        Format::Table if progress.is_spinner() => print(&line(&last))?,
         Format::Table => {}
         Format::Csv | Format::Json | Format::Yaml => context.show(&last, Json::cell)?,
     }
-    verdict(&options.scheduler, &last)
+    verdict(scheduler, &last)
+}
+
+/// One look at a version that is followed.
+struct Seen {
+    rollout: Json,
+    /// Of a version that is deployed and active: a fleet without rooms has none to replace, and is not there yet.
+    rooms: Option<ReadyRooms>,
+}
+
+impl Seen {
+    fn ask(client: &Client, scheduler: &str, version: &mut Option<String>) -> Result<Self, Failure> {
+        let answer = client.get(&rollout(scheduler, version.as_deref()), "state")?;
+        *version = version.take().or_else(|| answer.get("version").as_str().map(str::to_owned));
+        let is_active = answer.get("active") == answer.get("version");
+        let rooms = match Outcome::of(&answer) {
+            Outcome::Deployed if is_active => Some(ReadyRooms::ask(client, scheduler)?),
+            _ => None,
+        };
+        Ok(Self { rollout: answer, rooms })
+    }
+
+    fn missing_rooms(&self) -> Option<&ReadyRooms> {
+        self.rooms.as_ref().filter(|rooms| !rooms.is_complete())
+    }
+
+    fn is_last(&self) -> bool {
+        !matches!(Outcome::of(&self.rollout), Outcome::InProgress) && self.missing_rooms().is_none()
+    }
+
+    fn line(&self) -> String {
+        match self.missing_rooms() {
+            Some(rooms) => {
+                plain(&format!("deployed, {}: {}", self.rollout.get("version").cell(), rooms.with_problem()))
+            }
+            None => line(&self.rollout),
+        }
+    }
 }
 
 /// Success if the version is deployed, else why it is not, and where more is said.
@@ -250,49 +296,4 @@ fn line(answer: &Json) -> String {
             }
         }
     })
-}
-
-struct Watching<'a> {
-    scheduler: &'a str,
-    progress: Progress,
-    /// What was shown last.
-    line: String,
-}
-
-impl Observer for Watching<'_> {
-    fn saw(&mut self, answer: &Json) -> Result<bool, Failure> {
-        let line = line(answer);
-        if line != self.line {
-            self.progress.say(&line)?;
-            self.line = line;
-        }
-        Ok(match Outcome::of(answer) {
-            Outcome::InProgress => false,
-            Outcome::Deployed
-            | Outcome::Halted
-            | Outcome::Failed
-            | Outcome::Canceled
-            | Outcome::Superseded => true,
-        })
-    }
-
-    fn unreachable(&mut self, message: &str) {
-        if self.line != message {
-            self.progress.unreachable(message);
-            // So that the next answer is shown again, whatever it is.
-            self.line = message.to_owned();
-        }
-    }
-
-    fn end(&mut self) {
-        self.progress.end();
-    }
-
-    fn timed_out(&self, after: Duration) -> Failure {
-        let message = format!(
-            "not deployed after {after:?}; the rollout continues: maestro rollout status {} --watch",
-            self.scheduler
-        );
-        Failure::new(Exit::TimedOut, message)
-    }
 }

@@ -237,7 +237,7 @@ fn watch() {
             > GET /schedulers/arena/operations/op-1?view=full
             2026-11-15T09:06:53Z Created
             2026-11-15T09:06:54Z Starting 3 rooms in two lines
-            stderr: error: operation op-1 is still in_progress after 300ms; it goes on: maestro operation watch arena op-1
+            stderr: error: operation op-1 is still in_progress after 300ms; it continues: maestro operation watch arena op-1
             exit 6
         "#]],
     );

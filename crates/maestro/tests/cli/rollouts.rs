@@ -23,6 +23,14 @@ fn deployed() -> Answer {
     rollout("none", "deployed", "deployed", 0, 4, ("", ""))
 }
 
+/// What a deployed version is asked for too: whether its fleet has the rooms that it should have.
+fn fleet(ready: u32, problem: Option<(&str, &str)>) -> Answer {
+    let problem = problem.map(|(word, reason)| serde_json::json!({"word": word, "reason": reason}));
+    let fleet =
+        serde_json::json!({"roomsReady": ready, "roomsOccupied": 0, "roomsWanted": 4, "problem": problem});
+    ok(&serde_json::json!({"schedulers": [fleet]}).to_string())
+}
+
 #[test]
 fn status() {
     check(
@@ -95,11 +103,20 @@ fn watch_to_the_end() {
     );
     let validating = rollout("validating", "validating", "inProgress", 4, 0, ("a validation room", ""));
     check(
-        vec![unnumbered, validating, rolling(3, 1), Answer::HangUp, rolling(1, 3), deployed()],
+        vec![
+            unnumbered,
+            validating,
+            rolling(3, 1),
+            Answer::HangUp,
+            rolling(1, 3),
+            deployed(),
+            fleet(4, None),
+        ],
         "rollout status arena --watch",
         &expect![[r#"
             > GET /schedulers/arena/rollout?view=full
             > GET /schedulers/arena/rollout?version=v10.0.0&view=full
+            > GET /schedulers?name=arena&view=full
             validating, a new version; waiting for a worker
             validating, v10.0.0; waiting for a validation room
             rolling, v10.0.0: 25 %, 3 old and 1 new rooms; waiting for old rooms to be replaced
@@ -109,42 +126,88 @@ fn watch_to_the_end() {
         "#]],
     );
     check(
-        vec![rolling(1, 3), deployed()],
+        vec![rolling(1, 3), deployed(), fleet(4, None)],
         "rollout status arena --watch -o json",
         &expect![[r#"
-        > GET /schedulers/arena/rollout?view=full
-        > GET /schedulers/arena/rollout?version=v10.0.0&view=full
-        {
-          "active": "v10.0.0",
-          "cause": "",
-          "logLines": [],
-          "newRooms": 4,
-          "oldRooms": 0,
-          "operationId": "op-1",
-          "outcome": "deployed",
-          "percent": 100,
-          "roomsByVersion": {
-            "v10.0.0": 4,
-            "v9.0.0": 0
-          },
-          "state": "none",
-          "status": "deployed",
-          "total": 4,
-          "version": "v10.0.0",
-          "waitingFor": ""
-        }
-        stderr: rolling, v10.0.0: 75 %, 1 old and 3 new rooms; waiting for old rooms to be replaced
-        stderr: done: v10.0.0 is deployed with 4 rooms
-    "#]],
+            > GET /schedulers/arena/rollout?view=full
+            > GET /schedulers/arena/rollout?version=v10.0.0&view=full
+            > GET /schedulers?name=arena&view=full
+            {
+              "active": "v10.0.0",
+              "cause": "",
+              "logLines": [],
+              "newRooms": 4,
+              "oldRooms": 0,
+              "operationId": "op-1",
+              "outcome": "deployed",
+              "percent": 100,
+              "roomsByVersion": {
+                "v10.0.0": 4,
+                "v9.0.0": 0
+              },
+              "state": "none",
+              "status": "deployed",
+              "total": 4,
+              "version": "v10.0.0",
+              "waitingFor": ""
+            }
+            stderr: rolling, v10.0.0: 75 %, 1 old and 3 new rooms; waiting for old rooms to be replaced
+            stderr: done: v10.0.0 is deployed with 4 rooms
+        "#]],
     );
     check(
-        vec![rolling(1, 3), deployed()],
+        vec![rolling(1, 3), deployed(), fleet(4, None)],
         "rollout status arena --watch --version v10.0.0",
         &expect![[r#"
             > GET /schedulers/arena/rollout?version=v10.0.0&view=full
+            > GET /schedulers?name=arena&view=full
             rolling, v10.0.0: 75 %, 1 old and 3 new rooms; waiting for old rooms to be replaced
             done: v10.0.0 is deployed with 4 rooms
         "#]],
+    );
+}
+
+#[test]
+fn a_version_without_old_rooms_is_watched_until_its_rooms_are_ready() {
+    let crashing =
+        || fleet(0, Some(("crashing", "rooms end before they are ready; the latest, arena-1: exit code 1")));
+    let starting = fleet(2, Some(("starting", "not pinged yet: 2 rooms")));
+    check(
+        vec![deployed(), crashing(), deployed(), starting, deployed(), fleet(4, None)],
+        "rollout status arena --watch --version v10.0.0",
+        &expect![[r#"
+            > GET /schedulers/arena/rollout?version=v10.0.0&view=full
+            > GET /schedulers?name=arena&view=full
+            > GET /schedulers/arena/rollout?version=v10.0.0&view=full
+            > GET /schedulers?name=arena&view=full
+            > GET /schedulers/arena/rollout?version=v10.0.0&view=full
+            > GET /schedulers?name=arena&view=full
+            deployed, v10.0.0: 0 of 4 rooms are ready; crashing: rooms end before they are ready; the latest, arena-1: exit code 1
+            deployed, v10.0.0: 2 of 4 rooms are ready; starting: not pinged yet: 2 rooms
+            done: v10.0.0 is deployed with 4 rooms
+        "#]],
+    );
+    check(
+        vec![deployed(), crashing()],
+        "rollout status arena --watch --version v10.0.0 --timeout 1ms",
+        &expect![[r#"
+            > GET /schedulers/arena/rollout?version=v10.0.0&view=full
+            > GET /schedulers?name=arena&view=full
+            deployed, v10.0.0: 0 of 4 rooms are ready; crashing: rooms end before they are ready; the latest, arena-1: exit code 1
+            stderr: error: deployed, but 0 of 4 rooms are ready after 1ms; the scheduler keeps trying: maestro rollout status arena --watch
+            exit 6
+        "#]],
+    );
+    let other_is_active = ok(
+        r#"{"state":"none","active":"v11.0.0","version":"v10.0.0","outcome":"deployed","roomsByVersion":{"v10.0.0":1}}"#,
+    );
+    check(
+        vec![other_is_active],
+        "rollout status arena --watch --version v10.0.0",
+        &expect![[r#"
+        > GET /schedulers/arena/rollout?version=v10.0.0&view=full
+        done: v10.0.0 is deployed with 1 room
+    "#]],
     );
 }
 

@@ -344,7 +344,7 @@ fn add_and_wait() {
             > GET /schedulers/arena/operations/op-1?view=full
             stderr: 2026-11-15T09:06:47Z Created
             stderr: 2026-11-15T09:06:48Z 1 of 3 rooms started
-            stderr: error: operation op-1 is still in_progress after 300ms; it goes on: maestro operation watch arena op-1
+            stderr: error: operation op-1 is still in_progress after 300ms; it continues: maestro operation watch arena op-1
             exit 6
         "#]],
     );

@@ -307,7 +307,7 @@ fn create_and_wait() {
             scheduler arena v1.0.0 created (3 of 3 rooms are ready)
             stderr: 2026-11-15T09:06:47Z Created
             stderr: 2026-11-15T09:06:48Z Operation finished
-            stderr: 0 of 3 rooms are ready (starting)
+            stderr: 0 of 3 rooms are ready; starting: not pinged yet: 3 rooms
             stderr: 2 of 3 rooms are ready
             stderr: 3 of 3 rooms are ready
         "#]],
@@ -339,7 +339,9 @@ fn create_and_wait() {
             > GET /schedulers/arena/rooms/arena-3/logs?tail=5
             stderr: 2026-11-15T09:06:47Z Created
             stderr: 2026-11-15T09:06:48Z Operation finished
-            stderr: 0 of 3 rooms are ready (crashing)
+            stderr: 0 of 3 rooms are ready; crashing: rooms end before they are ready; the latest, arena-1: exit code 3
+            stderr: 0 of 3 rooms are ready; crashing: rooms end before they are ready; the latest, arena-2: exit code 3
+            stderr: 0 of 3 rooms are ready; crashing: rooms end before they are ready; the latest, arena-3: exit code 3
             stderr: error: scheduler arena: 0 of 3 rooms are ready: rooms end before they are ready; the latest, arena-3: exit code 3
             stderr:   | cannot load the map
             stderr: its log: maestro room logs arena arena-3

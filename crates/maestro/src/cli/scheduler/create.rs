@@ -4,13 +4,13 @@ use std::time::Instant;
 
 use clap::Args;
 
-use super::rooms_ready;
 use crate::cli::client::require;
 use crate::cli::context::{Context, WaitOptions};
 use crate::cli::document::{RecipeOptions, Written, read_recipe};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::json::Json;
 use crate::cli::operation::{STAGES, in_stages};
+use crate::cli::ready_rooms;
 use crate::cli::resource::Resource;
 use crate::cli::watch;
 
@@ -51,7 +51,7 @@ pub(super) fn submit(
         };
         let end = context.follow(&name, &operation, wait.timeout)?;
         watch::verdict(&end)?;
-        rooms = Some(rooms_ready::wait(context, &name, wait.timeout.saturating_sub(started.elapsed()))?);
+        rooms = Some(ready_rooms::wait(context, &name, wait.timeout.saturating_sub(started.elapsed()))?);
         answer = client.get(&Resource::scheduler(&name), "scheduler")?;
     }
     context.show(&answer, |answer| {

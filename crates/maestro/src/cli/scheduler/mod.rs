@@ -7,7 +7,6 @@ mod forecast;
 mod proposal;
 mod regions;
 mod resize;
-mod rooms_ready;
 mod tables;
 
 use clap::{Args, Subcommand};
