@@ -8,6 +8,7 @@ use super::context::Context;
 use super::failure::Failure;
 use super::json::Json;
 use super::output::{print, table, warn};
+use super::sheet::{Column, Shows::At};
 use crate::config::{ConfigError, Flag, Loaded, ServedApis, Setting, Sources, load, reference};
 
 #[derive(Debug, Subcommand)]
@@ -64,7 +65,8 @@ pub(super) fn run(context: &Context, command: &Command) -> Result<(), Failure> {
                 warn(warning);
             }
             let settings = loaded.settings.iter().map(setting_json).collect();
-            context.show(&Json::object([("settings", Json::Array(settings))]), settings_table)
+            let answer = Json::object([("settings", Json::Array(settings))]);
+            context.show(&answer, |answer| table(answer.get("settings"), SETTINGS))
         }
         Command::Reference => print(&reference()),
     }
@@ -81,7 +83,4 @@ pub(super) fn setting_json(setting: &Setting) -> Json {
     ])
 }
 
-fn settings_table(answer: &Json) -> String {
-    let row = |setting: &Json| ["key", "value", "from"].map(|key| setting.get(key).cell()).into();
-    table(&["KEY", "VALUE", "FROM"], answer.get("settings").items().iter().map(row))
-}
+const SETTINGS: &[Column] = &[("KEY", At("key")), ("VALUE", At("value")), ("FROM", At("from"))];

@@ -1,8 +1,5 @@
 //! Why operations are where they are: `maestro operation explain`, and `list --stuck`.
 
-use jiff::Timestamp;
-
-use super::age;
 use super::client::Client;
 use super::context::Context;
 use super::failure::{Exit, Failure};
@@ -10,7 +7,8 @@ use super::json::Json;
 use super::list::{self, WatchOptions};
 use super::output::{fields, plain};
 use super::resource::Resource;
-use super::sheet::Sheet;
+use super::sheet::Column;
+use super::sheet::Shows::{Age, At, Text};
 
 pub(super) fn explain(context: &Context, scheduler: &str, operation: &str) -> Result<(), Failure> {
     let resource = Resource::new(&["schedulers", scheduler, "operations", operation, "explain"]);
@@ -31,7 +29,7 @@ pub(super) fn list_stuck(
         };
         Ok(Json::object([("operations", Json::Array(operations))]))
     };
-    list::show(context, options, ask, stuck_sheet).map(drop)
+    list::show(context, options, ask, ("operations", STUCK)).map(drop)
 }
 
 fn stuck(client: &Client, scheduler: &str) -> Result<Vec<Json>, Failure> {
@@ -53,44 +51,42 @@ fn stuck_anywhere(client: &Client) -> Result<Vec<Json>, Failure> {
     Ok(operations)
 }
 
-fn stuck_sheet(answer: &Json) -> Sheet {
-    let now = Timestamp::now();
-    let row = |operation: &Json| {
-        vec![
-            operation.get("schedulerName").cell(),
-            operation.get("id").cell(),
-            operation.get("definitionName").cell(),
-            operation.get("status").cell(),
-            age::cell(operation.get("since"), now),
-            operation.get("waitingFor").cell(),
-            operation.get("stuckBecause").cell(),
-        ]
-    };
-    let header = ["SCHEDULER", "ID", "OPERATION", "STATUS", "SINCE", "WAITING FOR", "STUCK BECAUSE"];
-    Sheet::new(&header, answer.get("operations").items().iter().map(row))
-}
+const STUCK: &[Column] = &[
+    ("SCHEDULER", At("schedulerName")),
+    ("ID", At("id")),
+    ("OPERATION", At("definitionName")),
+    ("STATUS", At("status")),
+    ("SINCE", Age("since")),
+    ("WAITING FOR", At("waitingFor")),
+    ("STUCK BECAUSE", At("stuckBecause")),
+];
+
+const EXPLANATION: &[Column] = &[
+    ("Id", At("id")),
+    ("Operation", At("definitionName")),
+    ("Scheduler", At("schedulerName")),
+    ("Status", At("status")),
+    ("Since", At("since")),
+    ("Waiting for", At("waitingFor")),
+    ("Last event", At("lastEvent")),
+    ("Owner", Text(|operation| claim(operation.get("owner")))),
+    ("Lease", Text(|operation| claim(operation.get("lease")))),
+    ("Stuck", Text(stuck_because)),
+];
 
 fn explanation(answer: &Json) -> String {
-    let stuck = match answer.get("stuckBecause").as_str() {
-        Some(why) => format!("yes: {why}"),
-        None => "no".to_owned(),
-    };
-    let head = fields([
-        ("Id", answer.get("id").cell()),
-        ("Operation", answer.get("definitionName").cell()),
-        ("Scheduler", answer.get("schedulerName").cell()),
-        ("Status", answer.get("status").cell()),
-        ("Since", answer.get("since").cell()),
-        ("Waiting for", answer.get("waitingFor").cell()),
-        ("Last event", answer.get("lastEvent").cell()),
-        ("Owner", claim(answer.get("owner"))),
-        ("Lease", claim(answer.get("lease"))),
-        ("Stuck", stuck),
-    ]);
+    let head = fields(answer, EXPLANATION);
     let next: Vec<String> = answer.get("next").items().iter().map(expectation).collect();
     match next.is_empty() {
         true => head,
         false => format!("{head}\n\nNEXT\n{}", next.join("\n")),
+    }
+}
+
+fn stuck_because(operation: &Json) -> String {
+    match operation.get("stuckBecause").as_str() {
+        Some(why) => format!("yes: {why}"),
+        None => "no".to_owned(),
     }
 }
 

@@ -46,6 +46,11 @@ impl Json {
         }
     }
 
+    /// The value at a path of keys, such as `rooms.ready`.
+    pub(super) fn at(&self, path: &str) -> &Json {
+        path.split('.').fold(self, Self::get)
+    }
+
     /// The elements of an array; none if it is not one.
     pub(super) fn items(&self) -> &[Json] {
         match self {

@@ -12,7 +12,7 @@ use super::json::Json;
 use super::output::{self, Format, print};
 use super::poll::Poll;
 use super::progress::Progress;
-use super::sheet::Sheet;
+use super::sheet::{Column, Sheet};
 use super::terminal;
 
 /// Often enough to see things happen, rare enough for a list of many.
@@ -30,14 +30,15 @@ pub(super) struct WatchOptions {
     pub(super) watch: bool,
 }
 
-/// Shows what `ask` gets from the server; returns the answer unless it watches, which has no end of its own.
+/// Shows what `ask` gets from the server, which has the items under `key`; returns the answer unless it watches, which has no end of its own.
 pub(super) fn show(
     context: &Context,
     options: &WatchOptions,
     ask: impl Fn(&Client) -> Result<Json, Failure>,
-    sheet: impl Fn(&Json) -> Sheet,
+    (key, columns): (&str, &[Column]),
 ) -> Result<Option<Json>, Failure> {
     let client = context.client()?;
+    let sheet = |answer: &Json| Sheet::of(answer.get(key).items(), columns);
     if !options.watch {
         let answer = ask(&client)?;
         context.show(&answer, |answer| sheet(answer).text())?;

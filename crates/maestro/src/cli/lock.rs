@@ -2,15 +2,15 @@
 
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser};
 use clap::{Args, Subcommand};
-use jiff::Timestamp;
 use maestro_core::lock::LockKind;
 
-use super::age;
 use super::context::Context;
 use super::failure::Failure;
 use super::json::Json;
 use super::output::table;
 use super::resource::Resource;
+use super::sheet::Column;
+use super::sheet::Shows::{Age, At, Text};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -51,7 +51,7 @@ pub(super) fn run(context: &Context, command: &Command) -> Result<(), Failure> {
     match command {
         Command::List { scheduler } => {
             let answer = context.client()?.get_list(&Resource::new(&["schedulers", scheduler, "locks"]))?;
-            context.show(&answer, locks_table)
+            context.show(&answer, |locks| table(locks, LOCKS))
         }
         Command::Release(options) => release(context, options),
     }
@@ -67,22 +67,15 @@ fn release(context: &Context, options: &ReleaseOptions) -> Result<(), Failure> {
     context.show(&Json::object([]), |_| format!("lock {kind} of scheduler {scheduler} released"))
 }
 
-fn locks_table(answer: &Json) -> String {
-    let now = Timestamp::now();
-    let row = |lock: &Json| {
-        vec![
-            lock.get("kind").cell(),
-            if lock.get("isLocked").is_true() { "yes" } else { "no" }.to_owned(),
-            lock.get("owner").cell(),
-            age::cell(lock.get("acquiredAt"), now),
-            ttl(lock),
-            waiting(lock),
-            lock.get("reason").cell(),
-        ]
-    };
-    let header = ["KIND", "LOCKED", "OWNER", "SINCE", "TTL", "WAITING", "REASON"];
-    table(&header, answer.items().iter().map(row))
-}
+const LOCKS: &[Column] = &[
+    ("KIND", At("kind")),
+    ("LOCKED", Text(|lock| if lock.get("isLocked").is_true() { "yes" } else { "no" }.to_owned())),
+    ("OWNER", At("owner")),
+    ("SINCE", Age("acquiredAt")),
+    ("TTL", Text(ttl)),
+    ("WAITING", Text(waiting)),
+    ("REASON", At("reason")),
+];
 
 fn ttl(lock: &Json) -> String {
     match lock.get("ttlInSec") {

@@ -7,7 +7,6 @@ use clap::{Args, Subcommand};
 use jiff::{SignedDuration, Timestamp};
 use maestro_core::operation::{DefinitionKind, OperationStatus, Stage};
 
-use super::age;
 use super::client::Client;
 use super::context::Context;
 use super::decision;
@@ -19,7 +18,8 @@ use super::list::{self, WatchOptions};
 use super::output::{Format, fields, note, plain};
 use super::progress::Progress;
 use super::resource::Resource;
-use super::sheet::Sheet;
+use super::sheet::Column;
+use super::sheet::Shows::{Age, At, Text};
 use super::watch::{follow, history_line, verdict};
 use crate::config::duration;
 
@@ -167,7 +167,7 @@ pub(super) fn run(context: &Context, command: &Command) -> Result<(), Failure> {
             let id = name.id(&client)?;
             let answer = client
                 .get(&Resource::new(&["schedulers", &name.scheduler, "operations", &id]), "operation")?;
-            context.show(&answer, |answer| operation_fields(answer.get("operation")))
+            context.show(&answer, |answer| description(answer.get("operation")))
         }
         Command::Cancel(name) => {
             let client = context.client()?;
@@ -200,7 +200,7 @@ pub(super) fn list(context: &Context, options: &ListOptions) -> Result<(), Failu
         }
         Ok(answer)
     };
-    let answer = list::show(context, &options.watch, ask, operations_sheet)?;
+    let answer = list::show(context, &options.watch, ask, ("operations", OPERATIONS))?;
     if let Some(answer) = answer.filter(|_| context.format() == Format::Table) {
         note_further_pages(&answer);
     }
@@ -285,39 +285,37 @@ fn note_further_pages(answer: &Json) {
     }
 }
 
-fn operations_sheet(answer: &Json) -> Sheet {
-    let now = Timestamp::now();
-    let row = |operation: &Json| {
-        let reason = match operation.get("waitingFor").as_str() {
-            Some(waiting_for) => format!("waiting for {waiting_for}"),
-            None => operation.get("reason").cell(),
-        };
-        vec![
-            operation.get("id").cell(),
-            operation.get("definitionName").cell(),
-            operation.get("status").cell(),
-            age::cell(operation.get("createdAt"), now),
-            reason,
-        ]
-    };
-    let header = ["ID", "OPERATION", "STATUS", "AGE", "REASON"];
-    Sheet::new(&header, answer.get("operations").items().iter().map(row))
+const OPERATIONS: &[Column] = &[
+    ("ID", At("id")),
+    ("OPERATION", At("definitionName")),
+    ("STATUS", At("status")),
+    ("AGE", Age("createdAt")),
+    ("REASON", Text(reason_or_wait)),
+];
+
+fn reason_or_wait(operation: &Json) -> String {
+    match operation.get("waitingFor").as_str() {
+        Some(waiting_for) => format!("waiting for {waiting_for}"),
+        None => operation.get("reason").cell(),
+    }
 }
 
-fn operation_fields(operation: &Json) -> String {
-    let head = fields([
-        ("Id", operation.get("id").cell()),
-        ("Operation", operation.get("definitionName").cell()),
-        ("Scheduler", operation.get("schedulerName").cell()),
-        ("Status", operation.get("status").cell()),
-        ("Reason", operation.get("reason").cell()),
-        ("Waiting for", operation.get("waitingFor").cell()),
-        ("Created", operation.get("createdAt").cell()),
-        ("Lease until", operation.get("lease").get("ttl").cell()),
-        ("Data", decision::cell(operation.get("data"))),
-    ]);
+const OPERATION: &[Column] = &[
+    ("Id", At("id")),
+    ("Operation", At("definitionName")),
+    ("Scheduler", At("schedulerName")),
+    ("Status", At("status")),
+    ("Reason", At("reason")),
+    ("Waiting for", At("waitingFor")),
+    ("Created", At("createdAt")),
+    ("Lease until", At("lease.ttl")),
+    ("Data", Text(|operation| decision::cell(operation.get("data")))),
+];
+
+fn description(operation: &Json) -> String {
     let history = operation.get("executionHistory").items().iter().map(history_line);
-    format!("{head}\n\nHISTORY\n{}", history.collect::<Vec<_>>().join("\n"))
+    let history = history.collect::<Vec<_>>().join("\n");
+    format!("{}\n\nHISTORY\n{history}", fields(operation, OPERATION))
 }
 
 fn watch(context: &Context, name: &OperationName, timeout: Option<Duration>) -> Result<(), Failure> {

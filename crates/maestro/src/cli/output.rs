@@ -6,11 +6,12 @@ use std::io::{self, BufWriter, Write};
 
 use clap::ValueEnum;
 use comfy_table::{Table, presets};
+use jiff::Timestamp;
 use serde::Serialize;
 
 use super::failure::{Exit, Failure};
 use super::json::Json;
-use super::sheet::Sheet;
+use super::sheet::{Column, Sheet};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
@@ -89,16 +90,16 @@ pub(super) fn error(message: &str) {
 }
 
 /// A table that fits the terminal.
-pub(super) fn table(header: &[&'static str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
-    Sheet::new(header, rows).text()
+pub(super) fn table(items: &Json, columns: &[Column]) -> String {
+    Sheet::of(items.items(), columns).text()
 }
 
 /// One `name  value` per line.
-pub(super) fn fields(rows: impl IntoIterator<Item = (&'static str, String)>) -> String {
+pub(super) fn fields(item: &Json, lines: &[Column]) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
-    for (name, value) in rows {
-        table.add_row([name.to_owned(), plain(&value)]);
+    for (name, shows) in lines {
+        table.add_row([(*name).to_owned(), plain(&shows.cell(item, Timestamp::now()))]);
     }
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));

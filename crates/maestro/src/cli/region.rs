@@ -8,7 +8,8 @@ use super::failure::Failure;
 use super::json::Json;
 use super::list::{self, WatchOptions};
 use super::resource::Resource;
-use super::sheet::Sheet;
+use super::sheet::Column;
+use super::sheet::Shows::{At, Text};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -75,7 +76,7 @@ pub(super) fn run(context: &Context, command: &Command) -> Result<(), Failure> {
 
 pub(super) fn list(context: &Context, options: &WatchOptions) -> Result<(), Failure> {
     let ask = |client: &Client| client.get(&Resource::new(&["regions"]), "regions");
-    list::show(context, options, ask, regions_sheet).map(drop)
+    list::show(context, options, ask, ("regions", REGIONS)).map(drop)
 }
 
 fn order(context: &Context, options: &Order, action: &str, done: &str) -> Result<(), Failure> {
@@ -85,24 +86,16 @@ fn order(context: &Context, options: &Order, action: &str, done: &str) -> Result
     context.show(&answer, |_| format!("region {region} {done}"))
 }
 
-fn regions_sheet(answer: &Json) -> Sheet {
-    let yes_or_no = |value: &Json| if value.is_true() { "yes" } else { "no" }.to_owned();
-    let row = |region: &Json| {
-        let rooms = region.get("rooms");
-        vec![
-            region.get("name").cell(),
-            yes_or_no(region.get("reachable")),
-            state(region).to_owned(),
-            total(rooms).to_string(),
-            rooms.get("ready").cell(),
-            rooms.get("occupied").cell(),
-            region.get("capacity").cell(),
-            region.get("reason").cell(),
-        ]
-    };
-    let header = ["NAME", "REACHABLE", "NEW ROOMS", "ROOMS", "READY", "OCCUPIED", "CAPACITY", "REASON"];
-    Sheet::new(&header, answer.get("regions").items().iter().map(row))
-}
+const REGIONS: &[Column] = &[
+    ("NAME", At("name")),
+    ("REACHABLE", Text(|region| if region.get("reachable").is_true() { "yes" } else { "no" }.to_owned())),
+    ("NEW ROOMS", Text(|region| state(region).to_owned())),
+    ("ROOMS", Text(|region| total(region.get("rooms")).to_string())),
+    ("READY", At("rooms.ready")),
+    ("OCCUPIED", At("rooms.occupied")),
+    ("CAPACITY", At("capacity")),
+    ("REASON", At("reason")),
+];
 
 /// Whether it gets new rooms, or why it loses those it has.
 fn state(region: &Json) -> &'static str {

@@ -17,6 +17,8 @@ use super::poll::{self, Poll};
 use super::progress::Progress;
 use super::ready_rooms::ReadyRooms;
 use super::resource::Resource;
+use super::sheet::Column;
+use super::sheet::Shows::{At, Text};
 use crate::config::duration;
 
 #[derive(Debug, Subcommand)]
@@ -82,7 +84,7 @@ pub(super) fn run(context: &Context, command: &Command) -> Result<(), Failure> {
         Command::Status(options) => {
             let resource = rollout(&options.scheduler, options.version.as_deref());
             let answer = context.client()?.get(&resource, "state")?;
-            context.show(&answer, rollout_fields)
+            context.show(&answer, |rollout| fields(rollout, ROLLOUT))
         }
         Command::Pause(name) => change(context, name, "pause", "paused"),
         Command::Resume(name) => change(context, name, "resume", "resumed"),
@@ -107,21 +109,19 @@ fn rollout(scheduler: &str, version: Option<&str>) -> Resource {
     Resource::new(&["schedulers", scheduler, "rollout"]).query_some("version", version)
 }
 
-fn rollout_fields(answer: &Json) -> String {
-    fields([
-        ("State", answer.get("state").cell()),
-        ("Version", answer.get("version").cell()),
-        ("Status", answer.get("status").cell()),
-        ("Cause", answer.get("cause").cell()),
-        ("Active", answer.get("active").cell()),
-        ("Rooms", rooms_by_version(answer)),
-        ("Old rooms", answer.get("oldRooms").cell()),
-        ("New rooms", answer.get("newRooms").cell()),
-        ("Total", answer.get("total").cell()),
-        ("Done", format!("{} %", answer.get("percent").cell())),
-        ("Waiting for", answer.get("waitingFor").cell()),
-    ])
-}
+const ROLLOUT: &[Column] = &[
+    ("State", At("state")),
+    ("Version", At("version")),
+    ("Status", At("status")),
+    ("Cause", At("cause")),
+    ("Active", At("active")),
+    ("Rooms", Text(rooms_by_version)),
+    ("Old rooms", At("oldRooms")),
+    ("New rooms", At("newRooms")),
+    ("Total", At("total")),
+    ("Done", Text(|rollout| format!("{} %", rollout.get("percent").cell()))),
+    ("Waiting for", At("waitingFor")),
+];
 
 /// `v1.0.0: 12, v2.0.0: 8`, the oldest first.
 fn rooms_by_version(answer: &Json) -> String {

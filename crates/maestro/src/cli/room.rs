@@ -1,10 +1,8 @@
 //! `maestro room …`
 
 use clap::{Args, Subcommand};
-use jiff::Timestamp;
 use maestro_core::text::count_of;
 
-use super::age;
 use super::client::Client;
 use super::context::{Context, WaitOptions};
 use super::failure::Failure;
@@ -14,7 +12,8 @@ use super::list::{self, WatchOptions};
 use super::logs::{self, LogsOptions};
 use super::output::fields;
 use super::resource::Resource;
-use super::sheet::Sheet;
+use super::sheet::Column;
+use super::sheet::Shows::{Age, At, Text};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -142,7 +141,7 @@ pub(super) fn run(context: &Context, command: &Command) -> Result<(), Failure> {
             let answer = ids::with_room(&client, scheduler, room, |room| {
                 client.get(&Resource::new(&["schedulers", scheduler, "rooms", room]), "id")
             })?;
-            context.show(&answer, room_fields)
+            context.show(&answer, |room| fields(room, ROOM))
         }
         Command::Logs(options) => logs::run(&context.client()?, options),
         Command::Add(options) => add(context, options),
@@ -156,8 +155,9 @@ pub(super) fn list(context: &Context, options: &ListOptions) -> Result<(), Failu
     let resource = Resource::new(&["schedulers", scheduler, "rooms"]);
     let resource = resource.query_some("ended", ended.then_some("true"));
     let ask = |client: &Client| client.get(&resource, "rooms");
-    let sheet = if *ended { ended_rooms_sheet } else { rooms_sheet };
-    list::show(context, watch, ask, sheet).map(drop)
+    // Where some have ended, how they did says more than where they are.
+    let columns = if *ended { WITH_ENDED_ROOMS } else { ROOMS };
+    list::show(context, watch, ask, ("rooms", columns)).map(drop)
 }
 
 fn add(context: &Context, options: &AmountOptions) -> Result<(), Failure> {
@@ -204,62 +204,43 @@ fn create(context: &Context, options: &CreateOptions) -> Result<(), Failure> {
     context.operation_started(scheduler, &format!("create a room{place}"), &answer, wait)
 }
 
-fn rooms_sheet(answer: &Json) -> Sheet {
-    let now = Timestamp::now();
-    let row = |room: &Json| {
-        vec![
-            room.get("id").cell(),
-            status(room),
-            room.get("version").cell(),
-            room.get("region").cell(),
-            room.get("host").cell(),
-            ports(room),
-            room.get("pids").cell(),
-            age::cell(room.get("createdAt"), now),
-            age::cell(room.get("lastPingAt"), now),
-        ]
-    };
-    let header = ["ID", "STATUS", "VERSION", "REGION", "HOST", "PORTS", "PIDS", "AGE", "LAST PING"];
-    Sheet::new(&header, answer.get("rooms").items().iter().map(row))
-}
+const ROOMS: &[Column] = &[
+    ("ID", At("id")),
+    ("STATUS", Text(status)),
+    ("VERSION", At("version")),
+    ("REGION", At("region")),
+    ("HOST", At("host")),
+    ("PORTS", Text(ports)),
+    ("PIDS", At("pids")),
+    ("AGE", Age("createdAt")),
+    ("LAST PING", Age("lastPingAt")),
+];
 
-/// Where some have ended, how they did says more than where they are.
-fn ended_rooms_sheet(answer: &Json) -> Sheet {
-    let now = Timestamp::now();
-    let row = |room: &Json| {
-        let ended = room.get("ended");
-        vec![
-            room.get("id").cell(),
-            status(room),
-            room.get("version").cell(),
-            room.get("region").cell(),
-            age::cell(room.get("createdAt"), now),
-            age::cell(ended.get("at"), now),
-            ended.get("how").cell(),
-        ]
-    };
-    let header = ["ID", "STATUS", "VERSION", "REGION", "AGE", "ENDED", "HOW IT ENDED"];
-    Sheet::new(&header, answer.get("rooms").items().iter().map(row))
-}
+const WITH_ENDED_ROOMS: &[Column] = &[
+    ("ID", At("id")),
+    ("STATUS", Text(status)),
+    ("VERSION", At("version")),
+    ("REGION", At("region")),
+    ("AGE", Age("createdAt")),
+    ("ENDED", Age("ended.at")),
+    ("HOW IT ENDED", At("ended.how")),
+];
 
-fn room_fields(room: &Json) -> String {
-    let ended = room.get("ended");
-    fields([
-        ("Id", room.get("id").cell()),
-        ("Status", status(room)),
-        ("Version", room.get("version").cell()),
-        ("Region", room.get("region").cell()),
-        ("Host", room.get("host").cell()),
-        ("Ports", ports(room)),
-        ("Pids", room.get("pids").cell()),
-        ("Created", room.get("createdAt").cell()),
-        ("Last ping", room.get("lastPingAt").cell()),
-        ("Silent", silence(room)),
-        ("Metadata", room.get("metadata").cell()),
-        ("Ended", ended.get("at").cell()),
-        ("How", ended.get("how").cell()),
-    ])
-}
+const ROOM: &[Column] = &[
+    ("Id", At("id")),
+    ("Status", Text(status)),
+    ("Version", At("version")),
+    ("Region", At("region")),
+    ("Host", At("host")),
+    ("Ports", Text(ports)),
+    ("Pids", At("pids")),
+    ("Created", At("createdAt")),
+    ("Last ping", At("lastPingAt")),
+    ("Silent", Text(silence)),
+    ("Metadata", At("metadata")),
+    ("Ended", At("ended.at")),
+    ("How", At("ended.how")),
+];
 
 /// A validation room is not part of the fleet, whatever its status.
 fn status(room: &Json) -> String {
@@ -289,12 +270,13 @@ fn silence(room: &Json) -> String {
     )
 }
 
-/// `game:20000/udp,…`
 fn ports(room: &Json) -> String {
-    let port = |port: &Json| {
-        let [name, port, protocol] = ["name", "port", "protocol"].map(|key| port.get(key).cell());
-        format!("{name}:{port}/{protocol}")
-    };
     let ports: Vec<String> = room.get("ports").items().iter().map(port).collect();
     if ports.is_empty() { "-".to_owned() } else { ports.join(",") }
+}
+
+/// `game:20000/udp`
+pub(super) fn port(port: &Json) -> String {
+    let [name, port, protocol] = ["name", "port", "protocol"].map(|key| port.get(key).cell());
+    format!("{name}:{port}/{protocol}")
 }

@@ -2,7 +2,10 @@
 //! the end to what is left. Elsewhere nothing is cut, so that scripts find everything.
 
 use comfy_table::{Table, presets};
+use jiff::Timestamp;
 
+use super::age;
+use super::json::Json;
 use super::output::plain;
 use super::terminal;
 
@@ -22,6 +25,28 @@ const UUID_CHARS: usize = 36;
 
 const GAP: usize = 2;
 
+/// A column of a table, or a line about a single thing: its name, and what it shows.
+pub(super) type Column = (&'static str, Shows);
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Shows {
+    /// The value at a path of keys, such as `rooms.ready`.
+    At(&'static str),
+    /// How long ago the time at a path was.
+    Age(&'static str),
+    Text(fn(&Json) -> String),
+}
+
+impl Shows {
+    pub(super) fn cell(self, item: &Json, now: Timestamp) -> String {
+        match self {
+            Self::At(path) => item.at(path).cell(),
+            Self::Age(path) => age::cell(item.at(path), now),
+            Self::Text(text) => text(item),
+        }
+    }
+}
+
 #[derive(Debug, Clone)]
 pub(super) struct Sheet {
     header: Vec<&'static str>,
@@ -29,9 +54,12 @@ pub(super) struct Sheet {
 }
 
 impl Sheet {
-    pub(super) fn new(header: &[&'static str], rows: impl IntoIterator<Item = Vec<String>>) -> Self {
-        let plain_row = |row: Vec<String>| row.iter().map(|cell| plain(cell)).collect();
-        Self { header: header.to_vec(), rows: rows.into_iter().map(plain_row).collect() }
+    /// One row for each item.
+    pub(super) fn of(items: &[Json], columns: &[Column]) -> Self {
+        let now = Timestamp::now();
+        let row = |item| columns.iter().map(|(_, shows)| plain(&shows.cell(item, now))).collect();
+        let header = columns.iter().map(|(name, _)| *name).collect();
+        Self { header, rows: items.iter().map(row).collect() }
     }
 
     /// As wide as the terminal, or as it has to be.
@@ -126,18 +154,19 @@ mod tests {
 
     use super::*;
 
+    fn sheet(columns: &[&'static str], rows: &[&[&str]]) -> Sheet {
+        let rows = rows.iter().map(|row| row.iter().map(|cell| (*cell).to_owned()).collect());
+        Sheet { header: columns.to_vec(), rows: rows.collect() }
+    }
+
     fn operations() -> Sheet {
-        let row = |id: &str, reason: &str| {
-            [id, "create_new_scheduler_version", "in_progress", "3m12s", reason].map(str::to_owned).to_vec()
-        };
-        Sheet::new(
+        let kind = "create_new_scheduler_version";
+        let reason = "asked for by ada@host; the latest room to end was arena-1: exit code 1";
+        sheet(
             &["ID", "OPERATION", "STATUS", "AGE", "REASON"],
-            [
-                row("01a1e37a-3bc9-7123-b0c1-18cc2bff41a0", "short"),
-                row(
-                    "01a1e37a-3bc9-7df4-b5e0-5ee61b2f4043",
-                    "asked for by ada@host; the latest room to end was arena-1: exit code 1",
-                ),
+            &[
+                &["01a1e37a-3bc9-7123-b0c1-18cc2bff41a0", kind, "in_progress", "3m12s", "short"],
+                &["01a1e37a-3bc9-7df4-b5e0-5ee61b2f4043", kind, "in_progress", "3m12s", reason],
             ],
         )
     }
@@ -165,9 +194,7 @@ mod tests {
 
     #[test]
     fn the_passing_of_time_is_no_change() {
-        let sheet = |age: &str, status: &str| {
-            Sheet::new(&["ID", "STATUS", "AGE"], [["arena-1", status, age].map(str::to_owned).to_vec()])
-        };
+        let sheet = |age: &str, status: &str| sheet(&["ID", "STATUS", "AGE"], &[&["arena-1", status, age]]);
         assert_eq!(sheet("1s", "ready").content(), sheet("2s", "ready").content());
         assert_ne!(sheet("1s", "ready").content(), sheet("1s", "occupied").content());
     }

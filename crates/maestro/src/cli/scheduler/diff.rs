@@ -13,6 +13,7 @@ use crate::cli::document::UnknownFields;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::json::Json;
 use crate::cli::output::table;
+use crate::cli::sheet::{Column, Shows::At};
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct DiffOptions {
@@ -102,6 +103,9 @@ fn at<'a>(document: &'a Value, path: &str) -> &'a Value {
     value
 }
 
+const FIELDS: &[Column] =
+    &[("FIELD", At("path")), ("CHANGE", At("change")), ("FROM", At("from")), ("TO", At("to"))];
+
 /// For people.
 pub(super) fn text(answer: &Json) -> String {
     let [scheduler, from, to] = ["scheduler", "from", "to"].map(|key| answer.get(key).cell());
@@ -113,9 +117,7 @@ pub(super) fn text(answer: &Json) -> String {
         Some("minor") => "a minor change, rooms stay as they are",
         Some(_) | None => return format!("scheduler {scheduler} {from} is unchanged"),
     };
-    let row = |field: &Json| ["path", "change", "from", "to"].map(|key| field.get(key).cell()).to_vec();
-    let fields = answer.get("fields").items().iter().map(row);
-    let fields = table(&["FIELD", "CHANGE", "FROM", "TO"], fields);
+    let fields = table(answer.get("fields"), FIELDS);
     format!("{fields}\n\nscheduler {scheduler} {from} → {to}: {means}")
 }
 

@@ -15,13 +15,14 @@ use apply::ApplyOptions;
 use create::CreateOptions;
 use diff::DiffOptions;
 use resize::ResizeOptions;
+use tables::{DECISIONS, SCHEDULERS, VERSIONS};
 
 use super::client::Client;
 use super::context::{Context, WaitOptions};
 use super::failure::Failure;
 use super::json::Json;
 use super::list::{self, WatchOptions};
-use super::output::{Format, note};
+use super::output::{Format, note, table};
 use super::resource::Resource;
 
 #[derive(Debug, Subcommand)]
@@ -149,7 +150,7 @@ pub(super) struct ListOptions {
 pub(super) fn list(context: &Context, options: &ListOptions) -> Result<(), Failure> {
     let resource = Resource::new(&["schedulers"]).query_some("game", options.game.as_deref());
     let ask = |client: &Client| client.get(&resource, "schedulers");
-    let answer = list::show(context, &options.watch, ask, tables::schedulers_sheet)?;
+    let answer = list::show(context, &options.watch, ask, ("schedulers", SCHEDULERS))?;
     if answer.is_some_and(|answer| answer.get("schedulers").items().is_empty())
         && context.format() == Format::Table
     {
@@ -167,12 +168,12 @@ pub(super) fn run(context: &Context, command: &Command) -> Result<(), Failure> {
         Command::Get { scheduler, version } => {
             let resource = Resource::scheduler(scheduler).query_some("version", version.as_deref());
             let answer = context.client()?.get(&resource, "scheduler")?;
-            context.show(&answer, |answer| tables::recipe_fields(answer.get("scheduler")))
+            context.show(&answer, |answer| tables::description(answer.get("scheduler")))
         }
         Command::Versions { scheduler } => {
             let answer =
                 context.client()?.get(&Resource::new(&["schedulers", scheduler, "versions"]), "versions")?;
-            context.show(&answer, tables::versions_table)
+            context.show(&answer, |answer| table(answer.get("versions"), VERSIONS))
         }
         Command::Switch { scheduler, version, wait } => {
             let body = Json::object([("version", Json::from(version.as_str()))]);
@@ -184,7 +185,13 @@ pub(super) fn run(context: &Context, command: &Command) -> Result<(), Failure> {
         Command::Autoscaling { scheduler } => {
             let resource = Resource::new(&["schedulers", scheduler, "autoscaling"]);
             let answer = context.client()?.get(&resource, "decisions")?;
-            context.show(&answer, tables::decisions_table)
+            context.show(&answer, |answer| {
+                let decisions = answer.get("decisions");
+                if decisions.items().is_empty() {
+                    note("no decisions yet");
+                }
+                table(decisions, DECISIONS)
+            })
         }
         Command::Delete { scheduler, force, wait } => {
             let resource = Resource::scheduler(scheduler).query_some("force", force.then_some("true"));
