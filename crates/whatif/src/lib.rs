@@ -42,7 +42,7 @@
 
 pub mod cases;
 mod draw;
-mod findings;
+mod fields;
 mod fleet;
 mod report;
 mod rollout;

@@ -5,7 +5,7 @@ use maestro_core::autoscaling::{Decision, Demand, Reason, decide};
 use maestro_core::scheduler::{Autoscaling, OtherParameters, ReadyTarget, RoomOccupancy, ScalingPolicy};
 use serde::Serialize;
 
-use super::{Fields, Refused};
+use super::Fields;
 
 /// What `min` and `max` are when a case does not say.
 const MIN: i32 = 1;
@@ -19,28 +19,31 @@ pub struct Answer {
     reason: String,
 }
 
-pub fn answer(fields: &Fields<'_>) -> Result<Answer, Refused> {
+pub fn answer(fields: &Fields<'_>) -> Option<Answer> {
     let (demand, autoscaling) = read(fields)?;
     let decision = decide(&demand, &autoscaling);
     if let Some(wanted) = uncountable(&decision) {
         let reason = format!("{} wants {wanted} rooms, more than {}", demand.occupied, u32::MAX);
-        return Err(fields.refuse("occupied", reason));
+        return fields.refuse("occupied", reason);
     }
-    Ok(Answer {
+    Some(Answer {
         desired: decision.desired,
         decision: decision.outcome().to_string(),
         reason: decision.reason(),
     })
 }
 
-fn read(fields: &Fields<'_>) -> Result<(Demand, Autoscaling), Refused> {
+fn read(fields: &Fields<'_>) -> Option<(Demand, Autoscaling)> {
     let occupied = fields.required_whole("occupied", 0..=u32::MAX);
     let total = fields.required_whole("total", 0..=u32::MAX);
-    let bounds = bounds(fields);
+    let number = |name, default| fields.whole(name, i32::MIN..=i32::MAX).unwrap_or(default);
+    let (min, max) = (number("min", MIN), number("max", NO_MAX));
+    let lower = fields.check("min", Autoscaling::parse_min(min));
+    let upper = fields.check("max", Autoscaling::parse_max(max, min));
     let ready_target = fields
         .required("readyTarget", "a decimal from 0.1 to 0.9")
         .and_then(|text| fields.check("readyTarget", ReadyTarget::parse(&text)));
-    let (occupied, total, (min, max), ready_target) = (occupied?, total?, bounds?, ready_target?);
+    let (occupied, total, min, max, ready_target) = (occupied?, total?, lower?, upper?, ready_target?);
     let demand = Demand { matches: occupied.into(), occupied, total, matches_max: 1 };
     let autoscaling = Autoscaling {
         enabled: true,
@@ -51,16 +54,7 @@ fn read(fields: &Fields<'_>) -> Result<(Demand, Autoscaling), Refused> {
         other_parameters: OtherParameters::default(),
         panic: None,
     };
-    Ok((demand, autoscaling))
-}
-
-fn bounds(fields: &Fields<'_>) -> Result<(u32, Option<u32>), Refused> {
-    let number = |name, default| Ok(fields.whole(name, i32::MIN..=i32::MAX)?.unwrap_or(default));
-    let (min, max) = (number("min", MIN), number("max", NO_MAX));
-    let (min, max) = (min?, max?);
-    let lower = fields.check("min", Autoscaling::parse_min(min));
-    let upper = fields.check("max", Autoscaling::parse_max(max, min));
-    Ok((lower?, upper?))
+    Some((demand, autoscaling))
 }
 
 /// What the formula gave, if it is more than there are numbers for and no `max` lowered it.

@@ -4,7 +4,6 @@
 //! more than one line is held in memory.
 
 pub mod autoscaling;
-mod fields;
 pub mod placement;
 pub mod resize;
 
@@ -13,9 +12,8 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::findings::Findings;
-pub use crate::findings::Refused;
-pub use fields::Fields;
+pub use crate::fields::Fields;
+use crate::fields::Findings;
 
 /// No case comes near it; a file that is no list of cases must not fill the memory.
 const LINE_BYTES_MAX: usize = 64 * 1024;
@@ -40,7 +38,7 @@ pub enum LinesError {
 pub fn answer_lines<A: Serialize>(
     input: impl Read,
     mut output: impl Write,
-    answer: impl Fn(&Fields<'_>) -> Result<A, Refused>,
+    answer: impl Fn(&Fields<'_>) -> Option<A>,
 ) -> Result<Tally, LinesError> {
     let mut input = BufReader::new(input);
     let mut line = Vec::new();
@@ -96,7 +94,7 @@ fn write_answer<A: Serialize>(
     line: &[u8],
     is_whole: bool,
     number: u64,
-    answer: &impl Fn(&Fields<'_>) -> Result<A, Refused>,
+    answer: &impl Fn(&Fields<'_>) -> Option<A>,
 ) -> io::Result<bool> {
     let text = match std::str::from_utf8(line) {
         _ if !is_whole => Err(format!("line {number}: is longer than {LINE_BYTES_MAX} bytes")),
@@ -105,9 +103,10 @@ fn write_answer<A: Serialize>(
     };
     let findings = Findings::default();
     let mut fields = Fields::none(String::new(), &findings);
-    let outcome = text
-        .and_then(|text| fields.read(text.trim(), number))
-        .and_then(|()| answer(&fields).map_err(|Refused| findings.joined()));
+    let outcome = text.and_then(|text| fields.read(text.trim(), number)).and_then(|()| {
+        let answer = answer(&fields).and_then(|answer| fields.unless_refused(answer));
+        answer.ok_or_else(|| findings.to_string())
+    });
     let id = fields.raw("id");
     let is_answered = outcome.is_ok();
     match outcome {

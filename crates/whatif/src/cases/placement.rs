@@ -7,7 +7,7 @@ use maestro_core::room::Region;
 use maestro_core::violation::Violation;
 use serde::{Serialize, Serializer};
 
-use super::{Fields, Refused};
+use super::Fields;
 
 #[derive(Debug, Serialize)]
 pub struct Answer {
@@ -35,11 +35,11 @@ struct Case {
     grows: bool,
 }
 
-pub fn answer(fields: &Fields<'_>) -> Result<Answer, Refused> {
+pub fn answer(fields: &Fields<'_>) -> Option<Answer> {
     let Case { regions, count, grows } = read(fields)?;
     let facts: Vec<_> = regions.iter().map(|(_, fact)| *fact).collect();
     let plan = if grows { grow(&facts, count) } else { shrink(&facts, count) };
-    Ok(match plan {
+    Some(match plan {
         Err(no_plan @ NoPlan { fits }) => {
             let reason = Refusal::NoFeasiblePlan(no_plan).to_string();
             Answer { plan: None, reason, fits: Some(fits) }
@@ -75,14 +75,14 @@ fn explained(regions: &[(Region, RegionFact)], plan: &[u64], grows: bool) -> Str
     format!("{total} rooms in the end: {}", parts.join(", "))
 }
 
-fn read(fields: &Fields<'_>) -> Result<Case, Refused> {
+fn read(fields: &Fields<'_>) -> Option<Case> {
     let count = fields.required_whole("count", 0..=u64::MAX);
     let expand = fields.flag("expand");
     let regions = regions(fields);
-    Ok(Case { regions: regions?, count: count?, grows: expand?.unwrap_or(true) })
+    Some(Case { regions: regions?, count: count?, grows: expand.unwrap_or(true) })
 }
 
-fn regions(fields: &Fields<'_>) -> Result<Vec<(Region, RegionFact)>, Refused> {
+fn regions(fields: &Fields<'_>) -> Option<Vec<(Region, RegionFact)>> {
     let current = fields.object("current")?;
     let mut listed = Vec::new();
     let mut regions = Vec::new();
@@ -90,25 +90,22 @@ fn regions(fields: &Fields<'_>) -> Result<Vec<(Region, RegionFact)>, Refused> {
         let name = object.text("name").unwrap_or_default().into_owned();
         let region = object.check("name", Region::parse(&name));
         let weight = object.whole("weight", 0..=Weight::MAX.get());
-        let weight = weight.map(|weight| weight.unwrap_or(PlacementRegion::DEFAULT_WEIGHT.into())).ok();
-        let cap = object.whole("cap", -1..=i64::MAX);
-        let counted = current.whole(&name, 0..=u64::MAX);
-        listed.push((name, weight));
-        if let (Ok(region), Some(weight), Ok(cap), Ok(counted)) =
-            (region, weight.and_then(Weight::new), cap, counted)
-        {
-            let rooms = Standing { counted: counted.unwrap_or(0), ..Standing::default() };
-            let cap = cap.and_then(|cap| u64::try_from(cap).ok());
+        let weight = weight.unwrap_or(PlacementRegion::DEFAULT_WEIGHT.into());
+        let cap = object.whole("cap", -1..=i64::MAX).and_then(|cap| u64::try_from(cap).ok());
+        let counted = current.whole(&name, 0..=u64::MAX).unwrap_or(0);
+        listed.push((name, Some(weight)));
+        if let (Some(region), Some(weight)) = (region, Weight::new(weight)) {
+            let rooms = Standing { counted, ..Standing::default() };
             regions.push((region, RegionFact { weight, cap, rooms }));
         }
     }
     let listed: Vec<(&str, Option<u64>)> =
         listed.iter().map(|(name, weight)| (name.as_str(), *weight)).collect();
     for Violation { field, reason } in PlacementPolicy::wrong_with_list(&listed) {
-        fields.refuse(&format!("regions{field}"), reason);
+        fields.refuse::<()>(&format!("regions{field}"), reason);
     }
     for name in current.names().filter(|name| listed.iter().all(|(listed, _)| listed != name)) {
-        current.refuse(name, "is not one of the regions");
+        current.refuse::<()>(name, "is not one of the regions");
     }
     fields.unless_refused(regions)
 }

@@ -1,11 +1,13 @@
 //! By how many rooms a resize changes a fleet: `{"id","inputs":{…},"current","cluster":{…}}` asks,
 //! `{"id","status","reason","creation_count","deletion_count"}` answers.
 
+use std::borrow::Cow;
+
 use maestro_core::resize::{Cluster, Draft, Max, Number, Outcome, Request, Strictness, resize};
 use maestro_core::violation::Violation;
 use serde::Serialize;
 
-use super::{Fields, Refused};
+use super::Fields;
 
 /// Senlin's setting, where a case does not say.
 const MAX_NODES_PER_CLUSTER: i64 = 1000;
@@ -18,10 +20,9 @@ pub struct Answer {
     deletion_count: Option<u64>,
 }
 
-pub fn answer(fields: &Fields<'_>) -> Result<Answer, Refused> {
+pub fn answer(fields: &Fields<'_>) -> Option<Answer> {
     let (request, cluster) = (request(fields), cluster(fields));
-    let (request, cluster) = (request?, cluster?);
-    Ok(match resize(&request, &cluster) {
+    Some(match resize(&request?, &cluster?) {
         Err(invalid) => Answer { status: "ERROR", reason: invalid.to_string(), ..Answer::default() },
         Ok(Outcome::Create(rooms)) => {
             Answer { status: "OK", creation_count: Some(rooms), ..Answer::default() }
@@ -32,48 +33,40 @@ pub fn answer(fields: &Fields<'_>) -> Result<Answer, Refused> {
     })
 }
 
-fn request(fields: &Fields<'_>) -> Result<Request, Refused> {
+fn request(fields: &Fields<'_>) -> Option<Request> {
     let inputs = fields.object("inputs")?;
-    let number = inputs.text("number").map(|text| Number::parse(&text)).transpose();
-    let number = inputs.check("number", number);
     let whole = |name| inputs.whole(name, i64::MIN..=i64::MAX);
-    let (min_step, min_size, max_size) = (whole("min_step"), whole("min_size"), whole("max_size"));
+    let draft = Draft {
+        adjustment_type: inputs.text("adjustment_type").map(Cow::into_owned),
+        number: inputs.parsed("number", Number::parse),
+        min_step: whole("min_step"),
+        min_size: whole("min_size"),
+        max_size: whole("max_size"),
+    };
     let strict = inputs.flag("strict");
     // Not there at all is false, as it is to Senlin's parser; null is neither.
     let is_there = inputs.names().any(|name| name == "strict");
-    let adjustment_type = inputs.text("adjustment_type").map(|text| text.into_owned());
-    let draft = Draft {
-        adjustment_type,
-        number: number?,
-        min_step: min_step?,
-        min_size: min_size?,
-        max_size: max_size?,
+    let strictness = if is_there { Strictness::from(strict) } else { Strictness::BestEffort };
+    let draft = inputs.unless_refused(draft)?;
+    let violations = match Request::parse(&draft, strictness) {
+        Ok(request) => return Some(request),
+        Err(violations) => violations,
     };
-    let strictness = if is_there { Strictness::from(strict?) } else { Strictness::BestEffort };
-    Request::parse(&draft, strictness).map_err(|violations| {
-        for Violation { field, reason } in violations {
-            inputs.refuse(&field, reason);
-        }
-        Refused
-    })
+    for Violation { field, reason } in violations {
+        inputs.refuse::<()>(&field, reason);
+    }
+    None
 }
 
-fn cluster(fields: &Fields<'_>) -> Result<Cluster, Refused> {
+fn cluster(fields: &Fields<'_>) -> Option<Cluster> {
     let cluster = fields.object("cluster")?;
-    let current = fields.whole("current", 0..=u64::MAX);
-    let size = |name| Ok(cluster.whole(name, 0..=u64::MAX)?.unwrap_or(0));
-    let (min_size, desired_capacity) = (size("min_size"), size("desired_capacity"));
+    let size = |name| cluster.whole(name, 0..=u64::MAX).unwrap_or(0);
     let max = |name, default| {
-        let size = cluster.whole(name, i64::MIN..=i64::MAX)?.unwrap_or(default);
+        let size = cluster.whole(name, i64::MIN..=i64::MAX).unwrap_or(default);
         cluster.check(name, Max::parse(size))
     };
-    let max_size = max("max_size", -1);
-    let nodes_max = max("max_nodes_per_cluster", MAX_NODES_PER_CLUSTER);
-    Ok(Cluster {
-        current: current?,
-        min_size: min_size?,
-        max_size: max_size?,
-        desired_capacity: desired_capacity?,
-        nodes_max: nodes_max?,
-    })
+    let current = fields.whole("current", 0..=u64::MAX);
+    let (min_size, desired_capacity) = (size("min_size"), size("desired_capacity"));
+    let (max_size, nodes_max) = (max("max_size", -1), max("max_nodes_per_cluster", MAX_NODES_PER_CLUSTER));
+    Some(Cluster { current, min_size, max_size: max_size?, desired_capacity, nodes_max: nodes_max? })
 }

@@ -1,6 +1,5 @@
 //! What is simulated: a fleet to begin with, its recipe, the players, and what goes wrong.
 
-mod block;
 mod csv;
 mod demand;
 mod document;

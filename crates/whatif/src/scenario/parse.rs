@@ -10,11 +10,10 @@ use maestro_proto::document::{name, without_place};
 use maestro_proto::v1::CreateSchedulerRequest;
 use serde_json::{Map, Value};
 
-use super::block::Block;
 use super::demand::{Demand, SpikeTimes};
 use super::document::{Draft, read_object, read_text};
 use super::{CYCLES_MAX, Length, MATCHES_MAX, ROOMS_MAX, Scenario, ScenarioError, Share, Start, csv};
-use crate::findings::Findings;
+use crate::fields::{Fields, Findings};
 
 /// The loop of the specification's tables, in which rooms with players may go at each cycle.
 const CYCLE: Millis = Millis::from_seconds(30);
@@ -39,22 +38,25 @@ pub struct Parsed {
 impl Draft {
     pub fn parse(self) -> Result<Parsed, ScenarioError> {
         let findings = Findings::default();
-        let mut root = Block::root(self.values, &findings);
+        let values = Value::Object(self.values).to_string();
+        let mut root = Fields::none(String::new(), &findings);
+        root.read(&values, 1).map_err(|reason| Violations(vec![Violation::new("", reason)]))?;
         let prefix = if self.is_recipe { "" } else { "scheduler." };
-        let recipe = recipe(&mut root, prefix, &self.directory, &findings)?;
-        let start = start(&mut root);
-        let demand = demand(&mut root, &self.directory)?;
+        let recipe = recipe(&root, prefix, &self.directory, &findings)?;
+        let start = start(&root);
+        let demand = demand(&root, &self.directory)?;
         let cycle = root.time_above_zero("cycle").unwrap_or(CYCLE);
-        let length = length(&mut root, cycle);
+        let length = length(&root, cycle);
         let room_start = root.time("roomStart").unwrap_or(Millis(0));
         let failures = root.parsed("failures", share).unwrap_or(Share { millionths: 0 });
-        let new_version_at = new_version_at(&mut root);
+        let new_version_at = new_version_at(&root);
         let match_length = root.time_above_zero("matchLength");
-        let seed = root.number("seed", 0..=u64::MAX).unwrap_or(0);
-        let limits = limits(&mut root);
-        root.finish();
+        let seed = root.whole("seed", 0..=u64::MAX).unwrap_or(0);
+        let limits = limits(&root);
+        root.refuse_unknown();
 
-        let Some((recipe, unknown_fields)) = recipe else {
+        // None of them is missing without a finding.
+        let (Some((recipe, unknown_fields)), Some(start), Some(limits)) = (recipe, start, limits) else {
             return Err(Violations(findings.into_violations()).into());
         };
         let matches = u64::from(start.occupied) * u64::from(recipe.match_allocation.max_matches);
@@ -63,9 +65,8 @@ impl Draft {
             let reason = format!("{} full rooms hold more than {MATCHES_MAX} matches", start.occupied);
             findings.add(Violation::new("rooms.occupied", reason));
         }
-        let violations = findings.into_violations();
-        if !violations.is_empty() {
-            return Err(Violations(violations).into());
+        if !findings.is_empty() {
+            return Err(Violations(findings.into_violations()).into());
         }
         let demand = demand.unwrap_or_else(|| Demand::constant(matches));
         let scenario = Scenario {
@@ -87,29 +88,28 @@ impl Draft {
 
 /// The recipe as written in the document, or in a file of its own.
 fn recipe(
-    root: &mut Block<'_>,
+    root: &Fields<'_>,
     prefix: &str,
     directory: &Path,
     findings: &Findings,
 ) -> Result<Option<(Recipe, Vec<String>)>, ScenarioError> {
-    let (values, prefix) = match root.value("scheduler") {
-        Some(Value::Object(values)) => (values, prefix.to_owned()),
-        Some(Value::String(path)) => {
-            let path = directory.join(path);
-            let prefix = format!("{}: ", name(&path));
-            (unwrapped(read_object(&path, "a scheduler's recipe")?), prefix)
+    let (json, prefix) = match (root.json("scheduler"), root.text("scheduler")) {
+        (Some(json), _) if json.starts_with('{') => (json.to_owned(), prefix.to_owned()),
+        (Some(json), Some(path)) if json.starts_with('"') => {
+            let path = directory.join(&*path);
+            let values = unwrapped(read_object(&path, "a scheduler's recipe")?);
+            (Value::Object(values).to_string(), format!("{}: ", name(&path)))
         }
-        Some(other) => {
+        (Some(other), _) => {
             return Ok(root.refuse("scheduler", format!("{other} is neither a recipe nor the path of one")));
         }
-        None => {
+        (None, _) => {
             return Ok(root.refuse("scheduler", "is missing; a recipe, or the path of one, is needed"));
         }
     };
     let refuse =
         |field: &str, reason: String| findings.add(Violation::new(format!("{prefix}{field}"), reason));
-    match maestro_proto::json::decode::<CreateSchedulerRequest>(Value::Object(values).to_string().as_bytes())
-    {
+    match maestro_proto::json::decode::<CreateSchedulerRequest>(json.as_bytes()) {
         Ok(decoded) => match Recipe::try_from(&decoded.message) {
             Ok(recipe) => return Ok(Some((recipe, decoded.unknown_fields))),
             Err(Violations(violations)) => {
@@ -138,41 +138,38 @@ fn unwrapped(mut values: Map<String, Value>) -> Map<String, Value> {
     }
 }
 
-fn start(root: &mut Block<'_>) -> Start {
-    let nothing = Start { ready: 0, occupied: 0, version: Version::FIRST };
-    let Some(mut rooms) = root.block("rooms") else {
-        return nothing;
-    };
+fn start(root: &Fields<'_>) -> Option<Start> {
+    let rooms = root.object("rooms")?;
     let start = Start {
-        ready: rooms.number("ready", 0..=ROOMS_MAX).unwrap_or(0),
-        occupied: rooms.number("occupied", 0..=ROOMS_MAX).unwrap_or(0),
-        version: rooms.parsed("version", Version::parse).unwrap_or(nothing.version),
+        ready: rooms.whole("ready", 0..=ROOMS_MAX).unwrap_or(0),
+        occupied: rooms.whole("occupied", 0..=ROOMS_MAX).unwrap_or(0),
+        version: rooms.parsed("version", Version::parse).unwrap_or(Version::FIRST),
     };
     if start.ready + start.occupied > ROOMS_MAX {
         rooms.refuse::<()>("ready", format!("ready and occupied are more than {ROOMS_MAX} rooms"));
     }
-    rooms.finish();
-    start
+    rooms.refuse_unknown();
+    Some(start)
 }
 
-fn demand(root: &mut Block<'_>, directory: &Path) -> Result<Option<Demand>, ScenarioError> {
-    let values = match root.value("demand") {
-        Some(Value::Object(values)) => values,
-        Some(number) => Map::from_iter([("constant".to_owned(), number)]),
-        None => return Ok(None),
-    };
-    let mut block = root.child("demand", values);
-    let constant = block.number("constant", 0..=MATCHES_MAX);
-    let file = block.text("csv");
-    let curve = block.text("curve");
-    let demand = match (constant, file, curve) {
+fn demand(root: &Fields<'_>, directory: &Path) -> Result<Option<Demand>, ScenarioError> {
+    if root.json("demand").is_none_or(|json| !json.starts_with('{')) {
+        return Ok(root.whole("demand", 0..=MATCHES_MAX).map(Demand::constant));
+    }
+    let Some(block) = root.object("demand") else { return Ok(None) };
+    let constant = block.whole("constant", 0..=MATCHES_MAX);
+    let demand = match (constant, block.text("csv"), block.text("curve")) {
         (Some(matches), None, None) => Some(Demand::constant(matches)),
-        (None, Some(path), None) => Some(from_file(&directory.join(path))?),
-        (None, None, Some(curve)) => built_in(&mut block, &curve),
+        (None, Some(path), None) => Some(from_file(&directory.join(&*path))?),
+        (None, None, Some(curve)) => match built_in(&block, &curve) {
+            Ok(demand) => demand,
+            // What else is there belongs to a curve that nobody knows.
+            Err(UnknownCurve) => return Ok(None),
+        },
         (None, None, None) => None,
         (_, _, _) => root.refuse("demand", "is one of constant, csv and curve, not several"),
     };
-    block.finish();
+    block.refuse_unknown();
     Ok(demand)
 }
 
@@ -181,44 +178,38 @@ fn from_file(path: &Path) -> Result<Demand, ScenarioError> {
     csv::parse(&text).map_err(|reason| ScenarioError::Content { name: name(path), reason })
 }
 
-fn built_in(block: &mut Block<'_>, curve: &str) -> Option<Demand> {
-    let matches = |block: &mut Block<'_>, name| block.number(name, 0..=MATCHES_MAX);
-    let time =
-        |block: &mut Block<'_>, name, seconds| block.time(name).unwrap_or(Millis::from_seconds(seconds));
-    match curve {
+struct UnknownCurve;
+
+fn built_in(block: &Fields<'_>, curve: &str) -> Result<Option<Demand>, UnknownCurve> {
+    let matches = |name| block.whole(name, 0..=MATCHES_MAX);
+    let required_matches = |name| block.required_whole(name, 0..=MATCHES_MAX);
+    let time = |name, seconds| block.time(name).unwrap_or(Millis::from_seconds(seconds));
+    Ok(match curve {
         "day" => {
-            let low = matches(block, "low").unwrap_or(0);
-            let high = block.required_number("high", 0..=MATCHES_MAX);
+            let (low, high) = (matches("low").unwrap_or(0), required_matches("high"));
             let period = block.time_above_zero("period").unwrap_or(Millis(24 * HOUR.0));
-            Some(Demand::day(low, high?, period))
+            high.map(|high| Demand::day(low, high, period))
         }
         "launch" => {
-            let peak = block.required_number("peak", 0..=MATCHES_MAX);
-            let settle = matches(block, "settle");
-            let (rise, fall) = (time(block, "rise", 3600), time(block, "fall", 6 * 3600));
-            let peak = peak?;
-            Some(Demand::launch(peak, settle.unwrap_or(peak / 2), rise, fall))
+            let (peak, settle) = (required_matches("peak"), matches("settle"));
+            let (rise, fall) = (time("rise", 3600), time("fall", 6 * 3600));
+            peak.map(|peak| Demand::launch(peak, settle.unwrap_or(peak / 2), rise, fall))
         }
         "spike" => {
-            let base = matches(block, "base").unwrap_or(0);
-            let peak = block.required_number("peak", 0..=MATCHES_MAX);
-            let times = SpikeTimes {
-                at: time(block, "at", 600),
-                rise: time(block, "rise", 60),
-                hold: time(block, "hold", 600),
-                fall: time(block, "fall", 300),
-            };
-            Some(Demand::spike(base, peak?, times))
+            let (base, peak) = (matches("base").unwrap_or(0), required_matches("peak"));
+            let (at, rise) = (time("at", 600), time("rise", 60));
+            let times = SpikeTimes { at, rise, hold: time("hold", 600), fall: time("fall", 300) };
+            peak.map(|peak| Demand::spike(base, peak, times))
         }
         unknown => {
-            block.ignore_rest();
-            block.refuse("curve", format!("{unknown:?} is not day, launch or spike"))
+            block.refuse::<()>("curve", format!("{unknown:?} is not day, launch or spike"));
+            return Err(UnknownCurve);
         }
-    }
+    })
 }
 
-fn length(root: &mut Block<'_>, cycle: Millis) -> Option<Length> {
-    let cycles = root.number("cycles", 1..=CYCLES_MAX);
+fn length(root: &Fields<'_>, cycle: Millis) -> Option<Length> {
+    let cycles = root.whole("cycles", 1..=CYCLES_MAX);
     let duration = root.time_above_zero("duration");
     match (cycles, duration) {
         (Some(cycles), None) => Some(Length::Cycles(cycles)),
@@ -261,25 +252,23 @@ fn millionths(fraction: Fraction) -> Option<u32> {
     is_exact.then_some(fraction.units() / millionth).and_then(|count| u32::try_from(count).ok())
 }
 
-fn new_version_at(root: &mut Block<'_>) -> Option<Millis> {
-    let mut block = root.block("newVersion")?;
+fn new_version_at(root: &Fields<'_>) -> Option<Millis> {
+    root.json("newVersion")?;
+    let block = root.object("newVersion")?;
     let at = block.time("at").unwrap_or(Millis(0));
-    block.finish();
+    block.refuse_unknown();
     Some(at)
 }
 
-fn limits(root: &mut Block<'_>) -> Limits {
-    let Some(mut block) = root.block("limits") else {
-        return LIMITS;
-    };
+fn limits(root: &Fields<'_>) -> Option<Limits> {
+    let block = root.object("limits")?;
+    let timeout = block.time_above_zero("initializationTimeout");
     let limits = Limits {
-        add_max: block.number("addRooms", 1..=ROOMS_MAX).unwrap_or(LIMITS.add_max),
-        remove_max: block.number("removeRooms", 1..=ROOMS_MAX).unwrap_or(LIMITS.remove_max),
-        initialization_timeout: block
-            .time_above_zero("initializationTimeout")
-            .unwrap_or(LIMITS.initialization_timeout),
+        add_max: block.whole("addRooms", 1..=ROOMS_MAX).unwrap_or(LIMITS.add_max),
+        remove_max: block.whole("removeRooms", 1..=ROOMS_MAX).unwrap_or(LIMITS.remove_max),
+        initialization_timeout: timeout.unwrap_or(LIMITS.initialization_timeout),
         ..LIMITS
     };
-    block.finish();
-    limits
+    block.refuse_unknown();
+    Some(limits)
 }

@@ -56,7 +56,7 @@ fn fields() {
         "rooms: { ready: 600000, occupied: 600000 }\n",
         expect!["rooms.ready: ready and occupied are more than 1000000 rooms"],
     );
-    check("rooms: 5\n", expect!["rooms: 5 is not a block of fields"]);
+    check("rooms: 5\n", expect!["rooms: 5 is not an object"]);
     check(
         "cycle: 0s\nroomStart: soon\nduration: 5\n",
         expect![[r#"
@@ -71,9 +71,9 @@ fn fields() {
     check(
         "failures: 1.5\nseed: -1\nnewVersion: now\n",
         expect![[r#"
-        failures: 1.5 is not a decimal from 0 to 1 with at most 6 digits
-        newVersion: "now" is not a block of fields
-        seed: -1 is not a whole number from 0 to 18446744073709551615"#]],
+            failures: 1.5 is not a decimal from 0 to 1 with at most 6 digits
+            newVersion: "now" is not an object
+            seed: -1 is not a whole number from 0 to 18446744073709551615"#]],
     );
     check(
         "newVersion: { on: 5s }\nlimits: { addRooms: 0 }\n",
@@ -92,8 +92,8 @@ fn fields() {
 #[test]
 fn demands() {
     let check = |rest: &str, expected: Expect| check(&document(&format!("demand: {rest}\n")), expected);
-    check("-5", expect!["demand.constant: -5 is not a whole number from 0 to 1000000"]);
-    check("many", expect!["demand.constant: many is not a whole number from 0 to 1000000"]);
+    check("-5", expect!["demand: -5 is not a whole number from 0 to 1000000"]);
+    check("many", expect!["demand: many is not a whole number from 0 to 1000000"]);
     check("{ constant: 5, curve: day }", expect!["demand: is one of constant, csv and curve, not several"]);
     check("{ curve: tide, low: 5 }", expect![[r#"demand.curve: "tide" is not day, launch or spike"#]]);
     check(
