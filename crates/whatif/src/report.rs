@@ -6,17 +6,17 @@ use std::io::{self, Write};
 use maestro_core::duration;
 use maestro_core::scheduler::Version;
 use maestro_core::time::Millis;
-use serde::ser::{Serialize, SerializeStruct, Serializer};
-use serde_json::json;
+use serde::{Serialize, Serializer};
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
+    #[serde(rename = "loops")]
     pub rows: Vec<Row>,
     pub summary: Summary,
 }
 
 /// One cycle: what it saw, what it wanted, what it did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Row {
     #[serde(rename = "loop")]
@@ -33,39 +33,47 @@ pub struct Row {
     pub to_be_deleted: u32,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Summary {
     pub scheduler: String,
     pub loops: u32,
+    #[serde(rename = "seconds", serialize_with = "seconds")]
     pub simulated: Millis,
     /// The last cycle had nothing to do, and nothing was to come.
     pub at_rest: bool,
     /// How long fewer rooms were ready than must be.
+    #[serde(rename = "secondsUnderReadyTarget", serialize_with = "seconds")]
     pub under_ready_target: Millis,
     /// Rooms times milliseconds, those that start included.
+    #[serde(rename = "roomHours", serialize_with = "room_hours")]
     pub room_time_ms: u128,
     pub rooms_started: u64,
     pub rooms_stopped: u64,
     /// Matches whose room was replaced under them.
     pub matches_moved: u64,
     /// How long there were players without a room.
+    #[serde(rename = "secondsWithMatchesWaiting", serialize_with = "seconds")]
     pub matches_waited: Millis,
     pub matches_waiting_max: u32,
     pub rollout: Option<RolloutReport>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RolloutReport {
-    pub version: Version,
-    pub state: RolloutState,
-    /// Until it ended, or so far.
-    pub took: Millis,
     pub loops: u32,
     /// Why it failed.
     pub reason: Option<String>,
+    /// Until it ended, or so far.
+    #[serde(rename = "seconds", serialize_with = "seconds")]
+    pub took: Millis,
+    pub state: RolloutState,
+    #[serde(serialize_with = "as_text")]
+    pub version: Version,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub enum RolloutState {
     Rolling,
     Finished,
@@ -78,7 +86,7 @@ const COLUMNS: [&str; 9] =
     ["loop", "ready", "occupied", "available", "new", "desired", "desiredReady", "toSurge", "toBeDeleted"];
 
 impl Report {
-    /// As the seed shows it: `25 (0 new)`; then the summary.
+    /// As the specification shows it: `25 (0 new)`; then the summary.
     pub fn write_table(&self, output: &mut dyn Write) -> io::Result<()> {
         let header = COLUMNS.into_iter().filter(|column| *column != "new");
         let header: Vec<String> = header.map(str::to_owned).collect();
@@ -144,12 +152,6 @@ impl Row {
 }
 
 impl Summary {
-    pub fn room_hours(&self) -> f64 {
-        // Exact up to a hundredth, which is all that is shown.
-        let hundredths = (self.room_time_ms + 18_000) / 36_000;
-        hundredths as f64 / 100.0
-    }
-
     /// One `name  value` a line, for people.
     pub fn write(&self, output: &mut dyn Write) -> io::Result<()> {
         let waiting = match self.matches_waiting_max {
@@ -160,7 +162,7 @@ impl Summary {
         let lines: [(&str, &dyn Display); 7] = [
             ("simulated", &format_args!("{} loops, {}{at_rest}", self.loops, time(self.simulated))),
             ("under the ready target", &time(self.under_ready_target)),
-            ("room-hours", &format_args!("{:.2}", self.room_hours())),
+            ("room-hours", &format_args!("{:.2}", hours(self.room_time_ms))),
             ("churn", &format_args!("{} rooms started, {} stopped", self.rooms_started, self.rooms_stopped)),
             ("matches moved", &self.matches_moved),
             ("matches without a room", &waiting),
@@ -190,63 +192,27 @@ impl Display for RolloutReport {
     }
 }
 
-impl RolloutState {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Rolling => "rolling",
-            Self::Finished => "finished",
-            Self::RollingBack => "rollingBack",
-            Self::RolledBack => "rolledBack",
-            Self::Halted => "halted",
-        }
-    }
-}
-
-impl Serialize for Report {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut report = serializer.serialize_struct("Report", 2)?;
-        report.serialize_field("loops", &self.rows)?;
-        report.serialize_field("summary", &self.summary)?;
-        report.end()
-    }
-}
-
-impl Serialize for Summary {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let rollout = self.rollout.as_ref().map(|rollout| {
-            json!({
-                "version": rollout.version.to_string(),
-                "state": rollout.state.as_str(),
-                "seconds": seconds(rollout.took),
-                "loops": rollout.loops,
-                "reason": rollout.reason,
-            })
-        });
-        let mut summary = serializer.serialize_struct("Summary", 12)?;
-        summary.serialize_field("scheduler", &self.scheduler)?;
-        summary.serialize_field("loops", &self.loops)?;
-        summary.serialize_field("seconds", &seconds(self.simulated))?;
-        summary.serialize_field("atRest", &self.at_rest)?;
-        summary.serialize_field("secondsUnderReadyTarget", &seconds(self.under_ready_target))?;
-        summary.serialize_field("roomHours", &self.room_hours())?;
-        summary.serialize_field("roomsStarted", &self.rooms_started)?;
-        summary.serialize_field("roomsStopped", &self.rooms_stopped)?;
-        summary.serialize_field("matchesMoved", &self.matches_moved)?;
-        summary.serialize_field("secondsWithMatchesWaiting", &seconds(self.matches_waited))?;
-        summary.serialize_field("matchesWaitingMax", &self.matches_waiting_max)?;
-        summary.serialize_field("rollout", &rollout)?;
-        summary.end()
-    }
-}
-
 fn time(millis: Millis) -> String {
     duration::format(millis.as_duration())
 }
 
+fn room_hours<S: Serializer>(room_time_ms: &u128, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(hours(*room_time_ms))
+}
+
+/// Exact up to a hundredth, which is all that is shown.
+fn hours(room_time_ms: u128) -> f64 {
+    ((room_time_ms + 18_000) / 36_000) as f64 / 100.0
+}
+
 /// Whole seconds as whole numbers, as people write them.
-fn seconds(millis: Millis) -> serde_json::Value {
+fn seconds<S: Serializer>(millis: &Millis, serializer: S) -> Result<S::Ok, S::Error> {
     match millis.0 % 1000 {
-        0 => (millis.0 / 1000).into(),
-        _ => (millis.0 as f64 / 1000.0).into(),
+        0 => serializer.serialize_u64(millis.0 / 1000),
+        _ => serializer.serialize_f64(millis.0 as f64 / 1000.0),
     }
+}
+
+fn as_text<S: Serializer>(version: &Version, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(version)
 }

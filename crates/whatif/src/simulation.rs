@@ -1,7 +1,8 @@
 //! Cycle after cycle: what is seen goes into the planner, and what it says is carried out.
 
 use maestro_core::autoscaling::ShrinkHold;
-use maestro_core::plan::{FleetSnapshot, Held, OldVersions, Plan, ReplacementRules, Scaling, plan};
+use maestro_core::plan::{FleetSnapshot, Held, Plan, ReplacementRules, Scaling, plan};
+use maestro_core::rollout::replacement_rules;
 use maestro_core::room::RoomStatus;
 use maestro_core::scheduler::Version;
 use maestro_core::time::{Millis, Timestamp};
@@ -135,16 +136,9 @@ impl Simulation<'_> {
 
     fn replacement(&self, now: Timestamp) -> ReplacementRules {
         let recipe = &self.scenario.recipe;
-        let rules = recipe.rollout();
         match &self.rollout {
             Some(rollout) => rollout.rules(recipe, now, self.scenario.cycle),
-            None => ReplacementRules {
-                versions: OldVersions::Counted,
-                max_surge: recipe.max_surge,
-                max_unavailable: rules.max_unavailable,
-                occupied: rules.occupied,
-                occupied_may_go: false,
-            },
+            None => replacement_rules(None, recipe, now, false),
         }
     }
 
