@@ -14,17 +14,15 @@ use crate::config::{ConfigError, Flag, Loaded, ServedApis, Setting, Sources, loa
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Show each value in effect and where it came from
-    #[command(after_help = "\
-Examples:
-  maestro config show
-  maestro config show -c maestro.yaml -o yaml
-  MAESTRO_LOG_LEVEL=debug maestro config show")]
+    #[command(after_help = examples![
+        "maestro config show",
+        "maestro config show -c maestro.yaml -o yaml",
+        "MAESTRO_LOG_LEVEL=debug maestro config show",
+    ])]
     Show(ConfigOptions),
 
     /// Print the reference of all keys, as Markdown
-    #[command(after_help = "\
-Examples:
-  maestro config reference > docs/configuration.md")]
+    #[command(after_help = examples!["maestro config reference > docs/configuration.md"])]
     Reference,
 }
 

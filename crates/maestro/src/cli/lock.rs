@@ -15,20 +15,20 @@ use super::sheet::Shows::{Age, At, Text};
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// List the locks of a scheduler: who holds them, since when and why
-    #[command(after_help = "\
-Examples:
-  maestro lock list arena
-  maestro lock list arena -o json | jq '.[] | select(.isLocked)'")]
+    #[command(after_help = examples![
+        "maestro lock list arena",
+        "maestro lock list arena -o json | jq '.[] | select(.isLocked)'",
+    ])]
     List {
         /// Name of the scheduler
         scheduler: String,
     },
 
     /// Take a lock from whoever holds it: its operation ends as error, its rollout is paused
-    #[command(after_help = "\
-Examples:
-  maestro lock release arena downscaling --reason \"the rooms are gone, I looked\"
-  maestro lock release arena config --token 1841 --reason \"wrong build\"")]
+    #[command(after_help = examples![
+        "maestro lock release arena downscaling --reason \"the rooms are gone, I looked\"",
+        "maestro lock release arena config --token 1841 --reason \"wrong build\"",
+    ])]
     Release(ReleaseOptions),
 }
 

@@ -1,6 +1,11 @@
 //! The command line. A command reads its options, asks the server, prints; what goes wrong is a [`Failure`] with
 //! one of the exit codes that scripts rely on.
 
+/// The end of a command's help.
+macro_rules! examples {
+    ($($example:literal),+ $(,)?) => { concat!("Examples:", $("\n  ", $example),+) };
+}
+
 mod age;
 mod client;
 mod config;
@@ -86,175 +91,128 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Create, change, inspect and delete schedulers
-    #[command(
-        subcommand,
-        alias = "sched",
-        after_help = "\
-Examples:
-  maestro scheduler apply -f arena.yaml --wait
-  maestro scheduler list
-  maestro scheduler resize arena +20%"
-    )]
+    #[command(subcommand, alias = "sched", after_help = examples![
+        "maestro scheduler apply -f arena.yaml --wait",
+        "maestro scheduler list",
+        "maestro scheduler resize arena +20%",
+    ])]
     Scheduler(scheduler::Command),
 
     /// Follow, pause, resume and cancel the rollout of a new version
-    #[command(
-        subcommand,
-        alias = "rollouts",
-        after_help = "\
-Examples:
-  maestro rollout status arena --watch
-  maestro rollout pause arena"
-    )]
+    #[command(subcommand, alias = "rollouts", after_help = examples![
+        "maestro rollout status arena --watch",
+        "maestro rollout pause arena",
+    ])]
     Rollout(rollout::Command),
 
     /// Inspect, add, create and remove rooms
-    #[command(
-        subcommand,
-        after_help = "\
-Examples:
-  maestro room list arena
-  maestro room add arena 3 --wait
-  maestro room create arena --region eu-west"
-    )]
+    #[command(subcommand, after_help = examples![
+        "maestro room list arena",
+        "maestro room add arena 3 --wait",
+        "maestro room create arena --region eu-west",
+    ])]
     Room(room::Command),
 
     /// Inspect, explain, cancel and follow operations
-    #[command(
-        subcommand,
-        visible_alias = "op",
-        after_help = "\
-Examples:
-  maestro operation list arena
-  maestro operation list --stuck
-  maestro operation watch arena 831cf1f9-298d-4f3c-a0e2-ea08ac6d3398"
-    )]
+    #[command(subcommand, visible_alias = "op", after_help = examples![
+        "maestro operation list arena",
+        "maestro operation list --stuck",
+        "maestro operation watch arena 831cf1f9-298d-4f3c-a0e2-ea08ac6d3398",
+    ])]
     Operation(operation::Command),
 
     /// Inspect and release the locks of a scheduler
-    #[command(
-        subcommand,
-        alias = "locks",
-        after_help = "\
-Examples:
-  maestro lock list arena
-  maestro lock release arena downscaling --reason \"the rooms are gone, I looked\""
-    )]
+    #[command(subcommand, alias = "locks", after_help = examples![
+        "maestro lock list arena",
+        "maestro lock release arena downscaling --reason \"the rooms are gone, I looked\"",
+    ])]
     Lock(lock::Command),
 
     /// Inspect regions; cordon, drain and uncordon them
-    #[command(
-        subcommand,
-        after_help = "\
-Examples:
-  maestro region list
-  maestro region drain eu-west --reason \"new machines\""
-    )]
+    #[command(subcommand, after_help = examples![
+        "maestro region list",
+        "maestro region drain eu-west --reason \"new machines\"",
+    ])]
     Region(region::Command),
 
     /// The same as scheduler; on its own, the list of schedulers
-    #[command(
-        hide = true,
-        after_help = "\
-Examples:
-  maestro schedulers
-  maestro schedulers --watch"
-    )]
+    #[command(hide = true, after_help = examples![
+        "maestro schedulers",
+        "maestro schedulers --watch",
+    ])]
     Schedulers(OrList<scheduler::Command, scheduler::ListOptions>),
 
     /// The same as room; with a scheduler, the list of its rooms
-    #[command(
-        hide = true,
-        after_help = "\
-Examples:
-  maestro rooms arena
-  maestro rooms arena --watch"
-    )]
+    #[command(hide = true, after_help = examples![
+        "maestro rooms arena",
+        "maestro rooms arena --watch",
+    ])]
     Rooms(OrList<room::Command, room::ListOptions>),
 
     /// The same as operation; with a scheduler, the list of its operations
-    #[command(
-        hide = true,
-        alias = "ops",
-        after_help = "\
-Examples:
-  maestro operations arena
-  maestro ops arena --status error"
-    )]
+    #[command(hide = true, alias = "ops", after_help = examples![
+        "maestro operations arena",
+        "maestro ops arena --status error",
+    ])]
     Operations(OrList<operation::Command, operation::ListOptions>),
 
     /// The same as region; on its own, the list of regions
-    #[command(
-        hide = true,
-        after_help = "\
-Examples:
-  maestro regions
-  maestro regions --watch"
-    )]
+    #[command(hide = true, after_help = examples![
+        "maestro regions",
+        "maestro regions --watch",
+    ])]
     Regions(OrList<region::Command, list::WatchOptions>),
 
     /// Try out a recipe on paper: what would Maestro do, cycle by cycle?
-    #[command(after_help = "\
-Examples:
-  maestro simulate -f examples/simulate/upscale.yaml
-  maestro simulate -f arena.yaml --ready 20 --occupied 5 --new-version-at 0s
-  maestro simulate -f arena.yaml --demand day:low=10,high=500 --room-start 40s -o csv > day.csv
-  maestro simulate -f arena.yaml --demand players.csv --cycle 30s --add-limit 150
-  maestro simulate --world --seed 7")]
+    #[command(after_help = examples![
+        "maestro simulate -f examples/simulate/upscale.yaml",
+        "maestro simulate -f arena.yaml --ready 20 --occupied 5 --new-version-at 0s",
+        "maestro simulate -f arena.yaml --demand day:low=10,high=500 --room-start 40s -o csv > day.csv",
+        "maestro simulate -f arena.yaml --demand players.csv --cycle 30s --add-limit 150",
+        "maestro simulate --world --seed 7",
+    ])]
     Simulate(Box<simulate::Options>),
 
     /// Ask the planners: one JSON line in, one out
-    #[command(
-        subcommand,
-        after_help = "\
-Examples:
-  maestro plan autoscaling < cases.jsonl > answers.jsonl"
-    )]
+    #[command(subcommand, after_help = examples!["maestro plan autoscaling < cases.jsonl > answers.jsonl"])]
     Plan(plan::Command),
 
     /// Inspect the configuration
-    #[command(
-        subcommand,
-        after_help = "\
-Examples:
-  maestro config show
-  maestro config reference"
-    )]
+    #[command(subcommand, after_help = examples![
+        "maestro config show",
+        "maestro config reference",
+    ])]
     Config(config::Command),
 
     /// Start a server
-    #[command(after_help = "\
-Examples:
-  maestro start
-  maestro start -c maestro.yaml --data-dir /var/lib/maestro
-  MAESTRO_MANAGEMENTAPI_PORT=0 maestro start")]
+    #[command(after_help = examples![
+        "maestro start",
+        "maestro start -c maestro.yaml --data-dir /var/lib/maestro",
+        "MAESTRO_MANAGEMENTAPI_PORT=0 maestro start",
+    ])]
     Start(StartOptions),
 
     /// Copy the store of a data directory to a file, also while a server runs on it
-    #[command(after_help = "\
-Examples:
-  maestro backup --data-dir ./data maestro.backup")]
+    #[command(after_help = examples!["maestro backup --data-dir ./data maestro.backup"])]
     Backup(BackupOptions),
 
     /// Make a data directory from a backup
-    #[command(after_help = "\
-Examples:
-  maestro restore --data-dir ./data maestro.backup")]
+    #[command(after_help = examples!["maestro restore --data-dir ./data maestro.backup"])]
     Restore(RestoreOptions),
 
     /// Collect what a bug report needs in one file
-    #[command(after_help = "\
-Examples:
-  maestro support-bundle
-  maestro support-bundle bundle.tar.gz -c maestro.yaml --server-log maestro.log
-  maestro support-bundle --scheduler arena --no-room-logs")]
+    #[command(after_help = examples![
+        "maestro support-bundle",
+        "maestro support-bundle bundle.tar.gz -c maestro.yaml --server-log maestro.log",
+        "maestro support-bundle --scheduler arena --no-room-logs",
+    ])]
     SupportBundle(support::Options),
 
     /// Print a completion script for a shell
-    #[command(after_help = "\
-Examples:
-  source <(maestro completion bash)
-  maestro completion fish > ~/.config/fish/completions/maestro.fish")]
+    #[command(after_help = examples![
+        "source <(maestro completion bash)",
+        "maestro completion fish > ~/.config/fish/completions/maestro.fish",
+    ])]
     Completion {
         /// The shell to print it for
         #[arg(value_parser = PossibleValuesParser::new(COMPLETION_SHELLS).try_map(|shell| shell.parse::<Shell>()))]
@@ -262,10 +220,10 @@ Examples:
     },
 
     /// Print the version, the commit and the schema of the store
-    #[command(after_help = "\
-Examples:
-  maestro version
-  maestro version -o json")]
+    #[command(after_help = examples![
+        "maestro version",
+        "maestro version -o json",
+    ])]
     Version,
 }
 

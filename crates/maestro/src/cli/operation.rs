@@ -26,46 +26,38 @@ use crate::config::duration;
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// List operations, newest first
-    #[command(
-        visible_alias = "ls",
-        after_help = "\
-Examples:
-  maestro operation list arena
-  maestro operation list arena --watch
-  maestro operation list arena --status error --since 2h
-  maestro operation list arena --type add_rooms --page 2 --page-size 50
-  maestro operation list --stuck"
-    )]
+    #[command(visible_alias = "ls", after_help = examples![
+        "maestro operation list arena",
+        "maestro operation list arena --watch",
+        "maestro operation list arena --status error --since 2h",
+        "maestro operation list arena --type add_rooms --page 2 --page-size 50",
+        "maestro operation list --stuck",
+    ])]
     List(ListOptions),
 
     /// Show an operation with its history
-    #[command(
-        visible_alias = "describe",
-        after_help = "\
-Examples:
-  maestro operation get arena 831cf1f9-298d
-  maestro operation get arena 831cf1f9-298d-4f3c-a0e2-ea08ac6d3398 -o json | jq .operation.data"
-    )]
+    #[command(visible_alias = "describe", after_help = examples![
+        "maestro operation get arena 831cf1f9-298d",
+        "maestro operation get arena 831cf1f9-298d-4f3c-a0e2-ea08ac6d3398 -o json | jq .operation.data",
+    ])]
     Get(OperationName),
 
     /// Explain what an operation is waiting for, who works on it, and what happens next
-    #[command(after_help = "\
-Examples:
-  maestro operation explain arena 831cf1f9-298d
-  maestro operation explain arena 831cf1f9-298d-4f3c-a0e2-ea08ac6d3398 -o json | jq .next")]
+    #[command(after_help = examples![
+        "maestro operation explain arena 831cf1f9-298d",
+        "maestro operation explain arena 831cf1f9-298d-4f3c-a0e2-ea08ac6d3398 -o json | jq .next",
+    ])]
     Explain(OperationName),
 
     /// Cancel a pending or running operation
-    #[command(after_help = "\
-Examples:
-  maestro operation cancel arena 831cf1f9-298d")]
+    #[command(after_help = examples!["maestro operation cancel arena 831cf1f9-298d"])]
     Cancel(OperationName),
 
     /// Print an operation's history as it happens; the exit code tells whether it succeeded
-    #[command(after_help = "\
-Examples:
-  maestro operation watch arena 831cf1f9-298d
-  maestro operation watch arena 831cf1f9-298d-4f3c-a0e2-ea08ac6d3398 --timeout 5m")]
+    #[command(after_help = examples![
+        "maestro operation watch arena 831cf1f9-298d",
+        "maestro operation watch arena 831cf1f9-298d-4f3c-a0e2-ea08ac6d3398 --timeout 5m",
+    ])]
     Watch {
         #[command(flatten)]
         name: OperationName,

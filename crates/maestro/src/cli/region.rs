@@ -14,38 +14,31 @@ use super::sheet::Shows::{At, Text};
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// List the regions: which can be reached, which get new rooms, and how many rooms they have
-    #[command(
-        visible_alias = "ls",
-        after_help = "\
-Examples:
-  maestro region list
-  maestro region list --watch
-  maestro region list -o json | jq '.regions[] | select(.reachable | not)'"
-    )]
+    #[command(visible_alias = "ls", after_help = examples![
+        "maestro region list",
+        "maestro region list --watch",
+        "maestro region list -o json | jq '.regions[] | select(.reachable | not)'",
+    ])]
     List(WatchOptions),
 
     /// Stop placing new rooms in a region; the rooms that are there stay
-    #[command(after_help = "\
-Examples:
-  maestro region cordon eu-west --reason \"its network is slow\"")]
+    #[command(after_help = examples!["maestro region cordon eu-west --reason \"its network is slow\""])]
     Cordon(Order),
 
     /// Allow new rooms in a region again; ends both cordon and drain
-    #[command(after_help = "\
-Examples:
-  maestro region uncordon eu-west --reason \"the new machines are there\"")]
+    #[command(after_help = examples![
+        "maestro region uncordon eu-west --reason \"the new machines are there\"",
+    ])]
     Uncordon(Order),
 
     /// Move all rooms out of a region, without letting any fleet run out of ready rooms
-    #[command(after_help = "\
-Examples:
-  maestro region drain eu-west --reason \"new machines\"")]
+    #[command(after_help = examples!["maestro region drain eu-west --reason \"new machines\""])]
     Drain(Order),
 
     /// Confirm that rooms of a region that stopped pinging together are lost: they are removed
-    #[command(after_help = "\
-Examples:
-  maestro region confirm-lost eu-west --reason \"its machines are gone\"")]
+    #[command(after_help = examples![
+        "maestro region confirm-lost eu-west --reason \"its machines are gone\"",
+    ])]
     ConfirmLost(Order),
 }
 

@@ -24,31 +24,27 @@ use crate::config::duration;
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Show which version is being validated or rolled out, and how far it is
-    #[command(after_help = "\
-Examples:
-  maestro rollout status arena
-  maestro rollout status arena --watch
-  maestro scheduler apply -f arena.yaml && maestro rollout status arena --watch --timeout 30m && echo deployed
-  maestro rollout status arena --watch --version v2.0.0")]
+    #[command(after_help = examples![
+        "maestro rollout status arena",
+        "maestro rollout status arena --watch",
+        "maestro scheduler apply -f arena.yaml && maestro rollout status arena --watch --timeout 30m && echo deployed",
+        "maestro rollout status arena --watch --version v2.0.0",
+    ])]
     Status(StatusOptions),
 
     /// Stop replacing rooms for now; autoscaling continues
-    #[command(after_help = "\
-Examples:
-  maestro rollout pause arena")]
+    #[command(after_help = examples!["maestro rollout pause arena"])]
     Pause(SchedulerName),
 
     /// Continue a rollout that is paused or halted
-    #[command(after_help = "\
-Examples:
-  maestro rollout resume arena")]
+    #[command(after_help = examples!["maestro rollout resume arena"])]
     Resume(SchedulerName),
 
     /// Roll back to the last version that was deployed
-    #[command(after_help = "\
-Examples:
-  maestro rollout cancel arena
-  maestro rollout cancel arena --wait")]
+    #[command(after_help = examples![
+        "maestro rollout cancel arena",
+        "maestro rollout cancel arena --wait",
+    ])]
     Cancel {
         #[command(flatten)]
         name: SchedulerName,

@@ -18,56 +18,47 @@ use super::sheet::Shows::{Age, At, Text};
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// List the rooms of a scheduler
-    #[command(
-        visible_alias = "ls",
-        after_help = "\
-Examples:
-  maestro room list arena
-  maestro room list arena --watch
-  maestro room list arena --ended
-  maestro room list arena -o json | jq -r '.rooms[] | select(.status == \"ready\") | .id'"
-    )]
+    #[command(visible_alias = "ls", after_help = examples![
+        "maestro room list arena",
+        "maestro room list arena --watch",
+        "maestro room list arena --ended",
+        "maestro room list arena -o json | jq -r '.rooms[] | select(.status == \"ready\") | .id'",
+    ])]
     List(ListOptions),
 
     /// Show a room, also one that ended within the last day
-    #[command(
-        visible_alias = "describe",
-        after_help = "\
-Examples:
-  maestro room get arena arena-4f1c9a
-  maestro room get arena 4f1"
-    )]
+    #[command(visible_alias = "describe", after_help = examples![
+        "maestro room get arena arena-4f1c9a",
+        "maestro room get arena 4f1",
+    ])]
     Get(RoomName),
 
     /// Print the log of a room
-    #[command(after_help = "\
-Examples:
-  maestro room logs arena arena-4f1c9a
-  maestro room logs arena arena-4f1c9a --tail 20 --follow")]
+    #[command(after_help = examples![
+        "maestro room logs arena arena-4f1c9a",
+        "maestro room logs arena arena-4f1c9a --tail 20 --follow",
+    ])]
     Logs(LogsOptions),
 
     /// Add rooms to a scheduler
-    #[command(after_help = "\
-Examples:
-  maestro room add arena 3
-  maestro room add arena 3 --wait --timeout 2m")]
+    #[command(after_help = examples![
+        "maestro room add arena 3",
+        "maestro room add arena 3 --wait --timeout 2m",
+    ])]
     Add(AmountOptions),
 
     /// Add one room, in a region of your choice or where the placement policy puts it
-    #[command(after_help = "\
-Examples:
-  maestro room create arena
-  maestro room create arena --region eu-west --wait")]
+    #[command(after_help = examples![
+        "maestro room create arena",
+        "maestro room create arena --region eu-west --wait",
+    ])]
     Create(CreateOptions),
 
     /// Remove rooms from a scheduler: a number of them, or particular ones
-    #[command(
-        visible_alias = "rm",
-        after_help = "\
-Examples:
-  maestro room remove arena 3 --wait
-  maestro room remove arena arena-4f1c9a arena-77aa01"
-    )]
+    #[command(visible_alias = "rm", after_help = examples![
+        "maestro room remove arena 3 --wait",
+        "maestro room remove arena arena-4f1c9a arena-77aa01",
+    ])]
     Remove(RemoveOptions),
 }
 

@@ -28,47 +28,40 @@ use super::resource::Resource;
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Create a scheduler from its recipe
-    #[command(after_help = "\
-Examples:
-  maestro scheduler create -f arena.yaml
-  maestro scheduler create -f arena.yaml --strict --wait --timeout 2m
-  generate-recipe | maestro scheduler create -f -")]
+    #[command(after_help = examples![
+        "maestro scheduler create -f arena.yaml",
+        "maestro scheduler create -f arena.yaml --strict --wait --timeout 2m",
+        "generate-recipe | maestro scheduler create -f -",
+    ])]
     Create(CreateOptions),
 
     /// Create a scheduler, or submit a new version of it if its recipe has changed
-    #[command(after_help = "\
-Examples:
-  maestro scheduler apply -f arena.yaml --dry-run
-  maestro scheduler apply -f arena.yaml --wait --timeout 5m")]
+    #[command(after_help = examples![
+        "maestro scheduler apply -f arena.yaml --dry-run",
+        "maestro scheduler apply -f arena.yaml --wait --timeout 5m",
+    ])]
     Apply(ApplyOptions),
 
     /// Show what a recipe would change, and the version it would become
-    #[command(after_help = "\
-Examples:
-  maestro scheduler diff -f arena.yaml
-  maestro scheduler diff -f arena.yaml -o json | jq -r .change")]
+    #[command(after_help = examples![
+        "maestro scheduler diff -f arena.yaml",
+        "maestro scheduler diff -f arena.yaml -o json | jq -r .change",
+    ])]
     Diff(DiffOptions),
 
     /// List schedulers with their rooms, and what is wrong with them
-    #[command(
-        visible_alias = "ls",
-        alias = "info",
-        after_help = "\
-Examples:
-  maestro scheduler list
-  maestro scheduler list --watch
-  maestro scheduler list --game brawl -o json | jq -r '.schedulers[].name'"
-    )]
+    #[command(visible_alias = "ls", alias = "info", after_help = examples![
+        "maestro scheduler list",
+        "maestro scheduler list --watch",
+        "maestro scheduler list --game brawl -o json | jq -r '.schedulers[].name'",
+    ])]
     List(ListOptions),
 
     /// Show a scheduler and its recipe
-    #[command(
-        visible_alias = "describe",
-        after_help = "\
-Examples:
-  maestro scheduler get arena
-  maestro scheduler get arena --version v1.0.0 -o yaml"
-    )]
+    #[command(visible_alias = "describe", after_help = examples![
+        "maestro scheduler get arena",
+        "maestro scheduler get arena --version v1.0.0 -o yaml",
+    ])]
     Get {
         /// Name of the scheduler
         scheduler: String,
@@ -78,19 +71,17 @@ Examples:
     },
 
     /// List the versions of a scheduler, newest first
-    #[command(after_help = "\
-Examples:
-  maestro scheduler versions arena")]
+    #[command(after_help = examples!["maestro scheduler versions arena"])]
     Versions {
         /// Name of the scheduler
         scheduler: String,
     },
 
     /// Make another version the active one
-    #[command(after_help = "\
-Examples:
-  maestro scheduler switch arena v1.0.0
-  maestro scheduler switch arena v1.0.0 --wait && maestro rollout status arena --watch")]
+    #[command(after_help = examples![
+        "maestro scheduler switch arena v1.0.0",
+        "maestro scheduler switch arena v1.0.0 --wait && maestro rollout status arena --watch",
+    ])]
     Switch {
         /// Name of the scheduler
         scheduler: String,
@@ -101,32 +92,29 @@ Examples:
     },
 
     /// Change how many rooms a scheduler has
-    #[command(after_help = "\
-Examples:
-  maestro scheduler resize arena 10
-  maestro scheduler resize arena +5 --max-size 20 --no-strict
-  maestro scheduler resize arena -20% --min-step 2 --wait --timeout 2m")]
+    #[command(after_help = examples![
+        "maestro scheduler resize arena 10",
+        "maestro scheduler resize arena +5 --max-size 20 --no-strict",
+        "maestro scheduler resize arena -20% --min-step 2 --wait --timeout 2m",
+    ])]
     Resize(ResizeOptions),
 
     /// Show the decisions of autoscaling and their reasons, newest first
-    #[command(after_help = "\
-Examples:
-  maestro scheduler autoscaling arena
-  maestro scheduler autoscaling arena -o json | jq -r '.decisions[0].reason'")]
+    #[command(after_help = examples![
+        "maestro scheduler autoscaling arena",
+        "maestro scheduler autoscaling arena -o json | jq -r '.decisions[0].reason'",
+    ])]
     Autoscaling {
         /// Name of the scheduler
         scheduler: String,
     },
 
     /// Delete a scheduler and all of its rooms
-    #[command(
-        visible_alias = "rm",
-        after_help = "\
-Examples:
-  maestro scheduler delete arena
-  maestro scheduler delete arena --wait --timeout 5m
-  maestro scheduler delete arena --force"
-    )]
+    #[command(visible_alias = "rm", after_help = examples![
+        "maestro scheduler delete arena",
+        "maestro scheduler delete arena --wait --timeout 5m",
+        "maestro scheduler delete arena --force",
+    ])]
     Delete {
         /// Name of the scheduler
         scheduler: String,
