@@ -1,14 +1,14 @@
 //! The configuration file: YAML in, settings with their line numbers out. Keys are case-insensitive, as in v10.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use maestro_core::nearest;
 use maestro_core::room::Region;
 use maestro_proto::document::parse_yaml;
 use serde_saphyr::Spanned;
 
-use super::keys::{KEYS, Key, NO_EFFECT};
-use super::regions::{FileRegion, REGION_KEYS, SECTION};
+use super::keys::{Key, NO_EFFECT, keys};
+use super::regions::{RegionConfig, SECTION};
 use crate::yaml::Node;
 
 /// One value of the file.
@@ -18,11 +18,11 @@ pub(super) struct FileValue {
     pub(super) line: u64,
 }
 
-/// What a file says: values by key path, keys without effect, and everything that is wrong.
+/// What a file says: values by their region, if they are a region's, and key; and everything that is wrong.
 #[derive(Debug, Default)]
 pub(super) struct FileSettings {
-    pub(super) values: BTreeMap<&'static str, FileValue>,
-    pub(super) regions: BTreeMap<Region, FileRegion>,
+    pub(super) values: BTreeMap<(Option<Region>, &'static str), FileValue>,
+    pub(super) regions: BTreeSet<Region>,
     pub(super) warnings: Vec<String>,
     pub(super) violations: Vec<String>,
 }
@@ -78,10 +78,7 @@ impl Walk<'_> {
         } else if path.eq_ignore_ascii_case(SECTION) {
             self.regions(&place, node);
         } else if let Some(key) = find(path) {
-            let Some(value) = self.value(key.path, key, line, node) else { return };
-            if let Some(earlier) = self.settings.values.insert(key.path, value) {
-                self.refuse_second(key.path, &earlier, line);
-            }
+            self.set(None, key, key.path, line, node);
         } else if is_section(path) {
             let entries = self.section(path, &place, node);
             self.mapping(path, entries.unwrap_or_default());
@@ -115,21 +112,26 @@ impl Walk<'_> {
     }
 
     fn region(&mut self, region: Region, entries: Entries) {
-        let mut values = FileRegion::new();
         for (name, node) in entries {
             let line = name.referenced.line();
             let path = format!("{SECTION}.{region}.{}", name.value);
-            let Some(key) = REGION_KEYS.iter().find(|key| key.path.eq_ignore_ascii_case(&name.value)) else {
-                let (place, advice) = (self.place(line), region_advice(&region, &name.value));
-                self.refuse(format!("{path} ({place}): unknown key; {advice}"));
-                continue;
-            };
-            let Some(value) = self.value(&path, key, line, node) else { continue };
-            if let Some(earlier) = values.insert(key.path, value) {
-                self.refuse_second(&path, &earlier, line);
+            match RegionConfig::KEYS.iter().find(|key| key.path.eq_ignore_ascii_case(&name.value)) {
+                Some(key) => self.set(Some(region.clone()), key, &path, line, node),
+                None => {
+                    let (place, advice) = (self.place(line), region_advice(&region, &name.value));
+                    self.refuse(format!("{path} ({place}): unknown key; {advice}"));
+                }
             }
         }
-        self.settings.regions.insert(region, values);
+        self.settings.regions.insert(region);
+    }
+
+    fn set(&mut self, region: Option<Region>, key: &'static Key, path: &str, line: u64, node: Node) {
+        let Some(value) = self.value(path, key, line, node) else { return };
+        if let Some(earlier) = self.settings.values.insert((region, key.path), value) {
+            let lines = format!("{} lines {} and {line}", self.name, earlier.line);
+            self.refuse(format!("{path} ({lines}): is set twice; keep one of them"));
+        }
     }
 
     /// What is in a section, which may be nothing.
@@ -161,11 +163,6 @@ impl Walk<'_> {
         format!("{} line {line}", self.name)
     }
 
-    fn refuse_second(&mut self, path: &str, earlier: &FileValue, line: u64) {
-        let lines = format!("{} lines {} and {line}", self.name, earlier.line);
-        self.refuse(format!("{path} ({lines}): is set twice; keep one of them"));
-    }
-
     fn refuse(&mut self, violation: String) {
         self.settings.violations.push(violation);
     }
@@ -179,11 +176,11 @@ fn not_one_value(path: &str, place: &str, key: &Key) -> String {
 }
 
 fn find(path: &str) -> Option<&'static Key> {
-    KEYS.iter().find(|key| key.spellings().any(|spelling| spelling.eq_ignore_ascii_case(path)))
+    keys().find(|key| key.spellings().any(|spelling| spelling.eq_ignore_ascii_case(path)))
 }
 
 fn is_section(path: &str) -> bool {
-    let known = KEYS.iter().flat_map(Key::spellings).chain(NO_EFFECT.iter().copied());
+    let known = keys().flat_map(Key::spellings).chain(NO_EFFECT.iter().copied());
     known.into_iter().any(|spelling| is_below(spelling, path))
 }
 
@@ -200,18 +197,18 @@ fn is_below(path: &str, section: &str) -> bool {
 }
 
 fn region_advice(region: &Region, key: &str) -> String {
-    let keys = || REGION_KEYS.iter().map(|key| key.path);
-    match nearest(key, keys()) {
+    let names = || RegionConfig::KEYS.iter().map(|key| key.path);
+    match nearest(key, names()) {
         Some(suggestion) => format!("did you mean {SECTION}.{region}.{suggestion}?"),
-        None => format!("a region has {}", keys().collect::<Vec<_>>().join(", ")),
+        None => format!("a region has {}", names().collect::<Vec<_>>().join(", ")),
     }
 }
 
 /// What to write instead of an unknown key or section.
 fn advice(path: &str) -> String {
-    let mut known: Vec<&str> = KEYS.iter().map(|key| key.path).chain([SECTION]).collect();
+    let mut known: Vec<&str> = keys().map(|key| key.path).chain([SECTION]).collect();
     // Each section once, so that a misspelt section is mended at its own level.
-    for key in KEYS {
+    for key in keys() {
         known.extend(key.path.match_indices('.').map(|(dot, _)| &key.path[..dot]));
     }
     match nearest(path, known.into_iter()) {

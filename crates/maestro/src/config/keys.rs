@@ -1,5 +1,5 @@
 //! Every setting there is but those of regions, which are in `regions.rs`: the one place that lists them. The table
-//! below becomes the typed [`Config`], the static [`KEYS`] from which files and variables are read, and the reference in
+//! below becomes the typed [`Config`], the [`keys`] by which files and variables are read, and the reference in
 //! `docs/configuration.md`.
 //!
 //! Names are v10's where v10 has the setting. Each line reads: key (and older spellings of it), field, type as
@@ -15,23 +15,6 @@ use super::kind::{
     Port, Switch, UserName,
 };
 use super::regions::Regions;
-
-/// Makes a [`Key`] out of a kind.
-macro_rules! key {
-    ($path:literal $(or $alias:literal)*, $kind:ty, $default:literal, $doc:literal, $section:literal) => {
-        Key {
-            path: $path,
-            aliases: &[$($alias),*],
-            kind: <$kind as Kind>::NAME,
-            is_list: <$kind as Kind>::IS_LIST,
-            default: $default,
-            doc: $doc,
-            section: $section,
-            check: |text| <$kind as Kind>::parse(text).map(|value| <$kind as Kind>::show(&value)),
-        }
-    };
-}
-pub(super) use key;
 
 /// One setting, without its type.
 #[derive(Debug)]
@@ -60,7 +43,7 @@ impl Key {
 
     /// The name by which the environment knows this key, or one of its aliases.
     pub fn variable(path: &str) -> String {
-        format!("MAESTRO_{}", path.replace('.', "_").to_uppercase())
+        format!("MAESTRO_{}", path.replace(['.', '-'], "_").to_uppercase())
     }
 
     /// The key's own name first, then its older ones.
@@ -69,12 +52,45 @@ impl Key {
     }
 }
 
+/// Makes a struct out of a table of settings: a field for each, their keys, and how they are read.
+macro_rules! section {
+    (
+        #[doc = $section_doc:literal]
+        $Section:ident {
+            $( $path:literal $(or $alias:literal)*, $field:ident: $value:ty as $kind:ty = $default:literal, $doc:literal; )+
+        }
+    ) => {
+        #[doc = $section_doc]
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub struct $Section {
+            $( #[doc = $doc] pub $field: $value, )+
+        }
+
+        impl $Section {
+            pub const KEYS: &[Key] = &[$(Key {
+                path: $path,
+                aliases: &[$($alias),*],
+                kind: <$kind as Kind>::NAME,
+                is_list: <$kind as Kind>::IS_LIST,
+                default: $default,
+                doc: $doc,
+                section: $section_doc,
+                check: |text| <$kind as Kind>::parse(text).map(|value| <$kind as Kind>::show(&value)),
+            }),+];
+
+            /// Builds it from the text of each key.
+            pub(super) fn read<'a>(text: impl Fn(&'static str) -> &'a str) -> Result<Self, String> {
+                Ok(Self { $( $field: <$kind as Kind>::parse(text($path))?, )+ })
+            }
+        }
+    };
+}
+pub(super) use section;
+
 macro_rules! config {
     ($(
         #[doc = $section_doc:literal]
-        $section:ident: $Section:ident {
-            $( $path:literal $(or $alias:literal)*, $field:ident: $value:ty as $kind:ty = $default:literal, $doc:literal; )+
-        }
+        $section:ident: $Section:ident { $($keys:tt)+ }
     )+) => {
         /// What Maestro was told to do, in types that cannot hold nonsense.
         #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,18 +100,12 @@ macro_rules! config {
             pub regions: Regions,
         }
 
-        $(
-            #[doc = $section_doc]
-            #[derive(Debug, Clone, PartialEq, Eq)]
-            pub struct $Section {
-                $( #[doc = $doc] pub $field: $value, )+
-            }
-        )+
+        $( section! { #[doc = $section_doc] $Section { $($keys)+ } } )+
 
-        /// Every key, in the order of the reference.
-        pub static KEYS: &[Key] = &[
-            $($( key!($path $(or $alias)*, $kind, $default, $doc, $section_doc), )+)+
-        ];
+        /// Every key but those of regions, in the order of the reference.
+        pub fn keys() -> impl Iterator<Item = &'static Key> {
+            [$($Section::KEYS),+].into_iter().flatten()
+        }
 
         impl Config {
             /// Builds the configuration from the text of each key.
@@ -103,12 +113,7 @@ macro_rules! config {
                 text: impl Fn(&'static str) -> &'a str,
                 regions: Regions,
             ) -> Result<Self, String> {
-                Ok(Self {
-                    regions,
-                    $( $section: $Section {
-                        $( $field: <$kind as Kind>::parse(text($path))?, )+
-                    }, )+
-                })
+                Ok(Self { regions, $( $section: $Section::read(&text)?, )+ })
             }
         }
     };

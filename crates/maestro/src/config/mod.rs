@@ -12,12 +12,12 @@ mod settings;
 pub use maestro_core::duration;
 
 pub use keys::{
-    Api, Config, InternalApi, KEYS, Key, Log, ManagementApi, OperationManager, Operations, ProcessRuntime,
-    RoomManager, RoomsApi, Storage, Workers,
+    Api, Config, InternalApi, Key, Log, ManagementApi, OperationManager, Operations, ProcessRuntime,
+    RoomManager, RoomsApi, Storage, Workers, keys,
 };
 pub use kind::{LogFormat, LogLevel, RuntimeKind};
 pub use reference::reference;
-pub use regions::{REGION_KEYS, RegionConfig, Regions};
+pub use regions::{RegionConfig, Regions};
 pub use settings::{ConfigError, Flag, Loaded, Origin, ServedApis, Setting, Sources, load};
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::keys::{KEYS, Key, NO_EFFECT};
-use super::regions::REGION_KEYS;
+use super::keys::{Key, NO_EFFECT, keys};
+use super::regions::RegionConfig;
 
 const INTRODUCTION: &str = "\
 # Configuration
@@ -49,7 +49,7 @@ The file says which regions there are. The environment can set their keys, with 
 pub fn reference() -> String {
     let mut page = INTRODUCTION.to_owned();
     let mut section = "";
-    for key in KEYS {
+    for key in keys() {
         if key.section != section {
             section = key.section;
             // Writing to a String cannot fail.
@@ -59,29 +59,21 @@ pub fn reference() -> String {
                 section.trim()
             );
         }
-        page.push_str(&row(key));
+        page.push_str(&row("", key));
     }
-    page.push_str(&regions());
+    page.push_str(REGIONS);
+    page.extend(RegionConfig::KEYS.iter().map(|key| row("regions.<name>.", key)));
     page.push_str(&without_effect());
     page
 }
 
-fn regions() -> String {
-    let mut text = REGIONS.to_owned();
-    for key in REGION_KEYS {
-        let default = if key.default.is_empty() { "unset".to_owned() } else { format!("`{}`", key.default) };
-        let _ = writeln!(text, "| `regions.<name>.{}` | {} | {default} | {} |", key.path, key.kind, key.doc);
-    }
-    text
-}
-
-fn row(key: &Key) -> String {
+fn row(prefix: &str, key: &Key) -> String {
     let default = if key.default.is_empty() { "unset".to_owned() } else { format!("`{}`", key.default) };
     let mut doc = key.doc.to_owned();
     for alias in key.aliases {
         let _ = write!(doc, " Also `{alias}`.");
     }
-    format!("| `{}` | {} | {default} | {doc} |\n", key.path, key.kind)
+    format!("| `{prefix}{}` | {} | {default} | {doc} |\n", key.path, key.kind)
 }
 
 fn without_effect() -> String {

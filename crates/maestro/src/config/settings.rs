@@ -1,16 +1,16 @@
 //! From sources to settings: which text each key has, and where that text came from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fmt;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use maestro_core::room::Region;
+use maestro_proto::document::read_text;
 
-use super::file::{self, FileSettings};
-use super::keys::{Config, KEYS, Key};
-use super::regions;
+use super::file::{self, FileSettings, FileValue};
+use super::keys::{Config, Key, keys};
+use super::regions::{self, RegionConfig};
 
 /// Larger than any configuration: a wrong path (a log, a device) must not fill the memory.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -93,6 +93,10 @@ impl Setting {
             Some(region) => format!("{}.{region}.{}", regions::SECTION, self.key.path),
         }
     }
+
+    fn is(&self, region: Option<&Region>, path: &str) -> bool {
+        self.region.as_ref() == region && self.key.path == path
+    }
 }
 
 /// A configuration that is valid as a whole.
@@ -115,29 +119,23 @@ pub struct ConfigError {
 /// Reads all sources.
 pub fn load(sources: &Sources) -> Result<Loaded, ConfigError> {
     let (file_name, from_file) = read_file(sources)?;
-    let FileSettings { values: mut file_values, regions: file_regions, mut warnings, mut violations } =
-        from_file;
+    let FileSettings { values: file_values, regions: names, mut warnings, mut violations } = from_file;
     let environment = environment(sources);
 
-    let mut layers = Layers { environment: &environment, flags: &sources.flags, warnings: &mut warnings };
-    let mut settings: Vec<Setting> = KEYS
-        .iter()
-        .map(|key| {
-            let from_file = file_values.remove(key.path).map(|value| {
-                let origin = Origin::File { name: file_name.clone(), line: value.line };
-                (value.text, origin)
-            });
-            layers.setting(key, from_file)
-        })
-        .collect();
+    let flags = &sources.flags;
+    let mut layers =
+        Layers { file_name, file_values, environment: &environment, flags, warnings: &mut warnings };
+    let mut settings: Vec<Setting> = keys().map(|key| layers.setting(None, key)).collect();
+    for name in &names {
+        settings.extend(RegionConfig::KEYS.iter().map(|key| layers.setting(Some(name), key)));
+    }
     match sources.served_apis {
         ServedApis::Both => warnings.extend(api_port_warning(&settings)),
         ServedApis::Management => take_api_port(&mut settings, "managementApi.port"),
         ServedApis::Rooms => take_api_port(&mut settings, "roomsApi.port"),
         ServedApis::Neither => {}
     }
-
-    settings.extend(regions::settings(&file_name, file_regions, &environment, &mut warnings));
+    warnings.extend(unused_variables(&environment, &settings));
 
     for setting in &settings {
         if let Err(reason) = setting.key.check(&setting.text) {
@@ -145,8 +143,8 @@ pub fn load(sources: &Sources) -> Result<Loaded, ConfigError> {
             violations.push(format!("{}: {text} ({origin}): {reason}", setting.path()));
         }
     }
-    let data_dir = text_of(&settings, "dataDir").to_owned();
-    let regions = match regions::read(&settings, Path::new(&data_dir)) {
+    let data_dir = text_of(&settings, None, "dataDir");
+    let regions = match regions::read(&names, &settings, Path::new(data_dir)) {
         Ok(regions) => regions,
         Err(conflicts) => {
             // A value that is wrong in itself is named above already.
@@ -156,7 +154,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, ConfigError> {
             return Err(ConfigError { violations });
         }
     };
-    let config = match Config::read(|path| text_of(&settings, path), regions) {
+    let config = match Config::read(|path| text_of(&settings, None, path), regions) {
         Ok(config) if violations.is_empty() => config,
         Ok(_) => return Err(ConfigError { violations }),
         Err(reason) => {
@@ -175,16 +173,8 @@ fn read_file(sources: &Sources) -> Result<(String, FileSettings), ConfigError> {
         return Ok((String::new(), FileSettings::default()));
     };
     let name = path.display().to_string();
-    let refuse = |reason: String| ConfigError { violations: vec![format!("{name}: {reason}")] };
-
-    let mut text = String::new();
-    let file = std::fs::File::open(path).map_err(|error| refuse(format!("cannot be read: {error}")))?;
-    // The limit holds for what is read, not for what the file system says: a device has no length.
-    let read = file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text);
-    read.map_err(|error| refuse(format!("cannot be read: {error}")))?;
-    if text.len() as u64 > FILE_BYTES_MAX {
-        return Err(refuse(format!("is larger than {FILE_BYTES_MAX} bytes; is this the right file?")));
-    }
+    let text = read_text(path, FILE_BYTES_MAX)
+        .map_err(|error| ConfigError { violations: vec![format!("{name}: cannot be read: {error}")] })?;
     let settings = file::read(&name, &text);
     Ok((name, settings))
 }
@@ -196,8 +186,18 @@ fn environment(sources: &Sources) -> BTreeMap<String, String> {
     variables.filter(|(_, value)| !value.is_empty()).collect()
 }
 
-/// What may stand above the file.
+/// Variables of regions that are not there: nothing else would tell that they do nothing.
+fn unused_variables(environment: &BTreeMap<String, String>, settings: &[Setting]) -> Vec<String> {
+    let used: BTreeSet<String> = settings.iter().map(|setting| Key::variable(&setting.path())).collect();
+    let of_regions = environment.keys().filter(|name| name.starts_with(regions::VARIABLE_PREFIX));
+    let unused = of_regions.filter(|name| !used.contains(*name));
+    unused.map(|name| format!("{name} has no effect: the file names no such region or key")).collect()
+}
+
+/// What stands above the defaults.
 struct Layers<'a> {
+    file_name: String,
+    file_values: BTreeMap<(Option<Region>, &'static str), FileValue>,
     environment: &'a BTreeMap<String, String>,
     flags: &'a [Flag],
     warnings: &'a mut Vec<String>,
@@ -205,18 +205,26 @@ struct Layers<'a> {
 
 impl Layers<'_> {
     /// The topmost text of a key: flag, environment, file, default.
-    fn setting(&mut self, key: &'static Key, from_file: Option<(String, Origin)>) -> Setting {
-        let from_flag = self.flags.iter().find(|flag| flag.key == key.path);
+    fn setting(&mut self, region: Option<&Region>, key: &'static Key) -> Setting {
+        let region = region.cloned();
+        let from_file = self.file_values.remove(&(region.clone(), key.path));
+        let mut setting = Setting { region, key, text: key.default.to_owned(), origin: Origin::Default };
+        let from_flag = self.flags.iter().find(|flag| flag.key == setting.path());
         let from_flag = from_flag.map(|flag| (flag.value.clone(), Origin::Flag { name: flag.name }));
-        let (text, origin) = from_flag
-            .or_else(|| self.variable(key))
-            .or(from_file)
-            .unwrap_or_else(|| (key.default.to_owned(), Origin::Default));
-        Setting { region: None, key, text, origin }
+        let above = from_flag.or_else(|| self.variable(&setting)).or_else(|| {
+            let FileValue { text, line } = from_file?;
+            Some((text, Origin::File { name: self.file_name.clone(), line }))
+        });
+        if let Some((text, origin)) = above {
+            (setting.text, setting.origin) = (text, origin);
+        }
+        setting
     }
 
-    fn variable(&mut self, key: &'static Key) -> Option<(String, Origin)> {
-        let mut set = key.spellings().map(Key::variable).filter(|name| self.environment.contains_key(name));
+    fn variable(&mut self, setting: &Setting) -> Option<(String, Origin)> {
+        let aliases = setting.key.aliases.iter().map(|alias| Key::variable(alias));
+        let names = [Key::variable(&setting.path())].into_iter().chain(aliases);
+        let mut set = names.filter(|name| self.environment.contains_key(name));
         let variable = set.next()?;
         if let Some(other) = set.next() {
             self.warnings.push(format!("{other} has no effect, because {variable} is set too"));
@@ -232,7 +240,7 @@ fn take_api_port(settings: &mut [Setting], own_path: &str) {
     let Some(api_port) = given_api_port(settings).cloned() else {
         return;
     };
-    let own = settings.iter_mut().find(|setting| setting.region.is_none() && setting.key.path == own_path);
+    let own = settings.iter_mut().find(|setting| setting.is(None, own_path));
     if let Some(own) = own.filter(|setting| setting.origin == Origin::Default) {
         own.text = api_port.text;
         own.origin = api_port.origin;
@@ -248,13 +256,13 @@ fn api_port_warning(settings: &[Setting]) -> Option<String> {
 
 /// `api.port`, if someone set it, and to a port: a wrong value is reported under its own name only.
 fn given_api_port(settings: &[Setting]) -> Option<&Setting> {
-    let setting =
-        settings.iter().find(|setting| setting.region.is_none() && setting.key.path == "api.port")?;
+    let setting = settings.iter().find(|setting| setting.is(None, "api.port"))?;
     let is_port = setting.key.check(&setting.text).is_ok();
     (setting.origin != Origin::Default && is_port).then_some(setting)
 }
 
-fn text_of<'a>(settings: &'a [Setting], path: &str) -> &'a str {
-    let setting = settings.iter().find(|setting| setting.region.is_none() && setting.key.path == path);
+/// The text of a setting; nothing if there is no such setting.
+pub(super) fn text_of<'a>(settings: &'a [Setting], region: Option<&Region>, path: &str) -> &'a str {
+    let setting = settings.iter().find(|setting| setting.is(region, path));
     setting.map_or("", |setting| setting.text.as_str())
 }

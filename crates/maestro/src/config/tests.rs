@@ -57,7 +57,7 @@ fn defaults_are_those_of_the_table() {
 #[test]
 fn the_table_does_not_contradict_itself() {
     let mut names = HashSet::new();
-    for key in KEYS {
+    for key in keys() {
         assert!(key.check(key.default).is_ok(), "{}: its default is not valid", key.path);
         assert!(key.doc.ends_with('.'), "{}: a sentence ends with a full stop", key.path);
         for spelling in key.spellings() {
@@ -68,7 +68,7 @@ fn the_table_does_not_contradict_itself() {
 
 #[test]
 fn no_key_is_also_without_effect() {
-    for spelling in KEYS.iter().flat_map(Key::spellings) {
+    for spelling in keys().flat_map(Key::spellings) {
         let read = file::read("maestro.yaml", &format!("{spelling}: x"));
         assert_eq!(read.warnings, [""; 0], "{spelling}: a file's value would be discarded");
         assert_eq!(read.values.len(), 1, "{spelling}");
@@ -77,7 +77,7 @@ fn no_key_is_also_without_effect() {
 
 #[test]
 fn the_table_of_regions_does_not_contradict_itself() {
-    for key in REGION_KEYS {
+    for key in RegionConfig::KEYS {
         assert!(key.check(key.default).is_ok(), "{}: its default is not valid", key.path);
         assert!(key.doc.ends_with('.'), "{}: a sentence ends with a full stop", key.path);
     }
@@ -316,8 +316,8 @@ fn the_committed_reference_is_current() {
 /// `docs/configuration.md` is written from the keys, and has v10's beside them.
 #[test]
 fn settings_that_other_pages_name_exist() {
-    let sections: HashSet<&str> = KEYS.iter().filter_map(|key| Some(key.path.split_once('.')?.0)).collect();
-    let known: HashSet<&str> = KEYS.iter().flat_map(Key::spellings).collect();
+    let sections: HashSet<&str> = keys().filter_map(|key| Some(key.path.split_once('.')?.0)).collect();
+    let known: HashSet<&str> = keys().flat_map(Key::spellings).collect();
     let is_key = |span: &&str| {
         let section = span.split_once('.').filter(|(section, _)| sections.contains(section));
         section.is_some() && span.chars().all(|letter| letter.is_ascii_alphabetic() || letter == '.')
