@@ -63,8 +63,9 @@ pub(crate) fn tail(room: &Path, lines_max: usize) -> io::Result<Option<String>> 
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
-    logs.retain(|path| path.extension().is_some_and(|extension| extension == "log"));
+    logs = logs.iter().filter_map(|path| log_of(path)).collect();
     logs.sort();
+    logs.dedup();
     let texts = logs.iter().map(|log| end_of(log)).collect::<io::Result<Vec<String>>>()?;
     let counts: Vec<usize> = texts.iter().map(|text| text.lines().count()).collect();
     let shares = shares(&counts, lines_max);
@@ -102,6 +103,12 @@ fn copy_end(log: &Path, bytes: u64) -> io::Result<()> {
 fn open(file: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     options.custom_flags(flags.bits().cast_signed()).open(file)
+}
+
+/// The log that a file is a half of. Between two halves, a log may have only its older one.
+fn log_of(file: &Path) -> Option<PathBuf> {
+    let log = if file.extension()? == "1" { file.with_extension("") } else { file.to_owned() };
+    (log.extension()? == "log").then_some(log)
 }
 
 fn older(log: &Path) -> PathBuf {
@@ -208,6 +215,16 @@ mod tests {
         keep_within(&log, 1);
         assert_eq!(std::fs::read_to_string(&precious).unwrap(), "precious\n");
         assert_eq!(log.metadata().unwrap().len(), 0);
+    }
+
+    #[test]
+    fn a_log_whose_newer_half_is_not_there_yet_is_shown_once() {
+        let room = tempfile::tempdir().unwrap();
+        std::fs::write(room.path().join("game.log.1"), "first\nsecond\n").unwrap();
+        std::fs::write(room.path().join("other.1"), "no log\n").unwrap();
+        assert_eq!(tail(room.path(), 10).unwrap().unwrap(), "first\nsecond\n");
+        std::fs::write(room.path().join("game.log"), "third\n").unwrap();
+        assert_eq!(tail(room.path(), 10).unwrap().unwrap(), "first\nsecond\nthird\n");
     }
 
     #[test]
