@@ -7,11 +7,12 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::environment::{DATA_DIRECTORY, ROOM_ID, STORE_ID};
 use crate::owners::ServerOf;
-use crate::process_table;
+use crate::process::to_pid;
+use crate::process_table::{self, variable};
 
 /// To end on their own. What their recipes granted them is lost with the store.
 const GRACE: Duration = Duration::from_secs(10);
@@ -83,11 +84,7 @@ impl Store<'_> {
     /// read is none of ours.
     fn room_of(&self, pid: u32) -> Option<String> {
         let environment = process_table::environment(pid).ok()?;
-        let value = |name: &str| {
-            environment.split(|byte| *byte == 0).find_map(|entry| {
-                str::from_utf8(entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?).ok()
-            })
-        };
+        let value = |name| str::from_utf8(variable(&environment, name)?).ok();
         if value(STORE_ID)? != self.id || process_table::stat(pid).ok()?.is_zombie {
             return None;
         }
@@ -100,7 +97,7 @@ impl Store<'_> {
 
     fn signal_all(&self, signal: Signal) -> io::Result<()> {
         for process in self.processes()? {
-            let Some(pid) = i32::try_from(process.pid).ok().and_then(Pid::from_raw) else { continue };
+            let Some(pid) = to_pid(process.pid) else { continue };
             let Ok(held) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
             // Looked at once more now that the pid cannot become somebody else's.
             if self.room_of(process.pid).is_some()

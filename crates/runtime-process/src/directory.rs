@@ -1,5 +1,4 @@
-//! Where the files of rooms are: `rooms/<scheduler>/<room>/<container>.log`, its pipe and `room.json` beside
-//! it, and
+//! Where the files of rooms are: `rooms/<scheduler>/<room>/<container>.log`, its pipe and `room.json` beside it, and
 //! `secrets/<name>/<key>`.
 
 use std::fs::{DirBuilder, Permissions};
@@ -140,10 +139,6 @@ pub(crate) struct RoomDirectory {
 impl RoomDirectory {
     pub(crate) fn plan(&self) -> PathBuf {
         self.path.join("room.json")
-    }
-
-    pub(crate) fn log(&self, container: &str) -> Option<PathBuf> {
-        Some(self.path.join(format!("{}.log", file_name(container)?)))
     }
 
     /// What a container writes goes through this to its log.

@@ -10,13 +10,14 @@ use std::process::{Command, Stdio};
 
 use maestro_engine::ports::runtime::RuntimeError;
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, waitpid};
+use rustix::process::{Signal, WaitOptions, kill_process_group, waitpid};
 
 use crate::environment::{self, Environment, Surroundings};
 use crate::log_keeper::{Output, Source};
 use crate::members::{Member, ProcessId};
 use crate::options::RoomUser;
 use crate::plan::ContainerPlan;
+use crate::process::to_pid;
 use crate::process_table;
 
 /// A container, looked at from all sides: what can be known to be wrong is refused before any process runs.
@@ -155,9 +156,7 @@ pub(crate) fn abandon_all(launched: &[Launched]) {
 
 /// The pid of a child that was not reaped is its own, so it is enough to name it.
 fn abandon(pid: u32) {
-    let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else {
-        return;
-    };
+    let Some(pid) = to_pid(pid) else { return };
     let killed =
         kill_process_group(pid, Signal::KILL).and_then(|()| waitpid(Some(pid), WaitOptions::empty()));
     if let Err(error) = killed {

@@ -1,59 +1,16 @@
 //! Reading logs of rooms: the end, without reading all of it. Links are not followed: whoever may read a room's log may
 //! not therefore read every file.
-//!
-//! Also cuts the logs of rooms that a Maestro without a log keeper started, and that write to their files themselves.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
-use tokio::time::{MissedTickBehavior, interval};
-
-use crate::plan::OutputPlan;
-use crate::runtime::Shared;
-
-/// A room that writes without end is over its limit for so long at most.
-const SWEEP_EVERY: Duration = Duration::from_secs(5);
 
 /// The most that is read of one container's log to find its last lines.
 const TAIL_BYTES_MAX: u64 = 1 << 20;
-
-/// Of rooms that a Maestro without a log keeper started: nobody else bounds what they write.
-pub(crate) async fn sweep(shared: Arc<Shared>) {
-    let limit_bytes = shared.options.log_limit_bytes;
-    let mut turn = interval(SWEEP_EVERY);
-    turn.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        turn.tick().await;
-        let direct = shared.rooms_that(|room| room.plan.output == OutputPlan::File);
-        let logs = direct.iter().flat_map(|room| shared.logs_of(room)).collect::<Vec<_>>();
-        if logs.is_empty() {
-            continue;
-        }
-        shared.blocking.run(move || logs.iter().for_each(|log| keep_within(log, limit_bytes))).await;
-    }
-}
-
-/// Cuts a log that is over its limit: the newer half moves to `<container>.log.1`, in place of what was there, and the
-/// file begins anew. What is written between the copy and the cut is lost: a few lines at most, the price for not
-/// standing between a room and its file. The writer appends, so it goes on at the new end. Blocking.
-pub(crate) fn keep_within(log: &Path, limit_bytes: u64) {
-    if !log.symlink_metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() > limit_bytes) {
-        return;
-    }
-    if let Err(error) = copy_end(log, limit_bytes / 2) {
-        // The disk may be full: then cutting is all the more needed.
-        tracing::warn!(log = %log.display(), %error, "the end of a log could not be kept");
-    }
-    if let Err(error) = open(log, File::options().write(true)).and_then(|file| file.set_len(0)) {
-        tracing::warn!(log = %log.display(), %error, "a log could not be cut");
-    }
-}
 
 /// The last lines of all containers; with several, each line says whose it is. `None`: there is nothing of this room.
 /// Blocking.
@@ -84,25 +41,10 @@ pub(crate) fn tail(room: &Path, lines_max: usize) -> io::Result<Option<String>> 
     Ok(Some(tail))
 }
 
-fn copy_end(log: &Path, bytes: u64) -> io::Result<()> {
-    let mut file = open(log, File::options().read(true))?;
-    let length = file.metadata()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(bytes)))?;
-    let older = older(log);
-    // A link that is in its place is removed, not followed.
-    if older.symlink_metadata().is_ok_and(|metadata| !metadata.is_file()) {
-        std::fs::remove_file(&older)?;
-    }
-    let mut kept = open(&older, File::options().write(true).create(true).truncate(true).mode(0o600))?;
-    // Bounded by what was there: a room that writes faster than this copies must not keep it busy for ever.
-    io::copy(&mut file.take(2 * bytes), &mut kept)?;
-    Ok(())
-}
-
 /// Neither follows a link nor waits for the other end of a pipe.
-fn open(file: &Path, options: &mut OpenOptions) -> io::Result<File> {
+fn open(file: &Path) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    options.custom_flags(flags.bits().cast_signed()).open(file)
+    File::options().read(true).custom_flags(flags.bits().cast_signed()).open(file)
 }
 
 /// The log that a file is a half of. Between two halves, a log may have only its older one.
@@ -125,7 +67,7 @@ fn end_of(log: &Path) -> io::Result<String> {
 
 /// A first line that is not whole is left out.
 fn last_bytes(file: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
-    let mut file = match open(file, File::options().read(true)) {
+    let mut file = match open(file) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => return Ok(Vec::new()),
@@ -162,8 +104,6 @@ fn shares(counts: &[usize], lines_max: usize) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-
     use super::*;
 
     #[test]
@@ -183,38 +123,16 @@ mod tests {
     }
 
     #[test]
-    fn a_long_log_keeps_its_newer_half_and_its_writer() {
-        let room = tempfile::tempdir().unwrap();
-        let log = room.path().join("game.log");
-        let mut writer = File::options().append(true).create(true).open(&log).unwrap();
-        for line in 0..1000 {
-            writeln!(writer, "{line:09}").unwrap();
-        }
-        keep_within(&log, 20_000);
-        assert_eq!(log.metadata().unwrap().len(), 10_000, "within its limit it is left alone");
-        keep_within(&log, 8_000);
-        assert_eq!(log.metadata().unwrap().len(), 0);
-        assert_eq!(older(&log).metadata().unwrap().len(), 4_000);
-        writeln!(writer, "after").unwrap();
-        assert_eq!(std::fs::read_to_string(&log).unwrap(), "after\n");
-        assert_eq!(tail(room.path(), 3).unwrap().unwrap(), "000000998\n000000999\nafter\n");
-    }
-
-    #[test]
-    fn links_are_neither_cut_nor_read() {
+    fn links_are_not_read() {
         let room = tempfile::tempdir().unwrap();
         let (log, precious) = (room.path().join("game.log"), room.path().join("precious"));
         std::fs::write(&precious, "precious\n").unwrap();
         std::os::unix::fs::symlink(&precious, &log).unwrap();
-        keep_within(&log, 1);
         assert_eq!(tail(room.path(), 10).unwrap().unwrap(), "");
         std::fs::remove_file(&log).unwrap();
         std::fs::write(&log, "of the room\n").unwrap();
         std::os::unix::fs::symlink(&precious, older(&log)).unwrap();
         assert_eq!(tail(room.path(), 10).unwrap().unwrap(), "of the room\n");
-        keep_within(&log, 1);
-        assert_eq!(std::fs::read_to_string(&precious).unwrap(), "precious\n");
-        assert_eq!(log.metadata().unwrap().len(), 0);
     }
 
     #[test]

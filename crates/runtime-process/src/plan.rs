@@ -23,19 +23,6 @@ pub(crate) struct Plan {
     pub(crate) grace_period_ms: u64,
     pub(crate) containers: Vec<ContainerPlan>,
     pub(crate) ports: Vec<PortPlan>,
-    #[serde(default)]
-    pub(crate) output: OutputPlan,
-}
-
-/// Where containers write to.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) enum OutputPlan {
-    /// To their log files, as rooms did that were started before there was a log keeper.
-    #[default]
-    File,
-    /// To pipes, which the log keeper reads.
-    Pipe,
 }
 
 /// Which ends of a container are followed by a new start. A container that ends for good ends its room.
@@ -93,7 +80,6 @@ impl Plan {
             grace_period_ms: u64::try_from(spec.termination_grace_period.as_millis()).unwrap_or(u64::MAX),
             containers: spec.containers.iter().map(ContainerPlan::of).collect(),
             ports: room.ports.iter().map(port).collect(),
-            output: OutputPlan::Pipe,
         }
     }
 
@@ -104,7 +90,6 @@ impl Plan {
             grace_period_ms: GRACE_PERIOD_MS,
             containers: Vec::new(),
             ports: Vec::new(),
-            output: OutputPlan::File,
         }
     }
 
@@ -158,5 +143,25 @@ impl Restart {
             Self::OnFailure => exit != Exit::Code(0),
             Self::Always => true,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rooms outlive the Maestro that wrote it.
+    #[test]
+    fn a_plan_of_an_earlier_build_is_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("room.json");
+        let stored = r#"{"restart":"onFailure","gracePeriodMs":5000,"ports":[{"name":"game","hostPort":7000}],
+            "containers":[{"name":"game","command":["./room"],"environment":[
+                {"name":"TOKEN","value":{"secret":{"name":"api","key":"token"}}}]}],"output":"pipe"}"#;
+        std::fs::write(&file, stored).unwrap();
+        let plan = Plan::read(&file).unwrap();
+        assert_eq!((plan.restart, plan.grace_period()), (Restart::OnFailure, Duration::from_secs(5)));
+        plan.write(&file).unwrap();
+        assert_eq!(Plan::read(&file), Some(plan));
     }
 }

@@ -97,8 +97,7 @@ impl Process {
 
     /// Whether it is more than a zombie.
     pub(crate) fn is_running(&self) -> bool {
-        process_table::stat(self.id.pid)
-            .is_ok_and(|stat| stat.start_time == self.id.start_time && !stat.is_zombie)
+        is_running(self.id)
     }
 
     /// Works for children, also for those that another runtime of this process started.
@@ -130,6 +129,11 @@ impl Exit {
 /// Whether this very process exists, as a zombie or alive.
 pub(crate) fn is_current(id: ProcessId) -> bool {
     process_table::stat(id.pid).is_ok_and(|stat| stat.start_time == id.start_time)
+}
+
+/// Whether this very process is more than a zombie.
+pub(crate) fn is_running(id: ProcessId) -> bool {
+    process_table::stat(id.pid).is_ok_and(|stat| stat.start_time == id.start_time && !stat.is_zombie)
 }
 
 pub(crate) fn to_pid(pid: u32) -> Option<Pid> {

@@ -160,21 +160,23 @@ fn parse_stat(text: &[u8]) -> Option<Stat> {
 }
 
 fn marks(environment: &[u8], process: Running) -> Option<(Mark, Marked)> {
-    let bytes = |name: &str| {
-        environment
-            .split(|byte| *byte == 0)
-            .find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
-    };
-    let value = |name: &str| str::from_utf8(bytes(name)?).ok();
+    let value = |name| str::from_utf8(variable(environment, name)?).ok();
     let mark = Mark { store_id: value(STORE_ID)?.to_owned(), region: Region(value(REGION)?.into()) };
     let marked = Marked {
         scheduler: SchedulerName::parse(value(SCHEDULER_NAME)?).ok()?,
         room: RoomId::new(value(ROOM_ID)?),
         member: Member { container: value(CONTAINER_NAME)?.to_owned(), process: process.id },
-        data_directory: bytes(DATA_DIRECTORY).map(|path| PathBuf::from(OsStr::from_bytes(path))),
+        data_directory: variable(environment, DATA_DIRECTORY)
+            .map(|path| PathBuf::from(OsStr::from_bytes(path))),
         leads_group: process.leads_group,
     };
     Some((mark, marked))
+}
+
+/// The value of a variable, as `/proc/<pid>/environ` has it.
+pub(crate) fn variable<'a>(environment: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    let mut variables = environment.split(|byte| *byte == 0);
+    variables.find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
 }
 
 #[cfg(test)]

@@ -121,20 +121,14 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{OutputPlan, Restart};
+    use crate::plan::Restart;
 
     fn member(pid: u32) -> Member {
         Member { container: "game".into(), process: ProcessId { pid, start_time: 1 } }
     }
 
     fn room() -> Room {
-        let plan = Plan {
-            restart: Restart::Always,
-            grace_period_ms: 1,
-            containers: vec![],
-            ports: vec![],
-            output: OutputPlan::Pipe,
-        };
+        let plan = Plan { restart: Restart::Always, grace_period_ms: 1, containers: vec![], ports: vec![] };
         let scheduler = SchedulerName::parse("arena").unwrap();
         let first = member(1);
         Room::new(

@@ -158,10 +158,9 @@ impl ProcessRuntime {
             ended: Mutex::default(),
             cgroups,
             reported,
-            closed: closed.clone(),
+            closed,
         });
         shared.spawn(Arc::clone(&shared).count_ended_before());
-        tokio::spawn(closed.run_until_cancelled_owned(logs::sweep(Arc::clone(&shared))));
         Ok(Arc::new(Self { shared, observations: Mutex::new(Some(observations)) }))
     }
 }

@@ -78,12 +78,24 @@ impl Shared {
     async fn launch(self: &Arc<Self>, room: &RoomToStart, plan: &Plan) -> Result<Vec<Opened>, RuntimeError> {
         let (shared, plan) = (Arc::clone(self), plan.clone());
         let (scheduler, id) = (room.scheduler.clone(), room.id.clone());
-        self.ensure_log_keeper().await?;
-        let launched = self.blocking.run(move || shared.launch_blocking(&scheduler, &id, &plan)).await?;
+        self.launch_watched(move || shared.launch_blocking(&scheduler, &id, &plan)).await
+    }
+
+    /// Starts processes that can be watched, and has their output kept, or leaves none behind.
+    async fn launch_watched(
+        &self,
+        launch: impl FnOnce() -> Result<Vec<Launched>, RuntimeError> + Send + 'static,
+    ) -> Result<Vec<Opened>, RuntimeError> {
+        // Without a keeper a room could write only as much as fits into a pipe.
+        let keeper = self.log_keeper.ensure_running().await;
+        keeper.map_err(|error| unavailable(format!("the log keeper cannot be started: {error}")))?;
+        let launched = self.blocking.run(launch).await?;
         let members: Vec<Member> = launched.iter().map(|launched| launched.member.clone()).collect();
         let why = match open(&members) {
             Ok(opened) if opened.len() == members.len() => {
-                self.keep_output(launched);
+                for Launched { source, output, .. } in launched {
+                    self.log_keeper.keep(source, &output);
+                }
                 return Ok(opened);
             }
             Ok(_) => "somebody else reaps our children".to_owned(),
@@ -133,40 +145,17 @@ impl Shared {
         room: &Arc<Room>,
         index: usize,
     ) -> Result<Process, RuntimeError> {
-        self.ensure_log_keeper().await?;
         let (shared, room) = (Arc::clone(self), Arc::clone(room));
         let launch = move || {
             let container = &room.plan.containers[index];
-            // A room that a Maestro without directories of their own started has none.
             let home = shared.home(&room.scheduler, &room.id)?;
             shared.directory.make_home(&home, shared.options.user.as_ref()).map_err(unavailable)?;
             let launched = shared.prepare(&room.scheduler, &room.id, &room.plan, container)?.run()?;
             shared.add_to_cgroup(&room.id, std::slice::from_ref(&launched));
-            Ok::<_, RuntimeError>(launched)
+            Ok(vec![launched])
         };
-        let launched = self.blocking.run(launch).await?;
-        let why = match Process::open(launched.member.process) {
-            Ok(Some(process)) => {
-                self.keep_output(vec![launched]);
-                return Ok(process);
-            }
-            Ok(None) => "somebody else reaps our children".to_owned(),
-            Err(error) => error.to_string(),
-        };
-        self.blocking.run(move || launch::abandon_all(&[launched])).await;
-        Err(unavailable(why))
-    }
-
-    /// Before a room runs: without a keeper it could write only as much as fits into a pipe.
-    async fn ensure_log_keeper(&self) -> Result<(), RuntimeError> {
-        let running = self.log_keeper.ensure_running().await;
-        running.map_err(|error| unavailable(format!("the log keeper cannot be started: {error}")))
-    }
-
-    fn keep_output(&self, launched: Vec<Launched>) {
-        for Launched { source, output, .. } in launched {
-            self.log_keeper.keep(source, &output);
-        }
+        let opened = self.launch_watched(launch).await?.pop();
+        opened.map(|opened| opened.process).ok_or_else(|| unavailable("it has no process"))
     }
 
     /// Blocking.
@@ -208,14 +197,5 @@ impl Shared {
                 tracing::debug!(%room, %error, "a container is not in the cgroup of its room");
             }
         }
-    }
-
-    /// Of a room that writes to them itself.
-    pub(crate) fn logs_of(&self, room: &Room) -> Vec<PathBuf> {
-        let place = self.directory.room(&room.scheduler, &room.id);
-        let containers = room.plan.containers.iter();
-        place.map_or_else(Vec::new, |place| {
-            containers.filter_map(|container| place.log(&container.name)).collect()
-        })
     }
 }

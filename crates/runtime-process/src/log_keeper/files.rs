@@ -103,15 +103,9 @@ impl Rooms {
     }
 }
 
-/// Of rooms without pipes nothing is said: they were started by a Maestro that let rooms write to their files
-/// themselves, and dropping a file that somebody writes to would free nothing.
 fn log_files(directory: &OwnedFd, room: &str, is_live: bool) -> io::Result<Vec<LogFile>> {
-    let names = names(directory)?;
-    if !names.iter().any(|name| name.ends_with(&format!(".{PIPE}"))) {
-        return Ok(Vec::new());
-    }
     let mut files = Vec::new();
-    for name in names {
+    for name in names(directory)? {
         let is_older = name.ends_with(&format!(".{OLDER}"));
         if !is_older && !name.ends_with(&format!(".{LOG}")) {
             continue;
@@ -250,20 +244,15 @@ mod tests {
     #[test]
     fn a_scheduler_is_held_within_its_limit() {
         let world = World::new();
-        for (room, has_pipe) in [("ended", true), ("live", true), ("direct", false)] {
+        for room in ["ended", "live"] {
             let directory = world.path(&format!("arena/{room}"));
             std::fs::create_dir(&directory).unwrap();
             std::fs::write(directory.join("game.log"), [b'x'; 60]).unwrap();
-            if has_pipe {
-                let mode = Mode::RUSR | Mode::WUSR;
-                rustix::fs::mkfifoat(CWD, directory.join("game.pipe"), mode).unwrap();
-            }
         }
         let rooms = Rooms::open(world.directory.path(), 100).unwrap();
         let live = HashSet::from(["live".to_owned()]);
         assert_eq!(rooms.hold_within("arena", 100, &live).unwrap(), 60);
         assert!(!world.path("arena/ended/game.log").exists());
         assert!(world.path("arena/live/game.log").exists());
-        assert!(world.path("arena/direct/game.log").exists(), "its room may write to it");
     }
 }

@@ -14,11 +14,12 @@ use rustix::event::epoll;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat};
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, recvmsg, send};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Signal, kill_process};
 
 use super::files::Rooms;
 use super::{Order, PACKET_BYTES_MAX, Report, Settings, Source};
 use crate::members::ProcessId;
+use crate::process::{is_running, to_pid};
 use crate::process_table;
 
 const READ_BYTES: usize = 64 << 10;
@@ -304,13 +305,8 @@ fn end_predecessor(file: &mut File) -> io::Result<()> {
     file.take(1024).read_to_string(&mut text)?;
     // One that has the lock and has not written yet: look again.
     let Ok(predecessor) = serde_json::from_str::<ProcessId>(&text) else { return Ok(()) };
-    let is_it = process_table::stat(predecessor.pid)
-        .is_ok_and(|stat| stat.start_time == predecessor.start_time && !stat.is_zombie);
-    if let Some(pid) = i32::try_from(predecessor.pid).ok().and_then(Pid::from_raw).filter(|_| is_it) {
-        match kill_process(pid, Signal::KILL) {
-            Ok(()) | Err(Errno::SRCH) => {}
-            Err(error) => return Err(error.into()),
-        }
+    match to_pid(predecessor.pid).filter(|_| is_running(predecessor)).map(|pid| kill_process(pid, Signal::KILL)) {
+        None | Some(Ok(()) | Err(Errno::SRCH)) => Ok(()),
+        Some(Err(error)) => Err(error.into()),
     }
-    Ok(())
 }
