@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use maestro_core::scheduler::SchedulerName;
 use maestro_engine::ports::store::StoreError;
 use rusqlite::Connection;
 
@@ -38,6 +39,17 @@ impl EmbeddedStore {
                 question(&connection).map_err(|failure| failure.into_store_error(what))
             }
         }
+    }
+
+    /// The same where it is about one scheduler.
+    pub(super) async fn read_of<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        scheduler: &SchedulerName,
+        question: impl FnOnce(&Connection, &SchedulerName) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let scheduler = scheduler.clone();
+        self.read(what, move |connection| question(connection, &scheduler)).await
     }
 
     /// Done, and as durable as the database is, when it returns.

@@ -4,8 +4,8 @@ use maestro_core::operation::{OperationId, Token};
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::Timestamp;
 use maestro_engine::documents::Unreadable;
-use rusqlite::types::FromSql;
-use rusqlite::{Connection, Params, Row};
+use rusqlite::types::{FromSql, ToSql};
+use rusqlite::{Connection, OptionalExtension, Params, Row, params_from_iter};
 use serde_json::Value;
 
 use super::failure::Failure;
@@ -80,6 +80,54 @@ impl Columns<'_, '_> {
         let text = self.0.get_ref(column)?.as_str().map_err(rusqlite::Error::from)?;
         parse(text).ok_or_else(|| unreadable(column, text).into())
     }
+}
+
+pub(super) fn execute(connection: &Connection, sql: &str, parameters: impl Params) -> Result<(), Failure> {
+    execute_counted(connection, sql, parameters).map(drop)
+}
+
+/// How many rows it changed.
+pub(super) fn execute_counted(
+    connection: &Connection,
+    sql: &str,
+    parameters: impl Params,
+) -> Result<usize, Failure> {
+    Ok(connection.prepare_cached(sql)?.execute(parameters)?)
+}
+
+/// A row as it is written: its columns and their values.
+pub(super) type Values<'a> = &'a [(&'static str, &'a dyn ToSql)];
+
+/// `into`: `INSERT INTO rooms`, or what else begins a statement that adds a row. How many rows it added.
+pub(super) fn insert(connection: &Connection, into: &str, row: Values<'_>) -> Result<usize, Failure> {
+    let columns: Vec<_> = row.iter().map(|(column, _)| *column).collect();
+    let sql = format!("{into} ({}) VALUES ({})", columns.join(", "), vec!["?"; columns.len()].join(", "));
+    execute_counted(connection, &sql, params_from_iter(row.iter().map(|(_, value)| value)))
+}
+
+/// Whether the table has exactly this row, as far as its columns are named.
+pub(super) fn has_row(connection: &Connection, table: &str, row: Values<'_>) -> Result<bool, Failure> {
+    let conditions: Vec<_> = row.iter().map(|(column, _)| format!("{column} IS ?")).collect();
+    let sql = format!("SELECT EXISTS (SELECT 1 FROM {table} WHERE {})", conditions.join(" AND "));
+    value(connection, &sql, params_from_iter(row.iter().map(|(_, value)| value)))
+}
+
+/// The only value of the only row.
+pub(super) fn value<T: FromSql>(
+    connection: &Connection,
+    sql: &str,
+    parameters: impl Params,
+) -> Result<T, Failure> {
+    Ok(connection.prepare_cached(sql)?.query_row(parameters, |row| row.get(0))?)
+}
+
+/// The same where there may be no row.
+pub(super) fn find<T: FromSql>(
+    connection: &Connection,
+    sql: &str,
+    parameters: impl Params,
+) -> Result<Option<T>, Failure> {
+    Ok(connection.prepare_cached(sql)?.query_row(parameters, |row| row.get(0)).optional()?)
 }
 
 /// What `read` makes of each row.

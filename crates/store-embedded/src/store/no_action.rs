@@ -7,9 +7,9 @@ use maestro_engine::ports::store::{
     NoAction, OperationFilter, PageRequest, Refusal, Routine, SchedulerState,
 };
 use rusqlite::types::Value;
-use rusqlite::{Connection, OptionalExtension, params_from_iter};
+use rusqlite::{Connection, params_from_iter};
 
-use super::columns::{Columns, from_time, read_rows};
+use super::columns::{Columns, execute, find, from_time, read_rows, value};
 use super::failure::Failure;
 use super::{operations, schedulers};
 
@@ -26,19 +26,13 @@ pub(super) fn record(connection: &Connection, new: &NoAction) -> Result<(), Fail
         return Err(Refusal::OperationExists(new.id).into());
     }
     let content = content(connection, new)?;
-    connection
-        .prepare_cached(
-            "INSERT INTO no_action_operations (id, content, after, at)
-             VALUES (?1, ?2, coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'operations'), 0), ?3)",
-        )?
-        .execute((new.id.as_bytes(), content, from_time(new.at)))?;
-    Ok(())
+    let sql = "INSERT INTO no_action_operations (id, content, after, at)
+         VALUES (?1, ?2, coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'operations'), 0), ?3)";
+    execute(connection, sql, (new.id.as_bytes(), content, from_time(new.at)))
 }
 
 pub(super) fn exists(connection: &Connection, id: OperationId) -> Result<bool, Failure> {
-    Ok(connection
-        .prepare_cached("SELECT EXISTS (SELECT 1 FROM no_action_operations WHERE id = ?1)")?
-        .query_row([id.as_bytes()], |row| row.get(0))?)
+    value(connection, "SELECT EXISTS (SELECT 1 FROM no_action_operations WHERE id = ?1)", [id.as_bytes()])
 }
 
 /// The latest one of the scheduler if it is the same, and a new one if not. Older ones are never used again, so they can
@@ -47,23 +41,16 @@ fn content(connection: &Connection, new: &NoAction) -> Result<i64, Failure> {
     let (data, events) = (new.data.to_string(), serde_json::Value::from(new.events.clone()).to_string());
     let definition = new.routine.definition();
     let name = definition.name();
-    let latest: Option<i64> = connection
-        .prepare_cached(
-            "SELECT CASE WHEN reason = ?3 AND data = ?4 AND events = ?5 THEN number END
-             FROM no_action_contents WHERE scheduler = ?1 AND definition = ?2 ORDER BY number DESC LIMIT 1",
-        )?
-        .query_row((new.scheduler.as_str(), name, &new.reason, &data, &events), |row| row.get(0))
-        .optional()?
-        .flatten();
+    let sql = "SELECT CASE WHEN reason = ?3 AND data = ?4 AND events = ?5 THEN number END
+         FROM no_action_contents WHERE scheduler = ?1 AND definition = ?2 ORDER BY number DESC LIMIT 1";
+    let latest: Option<i64> =
+        find(connection, sql, (new.scheduler.as_str(), name, &new.reason, &data, &events))?.flatten();
     if let Some(number) = latest {
         return Ok(number);
     }
-    connection
-        .prepare_cached(
-            "INSERT INTO no_action_contents (scheduler, definition, reason, data, events, since)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        )?
-        .execute((new.scheduler.as_str(), name, &new.reason, data, events, from_time(new.at)))?;
+    let sql = "INSERT INTO no_action_contents (scheduler, definition, reason, data, events, since)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    execute(connection, sql, (new.scheduler.as_str(), name, &new.reason, data, events, from_time(new.at)))?;
     Ok(connection.last_insert_rowid())
 }
 
@@ -71,26 +58,18 @@ fn content(connection: &Connection, new: &NoAction) -> Result<i64, Failure> {
 pub(super) fn forget(connection: &Connection, before: Timestamp) -> Result<(), Failure> {
     // The first ten bytes of an id that is made at that time or later are not smaller than these.
     let first_kept = OperationId::new(before, [0; 10]);
-    connection
-        .prepare_cached("DELETE FROM no_action_operations WHERE id < ?1 AND at < ?2")?
-        .execute((first_kept.as_bytes(), from_time(before)))?;
-    connection
-        .prepare_cached(
-            "DELETE FROM no_action_contents AS old WHERE EXISTS (
-                 SELECT 1 FROM no_action_contents AS next
-                 WHERE next.scheduler = old.scheduler AND next.definition = old.definition
-                   AND next.number > old.number AND next.since < ?1)",
-        )?
-        .execute([from_time(before)])?;
-    Ok(())
+    let sql = "DELETE FROM no_action_operations WHERE id < ?1 AND at < ?2";
+    execute(connection, sql, (first_kept.as_bytes(), from_time(before)))?;
+    let sql = "DELETE FROM no_action_contents AS old WHERE EXISTS (
+         SELECT 1 FROM no_action_contents AS next
+         WHERE next.scheduler = old.scheduler AND next.definition = old.definition
+           AND next.number > old.number AND next.since < ?1)";
+    execute(connection, sql, [from_time(before)])
 }
 
 /// Their rows say nothing without it, and go when they are old.
 pub(super) fn forget_scheduler(connection: &Connection, scheduler: &SchedulerName) -> Result<(), Failure> {
-    connection
-        .prepare_cached("DELETE FROM no_action_contents WHERE scheduler = ?1")?
-        .execute([scheduler.as_str()])?;
-    Ok(())
+    execute(connection, "DELETE FROM no_action_contents WHERE scheduler = ?1", [scheduler.as_str()])
 }
 
 pub(super) fn one(
@@ -108,9 +87,11 @@ pub(super) fn count(
     only: OperationFilter,
 ) -> Result<u32, Failure> {
     let (condition, values) = filtered(scheduler, only);
-    Ok(connection
-        .prepare_cached(&format!("SELECT count(*) FROM no_action_operations WHERE {condition}"))?
-        .query_row(params_from_iter(values), |row| row.get(0))?)
+    value(
+        connection,
+        &format!("SELECT count(*) FROM no_action_operations WHERE {condition}"),
+        params_from_iter(values),
+    )
 }
 
 /// A condition of SQL, and its values in order.
@@ -120,7 +101,7 @@ fn filtered(scheduler: &SchedulerName, only: OperationFilter) -> (String, Vec<Va
     let mut values: Vec<Value> = vec![scheduler.as_str().to_owned().into()];
     if let Some(kind) = kind {
         contents.push_str(" AND definition = ?");
-        values.push(kind.name().to_owned().into());
+        values.push(kind.as_str().to_owned().into());
     }
     let mut condition = format!("content IN ({contents})");
     if status.is_some_and(|status| status != OperationStatus::Finished) {

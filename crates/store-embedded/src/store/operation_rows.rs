@@ -10,7 +10,7 @@ use maestro_engine::ports::store::{OperationFilter, OperationPage, PageRequest};
 use rusqlite::types::Value;
 use rusqlite::{Connection, Params, params_from_iter};
 
-use super::columns::{Columns, from_id, from_time, read_rows, unreadable};
+use super::columns::{Columns, from_id, from_time, read_rows, unreadable, value};
 use super::failure::Failure;
 use super::no_action::{self, Place};
 
@@ -75,9 +75,11 @@ pub(super) fn page(
     let condition = format!("scheduler = ? AND {of_stage} {with_action} {asked_for}");
     values.insert(0, scheduler.as_str().to_owned().into());
 
-    let total = connection
-        .prepare_cached(&format!("SELECT count(*) FROM operations WHERE {condition}"))?
-        .query_row(params_from_iter(&values), |row| row.get(0))?;
+    let total = value(
+        connection,
+        &format!("SELECT count(*) FROM operations WHERE {condition}"),
+        params_from_iter(&values),
+    )?;
     if no_action && stage == Stage::Final {
         return page_of_all(connection, scheduler, request, (&condition, values, total));
     }
@@ -128,7 +130,7 @@ fn filtered(only: OperationFilter) -> (String, Vec<Value>) {
         values.push(value);
     };
     if let Some(kind) = kind {
-        and(" AND definition = ?", kind.name().to_owned().into());
+        and(" AND definition = ?", kind.as_str().to_owned().into());
     }
     if let Some(status) = status {
         and(" AND status = ?", status.as_str().to_owned().into());

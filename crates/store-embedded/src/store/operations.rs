@@ -11,9 +11,9 @@ use maestro_engine::documents;
 use maestro_engine::ports::store::{
     NewOperation, OperationUpdate, Refusal, SchedulerState, VERSION_OPERATIONS,
 };
-use rusqlite::{Connection, OptionalExtension, named_params};
+use rusqlite::Connection;
 
-use super::columns::{Columns, from_id, from_time, from_token};
+use super::columns::{execute, find, from_id, from_time, from_token, insert, read_rows, value};
 use super::failure::Failure;
 use super::{locks, no_action, schedulers};
 
@@ -33,12 +33,19 @@ pub(super) fn enqueue(connection: &Connection, new: &NewOperation) -> Result<(),
         return Err(Refusal::OperationExists(new.id).into());
     }
     match new.definition {
-        Definition::DeleteScheduler => refuse_second_deletion(connection, &new.scheduler)?,
+        Definition::DeleteScheduler => {
+            let kinds = [DefinitionKind::DeleteScheduler; 2];
+            refuse_second(connection, &new.scheduler, kinds, |scheduler, operation| {
+                Refusal::DeletionUnderWay { scheduler, operation }
+            })?;
+        }
         _ if new.origin.is_person() && !new.priority => refuse_too_many(connection, &new.scheduler)?,
         _ => {}
     }
     if new.only_version_operation {
-        refuse_second_version_operation(connection, &new.scheduler)?;
+        refuse_second(connection, &new.scheduler, VERSION_OPERATIONS, |scheduler, operation| {
+            Refusal::VersionOperationUnderWay { scheduler, operation }
+        })?;
     }
     let (origin, person) = match &new.origin {
         Origin::Person(person) => ("person", Some(person)),
@@ -46,84 +53,54 @@ pub(super) fn enqueue(connection: &Connection, new: &NewOperation) -> Result<(),
         Origin::Panic => ("panic", None),
         Origin::Engine => ("engine", None),
     };
-    connection
-        .prepare_cached(
-            "INSERT INTO operations
-                 (id, scheduler, definition, input, origin, person, priority, status, progress, data, reason,
-                  fleet_delta, created_at)
-             VALUES
-                 (:id, :scheduler, :definition, :input, :origin, :person, :priority, :status, :progress, 'null',
-                  :reason, :fleet_delta, :created_at)",
-        )?
-        .execute(named_params! {
-            ":id": from_id(new.id),
-            ":scheduler": new.scheduler.as_str(),
-            ":definition": new.definition.name(),
-            ":input": documents::definition_to_json(&new.definition).to_string(),
-            ":origin": origin,
-            ":person": person,
-            ":priority": new.priority,
-            ":status": OperationStatus::Pending.as_str(),
-            ":progress": new.progress.to_string(),
-            ":reason": new.reason,
-            ":fleet_delta": new.fleet_delta,
-            ":created_at": from_time(new.created_at),
-        })?;
+    insert(
+        connection,
+        "INSERT INTO operations",
+        &[
+            ("id", &from_id(new.id)),
+            ("scheduler", &new.scheduler.as_str()),
+            ("definition", &new.definition.name()),
+            ("input", &documents::definition_to_json(&new.definition).to_string()),
+            ("origin", &origin),
+            ("person", &person),
+            ("priority", &new.priority),
+            ("status", &OperationStatus::Pending.as_str()),
+            ("progress", &new.progress.to_string()),
+            ("data", &"null"),
+            ("reason", &new.reason),
+            ("fleet_delta", &new.fleet_delta),
+            ("created_at", &from_time(new.created_at)),
+        ],
+    )?;
     let created = HistoryEvent { at: new.created_at, event: "Created".into() };
     append_history(connection, connection.last_insert_rowid(), &[created])
 }
 
 pub(super) fn exists(connection: &Connection, id: OperationId) -> Result<bool, Failure> {
-    Ok(connection
-        .prepare_cached("SELECT EXISTS (SELECT 1 FROM operations WHERE id = ?1)")?
-        .query_row([from_id(id)], |row| row.get(0))?)
-}
-
-fn refuse_second_version_operation(
-    connection: &Connection,
-    scheduler: &SchedulerName,
-) -> Result<(), Failure> {
-    match first_unfinished(connection, scheduler, VERSION_OPERATIONS)? {
-        None => Ok(()),
-        Some(operation) => {
-            let scheduler = scheduler.clone();
-            Err(Refusal::VersionOperationUnderWay { scheduler, operation }.into())
-        }
-    }
-}
-
-fn refuse_second_deletion(connection: &Connection, scheduler: &SchedulerName) -> Result<(), Failure> {
-    match first_unfinished(connection, scheduler, [DefinitionKind::DeleteScheduler; 2])? {
-        None => Ok(()),
-        Some(operation) => {
-            let scheduler = scheduler.clone();
-            Err(Refusal::DeletionUnderWay { scheduler, operation }.into())
-        }
-    }
+    value(connection, "SELECT EXISTS (SELECT 1 FROM operations WHERE id = ?1)", [from_id(id)])
 }
 
 fn refuse_too_many(connection: &Connection, scheduler: &SchedulerName) -> Result<(), Failure> {
-    let mut statement = connection
-        .prepare_cached("SELECT COUNT(*) FROM operations WHERE scheduler = ?1 AND ended_at IS NULL")?;
-    let unfinished: u32 = statement.query_row((scheduler.as_str(),), |row| row.get(0))?;
-    match unfinished >= UNFINISHED_MAX {
-        true => Err(Refusal::QueueFull(scheduler.clone()).into()),
-        false => Ok(()),
+    let sql = "SELECT count(*) FROM operations WHERE scheduler = ?1 AND ended_at IS NULL";
+    match value::<u32>(connection, sql, [scheduler.as_str()])? {
+        UNFINISHED_MAX.. => Err(Refusal::QueueFull(scheduler.clone()).into()),
+        _ => Ok(()),
     }
 }
 
-fn first_unfinished(
+/// `refusal`: what to say if an operation of one of these kinds is unfinished.
+fn refuse_second(
     connection: &Connection,
     scheduler: &SchedulerName,
     kinds: [DefinitionKind; 2],
-) -> Result<Option<OperationId>, Failure> {
-    let [one, other] = kinds.map(DefinitionKind::name);
-    let mut statement = connection.prepare_cached(
-        "SELECT id FROM operations
-         WHERE scheduler = ?1 AND ended_at IS NULL AND definition IN (?2, ?3) ORDER BY sequence LIMIT 1",
-    )?;
-    let mut rows = statement.query((scheduler.as_str(), one, other))?;
-    rows.next()?.map(|row| Columns(row).id("id")).transpose()
+    refusal: impl FnOnce(SchedulerName, OperationId) -> Refusal,
+) -> Result<(), Failure> {
+    let sql = "SELECT id FROM operations
+         WHERE scheduler = ?1 AND ended_at IS NULL AND definition IN (?2, ?3) ORDER BY sequence LIMIT 1";
+    let [one, other] = kinds.map(DefinitionKind::as_str);
+    let first =
+        read_rows(connection, sql, (scheduler.as_str(), one, other), |columns| columns.id("id"))?.pop();
+    first.map_or(Ok(()), |operation| Err(refusal(scheduler.clone(), operation).into()))
 }
 
 pub(super) fn start(
@@ -134,9 +111,8 @@ pub(super) fn start(
 ) -> Result<(), Failure> {
     let current = Current::of(connection, operation)?.in_status(OperationStatus::Pending)?;
     current.require_slot(connection)?;
-    connection
-        .prepare_cached("UPDATE operations SET status = ?2, executing = 1 WHERE sequence = ?1")?
-        .execute((current.sequence, OperationStatus::InProgress.as_str()))?;
+    let sql = "UPDATE operations SET status = ?2, executing = 1 WHERE sequence = ?1";
+    execute(connection, sql, (current.sequence, OperationStatus::InProgress.as_str()))?;
     set_lease(connection, current.sequence, lease)?;
     append_history(connection, current.sequence, history)
 }
@@ -148,14 +124,12 @@ pub(super) fn update(connection: &Connection, update: &OperationUpdate) -> Resul
         set_activity(connection, &current, activity)?;
     }
     if let Some(progress) = progress {
-        connection
-            .prepare_cached("UPDATE operations SET progress = ?2 WHERE sequence = ?1")?
-            .execute((current.sequence, progress.to_string()))?;
+        let sql = "UPDATE operations SET progress = ?2 WHERE sequence = ?1";
+        execute(connection, sql, (current.sequence, progress.to_string()))?;
     }
     if let Some(data) = data {
-        connection
-            .prepare_cached("UPDATE operations SET data = ?2 WHERE sequence = ?1")?
-            .execute((current.sequence, data.to_string()))?;
+        let sql = "UPDATE operations SET data = ?2 WHERE sequence = ?1";
+        execute(connection, sql, (current.sequence, data.to_string()))?;
     }
     if let Some(lease) = lease {
         set_lease(connection, current.sequence, lease)?;
@@ -174,13 +148,10 @@ pub(super) fn turn_round(
         return Err(current.wrong_status());
     }
     let Rollback { then, why } = rollback;
-    connection
-        .prepare_cached(
-            "UPDATE operations SET rollback_then = ?2, rollback_why = ?3,
-                 wait_until = CASE WHEN wait_until IS NULL THEN NULL ELSE 0 END
-             WHERE sequence = ?1 AND rollback_then IS NULL",
-        )?
-        .execute((current.sequence, then.status().as_str(), why))?;
+    let sql = "UPDATE operations SET rollback_then = ?2, rollback_why = ?3,
+             wait_until = CASE WHEN wait_until IS NULL THEN NULL ELSE 0 END
+         WHERE sequence = ?1 AND rollback_then IS NULL";
+    execute(connection, sql, (current.sequence, then.status().as_str(), why))?;
     append_history(connection, current.sequence, history)
 }
 
@@ -195,19 +166,11 @@ pub(super) fn end(
     if !legal {
         return Err(current.wrong_status());
     }
-    connection
-        .prepare_cached(
-            "UPDATE operations
-             SET status = ?2, took_action = ?3, ended_at = ?4, executing = 0, wait_what = NULL, wait_until = NULL,
-                 lease_owner = NULL, lease_token = NULL, lease_expires_at = NULL
-             WHERE sequence = ?1",
-        )?
-        .execute((
-            current.sequence,
-            end.status.as_str(),
-            end.took_action,
-            from_time(end.at),
-        ))?;
+    let sql = "UPDATE operations
+         SET status = ?2, took_action = ?3, ended_at = ?4, executing = 0, wait_what = NULL, wait_until = NULL,
+             lease_owner = NULL, lease_token = NULL, lease_expires_at = NULL
+         WHERE sequence = ?1";
+    execute(connection, sql, (current.sequence, end.status.as_str(), end.took_action, from_time(end.at)))?;
     locks::free_all_of(connection, &current.scheduler, operation)?;
     append_history(connection, current.sequence, history)
 }
@@ -225,9 +188,8 @@ pub(super) fn cancel_pending(
 
 /// What asking for it added to the fleet size, as far as that still stands.
 pub(super) fn fleet_delta(connection: &Connection, operation: OperationId) -> Result<i64, Failure> {
-    let mut statement = connection.prepare_cached("SELECT fleet_delta FROM operations WHERE id = ?1")?;
-    let mut rows = statement.query([from_id(operation)])?;
-    Ok(rows.next()?.map(|row| row.get(0)).transpose()?.unwrap_or(0))
+    let sql = "SELECT fleet_delta FROM operations WHERE id = ?1";
+    Ok(find(connection, sql, [from_id(operation)])?.unwrap_or(0))
 }
 
 pub(super) fn forget_fleet_deltas(
@@ -235,14 +197,10 @@ pub(super) fn forget_fleet_deltas(
     scheduler: &SchedulerName,
     before: Option<OperationId>,
 ) -> Result<(), Failure> {
-    connection
-        .prepare_cached(
-            "UPDATE operations SET fleet_delta = 0
-             WHERE scheduler = ?1 AND ended_at IS NULL
-               AND (?2 IS NULL OR sequence < (SELECT sequence FROM operations WHERE id = ?2))",
-        )?
-        .execute((scheduler.as_str(), before.map(from_id)))?;
-    Ok(())
+    let sql = "UPDATE operations SET fleet_delta = 0
+         WHERE scheduler = ?1 AND ended_at IS NULL
+           AND (?2 IS NULL OR sequence < (SELECT sequence FROM operations WHERE id = ?2))";
+    execute(connection, sql, (scheduler.as_str(), before.map(from_id)))
 }
 
 pub(super) fn request_cancel(
@@ -252,11 +210,9 @@ pub(super) fn request_cancel(
     history: &[HistoryEvent],
 ) -> Result<(), Failure> {
     let current = Current::of(connection, operation)?.in_status(OperationStatus::InProgress)?;
-    connection
-        .prepare_cached(
-            "UPDATE operations SET cancel_by = ?2, cancel_at = ?3 WHERE sequence = ?1 AND cancel_by IS NULL",
-        )?
-        .execute((current.sequence, &request.by, from_time(request.at)))?;
+    let sql =
+        "UPDATE operations SET cancel_by = ?2, cancel_at = ?3 WHERE sequence = ?1 AND cancel_by IS NULL";
+    execute(connection, sql, (current.sequence, &request.by, from_time(request.at)))?;
     append_history(connection, current.sequence, history)
 }
 
@@ -266,34 +222,29 @@ pub(super) fn forget(
     ended_before: Timestamp,
     no_action_before: Timestamp,
 ) -> Result<(), Failure> {
-    let times = (from_time(ended_before), from_time(no_action_before));
+    let (ended_before, no_action_before) = (from_time(ended_before), from_time(no_action_before));
     match scheduler {
-        Some(scheduler) => connection
-            .prepare_cached(
-                "DELETE FROM operations
-                 WHERE scheduler = ?3 AND ended_at IS NOT NULL
-                   AND (ended_at < ?1 OR (took_action = 0 AND ended_at < ?2))",
-            )?
-            .execute((times.0, times.1, scheduler.as_str()))?,
-        None => connection
-            .prepare_cached(
-                "DELETE FROM operations
-                 WHERE scheduler NOT IN (SELECT name FROM schedulers) AND ended_at IS NOT NULL
-                   AND (ended_at < ?1 OR (took_action = 0 AND ended_at < ?2))",
-            )?
-            .execute(times)?,
-    };
-    Ok(())
+        Some(scheduler) => {
+            let sql = format!("DELETE FROM operations WHERE scheduler = ?3 AND {TO_FORGET}");
+            execute(connection, &sql, (ended_before, no_action_before, scheduler.as_str()))
+        }
+        None => {
+            let sql = format!(
+                "DELETE FROM operations WHERE scheduler NOT IN (SELECT name FROM schedulers) AND {TO_FORGET}"
+            );
+            execute(connection, &sql, (ended_before, no_action_before))
+        }
+    }
 }
 
+/// What is older than the first time, and what changed nothing and is older than the second.
+const TO_FORGET: &str = "ended_at IS NOT NULL AND (ended_at < ?1 OR (took_action = 0 AND ended_at < ?2))";
+
 pub(super) fn schedulers_in_hand(connection: &Connection) -> Result<u32, Failure> {
-    Ok(connection
-        .prepare_cached(
-            "SELECT count(*) FROM operations
-             WHERE ended_at IS NULL AND definition IN ('create_scheduler', 'delete_scheduler')
-               AND (status = 'pending' OR executing = 1)",
-        )?
-        .query_row([], |row| row.get(0))?)
+    let sql = "SELECT count(*) FROM operations
+         WHERE ended_at IS NULL AND definition IN ('create_scheduler', 'delete_scheduler')
+           AND (status = 'pending' OR executing = 1)";
+    value(connection, sql, [])
 }
 
 pub(super) fn has_any_to_forget(
@@ -302,16 +253,8 @@ pub(super) fn has_any_to_forget(
     ended_before: Timestamp,
     no_action_before: Timestamp,
 ) -> Result<bool, Failure> {
-    Ok(connection
-        .prepare_cached(
-            "SELECT EXISTS (
-                 SELECT 1 FROM operations
-                 WHERE scheduler = ?3 AND ended_at IS NOT NULL
-                   AND (ended_at < ?1 OR (took_action = 0 AND ended_at < ?2)))",
-        )?
-        .query_row((from_time(ended_before), from_time(no_action_before), scheduler.as_str()), |row| {
-            row.get(0)
-        })?)
+    let sql = format!("SELECT EXISTS (SELECT 1 FROM operations WHERE scheduler = ?3 AND {TO_FORGET})");
+    value(connection, &sql, (from_time(ended_before), from_time(no_action_before), scheduler.as_str()))
 }
 
 /// An operation that a change is about.
@@ -324,19 +267,16 @@ struct Current {
 
 impl Current {
     fn of(connection: &Connection, id: OperationId) -> Result<Self, Failure> {
-        let mut statement =
-            connection.prepare_cached("SELECT sequence, scheduler, status FROM operations WHERE id = ?1")?;
-        let mut rows = statement.query([from_id(id)])?;
-        let Some(row) = rows.next()? else {
-            return Err(Refusal::OperationNotFound(id).into());
-        };
-        let columns = Columns(row);
-        Ok(Self {
-            sequence: columns.get("sequence")?,
-            id,
-            scheduler: columns.get("scheduler")?,
-            status: columns.parsed("status", OperationStatus::parse)?,
-        })
+        let sql = "SELECT sequence, scheduler, status FROM operations WHERE id = ?1";
+        let current = read_rows(connection, sql, [from_id(id)], |columns| {
+            Ok(Self {
+                sequence: columns.get("sequence")?,
+                id,
+                scheduler: columns.get("scheduler")?,
+                status: columns.parsed("status", OperationStatus::parse)?,
+            })
+        })?;
+        current.into_iter().next().ok_or_else(|| Refusal::OperationNotFound(id).into())
     }
 
     fn in_status(self, status: OperationStatus) -> Result<Self, Failure> {
@@ -350,12 +290,8 @@ impl Current {
 
     /// The unique index would refuse it too, but could not say by whom the slot is held.
     fn require_slot(&self, connection: &Connection) -> Result<(), Failure> {
-        let holder: Option<String> = connection
-            .prepare_cached(
-                "SELECT id FROM operations WHERE scheduler = ?1 AND executing = 1 AND sequence <> ?2",
-            )?
-            .query_row((&self.scheduler, self.sequence), |row| row.get(0))
-            .optional()?;
+        let sql = "SELECT id FROM operations WHERE scheduler = ?1 AND executing = 1 AND sequence <> ?2";
+        let holder: Option<String> = find(connection, sql, (&self.scheduler, self.sequence))?;
         match holder.as_deref().and_then(OperationId::parse) {
             Some(by) => Err(Refusal::SlotTaken { by }.into()),
             None => Ok(()),
@@ -371,29 +307,26 @@ fn set_activity(connection: &Connection, current: &Current, activity: &Activity)
         }
         Activity::Parked(wait) => (false, Some(wait)),
     };
-    connection
-        .prepare_cached(
-            "UPDATE operations SET executing = ?2, wait_what = ?3, wait_until = ?4, wait_unanswered = ?5
-             WHERE sequence = ?1",
-        )?
-        .execute((
+    let sql = "UPDATE operations SET executing = ?2, wait_what = ?3, wait_until = ?4, wait_unanswered = ?5
+         WHERE sequence = ?1";
+    execute(
+        connection,
+        sql,
+        (
             current.sequence,
             executing,
             wait.map(|wait| &wait.what),
             wait.map(|wait| from_time(wait.until)),
             wait.is_some_and(|wait| wait.unanswered),
-        ))?;
-    Ok(())
+        ),
+    )
 }
 
 fn set_lease(connection: &Connection, sequence: i64, lease: &Lease) -> Result<(), Failure> {
     let Lease { owner, token, expires_at } = lease;
-    connection
-        .prepare_cached(
-            "UPDATE operations SET lease_owner = ?2, lease_token = ?3, lease_expires_at = ?4 WHERE sequence = ?1",
-        )?
-        .execute((sequence, owner, from_token(*token), from_time(*expires_at)))?;
-    Ok(())
+    let sql =
+        "UPDATE operations SET lease_owner = ?2, lease_token = ?3, lease_expires_at = ?4 WHERE sequence = ?1";
+    execute(connection, sql, (sequence, owner, from_token(*token), from_time(*expires_at)))
 }
 
 fn append_history(connection: &Connection, sequence: i64, history: &[HistoryEvent]) -> Result<(), Failure> {

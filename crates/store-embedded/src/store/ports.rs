@@ -60,9 +60,7 @@ impl SchedulerStore for EmbeddedStore {
     }
 
     async fn version_numbers(&self, name: &SchedulerName) -> Result<Vec<Version>, StoreError> {
-        let name = name.clone();
-        self.read("read the numbers of versions", move |connection| versions::numbers(connection, &name))
-            .await
+        self.read_of("read the numbers of versions", name, versions::numbers).await
     }
 
     async fn version(
@@ -83,15 +81,14 @@ impl OperationStore for EmbeddedStore {
         scheduler: &SchedulerName,
         id: OperationId,
     ) -> Result<Option<Operation>, StoreError> {
-        let scheduler = scheduler.clone();
-        self.read("read the operation", move |connection| operation_rows::one(connection, &scheduler, id))
-            .await
+        self.read_of("read the operation", scheduler, move |connection, scheduler| {
+            operation_rows::one(connection, scheduler, id)
+        })
+        .await
     }
 
     async fn unfinished(&self, scheduler: &SchedulerName) -> Result<Vec<Operation>, StoreError> {
-        let scheduler = scheduler.clone();
-        self.read("read the queue", move |connection| operation_rows::unfinished(connection, &scheduler))
-            .await
+        self.read_of("read the queue", scheduler, operation_rows::unfinished).await
     }
 
     async fn version_operations(
@@ -99,9 +96,8 @@ impl OperationStore for EmbeddedStore {
         scheduler: &SchedulerName,
         operations_max: u32,
     ) -> Result<Vec<Operation>, StoreError> {
-        let scheduler = scheduler.clone();
-        self.read("read the version operations", move |connection| {
-            operation_rows::of_versions(connection, &scheduler, operations_max)
+        self.read_of("read the version operations", scheduler, move |connection, scheduler| {
+            operation_rows::of_versions(connection, scheduler, operations_max)
         })
         .await
     }
@@ -112,9 +108,8 @@ impl OperationStore for EmbeddedStore {
         stage: Stage,
         page: PageRequest,
     ) -> Result<OperationPage, StoreError> {
-        let scheduler = scheduler.clone();
-        self.read("read the operations", move |connection| {
-            operation_rows::page(connection, &scheduler, stage, page)
+        self.read_of("read the operations", scheduler, move |connection, scheduler| {
+            operation_rows::page(connection, scheduler, stage, page)
         })
         .await
     }
@@ -129,9 +124,8 @@ impl OperationStore for EmbeddedStore {
         ended_before: Timestamp,
         no_action_before: Timestamp,
     ) -> Result<bool, StoreError> {
-        let scheduler = scheduler.clone();
-        self.read("look for operations to forget", move |connection| {
-            operations::has_any_to_forget(connection, &scheduler, ended_before, no_action_before)
+        self.read_of("look for operations to forget", scheduler, move |connection, scheduler| {
+            operations::has_any_to_forget(connection, scheduler, ended_before, no_action_before)
         })
         .await
     }
@@ -172,8 +166,7 @@ impl OperationStore for EmbeddedStore {
     }
 
     async fn locks(&self, scheduler: &SchedulerName) -> Result<Locks, StoreError> {
-        let scheduler = scheduler.clone();
-        self.read("read the locks", move |connection| locks::of(connection, &scheduler)).await
+        self.read_of("read the locks", scheduler, locks::of).await
     }
 }
 
@@ -185,8 +178,7 @@ impl RoomRegistry for EmbeddedStore {
     }
 
     async fn live_rooms(&self, scheduler: &SchedulerName) -> Result<Vec<RoomRecord>, StoreError> {
-        let scheduler = scheduler.clone();
-        self.read("read the rooms", move |connection| room_rows::live(connection, &scheduler)).await
+        self.read_of("read the rooms", scheduler, room_rows::live).await
     }
 
     async fn leaving_rooms(
@@ -194,16 +186,14 @@ impl RoomRegistry for EmbeddedStore {
         scheduler: &SchedulerName,
         operation: OperationId,
     ) -> Result<Vec<RoomRecord>, StoreError> {
-        let scheduler = scheduler.clone();
-        self.read("read the rooms that leave", move |connection| {
-            room_rows::leaving(connection, &scheduler, operation)
+        self.read_of("read the rooms that leave", scheduler, move |connection, scheduler| {
+            room_rows::leaving(connection, scheduler, operation)
         })
         .await
     }
 
     async fn room_counts(&self, scheduler: &SchedulerName) -> Result<Vec<RoomCount>, StoreError> {
-        let scheduler = scheduler.clone();
-        self.read("count the rooms", move |connection| room_rows::counts(connection, &scheduler)).await
+        self.read_of("count the rooms", scheduler, room_rows::counts).await
     }
 
     async fn all_live_rooms(&self) -> Result<Vec<RoomRecord>, StoreError> {
@@ -215,9 +205,8 @@ impl RoomRegistry for EmbeddedStore {
         scheduler: &SchedulerName,
         operation: OperationId,
     ) -> Result<Vec<RoomRecord>, StoreError> {
-        let scheduler = scheduler.clone();
-        self.read("read the rooms of an operation", move |connection| {
-            room_rows::made_by(connection, &scheduler, operation)
+        self.read_of("read the rooms of an operation", scheduler, move |connection, scheduler| {
+            room_rows::made_by(connection, scheduler, operation)
         })
         .await
     }
@@ -227,9 +216,8 @@ impl RoomRegistry for EmbeddedStore {
         scheduler: &SchedulerName,
         rooms_max: usize,
     ) -> Result<Vec<RoomRecord>, StoreError> {
-        let scheduler = scheduler.clone();
-        self.read("read the ended rooms", move |connection| {
-            room_rows::ended(connection, &scheduler, rooms_max)
+        self.read_of("read the ended rooms", scheduler, move |connection, scheduler| {
+            room_rows::ended(connection, scheduler, rooms_max)
         })
         .await
     }

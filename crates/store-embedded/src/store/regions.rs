@@ -4,46 +4,36 @@ use maestro_core::room::Region;
 use maestro_engine::ports::store::{Refusal, RegionRecord};
 use rusqlite::Connection;
 
-use super::columns::{from_time, read_rows};
+use super::columns::{Values, from_time, has_row, insert, read_rows};
 use super::failure::Failure;
 
+/// Compares columns, not records: a time that was given has more digits than the one that is kept.
 pub(super) fn set(
     connection: &Connection,
     from: Option<&RegionRecord>,
     to: &RegionRecord,
 ) -> Result<(), Failure> {
-    if !is(connection, &to.name, from)? {
+    let is_expected = match from {
+        Some(from) => with_row(from, |row| has_row(connection, "regions", row))?,
+        None => !has_row(connection, "regions", &[("name", &to.name.as_str())])?,
+    };
+    if !is_expected {
         return Err(Refusal::RegionChanged(to.name.clone()).into());
     }
-    let RegionRecord { name, cordoned, draining, by, reason, at, lost_at } = to;
-    connection
-        .prepare_cached(
-            "INSERT OR REPLACE INTO regions (name, cordoned, draining, said_by, reason, said_at, lost_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        )?
-        .execute((name.as_str(), cordoned, draining, by, reason, from_time(*at), lost_at.map(from_time)))?;
-    Ok(())
+    with_row(to, |row| insert(connection, "INSERT OR REPLACE INTO regions", row)).map(drop)
 }
 
-/// Compares columns, not records: a time that was given has more digits than the one that is kept.
-fn is(connection: &Connection, region: &Region, expected: Option<&RegionRecord>) -> Result<bool, Failure> {
-    let Some(RegionRecord { name, cordoned, draining, by, reason, at, lost_at }) = expected else {
-        return Ok(connection
-            .prepare_cached("SELECT NOT EXISTS (SELECT 1 FROM regions WHERE name = ?1)")?
-            .query_row([region.as_str()], |row| row.get(0))?);
-    };
-    Ok(connection
-        .prepare_cached(
-            "SELECT EXISTS (
-                 SELECT 1 FROM regions
-                 WHERE name = ?1 AND cordoned = ?2 AND draining = ?3 AND said_by = ?4 AND reason = ?5
-                   AND said_at = ?6 AND lost_at IS ?7
-             )",
-        )?
-        .query_row(
-            (name.as_str(), cordoned, draining, by, reason, from_time(*at), lost_at.map(from_time)),
-            |row| row.get(0),
-        )?)
+fn with_row<T>(record: &RegionRecord, with: impl FnOnce(Values<'_>) -> T) -> T {
+    let RegionRecord { name, cordoned, draining, by, reason, at, lost_at } = record;
+    with(&[
+        ("name", &name.as_str()),
+        ("cordoned", cordoned),
+        ("draining", draining),
+        ("said_by", by),
+        ("reason", reason),
+        ("said_at", &from_time(*at)),
+        ("lost_at", &lost_at.map(from_time)),
+    ])
 }
 
 pub(super) fn all(connection: &Connection) -> Result<Vec<RegionRecord>, Failure> {

@@ -2,12 +2,13 @@
 
 use maestro_core::scheduler::{SchedulerName, SizeBaseline};
 use maestro_engine::ports::store::{Refusal, RolloutRecord, RolloutState};
-use rusqlite::{Connection, Params};
+use rusqlite::Connection;
 
-use super::columns::{Columns, from_time};
+use super::columns::{Columns, Values, execute, from_time, has_row, insert};
 use super::failure::Failure;
 use super::schedulers;
 
+/// Compares columns, not records: a time that was given has more digits than the one that is kept.
 pub(super) fn set(
     connection: &Connection,
     scheduler: &SchedulerName,
@@ -15,62 +16,34 @@ pub(super) fn set(
     to: Option<&RolloutRecord>,
 ) -> Result<(), Failure> {
     schedulers::require(connection, scheduler)?;
-    if !is(connection, scheduler, from)? {
+    let is_expected = match from {
+        Some(from) => with_row(scheduler, from, |row| has_row(connection, "rollouts", row))?,
+        None => !has_row(connection, "rollouts", &[("scheduler", &scheduler.as_str())])?,
+    };
+    if !is_expected {
         let scheduler = scheduler.clone();
         return Err(Refusal::RolloutChanged { scheduler }.into());
     }
     match to {
-        None => connection
-            .prepare_cached("DELETE FROM rollouts WHERE scheduler = ?1")?
-            .execute([scheduler.as_str()])?,
-        Some(rollout) => connection
-            .prepare_cached(
-                "INSERT OR REPLACE INTO rollouts
-                         (scheduler, state, to_version, from_version, since, fleet_size, fleet_size_after,
-                          occupied_at, note)
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-            )?
-            .execute(columns_of(scheduler, rollout))?,
-    };
-    Ok(())
+        None => execute(connection, "DELETE FROM rollouts WHERE scheduler = ?1", [scheduler.as_str()]),
+        Some(to) => with_row(scheduler, to, |row| insert(connection, "INSERT OR REPLACE INTO rollouts", row))
+            .map(drop),
+    }
 }
 
-/// Compares columns, not records: a time that was given has more digits than the one that is kept.
-fn is(
-    connection: &Connection,
-    scheduler: &SchedulerName,
-    expected: Option<&RolloutRecord>,
-) -> Result<bool, Failure> {
-    let Some(rollout) = expected else {
-        return Ok(connection
-            .prepare_cached("SELECT NOT EXISTS (SELECT 1 FROM rollouts WHERE scheduler = ?1)")?
-            .query_row([scheduler.as_str()], |row| row.get(0))?);
-    };
-    Ok(connection
-        .prepare_cached(
-            "SELECT EXISTS (
-                 SELECT 1 FROM rollouts
-                 WHERE scheduler = ?1 AND state = ?2 AND to_version = ?3 AND from_version = ?4 AND since = ?5
-                   AND fleet_size = ?6 AND fleet_size_after = ?7 AND occupied_at IS ?8 AND note = ?9
-             )",
-        )?
-        .query_row(columns_of(scheduler, rollout), |row| row.get(0))?)
-}
-
-/// In the order in which statements name them.
-fn columns_of<'a>(scheduler: &'a SchedulerName, rollout: &'a RolloutRecord) -> impl Params + 'a {
-    let RolloutRecord { state, to, from, since, fleet_size, occupied_at, note } = rollout;
-    (
-        scheduler.as_str(),
-        state.as_str(),
-        to.to_string(),
-        from.to_string(),
-        from_time(*since),
-        fleet_size.before,
-        fleet_size.after,
-        occupied_at.map(from_time),
-        note,
-    )
+fn with_row<T>(scheduler: &SchedulerName, record: &RolloutRecord, with: impl FnOnce(Values<'_>) -> T) -> T {
+    let RolloutRecord { state, to, from, since, fleet_size, occupied_at, note } = record;
+    with(&[
+        ("scheduler", &scheduler.as_str()),
+        ("state", &state.as_str()),
+        ("to_version", &to.to_string()),
+        ("from_version", &from.to_string()),
+        ("since", &from_time(*since)),
+        ("fleet_size", &fleet_size.before),
+        ("fleet_size_after", &fleet_size.after),
+        ("occupied_at", &occupied_at.map(from_time)),
+        ("note", note),
+    ])
 }
 
 /// What a scheduler's row was joined with.

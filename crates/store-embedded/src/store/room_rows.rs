@@ -125,7 +125,7 @@ pub(super) fn ports_to_json(ports: &[HostPort]) -> Value {
     let port = |port: &HostPort| {
         json!({
             "name": port.name,
-            "protocol": protocol_word(port.protocol),
+            "protocol": port.protocol.as_str(),
             "containerPort": port.container_port,
             "hostPort": port.host_port,
         })
@@ -253,7 +253,12 @@ fn ports_from_json(text: &str) -> Option<Vec<HostPort>> {
     let ports: Vec<PortDocument<'_>> = serde_json::from_str(text).ok()?;
     let port = |port: PortDocument<'_>| {
         let PortDocument { name, protocol: word, container_port, host_port } = port;
-        Some(HostPort { name: name.into_owned(), protocol: protocol(&word)?, container_port, host_port })
+        Some(HostPort {
+            name: name.into_owned(),
+            protocol: Protocol::parse(&word)?,
+            container_port,
+            host_port,
+        })
     };
     ports.into_iter().map(port).collect()
 }
@@ -261,20 +266,6 @@ fn ports_from_json(text: &str) -> Option<Vec<HostPort>> {
 fn handle_from_json(text: &str) -> Option<Handle> {
     let HandleDocument { host, pids, detail } = serde_json::from_str(text).ok()?;
     Some(Handle { host, pids, detail })
-}
-
-fn protocol_word(protocol: Protocol) -> &'static str {
-    match protocol {
-        Protocol::Tcp => "tcp",
-        Protocol::Udp => "udp",
-        Protocol::Sctp => "sctp",
-    }
-}
-
-fn protocol(word: &str) -> Option<Protocol> {
-    [Protocol::Tcp, Protocol::Udp, Protocol::Sctp]
-        .into_iter()
-        .find(|protocol| protocol_word(*protocol) == word)
 }
 
 fn limit(rooms_max: usize) -> i64 {

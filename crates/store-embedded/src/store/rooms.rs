@@ -5,34 +5,30 @@ use maestro_core::room::RoomId;
 use maestro_core::scheduler::SchedulerName;
 use maestro_engine::ports::runtime::Handle;
 use maestro_engine::ports::store::{Ended, NewRoomRecord, Refusal, StopIntent};
-use rusqlite::{Connection, named_params};
+use rusqlite::Connection;
 
-use super::columns::{from_id, from_time, from_token};
+use super::columns::{execute, execute_counted, from_id, from_time, from_token, insert, value};
 use super::failure::Failure;
 use super::room_rows;
 use super::schedulers;
 
 pub(super) fn intend(connection: &Connection, new: &NewRoomRecord) -> Result<(), Failure> {
-    if !schedulers::exists(connection, &new.scheduler)? {
-        return Err(Refusal::SchedulerNotFound(new.scheduler.clone()).into());
-    }
-    let inserted = connection
-        .prepare_cached(
-            "INSERT INTO rooms (id, scheduler, version, region, purpose, ports, operation, token, created_at)
-             VALUES (:id, :scheduler, :version, :region, :purpose, :ports, :operation, :token, :created_at)
-             ON CONFLICT (id) DO NOTHING",
-        )?
-        .execute(named_params! {
-            ":id": new.id.as_str(),
-            ":scheduler": new.scheduler.as_str(),
-            ":version": new.version.to_string(),
-            ":region": &*new.region.0,
-            ":purpose": new.purpose.as_str(),
-            ":ports": room_rows::ports_to_json(&new.ports).to_string(),
-            ":operation": from_id(new.operation),
-            ":token": from_token(new.token),
-            ":created_at": from_time(new.created_at),
-        })?;
+    schedulers::require(connection, &new.scheduler)?;
+    let inserted = insert(
+        connection,
+        "INSERT OR IGNORE INTO rooms",
+        &[
+            ("id", &new.id.as_str()),
+            ("scheduler", &new.scheduler.as_str()),
+            ("version", &new.version.to_string()),
+            ("region", &new.region.as_str()),
+            ("purpose", &new.purpose.as_str()),
+            ("ports", &room_rows::ports_to_json(&new.ports).to_string()),
+            ("operation", &from_id(new.operation)),
+            ("token", &from_token(new.token)),
+            ("created_at", &from_time(new.created_at)),
+        ],
+    )?;
     if inserted == 0 {
         return Err(Refusal::RoomExists(new.id.clone()).into());
     }
@@ -62,9 +58,8 @@ pub(super) fn started(
     handle: &Handle,
 ) -> Result<(), Failure> {
     let handle = room_rows::handle_to_json(handle).to_string();
-    let changed = connection
-        .prepare_cached("UPDATE rooms SET handle = ?3 WHERE id = ?2 AND scheduler = ?1")?
-        .execute((scheduler.as_str(), room.as_str(), handle))?;
+    let sql = "UPDATE rooms SET handle = ?3 WHERE id = ?2 AND scheduler = ?1";
+    let changed = execute_counted(connection, sql, (scheduler.as_str(), room.as_str(), handle))?;
     match changed {
         0 => Err(Refusal::RoomNotFound(room.clone()).into()),
         _ => Ok(()),
@@ -79,13 +74,13 @@ pub(super) fn intend_stop(
 ) -> Result<(), Failure> {
     let StopIntent { operation, cause, matches, reason, at } = stop;
     // Only the first one counts: who asks again changes nothing.
-    let found = connection
-        .prepare_cached(
-            "UPDATE rooms
-             SET stop_operation = ?3, stop_cause = ?4, stop_matches = ?5, stop_reason = ?6, stop_at = ?7
-             WHERE id = ?2 AND scheduler = ?1 AND ended_at IS NULL AND stop_operation IS NULL",
-        )?
-        .execute((
+    let sql = "UPDATE rooms
+         SET stop_operation = ?3, stop_cause = ?4, stop_matches = ?5, stop_reason = ?6, stop_at = ?7
+         WHERE id = ?2 AND scheduler = ?1 AND ended_at IS NULL AND stop_operation IS NULL";
+    let found = execute_counted(
+        connection,
+        sql,
+        (
             scheduler.as_str(),
             room.as_str(),
             from_id(*operation),
@@ -93,7 +88,8 @@ pub(super) fn intend_stop(
             matches,
             reason,
             from_time(*at),
-        ))?;
+        ),
+    )?;
     match found {
         0 if !is_live(connection, scheduler, room)? => Err(Refusal::RoomNotFound(room.clone()).into()),
         _ => Ok(()),
@@ -101,11 +97,8 @@ pub(super) fn intend_stop(
 }
 
 fn is_live(connection: &Connection, scheduler: &SchedulerName, room: &RoomId) -> Result<bool, Failure> {
-    Ok(connection
-        .prepare_cached(
-            "SELECT EXISTS (SELECT 1 FROM rooms WHERE id = ?2 AND scheduler = ?1 AND ended_at IS NULL)",
-        )?
-        .query_row((scheduler.as_str(), room.as_str()), |row| row.get(0))?)
+    let sql = "SELECT EXISTS (SELECT 1 FROM rooms WHERE id = ?2 AND scheduler = ?1 AND ended_at IS NULL)";
+    value(connection, sql, (scheduler.as_str(), room.as_str()))
 }
 
 pub(super) fn end(
@@ -115,14 +108,15 @@ pub(super) fn end(
     ended: &Ended,
 ) -> Result<(), Failure> {
     let Ended { at, how, cause, was_ready } = ended;
-    let changed = connection
-        .prepare_cached(
-            "UPDATE rooms SET ended_at = ?3, ended_how = ?4, ended_cause = ?5, was_ready = ?6
-             WHERE id = ?2 AND scheduler = ?1 AND ended_at IS NULL",
-        )?
-        .execute((scheduler.as_str(), room.as_str(), from_time(*at), how, cause.as_str(), was_ready))?;
+    let sql = "UPDATE rooms SET ended_at = ?3, ended_how = ?4, ended_cause = ?5, was_ready = ?6
+         WHERE id = ?2 AND scheduler = ?1 AND ended_at IS NULL";
+    let changed = execute_counted(
+        connection,
+        sql,
+        (scheduler.as_str(), room.as_str(), from_time(*at), how, cause.as_str(), was_ready),
+    )?;
     if changed > 0 {
-        connection.prepare_cached("DELETE FROM ports_taken WHERE room = ?1")?.execute([room.as_str()])?;
+        execute(connection, "DELETE FROM ports_taken WHERE room = ?1", [room.as_str()])?;
     }
     Ok(())
 }

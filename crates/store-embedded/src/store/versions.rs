@@ -6,7 +6,7 @@ use maestro_engine::documents;
 use maestro_engine::ports::store::{Refusal, UnreadableVersion, VersionRecord};
 use rusqlite::Connection;
 
-use super::columns::{Columns, from_time, read_each, read_rows};
+use super::columns::{Columns, execute, execute_counted, from_time, read_each, read_rows, value};
 use super::failure::Failure;
 use super::recipes::RecipeCache;
 use super::schedulers;
@@ -25,28 +25,25 @@ pub(super) fn insert(
 ) -> Result<(), Failure> {
     let NewVersion { recipe, version, status, at } = new;
     schedulers::require(connection, scheduler)?;
-    let given = connection
-        .prepare_cached(
-            "INSERT INTO version_numbers (scheduler, version) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
-        )?
-        .execute((scheduler.as_str(), version.to_string()))?;
+    let sql = "INSERT INTO version_numbers (scheduler, version) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+    let given = execute_counted(connection, sql, (scheduler.as_str(), version.to_string()))?;
     if given == 0 {
         let (scheduler, version) = (scheduler.clone(), *version);
         return Err(Refusal::VersionExists { scheduler, version }.into());
     }
-    connection
-        .prepare_cached(
-            "INSERT INTO versions (scheduler, version, recipe, status, created_at)
-             VALUES (?1, ?2, ?3, ?4, ?5)",
-        )?
-        .execute((
+    let sql = "INSERT INTO versions (scheduler, version, recipe, status, created_at)
+         VALUES (?1, ?2, ?3, ?4, ?5)";
+    execute(
+        connection,
+        sql,
+        (
             scheduler.as_str(),
             version.to_string(),
             documents::recipe_to_json(recipe).to_string(),
             status.as_str(),
             from_time(*at),
-        ))?;
-    Ok(())
+        ),
+    )
 }
 
 /// Its number is not given again.
@@ -56,17 +53,14 @@ pub(super) fn delete(
     version: Version,
 ) -> Result<(), Failure> {
     // Active versions are there, and nothing that is not there is active.
-    let is_active: bool = connection
-        .prepare_cached("SELECT EXISTS (SELECT 1 FROM schedulers WHERE name = ?1 AND active_version = ?2)")?
-        .query_row((scheduler.as_str(), version.to_string()), |row| row.get(0))?;
+    let sql = "SELECT EXISTS (SELECT 1 FROM schedulers WHERE name = ?1 AND active_version = ?2)";
+    let is_active: bool = value(connection, sql, (scheduler.as_str(), version.to_string()))?;
     if is_active {
         let scheduler = scheduler.clone();
         return Err(Refusal::VersionIsActive { scheduler, version }.into());
     }
-    connection
-        .prepare_cached("DELETE FROM versions WHERE scheduler = ?1 AND version = ?2")?
-        .execute((scheduler.as_str(), version.to_string()))?;
-    Ok(())
+    let sql = "DELETE FROM versions WHERE scheduler = ?1 AND version = ?2";
+    execute(connection, sql, (scheduler.as_str(), version.to_string()))
 }
 
 pub(super) fn set_status(
@@ -77,9 +71,9 @@ pub(super) fn set_status(
     cause: &str,
 ) -> Result<(), Failure> {
     schedulers::require(connection, scheduler)?;
-    let changed = connection
-        .prepare_cached("UPDATE versions SET status = ?3, cause = ?4 WHERE scheduler = ?1 AND version = ?2")?
-        .execute((scheduler.as_str(), version.to_string(), status.as_str(), cause))?;
+    let sql = "UPDATE versions SET status = ?3, cause = ?4 WHERE scheduler = ?1 AND version = ?2";
+    let changed =
+        execute_counted(connection, sql, (scheduler.as_str(), version.to_string(), status.as_str(), cause))?;
     if changed == 0 {
         return Err(not_found(scheduler, version));
     }
@@ -97,12 +91,9 @@ pub(super) fn set_active(
         let scheduler = scheduler.clone();
         return Err(Refusal::ActiveVersionChanged { scheduler, is }.into());
     }
-    let changed = connection
-        .prepare_cached(
-            "UPDATE schedulers SET active_version = ?2
-             WHERE name = ?1 AND EXISTS (SELECT 1 FROM versions WHERE scheduler = ?1 AND version = ?2)",
-        )?
-        .execute((scheduler.as_str(), to.to_string()))?;
+    let sql = "UPDATE schedulers SET active_version = ?2
+         WHERE name = ?1 AND EXISTS (SELECT 1 FROM versions WHERE scheduler = ?1 AND version = ?2)";
+    let changed = execute_counted(connection, sql, (scheduler.as_str(), to.to_string()))?;
     if changed == 0 {
         return Err(not_found(scheduler, to));
     }
@@ -111,12 +102,10 @@ pub(super) fn set_active(
 
 /// [`Refusal::SchedulerNotFound`] if there is none.
 fn active(connection: &Connection, scheduler: &SchedulerName) -> Result<Version, Failure> {
-    let mut statement = connection.prepare_cached("SELECT active_version FROM schedulers WHERE name = ?1")?;
-    let mut rows = statement.query([scheduler.as_str()])?;
-    match rows.next()? {
-        Some(row) => Columns(row).version("active_version"),
-        None => Err(Refusal::SchedulerNotFound(scheduler.clone()).into()),
-    }
+    let sql = "SELECT active_version FROM schedulers WHERE name = ?1";
+    let active =
+        read_rows(connection, sql, [scheduler.as_str()], |columns| columns.version("active_version"))?;
+    active.into_iter().next().ok_or_else(|| Refusal::SchedulerNotFound(scheduler.clone()).into())
 }
 
 fn not_found(scheduler: &SchedulerName, version: Version) -> Failure {

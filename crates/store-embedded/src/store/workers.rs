@@ -4,9 +4,9 @@ use maestro_core::operation::Token;
 use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::{Millis, Timestamp, after};
 use maestro_engine::ports::store::{OwnershipRecord, Renewal, WorkerRecord, Workforce};
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 
-use super::columns::{from_time, from_token, read_rows, to_token};
+use super::columns::{execute, find, from_time, from_token, read_rows, to_token, value};
 use super::failure::Failure;
 use super::schedulers;
 
@@ -21,10 +21,7 @@ pub(super) fn current_token(
     connection: &Connection,
     scheduler: &SchedulerName,
 ) -> Result<Option<Token>, Failure> {
-    let token = connection
-        .prepare_cached("SELECT token FROM ownerships WHERE scheduler = ?1")?
-        .query_row([scheduler.as_str()], |row| row.get(0))
-        .optional()?;
+    let token = find(connection, "SELECT token FROM ownerships WHERE scheduler = ?1", [scheduler.as_str()])?;
     token.map(to_token).transpose()
 }
 
@@ -55,39 +52,30 @@ fn own(
         return Ok(None);
     }
     let expires_at = from_time(after(now, ttl));
-    let kept: Option<i64> = connection
-        .prepare_cached(
-            "UPDATE ownerships SET expires_at = ?3 WHERE scheduler = ?1 AND owner = ?2 RETURNING token",
-        )?
-        .query_row((scheduler.as_str(), owner, expires_at), |row| row.get(0))
-        .optional()?;
+    let sql = "UPDATE ownerships SET expires_at = ?3 WHERE scheduler = ?1 AND owner = ?2 RETURNING token";
+    let kept: Option<i64> = find(connection, sql, (scheduler.as_str(), owner, expires_at))?;
     if let Some(token) = kept {
         return to_token(token).map(Some);
     }
-    let taken_by_another: bool = connection
-        .prepare_cached(&format!(
-            "SELECT EXISTS (SELECT 1 FROM ({EXPIRIES}) WHERE scheduler = ?1 AND expires_at > ?2)"
-        ))?
-        .query_row((scheduler.as_str(), from_time(now)), |row| row.get(0))?;
+    let taken_by_another: bool = value(
+        connection,
+        &format!("SELECT EXISTS (SELECT 1 FROM ({EXPIRIES}) WHERE scheduler = ?1 AND expires_at > ?2)"),
+        (scheduler.as_str(), from_time(now)),
+    )?;
     if taken_by_another {
         return Ok(None);
     }
     let token = next_token(connection)?;
-    connection
-        .prepare_cached(
-            "INSERT INTO ownerships (scheduler, owner, token, expires_at) VALUES (?1, ?2, ?3, ?4)
-             ON CONFLICT (scheduler) DO UPDATE
-             SET owner = excluded.owner, token = excluded.token, expires_at = excluded.expires_at",
-        )?
-        .execute((scheduler.as_str(), owner, from_token(token), expires_at))?;
+    let sql = "INSERT INTO ownerships (scheduler, owner, token, expires_at) VALUES (?1, ?2, ?3, ?4)
+         ON CONFLICT (scheduler) DO UPDATE
+         SET owner = excluded.owner, token = excluded.token, expires_at = excluded.expires_at";
+    execute(connection, sql, (scheduler.as_str(), owner, from_token(token), expires_at))?;
     Ok(Some(token))
 }
 
 /// Greater than any before, of ownerships and of locks.
 pub(super) fn next_token(connection: &Connection) -> Result<Token, Failure> {
-    let token = connection
-        .prepare_cached("UPDATE store SET last_token = last_token + 1 RETURNING last_token")?
-        .query_row([], |row| row.get(0))?;
+    let token = value(connection, "UPDATE store SET last_token = last_token + 1 RETURNING last_token", [])?;
     to_token(token)
 }
 
@@ -104,38 +92,28 @@ pub(super) fn renew(
         "UPDATE ownerships SET expires_at = ?1 WHERE expires_at > ?2",
         "UPDATE workers SET expires_at = ?1 WHERE expires_at > ?2",
     ] {
-        connection.prepare_cached(shorten)?.execute((until(ownership_ttl), too_late))?;
+        execute(connection, shorten, (until(ownership_ttl), too_late))?;
     }
-    connection
-        .prepare_cached(
-            "INSERT INTO workers (name, expires_at) VALUES (?1, ?2)
-             ON CONFLICT (name) DO UPDATE SET expires_at = excluded.expires_at",
-        )?
-        .execute((worker, until(ownership_ttl)))?;
+    let sql = "INSERT INTO workers (name, expires_at) VALUES (?1, ?2)
+         ON CONFLICT (name) DO UPDATE SET expires_at = excluded.expires_at";
+    execute(connection, sql, (worker, until(ownership_ttl)))?;
     // From now on they last as long as their worker: the next renewal has nothing to write for them.
-    connection
-        .prepare_cached("UPDATE ownerships SET expires_at = 0 WHERE owner = ?1 AND expires_at <> 0")?
-        .execute([worker])?;
-    connection
-        .prepare_cached(
-            "UPDATE operations SET lease_expires_at = ?2
-             FROM ownerships
-             WHERE ownerships.owner = ?1
-               AND operations.scheduler = ownerships.scheduler
-               AND operations.lease_token = ownerships.token
-               AND operations.ended_at IS NULL AND operations.status = 'in_progress'",
-        )?
-        .execute((worker, until(operation_ttl)))?;
-    connection
-        .prepare_cached(
-            "UPDATE locks SET expires_at = ?2
-             FROM ownerships, operations
-             WHERE ownerships.owner = ?1
-               AND locks.scheduler = ownerships.scheduler
-               AND locks.expires_at IS NOT NULL
-               AND operations.id = locks.operation AND operations.ended_at IS NULL",
-        )?
-        .execute((worker, until(lock_ttl)))?;
+    let sql = "UPDATE ownerships SET expires_at = 0 WHERE owner = ?1 AND expires_at <> 0";
+    execute(connection, sql, [worker])?;
+    let sql = "UPDATE operations SET lease_expires_at = ?2
+         FROM ownerships
+         WHERE ownerships.owner = ?1
+           AND operations.scheduler = ownerships.scheduler
+           AND operations.lease_token = ownerships.token
+           AND operations.ended_at IS NULL AND operations.status = 'in_progress'";
+    execute(connection, sql, (worker, until(operation_ttl)))?;
+    let sql = "UPDATE locks SET expires_at = ?2
+         FROM ownerships, operations
+         WHERE ownerships.owner = ?1
+           AND locks.scheduler = ownerships.scheduler
+           AND locks.expires_at IS NOT NULL
+           AND operations.id = locks.operation AND operations.ended_at IS NULL";
+    execute(connection, sql, (worker, until(lock_ttl)))?;
     owned_by(connection, worker)
 }
 
@@ -151,15 +129,13 @@ pub(super) fn disown(
     scheduler: &SchedulerName,
     token: Token,
 ) -> Result<(), Failure> {
-    connection
-        .prepare_cached("DELETE FROM ownerships WHERE scheduler = ?1 AND token = ?2")?
-        .execute((scheduler.as_str(), from_token(token)))?;
-    Ok(())
+    let sql = "DELETE FROM ownerships WHERE scheduler = ?1 AND token = ?2";
+    execute(connection, sql, (scheduler.as_str(), from_token(token)))
 }
 
 pub(super) fn retire(connection: &Connection, worker: &str) -> Result<(), Failure> {
     for statement in ["DELETE FROM workers WHERE name = ?1", "DELETE FROM ownerships WHERE owner = ?1"] {
-        connection.prepare_cached(statement)?.execute([worker])?;
+        execute(connection, statement, [worker])?;
     }
     Ok(())
 }
