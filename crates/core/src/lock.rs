@@ -10,19 +10,20 @@ use crate::scheduler::{SchedulerName, Version};
 use crate::time::Timestamp;
 use crate::words::words;
 
-/// In the order in which they are taken; never the other way round.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LockKind {
-    /// The recipe, its versions, and which of them is active.
-    Config,
-    /// The fleet size and everything else that says how many rooms there should be.
-    Scale,
-    /// Whether there is to be a fleet at all.
-    Termination,
-    /// Rooms on their way out.
-    Downscaling,
-    /// A burst of rooms that was asked for in need.
-    Panic,
+words! {
+    /// In the order in which they are taken; never the other way round.
+    pub enum LockKind {
+        /// The recipe, its versions, and which of them is active.
+        Config = "config",
+        /// The fleet size and everything else that says how many rooms there should be.
+        Scale = "scale",
+        /// Whether there is to be a fleet at all.
+        Termination = "termination",
+        /// Rooms on their way out.
+        Downscaling = "downscaling",
+        /// A burst of rooms that was asked for in need.
+        Panic = "panic",
+    }
 }
 
 /// Who holds a lock, or waits for it.
@@ -106,14 +107,6 @@ pub fn may_take(
         Some(_) | None => Ok(()),
     }
 }
-
-words!(LockKind {
-    Config = "config",
-    Scale = "scale",
-    Termination = "termination",
-    Downscaling = "downscaling",
-    Panic = "panic",
-});
 
 impl LockKind {
     /// Those that people see in a list; the panic lock is none of them.
@@ -219,16 +212,10 @@ impl Holder {
 
 const HEALTH_CONTROLLER: &str = "the health controller";
 
-impl fmt::Display for LockKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Operation { kind, id } => write!(f, "{} {id}", kind.name()),
+            Self::Operation { kind, id } => write!(f, "{kind} {id}"),
             Self::Rollout(version) => write!(f, "rollout {version}"),
             Self::HealthController => f.write_str(HEALTH_CONTROLLER),
         }

@@ -1,8 +1,16 @@
 //! The words that stand for the values of an enum, wherever they are written: in recipes, answers and stored rows.
 
-/// `ALL` in this order, `as_str`, and `parse`.
+/// Enums whose values are words: with `ALL` in this order, `as_str`, `parse` and `Display`.
 macro_rules! words {
-    ($type:ident { $($value:ident = $word:literal),+ $(,)? }) => {
+    ($($(#[$about:meta])* pub enum $type:ident {
+        $($(#[$about_value:meta])* $value:ident = $word:literal,)+
+    })+) => {$(
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $type {
+            $($(#[$about_value])* $value,)+
+        }
+
         impl $type {
             pub const ALL: [Self; [$($word),+].len()] = [$(Self::$value),+];
 
@@ -19,7 +27,13 @@ macro_rules! words {
                 }
             }
         }
-    };
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    )+};
 }
 
 pub(crate) use words;

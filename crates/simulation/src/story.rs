@@ -276,7 +276,7 @@ impl fmt::Display for Headline<'_> {
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [.., a, b, c, d] = *self.id.as_bytes();
-        let kind = self.kind.map_or("operation", DefinitionKind::name);
+        let kind = self.kind.map_or("operation", DefinitionKind::as_str);
         write!(f, "{kind} {:08x}", u32::from_be_bytes([a, b, c, d]))
     }
 }

@@ -90,10 +90,10 @@ fn asked_page(request: &ListOperationsRequest) -> Result<(Stage, PageRequest), A
 
 fn asked_for(request: &ListOperationsRequest) -> Result<OperationFilter, ApiError> {
     let ListOperationsRequest { definition_name, status, since, id_prefix, .. } = request;
-    let kinds = || DefinitionKind::KNOWN.map(DefinitionKind::name).join(", ");
+    let kinds = || DefinitionKind::KNOWN.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(", ");
     let statuses = || OperationStatus::ALL.map(OperationStatus::as_str).join(", ");
     Ok(OperationFilter {
-        kind: parameter("definitionName", definition_name, DefinitionKind::parse, kinds)?,
+        kind: parameter("definitionName", definition_name, DefinitionKind::parse_known, kinds)?,
         status: parameter("status", status, OperationStatus::parse, statuses)?,
         since: parameter(
             "since",

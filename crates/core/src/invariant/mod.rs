@@ -15,41 +15,42 @@ pub use checks::{
     ready_first, ready_kept, rooms_made, surge_kept, token_grew,
 };
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Invariant {
-    /// No two operations of a scheduler execute, and nobody but its owner works on it.
-    OneExecutor,
-    /// Operations go from one status to another only as their state machine says.
-    LegalTransitions,
-    /// An operation takes effect once: no more rooms than asked for, and the fleet size is what people's operations
-    /// made of it.
-    EffectOnce,
-    /// Our own additions never take a fleet above desired + surge, those of a panic aside.
-    SurgeBound,
-    /// Our own removals never take the ready rooms under their target.
-    ReadyTarget,
-    /// No occupied room goes while a ready one could go in its place.
-    ReadyBeforeOccupied,
-    /// Autoscaling never removes an occupied room.
-    OccupiedStays,
-    /// A validation room is not part of the fleet.
-    ValidationNotCounted,
-    /// No host port is given twice on a host.
-    PortOnce,
-    /// Our own additions take no region above the cap that the placement policy gives it.
-    CapsKept,
-    /// A later owner has a greater token.
-    TokensGrow,
-    /// Whatever was accepted is carried out or ends with a reason, also after a crash.
-    AcceptedWorkSurvives,
-    /// When nothing goes wrong any more, a fleet becomes what it should be, and stays so.
-    Converges,
-    /// Then no operation is left in progress.
-    NothingInProgress,
-    /// Then no lock is left that nobody will release.
-    NoLockLeft,
-    /// Then no room runs that the registry does not want.
-    NoUnwantedRoom,
+words! {
+    pub enum Invariant {
+        /// No two operations of a scheduler execute, and nobody but its owner works on it.
+        OneExecutor = "one-executor",
+        /// Operations go from one status to another only as their state machine says.
+        LegalTransitions = "legal-transitions",
+        /// An operation takes effect once: no more rooms than asked for, and the fleet size is what people's operations
+        /// made of it.
+        EffectOnce = "effect-once",
+        /// Our own additions never take a fleet above desired + surge, those of a panic aside.
+        SurgeBound = "surge-bound",
+        /// Our own removals never take the ready rooms under their target.
+        ReadyTarget = "ready-target",
+        /// No occupied room goes while a ready one could go in its place.
+        ReadyBeforeOccupied = "ready-before-occupied",
+        /// Autoscaling never removes an occupied room.
+        OccupiedStays = "occupied-stays",
+        /// A validation room is not part of the fleet.
+        ValidationNotCounted = "validation-not-counted",
+        /// No host port is given twice on a host.
+        PortOnce = "port-once",
+        /// Our own additions take no region above the cap that the placement policy gives it.
+        CapsKept = "caps-kept",
+        /// A later owner has a greater token.
+        TokensGrow = "tokens-grow",
+        /// Whatever was accepted is carried out or ends with a reason, also after a crash.
+        AcceptedWorkSurvives = "accepted-work-survives",
+        /// When nothing goes wrong any more, a fleet becomes what it should be, and stays so.
+        Converges = "converges",
+        /// Then no operation is left in progress.
+        NothingInProgress = "nothing-in-progress",
+        /// Then no lock is left that nobody will release.
+        NoLockLeft = "no-lock-left",
+        /// Then no room runs that the registry does not want.
+        NoUnwantedRoom = "no-unwanted-room",
+    }
 }
 
 /// An invariant that does not hold, and the numbers that show it.
@@ -59,34 +60,9 @@ pub struct Violation {
     pub what: String,
 }
 
-words!(Invariant {
-    OneExecutor = "one-executor",
-    LegalTransitions = "legal-transitions",
-    EffectOnce = "effect-once",
-    SurgeBound = "surge-bound",
-    ReadyTarget = "ready-target",
-    ReadyBeforeOccupied = "ready-before-occupied",
-    OccupiedStays = "occupied-stays",
-    ValidationNotCounted = "validation-not-counted",
-    PortOnce = "port-once",
-    CapsKept = "caps-kept",
-    TokensGrow = "tokens-grow",
-    AcceptedWorkSurvives = "accepted-work-survives",
-    Converges = "converges",
-    NothingInProgress = "nothing-in-progress",
-    NoLockLeft = "no-lock-left",
-    NoUnwantedRoom = "no-unwanted-room",
-});
-
 impl Violation {
     pub fn new(invariant: Invariant, what: impl Into<String>) -> Self {
         Self { invariant, what: what.into() }
-    }
-}
-
-impl fmt::Display for Invariant {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 

@@ -67,32 +67,32 @@ impl RoomsToRemove {
     }
 }
 
-/// Why rooms are removed, in the words that v10 has for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RemovalReason {
-    ScaleDown,
-    ExpiredRoom,
-    /// An older major version makes place for the active one.
-    RollingUpdate,
-    /// Its region is drained.
-    Drain,
-    ValidationFinished,
-}
+words! {
+    /// Why rooms are removed, in the words that v10 has for it.
+    pub enum RemovalReason {
+        ScaleDown = "scale_down",
+        ExpiredRoom = "expired_room",
+        /// An older major version makes place for the active one.
+        RollingUpdate = "rolling_update_replace",
+        /// Its region is drained.
+        Drain = "region_drain",
+        ValidationFinished = "new_version_validation_finished",
+    }
 
-/// The name of a definition without what is in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum DefinitionKind {
-    CreateScheduler,
-    DeleteScheduler,
-    CreateVersion,
-    SwitchVersion,
-    AddRooms,
-    RemoveRooms,
-    Resize,
-    CreateRoom,
-    HealthController,
-    StorageCleanUp,
-    Unknown,
+    /// The name of a definition without what is in it.
+    pub enum DefinitionKind {
+        CreateScheduler = "create_scheduler",
+        DeleteScheduler = "delete_scheduler",
+        CreateVersion = "create_new_scheduler_version",
+        SwitchVersion = "switch_active_version",
+        AddRooms = "add_rooms",
+        RemoveRooms = "remove_rooms",
+        Resize = "resize",
+        CreateRoom = "create_room",
+        HealthController = "health_controller",
+        StorageCleanUp = "storage_clean_up",
+        Unknown = "unknown",
+    }
 }
 
 impl Definition {
@@ -152,7 +152,7 @@ impl Definition {
     pub fn name(&self) -> &str {
         match self {
             Self::Unknown { name, .. } => name,
-            known => known.kind().name(),
+            known => known.kind().as_str(),
         }
     }
 }
@@ -165,34 +165,8 @@ enum Asks<'a> {
 }
 
 impl DefinitionKind {
-    pub const KNOWN: [Self; 10] = [
-        Self::CreateScheduler,
-        Self::DeleteScheduler,
-        Self::CreateVersion,
-        Self::SwitchVersion,
-        Self::AddRooms,
-        Self::RemoveRooms,
-        Self::Resize,
-        Self::CreateRoom,
-        Self::HealthController,
-        Self::StorageCleanUp,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::CreateScheduler => "create_scheduler",
-            Self::DeleteScheduler => "delete_scheduler",
-            Self::CreateVersion => "create_new_scheduler_version",
-            Self::SwitchVersion => "switch_active_version",
-            Self::AddRooms => "add_rooms",
-            Self::RemoveRooms => "remove_rooms",
-            Self::Resize => "resize",
-            Self::CreateRoom => "create_room",
-            Self::HealthController => "health_controller",
-            Self::StorageCleanUp => "storage_clean_up",
-            Self::Unknown => "unknown",
-        }
-    }
+    /// Those that can be asked for.
+    pub const KNOWN: &[Self] = Self::ALL.split_at(Self::ALL.len() - 1).0;
 
     /// Others may be carried out while it waits for a runtime that does not answer. Nothing may before a scheduler is
     /// made, and nothing is to be while it is taken away.
@@ -210,18 +184,10 @@ impl DefinitionKind {
         }
     }
 
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::KNOWN.into_iter().find(|kind| kind.name() == name)
+    pub fn parse_known(name: &str) -> Option<Self> {
+        Self::parse(name).filter(|kind| Self::KNOWN.contains(kind))
     }
 }
-
-words!(RemovalReason {
-    ScaleDown = "scale_down",
-    ExpiredRoom = "expired_room",
-    RollingUpdate = "rolling_update_replace",
-    Drain = "region_drain",
-    ValidationFinished = "new_version_validation_finished",
-});
 
 /// More rooms than anybody can count are not asked for: that is refused before.
 fn narrowed(rooms: u64) -> u32 {

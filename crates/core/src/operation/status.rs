@@ -1,25 +1,23 @@
 //! The state machine of an operation.
 
-use std::fmt;
-
 use crate::words::words;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum OperationStatus {
-    Pending,
-    InProgress,
-    Evicted,
-    Finished,
-    Error,
-    Canceled,
-}
+words! {
+    pub enum OperationStatus {
+        Pending = "pending",
+        InProgress = "in_progress",
+        Evicted = "evicted",
+        Finished = "finished",
+        Error = "error",
+        Canceled = "canceled",
+    }
 
-/// How lists are asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
-    Pending,
-    Active,
-    Final,
+    /// How lists are asked for.
+    pub enum Stage {
+        Pending = "pending",
+        Active = "active",
+        Final = "final",
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -28,15 +26,6 @@ pub struct IllegalTransition {
     pub from: OperationStatus,
     pub to: OperationStatus,
 }
-
-words!(OperationStatus {
-    Pending = "pending",
-    InProgress = "in_progress",
-    Evicted = "evicted",
-    Finished = "finished",
-    Error = "error",
-    Canceled = "canceled",
-});
 
 impl OperationStatus {
     /// The only way from one status to another.
@@ -59,23 +48,6 @@ impl OperationStatus {
             Self::InProgress => Stage::Active,
             Self::Evicted | Self::Finished | Self::Error | Self::Canceled => Stage::Final,
         }
-    }
-}
-
-impl Stage {
-    pub fn parse(text: &str) -> Option<Self> {
-        match text {
-            "pending" => Some(Self::Pending),
-            "active" => Some(Self::Active),
-            "final" => Some(Self::Final),
-            _ => None,
-        }
-    }
-}
-
-impl fmt::Display for OperationStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 

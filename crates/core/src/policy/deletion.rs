@@ -6,20 +6,22 @@ use super::data::Part;
 use crate::room::{Region, RoomId, RoomStatus};
 use crate::scheduler::Version;
 use crate::time::Timestamp;
+use crate::words::words;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeletionPolicy {
     pub criteria: Criteria,
 }
 
-/// Who goes first among rooms that are worth the same to players.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Criteria {
-    OldestFirst,
-    YoungestFirst,
-    /// By version, then by age.
-    OldestProfileFirst,
-    Random,
+words! {
+    /// Who goes first among rooms that are worth the same to players, in Senlin's order.
+    pub enum Criteria {
+        OldestFirst = "OLDEST_FIRST",
+        /// By version, then by age.
+        OldestProfileFirst = "OLDEST_PROFILE_FIRST",
+        YoungestFirst = "YOUNGEST_FIRST",
+        Random = "RANDOM",
+    }
 }
 
 /// A room that may go, as far as the policy needs to know it.

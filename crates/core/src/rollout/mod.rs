@@ -21,6 +21,7 @@ use crate::lock::{Holder, LockKind, Taker};
 use crate::plan::{OldVersions, ReplacementRules};
 use crate::scheduler::{OccupiedRooms, Recipe, SizeBaseline, Version};
 use crate::time::{Millis, Timestamp, age};
+use crate::words::words;
 
 pub use locks::LockChange;
 pub use pace::OccupiedPace;
@@ -47,30 +48,14 @@ pub struct RolloutRecord {
     pub note: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RolloutState {
-    Rolling,
-    Paused,
-    /// It failed: nothing is replaced until someone says how to go on.
-    Halted,
-    /// It failed or was canceled, and leads back to the last deployed version.
-    RollingBack,
-}
-
-impl RolloutState {
-    pub const ALL: [Self; 4] = [Self::Rolling, Self::Paused, Self::Halted, Self::RollingBack];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Rolling => "rolling",
-            Self::Paused => "paused",
-            Self::Halted => "halted",
-            Self::RollingBack => "rollingBack",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.as_str() == text)
+words! {
+    pub enum RolloutState {
+        Rolling = "rolling",
+        Paused = "paused",
+        /// It failed: nothing is replaced until someone says how to go on.
+        Halted = "halted",
+        /// It failed or was canceled, and leads back to the last deployed version.
+        RollingBack = "rollingBack",
     }
 }
 

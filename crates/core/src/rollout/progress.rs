@@ -3,6 +3,7 @@
 
 use crate::operation::{Definition, Operation, OperationStatus};
 use crate::scheduler::{Version, VersionStatus};
+use crate::words::words;
 
 /// The version that an answer is about, and the operations that it went through.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -17,14 +18,15 @@ pub struct VersionSubject<'a> {
     is_named: bool,
 }
 
-/// What has become of a version.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum VersionOutcome {
-    InProgress,
-    Deployed,
-    Failed,
-    Canceled,
-    Superseded,
+words! {
+    /// What has become of a version.
+    pub enum VersionOutcome {
+        InProgress = "inProgress",
+        Deployed = "deployed",
+        Failed = "failed",
+        Canceled = "canceled",
+        Superseded = "superseded",
+    }
 }
 
 /// The status of a version, what that comes to, and why, unless all is well.
@@ -141,16 +143,4 @@ fn switches_to(operation: &Operation, version: Version) -> bool {
 /// The number that a new version was given, once it has one.
 fn version_of(operation: &Operation) -> Option<Version> {
     Version::parse(operation.data.get("version")?.as_str()?).ok()
-}
-
-impl VersionOutcome {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::InProgress => "inProgress",
-            Self::Deployed => "deployed",
-            Self::Failed => "failed",
-            Self::Canceled => "canceled",
-            Self::Superseded => "superseded",
-        }
-    }
 }

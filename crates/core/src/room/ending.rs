@@ -25,17 +25,18 @@ pub enum Ending {
     GivenUp { why: String },
 }
 
-/// Why a room ended, as far as decisions need to know.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EndCause {
-    /// Maestro stopped it, or gave it up: it says nothing about the room.
-    Asked,
-    /// It ended by itself, with code 0.
-    Completed,
-    /// It failed: an error code, a signal, a start that did not work.
-    Failed,
-    /// Nobody knows.
-    Unknown,
+words! {
+    /// Why a room ended, as far as decisions need to know.
+    pub enum EndCause {
+        /// Maestro stopped it, or gave it up: it says nothing about the room.
+        Asked = "asked",
+        /// It ended by itself, with code 0.
+        Completed = "completed",
+        /// It failed: an error code, a signal, a start that did not work.
+        Failed = "failed",
+        /// Nobody knows.
+        Unknown = "unknown",
+    }
 }
 
 impl Ending {
@@ -48,13 +49,6 @@ impl Ending {
         }
     }
 }
-
-words!(EndCause {
-    Asked = "asked",
-    Completed = "completed",
-    Failed = "failed",
-    Unknown = "unknown",
-});
 
 impl fmt::Display for Ending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -16,14 +16,10 @@ pub use status::{InstanceStatus, PingStatus, RoomStatus, StatusCounts};
 
 use crate::words::words;
 
-/// What a room is for. A validation room tries out a version: it is never counted, forwarded or allocated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
-    Fleet,
-    Validation,
+words! {
+    /// What a room is for. A validation room tries out a version: it is never counted, forwarded or allocated.
+    pub enum Purpose {
+        Fleet = "fleet",
+        Validation = "validation",
+    }
 }
-
-words!(Purpose {
-    Fleet = "fleet",
-    Validation = "validation",
-});

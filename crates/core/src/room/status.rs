@@ -2,44 +2,43 @@
 
 use crate::words::words;
 
-/// What a room is doing, composed from both of its sides.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum RoomStatus {
-    /// Its instance is not up yet.
-    Pending,
-    /// Its instance is up; the game has not pinged.
-    Unready,
-    Ready,
-    /// Matches run in it, and there is a place for more.
-    Active,
-    /// It has no place for another match.
-    Occupied,
-    /// It was handed to a matchmaker, and no match has begun.
-    Allocated,
-    Terminating,
-    Terminated,
-    Error,
-}
+words! {
+    /// What a room is doing, composed from both of its sides.
+    pub enum RoomStatus {
+        /// Its instance is not up yet.
+        Pending = "pending",
+        /// Its instance is up; the game has not pinged.
+        Unready = "unready",
+        Ready = "ready",
+        /// Matches run in it, and there is a place for more.
+        Active = "active",
+        /// It has no place for another match.
+        Occupied = "occupied",
+        /// It was handed to a matchmaker, and no match has begun.
+        Allocated = "allocated",
+        Terminating = "terminating",
+        Terminated = "terminated",
+        Error = "error",
+    }
 
-/// What the game says about itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum PingStatus {
-    /// Nothing yet.
-    Unknown,
-    Ready,
-    Occupied,
-    Terminating,
-    Terminated,
-}
+    /// What the game says about itself.
+    pub enum PingStatus {
+        /// Nothing yet.
+        Unknown = "unknown",
+        Ready = "ready",
+        Occupied = "occupied",
+        Terminating = "terminating",
+        Terminated = "terminated",
+    }
 
-/// What the runtime says about the instance.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum InstanceStatus {
-    Unknown,
-    Pending,
-    Ready,
-    Terminating,
-    Error,
+    /// What the runtime says about the instance.
+    pub enum InstanceStatus {
+        Unknown = "unknown",
+        Pending = "pending",
+        Ready = "ready",
+        Terminating = "terminating",
+        Error = "error",
+    }
 }
 
 impl RoomStatus {
@@ -67,46 +66,12 @@ impl RoomStatus {
     }
 }
 
-words!(RoomStatus {
-    Pending = "pending",
-    Unready = "unready",
-    Ready = "ready",
-    Active = "active",
-    Occupied = "occupied",
-    Allocated = "allocated",
-    Terminating = "terminating",
-    Terminated = "terminated",
-    Error = "error",
-});
-
-words!(PingStatus {
-    Unknown = "unknown",
-    Ready = "ready",
-    Occupied = "occupied",
-    Terminating = "terminating",
-    Terminated = "terminated",
-});
-
-words!(InstanceStatus {
-    Unknown = "unknown",
-    Pending = "pending",
-    Ready = "ready",
-    Terminating = "terminating",
-    Error = "error",
-});
-
 impl PingStatus {
     /// What a room may say of itself.
     pub const SAID: [Self; 4] = [Self::Ready, Self::Occupied, Self::Terminating, Self::Terminated];
 
     pub fn parse_said(text: &str) -> Option<Self> {
         Self::parse(text).filter(|status| Self::SAID.contains(status))
-    }
-}
-
-impl std::fmt::Display for RoomStatus {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 

@@ -1,42 +1,40 @@
 //! The words that a recipe chooses from, as they are written.
 
-use super::{ImagePullPolicy, OccupiedRooms, OnFailure, Protocol, RestartPolicy};
-use crate::policy::Criteria;
 use crate::words::words;
 
-words!(RestartPolicy {
-    Always = "Always",
-    OnFailure = "OnFailure",
-    Never = "Never",
-});
+words! {
+    pub enum RestartPolicy {
+        Always = "Always",
+        OnFailure = "OnFailure",
+        Never = "Never",
+    }
 
-words!(ImagePullPolicy {
-    Always = "Always",
-    Never = "Never",
-    IfNotPresent = "IfNotPresent",
-});
+    pub enum ImagePullPolicy {
+        Always = "Always",
+        Never = "Never",
+        IfNotPresent = "IfNotPresent",
+    }
 
-// As recipes write it. Addresses of rooms have it in capitals.
-words!(Protocol {
-    Tcp = "tcp",
-    Udp = "udp",
-    Sctp = "sctp",
-});
+    /// Addresses of rooms have it in capitals.
+    pub enum Protocol {
+        Tcp = "tcp",
+        Udp = "udp",
+        Sctp = "sctp",
+    }
 
-words!(OccupiedRooms {
-    DeleteLast = "deleteLast",
-    WaitForMatchEnd = "waitForMatchEnd",
-});
+    /// What happens to old rooms that players are in.
+    pub enum OccupiedRooms {
+        /// They go when nothing else is left to go.
+        DeleteLast = "deleteLast",
+        /// They stay until their matches end, or the deadline passes.
+        WaitForMatchEnd = "waitForMatchEnd",
+    }
 
-words!(OnFailure {
-    Rollback = "rollback",
-    Halt = "halt",
-});
-
-// In Senlin's order.
-words!(Criteria {
-    OldestFirst = "OLDEST_FIRST",
-    OldestProfileFirst = "OLDEST_PROFILE_FIRST",
-    YoungestFirst = "YOUNGEST_FIRST",
-    Random = "RANDOM",
-});
+    /// What happens when new rooms do not become ready.
+    pub enum OnFailure {
+        /// Back to the last version that was deployed.
+        Rollback = "rollback",
+        /// Nothing more is replaced until someone says how to go on.
+        Halt = "halt",
+    }
+}

@@ -8,7 +8,7 @@ use crate::policy::Policies;
 use crate::room::Region;
 use crate::time::Millis;
 
-use super::SchedulerName;
+use super::{ImagePullPolicy, OccupiedRooms, OnFailure, Protocol, RestartPolicy, SchedulerName};
 
 /// What a studio writes down about one fleet, without its version number and state.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,13 +44,6 @@ pub struct Spec {
     pub region: Option<Region>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RestartPolicy {
-    Always,
-    OnFailure,
-    Never,
-}
-
 #[derive(Debug, Clone, PartialEq)]
 pub struct Container {
     pub name: String,
@@ -61,13 +54,6 @@ pub struct Container {
     pub requests: Resources,
     pub limits: Resources,
     pub ports: Vec<ContainerPort>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ImagePullPolicy {
-    Always,
-    Never,
-    IfNotPresent,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,13 +92,6 @@ pub struct ContainerPort {
     /// What was submitted as `hostPort`. Shown again, never used: Maestro chooses host ports.
     pub host_port: u16,
     pub host_port_range: Option<PortRange>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Protocol {
-    Tcp,
-    Udp,
-    Sctp,
 }
 
 /// Both ends are part of it; `start < end`.
@@ -302,24 +281,6 @@ pub struct Rollout {
     pub rejoin_grace: Millis,
     /// Between two cycles that take rooms with players; zero: every cycle may.
     pub occupied_interval: Millis,
-}
-
-/// What happens to old rooms that players are in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OccupiedRooms {
-    /// They go when nothing else is left to go.
-    DeleteLast,
-    /// They stay until their matches end, or the deadline passes.
-    WaitForMatchEnd,
-}
-
-/// What happens when new rooms do not become ready.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnFailure {
-    /// Back to the last version that was deployed.
-    Rollback,
-    /// Nothing more is replaced until someone says how to go on.
-    Halt,
 }
 
 impl Default for Rollout {

@@ -61,27 +61,18 @@ impl fmt::Display for Version {
     }
 }
 
-/// What became of a version.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum VersionStatus {
-    Validating,
-    Validated,
-    Rolling,
-    Deployed,
-    Superseded,
-    Canceled,
-    Error,
+words! {
+    /// What became of a version.
+    pub enum VersionStatus {
+        Validating = "validating",
+        Validated = "validated",
+        Rolling = "rolling",
+        Deployed = "deployed",
+        Superseded = "superseded",
+        Canceled = "canceled",
+        Error = "error",
+    }
 }
-
-words!(VersionStatus {
-    Validating = "validating",
-    Validated = "validated",
-    Rolling = "rolling",
-    Deployed = "deployed",
-    Superseded = "superseded",
-    Canceled = "canceled",
-    Error = "error",
-});
 
 #[cfg(test)]
 mod tests {

@@ -94,7 +94,7 @@ pub(super) struct ListOptions {
     #[arg(long, value_parser = PossibleValuesParser::new(STAGES))]
     stage: Option<String>,
     /// Only operations of this type
-    #[arg(long = "type", value_name = "TYPE", value_parser = PossibleValuesParser::new(DefinitionKind::KNOWN.map(DefinitionKind::name)))]
+    #[arg(long = "type", value_name = "TYPE", value_parser = PossibleValuesParser::new(DefinitionKind::KNOWN.iter().map(|kind| kind.as_str())))]
     kind: Option<String>,
     /// Only operations with this status
     #[arg(long, value_parser = PossibleValuesParser::new(OperationStatus::ALL.map(OperationStatus::as_str)))]

@@ -305,7 +305,10 @@ fn end_predecessor(file: &mut File) -> io::Result<()> {
     file.take(1024).read_to_string(&mut text)?;
     // One that has the lock and has not written yet: look again.
     let Ok(predecessor) = serde_json::from_str::<ProcessId>(&text) else { return Ok(()) };
-    match to_pid(predecessor.pid).filter(|_| is_running(predecessor)).map(|pid| kill_process(pid, Signal::KILL)) {
+    match to_pid(predecessor.pid)
+        .filter(|_| is_running(predecessor))
+        .map(|pid| kill_process(pid, Signal::KILL))
+    {
         None | Some(Ok(()) | Err(Errno::SRCH)) => Ok(()),
         Some(Err(error)) => Err(error.into()),
     }

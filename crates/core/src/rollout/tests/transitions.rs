@@ -123,7 +123,7 @@ fn record_in_words(rollout: &RolloutRecord) -> String {
 /// `None`: every rollout does that, or it goes without saying.
 fn lock_in_words(change: &LockChange, all: &[LockChange]) -> Option<String> {
     let who = |holder: &Holder| match holder {
-        Holder::Operation { kind, .. } => kind.name().to_owned(),
+        Holder::Operation { kind, .. } => kind.as_str().to_owned(),
         Holder::Rollout(version) => version.to_string(),
         Holder::HealthController => holder.to_string(),
     };

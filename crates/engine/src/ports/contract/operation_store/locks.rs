@@ -63,8 +63,8 @@ pub(super) async fn locks_are_listed_in_the_order_of_taking_them(store: &dyn Sto
 
 pub(super) async fn every_holder_comes_back(store: &dyn Store) {
     open(store).await;
-    let kinds = DefinitionKind::KNOWN.into_iter().chain([DefinitionKind::Unknown]);
-    let operations = kinds.map(|kind| Holder::Operation { kind, id: operation_id(1) });
+    let operations =
+        DefinitionKind::ALL.into_iter().map(|kind| Holder::Operation { kind, id: operation_id(1) });
     for holder in operations.chain([rollout_holder(), Holder::HealthController]) {
         accept(store, vec![take(Scale, holder, 1), await_lock(Config, holder, 1)]).await;
         let locks = locks(store).await;
