@@ -61,6 +61,13 @@ fn main() -> Result<(), Error> {
     // Local well-known types, so that they can have the JSON form they need.
     config.compile_well_known_types().btree_map(["."]).include_file("messages.rs");
     let pool = compiler.descriptor_pool();
+    // Wrappers are the value in them.
+    for wrapper in [".google.protobuf.StringValue", ".google.protobuf.UInt64Value"] {
+        config.type_attribute(wrapper, "#[derive(serde::Serialize, serde::Deserialize)]");
+        config.type_attribute(wrapper, "#[serde(transparent)]");
+    }
+    let number = r#"#[serde(deserialize_with = "crate::json::number")]"#;
+    config.field_attribute(".google.protobuf.UInt64Value.value", number);
     for message in pool.all_messages().filter(|message| message.package_name() == PACKAGE) {
         describe_message(&mut config, &message);
     }

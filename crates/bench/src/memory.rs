@@ -4,7 +4,7 @@
 use std::fs;
 
 use anyhow::Context as _;
-use maestro_core::room::{PingStatus, Region};
+use maestro_core::room::{InstanceStatus, PingStatus, Region};
 use maestro_engine::ports::RoomTable;
 use maestro_engine::ports::room_table::Ping;
 use maestro_store_embedded::MemoryRoomTable;
@@ -20,7 +20,7 @@ pub(crate) fn measure(effort: Effort) -> anyhow::Result<Vec<Figure>> {
     let said_bytes = runtime.block_on(fill(&table, rooms))?;
     let grown_by = resident_bytes()?.saturating_sub(before);
     let counts = runtime.block_on(table.counts(&fleet::scheduler()))?;
-    let there = counts.by_instance.ready;
+    let there = counts.by_instance.of(InstanceStatus::Ready);
     anyhow::ensure!(there == rooms, "{there} of {rooms} rooms are in the table");
     let figure = Figure::new("memory.room", grown_by as f64 / f64::from(rooms), "bytes");
     Ok(vec![figure.compared("its id and metadata alone", grown_by as f64 / said_bytes as f64)])

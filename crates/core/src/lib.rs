@@ -72,7 +72,7 @@ pub mod spread;
 pub mod text;
 pub mod time;
 pub mod violation;
-mod words;
+pub mod words;
 pub mod workforce;
 
 pub use nearest::nearest;

@@ -1,5 +1,13 @@
 //! The words that stand for the values of an enum, wherever they are written: in recipes, answers and stored rows.
 
+/// An enum that [`words!`] made, where any of them will do.
+pub trait Word: Copy + 'static {
+    const WORDS: &'static [(Self, &'static str)];
+
+    /// Its place among them.
+    fn index(self) -> usize;
+}
+
 /// Enums whose values are words: with `ALL` in this order, `as_str`, `parse` and `Display`.
 macro_rules! words {
     ($($(#[$about:meta])* pub enum $type:ident {
@@ -25,6 +33,14 @@ macro_rules! words {
                     $($word => Some(Self::$value),)+
                     _ => None,
                 }
+            }
+        }
+
+        impl $crate::words::Word for $type {
+            const WORDS: &'static [(Self, &'static str)] = &[$((Self::$value, $word)),+];
+
+            fn index(self) -> usize {
+                self as usize
             }
         }
 

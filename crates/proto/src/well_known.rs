@@ -9,7 +9,7 @@ use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value as Json};
 
-use crate::json::{number, plain_number};
+use crate::json::plain_number;
 use crate::protobuf::value::Kind;
 use crate::protobuf::{Duration, ListValue, StringValue, Struct, Timestamp, UInt64Value, Value};
 
@@ -172,14 +172,7 @@ impl Serialize for Struct {
 
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match &self.kind {
-            None | Some(Kind::NullValue(_)) => serializer.serialize_unit(),
-            Some(Kind::BoolValue(value)) => serializer.serialize_bool(*value),
-            Some(Kind::NumberValue(number)) => plain_number(*number).serialize(serializer),
-            Some(Kind::StringValue(text)) => serializer.serialize_str(text),
-            Some(Kind::ListValue(list)) => serializer.collect_seq(&list.values),
-            Some(Kind::StructValue(object)) => object.serialize(serializer),
-        }
+        Json::from(self.clone()).serialize(serializer)
     }
 }
 
@@ -201,34 +194,9 @@ impl From<String> for StringValue {
     }
 }
 
-impl Serialize for StringValue {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.value)
-    }
-}
-
-impl<'de> Deserialize<'de> for StringValue {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer).map(Self::from)
-    }
-}
-
 impl From<u64> for UInt64Value {
     fn from(value: u64) -> Self {
         Self { value }
-    }
-}
-
-/// As a number, like every unsigned one here.
-impl Serialize for UInt64Value {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_u64(self.value)
-    }
-}
-
-impl<'de> Deserialize<'de> for UInt64Value {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        number(deserializer).map(|value| Self { value })
     }
 }
 

@@ -12,7 +12,7 @@ pub use ending::{EndCause, Ending};
 pub use id::RoomId;
 pub use machine::{Fill, RoomState, Sides, StatusChange, composition, transitions};
 pub use ports::HostPort;
-pub use status::{InstanceStatus, PingStatus, RoomStatus, StatusCounts};
+pub use status::{Counts, InstanceCounts, InstanceStatus, PingStatus, RoomStatus, StatusCounts};
 
 use crate::words::words;
 

@@ -1,6 +1,8 @@
 //! The statuses of a room and of its two sides. How one follows from the others is in [`super::machine`].
 
-use crate::words::words;
+use std::marker::PhantomData;
+
+use crate::words::{Word, words};
 
 words! {
     /// What a room is doing, composed from both of its sides.
@@ -75,37 +77,49 @@ impl PingStatus {
     }
 }
 
-/// How many rooms are in each status.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct StatusCounts([u32; RoomStatus::ALL.len()]);
+/// How many rooms there are by one of their statuses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counts<T, const VALUES: usize> {
+    counts: [u32; VALUES],
+    of: PhantomData<T>,
+}
 
-impl StatusCounts {
-    pub fn of(&self, status: RoomStatus) -> u32 {
-        self.0[status as usize]
+pub type StatusCounts = Counts<RoomStatus, { RoomStatus::ALL.len() }>;
+pub type InstanceCounts = Counts<InstanceStatus, { InstanceStatus::ALL.len() }>;
+
+impl<T: Word, const VALUES: usize> Counts<T, VALUES> {
+    pub fn of(&self, status: T) -> u32 {
+        self.counts[status.index()]
     }
 
-    pub fn add(&mut self, status: RoomStatus) {
-        self.0[status as usize] += 1;
+    pub fn add(&mut self, status: T) {
+        self.counts[status.index()] += 1;
     }
 
-    pub fn remove(&mut self, status: RoomStatus) {
-        let count = &mut self.0[status as usize];
-        debug_assert!(*count > 0, "more rooms left status {status} than came");
+    pub fn remove(&mut self, status: T) {
+        let count = &mut self.counts[status.index()];
+        debug_assert!(*count > 0, "more rooms left a status than came");
         *count = count.saturating_sub(1);
     }
 
     pub fn is_empty(&self) -> bool {
-        self.0.iter().all(|count| *count == 0)
+        self.counts.iter().all(|count| *count == 0)
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (RoomStatus, u32)> + '_ {
-        RoomStatus::ALL.into_iter().map(|status| (status, self.of(status)))
+    pub fn iter(&self) -> impl Iterator<Item = (T, u32)> + '_ {
+        T::WORDS.iter().map(|(status, _)| (*status, self.of(*status)))
     }
 }
 
-impl std::ops::AddAssign<&Self> for StatusCounts {
+impl<T, const VALUES: usize> Default for Counts<T, VALUES> {
+    fn default() -> Self {
+        Self { counts: [0; VALUES], of: PhantomData }
+    }
+}
+
+impl<T, const VALUES: usize> std::ops::AddAssign<&Self> for Counts<T, VALUES> {
     fn add_assign(&mut self, other: &Self) {
-        for (count, more) in self.0.iter_mut().zip(other.0) {
+        for (count, more) in self.counts.iter_mut().zip(other.counts) {
             *count += more;
         }
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use maestro_core::lock::{LockKind, Locks};
-use maestro_core::room::RoomStatus;
+use maestro_core::room::{InstanceStatus, RoomStatus};
 use maestro_core::scheduler::{ScalingPolicy, WHOLE};
 use maestro_core::time::{Timestamp, age};
 use prometheus_client::collector::Collector;
@@ -45,13 +45,13 @@ const FLEET_GAUGES: [FleetGauge; 18] = [
     ("maestro_worker_gru_occupied", "Rooms that are occupied", |fleet| fleet.rooms(RoomStatus::Occupied)),
     ("maestro_worker_gru_active", "Rooms that are active", |fleet| fleet.rooms(RoomStatus::Active)),
     ("maestro_worker_gru_allocated", "Rooms that are allocated", |fleet| fleet.rooms(RoomStatus::Allocated)),
-    ("maestro_worker_instance_ready", INSTANCE_HELP, |fleet| Some(fleet.counts.by_instance.ready.into())),
-    ("maestro_worker_instance_pending", INSTANCE_HELP, |fleet| Some(fleet.counts.by_instance.pending.into())),
-    ("maestro_worker_instance_unknown", INSTANCE_HELP, |fleet| Some(fleet.counts.by_instance.unknown.into())),
+    ("maestro_worker_instance_ready", INSTANCE_HELP, |fleet| fleet.instances(InstanceStatus::Ready)),
+    ("maestro_worker_instance_pending", INSTANCE_HELP, |fleet| fleet.instances(InstanceStatus::Pending)),
+    ("maestro_worker_instance_unknown", INSTANCE_HELP, |fleet| fleet.instances(InstanceStatus::Unknown)),
     ("maestro_worker_instance_terminating", INSTANCE_HELP, |fleet| {
-        Some(fleet.counts.by_instance.terminating.into())
+        fleet.instances(InstanceStatus::Terminating)
     }),
-    ("maestro_worker_instance_error", INSTANCE_HELP, |fleet| Some(fleet.counts.by_instance.error.into())),
+    ("maestro_worker_instance_error", INSTANCE_HELP, |fleet| fleet.instances(InstanceStatus::Error)),
     ("maestro_worker_current_rooms", "Rooms that exist", |fleet| {
         let there = fleet.counts.by_status.iter().filter(|(status, _)| status.counts());
         Some(there.map(|(_, rooms)| f64::from(rooms)).sum())
@@ -79,6 +79,10 @@ impl FleetGauges {
 impl FleetReport {
     fn rooms(&self, status: RoomStatus) -> Option<f64> {
         Some(self.counts.by_status.of(status).into())
+    }
+
+    fn instances(&self, status: InstanceStatus) -> Option<f64> {
+        Some(self.counts.by_instance.of(status).into())
     }
 
     fn policy(&self) -> Option<&ScalingPolicy> {

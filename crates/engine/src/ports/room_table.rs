@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use maestro_core::operation::OperationId;
-use maestro_core::room::{InstanceStatus, PingStatus, Purpose, Region, RoomId, RoomStatus, StatusCounts};
+use maestro_core::room::{
+    InstanceCounts, InstanceStatus, PingStatus, Purpose, Region, RoomId, RoomStatus, StatusCounts,
+};
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::Timestamp;
 
@@ -167,15 +169,6 @@ pub struct FleetCounts {
     pub matches: u64,
     /// Rooms that have not pinged since the table began.
     pub unknown: u32,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct InstanceCounts {
-    pub unknown: u32,
-    pub pending: u32,
-    pub ready: u32,
-    pub terminating: u32,
-    pub error: u32,
 }
 
 /// The table cannot be reached. The request may or may not have been carried out.

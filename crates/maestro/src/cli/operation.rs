@@ -215,7 +215,7 @@ impl ListOptions {
     fn hides(&self, operation: &Json) -> bool {
         let is_asked_for = self.all || self.kind.is_some() || self.status.is_some();
         let is_cycle =
-            operation.get("definitionName").as_str() == Some(DefinitionKind::HealthController.name());
+            operation.get("definitionName").as_str() == Some(DefinitionKind::HealthController.as_str());
         let has_ended = !matches!(operation.get("status").as_str(), Some("pending" | "in_progress"));
         is_cycle && !has_ended && !is_asked_for
     }

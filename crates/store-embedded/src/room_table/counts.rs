@@ -1,7 +1,7 @@
 //! Counters of a part of a fleet, kept with every change of its rooms.
 
-use maestro_core::room::{InstanceStatus, Region};
-use maestro_engine::ports::room_table::{FleetCounts, InstanceCounts};
+use maestro_core::room::Region;
+use maestro_engine::ports::room_table::FleetCounts;
 
 use super::room::Counted;
 
@@ -12,7 +12,7 @@ pub(super) fn add(counts: &mut FleetCounts, room: &Counted, region: &Region) {
         Some(of_region) => of_region.add(room.status),
         None => by_region.entry(region.clone()).or_default().add(room.status),
     }
-    *of_instance(by_instance, room.instance) += 1;
+    by_instance.add(room.instance);
     *matches += u64::from(room.matches);
     *unknown += u32::from(!room.known);
 }
@@ -27,7 +27,7 @@ pub(super) fn remove(counts: &mut FleetCounts, room: &Counted, region: &Region) 
             by_region.remove(region);
         }
     }
-    *of_instance(by_instance, room.instance) -= 1;
+    by_instance.remove(room.instance);
     *matches -= u64::from(room.matches);
     *unknown -= u32::from(!room.known);
 }
@@ -39,21 +39,7 @@ pub(super) fn merge(total: &mut FleetCounts, part: &FleetCounts) {
     for (region, of_region) in by_region {
         *total.by_region.entry(region.clone()).or_default() += of_region;
     }
-    total.by_instance.unknown += by_instance.unknown;
-    total.by_instance.pending += by_instance.pending;
-    total.by_instance.ready += by_instance.ready;
-    total.by_instance.terminating += by_instance.terminating;
-    total.by_instance.error += by_instance.error;
+    total.by_instance += by_instance;
     total.matches += matches;
     total.unknown += unknown;
-}
-
-fn of_instance(counts: &mut InstanceCounts, instance: InstanceStatus) -> &mut u32 {
-    match instance {
-        InstanceStatus::Unknown => &mut counts.unknown,
-        InstanceStatus::Pending => &mut counts.pending,
-        InstanceStatus::Ready => &mut counts.ready,
-        InstanceStatus::Terminating => &mut counts.terminating,
-        InstanceStatus::Error => &mut counts.error,
-    }
 }

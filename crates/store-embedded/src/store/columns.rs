@@ -4,8 +4,8 @@ use maestro_core::operation::{OperationId, Token};
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::Timestamp;
 use maestro_engine::documents::Unreadable;
-use rusqlite::types::{FromSql, ToSql};
-use rusqlite::{Connection, OptionalExtension, Params, Row, params_from_iter};
+use rusqlite::types::{FromSql, ToSql, ValueRef};
+use rusqlite::{Connection, OptionalExtension, Params, Row, RowIndex, params_from_iter};
 use serde_json::Value;
 
 use super::failure::Failure;
@@ -61,10 +61,18 @@ impl Columns<'_, '_> {
         self.parsed(column, |text| serde_json::from_str(text).ok())
     }
 
-    /// By its position: where so many rows are read that looking up names is what they cost most.
+    pub(super) fn parsed<T>(
+        &self,
+        column: &'static str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<T, Failure> {
+        self.parsed_at(column, column, parse)
+    }
+
+    /// At a position: where so many rows are read that looking up names is what they cost most.
     pub(super) fn parsed_at<T>(
         &self,
-        position: usize,
+        position: impl RowIndex,
         column: &'static str,
         parse: impl FnOnce(&str) -> Option<T>,
     ) -> Result<T, Failure> {
@@ -72,13 +80,16 @@ impl Columns<'_, '_> {
         parse(text).ok_or_else(|| unreadable(column, text).into())
     }
 
-    pub(super) fn parsed<T>(
+    /// `None` if it is NULL.
+    pub(super) fn optional<T>(
         &self,
         column: &'static str,
         parse: impl FnOnce(&str) -> Option<T>,
-    ) -> Result<T, Failure> {
-        let text = self.0.get_ref(column)?.as_str().map_err(rusqlite::Error::from)?;
-        parse(text).ok_or_else(|| unreadable(column, text).into())
+    ) -> Result<Option<T>, Failure> {
+        match self.0.get_ref(column)? {
+            ValueRef::Null => Ok(None),
+            _ => self.parsed(column, parse).map(Some),
+        }
     }
 }
 

@@ -48,12 +48,11 @@ fn with_row<T>(scheduler: &SchedulerName, record: &RolloutRecord, with: impl FnO
 
 /// What a scheduler's row was joined with.
 pub(super) fn of(columns: &Columns<'_, '_>) -> Result<Option<RolloutRecord>, Failure> {
-    let state: Option<String> = columns.get("rollout_state")?;
-    if state.is_none() {
+    let Some(state) = columns.optional("rollout_state", RolloutState::parse)? else {
         return Ok(None);
-    }
+    };
     Ok(Some(RolloutRecord {
-        state: columns.parsed("rollout_state", RolloutState::parse)?,
+        state,
         to: columns.version("rollout_to")?,
         from: columns.version("rollout_from")?,
         since: columns.time("rollout_since")?,

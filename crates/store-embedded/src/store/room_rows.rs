@@ -197,7 +197,7 @@ fn room(columns: &Columns<'_, '_>, beside: Option<&RoomRecord>) -> Result<RoomRe
         created_at: to_time(row.get(at::CREATED_AT)?, "created_at")?,
         ended: match is_null(at::ENDED_AT)? {
             true => None,
-            false => end(columns)?,
+            false => Some(end(columns)?),
         },
     })
 }
@@ -205,28 +205,20 @@ fn room(columns: &Columns<'_, '_>, beside: Option<&RoomRecord>) -> Result<RoomRe
 fn intent(columns: &Columns<'_, '_>) -> Result<Intent, Failure> {
     Ok(Intent::Stop(StopIntent {
         operation: columns.id("stop_operation")?,
-        cause: stop_cause(columns)?,
+        cause: columns.optional("stop_cause", RemovalReason::parse)?,
         matches: columns.get("stop_matches")?,
         reason: columns.get("stop_reason")?,
         at: columns.time("stop_at")?,
     }))
 }
 
-fn stop_cause(columns: &Columns<'_, '_>) -> Result<Option<RemovalReason>, Failure> {
-    let cause: Option<String> = columns.get("stop_cause")?;
-    cause.map(|_| columns.parsed("stop_cause", RemovalReason::parse)).transpose()
-}
-
-fn end(columns: &Columns<'_, '_>) -> Result<Option<Ended>, Failure> {
-    let Some(at) = columns.optional_time("ended_at")? else {
-        return Ok(None);
-    };
-    Ok(Some(Ended {
-        at,
+fn end(columns: &Columns<'_, '_>) -> Result<Ended, Failure> {
+    Ok(Ended {
+        at: columns.time("ended_at")?,
         how: columns.get("ended_how")?,
         cause: columns.parsed("ended_cause", EndCause::parse)?,
         was_ready: columns.get("was_ready")?,
-    }))
+    })
 }
 
 /// Read straight into what is wanted: values that can be anything cost several times as much.

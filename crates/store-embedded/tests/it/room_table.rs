@@ -133,14 +133,7 @@ async fn recount(table: &MemoryRoomTable) -> FleetCounts {
         }
         counts.by_status.add(room.status);
         counts.by_region.entry(room.region.clone()).or_default().add(room.status);
-        let by_instance = &mut counts.by_instance;
-        match room.instance {
-            InstanceStatus::Unknown => by_instance.unknown += 1,
-            InstanceStatus::Pending => by_instance.pending += 1,
-            InstanceStatus::Ready => by_instance.ready += 1,
-            InstanceStatus::Terminating => by_instance.terminating += 1,
-            InstanceStatus::Error => by_instance.error += 1,
-        }
+        counts.by_instance.add(room.instance);
         counts.matches += u64::from(room.matches);
         counts.unknown += u32::from(!room.known);
     }

@@ -10,12 +10,12 @@ use std::sync::Arc;
 
 use futures_util::future::{join, join_all};
 use maestro_core::operation::OperationId;
-use maestro_core::room::{InstanceStatus, PingStatus, Purpose, Region, RoomId, RoomStatus, StatusCounts};
+use maestro_core::room::{Counts, InstanceStatus, PingStatus, Purpose, Region, RoomId, RoomStatus};
 use maestro_core::scheduler::Version;
 
 use crate::ports::RoomTable;
 use crate::ports::room_table::{
-    Claim, FleetCounts, InstanceCounts, NewRoom, Ping, PingError, Pinged, RoomView, StatusChange,
+    Claim, FleetCounts, NewRoom, Ping, PingError, Pinged, RoomView, StatusChange,
 };
 
 use super::fixtures::{arena, at, bystander, operation_id, room_id};
@@ -181,14 +181,7 @@ async fn recounted(table: &dyn RoomTable) -> FleetCounts {
     for room in rooms.iter().filter(|room| room.purpose == Purpose::Fleet) {
         counts.by_status.add(room.status);
         counts.by_region.entry(room.region.clone()).or_default().add(room.status);
-        let InstanceCounts { unknown, pending, ready, terminating, error } = &mut counts.by_instance;
-        *match room.instance {
-            InstanceStatus::Unknown => unknown,
-            InstanceStatus::Pending => pending,
-            InstanceStatus::Ready => ready,
-            InstanceStatus::Terminating => terminating,
-            InstanceStatus::Error => error,
-        } += 1;
+        counts.by_instance.add(room.instance);
         counts.matches += u64::from(room.matches);
         counts.unknown += u32::from(!room.known);
     }

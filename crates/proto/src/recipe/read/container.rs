@@ -29,7 +29,7 @@ fn container(field: &Field<'_>, wire: &v1::Container) -> Result<Container, Refus
     let image = image(&field.child("image"), wire);
     let pull_policy = match wire.image_pull_policy.as_str() {
         "" => Ok(ImagePullPolicy::IfNotPresent),
-        text => field.child("imagePullPolicy").choose(text, &ImagePullPolicy::ALL, ImagePullPolicy::as_str),
+        text => field.child("imagePullPolicy").choose(text),
     };
     let command = field.child("command").items(&wire.command, |field, argument| without_nul(field, argument));
     let environment = field.child("environment").items(&wire.environment, environment_variable);

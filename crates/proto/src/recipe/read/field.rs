@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use maestro_core::violation::Violation;
+use maestro_core::words::Word;
 
 /// Everything found wrong, in the order in which it was found.
 #[derive(Default)]
@@ -68,15 +69,10 @@ impl Field<'_> {
     }
 
     /// One of some words; their type says which.
-    pub(super) fn choose<T: Copy>(
-        &self,
-        text: &str,
-        all: &[T],
-        as_str: fn(T) -> &'static str,
-    ) -> Result<T, Refused> {
-        all.iter().copied().find(|choice| as_str(*choice) == text).ok_or_else(|| {
-            let words: Vec<_> = all.iter().map(|choice| as_str(*choice)).collect();
-            let words = words.join(", ");
+    pub(super) fn choose<T: Word>(&self, text: &str) -> Result<T, Refused> {
+        let found = T::WORDS.iter().find(|(_, word)| *word == text);
+        found.map(|(choice, _)| *choice).ok_or_else(|| {
+            let words = T::WORDS.iter().map(|(_, word)| *word).collect::<Vec<_>>().join(", ");
             self.refuse(match text {
                 "" => format!("is missing; one of {words} is needed"),
                 text => format!("{text:?} is not one of {words}"),

@@ -77,9 +77,8 @@ fn spec(field: &Field<'_>, wire: Option<&v1::Spec>) -> Result<Spec, Refused> {
     let containers = container::containers(&field.child("containers"), &wire.containers);
     // Clients that always send these fields send nothing in them.
     let given = |text: &'_ Option<String>| text.clone().filter(|text| !text.is_empty());
-    let restart_policy = field.optional("restartPolicy", given(&wire.restart_policy), |field, text| {
-        field.choose(&text, &RestartPolicy::ALL, RestartPolicy::as_str)
-    });
+    let restart_policy =
+        field.optional("restartPolicy", given(&wire.restart_policy), |field, text| field.choose(&text));
     let region =
         field.optional("region", given(&wire.region), |field, name| field.take(Region::parse(&name)));
     Ok(Spec {

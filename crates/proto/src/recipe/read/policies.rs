@@ -105,5 +105,5 @@ fn region(field: &Field<'_>, read: RegionRead) -> Result<PlacementRegion, Refuse
 
 /// Senlin's default.
 pub(super) fn criteria(field: &Field<'_>, text: Option<&str>) -> Result<Criteria, Refused> {
-    text.map_or(Ok(Criteria::Random), |text| field.choose(text, &Criteria::ALL, Criteria::as_str))
+    text.map_or(Ok(Criteria::Random), |text| field.choose(text))
 }

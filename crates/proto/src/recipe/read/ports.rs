@@ -1,6 +1,6 @@
 //! The ports of a room, and where their host ports come from: one range for all, or one for each.
 
-use maestro_core::scheduler::{ContainerPort, PortRange, Protocol};
+use maestro_core::scheduler::{ContainerPort, PortRange};
 
 use super::field::{Field, Refused};
 use crate::v1::{self, CreateSchedulerRequest};
@@ -12,7 +12,7 @@ const NAME_LENGTH_MAX: usize = 15;
 
 pub(super) fn container_port(field: &Field<'_>, wire: &v1::ContainerPort) -> Result<ContainerPort, Refused> {
     let name = field.child("name").take(port_name(&wire.name));
-    let protocol = field.child("protocol").choose(&wire.protocol, &Protocol::ALL, Protocol::as_str);
+    let protocol = field.child("protocol").choose(&wire.protocol);
     let port = field.child("port").number(wire.port, 1, PORT_MAX);
     let host_port = field.child("hostPort").number(wire.host_port, 0, PORT_MAX);
     let host_port_range = field.optional("hostPortRange", wire.host_port_range.as_ref(), port_range);

@@ -1,6 +1,6 @@
 //! The rollout block: each field may be left out, and has a default then.
 
-use maestro_core::scheduler::{OccupiedRooms, OnFailure, Rollout};
+use maestro_core::scheduler::Rollout;
 
 use super::field::{Field, Refused};
 use super::time::{millis_above_zero, millis_from_zero};
@@ -8,12 +8,9 @@ use crate::v1;
 
 pub(super) fn rollout(field: &Field<'_>, wire: &v1::Rollout) -> Result<Rollout, Refused> {
     let max_unavailable = field.optional_number("maxUnavailable", wire.max_unavailable, 0);
-    let occupied = field.optional("occupied", wire.occupied.as_deref(), |field, text| {
-        field.choose(text, &OccupiedRooms::ALL, OccupiedRooms::as_str)
-    });
-    let on_failure = field.optional("onFailure", wire.on_failure.as_deref(), |field, text| {
-        field.choose(text, &OnFailure::ALL, OnFailure::as_str)
-    });
+    let occupied = field.optional("occupied", wire.occupied.as_deref(), |field, text| field.choose(text));
+    let on_failure =
+        field.optional("onFailure", wire.on_failure.as_deref(), |field, text| field.choose(text));
     let max_failures = field.optional_number("maxFailures", wire.max_failures, 1);
     let timeout = field.optional("timeout", wire.timeout, millis_above_zero);
     let match_end_deadline = field.optional("matchEndDeadline", wire.match_end_deadline, millis_above_zero);

@@ -1,5 +1,7 @@
 //! Rooms come and go; lists and counters.
 
+use maestro_core::words::Word;
+
 use super::*;
 
 pub(super) async fn a_new_table_knows_nothing(table: &dyn RoomTable) {
@@ -131,18 +133,19 @@ pub(super) async fn counters_follow_every_change(table: &dyn RoomTable) {
     table.insert(newer).await.unwrap();
     try_ping(table, 2, PingStatus::Occupied, 5).await.unwrap();
 
-    let of = |statuses: &[RoomStatus]| {
-        let mut counts = StatusCounts::default();
+    fn counted<T: Word, const N: usize>(statuses: &[T]) -> Counts<T, N> {
+        let mut counts = Counts::default();
         statuses.iter().for_each(|status| counts.add(*status));
         counts
-    };
+    }
+    let (of, of_instances) = (counted, counted);
     let expected = FleetCounts {
         by_status: of(&[RoomStatus::Ready, RoomStatus::Occupied, RoomStatus::Pending]),
         by_region: BTreeMap::from([
             (Region::default_region(), of(&[RoomStatus::Ready, RoomStatus::Occupied])),
             (eu, of(&[RoomStatus::Pending])),
         ]),
-        by_instance: InstanceCounts { pending: 1, ready: 2, ..InstanceCounts::default() },
+        by_instance: of_instances(&[InstanceStatus::Pending, InstanceStatus::Ready, InstanceStatus::Ready]),
         matches: 5,
         unknown: 1,
     };
@@ -154,7 +157,7 @@ pub(super) async fn counters_follow_every_change(table: &dyn RoomTable) {
     let expected = FleetCounts {
         by_status: of(&[RoomStatus::Ready]),
         by_region: BTreeMap::from([(Region::default_region(), of(&[RoomStatus::Ready]))]),
-        by_instance: InstanceCounts { ready: 1, ..InstanceCounts::default() },
+        by_instance: of_instances(&[InstanceStatus::Ready]),
         ..FleetCounts::default()
     };
     assert_eq!(counts(table).await, expected, "a region without rooms is not listed");
