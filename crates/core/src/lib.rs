@@ -55,6 +55,7 @@ pub mod autoscaling;
 pub mod condition;
 pub mod duration;
 pub mod guards;
+pub mod hash;
 pub mod invariant;
 pub mod lock;
 mod nearest;

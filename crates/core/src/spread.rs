@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use crate::hash::{BASIS, fnv1a};
 use crate::scheduler::SchedulerName;
 
 /// How long after the beginning of a period it is this scheduler's turn: always the same, and for many of them evenly
@@ -15,9 +16,7 @@ pub fn offset(scheduler: &SchedulerName, period: Duration) -> Duration {
 
 /// FNV-1a, and a last mixing so that names which differ in their last letters alone differ in the high bits.
 fn hash(name: &str) -> u64 {
-    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
+    let hash = fnv1a(BASIS, name.bytes());
     let hash = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     let hash = (hash ^ (hash >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
     hash ^ (hash >> 33)

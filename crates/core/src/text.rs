@@ -1,4 +1,4 @@
-//! Words of messages for people.
+//! Words of messages for people, and names.
 
 use std::fmt::Display;
 
@@ -9,6 +9,37 @@ pub fn count_of(number: impl TryInto<u64> + Display + Copy, noun: &str) -> Strin
         Ok(_) | Err(_) => format!("{number} {noun}s"),
     }
 }
+
+/// What a name that is shared as an `Arc<str>` can do.
+macro_rules! shared_text {
+    ($type:ident) => {
+        impl $type {
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl std::fmt::Debug for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                write!(f, "{:?}", &*self.0)
+            }
+        }
+
+        impl std::borrow::Borrow<str> for $type {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+    };
+}
+
+pub(crate) use shared_text;
 
 #[cfg(test)]
 mod tests {

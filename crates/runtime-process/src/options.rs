@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use maestro_core::hash::{BASIS, fnv1a};
 use maestro_core::room::Region;
 use maestro_engine::Tasks;
 
@@ -63,11 +64,8 @@ impl Options {
 
     /// A name for what this server alone has outside its data directory: a copy of its store has the same id.
     pub(crate) fn own_name(&self) -> String {
-        // FNV-1a: the same in every build.
         let path = self.data_directory.as_os_str().as_encoded_bytes();
-        let hash = path.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-        });
+        let hash = fnv1a(BASIS, path.iter().copied());
         format!("{}-{hash:016x}", self.store_id)
     }
 }

@@ -7,11 +7,14 @@ use crate::room::{HostPort, Purpose, RoomId};
 
 use super::{Invariant, Violation};
 
+fn violated(is_violated: bool, invariant: Invariant, what: impl FnOnce() -> String) -> Option<Violation> {
+    is_violated.then(|| Violation::new(invariant, what()))
+}
+
 /// `executing` are the operations of one scheduler that hold its slot.
 pub fn one_executing(executing: &[OperationId]) -> Option<Violation> {
-    (executing.len() > 1).then(|| {
-        let what = format!("{} operations execute at the same time: {executing:?}", executing.len());
-        Violation::new(Invariant::OneExecutor, what)
+    violated(executing.len() > 1, Invariant::OneExecutor, || {
+        format!("{} operations execute at the same time: {executing:?}", executing.len())
     })
 }
 
@@ -31,34 +34,29 @@ pub fn legal_transition(
         (InProgress, Canceled),
     ];
     let from = from.filter(|from| *from != to)?;
-    (!LEGAL.contains(&(from, to))).then(|| {
-        let what = format!("operation {operation} was {from} and is {to}");
-        Violation::new(Invariant::LegalTransitions, what)
+    violated(!LEGAL.contains(&(from, to)), Invariant::LegalTransitions, || {
+        format!("operation {operation} was {from} and is {to}")
     })
 }
 
 /// How many rooms an operation made of those that it was to make.
 pub fn rooms_made(operation: OperationId, asked: u32, made: usize) -> Option<Violation> {
-    (made > asked as usize).then(|| {
-        let what = format!("operation {operation} made {made} rooms and was to make {asked}");
-        Violation::new(Invariant::EffectOnce, what)
+    violated(made > asked as usize, Invariant::EffectOnce, || {
+        format!("operation {operation} made {made} rooms and was to make {asked}")
     })
 }
 
 /// `told` is what people's operations, added up, say.
 pub fn fleet_size_told(is: u32, told: i64) -> Option<Violation> {
-    (i64::from(is) != told).then(|| {
-        let what = format!("the fleet size is {is}, and what people asked for comes to {told}");
-        Violation::new(Invariant::EffectOnce, what)
+    violated(i64::from(is) != told, Invariant::EffectOnce, || {
+        format!("the fleet size is {is}, and what people asked for comes to {told}")
     })
 }
 
 /// `total` is what the fleet comes to with an addition of our own.
 pub fn surge_kept(total: u64, desired: u64, surge: u64) -> Option<Violation> {
-    (total > desired.saturating_add(surge)).then(|| {
-        let what =
-            format!("our own additions come to {total} rooms: {desired} are desired, and {surge} more");
-        Violation::new(Invariant::SurgeBound, what)
+    violated(total > desired.saturating_add(surge), Invariant::SurgeBound, || {
+        format!("our own additions come to {total} rooms: {desired} are desired, and {surge} more")
     })
 }
 
@@ -77,26 +75,22 @@ pub struct Removal {
 pub fn ready_kept(removal: Removal) -> Option<Violation> {
     let Removal { ready, ready_taken, ready_min } = removal;
     let left = ready.saturating_sub(ready_taken);
-    (ready_taken > 0 && left < ready_min).then(|| {
-        let what =
-            format!("{ready_taken} of {ready} ready rooms are removed: {left} stay, {ready_min} are needed");
-        Violation::new(Invariant::ReadyTarget, what)
+    violated(ready_taken > 0 && left < ready_min, Invariant::ReadyTarget, || {
+        format!("{ready_taken} of {ready} ready rooms are removed: {left} stay, {ready_min} are needed")
     })
 }
 
 /// `passed_over` are ready rooms that could have gone in place of `occupied`, which are taken.
 pub fn ready_first(occupied: &[RoomId], passed_over: &[RoomId]) -> Option<Violation> {
-    (!occupied.is_empty() && !passed_over.is_empty()).then(|| {
-        let what = format!("occupied rooms {occupied:?} are removed before ready ones: {passed_over:?}");
-        Violation::new(Invariant::ReadyBeforeOccupied, what)
+    violated(!occupied.is_empty() && !passed_over.is_empty(), Invariant::ReadyBeforeOccupied, || {
+        format!("occupied rooms {occupied:?} are removed before ready ones: {passed_over:?}")
     })
 }
 
 /// `occupied` are rooms with players that autoscaling takes.
 pub fn occupied_stay(occupied: &[RoomId]) -> Option<Violation> {
-    (!occupied.is_empty()).then(|| {
-        let what = format!("a scale-down takes rooms with players in them: {occupied:?}");
-        Violation::new(Invariant::OccupiedStays, what)
+    violated(!occupied.is_empty(), Invariant::OccupiedStays, || {
+        format!("a scale-down takes rooms with players in them: {occupied:?}")
     })
 }
 
@@ -104,7 +98,7 @@ pub fn occupied_stay(occupied: &[RoomId]) -> Option<Violation> {
 pub fn only_fleet<'a>(counted: impl IntoIterator<Item = (&'a RoomId, Purpose)>) -> Option<Violation> {
     let stranger = counted.into_iter().find(|(_, purpose)| *purpose != Purpose::Fleet);
     stranger.map(|(room, purpose)| {
-        let what = format!("room {room}, for {}, is counted as part of the fleet", purpose.as_str());
+        let what = format!("room {room}, for {purpose}, is counted as part of the fleet");
         Violation::new(Invariant::ValidationNotCounted, what)
     })
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::data::Part;
+use crate::hash::{BASIS, fnv1a};
 use crate::room::{Region, RoomId, RoomStatus};
 use crate::scheduler::Version;
 use crate::time::Timestamp;
@@ -101,9 +102,7 @@ fn by_region(rooms: &[&Candidate]) -> BTreeMap<Region, u64> {
 
 /// A number that depends on the seed and the room alone, so that the same draw chooses the same rooms again.
 fn drawn(seed: u64, id: &RoomId) -> u64 {
-    let mixed = id.as_str().bytes().fold(seed ^ 0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
+    let mixed = fnv1a(seed ^ BASIS, id.as_str().bytes());
     let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^ (mixed >> 31)

@@ -1,10 +1,11 @@
 //! The name of a region, which has a runtime of its own: a Kubernetes cluster or a host.
 
-use std::fmt;
 use std::sync::Arc;
 
+use crate::text::shared_text;
+
 /// The name of a region. Cheap to clone.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Region(pub Arc<str>);
 
 impl Region {
@@ -34,17 +35,9 @@ impl Region {
         }
         Ok(Self(text.into()))
     }
-
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
-impl fmt::Display for Region {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+shared_text!(Region);
 
 #[cfg(test)]
 mod tests {

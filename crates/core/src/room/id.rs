@@ -1,11 +1,12 @@
 //! The id of a room. It is computed from the operation that asks for the room, so that a step done twice asks for
 //! the same room twice and makes one.
 
-use std::fmt;
 use std::sync::Arc;
 
+use crate::hash::{BASIS, fnv1a};
 use crate::operation::OperationId;
 use crate::scheduler::SchedulerName;
+use crate::text::shared_text;
 
 /// Cheap to clone. At most 63 characters: on Kubernetes it is a pod's name.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -19,11 +20,10 @@ const LENGTH_MAX: usize = 63;
 impl RoomId {
     /// The id of the `index`-th room of an operation. `attempt` is counted up if the id is taken by another room.
     pub fn derive(scheduler: &SchedulerName, operation: OperationId, index: u32, attempt: u32) -> Self {
-        let mut hash = Fnv::new();
-        hash.write(operation.as_bytes());
-        hash.write(&index.to_be_bytes());
-        hash.write(&attempt.to_be_bytes());
-        let mut rest = hash.finish();
+        let numbers = index.to_be_bytes().into_iter().chain(attempt.to_be_bytes());
+        let hash = fnv1a(BASIS, operation.as_bytes().iter().copied().chain(numbers));
+        let mixed = (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut rest = mixed ^ (mixed >> 29);
         let name = scheduler.as_str();
         let mut text = String::with_capacity(LENGTH_MAX);
         text.push_str(&name[..name.len().min(LENGTH_MAX - HASH_LENGTH - 1)]);
@@ -39,49 +39,9 @@ impl RoomId {
     pub fn new(text: &str) -> Self {
         Self(text.into())
     }
-
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
-impl fmt::Display for RoomId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl fmt::Debug for RoomId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", &*self.0)
-    }
-}
-
-impl std::borrow::Borrow<str> for RoomId {
-    fn borrow(&self) -> &str {
-        &self.0
-    }
-}
-
-/// FNV-1a with a final mix: ids are stored, so the hash must never change, which a library's may.
-struct Fnv(u64);
-
-impl Fnv {
-    fn new() -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        }
-    }
-
-    fn finish(self) -> u64 {
-        let mixed = (self.0 ^ (self.0 >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        mixed ^ (mixed >> 29)
-    }
-}
+shared_text!(RoomId);
 
 #[cfg(test)]
 mod tests {

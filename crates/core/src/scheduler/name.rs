@@ -1,7 +1,8 @@
 //! The name of a scheduler: its identity, and on Kubernetes its namespace.
 
-use std::fmt;
 use std::sync::Arc;
+
+use crate::text::shared_text;
 
 /// 1 to 63 characters `a-z0-9-`, not starting or ending with `-`. Cheap to clone.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -14,29 +15,9 @@ impl SchedulerName {
     pub fn parse(text: &str) -> Result<Self, String> {
         parse_label(text).map(|label| Self(label.into()))
     }
-
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
-impl fmt::Display for SchedulerName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl fmt::Debug for SchedulerName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", &*self.0)
-    }
-}
-
-impl std::borrow::Borrow<str> for SchedulerName {
-    fn borrow(&self) -> &str {
-        &self.0
-    }
-}
+shared_text!(SchedulerName);
 
 /// A label as RFC 1123 has it, which Kubernetes asks of namespaces and containers alike. The reason alone on
 /// failure.

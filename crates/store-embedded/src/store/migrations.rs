@@ -1,6 +1,7 @@
 //! The database's way from one version of Maestro to the next. A migration is never changed once it is released:
 //! its checksum is kept with it.
 
+use maestro_core::hash::{BASIS, fnv1a};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 
 struct Migration {
@@ -105,10 +106,7 @@ pub(crate) fn check(connection: &Connection) -> Result<Result<(), Misfit>, rusql
     Ok(Ok(()))
 }
 
-/// FNV-1a: against slips, not against people. It is stored, so it must never change.
+/// Against slips, not against people.
 fn checksum(sql: &str) -> String {
-    let hash = sql.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
-    format!("{hash:016x}")
+    format!("{:016x}", fnv1a(BASIS, sql.bytes()))
 }
