@@ -6,7 +6,7 @@
 //! - [`World`] holds several engines on one store and one room table, and a [`Host`] for the rooms of each region.
 //! - [`Faults`] says what goes wrong at every port; [`Life`] freezes, thaws and ends an engine.
 //! - [`Inspector`] checks the named invariants of `maestro-core` after every write.
-//! - [`lives`] turns a seed into people, players, machines and bad luck; [`sweep`] runs many seeds, and counts which rare
+//! - [`scenarios`] turns a seed into people, players, machines and bad luck; [`sweep`] runs many seeds, and counts which rare
 //!   events occurred.
 //!
 //! Tests of single behaviours build a [`World`] of their own, see `crates/simulation/tests/it`.
@@ -14,7 +14,7 @@
 //! # Example
 //!
 //! ```
-//! use maestro_simulation::lives::{Options, run};
+//! use maestro_simulation::scenarios::{Options, run};
 //!
 //! let first = run(7, &Options::default());
 //! assert!(first.violations.is_empty(), "{:?}", first.violations);
@@ -25,14 +25,14 @@
 
 mod broken;
 mod clock;
+mod coverage;
 mod faults;
 mod host;
 mod invariants;
 mod life;
-pub mod lives;
 mod memory;
-mod rare;
 mod runtime;
+pub mod scenarios;
 mod seed;
 mod store;
 mod story;
@@ -42,12 +42,12 @@ mod trace;
 mod world;
 
 pub use clock::{Skew, VirtualClock};
+pub use coverage::{Coverage, RareEvent};
 pub use faults::{Faults, Intercept, PortFaults, Rate};
-pub use host::{Exit, GamePing, Habits, Host, Manners, Outage, Phase, RoomOnHost, RoomsApi, Span};
+pub use host::{Exit, GamePing, Habits, Host, HostFaults, Outage, Phase, RoomOnHost, RoomsApi, Span};
 pub use invariants::Inspector;
 pub use life::Life;
 pub use memory::MemoryStore;
-pub use rare::{Rare, Sightings};
 pub use runtime::SimulatedRuntime;
 pub use store::{CrashPoint, SimulatedStore};
 pub use trace::Trace;

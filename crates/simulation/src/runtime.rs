@@ -17,10 +17,10 @@ use tokio::time::{Instant, sleep};
 
 use crate::broken;
 use crate::clock::VirtualClock;
-use crate::faults::{Call, Surroundings, Trouble, What};
+use crate::coverage::RareEvent;
+use crate::faults::{Call, FaultInjector, Surroundings, What};
 use crate::host::{Host, NewRoom, Room, Span, State};
 use crate::life::Life;
-use crate::rare::Rare;
 use crate::trace::Trace;
 
 /// How many observations may wait for the engine; more are lost.
@@ -31,7 +31,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(10);
 pub struct SimulatedRuntime {
     host: Arc<Host>,
     /// Of the engine that uses it: what comes from a dead one is not carried out.
-    trouble: Trouble,
+    injector: FaultInjector,
     /// What the host knows it by.
     watcher: u64,
     observations: Mutex<Option<mpsc::Receiver<Observation>>>,
@@ -41,7 +41,7 @@ pub struct SimulatedRuntime {
 }
 
 impl SimulatedRuntime {
-    /// Calls fail only if the host's manners say so.
+    /// Calls fail only if the host's host_faults say so.
     pub fn connect(host: Arc<Host>, life: Life) -> Arc<Self> {
         let trace = Trace::begin(VirtualClock::begin());
         Self::connect_from(host, Surroundings::quiet(life, trace))
@@ -57,7 +57,7 @@ impl SimulatedRuntime {
         };
         Arc::new(Self {
             host,
-            trouble: Trouble::new(around, &port, |faults| faults.runtime),
+            injector: FaultInjector::new(around, &port, |faults| faults.runtime),
             watcher,
             observations: Mutex::new(Some(receiver)),
             is_closed: AtomicBool::new(false),
@@ -72,7 +72,7 @@ impl SimulatedRuntime {
         call: Call<'_>,
         carry_out: impl FnOnce(&mut State, Instant) -> Result<T, RuntimeError>,
     ) -> Result<T, RuntimeError> {
-        let life = &self.trouble.around().life;
+        let life = &self.injector.around().life;
         let act = async {
             self.host.dawdle().await;
             life.still_alive().await;
@@ -86,7 +86,7 @@ impl SimulatedRuntime {
             answer
         };
         let lost = |why: &'static str| RuntimeError::Unavailable(why.into());
-        self.trouble.call(call, act, lost).await
+        self.injector.call(call, act, lost).await
     }
 
     async fn read<T>(
@@ -114,18 +114,18 @@ struct Question<'a> {
 
 impl Drop for Question<'_> {
     fn drop(&mut self) {
-        let SimulatedRuntime { host, trouble, reachability, .. } = self.runtime;
-        let Surroundings { node, trace, sightings, inspector, .. } = trouble.around();
+        let SimulatedRuntime { host, injector, reachability, .. } = self.runtime;
+        let Surroundings { node, trace, coverage, inspector, .. } = injector.around();
         let mut reachability = reachability.lock().unwrap_or_else(PoisonError::into_inner);
         match reachability.heard(self.answer.clone(), trace.now()) {
             Some(Turn::Lost) => {
-                trouble.note("it counts as lost");
-                sightings.saw(Rare::RegionLost);
+                injector.note("it counts as lost");
+                coverage.saw(RareEvent::RegionLost);
                 inspector.region_unseen(node, host.region());
             }
             Some(Turn::Back) => {
-                trouble.note("it is back");
-                sightings.saw(Rare::RegionBack);
+                injector.note("it is back");
+                coverage.saw(RareEvent::RegionBack);
             }
             None => {}
         }
@@ -150,10 +150,10 @@ impl Runtime for SimulatedRuntime {
 
     fn capacity(&self, scheduler: &SchedulerName) -> Option<Capacity> {
         self.host.change(|state, _| {
-            let rooms = state.manners.rooms_max?;
+            let rooms = state.host_faults.rooms_max?;
             let others = state.rooms.values().filter(|room| room.scheduler != *scheduler).count();
             if state.rooms.len() >= rooms as usize {
-                self.trouble.around().sightings.saw(Rare::HostFull);
+                self.injector.around().coverage.saw(RareEvent::HostFull);
             }
             Some(Capacity {
                 rooms,
@@ -166,7 +166,7 @@ impl Runtime for SimulatedRuntime {
     /// At once: it is asked every few seconds, and must not take from the chance that other calls depend on.
     async fn check(&self) -> Result<Checked, RuntimeError> {
         let mut question = Question { runtime: self, answer: Err("it was not waited for".into()) };
-        self.trouble.around().life.still_alive().await;
+        self.injector.around().life.still_alive().await;
         let answer = self.host.change(|state, _| state.answers());
         question.answer = answer.clone().map_err(|error| error.to_string());
         answer.map(|()| Checked::default())
@@ -174,7 +174,7 @@ impl Runtime for SimulatedRuntime {
 
     async fn create_scheduler(&self, scheduler: &SchedulerName) -> Result<(), RuntimeError> {
         self.write(&"create_scheduler", |state, _| {
-            if state.manners.refuses_schedulers {
+            if state.host_faults.refuses_schedulers {
                 return Err(RuntimeError::Unavailable("the disk is full".into()));
             }
             state.places.insert(scheduler.clone());
@@ -205,11 +205,12 @@ impl Runtime for SimulatedRuntime {
         let what = from_fn(|f| write!(f, "start of room {id}"));
         self.write(&what, |state, now| {
             if !state.rooms.contains_key(id) {
-                if let Some(why) = &state.manners.refuses_starts {
-                    self.trouble.around().sightings.saw(Rare::StartRefused);
+                if let Some(why) = &state.host_faults.refuses_starts {
+                    self.injector.around().coverage.saw(RareEvent::StartRefused);
                     return Err(RuntimeError::Refused(why.clone()));
                 }
-                let is_full = state.manners.rooms_max.is_some_and(|max| state.rooms.len() >= max as usize);
+                let is_full =
+                    state.host_faults.rooms_max.is_some_and(|max| state.rooms.len() >= max as usize);
                 if is_full && *purpose == Purpose::Fleet {
                     return Err(RuntimeError::Full("the host holds no more rooms".into()));
                 }
@@ -276,7 +277,7 @@ impl Runtime for SimulatedRuntime {
                 Ok(running.collect())
             })
             .await?;
-        let Surroundings { node, inspector, .. } = self.trouble.around();
+        let Surroundings { node, inspector, .. } = self.injector.around();
         inspector.region_listed(node, self.host.region());
         Ok(running)
     }
@@ -295,7 +296,7 @@ impl Runtime for SimulatedRuntime {
         })
         .await?;
         // It is what an engine does before it counts on a region.
-        let Surroundings { node, inspector, .. } = self.trouble.around();
+        let Surroundings { node, inspector, .. } = self.injector.around();
         inspector.region_adopted(node, self.host.region());
         Ok(())
     }

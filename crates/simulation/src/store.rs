@@ -17,11 +17,11 @@ use maestro_engine::ports::store::{
 use tokio::time::Instant;
 
 use crate::broken;
-use crate::faults::{Call, Surroundings, Trouble, What};
+use crate::coverage::RareEvent;
+use crate::faults::{Call, FaultInjector, Surroundings, What};
 use crate::host::Span;
 use crate::invariants::Inspector;
 use crate::life::Life;
-use crate::rare::Rare;
 use crate::story::scheduler_of;
 use crate::trace::Trace;
 
@@ -43,7 +43,7 @@ pub enum CrashPoint {
 /// Wraps any store whose calls end on the spot.
 pub struct SimulatedStore {
     inner: Arc<dyn Store>,
-    trouble: Trouble,
+    injector: FaultInjector,
     crash: Option<CrashPoint>,
     counts: Mutex<Counts>,
 }
@@ -65,7 +65,7 @@ impl SimulatedStore {
     pub(crate) fn new(inner: Arc<dyn Store>, around: Surroundings, crash: Option<CrashPoint>) -> Self {
         Self {
             inner,
-            trouble: Trouble::new(around, "store", |faults| faults.store),
+            injector: FaultInjector::new(around, "store", |faults| faults.store),
             crash,
             counts: Mutex::new(Counts { writes: 0, reads: 0, last_read_at: Instant::now() }),
         }
@@ -85,16 +85,16 @@ impl SimulatedStore {
             self.die_at(CrashPoint::Before(number), what).await;
             let outcome = write.await;
             if let Err(error) = &outcome {
-                self.trouble.note(format_args!("refused: {what}: {error}"));
+                self.injector.note(format_args!("refused: {what}: {error}"));
             }
             self.die_at(CrashPoint::After(number), what).await;
             outcome
         };
-        self.trouble.call(Call::write(what, LATENCY), act, lost).await
+        self.injector.call(Call::write(what, LATENCY), act, lost).await
     }
 
     async fn die_at(&self, point: CrashPoint, what: &What<'_>) {
-        let around = self.trouble.around();
+        let around = self.injector.around();
         if self.crash == Some(point) {
             around.trace.note(format_args!("crash: {point:?} ({what})"));
             around.life.end();
@@ -111,7 +111,7 @@ impl SimulatedStore {
             self.notice_spinning();
             read.await
         };
-        self.trouble.call(Call::read(what), act, lost).await
+        self.injector.call(Call::read(what), act, lost).await
     }
 
     /// A loop that reads and reads and never waits would stop virtual time for ever. Its task ends here, and the world
@@ -125,7 +125,7 @@ impl SimulatedStore {
         }
         counts.reads += 1;
         if counts.reads > READS_AT_ONCE_MAX {
-            self.trouble.note("a task reads the store in a loop, and time does not pass");
+            self.injector.note("a task reads the store in a loop, and time does not pass");
             panic!("a task reads the store in a loop, and time does not pass");
         }
     }
@@ -137,12 +137,12 @@ impl SimulatedStore {
     /// A commit and all who look at it, in one instant.
     async fn commit_watched(&self, transaction: Transaction) -> Result<(), StoreError> {
         let Some(transaction) = broken::written(transaction) else { return Ok(()) };
-        let around = self.trouble.around();
+        let around = self.injector.around();
         let before = match scheduler_of(&transaction) {
             Some(scheduler) => self.owner_of(scheduler).await?,
             None => None,
         };
-        let outcome = match around.weather.intercepts(&transaction) {
+        let outcome = match around.active_faults.intercepts(&transaction) {
             Some(error) => Err(error),
             None => self.inner.commit(transaction.clone()).await,
         };
@@ -154,9 +154,9 @@ impl SimulatedStore {
             }
             Err(error) => {
                 if let Some(Refusal::StaleToken { .. }) = error.refusal() {
-                    around.sightings.saw(Rare::StaleWriteRefused);
+                    around.coverage.saw(RareEvent::StaleWriteRefused);
                     if around.life.freezes() > 0 {
-                        around.sightings.saw(Rare::WokenWriteRefused);
+                        around.coverage.saw(RareEvent::WokenWriteRefused);
                     }
                 }
             }
@@ -171,25 +171,25 @@ impl SimulatedStore {
 
     fn notice(&self, transaction: &Transaction) {
         let Transaction { label, guard: _, changes } = transaction;
-        let Surroundings { trace, sightings, .. } = self.trouble.around();
-        self.trouble.note(trace.told(transaction));
+        let Surroundings { trace, coverage, .. } = self.injector.around();
+        self.injector.note(trace.told(transaction));
         match *label {
-            "take over" => sightings.saw(Rare::TakeOver),
-            "turn round" => sightings.saw(Rare::OperationTurnedRound),
-            "change rollout" => sightings.saw(Rare::RolloutChangedByPerson),
+            "take over" => coverage.saw(RareEvent::TakeOver),
+            "turn round" => coverage.saw(RareEvent::OperationTurnedRound),
+            "change rollout" => coverage.saw(RareEvent::RolloutChangedByPerson),
             _ => {}
         }
         for change in changes {
             match change {
-                Change::SetRollout { from: None, to: Some(_), .. } => sightings.saw(Rare::RolloutBegun),
-                Change::AwaitLock { .. } => sightings.saw(Rare::LockAwaited),
-                Change::RevokeLock { .. } => sightings.saw(Rare::LockReleased),
-                Change::TakeLock(new) if new.kind == LockKind::Panic => sightings.saw(Rare::Panic),
-                Change::DeleteScheduler { .. } => sightings.saw(Rare::SchedulerDeleted),
-                Change::SetRegion { to, .. } if to.draining => sightings.saw(Rare::RegionDrained),
-                Change::SetRegion { to, .. } if to.cordoned => sightings.saw(Rare::RegionCordoned),
+                Change::SetRollout { from: None, to: Some(_), .. } => coverage.saw(RareEvent::RolloutBegun),
+                Change::AwaitLock { .. } => coverage.saw(RareEvent::LockAwaited),
+                Change::RevokeLock { .. } => coverage.saw(RareEvent::LockReleased),
+                Change::TakeLock(new) if new.kind == LockKind::Panic => coverage.saw(RareEvent::Panic),
+                Change::DeleteScheduler { .. } => coverage.saw(RareEvent::SchedulerDeleted),
+                Change::SetRegion { to, .. } if to.draining => coverage.saw(RareEvent::RegionDrained),
+                Change::SetRegion { to, .. } if to.cordoned => coverage.saw(RareEvent::RegionCordoned),
                 Change::EndOperation { status: OperationStatus::Evicted, .. } => {
-                    sightings.saw(Rare::OperationEvicted);
+                    coverage.saw(RareEvent::OperationEvicted);
                 }
                 _ => {}
             }
@@ -204,7 +204,7 @@ fn lost(why: &'static str) -> StoreError {
 #[async_trait]
 impl Store for SimulatedStore {
     async fn commit(&self, transaction: Transaction) -> Result<(), StoreError> {
-        let what = self.trouble.around().trace.headline(&transaction);
+        let what = self.injector.around().trace.headline(&transaction);
         let is_request = transaction.guard.is_none();
         broken::answered(is_request, self.write(&what, self.commit_watched(transaction.clone())).await)
     }
@@ -312,9 +312,9 @@ impl OperationStore for SimulatedStore {
     ) -> Result<Vec<(SchedulerName, Token)>, StoreError> {
         let act = async {
             let owned = self.inner.own_all(schedulers, owner, now, ttl).await?;
-            let around = self.trouble.around();
+            let around = self.injector.around();
             for (scheduler, token) in &owned {
-                self.trouble.note(format_args!("owns {scheduler} by token {}", token.0));
+                self.injector.note(format_args!("owns {scheduler} by token {}", token.0));
                 around.inspector.owned(&around.node, scheduler, *token);
             }
             Ok(owned)

@@ -1,4 +1,4 @@
-//! Many lives, one per seed, side by side on several threads, and what came of them.
+//! Many runs, one per seed, side by side on several threads, and what came of them.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use maestro_core::invariant::Invariant;
 
-use crate::lives::{self, Kind, Options, Outcome};
-use crate::rare::Rare;
+use crate::coverage::RareEvent;
+use crate::scenarios::{self, Kind, Options, Outcome};
 
 /// What is to be lived.
 #[derive(Debug, Clone)]
@@ -20,11 +20,11 @@ pub struct Sweep {
     pub threads: usize,
     /// The guard that is taken out of the engine. Only where guards can be: see `maestro_core::guards`.
     pub taken_out: Option<Invariant>,
-    /// Nothing more is begun when a life has gone wrong.
+    /// No further run begins when one has gone wrong.
     pub fail_fast: bool,
 }
 
-/// What came of all lives so far.
+/// What came of all runs so far.
 #[derive(Debug, Default)]
 pub struct Report {
     pub seeds: u64,
@@ -32,10 +32,10 @@ pub struct Report {
     pub kinds: BTreeMap<Kind, u64>,
     pub simulated: Duration,
     pub failures: BTreeMap<u64, Failure>,
-    pub rare: BTreeMap<Rare, u64>,
+    pub coverage: BTreeMap<RareEvent, u64>,
 }
 
-/// A life that went wrong.
+/// A run that went wrong.
 #[derive(Debug, Clone)]
 pub struct Failure {
     /// `invariant-name: what happened`.
@@ -44,7 +44,7 @@ pub struct Failure {
 }
 
 impl Sweep {
-    /// `told` hears of every life as soon as it is over, in no order.
+    /// `told` hears of every run as soon as it is over, in no order.
     pub fn run(&self, told: impl Fn(u64, &Report) + Sync) -> Report {
         let report = Mutex::new(Report::default());
         let next = AtomicU64::new(*self.seeds.start());
@@ -63,9 +63,10 @@ impl Sweep {
                         if self.fail_fast && !lock(&report).failures.is_empty() {
                             return;
                         }
-                        let lived = live(seed, &options).map(|lived| self.on_both_stores(seed, lived));
+                        let outcome =
+                            run_caught(seed, &options).map(|outcome| self.on_both_stores(seed, outcome));
                         let mut report = lock(&report);
-                        report.add(seed, lived);
+                        report.add(seed, outcome);
                         told(seed, &report);
                     }
                 });
@@ -74,10 +75,10 @@ impl Sweep {
         report.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A life on SQLite is lived in memory as well: one that differs shows that the stores do.
+    /// A seed on SQLite also runs in memory: a run that differs shows that the stores do.
     fn on_both_stores(&self, seed: u64, mut lived: Outcome) -> Outcome {
         if lived.on_sqlite && self.taken_out.is_none() {
-            let in_memory = lives::run(seed, &Options { sqlite: Some(false), ..self.options });
+            let in_memory = scenarios::run(seed, &Options { sqlite: Some(false), ..self.options });
             let lines = lived.trace.iter().zip(&in_memory.trace);
             let difference = lines.into_iter().find(|(one, other)| one != other);
             if let Some((on_sqlite, in_memory)) = difference {
@@ -105,8 +106,8 @@ fn lock(report: &Mutex<Report>) -> MutexGuard<'_, Report> {
 }
 
 /// A panic of the world itself is a failure like any other.
-fn live(seed: u64, options: &Options) -> Result<Outcome, Failure> {
-    catch_unwind(|| lives::run(seed, options)).map_err(|panic| {
+fn run_caught(seed: u64, options: &Options) -> Result<Outcome, Failure> {
+    catch_unwind(|| scenarios::run(seed, options)).map_err(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
         let what = text.unwrap_or_else(|| "without words".into());
@@ -115,9 +116,9 @@ fn live(seed: u64, options: &Options) -> Result<Outcome, Failure> {
 }
 
 impl Report {
-    fn add(&mut self, seed: u64, lived: Result<Outcome, Failure>) {
+    fn add(&mut self, seed: u64, outcome: Result<Outcome, Failure>) {
         self.seeds += 1;
-        let Outcome { kind, on_sqlite, trace, simulated, violations, rare } = match lived {
+        let Outcome { kind, on_sqlite, trace, simulated, violations, coverage } = match outcome {
             Ok(outcome) => outcome,
             Err(failure) => {
                 self.failures.insert(seed, failure);
@@ -127,8 +128,8 @@ impl Report {
         *self.kinds.entry(kind).or_default() += 1;
         self.on_sqlite += u64::from(on_sqlite);
         self.simulated += simulated;
-        for (rare, times) in rare {
-            *self.rare.entry(rare).or_default() += times;
+        for (event, times) in coverage {
+            *self.coverage.entry(event).or_default() += times;
         }
         if !violations.is_empty() {
             self.failures.insert(seed, Failure { violations, trace });
@@ -139,8 +140,8 @@ impl Report {
         self.failures.values().map(|failure| failure.violations.len()).sum()
     }
 
-    /// Rare things that never happened: about them these lives prove nothing.
-    pub fn never_seen(&self) -> Vec<Rare> {
-        Rare::ALL.into_iter().filter(|rare| !self.rare.contains_key(rare)).collect()
+    /// Rare events that never happened: about them these runs prove nothing.
+    pub fn never_seen(&self) -> Vec<RareEvent> {
+        RareEvent::ALL.into_iter().filter(|event| !self.coverage.contains_key(event)).collect()
     }
 }

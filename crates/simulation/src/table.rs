@@ -13,7 +13,7 @@ use maestro_engine::ports::room_table::{
 use maestro_engine::ports::store::Store;
 use maestro_store_embedded::MemoryRoomTable;
 
-use crate::faults::{Call, Surroundings, Trouble, What};
+use crate::faults::{Call, FaultInjector, Surroundings, What};
 use crate::host::Span;
 
 /// What all engines share. Cheap to clone; all clones are one.
@@ -33,14 +33,14 @@ impl SharedTable {
 
 pub(crate) struct SimulatedTable {
     shared: SharedTable,
-    trouble: Trouble,
+    injector: FaultInjector,
     /// For those who check what is done in the table.
     store: Arc<dyn Store>,
 }
 
 impl SimulatedTable {
     pub(crate) fn new(shared: SharedTable, around: Surroundings, store: Arc<dyn Store>) -> Self {
-        Self { shared, trouble: Trouble::new(around, "table", |faults| faults.table), store }
+        Self { shared, injector: FaultInjector::new(around, "table", |faults| faults.table), store }
     }
 
     async fn read<T, F: Future<Output = Result<T, TableError>>>(
@@ -48,7 +48,7 @@ impl SimulatedTable {
         what: &What<'_>,
         read: impl FnOnce(Arc<MemoryRoomTable>) -> F,
     ) -> Result<T, TableError> {
-        self.trouble.call(Call::read(what), async { read(self.shared.now()).await }, lost).await
+        self.injector.call(Call::read(what), async { read(self.shared.now()).await }, lost).await
     }
 
     async fn write<T, F: Future<Output = Result<T, TableError>>>(
@@ -57,7 +57,7 @@ impl SimulatedTable {
         write: impl FnOnce(Arc<MemoryRoomTable>) -> F,
     ) -> Result<T, TableError> {
         let call = Call::write(what, Span::ZERO);
-        self.trouble.call(call, async { write(self.shared.now()).await }, lost).await
+        self.injector.call(call, async { write(self.shared.now()).await }, lost).await
     }
 }
 
@@ -73,7 +73,7 @@ impl RoomTable for SimulatedTable {
 
     async fn ping(&self, ping: Ping<'_>) -> Result<Pinged, PingError> {
         let act = async { self.shared.now().ping(ping).await };
-        self.trouble.call(Call::write(&"ping", Span::ZERO), act, |why| lost(why).into()).await
+        self.injector.call(Call::write(&"ping", Span::ZERO), act, |why| lost(why).into()).await
     }
 
     async fn observe(
@@ -88,7 +88,7 @@ impl RoomTable for SimulatedTable {
     async fn claim(&self, claim: Claim<'_>) -> Result<Vec<RoomId>, TableError> {
         self.write(&"claim", |table| async move {
             let claimed = table.claim(claim).await?;
-            let around = self.trouble.around();
+            let around = self.injector.around();
             let at = around.trace.now();
             around.inspector.claimed(&around.node, &claim, &claimed, at, &*self.store).await;
             Ok(claimed)
@@ -125,7 +125,7 @@ impl RoomTable for SimulatedTable {
     async fn rooms(&self, scheduler: &SchedulerName) -> Result<Vec<RoomView>, TableError> {
         self.read(&"rooms", |table| async move {
             let views = table.rooms(scheduler).await?;
-            let around = self.trouble.around();
+            let around = self.injector.around();
             around.inspector.table_read(&around.node, scheduler, &views);
             Ok(views)
         })

@@ -60,7 +60,7 @@ impl Trace {
         self.lock().clone()
     }
 
-    /// All of it at the end of a life; nothing is left. Most lives of a sweep are read by nobody: not even a copy is
+    /// All of it at the end of a run; nothing is left. Most runs of a sweep are read by nobody: not even a copy is
     /// made for them.
     pub(crate) fn take(&self) -> Vec<String> {
         std::mem::take(&mut *self.lock())

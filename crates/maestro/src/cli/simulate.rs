@@ -8,7 +8,7 @@ use maestro_whatif::{Draft, Report, simulate};
 use super::context::Context;
 use super::failure::Failure;
 use super::output::{self, Format, warn};
-use super::world::{self, Life};
+use super::world::{self, Run};
 
 /// What a plan on paper begins with; in a world the seed chooses all of it.
 const ON_PAPER: [&str; 13] = [
@@ -83,8 +83,8 @@ pub(super) struct Options {
 pub(super) fn run(context: &Context, options: &Options) -> Result<(), Failure> {
     let invalid = |error: &dyn std::fmt::Display| Failure::invalid(error.to_string());
     let Some(file) = &options.file else {
-        let life = Life { seed: options.seed.as_deref(), kind: options.kind.as_deref() };
-        return world::run(context.format(), &life);
+        let run = Run { seed: options.seed.as_deref(), kind: options.kind.as_deref() };
+        return world::run(context.format(), &run);
     };
     let mut draft = Draft::read(file).map_err(|error| invalid(&error))?;
     options.write_over(&mut draft)?;

@@ -1,29 +1,29 @@
-//! `maestro simulate --world`: one life of the whole engine in a simulated world, as a story.
+//! `maestro simulate --world`: one run of the whole engine in a simulated world, as a story.
 
 use std::fmt::Write as _;
 
-use maestro_simulation::lives::{self, Kind, Outcome};
+use maestro_simulation::scenarios::{self, Kind, Outcome};
 use serde_json::{Value, json};
 
 use super::failure::{Exit, Failure};
 use super::output::{self, CSV_REFUSED, Format};
 
-/// What is lived.
-pub(super) struct Life<'a> {
+/// Which run.
+pub(super) struct Run<'a> {
     pub(super) seed: Option<&'a str>,
     pub(super) kind: Option<&'a str>,
 }
 
 /// The same seed tells the same story. A broken invariant is a failure.
-pub(super) fn run(format: Format, life: &Life<'_>) -> Result<(), Failure> {
+pub(super) fn run(format: Format, run: &Run<'_>) -> Result<(), Failure> {
     if format == Format::Csv {
         return Err(Failure::invalid(CSV_REFUSED));
     }
-    let seed = life.seed.unwrap_or("1");
+    let seed = run.seed.unwrap_or("1");
     let wrong = || format!("--seed {seed}: a world needs a whole number up to {}", u64::MAX);
     let seed: u64 = seed.parse().map_err(|_| Failure::invalid(wrong()))?;
-    let kind = life.kind.map(kind).transpose()?;
-    let outcome = lives::run(seed, &lives::Options { kind, ..lives::Options::default() });
+    let kind = run.kind.map(kind).transpose()?;
+    let outcome = scenarios::run(seed, &scenarios::Options { kind, ..scenarios::Options::default() });
     match format {
         Format::Json => output::json(&document(seed, &outcome))?,
         Format::Yaml => output::yaml(&document(seed, &outcome))?,
@@ -39,15 +39,15 @@ pub(super) fn run(format: Format, life: &Life<'_>) -> Result<(), Failure> {
 fn kind(text: &str) -> Result<Kind, Failure> {
     let known = || Kind::ALL.map(Kind::as_str).join(", ");
     Kind::parse(text).ok_or_else(|| {
-        Failure::invalid(format!("--kind {text}: there is no such life; there are {}", known()))
+        Failure::invalid(format!("--kind {text}: there is no such kind; there are {}", known()))
     })
 }
 
 /// The same for programs.
 fn document(seed: u64, outcome: &Outcome) -> Value {
-    let Outcome { kind, on_sqlite, trace, simulated, violations, rare } = outcome;
+    let Outcome { kind, on_sqlite, trace, simulated, violations, coverage } = outcome;
     let rare: serde_json::Map<String, Value> =
-        rare.iter().map(|(rare, times)| (rare.as_str().to_owned(), json!(times))).collect();
+        coverage.iter().map(|(event, times)| (event.as_str().to_owned(), json!(times))).collect();
     json!({
         "seed": seed,
         "kind": kind.as_str(),
@@ -60,9 +60,9 @@ fn document(seed: u64, outcome: &Outcome) -> Value {
 }
 
 fn story(seed: u64, outcome: &Outcome) -> String {
-    let Outcome { kind, on_sqlite, trace, simulated, violations, rare } = outcome;
+    let Outcome { kind, on_sqlite, trace, simulated, violations, coverage } = outcome;
     let store = if *on_sqlite { "SQLite" } else { "a store in memory" };
-    let mut story = format!("seed {seed}: a life of kind {}, on {store}\n", kind.as_str());
+    let mut story = format!("seed {seed}: a run of kind {}, on {store}\n", kind.as_str());
     story += "seconds since it began, which was at midnight; who; and what happened\n";
     story += "an operation is known by its kind and the end of its id; “…” is what its history says\n\n";
     for line in trace {
@@ -70,10 +70,11 @@ fn story(seed: u64, outcome: &Outcome) -> String {
         story.push('\n');
     }
     // Writing to a text cannot fail.
-    let _ = write!(story, "\nlived         {} min of simulated time\n", simulated.as_secs() / 60);
-    let seen: Vec<_> = rare.iter().map(|(rare, times)| format!("{} ({times})", rare.as_str())).collect();
+    let _ = write!(story, "\nran           {} min of simulated time\n", simulated.as_secs() / 60);
+    let seen: Vec<_> =
+        coverage.iter().map(|(event, times)| format!("{} ({times})", event.as_str())).collect();
     let _ =
-        writeln!(story, "rare things   {}", if seen.is_empty() { "none".into() } else { seen.join(", ") });
+        writeln!(story, "rare events   {}", if seen.is_empty() { "none".into() } else { seen.join(", ") });
     let held = if violations.is_empty() { "all hold".into() } else { format!("{} broken", violations.len()) };
     let _ = writeln!(story, "invariants    {held}");
     story

@@ -201,11 +201,11 @@ fn a_simulated_world_tells_its_story() {
     let (told_once, told_again) = (life(), life());
     assert_eq!(told_once, told_again);
     for part in [
-        "seed 7: a life of kind fleet",
+        "seed 7: a run of kind fleet",
         "engine-1 starts",
         " asks engine-",
         "trouble begins: ",
-        "peace",
+        "no more faults",
         "invariants    all hold",
     ] {
         assert!(told_once.contains(part), "{part:?} is missing in:\n{told_once}");

@@ -1,4 +1,4 @@
-//! Lives many simulated lives and says which of them went wrong; see `make simulate` and docs/simulation.md.
+//! Runs many seeds and says which of them went wrong; see `make simulate` and docs/simulation.md.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::RangeInclusive;
@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use maestro_core::invariant::Invariant;
-use maestro_simulation::lives::{self, Kind, Options};
+use maestro_simulation::scenarios::{self, Kind, Options};
 use maestro_simulation::sweep::{Failure, Report, Sweep};
 
-/// Lives simulated lives of the engine under faults, and checks its invariants
+/// Runs the engine in a simulated world under faults, and checks its invariants
 #[derive(Debug, Parser)]
 struct Arguments {
     /// From the first seed to the last, both included
     #[arg(long, value_name = "A..B", value_parser = seeds)]
     seeds: RangeInclusive<u64>,
-    /// Only lives of this kind [default: what the seed says]
+    /// Only runs of this kind [default: what the seed says]
     #[arg(long, value_parser = kind)]
     kind: Option<Kind>,
     /// All on SQLite, or none [default: what the seed says]
@@ -30,17 +30,17 @@ struct Arguments {
     clock_leaps: Option<bool>,
     /// Wake-ups between engines are lost in all, or in none [default: what the seed says]
     #[arg(long)]
-    deaf: Option<bool>,
+    no_wake_ups: Option<bool>,
     /// Takes the guard of an invariant out of the engine
     #[arg(long = "break", value_name = "INVARIANT", value_parser = invariant)]
     taken_out: Option<Invariant>,
-    /// Prints the whole trace of each life
+    /// Prints the whole trace of each run
     #[arg(long)]
     trace: bool,
-    /// Prints a hash of each life's trace, and nothing else
+    /// Prints a hash of each run's trace, and nothing else
     #[arg(long)]
     trace_hash: bool,
-    /// Stops at the first life that goes wrong
+    /// Stops at the first run that goes wrong
     #[arg(long)]
     fail_fast: bool,
     /// Lives that are lived at once [default: as many as there are cores]
@@ -57,17 +57,17 @@ const FAILURES_SHOWN: usize = 3;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let Arguments { kind, sqlite, several_regions, clock_leaps, deaf, .. } = arguments;
-    let options = Options { kind, sqlite, several_regions, clock_leaps, deaf };
+    let Arguments { kind, sqlite, several_regions, clock_leaps, no_wake_ups, .. } = arguments;
+    let options = Options { kind, sqlite, several_regions, clock_leaps, no_wake_ups };
     if arguments.trace_hash {
         for seed in arguments.seeds {
-            println!("{seed} {:016x}", hash(&lives::run(seed, &options).trace));
+            println!("{seed} {:016x}", hash(&scenarios::run(seed, &options).trace));
         }
         return ExitCode::SUCCESS;
     }
     if arguments.trace {
         for seed in arguments.seeds.clone() {
-            eprintln!("{}", lives::run(seed, &options).trace.join("\n"));
+            eprintln!("{}", scenarios::run(seed, &options).trace.join("\n"));
         }
     }
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
@@ -82,7 +82,7 @@ fn main() -> ExitCode {
     for (number, (seed, failure)) in report.failures.iter().enumerate() {
         show(*seed, failure, number < FAILURES_SHOWN);
     }
-    let never: Vec<_> = report.never_seen().into_iter().map(|rare| rare.as_str()).collect();
+    let never: Vec<_> = report.never_seen().into_iter().map(|event| event.as_str()).collect();
     eprintln!("seen: {}", seen(&report));
     eprintln!("never seen: {}", if never.is_empty() { "nothing".into() } else { never.join(", ") });
     println!("{}", last_line(&report));
@@ -132,7 +132,7 @@ fn show(seed: u64, failure: &Failure, whole: bool) {
 }
 
 fn seen(report: &Report) -> String {
-    let counts = report.rare.iter().map(|(rare, times)| format!("{} {times}", rare.as_str()));
+    let counts = report.coverage.iter().map(|(event, times)| format!("{} {times}", event.as_str()));
     counts.collect::<Vec<_>>().join(", ")
 }
 
@@ -163,7 +163,7 @@ fn seeds(text: &str) -> Result<RangeInclusive<u64>, String> {
 
 fn kind(text: &str) -> Result<Kind, String> {
     let known = || Kind::ALL.map(Kind::as_str).join(", ");
-    Kind::parse(text).ok_or_else(|| format!("{text:?} is no kind of life; they are {}", known()))
+    Kind::parse(text).ok_or_else(|| format!("{text:?} is no kind of run; they are {}", known()))
 }
 
 fn invariant(text: &str) -> Result<Invariant, String> {

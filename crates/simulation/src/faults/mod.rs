@@ -3,7 +3,7 @@
 //! Swarm: each fault is off in a good part of the seeds. A world in which everything fails all the time never gets far
 //! enough for the deeper bugs.
 
-mod trouble;
+mod injector;
 mod words;
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use maestro_engine::ports::store::{StoreError, Transaction};
 
 use crate::host::Span;
 
-pub(crate) use trouble::{Call, Surroundings, Trouble, What};
+pub(crate) use injector::{Call, FaultInjector, Surroundings, What};
 
 /// How often something happens, in ten thousand times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,7 +116,7 @@ impl Faults {
 
 /// The faults of now, for all ports of a world. Cheap to clone; all clones are one.
 #[derive(Clone)]
-pub(crate) struct Weather(Arc<Mutex<State>>);
+pub(crate) struct ActiveFaults(Arc<Mutex<State>>);
 
 struct State {
     faults: Faults,
@@ -128,8 +128,8 @@ struct State {
 /// A commit for which this answers is not carried out: what the engine hears instead.
 pub type Intercept = Box<dyn Fn(&Transaction) -> Option<StoreError> + Send>;
 
-impl Weather {
-    pub(crate) fn fair() -> Self {
+impl ActiveFaults {
+    pub(crate) fn none() -> Self {
         Self(Arc::new(Mutex::new(State { faults: Faults::NONE, intercept: None, calls: None })))
     }
 

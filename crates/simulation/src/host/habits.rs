@@ -35,7 +35,7 @@ pub struct Exit {
 
 /// How a host answers calls from now on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Manners {
+pub struct HostFaults {
     /// How long a call takes before it is carried out, and as long again before its answer is there. It is what makes
     /// calls overlap: an engine that dies in the second half has done something that it never wrote down.
     pub latency: Span,
@@ -80,7 +80,7 @@ impl Default for Habits {
     }
 }
 
-impl Default for Manners {
+impl Default for HostFaults {
     fn default() -> Self {
         Self {
             latency: Span::millis(0, 20),

@@ -21,7 +21,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::trace::Trace;
 
-pub use habits::{Exit, Habits, Manners, Span};
+pub use habits::{Exit, Habits, HostFaults, Span};
 pub use outage::Outage;
 pub(crate) use room::Room;
 pub use room::{GamePing, Phase};
@@ -137,8 +137,8 @@ impl Host {
     }
 
     /// How the host answers from now on.
-    pub fn set_manners(&self, manners: Manners) {
-        self.change(|state, _| state.manners = manners);
+    pub fn set_host_faults(&self, host_faults: HostFaults) {
+        self.change(|state, _| state.host_faults = host_faults);
     }
 
     /// The room ends by itself, with an error.
@@ -213,7 +213,7 @@ impl Host {
     pub(crate) async fn dawdle(&self) {
         let latency = {
             let mut state = self.state();
-            let latency = state.manners.latency;
+            let latency = state.host_faults.latency;
             latency.draw(&mut state.random)
         };
         sleep(latency).await;

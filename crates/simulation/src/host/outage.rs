@@ -54,7 +54,7 @@ impl Host {
 
 impl State {
     pub(crate) fn can_be_reached(&self) -> bool {
-        self.manners.available && matches!(self.outage, None | Some(Outage::Pings))
+        self.host_faults.available && matches!(self.outage, None | Some(Outage::Pings))
     }
 
     pub(crate) fn answers(&self) -> Result<(), RuntimeError> {

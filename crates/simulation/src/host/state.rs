@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::trace::Trace;
 
-use super::habits::{Exit, Habits, Manners};
+use super::habits::{Exit, Habits, HostFaults};
 use super::outage::Outage;
 use super::room::{GamePing, Phase, Room};
 
@@ -30,7 +30,7 @@ pub(crate) struct State {
     pub(crate) habits_by_flag: BTreeMap<String, Habits>,
     /// Every watcher sees every room, as in a cluster; otherwise those that it started, stopped or adopted.
     pub(crate) seen_by_all: bool,
-    pub(crate) manners: Manners,
+    pub(crate) host_faults: HostFaults,
     pub(crate) outage: Option<Outage>,
     pub(crate) rooms: BTreeMap<RoomId, Room>,
     agenda: BTreeMap<(Instant, u64), Due>,
@@ -95,7 +95,7 @@ impl State {
             habits_of: BTreeMap::new(),
             habits_by_flag: BTreeMap::new(),
             seen_by_all: false,
-            manners: Manners::default(),
+            host_faults: HostFaults::default(),
             outage: None,
             rooms: BTreeMap::new(),
             agenda: BTreeMap::new(),

@@ -18,11 +18,11 @@ use maestro_store_embedded::MemoryRoomTable;
 use tokio::time::{Instant, sleep};
 
 use crate::clock::VirtualClock;
-use crate::faults::{Faults, Intercept, Weather};
+use crate::coverage::{Coverage, RareEvent};
+use crate::faults::{ActiveFaults, Faults, Intercept};
 use crate::host::Host;
 use crate::invariants::Inspector;
 use crate::memory::MemoryStore;
-use crate::rare::{Rare, Sightings};
 use crate::seed::fork;
 use crate::table::SharedTable;
 use crate::trace::Trace;
@@ -51,8 +51,8 @@ pub struct World {
     wake: Option<WakeUps>,
     /// One for all engines.
     table: SharedTable,
-    weather: Weather,
-    sightings: Sightings,
+    active_faults: ActiveFaults,
+    coverage: Coverage,
     inspector: Inspector,
     nodes: Vec<Node>,
     /// Of engines that are gone.
@@ -80,8 +80,8 @@ impl World {
         let clock = VirtualClock::begin();
         let trace = Trace::begin(clock.clone());
         let tasks = Tasks::default();
-        let (weather, sightings) = (Weather::fair(), Sightings::default());
-        let switchboard = Switchboard::new(fork(seed, "pings", 0), weather.clone(), sightings.clone());
+        let (active_faults, coverage) = (ActiveFaults::none(), Coverage::default());
+        let switchboard = Switchboard::new(fork(seed, "pings", 0), active_faults.clone(), coverage.clone());
         let rooms_api = Arc::new(switchboard);
         let open = |(number, region)| {
             Host::open(region, fork(seed, "host", number), &tasks, rooms_api.clone(), trace.clone())
@@ -99,8 +99,8 @@ impl World {
             tasks,
             wake: Some(WakeUps::default()),
             table: SharedTable::default(),
-            weather,
-            sightings,
+            active_faults,
+            coverage,
             nodes: Vec::new(),
             panics: Vec::new(),
             engines_started: 0,
@@ -110,28 +110,28 @@ impl World {
     /// Every wake-up between engines that are started from now on is lost.
     pub fn lose_wake_ups(&mut self) {
         self.trace.note("engines do not hear each other");
-        self.sightings.saw(Rare::DeafEngines);
+        self.coverage.saw(RareEvent::NoWakeUps);
         self.wake = None;
     }
 
     /// What goes wrong at the ports of all engines from now on.
     pub fn set_faults(&self, faults: Faults) {
-        self.weather.set(faults);
+        self.active_faults.set(faults);
     }
 
     /// Has certain commits fail from now on; `None`: no more.
     pub fn intercept_commits(&self, intercept: Option<Intercept>) {
-        self.weather.set_intercept(intercept);
+        self.active_faults.set_intercept(intercept);
     }
 
     /// Counts calls of ports from now on.
     pub fn count_calls(&self) {
-        self.weather.count_calls();
+        self.active_faults.count_calls();
     }
 
     /// How often this was called for since then, whatever came of it.
     pub fn calls(&self, what: &str) -> usize {
-        self.weather.calls(what)
+        self.active_faults.calls(what)
     }
 
     // What a test works with.
@@ -171,8 +171,8 @@ impl World {
         &self.inspector
     }
 
-    pub fn sightings(&self) -> &Sightings {
-        &self.sightings
+    pub fn coverage(&self) -> &Coverage {
+        &self.coverage
     }
 
     pub fn trace(&self) -> &Trace {

@@ -9,10 +9,10 @@ use maestro_engine::{Engine, Error, Parts, Running, Tasks};
 use tokio::time::timeout;
 
 use crate::clock::Skew;
+use crate::coverage::RareEvent;
 use crate::faults::Surroundings;
 use crate::host::Host;
 use crate::life::Life;
-use crate::rare::Rare;
 use crate::runtime::SimulatedRuntime;
 use crate::seed::fork;
 use crate::store::{CrashPoint, SimulatedStore};
@@ -131,9 +131,9 @@ impl World {
             node: name.into(),
             seed: fork(self.seed, "node", number),
             life: life.clone(),
-            weather: self.weather.clone(),
+            active_faults: self.active_faults.clone(),
             trace: self.trace.clone(),
-            sightings: self.sightings.clone(),
+            coverage: self.coverage.clone(),
             inspector: self.inspector.clone(),
         }
     }
@@ -253,7 +253,7 @@ impl World {
         node.life.end();
         node.tasks.abort_all();
         if stopped {
-            self.sightings.saw(Rare::CleanStop);
+            self.coverage.saw(RareEvent::CleanStop);
         }
         self.trace.note(format_args!("engine-{number} has {}", if stopped { "stopped" } else { "died" }));
         drop(node);
@@ -271,14 +271,14 @@ impl World {
     pub fn leap_clock(&self, millis: i64) {
         let (by, where_to) = (millis.unsigned_abs(), if millis < 0 { "back" } else { "forward" });
         self.trace.note(format_args!("the clock is set {where_to} by {} ms", by));
-        self.sightings.saw(Rare::ClockLeap);
+        self.coverage.saw(RareEvent::ClockLeap);
         self.clock.leap(millis);
     }
 
     /// The room table is lost, and with it all that rooms have said.
     pub fn lose_table(&self) {
         self.trace.note("the room table is lost");
-        self.sightings.saw(Rare::LostTable);
+        self.coverage.saw(RareEvent::LostTable);
         self.table.lose();
     }
 }

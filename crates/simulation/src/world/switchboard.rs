@@ -7,16 +7,16 @@ use async_trait::async_trait;
 use maestro_engine::services::RoomPing;
 use maestro_engine::{Engine, Tasks};
 
-use crate::faults::Weather;
+use crate::coverage::{Coverage, RareEvent};
+use crate::faults::ActiveFaults;
 use crate::host::{GamePing, RoomsApi};
 use crate::life::Life;
-use crate::rare::{Rare, Sightings};
 
 pub(super) struct Switchboard {
     lines: Mutex<Vec<Line>>,
     random: Mutex<fastrand::Rng>,
-    weather: Weather,
-    sightings: Sightings,
+    active_faults: ActiveFaults,
+    coverage: Coverage,
 }
 
 /// To one engine.
@@ -30,9 +30,9 @@ struct Line {
 }
 
 impl Switchboard {
-    pub(super) fn new(seed: u64, weather: Weather, sightings: Sightings) -> Self {
+    pub(super) fn new(seed: u64, active_faults: ActiveFaults, coverage: Coverage) -> Self {
         let random = Mutex::new(fastrand::Rng::with_seed(seed));
-        Self { lines: Mutex::default(), random, weather, sightings }
+        Self { lines: Mutex::default(), random, active_faults, coverage }
     }
 
     pub(super) fn connect(&self, node: u64, engine: Arc<Engine>, life: Life, tasks: Tasks) {
@@ -56,13 +56,13 @@ impl Switchboard {
 
     /// How often a ping arrives.
     fn copies(&self) -> u32 {
-        let faults = self.weather.now();
+        let faults = self.active_faults.now();
         let mut random = self.random();
         if faults.ping_lost.hits(&mut random) {
-            self.sightings.saw(Rare::LostPing);
+            self.coverage.saw(RareEvent::LostPing);
             0
         } else if faults.ping_repeated.hits(&mut random) {
-            self.sightings.saw(Rare::RepeatedPing);
+            self.coverage.saw(RareEvent::RepeatedPing);
             2
         } else {
             1

@@ -18,32 +18,32 @@ use maestro_engine::ports::contract::fixtures;
 use maestro_engine::ports::store::{
     Change, Guard, NewLock, OperationStore, OperationUpdate, Store, Transaction,
 };
-use maestro_simulation::lives::{self, Kind, Options};
-use maestro_simulation::{Inspector, Manners, MemoryStore, SimulatedStore, Trace, VirtualClock, World};
+use maestro_simulation::scenarios::{self, Kind, Options};
+use maestro_simulation::{HostFaults, Inspector, MemoryStore, SimulatedStore, Trace, VirtualClock, World};
 
 use super::common::*;
 
-/// Lives in which the absence of a guard must show.
+/// Runs in which the absence of a guard must show.
 const SEEDS: u64 = 60;
-/// Lives with faults of all kinds, in which the one that matters is rare.
+/// Runs with faults of all kinds, in which the one that matters is rare.
 const SEEDS_WITH_FAULTS: u64 = 200;
 const CONVERGES_WITHIN: Duration = Duration::from_secs(300);
 
 /// Where the absence of a guard shows.
 enum Shown {
-    /// In an eventful life of a fleet.
-    InALife,
+    /// In an eventful run of one fleet.
+    InARun,
     /// In what a worker writes that has lost its scheduler, or in what it leaves behind.
     AtTheStore,
-    /// In a life of this kind, in which calls fail.
-    InLivesOf(Kind),
+    /// In a run of this kind, in which calls fail.
+    InRunsOf(Kind),
 }
 
 fn shown(invariant: Invariant) -> Shown {
     match invariant {
         Invariant::OneExecutor | Invariant::NoLockLeft => Shown::AtTheStore,
-        Invariant::CapsKept => Shown::InLivesOf(Kind::Regions),
-        Invariant::AcceptedWorkSurvives => Shown::InLivesOf(Kind::Mixed),
+        Invariant::CapsKept => Shown::InRunsOf(Kind::Regions),
+        Invariant::AcceptedWorkSurvives => Shown::InRunsOf(Kind::Mixed),
         Invariant::LegalTransitions
         | Invariant::EffectOnce
         | Invariant::SurgeBound
@@ -55,7 +55,7 @@ fn shown(invariant: Invariant) -> Shown {
         | Invariant::TokensGrow
         | Invariant::Converges
         | Invariant::NothingInProgress
-        | Invariant::NoUnwantedRoom => Shown::InALife,
+        | Invariant::NoUnwantedRoom => Shown::InARun,
     }
 }
 
@@ -65,13 +65,14 @@ fn without_its_guard_every_invariant_is_named() {
     for invariant in Invariant::ALL {
         guards::take_out(invariant);
         let named = match shown(invariant) {
-            Shown::InALife => {
-                (0..SEEDS).any(|seed| is_named(invariant, &run(eventful_life(seed, Ends::Early)).violations))
+            Shown::InARun => {
+                (0..SEEDS).any(|seed| is_named(invariant, &run(eventful_run(seed, Ends::Early)).violations))
             }
             Shown::AtTheStore => is_named(invariant, &run(a_worker_that_lost_its_scheduler())),
-            Shown::InLivesOf(kind) => {
+            Shown::InRunsOf(kind) => {
                 let options = Options { kind: Some(kind), ..Options::default() };
-                (0..SEEDS_WITH_FAULTS).any(|seed| is_named(invariant, &lives::run(seed, &options).violations))
+                (0..SEEDS_WITH_FAULTS)
+                    .any(|seed| is_named(invariant, &scenarios::run(seed, &options).violations))
             }
         };
         guards::put_back();
@@ -85,9 +86,9 @@ fn without_its_guard_every_invariant_is_named() {
 #[test]
 fn with_all_guards_nothing_is_named() {
     for seed in 0..seeds(SEEDS) {
-        let lived = run(eventful_life(seed, Ends::Early));
-        assert_eq!(lived.violations, Vec::<String>::new(), "seed {seed}");
-        assert_eq!(lived.counted, BTreeSet::new(), "seed {seed}");
+        let outcome = run(eventful_run(seed, Ends::Early));
+        assert_eq!(outcome.violations, Vec::<String>::new(), "seed {seed}");
+        assert_eq!(outcome.counted, BTreeSet::new(), "seed {seed}");
     }
     assert_eq!(run(a_worker_that_lost_its_scheduler()), Vec::<String>::new());
 }
@@ -104,7 +105,7 @@ fn engines_count_what_they_can_see() {
         Invariant::PortOnce,
     ] {
         guards::take_out(invariant);
-        let counts = |seed| run(eventful_life(seed, Ends::InPeace)).counted.contains(&invariant);
+        let counts = |seed| run(eventful_run(seed, Ends::AtRest)).counted.contains(&invariant);
         let counted = (0..SEEDS).any(counts);
         guards::put_back();
         assert!(counted, "{invariant} was never counted");
@@ -116,23 +117,23 @@ fn is_named(invariant: Invariant, violations: &[String]) -> bool {
     violations.iter().any(|violation| violation.starts_with(&prefix))
 }
 
-/// How long a life goes on.
+/// How long a run goes on.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ends {
     /// When something is found.
     Early,
-    InPeace,
+    AtRest,
 }
 
-struct Lived {
+struct RunOutcome {
     /// What the inspector found.
     violations: Vec<String>,
     /// What the engines have counted.
     counted: BTreeSet<Invariant>,
 }
 
-/// Players come and go, people resize, submit and cancel, rooms and engines die; then peace.
-async fn eventful_life(seed: u64, ends: Ends) -> Lived {
+/// Players come and go, people resize, submit and cancel, rooms and engines die; then nothing fails any more.
+async fn eventful_run(seed: u64, ends: Ends) -> RunOutcome {
     let mut random = fastrand::Rng::with_seed(seed);
     // Several batches for one operation.
     let settings = Settings { rooms_add_batch: 2, ..Settings::default() };
@@ -156,11 +157,11 @@ async fn eventful_life(seed: u64, ends: Ends) -> Lived {
             break;
         }
     }
-    if ends == Ends::InPeace || world.inspector().violations().is_empty() {
+    if ends == Ends::AtRest || world.inspector().violations().is_empty() {
         come_to_rest(&world).await;
     }
     counted.extend(counted_by(&world));
-    Lived { violations: world.inspector().violations(), counted }
+    RunOutcome { violations: world.inspector().violations(), counted }
 }
 
 fn counted_by(world: &World) -> impl Iterator<Item = Invariant> {
@@ -169,7 +170,7 @@ fn counted_by(world: &World) -> impl Iterator<Item = Invariant> {
 }
 
 async fn come_to_rest(world: &World) {
-    make_peace(world);
+    quiesce(world);
     let rest = async {
         while !is_calm(world).await {
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -243,8 +244,8 @@ async fn cancel_something(world: &World, random: &mut fastrand::Rng) {
     }
 }
 
-fn make_peace(world: &World) {
-    world.host().set_manners(Manners::default());
+fn quiesce(world: &World) {
+    world.host().set_host_faults(HostFaults::default());
     for room in world.host().rooms() {
         (0..room.matches).for_each(|_| world.host().end_match(&room.id));
     }

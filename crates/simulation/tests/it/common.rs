@@ -1,4 +1,4 @@
-//! What the tests of whole lives have in common: one fleet, `arena`, and what it means that it is well.
+//! What these tests have in common: one fleet, `arena`, and what it means that it is well.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -8,11 +8,11 @@ use maestro_core::operation::{OperationStatus, Origin};
 use maestro_core::room::RoomId;
 use maestro_core::scheduler::VersionStatus;
 use maestro_engine::ports::store::SchedulerState;
-use maestro_simulation::{CrashPoint, Manners, Span, World};
+use maestro_simulation::{CrashPoint, HostFaults, Span, World};
 
 /// More than the ownership of a dead engine lasts, a ping timeout, a cycle, a removal and a back-off.
 const CONVERGES_WITHIN: Duration = Duration::from_secs(600);
-/// What the lives of all seeds together must have had often, or they prove little.
+/// What must have happened often in all seeds together, or they prove little.
 const RARE: [&str; 7] = [
     "crash: Before",
     "crash: After",
@@ -28,13 +28,13 @@ fn crashes_at_random_points_leave_nothing_behind() {
     let mut seen = BTreeMap::new();
     for seed in 0..seeds(200) {
         for line in run(troubled_life(seed)) {
-            for rare in RARE {
-                *seen.entry(rare).or_insert(0) += u32::from(line.contains(rare));
+            for event in RARE {
+                *seen.entry(event).or_insert(0) += u32::from(line.contains(event));
             }
         }
     }
     let missed: Vec<_> = seen.iter().filter(|(_, times)| **times < 10).collect();
-    assert!(missed.is_empty(), "these lives are too quiet: {missed:?}");
+    assert!(missed.is_empty(), "too little happens in these runs: {missed:?}");
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn a_crash_at_every_write_of_a_deletion() {
     }
 }
 
-/// A fleet, people who change its size, rooms that crash, and engines that die; then peace. Returns what happened.
+/// A fleet, people who change its size, rooms that crash, and engines that die; then no more faults. Returns what happened.
 async fn troubled_life(seed: u64) -> Vec<String> {
     let mut random = fastrand::Rng::with_seed(seed);
     let size = random.u32(1..10);
@@ -139,7 +139,7 @@ async fn troubled_life(seed: u64) -> Vec<String> {
             _ => Some(CrashPoint::After(number)),
         };
         // An engine does not start on a host that does not answer.
-        world.host().set_manners(Manners::default());
+        world.host().set_host_faults(HostFaults::default());
         world.start_engine_until(crash).await;
         for _ in 0..random.u32(0..6) {
             let pause = Duration::from_millis(random.u64(0..15_000));
@@ -150,9 +150,9 @@ async fn troubled_life(seed: u64) -> Vec<String> {
         }
     }
     world.crash_engine().await;
-    make_peace(&world);
+    quiesce(&world);
     world.start_engine().await;
-    world.run_until("rest after trouble", CONVERGES_WITHIN, is_at_rest).await;
+    world.run_until("rest after the faults", CONVERGES_WITHIN, is_at_rest).await;
     check_history(&world, size).await;
     let rooms = world.host().rooms();
     world.advance(5 * MINUTE).await;
@@ -181,12 +181,12 @@ async fn something_happens(world: &World, random: &mut fastrand::Rng) {
         3 => host.begin_match(room),
         4 => host.end_match(room),
         5 => host.invent(&arena(), &RoomId::new(&format!("arena-{}", random.u32(..))), Vec::new()),
-        6 => host.set_manners(Manners { available: random.bool(), ..Manners::default() }),
-        7 => host.set_manners(Manners {
+        6 => host.set_host_faults(HostFaults { available: random.bool(), ..HostFaults::default() }),
+        7 => host.set_host_faults(HostFaults {
             refuses_starts: Some("there is no such program".into()),
-            ..Manners::default()
+            ..HostFaults::default()
         }),
-        _ => host.set_manners(Manners { latency: Span::millis(0, 3_000), ..Manners::default() }),
+        _ => host.set_host_faults(HostFaults { latency: Span::millis(0, 3_000), ..HostFaults::default() }),
     }
 }
 
@@ -199,8 +199,8 @@ async fn cancel_something(world: &World, random: &mut fastrand::Rng) {
 }
 
 /// Nothing goes wrong any more, and all players go home.
-fn make_peace(world: &World) {
-    world.host().set_manners(Manners::default());
+fn quiesce(world: &World) {
+    world.host().set_host_faults(HostFaults::default());
     for room in world.host().rooms() {
         for _ in 0..room.matches {
             world.host().end_match(&room.id);

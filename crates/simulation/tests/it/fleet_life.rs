@@ -8,7 +8,7 @@ use maestro_core::room::{EndCause, RoomId, RoomStatus};
 use maestro_core::scheduler::{Recipe, SchedulerName};
 use maestro_engine::Settings;
 use maestro_engine::services::SchedulerFilter;
-use maestro_simulation::{Exit, Habits, Manners, RoomOnHost, Span, World};
+use maestro_simulation::{Exit, Habits, HostFaults, RoomOnHost, Span, World};
 
 #[test]
 fn a_fleet_of_ten_becomes_ready_and_stays_so() {
@@ -198,9 +198,9 @@ fn an_occupied_room_is_the_last_to_go() {
 fn a_refused_start_undoes_what_a_person_asked_for() {
     run(async {
         let world = world_with_fleet(8, 4).await;
-        world.host().set_manners(Manners {
+        world.host().set_host_faults(HostFaults {
             refuses_starts: Some("command /game does not exist".into()),
-            ..Manners::default()
+            ..HostFaults::default()
         });
         let id = world.engine().add_rooms(ARENA, 3, false, "ann").await.unwrap();
         world.advance(MINUTE).await;
@@ -217,7 +217,7 @@ fn a_refused_start_undoes_what_a_person_asked_for() {
 fn a_host_that_is_full_is_no_fault_of_a_room() {
     run(async {
         let world = world_with_fleet(14, 10).await;
-        world.host().set_manners(Manners { rooms_max: Some(6), ..Manners::default() });
+        world.host().set_host_faults(HostFaults { rooms_max: Some(6), ..HostFaults::default() });
         for room in &ids(&world).await[..7] {
             world.host().crash(room);
         }
@@ -226,7 +226,7 @@ fn a_host_that_is_full_is_no_fault_of_a_room() {
         let fleets = world.engine().fleet_overviews(&SchedulerFilter::default()).await.unwrap();
         let problem = fleets[0].problem.as_ref().unwrap();
         assert_eq!(problem.word, "no capacity", "{problem:?}");
-        world.host().set_manners(Manners::default());
+        world.host().set_host_faults(HostFaults::default());
         settle(&world, 10, MINUTE).await;
     });
 }
@@ -238,7 +238,7 @@ fn who_asks_for_more_than_is_free_is_told() {
         let duel = SchedulerName::parse("duel").unwrap();
         world.engine().create_scheduler(Recipe { name: duel, ..recipe(4) }, "ann").await.unwrap();
         world.advance(MINUTE).await;
-        world.host().set_manners(Manners { rooms_max: Some(8), ..Manners::default() });
+        world.host().set_host_faults(HostFaults { rooms_max: Some(8), ..HostFaults::default() });
         let id = world.engine().add_rooms(ARENA, 2, false, "ann").await.unwrap();
         world.advance(MINUTE).await;
         let operation = world.store().operation(&arena(), id).await.unwrap().unwrap();
@@ -256,12 +256,12 @@ fn who_asks_for_more_than_is_free_is_told() {
 fn a_host_that_does_not_answer_is_waited_for() {
     run(async {
         let world = world_with_fleet(9, 10).await;
-        world.host().set_manners(Manners { available: false, ..Manners::default() });
+        world.host().set_host_faults(HostFaults { available: false, ..HostFaults::default() });
         for room in &ids(&world).await[..5] {
             world.host().crash(room);
         }
         world.advance(20 * MINUTE).await;
-        world.host().set_manners(Manners::default());
+        world.host().set_host_faults(HostFaults::default());
         settle(&world, 10, 5 * MINUTE).await;
     });
 }

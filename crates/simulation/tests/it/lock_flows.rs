@@ -11,7 +11,7 @@ use maestro_core::scheduler::{
 };
 use maestro_core::time::Millis;
 use maestro_engine::Settings;
-use maestro_simulation::{Habits, Manners, Span, World};
+use maestro_simulation::{Habits, HostFaults, Span, World};
 
 use super::common::*;
 use super::locks::*;
@@ -268,7 +268,7 @@ fn a_lock_lives_as_long_as_its_holder() {
 fn who_waits_for_an_answer_makes_way() {
     run(async {
         let world = world_with_fleet(23, 4).await;
-        world.host().set_manners(Manners { available: false, ..Manners::default() });
+        world.host().set_host_faults(HostFaults { available: false, ..HostFaults::default() });
         let add = world.engine().add_rooms(ARENA, 2, false, "ann").await.unwrap();
         let waits = async |world: &World| operation(world, add).await.is_parked();
         world.run_until("the addition to wait", MINUTE, waits).await;
@@ -276,7 +276,7 @@ fn who_waits_for_an_answer_makes_way() {
         assert!(wait.unanswered && wait.what.contains("does not answer"), "{wait:?}");
         let cycles = async |world: &World| in_hand(world, DefinitionKind::HealthController).await.is_empty();
         world.run_until("no cycle to be held up", Duration::from_secs(5), cycles).await;
-        world.host().set_manners(Manners::default());
+        world.host().set_host_faults(HostFaults::default());
         ended_as(&world, add, OperationStatus::Finished).await;
         settle(&world, 6, MINUTE).await;
     });
@@ -288,7 +288,7 @@ fn a_creation_that_waits_for_an_answer_lets_nobody_pass() {
     run(async {
         let mut world = World::new(24);
         world.start_engine().await;
-        world.host().set_manners(Manners { available: false, ..Manners::default() });
+        world.host().set_host_faults(HostFaults { available: false, ..HostFaults::default() });
         create(&world, 2).await;
         let created = in_hand(&world, DefinitionKind::CreateScheduler).await.remove(0).id;
         let add = world.engine().add_rooms(ARENA, 1, false, "bob").await.unwrap();
@@ -298,7 +298,7 @@ fn a_creation_that_waits_for_an_answer_lets_nobody_pass() {
         let stuck: Vec<_> = stuck.iter().map(|explained| explained.operation.id).collect();
         assert_eq!(stuck, [created], "people see it");
         assert_eq!(operation(&world, add).await.status, OperationStatus::Pending);
-        world.host().set_manners(Manners::default());
+        world.host().set_host_faults(HostFaults::default());
         ended_as(&world, created, OperationStatus::Finished).await;
         ended_as(&world, add, OperationStatus::Finished).await;
         settle(&world, 3, MINUTE).await;

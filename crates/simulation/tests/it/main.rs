@@ -1,4 +1,4 @@
-//! Adapters against their contracts, and whole lives of fleets in a simulated world.
+//! Adapters against their contracts, and fleets in a simulated world.
 
 #![allow(clippy::unwrap_used, reason = "tests: a panic is how they fail")]
 
@@ -9,7 +9,6 @@ mod common;
 mod crashes;
 mod fleet_life;
 mod idle;
-mod lives;
 mod lock_flows;
 mod lock_races;
 mod locks;
@@ -25,6 +24,7 @@ mod removal_limit;
 mod restarts;
 mod rollout_failures;
 mod rollout_status;
+mod rollout_tables;
 mod rollouts;
 mod runtime_contract;
 mod scenarios;

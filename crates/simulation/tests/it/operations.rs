@@ -1,4 +1,4 @@
-//! The life of operations, seen from outside.
+//! Operations from request to end, seen from outside.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use maestro_core::time::Millis;
 use maestro_engine::Settings;
 use maestro_engine::ports::contract::fixtures;
 use maestro_engine::ports::store::{Change, NewOperation, Transaction};
-use maestro_simulation::{Habits, Manners, Span, World};
+use maestro_simulation::{Habits, HostFaults, Span, World};
 use serde_json::Value;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -54,7 +54,7 @@ fn a_lease_is_renewed_as_long_as_it_is_held() {
 fn a_cancelled_add_takes_back_what_it_made() {
     run(async {
         let world = world_with_fleet(2, 3).await;
-        world.host().set_manners(Manners { latency: Span::millis(200, 400), ..Manners::default() });
+        world.host().set_host_faults(HostFaults { latency: Span::millis(200, 400), ..HostFaults::default() });
         let id = world.engine().add_rooms(ARENA, 100, false, "ann").await.unwrap();
         let half = async |world: &World| world.host().rooms().len() > 20;
         world.run_until("some rooms", 10 * MINUTE, half).await;
@@ -71,7 +71,9 @@ fn rooms_that_players_entered_survive_a_rollback() {
     run(async {
         let world = world_with_fleet(3, 1).await;
         let first = world.host().rooms()[0].id.clone();
-        world.host().set_manners(Manners { latency: Span::millis(2_000, 2_500), ..Manners::default() });
+        world
+            .host()
+            .set_host_faults(HostFaults { latency: Span::millis(2_000, 2_500), ..HostFaults::default() });
         let id = world.engine().add_rooms(ARENA, 80, false, "ann").await.unwrap();
         let ready = async |world: &World| {
             let rooms = world.engine().rooms(ARENA).await.unwrap();
@@ -83,7 +85,7 @@ fn rooms_that_players_entered_survive_a_rollback() {
         world.advance(SECOND).await;
         assert_eq!(operation(&world, id).await.status, OperationStatus::InProgress);
         world.engine().cancel_operation(ARENA, &id.to_string(), "bob").await.unwrap();
-        world.host().set_manners(Manners::default());
+        world.host().set_host_faults(HostFaults::default());
         let ended = async |world: &World| operation(world, id).await.status.is_final();
         world.run_until("its end", 10 * MINUTE, ended).await;
         assert!(world.host().rooms().iter().any(|room| room.id == entered), "players are in it");
@@ -98,7 +100,9 @@ fn rooms_that_players_entered_survive_a_rollback() {
 fn a_cycle_does_not_plan_for_a_fleet_size_of_the_past() {
     run(async {
         let world = world_with_fleet(5, 6).await;
-        world.host().set_manners(Manners { latency: Span::millis(2_000, 2_500), ..Manners::default() });
+        world
+            .host()
+            .set_host_faults(HostFaults { latency: Span::millis(2_000, 2_500), ..HostFaults::default() });
         // A cycle that lists the host is under way for seconds; in the middle of it someone removes rooms.
         let in_a_cycle = async |world: &World| {
             let unfinished = world.store().unfinished(&arena()).await.unwrap();
@@ -171,7 +175,7 @@ fn an_operation_of_an_unknown_kind_that_is_in_progress_ends() {
 fn a_deletion_asks_its_rooms_to_go_together() {
     run(async {
         let world = world_with_fleet(12, 20).await;
-        world.host().set_manners(Manners { latency: Span::exactly(SECOND), ..Manners::default() });
+        world.host().set_host_faults(HostFaults { latency: Span::exactly(SECOND), ..HostFaults::default() });
         world.engine().delete_scheduler(ARENA, "ann").await.unwrap();
         let begun = async |world: &World| world.host().rooms().len() < 20;
         world.run_until("the first room to be gone", 5 * MINUTE, begun).await;

@@ -14,7 +14,7 @@ use maestro_core::time::{Millis, age};
 use maestro_engine::Settings;
 use maestro_engine::ports::Store;
 use maestro_engine::ports::contract::fixtures;
-use maestro_simulation::{Exit, Habits, Manners, Span, World};
+use maestro_simulation::{Exit, Habits, HostFaults, Span, World};
 
 use super::common::*;
 
@@ -201,7 +201,7 @@ fn also_if_they_cannot_even_be_started() {
     run(async {
         let hasty = PanicScale { timeout: Millis::from_seconds(5), ..by(3) };
         let world = world_of(16, panicking(hasty), no_cycles()).await;
-        world.host().set_manners(Manners { available: false, ..Manners::default() });
+        world.host().set_host_faults(HostFaults { available: false, ..HostFaults::default() });
         fill(&world).await;
         let first = until_panics(&world, 1).await.remove(0);
         let ended = async |world: &World| panics(world).await[0].ended_at.is_some();
@@ -210,7 +210,7 @@ fn also_if_they_cannot_even_be_started() {
         assert_eq!(panic.id, first.id);
         let text = "no more rooms are made: the panic is older than 5s";
         assert!(said(&panic, text), "{:#?}", panic.history);
-        world.host().set_manners(Manners::default());
+        world.host().set_host_faults(HostFaults::default());
         until_panics(&world, 2).await;
         until_rooms(&world, 13).await;
     });

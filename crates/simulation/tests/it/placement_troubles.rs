@@ -7,7 +7,7 @@ use maestro_core::room::RoomStatus;
 use maestro_core::scheduler::{OnFailure, Recipe, Rollout};
 use maestro_engine::ports::store::RolloutState;
 use maestro_engine::services::{RegionOrder, RolloutPhase};
-use maestro_simulation::{CrashPoint, Habits, Manners, NodePlan, Outage, Span, World};
+use maestro_simulation::{CrashPoint, Habits, HostFaults, NodePlan, Outage, Span, World};
 use serde_json::json;
 
 use super::common::*;
@@ -20,7 +20,7 @@ fn an_add_does_not_wait_for_a_region_that_is_lost_meanwhile() {
     run(async {
         let world = world(0, recipe(3), &[ONE, TWO, THREE]).await;
         let latency = Span::exactly(Duration::from_millis(600));
-        world.host_of(&region(TWO)).set_manners(Manners { latency, ..Manners::default() });
+        world.host_of(&region(TWO)).set_host_faults(HostFaults { latency, ..HostFaults::default() });
         world.engine().add_rooms(ARENA, 6, false, "ann").await.unwrap();
         let is_starting = async |world: &World| {
             let rows = world.store().live_rooms(&arena()).await.unwrap();

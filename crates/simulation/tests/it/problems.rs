@@ -32,8 +32,8 @@ use maestro_engine::{Error, Settings};
 use maestro_simulation::{Habits, NodePlan, Span, World};
 
 use super::common::*;
+use super::rollout_tables::half_ready;
 use super::rollouts::{another_command, ended_as, submit};
-use super::scenarios::half_ready;
 
 const SECOND: Duration = Duration::from_secs(1);
 const V2: Version = Version { major: 2, minor: 0, patch: 0 };

@@ -8,7 +8,7 @@ use maestro_core::scheduler::Recipe;
 use maestro_engine::ports::contract::fixtures;
 use maestro_engine::ports::store::{Change, Ended, Transaction};
 use maestro_engine::services::RegionOrder;
-use maestro_simulation::{Manners, Outage, World};
+use maestro_simulation::{HostFaults, Outage, World};
 
 use super::common::*;
 
@@ -208,11 +208,13 @@ fn a_region_without_places_is_not_taken_up_whatever_is_being_deleted() {
         // It waits for the region.
         let doomed = fixtures::bystander();
         world.engine().delete_scheduler(doomed.as_str(), "ann").await.unwrap();
-        world.host_of(&lost).set_manners(Manners { refuses_schedulers: true, ..Manners::default() });
+        world
+            .host_of(&lost)
+            .set_host_faults(HostFaults { refuses_schedulers: true, ..HostFaults::default() });
         world.reconnect(&lost);
         world.advance(2 * MINUTE).await;
         assert!(is_lost(&world).await, "no room can be started there");
-        world.host_of(&lost).set_manners(Manners::default());
+        world.host_of(&lost).set_host_faults(HostFaults::default());
         let gone = async |world: &World| world.store().scheduler(&doomed).await.unwrap().is_none();
         world.run_until("the other scheduler to be gone", 2 * MINUTE, gone).await;
         settle(&world, ROOMS, 5 * MINUTE).await;

@@ -1,4 +1,4 @@
-//! New versions in the life of a fleet: tried, switched to, rolled out, and taken back when they fail.
+//! New versions of a fleet: tried, switched to, rolled out, and taken back when they fail.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use maestro_engine::services::RolloutPhase;
 use maestro_simulation::{Exit, Habits, Span, World};
 
 use super::common::*;
-use super::scenarios::half_ready;
+use super::rollout_tables::half_ready;
 
 pub(crate) const V1: Version = Version::FIRST;
 const V1_1: Version = Version { major: 1, minor: 1, patch: 0 };

@@ -11,7 +11,7 @@ use maestro_engine::ports::Runtime;
 use maestro_engine::ports::contract::{fixtures, runtime};
 use maestro_engine::ports::runtime::{Handle, RoomToStart};
 use maestro_simulation::{
-    Exit, GamePing, Habits, Host, Life, Manners, RoomsApi, SimulatedRuntime, Span, Trace, VirtualClock,
+    Exit, GamePing, Habits, Host, HostFaults, Life, RoomsApi, SimulatedRuntime, Span, Trace, VirtualClock,
 };
 use runtime::{Behaviour, Place};
 
@@ -60,9 +60,9 @@ impl Place for OneHost {
                 habits.exits = Some(Exit { after, code });
             }
             Behaviour::Writes(lines) => habits.lines_written = lines,
-            Behaviour::CannotStart => self.host.set_manners(Manners {
+            Behaviour::CannotStart => self.host.set_host_faults(HostFaults {
                 refuses_starts: Some("there is no such program".into()),
-                ..Manners::default()
+                ..HostFaults::default()
             }),
         }
         self.host.set_habits_of(&id, habits);

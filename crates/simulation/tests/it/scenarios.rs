@@ -1,137 +1,123 @@
-//! The seed's scenarios of a rolling update, played on the running engine: cycles by the clock only, rooms ready by the
-//! next one, and players who lose their room enter another.
+//! Runs under faults, one per seed.
 
-use std::time::Duration;
+use std::path::Path;
+use std::process::Command;
 
-use maestro_core::operation::{OperationStatus, Stage};
-use maestro_core::room::RoomStatus;
-use maestro_core::scheduler::{
-    Autoscaling, OtherParameters, ReadyTarget, Recipe, RoomOccupancy, ScalingPolicy,
-};
-use maestro_engine::Settings;
-use maestro_engine::ports::contract::fixtures;
-use maestro_simulation::World;
+use maestro_simulation::RareEvent;
+use maestro_simulation::scenarios::{self, Kind, Options};
+use maestro_simulation::sweep::{Report, Sweep};
 
-use super::common::*;
-use super::rollouts::{another_command, ended_as, submit};
+/// Seeds that showed something, and must not show it again.
+const REGRESSIONS: &str = include_str!("../../seeds/regressions.txt");
 
-pub(crate) fn half_ready() -> Option<Autoscaling> {
-    let ready_target = ReadyTarget::parse("0.5").unwrap();
-    let policy = ScalingPolicy::RoomOccupancy(RoomOccupancy { ready_target, down_threshold: None });
-    let other_parameters = OtherParameters::default();
-    let panic = None;
-    Some(Autoscaling {
-        enabled: true,
-        min: 1,
-        max: None,
-        cooldown_seconds: 0,
-        policy,
-        other_parameters,
-        panic,
-    })
-}
+/// Fresh seeds of each of three tests, which run side by side: together about a minute on two cores, without
+/// optimisation. `make simulate` looks much further.
+const FRESH: u64 = 60;
+/// Of the kind that has a bound of its own; `make simulate SEEDS=0..999 KIND=frozen_adder` for a thousand.
+const FROZEN_ADDERS: u64 = 150;
+const REGION_SEEDS: u64 = 40;
 
-/// Plays a scenario of the seed on the running engine: cycles by the clock only, rooms ready by the next one, and
-/// players who lose their room enter another.
-async fn scenario(ready: u32, occupied: u32, rows: &[[u64; 8]]) {
-    let cycle = Duration::from_secs(30);
-    let settings =
-        Settings { health_controller_interval: cycle, early_wake_up: false, ..Settings::default() };
-    let world = world_with_settings(7, ready + occupied, settings).await;
-    keep_occupied(&world, occupied as usize).await;
-    let recipe = Recipe { autoscaling: half_ready(), ..another_command(recipe(ready + occupied)) };
-    let id = submit(&world, recipe).await;
-    ended_as(&world, id, OperationStatus::Finished).await;
-    for (index, row) in rows.iter().enumerate() {
-        let data = next_cycle(&world, index).await;
-        let number = |part: &str, key: &str| data[part][key].as_u64().unwrap_or(0);
-        let decision = |key| number("decision", key);
-        let new = if data["rollout"].is_null() { decision("total") } else { number("rollout", "new") };
-        let seen = [
-            decision("ready"),
-            decision("occupied"),
-            decision("total"),
-            new,
-            decision("desired"),
-            decision("desiredReady"),
-            number("rollout", "toSurge"),
-            number("rollout", "toBeDeleted"),
-        ];
-        assert_eq!(&seen, row, "loop {}", index + 1);
-        keep_occupied(&world, occupied as usize).await;
+fn sweep(first: u64, seeds: u64, options: Options) -> Report {
+    let sweep =
+        Sweep { seeds: first..=first + seeds - 1, options, threads: 1, taken_out: None, fail_fast: true };
+    let report = sweep.run(|_, _| {});
+    if let Some((seed, failure)) = report.failures.first_key_value() {
+        let shown = &failure.trace[failure.trace.len().saturating_sub(60)..];
+        panic!(
+            "seed {seed}: {}\nagain: make simulate SEEDS={seed}..{seed} TRACE=1\n\n{}",
+            failure.violations.join("\n"),
+            shown.join("\n")
+        );
     }
-}
-
-/// The decision data of the `index`-th cycle since the version became active. Players find their places meanwhile.
-async fn next_cycle(world: &World, index: usize) -> serde_json::Value {
-    let cycles = async |world: &World| {
-        let page = fixtures::all_operations();
-        let page = world.store().operations(&arena(), Stage::Final, page).await.unwrap();
-        let since_switch = page
-            .operations
-            .into_iter()
-            .skip_while(|operation| operation.definition.name() != "switch_active_version");
-        let cycles = since_switch.filter(|operation| operation.definition.name() == "health_controller");
-        cycles.map(|cycle| cycle.data).collect::<Vec<_>>()
-    };
-    world.run_until("the next cycle", 5 * MINUTE, async |world| cycles(world).await.len() > index).await;
-    // What it asked for is done well before the next one.
-    world.advance(Duration::from_secs(10)).await;
-    cycles(world).await[index].clone()
-}
-
-async fn keep_occupied(world: &World, occupied: usize) {
-    let rooms = world.engine().rooms(ARENA).await.unwrap();
-    let with = |status| rooms.iter().filter(move |room| room.status == status);
-    let missing = occupied.saturating_sub(with(RoomStatus::Occupied).count());
-    let mut ready: Vec<_> = with(RoomStatus::Ready).collect();
-    ready.sort_by_key(|room| std::cmp::Reverse(room.version));
-    for room in ready.into_iter().take(missing) {
-        world.host().begin_match(&room.id);
-    }
-    let full = async |world: &World| {
-        let rooms = world.engine().rooms(ARENA).await.unwrap();
-        rooms.iter().filter(|room| room.status == RoomStatus::Occupied).count() == occupied
-    };
-    world.run_until("players in their rooms", MINUTE, full).await;
+    report
 }
 
 #[test]
-fn the_seeds_downscale_on_the_running_engine() {
-    run(scenario(
-        20,
-        5,
-        &[
-            [20, 5, 25, 0, 10, 5, 0, 15],
-            [5, 5, 10, 0, 10, 5, 2, 0],
-            [7, 5, 12, 2, 10, 5, 0, 2],
-            [5, 5, 10, 2, 10, 5, 2, 0],
-            [7, 5, 12, 4, 10, 5, 0, 2],
-            [5, 5, 10, 4, 10, 5, 2, 0],
-            [7, 5, 12, 6, 10, 5, 0, 2],
-            [5, 5, 10, 6, 10, 5, 2, 0],
-            [7, 5, 12, 8, 10, 5, 0, 2],
-            [5, 5, 10, 8, 10, 5, 2, 0],
-            [7, 5, 12, 10, 10, 5, 0, 2],
-            [5, 5, 10, 10, 10, 5, 0, 0],
-        ],
-    ));
+fn seeds_that_showed_something_once() {
+    let seed = |line: &str| line.split('#').next().and_then(|seed| seed.trim().parse::<u64>().ok());
+    for line in REGRESSIONS.lines().filter(|line| !line.trim_start().starts_with('#') && !line.is_empty()) {
+        let seed = seed(line).unwrap_or_else(|| panic!("not a seed: {line:?}"));
+        // Many are from a time in which all runs were in one region, in none was a clock set, and all engines heard each
+        // other: there they are still the same.
+        for several_regions in [None, Some(false)] {
+            for (clock_leaps, no_wake_ups) in [(None, None), (Some(false), Some(false))] {
+                sweep(seed, 1, Options { several_regions, clock_leaps, no_wake_ups, ..Options::default() });
+            }
+        }
+    }
 }
 
 #[test]
-fn the_seeds_upscale_on_the_running_engine() {
-    run(scenario(
-        5,
-        20,
-        &[
-            [5, 20, 25, 0, 40, 20, 10, 0],
-            [15, 20, 35, 10, 40, 20, 10, 0],
-            [25, 20, 45, 20, 40, 20, 5, 5],
-            [25, 20, 45, 25, 40, 20, 5, 5],
-            [25, 20, 45, 30, 40, 20, 5, 5],
-            [25, 20, 45, 35, 40, 20, 5, 5],
-            [25, 20, 45, 40, 40, 20, 0, 5],
-            [20, 20, 40, 40, 40, 20, 0, 0],
-        ],
-    ));
+fn fresh_seeds_one() {
+    sweep(1_000_000, FRESH, Options::default());
+}
+
+#[test]
+fn fresh_seeds_two() {
+    sweep(2_000_000, FRESH, Options::default());
+}
+
+/// Whatever these seeds prove, they prove it about worlds in which this happened.
+#[test]
+fn every_rare_event_happens() {
+    let report = sweep(3_000_000, FRESH, Options::default());
+    let never: Vec<&str> = report.never_seen().into_iter().map(RareEvent::as_str).collect();
+    assert!(never.is_empty(), "never seen: {never:?}");
+    let missing: Vec<_> = Kind::ALL.into_iter().filter(|kind| !report.kinds.contains_key(kind)).collect();
+    assert!(missing.is_empty(), "never run: {missing:?}");
+    assert!(report.on_sqlite > 0);
+}
+
+/// The work was finished or rolled back by another, no write of the woken one was accepted, no room is doubled or lost.
+#[test]
+fn a_worker_frozen_in_the_middle_of_an_add() {
+    let options = Options { kind: Some(Kind::FrozenAdder), sqlite: Some(false), ..Options::default() };
+    let report = sweep(0, FROZEN_ADDERS, options);
+    assert!(report.coverage[&RareEvent::TakeOver] > FROZEN_ADDERS / 3, "{:?}", report.coverage);
+    assert!(report.coverage[&RareEvent::WokenWriteRefused] > FROZEN_ADDERS / 10, "{:?}", report.coverage);
+}
+
+/// Regions are lost and come back, people close them, and every fleet becomes what it should be.
+#[test]
+fn runs_about_regions() {
+    let report = sweep(4_000_000, REGION_SEEDS, Options { kind: Some(Kind::Regions), ..Options::default() });
+    for event in
+        [RareEvent::RegionLost, RareEvent::RegionBack, RareEvent::RegionCordoned, RareEvent::RegionDrained]
+    {
+        assert!(report.coverage[&event] > REGION_SEEDS / 4, "{event:?}: {:?}", report.coverage);
+    }
+}
+
+/// Also on SQLite: each read and refusal changes what an engine does next, so stores that differ in one lead to
+/// runs that do.
+#[test]
+fn the_same_seed_gives_the_same_run_on_both_stores() {
+    // Of each kind one run in one region, if that is possible, and one in several.
+    for (seed, kind) in (0..).zip(Kind::ALL.into_iter().chain(Kind::ALL)) {
+        let several_regions = Some(seed >= Kind::ALL.len() as u64);
+        // Twice in memory: what is left behind by one run must not change the next.
+        let [one, on_sqlite, again] = [false, true, false].map(|sqlite| {
+            let sqlite = Some(sqlite);
+            scenarios::run(seed, &Options { kind: Some(kind), sqlite, several_regions, ..Options::default() })
+        });
+        for other in [on_sqlite, again] {
+            let difference = one.trace.iter().zip(&other.trace).find(|(one, other)| one != other);
+            assert_eq!(difference, None, "seed {seed}");
+            assert_eq!(one.trace.len(), other.trace.len(), "seed {seed}");
+        }
+        assert!(one.trace.len() > 50, "seed {seed}: something happened");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run_in_another_process() {
+    let hashes = || {
+        let runner = Path::new(env!("CARGO_BIN_EXE_simulate"));
+        let output = Command::new(runner).args(["--seeds", "0..9", "--trace-hash"]).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let one = hashes();
+    assert_eq!(one.lines().count(), 10);
+    assert_eq!(one, hashes());
 }

@@ -1,7 +1,7 @@
 //! Rooms whose start nobody could write down: they are found, and count as what they are.
 
 use maestro_core::room::RoomStatus;
-use maestro_simulation::{Habits, Manners, NodePlan, Phase, Span, World};
+use maestro_simulation::{Habits, HostFaults, NodePlan, Phase, Span, World};
 
 use super::common::*;
 use super::waits::until;
@@ -13,10 +13,10 @@ async fn world_of_unheard_starts(seed: u64) -> World {
     let mut world = World::new(seed);
     world.start_engine().await;
     // All take as long, so that none has answered when the last has begun.
-    world.host().set_manners(Manners { latency: Span::millis(20, 20), ..Manners::default() });
+    world.host().set_host_faults(HostFaults { latency: Span::millis(20, 20), ..HostFaults::default() });
     create(&world, ROOMS).await;
     until(&world, async |world: &World| world.rooms().len() == ROOMS as usize).await;
-    world.host().set_manners(Manners { available: false, ..Manners::default() });
+    world.host().set_host_faults(HostFaults { available: false, ..HostFaults::default() });
     let all_pinged = async |world: &World| {
         let rooms = world.engine().rooms(ARENA).await.unwrap();
         rooms.iter().filter(|room| room.last_ping_at.is_some()).count() == ROOMS as usize
@@ -35,7 +35,7 @@ fn rooms_that_are_found_running_are_ready_soon() {
             if table_is_lost {
                 world.lose_table();
             }
-            world.host().set_manners(Manners::default());
+            world.host().set_host_faults(HostFaults::default());
             // Those that did not count as ready would be replaced, and the new ones settle as well, but later.
             settle(&world, ROOMS, MINUTE).await;
             assert_eq!(ended(&world).await, []);
@@ -52,7 +52,7 @@ fn rooms_that_are_made_again_are_not_ready_by_what_the_earlier_ones_said() {
             world.host().lose(&room.id);
         }
         world.host().set_habits(Habits { ready_after: None, ..Habits::default() });
-        world.host().set_manners(Manners::default());
+        world.host().set_host_faults(HostFaults::default());
         // The room table outlives it, as one that several share.
         world.start_node(NodePlan::PLAIN).await.unwrap();
         let made_again = async |world: &World| {

@@ -9,7 +9,7 @@ use maestro_core::room::Region;
 use maestro_core::scheduler::PortRange;
 use maestro_engine::Settings;
 use maestro_engine::ports::store::{Intent, RoomRecord};
-use maestro_simulation::{Manners, NodePlan, Outage, World};
+use maestro_simulation::{HostFaults, NodePlan, Outage, World};
 
 use super::common::*;
 use super::locks::{V2, operation, says, until_held};
@@ -54,7 +54,7 @@ fn what_is_undone_does_not_wait_for_a_region() {
         settle(&world, 0, MINUTE).await;
         // Of a batch, those in one region are started, and the others never are.
         let (near, far) = (Region("eu-west".into()), Region("us-east".into()));
-        world.host_of(&far).set_manners(Manners { available: false, ..Manners::default() });
+        world.host_of(&far).set_host_faults(HostFaults { available: false, ..HostFaults::default() });
         let add = world.engine().add_rooms(ARENA, 4, false, "ann").await.unwrap();
         let started = async |world: &World| {
             rows(world).await.iter().filter(|row| row.region == near && row.handle.is_some()).count() == 2
@@ -81,7 +81,7 @@ fn what_others_take_from_an_addition_is_no_failure_of_it() {
         let world = world_with_fleet(33, 10).await;
         let add = world.engine().add_rooms(ARENA, 10, false, "ann").await.unwrap();
         until(&world, async |world: &World| rows(world).await.len() == 20).await;
-        world.host().set_manners(Manners { available: false, ..Manners::default() });
+        world.host().set_host_faults(HostFaults { available: false, ..HostFaults::default() });
         let waits = async |world: &World| operation(world, add).await.is_parked();
         world.run_until("the addition to wait", MINUTE, waits).await;
         let removal = world.engine().remove_rooms(ARENA, 5, false, "bob").await.unwrap();
@@ -90,7 +90,7 @@ fn what_others_take_from_an_addition_is_no_failure_of_it() {
         world.run_until("five to be asked to go", 10 * SECOND, chosen).await;
         let unstarted = |row: &RoomRecord| row.handle.is_none();
         assert!(rows(&world).await.iter().filter(|row| is_asked_to_go(row)).all(unstarted));
-        world.host().set_manners(Manners::default());
+        world.host().set_host_faults(HostFaults::default());
         let ended = ended_as(&world, add, OperationStatus::Finished).await;
         assert!(says(&ended, "5 of them were asked to go before they were started"), "{:#?}", ended.history);
         ended_as(&world, removal, OperationStatus::Finished).await;
@@ -104,7 +104,7 @@ fn accepted_work_waits_for_a_region_that_is_not_taken_up_yet() {
     run(async {
         let mut world = world_with_fleet(34, 3).await;
         world.crash_engine().await;
-        world.host().set_manners(Manners { available: false, ..Manners::default() });
+        world.host().set_host_faults(HostFaults { available: false, ..HostFaults::default() });
         world.start_node(NodePlan::PLAIN).await.unwrap();
         let add = world.engine().add_rooms(ARENA, 2, false, "ann").await.unwrap();
         let version = submit(&world, another_command(recipe(5))).await;
@@ -117,7 +117,7 @@ fn accepted_work_waits_for_a_region_that_is_not_taken_up_yet() {
                 waits(add).await && waits(version).await
             })
             .await;
-        world.host().set_manners(Manners::default());
+        world.host().set_host_faults(HostFaults::default());
         ended_as(&world, add, OperationStatus::Finished).await;
         ended_as(&world, version, OperationStatus::Finished).await;
         settle(&world, 5, 5 * MINUTE).await;
@@ -172,7 +172,7 @@ fn a_creation_that_is_undone_leaves_a_deletion_its_work() {
     run(async {
         let mut world = World::new(37);
         world.start_engine().await;
-        world.host().set_manners(Manners { available: false, ..Manners::default() });
+        world.host().set_host_faults(HostFaults { available: false, ..HostFaults::default() });
         create(&world, 2).await;
         let created = world.store().unfinished(&arena()).await.unwrap().remove(0).id;
         world.advance(SECOND).await;
@@ -180,7 +180,7 @@ fn a_creation_that_is_undone_leaves_a_deletion_its_work() {
         let turned = async |world: &World| operation(world, created).await.rollback.is_some();
         world.run_until("the creation to turn round", MINUTE, turned).await;
         let deletion = world.engine().delete_scheduler(ARENA, "bob").await.unwrap();
-        world.host().set_manners(Manners::default());
+        world.host().set_host_faults(HostFaults::default());
         ended_as(&world, deletion, OperationStatus::Finished).await;
     });
 }

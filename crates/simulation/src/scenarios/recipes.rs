@@ -15,7 +15,7 @@ use maestro_engine::Settings;
 /// How a room's command says which generation of the game it is.
 pub(super) const GENERATION: &str = "--generation=";
 
-/// Shorter waits than the defaults: a life has minutes, and what waits must end in it. Where people are patient, whoever
+/// Shorter waits than the defaults: a run has minutes, and what waits must end in it. Where people are patient, whoever
 /// waits for a lock waits for longer than the world has to come to rest: two who wait for each other show.
 pub(super) fn settings(random: &mut fastrand::Rng, patient: bool) -> Settings {
     Settings {

@@ -1,11 +1,11 @@
-//! Rare things that happen in a world, counted. A run over many seeds that never saw one of them proves nothing about
+//! Rare events that happen in a world, counted. A run over many seeds that never saw one of them proves nothing about
 //! it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Rare {
+pub enum RareEvent {
     /// A call failed, and nothing of it was done.
     LostRequest,
     /// A write was done, and whoever asked was told that it failed.
@@ -26,7 +26,7 @@ pub enum Rare {
     /// The clock was set, forward or back.
     ClockLeap,
     /// Engines heard no wake-up of each other.
-    DeafEngines,
+    NoWakeUps,
     LostTable,
     LostPing,
     RepeatedPing,
@@ -55,7 +55,7 @@ pub enum Rare {
     Panic,
 }
 
-impl Rare {
+impl RareEvent {
     pub const ALL: [Self; 35] = [
         Self::LostRequest,
         Self::LostReply,
@@ -69,7 +69,7 @@ impl Rare {
         Self::SharedWork,
         Self::CleanStop,
         Self::ClockLeap,
-        Self::DeafEngines,
+        Self::NoWakeUps,
         Self::LostTable,
         Self::LostPing,
         Self::RepeatedPing,
@@ -108,7 +108,7 @@ impl Rare {
             Self::SharedWork => "several workers at work",
             Self::CleanStop => "clean stop",
             Self::ClockLeap => "clock set forward or back",
-            Self::DeafEngines => "engines that do not hear each other",
+            Self::NoWakeUps => "engines that do not hear each other",
             Self::LostTable => "lost room table",
             Self::LostPing => "lost ping",
             Self::RepeatedPing => "repeated ping",
@@ -137,18 +137,18 @@ impl Rare {
 
 /// How often each was seen. Cheap to clone; all clones are one.
 #[derive(Debug, Clone, Default)]
-pub struct Sightings(Arc<Mutex<BTreeMap<Rare, u64>>>);
+pub struct Coverage(Arc<Mutex<BTreeMap<RareEvent, u64>>>);
 
-impl Sightings {
-    pub fn saw(&self, rare: Rare) {
-        *self.lock().entry(rare).or_default() += 1;
+impl Coverage {
+    pub fn saw(&self, event: RareEvent) {
+        *self.lock().entry(event).or_default() += 1;
     }
 
-    pub fn counts(&self) -> BTreeMap<Rare, u64> {
+    pub fn counts(&self) -> BTreeMap<RareEvent, u64> {
         self.lock().clone()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<Rare, u64>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<RareEvent, u64>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! What a life is made of: drawn by its kind, played by the [`Stage`](super::stage::Stage).
+//! What a run is made of: drawn by its kind, played by the [`Stage`](super::stage::Stage).
 
 use maestro_core::scheduler::Recipe;
 use maestro_engine::Parts;

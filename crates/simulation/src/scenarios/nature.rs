@@ -2,8 +2,8 @@
 
 use maestro_core::room::RoomId;
 
-use crate::host::{Habits, Manners, RoomOnHost, Span};
-use crate::rare::Rare;
+use crate::coverage::RareEvent;
+use crate::host::{Habits, HostFaults, RoomOnHost, Span};
 
 use super::outages;
 use super::people::{crashing, never_ready};
@@ -26,20 +26,20 @@ pub(super) fn strikes(stage: &mut Stage) {
 fn strike_room(stage: &mut Stage) {
     let rooms = stage.world.rooms();
     let Some(room) = rooms.get(stage.random.usize(0..rooms.len().max(1))) else { return };
-    let (host, sightings) = (stage.world.host_of(&room.region), stage.world.sightings());
+    let (host, coverage) = (stage.world.host_of(&room.region), stage.world.coverage());
     match stage.random.u32(0..5) {
         0 | 1 => {
-            sightings.saw(Rare::RoomCrashed);
+            coverage.saw(RareEvent::RoomCrashed);
             host.crash(&room.id);
         }
         2 => {
             stage.world.trace().note(format_args!("room {} is gone, and nobody is told", room.id));
-            sightings.saw(Rare::RoomLost);
+            coverage.saw(RareEvent::RoomLost);
             host.lose(&room.id);
         }
         3 => {
             stage.world.trace().note(format_args!("room {} falls silent", room.id));
-            sightings.saw(Rare::RoomSilent);
+            coverage.saw(RareEvent::RoomSilent);
             host.silence(&room.id);
         }
         _ => invent(stage, room),
@@ -49,7 +49,7 @@ fn strike_room(stage: &mut Stage) {
 /// A room of a known scheduler that nobody asked for: made by someone who died, or by hand.
 fn invent(stage: &mut Stage, beside: &RoomOnHost) {
     let room = RoomId::new(&format!("{}-invented-{}", beside.scheduler, stage.random.u32(..)));
-    stage.world.sightings().saw(Rare::RoomInvented);
+    stage.world.coverage().saw(RareEvent::RoomInvented);
     stage.world.host_of(&beside.region).invent(&beside.scheduler, &room, Vec::new());
 }
 
@@ -66,21 +66,21 @@ fn strike_generation(stage: &mut Stage) {
 }
 
 fn strike_host(stage: &mut Stage) {
-    let fine = Manners::default();
-    let (how, manners) = match stage.random.u32(0..7) {
+    let fine = HostFaults::default();
+    let (how, host_faults) = match stage.random.u32(0..7) {
         0 => {
-            stage.world.sightings().saw(Rare::RuntimeGone);
-            ("does not answer", Manners { available: false, ..fine })
+            stage.world.coverage().saw(RareEvent::RuntimeGone);
+            ("does not answer", HostFaults { available: false, ..fine })
         }
         1 => {
             let refuses_starts = Some("there is no such program".into());
-            ("starts no rooms", Manners { refuses_starts, ..fine })
+            ("starts no rooms", HostFaults { refuses_starts, ..fine })
         }
         3 => {
             let rooms_max = Some(stage.random.u32(3..30));
-            ("holds few rooms", Manners { rooms_max, ..fine })
+            ("holds few rooms", HostFaults { rooms_max, ..fine })
         }
-        2 => ("is slow", Manners { latency: Span::millis(0, 3_000), ..fine }),
+        2 => ("is slow", HostFaults { latency: Span::millis(0, 3_000), ..fine }),
         _ => ("is well", fine),
     };
     let mut regions = stage.world.regions();
@@ -91,5 +91,5 @@ fn strike_host(stage: &mut Stage) {
             stage.world.trace().note(format_args!("the host of {} {how}", regions[0]));
         }
     }
-    stage.world.host_of(&regions[0]).set_manners(manners);
+    stage.world.host_of(&regions[0]).set_host_faults(host_faults);
 }

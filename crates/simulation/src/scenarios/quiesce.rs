@@ -1,4 +1,4 @@
-//! Peace: nothing fails any more, and players go home. The world must come to rest then, and stay so.
+//! The end of a run: nothing fails any more, and players go home. The world must come to rest then, and stay so.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use maestro_engine::ports::store::{
 use tokio::time::{Instant, sleep};
 
 use crate::faults::Faults;
-use crate::host::{Host, Manners, Phase};
+use crate::host::{Host, HostFaults, Phase};
 use crate::world::World;
 
 use super::stage::Stage;
@@ -24,18 +24,18 @@ use super::{outages, people, players};
 /// More than the ownership of a dead engine lasts, a ping timeout, a lock's wait, a removal that is given up, a rollout
 /// there and back with its failures, and their back-offs.
 const RESTS_WITHIN: Duration = Duration::from_secs(60 * 60);
-/// What was on its way when peace began has arrived by then: slow calls, and requests that a frozen engine took.
+/// What was on its way when the faults ended has arrived by then: slow calls, and requests that a frozen engine took.
 const ARRIVES_WITHIN: Duration = Duration::from_secs(30);
 /// Of a room that is up and says that it is ready, everybody knows so by then: its next ping has come, and no answer waits.
 const HEARD_WITHIN: Duration = Duration::from_secs(15);
 const RESTS_FOR: Duration = Duration::from_secs(5 * 60);
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-pub(super) async fn make_peace(stage: &mut Stage) {
-    stage.world.trace().note("peace: nothing fails any more");
+pub(super) async fn quiesce(stage: &mut Stage) {
+    stage.world.trace().note("no more faults from here on");
     stage.world.set_faults(Faults::NONE);
     for host in stage.world.hosts() {
-        host.set_manners(Manners::default());
+        host.set_host_faults(HostFaults::default());
         host.forget_special_habits();
     }
     outages::end_all(stage);
@@ -56,7 +56,7 @@ pub(super) async fn come_to_rest(stage: &mut Stage) {
             return;
         }
         if began.elapsed() > RESTS_WITHIN {
-            give_up(stage, format!("not at rest after {RESTS_WITHIN:?} of peace: {why}")).await;
+            give_up(stage, format!("not at rest after {RESTS_WITHIN:?} without faults: {why}")).await;
             return;
         }
         people::delete_again(stage).await;

@@ -7,11 +7,11 @@ use maestro_core::operation::{Definition, Operation};
 use maestro_engine::Parts;
 use tokio::time::{Instant, sleep};
 
-use crate::host::{Host, Manners, Span};
+use crate::host::{Host, HostFaults, Span};
 use crate::world::NodeNumber;
 
 use super::stage::Stage;
-use super::{peace, people, placing, recipes};
+use super::{people, placing, quiesce, recipes};
 
 /// How long it may take until someone works on the add_rooms.
 const BEGINS_WITHIN: Duration = Duration::from_secs(120);
@@ -31,7 +31,10 @@ pub(super) async fn play(stage: &mut Stage, random: &mut fastrand::Rng) {
     stage.pass_time(Span::millis(10_000, 20_000)).await;
     // Each start takes a while, so that there is a middle to be frozen in.
     let latency = Span::millis(0, random.u64(1..400));
-    stage.world.hosts().for_each(|host| host.set_manners(Manners { latency, ..Manners::default() }));
+    stage
+        .world
+        .hosts()
+        .for_each(|host| host.set_host_faults(HostFaults { latency, ..HostFaults::default() }));
     let amount = random.u32(2..20);
     people::add_rooms(stage, scheduler.as_str(), amount);
     let Some((node, operation)) = begun(stage, amount).await else {
@@ -43,8 +46,8 @@ pub(super) async fn play(stage: &mut Stage, random: &mut fastrand::Rng) {
     stage.freeze(node, frozen_for);
     stage.pass_time(Span::exactly(frozen_for)).await;
     stage.pass_time(Span::millis(0, 20_000)).await;
-    peace::make_peace(stage).await;
-    peace::come_to_rest(stage).await;
+    quiesce::quiesce(stage).await;
+    quiesce::come_to_rest(stage).await;
     check(stage, node, &operation, amount).await;
 }
 

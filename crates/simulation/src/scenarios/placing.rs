@@ -1,6 +1,6 @@
-//! Lives in several regions: which lives have them, where their rooms may go, and what people say about regions.
+//! Several regions: which runs have them, where their rooms may go, and what people say about regions.
 //!
-//! All of it comes from forks of the seed that nothing else draws from, so that a life in one region is the same as ever.
+//! All of it comes from forks of the seed that nothing else draws from, so that a run in one region is the same as ever.
 
 use maestro_core::policy::{Criteria, DeletionPolicy, PlacementPolicy, PlacementRegion, Policies};
 use maestro_core::room::Region;
@@ -13,7 +13,7 @@ use super::script::{Script, Wish};
 use super::{Kind, Options};
 
 const NAMES: [&str; 4] = ["us-east", "eu-west", "sa-east", "ap-south"];
-/// One of so many lives that are not about regions has several all the same.
+/// One of so many runs that are not about regions has several all the same.
 const SHARE: u64 = 3;
 
 /// Those of a life, one in most.
@@ -36,7 +36,7 @@ pub(super) fn regions(seed: u64, kind: Kind, options: &Options) -> Vec<Region> {
     NAMES[..number].iter().map(|name| Region((*name).into())).collect()
 }
 
-/// The same life in these regions: its fleets are placed, and people speak of regions too.
+/// The same run in these regions: its fleets are placed, and people speak of regions too.
 pub(super) fn spread(mut script: Script, regions: &[Region], random: &mut fastrand::Rng) -> Script {
     if regions.len() > 1 {
         script.recipes = script.recipes.into_iter().map(|recipe| place(recipe, regions, random)).collect();

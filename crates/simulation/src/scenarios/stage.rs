@@ -1,4 +1,4 @@
-//! Where a life is played: the world, and what its director knows about it.
+//! Where a scenario is played: the world, and what its director knows about it.
 
 use std::time::Duration;
 
@@ -7,9 +7,9 @@ use maestro_engine::{Error, Parts};
 use tokio::time::{Instant, sleep_until};
 
 use crate::clock::Skew;
+use crate::coverage::RareEvent;
 use crate::faults::Faults;
 use crate::host::{Host, Span};
-use crate::rare::Rare;
 use crate::seed::fork;
 use crate::world::{NodeNumber, NodePlan, World};
 
@@ -66,7 +66,7 @@ impl Stage {
         }
     }
 
-    /// For what only lives in several regions draw.
+    /// For what is drawn only in runs with several regions.
     pub(super) fn random_of_regions(&self) -> fastrand::Rng {
         fastrand::Rng::with_seed(fork(self.world.seed(), "regions", 2))
     }
@@ -90,7 +90,7 @@ impl Stage {
         self.world.set_faults(faults);
     }
 
-    /// On a machine whose clock may be wrong. That it does not come up is part of life.
+    /// On a machine whose clock may be wrong. It may fail to come up.
     pub(super) async fn start_node(&mut self, parts: Parts) {
         let most = i64::from(self.faults.skew_max_ms);
         let skew = Skew { millis: self.random.i64(-most..=most) };
@@ -158,7 +158,7 @@ impl Stage {
     fn thaw(&mut self, freeze: Freeze) {
         self.frozen.retain(|other| other.node != freeze.node);
         if freeze.since.elapsed() > self.world.settings().ownership_ttl.as_duration() {
-            self.world.sightings().saw(Rare::LongFreeze);
+            self.world.coverage().saw(RareEvent::LongFreeze);
         }
         self.world.thaw(freeze.node);
     }
@@ -169,7 +169,7 @@ impl Stage {
             owners.sort_unstable();
             owners.dedup();
             if owners.len() > 1 {
-                self.world.sightings().saw(Rare::SharedWork);
+                self.world.coverage().saw(RareEvent::SharedWork);
             }
         }
     }

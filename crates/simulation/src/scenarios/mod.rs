@@ -1,4 +1,5 @@
-//! Whole lives of simulated worlds: people, players, machines and bad luck, then peace. A seed chooses all of it.
+//! What happens in a simulated world: people, players, machines and bad luck, and in the end no more faults. A seed
+//! chooses all of it.
 //!
 //! First safety: whatever fails, the invariants hold. Then liveness: with all faults off the world comes to rest within
 //! a bound, and stays so.
@@ -11,10 +12,10 @@ mod machines;
 mod mixed;
 mod nature;
 mod outages;
-mod peace;
 mod people;
 mod placing;
 mod players;
+mod quiesce;
 mod recipes;
 mod regions;
 mod rollouts;
@@ -29,16 +30,16 @@ use std::time::Duration;
 use maestro_engine::ports::Store;
 use maestro_store_embedded::EmbeddedStore;
 
+use crate::coverage::RareEvent;
 use crate::faults::Faults;
 use crate::memory::MemoryStore;
-use crate::rare::Rare;
 use crate::seed::fork;
 use crate::world::World;
 
 use script::Script;
 use stage::Stage;
 
-/// What a life is about.
+/// What a run is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// Fleets of a fixed size, and people who change it.
@@ -88,7 +89,7 @@ impl Kind {
         Self::ALL.into_iter().find(|kind| kind.as_str() == text)
     }
 
-    /// What a seed chooses. A kind that is younger than seeds whose lives are known takes its share of them by a fork of
+    /// What a seed chooses. A kind that is younger than seeds whose runs are known takes its share of them by a fork of
     /// its own: the others stay what they were.
     fn draw(seed: u64, options: &Options, random: &mut fastrand::Rng) -> Self {
         let chosen = Self::ALL[random.usize(0..OLDEST_KINDS)];
@@ -110,10 +111,10 @@ pub struct Options {
     /// The clock is set now and then.
     pub clock_leaps: Option<bool>,
     /// Wake-ups between engines are lost.
-    pub deaf: Option<bool>,
+    pub no_wake_ups: Option<bool>,
 }
 
-/// How a life went.
+/// How a run went.
 #[derive(Debug)]
 pub struct Outcome {
     pub kind: Kind,
@@ -122,7 +123,7 @@ pub struct Outcome {
     pub simulated: Duration,
     /// `invariant-name: what happened`.
     pub violations: Vec<String>,
-    pub rare: BTreeMap<Rare, u64>,
+    pub coverage: BTreeMap<RareEvent, u64>,
 }
 
 /// One of so many seeds runs on SQLite, which is three to four times slower: see docs/simulation.md.
@@ -132,26 +133,26 @@ const OLDEST_KINDS: usize = 7;
 /// One of so many seeds is about regions.
 const REGIONS_SHARE: u64 = 8;
 
-/// In one of so many lives nobody gives up waiting for a lock.
+/// In one of so many runs nobody gives up waiting for a lock.
 const PATIENT_SHARE: u64 = 4;
 
-/// In one of so many lives the clock is set now and then.
+/// In one of so many runs the clock is set now and then.
 const LEAPING_SHARE: u64 = 6;
 
-/// In one of so many lives all wake-ups between engines are lost.
-const DEAF_SHARE: u64 = 6;
+/// In one of so many runs all wake-ups between engines are lost.
+const NO_WAKE_UPS_SHARE: u64 = 6;
 
-/// Lives one life, on a thread of its own clock. The same seed and options give the same life again.
+/// Runs a seed on this thread, with a clock of its own. The same seed and options give the same run again.
 pub fn run(seed: u64, options: &Options) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     match runtime {
-        Ok(runtime) => runtime.block_on(live(seed, options)),
-        Err(error) => panic!("no runtime for a life: {error}"),
+        Ok(runtime) => runtime.block_on(run_on(seed, options)),
+        Err(error) => panic!("no runtime for a run: {error}"),
     }
 }
 
 /// The same, on a runtime with one thread and a paused clock.
-pub async fn live(seed: u64, options: &Options) -> Outcome {
+pub async fn run_on(seed: u64, options: &Options) -> Outcome {
     let random = &mut fastrand::Rng::with_seed(fork(seed, "life", 0));
     let kind = options.kind.unwrap_or_else(|| Kind::draw(seed, options, random));
     let on_sqlite = options.sqlite.unwrap_or_else(|| fork(seed, "sqlite", 0).is_multiple_of(SQLITE_SHARE));
@@ -161,8 +162,8 @@ pub async fn live(seed: u64, options: &Options) -> Outcome {
         false => Arc::new(MemoryStore::new()),
     };
     let mut world = World::of_regions(seed, settings, store, placing::regions(seed, kind, options));
-    world.trace().note(format_args!("seed {seed}: a life of kind {}", kind.as_str()));
-    if options.deaf.unwrap_or_else(|| fork(seed, "deaf", 0).is_multiple_of(DEAF_SHARE)) {
+    world.trace().note(format_args!("seed {seed}: a run of kind {}", kind.as_str()));
+    if options.no_wake_ups.unwrap_or_else(|| fork(seed, "deaf", 0).is_multiple_of(NO_WAKE_UPS_SHARE)) {
         world.lose_wake_ups();
     }
     let leaps = options.clock_leaps.unwrap_or_else(|| fork(seed, "leaps", 0).is_multiple_of(LEAPING_SHARE));
@@ -185,11 +186,11 @@ pub async fn live(seed: u64, options: &Options) -> Outcome {
         trace: world.trace().take(),
         simulated: world.elapsed(),
         violations,
-        rare: world.sightings().counts(),
+        coverage: world.coverage().counts(),
     }
 }
 
-/// Trouble, then peace, then rest.
+/// Faults, then none, then rest.
 async fn play(stage: &mut Stage, script: Script, seed: u64) {
     let script = placing::spread(script, &stage.world.regions(), &mut stage.random_of_regions());
     stage.set_up(&script, Faults::draw(fork(seed, "faults", 0))).await;
@@ -200,6 +201,6 @@ async fn play(stage: &mut Stage, script: Script, seed: u64) {
             return;
         }
     }
-    peace::make_peace(stage).await;
-    peace::come_to_rest(stage).await;
+    quiesce::quiesce(stage).await;
+    quiesce::come_to_rest(stage).await;
 }

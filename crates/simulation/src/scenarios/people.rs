@@ -80,7 +80,7 @@ pub(super) async fn delete_again(stage: &mut Stage) {
     }
 }
 
-/// Nobody keeps a region closed in peace.
+/// Nobody keeps a region closed at the end.
 pub(super) async fn open_regions(stage: &mut Stage) {
     let Ok(said) = stage.world.store().regions().await else { return };
     for closed in said.into_iter().filter(|region| region.cordoned) {

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
+use crate::coverage::{Coverage, RareEvent};
 use crate::host::Span;
 use crate::invariants::Inspector;
 use crate::life::Life;
-use crate::rare::{Rare, Sightings};
 use crate::seed::fork;
 use crate::trace::Trace;
 
-use super::{Faults, PortFaults, Weather};
+use super::{ActiveFaults, Faults, PortFaults};
 
 /// What all ports of one node have in common.
 #[derive(Clone)]
@@ -23,14 +23,14 @@ pub(crate) struct Surroundings {
     /// Forked anew for each port.
     pub(crate) seed: u64,
     pub(crate) life: Life,
-    pub(crate) weather: Weather,
+    pub(crate) active_faults: ActiveFaults,
     pub(crate) trace: Trace,
-    pub(crate) sightings: Sightings,
+    pub(crate) coverage: Coverage,
     pub(crate) inspector: Inspector,
 }
 
 /// One port of one node.
-pub(crate) struct Trouble {
+pub(crate) struct FaultInjector {
     around: Surroundings,
     port: Arc<str>,
     faults_of: fn(&Faults) -> PortFaults,
@@ -83,15 +83,15 @@ impl Surroundings {
             node: "engine".into(),
             seed: 0,
             life,
-            weather: Weather::fair(),
+            active_faults: ActiveFaults::none(),
             inspector: Inspector::new(trace.clone()),
             trace,
-            sightings: Sightings::default(),
+            coverage: Coverage::default(),
         }
     }
 }
 
-impl Trouble {
+impl FaultInjector {
     pub(crate) fn new(around: Surroundings, port: &str, faults_of: fn(&Faults) -> PortFaults) -> Self {
         let random = Mutex::new(fastrand::Rng::with_seed(fork(around.seed, port, 0)));
         Self { around, port: port.into(), faults_of, random }
@@ -114,34 +114,36 @@ impl Trouble {
     ) -> Result<T, E> {
         let life = &self.around.life;
         life.still_alive().await;
-        self.around.weather.called(call.what);
+        self.around.active_faults.called(call.what);
         let Journey { there, back, fate } = self.draw(call);
         travel(there).await;
         life.still_alive().await;
         match fate {
             Fate::FailsBefore => {
-                self.saw(Rare::LostRequest, call, "lost on its way");
+                self.saw(RareEvent::LostRequest, call, "lost on its way");
                 return Err(lost("it does not answer"));
             }
-            Fate::CrashesBefore => self.crash(Rare::CrashBeforeWrite, call, "the engine dies before").await,
+            Fate::CrashesBefore => {
+                self.crash(RareEvent::CrashBeforeWrite, call, "the engine dies before").await;
+            }
             Fate::Well | Fate::FailsAfter | Fate::CrashesAfter => {}
         }
         let outcome = act.await;
         if fate == Fate::CrashesAfter {
-            self.crash(Rare::CrashAfterWrite, call, "the engine dies after").await;
+            self.crash(RareEvent::CrashAfterWrite, call, "the engine dies after").await;
         }
         life.still_alive().await;
         travel(back).await;
         life.still_alive().await;
         if fate == Fate::FailsAfter {
-            self.saw(Rare::LostReply, call, "done, and its answer is lost");
+            self.saw(RareEvent::LostReply, call, "done, and its answer is lost");
             return Err(lost("its answer was lost"));
         }
         outcome
     }
 
     fn draw(&self, call: Call<'_>) -> Journey {
-        let faults = (self.faults_of)(&self.around.weather.now());
+        let faults = (self.faults_of)(&self.around.active_faults.now());
         let mut random = self.random();
         let slow = faults.slow.hits(&mut random);
         let mut way = || {
@@ -158,25 +160,25 @@ impl Trouble {
             true | false => Fate::Well,
         };
         if slow {
-            self.around.sightings.saw(Rare::SlowCall);
+            self.around.coverage.saw(RareEvent::SlowCall);
         }
         Journey { there, back, fate }
     }
 
     /// Never returns.
-    async fn crash(&self, rare: Rare, call: Call<'_>, how: &str) {
-        // Peace was made while the call was on its way.
-        if (self.faults_of)(&self.around.weather.now()) == PortFaults::NONE {
+    async fn crash(&self, event: RareEvent, call: Call<'_>, how: &str) {
+        // The faults ended while the call was on its way.
+        if (self.faults_of)(&self.around.active_faults.now()) == PortFaults::NONE {
             return;
         }
-        self.saw(rare, call, how);
+        self.saw(event, call, how);
         self.around.life.end();
         self.around.life.still_alive().await;
     }
 
-    fn saw(&self, rare: Rare, call: Call<'_>, how: &str) {
+    fn saw(&self, event: RareEvent, call: Call<'_>, how: &str) {
         self.note(format_args!("{how}: {}", call.what));
-        self.around.sightings.saw(rare);
+        self.around.coverage.saw(event);
     }
 
     fn random(&self) -> MutexGuard<'_, fastrand::Rng> {
