@@ -1,11 +1,12 @@
 //! Named locks of a scheduler. The queue orders operations; locks protect what outlasts or bypasses one of them: a rollout,
-//! removals in progress, a deletion, and rooms that the rooms API asks for in a panic.
+//! removals in progress, and rooms that the rooms API asks for in a panic.
 //!
-//! This module decides what a lock is and who may take it; stores keep the rows and ask [`may_take`].
+//! This module decides what a lock is and who may take it; stores keep the rows and ask [`may_take`]. Two of the kinds
+//! that people see have no rows, because the queue and the transactions protect what they name.
 
 use std::fmt;
 
-use crate::operation::{DefinitionKind, OperationId, Token};
+use crate::operation::{DefinitionKind, Operation, OperationId, Token};
 use crate::scheduler::{SchedulerName, Version};
 use crate::time::Timestamp;
 use crate::words::words;
@@ -15,9 +16,9 @@ words! {
     pub enum LockKind {
         /// The recipe, its versions, and which of them is active.
         Config = "config",
-        /// The fleet size and everything else that says how many rooms there should be.
+        /// The fleet size. Always free: a transaction that changes it is refused if the scheduler changed meanwhile.
         Scale = "scale",
-        /// Whether there is to be a fleet at all.
+        /// Whether there is to be a fleet at all. Not stored: see [`Lock::of_termination`].
         Termination = "termination",
         /// Rooms on their way out.
         Downscaling = "downscaling",
@@ -125,6 +126,29 @@ impl Lock {
     pub fn is_over(&self, now: Timestamp) -> bool {
         self.expires_at.is_some_and(|at| at <= now)
     }
+
+    /// Who decides about the fleet as a whole: a health cycle or a deletion in progress, until it rolls back. A deletion
+    /// waits for all others to end, so a cycle that is still in progress comes first.
+    pub fn of_termination(unfinished: &[Operation]) -> Option<Self> {
+        let at_work = |kind| {
+            let mut goes_on = unfinished.iter().filter(|operation| operation.rollback.is_none());
+            goes_on.find_map(|one| {
+                one.lease.as_ref().filter(|_| one.definition.kind() == kind).map(|lease| (one, lease))
+            })
+        };
+        let (operation, lease) =
+            at_work(DefinitionKind::HealthController).or_else(|| at_work(DefinitionKind::DeleteScheduler))?;
+        // The first event after `Created` is that it starts.
+        let started = operation.history.get(1).map(|event| event.at);
+        Some(Self {
+            kind: LockKind::Termination,
+            holder: operation.holder(),
+            reason: operation.reason.clone(),
+            token: lease.token,
+            acquired_at: started.unwrap_or(operation.created_at),
+            expires_at: Some(lease.expires_at),
+        })
+    }
 }
 
 impl Locks {
@@ -134,6 +158,13 @@ impl Locks {
 
     pub fn held_by(&self, kind: LockKind, holder: Holder) -> Option<&Lock> {
         self.held(kind).filter(|lock| lock.holder == holder)
+    }
+
+    /// With the lock that is not stored.
+    pub fn with_termination(mut self, unfinished: &[Operation]) -> Self {
+        self.held.extend(Lock::of_termination(unfinished));
+        self.held.sort_by_key(|lock| lock.kind);
+        self
     }
 
     pub fn held_by_rollout(&self, kind: LockKind) -> bool {
@@ -301,6 +332,48 @@ mod tests {
         for (case, held, waiters, taker, may) in cases {
             assert_eq!(may_take(held.as_ref(), &waiters, taker, at(10)).is_ok(), may, "{case}");
         }
+    }
+
+    #[test]
+    fn who_has_the_termination_lock() {
+        use crate::operation::testing::{lease, operation};
+        use crate::operation::{Definition, HistoryEvent, OperationStatus, Rollback, RollbackEnd};
+
+        let one = |number, definition, status| Operation { definition, ..operation(number, status, 1000) };
+        let cycle = |number, status| one(number, Definition::HealthController, status);
+        let deletion = |number, status| one(number, Definition::DeleteScheduler, status);
+        let rolls_back = |operation| Operation {
+            rollback: Some(Rollback { then: RollbackEnd::Error, why: "released".into() }),
+            ..operation
+        };
+        let (pending, in_progress) = (OperationStatus::Pending, OperationStatus::InProgress);
+        for (case, unfinished, expected) in [
+            ("nobody", vec![], None),
+            ("who has not begun", vec![cycle(1, pending), deletion(2, pending)], None),
+            ("another operation", vec![operation(1, in_progress, 1000)], None),
+            ("a cycle", vec![operation(1, in_progress, 1000), cycle(2, in_progress)], Some(2)),
+            ("a deletion", vec![cycle(1, pending), deletion(2, in_progress)], Some(2)),
+            ("a cycle before a deletion", vec![deletion(1, in_progress), cycle(2, in_progress)], Some(2)),
+            ("who rolls back", vec![rolls_back(cycle(1, in_progress))], None),
+        ] {
+            let lock = Lock::of_termination(&unfinished);
+            let holder = lock.and_then(|lock| lock.holder.operation());
+            assert_eq!(holder, expected.map(OperationId::from_u128), "{case}");
+        }
+        let mut deletion = Operation { reason: "asked for by ann".into(), ..deletion(1, in_progress) };
+        deletion.history.push(HistoryEvent { at: at(1003), event: "Starting operation".into() });
+        let expected = Lock {
+            kind: LockKind::Termination,
+            holder: deletion.holder(),
+            reason: "asked for by ann".into(),
+            token: lease("worker-1", 1005).token,
+            acquired_at: at(1003),
+            expires_at: Some(at(1005)),
+        };
+        let config = Lock { kind: LockKind::Config, ..expected.clone() };
+        let downscaling = Lock { kind: LockKind::Downscaling, ..expected.clone() };
+        let stored = Locks { held: vec![config.clone(), downscaling.clone()], waiters: Vec::new() };
+        assert_eq!(stored.with_termination(&[deletion]).held, [config, expected, downscaling]);
     }
 
     #[test]

@@ -77,6 +77,7 @@ impl From<Refusal> for Error {
             | Refusal::FleetSizeChanged { .. }
             | Refusal::RoomsLeft { .. }
             | Refusal::WrongStatus { .. }
+            | Refusal::RollsBack(_)
             | Refusal::SlotTaken { .. }
             | Refusal::VersionIsActive { .. }
             | Refusal::ActiveVersionChanged { .. }

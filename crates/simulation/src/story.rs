@@ -79,7 +79,7 @@ impl Story {
             match self.of_operation(change, about, now) {
                 Some(phrases) => told.extend(phrases),
                 None => {
-                    others.extend(self.of_lock(change, changes, about));
+                    others.extend(self.of_lock(change, about));
                     others.extend(self.of_room(change).or_else(|| of_other(change)));
                 }
             }
@@ -135,10 +135,8 @@ impl Story {
     }
 
     /// `None` also for what changes nothing: a lock that stays with its holder, a place that there never was.
-    fn of_lock(&mut self, change: &Change, beside: &[Change], about: Option<OperationId>) -> Option<String> {
+    fn of_lock(&mut self, change: &Change, about: Option<OperationId>) -> Option<String> {
         match change {
-            // Held for this one write.
-            Change::TakeLock(new) if is_released(new, beside) => Some(format!("under lock {}", new.kind)),
             Change::TakeLock(new) => self.take(new, about),
             Change::AwaitLock { scheduler, waiter } => {
                 let place = (scheduler.clone(), waiter.kind, waiter.holder);
@@ -233,15 +231,6 @@ fn is_told(event: &HistoryEvent, change: &Change) -> bool {
         _ => false,
     };
     is_wait || EXPECTED_EVENTS.contains(&event.event.as_str())
-}
-
-fn is_released(new: &NewLock, beside: &[Change]) -> bool {
-    beside.iter().any(|change| match change {
-        Change::ReleaseLock { scheduler, kind, holder } => {
-            (scheduler, kind, holder) == (&new.scheduler, &new.kind, &new.taker.holder)
-        }
-        _ => false,
-    })
 }
 
 /// Nothing for whom the headline names.

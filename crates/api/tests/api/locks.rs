@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::Request;
 use maestro_core::lock::{Holder, LockKind, Taker, Waiter};
-use maestro_core::operation::{DefinitionKind, OperationId};
+use maestro_core::operation::{DefinitionKind, HistoryEvent, Lease, OperationId, Token};
 use maestro_core::scheduler::{SchedulerName, SizeBaseline, Version};
 use maestro_core::time::Timestamp;
 use maestro_engine::Parts;
@@ -125,14 +125,41 @@ async fn a_held_lock_says_who_and_why() {
     world.get("/scheduler/arena/locks?view=full").await.check(200, &expected);
 }
 
+/// Nothing is stored of it: an operation in progress has it.
+#[tokio::test(start_paused = true)]
+async fn a_deletion_has_the_termination_lock() {
+    let world = standing_arena().await;
+    let reply = world.ask("DELETE", "/schedulers/arena", Body::empty()).await.ok();
+    let operation = OperationId::parse(reply["operationId"].as_str().unwrap()).unwrap();
+    assert_eq!(lock(&world, LockKind::Termination).await, free("termination"), "it has not begun");
+    let (at, reason) = (world.now(), "asked for by ");
+    let lease = Lease { owner: "worker-1".into(), token: Token(7), expires_at: at + Duration::from_secs(12) };
+    let history = vec![HistoryEvent { at, event: "Starting operation".into() }];
+    world.write(vec![Change::StartOperation { operation, lease, history }]).await;
+    let held = lock(&world, LockKind::Termination).await;
+    assert!(held["reason"].as_str().unwrap().starts_with(reason), "{held}");
+    let expected = json!({"key": "maestro-lock-key-arena-termination", "ttlInSec": 12, "isLocked": true,
+        "kind": "termination", "owner": format!("delete_scheduler {operation}"),
+        "operationId": operation.to_string(), "reason": held["reason"], "fencingToken": 7,
+        "acquiredAt": at.to_string(), "expiresAt": (at + Duration::from_secs(12)).to_string()});
+    assert_eq!(held, expected);
+    let reply = release(&world, "/scheduler/arena/locks/termination?token=8").await;
+    let message = "the lock termination of scheduler arena has the fencing token 7 by now";
+    reply.refused(409, 10, message);
+    is_released(&release(&world, "/scheduler/arena/locks/termination?token=7&reason=wait").await);
+    let deletion = world.engine.operation("arena", &operation.to_string()).await.unwrap().operation;
+    assert_eq!(deletion.cause(), Some("the lock termination was released by ada@host: wait"));
+    assert_eq!(lock(&world, LockKind::Termination).await, free("termination"));
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_is_held_never_looks_free_and_what_ran_out_does() {
     let world = standing_arena().await;
     let holder = removal(&world).await;
-    take(&world, LockKind::Scale, holder, Some(Duration::from_millis(1200))).await;
+    take(&world, LockKind::Config, holder, Some(Duration::from_millis(1200))).await;
     for (advance_ms, ttl, is_locked) in [(0, 2, true), (300, 1, true), (899, 1, true), (1, 0, false)] {
         tokio::time::sleep(Duration::from_millis(advance_ms)).await;
-        let lock = lock(&world, LockKind::Scale).await;
+        let lock = lock(&world, LockKind::Config).await;
         assert_eq!((&lock["ttlInSec"], &lock["isLocked"]), (&json!(ttl), &json!(is_locked)));
         assert_eq!(lock["owner"].is_null(), !is_locked);
     }

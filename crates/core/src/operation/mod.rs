@@ -9,6 +9,7 @@ mod status;
 #[cfg(test)]
 pub(crate) mod testing;
 
+use crate::lock::Holder;
 use crate::scheduler::SchedulerName;
 use crate::time::Timestamp;
 
@@ -118,6 +119,11 @@ pub struct HistoryEvent {
 }
 
 impl Operation {
+    /// Who it is as the holder of locks.
+    pub fn holder(&self) -> Holder {
+        Holder::Operation { kind: self.definition.kind(), id: self.id }
+    }
+
     /// Why it did not finish, or will not: what turned it back, else the last event of its history. `None`: it
     /// finished, may still do so, or was read without its history.
     pub fn cause(&self) -> Option<&str> {

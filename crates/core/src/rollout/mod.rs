@@ -9,11 +9,13 @@
 //! | which rooms one cycle adds and removes | [`crate::plan`], `plan/replacement.rs` |
 //! | when rooms with players may go | [`OccupiedPace`] |
 //! | which locks it takes and gives up | `locks.rs` |
+//! | which lock the removals of a cycle hold or wait for, in a rollout and without one | [`Removals`] |
 //! | what people are told about a version | [`VersionSubject`] |
 
 mod locks;
 mod pace;
 mod progress;
+mod removals;
 mod transition;
 mod verdict;
 
@@ -26,6 +28,7 @@ use crate::words::words;
 pub use locks::LockChange;
 pub use pace::OccupiedPace;
 pub use progress::{StoredVersion, VersionOutcome, VersionProgress, VersionSubject, leads_back};
+pub use removals::{RemovalOutlook, Removals, Settled};
 pub use transition::{
     Refused, RolloutContext, RolloutEvent, Switched, Transition, VersionChange, WayBack, transition,
 };

@@ -28,7 +28,7 @@ async fn report_once(engine: &Engine) -> Result<(), Error> {
     let mut fleets = Vec::new();
     for scheduler in store.schedulers().await? {
         let counts = engine.fleet_counts(&scheduler.name).await?;
-        let locks = store.locks(&scheduler.name).await?;
+        let locks = engine.shown_locks(&scheduler.name).await?;
         fleets.push(FleetReport { scheduler, counts, locks, at: engine.now() });
     }
     engine.metrics.show_unreadable(&store.unreadable_schedulers().await?);

@@ -16,7 +16,6 @@ use maestro_core::time::{Millis, Timestamp, after};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::locks;
 use crate::ports::room_table::RoomView;
 use crate::ports::store::{Change, Intent, RoomRecord};
 use crate::rooms::log_tail::log_tail;
@@ -158,7 +157,7 @@ async fn number(work: &Work) -> Result<Step, StepError> {
         status,
         at: work.now(),
     };
-    let mut step = Step::again(work.while_writing(vec![insert]));
+    let mut step = Step::again(vec![insert]);
     step.data = Some(json!({
         "version": version.to_string(),
         "rollbackVersion": scheduler.active_version.to_string(),
@@ -329,11 +328,9 @@ async fn finish(work: &Work, version: Version) -> Result<Step, StepError> {
     let event = format!("enqueued switch active version operation with id: {}", operation.id);
     let status = VersionStatus::Validated;
     let mut step = Step::done().with_history(event);
-    if work.locks.held_by(LockKind::Config, locks::holder_of(&work.operation)).is_some() {
-        let taker = Taker {
-            holder: locks::holder_of_new(&operation),
-            instead_of: Some(locks::holder_of(&work.operation)),
-        };
+    let holder = work.operation.holder();
+    if work.locks.held_by(LockKind::Config, holder).is_some() {
+        let taker = Taker { holder: operation.holder(), instead_of: Some(holder) };
         step.changes.push(work.engine.take_lock(&scheduler, LockKind::Config, taker, &operation.reason));
     }
     step.changes.push(Change::SetVersionStatus { scheduler, version, status, cause: String::new() });

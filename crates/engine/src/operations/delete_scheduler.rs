@@ -15,7 +15,6 @@ use maestro_core::time::Millis;
 use serde::{Deserialize, Serialize};
 
 use crate::Engine;
-use crate::locks::holder_of;
 use crate::ports::store::{Change, Intent, RoomRecord, SchedulerRecord, SchedulerState};
 use crate::rooms::stopping;
 
@@ -120,11 +119,10 @@ pub(crate) fn bring_back_rollout(
 
 #[async_trait]
 impl Executor for DeleteScheduler {
-    /// What is under way is asked to end first: it may hold them.
+    /// What is under way is asked to end first: it may hold the lock.
     async fn needs(&self, work: &Work) -> Result<Vec<Need>, StepError> {
         let alone = other_operations(work).await?.is_empty();
-        let needs = [LockKind::Termination, LockKind::Downscaling].map(Need::own);
-        Ok(if alone { needs.into() } else { Vec::new() })
+        Ok(if alone { vec![Need::own(LockKind::Downscaling)] } else { Vec::new() })
     }
 
     async fn step(&self, work: &Work) -> Result<Step, StepError> {
@@ -161,7 +159,7 @@ impl Executor for DeleteScheduler {
         stopping::stop_leaving(work).await?;
         let mut step = Step::done();
         let Work { engine, operation, scheduler, locks, .. } = work;
-        let holder = Some(holder_of(operation));
+        let holder = Some(operation.holder());
         (step.changes, step.history) = bring_back_rollout(engine, operation, scheduler, holder, locks)?;
         if canceled {
             step.changes.push(take_back(&scheduler.name));

@@ -6,10 +6,9 @@
 use std::collections::BTreeSet;
 
 use async_trait::async_trait;
-use maestro_core::lock::LockKind;
 use maestro_core::operation::{Definition, Operation, OperationId, Origin, RemovalReason, RoomsToRemove};
 use maestro_core::plan::{Counted, Expired, Plan, RolloutCycle};
-use maestro_core::rollout::RolloutEvent;
+use maestro_core::rollout::{Removals, RolloutEvent};
 use maestro_core::room::{Region, RoomId};
 use maestro_core::text::count_of;
 use serde_json::{Value, json};
@@ -20,8 +19,7 @@ use crate::rooms::reconciling;
 
 use super::fleet::Fleet;
 use super::look::Look;
-use super::removals::Removals;
-use super::{Executor, Need, Next, Step, StepError, Work, remove_rooms, rollout};
+use super::{Executor, Next, Step, StepError, Work, remove_rooms, rollout};
 
 pub(super) struct HealthController;
 
@@ -30,10 +28,6 @@ const ROOMS_NAMED: usize = 5;
 
 #[async_trait]
 impl Executor for HealthController {
-    async fn needs(&self, _work: &Work) -> Result<Vec<Need>, StepError> {
-        Ok(vec![Need::own(LockKind::Termination)])
-    }
-
     async fn step(&self, work: &Work) -> Result<Step, StepError> {
         if work.scheduler.state != SchedulerState::InSync {
             return Ok(nothing());
@@ -57,11 +51,14 @@ impl Executor for HealthController {
         let (data, events) = decided(&work.engine, &scheduler, fleet, plan);
         step.data = Some(data);
         step.history.extend(events);
-        let mut removals = Removals::new(work, &scheduler, fleet);
+        let mut removals = Removals::new(scheduler.rollout.as_ref(), &fleet.locks, work.now());
         let mut enqueued = 0;
         let mut takes_players = false;
         for operation in planned_operations(work, plan, fleet, &scheduler) {
-            if !removals.allow(&operation, &mut step) {
+            if operation.definition.removes().is_some()
+                && let Err(obstacle) = removals.begin(operation.holder(), &operation.reason)
+            {
+                step.history.push(format!("deferred: lock {obstacle}: {}", operation.reason));
                 continue;
             }
             enqueued += 1;
@@ -73,11 +70,13 @@ impl Executor for HealthController {
             step.history.push(operation.created_event());
             step.changes.push(Change::Enqueue(operation));
         }
-        let began_to_wait = removals.settle(&mut step);
-        if enqueued > 0 || began_to_wait {
+        let settled = removals.settle();
+        let lock_changes = settled.changes.into_iter();
+        step.changes.extend(lock_changes.map(|change| work.engine.lock_change(&scheduler.name, change)));
+        if enqueued > 0 || settled.is_new {
             step.changes.extend(unchanged(work, &scheduler, takes_players)?);
         }
-        step.next = Next::Done { took_action: reconciled || concluded || enqueued > 0 || began_to_wait };
+        step.next = Next::Done { took_action: reconciled || concluded || enqueued > 0 || settled.is_new };
         Ok(step)
     }
 }

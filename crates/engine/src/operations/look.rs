@@ -1,12 +1,10 @@
 //! One look at a fleet: what there is, what its rollout has come to, and what it needs. A look that finds something to do
 //! is handed to the cycle that begins with it; one that finds nothing is all that there is of its cycle.
 
-use maestro_core::lock::{Holder, LockKind};
 use maestro_core::plan::Plan;
-use maestro_core::rollout::Verdict;
+use maestro_core::rollout::{RemovalOutlook, Removals, Verdict};
 
 use crate::Engine;
-use crate::locks::{RemovalLock, removal_lock};
 use crate::ports::store::SchedulerRecord;
 use crate::rooms::reconciling;
 
@@ -52,20 +50,8 @@ impl Look {
 
     pub(crate) fn finding(&self, engine: &Engine) -> Finding {
         let Self { scheduler, fleet, verdict, plan, .. } = self;
-        let locks = &fleet.locks;
-        let has_place = |holder| locks.waits(LockKind::Downscaling, holder).is_some();
-        let (settles_lock, removes) = match removal_lock(engine, scheduler.rollout.as_ref(), locks) {
-            RemovalLock::OfRollout(holder) => {
-                (locks.held_by(LockKind::Downscaling, holder).is_none(), plan.removes())
-            }
-            // Others must not wait for a place that nobody needs any more.
-            RemovalLock::Free | RemovalLock::NotFree(..) if !plan.removes() => {
-                (has_place(Holder::HealthController), false)
-            }
-            RemovalLock::Free => (false, true),
-            // A cycle could only find again what waits in the order of the lock already.
-            RemovalLock::NotFree(waiter, _) => (false, !has_place(waiter)),
-        };
+        let removals = Removals::new(scheduler.rollout.as_ref(), &fleet.locks, engine.now());
+        let RemovalOutlook { settles_lock, removes } = removals.outlook(plan.removes());
         let nothing_else = *verdict == Verdict::GoesOn && !settles_lock && fleet.orphans.is_empty();
         match (nothing_else && plan.add == 0, removes) {
             (true, false) => Finding::Nothing,
@@ -74,11 +60,9 @@ impl Look {
         }
     }
 
-    /// A cycle would do nothing, neither what is planned nor anything else. Whoever has the lock of a cycle, it is not
-    /// this one.
+    /// A cycle would do nothing, neither what is planned nor anything else.
     pub(crate) fn is_quiet(&self, engine: &Engine) -> bool {
-        let is_locked = self.fleet.locks.held(LockKind::Termination).is_some();
-        !is_locked && !self.fleet.is_unheard && self.finding(engine) == Finding::Nothing
+        !self.fleet.is_unheard && self.finding(engine) == Finding::Nothing
     }
 
     /// A cycle that begins with it has nothing to put right before it acts on the plan.

@@ -13,7 +13,6 @@ mod fleet;
 mod health_controller;
 mod look;
 mod placing;
-mod removals;
 mod remove_rooms;
 mod resize;
 mod rollout;
@@ -31,7 +30,6 @@ use maestro_core::scheduler::{Recipe, Version};
 use maestro_core::time::{Millis, Timestamp, after};
 
 use crate::Engine;
-use crate::locks::holder_of;
 use crate::ports::room_table::TableError;
 use crate::ports::runtime::RuntimeError;
 use crate::ports::store::{Change, Guard, Refusal, SchedulerRecord, StoreError};
@@ -202,14 +200,8 @@ impl Work {
         after(self.now(), span)
     }
 
-    /// The operation's own changes of how many rooms there should be, or from what.
-    pub(crate) fn while_writing(&self, changes: Vec<Change>) -> Vec<Change> {
-        let Operation { id, definition, reason, .. } = &self.operation;
-        self.engine.while_writing(&self.scheduler.name, (definition.kind(), *id), reason, changes)
-    }
-
     pub(crate) fn has_lock(&self, need: Need) -> bool {
-        let holder = holder_of(&self.operation);
+        let holder = self.operation.holder();
         self.locks.held(need.kind).is_some_and(|lock| need.is_met_by(lock, holder))
     }
 

@@ -17,7 +17,6 @@ use maestro_core::time::{Timestamp, after};
 use serde::{Deserialize, Serialize};
 
 use crate::invariants::Taken;
-use crate::locks::holder_of;
 use crate::ports::room_table::Claim;
 use crate::ports::store::{Change, Intent, NewOperation, RoomRecord, SchedulerRecord};
 use crate::rooms::stopping;
@@ -228,7 +227,7 @@ fn wait_for_unknown(work: &Work, rooms: &RoomsToRemove, progress: &Progress, fle
         step.changes.push(Change::ReleaseLock {
             scheduler: work.scheduler.name.clone(),
             kind: LockKind::Downscaling,
-            holder: holder_of(&work.operation),
+            holder: work.operation.holder(),
         });
         step
     })

@@ -11,7 +11,6 @@ use maestro_core::scheduler::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::locks::holder_of;
 use crate::ports::store::{Change, SchedulerRecord, VersionRecord};
 
 use super::{Executor, Need, Step, StepError, Work};
@@ -38,28 +37,27 @@ impl Executor for SwitchVersion {
         let missing = || StepError::Failed(format!("version {} of {name} does not exist", switch.to));
         let found = work.engine.ports.store.version(&name, switch.to).await?.ok_or_else(missing)?;
         let mut step = Step::done();
-        let mut written = vec![Change::SetActiveVersion {
+        step.changes.push(Change::SetActiveVersion {
             scheduler: name.clone(),
             from: scheduler.active_version,
             to: switch.to,
-        }];
+        });
         let reason = size_on_switch(&work.operation, switch);
         let size = new_fleet_size(scheduler, &found, reason);
         if size.after != scheduler.fleet_size {
             let from = scheduler.fleet_size;
-            written.push(Change::SetFleetSize { scheduler: name.clone(), from, to: size.after });
+            step.changes.push(Change::SetFleetSize { scheduler: name.clone(), from, to: size.after });
             step.history.push(format!("fleet size {from} → {}", size.after));
         }
         if let Some(before) = sets_anew(&work.operation, scheduler, &found, reason) {
-            written.push(Change::ForgetFleetDeltas { scheduler: name.clone(), before });
+            step.changes.push(Change::ForgetFleetDeltas { scheduler: name.clone(), before });
         }
-        step.changes = work.while_writing(written);
         let switched = Switched {
             to: switch.to,
             is_major: RecipeChange::between(&scheduler.recipe, &found.recipe) == RecipeChange::Major,
             fleet_size: size,
             is_rolling: work.engine.is_rolling(scheduler).await?,
-            by: holder_of(&work.operation),
+            by: work.operation.holder(),
         };
         let event = RolloutEvent::Switched(switched);
         let rollout = work.engine.rollout_write(scheduler, event, &work.locks)?;

@@ -179,14 +179,12 @@ impl Engine {
             }
             let mut operation = self.new_operation(&record.name, definition, Origin::Person(user.into()));
             let id = operation.id;
-            let mut sized = Vec::new();
+            let mut changes = Vec::new();
             if !autoscaled {
                 operation.fleet_delta = i64::from(to) - i64::from(from);
                 operation.reason += &format!("; fleet size {from} → {to}");
-                sized.push(Change::SetFleetSize { scheduler: record.name.clone(), from, to });
+                changes.push(Change::SetFleetSize { scheduler: record.name.clone(), from, to });
             }
-            let by = (operation.definition.kind(), id);
-            let mut changes = self.while_writing(&record.name, by, &operation.reason, sized);
             changes.push(Change::Enqueue(operation));
             match self.ports.store.commit(Transaction::new("request resize", changes)).await {
                 Err(StoreError::Refused(Refusal::FleetSizeChanged { is, .. })) => record.fleet_size = is,

@@ -35,7 +35,7 @@ impl Engine {
     /// All kinds that are listed, held or free.
     pub async fn locks(&self, name: &str) -> Result<Vec<LockView>, Error> {
         let record = self.scheduler(name).await?;
-        let locks = self.ports.store.locks(&record.name).await?;
+        let locks = self.shown_locks(&record.name).await?;
         let now = self.now();
         let view = |kind: LockKind| LockView {
             kind,
@@ -63,7 +63,7 @@ impl Engine {
         for _ in 0..RELEASE_ATTEMPTS {
             let record = self.scheduler(name).await?;
             let kind = kind_of(key, &record.name)?;
-            let locks = self.ports.store.locks(&record.name).await?;
+            let locks = self.shown_locks(&record.name).await?;
             let Some(lock) = locks.held(kind) else { return Ok(()) };
             if token.is_some_and(|token| Token(token) != lock.token) {
                 let is = lock.token.0;
@@ -91,7 +91,11 @@ impl Engine {
     ) -> Result<Transaction, Error> {
         let Lock { kind, holder, token, .. } = *release.lock;
         let scheduler = record.name.clone();
-        let mut changes = vec![Change::RevokeLock { scheduler, kind, token }];
+        let mut changes = match kind {
+            // Its holder has it as long as it goes on.
+            LockKind::Termination => Vec::new(),
+            _ => vec![Change::RevokeLock { scheduler, kind, token }],
+        };
         match holder {
             Holder::Operation { id, .. } => {
                 let operation = self.ports.store.operation(&record.name, id).await?;

@@ -199,13 +199,12 @@ impl Engine {
     }
 
     /// Undoes what asking for the operation did to the fleet size: part of every end but `finished`.
-    pub(crate) fn take_back_fleet_size(&self, operation: &Operation) -> Vec<Change> {
-        let Operation { id, scheduler, definition, fleet_delta, .. } = operation;
+    pub(crate) fn take_back_fleet_size(&self, operation: &Operation) -> Option<Change> {
+        let Operation { id, scheduler, fleet_delta, .. } = operation;
         if *fleet_delta == 0 {
-            return Vec::new();
+            return None;
         }
         let (delta, of) = (-fleet_delta, Some(*id));
-        let change = Change::AdjustFleetSize { scheduler: scheduler.clone(), delta, of };
-        self.while_writing(scheduler, (definition.kind(), *id), "the fleet size is taken back", vec![change])
+        Some(Change::AdjustFleetSize { scheduler: scheduler.clone(), delta, of })
     }
 }

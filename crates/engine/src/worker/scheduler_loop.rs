@@ -17,7 +17,6 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::invariants::QueueWatch;
-use crate::locks::holder_of;
 use crate::operations::{Look, StepError, executor, scheduled};
 use crate::ports::store::{
     Change, Guard, OperationUpdate, Refusal, SchedulerRecord, SchedulerState, StoreError, Transaction,
@@ -76,7 +75,7 @@ impl SchedulerLoop {
         stop: watch::Receiver<bool>,
     ) -> Self {
         let now = Instant::now();
-        let guard = Guard { scheduler: scheduler.clone(), token, locks: Vec::new() };
+        let guard = Guard { scheduler: scheduler.clone(), token, operation: None, locks: Vec::new() };
         Self {
             bell: engine.ports.wake.bell(&scheduler),
             stepper: Stepper::new(engine.clone(), guard.clone(), tenure),
@@ -256,7 +255,7 @@ impl SchedulerLoop {
             return Ok(true);
         };
         let work = self.stepper.work(record.clone(), operation.clone(), locks.clone(), None);
-        let holder = holder_of(operation);
+        let holder = operation.holder();
         let place = locks.waiters.iter().find(|waiter| waiter.holder == holder);
         let Some(place) = place.filter(|_| operation.rollback.is_none()) else {
             return executor.wait_is_over(&work).await;

@@ -226,7 +226,7 @@ fn operations_can_be_followed_through_the_story() {
             assert!(about(part), "{name}: {part:?} is missing in:\n{story}");
         }
     }
-    for part in ["; takes lock termination", ", and gives up lock termination", "; waits for "] {
+    for part in ["; takes lock downscaling", ", and gives up lock downscaling", "; waits for "] {
         assert!(story.contains(part), "{part:?} is missing in:\n{story}");
     }
 }

@@ -87,12 +87,17 @@ impl State {
     }
 
     fn check(&self, guard: Option<&Guard>) -> Result<(), Refusal> {
-        let Some(Guard { scheduler, token, locks }) = guard else {
+        let Some(Guard { scheduler, token, operation, locks }) = guard else {
             return Ok(());
         };
         match self.owners.get(scheduler) {
             Some(ownership) if ownership.token == *token => {}
             _ => return Err(Refusal::StaleToken { scheduler: scheduler.clone() }),
+        }
+        if let Some(id) = operation
+            && self.operation(scheduler, *id).is_some_and(|operation| operation.rollback.is_some())
+        {
+            return Err(Refusal::RollsBack(*id));
         }
         locks.iter().try_for_each(|(kind, token)| self.check_lock(scheduler, *kind, *token))
     }

@@ -108,17 +108,15 @@ fn what_is_asked_of_another_operation_is_told_of_that_one() {
     let operation = operation_id(FIRST);
     let request = CancelRequest { by: "eve".into(), at: at(0) };
     let cancel = Change::RequestCancel { operation, request, history: Vec::new() };
-    let release =
-        |number| Change::ReleaseLock { scheduler: arena(), kind: LockKind::Scale, holder: holder(number) };
     check(
         vec![
-            ("request resize", vec![removal(FIRST), take(LockKind::Scale, FIRST), release(FIRST)]),
+            ("request resize", vec![removal(FIRST)]),
             ("request cancel", vec![cancel.clone()]),
             ("step", vec![cancel, park(SECOND, "1 operation to end", "so it is")]),
             ("cancel pending", vec![Change::CancelPending { operation, history: Vec::new(), at: at(0) }]),
         ],
         &[
-            "request resize of arena; new remove_rooms 0000abc1 (asked for by ann); under lock scale",
+            "request resize of arena; new remove_rooms 0000abc1 (asked for by ann)",
             "request cancel of arena: remove_rooms 0000abc1; is asked by eve to end",
             "step: operation 0000abc2; remove_rooms 0000abc1 is asked by eve to end; \
              waits for 1 operation to end, and looks again after 29 s at the latest; “so it is”",

@@ -287,7 +287,7 @@ async fn a_worker_that_lost_its_scheduler() -> Vec<String> {
     ];
     first.commit(Transaction::new("request", requested)).await.unwrap();
     let lost = first.own(&arena, "first", fixtures::at(0), ttl).await.unwrap().unwrap();
-    let guard = |token| Guard { scheduler: arena.clone(), token, locks: Vec::new() };
+    let guard = |token| Guard { scheduler: arena.clone(), token, operation: None, locks: Vec::new() };
     let holder = Holder::Operation { kind: DefinitionKind::AddRooms, id: fixtures::operation_id(1) };
     let lock = Change::TakeLock(NewLock {
         scheduler: arena.clone(),

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use maestro_core::lock::Locks;
 use maestro_core::operation::{Operation, Stage};
 use maestro_core::room::{RoomId, RoomStatus};
 use maestro_core::scheduler::{MatchAllocation, Recipe, SchedulerName};
@@ -92,6 +93,12 @@ pub(crate) async fn is_at_rest(world: &World) -> bool {
         && listed.iter().all(|room| room.status == RoomStatus::Ready)
         && wanted == there
         && work_in_hand(world).await.is_empty()
+}
+
+/// Also the lock that is not stored.
+pub(crate) async fn shown_locks(world: &World) -> Locks {
+    let unfinished = world.store().unfinished(&arena()).await.unwrap();
+    world.store().locks(&arena()).await.unwrap().with_termination(&unfinished)
 }
 
 /// Unfinished operations, without health cycles and clean-ups, which come and go.

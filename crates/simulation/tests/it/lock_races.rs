@@ -23,7 +23,7 @@ async fn operation(world: &World, id: OperationId) -> Operation {
 }
 
 async fn holder(world: &World, kind: LockKind) -> Option<Holder> {
-    world.store().locks(&arena()).await.unwrap().held(kind).map(|lock| lock.holder)
+    shown_locks(world).await.held(kind).map(|lock| lock.holder)
 }
 
 async fn active(world: &World) -> Version {
@@ -124,6 +124,47 @@ async fn is_refused_after(pause: Duration) -> bool {
     let views = engine.ports().table.rooms(&arena()).await.unwrap();
     assert!(views.iter().all(|view| view.claimed_by.is_none()), "after {pause:?}: all are in service again");
     world.trace().lines().iter().any(|line| line.contains("was taken away"))
+}
+
+/// The same of a cycle, whose lock is not stored: it writes nothing more, and ends as error.
+#[test]
+fn a_release_reaches_a_cycle_that_is_about_to_write() {
+    let refused = (0..20).filter(|millis| run(is_cycle_refused_after(MILLISECOND * *millis))).count();
+    assert!(refused > 0, "no release came at the right moment");
+}
+
+async fn is_cycle_refused_after(pause: Duration) -> bool {
+    let mut world = World::new(6);
+    let worker = world.start_node(NodePlan::PLAIN).await.unwrap();
+    let api = world.start_node(NodePlan { parts: Parts::NONE, ..NodePlan::PLAIN }).await.unwrap();
+    create(&world, 4).await;
+    settle(&world, 4, MINUTE).await;
+    world.host().crash(&world.host().rooms()[0].id);
+    let cycle = async |world: &World| match holder(world, LockKind::Termination).await {
+        Some(Holder::Operation { kind: DefinitionKind::HealthController, id }) => Some(id),
+        _ => None,
+    };
+    let id = loop {
+        if let Some(id) = cycle(&world).await {
+            break id;
+        }
+        world.advance(MILLISECOND).await;
+    };
+    world.advance(pause).await;
+    world.freeze(worker);
+    let is_at_work = cycle(&world).await == Some(id);
+    let engine = world.engine_of(api).unwrap();
+    engine.release_lock(ARENA, "termination", None, "eve", "stop").await.unwrap();
+    world.advance(SECOND).await;
+    world.thaw(worker);
+    if is_at_work {
+        ended_as(&world, id, OperationStatus::Error).await;
+        let wrote =
+            operation(&world, id).await.history.iter().any(|event| event.event.contains("created operation"));
+        assert!(!wrote, "after {pause:?}: a cycle that lost its lock asked for something");
+    }
+    settle(&world, 4, MINUTE).await;
+    world.trace().lines().iter().any(|line| line.contains("rolls back"))
 }
 
 #[test]

@@ -18,7 +18,7 @@ const V2_1: Version = Version { major: 2, minor: 1, patch: 0 };
 const V3: Version = Version { major: 3, minor: 0, patch: 0 };
 
 pub(crate) async fn holder(world: &World, kind: LockKind) -> Option<Holder> {
-    world.store().locks(&arena()).await.unwrap().held(kind).map(|lock| lock.holder)
+    shown_locks(world).await.held(kind).map(|lock| lock.holder)
 }
 
 pub(crate) async fn is_held_by_operation(world: &World, kind: LockKind, id: OperationId) -> bool {
@@ -27,7 +27,7 @@ pub(crate) async fn is_held_by_operation(world: &World, kind: LockKind, id: Oper
 
 /// Who holds which lock, as people read it.
 pub(crate) async fn held(world: &World) -> Vec<String> {
-    let locks = world.store().locks(&arena()).await.unwrap();
+    let locks = shown_locks(world).await;
     locks.held.iter().map(|lock| format!("{}: {}", lock.kind, lock.holder)).collect()
 }
 
@@ -39,7 +39,7 @@ pub(crate) async fn until_held(world: &World, kind: LockKind, by: Holder) {
 /// No lock is held or waited for, but that of a health cycle that happens to run.
 pub(crate) async fn all_free(world: &World) {
     let free = async |world: &World| {
-        let locks = world.store().locks(&arena()).await.unwrap();
+        let locks = shown_locks(world).await;
         locks.waiters.is_empty() && locks.held.iter().all(|lock| lock.kind == LockKind::Termination)
     };
     world.run_until("all locks to be free", MINUTE, free).await;

@@ -45,6 +45,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "schedulers_in_hand",
         sql: include_str!("../../migrations/0014_schedulers_in_hand.sql"),
     },
+    Migration {
+        number: 15,
+        name: "derived_locks",
+        sql: include_str!("../../migrations/0015_derived_locks.sql"),
+    },
 ];
 
 /// The newest migration that this Maestro knows: what a store has after it was opened.

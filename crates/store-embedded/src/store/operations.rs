@@ -137,6 +137,16 @@ pub(super) fn update(connection: &Connection, update: &OperationUpdate) -> Resul
     append_history(connection, current.sequence, history)
 }
 
+/// Refuses who carries out an operation that rolls back.
+pub(super) fn require_forward(connection: &Connection, operation: OperationId) -> Result<(), Failure> {
+    let rolls_back: bool = connection
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM operations WHERE id = ?1 AND rollback_then IS NOT NULL)",
+        )?
+        .query_row([from_id(operation)], |row| row.get(0))?;
+    if rolls_back { Err(Refusal::RollsBack(operation).into()) } else { Ok(()) }
+}
+
 pub(super) fn turn_round(
     connection: &Connection,
     operation: OperationId,

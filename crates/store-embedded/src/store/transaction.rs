@@ -16,10 +16,13 @@ pub(super) fn carry_out(connection: &Connection, transaction: &Transaction) -> R
 }
 
 fn check(connection: &Connection, guard: &Guard) -> Result<(), Failure> {
-    let Guard { scheduler, token, locks } = guard;
+    let Guard { scheduler, token, operation, locks } = guard;
     if workers::current_token(connection, scheduler)? != Some(*token) {
         let scheduler = scheduler.clone();
         return Err(Refusal::StaleToken { scheduler }.into());
+    }
+    if let Some(operation) = operation {
+        operations::require_forward(connection, *operation)?;
     }
     locks.iter().try_for_each(|(kind, token)| locks::require(connection, scheduler, *kind, *token))
 }

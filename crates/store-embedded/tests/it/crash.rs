@@ -39,7 +39,7 @@ async fn write(store: &EmbeddedStore, number: usize, token: &mut Option<Token>) 
         4 | 11 | 12 => changes_of_locks(store, number).await,
         _ => changes_of_operations(number),
     };
-    let guard = token.map(|token| Guard { scheduler: arena(), token, locks: Vec::new() });
+    let guard = token.map(|token| Guard { scheduler: arena(), token, operation: None, locks: Vec::new() });
     let transaction = Transaction { label, guard, changes };
     store.commit(transaction).await.unwrap();
     label

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use maestro_core::lock::LockKind::{Config, Downscaling};
+use maestro_core::lock::LockKind::{Config, Downscaling, Scale, Termination};
 use maestro_core::operation::RemovalReason;
 use maestro_engine::ports::contract::fixtures::*;
 use maestro_engine::ports::store::{Change, Intent, OperationStore, RolloutState, StopIntent, Workforce};
@@ -248,6 +248,24 @@ async fn a_store_of_an_older_maestro_is_taken_along_with_all_that_is_in_it() {
     let record = scheduler(&store, &arena()).await;
     assert_eq!((record.rollout, record.last_shrunk_at), (Some(begun), Some(at(3))));
     assert_eq!(lock(&store, Downscaling).await.holder, holder(1));
+}
+
+/// An older Maestro stored two more of them.
+#[tokio::test]
+async fn locks_that_are_not_stored_any_more_are_dropped() {
+    let directory = tempfile::tempdir().unwrap();
+    fill(directory.path()).await;
+    let store = EmbeddedStore::open(directory.path()).unwrap();
+    accept(&store, vec![take(Downscaling, holder(1), 1), await_lock(Downscaling, holder(2), 1)]).await;
+    let kept = locks(&store).await;
+    accept(&store, vec![take(Scale, holder(1), 1), take(Termination, holder(2), 1)]).await;
+    accept(&store, vec![await_lock(Termination, holder(1), 1)]).await;
+    drop(store);
+    let connection = Connection::open(database(directory.path())).unwrap();
+    connection.execute_batch("DELETE FROM migrations WHERE number > 14").unwrap();
+    drop(connection);
+    let store = EmbeddedStore::open(directory.path()).unwrap();
+    assert_eq!(locks(&store).await, kept);
 }
 
 /// They were all that was written down of why a room goes.

@@ -1,2 +1,3 @@
 mod progress;
+mod removals;
 mod transitions;

@@ -121,6 +121,7 @@ where
             locks::many_who_come_at_once_get_a_place_each,
             held_locks::a_guard_holds_as_long_as_its_locks_do,
             held_locks::a_guard_is_refused_when_a_lock_is_lost,
+            held_locks::a_guard_is_refused_when_its_operation_rolls_back,
             held_locks::an_expired_lock_that_nobody_took_still_guards,
             held_locks::a_lock_is_released_by_its_holder_alone,
             held_locks::a_lock_is_revoked_by_its_token_alone,

@@ -174,7 +174,7 @@ async fn a_refusal_at_the_end_undoes_every_kind_of_change(store: &dyn Store) {
 
 async fn a_guard_is_checked_before_anything_else(store: &dyn Store) {
     open(store).await;
-    let guard = Guard { scheduler: arena(), token: token(1), locks: Vec::new() };
+    let guard = Guard { scheduler: arena(), token: token(1), operation: None, locks: Vec::new() };
     let impossible = vec![Change::CreateScheduler(new_scheduler(&arena()))];
     let transaction = Transaction::guarded("contract", guard, impossible);
     let stale = Refusal::StaleToken { scheduler: arena() };
@@ -184,7 +184,7 @@ async fn a_guard_is_checked_before_anything_else(store: &dyn Store) {
 async fn a_guard_may_end_what_it_guards(store: &dyn Store) {
     open(store).await;
     let token = store.own(&arena(), "worker-1", at(0), TTL).await.unwrap().unwrap();
-    let guard = Guard { scheduler: arena(), token, locks: Vec::new() };
+    let guard = Guard { scheduler: arena(), token, operation: None, locks: Vec::new() };
     accept(store, vec![Change::Enqueue(new_operation(1)), start(1)]).await;
     let delete = Change::DeleteScheduler { scheduler: arena(), keep: operation_id(1) };
     let changes = vec![delete, end(1, OperationStatus::Finished)];

@@ -33,8 +33,11 @@ pub struct Transaction {
 pub struct Guard {
     pub scheduler: SchedulerName,
     pub token: Token,
+    /// The operation that the writer carries out, forward. Refused with [`Refusal::RollsBack`] if it rolls back: whoever
+    /// took its lock away, say, turned it round in the same transaction.
+    pub operation: Option<OperationId>,
     /// Named locks that the writer believes to hold, by the token that it got with each. Refused with
-    /// [`Refusal::LockLost`] if one is free by now or has another token; one that ran out and was taken by nobody
+    /// [`Refusal::LockLost`] if one is free now or has another token; one that ran out and was taken by nobody
     /// still holds.
     pub locks: Vec<(LockKind, Token)>,
 }
@@ -222,6 +225,11 @@ impl Routine {
 }
 
 impl NewOperation {
+    /// Who it is as the holder of locks.
+    pub(crate) fn holder(&self) -> Holder {
+        Holder::Operation { kind: self.definition.kind(), id: self.id }
+    }
+
     /// What the history says of the operation that asks for it.
     pub(crate) fn created_event(&self) -> String {
         format!("created operation {} (id: {}): {}", self.definition.name(), self.id, self.reason)
@@ -339,6 +347,8 @@ pub enum Refusal {
     OperationNotFound(OperationId),
     #[error("operation {operation} is {is}")]
     WrongStatus { operation: OperationId, is: OperationStatus },
+    #[error("operation {0} rolls back")]
+    RollsBack(OperationId),
     #[error("operation {by} holds the slot")]
     SlotTaken { by: OperationId },
     #[error("{0}")]
@@ -365,6 +375,7 @@ impl Refusal {
             | Self::SlotTaken { .. }
             | Self::QueueFull(_)
             | Self::WrongStatus { .. }
+            | Self::RollsBack(_)
             | Self::WrongState { .. }
             | Self::RoomsLeft { .. }
             | Self::VersionExists { .. }

@@ -1,35 +1,35 @@
 //! The named locks of a step: they are taken before it, or waited for.
 
 use maestro_core::lock::{Lock, LockKind, Obstacle, Taker};
-use maestro_core::operation::DefinitionKind;
 use maestro_core::time::after;
 
-use crate::locks::{holder_of, stop_awaiting};
-use crate::operations::{Executor, Next, Step, StepError, Work};
+use crate::operations::{Executor, Step, StepError, Work};
 use crate::ports::store::{Change, Refusal, StoreError};
 
 use super::Stepper;
 
 impl Stepper {
     pub(super) fn take(&self, work: &Work, kind: LockKind) -> Change {
-        let taker = Taker::of(holder_of(&work.operation));
+        let taker = Taker::of(work.operation.holder());
         self.engine.take_lock(&work.scheduler.name, kind, taker, &work.operation.reason)
     }
 
     /// Takes the locks that the next step needs, and has the step's write checked against all that the operation
-    /// holds or works under. `Some`: one is not free, and this is to be done instead.
+    /// holds or works under, and against a rollback that began meanwhile. `Some`: one is not free, and this is to be
+    /// done instead.
     pub(super) async fn hold_locks(
         &self,
         executor: &dyn Executor,
         work: &mut Work,
     ) -> Result<Option<Step>, StepError> {
+        work.guard.operation = Some(work.operation.id);
         let needs = executor.needs(work).await?;
         for need in &needs {
             if work.has_lock(*need) {
                 self.leave_order(work, need.kind).await?;
                 continue;
             }
-            match self.commit("take lock", vec![self.take(work, need.kind)]).await {
+            match self.commit_under(&work.guard, "take lock", vec![self.take(work, need.kind)]).await {
                 Ok(()) => {}
                 Err(StepError::Store(StoreError::Refused(Refusal::LockHeld(obstacle)))) => {
                     executor.before_it_waits(work).await?;
@@ -39,7 +39,7 @@ impl Stepper {
             }
             work.locks = self.engine.ports.store.locks(&work.scheduler.name).await?;
         }
-        let holder = holder_of(&work.operation);
+        let holder = work.operation.holder();
         let counts =
             |lock: &&Lock| lock.holder == holder || needs.iter().any(|need| need.is_met_by(lock, holder));
         work.guard.locks =
@@ -49,25 +49,20 @@ impl Stepper {
 
     /// Who works under a lock that was lent waits for it no more.
     async fn leave_order(&self, work: &Work, kind: LockKind) -> Result<(), StepError> {
-        let holder = holder_of(&work.operation);
+        let holder = work.operation.holder();
         match work.locks.waits(kind, holder) {
             Some(_) => {
-                self.commit("leave order", vec![stop_awaiting(&work.scheduler.name, kind, holder)]).await
+                let leave = Change::StopAwaiting { scheduler: work.scheduler.name.clone(), kind, holder };
+                self.commit("leave order", vec![leave]).await
             }
             None => Ok(()),
         }
     }
 
-    /// A person's operation takes a place in the order and waits for its turn, for a while. A health cycle has nothing
-    /// to wait for: the next one will come.
+    /// It takes a place in the order and waits for its turn, for a while.
     fn wait_for_lock(&self, work: &Work, kind: LockKind, obstacle: &Obstacle) -> Result<Step, StepError> {
-        let scheduler = &work.scheduler.name;
-        if work.operation.definition.kind() == DefinitionKind::HealthController {
-            let nothing = Step { next: Next::Done { took_action: false }, ..Step::default() };
-            return Ok(nothing.with_history(format!("nothing is done: {obstacle}")));
-        }
         let now = self.engine.now();
-        let place = work.locks.waits(kind, holder_of(&work.operation));
+        let place = work.locks.waits(kind, work.operation.holder());
         let deadline = match place {
             Some(place) if place.until <= now => {
                 let waited = self.engine.settings.lock_wait_timeout;
@@ -84,7 +79,7 @@ impl Stepper {
         if place.is_none() {
             step.history.push(format!("waiting for {obstacle}"));
         }
-        step.changes.push(self.engine.await_lock(scheduler, kind, holder_of(&work.operation)));
+        step.changes.push(self.engine.await_lock(&work.scheduler.name, kind, work.operation.holder()));
         Ok(step)
     }
 }

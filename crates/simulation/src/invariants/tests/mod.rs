@@ -72,7 +72,7 @@ impl Scene {
 
     /// What the owner writes.
     async fn work(&self, changes: Vec<Change>) {
-        let guard = Guard { scheduler: arena(), token: self.token, locks: Vec::new() };
+        let guard = Guard { scheduler: arena(), token: self.token, operation: None, locks: Vec::new() };
         self.written(NODE, Transaction::guarded("step", guard, changes)).await;
     }
 

@@ -23,7 +23,7 @@ fn only_the_owner_works() {
     check(
         async |scene| {
             begin(scene).await;
-            let guard = Guard { scheduler: arena(), token: Token(0), locks: Vec::new() };
+            let guard = Guard { scheduler: arena(), token: Token(0), operation: None, locks: Vec::new() };
             scene.told(NODE, &Transaction::guarded("step", guard, step())).await;
         },
         &[Invariant::OneExecutor],
@@ -42,7 +42,8 @@ fn what_has_ended_does_not_begin_again() {
         check(
             async |scene| {
                 end(scene).await;
-                let guard = Guard { scheduler: arena(), token: scene.token, locks: Vec::new() };
+                let guard =
+                    Guard { scheduler: arena(), token: scene.token, operation: None, locks: Vec::new() };
                 scene.told(NODE, &Transaction::guarded("step", guard, vec![again.clone()])).await;
             },
             &[Invariant::LegalTransitions],

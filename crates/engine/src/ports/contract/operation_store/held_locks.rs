@@ -16,8 +16,12 @@ async fn open_owned(store: &dyn Store) -> Token {
     store.own(&arena(), "worker-1", at(0), TTL).await.unwrap().unwrap()
 }
 
+fn owner_guard(token: Token) -> Guard {
+    Guard { scheduler: arena(), token, operation: None, locks: Vec::new() }
+}
+
 fn guarded(token: Token, locks: &[(LockKind, Token)]) -> Transaction {
-    let guard = Guard { scheduler: arena(), token, locks: locks.into() };
+    let guard = Guard { locks: locks.into(), ..owner_guard(token) };
     Transaction::guarded("contract", guard, vec![adjust_fleet(&arena(), 1)])
 }
 
@@ -55,6 +59,22 @@ pub(super) async fn a_guard_is_refused_when_a_lock_is_lost(store: &dyn Store) {
         accept(store, [1, 2].map(|number| release(Scale, holder(number))).into()).await;
     }
     store.commit(guarded(owned, &[config])).await.unwrap();
+}
+
+pub(super) async fn a_guard_is_refused_when_its_operation_rolls_back(store: &dyn Store) {
+    let token = open_owned(store).await;
+    let forward = |number| {
+        let guard = Guard { operation: Some(operation_id(number)), ..owner_guard(token) };
+        Transaction::guarded("contract", guard, vec![adjust_fleet(&arena(), 1)])
+    };
+    store.commit(forward(1)).await.unwrap();
+    let rollback = Rollback { then: RollbackEnd::Error, why: "lock released by ann@laptop: stuck".into() };
+    let turn_round = Change::TurnRound { operation: operation_id(1), rollback, history: Vec::new() };
+    accept(store, vec![turn_round]).await;
+    refuse_transaction(store, forward(1), Refusal::RollsBack(operation_id(1))).await;
+    store.commit(forward(2)).await.unwrap();
+    store.commit(guarded(token, &[])).await.unwrap();
+    assert_eq!(scheduler(store, &arena()).await.fleet_size, FLEET_SIZE + 3);
 }
 
 pub(super) async fn an_expired_lock_that_nobody_took_still_guards(store: &dyn Store) {

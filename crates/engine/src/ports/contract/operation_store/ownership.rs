@@ -21,7 +21,7 @@ async fn renew(store: &dyn Store, owner: &str, seconds: i64) -> Vec<(SchedulerNa
 }
 
 fn guarded(scheduler: &SchedulerName, token: Token) -> Transaction {
-    let guard = Guard { scheduler: scheduler.clone(), token, locks: Vec::new() };
+    let guard = Guard { scheduler: scheduler.clone(), token, operation: None, locks: Vec::new() };
     Transaction::guarded("contract", guard, vec![adjust_fleet(scheduler, 1)])
 }
 

@@ -100,7 +100,7 @@ pub(super) async fn retiring_ends_a_worker_and_what_it_owns_and_nothing_else(sto
     };
     assert_eq!(workforce(store).await, expected);
     assert_eq!(everything(store).await, before, "operations go on with their leases and locks");
-    let guard = Guard { scheduler: arena(), token: retired, locks: Vec::new() };
+    let guard = Guard { scheduler: arena(), token: retired, operation: None, locks: Vec::new() };
     let stale = Refusal::StaleToken { scheduler: arena() };
     refuse_transaction(store, Transaction::guarded("contract", guard, Vec::new()), stale).await;
     assert!(own(store, &arena(), "worker-2", 1).await > stays, "free at once");
