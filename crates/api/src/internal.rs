@@ -17,7 +17,7 @@ use prometheus_client::registry::Registry;
 use crate::error::{self, ApiError};
 use crate::origin::{AllowedHosts, Provenance};
 
-/// How long the readiness probe may take: whoever asks (a kubelet, a balancer) does not wait for ever.
+/// How long the readiness probe may take: whoever asks (a kubelet, a balancer) does not wait forever.
 const READINESS_TIMEOUT: Duration = Duration::from_secs(2);
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

@@ -117,7 +117,7 @@ pub fn shrink_hold(
     now: Timestamp,
 ) -> Option<ShrinkHold> {
     let cooldown = Millis::from_seconds(autoscaling.cooldown_seconds.into());
-    // One that lies ahead is of before a step back of the clock.
+    // A time in the future is left over from before the clock was set back.
     let last_shrunk_at = last_shrunk_at.filter(|at| *at <= now);
     let until = last_shrunk_at.map(|at| after(at, cooldown)).filter(|until| now < *until);
     if let Some(until) = until {

@@ -7,7 +7,7 @@
 //! Everything here is pure: no async code, no clock, no randomness, no I/O, and nothing is `Serialize`. Carrying decisions
 //! out is the business of `maestro-engine`; reading recipes from JSON is that of `maestro-proto`.
 //!
-//! # Finding one's way
+//! # Where to find what
 //!
 //! | question | module |
 //! |---|---|
@@ -17,7 +17,7 @@
 //! | How many rooms should there be? | [`autoscaling`], and [`mod@panic`] when a rush of players cannot wait |
 //! | What should happen to a fleet now? | [`plan`] |
 //! | What becomes of a rollout? | [`rollout`], above all [`rollout::transition`] |
-//! | Where do rooms go, which rooms go first, and by how many? | [`placement`], [`policy`], [`resize`] |
+//! | In which regions are rooms started, which are removed first, and how many rooms does a resize mean? | [`placement`], [`policy`], [`resize`] |
 //! | Who may take a lock? | [`lock`] |
 //! | When does a region count as lost? | [`region`] |
 //! | Which worker works on which scheduler, and when? | [`workforce`], [`spread`] |

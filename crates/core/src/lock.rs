@@ -22,7 +22,7 @@ words! {
         Termination = "termination",
         /// Rooms on their way out.
         Downscaling = "downscaling",
-        /// A burst of rooms that was asked for in need.
+        /// A burst of rooms that was added in a panic.
         Panic = "panic",
     }
 }

@@ -22,7 +22,7 @@ pub struct Need {
 }
 
 /// `matches / (m · total) > limit` and `total < desired`, exactly. Without the second half a fleet that is as large as
-/// it may be, or as its policy wants it under constant demand, would grow and shrink for ever.
+/// it may be, or as its policy wants it under constant demand, would grow and shrink forever.
 ///
 /// `None`: it does not panic, or not now.
 pub fn need(demand: &Demand, autoscaling: &Autoscaling) -> Option<Need> {

@@ -1,5 +1,5 @@
 //! When in their period the timers of a scheduler fire. Many schedulers that began at the same moment, for example after a
-//! restart, must not all be due at the same moment for ever.
+//! restart, must not all be due at the same moment forever.
 
 use std::time::Duration;
 

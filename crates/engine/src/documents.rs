@@ -89,7 +89,8 @@ pub fn definition_from_json(name: &str, input: &Value) -> Result<Definition, Unr
             Definition::RemoveRooms { rooms, reason: reason.ok_or_else(|| wrong("unknown reason"))? }
         }
         Some(DefinitionKind::Resize) => {
-            let change = resize_from_json(&input["change"]).ok_or_else(|| wrong("change is not one"))?;
+            let change = resize_from_json(&input["change"])
+                .ok_or_else(|| wrong("change is neither create, delete nor invalid"))?;
             Definition::Resize { asked: input["asked"].clone(), change }
         }
         Some(DefinitionKind::CreateRoom) => {

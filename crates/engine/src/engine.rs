@@ -121,7 +121,7 @@ impl Engine {
     }
 
     /// Takes up where the stores left off, and begins to work. Rooms can ping as soon as this returns. A region that does
-    /// not answer is taken up when it does.
+    /// not answer is adopted when it does.
     pub async fn start(self: &Arc<Self>, parts: Parts) -> Result<Running, Error> {
         self.check_regions().await?;
         let (stop_observing, observing_stopped) = watch::channel(false);
@@ -270,7 +270,7 @@ impl Observing {
 }
 
 impl Reconciled {
-    /// It is worked on here from now on. What was known when it was before is old.
+    /// The scheduler is owned here from now on. What an earlier time of ownership knew is forgotten.
     pub(crate) fn begin(&self, scheduler: &SchedulerName) {
         let mut all = self.lock();
         all.epoch += 1;
@@ -295,7 +295,7 @@ impl Reconciled {
         all.schedulers.values_mut().for_each(|last| *last = LastCompared { at: None, since });
     }
 
-    /// Of this one something is not written that only a comparison can find now.
+    /// An observation of one of its rooms was lost: only the next comparison can find it.
     pub(crate) fn forget_one(&self, scheduler: &SchedulerName) {
         let mut all = self.lock();
         all.epoch += 1;

@@ -18,7 +18,7 @@ pub enum Error {
     NotFound(String),
     #[error("{0}")]
     AlreadyExists(String),
-    /// It does not fit to the state of things: the same request may be right at another time.
+    /// It does not fit the current state: the same request may be right at another time.
     #[error("{0}")]
     Conflict(String),
     /// It has to wait for something that is under way.
@@ -49,7 +49,7 @@ impl From<StoreError> for Error {
             )),
             unavailable @ StoreError::Unavailable { .. } => {
                 // A store that fails in the middle may have done it all the same, and nobody can say.
-                let advice = "it may not have been done, look before you try again";
+                let advice = "it may or may not have been done; check before you try again";
                 let what = format!("{}; {advice}", with_sources(&unavailable));
                 Self::Unavailable { what, source: Some(Box::new(unavailable)) }
             }

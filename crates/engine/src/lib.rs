@@ -4,7 +4,7 @@
 //! behind [`ports`], which are traits. It takes time and randomness from ports as well, and spawns through [`Tasks`], so
 //! that the simulated world can run it on a virtual clock and repeat a run exactly.
 //!
-//! # Finding one's way
+//! # Where to find what
 //!
 //! - [`Engine`] is everything at once: the ports, the settings, and what runs on them. [`Engine::start`] adopts what is
 //!   there and begins to work; a part of the work can be left out ([`Parts`]).

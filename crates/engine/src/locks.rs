@@ -1,5 +1,5 @@
 //! Named locks, as the engine takes them: changes of a transaction that does something else, too. Who takes what is
-//! the table of the design; the rule for taking one is `maestro_core::lock`.
+//! `docs/locks.md`; the rule for taking one is `maestro_core::lock`.
 
 use maestro_core::lock::{Holder, LockKind, Locks, Taker, Waiter};
 use maestro_core::rollout::LockChange;

@@ -88,7 +88,11 @@ impl Default for Metrics {
 
 impl Metrics {
     pub fn register(&self, r: &mut Registry) {
-        r.register("maestro_workers_sync", "Looks for new schedulers", self.workers_sync.clone());
+        r.register(
+            "maestro_workers_sync",
+            "Times that workers looked for schedulers to own",
+            self.workers_sync.clone(),
+        );
         r.register(
             "maestro_idle_cycles_not_recorded",
             "Cycles in which nothing was to be done, and that could not be written down",
@@ -102,7 +106,7 @@ impl Metrics {
         );
         r.register(
             "maestro_worker_operation_rollback_latency",
-            "Milliseconds from the creation of an operation that turned round to its end",
+            "Milliseconds from the creation of an operation that was rolled back to its end",
             self.rollbacks.family(),
         );
         let evicted = "Operations that were not executed";
@@ -117,7 +121,7 @@ impl Metrics {
             "Decisions of health cycles: scale_up, do_nothing, scale_down",
             self.decisions.family(),
         );
-        r.register("maestro_panic", "Bursts of rooms that were asked for in need", self.panics.family());
+        r.register("maestro_panic", "Panics: bursts of rooms added at once", self.panics.family());
         r.register("maestro_locks_forced", "Locks that people released", self.locks_forced.family());
         r.register("maestro_worker_desired_rooms", "Rooms wanted", self.desired_rooms.family());
         r.register_collector(Box::new(self.fleets.clone()));
@@ -127,7 +131,7 @@ impl Metrics {
         r.register("maestro_region_changes", changes, self.region_changes.clone());
         r.register(
             "maestro_region_silent_rooms",
-            "Rooms that stopped pinging together and are not taken for dead",
+            "Rooms that stopped pinging together and are not considered dead yet",
             self.silent_rooms.clone(),
         );
         r.register(
@@ -137,7 +141,7 @@ impl Metrics {
         );
         r.register(
             "maestro_invariant_violations",
-            "Times that something was seen which must never be; a bug, if it is not 0",
+            "Violations of invariants; anything above 0 is a bug",
             self.violations.clone(),
         );
     }

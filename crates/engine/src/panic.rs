@@ -103,14 +103,14 @@ pub(crate) async fn watch(engine: &Engine) {
             _ = sync.tick() => match engine.ports.store.schedulers().await {
                 Ok(records) => engine.panics.learn_all(&records),
                 Err(error) => {
-                    tracing::warn!(error = with_sources(&error), "not known which schedulers panic");
+                    tracing::warn!(error = with_sources(&error), "cannot read which schedulers have panic scaling");
                 }
             },
             () = engine.panics.bell.notified() => {
                 for scheduler in engine.panics.take_heard() {
                     if let Err(error) = look(engine, &scheduler).await {
                         // The next ping asks again.
-                        tracing::warn!(scheduler_name = %scheduler, error = with_sources(&error), "no look for a panic");
+                        tracing::warn!(scheduler_name = %scheduler, error = with_sources(&error), "panic check failed");
                     }
                 }
                 tokio::time::sleep(LOOK_GAP).await;
@@ -178,7 +178,7 @@ async fn ask_for_rooms(engine: &Engine, record: &SchedulerRecord, need: Need) ->
         Ok(()) => {}
         // Somebody else was faster, or there is nothing left to add to.
         Err(StoreError::Refused(refusal)) => {
-            tracing::debug!(scheduler_name = %record.name, %refusal, "no panic");
+            tracing::debug!(scheduler_name = %record.name, %refusal, "panic scaling not started");
             return Ok(());
         }
         Err(error) => return Err(error.into()),

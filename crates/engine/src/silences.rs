@@ -272,7 +272,7 @@ impl Engine {
             let silent: Rooms = silent.map(|(room, listened)| (room.clone(), listened.heard_at)).collect();
             if self.silences.add(region, silent) > 0 {
                 let MassSilence { rooms, of, from, to } = silence;
-                tracing::warn!(%region, rooms, of, %from, %to, "rooms stopped pinging together; they are not taken for dead");
+                tracing::warn!(%region, rooms, of, %from, %to, "rooms stopped pinging together; they are not considered dead yet");
             }
         }
         let silent = self.silences.still_silent(region, &listened);

@@ -101,7 +101,7 @@ fn scan_while_asked(inner: &Inner) {
         };
         inner.scans.fetch_add(1, Ordering::Relaxed);
         let began = Instant::now();
-        // A scan that panics must not leave everybody waiting for ever.
+        // A scan that panics must not leave everybody waiting forever.
         let scanned = catch_unwind(AssertUnwindSafe(|| (inner.scan)()))
             .unwrap_or_else(|_| Err(io::Error::other("the scan panicked")))
             .map(Arc::new)

@@ -126,7 +126,7 @@ impl RareEvent {
             Self::OperationTurnedRound => "operation turned round",
             Self::OperationEvicted => "operation evicted",
             Self::RolloutBegun => "rollout begun",
-            Self::RolloutChangedByPerson => "rollout paused, resumed or cancelled",
+            Self::RolloutChangedByPerson => "rollout paused, resumed or canceled",
             Self::SchedulerDeleted => "scheduler deleted",
             Self::LockAwaited => "lock waited for",
             Self::LockReleased => "lock released by force",

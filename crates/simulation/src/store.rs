@@ -114,7 +114,7 @@ impl SimulatedStore {
         self.injector.call(Call::read(what), act, lost).await
     }
 
-    /// A loop that reads and reads and never waits would stop virtual time for ever. Its task ends here, and the world
+    /// A loop that reads and reads and never waits would stop virtual time forever. Its task ends here, and the world
     /// sees that it did.
     fn notice_spinning(&self) {
         let now = Instant::now();

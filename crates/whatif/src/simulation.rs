@@ -234,7 +234,7 @@ impl Simulation<'_> {
             // Nobody pings on paper, there are no regions to lose, and nobody pauses a rollout.
             Held::Panic { .. } | Held::NoPlace { .. } | Held::Paused { .. } | Held::Silent(_) => false,
             Held::ScaleDown { hold, .. } => matches!(hold, ShrinkHold::Cooldown { .. }),
-            // Players who stay keep their rooms for ever.
+            // Players who stay keep their rooms forever.
             Held::Serving { .. } => false,
         };
         let replaces = self.rollout.as_ref().is_some_and(Rollout::is_under_way) && plan.seen.old > 0;

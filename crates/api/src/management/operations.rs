@@ -90,8 +90,9 @@ fn asked_page(request: &ListOperationsRequest) -> Result<(Stage, PageRequest), A
 
 fn asked_for(request: &ListOperationsRequest) -> Result<OperationFilter, ApiError> {
     let ListOperationsRequest { definition_name, status, since, id_prefix, .. } = request;
-    let kinds = || DefinitionKind::KNOWN.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(", ");
-    let statuses = || OperationStatus::ALL.map(OperationStatus::as_str).join(", ");
+    let one_of = |names: Vec<&str>| format!("one of {}", names.join(", "));
+    let kinds = || one_of(DefinitionKind::KNOWN.iter().map(|kind| kind.as_str()).collect());
+    let statuses = || one_of(OperationStatus::ALL.map(OperationStatus::as_str).into());
     Ok(OperationFilter {
         kind: parameter("definitionName", definition_name, DefinitionKind::parse_known, kinds)?,
         status: parameter("status", status, OperationStatus::parse, statuses)?,

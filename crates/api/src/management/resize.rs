@@ -87,7 +87,7 @@ fn number_of(given: &Value) -> Result<Option<Number>, String> {
     }
 }
 
-/// Not there at all is true, as it is to Senlin's API; null is neither of both.
+/// Not there at all is true, as it is to Senlin's API; null is neither.
 fn strictness(given: Option<&Value>) -> Result<Strictness, String> {
     match given {
         None => Ok(Strictness::Strict),

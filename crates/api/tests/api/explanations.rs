@@ -61,7 +61,7 @@ async fn nobody_works_on_it() {
 
     tokio::time::sleep(Duration::from_secs(11)).await;
     expected["stuck"] = json!(true);
-    expected["stuckBecause"] = json!("no worker is there");
+    expected["stuckBecause"] = json!("no worker is running");
     assert_eq!(explain(&world, id).await, expected);
     let ids: Vec<_> = stuck(&world).await.iter().map(|one| one["definitionName"].clone()).collect();
     assert_eq!(ids, ["create_scheduler", "remove_rooms"]);
@@ -114,7 +114,7 @@ async fn it_waits_for_a_lock_until_its_patience_is_over() {
     let ran_out = since + Duration::from_secs(10);
     assert_eq!(
         gone["stuckBecause"],
-        format!("worker-1 owns its scheduler, and that ran out at {ran_out:.3}")
+        format!("worker-1's ownership of the scheduler expired at {ran_out:.3}")
     );
 
     tokio::time::sleep(Duration::from_secs(140)).await;

@@ -298,10 +298,8 @@ async fn a_stale_token_releases_nothing() {
         ])
         .await;
     let held = lock(&world, LockKind::Downscaling).await;
-    let is = format!(
-        "the lock downscaling of scheduler arena has the fencing token {} by now",
-        held["fencingToken"]
-    );
+    let is =
+        format!("the lock downscaling of scheduler arena now has the fencing token {}", held["fencingToken"]);
     for prefix in PREFIXES {
         let reply = release(&world, &format!("{prefix}/arena/locks/downscaling?token={seen}")).await;
         reply.refused(409, 10, &is);

@@ -38,7 +38,7 @@ async fn mistakes_in_a_list_are_told_in_v10s_order() {
     for (query, message) in [
         (
             "status=done",
-            r#"query parameter status: "done" must be pending, in_progress, evicted, finished, error, canceled"#,
+            r#"query parameter status: "done" must be one of pending, in_progress, evicted, finished, error, canceled"#,
         ),
         (
             "since=yesterday",
@@ -50,7 +50,7 @@ async fn mistakes_in_a_list_are_told_in_v10s_order() {
     }
     let reply = world.get("/schedulers/arena/operations?stage=final&definitionName=add").await;
     assert!(
-        reply.text.contains(r#"query parameter definitionName: \"add\" must be create_scheduler, "#),
+        reply.text.contains(r#"query parameter definitionName: \"add\" must be one of create_scheduler, "#),
         "{}",
         reply.text
     );
@@ -165,7 +165,7 @@ async fn an_operation_in_progress_shows_its_lease() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pending_operation_can_be_cancelled_once() {
+async fn a_pending_operation_can_be_canceled_once() {
     let world = World::standing();
     world.post("/schedulers", &recipe("arena", 1)).await.ok();
     let asked = world.post("/schedulers/arena/add-rooms", &json!({})).await.ok();

@@ -87,7 +87,7 @@ async fn with_a_token_nothing_but_what_was_seen_is_released() {
         let path = format!("/scheduler/arena/locks/downscaling?token={seen}");
         let Some(reply) = race.run(&path, handed_on).await else { continue };
         let is = lock(&race.world, DL).await["fencingToken"].clone();
-        let text = format!("the lock downscaling of scheduler arena has the fencing token {is} by now");
+        let text = format!("the lock downscaling of scheduler arena now has the fencing token {is}");
         reply.refused(409, 10, &text);
         assert_eq!(lock(&race.world, DL).await["owner"], second.to_string());
         assert_eq!((race.turned_round(first).await, race.turned_round(second).await), (false, false));

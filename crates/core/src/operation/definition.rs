@@ -72,7 +72,7 @@ words! {
     pub enum RemovalReason {
         ScaleDown = "scale_down",
         ExpiredRoom = "expired_room",
-        /// An older major version makes place for the active one.
+        /// An older major version makes room for the active one.
         RollingUpdate = "rolling_update_replace",
         /// Its region is drained.
         Drain = "region_drain",
@@ -168,8 +168,8 @@ impl DefinitionKind {
     /// Those that can be asked for.
     pub const KNOWN: &[Self] = Self::ALL.split_at(Self::ALL.len() - 1).0;
 
-    /// Others may be carried out while it waits for a runtime that does not answer. Nothing may before a scheduler is
-    /// made, and nothing is to be while it is taken away.
+    /// Other operations may run while it waits for a runtime that does not answer. None may while the scheduler is
+    /// created or deleted.
     pub fn makes_way(self) -> bool {
         match self {
             Self::CreateVersion

@@ -236,7 +236,7 @@ fn turning_round(operation: &Operation) -> Option<Expectation> {
             };
             format!("ends as {end} when what it did is undone: {}", rollback.why)
         }
-        (None, Some(cancel)) => format!("turns round at its next step: canceled by {}", cancel.by),
+        (None, Some(cancel)) => format!("rolls back at its next step: canceled by {}", cancel.by),
         (None, None) => return None,
     };
     Some(Expectation::some_time(what))
@@ -368,7 +368,7 @@ impl fmt::Display for WaitsFor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Worker => f.write_str("a worker to take it up"),
-            Self::Slot(by) => write!(f, "{by} to give up the slot"),
+            Self::Slot(by) => write!(f, "{by} to finish or park"),
             Self::Turn(1) => f.write_str("1 operation before it"),
             Self::Turn(before) => write!(f, "{before} operations before it"),
             Self::Lock(obstacle) => obstacle.fmt(f),
@@ -389,16 +389,16 @@ impl fmt::Display for Expectation {
 impl fmt::Display for Stuck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoWorker => f.write_str("no worker is there"),
+            Self::NoWorker => f.write_str("no worker is running"),
             Self::NoOwner => f.write_str("no worker owns its scheduler"),
             Self::OwnerGone(lease) => {
-                write!(f, "{} owns its scheduler, and that ran out at {:.3}", lease.owner, lease.expires_at)
+                write!(f, "{}'s ownership of the scheduler expired at {:.3}", lease.owner, lease.expires_at)
             }
             Self::NoLease => f.write_str("it is in progress, and nobody has a lease on it"),
             Self::LeaseOver(lease) => {
-                write!(f, "the lease of {} ran out at {:.3}", lease.owner, lease.expires_at)
+                write!(f, "{}'s lease expired at {:.3}", lease.owner, lease.expires_at)
             }
-            Self::Overslept(at) => write!(f, "it was to look again at {at:.3}"),
+            Self::Overslept(at) => write!(f, "it should have looked again at {at:.3}"),
             Self::Unanswered(at) => write!(f, "what it waits for has not answered since {at:.3}"),
             Self::LongForLock(place) => {
                 write!(f, "it has waited for the lock {} since {:.3}", place.kind, place.since)

@@ -55,7 +55,7 @@ pub enum Origin {
     Person(String),
     /// The health controller: what it asks for keeps what it got.
     Controller,
-    /// The rooms API, in need: nearly all places were taken. It keeps what it got, too.
+    /// A panic: nearly all rooms were occupied. It keeps what it got, too.
     Panic,
     /// The engine's own clockwork.
     Engine,

@@ -17,7 +17,7 @@ pub enum Eviction {
     SecondHealthController,
     #[error("version {0} is active already")]
     AlreadyActive(Version),
-    #[error("it leads back from version {0}, which is not active any more")]
+    #[error("it would roll back version {0}, which is no longer active")]
     NoLongerActive(Version),
 }
 
@@ -121,7 +121,7 @@ pub fn waiting_for(
         (OperationStatus::Pending, _) => {
             let at_work = unfinished.iter().find(|other| other.keeps_others_out());
             Some(match at_work {
-                Some(other) => format!("{} {} to give up the slot", other.definition.name(), other.id),
+                Some(other) => format!("{} {} to finish or park", other.definition.name(), other.id),
                 None => "a worker to take it up".into(),
             })
         }
@@ -209,8 +209,8 @@ mod tests {
             let text = waiting_for(&pending(2), others, &locks, at(0)).unwrap_or_default();
             text.replace("00000000-0000-0000-0000-00000000000", "op")
         };
-        assert_eq!(waiting(&[deletion]), "delete_scheduler op1 to give up the slot");
-        assert_eq!(waiting(&[executing(1)]), "remove_rooms op1 to give up the slot");
+        assert_eq!(waiting(&[deletion]), "delete_scheduler op1 to finish or park");
+        assert_eq!(waiting(&[executing(1)]), "remove_rooms op1 to finish or park");
         assert_eq!(waiting(&[parked(1, true)]), "a worker to take it up");
     }
 }

@@ -107,7 +107,7 @@ impl fmt::Display for Expiry {
         match self {
             Self::NeverReady { after } => write!(f, "did not become ready within {after}"),
             Self::Silent { since } => write!(f, "has not pinged for {since}"),
-            Self::StillTerminating { since } => write!(f, "is terminating for {since}"),
+            Self::StillTerminating { since } => write!(f, "has been terminating for {since}"),
             Self::Terminated => f.write_str("said that it is terminated"),
             Self::Error => f.write_str("is in error"),
         }

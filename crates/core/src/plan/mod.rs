@@ -282,7 +282,7 @@ fn cap<T>(rooms: &mut Vec<T>, snapshot: &FleetSnapshot<'_>, held: &mut Vec<Held>
     }
 }
 
-/// How many more rooms the regions have place for.
+/// How many more rooms the regions have capacity for.
 type PlaceLeft<'a> = (&'a Places, u64);
 
 fn plan_growth(snapshot: &FleetSnapshot<'_>, needed: u32, left: Option<PlaceLeft<'_>>, plan: &mut Plan) {
@@ -384,7 +384,7 @@ impl fmt::Display for Held {
             }
             Self::Silent(silent) => write!(
                 f,
-                "{silent} are not taken for dead: others replace them, and they are removed at {:.0} unless they ping, or by `maestro region confirm-lost {}`",
+                "{silent} are not considered dead yet: others replace them, and they are removed at {:.0} unless they ping. To remove them now: `maestro region confirm-lost {}`",
                 silent.until, silent.region
             ),
             Self::NoPlace { rooms, why } => write!(f, "{rooms} more wanted, but {why}"),

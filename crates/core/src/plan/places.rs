@@ -141,7 +141,7 @@ impl Places {
         let reasons = reasons.join("; ");
         match left {
             0 => format!("no region may have new rooms: {reasons}"),
-            left => format!("regions have place for {left} only: {reasons}"),
+            left => format!("regions have capacity for only {left}: {reasons}"),
         }
     }
 

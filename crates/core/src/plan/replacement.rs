@@ -46,7 +46,7 @@ pub struct Replaced {
     pub serves_players: bool,
 }
 
-/// What one cycle does, with the numbers of the specification's tables.
+/// What one cycle does, with the numbers that the reference scenarios show.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RolloutCycle {
     pub desired: u32,

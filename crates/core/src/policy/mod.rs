@@ -1,7 +1,7 @@
 //! Policies of a scheduler, and the chain in which they are checked before an operation.
 //!
-//! They are Senlin's: each one reads what was asked for and what earlier ones decided, and adds its own decision. By
-//! priority: scaling (100) says how many rooms, region placement (200) where, deletion (400) which. The first refusal
+//! They are those of OpenStack Senlin, whose documents a recipe may contain (`docs/placement.md`). Each one reads what was
+//! asked for and what earlier ones decided, and adds its own decision. By priority: scaling (100) says how many rooms, region placement (200) where, deletion (400) which. The first refusal
 //! ends the chain, and the operation with it.
 
 mod action;

@@ -62,7 +62,7 @@ mod tests {
             (30, 10, Some(0), 30_000, true, true),
             (30, 10, Some(0), 30_000, false, false),
             (30, 10, Some(0), 3_600_000, false, false),
-            // The loop of the specification.
+            // The loop of the two reference scenarios (`docs/rollouts.md`).
             (30, 30, Some(0), 30_000, true, true),
             (30, 30, Some(0), 10_000, true, false),
             // Rounded to whole cycles, and never fewer than one.

@@ -131,7 +131,7 @@ pub fn transition(
         }
         RolloutEvent::LockReleased(lock, why) => return Ok(release(before, lock, why)),
         RolloutEvent::WayBackLost => {
-            let rollout = under_way("led back", &[RollingBack])?;
+            let rollout = under_way("rolled back", &[RollingBack])?;
             let reason = format!("{}; back to {}", rollout.note, rollout.from);
             let way_back = Some(way_back(rollout, Origin::Controller, reason));
             return Ok(Transition { way_back, ..Transition::to(before.cloned()) });
@@ -185,10 +185,11 @@ impl Switched {
     fn take_over(self, before: &RolloutRecord, now: Timestamp) -> RolloutRecord {
         let is_way_back = self.to == before.from;
         // What was paused stays so, unless something quite different begins; what was halted moves again.
-        let state = match before.state {
-            RolloutState::Paused if is_way_back || !self.is_major => RolloutState::Paused,
-            _ if is_way_back => RolloutState::RollingBack,
-            _ => RolloutState::Rolling,
+        let stays_paused = before.state == RolloutState::Paused && (is_way_back || !self.is_major);
+        let state = match (stays_paused, is_way_back) {
+            (true, _) => RolloutState::Paused,
+            (false, true) => RolloutState::RollingBack,
+            (false, false) => RolloutState::Rolling,
         };
         let keeps_note = is_way_back || state == RolloutState::Paused;
         let note = if keeps_note { before.note.clone() } else { String::new() };
@@ -252,10 +253,10 @@ fn end(rollout: Option<&RolloutRecord>, is_rolling: bool) -> Transition {
     }
 }
 
-/// As it was, but that it begins now: it was at rest meanwhile, for longer than rooms with players have to wait.
+/// As it was, with its clocks started anew: nothing was replaced in the meantime.
 fn bring_back(ended: RolloutRecord, was_rolling: bool, now: Timestamp) -> Transition {
     let to = ended.to;
-    let event = format!("the rollout of {to} is there again, {}", ended.state.as_str());
+    let event = format!("the rollout of {to} is restored, {}", ended.state.as_str());
     let mut back = Transition::to(Some(RolloutRecord { since: now, occupied_at: None, ..ended }));
     back.history.push(event);
     if was_rolling { back.with_version(to, VersionStatus::Rolling, "") } else { back }

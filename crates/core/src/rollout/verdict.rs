@@ -16,9 +16,9 @@ pub struct RolloutFacts<'a> {
     pub rules: Rollout,
     /// All that live, also those that are on their way out.
     pub rooms: &'a [RoomFact],
-    /// When those of the new version were made that ended after they had been ready.
+    /// Creation times of the new version's rooms that were ready before they ended.
     pub succeeded_rooms: &'a [Timestamp],
-    /// When those were made that ended without having been ready, by their own failure or by a timeout.
+    /// Creation times of those that ended without having been ready, by their own failure or by a timeout.
     pub failed_rooms: &'a [Timestamp],
     /// The switch that a way back begins with is on its way.
     pub switch_back_queued: bool,

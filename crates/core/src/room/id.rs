@@ -18,7 +18,7 @@ const HASH_LENGTH: usize = 10;
 const LENGTH_MAX: usize = 63;
 
 impl RoomId {
-    /// The id of the `index`-th room of an operation. `attempt` is counted up if the id is taken by another room.
+    /// The id of the `index`-th room of an operation. `attempt` is incremented if the id is taken by another room.
     pub fn derive(scheduler: &SchedulerName, operation: OperationId, index: u32, attempt: u32) -> Self {
         let numbers = index.to_be_bytes().into_iter().chain(attempt.to_be_bytes());
         let hash = fnv1a(BASIS, operation.as_bytes().iter().copied().chain(numbers));

@@ -1,5 +1,6 @@
 //! What a room's status is and what it may become, as tables. Every room table decides by them: one in memory calls
-//! [`RoomState`], one whose rooms are changed by a script elsewhere hands [`composition`] and [`transitions`] to it.
+//! [`RoomState`], one that lets a script elsewhere change its rooms hands [`composition`] and [`transitions`] to that
+//! script. Such a table and holds (allocations) are planned, and the tables below are ready for them.
 
 use RoomStatus::{Active, Allocated, Error, Occupied, Pending, Ready, Terminated, Terminating, Unready};
 

@@ -275,7 +275,7 @@ pub struct Rollout {
     pub max_failures: u32,
     /// `None`: as long as it takes.
     pub timeout: Option<Millis>,
-    /// How long rooms wait for their match to end; `None`: for ever.
+    /// How long rooms wait for their match to end; `None`: forever.
     pub match_end_deadline: Option<Millis>,
     /// How long the players of a room that went are waited for elsewhere.
     pub rejoin_grace: Millis,

@@ -6,7 +6,7 @@ use super::Change;
 
 use crate::words::words;
 
-/// Ordered by major, then minor. The patch number is read (data of older systems has it) and never counted up.
+/// Ordered by major, then minor. The patch number is read (data of older systems has it) and never incremented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
     pub major: u32,

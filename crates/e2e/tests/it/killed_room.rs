@@ -31,7 +31,7 @@ fn a_killed_room_is_replaced_at_once_and_its_end_is_told() -> anyhow::Result<()>
         .find(|operation| operation.definition_name == "add_rooms" && operation.reason.contains(&victim.id))
         .context("no add_rooms names the room that it replaces")?;
     let reason = format!(
-        "2 of 3 rooms: adding 1; the latest to end was room {}: container room was killed by signal 9 (SIGKILL)",
+        "2 of 3 rooms: adding 1; the last room to end was {}: container room was killed by signal 9 (SIGKILL)",
         victim.id
     );
     assert_eq!(replacing.reason, reason);

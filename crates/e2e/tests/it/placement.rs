@@ -52,7 +52,7 @@ fn check_decided(maestro: &Maestro, action: &str, body: &Value, data: &Value) ->
     Ok(())
 }
 
-/// It ends as an error with the seed's words, and the fleet is as big as it was.
+/// It ends as an error with Senlin's words, and the fleet is as big as it was.
 fn check_refused(
     maestro: &Maestro,
     action: &str,
@@ -116,7 +116,8 @@ fn additions_and_removals_are_decided_as_the_document_shows() -> anyhow::Result<
     check_decided(&maestro, "add-rooms", &json!({}), &creation(1, &json!({"RegionTwo": 1})))?;
 
     order(&maestro, "RegionOne", "cordon")?;
-    let why = "regions have place for 2 only: RegionOne is cordoned by ann: a test; RegionTwo has a cap of 4";
+    let why =
+        "regions have capacity for only 2: RegionOne is cordoned by ann: a test; RegionTwo has a cap of 4";
     check_refused(&maestro, "add-rooms", &add(3), NO_PLAN, why)?;
     order(&maestro, "RegionTwo", "cordon")?;
     let why = "no region may have new rooms: RegionOne is cordoned by ann: a test; \
@@ -144,7 +145,7 @@ fn resizes_are_decided_as_the_document_shows() -> anyhow::Result<()> {
     let too_big = json!({"adjustment_type": "EXACT_CAPACITY", "number": 9, "max_size": 7});
     let message = "The target capacity (9) is greater than the specified max_size (7).";
     check_refused(&maestro, "resize", &too_big, message, "")?;
-    let why = "regions have place for 1 only: RegionOne has a cap of 3; RegionTwo has a cap of 4";
+    let why = "regions have capacity for only 1: RegionOne has a cap of 3; RegionTwo has a cap of 4";
     check_refused(&maestro, "resize", &exact(8), NO_PLAN, why)?;
 
     let output = maestro.cli(&["scheduler", "resize", "arena", "-50%", "--wait", "-o", "json"])?;

@@ -52,7 +52,7 @@ const FLEET_GAUGES: [FleetGauge; 18] = [
         fleet.instances(InstanceStatus::Terminating)
     }),
     ("maestro_worker_instance_error", INSTANCE_HELP, |fleet| fleet.instances(InstanceStatus::Error)),
-    ("maestro_worker_current_rooms", "Rooms that exist", |fleet| {
+    ("maestro_worker_current_rooms", "Rooms of the fleet", |fleet| {
         let there = fleet.counts.by_status.iter().filter(|(status, _)| status.counts());
         Some(there.map(|(_, rooms)| f64::from(rooms)).sum())
     }),
@@ -123,12 +123,7 @@ impl Collector for FleetGauges {
             encode(&mut encoder, name, help, values)?;
         }
         let held = fleets.iter().flat_map(FleetReport::locks_held);
-        encode(
-            &mut encoder,
-            "maestro_locks_held_seconds",
-            "Seconds since a lock was taken that is held",
-            held,
-        )?;
+        encode(&mut encoder, "maestro_locks_held_seconds", "Seconds that a lock has been held", held)?;
         let waiting = fleets.iter().flat_map(FleetReport::locks_waited_for);
         encode(&mut encoder, "maestro_locks_waiting", "Operations that wait for a lock", waiting)?;
         let rooms = fleets.iter().flat_map(FleetReport::rooms_by_region);

@@ -119,7 +119,7 @@ fn is_panic(work: &Work) -> bool {
 async fn clamp(work: &Work) -> Result<Step, StepError> {
     let asked = amount(&work.operation);
     let Some(autoscaling) = work.scheduler.autoscaling() else {
-        return Ok(Step::done().with_history("no rooms are added: autoscaling is off by now"));
+        return Ok(Step::done().with_history("no rooms are added: autoscaling has been turned off"));
     };
     let fleet = fleet(&work.engine, &work.scheduler, Some(work.operation.id)).await?;
     let total = fleet.plan(&work.engine, &work.scheduler).seen.total;

@@ -73,7 +73,7 @@ pub(crate) fn forget_unless_deleting(scheduler: &SchedulerName, keep: OperationI
     [still, Change::DeleteScheduler { scheduler, keep }]
 }
 
-/// The others make the place when they are taken up, or when the first room is started there.
+/// The others make the place when they are adopted, or when the first room is started there.
 fn reachable(work: &Work) -> impl Iterator<Item = &Arc<dyn Runtime>> {
     let runtimes = work.engine.ports.runtimes.iter();
     runtimes.filter(|(region, _)| work.engine.regions.is_reachable(region)).map(|(_, runtime)| runtime)

@@ -117,7 +117,7 @@ pub(super) fn fact(
             known: view.known && !unsettled,
             was_ready: view.was_ready,
             leaving: base.leaving || view.claimed_by.is_some(),
-            // It may have been written down long before it was started, or taken up again.
+            // It may have been written down long before it was started, or adopted again.
             reachable_since: base.reachable_since.max(Some(view.listened_since)),
             ..base
         },

@@ -122,12 +122,12 @@ pub(crate) async fn fleet(
 }
 
 impl Fleet {
-    /// Without rooms that players are in and that it is not the turn of.
+    /// The plan for a cycle in which rooms with players stay.
     pub(crate) fn plan(&self, engine: &Engine, scheduler: &SchedulerRecord) -> Plan {
         self.plan_with(engine, scheduler, false)
     }
 
-    /// `players_turn`: rooms with players may go too.
+    /// `players_turn`: rooms with players may be removed too.
     pub(super) fn plan_with(&self, engine: &Engine, scheduler: &SchedulerRecord, players_turn: bool) -> Plan {
         self.with_snapshot(engine, scheduler, players_turn, plan)
     }
@@ -199,7 +199,7 @@ impl Fleet {
         self.places.standings_for_removal(&self.facts, candidates, count, counts)
     }
 
-    /// How many more rooms its regions have place for, beside those on their way; `None`: any number.
+    /// How many more rooms its regions have capacity for, apart from those on their way; `None`: any number.
     pub(crate) fn place_left(&self, engine: &Engine, scheduler: &SchedulerRecord) -> Option<u64> {
         let left = self.places.left(&self.standings(engine, scheduler))?;
         let without_region = self.adding.saturating_sub(self.promised.values().sum());
@@ -224,7 +224,7 @@ impl Fleet {
     }
 
     /// What an operation that turned round asked for does not count any more, although its fleet size stands until it
-    /// has ended: otherwise a cancelled addition would be made again while its rooms go.
+    /// has ended: otherwise a canceled addition would be made again while its rooms go.
     pub(super) fn size_to_be(&self, scheduler: &SchedulerRecord) -> u32 {
         let size = i64::from(scheduler.fleet_size) + self.taken_back;
         u32::try_from(size.max(0)).unwrap_or(u32::MAX)
@@ -343,6 +343,6 @@ impl Fleet {
         let Some(ended) = &latest.ended else {
             return String::new();
         };
-        format!("; the latest to end was room {}: {}", latest.id, ended.how)
+        format!("; the last room to end was {}: {}", latest.id, ended.how)
     }
 }

@@ -15,10 +15,10 @@ use super::{StepError, Work, health_controller, rollout};
 pub(crate) struct Look {
     pub(crate) scheduler: SchedulerRecord,
     pub(crate) fleet: Fleet,
-    /// Of the rollout; that it goes on, if there is none.
+    /// What has become of the rollout; `GoesOn` if there is none.
     pub(crate) verdict: Verdict,
     pub(crate) plan: Plan,
-    /// Of a cycle that comes when it is time for one: it may be the turn of rooms with players.
+    /// It is for a cycle that comes by the clock, in which rooms with players may be removed.
     is_scheduled: bool,
 }
 

@@ -41,9 +41,10 @@ pub(super) async fn growth(work: &Work, amount: u32) -> Result<Growth, StepError
         None => {}
     }
     let fleet = fleet(&work.engine, &work.scheduler, Some(work.operation.id)).await?;
-    let action = match &work.operation.definition {
-        Definition::CreateRoom { .. } => Action::CreateRoom,
-        _ => Action::ScaleOut { count: Some(amount.into()) },
+    // Whatever else adds rooms scales out.
+    let action = match matches!(work.operation.definition, Definition::CreateRoom { .. }) {
+        true => Action::CreateRoom,
+        false => Action::ScaleOut { count: Some(amount.into()) },
     };
     let regions = fleet.standings(&work.engine, &work.scheduler);
     let bound_to = fleet.places.bound_to.as_ref();
@@ -54,7 +55,7 @@ pub(super) async fn growth(work: &Work, amount: u32) -> Result<Growth, StepError
     let data = Data { creation: resized_by(work, amount.into()), ..Data::default() };
     let outcome = policy::check(&policies, &action, &asked, data);
     let mut step = Step { data: Some(policy::to_json(&outcome)), ..Step::default() };
-    // The seed's words do not say which region, and why.
+    // Senlin's message does not say which region is full, or why.
     if let (Err(_), Some(left)) = (outcome, places.left(&regions)) {
         step.history.push(places.why_left(left));
     }

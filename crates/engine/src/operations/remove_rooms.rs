@@ -52,8 +52,8 @@ pub(super) fn takes_occupied(operation: &NewOperation) -> bool {
 
 #[async_trait]
 impl Executor for RemoveRooms {
-    /// The rollout's removals, and those of dead rooms meanwhile, go under the rollout's own lock. Who has chosen takes
-    /// nobody else out of service: it keeps the lock that it has, and waits for none.
+    /// The rollout's removals, and those of dead rooms meanwhile, go under the rollout's own lock. An operation that has
+    /// chosen its rooms takes no others out of service: it keeps the lock that it has, and waits for none.
     async fn needs(&self, work: &Work) -> Result<Vec<Need>, StepError> {
         let need = match work.operation.origin.is_person() {
             true => Need::own(LockKind::Downscaling),
@@ -306,9 +306,9 @@ async fn claim_some(
     Ok(Claimed::Rooms(taken))
 }
 
-/// Who lowers the size wants that many rooms to stay: where the fleet lacks some, or a rollout has come down to the size
-/// already, fewer go. Autoscaling has no size to compare with; there any number may go. Rooms that do not count, such as
-/// those in error, go beside the others.
+/// A lower fleet size says how many rooms are to stay: if the fleet lacks some, or a rollout has come down to the size
+/// already, fewer are removed. Autoscaling has no size to compare with, so any number may be removed. Rooms that do not
+/// count, such as those in error, are removed on top.
 fn above_size(work: &Work, fleet: &Fleet) -> usize {
     if work.scheduler.autoscaling().is_some() {
         return usize::MAX;
@@ -372,8 +372,8 @@ async fn claim(
     rooms_max: usize,
 ) -> Result<Vec<RoomId>, StepError> {
     let rooms_max = rooms_max.min(stopping::ROOMS_PER_STEP);
-    // Whoever asks for none would still get those that this operation has: a worker that slept may have taken them on a
-    // plan of before. They stay, and the next cycle gives them back.
+    // The table also answers with rooms that this operation has claimed before, even if none is asked for. They may come
+    // from an outdated plan of a worker that was suspended; the next cycle gives them back.
     if rooms_max == 0 {
         return Ok(Vec::new());
     }

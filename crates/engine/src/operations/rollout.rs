@@ -44,7 +44,7 @@ async fn latest_failure(work: &Work, fleet: &Fleet, rollout: &RolloutRecord) -> 
         return String::new();
     };
     let lines = log_tail(&work.engine, room).await;
-    format!("; the latest was room {}: {}{}", room.id, ended.how, in_words(&lines))
+    format!("; the last was room {}: {}{}", room.id, ended.how, in_words(&lines))
 }
 
 /// What the rollout has come to; that it goes on, if there is none.

@@ -116,9 +116,9 @@ fn new_fleet_size(scheduler: &SchedulerRecord, found: &VersionRecord, reason: Si
     fleet_size_on_switch(reason, facts)
 }
 
-/// The number is that of a recipe: what was asked for before has no part in it that could be taken back. `Some`: all that
-/// was, or only what was asked for before this operation. What a resize takes back if it fails is still part of a size
-/// that was kept or returned to.
+/// After a switch that takes the fleet size from the recipe, operations that changed the size before must not take their
+/// part back when they fail. Returns which ones to forget: `Some(None)` all of them, `Some(id)` those enqueued before `id`.
+/// If the size was kept or returned to, their part is still in it.
 fn sets_anew(
     operation: &Operation,
     scheduler: &SchedulerRecord,

@@ -30,23 +30,23 @@ pub(crate) struct Regions(Mutex<BTreeMap<Region, Known>>);
 #[derive(Debug, Clone, Default)]
 struct Known {
     reachability: Reachability,
-    /// Its rooms are not taken up yet.
-    untaken: Option<Untaken>,
-    /// When it was last taken up after it had been away.
+    /// Its rooms are not adopted yet.
+    not_adopted: Option<NotAdopted>,
+    /// When it was last adopted after it had been away.
     back_since: Option<Timestamp>,
     /// As it said last.
     capacity: Option<u32>,
 }
 
 #[derive(Debug, Clone)]
-struct Untaken {
+struct NotAdopted {
     why: String,
     /// Attempts that failed, all in a row.
     failures: u32,
 }
 
-/// Failed attempts to take up its rooms after which a region counts as lost, although it answers.
-const TAKE_UP_FAILURES: u32 = 3;
+/// Failed attempts to adopt its rooms after which a region counts as lost, although it answers.
+const ADOPTION_FAILURES: u32 = 3;
 
 /// Whether a region can be reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub(crate) enum Contact {
     Reachable {
         since: Option<Timestamp>,
     },
-    /// It was not taken up since the engine began, and it is too early to call it lost.
+    /// It was not adopted since the engine began, and it is too early to call it lost.
     Unsettled {
         why: String,
     },
@@ -99,10 +99,10 @@ impl Regions {
         self.lock().get(region).and_then(|known| known.capacity)
     }
 
-    /// Nothing is taken up yet: the engine has just begun.
+    /// Nothing is adopted yet: the engine has just begun.
     fn begin(&self) {
         for known in self.lock().values_mut() {
-            known.untaken = Some(Untaken { why: "it has not been looked at yet".into(), failures: 0 });
+            known.not_adopted = Some(NotAdopted { why: "it has not been looked at yet".into(), failures: 0 });
         }
     }
 
@@ -112,35 +112,36 @@ impl Regions {
         if let Ok(checked) = &answer {
             known.capacity = checked.capacity;
         }
-        if let (Err(why), Some(untaken)) = (&answer, &mut known.untaken) {
-            untaken.why.clone_from(why);
+        if let (Err(why), Some(not_adopted)) = (&answer, &mut known.not_adopted) {
+            not_adopted.why.clone_from(why);
         }
         match known.reachability.heard(answer.map(|_| ()), now) {
             Some(Turn::Lost) | None => {}
             Some(Turn::Back) => {
-                known.untaken = Some(Untaken { why: "its rooms are being taken up".into(), failures: 0 });
+                known.not_adopted =
+                    Some(NotAdopted { why: "its rooms are being adopted".into(), failures: 0 });
             }
         }
     }
 
-    fn waits_to_be_taken_up(&self, region: &Region) -> bool {
-        let waits = |known: &Known| known.reachability.is_reachable() && known.untaken.is_some();
+    fn waits_to_be_adopted(&self, region: &Region) -> bool {
+        let waits = |known: &Known| known.reachability.is_reachable() && known.not_adopted.is_some();
         self.lock().get(region).is_some_and(waits)
     }
 
-    fn taken_up(&self, region: &Region, outcome: Result<(), String>, now: Timestamp) {
+    fn adopted(&self, region: &Region, outcome: Result<(), String>, now: Timestamp) {
         let mut regions = self.lock();
         let Some(known) = regions.get_mut(region) else { return };
         match outcome {
             Ok(()) => {
                 let was_lost = matches!(known.contact(), Contact::Unreachable { .. });
-                known.untaken = None;
+                known.not_adopted = None;
                 known.back_since = was_lost.then_some(now);
             }
             Err(why) => {
-                let failures = known.untaken.as_ref().map_or(0, |untaken| untaken.failures) + 1;
-                let why = format!("its rooms cannot be taken up: {why}");
-                known.untaken = Some(Untaken { why, failures });
+                let failures = known.not_adopted.as_ref().map_or(0, |not_adopted| not_adopted.failures) + 1;
+                let why = format!("its rooms cannot be adopted: {why}");
+                known.not_adopted = Some(NotAdopted { why, failures });
             }
         }
     }
@@ -152,16 +153,18 @@ impl Regions {
 
 impl Known {
     fn contact(&self) -> Contact {
-        match (self.reachability.sight(), &self.untaken) {
+        match (self.reachability.sight(), &self.not_adopted) {
             (Sight::Unreachable { since, why }, _) => {
                 Contact::Unreachable { why: format!("{why} (since {since:.0})") }
             }
-            (Sight::Reachable { since: None }, Some(Untaken { why, failures }))
-                if *failures < TAKE_UP_FAILURES =>
+            (Sight::Reachable { since: None }, Some(NotAdopted { why, failures }))
+                if *failures < ADOPTION_FAILURES =>
             {
                 Contact::Unsettled { why: why.clone() }
             }
-            (Sight::Reachable { .. }, Some(Untaken { why, .. })) => Contact::Unreachable { why: why.clone() },
+            (Sight::Reachable { .. }, Some(NotAdopted { why, .. })) => {
+                Contact::Unreachable { why: why.clone() }
+            }
             (Sight::Reachable { .. }, None) => Contact::Reachable { since: self.back_since },
         }
     }
@@ -203,7 +206,7 @@ impl Engine {
     fn why_unusable(&self, region: &Region, said: &[RegionRecord]) -> Option<String> {
         match self.regions.contact(region) {
             Contact::Reachable { .. } => {}
-            Contact::Unsettled { why } => return Some(format!("{region} is not taken up yet: {why}")),
+            Contact::Unsettled { why } => return Some(format!("{region} is not adopted yet: {why}")),
             Contact::Unreachable { why } => return Some(format!("{region} cannot be reached: {why}")),
         }
         let record = said.iter().find(|record| record.name == *region);

@@ -18,9 +18,9 @@ use super::Contact;
 
 const CHECK_EVERY: Duration = Duration::from_secs(5);
 /// To adopt and list thousands of rooms, and to make a place for each scheduler.
-const TAKE_UP_PATIENCE: Duration = Duration::from_secs(120);
-const TAKE_UP_ATTEMPTS: u32 = 3;
-const TAKE_UP_PAUSE: Duration = Duration::from_millis(500);
+const ADOPTION_PATIENCE: Duration = Duration::from_secs(120);
+const ADOPTION_ATTEMPTS: u32 = 3;
+const ADOPTION_PAUSE: Duration = Duration::from_millis(500);
 
 /// The first look, at all regions side by side. Those that do not answer are left to [`watch`].
 pub(crate) async fn begin(engine: &Engine, parts: Parts) {
@@ -47,29 +47,29 @@ async fn look(engine: &Engine, parts: Parts, region: &Region, runtime: &Arc<dyn 
         RuntimeError::Refused(why) | RuntimeError::Full(why) | RuntimeError::Unavailable(why) => why,
     });
     engine.regions.heard(region, answer, engine.now());
-    if engine.regions.waits_to_be_taken_up(region) {
-        let outcome = take_up(engine, parts, region, runtime).await;
-        engine.regions.taken_up(region, outcome, engine.now());
+    if engine.regions.waits_to_be_adopted(region) {
+        let outcome = adopt(engine, parts, region, runtime).await;
+        engine.regions.adopted(region, outcome, engine.now());
     }
     tell(engine, region, &before);
 }
 
 /// Tried a few times: one call that is lost on its way must not move a fleet to other regions.
-async fn take_up(
+async fn adopt(
     engine: &Engine,
     parts: Parts,
     region: &Region,
     runtime: &Arc<dyn Runtime>,
 ) -> Result<(), String> {
     let mut why = String::new();
-    for attempt in 0..TAKE_UP_ATTEMPTS {
+    for attempt in 0..ADOPTION_ATTEMPTS {
         if attempt > 0 {
-            tokio::time::sleep(TAKE_UP_PAUSE).await;
+            tokio::time::sleep(ADOPTION_PAUSE).await;
         }
-        match timeout(TAKE_UP_PATIENCE, recovery::take_up(engine, parts, region, runtime)).await {
+        match timeout(ADOPTION_PATIENCE, recovery::adopt(engine, parts, region, runtime)).await {
             Ok(Ok(())) => return Ok(()),
             Ok(Err(error)) => why = with_sources(&error),
-            Err(_) => return Err(format!("not done within {TAKE_UP_PATIENCE:?}")),
+            Err(_) => return Err(format!("not done within {ADOPTION_PATIENCE:?}")),
         }
     }
     Err(why)

@@ -54,7 +54,7 @@ pub(crate) async fn stop(engine: &Engine, runtime: &dyn Runtime) -> Result<(), E
         // The next look tries again: one that does not go must not keep others from their region.
         if let Err(error) = runtime.stop(&room.scheduler, &room.id, Some(&room.handle), Duration::ZERO).await
         {
-            tracing::warn!(room_id = %room.id, scheduler_name = %room.scheduler, %error, "cannot be stopped now");
+            tracing::warn!(room_id = %room.id, scheduler_name = %room.scheduler, %error, "room could not be stopped, trying again");
         }
     }
     Ok(())

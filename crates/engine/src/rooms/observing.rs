@@ -68,11 +68,11 @@ impl Observer {
     async fn hear_again(&self) {
         let (engine, region) = (&self.engine, self.runtime.region());
         loop {
-            // One that cannot be reached is taken up when it is back.
+            // One that cannot be reached is adopted when it is back.
             if !engine.regions.is_reachable(region) {
                 break;
             }
-            match recovery::take_up(engine, self.parts, region, &self.runtime).await {
+            match recovery::adopt(engine, self.parts, region, &self.runtime).await {
                 Ok(()) => break,
                 Err(error) => {
                     tracing::warn!(%region, error = with_sources(&error), "rooms not looked at again, trying again");

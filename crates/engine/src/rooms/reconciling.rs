@@ -138,7 +138,7 @@ fn without_delay(work: &Work, room: &RoomId, stopped: Result<(), StepError>) -> 
         Ok(()) => Ok(true),
         Err(error @ (StepError::NotNow(_) | StepError::Failed(_))) => {
             let scheduler_name = work.scheduler.name.as_str();
-            tracing::warn!(scheduler_name, room_id = %room, %error, "cannot be stopped now");
+            tracing::warn!(scheduler_name, room_id = %room, %error, "room could not be stopped, trying again");
             Ok(false)
         }
         Err(error @ StepError::Store(_)) => Err(error),

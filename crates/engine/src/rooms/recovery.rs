@@ -33,7 +33,7 @@ pub(crate) async fn recover(engine: &Engine) -> Result<(), Error> {
             engine.ports.table.insert(unheard_of(row, record.copied(), engine.now())).await?;
         }
     }
-    tracing::info!(schedulers = schedulers.len(), rooms = rows.len(), "took up where the registry left off");
+    tracing::info!(schedulers = schedulers.len(), rooms = rows.len(), "room table rebuilt from the registry");
     Ok(())
 }
 
@@ -42,7 +42,7 @@ pub(crate) async fn recover(engine: &Engine) -> Result<(), Error> {
 /// is found by the next health cycles, which leave a trace of what they do.
 ///
 /// May be repeated: if it fails half way, it is.
-pub(crate) async fn take_up(
+pub(crate) async fn adopt(
     engine: &Engine,
     parts: Parts,
     region: &Region,

@@ -234,12 +234,12 @@ async fn forget_what_was_said(work: &Work, row: &RoomRecord) -> Result<(), StepE
     Ok(())
 }
 
-/// A region that has not taken up its rooms may not know that one of them runs already; and it is too early to do
+/// A region that has not adopted its rooms may not know that one of them runs already; and it is too early to do
 /// without it.
 fn settled<'a>(work: &Work, regions: impl Iterator<Item = &'a Region>) -> Result<(), StepError> {
     for region in regions {
         if let Contact::Unsettled { why } = work.engine.regions.contact(region) {
-            return Err(StepError::NotNow(format!("region {region} is not taken up yet: {why}")));
+            return Err(StepError::NotNow(format!("region {region} is not adopted yet: {why}")));
         }
     }
     Ok(())

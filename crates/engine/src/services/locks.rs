@@ -67,7 +67,7 @@ impl Engine {
             let Some(lock) = locks.held(kind) else { return Ok(()) };
             if token.is_some_and(|token| Token(token) != lock.token) {
                 let is = lock.token.0;
-                let text = format!("the lock {kind} of scheduler {name} has the fencing token {is} by now");
+                let text = format!("the lock {kind} of scheduler {name} now has the fencing token {is}");
                 return Err(Error::Conflict(text));
             }
             let release = Release { lock, user, reason };

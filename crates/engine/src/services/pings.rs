@@ -61,8 +61,7 @@ impl Engine {
         Ok(pinged)
     }
 
-    /// Pings were refused, or could not be read, for lack of capacity: until now no room that is silent is silent by
-    /// itself.
+    /// Pings were refused, or could not be read, for lack of capacity: silence up to now is not the rooms' fault.
     pub fn pings_refused(&self) {
         self.listening.refused(self.now());
     }

@@ -104,12 +104,12 @@ impl Engine {
         let mut reasons = Vec::new();
         match contact {
             Contact::Reachable { .. } => {}
-            Contact::Unsettled { why } => reasons.push(format!("is not taken up yet: {why}")),
+            Contact::Unsettled { why } => reasons.push(format!("is not adopted yet: {why}")),
             Contact::Unreachable { why } => reasons.push(format!("cannot be reached: {why}")),
         }
         if silent > 0 {
             reasons.push(format!(
-                "{silent} rooms stopped pinging together and are not taken for dead; if they are, \
+                "{silent} rooms stopped pinging together and are not considered dead yet; if they are, \
                  `maestro region confirm-lost {region}` removes them"
             ));
         }
@@ -164,7 +164,7 @@ impl Engine {
                 Err(StoreError::Refused(Refusal::RegionChanged(_))) => {}
                 other => {
                     other?;
-                    tracing::info!(%region, order = order.as_str(), user, reason, "region ordered");
+                    tracing::info!(%region, order = order.as_str(), user, reason, "region order recorded");
                     self.ports.wake.rooms_changed();
                     return Ok(());
                 }

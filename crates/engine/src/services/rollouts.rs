@@ -264,7 +264,7 @@ fn replacement(
         .map(|(region, rooms)| format!("region {region} to be reached ({rooms} old rooms are there)"));
     let silent =
         silent.iter().map(|silent| format!("{silent} to ping, or to be removed at {:.0}", silent.until));
-    let no_place = no_place.map(|why| format!("place for new ones ({why})"));
+    let no_place = no_place.map(|why| format!("capacity for new rooms ({why})"));
     let replacement =
         to_replace.into_iter().chain(no_place).chain(regions).chain(silent).collect::<Vec<_>>().join(", ");
     match rollout.state {
@@ -284,7 +284,7 @@ fn with_players(occupied: OccupiedOldRooms) -> String {
             format!(" ({rooms} with players, which go when their matches end, or from {at:.0} on)")
         }
         (rooms, false, Some(at)) => format!(
-            " ({rooms} with players; the next may be ended at {at:.0}, with rollout.occupied: waitForMatchEnd when its match ends)"
+            " ({rooms} with players; the next may be ended at {at:.0}; rollout.occupied: waitForMatchEnd lets matches end first)"
         ),
         (rooms, false, None) => format!(" ({rooms} with players)"),
     }

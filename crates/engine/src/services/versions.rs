@@ -152,7 +152,9 @@ impl Engine {
     /// Back to the last version that was deployed; which is a rollout of its own.
     pub async fn cancel_rollout(&self, name: &str, user: &str) -> Result<OperationId, Error> {
         let way_back = self.change_rollout(name, RolloutEvent::CanceledBy(user)).await?;
-        way_back.ok_or_else(|| Error::Conflict(format!("the rollout of scheduler {name} leads nowhere back")))
+        way_back.ok_or_else(|| {
+            Error::Conflict(format!("the rollout of scheduler {name} has no earlier version to go back to"))
+        })
     }
 
     /// The controller changes rollouts too: who loses the race looks again. What leads back, if anything does.

@@ -173,7 +173,7 @@ impl Manager {
     }
 
     /// What it owns and does not work on: the answer that it had become the owner was lost, and its renewals would keep
-    /// others away for ever.
+    /// others away forever.
     async fn give_back_orphans(&self, workforce: &Workforce) -> Result<(), StoreError> {
         let own = workforce.ownerships.iter().filter(|ownership| ownership.owner == self.engine.owner);
         for orphan in own.filter(|ownership| !self.loops.contains_key(&ownership.scheduler)) {
@@ -308,7 +308,7 @@ impl Manager {
         if all_ended && let Err(error) = store.retire(&self.engine.owner).await {
             tracing::warn!(
                 error = with_sources(&error),
-                "others wait for this worker until its time is over"
+                "worker not deregistered; others wait until its lease expires"
             );
         }
         self.engine.ports.wake.workforce_changed();

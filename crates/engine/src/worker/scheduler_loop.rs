@@ -116,7 +116,7 @@ impl SchedulerLoop {
                     }
                 }
                 Err(StepError::Store(StoreError::Refused(Refusal::StaleToken { .. }))) => {
-                    tracing::warn!(scheduler_name = %self.scheduler, "another worker owns it by now");
+                    tracing::warn!(scheduler_name = %self.scheduler, "another worker owns the scheduler now");
                     break;
                 }
                 Err(error) => self.back_off(&error).await,

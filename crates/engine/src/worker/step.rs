@@ -288,7 +288,7 @@ impl Stepper {
         };
         tracing::info!(
             scheduler_name = %operation.scheduler, operation_id = %operation.id,
-            operation_definition = operation.definition.name(), why, "operation turns round"
+            operation_definition = operation.definition.name(), why, "operation rolls back"
         );
         let history = self.events(vec![event, "Starting operation rollback".into()]);
         let turn = Change::TurnRound { operation: operation.id, rollback: Rollback { then, why }, history };

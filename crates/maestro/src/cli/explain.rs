@@ -93,7 +93,7 @@ fn stuck_because(operation: &Json) -> String {
 fn claim(claim: &Json) -> String {
     let [worker, until, token] = ["worker", "until", "fencingToken"].map(|key| claim.get(key).cell());
     match claim.get("hasRunOut") {
-        Json::Bool(true) => format!("{worker}, ran out at {until} (token {token})"),
+        Json::Bool(true) => format!("{worker}, expired at {until} (token {token})"),
         Json::Bool(false) => format!("{worker}, until {until} (token {token})"),
         _ => "-".to_owned(),
     }

@@ -55,7 +55,7 @@ impl LogWriter {
         });
         let mut output = Output { queue: Arc::clone(&queue), sink, describe_gap, is_torn: false };
         let write = move || output.write_all_of(&waiting);
-        // Not joined: it may hang in a write for ever, and ends with the process.
+        // Not joined: it may hang in a write forever, and ends with the process.
         thread::Builder::new().name("log-writer".into()).spawn(write)?;
         Ok(Self(queue))
     }

@@ -15,7 +15,7 @@ fn explanation(id: &str, since: &str) -> Value {
             {"what": "takes the lock downscaling when rollout v2.0.0 gives it up", "at": null},
             {"what": "ends as error if it has not got the lock", "at": "2026-11-15T09:14:00Z"},
         ],
-        "stuck": true, "stuckBecause": "the lease of worker-0 ran out at 2026-11-15T09:04:00.000Z",
+        "stuck": true, "stuckBecause": "worker-0's lease expired at 2026-11-15T09:04:00.000Z",
     })
 }
 
@@ -35,8 +35,8 @@ fn explain() {
         Waiting for  downscaling held by rollout v2.0.0 since 2026-11-15T09:00:00.000Z
         Last event   waiting for downscaling
         Owner        worker-1, until 2026-11-15T09:10:10Z (token 3)
-        Lease        worker-0, ran out at 2026-11-15T09:04:00Z (token 2)
-        Stuck        yes: the lease of worker-0 ran out at 2026-11-15T09:04:00.000Z
+        Lease        worker-0, expired at 2026-11-15T09:04:00Z (token 2)
+        Stuck        yes: worker-0's lease expired at 2026-11-15T09:04:00.000Z
 
         NEXT
         takes the lock downscaling when rollout v2.0.0 gives it up
@@ -102,7 +102,7 @@ fn stuck_in_one_scheduler() {
         &expect![[r#"
         > GET /schedulers/arena/operations/stuck?view=full
         SCHEDULER  ID    OPERATION     STATUS       SINCE  WAITING FOR                                                        STUCK BECAUSE
-        arena      op-1  remove_rooms  in_progress  2d4h   downscaling held by rollout v2.0.0 since 2026-11-15T09:00:00.000Z  the lease of worker-0 ran out at 2026-11-15T09:04:00.000Z
+        arena      op-1  remove_rooms  in_progress  2d4h   downscaling held by rollout v2.0.0 since 2026-11-15T09:00:00.000Z  worker-0's lease expired at 2026-11-15T09:04:00.000Z
     "#]],
     );
     check(
@@ -164,8 +164,8 @@ fn stuck_anywhere() {
             > GET /schedulers/gone/operations/stuck?view=full
             > GET /schedulers/other/operations/stuck?view=full
             SCHEDULER  ID    OPERATION     STATUS       SINCE  WAITING FOR                                                        STUCK BECAUSE
-            arena      op-1  remove_rooms  in_progress  2d4h   downscaling held by rollout v2.0.0 since 2026-11-15T09:00:00.000Z  the lease of worker-0 ran out at 2026-11-15T09:04:00.000Z
-            arena      op-2  remove_rooms  in_progress  2d4h   downscaling held by rollout v2.0.0 since 2026-11-15T09:00:00.000Z  the lease of worker-0 ran out at 2026-11-15T09:04:00.000Z
+            arena      op-1  remove_rooms  in_progress  2d4h   downscaling held by rollout v2.0.0 since 2026-11-15T09:00:00.000Z  worker-0's lease expired at 2026-11-15T09:04:00.000Z
+            arena      op-2  remove_rooms  in_progress  2d4h   downscaling held by rollout v2.0.0 since 2026-11-15T09:00:00.000Z  worker-0's lease expired at 2026-11-15T09:04:00.000Z
         "#]],
     );
 }

@@ -20,7 +20,7 @@ const OPEN: State = (true, false, false, "");
 const CORDONED: State = (true, true, false, "cordoned by ada@host: slow network");
 const DRAINED: State = (true, true, true, "drained by ada@host: new machines");
 const LOST: State = (false, false, false, "cannot be reached: no answer within 10s");
-const NOT_TAKEN_UP: State = (false, false, false, "is not taken up yet: it has not answered yet");
+const NOT_ADOPTED: State = (false, false, false, "is not adopted yet: it has not answered yet");
 
 fn regions(states: &[(&str, State)]) -> Answer {
     let region = |(name, (reachable, cordoned, draining, reason)): &(&str, State)| {
@@ -119,7 +119,7 @@ fn a_cordon_leaves_the_cap_of_the_other_region() {
         10,
         &expect![[r#"
         next cycle: 5 rooms (4 ready, 1 occupied), 10 wanted (fleet size 10): starts 2 rooms of v1.1.0
-        held back: 3 more wanted, but regions have place for 2 only: eu-west has a cap of 4; us-east is cordoned by ada@host: slow network
+        held back: 3 more wanted, but regions have capacity for only 2: eu-west has a cap of 4; us-east is cordoned by ada@host: slow network
     "#]],
     );
 }
@@ -170,7 +170,7 @@ fn rooms_of_a_lost_region_are_missing() {
 fn rooms_that_nobody_has_looked_for_yet() {
     check_wanted(
         ONE_CAP,
-        [NOT_TAKEN_UP, OPEN],
+        [NOT_ADOPTED, OPEN],
         10,
         &expect![[r#"
         next cycle: 5 rooms (2 ready, 1 occupied), 10 wanted (fleet size 10): starts 5 rooms of v1.1.0
@@ -178,7 +178,7 @@ fn rooms_that_nobody_has_looked_for_yet() {
     );
     check_wanted(
         ONE_CAP,
-        [NOT_TAKEN_UP, OPEN],
+        [NOT_ADOPTED, OPEN],
         3,
         &expect![[r#"
         next cycle: 5 rooms (2 ready, 1 occupied), 3 wanted (fleet size 3): changes nothing

@@ -102,11 +102,11 @@ fn release() {
     "#]],
     );
     check(
-        vec![refusal(409, "the lock downscaling of scheduler arena has the fencing token 9 by now")],
+        vec![refusal(409, "the lock downscaling of scheduler arena now has the fencing token 9")],
         "lock release arena downscaling --reason it-hangs --token 7",
         &expect![[r#"
             > DELETE /schedulers/arena/locks/downscaling?reason=it-hangs&token=7
-            stderr: error: the lock downscaling of scheduler arena has the fencing token 9 by now
+            stderr: error: the lock downscaling of scheduler arena now has the fencing token 9
             exit 4
         "#]],
     );

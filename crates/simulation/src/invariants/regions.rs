@@ -9,7 +9,7 @@ use maestro_engine::ports::store::{Change, Intent, RoomRecord, Store, Transactio
 
 use super::Inspector;
 
-/// A step may have begun this long before its write, and a region may be taken up in several attempts, each with many slow
+/// A step may have begun this long before its write, and a region may be adopted in several attempts, each with many slow
 /// calls.
 const SETTLES_WITHIN: Duration = Duration::from_secs(60);
 
@@ -25,7 +25,7 @@ pub(super) struct KnownRegions {
 #[derive(Debug, Clone, Copy)]
 enum Contact {
     Unseen,
-    /// It begins to take up what runs there.
+    /// It begins to adopt what runs there.
     Adopted,
     TakenUp(Duration),
 }

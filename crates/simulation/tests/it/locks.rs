@@ -156,7 +156,7 @@ fn a_failed_update_goes_back_says_so_and_frees_its_locks() {
 }
 
 #[test]
-fn a_cancelled_update_goes_back_and_frees_its_locks() {
+fn a_canceled_update_goes_back_and_frees_its_locks() {
     run(async {
         let world = world_with_fleet(4, 8).await;
         submit(&world, another_command(recipe(8))).await;
@@ -287,7 +287,7 @@ fn who_waits_too_long_gives_up_and_changes_nothing() {
 }
 
 #[test]
-fn who_is_cancelled_while_it_waits_leaves_the_order() {
+fn who_is_canceled_while_it_waits_leaves_the_order() {
     run(async {
         let world = world_with_fleet(11, 8).await;
         submit(&world, another_command(recipe(8))).await;

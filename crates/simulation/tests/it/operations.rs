@@ -51,7 +51,7 @@ fn a_lease_is_renewed_as_long_as_it_is_held() {
 }
 
 #[test]
-fn a_cancelled_add_takes_back_what_it_made() {
+fn a_canceled_add_takes_back_what_it_made() {
     run(async {
         let world = world_with_fleet(2, 3).await;
         world.host().set_host_faults(HostFaults { latency: Span::millis(200, 400), ..HostFaults::default() });

@@ -311,7 +311,7 @@ fn rooms_that_crash_are_not_started_by_panics_either() {
 }
 
 #[test]
-fn cancelled_it_gives_the_lock_back() {
+fn canceled_it_gives_the_lock_back() {
     run(async {
         let world = world_of(10, panicking(by(3)), no_cycles()).await;
         slow_rooms(&world);

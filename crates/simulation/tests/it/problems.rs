@@ -5,7 +5,7 @@
 //! |----|---------|----------|
 //! | 1  | the work outlives its lock | [`work_that_outlives_the_ttl_keeps_its_lock`] |
 //! | 2  | a crash blocks a scheduler for long | [`a_lock_of_a_dead_worker_is_of_use_within_the_ttl`], [`a_lock_whose_holder_never_comes_back_is_free_in_time`] |
-//! | 3  | a wait that is cancelled or timed out leaks | `locks::who_is_cancelled_while_it_waits_leaves_the_order`, `locks::who_waits_too_long_gives_up_and_changes_nothing` |
+//! | 3  | a wait that is canceled or timed out leaks | `locks::who_is_canceled_while_it_waits_leaves_the_order`, `locks::who_waits_too_long_gives_up_and_changes_nothing` |
 //! | 4  | a free lock costs seconds, waiters starve | [`a_free_lock_costs_no_waiting`], `locks::a_second_removal_waits_for_the_first_and_says_so` |
 //! | 5  | a paused holder goes on | `workforce::a_worker_that_slept_too_long_starts_and_stops_nothing`, `several`, contract suite of the guard |
 //! | 6  | a lost lock is not noticed | [`a_holder_notices_that_its_lock_was_taken_away`] |
@@ -14,7 +14,7 @@
 //! | 11 | two updates both start | [`of_two_updates_at_once_one_is_refused`] |
 //! | 12 | a rollback that changes nothing | `locks::a_failed_update_goes_back_says_so_and_frees_its_locks` |
 //! | 13 | a timeout looks like a cancellation | the two tests of row 3: `error` and `canceled` |
-//! | 14 | a late write revives what was cancelled | contract suite of the operation store, invariant `legal-transitions` |
+//! | 14 | a late write revives what was canceled | contract suite of the operation store, invariant `legal-transitions` |
 //! | 15 | a version stays in progress when its coordinator dies | [`an_update_goes_on_when_its_worker_dies`] |
 //! | 16 | an update that was read too early is lost | [`no_patch_is_lost`] |
 //! | 17, 18 | removals overlap, and gone means forgotten | `locks::who_removes_has_the_lock_until_its_rooms_are_gone`, `locks::dead_rooms_go_under_the_lock` |

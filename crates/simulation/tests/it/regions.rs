@@ -99,7 +99,7 @@ fn a_restart_beside_a_region_that_is_silent_for_a_moment_moves_nothing() {
         world.advance(Duration::from_secs(8)).await;
         let regions = world.engine().regions().await.unwrap();
         let view = regions.iter().find(|view| view.name == silent).unwrap();
-        assert!(!view.reachable && view.reason.starts_with("is not taken up yet: "), "{view:?}");
+        assert!(!view.reachable && view.reason.starts_with("is not adopted yet: "), "{view:?}");
         assert_eq!(world.rooms(), before, "nothing stands in for it yet");
         world.reconnect(&silent);
         world.advance(10 * MINUTE).await;
@@ -192,7 +192,7 @@ fn a_room_that_is_written_off_unseen_is_noticed() {
 
 /// Where no scheduler that is wanted can have a place, nothing can be done; one that is being deleted needs none.
 #[test]
-fn a_region_without_places_is_not_taken_up_whatever_is_being_deleted() {
+fn a_region_without_places_is_not_adopted_whatever_is_being_deleted() {
     run(async {
         let world = world_of_regions(14).await;
         let doomed = Recipe { name: fixtures::bystander(), ..recipe(0) };

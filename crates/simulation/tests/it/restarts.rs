@@ -20,7 +20,7 @@ async fn adjust_fleet_size(world: &World, delta: i64) {
 }
 
 #[test]
-fn rooms_live_on_and_are_taken_up_again() {
+fn rooms_live_on_and_are_adopted_again() {
     run(async {
         let mut world = world_with_fleet(1, 10).await;
         let rooms = world.host().rooms();

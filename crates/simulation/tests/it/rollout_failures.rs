@@ -56,7 +56,7 @@ fn a_version_that_fails_in_its_rollout_is_taken_back() {
         assert_eq!(record.active_version, V1);
         let why: Vec<_> = done(&world).await.into_iter().map(|operation| operation.reason).collect();
         let said = |reason: &&String| {
-            reason.contains("new rooms in a row did not become ready; the latest was room ")
+            reason.contains("new rooms in a row did not become ready; the last was room ")
                 && reason.ends_with("; back to v1.0.0")
         };
         assert!(why.iter().any(|reason| said(&reason)), "{why:#?}");

@@ -126,7 +126,7 @@ fn a_rollout_that_fails_says_how_its_last_room_ended() {
         let view = rollout(&world).await;
         assert_eq!(said(&view), is("v2.0.0", VersionStatus::Error, VersionOutcome::Failed));
         assert!(
-            view.cause.contains("new rooms in a row did not become ready; the latest was room "),
+            view.cause.contains("new rooms in a row did not become ready; the last was room "),
             "{}",
             view.cause
         );

@@ -159,7 +159,7 @@ fn a_version_that_does_not_start_leaves_nothing() {
         assert_eq!(ids(&world).await, before);
         assert_eq!(statuses(&world).await.into_keys().collect::<Vec<_>>(), ["v1.0.0"]);
         let next = world.engine().next_versions(ARENA).await.unwrap();
-        assert_eq!(next.major.to_string(), "v3.0.0", "v2.0.0 is that one for ever");
+        assert_eq!(next.major.to_string(), "v3.0.0", "v2.0.0 is that one forever");
         let again = submit(&world, another_command(recipe(4))).await;
         let second = world.engine().create_version(ARENA, recipe(4), "bob").await.unwrap_err();
         assert!(second.to_string().contains(&format!("ongoing version operation (id: {again})")), "{second}");
@@ -167,7 +167,7 @@ fn a_version_that_does_not_start_leaves_nothing() {
 }
 
 #[test]
-fn paused_resumed_and_cancelled() {
+fn paused_resumed_and_canceled() {
     let slow = Span::exactly(Duration::from_secs(20));
     run(async {
         let world = world_with_fleet(5, 8).await;

@@ -100,7 +100,7 @@ fn what_others_take_from_an_addition_is_no_failure_of_it() {
 
 /// The engine dies while an addition waits in its queue, and the next one has not seen the region yet.
 #[test]
-fn accepted_work_waits_for_a_region_that_is_not_taken_up_yet() {
+fn accepted_work_waits_for_a_region_that_is_not_adopted_yet() {
     run(async {
         let mut world = world_with_fleet(34, 3).await;
         world.crash_engine().await;
@@ -111,7 +111,7 @@ fn accepted_work_waits_for_a_region_that_is_not_taken_up_yet() {
         world
             .run_until("both to wait", 12 * SECOND, async |world: &World| {
                 let waits = async |id| match operation(world, id).await.activity {
-                    Activity::Parked(wait) => wait.what.contains("is not taken up yet"),
+                    Activity::Parked(wait) => wait.what.contains("is not adopted yet"),
                     Activity::Executing => false,
                 };
                 waits(add).await && waits(version).await

@@ -15,7 +15,7 @@ pub(super) fn from_time(at: Timestamp) -> i64 {
     at.as_microsecond()
 }
 
-/// SQLite's integers are signed. The sequence begins at 1 and is counted up: it never gets here.
+/// SQLite's integers are signed. The sequence begins at 1 and is incremented: it never gets here.
 pub(super) fn from_token(token: Token) -> i64 {
     i64::try_from(token.0).unwrap_or(i64::MAX)
 }

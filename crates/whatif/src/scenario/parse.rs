@@ -15,7 +15,7 @@ use super::document::{Draft, read_object, read_text};
 use super::{CYCLES_MAX, Length, MATCHES_MAX, ROOMS_MAX, Scenario, ScenarioError, Share, Start, csv};
 use crate::fields::{Fields, Findings};
 
-/// The loop of the specification's tables, in which rooms with players may go at each cycle.
+/// The loop of the two reference scenarios, in which rooms with players may go at each cycle.
 const CYCLE: Millis = Millis::from_seconds(30);
 /// What a server does that nobody told otherwise.
 const LIMITS: Limits = Limits {

@@ -138,7 +138,7 @@ fn matches_that_end_let_a_rollout_through() {
         (summary.rollout.unwrap().state, summary.matches_moved)
     };
     assert_eq!(outcome("matchLength: 5m"), (RolloutState::Finished, 0));
-    // Without an end of matches they would wait for ever.
+    // Without an end of matches they would wait forever.
     assert_eq!(outcome("cycles: 100"), (RolloutState::Rolling, 0));
 }
 

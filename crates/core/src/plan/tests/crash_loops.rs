@@ -13,7 +13,7 @@ const ENDED_SEEN: usize = 200;
 /// A fleet of rooms that live as long as they are told, and become ready a second after they were made.
 struct Paper {
     size: u32,
-    /// Of the next rooms, in turns; `None`: for ever.
+    /// Of the next rooms, in turns; `None`: forever.
     lives: Vec<Option<i64>>,
     rooms: Vec<(RoomFact, Option<i64>)>,
     ended: Vec<EndedFact>,

@@ -143,7 +143,7 @@ fn rooms_expire() {
         (Occupied, true, 300, Some("has not pinged for 300s")),
         (Allocated, true, 240, Some("has not pinged for 240s")),
         (Terminating, true, 119, None),
-        (Terminating, true, 120, Some("is terminating for 120s")),
+        (Terminating, true, 120, Some("has been terminating for 120s")),
         (Terminated, true, 0, Some("said that it is terminated")),
         (Error, true, 0, Some("is in error")),
     ] {

@@ -91,8 +91,8 @@ fn closed_regions_get_no_rooms() {
             0,
             "no region may have new rooms: a is cordoned by ann: power; b cannot be reached: gone",
         ),
-        (open(), 0, 2, "regions have place for 2 only: a is cordoned by ann: power; b has a cap of 2"),
-        (open(), 1, 1, "regions have place for 1 only: a is cordoned by ann: power; b has a cap of 2"),
+        (open(), 0, 2, "regions have capacity for only 2: a is cordoned by ann: power; b has a cap of 2"),
+        (open(), 1, 1, "regions have capacity for only 1: a is cordoned by ann: power; b has a cap of 2"),
     ] {
         let places = places(&[("a", 1, None, cordoned()), ("b", 1, Some(2), second)]);
         let snapshot = FleetSnapshot { places: Some(&places), adding, ..snapshot(6, &there) };
@@ -113,11 +113,11 @@ fn a_region_holds_so_many_rooms_whatever_the_caps_say() {
     let full = "no region may have new rooms: a holds at most 2";
     // (cap, what it holds, bound to it) → (add, why not more)
     for (cap, rooms, bound, add, why) in [
-        (None, 4, false, 2, "regions have place for 2 only: a holds at most 4"),
+        (None, 4, false, 2, "regions have capacity for only 2: a holds at most 4"),
         (None, 2, false, 0, full),
         (None, 1, false, 0, "no region may have new rooms: a holds at most 1"),
-        (Some(8), 4, false, 2, "regions have place for 2 only: a holds at most 4"),
-        (None, 4, true, 2, "regions have place for 2 only: a holds at most 4"),
+        (Some(8), 4, false, 2, "regions have capacity for only 2: a holds at most 4"),
+        (None, 4, true, 2, "regions have capacity for only 2: a holds at most 4"),
         (None, 2, true, 0, full),
     ] {
         let mut places = places(&[("a", 1, cap, holds(rooms))]);

@@ -1,4 +1,4 @@
-//! Both scenario tables of the specification, row by row, and cases that the formula does not cover.
+//! Both reference scenarios, row by row, and cases that the formula does not cover.
 
 use super::fleet::{Fleet, NEW, OLD};
 use super::*;

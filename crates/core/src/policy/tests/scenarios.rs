@@ -1,4 +1,4 @@
-//! The scenarios of the specification, with every branch and every example.
+//! The scenarios of Senlin's policies, with every branch and every example.
 
 use serde_json::json;
 
@@ -37,7 +37,7 @@ fn s1_scale_in() {
         let expected = json!({"status": "OK", "deletion": {"count": count, "regions": regions}});
         check_placement(&[("RegionOne", 5), ("RegionTwo", 4)], action, data, expected);
     };
-    // The seed's example.
+    // The example of Senlin's documentation.
     let three = Action::ScaleIn { count: Some(3) };
     check(three, json!({}), json!({"RegionOne": 2, "RegionTwo": 1}));
     // A decision of another policy counts, with and without a number, whatever the inputs say.
@@ -55,7 +55,7 @@ fn s2_scale_out() {
         let expected = json!({"status": "OK", "creation": {"count": count, "regions": regions}});
         check_placement(&[("RegionOne", 1), ("RegionTwo", 0)], action, data, expected);
     };
-    // The seed's example.
+    // The example of Senlin's documentation.
     let three = Action::ScaleOut { count: Some(3) };
     check(three, json!({}), json!({"RegionOne": 1, "RegionTwo": 2}));
     check(three, json!({"creation": {"count": 5}}), json!({"RegionOne": 2, "RegionTwo": 3}));

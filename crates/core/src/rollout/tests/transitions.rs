@@ -283,14 +283,14 @@ fn the_switch_back_is_lost() {
     check(
         |_| RolloutEvent::WayBackLost,
         &expect![[r#"
-            none: refused: scheduler arena has no rollout that could be led back
-            rolling: refused: the rollout of scheduler arena is rolling, it cannot be led back
-            paused: refused: the rollout of scheduler arena is paused, it cannot be led back
-            halted: refused: the rollout of scheduler arena is halted, it cannot be led back
+            none: refused: scheduler arena has no rollout that could be rolled back
+            rolling: refused: the rollout of scheduler arena is rolling, it cannot be rolled back
+            paused: refused: the rollout of scheduler arena is paused, it cannot be rolled back
+            halted: refused: the rollout of scheduler arena is halted, it cannot be rolled back
             leaving: as before | Controller: switch to v1.0.0 if v2.0.0 is active (canceled by bob; back to v1.0.0)
             back: as before | Controller: switch to v1.0.0 if v1.0.0 is active (canceled by bob; back to v1.0.0)
-            back, paused: refused: the rollout of scheduler arena is paused, it cannot be led back
-            back, halted: refused: the rollout of scheduler arena is halted, it cannot be led back
+            back, paused: refused: the rollout of scheduler arena is paused, it cannot be rolled back
+            back, halted: refused: the rollout of scheduler arena is halted, it cannot be rolled back
         "#]],
     );
 }
@@ -472,20 +472,20 @@ fn a_deletion_is_taken_back() {
         }
     }
     expect![[r#"
-        rolling: rolling v2.0.0 since now, never took players | +config +downscaling | "the rollout of v2.0.0 is there again, rolling"
-        rolling: rolling v2.0.0 since now, never took players | v2.0.0 rolling | +config +downscaling (from delete_scheduler) | "the rollout of v2.0.0 is there again, rolling"
-        paused: paused v2.0.0 since now, never took players (paused by bob) | +config -downscaling (v2.0.0) | "the rollout of v2.0.0 is there again, paused"
-        paused: paused v2.0.0 since now, never took players (paused by bob) | v2.0.0 rolling | +config -downscaling (v2.0.0) | "the rollout of v2.0.0 is there again, paused"
-        halted: halted v2.0.0 since now, never took players (v2.0.0 failed: boom) | +config -downscaling (v2.0.0) | "the rollout of v2.0.0 is there again, halted"
-        halted: halted v2.0.0 since now, never took players (v2.0.0 failed: boom) | v2.0.0 rolling | +config -downscaling (v2.0.0) | "the rollout of v2.0.0 is there again, halted"
-        leaving: rollingBack v2.0.0 since now, never took players (canceled by bob) | +config +downscaling | "the rollout of v2.0.0 is there again, rollingBack"
-        leaving: rollingBack v2.0.0 since now, never took players (canceled by bob) | v2.0.0 rolling | +config +downscaling (from delete_scheduler) | "the rollout of v2.0.0 is there again, rollingBack"
-        back: rollingBack v1.0.0 since now, never took players (canceled by bob) | +config +downscaling | "the rollout of v1.0.0 is there again, rollingBack"
-        back: rollingBack v1.0.0 since now, never took players (canceled by bob) | v1.0.0 rolling | +config +downscaling (from delete_scheduler) | "the rollout of v1.0.0 is there again, rollingBack"
-        back, paused: paused v1.0.0 since now, never took players (paused by bob) | +config -downscaling (v1.0.0) | "the rollout of v1.0.0 is there again, paused"
-        back, paused: paused v1.0.0 since now, never took players (paused by bob) | v1.0.0 rolling | +config -downscaling (v1.0.0) | "the rollout of v1.0.0 is there again, paused"
-        back, halted: halted v1.0.0 since now, never took players (v1.0.0 failed: boom) | +config -downscaling (v1.0.0) | "the rollout of v1.0.0 is there again, halted"
-        back, halted: halted v1.0.0 since now, never took players (v1.0.0 failed: boom) | v1.0.0 rolling | +config -downscaling (v1.0.0) | "the rollout of v1.0.0 is there again, halted"
+        rolling: rolling v2.0.0 since now, never took players | +config +downscaling | "the rollout of v2.0.0 is restored, rolling"
+        rolling: rolling v2.0.0 since now, never took players | v2.0.0 rolling | +config +downscaling (from delete_scheduler) | "the rollout of v2.0.0 is restored, rolling"
+        paused: paused v2.0.0 since now, never took players (paused by bob) | +config -downscaling (v2.0.0) | "the rollout of v2.0.0 is restored, paused"
+        paused: paused v2.0.0 since now, never took players (paused by bob) | v2.0.0 rolling | +config -downscaling (v2.0.0) | "the rollout of v2.0.0 is restored, paused"
+        halted: halted v2.0.0 since now, never took players (v2.0.0 failed: boom) | +config -downscaling (v2.0.0) | "the rollout of v2.0.0 is restored, halted"
+        halted: halted v2.0.0 since now, never took players (v2.0.0 failed: boom) | v2.0.0 rolling | +config -downscaling (v2.0.0) | "the rollout of v2.0.0 is restored, halted"
+        leaving: rollingBack v2.0.0 since now, never took players (canceled by bob) | +config +downscaling | "the rollout of v2.0.0 is restored, rollingBack"
+        leaving: rollingBack v2.0.0 since now, never took players (canceled by bob) | v2.0.0 rolling | +config +downscaling (from delete_scheduler) | "the rollout of v2.0.0 is restored, rollingBack"
+        back: rollingBack v1.0.0 since now, never took players (canceled by bob) | +config +downscaling | "the rollout of v1.0.0 is restored, rollingBack"
+        back: rollingBack v1.0.0 since now, never took players (canceled by bob) | v1.0.0 rolling | +config +downscaling (from delete_scheduler) | "the rollout of v1.0.0 is restored, rollingBack"
+        back, paused: paused v1.0.0 since now, never took players (paused by bob) | +config -downscaling (v1.0.0) | "the rollout of v1.0.0 is restored, paused"
+        back, paused: paused v1.0.0 since now, never took players (paused by bob) | v1.0.0 rolling | +config -downscaling (v1.0.0) | "the rollout of v1.0.0 is restored, paused"
+        back, halted: halted v1.0.0 since now, never took players (v1.0.0 failed: boom) | +config -downscaling (v1.0.0) | "the rollout of v1.0.0 is restored, halted"
+        back, halted: halted v1.0.0 since now, never took players (v1.0.0 failed: boom) | v1.0.0 rolling | +config -downscaling (v1.0.0) | "the rollout of v1.0.0 is restored, halted"
     "#]].assert_eq(&table);
 }
 

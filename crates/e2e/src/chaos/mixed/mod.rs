@@ -1,7 +1,7 @@
 //! Everything at once: several fleets, a user who never rests, and a server that is killed over and over.
 //!
 //! Some fleets are of fixed size and some autoscaled, versions come and go, good and broken ones, rollouts are paused
-//! and cancelled, rooms die. Beside them one fleet's rooms crash as fast as they are started, and clients begin requests
+//! and canceled, rooms die. Beside them one fleet's rooms crash as fast as they are started, and clients begin requests
 //! that they never finish; now and then the server's log cannot be written. Whatever the server has accepted is in a
 //! ledger. When the last kill is over and the user has gone, everything must come to rest, and the ledger must be true:
 //! nothing lost, nothing done twice, nothing stuck, no room that nobody knows.

@@ -52,11 +52,11 @@ const SHARES: [(Act, u32); 13] = [
 const PAUSE_MAX: Duration = Duration::from_millis(300);
 const AMOUNT_MAX: u32 = 2;
 /// A person who waits for so many changes of the fleet size does not ask for more. So it stays near to what it began
-/// with, and far enough from 0 whatever is cancelled: below that nothing could be taken back.
+/// with, and far enough from 0 whatever is canceled: below that nothing could be taken back.
 const RESIZES_UNDER_WAY_MAX: usize = 2;
 /// A match is over soon after the user has gone.
 const MATCH_SECONDS_MAX: u64 = 4;
-/// Of so many that were accepted one is cancelled at once. Few others can be: most have ended by then.
+/// Of so many that were accepted one is canceled at once. Few others can be: most have ended by then.
 const REGRETTED: u32 = 5;
 
 pub(super) struct User {

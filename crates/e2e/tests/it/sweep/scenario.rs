@@ -169,7 +169,7 @@ fn create_room(fleet: &mut Fleet) -> anyhow::Result<()> {
     fleet.settle()
 }
 
-/// Of two additions the second waits when it is cancelled, and the first is at work; the removal is parked. On a
+/// Of two additions the second waits when it is canceled, and the first is at work; the removal is parked. On a
 /// busy machine each may be over before.
 fn cancel(fleet: &mut Fleet) -> anyhow::Result<()> {
     let first = fleet.story.add(4, "canceled-1")?;

@@ -52,7 +52,7 @@ where
             life::every_transition_of_the_table_and_no_other,
             life::only_pending_operations_start,
             life::only_operations_in_progress_are_updated_or_asked_to_end,
-            life::only_pending_operations_are_cancelled_at_once,
+            life::only_pending_operations_are_canceled_at_once,
             life::only_unfinished_operations_forget_their_part_of_the_fleet_size,
             life::the_slot_is_given_once,
             life::a_parked_operation_frees_the_slot,

@@ -309,7 +309,7 @@ pub struct NewRoomRecord {
 /// Why a transaction was refused. Nothing of it was done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    #[error("another worker owns scheduler {scheduler} by now")]
+    #[error("another worker owns scheduler {scheduler} now")]
     StaleToken { scheduler: SchedulerName },
     #[error("scheduler {0} exists already")]
     SchedulerExists(SchedulerName),
@@ -323,7 +323,7 @@ pub enum Refusal {
     QueueFull(SchedulerName),
     #[error("scheduler {scheduler} is {}", .is.as_str())]
     WrongState { scheduler: SchedulerName, is: SchedulerState },
-    #[error("the fleet size of scheduler {scheduler} is {is} by now")]
+    #[error("the fleet size of scheduler {scheduler} is {is} now")]
     FleetSizeChanged { scheduler: SchedulerName, is: u32 },
     #[error("scheduler {scheduler} still has {rooms} rooms")]
     RoomsLeft { scheduler: SchedulerName, rooms: u32 },
@@ -333,9 +333,9 @@ pub enum Refusal {
     VersionNotFound { scheduler: SchedulerName, version: Version },
     #[error("version {version} is the active one of scheduler {scheduler}")]
     VersionIsActive { scheduler: SchedulerName, version: Version },
-    #[error("version {is} is active in scheduler {scheduler} by now")]
+    #[error("version {is} is active in scheduler {scheduler} now")]
     ActiveVersionChanged { scheduler: SchedulerName, is: Version },
-    #[error("the rollout of scheduler {scheduler} is in another state by now")]
+    #[error("the rollout of scheduler {scheduler} is in another state now")]
     RolloutChanged { scheduler: SchedulerName },
     #[error("there is already an ongoing version operation (id: {operation}) for scheduler {scheduler}")]
     VersionOperationUnderWay { scheduler: SchedulerName, operation: OperationId },

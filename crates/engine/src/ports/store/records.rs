@@ -204,9 +204,9 @@ pub enum Intent {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StopIntent {
     pub operation: OperationId,
-    /// Of a removal; `None`: it goes with its scheduler, with what is undone, or was only tried.
+    /// Why a removal takes the room; `None`: it goes with its scheduler, in a rollback, or after its validation.
     pub cause: Option<RemovalReason>,
-    /// That a removal takes it from.
+    /// How many matches were running in the room when it was asked to stop.
     pub matches: u32,
     /// In words, for people.
     pub reason: String,

@@ -14,13 +14,13 @@ use crate::cli::resource::Resource;
 
 /// How the reason begins of a region that answers, and whose rooms nobody has looked for since the server started. The
 /// list calls it unreachable; its rooms count all the same until the server has looked.
-const NOT_TAKEN_UP: &str = "is not taken up yet";
+const NOT_ADOPTED: &str = "is not adopted yet";
 
 /// As rooms of one recipe may use them.
 pub(super) struct Regions {
     pub(super) places: Places,
     /// Those whose rooms are not known yet.
-    not_taken_up: Vec<Region>,
+    not_adopted: Vec<Region>,
 }
 
 /// What a room's region says about it.
@@ -33,18 +33,18 @@ pub(super) struct Standpoint {
 impl Regions {
     pub(super) fn read(client: &Client, recipe: &Recipe) -> Result<Self, Failure> {
         let answer = client.get(&Resource::new(&["regions"]), "regions")?;
-        let (mut regions, mut not_taken_up) = (BTreeMap::new(), Vec::new());
+        let (mut regions, mut not_adopted) = (BTreeMap::new(), Vec::new());
         for listed in answer.get("regions").items() {
             let Some(name) = listed.get("name").as_str().map(|name| Region(name.into())) else { continue };
-            if !listed.get("reachable").is_true() && reason(listed).starts_with(NOT_TAKEN_UP) {
-                not_taken_up.push(name.clone());
+            if !listed.get("reachable").is_true() && reason(listed).starts_with(NOT_ADOPTED) {
+                not_adopted.push(name.clone());
             }
             regions.insert(name.clone(), place(&name, listed));
         }
         let policy = recipe.policies.placement.clone();
         let policy = policy.unwrap_or_else(|| PlacementPolicy::even(regions.keys().cloned()));
         let places = Places { regions, policy, bound_to: recipe.spec.region.clone() };
-        Ok(Self { places, not_taken_up })
+        Ok(Self { places, not_adopted })
     }
 
     pub(super) fn standpoint(&self, region: &Region) -> Standpoint {
@@ -52,7 +52,7 @@ impl Regions {
         Standpoint {
             reachable: place.is_some_and(|place| place.reachable),
             draining: place.is_some_and(|place| place.draining),
-            known: !self.not_taken_up.contains(region),
+            known: !self.not_adopted.contains(region),
         }
     }
 }
@@ -68,7 +68,7 @@ fn place(name: &Region, listed: &Json) -> Place {
         (false, _, reason) => Some(format!("{name} {reason}")),
     };
     Place {
-        reachable: answers || reason.starts_with(NOT_TAKEN_UP),
+        reachable: answers || reason.starts_with(NOT_ADOPTED),
         closed,
         draining: listed.get("draining").is_true(),
         // What other fleets have of it is not known here.

@@ -147,7 +147,7 @@ fn pending_behind_others() {
         case,
         &expect![[r#"
         since 15:00Z
-        waits for remove_rooms op2 to give up the slot
+        waits for remove_rooms op2 to finish or park
         next begins after remove_rooms op2
         next 17:00.000Z: is taken over by another worker, at the latest, if worker-1 stops now
     "#]],
@@ -175,7 +175,7 @@ fn pending_behind_others() {
         case,
         &expect![[r#"
         since 15:00Z
-        waits for remove_rooms op2 to give up the slot
+        waits for remove_rooms op2 to finish or park
         next begins after remove_rooms op2
         next 17:00.000Z: is taken over by another worker, at the latest, if worker-1 stops now
     "#]],
@@ -231,7 +231,7 @@ fn nobody_works_on_it() {
                 since 15:00Z
                 waits for a worker to take it up
                 next nothing more happens before a worker is started
-                stuck: no worker is there
+                stuck: no worker is running
             "#]],
         ),
         (
@@ -251,7 +251,7 @@ fn nobody_works_on_it() {
                 since 15:00Z
                 waits for a worker to take it up
                 next 16:50.000Z: is taken over from worker-1 by another worker, at the latest
-                stuck: worker-1 owns its scheduler, and that ran out at 16:36.000Z
+                stuck: worker-1's ownership of the scheduler expired at 16:36.000Z
             "#]],
         ),
     ] {
@@ -286,7 +286,7 @@ fn at_work() {
         &expect![[r#"
         since 15:00Z
         next goes on with its next step
-        next turns round at its next step: canceled by ada
+        next rolls back at its next step: canceled by ada
         next 17:00.000Z: is taken over by another worker, at the latest, if worker-1 stops now
     "#]],
     );
@@ -327,7 +327,7 @@ fn without_a_lease() {
         since 15:00Z
         next goes on with its next step
         next 17:00.000Z: is taken over by another worker, at the latest, if worker-1 stops now
-        stuck: the lease of worker-0 ran out at 16:38.000Z
+        stuck: worker-0's lease expired at 16:38.000Z
     "#]],
     );
 
@@ -340,7 +340,7 @@ fn without_a_lease() {
             since 15:00Z
             waits for a worker to take it up
             next 16:50.000Z: is taken over from worker-1 by another worker, at the latest
-            stuck: worker-1 owns its scheduler, and that ran out at 16:38.000Z
+            stuck: worker-1's ownership of the scheduler expired at 16:38.000Z
         "#]],
     );
 }
@@ -369,7 +369,7 @@ fn parked_for_the_outside() {
         case,
         &expect![[r#"
             since 15:00Z
-            waits for remove_rooms op2 to give up the slot
+            waits for remove_rooms op2 to finish or park
             next looks again after remove_rooms op2
             next 17:00.000Z: is taken over by another worker, at the latest, if worker-1 stops now
         "#]],
@@ -384,7 +384,7 @@ fn parked_for_the_outside() {
             waits for validation room arena-1 to be ready
             next looks again as soon as a worker comes to it
             next 17:00.000Z: is taken over by another worker, at the latest, if worker-1 stops now
-            stuck: it was to look again at 15:40.000Z
+            stuck: it should have looked again at 15:40.000Z
         "#]],
     );
 }

@@ -1,9 +1,11 @@
 //! What an operation goes through.
 
 use maestro_core::operation::{
-    Activity, CancelRequest, Definition, Operation, OperationStatus, Origin, RemovalReason, Rollback,
-    RollbackEnd, RoomsToRemove, SwitchVersion,
+    Activity, CancelRequest, Definition, DefinitionKind, Operation, OperationStatus, Origin, RemovalReason,
+    Rollback, RollbackEnd, RoomsToRemove, SwitchVersion,
 };
+use maestro_core::region::Region;
+use maestro_core::resize;
 use serde_json::{Value, json};
 
 use crate::ports::Store;
@@ -63,10 +65,18 @@ pub(super) async fn every_definition_comes_back(store: &dyn Store) {
         Definition::AddRooms { amount: u32::MAX },
         Definition::RemoveRooms { rooms: RoomsToRemove::Amount(3), reason: RemovalReason::ScaleDown },
         Definition::RemoveRooms { rooms: ids, reason: RemovalReason::ExpiredRoom },
+        Definition::Resize { asked: json!({ "number": 3 }), change: Ok(resize::Outcome::Create(3)) },
+        Definition::Resize { asked: json!({ "number": -3 }), change: Ok(resize::Outcome::Delete(3)) },
+        Definition::Resize { asked: json!({ "number": 0 }), change: Err("it is too small".into()) },
+        Definition::CreateRoom { region: None },
+        Definition::CreateRoom { region: Some(Region::parse("eu-west").unwrap()) },
         Definition::HealthController,
         Definition::StorageCleanUp,
         Definition::Unknown { name: "paint_rooms".into(), input: json!({ "colour": "red" }) },
     ];
+    for kind in DefinitionKind::KNOWN {
+        assert!(definitions.iter().any(|definition| definition.kind() == *kind), "{kind} is missing");
+    }
     for (number, definition) in (1..).zip(definitions) {
         let enqueued = NewOperation { definition: definition.clone(), ..new_operation(number) };
         accept(store, vec![Change::Enqueue(enqueued)]).await;
@@ -241,7 +251,7 @@ pub(super) async fn only_operations_in_progress_are_updated_or_asked_to_end(stor
     }
 }
 
-pub(super) async fn only_pending_operations_are_cancelled_at_once(store: &dyn Store) {
+pub(super) async fn only_pending_operations_are_canceled_at_once(store: &dyn Store) {
     open(store).await;
     for (number, status) in (1..).zip(OperationStatus::ALL) {
         bring_to(store, number, status).await;
