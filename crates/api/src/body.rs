@@ -112,7 +112,7 @@ impl fmt::Display for BodyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooLong { max_bytes } => {
-                write!(f, "body: longer than the {max_bytes} bytes that are accepted here")
+                write!(f, "body: longer than the limit of {max_bytes} bytes")
             }
             Self::NoCapacity => f.write_str("too many requests at once; try again in a second"),
             Self::Broken(why) => write!(f, "body: {why}"),
@@ -179,7 +179,7 @@ mod tests {
     #[tokio::test]
     async fn why_a_body_was_not_received_is_told_to_whoever_reads_it() {
         for (error, message) in [
-            (BodyError::TooLong { max_bytes: 7 }, "body: longer than the 7 bytes that are accepted here"),
+            (BodyError::TooLong { max_bytes: 7 }, "body: longer than the limit of 7 bytes"),
             (BodyError::NoCapacity, "too many requests at once; try again in a second"),
             (BodyError::Broken("gone".into()), "body: gone"),
         ] {

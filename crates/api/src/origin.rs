@@ -164,7 +164,7 @@ impl From<Refusal<'_>> for ApiError {
         let forbidden = |message: String| Self::new(Code::PermissionDenied, message);
         match refusal {
             Refusal::NoHost => Self::invalid("header Host: is missing"),
-            Refusal::SeveralHosts => Self::invalid("header Host: is there more than once"),
+            Refusal::SeveralHosts => Self::invalid("header Host: appears more than once"),
             Refusal::UnknownHost(host) => forbidden(format!(
                 "header Host: {} is not a name of this server; if it is, add it to api.allowedHosts",
                 shown(host)

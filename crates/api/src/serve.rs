@@ -101,7 +101,7 @@ pub async fn serve(listening: Listening, shutdown: impl Future<Output = ()>, gra
     let mut tasks = server.tasks;
     let all_ended = async { while tasks.join_next().await.is_some() {} };
     if tokio::time::timeout(grace, all_ended).await.is_err() {
-        tracing::warn!(connections = tasks.len(), ?grace, "requests did not end in time and are dropped");
+        tracing::warn!(connections = tasks.len(), ?grace, "dropping requests that did not end in time");
     }
 }
 

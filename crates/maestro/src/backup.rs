@@ -8,22 +8,22 @@ use maestro_store_embedded::{BackupError, Identity, OpenError, server_of};
 
 #[derive(Debug, Clone, Args)]
 pub struct BackupOptions {
-    /// Data directory to copy from; a server may be running on it
+    /// Data directory to back up; a server may be using it
     #[arg(long, value_name = "DIR")]
     pub data_dir: PathBuf,
-    /// File to write; it must not exist
+    /// File to write; must not exist yet
     pub file: PathBuf,
 }
 
 #[derive(Debug, Clone, Args)]
 pub struct RestoreOptions {
-    /// Data directory to make or replace; no server may be running on it
+    /// Data directory to create or replace; no server may be using it
     #[arg(long, value_name = "DIR")]
     pub data_dir: PathBuf,
-    /// Keep the backup's store id wherever it is restored: rooms of that store are taken for this one's
+    /// Keep the backup's store id wherever it is restored, so that running rooms of that store are adopted
     #[arg(long, conflicts_with = "new_identity")]
     pub same_identity: bool,
-    /// Make a new store id, also in the data directory that the backup came from: its running rooms are left alone
+    /// Give the store a new id even in the data directory that the backup came from; its running rooms are left alone
     #[arg(long)]
     pub new_identity: bool,
     /// End running rooms of the store that is in the data directory now, if the backup is of another store
@@ -35,7 +35,7 @@ pub struct RestoreOptions {
 
 pub fn backup(options: &BackupOptions) -> anyhow::Result<ExitCode> {
     maestro_store_embedded::backup(&options.data_dir, &options.file)?;
-    println!("{} holds the store of {}", options.file.display(), options.data_dir.display());
+    println!("backed up the store of {} to {}", options.data_dir.display(), options.file.display());
     Ok(ExitCode::SUCCESS)
 }
 
@@ -60,7 +60,7 @@ pub fn restore(options: &RestoreOptions) -> anyhow::Result<ExitCode> {
     }?;
     println!("{} was restored from {}", data_dir.display(), file.display());
     if restored.is_same_store {
-        println!("it is store {}, whose running rooms it takes over", restored.store_id);
+        println!("it is store {}, and adopts the running rooms of that store", restored.store_id);
     } else {
         let origin = match &restored.taken_from {
             Some(directory) => format!("the backup is of {}, which keeps its rooms", directory.display()),
@@ -69,7 +69,7 @@ pub fn restore(options: &RestoreOptions) -> anyhow::Result<ExitCode> {
         println!("it is a new store, {}: {origin}; use --same-identity to take its place", restored.store_id);
     }
     if let Some(kept) = restored.kept {
-        println!("what was there before is {}", kept.display());
+        println!("the previous content is in {}", kept.display());
     }
     Ok(ExitCode::SUCCESS)
 }

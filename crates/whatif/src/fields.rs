@@ -66,7 +66,7 @@ impl<'a> Fields<'a> {
             Some(field) if error.is_syntax() => {
                 format!("{field}: {} is not valid JSON", value_of(&field, line))
             }
-            Some(field) if error.is_data() => format!("{field}: is there twice"),
+            Some(field) if error.is_data() => format!("{field}: appears twice"),
             // The position in the line is enough: each line is a document of its own.
             Some(_) | None => format!("line {number}: {error}").replace("line 1 column", "column"),
         })
@@ -136,7 +136,7 @@ impl<'a> Fields<'a> {
     pub fn refuse_unknown(&self) {
         let known = self.known.borrow();
         for name in self.names().filter(|name| known.iter().all(|known| known != name)) {
-            self.refuse::<()>(name, format!("is not known; known here are {}", known.join(", ")));
+            self.refuse::<()>(name, format!("unknown field; known fields are {}", known.join(", ")));
         }
     }
 
@@ -245,7 +245,7 @@ impl<'de> Visitor<'de> for Collect<'_, 'de> {
             let is_repeated = self.fields.names().any(|name| name == key);
             *self.reading = Some(key.clone());
             if is_repeated {
-                return Err(A::Error::custom("is there twice"));
+                return Err(A::Error::custom("appears twice"));
             }
             self.fields.values.push((key, map.next_value()?));
             *self.reading = None;

@@ -49,6 +49,6 @@ mod rollout;
 pub mod scenario;
 mod simulation;
 
-pub use report::{Report, RolloutReport, RolloutState, Row, Summary};
+pub use report::{Report, RolloutOutcome, RolloutReport, Row, Summary};
 pub use scenario::{Draft, Scenario};
 pub use simulation::{TooLarge, simulate};

@@ -67,14 +67,15 @@ pub struct RolloutReport {
     /// Until it ended, or so far.
     #[serde(rename = "seconds", serialize_with = "seconds")]
     pub took: Millis,
-    pub state: RolloutState,
+    #[serde(rename = "state")]
+    pub outcome: RolloutOutcome,
     #[serde(serialize_with = "as_text")]
     pub version: Version,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum RolloutState {
+pub enum RolloutOutcome {
     Rolling,
     Finished,
     RollingBack,
@@ -180,14 +181,14 @@ impl Display for RolloutReport {
         let (version, took) = (self.version, time(self.took));
         let spent = format!("{took} ({} loops)", self.loops);
         let reason = self.reason.as_deref().unwrap_or_default();
-        match self.state {
-            RolloutState::Finished => write!(f, "{version} finished after {spent}"),
-            RolloutState::Rolling => write!(f, "{version} not finished after {spent}"),
-            RolloutState::RolledBack => write!(f, "{version} failed: {reason}; rolled back after {spent}"),
-            RolloutState::RollingBack => {
+        match self.outcome {
+            RolloutOutcome::Finished => write!(f, "{version} finished after {spent}"),
+            RolloutOutcome::Rolling => write!(f, "{version} not finished after {spent}"),
+            RolloutOutcome::RolledBack => write!(f, "{version} failed: {reason}; rolled back after {spent}"),
+            RolloutOutcome::RollingBack => {
                 write!(f, "{version} failed: {reason}; not rolled back after {spent}")
             }
-            RolloutState::Halted => write!(f, "{version} failed: {reason}; halted after {spent}"),
+            RolloutOutcome::Halted => write!(f, "{version} failed: {reason}; halted after {spent}"),
         }
     }
 }

@@ -3,31 +3,26 @@
 
 use maestro_core::plan::{Plan, ReplacementRules, RolloutCycle, RoomFact};
 use maestro_core::rollout::{
-    self, OccupiedPace, RolloutFacts, RolloutRecord, Verdict, judge, replacement_rules,
+    OccupiedPace, RolloutFacts, RolloutRecord, RolloutState, Verdict, judge, replacement_rules,
 };
 use maestro_core::scheduler::{Change, OnFailure, Recipe, SizeBaseline, Version};
 use maestro_core::time::{Millis, Timestamp, age};
 
-use crate::report::{RolloutReport, RolloutState};
+use crate::report::{RolloutOutcome, RolloutReport};
 
 pub(crate) struct Rollout {
-    /// The version that arrived.
-    pub(crate) to: Version,
     record: RolloutRecord,
-    is_over: bool,
     first_loop: u32,
     /// When those rooms of the new version were made that did not become ready.
     failed_rooms: Vec<Timestamp>,
-    reason: Option<String>,
-    took: Millis,
-    loops: u32,
+    pub(crate) report: RolloutReport,
 }
 
 impl Rollout {
     pub(crate) fn begin(from: Version, now: Timestamp, loop_number: u32) -> Self {
         let to = Version::next(Change::Major, from, &[from]);
         let record = RolloutRecord {
-            state: rollout::RolloutState::Rolling,
+            state: RolloutState::Rolling,
             to,
             from,
             since: now,
@@ -35,16 +30,14 @@ impl Rollout {
             occupied_at: None,
             note: String::new(),
         };
-        Self {
-            to,
-            record,
-            is_over: false,
-            first_loop: loop_number,
-            failed_rooms: Vec::new(),
-            reason: None,
-            took: Millis(0),
-            loops: 0,
-        }
+        let outcome = RolloutOutcome::Rolling;
+        let report = RolloutReport { loops: 0, reason: None, took: Millis(0), outcome, version: to };
+        Self { record, first_loop: loop_number, failed_rooms: Vec::new(), report }
+    }
+
+    /// The version that arrived.
+    pub(crate) fn to(&self) -> Version {
+        self.report.version
     }
 
     /// The version that rooms are made from.
@@ -71,11 +64,11 @@ impl Rollout {
     }
 
     pub(crate) fn is_under_way(&self) -> bool {
-        !self.is_over && self.record.is_moving()
+        matches!(self.report.outcome, RolloutOutcome::Rolling | RolloutOutcome::RollingBack)
     }
 
     pub(crate) fn note_failed_room(&mut self, room: &RoomFact) {
-        if room.version == self.to && !room.was_ready {
+        if room.version == self.to() && !room.was_ready {
             self.failed_rooms.push(room.created_at);
         }
     }
@@ -91,8 +84,8 @@ impl Rollout {
         if !self.is_under_way() {
             return false;
         }
-        self.took = age(now, self.record.since);
-        self.loops = loop_number - self.first_loop;
+        self.report.took = age(now, self.record.since);
+        self.report.loops = loop_number - self.first_loop;
         let rules = recipe.rollout();
         let facts = RolloutFacts {
             now,
@@ -103,44 +96,25 @@ impl Rollout {
             switch_back_queued: false,
         };
         match judge(&self.record, &facts) {
-            Verdict::Finished => self.is_over = true,
+            Verdict::Finished if self.record.is_way_back() => {
+                self.report.outcome = RolloutOutcome::RolledBack;
+            }
+            Verdict::Finished => self.report.outcome = RolloutOutcome::Finished,
             // The way back is made of rooms that were well before; it takes as long as it takes.
             Verdict::Failed(_) if self.record.is_way_back() => {}
             Verdict::Failed(failure) => {
-                self.reason = Some(failure.to_string());
-                match rules.on_failure {
-                    OnFailure::Rollback => {
-                        self.record.state = rollout::RolloutState::RollingBack;
-                        self.record.to = self.record.from;
-                    }
-                    OnFailure::Halt => self.record.state = rollout::RolloutState::Halted,
+                self.report.reason = Some(failure.to_string());
+                (self.record.state, self.report.outcome) = match rules.on_failure {
+                    OnFailure::Rollback => (RolloutState::RollingBack, RolloutOutcome::RollingBack),
+                    OnFailure::Halt => (RolloutState::Halted, RolloutOutcome::Halted),
+                };
+                if rules.on_failure == OnFailure::Rollback {
+                    self.record.to = self.record.from;
                 }
                 return true;
             }
             Verdict::GoesOn | Verdict::WayBackLost => {}
         }
         false
-    }
-
-    pub(crate) fn report(&self) -> RolloutReport {
-        RolloutReport {
-            version: self.to,
-            state: self.state(),
-            took: self.took,
-            loops: self.loops,
-            reason: self.reason.clone(),
-        }
-    }
-
-    fn state(&self) -> RolloutState {
-        match self.record.state {
-            rollout::RolloutState::Halted => RolloutState::Halted,
-            rollout::RolloutState::RollingBack if self.is_over => RolloutState::RolledBack,
-            rollout::RolloutState::RollingBack => RolloutState::RollingBack,
-            rollout::RolloutState::Rolling | rollout::RolloutState::Paused if self.is_over => {
-                RolloutState::Finished
-            }
-            rollout::RolloutState::Rolling | rollout::RolloutState::Paused => RolloutState::Rolling,
-        }
     }
 }

@@ -22,7 +22,7 @@ const RESTLESS_CYCLES_MAX: u32 = 1000;
 /// Why a simulation was given up.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TooLarge {
-    #[error("loop {loop_number} would make more than {ROOMS_MAX} rooms")]
+    #[error("loop {loop_number} would create more than {ROOMS_MAX} rooms")]
     Rooms { loop_number: u32 },
     #[error(
         "the rooms of all loops up to {loop_number} are more than {ROOM_CYCLES_MAX}; simulate fewer rooms or fewer cycles"
@@ -181,7 +181,7 @@ impl Simulation<'_> {
     }
 
     fn row(&self, number: u32, plan: &Plan) -> Row {
-        let new_version = self.rollout.as_ref().map(|rollout| rollout.to);
+        let new_version = self.rollout.as_ref().map(Rollout::to);
         let is_available = |status: RoomStatus| status == RoomStatus::Ready || status.serves_players();
         let rooms = self.fleet.rooms().iter();
         let new = rooms.filter(|room| Some(room.version) == new_version && is_available(room.status));
@@ -243,7 +243,7 @@ impl Simulation<'_> {
 
     fn report(mut self) -> Report {
         self.summary.scheduler = self.scenario.recipe.name.to_string();
-        self.summary.rollout = self.rollout.as_ref().map(Rollout::report);
+        self.summary.rollout = self.rollout.as_ref().map(|rollout| rollout.report.clone());
         Report { rows: self.rows, summary: self.summary }
     }
 }

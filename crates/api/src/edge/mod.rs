@@ -176,11 +176,11 @@ where
     let caught = AssertUnwindSafe(work).catch_unwind();
     match tokio::time::timeout(timeout, caught).await {
         Ok(Ok(Ok(response))) => response.into_response(),
-        Ok(Err(panic)) => ApiError::new(Code::Internal, "internal error; the log says more")
+        Ok(Err(panic)) => ApiError::new(Code::Internal, "internal error; see the log of the server")
             .with_cause(format!("panicked: {}", panic_text(panic.as_ref())))
             .into_response(),
         Err(_) => {
-            let message = format!("no answer within {timeout:?}; what was asked for may happen all the same");
+            let message = format!("no answer within {timeout:?}; the request may still be carried out");
             ApiError::new(Code::DeadlineExceeded, message)
                 .with_cause(format!("no answer within {timeout:?}"))
                 .into_response()

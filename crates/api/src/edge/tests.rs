@@ -84,9 +84,10 @@ async fn every_end_is_an_answer_in_json() {
     check(of("/works"), 200, "it works").await;
     let lost = r#"{"code":5,"message":"Not Found","details":[]}"#;
     check(of("/nowhere"), 404, lost).await;
-    let panicked = r#"{"code":13,"message":"internal error; the log says more","details":[]}"#;
+    let panicked = r#"{"code":13,"message":"internal error; see the log of the server","details":[]}"#;
     check(of("/panics"), 500, panicked).await;
-    let late = r#"{"code":4,"message":"no answer within 3s; what was asked for may happen all the same","details":[]}"#;
+    let late =
+        r#"{"code":4,"message":"no answer within 3s; the request may still be carried out","details":[]}"#;
     check(of("/hangs"), 504, late).await;
 
     let long_path = format!("/works?{}", "x".repeat(URL_MAX_BYTES));

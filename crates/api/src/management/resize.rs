@@ -23,8 +23,7 @@ pub(super) async fn resize(
     let force = message.force;
     let order = order(message).map_err(|violations| Error::from(Violations(violations)))?;
     let id = api.engine.resize(&scheduler, &order, force, &user).await?;
-    let operation_id = id.to_string();
-    Ok((warnings, Answer(ResizeResponse { operation_id })))
+    Ok((warnings, Answer(ResizeResponse { operation_id: id.to_string() })))
 }
 
 pub(super) async fn create_room(
@@ -34,8 +33,7 @@ pub(super) async fn create_room(
     Message { message, warnings }: Message<CreateRoomRequest>,
 ) -> Result<(Warnings, Answer<CreateRoomResponse>), ApiError> {
     let id = api.engine.create_room(&scheduler, message.region.as_deref(), message.force, &user).await?;
-    let operation_id = id.to_string();
-    Ok((warnings, Answer(CreateRoomResponse { operation_id })))
+    Ok((warnings, Answer(CreateRoomResponse { operation_id: id.to_string() })))
 }
 
 /// What JSON alone can be wrong about; what the numbers mean together is for the engine to judge.
@@ -60,7 +58,7 @@ fn order(request: ResizeRequest) -> Result<ResizeOrder, Vec<Violation>> {
         return Err(violations);
     };
     if adjustment_type.is_none() && number.is_none() && min_size.is_none() && max_size.is_none() {
-        return Err(vec![Violation::new("number", "is missing, and nothing else says which size is wanted")]);
+        return Err(vec![Violation::new("number", "is missing, and no other field gives a size")]);
     }
     let asked = [
         ("adjustment_type", adjustment_type.as_deref().map(Value::from)),

@@ -1,7 +1,6 @@
 //! Rollouts: how far one is, and pause, resume, cancel. None of it is in v10.
 
 use axum::extract::State;
-use maestro_engine::services::RolloutView;
 use maestro_proto::v1::{
     CancelRolloutResponse, GetRolloutRequest, GetRolloutResponse, PauseRolloutResponse, ResumeRolloutResponse,
 };
@@ -19,42 +18,26 @@ pub(super) async fn get(
     Asked(request): Asked<GetRolloutRequest>,
 ) -> Answered<GetRolloutResponse> {
     let version = Some(request.version).filter(|version| !version.is_empty());
-    let RolloutView {
-        state,
-        version,
-        status,
-        outcome,
-        cause,
-        log_lines,
-        operation,
-        active,
-        rooms_by_version,
-        old_rooms,
-        new_rooms,
-        total,
-        percent,
-        waiting_for,
-        occupied,
-    } = api.engine.rollout(&name, version.as_deref()).await?;
-    let rooms_by_version = rooms_by_version.into_iter();
+    let rollout = api.engine.rollout(&name, version.as_deref()).await?;
+    let by_version = rollout.rooms_by_version.into_iter();
     Ok(Answer(GetRolloutResponse {
-        state: state.as_str().to_owned(),
-        active: active.to_string(),
-        rooms_by_version: rooms_by_version.map(|(version, rooms)| (version.to_string(), rooms)).collect(),
-        old_rooms,
-        new_rooms,
-        total,
-        percent,
-        waiting_for,
-        version: version.map(|version| version.to_string()).unwrap_or_default(),
-        status: status.as_str().to_owned(),
-        outcome: outcome.as_str().to_owned(),
-        cause,
-        log_lines,
-        operation_id: operation.map(|operation| operation.to_string()).unwrap_or_default(),
-        occupied_old_rooms: occupied.rooms,
-        waits_for_match_end: occupied.waits_for_match_end,
-        next_occupied_at: occupied.next_at.map(Into::into),
+        state: rollout.state.as_str().to_owned(),
+        active: rollout.active.to_string(),
+        rooms_by_version: by_version.map(|(version, rooms)| (version.to_string(), rooms)).collect(),
+        old_rooms: rollout.old_rooms,
+        new_rooms: rollout.new_rooms,
+        total: rollout.total,
+        percent: rollout.percent,
+        waiting_for: rollout.waiting_for,
+        version: rollout.version.map(|version| version.to_string()).unwrap_or_default(),
+        status: rollout.status.as_str().to_owned(),
+        outcome: rollout.outcome.as_str().to_owned(),
+        cause: rollout.cause,
+        log_lines: rollout.log_lines,
+        operation_id: rollout.operation.map(|operation| operation.to_string()).unwrap_or_default(),
+        occupied_old_rooms: rollout.occupied.rooms,
+        waits_for_match_end: rollout.occupied.waits_for_match_end,
+        next_occupied_at: rollout.occupied.next_at.map(Into::into),
     }))
 }
 

@@ -29,8 +29,7 @@ pub(super) async fn add(
 ) -> Result<(Warnings, Answer<AddRoomsResponse>), ApiError> {
     let amount = amount(message.amount)?;
     let id = api.engine.add_rooms(&scheduler, amount, message.force, &user).await?;
-    let operation_id = id.to_string();
-    Ok((warnings, Answer(AddRoomsResponse { operation_id })))
+    Ok((warnings, Answer(AddRoomsResponse { operation_id: id.to_string() })))
 }
 
 pub(super) async fn remove(
@@ -49,8 +48,7 @@ pub(super) async fn remove(
             ));
         }
     };
-    let operation_id = id.to_string();
-    Ok((warnings, Answer(RemoveRoomsResponse { operation_id })))
+    Ok((warnings, Answer(RemoveRoomsResponse { operation_id: id.to_string() })))
 }
 
 pub(super) async fn list(
@@ -100,37 +98,22 @@ fn listed(listed: ListedRoom) -> Room {
 }
 
 fn room(room: ListedRoom) -> Room {
-    let ListedRoom {
-        id,
-        status,
-        version,
-        region,
-        host,
-        ports,
-        pids,
-        created_at,
-        last_ping_at,
-        silent,
-        validation,
-        ended,
-        metadata,
-    } = room;
     // It was an object when the room sent it.
-    let metadata = metadata.and_then(|text| serde_json::from_str::<Map<String, Value>>(&text).ok());
+    let metadata = room.metadata.and_then(|text| serde_json::from_str::<Map<String, Value>>(&text).ok());
     Room {
-        id: id.to_string(),
-        status: status.as_str().to_owned(),
-        version: version.to_string(),
-        region: region.to_string(),
-        host,
-        ports: ports.into_iter().map(port).collect(),
-        pids,
-        created_at: Some(created_at.into()),
-        last_ping_at: last_ping_at.map(Into::into),
-        validation,
-        ended: ended.map(|ended| RoomEnd { at: Some(ended.at.into()), how: ended.how }),
+        id: room.id.to_string(),
+        status: room.status.as_str().to_owned(),
+        version: room.version.to_string(),
+        region: room.region.to_string(),
+        host: room.host,
+        ports: room.ports.into_iter().map(port).collect(),
+        pids: room.pids,
+        created_at: Some(room.created_at.into()),
+        last_ping_at: room.last_ping_at.map(Into::into),
+        validation: room.validation,
+        ended: room.ended.map(|ended| RoomEnd { at: Some(ended.at.into()), how: ended.how }),
         metadata: metadata.map(Into::into),
-        silent: silent.map(|RoomSilence { since, until }| v1::RoomSilence {
+        silent: room.silent.map(|RoomSilence { since, until }| v1::RoomSilence {
             since: Some(since.into()),
             until: Some(until.into()),
         }),

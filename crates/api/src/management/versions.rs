@@ -56,8 +56,7 @@ pub(super) async fn create(
     }
     let recipe = Recipe::try_from(&message).map_err(Error::from)?;
     let id = api.engine.create_version(&name, recipe, &user).await?;
-    let operation_id = id.to_string();
-    Ok((warnings.of_recipe(), Answer(NewSchedulerVersionResponse { operation_id })))
+    Ok((warnings.of_recipe(), Answer(NewSchedulerVersionResponse { operation_id: id.to_string() })))
 }
 
 pub(super) async fn patch(
@@ -76,8 +75,7 @@ pub(super) async fn patch(
     }
     let states_size = patch.states_rooms_replicas();
     let id = api.engine.patch_version(&name, |recipe| patch.apply(recipe), states_size, &user).await?;
-    let operation_id = id.to_string();
-    Ok((warnings, Answer(PatchSchedulerResponse { operation_id })))
+    Ok((warnings, Answer(PatchSchedulerResponse { operation_id: id.to_string() })))
 }
 
 /// A field that nobody knows may be why.
@@ -96,8 +94,7 @@ pub(super) async fn switch(
     Message { message, warnings }: Message<SwitchActiveVersionRequest>,
 ) -> Submitted<SwitchActiveVersionResponse> {
     let id = api.engine.switch_version(&name, &message.version, &user).await?;
-    let operation_id = id.to_string();
-    Ok((warnings, Answer(SwitchActiveVersionResponse { operation_id })))
+    Ok((warnings, Answer(SwitchActiveVersionResponse { operation_id: id.to_string() })))
 }
 
 fn version(record: &VersionRecord, view: View) -> SchedulerVersion {

@@ -98,7 +98,7 @@ async fn what_cannot_be_read_is_named() {
 
     let too_long = " ".repeat(1024 * 1024 + 1);
     let reply = world.ask("POST", "/schedulers", too_long).await;
-    reply.refused(413, 8, "body: longer than the 1048576 bytes that are accepted here");
+    reply.refused(413, 8, "body: longer than the limit of 1048576 bytes");
 
     let reply = world.post("/schedulers?strict=perhaps", &recipe("arena", 1)).await;
     let message = r#"query parameter strict: invalid value: string "perhaps", expected true or false"#;

@@ -92,7 +92,7 @@ async fn a_resize_that_makes_no_sense_is_refused_by_field() {
     let world = arena().await;
     let types = "EXACT_CAPACITY, CHANGE_IN_CAPACITY, CHANGE_IN_PERCENTAGE";
     for (body, reason) in [
-        ("{}", "number: is missing, and nothing else says which size is wanted".to_owned()),
+        ("{}", "number: is missing, and no other field gives a size".to_owned()),
         (r#"{"number":5}"#, format!("adjustment_type: is missing; one of {types} is needed")),
         (
             r#"{"adjustment_type":"EXACT_CAPACITY"}"#,

@@ -41,7 +41,7 @@ async fn a_room_that_says_too_much_is_refused() {
     let world = World::standing();
     let long = format!(r#"{{"status":"ready","metadata":{{"x":"{}"}}}}"#, "x".repeat(64 * 1024));
     let reply = world.ask("PUT", "/scheduler/arena/rooms/r/ping", long).await;
-    reply.refused(413, 8, "body: longer than the 65536 bytes that are accepted here");
+    reply.refused(413, 8, "body: longer than the limit of 65536 bytes");
 }
 
 #[tokio::test(start_paused = true)]

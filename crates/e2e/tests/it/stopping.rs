@@ -24,20 +24,20 @@ fn log_of_stopping(stop_rooms: bool) -> anyhow::Result<String> {
 #[test]
 fn rooms_that_go_on() -> anyhow::Result<()> {
     let log = log_of_stopping(false)?;
-    let said = log.lines().find(|line| line.contains("the rooms go on"));
+    let said = log.lines().find(|line| line.contains("the rooms keep running"));
     assert!(
         said.is_some_and(|said| said.contains("rooms=2") && said.contains("maestro scheduler delete")),
         "{log}"
     );
-    assert!(!log.contains("ending the rooms"), "{log}");
+    assert!(!log.contains("stopping the rooms"), "{log}");
     Ok(())
 }
 
 #[test]
 fn rooms_that_end_with_it() -> anyhow::Result<()> {
     let log = log_of_stopping(true)?;
-    let said = log.lines().find(|line| line.contains("ending the rooms"));
+    let said = log.lines().find(|line| line.contains("stopping the rooms"));
     assert!(said.is_some_and(|said| said.contains("rooms=2")), "{log}");
-    assert!(!log.contains("go on"), "{log}");
+    assert!(!log.contains("keep running"), "{log}");
     Ok(())
 }

@@ -105,7 +105,7 @@ impl Client {
         Json::read(&bytes).map_err(|error| {
             let url = &self.base_url;
             let message = format!(
-                "the answer of {url} is not JSON ({error}): {}; is this a Maestro management API?",
+                "the answer from {url} is not JSON ({error}): {}; is this a Maestro management API?",
                 excerpt(&bytes)
             );
             Failure::new(Exit::Failed, message)
@@ -167,7 +167,7 @@ impl Client {
         let url = &self.base_url;
         let wrong_port = |what: &str, key: &str| {
             Failure::invalid(format!(
-                "{url} is {what} ({key}); --url takes the management API (managementApi.port, 8080 by default)"
+                "{url} is {what} ({key}); --url must name the management API (managementApi.port, 8080 by default)"
             ))
         };
         // A path of rooms that takes no GET, and one that is always there.
@@ -207,11 +207,11 @@ impl Client {
             }
             ureq::Error::Protocol(_) | ureq::Error::LargeResponseHeader(..) => Failure::new(
                 Exit::Failed,
-                format!("{url} does not answer in HTTP ({error}); is this a Maestro management API?"),
+                format!("{url} does not speak HTTP ({error}); is this a Maestro management API?"),
             ),
             ureq::Error::Io(io) if is_hang_up(io) => Failure::new(
                 Exit::Unreachable,
-                format!("{url} closed the connection without an answer{}", perhaps_done(method)),
+                format!("{url} closed the connection without answering{}", perhaps_done(method)),
             ),
             ureq::Error::Io(io) if io.kind() == std::io::ErrorKind::ConnectionRefused => unreachable(
                 "connection refused; is `maestro start` running there? (--url or MAESTRO_URL name another server)",
@@ -227,11 +227,11 @@ impl Client {
         match error {
             ureq::Error::Timeout(_) => self.timed_out(method),
             ureq::Error::BodyExceedsLimit(limit) => {
-                Failure::new(Exit::Failed, format!("the answer of {url} is larger than {limit} bytes"))
+                Failure::new(Exit::Failed, format!("the answer from {url} is larger than {limit} bytes"))
             }
             _ => Failure::new(
                 Exit::Failed,
-                format!("the answer of {url} was cut off ({error}){}", perhaps_done(method)),
+                format!("the answer from {url} was cut off ({error}){}", perhaps_done(method)),
             ),
         }
     }

@@ -32,7 +32,7 @@ pub struct ConfigOptions {
     /// Configuration file, YAML
     #[arg(short = 'c', long = "config-path", visible_alias = "config", value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// Directory of the embedded store; wins over the key dataDir
+    /// Directory of the embedded store; overrides the setting dataDir
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
 }

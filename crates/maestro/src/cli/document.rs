@@ -69,10 +69,10 @@ pub(super) fn read_recipe(path: &Path, unknown: UnknownFields) -> Result<Written
         Json::Object(mut entries) if entries.len() == 1 && entries[0].0 == SCHEDULER => entries.remove(0).1,
         Json::Object(entries) => Json::Object(entries),
         Json::Null => {
-            return Err(Failure::invalid(format!("{name}: is empty; it must hold a scheduler's recipe")));
+            return Err(Failure::invalid(format!("{name}: is empty; it must contain a scheduler's recipe")));
         }
         Json::Bool(_) | Json::Number(_) | Json::String(_) | Json::Array(_) => {
-            let reason = "must hold a scheduler's recipe, `name: …` and so on";
+            let reason = "must contain a scheduler's recipe: `name: …` and so on";
             return Err(Failure::invalid(format!("{name}: {reason}")));
         }
     };
@@ -199,8 +199,11 @@ mod tests {
             "name: arena\nstate: in-sync\ncreatedAt: 2026-11-15T09:06:47Z\nmaxSurge: 1\n",
             &expect![[r#"{"name":"arena","maxSurge":1}"#]],
         );
-        check("", &expect!["arena.yaml: is empty; it must hold a scheduler's recipe"]);
-        check("- name: arena\n", &expect!["arena.yaml: must hold a scheduler's recipe, `name: …` and so on"]);
+        check("", &expect!["arena.yaml: is empty; it must contain a scheduler's recipe"]);
+        check(
+            "- name: arena\n",
+            &expect!["arena.yaml: must contain a scheduler's recipe: `name: …` and so on"],
+        );
         check(
             "name: arena\n  game: x\n",
             &expect!["arena.yaml:2:7: not valid YAML: mapping values are not allowed in this context"],

@@ -1,5 +1,6 @@
 //! How a command fails: with an exit code that scripts can rely on, and a message for people.
 
+use std::fmt;
 use std::process::ExitCode;
 
 /// The exit codes that scripts rely on.
@@ -50,6 +51,12 @@ pub(super) struct Failure {
     pub(super) exit: Exit,
     /// One line, or one per violation.
     pub(super) message: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
 }
 
 impl Failure {

@@ -212,7 +212,7 @@ impl<'de> Visitor<'de> for JsonVisitor {
         let mut entries: Vec<(String, Json)> = Vec::new();
         while let Some((key, value)) = map.next_entry::<String, Json>()? {
             if entries.iter().any(|(name, _)| *name == key) {
-                return Err(A::Error::custom(format!("the key {key} is there twice")));
+                return Err(A::Error::custom(format!("the key {key} appears twice")));
             }
             entries.push((key, value));
         }
@@ -273,6 +273,6 @@ mod tests {
     #[test]
     fn a_key_twice_is_refused() {
         let error = serde_json::from_str::<Json>(r#"{"a":1,"a":2}"#).unwrap_err().to_string();
-        assert!(error.starts_with("the key a is there twice"), "{error}");
+        assert!(error.starts_with("the key a appears twice"), "{error}");
     }
 }

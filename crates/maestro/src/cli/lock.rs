@@ -24,7 +24,7 @@ pub(super) enum Command {
         scheduler: String,
     },
 
-    /// Take a lock from whoever holds it: its operation ends as error, its rollout is paused
+    /// Release a lock by force: an operation that holds it ends with an error, a rollout that holds it is paused
     #[command(after_help = examples![
         "maestro lock release arena downscaling --reason \"the rooms are gone, I looked\"",
         "maestro lock release arena config --token 1841 --reason \"wrong build\"",
@@ -36,13 +36,13 @@ pub(super) enum Command {
 pub(super) struct ReleaseOptions {
     /// Name of the scheduler
     scheduler: String,
-    /// Which lock
+    /// Kind of the lock
     #[arg(value_parser = PossibleValuesParser::new(LockKind::LISTED.map(LockKind::as_str)))]
     kind: String,
-    /// Why, for the history
+    /// Reason for the release, recorded in the history
     #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     reason: String,
-    /// Only the one with this fencing token: not what someone else took meanwhile
+    /// Release the lock only if it still has this fencing token
     #[arg(long, value_name = "N")]
     token: Option<u64>,
 }

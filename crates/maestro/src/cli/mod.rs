@@ -135,35 +135,35 @@ enum Command {
     ])]
     Region(region::Command),
 
-    /// The same as scheduler; on its own, the list of schedulers
+    /// Same as scheduler; without a subcommand, lists the schedulers
     #[command(hide = true, after_help = examples![
         "maestro schedulers",
         "maestro schedulers --watch",
     ])]
     Schedulers(OrList<scheduler::Command, scheduler::ListOptions>),
 
-    /// The same as room; with a scheduler, the list of its rooms
+    /// Same as room; with only a scheduler, lists its rooms
     #[command(hide = true, after_help = examples![
         "maestro rooms arena",
         "maestro rooms arena --watch",
     ])]
     Rooms(OrList<room::Command, room::ListOptions>),
 
-    /// The same as operation; with a scheduler, the list of its operations
+    /// Same as operation; with only a scheduler, lists its operations
     #[command(hide = true, alias = "ops", after_help = examples![
         "maestro operations arena",
         "maestro ops arena --status error",
     ])]
     Operations(OrList<operation::Command, operation::ListOptions>),
 
-    /// The same as region; on its own, the list of regions
+    /// Same as region; without a subcommand, lists the regions
     #[command(hide = true, after_help = examples![
         "maestro regions",
         "maestro regions --watch",
     ])]
     Regions(OrList<region::Command, list::WatchOptions>),
 
-    /// Try out a recipe on paper: what would Maestro do, cycle by cycle?
+    /// Simulate what Maestro would do with a fleet, cycle by cycle, without a server
     #[command(after_help = examples![
         "maestro simulate -f examples/simulate/upscale.yaml",
         "maestro simulate -f arena.yaml --ready 20 --occupied 5 --new-version-at 0s",
@@ -173,7 +173,7 @@ enum Command {
     ])]
     Simulate(Box<simulate::Options>),
 
-    /// Ask the planners: one JSON line in, one out
+    /// Ask the planners about cases: one JSON line in, one JSON line out
     #[command(subcommand, after_help = examples!["maestro plan autoscaling < cases.jsonl > answers.jsonl"])]
     Plan(plan::Command),
 
@@ -192,15 +192,15 @@ enum Command {
     ])]
     Start(StartOptions),
 
-    /// Copy the store of a data directory to a file, also while a server runs on it
+    /// Back up the store of a data directory to a file, even while a server is using it
     #[command(after_help = examples!["maestro backup --data-dir ./data maestro.backup"])]
     Backup(BackupOptions),
 
-    /// Make a data directory from a backup
+    /// Restore a data directory from a backup
     #[command(after_help = examples!["maestro restore --data-dir ./data maestro.backup"])]
     Restore(RestoreOptions),
 
-    /// Collect what a bug report needs in one file
+    /// Collect everything that a bug report needs in one file
     #[command(after_help = examples![
         "maestro support-bundle",
         "maestro support-bundle bundle.tar.gz -c maestro.yaml --server-log maestro.log",

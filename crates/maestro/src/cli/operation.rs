@@ -87,7 +87,7 @@ pub(super) struct ListOptions {
     /// Name of the scheduler; with --stuck it may be left out, for all of them
     #[arg(required_unless_present = "stuck")]
     scheduler: Option<String>,
-    /// Only operations that have not moved for longer than they should, and why
+    /// Only operations that are stuck: they have made no progress for longer than they should, and why
     #[arg(long, conflicts_with_all = ["stage", "kind", "status", "since", "all", "page", "page_size"])]
     stuck: bool,
     /// Only operations of this stage
@@ -102,13 +102,13 @@ pub(super) struct ListOptions {
     /// Only operations created since this time: how long ago (2h), or when (2026-11-15T09:00:00Z)
     #[arg(long, value_name = "TIME", value_parser = since)]
     since: Option<Timestamp>,
-    /// Also health controller cycles that changed nothing or have not ended
+    /// Include health controller cycles that changed nothing or have not ended
     #[arg(long, alias = "no-action")]
     all: bool,
-    /// Which page of the operations that have ended
+    /// Page of the operations that have ended
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     page: Option<u32>,
-    /// How many of the operations that have ended to show per page
+    /// Number of ended operations per page
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     page_size: Option<u32>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `maestro plan …`: the pure planners as filters, one JSON line in, one out. No server is asked.
+//! `maestro plan …`: the pure planners as filters, one JSON line in, one out, without a server.
 
 use std::io::{self, BufWriter};
 
@@ -10,34 +10,34 @@ use super::output::unwritten;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// How many rooms a fleet should have: id, occupied, total, min, max, readyTarget give desired, decision, reason
+    /// Number of rooms that a fleet should have: reads id, occupied, total, min, max, readyTarget; answers desired, decision, reason
     #[command(after_help = "\
 Examples:
   maestro plan autoscaling < cases.jsonl > answers.jsonl
   echo '{\"id\": 1, \"occupied\": 80, \"total\": 100, \"readyTarget\": 0.5}' | maestro plan autoscaling
 
-min is 1 and max is -1 (no limit) where a case does not say. A line that cannot be answered
+If a case does not set them, min is 1 and max is -1 (no limit). A line that cannot be answered
 gets its error as its answer, the others are answered, and the exit code is 2.")]
     Autoscaling,
-    /// Where rooms would go: id, regions, current, count, expand give plan (name → number) or null, and reason
+    /// Regions in which rooms would be placed: reads id, regions, current, count, expand; answers plan (name → number) or null, reason
     #[command(after_help = "\
 Examples:
   maestro plan placement < cases.jsonl > answers.jsonl
   echo '{\"regions\": [{\"name\": \"us\", \"weight\": 3}, {\"name\": \"eu\", \"cap\": 50}], \"count\": 40}' |
     maestro plan placement
 
-weight is 100 and cap is -1 (no limit) where a region does not say, current is 0, and expand is true;
-false asks where rooms would be removed. A line that cannot be answered gets its error as its answer,
+If they are not set, weight is 100, cap is -1 (no limit), current is 0 and expand is true; with false,
+the answer is where rooms would be removed. A line that cannot be answered gets its error as its answer,
 the others are answered, and the exit code is 2.")]
     Placement,
-    /// By how many rooms a resize changes a fleet: id, inputs, current, cluster give status, reason and counts
+    /// Number of rooms by which a resize changes a fleet: reads id, inputs, current, cluster; answers status, reason, counts
     #[command(after_help = "\
 Examples:
   maestro plan resize < cases.jsonl > answers.jsonl
   echo '{\"inputs\": {\"adjustment_type\": \"CHANGE_IN_PERCENTAGE\", \"number\": 12.5}, \"current\": 40}' |
     maestro plan resize
 
-inputs are adjustment_type, number, min_step, min_size, max_size, strict (false if not there); cluster is
+inputs are adjustment_type, number, min_step, min_size, max_size, strict (false if not set); cluster is
 min_size (0), max_size (-1), desired_capacity (0), max_nodes_per_cluster (1000). A line that cannot be
 answered gets its error as its answer, the others are answered, and the exit code is 2.")]
     Resize,

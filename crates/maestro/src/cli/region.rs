@@ -47,7 +47,7 @@ pub(super) struct Order {
     /// Name of the region
     #[arg(value_name = "NAME")]
     region: String,
-    /// Why, for the record; shown by region list
+    /// Reason, recorded and shown by region list
     #[arg(long)]
     reason: Option<String>,
 }

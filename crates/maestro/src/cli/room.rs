@@ -66,7 +66,7 @@ pub(super) enum Command {
 pub(super) struct ListOptions {
     /// Name of the scheduler
     scheduler: String,
-    /// Also rooms that ended within the last day, and how they ended
+    /// Include rooms that ended within the last day, and how they ended
     #[arg(long)]
     ended: bool,
     #[command(flatten)]
@@ -95,7 +95,7 @@ struct ChangeOptions {
 pub(super) struct AmountOptions {
     /// Name of the scheduler
     scheduler: String,
-    /// How many rooms
+    /// Number of rooms
     #[arg(value_name = "N", value_parser = amount)]
     amount: u32,
     #[command(flatten)]
@@ -106,7 +106,7 @@ pub(super) struct AmountOptions {
 pub(super) struct RemoveOptions {
     /// Name of the scheduler
     scheduler: String,
-    /// How many rooms, or the ids of the rooms (or the beginnings of their ids)
+    /// Number of rooms, or the ids of the rooms (or the beginnings of their ids)
     #[arg(value_name = "N|ID", required = true)]
     rooms: Vec<String>,
     #[command(flatten)]

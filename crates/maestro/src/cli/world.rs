@@ -20,7 +20,7 @@ pub(super) fn run(format: Format, run: &Run<'_>) -> Result<(), Failure> {
         return Err(Failure::invalid(CSV_REFUSED));
     }
     let seed = run.seed.unwrap_or("1");
-    let wrong = || format!("--seed {seed}: a world needs a whole number up to {}", u64::MAX);
+    let wrong = || format!("--seed {seed}: must be a whole number up to {}", u64::MAX);
     let seed: u64 = seed.parse().map_err(|_| Failure::invalid(wrong()))?;
     let kind = run.kind.map(kind).transpose()?;
     let outcome = scenarios::run(seed, &scenarios::Options { kind, ..scenarios::Options::default() });
@@ -38,9 +38,8 @@ pub(super) fn run(format: Format, run: &Run<'_>) -> Result<(), Failure> {
 
 fn kind(text: &str) -> Result<Kind, Failure> {
     let known = || Kind::ALL.map(Kind::as_str).join(", ");
-    Kind::parse(text).ok_or_else(|| {
-        Failure::invalid(format!("--kind {text}: there is no such kind; there are {}", known()))
-    })
+    Kind::parse(text)
+        .ok_or_else(|| Failure::invalid(format!("--kind {text}: unknown kind; must be one of {}", known())))
 }
 
 /// The same for programs.

@@ -36,7 +36,7 @@ pub(super) fn read(name: &str, text: &str) -> FileSettings {
         Ok(Node::Scalar(Some(_)) | Node::List(_)) => {
             settings
                 .violations
-                .push(format!("{name}: must hold settings such as `managementApi: {{port: 8080}}`"));
+                .push(format!("{name}: must contain settings such as `managementApi: {{port: 8080}}`"));
         }
         Err(error) => settings.violations.push(error.in_file(name)),
     }
@@ -213,6 +213,6 @@ fn advice(path: &str) -> String {
     }
     match nearest(path, known.into_iter()) {
         Some(suggestion) => format!("did you mean {suggestion}?"),
-        None => "`maestro config reference` lists all".to_owned(),
+        None => "`maestro config reference` lists all keys".to_owned(),
     }
 }

@@ -80,13 +80,13 @@ fn conflicts(regions: &Regions, data_dir: &Path) -> Vec<String> {
     for (name, region) in regions {
         if let Some(other) = by_variable.insert(Key::variable(name.as_str()), name) {
             violations.push(format!(
-                "regions.{name}: is too like {other}: names must differ by more than case, `-`, `_` and `.`"
+                "regions.{name}: is too similar to {other}: names must differ by more than case, `-`, `_` and `.`"
             ));
         }
         let directory = region.directory(name, data_dir);
         if let Some(other) = by_directory.insert(directory.clone(), name) {
             violations.push(format!(
-                "regions.{name}.directory: {} is the directory of region {other} too; each needs its own",
+                "regions.{name}.directory: {} is also the directory of region {other}; each region needs its own",
                 directory.display()
             ));
         }

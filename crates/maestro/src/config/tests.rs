@@ -188,10 +188,10 @@ fn everything_wrong_is_said_at_once() {
         &expect![[r#"
             the configuration is not valid:
               managmentApi (maestro.yaml line 3): unknown key; did you mean managementApi?
-              workers.colour (maestro.yaml line 7): unknown key; `maestro config reference` lists all
+              workers.colour (maestro.yaml line 7): unknown key; `maestro config reference` lists all keys
               operations (maestro.yaml line 8): is a section: its settings go below it, indented
               log.level (maestro.yaml line 12): must be one value (off, error, warn, info, debug or trace), not a list or a section
-              colour (maestro.yaml line 13): unknown key; `maestro config reference` lists all
+              colour (maestro.yaml line 13): unknown key; `maestro config reference` lists all keys
               managementApi.port: 70000 (maestro.yaml line 2): must be a port from 0 to 65535; 0 picks a free one
               api.requestTimeout: 0s (MAESTRO_API_REQUESTTIMEOUT): must be longer than zero, such as 10s
               workers.syncInterval: 10 (maestro.yaml line 6): a number needs a unit: 10s, 10ms, 10m or 10h
@@ -207,7 +207,7 @@ fn files_that_are_no_configuration() {
         &[],
         &expect![[r#"
             the configuration is not valid:
-              maestro.yaml: must hold settings such as `managementApi: {port: 8080}`
+              maestro.yaml: must contain settings such as `managementApi: {port: 8080}`
         "#]],
     );
     check(
@@ -215,7 +215,7 @@ fn files_that_are_no_configuration() {
         &[],
         &expect![[r#"
             the configuration is not valid:
-              maestro.yaml: must hold settings such as `managementApi: {port: 8080}`
+              maestro.yaml: must contain settings such as `managementApi: {port: 8080}`
         "#]],
     );
     check(
@@ -374,8 +374,8 @@ fn regions_that_cannot_be() {
         &[],
         &expect![[r#"
             the configuration is not valid:
-              regions.b.directory: /srv/rooms is the directory of region a too; each needs its own
-              regions.us-east: is too like US_EAST: names must differ by more than case, `-`, `_` and `.`
+              regions.b.directory: /srv/rooms is also the directory of region a; each region needs its own
+              regions.us-east: is too similar to US_EAST: names must differ by more than case, `-`, `_` and `.`
         "#]],
     );
     check(

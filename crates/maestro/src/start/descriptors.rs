@@ -24,7 +24,7 @@ pub(super) fn raise_limit() -> u64 {
     let current = match setrlimit(Resource::Nofile, raised) {
         Ok(()) => limit.maximum,
         Err(error) => {
-            tracing::warn!(%error, "the limit of open files stays as it is");
+            tracing::warn!(%error, "cannot raise the limit of open files");
             limit.current
         }
     };

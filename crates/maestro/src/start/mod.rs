@@ -29,7 +29,7 @@ pub struct StartOptions {
     pub component: Component,
     #[command(flatten)]
     pub config: ConfigOptions,
-    /// v10's choice of log format: production is json, development is text
+    /// Log format, by v10's name for it: production is json, development is text
     #[arg(short, long, value_enum, value_name = "PRESET")]
     pub log_config: Option<LogPreset>,
     /// End running rooms of the store that was in the data directory, if its database is gone
@@ -130,7 +130,7 @@ fn tasks() -> anyhow::Result<Tasks> {
 
 /// What it had begun is as safe as when it is killed.
 fn stopped_early(told_by: &str) -> ExitCode {
-    tracing::info!(signal = told_by, "stopped before it served");
+    tracing::info!(signal = told_by, "stopped before serving");
     ExitCode::SUCCESS
 }
 

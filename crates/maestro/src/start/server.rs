@@ -93,12 +93,12 @@ impl Server {
         let of = |stop: bool| counts.iter().filter(|(stops, _)| *stops == stop).map(|(_, rooms)| rooms).sum();
         let (go_on, end): (usize, usize) = (of(false), of(true));
         if end > 0 {
-            tracing::info!(rooms = end, "ending the rooms (stopRoomsOnShutdown)");
+            tracing::info!(rooms = end, "stopping the rooms (stopRoomsOnShutdown)");
         }
         if go_on > 0 {
             tracing::info!(
                 rooms = go_on,
-                "the rooms go on, and the next start on this data directory adopts them; to end rooms, delete their \
+                "the rooms keep running, and the next start on this data directory adopts them; to end rooms, delete their \
                  scheduler (maestro scheduler delete NAME), or start with \
                  adapters.runtime.process.stopRoomsOnShutdown set to true and stop again"
             );

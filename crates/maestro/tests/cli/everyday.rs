@@ -235,7 +235,7 @@ fn a_list_that_is_watched() {
             > GET /schedulers/arena/rooms?view=full
             {"rooms":[{"id":"arena-1"}]}
             {"rooms":[]}
-            stderr: http://SERVER closed the connection without an answer; trying again
+            stderr: http://SERVER closed the connection without answering; trying again
             stderr: error: scheduler arena not found
             exit 3
         "#]],

@@ -103,7 +103,7 @@ fn answers_that_are_none() {
         "scheduler list",
         &expect![[r#"
             > GET /schedulers?view=full
-            stderr: error: the answer of http://SERVER is not JSON (expected value at line 1 column 1): `<html> <h1>It works!</h1></html>`; is this a Maestro management API?
+            stderr: error: the answer from http://SERVER is not JSON (expected value at line 1 column 1): `<html> <h1>It works!</h1></html>`; is this a Maestro management API?
             exit 1
         "#]],
     );
@@ -112,7 +112,7 @@ fn answers_that_are_none() {
         "scheduler list",
         &expect![[r#"
             > GET /schedulers?view=full
-            stderr: error: the answer of http://SERVER is not JSON (EOF while parsing a value at line 1 column 0): (empty); is this a Maestro management API?
+            stderr: error: the answer from http://SERVER is not JSON (EOF while parsing a value at line 1 column 0): (empty); is this a Maestro management API?
             exit 1
         "#]],
     );
@@ -121,7 +121,7 @@ fn answers_that_are_none() {
         "scheduler list",
         &expect![[r#"
             > GET /schedulers?view=full
-            stderr: error: the answer of http://SERVER is not JSON (EOF while parsing an object at line 1 column 23): `{"schedulers": [{"name"`; is this a Maestro management API?
+            stderr: error: the answer from http://SERVER is not JSON (EOF while parsing an object at line 1 column 23): `{"schedulers": [{"name"`; is this a Maestro management API?
             exit 1
         "#]],
     );
@@ -157,7 +157,7 @@ fn answers_that_are_none() {
         "scheduler list",
         &expect![[r#"
             > GET /schedulers?view=full
-            stderr: error: http://SERVER does not answer in HTTP (protocol: http parse fail: invalid HTTP version); is this a Maestro management API?
+            stderr: error: http://SERVER does not speak HTTP (protocol: http parse fail: invalid HTTP version); is this a Maestro management API?
             exit 1
         "#]],
     );
@@ -169,7 +169,7 @@ fn answers_that_are_none() {
         "scheduler list",
         &expect![[r#"
             > GET /schedulers?view=full
-            stderr: error: the answer of http://SERVER was cut off (io: Peer disconnected)
+            stderr: error: the answer from http://SERVER was cut off (io: Peer disconnected)
             exit 1
         "#]],
     );
@@ -178,7 +178,7 @@ fn answers_that_are_none() {
         "scheduler list",
         &expect![[r#"
             > GET /schedulers?view=full
-            stderr: error: http://SERVER closed the connection without an answer
+            stderr: error: http://SERVER closed the connection without answering
             exit 5
         "#]],
     );
@@ -313,7 +313,7 @@ fn usage() {
         "scheduler create -f -",
         "",
         &expect![[r#"
-            stderr: error: stdin: is empty; it must hold a scheduler's recipe
+            stderr: error: stdin: is empty; it must contain a scheduler's recipe
             exit 2
         "#]],
     );

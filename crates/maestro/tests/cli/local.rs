@@ -178,13 +178,13 @@ fn help() {
               operation       Inspect, explain, cancel and follow operations [alias: op]
               lock            Inspect and release the locks of a scheduler
               region          Inspect regions; cordon, drain and uncordon them
-              simulate        Try out a recipe on paper: what would Maestro do, cycle by cycle?
-              plan            Ask the planners: one JSON line in, one out
+              simulate        Simulate what Maestro would do with a fleet, cycle by cycle, without a server
+              plan            Ask the planners about cases: one JSON line in, one JSON line out
               config          Inspect the configuration
               start           Start a server
-              backup          Copy the store of a data directory to a file, also while a server runs on it
-              restore         Make a data directory from a backup
-              support-bundle  Collect what a bug report needs in one file
+              backup          Back up the store of a data directory to a file, even while a server is using it
+              restore         Restore a data directory from a backup
+              support-bundle  Collect everything that a bug report needs in one file
               completion      Print a completion script for a shell
               version         Print the version, the commit and the schema of the store
               help            Print this message or the help of the given subcommand(s)
@@ -223,7 +223,7 @@ fn help() {
 
             Arguments:
               <SCHEDULER>  Name of the scheduler
-              <N>          How many rooms
+              <N>          Number of rooms
 
             Options:
                   --force               Do it even if autoscaling is on and will undo it
@@ -258,9 +258,9 @@ fn help() {
 
             Options:
               -c, --config-path <FILE>   Configuration file, YAML [alias: --config]
-                  --data-dir <DIR>       Directory of the embedded store; wins over the key dataDir
-              -l, --log-config <PRESET>  v10's choice of log format: production is json, development is text
-                                         [possible values: production, development]
+                  --data-dir <DIR>       Directory of the embedded store; overrides the setting dataDir
+              -l, --log-config <PRESET>  Log format, by v10's name for it: production is json, development is
+                                         text [possible values: production, development]
                   --stop-unknown-rooms   End running rooms of the store that was in the data directory, if its
                                          database is gone
               -h, --help                 Print help

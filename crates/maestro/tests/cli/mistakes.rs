@@ -30,22 +30,22 @@ fn the_wrong_port() {
         vec![not_found(), not_allowed],
         "scheduler list",
         &expect![[r#"
-        > GET /schedulers?view=full
-        > GET /scheduler/x/rooms/x/ping
-        stderr: error: http://SERVER is the API that rooms talk to (roomsApi.port); --url takes the management API (managementApi.port, 8080 by default)
-        exit 2
-    "#]],
+            > GET /schedulers?view=full
+            > GET /scheduler/x/rooms/x/ping
+            stderr: error: http://SERVER is the API that rooms talk to (roomsApi.port); --url must name the management API (managementApi.port, 8080 by default)
+            exit 2
+        "#]],
     );
     check(
         vec![not_found(), not_found(), ok("ok")],
         "scheduler list",
         &expect![[r#"
-        > GET /schedulers?view=full
-        > GET /scheduler/x/rooms/x/ping
-        > GET /healthz
-        stderr: error: http://SERVER is the internal API for health checks and metrics (internalApi.port); --url takes the management API (managementApi.port, 8080 by default)
-        exit 2
-    "#]],
+            > GET /schedulers?view=full
+            > GET /scheduler/x/rooms/x/ping
+            > GET /healthz
+            stderr: error: http://SERVER is the internal API for health checks and metrics (internalApi.port); --url must name the management API (managementApi.port, 8080 by default)
+            exit 2
+        "#]],
     );
     check(
         vec![not_found()],

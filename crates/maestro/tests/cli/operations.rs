@@ -253,7 +253,7 @@ fn a_restart_of_the_server_does_not_end_the_watch() {
             > GET /schedulers/arena/operations/op-1?view=full
             2026-11-15T09:06:53Z Created
             2026-11-15T09:06:54Z Starting 3 rooms in two lines
-            stderr: http://SERVER closed the connection without an answer; trying again
+            stderr: http://SERVER closed the connection without answering; trying again
         "#]],
     );
 }

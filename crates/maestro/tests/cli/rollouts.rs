@@ -122,7 +122,7 @@ fn watch_to_the_end() {
             rolling, v10.0.0: 25 %, 3 old and 1 new rooms; waiting for old rooms to be replaced
             rolling, v10.0.0: 75 %, 1 old and 3 new rooms; waiting for old rooms to be replaced
             done: v10.0.0 is deployed with 4 rooms
-            stderr: http://SERVER closed the connection without an answer; trying again
+            stderr: http://SERVER closed the connection without answering; trying again
         "#]],
     );
     check(

@@ -237,7 +237,7 @@ fn options_that_a_world_does_not_have() {
     check_local(
         maestro("simulate --world --seed 18446744073709551616"),
         &expect![[r#"
-            stderr: error: --seed 18446744073709551616: a world needs a whole number up to 18446744073709551615
+            stderr: error: --seed 18446744073709551616: must be a whole number up to 18446744073709551615
             exit 2
         "#]],
     );

@@ -23,7 +23,7 @@ pub fn answer(fields: &Fields<'_>) -> Option<Answer> {
     let (demand, autoscaling) = read(fields)?;
     let decision = decide(&demand, &autoscaling);
     if let Some(wanted) = uncountable(&decision) {
-        let reason = format!("{} wants {wanted} rooms, more than {}", demand.occupied, u32::MAX);
+        let reason = format!("{} needs {wanted} rooms, more than {}", demand.occupied, u32::MAX);
         return fields.refuse("occupied", reason);
     }
     Some(Answer {

@@ -72,7 +72,7 @@ fn explained(regions: &[(Region, RegionFact)], plan: &[u64], grows: bool) -> Str
         format!("{name} {} → {after} (share {share})", fact.rooms.counted)
     };
     let parts: Vec<_> = regions.iter().zip(&finals).map(region).collect();
-    format!("{total} rooms in the end: {}", parts.join(", "))
+    format!("{total} rooms in total: {}", parts.join(", "))
 }
 
 fn read(fields: &Fields<'_>) -> Option<Case> {

@@ -90,7 +90,7 @@ pub(super) fn read_object(path: &Path, wanted: &str) -> Result<Map<String, Value
     let name = name(path);
     match parse(&text) {
         Ok(Value::Object(values)) => Ok(values),
-        Ok(_) => Err(ScenarioError::Content { name, reason: format!("must hold {wanted}") }),
+        Ok(_) => Err(ScenarioError::Content { name, reason: format!("must contain {wanted}") }),
         Err(reason) => Err(ScenarioError::Syntax { name, reason }),
     }
 }

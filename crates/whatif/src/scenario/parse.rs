@@ -167,7 +167,7 @@ fn demand(root: &Fields<'_>, directory: &Path) -> Result<Option<Demand>, Scenari
             Err(UnknownCurve) => return Ok(None),
         },
         (None, None, None) => None,
-        (_, _, _) => root.refuse("demand", "is one of constant, csv and curve, not several"),
+        (_, _, _) => root.refuse("demand", "must have only one of constant, csv and curve"),
     };
     block.refuse_unknown();
     Ok(demand)
@@ -215,10 +215,10 @@ fn length(root: &Fields<'_>, cycle: Millis) -> Option<Length> {
         (Some(cycles), None) => Some(Length::Cycles(cycles)),
         (None, Some(duration)) => match cycles_in(duration, cycle) {
             Some(cycles) => Some(Length::Cycles(cycles)),
-            None => root.refuse("duration", format!("has more than {CYCLES_MAX} cycles of {cycle}")),
+            None => root.refuse("duration", format!("is more than {CYCLES_MAX} cycles of {cycle}")),
         },
         (None, None) => None,
-        (Some(_), Some(_)) => root.refuse("duration", "cycles is there too; write one of them"),
+        (Some(_), Some(_)) => root.refuse("duration", "cannot be combined with cycles"),
     }
 }
 

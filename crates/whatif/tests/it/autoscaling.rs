@@ -106,8 +106,8 @@ nonsense
             {"id":10,"error":"max: 5 is not above min, which is 5; -1 means no limit"}
             {"id":11,"error":"occupied: -1 is not a whole number from 0 to 4294967295; total: 1.5 is not a whole number from 0 to 4294967295; min: x is not a whole number from -2147483648 to 2147483647; max: 9999999999 is not a whole number from -2147483648 to 2147483647; readyTarget: \"[]\" is not a decimal number; write it as 0.5"}
             {"id":12,"error":"occupied: 4294967296 is not a whole number from 0 to 4294967295; total: 1e2 is not a whole number from 0 to 4294967295"}
-            {"id":13,"error":"occupied: 4294967295 wants 42949672950 rooms, more than 4294967295"}
-            {"id":14,"error":"id: is there twice"}
+            {"id":13,"error":"occupied: 4294967295 needs 42949672950 rooms, more than 4294967295"}
+            {"id":14,"error":"id: appears twice"}
             {"id":16,"error":"line 15: EOF while parsing a value at column 22"}
             {"error":"line 16: expected ident at column 2"}
             {"error":"line 17: invalid type: sequence, expected a case, a JSON object at column 0"}

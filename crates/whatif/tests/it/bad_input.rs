@@ -13,11 +13,15 @@ fn check(document: &str, expected: Expect) {
 fn documents() {
     check(
         "",
-        expect!["simulation.yaml: must hold a simulation (`scheduler: …` and so on) or a scheduler's recipe"],
+        expect![
+            "simulation.yaml: must contain a simulation (`scheduler: …` and so on) or a scheduler's recipe"
+        ],
     );
     check(
         "- 1\n",
-        expect!["simulation.yaml: must hold a simulation (`scheduler: …` and so on) or a scheduler's recipe"],
+        expect![
+            "simulation.yaml: must contain a simulation (`scheduler: …` and so on) or a scheduler's recipe"
+        ],
     );
     check(
         "a: b: c\n",
@@ -50,7 +54,7 @@ fn fields() {
             rooms.ready: -1 is not a whole number from 0 to 1000000
             rooms.occupied: 1000001 is not a whole number from 0 to 1000000
             rooms.version: "latest" is not a version: write it as v1.2.0
-            rooms.colour: is not known; known here are ready, occupied, version"#]],
+            rooms.colour: unknown field; known fields are ready, occupied, version"#]],
     );
     check(
         "rooms: { ready: 600000, occupied: 600000 }\n",
@@ -66,8 +70,8 @@ fn fields() {
     );
     check("cycles: 0\n", expect!["cycles: 0 is not a whole number from 1 to 1000000"]);
     check("cycles: 1000001\n", expect!["cycles: 1000001 is not a whole number from 1 to 1000000"]);
-    check("cycles: 5\nduration: 5s\n", expect!["duration: cycles is there too; write one of them"]);
-    check("cycle: 1ms\nduration: 1h\n", expect!["duration: has more than 1000000 cycles of 0.001s"]);
+    check("cycles: 5\nduration: 5s\n", expect!["duration: cannot be combined with cycles"]);
+    check("cycle: 1ms\nduration: 1h\n", expect!["duration: is more than 1000000 cycles of 0.001s"]);
     check(
         "failures: 1.5\nseed: -1\nnewVersion: now\n",
         expect![[r#"
@@ -78,13 +82,13 @@ fn fields() {
     check(
         "newVersion: { on: 5s }\nlimits: { addRooms: 0 }\n",
         expect![[r#"
-        newVersion.on: is not known; known here are at
-        limits.addRooms: 0 is not a whole number from 1 to 1000000"#]],
+            newVersion.on: unknown field; known fields are at
+            limits.addRooms: 0 is not a whole number from 1 to 1000000"#]],
     );
     check(
         "cycel: 5s\n",
         expect![
-            "cycel: is not known; known here are scheduler, rooms, demand, cycle, cycles, duration, roomStart, failures, newVersion, matchLength, seed, limits"
+            "cycel: unknown field; known fields are scheduler, rooms, demand, cycle, cycles, duration, roomStart, failures, newVersion, matchLength, seed, limits"
         ],
     );
 }
@@ -94,13 +98,13 @@ fn demands() {
     let check = |rest: &str, expected: Expect| check(&document(&format!("demand: {rest}\n")), expected);
     check("-5", expect!["demand: -5 is not a whole number from 0 to 1000000"]);
     check("many", expect!["demand: many is not a whole number from 0 to 1000000"]);
-    check("{ constant: 5, curve: day }", expect!["demand: is one of constant, csv and curve, not several"]);
+    check("{ constant: 5, curve: day }", expect!["demand: must have only one of constant, csv and curve"]);
     check("{ curve: tide, low: 5 }", expect![[r#"demand.curve: "tide" is not day, launch or spike"#]]);
     check(
         "{ curve: day, low: 5, hihg: 9 }",
         expect![[r#"
             demand.high: is missing; a whole number is needed
-            demand.hihg: is not known; known here are constant, csv, curve, low, high, period"#]],
+            demand.hihg: unknown field; known fields are constant, csv, curve, low, high, period"#]],
     );
     check(
         "{ curve: spike, peak: 2000000, at: x }",
@@ -147,7 +151,7 @@ fn recipes() {
 fn sizes() {
     check(
         &document("  roomsReplicas: 2000000\nlimits: { addRooms: 1000000 }\n"),
-        expect!["loop 2 would make more than 1000000 rooms"],
+        expect!["loop 2 would create more than 1000000 rooms"],
     );
     check(
         &half_ready("  matchAllocation: { maxMatches: 35 }\nrooms: { occupied: 100000 }\n"),

@@ -21,13 +21,13 @@ fn where_rooms_would_go() {
 {"id":7,"regions":[{"name":"a","weight":18014398509481984},{"name":"b","weight":1}],"count":18446744073709551615}
 "#,
         &expect![[r#"
-            {"id":1,"plan":{"us":10,"eu":30},"reason":"90 rooms in the end: us 40 → 50 (share 54), eu 10 → 40 (share 36)"}
-            {"id":2,"plan":{"us":2,"eu":1},"reason":"3 rooms in the end: us 0 → 2 (share 1.50), eu 0 → 1 (share 1.50)"}
-            {"id":3,"plan":{"eu":3},"reason":"4 rooms in the end: us 2 → 2 (share 2), eu 5 → 2 (share 2)"}
+            {"id":1,"plan":{"us":10,"eu":30},"reason":"90 rooms in total: us 40 → 50 (share 54), eu 10 → 40 (share 36)"}
+            {"id":2,"plan":{"us":2,"eu":1},"reason":"3 rooms in total: us 0 → 2 (share 1.50), eu 0 → 1 (share 1.50)"}
+            {"id":3,"plan":{"eu":3},"reason":"4 rooms in total: us 2 → 2 (share 2), eu 5 → 2 (share 2)"}
             {"id":4,"plan":null,"reason":"There is no feasible plan to handle all nodes.","fits":3}
             {"id":5,"plan":null,"reason":"There is no feasible plan to handle all nodes.","fits":2}
-            {"id":6,"plan":{},"reason":"0 rooms in the end: us 0 → 0 (share 0)"}
-            {"id":7,"plan":{"a":18446744073709550591,"b":1024},"reason":"18446744073709551615 rooms in the end: a 0 → 18446744073709550591 (share 18446744073709550591), b 0 → 1024 (share 1023.99)"}
+            {"id":6,"plan":{},"reason":"0 rooms in total: us 0 → 0 (share 0)"}
+            {"id":7,"plan":{"a":18446744073709550591,"b":1024},"reason":"18446744073709551615 rooms in total: a 0 → 18446744073709550591 (share 18446744073709550591), b 0 → 1024 (share 1023.99)"}
         "#]],
     );
 }
@@ -55,7 +55,7 @@ fn what_is_refused() {
             {"id":6,"error":"current: [] is not an object"}
             {"id":7,"error":"regions[0]: \"a\" is not an object"}
             {"id":8,"error":"regions: {\"name\":\"a\"} is not a list"}
-            {"id":9,"error":"count: is missing; a whole number is needed; regions[0]: name: is there twice"}
+            {"id":9,"error":"count: is missing; a whole number is needed; regions[0]: name: appears twice"}
             {"id":10,"error":"regions[0].weight: 18014398509481985 is not a whole number from 0 to 18014398509481984"}
         "#]],
     );

@@ -1,7 +1,7 @@
 //! What fleets do under other recipes, players and misfortunes.
 
 use maestro_core::time::Millis;
-use maestro_whatif::{Report, RolloutState};
+use maestro_whatif::{Report, RolloutOutcome};
 
 use crate::{document, half_ready, simulated};
 
@@ -98,7 +98,7 @@ fn a_version_that_never_becomes_ready_is_rolled_back() {
     let broken = "rooms: { ready: 20, occupied: 20 }\nnewVersion: { at: 20s }\nfailures: 1\n";
     let report = simulated(&half_ready(broken)).unwrap();
     let rollout = report.summary.rollout.unwrap();
-    assert_eq!(rollout.state, RolloutState::RolledBack);
+    assert_eq!(rollout.outcome, RolloutOutcome::RolledBack);
     assert_eq!(rollout.reason.as_deref(), Some("10 new rooms in a row did not become ready"));
     assert_eq!(report.summary.under_ready_target, Millis(0));
     assert_eq!(report.summary.matches_moved, 0);
@@ -114,7 +114,7 @@ fn some_failures_only_delay_a_rollout() {
         )
     };
     let report = simulated(&half_ready(&flaky(1))).unwrap();
-    assert_eq!(report.summary.rollout.as_ref().unwrap().state, RolloutState::Finished);
+    assert_eq!(report.summary.rollout.as_ref().unwrap().outcome, RolloutOutcome::Finished);
     assert_eq!(report.summary.under_ready_target, Millis(0));
     assert_eq!(simulated(&half_ready(&flaky(1))).unwrap(), report, "the same seed, the same table");
     assert_ne!(simulated(&half_ready(&flaky(2))).unwrap(), report);
@@ -135,11 +135,11 @@ fn matches_that_end_let_a_rollout_through() {
         let rules = "  rollout: { occupied: waitForMatchEnd }\n";
         let rooms = "rooms: { ready: 10, occupied: 10 }\nnewVersion: { at: 0s }\n";
         let summary = simulated(&half_ready(&format!("{rules}{rooms}{rest}\n"))).unwrap().summary;
-        (summary.rollout.unwrap().state, summary.matches_moved)
+        (summary.rollout.unwrap().outcome, summary.matches_moved)
     };
-    assert_eq!(outcome("matchLength: 5m"), (RolloutState::Finished, 0));
+    assert_eq!(outcome("matchLength: 5m"), (RolloutOutcome::Finished, 0));
     // Without an end of matches they would wait forever.
-    assert_eq!(outcome("cycles: 100"), (RolloutState::Rolling, 0));
+    assert_eq!(outcome("cycles: 100"), (RolloutOutcome::Rolling, 0));
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn a_failed_rollout_may_halt() {
     let rules = "  rollout: { onFailure: halt, maxFailures: 2 }\n";
     let broken = "rooms: { ready: 20, occupied: 20 }\nnewVersion: { at: 0s }\nfailures: 1\n";
     let report = simulated(&half_ready(&format!("{rules}{broken}"))).unwrap();
-    assert_eq!(report.summary.rollout.unwrap().state, RolloutState::Halted);
+    assert_eq!(report.summary.rollout.unwrap().outcome, RolloutOutcome::Halted);
     assert!(report.summary.at_rest);
 }
 

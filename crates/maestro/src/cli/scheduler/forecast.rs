@@ -6,13 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use maestro_core::plan::{
     Counted, FleetSnapshot, Limits, OldVersions, Places, Plan, ReplacementRules, RoomFact, Scaling, plan,
 };
+use maestro_core::rollout::replacement_rules;
 use maestro_core::room::{Region, RoomId, RoomStatus};
 use maestro_core::scheduler::{Change, OccupiedRooms, Recipe, Version};
 use maestro_core::text::count_of;
 use maestro_core::time::{Millis, Timestamp};
 
 use super::proposal::{Current, Proposal, recipe_of};
-use super::regions::{Regions, Standpoint};
+use super::regions::{RegionFacts, Regions};
 use crate::cli::client::Client;
 use crate::cli::failure::Failure;
 use crate::cli::json::Json;
@@ -55,8 +56,10 @@ pub(super) fn forecast(client: &Client, proposal: &Proposal) -> Result<Forecast,
         First::Fails(line) => return Ok(Forecast { first: vec![line], ..Forecast::default() }),
     };
     let (rooms, replacement) = match &proposal.current {
-        None => (Vec::new(), replacing(recipe, OldVersions::Counted)),
-        Some(current) => (rooms(client, recipe, current, &regions, now)?, rules(client, recipe, current)?),
+        None => (Vec::new(), replacing(recipe, OldVersions::Counted, now)),
+        Some(current) => {
+            (rooms(client, recipe, current, &regions, now)?, rules(client, recipe, current, now)?)
+        }
     };
     let autoscaling = recipe.autoscaling.as_ref().filter(|autoscaling| autoscaling.enabled);
     let snapshot = FleetSnapshot {
@@ -200,9 +203,14 @@ fn players(snapshot: &FleetSnapshot<'_>, plan: &Plan, recipe: &Recipe) -> Vec<St
 
 /// How rooms are replaced, if they are. A major version begins a rollout of its own, any other one takes over the one that
 /// is there, paused or not.
-fn rules(client: &Client, recipe: &Recipe, current: &Current) -> Result<ReplacementRules, Failure> {
+fn rules(
+    client: &Client,
+    recipe: &Recipe,
+    current: &Current,
+    now: Timestamp,
+) -> Result<ReplacementRules, Failure> {
     if current.difference.change() == Change::Major {
-        return Ok(replacing(recipe, OldVersions::Replaced));
+        return Ok(replacing(recipe, OldVersions::Replaced, now));
     }
     let resource = Resource::new(&["schedulers", recipe.name.as_str(), "rollout"]);
     let answer = client.get(&resource, "state")?;
@@ -211,19 +219,12 @@ fn rules(client: &Client, recipe: &Recipe, current: &Current) -> Result<Replacem
         Some("halted") => OldVersions::Counted,
         Some(_) | None => OldVersions::Replaced,
     };
-    Ok(replacing(recipe, versions))
+    Ok(replacing(recipe, versions, now))
 }
 
-fn replacing(recipe: &Recipe, versions: OldVersions) -> ReplacementRules {
-    let rules = recipe.rollout();
-    ReplacementRules {
-        versions,
-        max_surge: recipe.max_surge,
-        max_unavailable: rules.max_unavailable,
-        occupied: rules.occupied,
-        // What the next scheduled cycle may do.
-        occupied_may_go: true,
-    }
+fn replacing(recipe: &Recipe, versions: OldVersions, now: Timestamp) -> ReplacementRules {
+    // What the next scheduled cycle may do.
+    ReplacementRules { versions, ..replacement_rules(None, recipe, now, true) }
 }
 
 fn rooms(
@@ -265,7 +266,7 @@ fn fact(room: &Json, matches_max: u32, regions: &Regions, now: Timestamp) -> Opt
     let version = Version::parse(room.get("version").as_str()?).ok()?;
     let status = RoomStatus::parse(room.get("status").as_str()?)?;
     let region = Region(room.get("region").as_str().unwrap_or(Region::DEFAULT).into());
-    let Standpoint { reachable, draining, known } = regions.standpoint(&region);
+    let RegionFacts { reachable, draining, known } = regions.facts(&region);
     let fact = RoomFact {
         id: RoomId::new(room.get("id").as_str()?),
         region,

@@ -24,7 +24,7 @@ pub(super) struct Regions {
 }
 
 /// What a room's region says about it.
-pub(super) struct Standpoint {
+pub(super) struct RegionFacts {
     pub(super) reachable: bool,
     pub(super) draining: bool,
     pub(super) known: bool,
@@ -47,9 +47,9 @@ impl Regions {
         Ok(Self { places, not_adopted })
     }
 
-    pub(super) fn standpoint(&self, region: &Region) -> Standpoint {
+    pub(super) fn facts(&self, region: &Region) -> RegionFacts {
         let place = self.places.regions.get(region);
-        Standpoint {
+        RegionFacts {
             reachable: place.is_some_and(|place| place.reachable),
             draining: place.is_some_and(|place| place.draining),
             known: !self.not_adopted.contains(region),

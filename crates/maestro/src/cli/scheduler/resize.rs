@@ -12,22 +12,22 @@ use super::super::resource::Resource;
 pub(in super::super) struct ResizeOptions {
     /// Name of the scheduler
     scheduler: String,
-    /// How many rooms (10), how many more or less (+5, -3), or how many percent more or less (+20%, -12.5%)
+    /// Number of rooms (10), a change (+5, -3), or a change in percent (+20%, -12.5%)
     #[arg(value_name = "N", value_parser = size, allow_hyphen_values = true)]
     size: Size,
-    /// A percentage changes at least so many rooms
+    /// Minimum number of rooms that a percentage changes
     #[arg(long, value_name = "ROOMS")]
     min_step: Option<u32>,
-    /// The smallest size that this request may lead to
+    /// Lower bound of the resulting size
     #[arg(long, value_name = "ROOMS")]
     min_size: Option<u32>,
-    /// The largest size that this request may lead to
+    /// Upper bound of the resulting size
     #[arg(long, value_name = "ROOMS")]
     max_size: Option<u32>,
-    /// Bring a size beyond the bounds within them, instead of refusing it
+    /// Adjust a size outside the bounds to the nearest one within them, instead of refusing it
     #[arg(long)]
     no_strict: bool,
-    /// Even if autoscaling is on and will undo it
+    /// Resize even if autoscaling is on and will undo it
     #[arg(long)]
     force: bool,
     #[command(flatten)]

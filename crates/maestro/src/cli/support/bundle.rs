@@ -1,5 +1,6 @@
 //! The file itself: a compressed tar that only its owner can read, with a manifest of what is in it and what is not.
 
+use std::fmt::Display;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -35,13 +36,15 @@ pub(super) enum Keep {
 
 impl Bundle {
     pub(super) fn add_json(&mut self, name: &str, value: &Json) {
-        match serde_json::to_vec_pretty(value) {
-            Ok(bytes) => self.add(name, bytes, Keep::Beginning),
-            Err(error) => self.miss(name, &error.to_string()),
-        }
+        self.add(name, serde_json::to_vec_pretty(value), Keep::Beginning);
     }
 
-    pub(super) fn add(&mut self, name: &str, mut bytes: Vec<u8>, keep: Keep) {
+    /// Adds a file, or why there is none.
+    pub(super) fn add(&mut self, name: &str, content: Result<Vec<u8>, impl Display>, keep: Keep) {
+        let mut bytes = match content {
+            Ok(bytes) => bytes,
+            Err(error) => return self.miss(name, &error.to_string()),
+        };
         let length = bytes.len();
         if length > FILE_BYTES_MAX {
             match keep {
@@ -51,8 +54,7 @@ impl Bundle {
             self.miss(name, &format!("only {FILE_BYTES_MAX} of {length} bytes are included"));
         }
         if self.bytes + bytes.len() > BUNDLE_BYTES_MAX {
-            self.miss(name, &format!("the bundle has its {BUNDLE_BYTES_MAX} bytes already"));
-            return;
+            return self.miss(name, &format!("the bundle already has {BUNDLE_BYTES_MAX} bytes"));
         }
         self.bytes += bytes.len();
         self.files.push((plain_path(name), bytes));
@@ -150,13 +152,13 @@ mod tests {
         let mut bundle = Bundle::default();
         let mut long = vec![b'a'; FILE_BYTES_MAX];
         long.push(b'z');
-        bundle.add("beginning", long.clone(), Keep::Beginning);
-        bundle.add("end", long, Keep::End);
+        bundle.add("beginning", Ok::<_, String>(long.clone()), Keep::Beginning);
+        bundle.add("end", Ok::<_, String>(long), Keep::End);
         let last = |file: usize| bundle.files[file].1.last().copied();
         assert_eq!((last(0), last(1)), (Some(b'a'), Some(b'z')));
         assert_eq!(bundle.missing.len(), 2);
         for number in 0..10 {
-            bundle.add(&number.to_string(), vec![0; FILE_BYTES_MAX], Keep::End);
+            bundle.add(&number.to_string(), Ok::<_, String>(vec![0; FILE_BYTES_MAX]), Keep::End);
         }
         assert!(bundle.bytes <= BUNDLE_BYTES_MAX);
         assert!(bundle.missing.iter().any(|(_, why)| why.contains("already")), "{:?}", bundle.missing);

@@ -59,11 +59,8 @@ pub(super) fn configuration(loaded: &Loaded) -> Json {
 
 pub(super) fn server_log(bundle: &mut Bundle, log: &Path) {
     let name = log.file_name().unwrap_or_default().to_string_lossy();
-    let name = format!("server-log/{name}");
-    match tail(log, LOG_BYTES_MAX) {
-        Ok(bytes) => bundle.add(&name, bytes, Keep::End),
-        Err(error) => bundle.miss(&name, &format!("{}: {error}", log.display())),
-    }
+    let end = tail(log, LOG_BYTES_MAX).map_err(|error| format!("{}: {error}", log.display()));
+    bundle.add(&format!("server-log/{name}"), end, Keep::End);
 }
 
 /// Which files there are, how large and with which rights; never the store's content.
@@ -78,17 +75,14 @@ pub(super) fn data_directory(bundle: &mut Bundle, directory: &Path, room_logs: b
         let shown = path.strip_prefix(directory).unwrap_or(path).display();
         listing.push_str(&format!("{mode:04o} {bytes:>12} {shown}\n"));
     }
-    bundle.add("data-directory.txt", listing.into_bytes(), Keep::Beginning);
+    bundle.add("data-directory.txt", io::Result::Ok(listing.into_bytes()), Keep::Beginning);
     if room_logs {
         let is_log = |found: &Found| found.path.extension().is_some_and(|extension| extension == "log");
         let mut logs: Vec<Found> = files.into_iter().filter(is_log).collect();
         logs.sort_by_key(|log| std::cmp::Reverse(log.modified_at));
         for Found { path, .. } in logs.into_iter().take(ROOM_LOGS_MAX) {
             let shown = path.strip_prefix(directory).unwrap_or(&path).display().to_string();
-            match tail(&path, ROOM_LOG_BYTES_MAX) {
-                Ok(bytes) => bundle.add(&format!("data-directory/{shown}"), bytes, Keep::End),
-                Err(error) => bundle.miss(&format!("data-directory/{shown}"), &error.to_string()),
-            }
+            bundle.add(&format!("data-directory/{shown}"), tail(&path, ROOM_LOG_BYTES_MAX), Keep::End);
         }
     }
 }

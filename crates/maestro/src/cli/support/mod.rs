@@ -34,10 +34,10 @@ pub(super) struct Options {
     /// Only these schedulers; can be repeated [default: all, up to 100]
     #[arg(long, value_name = "NAME")]
     scheduler: Vec<String>,
-    /// File with the server's log, of which the end is included; can be repeated
+    /// Log file of the server, the end of which is included; can be repeated
     #[arg(long, value_name = "FILE")]
     server_log: Vec<PathBuf>,
-    /// Leave out what rooms have written
+    /// Leave out the logs of rooms
     #[arg(long)]
     no_room_logs: bool,
 }
@@ -73,11 +73,11 @@ pub(super) fn run(context: &Context, options: &Options) -> Result<(), Failure> {
         warn(&format!("not included: {}: {}", missing.get("file").cell(), missing.get("why").cell()));
     }
     note(
-        "values of environment variables and secrets are hidden; read what rooms have logged before you pass it on",
+        "values of environment variables and secrets are hidden; check the logs of rooms before you share the bundle",
     );
     context.show(&manifest, |manifest| {
         let files = manifest.get("files").items().len();
-        format!("{} holds {files} files", file.display())
+        format!("wrote {files} files to {}", file.display())
     })
 }
 
@@ -88,7 +88,7 @@ fn internal(context: &Context, options: &Options, loaded: Option<&Loaded>, bundl
         format!("http://{host}:{}", api.port)
     });
     let Some(url) = options.internal_url.clone().or(configured) else {
-        bundle.miss("internal", "where the internal API is is not known; give --internal-url");
+        bundle.miss("internal", "the address of the internal API is not known; give --internal-url");
         return;
     };
     match Client::new(&url, context.request_timeout()) {

@@ -41,10 +41,7 @@ pub(super) fn collect(bundle: &mut Bundle, client: &Client, scope: &Scope<'_>) -
     };
     for (index, name) in names.iter().enumerate() {
         if index >= SCHEDULERS_MAX {
-            bundle.miss(
-                &format!("schedulers/{name}"),
-                "there are too many schedulers; name some with --scheduler",
-            );
+            bundle.miss(&format!("schedulers/{name}"), "too many schedulers; select some with --scheduler");
             continue;
         }
         scheduler(bundle, client, name, scope.room_logs);
@@ -88,10 +85,7 @@ fn scheduler(bundle: &mut Bundle, client: &Client, name: &str, room_logs: bool) 
     if room_logs {
         for id in worst_rooms(rooms.get("rooms").items()) {
             let log = client.get_text(&of(&["rooms", id, "logs"]).query("tail", ROOM_LOG_LINES));
-            match log {
-                Ok(log) => bundle.add(&file(&format!("logs/{id}.log")), log.into_bytes(), Keep::End),
-                Err(failure) => bundle.miss(&file(&format!("logs/{id}.log")), &failure.message),
-            }
+            bundle.add(&file(&format!("logs/{id}.log")), log.map(String::into_bytes), Keep::End);
         }
     }
 }
@@ -106,14 +100,11 @@ fn worst_rooms(rooms: &[Json]) -> Vec<&str> {
 /// Health and metrics. What is not healthy is answered with an error, which is what the report is about.
 pub(super) fn collect_internal(bundle: &mut Bundle, client: &Client) {
     for (name, path) in [("readyz.txt", "readyz"), ("healthz.txt", "healthz"), ("metrics.txt", "metrics")] {
-        match client.get_whatever(&Resource::new(&[path])) {
-            Ok((200, body)) => bundle.add(name, body, Keep::Beginning),
-            Ok((status, body)) => {
-                let text = format!("HTTP {status}\n{}", String::from_utf8_lossy(&body));
-                bundle.add(name, text.into_bytes(), Keep::Beginning);
-            }
-            Err(failure) => bundle.miss(name, &failure.message),
-        }
+        let answer = client.get_whatever(&Resource::new(&[path])).map(|(status, body)| match status {
+            200 => body,
+            _ => format!("HTTP {status}\n{}", String::from_utf8_lossy(&body)).into_bytes(),
+        });
+        bundle.add(name, answer, Keep::Beginning);
     }
 }
 
