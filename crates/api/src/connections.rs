@@ -10,10 +10,11 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 #[derive(Debug, Clone)]
@@ -122,12 +123,12 @@ impl Connections {
     }
 
     pub(crate) fn count(&self) -> usize {
-        self.lock().by_id.len()
+        self.open.lock().by_id.len()
     }
 
     pub(crate) fn open(&self, address: IpAddr, now: Duration) -> Opened {
         let address = sender(address);
-        let mut open = self.lock();
+        let mut open = self.open.lock();
         let mut refused = false;
         let of_address = open.incomplete.get(&address);
         if let Some(of_address) = of_address
@@ -148,12 +149,12 @@ impl Connections {
     /// Gives back descriptors that somebody else needs. True if somebody was turned away who may have been about to say
     /// something.
     pub(crate) fn make_room(&self, now: Duration) -> bool {
-        self.lock().evict(EVICTED_AT_ONCE, now)
+        self.open.lock().evict(EVICTED_AT_ONCE, now)
     }
 
     /// Closes those that took too long; how many there were.
     pub(crate) fn cut_overdue(&self, now: Duration) -> usize {
-        let mut open = self.lock();
+        let mut open = self.open.lock();
         let is_overdue = |connection: &&Arc<Connection>| {
             let (phase, age) = connection.state(now);
             match phase {
@@ -171,14 +172,14 @@ impl Connections {
     }
 
     pub(crate) fn close(&self, connection: &Connection) {
-        self.lock().remove(connection.id);
+        self.open.lock().remove(connection.id);
     }
 
     /// A request has come completely.
     pub(crate) fn work(&self, connection: &Connection, now: Duration) {
         let before = connection.enter(Phase::Working, now);
         if before == Phase::Opening {
-            self.lock().forget_incomplete(connection);
+            self.open.lock().forget_incomplete(connection);
         }
     }
 
@@ -195,10 +196,6 @@ impl Connections {
 
     pub(crate) fn let_go(&self, bytes: usize) {
         self.buffered.fetch_sub(bytes, Ordering::Relaxed);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Open> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use maestro_core::room::Region;
 use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::{Millis, Timestamp, age};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -272,24 +273,24 @@ impl Observing {
 impl Reconciled {
     /// The scheduler is owned here from now on. What an earlier time of ownership knew is forgotten.
     pub(crate) fn begin(&self, scheduler: &SchedulerName) {
-        let mut all = self.lock();
+        let mut all = self.0.lock();
         all.epoch += 1;
         let since = all.epoch;
         all.schedulers.insert(scheduler.clone(), LastCompared { at: None, since });
     }
 
     pub(crate) fn end(&self, scheduler: &SchedulerName) {
-        self.lock().schedulers.remove(scheduler);
+        self.0.lock().schedulers.remove(scheduler);
     }
 
     pub(crate) fn is_due(&self, scheduler: &SchedulerName, now: Timestamp, every: Millis) -> bool {
-        let last = self.lock().schedulers.get(scheduler).and_then(|last| last.at);
+        let last = self.0.lock().schedulers.get(scheduler).and_then(|last| last.at);
         last.is_none_or(|last| age(now, last) >= every || last > now)
     }
 
     /// All are compared again at the next cycle.
     pub(crate) fn forget(&self) {
-        let mut all = self.lock();
+        let mut all = self.0.lock();
         all.epoch += 1;
         let since = all.epoch;
         all.schedulers.values_mut().for_each(|last| *last = LastCompared { at: None, since });
@@ -297,7 +298,7 @@ impl Reconciled {
 
     /// An observation of one of its rooms was lost: only the next comparison can find it.
     pub(crate) fn forget_one(&self, scheduler: &SchedulerName) {
-        let mut all = self.lock();
+        let mut all = self.0.lock();
         all.epoch += 1;
         let since = all.epoch;
         if let Some(last) = all.schedulers.get_mut(scheduler) {
@@ -307,28 +308,24 @@ impl Reconciled {
 
     /// What was found is written.
     pub(crate) fn done(&self, scheduler: &SchedulerName, now: Timestamp) {
-        if let Some(last) = self.lock().schedulers.get_mut(scheduler) {
+        if let Some(last) = self.0.lock().schedulers.get_mut(scheduler) {
             last.at = Some(now);
         }
     }
 
     /// Those that are there when a comparison of all begins, and a mark of that moment.
     pub(crate) fn all(&self) -> (Vec<SchedulerName>, u64) {
-        let all = self.lock();
+        let all = self.0.lock();
         (all.schedulers.keys().cloned().collect(), all.epoch)
     }
 
     /// Of a comparison that began at `epoch`.
     pub(crate) fn all_done_but(&self, others: &BTreeSet<SchedulerName>, epoch: u64, now: Timestamp) {
-        let mut all = self.lock();
+        let mut all = self.0.lock();
         let done = all
             .schedulers
             .iter_mut()
             .filter(|(scheduler, last)| last.since <= epoch && !others.contains(*scheduler));
         done.for_each(|(_, last)| last.at = Some(now));
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Comparable> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

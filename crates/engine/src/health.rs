@@ -5,9 +5,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// Cheap to clone; all clones are one.
@@ -51,21 +52,21 @@ impl Health {
 
     /// The component works. Cheap if it did before.
     pub fn clear(&self, component: &str) {
-        if self.lock().remove(component).is_some() {
+        if self.0.lock().remove(component).is_some() {
             tracing::info!(component, "healthy again");
         }
     }
 
     /// The component works, and has to go on for so long to be trusted again.
     pub fn clear_in(&self, component: &str, delay: Duration) {
-        if let Some(problem) = self.lock().get_mut(component) {
+        if let Some(problem) = self.0.lock().get_mut(component) {
             problem.until = Some(Instant::now() + delay);
         }
     }
 
     pub fn readiness(&self) -> Readiness {
         let now = Instant::now();
-        let mut problems = self.lock();
+        let mut problems = self.0.lock();
         problems.retain(|_, problem| problem.until.is_none_or(|until| now < until));
         let told = |(component, problem): (&String, &Problem)| format!("{component}: {}", problem.why);
         Readiness {
@@ -77,15 +78,11 @@ impl Health {
     /// Logged when it is news: a store that fails is reported with every write.
     fn report(&self, component: String, severity: Severity, why: String) {
         let problem = Problem { severity, why, until: None };
-        let mut problems = self.lock();
+        let mut problems = self.0.lock();
         if problems.get(&component) != Some(&problem) {
             tracing::warn!(component, %severity, why = problem.why, "unhealthy");
             problems.insert(component, problem);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Problem>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,7 +4,6 @@
 //! work goes on, because stopping would not repair it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
 
 use maestro_core::invariant::{
     Removal, Violation, legal_transition, occupied_stay, one_executing, only_fleet, ports_once, ready_kept,
@@ -14,6 +13,7 @@ use maestro_core::operation::{Operation, OperationId, OperationStatus, Token};
 use maestro_core::plan::{Plan, RoomFact, expiry};
 use maestro_core::room::{HostPort, Region, RoomId, RoomStatus};
 use maestro_core::scheduler::SchedulerName;
+use parking_lot::Mutex;
 
 use crate::Engine;
 use crate::ports::store::RoomRecord;
@@ -25,12 +25,12 @@ pub(crate) struct Tokens(Mutex<BTreeMap<SchedulerName, Token>>);
 impl Tokens {
     /// Who owns a scheduler still keeps its token; otherwise it is a greater one.
     pub(crate) fn given(&self, scheduler: &SchedulerName, token: Token) -> Option<Violation> {
-        let last = self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(scheduler.clone(), token);
+        let last = self.0.lock().insert(scheduler.clone(), token);
         token_grew(last.filter(|last| *last != token), token)
     }
 
     pub(crate) fn forget(&self, scheduler: &SchedulerName) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(scheduler);
+        self.0.lock().remove(scheduler);
     }
 }
 

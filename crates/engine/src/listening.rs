@@ -1,9 +1,8 @@
 //! Since when rooms could be heard. Silence is not held against rooms if it falls into a time in which the machine slept, in
 //! which its clock was set forward, or in which pings were refused for lack of capacity.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use maestro_core::time::{Millis, Timestamp, after, age};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// More than a clock is set right by in everyday life, and much less than a ping timeout.
@@ -32,7 +31,7 @@ impl Listening {
     pub(crate) fn since(&self, now: Timestamp) -> Option<Timestamp> {
         let awake = self.awake_since(now);
         // A clock that was set back since makes it say nothing any more.
-        let refused_at = self.lock().refused_at.filter(|at| *at <= now);
+        let refused_at = self.0.lock().refused_at.filter(|at| *at <= now);
         awake.max(refused_at)
     }
 
@@ -43,11 +42,11 @@ impl Listening {
 
     /// Somebody who may have been a room was not heard, through no fault of its own.
     pub(crate) fn refused(&self, now: Timestamp) {
-        self.lock().refused_at = Some(now);
+        self.0.lock().refused_at = Some(now);
     }
 
     fn look(&self, by_clock: Timestamp, by_timer: Instant) -> Option<Timestamp> {
-        let mut heard = self.lock();
+        let mut heard = self.0.lock();
         let leapt_at = heard.last.and_then(|last| {
             let passed = Millis::from(by_timer.saturating_duration_since(last.by_timer));
             let leaps = age(by_clock, after(last.by_clock, passed)) > CLOCK_STEP;
@@ -56,10 +55,6 @@ impl Listening {
         });
         heard.last = Some(Last { by_clock, by_timer, leapt_at });
         leapt_at
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Heard> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -6,7 +6,6 @@ mod per_scheduler;
 mod report;
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
 
 use maestro_core::autoscaling::{Decision, Outcome};
 use maestro_core::invariant::Invariant;
@@ -15,6 +14,7 @@ use maestro_core::operation::queue::Eviction;
 use maestro_core::operation::{DefinitionKind, Operation, OperationStatus};
 use maestro_core::region::Region;
 use maestro_core::time::{Timestamp, age};
+use parking_lot::Mutex;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -231,7 +231,7 @@ impl Metrics {
 
     /// Takes away what is told of schedulers that are gone; `schedulers` are those that there are.
     fn forget_gone(&self, schedulers: BTreeSet<String>) {
-        let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut before = self.before.lock();
         let is_kept = |scheduler: &str| schedulers.contains(scheduler) || before.contains(scheduler);
         let of_schedulers: [&dyn Forgetful; 8] = [
             &self.executions,

@@ -4,10 +4,11 @@
 //! Nothing depends on these rows. An engine that is killed before they are written, or whose store does not answer, loses
 //! the record of some cycles in which nothing happened.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use parking_lot::Mutex;
 
 use crate::ports::store::{Change, Guard, NoAction, StoreError, Transaction};
 use crate::{Engine, with_sources};
@@ -34,7 +35,7 @@ struct Waiting {
 
 impl Engine {
     pub(crate) fn record_no_action(self: &Arc<Self>, guard: Guard, record: NoAction) {
-        let mut waiting = self.no_actions.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.no_actions.0.lock();
         if waiting.records.len() >= WAITING_MAX {
             self.metrics.no_actions_lost.inc();
             return;
@@ -52,7 +53,7 @@ impl Engine {
     /// Writes what waits now.
     pub(crate) async fn write_no_actions(&self) {
         let records = {
-            let mut waiting = self.no_actions.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut waiting = self.no_actions.0.lock();
             waiting.is_awaited = false;
             std::mem::take(&mut waiting.records)
         };

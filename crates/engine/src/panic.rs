@@ -6,7 +6,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use maestro_core::autoscaling::Demand;
@@ -17,6 +16,7 @@ use maestro_core::plan::Counted;
 use maestro_core::room::RoomStatus;
 use maestro_core::scheduler::{Autoscaling, SchedulerName};
 use maestro_core::time::after;
+use parking_lot::RwLock;
 use tokio::sync::Notify;
 use tokio::time::MissedTickBehavior;
 
@@ -47,7 +47,7 @@ impl Panics {
             return;
         }
         // Most find the flag up already, and need not write to what all of them read.
-        if let Some(heard) = self.read().get(scheduler)
+        if let Some(heard) = self.heard.read().get(scheduler)
             && !heard.load(Ordering::Relaxed)
             && !heard.swap(true, Ordering::Relaxed)
         {
@@ -58,10 +58,10 @@ impl Panics {
     /// What a scheduler's recipe says by now.
     pub(crate) fn learn(&self, record: &SchedulerRecord) {
         let panics = record.autoscaling().and_then(Autoscaling::panic_scale).is_some();
-        if self.read().contains_key(&record.name) == panics {
+        if self.heard.read().contains_key(&record.name) == panics {
             return;
         }
-        let mut heard = self.write();
+        let mut heard = self.heard.write();
         match panics {
             true => heard.entry(record.name.clone()).or_default().store(false, Ordering::Relaxed),
             false => drop(heard.remove(&record.name)),
@@ -72,24 +72,16 @@ impl Panics {
     fn learn_all(&self, records: &[SchedulerRecord]) {
         records.iter().for_each(|record| self.learn(record));
         let names: BTreeSet<&SchedulerName> = records.iter().map(|record| &record.name).collect();
-        let mut heard = self.write();
+        let mut heard = self.heard.write();
         heard.retain(|name, _| names.contains(name));
         self.any.store(!heard.is_empty(), Ordering::Relaxed);
     }
 
     /// Those that were heard of, each once.
     fn take_heard(&self) -> Vec<SchedulerName> {
-        let heard = self.read();
+        let heard = self.heard.read();
         let flags = heard.iter().filter(|(_, flag)| flag.swap(false, Ordering::Relaxed));
         flags.map(|(name, _)| name.clone()).collect()
-    }
-
-    fn read(&self) -> RwLockReadGuard<'_, BTreeMap<SchedulerName, AtomicBool>> {
-        self.heard.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<SchedulerName, AtomicBool>> {
-        self.heard.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -5,12 +5,12 @@
 //! not, they are found to be silent together once more.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use maestro_core::plan::{self, Expiry, ListenedRoom, MassSilence, RoomFact};
 use maestro_core::room::{Purpose, Region, RoomId, RoomStatus};
 use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::{Millis, Timestamp, after, age};
+use parking_lot::Mutex;
 
 use crate::ports::room_table::{FleetCounts, RoomView, TableError};
 use crate::ports::store::StoreError;
@@ -62,12 +62,12 @@ impl From<NotListed> for Error {
 
 impl Silences {
     fn includes(&self, region: &Region, room: &RoomKey, heard_at: Timestamp) -> bool {
-        self.lock().get(region).is_some_and(|silence| silence.rooms.get(room) == Some(&heard_at))
+        self.0.lock().get(region).is_some_and(|silence| silence.rooms.get(room) == Some(&heard_at))
     }
 
     /// Beside those that fell silent before, which stay until they ping. How many are new.
     fn add(&self, region: &Region, silent: Rooms) -> usize {
-        let mut regions = self.lock();
+        let mut regions = self.0.lock();
         let rooms = &mut regions.entry(region.clone()).or_default().rooms;
         let is_new = |(room, heard_at): (&RoomKey, &Timestamp)| rooms.get(room) != Some(heard_at);
         let new = silent.iter().filter(|entry| is_new(*entry)).count();
@@ -76,23 +76,23 @@ impl Silences {
     }
 
     fn is_empty(&self, region: &Region) -> bool {
-        self.lock().get(region).is_none_or(|silence| silence.rooms.is_empty())
+        self.0.lock().get(region).is_none_or(|silence| silence.rooms.is_empty())
     }
 
     fn are_none(&self) -> bool {
-        self.lock().values().all(|silence| silence.rooms.is_empty())
+        self.0.lock().values().all(|silence| silence.rooms.is_empty())
     }
 
     /// Those that are still there and silent; the others are forgotten.
     fn still_silent(&self, region: &Region, listened: &Listened) -> Rooms {
-        let mut regions = self.lock();
+        let mut regions = self.0.lock();
         let Some(Silence { rooms, .. }) = regions.get_mut(region) else { return Rooms::new() };
         rooms.retain(|room, heard_at| listened.get(room).is_some_and(|room| room.heard_at == *heard_at));
         rooms.clone()
     }
 
     fn looked(&self, region: &Region, now: Timestamp, is_silent: bool) {
-        let mut regions = self.lock();
+        let mut regions = self.0.lock();
         let silence = regions.entry(region.clone()).or_default();
         silence.looked_at = Some(now);
         if is_silent {
@@ -101,16 +101,12 @@ impl Silences {
     }
 
     fn looked_lately(&self, region: &Region, now: Timestamp) -> bool {
-        let looked_at = self.lock().get(region).and_then(|silence| silence.looked_at);
+        let looked_at = self.0.lock().get(region).and_then(|silence| silence.looked_at);
         looked_at.is_some_and(|at| at <= now && age(now, at) < LOOK_INTERVAL)
     }
 
     fn silent_at(&self, region: &Region) -> Option<Timestamp> {
-        self.lock().get(region).and_then(|silence| silence.silent_at)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Region, Silence>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().get(region).and_then(|silence| silence.silent_at)
     }
 }
 

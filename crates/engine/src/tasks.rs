@@ -5,10 +5,11 @@ use std::any::Any;
 use std::fmt;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -240,7 +241,7 @@ impl Tasks {
     #[expect(clippy::disallowed_methods, reason = "the one place that spawns")]
     fn spawn_plain(&self, future: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
         let task = tokio::spawn(future);
-        let mut running = self.0.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = self.0.running.lock();
         running.retain(|task| !task.is_finished());
         running.push(task.abort_handle());
         task
@@ -250,7 +251,7 @@ impl Tasks {
         if panic.is::<OnPurpose>() {
             return;
         }
-        let mut panicked = self.0.panicked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut panicked = self.0.panicked.lock();
         if panicked.len() < PANICKED_MAX {
             panicked.push(name);
         }
@@ -258,7 +259,7 @@ impl Tasks {
 
     /// Drops all tasks where they stand, as a crash does: how a simulation kills an engine.
     pub fn abort_all(&self) {
-        let mut running = self.0.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = self.0.running.lock();
         for task in running.drain(..) {
             task.abort();
         }
@@ -266,18 +267,18 @@ impl Tasks {
 
     /// Names of the tasks that panicked so far, but for those that were crashed on purpose: a simulation fails on any.
     pub fn panicked(&self) -> Vec<String> {
-        self.0.panicked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.panicked.lock().clone()
     }
 
     /// For tests, and of no effect in a release build: supervised tasks of this kind that run now panic where they stand.
     pub fn crash(&self, kind: &'static str) {
-        *self.0.crash.kind.lock().unwrap_or_else(PoisonError::into_inner) = Some(kind);
+        *self.0.crash.kind.lock() = Some(kind);
         self.0.crash.bell.notify_waiters();
     }
 
     /// For tests, and of no effect in a release build: each supervised task panics once, so long after it began.
     pub fn crash_each_after(&self, delay: Duration) {
-        *self.0.crash.all_after.lock().unwrap_or_else(PoisonError::into_inner) = Some(delay);
+        *self.0.crash.all_after.lock() = Some(delay);
     }
 }
 
@@ -287,13 +288,13 @@ impl Crash {
         if !cfg!(debug_assertions) {
             return std::future::pending().await;
         }
-        let after = *self.all_after.lock().unwrap_or_else(PoisonError::into_inner);
+        let after = *self.all_after.lock();
         if let Some(after) = after.filter(|_| !has_crashed) {
             return tokio::time::sleep(after).await;
         }
         loop {
             self.bell.notified().await;
-            if *self.kind.lock().unwrap_or_else(PoisonError::into_inner) == Some(kind) {
+            if *self.kind.lock() == Some(kind) {
                 return;
             }
         }

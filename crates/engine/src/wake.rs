@@ -6,10 +6,11 @@
 
 use std::collections::BTreeMap;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use maestro_core::scheduler::SchedulerName;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -83,7 +84,7 @@ impl WakeUps {
 
     /// Something changed that concerns the rooms of all schedulers, as a region that is lost or back.
     pub(crate) fn rooms_changed(&self) {
-        let schedulers: Vec<SchedulerName> = self.bells().keys().cloned().collect();
+        let schedulers: Vec<SchedulerName> = self.0.bells.lock().keys().cloned().collect();
         for scheduler in schedulers {
             self.room_changed(scheduler.as_str());
         }
@@ -95,7 +96,7 @@ impl WakeUps {
     }
 
     pub(crate) fn bell(&self, scheduler: &SchedulerName) -> Bell {
-        let ring = self.bells().entry(scheduler.clone()).or_default().clone();
+        let ring = self.0.bells.lock().entry(scheduler.clone()).or_default().clone();
         Bell { listener: Listener::to(ring), scheduler: scheduler.clone(), all: self.clone() }
     }
 
@@ -105,21 +106,17 @@ impl WakeUps {
 
     /// True: someone hears it.
     fn ring(&self, scheduler: &str, what: What) -> bool {
-        let bells = self.bells();
+        let bells = self.0.bells.lock();
         let Some(bell) = bells.get(scheduler) else { return false };
         bell.ring(what);
         true
-    }
-
-    fn bells(&self) -> std::sync::MutexGuard<'_, BTreeMap<SchedulerName, Arc<Ring>>> {
-        self.0.bells.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Ring {
     fn ring(&self, what: What) {
         let notify = {
-            let mut rung = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut rung = self.rung.lock();
             match what {
                 What::Queue => {
                     rung.queue += 1;
@@ -135,7 +132,7 @@ impl Ring {
     }
 
     fn rung(&self) -> Rung {
-        *self.rung.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.rung.lock()
     }
 }
 
@@ -207,7 +204,7 @@ impl Bell {
 
 impl Drop for Bell {
     fn drop(&mut self) {
-        let mut bells = self.all.bells();
+        let mut bells = self.all.0.bells.lock();
         // Held by the list and by this one. Who makes another one has the list locked.
         if Arc::strong_count(&self.listener.ring) == 2 {
             bells.remove(&self.scheduler);
@@ -292,7 +289,7 @@ mod tests {
         assert!(wake.ring("arena", What::Queue), "the other one hears it");
         drop(other);
         assert!(!wake.ring("arena", What::Queue));
-        assert!(wake.bells().is_empty());
+        assert!(wake.0.bells.lock().is_empty());
     }
 
     #[tokio::test(start_paused = true)]

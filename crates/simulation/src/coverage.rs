@@ -2,7 +2,9 @@
 //! it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RareEvent {
@@ -141,14 +143,10 @@ pub struct Coverage(Arc<Mutex<BTreeMap<RareEvent, u64>>>);
 
 impl Coverage {
     pub fn saw(&self, event: RareEvent) {
-        *self.lock().entry(event).or_default() += 1;
+        *self.0.lock().entry(event).or_default() += 1;
     }
 
     pub fn counts(&self) -> BTreeMap<RareEvent, u64> {
-        self.lock().clone()
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<RareEvent, u64>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().clone()
     }
 }

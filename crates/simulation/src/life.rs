@@ -3,8 +3,9 @@
 //! in its hand, and goes on with just that call when it is thawed.
 
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 /// Shared by all ports that one engine was given. Cheap to clone.
@@ -106,12 +107,12 @@ impl Life {
     }
 
     fn change(&self, change: impl FnOnce(&mut State)) {
-        change(&mut self.0.state.lock().unwrap_or_else(PoisonError::into_inner));
+        change(&mut self.0.state.lock());
         self.0.changed.notify_waiters();
     }
 
     fn state(&self) -> State {
-        *self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.state.lock()
     }
 }
 

@@ -1,8 +1,8 @@
 //! The runtime port over a simulated host: one engine's view of it, from its connection to its end.
 
 use std::fmt::from_fn;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -12,6 +12,7 @@ use maestro_core::scheduler::SchedulerName;
 use maestro_engine::ports::runtime::{
     Capacity, Checked, Handle, Observation, RoomEvent, RoomToStart, RunningRoom, Runtime, RuntimeError,
 };
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
@@ -116,7 +117,7 @@ impl Drop for Question<'_> {
     fn drop(&mut self) {
         let SimulatedRuntime { host, injector, reachability, .. } = self.runtime;
         let Surroundings { node, trace, coverage, inspector, .. } = injector.around();
-        let mut reachability = reachability.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reachability = reachability.lock();
         match reachability.heard(self.answer.clone(), trace.now()) {
             Some(Turn::Lost) => {
                 injector.note("it counts as lost");
@@ -302,7 +303,7 @@ impl Runtime for SimulatedRuntime {
     }
 
     fn observations(&self) -> Option<mpsc::Receiver<Observation>> {
-        self.observations.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.observations.lock().take()
     }
 
     async fn free_ports(&self, ports: &[HostPort]) -> Result<Vec<HostPort>, RuntimeError> {

@@ -1,7 +1,7 @@
 //! A store as one engine reaches it: calls take time, fail, are traced, and can be the last thing that the engine
 //! does.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use maestro_core::lock::{LockKind, Locks};
@@ -14,6 +14,7 @@ use maestro_engine::ports::store::{
     RegionStore, Renewal, RoomCount, RoomRecord, RoomRegistry, SchedulerRecord, SchedulerStore, Store,
     StoreError, Transaction, UnreadableScheduler, UnreadableVersion, VersionRecord, Workforce,
 };
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::broken;
@@ -78,7 +79,7 @@ impl SimulatedStore {
     ) -> Result<T, StoreError> {
         let act = async {
             let number = {
-                let mut counts = self.counts();
+                let mut counts = self.counts.lock();
                 counts.writes += 1;
                 counts.writes
             };
@@ -118,7 +119,7 @@ impl SimulatedStore {
     /// sees that it did.
     fn notice_spinning(&self) {
         let now = Instant::now();
-        let mut counts = self.counts();
+        let mut counts = self.counts.lock();
         if counts.last_read_at != now {
             counts.last_read_at = now;
             counts.reads = 0;
@@ -128,10 +129,6 @@ impl SimulatedStore {
             self.injector.note("a task reads the store in a loop, and time does not pass");
             panic!("a task reads the store in a loop, and time does not pass");
         }
-    }
-
-    fn counts(&self) -> MutexGuard<'_, Counts> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A commit and all who look at it, in one instant.

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::panic::catch_unwind;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use maestro_core::invariant::Invariant;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::coverage::RareEvent;
 use crate::scenarios::{self, Kind, Options, Outcome};
@@ -72,7 +72,7 @@ impl Sweep {
                 });
             }
         });
-        report.into_inner().unwrap_or_else(PoisonError::into_inner)
+        report.into_inner()
     }
 
     /// A seed on SQLite also runs in memory: a run that differs shows that the stores do.
@@ -102,7 +102,7 @@ impl Sweep {
 }
 
 fn lock(report: &Mutex<Report>) -> MutexGuard<'_, Report> {
-    report.lock().unwrap_or_else(PoisonError::into_inner)
+    report.lock()
 }
 
 /// A panic of the world itself is a failure like any other.

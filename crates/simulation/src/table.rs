@@ -1,7 +1,7 @@
 //! The room table as one engine reaches it. It is one for all engines of a world, as a server beside them would be: it
 //! outlives each of them, and can be lost on its own.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use maestro_core::operation::OperationId;
@@ -12,6 +12,7 @@ use maestro_engine::ports::room_table::{
 };
 use maestro_engine::ports::store::Store;
 use maestro_store_embedded::MemoryRoomTable;
+use parking_lot::Mutex;
 
 use crate::faults::{Call, FaultInjector, Surroundings, What};
 use crate::host::Span;
@@ -23,11 +24,11 @@ pub(crate) struct SharedTable(Arc<Mutex<Arc<MemoryRoomTable>>>);
 impl SharedTable {
     /// Nothing of it was durable, and nothing of it is left.
     pub(crate) fn lose(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::default();
+        *self.0.lock() = Arc::default();
     }
 
     pub(crate) fn now(&self) -> Arc<MemoryRoomTable> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 }
 

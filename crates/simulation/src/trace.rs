@@ -2,13 +2,14 @@
 //! reads it.
 
 use std::fmt::{Display, from_fn};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use maestro_core::operation::OperationId;
 use maestro_core::time::Timestamp;
 use maestro_engine::ports::Clock;
 use maestro_engine::ports::store::Transaction;
+use parking_lot::Mutex;
 
 use crate::clock::VirtualClock;
 use crate::story::{Name, Story};
@@ -28,22 +29,22 @@ impl Trace {
 
     pub fn note(&self, text: impl Display) {
         let line = format!("{:>12.3} {text}", self.clock.elapsed().as_secs_f64());
-        self.lock().push(line);
+        self.lines.lock().push(line);
     }
 
     /// What a transaction that was written comes to, in words.
     pub(crate) fn told(&self, transaction: &Transaction) -> String {
-        self.story().tell(transaction, self.now())
+        self.story.lock().tell(transaction, self.now())
     }
 
     /// What a transaction is called and about, made only where it is shown.
     pub(crate) fn headline(&self, transaction: &Transaction) -> impl Display + Sync {
-        from_fn(move |f| self.story().headline(transaction).fmt(f))
+        from_fn(move |f| self.story.lock().headline(transaction).fmt(f))
     }
 
     /// What an operation is known by in the whole trace.
     pub(crate) fn name_of(&self, operation: OperationId) -> Name {
-        self.story().name(operation)
+        self.story.lock().name(operation)
     }
 
     /// The right time, whatever the clocks of the engines say.
@@ -57,26 +58,18 @@ impl Trace {
     }
 
     pub fn lines(&self) -> Vec<String> {
-        self.lock().clone()
+        self.lines.lock().clone()
     }
 
     /// All of it at the end of a run; nothing is left. Most runs of a sweep are read by nobody: not even a copy is
     /// made for them.
     pub(crate) fn take(&self) -> Vec<String> {
-        std::mem::take(&mut *self.lock())
+        std::mem::take(&mut *self.lines.lock())
     }
 
     /// The last lines, for the message of a test that failed.
     pub fn tail(&self, lines_max: usize) -> String {
-        let lines = self.lock();
+        let lines = self.lines.lock();
         lines[lines.len().saturating_sub(lines_max)..].join("\n")
-    }
-
-    fn story(&self) -> MutexGuard<'_, Story> {
-        self.story.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<String>> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,11 +2,11 @@
 //! `unknown`. The counts of a scheduler are removed with it.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use maestro_engine::Engine;
 use maestro_engine::services::SchedulerFilter;
+use parking_lot::Mutex;
 use prometheus_client::metrics::counter::Counter;
 use tokio::time::Instant;
 
@@ -37,7 +37,7 @@ impl Failures {
         if self.may_look() {
             self.look(engine).await;
         }
-        match self.lock().counters.get_mut(scheduler) {
+        match self.known.lock().counters.get_mut(scheduler) {
             Some(counter) => counter.get_or_insert_with(|| self.metrics.failed_pings(scheduler)).inc(),
             None => self.unknown.inc(),
         };
@@ -46,7 +46,7 @@ impl Failures {
     /// True for one caller in each period, who then looks for all.
     fn may_look(&self) -> bool {
         let now = Instant::now();
-        let mut known = self.lock();
+        let mut known = self.known.lock();
         let may = known.looked_at.is_none_or(|before| now.duration_since(before) >= KNOWN_FOR);
         if may {
             known.looked_at = Some(now);
@@ -59,7 +59,7 @@ impl Failures {
         let Ok(schedulers) = engine.schedulers(&SchedulerFilter::default()).await else {
             return;
         };
-        let mut known = self.lock();
+        let mut known = self.known.lock();
         let mut gone = std::mem::take(&mut known.counters);
         for scheduler in schedulers {
             let counter = gone.remove(scheduler.name.as_str()).flatten();
@@ -68,9 +68,5 @@ impl Failures {
         for (name, _) in gone.into_iter().filter(|(_, counter)| counter.is_some()) {
             self.metrics.forget_failed_pings(&name);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -9,11 +9,11 @@ mod story;
 
 use std::collections::VecDeque;
 use std::mem;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context, ensure};
+use parking_lot::{Mutex, MutexGuard};
 
 use scenario::Write;
 
@@ -117,5 +117,5 @@ fn run_side_by_side(cases: VecDeque<Case>) -> anyhow::Result<Vec<String>> {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }

@@ -2,12 +2,13 @@
 //! nothing has to be taken away for fleets that are gone.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use maestro_core::lock::{LockKind, Locks};
 use maestro_core::room::{InstanceStatus, RoomStatus};
 use maestro_core::scheduler::{ScalingPolicy, WHOLE};
 use maestro_core::time::{Timestamp, age};
+use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
@@ -72,7 +73,7 @@ const FLEET_GAUGES: [FleetGauge; 18] = [
 
 impl FleetGauges {
     pub(super) fn show(&self, fleets: Vec<FleetReport>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = fleets;
+        *self.0.lock() = fleets;
     }
 }
 
@@ -117,7 +118,7 @@ impl FleetReport {
 
 impl Collector for FleetGauges {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let fleets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let fleets = self.0.lock();
         for (name, help, value) in FLEET_GAUGES {
             let values = fleets.iter().filter_map(|fleet| Some((labels_of(&fleet.scheduler), value(fleet)?)));
             encode(&mut encoder, name, help, values)?;

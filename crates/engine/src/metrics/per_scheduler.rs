@@ -2,8 +2,8 @@
 //! them with every one.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use prometheus_client::metrics::family::Family;
 
 use crate::ports::store::SchedulerRecord;
@@ -47,13 +47,9 @@ impl<M: Clone> PerScheduler<M> {
         }
         let scheduler = labels.iter().find(|(name, _)| *name == SCHEDULER);
         let scheduler = scheduler.map(|(_, scheduler)| scheduler.clone()).unwrap_or_default();
-        let mut known = self.known();
+        let mut known = self.known.lock();
         known.entry(scheduler).or_default().insert(labels.clone());
         self.family.get_or_create_owned(labels)
-    }
-
-    fn known(&self) -> MutexGuard<'_, BTreeMap<String, BTreeSet<Labels>>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -65,7 +61,7 @@ pub(super) trait Forgetful {
 
 impl<M: Clone> Forgetful for PerScheduler<M> {
     fn keep(&self, is_kept: &dyn Fn(&str) -> bool) {
-        self.known().retain(|scheduler, labels| {
+        self.known.lock().retain(|scheduler, labels| {
             let kept = is_kept(scheduler);
             if !kept {
                 for labels in &*labels {

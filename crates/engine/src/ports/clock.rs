@@ -1,11 +1,11 @@
 //! Time and randomness. Waiting is `tokio::time`, which a paused clock covers; this is the time of day, the time that
 //! counts while the machine sleeps too, and the only source of draws.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use maestro_core::operation::OperationId;
 use maestro_core::time::Timestamp;
+use parking_lot::Mutex;
 
 pub trait Clock: Send + Sync {
     /// The time of day. It may jump, both ways: compare it, do not subtract from it without thinking of that.
@@ -25,12 +25,12 @@ impl Randomness {
     }
 
     pub fn draw(&self) -> u64 {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).u64(..)
+        self.0.lock().u64(..)
     }
 
     pub fn operation_id(&self, now: Timestamp) -> OperationId {
         let mut bytes = [0; 10];
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).fill(&mut bytes);
+        self.0.lock().fill(&mut bytes);
         OperationId::new(now, bytes)
     }
 }

@@ -10,13 +10,13 @@ mod patience;
 pub(crate) mod watching;
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use maestro_core::plan::{Place, Places};
 use maestro_core::policy::PlacementPolicy;
 use maestro_core::region::{Reachability, Region, Sight, Turn};
 use maestro_core::scheduler::Recipe;
 use maestro_core::time::Timestamp;
+use parking_lot::Mutex;
 
 pub(crate) use patience::Patient;
 
@@ -80,7 +80,7 @@ impl Regions {
     }
 
     pub(crate) fn contact(&self, region: &Region) -> Contact {
-        match self.lock().get(region) {
+        match self.0.lock().get(region) {
             Some(known) => known.contact(),
             None => Contact::Unreachable { why: "it is not configured".into() },
         }
@@ -88,26 +88,26 @@ impl Regions {
 
     /// Of all regions, at one moment.
     pub(crate) fn contacts(&self) -> BTreeMap<Region, Contact> {
-        self.lock().iter().map(|(region, known)| (region.clone(), known.contact())).collect()
+        self.0.lock().iter().map(|(region, known)| (region.clone(), known.contact())).collect()
     }
 
     pub(crate) fn all_reachable(&self) -> bool {
-        self.lock().values().all(|known| matches!(known.contact(), Contact::Reachable { .. }))
+        self.0.lock().values().all(|known| matches!(known.contact(), Contact::Reachable { .. }))
     }
 
     pub(crate) fn capacity(&self, region: &Region) -> Option<u32> {
-        self.lock().get(region).and_then(|known| known.capacity)
+        self.0.lock().get(region).and_then(|known| known.capacity)
     }
 
     /// Nothing is adopted yet: the engine has just begun.
     fn begin(&self) {
-        for known in self.lock().values_mut() {
+        for known in self.0.lock().values_mut() {
             known.not_adopted = Some(NotAdopted { why: "it has not been looked at yet".into(), failures: 0 });
         }
     }
 
     fn heard(&self, region: &Region, answer: Result<Checked, String>, now: Timestamp) {
-        let mut regions = self.lock();
+        let mut regions = self.0.lock();
         let Some(known) = regions.get_mut(region) else { return };
         if let Ok(checked) = &answer {
             known.capacity = checked.capacity;
@@ -126,11 +126,11 @@ impl Regions {
 
     fn waits_to_be_adopted(&self, region: &Region) -> bool {
         let waits = |known: &Known| known.reachability.is_reachable() && known.not_adopted.is_some();
-        self.lock().get(region).is_some_and(waits)
+        self.0.lock().get(region).is_some_and(waits)
     }
 
     fn adopted(&self, region: &Region, outcome: Result<(), String>, now: Timestamp) {
-        let mut regions = self.lock();
+        let mut regions = self.0.lock();
         let Some(known) = regions.get_mut(region) else { return };
         match outcome {
             Ok(()) => {
@@ -144,10 +144,6 @@ impl Regions {
                 known.not_adopted = Some(NotAdopted { why, failures });
             }
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Region, Known>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

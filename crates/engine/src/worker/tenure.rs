@@ -1,8 +1,10 @@
 //! How long a worker may believe that it owns a scheduler, on a clock that never jumps back and keeps running while the
 //! machine is suspended. It never ends later than the store says, because it counts from before the request that renewed it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use crate::ports::Clock;
 
@@ -22,11 +24,11 @@ impl Tenure {
 
     /// Renewed by a request that was sent at `asked_at`.
     pub(super) fn renewed(&self, asked_at: Duration, ttl: Duration) {
-        *self.end.lock().unwrap_or_else(PoisonError::into_inner) = asked_at + ttl;
+        *self.end.lock() = asked_at + ttl;
     }
 
     pub(crate) fn is_over(&self) -> bool {
-        *self.end.lock().unwrap_or_else(PoisonError::into_inner) <= self.clock.since_boot()
+        *self.end.lock() <= self.clock.since_boot()
     }
 }
 
@@ -51,7 +53,7 @@ mod tests {
         }
 
         fn since_boot(&self) -> Duration {
-            self.booted.elapsed() + *self.slept.lock().unwrap()
+            self.booted.elapsed() + *self.slept.lock()
         }
     }
 
@@ -61,7 +63,7 @@ mod tests {
         let tenure = Tenure::begin(machine.clone(), machine.since_boot(), TTL);
         tokio::time::advance(TTL / 2).await;
         assert!(!tenure.is_over());
-        *machine.slept.lock().unwrap() += TTL / 2;
+        *machine.slept.lock() += TTL / 2;
         assert!(tenure.is_over(), "half of it awake, half of it asleep");
         tenure.renewed(machine.since_boot(), TTL);
         assert!(!tenure.is_over());

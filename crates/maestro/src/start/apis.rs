@@ -1,13 +1,14 @@
 //! The three APIs of a server: where they listen, and what serves them.
 
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use maestro_api::{AllowedHosts, ConnectionLimits, Context, Limits, Listening};
 use maestro_engine::ports::Randomness;
 use maestro_engine::{Engine, Importance, Tasks};
+use parking_lot::{Mutex, MutexGuard};
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -153,7 +154,7 @@ fn serve_api(
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 fn connection_limits(config: &Config, connections_max: usize, limits: &Limits) -> ConnectionLimits {

@@ -92,9 +92,9 @@ fn main() -> ExitCode {
 #[expect(clippy::disallowed_methods, reason = "how long it takes is not part of any simulated world")]
 fn run(sweep: &Sweep) -> Report {
     let began = Instant::now();
-    let said = std::sync::Mutex::new(began);
+    let said = parking_lot::Mutex::new(began);
     let report = sweep.run(|seed, report| {
-        let mut said = said.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut said = said.lock();
         if said.elapsed() >= SAY_EVERY {
             *said = Instant::now();
             let rate = report.seeds as f64 / began.elapsed().as_secs_f64();

@@ -2,9 +2,10 @@
 //! both ways, and be the last thing that a node does.
 
 use std::fmt::Display;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::sleep;
 
 use crate::coverage::{Coverage, RareEvent};
@@ -144,7 +145,7 @@ impl FaultInjector {
 
     fn draw(&self, call: Call<'_>) -> Journey {
         let faults = (self.faults_of)(&self.around.active_faults.now());
-        let mut random = self.random();
+        let mut random = self.random.lock();
         let slow = faults.slow.hits(&mut random);
         let mut way = || {
             let usual =
@@ -179,10 +180,6 @@ impl FaultInjector {
     fn saw(&self, event: RareEvent, call: Call<'_>, how: &str) {
         self.note(format_args!("{how}: {}", call.what));
         self.around.coverage.saw(event);
-    }
-
-    fn random(&self) -> MutexGuard<'_, fastrand::Rng> {
-        self.random.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

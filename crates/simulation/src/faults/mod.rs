@@ -7,9 +7,10 @@ mod injector;
 mod words;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use maestro_engine::ports::store::{StoreError, Transaction};
+use parking_lot::Mutex;
 
 use crate::host::Span;
 
@@ -134,36 +135,32 @@ impl ActiveFaults {
     }
 
     pub(crate) fn set(&self, faults: Faults) {
-        self.lock().faults = faults;
+        self.0.lock().faults = faults;
     }
 
     pub(crate) fn count_calls(&self) {
-        self.lock().calls = Some(BTreeMap::new());
+        self.0.lock().calls = Some(BTreeMap::new());
     }
 
     pub(crate) fn calls(&self, what: &str) -> usize {
-        self.lock().calls.as_ref().and_then(|calls| calls.get(what).copied()).unwrap_or_default()
+        self.0.lock().calls.as_ref().and_then(|calls| calls.get(what).copied()).unwrap_or_default()
     }
 
     pub(crate) fn called(&self, what: &What<'_>) {
-        if let Some(calls) = &mut self.lock().calls {
+        if let Some(calls) = &mut self.0.lock().calls {
             *calls.entry(what.to_string()).or_default() += 1;
         }
     }
 
     pub(crate) fn now(&self) -> Faults {
-        self.lock().faults
+        self.0.lock().faults
     }
 
     pub(crate) fn set_intercept(&self, intercept: Option<Intercept>) {
-        self.lock().intercept = intercept;
+        self.0.lock().intercept = intercept;
     }
 
     pub(crate) fn intercepts(&self, transaction: &Transaction) -> Option<StoreError> {
-        self.lock().intercept.as_ref().and_then(|intercept| intercept(transaction))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().intercept.as_ref().and_then(|intercept| intercept(transaction))
     }
 }

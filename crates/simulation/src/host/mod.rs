@@ -8,7 +8,7 @@ mod room;
 mod state;
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -16,6 +16,7 @@ use maestro_core::room::{Ending, HostPort, Region, RoomId};
 use maestro_core::scheduler::SchedulerName;
 use maestro_engine::Tasks;
 use maestro_engine::ports::runtime::Handle;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -88,22 +89,22 @@ impl Host {
             has_pinged: room.has_pinged,
             is_silent: room.is_silent,
         };
-        self.state().rooms.values().map(on_host).collect()
+        self.state.lock().rooms.values().map(on_host).collect()
     }
 
     /// Schedulers that have a place here.
     pub fn schedulers(&self) -> BTreeSet<SchedulerName> {
-        self.state().places.clone()
+        self.state.lock().places.clone()
     }
 
     /// The most rooms that the scheduler had at once, those aside that were going down or that nobody asked for.
     pub fn most_rooms(&self, scheduler: &SchedulerName) -> usize {
-        self.state().most_rooms.get(scheduler).copied().unwrap_or(0)
+        self.state.lock().most_rooms.get(scheduler).copied().unwrap_or(0)
     }
 
     /// What should never have been asked of it, in words.
     pub fn violations(&self) -> Vec<String> {
-        self.state().violations.clone()
+        self.state.lock().violations.clone()
     }
 
     // What a test can let happen.
@@ -204,7 +205,7 @@ impl Host {
     // For the runtimes.
 
     pub(crate) fn change<T>(&self, change: impl FnOnce(&mut State, Instant) -> T) -> T {
-        let result = change(&mut self.state(), Instant::now());
+        let result = change(&mut self.state.lock(), Instant::now());
         self.changed.notify_one();
         result
     }
@@ -212,15 +213,11 @@ impl Host {
     /// Half of the time that a call takes.
     pub(crate) async fn dawdle(&self) {
         let latency = {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             let latency = state.host_faults.latency;
             latency.draw(&mut state.random)
         };
         sleep(latency).await;
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -228,7 +225,7 @@ impl Host {
 async fn live(host: Arc<Host>, rooms_api: Arc<dyn RoomsApi>) {
     loop {
         let (said, next_due) = {
-            let mut state = host.state();
+            let mut state = host.state.lock();
             state.pass_time(Instant::now());
             (state.next_said(), state.next_due())
         };

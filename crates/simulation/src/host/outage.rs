@@ -35,12 +35,12 @@ impl Host {
     }
 
     pub fn can_be_reached(&self) -> bool {
-        self.state().can_be_reached()
+        self.state.lock().can_be_reached()
     }
 
     /// The registry says that this instance has ended. Of one that runs where nobody can look, nobody can know that.
     pub(crate) fn written_off(&self, id: &RoomId, instance: &Handle) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let runs = |room: &Room| room.is(instance) && room.phase != Phase::GoingDown;
         if state.rooms.get(id).is_some_and(runs) && !state.can_be_reached() {
             let region = &self.region;

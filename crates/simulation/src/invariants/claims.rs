@@ -23,7 +23,7 @@ impl Inspector {
         store: &dyn Store,
     ) {
         let removal = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             state.known(claim.scheduler).operations.get(&claim.operation).cloned()
         };
         // What an addition takes back is nobody's removal.
@@ -58,7 +58,7 @@ impl Inspector {
         let of_fleet = || rows.iter().filter(|row| row.purpose == Purpose::Fleet);
         let live = of_fleet().map(|row| row.id.clone()).collect();
         let now = self.trace.elapsed();
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let stays =
             |row: &&RoomRecord| row.intent == Intent::Run && state.regions.is_seen(node, &row.region, now);
         let running = of_fleet().filter(stays).map(|row| row.id.clone()).collect();

@@ -18,11 +18,11 @@ impl Inspector {
         transaction: &Transaction,
         store: &dyn Store,
     ) {
-        let is_known = self.lock().known(scheduler).record.is_some();
+        let is_known = self.state.lock().known(scheduler).record.is_some();
         if (!is_known || transaction.changes.iter().any(changes_record))
             && let Ok(record) = store.scheduler(scheduler).await
         {
-            self.lock().known(scheduler).changed(record);
+            self.state.lock().known(scheduler).changed(record);
         }
     }
 
@@ -60,7 +60,7 @@ impl Inspector {
 
     /// How many rooms it is to make, if it is to make a certain number.
     fn asked(&self, scheduler: &SchedulerName, operation: OperationId) -> Option<u32> {
-        self.lock().known(scheduler).operations.get(&operation)?.definition.adds()
+        self.state.lock().known(scheduler).operations.get(&operation)?.definition.adds()
     }
 }
 

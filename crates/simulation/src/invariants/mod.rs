@@ -20,7 +20,7 @@ mod work;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use maestro_core::invariant::{Invariant, Violation, token_grew};
 use maestro_core::operation::{OperationId, Token};
@@ -29,6 +29,7 @@ use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::Timestamp;
 use maestro_engine::ports::room_table::{Claim, RoomView};
 use maestro_engine::ports::store::{OwnershipRecord, Store, Transaction};
+use parking_lot::Mutex;
 
 use crate::host::Host;
 use crate::trace::Trace;
@@ -92,9 +93,9 @@ impl Inspector {
         if is_owners {
             self.judge_owner(node, transaction, &scheduler, before, store).await;
         }
-        let found = self.lock().remember(&scheduler, transaction);
+        let found = self.state.lock().remember(&scheduler, transaction);
         self.note_all(found);
-        let circle = self.lock().circles.note(transaction, self.trace.elapsed());
+        let circle = self.state.lock().circles.note(transaction, self.trace.elapsed());
         self.note_all(circle);
         self.refresh_record(&scheduler, transaction, store).await;
         self.judge_work(&scheduler, transaction, store).await;
@@ -102,13 +103,13 @@ impl Inspector {
         self.note_all(caps::overstepped(&scheduler, transaction, store).await.unwrap_or_default());
         self.judge_plan(node, &scheduler, transaction, store).await;
         if is_owners {
-            self.lock().known(&scheduler).step_ended(node, transaction);
+            self.state.lock().known(&scheduler).step_ended(node, transaction);
         }
     }
 
     /// After the node was told that it owns the scheduler.
     pub fn owned(&self, node: &str, scheduler: &SchedulerName, token: Token) {
-        let last = self.lock().tokens.insert(scheduler.clone(), (node.to_owned(), token));
+        let last = self.state.lock().tokens.insert(scheduler.clone(), (node.to_owned(), token));
         let last = last.filter(|last| *last != (node.to_owned(), token));
         self.note_all(token_grew(last.map(|(_, token)| token), token));
     }
@@ -117,7 +118,7 @@ impl Inspector {
     pub fn table_read(&self, node: &str, scheduler: &SchedulerName, views: &[RoomView]) {
         let seen = views.iter().map(SeenRoom::of).collect();
         let at = self.trace.elapsed();
-        self.lock().known(scheduler).node(node).read(seen, at);
+        self.state.lock().known(scheduler).node(node).read(seen, at);
     }
 
     /// After the node has taken rooms out of service.
@@ -130,26 +131,26 @@ impl Inspector {
         store: &dyn Store,
     ) {
         self.judge_claim(node, claim, claimed, at, store).await;
-        self.lock().known(claim.scheduler).node(node).offered.extend(claim.candidates.iter().cloned());
+        self.state.lock().known(claim.scheduler).node(node).offered.extend(claim.candidates.iter().cloned());
     }
 
     /// A person was told that this operation will be carried out.
     pub fn accepted(&self, scheduler: &str, operation: OperationId) {
         if let Ok(scheduler) = SchedulerName::parse(scheduler) {
-            self.lock().accepted.insert(operation, scheduler);
+            self.state.lock().accepted.insert(operation, scheduler);
         }
     }
 
     /// The bound passed, and the world did not come to rest. What is still at work is named as well.
     pub async fn not_converged(&self, why: &str) {
-        let left = self.lock().left_in_progress();
+        let left = self.state.lock().left_in_progress();
         self.note_all(left);
         self.note_all([Violation::new(Invariant::Converges, why)]);
     }
 
     /// All that did not hold, in the order in which it was found: `invariant-name: what happened`.
     pub fn violations(&self) -> Vec<String> {
-        self.lock().violations.iter().map(ToString::to_string).collect()
+        self.state.lock().violations.iter().map(ToString::to_string).collect()
     }
 
     /// Which scheduler a transaction is about, also one without a guard that only names an operation.
@@ -157,7 +158,7 @@ impl Inspector {
         if let Some(guard) = &transaction.guard {
             return Some(guard.scheduler.clone());
         }
-        let state = self.lock();
+        let state = self.state.lock();
         transaction.changes.iter().find_map(|change| match subject(change)? {
             Subject::Scheduler(name) => Some(name.clone()),
             Subject::Operation(id) => state.enqueued.get(&id).cloned(),
@@ -166,16 +167,12 @@ impl Inspector {
 
     fn note_all(&self, violations: impl IntoIterator<Item = Violation>) {
         for violation in violations {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             if state.violations.len() < VIOLATIONS_MAX && !state.violations.contains(&violation) {
                 self.trace.note(format_args!("violation of {violation}"));
                 state.violations.push(violation);
             }
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -59,7 +59,7 @@ impl Inspector {
         let record = store.scheduler(scheduler).await.ok()??;
         let rejoining = rejoining(&record, store).await;
         let now = self.trace.elapsed();
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let regions: BTreeSet<_> = rows.iter().map(|row| row.region.clone()).collect();
         let is_seen = |region: &Region| state.regions.is_seen(node, region, now);
         let seen = regions.iter().filter(|region| is_seen(region)).cloned().collect();

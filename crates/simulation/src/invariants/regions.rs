@@ -59,14 +59,14 @@ impl KnownRegions {
 impl Inspector {
     /// The node has not looked at the region yet, or has asked it often enough without an answer.
     pub fn region_unseen(&self, node: &str, region: &Region) {
-        self.lock().regions.contacts.insert((node.to_owned(), region.clone()), Contact::Unseen);
+        self.state.lock().regions.contacts.insert((node.to_owned(), region.clone()), Contact::Unseen);
     }
 
     /// The node has begun to watch what runs there, for the first time or again. One that has done so for long looks again
     /// at single rooms.
     pub fn region_adopted(&self, node: &str, region: &Region) {
         let now = self.trace.elapsed();
-        let regions = &mut self.lock().regions;
+        let regions = &mut self.state.lock().regions;
         if !regions.is_seen(node, region, now) {
             regions.contacts.insert((node.to_owned(), region.clone()), Contact::Adopted);
         }
@@ -76,7 +76,7 @@ impl Inspector {
     pub fn region_listed(&self, node: &str, region: &Region) {
         let now = self.trace.elapsed();
         if let Some(contact @ Contact::Adopted) =
-            self.lock().regions.contacts.get_mut(&(node.to_owned(), region.clone()))
+            self.state.lock().regions.contacts.get_mut(&(node.to_owned(), region.clone()))
         {
             *contact = Contact::TakenUp(now);
         }
@@ -84,7 +84,7 @@ impl Inspector {
 
     pub(super) async fn judge_regions(&self, transaction: &Transaction, store: &dyn Store) {
         for change in &transaction.changes {
-            self.lock().regions.remember(change, self.trace.elapsed());
+            self.state.lock().regions.remember(change, self.trace.elapsed());
             if let Change::EndRoom { scheduler, room, .. } = change
                 && let Ok(Some(row)) = store.room(scheduler, room).await
             {

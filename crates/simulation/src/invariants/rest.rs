@@ -24,7 +24,7 @@ impl Inspector {
                 let locks = store.locks(&record.name).await?;
                 self.note_all(locks_left(&record, &unfinished, &locks));
                 self.note_all(places_left(&record, &locks, self.trace.now()));
-                let told = self.lock().known(&record.name).size;
+                let told = self.state.lock().known(&record.name).size;
                 self.note_all(told.and_then(|told| fleet_size_told(record.fleet_size, told)));
             }
             self.note_all(unwanted(rooms, &store.all_live_rooms().await?));
@@ -37,11 +37,11 @@ impl Inspector {
 
     /// Whatever people were told will be done has ended, or is still there.
     async fn judge_accepted(&self, store: &dyn Store) -> Result<(), StoreError> {
-        let accepted = self.lock().accepted.clone();
+        let accepted = self.state.lock().accepted.clone();
         for (id, scheduler) in accepted {
-            let was_written = self.lock().enqueued.contains_key(&id);
+            let was_written = self.state.lock().enqueued.contains_key(&id);
             let has_ended = {
-                let mut state = self.lock();
+                let mut state = self.state.lock();
                 let known = state.known(&scheduler).operations.get(&id);
                 known.is_none_or(|operation| operation.status.is_final())
             };

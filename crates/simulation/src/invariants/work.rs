@@ -126,7 +126,7 @@ impl Inspector {
             unfinished.iter().filter(|one| one.is_executing()).map(|one| one.id).collect();
         self.note_all(one_executing(&executing));
         let back = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             let known = state.known(scheduler);
             let was_final =
                 |id: &OperationId| known.operations.get(id).is_some_and(|one| one.status.is_final());
@@ -145,7 +145,7 @@ impl Inspector {
             match change {
                 Change::TakeLock(new) => {
                     let Some(lock) = locks.held_by(new.kind, new.taker.holder) else { continue };
-                    let mut state = self.lock();
+                    let mut state = self.state.lock();
                     let last = state.known(scheduler).lock_tokens.insert(new.kind, lock.token);
                     found.extend(token_grew(last.filter(|last| *last != lock.token), lock.token));
                 }

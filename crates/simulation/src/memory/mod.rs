@@ -11,8 +11,6 @@ mod table;
 mod versions;
 mod workers;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use async_trait::async_trait;
 use maestro_core::lock::Locks;
 use maestro_core::operation::{Operation, OperationId, Stage, Token};
@@ -24,6 +22,7 @@ use maestro_engine::ports::store::{
     RoomRecord, RoomRegistry, SchedulerRecord, SchedulerStore, Store, StoreError, Transaction,
     UnreadableScheduler, UnreadableVersion, VersionRecord, Workforce,
 };
+use parking_lot::Mutex;
 
 use state::State;
 
@@ -36,14 +35,9 @@ impl MemoryStore {
         Self::default()
     }
 
-    /// Nothing in here panics but by a bug of this module, and then the test has failed already.
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A write outside of a transaction, which cannot be refused half way.
     fn write<T>(&self, write: impl FnOnce(&mut State) -> T) -> T {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         let result = write(&mut state);
         state.keep();
         result
@@ -53,22 +47,22 @@ impl MemoryStore {
 #[async_trait]
 impl Store for MemoryStore {
     async fn commit(&self, transaction: Transaction) -> Result<(), StoreError> {
-        self.state().commit(transaction)
+        self.0.lock().commit(transaction)
     }
 }
 
 #[async_trait]
 impl SchedulerStore for MemoryStore {
     async fn scheduler(&self, name: &SchedulerName) -> Result<Option<SchedulerRecord>, StoreError> {
-        Ok(self.state().scheduler(name))
+        Ok(self.0.lock().scheduler(name))
     }
 
     async fn scheduler_names(&self) -> Result<Vec<SchedulerName>, StoreError> {
-        Ok(self.state().schedulers().into_iter().map(|record| record.name).collect())
+        Ok(self.0.lock().schedulers().into_iter().map(|record| record.name).collect())
     }
 
     async fn schedulers(&self) -> Result<Vec<SchedulerRecord>, StoreError> {
-        Ok(self.state().schedulers())
+        Ok(self.0.lock().schedulers())
     }
 
     /// Nothing is stored in a form that has to be read.
@@ -77,7 +71,7 @@ impl SchedulerStore for MemoryStore {
     }
 
     async fn versions(&self, name: &SchedulerName) -> Result<Vec<VersionRecord>, StoreError> {
-        Ok(self.state().versions(name))
+        Ok(self.0.lock().versions(name))
     }
 
     async fn unreadable_versions(&self, _: &SchedulerName) -> Result<Vec<UnreadableVersion>, StoreError> {
@@ -85,7 +79,7 @@ impl SchedulerStore for MemoryStore {
     }
 
     async fn version_numbers(&self, name: &SchedulerName) -> Result<Vec<Version>, StoreError> {
-        Ok(self.state().version_numbers(name))
+        Ok(self.0.lock().version_numbers(name))
     }
 
     async fn version(
@@ -93,7 +87,7 @@ impl SchedulerStore for MemoryStore {
         name: &SchedulerName,
         version: Version,
     ) -> Result<Option<VersionRecord>, StoreError> {
-        Ok(self.state().versions.get(&(name.clone(), version)).cloned())
+        Ok(self.0.lock().versions.get(&(name.clone(), version)).cloned())
     }
 }
 
@@ -104,11 +98,11 @@ impl OperationStore for MemoryStore {
         scheduler: &SchedulerName,
         id: OperationId,
     ) -> Result<Option<Operation>, StoreError> {
-        Ok(self.state().operation(scheduler, id))
+        Ok(self.0.lock().operation(scheduler, id))
     }
 
     async fn unfinished(&self, scheduler: &SchedulerName) -> Result<Vec<Operation>, StoreError> {
-        Ok(self.state().unfinished(scheduler))
+        Ok(self.0.lock().unfinished(scheduler))
     }
 
     async fn version_operations(
@@ -116,7 +110,7 @@ impl OperationStore for MemoryStore {
         scheduler: &SchedulerName,
         operations_max: u32,
     ) -> Result<Vec<Operation>, StoreError> {
-        Ok(self.state().version_operations(scheduler, operations_max))
+        Ok(self.0.lock().version_operations(scheduler, operations_max))
     }
 
     async fn operations(
@@ -125,11 +119,11 @@ impl OperationStore for MemoryStore {
         stage: Stage,
         page: PageRequest,
     ) -> Result<OperationPage, StoreError> {
-        Ok(self.state().page(scheduler, stage, page))
+        Ok(self.0.lock().page(scheduler, stage, page))
     }
 
     async fn schedulers_in_hand(&self) -> Result<u32, StoreError> {
-        Ok(self.state().schedulers_in_hand())
+        Ok(self.0.lock().schedulers_in_hand())
     }
 
     async fn has_operations_to_forget(
@@ -138,7 +132,7 @@ impl OperationStore for MemoryStore {
         ended_before: Timestamp,
         no_action_before: Timestamp,
     ) -> Result<bool, StoreError> {
-        Ok(self.state().has_operations_to_forget(scheduler, ended_before, no_action_before))
+        Ok(self.0.lock().has_operations_to_forget(scheduler, ended_before, no_action_before))
     }
 
     async fn own_all(
@@ -162,7 +156,7 @@ impl OperationStore for MemoryStore {
     }
 
     async fn workers(&self) -> Result<Workforce, StoreError> {
-        Ok(self.state().workforce())
+        Ok(self.0.lock().workforce())
     }
 
     async fn retire(&self, worker: &str) -> Result<(), StoreError> {
@@ -176,18 +170,18 @@ impl OperationStore for MemoryStore {
     }
 
     async fn locks(&self, scheduler: &SchedulerName) -> Result<Locks, StoreError> {
-        Ok(self.state().locks(scheduler))
+        Ok(self.0.lock().locks(scheduler))
     }
 }
 
 #[async_trait]
 impl RoomRegistry for MemoryStore {
     async fn room(&self, scheduler: &SchedulerName, id: &RoomId) -> Result<Option<RoomRecord>, StoreError> {
-        Ok(self.state().room(scheduler, id))
+        Ok(self.0.lock().room(scheduler, id))
     }
 
     async fn live_rooms(&self, scheduler: &SchedulerName) -> Result<Vec<RoomRecord>, StoreError> {
-        Ok(self.state().live_rooms(scheduler))
+        Ok(self.0.lock().live_rooms(scheduler))
     }
 
     async fn leaving_rooms(
@@ -195,15 +189,15 @@ impl RoomRegistry for MemoryStore {
         scheduler: &SchedulerName,
         operation: OperationId,
     ) -> Result<Vec<RoomRecord>, StoreError> {
-        Ok(self.state().leaving_rooms(scheduler, operation))
+        Ok(self.0.lock().leaving_rooms(scheduler, operation))
     }
 
     async fn room_counts(&self, scheduler: &SchedulerName) -> Result<Vec<RoomCount>, StoreError> {
-        Ok(self.state().room_counts(scheduler))
+        Ok(self.0.lock().room_counts(scheduler))
     }
 
     async fn all_live_rooms(&self) -> Result<Vec<RoomRecord>, StoreError> {
-        Ok(self.state().all_live_rooms())
+        Ok(self.0.lock().all_live_rooms())
     }
 
     async fn rooms_made_by(
@@ -211,7 +205,7 @@ impl RoomRegistry for MemoryStore {
         scheduler: &SchedulerName,
         operation: OperationId,
     ) -> Result<Vec<RoomRecord>, StoreError> {
-        Ok(self.state().rooms_made_by(scheduler, operation))
+        Ok(self.0.lock().rooms_made_by(scheduler, operation))
     }
 
     async fn ended_rooms(
@@ -219,7 +213,7 @@ impl RoomRegistry for MemoryStore {
         scheduler: &SchedulerName,
         rooms_max: usize,
     ) -> Result<Vec<RoomRecord>, StoreError> {
-        Ok(self.state().ended_rooms(scheduler, rooms_max))
+        Ok(self.0.lock().ended_rooms(scheduler, rooms_max))
     }
 
     async fn rooms_ended_before(
@@ -229,17 +223,17 @@ impl RoomRegistry for MemoryStore {
         after: Option<&EndedRoom>,
         rooms_max: usize,
     ) -> Result<Vec<EndedRoom>, StoreError> {
-        Ok(self.state().rooms_ended_before(scheduler, before, after, rooms_max))
+        Ok(self.0.lock().rooms_ended_before(scheduler, before, after, rooms_max))
     }
 
     async fn ports_in_use(&self, region: &Region) -> Result<Vec<u16>, StoreError> {
-        Ok(self.state().ports_in_use(region))
+        Ok(self.0.lock().ports_in_use(region))
     }
 }
 
 #[async_trait]
 impl RegionStore for MemoryStore {
     async fn regions(&self) -> Result<Vec<RegionRecord>, StoreError> {
-        Ok(self.state().regions())
+        Ok(self.0.lock().regions())
     }
 }

@@ -1,11 +1,12 @@
 //! Connects rooms with the engines that are up: each ping goes to any of them, as behind a load balancer. On its way
 //! it can be lost, or arrive twice.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use maestro_engine::services::RoomPing;
 use maestro_engine::{Engine, Tasks};
+use parking_lot::Mutex;
 
 use crate::coverage::{Coverage, RareEvent};
 use crate::faults::ActiveFaults;
@@ -36,28 +37,28 @@ impl Switchboard {
     }
 
     pub(super) fn connect(&self, node: u64, engine: Arc<Engine>, life: Life, tasks: Tasks) {
-        self.lines().push(Line { node, engine, life, tasks });
+        self.lines.lock().push(Line { node, engine, life, tasks });
     }
 
     pub(super) fn disconnect(&self, node: u64) {
-        self.lines().retain(|line| line.node != node);
+        self.lines.lock().retain(|line| line.node != node);
     }
 
     /// One of those that answer. A frozen one takes the connection and does not.
     fn any_line(&self) -> Option<Line> {
-        let lines = self.lines();
+        let lines = self.lines.lock();
         let up: Vec<&Line> = lines.iter().filter(|line| !line.life.is_over()).collect();
         match up.as_slice() {
             [] => None,
             [only] => Some((*only).clone()),
-            several => Some(several[self.random().usize(0..several.len())].clone()),
+            several => Some(several[self.random.lock().usize(0..several.len())].clone()),
         }
     }
 
     /// How often a ping arrives.
     fn copies(&self) -> u32 {
         let faults = self.active_faults.now();
-        let mut random = self.random();
+        let mut random = self.random.lock();
         if faults.ping_lost.hits(&mut random) {
             self.coverage.saw(RareEvent::LostPing);
             0
@@ -67,14 +68,6 @@ impl Switchboard {
         } else {
             1
         }
-    }
-
-    fn lines(&self) -> MutexGuard<'_, Vec<Line>> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn random(&self) -> MutexGuard<'_, fastrand::Rng> {
-        self.random.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,12 +1,11 @@
 //! A claim takes several rooms in one atomic step, so it holds all of their shards at once.
 
-use std::sync::{Mutex, MutexGuard};
-
 use maestro_core::room::RoomId;
 use maestro_engine::ports::room_table::Claim;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::fleet::Shard;
-use super::{SHARDS, lock, shard_of};
+use super::{SHARDS, shard_of};
 
 struct Locked<'a>([Option<MutexGuard<'a, Shard>>; SHARDS]);
 
@@ -36,7 +35,7 @@ impl<'a> Locked<'a> {
         for room in rooms {
             needed[shard_of(room.as_str())] = true;
         }
-        Self(std::array::from_fn(|index| needed[index].then(|| lock(&shards[index]))))
+        Self(std::array::from_fn(|index| needed[index].then(|| shards[index].lock())))
     }
 
     fn is_claimed(&self, claim: &Claim<'_>, room: &RoomId) -> bool {

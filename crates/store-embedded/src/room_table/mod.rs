@@ -11,7 +11,6 @@ mod fleet;
 mod room;
 
 use std::hash::BuildHasher;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use foldhash::fast::FixedState;
@@ -22,6 +21,7 @@ use maestro_engine::ports::RoomTable;
 use maestro_engine::ports::room_table::{
     Claim, FleetCounts, NewRoom, Ping, PingError, Pinged, RoomView, StatusChange, TableError,
 };
+use parking_lot::{Mutex, MutexGuard};
 
 use fleet::Shard;
 
@@ -42,7 +42,7 @@ impl MemoryRoomTable {
     }
 
     fn shard(&self, room: &str) -> MutexGuard<'_, Shard> {
-        lock(&self.shards[shard_of(room)])
+        self.shards[shard_of(room)].lock()
     }
 }
 
@@ -99,14 +99,14 @@ impl RoomTable for MemoryRoomTable {
 
     async fn remove_scheduler(&self, scheduler: &SchedulerName) -> Result<(), TableError> {
         for shard in &self.shards {
-            lock(shard).remove_scheduler(scheduler.as_str());
+            shard.lock().remove_scheduler(scheduler.as_str());
         }
         Ok(())
     }
 
     async fn set_matches_max(&self, scheduler: &SchedulerName, matches_max: u32) -> Result<(), TableError> {
         for shard in &self.shards {
-            if let Some(part) = lock(shard).part_mut(scheduler.as_str()) {
+            if let Some(part) = shard.lock().part_mut(scheduler.as_str()) {
                 part.change_all(|room| room.set_matches_max(matches_max));
             }
         }
@@ -122,7 +122,7 @@ impl RoomTable for MemoryRoomTable {
     async fn rooms(&self, scheduler: &SchedulerName) -> Result<Vec<RoomView>, TableError> {
         let mut rooms = Vec::new();
         for shard in &self.shards {
-            if let Some(part) = lock(shard).part(scheduler.as_str()) {
+            if let Some(part) = shard.lock().part(scheduler.as_str()) {
                 rooms.extend(part.views());
             }
         }
@@ -134,7 +134,7 @@ impl RoomTable for MemoryRoomTable {
     async fn counts(&self, scheduler: &SchedulerName) -> Result<FleetCounts, TableError> {
         let mut total = FleetCounts::default();
         for shard in &self.shards {
-            if let Some(part) = lock(shard).part(scheduler.as_str()) {
+            if let Some(part) = shard.lock().part(scheduler.as_str()) {
                 counts::merge(&mut total, part.counts());
             }
         }
@@ -145,9 +145,4 @@ impl RoomTable for MemoryRoomTable {
 fn shard_of(room: &str) -> usize {
     // The low bits; the modulo of a power of two is an `and`.
     SHARD_HASHER.hash_one(room) as usize % SHARDS
-}
-
-/// A change of a room cannot panic half way, so a poisoned lock says nothing about what it guards.
-fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
-    shard.lock().unwrap_or_else(PoisonError::into_inner)
 }

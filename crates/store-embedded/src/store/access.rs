@@ -1,9 +1,10 @@
 //! How the database is reached: a file through threads of its own, one in memory by whoever asks.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use maestro_core::scheduler::SchedulerName;
 use maestro_engine::ports::store::StoreError;
+use parking_lot::Mutex;
 use rusqlite::Connection;
 
 use super::EmbeddedStore;
@@ -35,7 +36,7 @@ impl EmbeddedStore {
         match &self.access {
             Access::File { readers, .. } => readers.read(what, question).await,
             Access::Memory(connection) => {
-                let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+                let connection = connection.lock();
                 question(&connection).map_err(|failure| failure.into_store_error(what))
             }
         }
@@ -61,7 +62,7 @@ impl EmbeddedStore {
         match &self.access {
             Access::File { writer, .. } => writer.write(label, work).await,
             Access::Memory(connection) => {
-                let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+                let connection = connection.lock();
                 write_in_place(&connection, work).map_err(|failure| failure.into_store_error("write"))
             }
         }

@@ -30,9 +30,10 @@ mod writer;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use maestro_engine::{Health, Tasks};
+use parking_lot::Mutex;
 use rusqlite::Connection;
 
 use crate::backup;

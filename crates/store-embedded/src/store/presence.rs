@@ -7,11 +7,12 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use maestro_engine::Health;
+use parking_lot::Mutex;
 use rusqlite::ffi;
 
 /// The component of [`Health`] that stands for the store's files.
@@ -46,7 +47,7 @@ impl Presence {
 
     /// Says there from now on when something is wrong.
     pub(super) fn report_to(&self, health: Health) {
-        let why = self.lock();
+        let why = self.why.lock();
         if self.health.set(health).is_ok()
             && let (Some(why), Some(health)) = (&*why, self.health.get())
         {
@@ -58,7 +59,7 @@ impl Presence {
     pub(super) fn remembered(&self) -> Result<(), rusqlite::Error> {
         match self.is_gone.load(Ordering::Acquire) {
             false => Ok(()),
-            true => Err(moved(self.lock().clone().unwrap_or_default())),
+            true => Err(moved(self.why.lock().clone().unwrap_or_default())),
         }
     }
 
@@ -73,7 +74,7 @@ impl Presence {
     }
 
     fn remember(&self, found: Option<String>) {
-        let mut why = self.lock();
+        let mut why = self.why.lock();
         if *why == found {
             return;
         }
@@ -96,10 +97,6 @@ impl Presence {
             }
         }
         *why = found;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<String>> {
-        self.why.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -2,9 +2,10 @@
 //! they neither wait for the writer nor hold it up.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use maestro_engine::ports::store::StoreError;
+use parking_lot::Mutex;
 use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
@@ -73,7 +74,7 @@ struct Lent {
 
 impl Lent {
     fn from(pool: Arc<Mutex<Vec<Connection>>>) -> Self {
-        let connection = pool.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let connection = pool.lock().pop();
         Self { pool, connection }
     }
 
@@ -85,7 +86,7 @@ impl Lent {
 impl Drop for Lent {
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take() {
-            self.pool.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+            self.pool.lock().push(connection);
         }
     }
 }

@@ -1,11 +1,12 @@
 //! Recipes as they were parsed.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use foldhash::fast::FixedState;
 use maestro_core::scheduler::Recipe;
 use maestro_engine::documents;
+use parking_lot::Mutex;
 
 use super::columns::Columns;
 use super::failure::Failure;
@@ -20,19 +21,15 @@ impl RecipeCache {
 
     pub(super) fn recipe(&self, columns: &Columns<'_, '_>) -> Result<Arc<Recipe>, Failure> {
         let number = columns.get("number")?;
-        if let Some(recipe) = self.lock().get(&number) {
+        if let Some(recipe) = self.0.lock().get(&number) {
             return Ok(recipe.clone());
         }
         let recipe = Arc::new(documents::recipe_from_json(&columns.json("recipe")?)?);
-        let mut recipes = self.lock();
+        let mut recipes = self.0.lock();
         if recipes.len() >= Self::RECIPES_MAX {
             recipes.clear();
         }
         recipes.insert(number, recipe.clone());
         Ok(recipe)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<i64, Arc<Recipe>, FixedState>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -68,7 +69,7 @@ impl Site {
     pub(super) fn add(&self, name: &str, attack: &Value) {
         let in_quotes = attack.to_string().replace('\\', "\\\\").replace('\'', "\\'");
         let page = PAGE.replace("@ATTACK@", &in_quotes);
-        self.pages.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), page);
+        self.pages.lock().insert(name.to_owned(), page);
     }
 
     /// By page, once so many have told theirs.
@@ -113,7 +114,7 @@ fn answer(stream: &TcpStream, pages: &Pages, reports: &Sender<Report>) -> anyhow
     if path == "/report" {
         reports.send(serde_json::from_slice(&body).context("reading a report")?)?;
     }
-    let pages = pages.lock().unwrap_or_else(PoisonError::into_inner);
+    let pages = pages.lock();
     let page = path.rsplit('/').next().and_then(|name| pages.get(name)).map_or("", String::as_str);
     let policy = match path.starts_with("/sandboxed/") {
         true => "Content-Security-Policy: sandbox allow-scripts allow-forms\r\n",
