@@ -26,17 +26,14 @@ impl EndedRooms {
         rooms.drain(..surplus).collect()
     }
 
-    fn forget(&mut self, scheduler: &SchedulerName, room: &RoomId) {
+    /// All of the scheduler, or one.
+    fn forget(&mut self, scheduler: &SchedulerName, room: Option<&RoomId>) {
         if let Some(rooms) = self.0.get_mut(scheduler) {
-            rooms.retain(|known| known != room);
+            rooms.retain(|known| room.is_some_and(|room| known != room));
             if rooms.is_empty() {
                 self.0.remove(scheduler);
             }
         }
-    }
-
-    fn forget_scheduler(&mut self, scheduler: &SchedulerName) {
-        self.0.remove(scheduler);
     }
 }
 
@@ -66,11 +63,7 @@ impl Shared {
     }
 
     pub(crate) fn forget_ended(&self, scheduler: &SchedulerName, room: Option<&RoomId>) {
-        let mut ended = lock(&self.ended);
-        match room {
-            Some(room) => ended.forget(scheduler, room),
-            None => ended.forget_scheduler(scheduler),
-        }
+        lock(&self.ended).forget(scheduler, room);
     }
 
     async fn remove_ended(self: &Arc<Self>, scheduler: &SchedulerName, room: &RoomId) {

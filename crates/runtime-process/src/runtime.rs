@@ -89,11 +89,8 @@ impl ProcessRuntime {
     /// Looks at once for rooms of this store that run already, so that none is started twice.
     pub async fn open(mut options: Options) -> Result<Arc<Self>, OpenError> {
         // A process changes its directory before it looks for its program: relative paths would be looked for there.
-        for path in [&mut options.directory, &mut options.data_directory, &mut options.working_directory] {
-            *path = std::path::absolute(&*path)
-                .map_err(|source| OpenError::Directory { path: path.clone(), source })?;
-        }
-        if let Some(path) = &mut options.rooms_directory {
+        let paths = [&mut options.directory, &mut options.data_directory, &mut options.working_directory];
+        for path in paths.into_iter().chain(&mut options.rooms_directory) {
             *path = std::path::absolute(&*path)
                 .map_err(|source| OpenError::Directory { path: path.clone(), source })?;
         }

@@ -5,16 +5,15 @@
 //! asked before it began get the same. So there are never more than two: one that runs and one that is waited for.
 
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use maestro_engine::ports::runtime::RuntimeError;
-use tokio::sync::oneshot;
+use tokio::sync::Mutex;
+use tokio::time::{Instant, sleep_until};
 
 use crate::process_table::{self, Snapshot};
-use crate::room::lock;
 
 /// Looks at the process table of this machine; regions of one server share it.
 #[derive(Clone)]
@@ -27,15 +26,16 @@ type Scan = dyn Fn() -> io::Result<Snapshot> + Send + Sync;
 
 struct Inner {
     scan: Box<Scan>,
-    state: Mutex<State>,
-    scans: AtomicU64,
+    /// How many scans have begun.
+    begun: AtomicU64,
+    /// Held by whoever scans; the others wait for what that finds.
+    last: Arc<Mutex<Option<LastScan>>>,
 }
 
-#[derive(Default)]
-struct State {
-    is_scanning: bool,
-    /// They asked after the scan that runs, if one does, had begun.
-    waiting: Vec<oneshot::Sender<Scanned>>,
+struct LastScan {
+    number: u64,
+    found: Scanned,
+    next_at: Instant,
 }
 
 impl ProcessScanner {
@@ -46,40 +46,39 @@ impl ProcessScanner {
     }
 
     fn with(scan: impl Fn() -> io::Result<Snapshot> + Send + Sync + 'static) -> Self {
-        let inner = Inner { scan: Box::new(scan), state: Mutex::default(), scans: AtomicU64::new(0) };
-        Self(Arc::new(inner))
+        Self(Arc::new(Inner { scan: Box::new(scan), begun: AtomicU64::new(0), last: Arc::default() }))
     }
 
     /// How many scans there were.
     pub fn scans(&self) -> u64 {
-        self.0.scans.load(Ordering::Relaxed)
+        self.0.begun.load(Ordering::Acquire)
     }
 
     /// What a scan found that began after this was called.
     pub(crate) async fn scan(&self) -> Scanned {
-        let (answer, answered) = oneshot::channel();
-        let begin = {
-            let mut state = lock(&self.0.state);
-            state.waiting.push(answer);
-            !std::mem::replace(&mut state.is_scanning, true)
-        };
-        if begin {
-            let inner = Arc::clone(&self.0);
-            // A thread of its own: it depends on no tokio runtime, since those who wait may belong to several.
-            let spawned = std::thread::Builder::new()
-                .name("process-scan".into())
-                .spawn(move || scan_while_asked(&inner));
-            if let Err(error) = spawned {
-                let waiting = {
-                    let mut state = lock(&self.0.state);
-                    state.is_scanning = false;
-                    std::mem::take(&mut state.waiting)
-                };
-                let error = unavailable(&error);
-                waiting.into_iter().for_each(|waiter| drop(waiter.send(Err(error.clone()))));
-            }
+        let begun_before = self.scans();
+        let mut last = Arc::clone(&self.0.last).lock_owned().await;
+        if let Some(last) = last.as_ref().filter(|last| last.number > begun_before) {
+            return last.found.clone();
         }
-        answered.await.unwrap_or_else(|_| Err(unavailable(&io::Error::other("the scan was given up"))))
+        let inner = Arc::clone(&self.0);
+        // In a task of its own: if its caller stops waiting, no other scan begins beside it.
+        let scan = tokio::spawn(async move {
+            if let Some(last) = &*last {
+                sleep_until(last.next_at).await;
+            }
+            let number = inner.begun.fetch_add(1, Ordering::AcqRel) + 1;
+            let began = Instant::now();
+            let found = match tokio::task::spawn_blocking(move || (inner.scan)()).await {
+                Ok(scanned) => scanned.map(Arc::new).map_err(unavailable),
+                Err(panicked) => Err(unavailable(panicked)),
+            };
+            // When rooms come and go all the time somebody always waits: two thirds of a processor are left to others.
+            let next_at = Instant::now() + (2 * began.elapsed()).min(PAUSE_MAX);
+            *last = Some(LastScan { number, found: found.clone(), next_at });
+            found
+        });
+        scan.await.unwrap_or_else(|error| Err(unavailable(error)))
     }
 }
 
@@ -89,41 +88,18 @@ impl std::fmt::Debug for ProcessScanner {
     }
 }
 
-fn scan_while_asked(inner: &Inner) {
-    loop {
-        let waiting = {
-            let mut state = lock(&inner.state);
-            if state.waiting.is_empty() {
-                state.is_scanning = false;
-                return;
-            }
-            std::mem::take(&mut state.waiting)
-        };
-        inner.scans.fetch_add(1, Ordering::Relaxed);
-        let began = Instant::now();
-        // A scan that panics must not leave everybody waiting forever.
-        let scanned = catch_unwind(AssertUnwindSafe(|| (inner.scan)()))
-            .unwrap_or_else(|_| Err(io::Error::other("the scan panicked")))
-            .map(Arc::new)
-            .map_err(|error| unavailable(&error));
-        for waiter in waiting {
-            // An error means that it gave up.
-            let _ = waiter.send(scanned.clone());
-        }
-        // When rooms come and go all the time somebody always waits: two thirds of a processor are left to others.
-        std::thread::sleep((2 * began.elapsed()).min(PAUSE_MAX));
-    }
-}
-
-fn unavailable(error: &io::Error) -> RuntimeError {
+fn unavailable(error: impl std::fmt::Display) -> RuntimeError {
     RuntimeError::Unavailable(format!("the processes of this host cannot be listed: {error}"))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc;
+    use std::sync::{Mutex as StdMutex, mpsc};
 
     use futures_util::future::join_all;
+    use futures_util::poll;
+
+    use crate::room::lock;
 
     use super::*;
 
@@ -131,7 +107,7 @@ mod tests {
     fn controlled() -> (ProcessScanner, mpsc::Receiver<()>, mpsc::Sender<()>) {
         let (began, begins) = mpsc::channel();
         let (end, ends) = mpsc::channel::<()>();
-        let ends = Mutex::new(ends);
+        let ends = StdMutex::new(ends);
         let scanner = ProcessScanner::with(move || {
             began.send(()).unwrap();
             lock(&ends).recv_timeout(Duration::from_secs(20)).unwrap();
@@ -155,20 +131,38 @@ mod tests {
         .await
         .unwrap();
         // They ask while a scan is running, which may have passed their room already.
-        let herd: Vec<_> = (0..500).map(|_| ask()).collect();
-        while lock(&scanner.0.state).waiting.len() < 500 {
-            tokio::task::yield_now().await;
+        let mut herd: Vec<_> = (0..500).map(|_| Box::pin(scanner.scan())).collect();
+        for waiter in &mut herd {
+            assert!(poll!(waiter).is_pending());
         }
         end.send(()).unwrap();
         let first = first.await.unwrap();
-        assert!(
-            herd.iter().all(|waiter| !waiter.is_finished()),
-            "a scan that began before they asked is not theirs"
-        );
+        for waiter in &mut herd {
+            assert!(poll!(waiter).is_pending(), "a scan that began before they asked is not theirs");
+        }
         end.send(()).unwrap();
         let answers: Vec<_> = join_all(herd).await.into_iter().map(Result::unwrap).collect();
         assert!(answers.iter().all(|answer| Arc::ptr_eq(answer, &answers[0])));
         assert!(!Arc::ptr_eq(&first, &answers[0]));
+        assert_eq!(scanner.scans(), 2);
+    }
+
+    #[tokio::test]
+    async fn a_caller_that_gives_up_does_not_let_a_second_scan_begin_beside_the_first() {
+        let (scanner, _begins, end) = controlled();
+        let mut first = Box::pin(scanner.scan());
+        assert!(poll!(&mut first).is_pending());
+        while scanner.scans() == 0 {
+            tokio::task::yield_now().await;
+        }
+        drop(first);
+        let mut second = Box::pin(scanner.scan());
+        assert!(poll!(&mut second).is_pending());
+        tokio::task::yield_now().await;
+        assert_eq!(scanner.scans(), 1);
+        end.send(()).unwrap();
+        end.send(()).unwrap();
+        second.await.unwrap();
         assert_eq!(scanner.scans(), 2);
     }
 
