@@ -37,13 +37,13 @@ fn explanation(explained: ExplainedOperation) -> OperationExplanation {
         scheduler_name: operation.scheduler.to_string(),
         status: operation.status.as_str().to_owned(),
         since: Some(since.into()),
-        waiting_for: waits_for.map(|what| what.to_string()).unwrap_or_default(),
+        waiting_for: waits_for.unwrap_or_default(),
         last_event: operation.history.last().map(|last| last.event.clone()).unwrap_or_default(),
         owner: ownership.map(|ownership| claim(ownership, seen_at)),
         lease: lease.map(|lease| claim(lease, seen_at)),
         next: next.into_iter().map(expectation).collect(),
         stuck: stuck.is_some(),
-        stuck_because: stuck.map(|why| why.to_string()).unwrap_or_default(),
+        stuck_because: stuck.unwrap_or_default(),
     }
 }
 

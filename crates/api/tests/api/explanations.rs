@@ -51,7 +51,7 @@ async fn nobody_works_on_it() {
     let id = removal(&world).await.operation().unwrap();
     let mut expected = json!({
         "id": id.to_string(), "definitionName": "remove_rooms", "schedulerName": "arena",
-        "status": "pending", "since": since.to_string(), "waitingFor": "a worker to take it up",
+        "status": "pending", "since": since.to_string(), "waitingFor": "a worker to pick it up",
         "lastEvent": "Created", "owner": null, "lease": null,
         "next": [{"what": "nothing more happens before a worker is started", "at": null}],
         "stuck": false, "stuckBecause": "",

@@ -145,7 +145,7 @@ async fn the_full_view_says_why_and_what_for() {
     let operation = &list["operations"][0];
     assert_eq!(operation["reason"], "asked for by anonymous");
     assert_eq!(operation["data"], json!({}));
-    assert_eq!(operation["waitingFor"], "a worker to take it up");
+    assert_eq!(operation["waitingFor"], "a worker to pick it up");
 }
 
 #[tokio::test(start_paused = true)]

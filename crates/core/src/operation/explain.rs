@@ -6,10 +6,9 @@
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
-
 use crate::lock::{Holder, Locks, Obstacle, Waiter};
 use crate::plan::SilentRooms;
+use crate::text::count_of;
 use crate::time::{Millis, Timestamp, after, age};
 
 use super::{Activity, Lease, Operation, OperationStatus, RollbackEnd, Wait};
@@ -41,26 +40,12 @@ pub struct Explanation {
     /// Since when it has been as it is: of one that waits for a lock, since it has its place in the order; of any
     /// other one in progress, since the last event of its history.
     pub since: Timestamp,
-    /// `None`: it is at work, or has ended.
-    pub waits_for: Option<WaitsFor>,
+    /// What has to happen before it goes on. `None`: it is at work, or has ended.
+    pub waits_for: Option<String>,
     /// What will happen without anybody doing anything; nothing more if it has ended.
     pub next: Vec<Expectation>,
-    /// It has not moved for longer than it should; `None`: all is well.
-    pub stuck: Option<Stuck>,
-}
-
-/// What has to happen before an operation goes on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum WaitsFor {
-    /// Nobody works on its scheduler, or nobody has come to it yet.
-    Worker,
-    /// Another operation executes.
-    Slot(Holder),
-    /// The slot is free, and so many operations are to begin before it.
-    Turn(usize),
-    Lock(Obstacle),
-    /// Something outside, in the words of its executor: rooms to be gone, a validation room to be ready.
-    Outside(String),
+    /// Why it has not moved for longer than it should; `None`: all is well.
+    pub stuck: Option<String>,
 }
 
 /// Something that will happen, and when if that can be said.
@@ -68,27 +53,6 @@ pub enum WaitsFor {
 pub struct Expectation {
     pub what: String,
     pub at: Option<Timestamp>,
-}
-
-/// Why an operation should have moved by now.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Stuck {
-    NoWorker,
-    NoOwner,
-    /// The owner of its scheduler was not heard of in time.
-    OwnerGone(Lease),
-    NoLease,
-    LeaseOver(Lease),
-    /// It was to look again at this time.
-    Overslept(Timestamp),
-    /// What it asked has not answered since then.
-    Unanswered(Timestamp),
-    /// More than half of its patience with a lock is over.
-    LongForLock(Waiter),
-    /// It is the next one, and the slot is free.
-    NotTaken(Millis),
-    /// What is stored of its scheduler cannot be read, for this reason.
-    Unreadable(String),
 }
 
 pub fn explain(seen: &Snapshot<'_>) -> Explanation {
@@ -104,33 +68,36 @@ fn unreadable(seen: &Snapshot<'_>, why: &str) -> Explanation {
                 and its rooms are left alone";
     Explanation {
         since: since(seen),
-        waits_for: Some(WaitsFor::Outside("a Maestro that can read its scheduler".to_owned())),
+        waits_for: Some("a Maestro that can read its scheduler".to_owned()),
         next: vec![Expectation { what: what.to_owned(), at: None }],
-        stuck: Some(Stuck::Unreadable(why.to_owned())),
+        stuck: Some(format!("its scheduler cannot be read: {why}")),
     }
 }
 
-fn waits_for(seen: &Snapshot<'_>) -> Option<WaitsFor> {
+fn waits_for(seen: &Snapshot<'_>) -> Option<String> {
+    const A_WORKER: &str = "a worker to pick it up";
+    let slot = |other: &Operation| format!("{} to finish or park", holder(other));
     let operation = seen.operation;
     if operation.status.is_final() {
         return None;
     }
     if !seen.is_owned() {
-        return Some(WaitsFor::Worker);
+        return Some(A_WORKER.to_owned());
     }
     if operation.status == OperationStatus::Pending {
         return Some(match (seen.at_work(), seen.before_it()) {
-            (Some(other), _) => WaitsFor::Slot(holder(other)),
-            (None, 0) => WaitsFor::Worker,
-            (None, before) => WaitsFor::Turn(before),
+            (Some(other), _) => slot(other),
+            (None, 0) => A_WORKER.to_owned(),
+            (None, before) => format!("{} before it", count_of(before, "operation")),
         });
     }
     let wait = seen.wait()?;
-    match (seen.obstacle(), seen.at_work()) {
-        (Some(obstacle), _) => Some(WaitsFor::Lock(obstacle)),
-        (None, Some(other)) if wait.until <= seen.now => Some(WaitsFor::Slot(holder(other))),
-        (None, _) => Some(WaitsFor::Outside(wait.what.clone())),
-    }
+    Some(match (seen.obstacle(), seen.at_work()) {
+        (Some(obstacle), _) => obstacle.to_string(),
+        (None, Some(other)) if wait.until <= seen.now => slot(other),
+        // Something outside, in the words of its executor: rooms to be gone, a validation room to be ready.
+        (None, _) => wait.what.clone(),
+    })
 }
 
 fn since(seen: &Snapshot<'_>) -> Timestamp {
@@ -169,8 +136,7 @@ fn beginning(seen: &Snapshot<'_>) -> Expectation {
     let at_work = seen.at_work().map(|other| holder(other).to_string());
     let before = match seen.before_it() {
         0 => None,
-        1 => Some("1 operation before it".to_owned()),
-        more => Some(format!("{more} operations before it")),
+        more => Some(format!("{} before it", count_of(more, "operation"))),
     };
     let after: Vec<String> = [at_work, before].into_iter().flatten().collect();
     Expectation::some_time(match after.is_empty() {
@@ -265,37 +231,44 @@ fn taking_over(seen: &Snapshot<'_>) -> Expectation {
     Expectation::at(after(from, seen.sweep), what)
 }
 
-fn stuck(seen: &Snapshot<'_>) -> Option<Stuck> {
-    let operation = seen.operation;
+fn stuck(seen: &Snapshot<'_>) -> Option<String> {
+    let (operation, now) = (seen.operation, seen.now);
     if operation.status.is_final() {
         return None;
     }
-    let waits_long = age(seen.now, since(seen)) > seen.sweep;
+    let waits_long = age(now, since(seen)) > seen.sweep;
     match seen.ownership {
         None if !waits_long => return None,
-        None if seen.workers == 0 => return Some(Stuck::NoWorker),
-        None => return Some(Stuck::NoOwner),
-        Some(lease) if lease.expires_at <= seen.now => return Some(Stuck::OwnerGone(lease.clone())),
+        None if seen.workers == 0 => return Some("no worker is running".into()),
+        None => return Some("no worker owns its scheduler".into()),
+        Some(Lease { owner, expires_at, .. }) if *expires_at <= now => {
+            return Some(format!("{owner}'s ownership of the scheduler expired at {expires_at:.3}"));
+        }
         Some(_) => {}
     }
     if operation.status == OperationStatus::Pending {
-        return seen.is_forgotten().then(|| Stuck::NotTaken(age(seen.now, operation.created_at)));
+        let waited = age(now, operation.created_at);
+        return seen
+            .is_forgotten()
+            .then(|| format!("it is the next one, the slot is free, and no worker took it for {waited}"));
     }
     match &operation.lease {
-        None => return waits_long.then_some(Stuck::NoLease),
-        Some(lease) if lease.expires_at <= seen.now => return Some(Stuck::LeaseOver(lease.clone())),
+        None => return waits_long.then(|| "it is in progress, and nobody has a lease on it".into()),
+        Some(Lease { owner, expires_at, .. }) if *expires_at <= now => {
+            return Some(format!("{owner}'s lease expired at {expires_at:.3}"));
+        }
         Some(_) => {}
     }
-    if let Some(place) = seen.place() {
-        let (waited, patience) = (age(seen.now, place.since), age(place.until, place.since));
-        return (waited.0 > patience.0 / 2).then(|| Stuck::LongForLock(place.clone()));
+    if let Some(Waiter { kind, since, until, .. }) = seen.place() {
+        let more_than_half = age(now, *since).0 > age(*until, *since).0 / 2;
+        return more_than_half.then(|| format!("it has waited for the lock {kind} since {since:.3}"));
     }
     let wait = seen.wait()?;
     if wait.unanswered && waits_long {
-        return Some(Stuck::Unanswered(since(seen)));
+        return Some(format!("what it waits for has not answered since {:.3}", since(seen)));
     }
-    let overslept = seen.at_work().is_none() && age(seen.now, wait.until) > seen.sweep;
-    overslept.then_some(Stuck::Overslept(wait.until))
+    let overslept = seen.at_work().is_none() && age(now, wait.until) > seen.sweep;
+    overslept.then(|| format!("it should have looked again at {:.3}", wait.until))
 }
 
 fn holder(operation: &Operation) -> Holder {
@@ -361,52 +334,5 @@ impl Expectation {
 
     fn some_time(what: impl Into<String>) -> Self {
         Self { what: what.into(), at: None }
-    }
-}
-
-impl fmt::Display for WaitsFor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Worker => f.write_str("a worker to take it up"),
-            Self::Slot(by) => write!(f, "{by} to finish or park"),
-            Self::Turn(1) => f.write_str("1 operation before it"),
-            Self::Turn(before) => write!(f, "{before} operations before it"),
-            Self::Lock(obstacle) => obstacle.fmt(f),
-            Self::Outside(what) => f.write_str(what),
-        }
-    }
-}
-
-impl fmt::Display for Expectation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.at {
-            Some(at) => write!(f, "{at:.3}: {}", self.what),
-            None => f.write_str(&self.what),
-        }
-    }
-}
-
-impl fmt::Display for Stuck {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoWorker => f.write_str("no worker is running"),
-            Self::NoOwner => f.write_str("no worker owns its scheduler"),
-            Self::OwnerGone(lease) => {
-                write!(f, "{}'s ownership of the scheduler expired at {:.3}", lease.owner, lease.expires_at)
-            }
-            Self::NoLease => f.write_str("it is in progress, and nobody has a lease on it"),
-            Self::LeaseOver(lease) => {
-                write!(f, "{}'s lease expired at {:.3}", lease.owner, lease.expires_at)
-            }
-            Self::Overslept(at) => write!(f, "it should have looked again at {at:.3}"),
-            Self::Unanswered(at) => write!(f, "what it waits for has not answered since {at:.3}"),
-            Self::LongForLock(place) => {
-                write!(f, "it has waited for the lock {} since {:.3}", place.kind, place.since)
-            }
-            Self::NotTaken(waited) => {
-                write!(f, "it is the next one, the slot is free, and no worker took it for {waited}")
-            }
-            Self::Unreadable(why) => write!(f, "its scheduler cannot be read: {why}"),
-        }
     }
 }

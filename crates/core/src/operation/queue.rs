@@ -122,7 +122,7 @@ pub fn waiting_for(
             let at_work = unfinished.iter().find(|other| other.keeps_others_out());
             Some(match at_work {
                 Some(other) => format!("{} {} to finish or park", other.definition.name(), other.id),
-                None => "a worker to take it up".into(),
+                None => "a worker to pick it up".into(),
             })
         }
         _ => None,
@@ -211,6 +211,6 @@ mod tests {
         };
         assert_eq!(waiting(&[deletion]), "delete_scheduler op1 to finish or park");
         assert_eq!(waiting(&[executing(1)]), "remove_rooms op1 to finish or park");
-        assert_eq!(waiting(&[parked(1, true)]), "a worker to take it up");
+        assert_eq!(waiting(&[parked(1, true)]), "a worker to pick it up");
     }
 }

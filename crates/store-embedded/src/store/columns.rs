@@ -157,20 +157,13 @@ pub(super) fn read_rows<T>(
     Ok(found)
 }
 
-/// The same where a row that cannot be read must not hide the others: `take` gets each, or why it cannot be read.
-pub(super) fn read_each<T>(
-    connection: &Connection,
-    sql: &str,
-    parameters: impl Params,
-    mut read: impl FnMut(&Columns<'_, '_>) -> Result<T, Failure>,
-    mut take: impl FnMut(&Columns<'_, '_>, Result<T, Unreadable>) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    let taken = read_rows(connection, sql, parameters, |columns| match read(columns) {
-        Ok(row) => take(columns, Ok(row)),
-        Err(Failure::Unreadable(why)) => take(columns, Err(why)),
+/// Where a row that cannot be read must not hide the others: what was read, or why it cannot be.
+pub(super) fn or_unreadable<T>(read: Result<T, Failure>) -> Result<Result<T, Unreadable>, Failure> {
+    match read {
+        Ok(row) => Ok(Ok(row)),
+        Err(Failure::Unreadable(why)) => Ok(Err(why)),
         Err(other) => Err(other),
-    });
-    taken.map(drop)
+    }
 }
 
 pub(super) fn to_token(number: i64) -> Result<Token, Failure> {

@@ -6,6 +6,7 @@ use maestro_core::operation::{OperationId, RemovalReason};
 use maestro_core::room::{EndCause, HostPort, Purpose, Region, RoomId};
 use maestro_core::scheduler::{Protocol, SchedulerName, Version};
 use maestro_core::time::Timestamp;
+use maestro_engine::documents::Unreadable;
 use maestro_engine::ports::runtime::Handle;
 use maestro_engine::ports::store::{Ended, EndedRoom, Intent, RoomCount, RoomRecord, StopIntent};
 use rusqlite::types::ValueRef;
@@ -13,7 +14,7 @@ use rusqlite::{Connection, Params};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::columns::{Columns, from_id, from_time, read_rows, to_time, to_token};
+use super::columns::{Columns, from_id, from_time, or_unreadable, read_rows, to_time, to_token};
 use super::failure::Failure;
 
 const SELECT: &str =
@@ -48,18 +49,11 @@ pub(super) fn leaving(
 
 pub(super) fn all_live(connection: &Connection) -> Result<Vec<RoomRecord>, Failure> {
     let sql = format!("{SELECT} WHERE ended_at IS NULL ORDER BY scheduler, id");
-    let mut statement = connection.prepare_cached(&sql)?;
-    let mut rows = statement.query([])?;
-    let mut found: Vec<RoomRecord> = Vec::new();
-    while let Some(row) = rows.next()? {
-        match room(&Columns(row), found.last()) {
-            Ok(room) => found.push(room),
-            // Its scheduler's own reads fail: nobody touches the room. The others must be found all the same.
-            Err(Failure::Unreadable(why)) => tracing::warn!(%why, "a stored room is left alone"),
-            Err(other) => return Err(other),
-        }
-    }
-    Ok(found)
+    let mut beside = None;
+    let rows = read_rows(connection, &sql, [], |columns| or_unreadable(room(columns, &mut beside)))?;
+    // Its scheduler's own reads fail: nobody touches the room. The others must be found all the same.
+    let warn = |why: &Unreadable| tracing::warn!(%why, "a stored room is left alone");
+    Ok(rows.into_iter().filter_map(|read| read.inspect_err(warn).ok()).collect())
 }
 
 pub(super) fn made_by(
@@ -138,14 +132,8 @@ pub(super) fn handle_to_json(handle: &Handle) -> Value {
 }
 
 fn select(connection: &Connection, sql: &str, parameters: impl Params) -> Result<Vec<RoomRecord>, Failure> {
-    let mut statement = connection.prepare_cached(sql)?;
-    let mut rows = statement.query(parameters)?;
-    let mut found: Vec<RoomRecord> = Vec::new();
-    while let Some(row) = rows.next()? {
-        let room = room(&Columns(row), found.last())?;
-        found.push(room);
-    }
-    Ok(found)
+    let mut beside = None;
+    read_rows(connection, sql, parameters, |columns| room(columns, &mut beside))
 }
 
 /// Positions of columns in [`SELECT`], for what every row has. A plan reads thousands of rows, and looking up names would
@@ -166,16 +154,20 @@ mod at {
 }
 
 /// Rooms that stand beside each other mostly share scheduler and region: they then share the memory of the names.
-fn room(columns: &Columns<'_, '_>, beside: Option<&RoomRecord>) -> Result<RoomRecord, Failure> {
+fn room(
+    columns: &Columns<'_, '_>,
+    beside: &mut Option<(SchedulerName, Region)>,
+) -> Result<RoomRecord, Failure> {
     let row = columns.0;
     let scheduler = columns.parsed_at(at::SCHEDULER, "scheduler", |text| match beside {
-        Some(beside) if beside.scheduler.as_str() == text => Some(beside.scheduler.clone()),
+        Some((beside, _)) if beside.as_str() == text => Some(beside.clone()),
         _ => SchedulerName::parse(text).ok(),
     })?;
     let region = columns.parsed_at(at::REGION, "region", |text| match beside {
-        Some(beside) if &*beside.region.0 == text => Some(beside.region.clone()),
+        Some((_, beside)) if beside.as_str() == text => Some(beside.clone()),
         _ => Some(Region(text.into())),
     })?;
+    *beside = Some((scheduler.clone(), region.clone()));
     let is_null = |position| Ok::<_, Failure>(row.get_ref(position)? == ValueRef::Null);
     Ok(RoomRecord {
         id: columns.parsed_at(at::ID, "id", |id| Some(RoomId::new(id)))?,

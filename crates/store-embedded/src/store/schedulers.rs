@@ -3,13 +3,12 @@
 use maestro_core::operation::OperationId;
 use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::Timestamp;
-use maestro_engine::documents::Unreadable;
 use maestro_engine::ports::store::{
     NewScheduler, Refusal, SchedulerRecord, SchedulerState, UnreadableScheduler,
 };
 use rusqlite::{Connection, OptionalExtension};
 
-use super::columns::{Columns, from_id, from_time, read_each, read_rows};
+use super::columns::{Columns, from_id, from_time, or_unreadable, read_rows};
 use super::failure::Failure;
 use super::no_action;
 use super::operations;
@@ -193,56 +192,41 @@ pub(super) fn one(
 
 /// Without those that have no name that anybody could ask for, or a room carry.
 pub(super) fn names(connection: &Connection) -> Result<Vec<SchedulerName>, Failure> {
-    let mut names = Vec::new();
-    let read = |columns: &Columns<'_, '_>| columns.scheduler("name");
-    read_each(connection, "SELECT name FROM schedulers ORDER BY name", [], read, |_, name| {
-        names.extend(name.ok());
-        Ok(())
-    })?;
-    Ok(names)
+    let sql = "SELECT name FROM schedulers ORDER BY name";
+    let names = read_rows(connection, sql, [], |columns| or_unreadable(columns.scheduler("name")))?;
+    Ok(names.into_iter().flatten().collect())
 }
 
+/// What cannot be read is that scheduler's problem alone.
 pub(super) fn all(connection: &Connection, recipes: &RecipeCache) -> Result<Vec<SchedulerRecord>, Failure> {
-    let mut readable = Vec::new();
-    each(connection, recipes, |_, read| {
-        readable.extend(read.ok());
-        Ok(())
-    })?;
-    Ok(readable)
+    let sql = format!("{SELECT_SCHEDULERS} ORDER BY schedulers.name");
+    let rows = read_rows(connection, &sql, [], |columns| or_unreadable(scheduler(columns, recipes)))?;
+    Ok(rows.into_iter().flatten().collect())
 }
 
 pub(super) fn unreadable(
     connection: &Connection,
     recipes: &RecipeCache,
 ) -> Result<Vec<UnreadableScheduler>, Failure> {
-    let mut unreadable = Vec::new();
-    each(connection, recipes, |columns, read| {
-        let Err(why) = read else { return Ok(()) };
-        match columns.scheduler("name") {
-            Ok(name) => unreadable.push(UnreadableScheduler {
+    let sql = format!("{SELECT_SCHEDULERS} ORDER BY schedulers.name");
+    let rows = read_rows(connection, &sql, [], |columns| {
+        let Err(why) = or_unreadable(scheduler(columns, recipes))? else { return Ok(None) };
+        match or_unreadable(columns.scheduler("name"))? {
+            Ok(name) => Ok(Some(UnreadableScheduler {
                 name,
                 active_version: columns.get("active_version")?,
                 fleet_size: columns.get("fleet_size")?,
                 created_at: columns.time("created_at")?,
                 why: why.to_string(),
-            }),
+            })),
             // Nobody can ask for it, and no room can carry such a name.
-            Err(Failure::Unreadable(why)) => tracing::warn!(%why, "a stored scheduler has no name"),
-            Err(other) => return Err(other),
+            Err(why) => {
+                tracing::warn!(%why, "a stored scheduler has no name");
+                Ok(None)
+            }
         }
-        Ok(())
     })?;
-    Ok(unreadable)
-}
-
-/// What cannot be read is that scheduler's problem alone.
-fn each(
-    connection: &Connection,
-    recipes: &RecipeCache,
-    take: impl FnMut(&Columns<'_, '_>, Result<SchedulerRecord, Unreadable>) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    let sql = format!("{SELECT_SCHEDULERS} ORDER BY schedulers.name");
-    read_each(connection, &sql, [], |columns| scheduler(columns, recipes), take)
+    Ok(rows.into_iter().flatten().collect())
 }
 
 fn scheduler(columns: &Columns<'_, '_>, recipes: &RecipeCache) -> Result<SchedulerRecord, Failure> {

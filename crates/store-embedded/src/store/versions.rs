@@ -6,7 +6,7 @@ use maestro_engine::documents;
 use maestro_engine::ports::store::{Refusal, UnreadableVersion, VersionRecord};
 use rusqlite::Connection;
 
-use super::columns::{Columns, execute, execute_counted, from_time, read_each, read_rows, value};
+use super::columns::{Columns, execute, execute_counted, from_time, or_unreadable, read_rows, value};
 use super::failure::Failure;
 use super::recipes::RecipeCache;
 use super::schedulers;
@@ -125,12 +125,10 @@ pub(super) fn all(
     recipes: &RecipeCache,
     scheduler: &SchedulerName,
 ) -> Result<Vec<VersionRecord>, Failure> {
-    let mut readable = Vec::new();
-    let read = |columns: &Columns<'_, '_>| version(columns, recipes);
-    read_each(connection, SELECT, [scheduler.as_str()], read, |_, read| {
-        readable.extend(read.ok());
-        Ok(())
+    let rows = read_rows(connection, SELECT, [scheduler.as_str()], |columns| {
+        or_unreadable(version(columns, recipes))
     })?;
+    let mut readable: Vec<_> = rows.into_iter().flatten().collect();
     readable.sort_by_key(|record| std::cmp::Reverse(record.version));
     Ok(readable)
 }
@@ -140,25 +138,23 @@ pub(super) fn unreadable(
     recipes: &RecipeCache,
     scheduler: &SchedulerName,
 ) -> Result<Vec<UnreadableVersion>, Failure> {
-    let mut unreadable = Vec::new();
-    let read = |columns: &Columns<'_, '_>| version(columns, recipes);
-    read_each(connection, SELECT, [scheduler.as_str()], read, |columns, read| {
-        let Err(why) = read else { return Ok(()) };
-        match columns.version("version") {
-            Ok(version) => unreadable.push(UnreadableVersion {
+    let rows = read_rows(connection, SELECT, [scheduler.as_str()], |columns| {
+        let Err(why) = or_unreadable(version(columns, recipes))? else { return Ok(None) };
+        match or_unreadable(columns.version("version"))? {
+            Ok(version) => Ok(Some(UnreadableVersion {
                 version,
                 is_active: columns.get("is_active")?,
                 created_at: columns.time("created_at")?,
                 why: why.to_string(),
-            }),
+            })),
             // Nobody can ask for it.
-            Err(Failure::Unreadable(why)) => {
+            Err(why) => {
                 tracing::warn!(%scheduler, %why, "a stored version has no number");
+                Ok(None)
             }
-            Err(other) => return Err(other),
         }
-        Ok(())
     })?;
+    let mut unreadable: Vec<_> = rows.into_iter().flatten().collect();
     unreadable.sort_by_key(|version| std::cmp::Reverse(version.version));
     Ok(unreadable)
 }

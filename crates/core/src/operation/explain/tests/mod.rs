@@ -90,8 +90,9 @@ fn check(case: Case, expected: &Expect) {
     let Explanation { since, waits_for, next, stuck } = explanation;
     let mut text = format!("since {since}\n");
     text += &waits_for.map(|what| format!("waits for {what}\n")).unwrap_or_default();
-    for expectation in next {
-        text += &format!("next {expectation}\n");
+    for Expectation { what, at } in next {
+        let at = at.map(|at| format!("{at:.3}: ")).unwrap_or_default();
+        text += &format!("next {at}{what}\n");
     }
     text += &stuck.map(|why| format!("stuck: {why}\n")).unwrap_or_default();
     let text = text.replace("1970-01-01T00:", "").replace("00000000-0000-0000-0000-00000000000", "op");
@@ -106,7 +107,7 @@ fn beside_rooms_that_stopped_pinging() {
         case,
         &expect![[r#"
         since 15:00Z
-        waits for a worker to take it up
+        waits for a worker to pick it up
         next begins as soon as a worker looks
         next 17:00.000Z: is taken over by another worker, at the latest, if worker-1 stops now
         next 17:40.000Z: 6 rooms in region default that stopped pinging together are removed, unless they ping, or before that by `maestro region confirm-lost default`
@@ -190,7 +191,7 @@ fn pending_and_next() {
         fresh,
         &expect![[r#"
         since 16:39Z
-        waits for a worker to take it up
+        waits for a worker to pick it up
         next begins as soon as a worker looks
         next 17:00.000Z: is taken over by another worker, at the latest, if worker-1 stops now
     "#]],
@@ -199,7 +200,7 @@ fn pending_and_next() {
         pending(),
         &expect![[r#"
         since 15:00Z
-        waits for a worker to take it up
+        waits for a worker to pick it up
         next begins as soon as a worker looks
         next 17:00.000Z: is taken over by another worker, at the latest, if worker-1 stops now
         stuck: it is the next one, the slot is free, and no worker took it for 100s
@@ -214,7 +215,7 @@ fn pending_and_next() {
         case,
         &expect![[r#"
         since 15:00Z
-        waits for a worker to take it up
+        waits for a worker to pick it up
         next begins as soon as a worker looks
         next 17:00.000Z: is taken over by another worker, at the latest, if worker-1 stops now
     "#]],
@@ -229,7 +230,7 @@ fn nobody_works_on_it() {
             0,
             expect![[r#"
                 since 15:00Z
-                waits for a worker to take it up
+                waits for a worker to pick it up
                 next nothing more happens before a worker is started
                 stuck: no worker is running
             "#]],
@@ -239,7 +240,7 @@ fn nobody_works_on_it() {
             2,
             expect![[r#"
                 since 15:00Z
-                waits for a worker to take it up
+                waits for a worker to pick it up
                 next 16:50.000Z: a worker takes its scheduler, at the latest
                 stuck: no worker owns its scheduler
             "#]],
@@ -249,7 +250,7 @@ fn nobody_works_on_it() {
             1,
             expect![[r#"
                 since 15:00Z
-                waits for a worker to take it up
+                waits for a worker to pick it up
                 next 16:50.000Z: is taken over from worker-1 by another worker, at the latest
                 stuck: worker-1's ownership of the scheduler expired at 16:36.000Z
             "#]],
@@ -262,7 +263,7 @@ fn nobody_works_on_it() {
         Case { operation: fresh, ownership: None, ..pending() },
         &expect![[r#"
             since 16:39Z
-            waits for a worker to take it up
+            waits for a worker to pick it up
             next 16:50.000Z: a worker takes its scheduler, at the latest
         "#]],
     );
@@ -338,7 +339,7 @@ fn without_a_lease() {
         case,
         &expect![[r#"
             since 15:00Z
-            waits for a worker to take it up
+            waits for a worker to pick it up
             next 16:50.000Z: is taken over from worker-1 by another worker, at the latest
             stuck: worker-1's ownership of the scheduler expired at 16:38.000Z
         "#]],
