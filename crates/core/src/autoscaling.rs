@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn the_seeds_table() {
+    fn the_table_of_the_specification() {
         check(100, 80, "0.5", 160, "Scale Up: +60");
         check(100, 50, "0.5", 100, "Do Nothing: 0");
         check(100, 30, "0.5", 60, "Scale Down: -40");

@@ -8,8 +8,6 @@ mod request;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
-
 pub use number::Number;
 pub use request::Draft;
 
@@ -73,16 +71,28 @@ pub enum Outcome {
     Delete(u64),
 }
 
-/// A combination of inputs that cannot be carried out. `Display` is Senlin's message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A combination of inputs that cannot be carried out, in Senlin's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Invalid {
+    #[error(
+        "The target capacity ({target}) is greater than the maximum number of nodes allowed per cluster ({max})."
+    )]
     AboveNodesMax { target: i128, max: u64 },
+    #[error("The target capacity ({target}) is less than the specified min_size ({min}).")]
     BelowMin { target: i128, min: u64 },
+    #[error("The target capacity ({target}) is less than the cluster's min_size ({min}).")]
     BelowClusterMin { target: i128, min: u64 },
+    #[error("The target capacity ({target}) is greater than the specified max_size ({max}).")]
     AboveMax { target: i128, max: u64 },
+    #[error("The target capacity ({target}) is greater than the cluster's max_size ({max}).")]
     AboveClusterMax { target: i128, max: u64 },
+    #[error("The specified min_size ({min}) is greater than the current max_size ({max}) of the cluster.")]
     MinAboveClusterMax { min: u64, max: u64 },
+    #[error(
+        "The specified max_size ({max}) is greater than the maximum number of nodes allowed per cluster ({nodes_max})."
+    )]
     MaxAboveNodesMax { max: u64, nodes_max: u64 },
+    #[error("The specified max_size ({max}) is less than the current min_size ({min}) of the cluster.")]
     MaxBelowClusterMin { max: u64, min: u64 },
 }
 
@@ -189,41 +199,6 @@ impl From<Option<bool>> for Strictness {
             Some(true) => Self::Strict,
             Some(false) => Self::BestEffort,
             None => Self::RequestOnly,
-        }
-    }
-}
-
-impl fmt::Display for Invalid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::AboveNodesMax { target, max } => write!(
-                f,
-                "The target capacity ({target}) is greater than the maximum number of nodes allowed per cluster ({max})."
-            ),
-            Self::BelowMin { target, min } => {
-                write!(f, "The target capacity ({target}) is less than the specified min_size ({min}).")
-            }
-            Self::BelowClusterMin { target, min } => {
-                write!(f, "The target capacity ({target}) is less than the cluster's min_size ({min}).")
-            }
-            Self::AboveMax { target, max } => {
-                write!(f, "The target capacity ({target}) is greater than the specified max_size ({max}).")
-            }
-            Self::AboveClusterMax { target, max } => {
-                write!(f, "The target capacity ({target}) is greater than the cluster's max_size ({max}).")
-            }
-            Self::MinAboveClusterMax { min, max } => write!(
-                f,
-                "The specified min_size ({min}) is greater than the current max_size ({max}) of the cluster."
-            ),
-            Self::MaxAboveNodesMax { max, nodes_max } => write!(
-                f,
-                "The specified max_size ({max}) is greater than the maximum number of nodes allowed per cluster ({nodes_max})."
-            ),
-            Self::MaxBelowClusterMin { max, min } => write!(
-                f,
-                "The specified max_size ({max}) is less than the current min_size ({min}) of the cluster."
-            ),
         }
     }
 }

@@ -86,14 +86,7 @@ impl Shared {
         let scanned = self.scan().await?;
         let found = Found::by_room(scanned.iter().filter(|process| is_meant(&process.scheduler)));
         let watched = self.rooms_that(|room| is_meant(&room.scheduler));
-        let mut running: Vec<RunningRoom> = watched
-            .iter()
-            .map(|room| RunningRoom {
-                id: room.id.clone(),
-                scheduler: room.scheduler.clone(),
-                handle: room.handle(),
-            })
-            .collect();
+        let mut running: Vec<RunningRoom> = watched.iter().map(|room| room.as_running()).collect();
         let mut unwatched = found;
         for room in &watched {
             unwatched.remove(&room.id);
@@ -242,10 +235,8 @@ impl Shared {
 
     async fn find_again(self: &Arc<Self>, room: &Arc<Room>) {
         self.remove(room);
-        let lost =
-            RunningRoom { id: room.id.clone(), scheduler: room.scheduler.clone(), handle: room.handle() };
         let found = match self.list(Some(&room.scheduler)).await {
-            Ok(_) => self.adopt(vec![lost]).await,
+            Ok(_) => self.adopt(vec![room.as_running()]).await,
             Err(error) => Err(error),
         };
         if let Err(error) = found {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use maestro_core::room::RoomId;
 use maestro_core::scheduler::SchedulerName;
-use maestro_engine::ports::runtime::Handle;
+use maestro_engine::ports::runtime::{Handle, RunningRoom};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -65,6 +65,10 @@ impl Room {
 
     pub(crate) fn handle(&self) -> Handle {
         members::to_handle(&self.host, &lock(&self.processes).now)
+    }
+
+    pub(crate) fn as_running(&self) -> RunningRoom {
+        RunningRoom { id: self.id.clone(), scheduler: self.scheduler.clone(), handle: self.handle() }
     }
 
     /// Whether the handle is, or was at some time, that of this very room.

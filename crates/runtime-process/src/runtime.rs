@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
+use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -49,7 +50,7 @@ const THIS_HOST: &str = "this host";
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     #[error("the directory for rooms, {path}, cannot be used")]
-    Directory { path: PathBuf, source: std::io::Error },
+    Directory { path: PathBuf, source: io::Error },
     #[error("the processes of this host cannot be listed")]
     Processes { source: RuntimeError },
 }
@@ -98,19 +99,13 @@ impl ProcessRuntime {
         let homes = options.rooms_directory.as_ref();
         let homes = homes.map(|path| path.join(options.own_name()).join(options.region.as_str()));
         let directory = Directory::new(&options.directory, &options.data_directory, homes);
-        let path = directory.rooms();
-        // Without it, the others start all the same: it counts as a region that cannot be reached.
         let blocking = BlockingWork::new();
-        let to_make = path.clone();
-        let made = timeout(MADE_WITHIN, blocking.run(move || directory::make_private(&to_make)));
-        match made.await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => {
-                tracing::warn!(region = %options.region, path = %path.display(), %error, "cannot make the directory of rooms");
-            }
-            Err(_) => {
-                tracing::warn!(region = %options.region, path = %path.display(), "the directory of rooms does not answer");
-            }
+        let rooms = directory.rooms();
+        let made = timeout(MADE_WITHIN, blocking.run(move || directory::make_private(&rooms))).await;
+        if let Err(error) = made.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
+            // The other regions start all the same: this one counts as one that cannot be reached.
+            let path = directory.rooms();
+            tracing::warn!(region = %options.region, path = %path.display(), %error, "cannot make the directory of rooms");
         }
         let reported = Reported::default();
         let scanned = owners::scan(&options, &blocking, &reported).await;

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_transition_of_the_seed_and_no_other() {
+    fn every_transition_of_the_specification_and_no_other() {
         let legal = [
             (OperationStatus::Pending, OperationStatus::InProgress),
             (OperationStatus::Pending, OperationStatus::Evicted),

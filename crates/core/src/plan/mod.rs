@@ -273,13 +273,18 @@ fn plan_rollout(snapshot: &FleetSnapshot<'_>, desired: u32, left: Option<PlaceLe
     plan.rollout = Some(cycle);
 }
 
-/// No operation removes more rooms than that: the next cycle asks for the rest.
+/// No operation removes more rooms than that.
 fn cap<T>(rooms: &mut Vec<T>, snapshot: &FleetSnapshot<'_>, held: &mut Vec<Held>) {
-    let most = snapshot.limits.remove_max as usize;
-    if rooms.len() > most {
-        held.push(Held::Capped { rooms: count(rooms.len() - most) });
-        rooms.truncate(most);
+    let kept = capped(count(rooms.len()), snapshot.limits.remove_max, held);
+    rooms.truncate(kept as usize);
+}
+
+/// The next cycle asks for the rest.
+fn capped(rooms: u32, most: u32, held: &mut Vec<Held>) -> u32 {
+    if rooms > most {
+        held.push(Held::Capped { rooms: rooms - most });
     }
+    rooms.min(most)
 }
 
 /// How many more rooms the regions have capacity for.
@@ -303,11 +308,7 @@ fn plan_growth(snapshot: &FleetSnapshot<'_>, needed: u32, left: Option<PlaceLeft
         }
         plan.held.push(Held::BackingOff(backoff));
     }
-    if add > snapshot.limits.add_max {
-        plan.held.push(Held::Capped { rooms: add - snapshot.limits.add_max });
-        add = snapshot.limits.add_max;
-    }
-    plan.add = add;
+    plan.add = capped(add, snapshot.limits.add_max, &mut plan.held);
 }
 
 /// Unready and pending rooms go first, of the ready ones those above the target; who serves players stays.
@@ -332,17 +333,13 @@ fn plan_shrinking(snapshot: &FleetSnapshot<'_>, surplus: u32, plan: &mut Plan) {
         }
     }
     let ready_above_target = seen.ready.saturating_sub(plan.desired_ready);
-    let mut remove = surplus.min(seen.idle.saturating_add(ready_above_target));
+    let remove = surplus.min(seen.idle.saturating_add(ready_above_target));
     // What is still being made can go when it is there.
     let serving = (surplus - remove).saturating_sub(snapshot.adding);
     if serving > 0 {
         plan.held.push(Held::Serving { rooms: serving });
     }
-    if remove > snapshot.limits.remove_max {
-        plan.held.push(Held::Capped { rooms: remove - snapshot.limits.remove_max });
-        remove = snapshot.limits.remove_max;
-    }
-    plan.remove = remove;
+    plan.remove = capped(remove, snapshot.limits.remove_max, &mut plan.held);
 }
 
 fn count(rooms: usize) -> u32 {

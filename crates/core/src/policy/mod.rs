@@ -12,7 +12,6 @@ mod placement;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use crate::autoscaling::Outcome;
 use crate::placement::{NoPlan, Standing};
@@ -53,12 +52,15 @@ pub struct Fleet<'a> {
     pub seed: u64,
 }
 
-/// Why an operation cannot be carried out. `Display` is what its `data` says, in Senlin's words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Why an operation cannot be carried out, in Senlin's words: what its `data` says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
+    #[error("No region is found usable.")]
     NoRegionUsable,
+    #[error("There is no feasible plan to handle all nodes.")]
     NoFeasiblePlan(NoPlan),
-    Resize(resize::Invalid),
+    #[error(transparent)]
+    Resize(#[from] resize::Invalid),
 }
 
 /// Checks the policies in the order of their priorities, on top of what `data` says already.
@@ -115,20 +117,4 @@ fn scale(outcome: Outcome, action: &Action, data: &mut Data) {
         ) => return,
     };
     part.get_or_insert_with(Part::default).count = Some(count.into());
-}
-
-impl From<resize::Invalid> for Refusal {
-    fn from(invalid: resize::Invalid) -> Self {
-        Self::Resize(invalid)
-    }
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoRegionUsable => f.write_str("No region is found usable."),
-            Self::NoFeasiblePlan(_) => f.write_str("There is no feasible plan to handle all nodes."),
-            Self::Resize(invalid) => invalid.fmt(f),
-        }
-    }
 }

@@ -63,7 +63,7 @@ fn an_occupied_room_that_is_leaving_does_not_let_another_go() {
 }
 
 #[test]
-fn the_seeds_downscale() {
+fn the_downscale_of_the_specification() {
     check(
         Fleet::old(20, 5, MaxSurge::Percent(25)),
         &[
@@ -84,7 +84,7 @@ fn the_seeds_downscale() {
 }
 
 #[test]
-fn the_seeds_upscale() {
+fn the_upscale_of_the_specification() {
     check(
         Fleet::old(5, 20, MaxSurge::Percent(25)),
         &[
@@ -93,7 +93,7 @@ fn the_seeds_upscale() {
             [25, 20, 45, 20, 40, 20, 5, 5],
             [25, 20, 45, 25, 40, 20, 5, 5],
             [25, 20, 45, 30, 40, 20, 5, 5],
-            // The seed prints 35 here; 45 − 20 is 25.
+            // The specification prints 35 here; 45 − 20 is 25.
             [25, 20, 45, 35, 40, 20, 5, 5],
             [25, 20, 45, 40, 40, 20, 0, 5],
             [20, 20, 40, 40, 40, 20, 0, 0],
