@@ -4,56 +4,27 @@
 use maestro_core::hash::{BASIS, fnv1a};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 
-struct Migration {
-    number: u32,
-    name: &'static str,
-    sql: &'static str,
-}
-
-const MIGRATIONS: &[Migration] = &[
-    Migration { number: 1, name: "initial", sql: include_str!("../../migrations/0001_initial.sql") },
-    Migration { number: 2, name: "rollouts", sql: include_str!("../../migrations/0002_rollouts.sql") },
-    Migration { number: 3, name: "locks", sql: include_str!("../../migrations/0003_locks.sql") },
-    Migration { number: 4, name: "origins", sql: include_str!("../../migrations/0004_origins.sql") },
-    Migration { number: 5, name: "regions", sql: include_str!("../../migrations/0005_regions.sql") },
-    Migration {
-        number: 6,
-        name: "version_numbers",
-        sql: include_str!("../../migrations/0006_version_numbers.sql"),
-    },
-    Migration { number: 7, name: "unanswered", sql: include_str!("../../migrations/0007_unanswered.sql") },
-    Migration { number: 8, name: "stop_causes", sql: include_str!("../../migrations/0008_stop_causes.sql") },
-    Migration { number: 9, name: "identity", sql: include_str!("../../migrations/0009_identity.sql") },
-    Migration {
-        number: 10,
-        name: "version_causes",
-        sql: include_str!("../../migrations/0010_version_causes.sql"),
-    },
-    Migration {
-        number: 11,
-        name: "rollout_sizes",
-        sql: include_str!("../../migrations/0011_rollout_sizes.sql"),
-    },
-    Migration {
-        number: 12,
-        name: "lost_regions",
-        sql: include_str!("../../migrations/0012_lost_regions.sql"),
-    },
-    Migration { number: 13, name: "no_action", sql: include_str!("../../migrations/0013_no_action.sql") },
-    Migration {
-        number: 14,
-        name: "schedulers_in_hand",
-        sql: include_str!("../../migrations/0014_schedulers_in_hand.sql"),
-    },
-    Migration {
-        number: 15,
-        name: "derived_locks",
-        sql: include_str!("../../migrations/0015_derived_locks.sql"),
-    },
+/// Names and statements, numbered from 1 on.
+const MIGRATIONS: [(&str, &str); 15] = [
+    ("initial", include_str!("../../migrations/0001_initial.sql")),
+    ("rollouts", include_str!("../../migrations/0002_rollouts.sql")),
+    ("locks", include_str!("../../migrations/0003_locks.sql")),
+    ("origins", include_str!("../../migrations/0004_origins.sql")),
+    ("regions", include_str!("../../migrations/0005_regions.sql")),
+    ("version_numbers", include_str!("../../migrations/0006_version_numbers.sql")),
+    ("unanswered", include_str!("../../migrations/0007_unanswered.sql")),
+    ("stop_causes", include_str!("../../migrations/0008_stop_causes.sql")),
+    ("identity", include_str!("../../migrations/0009_identity.sql")),
+    ("version_causes", include_str!("../../migrations/0010_version_causes.sql")),
+    ("rollout_sizes", include_str!("../../migrations/0011_rollout_sizes.sql")),
+    ("lost_regions", include_str!("../../migrations/0012_lost_regions.sql")),
+    ("no_action", include_str!("../../migrations/0013_no_action.sql")),
+    ("schedulers_in_hand", include_str!("../../migrations/0014_schedulers_in_hand.sql")),
+    ("derived_locks", include_str!("../../migrations/0015_derived_locks.sql")),
 ];
 
 /// The newest migration that this Maestro knows: what a store has after it was opened.
-pub const SCHEMA_VERSION: u32 = MIGRATIONS[MIGRATIONS.len() - 1].number;
+pub const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;
 
 /// Why the migrations of a file do not fit this Maestro.
 #[derive(Debug, PartialEq, Eq)]
@@ -74,12 +45,12 @@ pub(crate) fn apply(connection: &mut Connection) -> Result<(), rusqlite::Error> 
     )?;
     let last: u32 =
         connection.query_row("SELECT coalesce(max(number), 0) FROM migrations", [], |row| row.get(0))?;
-    for migration in MIGRATIONS.iter().filter(|migration| migration.number > last) {
+    for (number, (name, sql)) in (1..).zip(MIGRATIONS).filter(|(number, _)| *number > last) {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        transaction.execute_batch(migration.sql)?;
+        transaction.execute_batch(sql)?;
         transaction.execute(
             "INSERT INTO migrations (number, name, checksum, applied_by) VALUES (?1, ?2, ?3, ?4)",
-            (migration.number, migration.name, checksum(migration.sql), env!("CARGO_PKG_VERSION")),
+            (number, name, checksum(sql), env!("CARGO_PKG_VERSION")),
         )?;
         transaction.commit()?;
     }
@@ -103,8 +74,8 @@ pub(crate) fn check(connection: &Connection) -> Result<Result<(), Misfit>, rusql
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let (number, name, applied): (u32, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
-        let ours = MIGRATIONS.iter().find(|migration| migration.number == number);
-        if ours.is_none_or(|ours| checksum(ours.sql) != applied) {
+        let ours = (1..).zip(MIGRATIONS).find(|(ours, _)| *ours == number);
+        if ours.is_none_or(|(_, (_, sql))| checksum(sql) != applied) {
             return Ok(Err(Misfit::Other { name }));
         }
     }
