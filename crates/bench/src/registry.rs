@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use maestro_core::operation::Token;
 use maestro_core::room::{HostPort, Purpose, Region};
-use maestro_core::scheduler::{Protocol, Recipe, Version, VersionStatus};
+use maestro_core::scheduler::{Protocol, Recipe, SchedulerName, Version, VersionStatus};
 use maestro_engine::documents::recipe_from_json;
 use maestro_engine::ports::Store;
 use maestro_engine::ports::runtime::Handle;
-use maestro_engine::ports::store::{Change, NewRoomRecord, NewScheduler, SchedulerState, Transaction};
+use maestro_engine::ports::store::{
+    Change, NewRoomRecord, NewScheduler, SchedulerState, SchedulerUpdate, Transaction,
+};
 use serde_json::{Value, json};
 
 use crate::fleet;
@@ -34,9 +36,7 @@ pub(crate) async fn fill(store: &dyn Store, rooms: &[Handle]) -> anyhow::Result<
         version_status: VersionStatus::Deployed,
         at: fleet::at(0),
     };
-    let made =
-        Change::SetState { scheduler, from: vec![SchedulerState::Creating], to: SchedulerState::InSync };
-    let changes = vec![Change::CreateScheduler(new), made];
+    let changes = vec![Change::CreateScheduler(new), in_sync(scheduler)];
     store.commit(Transaction::new("bench", changes)).await?;
     let rooms: Vec<(u32, &Handle)> = (0..).zip(rooms).collect();
     for batch in rooms.chunks(BATCH) {
@@ -60,11 +60,16 @@ pub(crate) async fn fill_idle(store: &dyn Store, schedulers: u32) -> anyhow::Res
             at: fleet::at(0),
         };
         changes.push(Change::CreateScheduler(new));
-        let from = vec![SchedulerState::Creating];
-        changes.push(Change::SetState { scheduler, from, to: SchedulerState::InSync });
+        changes.push(in_sync(scheduler));
     }
     store.commit(Transaction::new("bench", changes)).await?;
     Ok(())
+}
+
+/// Of one that was just created.
+fn in_sync(scheduler: SchedulerName) -> Change {
+    let state = Some(SchedulerState::InSync);
+    Change::UpdateScheduler(SchedulerUpdate { state, ..SchedulerUpdate::of(scheduler, 0) })
 }
 
 pub(crate) fn idle_scheduler(index: u32) -> String {

@@ -73,15 +73,12 @@ impl From<Refusal> for Error {
             Refusal::StaleToken { .. }
             | Refusal::SchedulerBeingDeleted(_)
             | Refusal::QueueFull(_)
-            | Refusal::WrongState { .. }
-            | Refusal::FleetSizeChanged { .. }
+            | Refusal::SchedulerChanged(_)
             | Refusal::RoomsLeft { .. }
             | Refusal::WrongStatus { .. }
             | Refusal::RollsBack(_)
             | Refusal::SlotTaken { .. }
             | Refusal::VersionIsActive { .. }
-            | Refusal::ActiveVersionChanged { .. }
-            | Refusal::RolloutChanged { .. }
             | Refusal::DeletionUnderWay { .. }
             | Refusal::LockHeld(_)
             | Refusal::LockLost { .. }

@@ -9,13 +9,14 @@ use maestro_core::rollout::{
 use maestro_core::scheduler::VersionStatus;
 
 use crate::Engine;
-use crate::ports::store::{Change, NewOperation, SchedulerRecord, StoreError};
+use crate::ports::store::{Change, NewOperation, SchedulerRecord, SchedulerUpdate, StoreError};
 
 /// What becomes of a rollout.
 pub(crate) struct RolloutWrite {
     pub(crate) rollout: Option<RolloutRecord>,
-    /// Refused if the rollout is another one by then: what was decided is right for that of the record only, also where
-    /// there is none.
+    /// To be written in any case: what was decided is right for the scheduler of the record only.
+    pub(crate) update: SchedulerUpdate,
+    /// Everything else that goes with it.
     pub(crate) changes: Vec<Change>,
     /// The operation that leads back.
     pub(crate) way_back: Option<OperationId>,
@@ -38,8 +39,8 @@ impl Engine {
         for VersionChange { version, status, cause } in next.versions {
             changes.push(Change::SetVersionStatus { scheduler: name.clone(), version, status, cause });
         }
-        let (from, to) = (rollout.clone(), next.rollout.clone());
-        changes.push(Change::SetRollout { scheduler: name.clone(), from, to });
+        let is_another = next.rollout != *rollout;
+        let update = SchedulerUpdate { rollout: is_another.then(|| next.rollout.clone()), ..record.update() };
         let way_back = next.way_back.map(|WayBack { switch, origin, reason }| {
             let operation = self.new_operation(name, Definition::SwitchVersion(switch), origin);
             // Before a version that waits in the queue: that one would be active by the time one goes back.
@@ -49,7 +50,7 @@ impl Engine {
             changes.push(Change::Enqueue(operation));
             id
         });
-        Ok(RolloutWrite { rollout: next.rollout, changes, way_back, history })
+        Ok(RolloutWrite { rollout: next.rollout, update, changes, way_back, history })
     }
 
     /// The version of the rollout under way is still `rolling`: one that failed or was canceled says so already.

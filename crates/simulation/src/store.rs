@@ -178,7 +178,11 @@ impl SimulatedStore {
         }
         for change in changes {
             match change {
-                Change::SetRollout { from: None, to: Some(_), .. } => coverage.saw(RareEvent::RolloutBegun),
+                Change::UpdateScheduler(update)
+                    if update.active_version.is_some() && matches!(update.rollout, Some(Some(_))) =>
+                {
+                    coverage.saw(RareEvent::RolloutBegun);
+                }
                 Change::AwaitLock { .. } => coverage.saw(RareEvent::LockAwaited),
                 Change::RevokeLock { .. } => coverage.saw(RareEvent::LockReleased),
                 Change::TakeLock(new) if new.kind == LockKind::Panic => coverage.saw(RareEvent::Panic),

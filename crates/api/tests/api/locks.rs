@@ -9,7 +9,7 @@ use maestro_core::operation::{DefinitionKind, HistoryEvent, Lease, OperationId, 
 use maestro_core::scheduler::{SchedulerName, SizeBaseline, Version};
 use maestro_core::time::Timestamp;
 use maestro_engine::Parts;
-use maestro_engine::ports::store::{Change, NewLock, RolloutRecord, RolloutState};
+use maestro_engine::ports::store::{Change, NewLock, RolloutRecord, RolloutState, SchedulerUpdate};
 use serde_json::{Value, json};
 
 use crate::support::{Reply, World, recipe};
@@ -144,7 +144,7 @@ async fn a_deletion_has_the_termination_lock() {
         "acquiredAt": at.to_string(), "expiresAt": (at + Duration::from_secs(12)).to_string()});
     assert_eq!(held, expected);
     let reply = release(&world, "/scheduler/arena/locks/termination?token=8").await;
-    let message = "the lock termination of scheduler arena has the fencing token 7 by now";
+    let message = "the lock termination of scheduler arena now has the fencing token 7";
     reply.refused(409, 10, message);
     is_released(&release(&world, "/scheduler/arena/locks/termination?token=7&reason=wait").await);
     let deletion = world.engine.operation("arena", &operation.to_string()).await.unwrap().operation;
@@ -310,6 +310,11 @@ async fn a_stale_token_releases_nothing() {
     assert_eq!(lock(&world, LockKind::Downscaling).await, free("downscaling"));
 }
 
+pub(crate) fn set_rollout(revision: u32, rollout: &RolloutRecord) -> Change {
+    let update = SchedulerUpdate::of(arena(), revision);
+    Change::UpdateScheduler(SchedulerUpdate { rollout: Some(Some(rollout.clone())), ..update })
+}
+
 pub(crate) fn rollout(world: &World, state: RolloutState, note: &str) -> RolloutRecord {
     RolloutRecord {
         state,
@@ -329,7 +334,7 @@ async fn rolling_arena(state: RolloutState, note: &str) -> World {
     let holder = Holder::Rollout(Version::FIRST);
     world
         .write(vec![
-            Change::SetRollout { scheduler: arena(), from: None, to: Some(rollout) },
+            set_rollout(0, &rollout),
             taken(LockKind::Config, holder, world.now(), None),
             taken(LockKind::Downscaling, holder, world.now(), None),
         ])

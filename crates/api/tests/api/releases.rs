@@ -6,10 +6,12 @@ use std::time::Duration;
 use maestro_core::lock::{Holder, LockKind};
 use maestro_core::scheduler::Version;
 use maestro_engine::ports::Store;
-use maestro_engine::ports::store::{Change, RolloutRecord, RolloutState, Transaction};
+use maestro_engine::ports::store::{Change, RolloutState, Transaction};
 use maestro_simulation::{Inspector, MemoryStore, SimulatedStore, Trace, VirtualClock};
 
-use crate::locks::{arena, is_released, lock, release, removal, rollout, taken, with_schedulers};
+use crate::locks::{
+    arena, is_released, lock, release, removal, rollout, set_rollout, taken, with_schedulers,
+};
 use crate::support::{Reply, World};
 
 const DL: LockKind = LockKind::Downscaling;
@@ -118,15 +120,11 @@ async fn a_rollout_that_changes_meanwhile_is_paused_as_it_is_by_now() {
     for seed in 0..SEEDS {
         let race = Race::new(seed).await;
         let rolling = rollout(&race.world, RolloutState::Rolling, "");
-        let set = |from: Option<&RolloutRecord>, to: &RolloutRecord| {
-            let (from, to) = (from.cloned(), Some(to.clone()));
-            Change::SetRollout { scheduler: arena(), from, to }
-        };
         let holder = Holder::Rollout(Version::FIRST);
         let locked = taken(LockKind::Config, holder, race.world.now(), None);
-        race.world.write(vec![set(None, &rolling), locked]).await;
+        race.world.write(vec![set_rollout(0, &rolling), locked]).await;
         let halted = rollout(&race.world, RolloutState::Halted, "v1.0.0 failed");
-        let changed = vec![set(Some(&rolling), &halted)];
+        let changed = vec![set_rollout(1, &halted)];
         let Some(reply) = race.run("/schedulers/arena/locks/config", changed).await else { continue };
         is_released(&reply);
         let rollout = race.world.get("/schedulers/arena/rollout").await.ok();

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use maestro_core::operation::{Definition, OperationId, Origin};
-use maestro_core::scheduler::{SchedulerName, VersionStatus};
+use maestro_core::scheduler::VersionStatus;
 
 use crate::ports::Runtime;
-use crate::ports::store::{Change, SchedulerState};
+use crate::ports::store::{Change, SchedulerRecord, SchedulerState, SchedulerUpdate};
 use crate::rooms::stopping;
 
 use super::{Executor, Next, Step, StepError, Work};
@@ -31,11 +31,10 @@ impl Executor for CreateScheduler {
             work.engine.new_operation(scheduler, Definition::HealthController, Origin::Engine);
         first_cycle.reason = "the scheduler was just created".into();
         let changes = vec![
-            Change::SetState {
-                scheduler: scheduler.clone(),
-                from: vec![SchedulerState::Creating, SchedulerState::InSync],
-                to: SchedulerState::InSync,
-            },
+            Change::UpdateScheduler(SchedulerUpdate {
+                state: Some(SchedulerState::InSync),
+                ..work.scheduler.update()
+            }),
             Change::SetVersionStatus {
                 scheduler: scheduler.clone(),
                 version: work.scheduler.active_version,
@@ -60,17 +59,15 @@ impl Executor for CreateScheduler {
         }
         let keep = work.operation.id;
         let mut step = Step::done();
-        step.changes.extend(forget_unless_deleting(scheduler, keep));
+        step.changes.extend(forget_unless_deleting(&work.scheduler, keep));
         Ok(step)
     }
 }
 
 /// A deletion that was asked for meanwhile takes everything away itself, and stays to be read.
-pub(crate) fn forget_unless_deleting(scheduler: &SchedulerName, keep: OperationId) -> [Change; 2] {
-    let scheduler = scheduler.clone();
-    let from = vec![SchedulerState::Creating, SchedulerState::InSync];
-    let still = Change::SetState { scheduler: scheduler.clone(), from, to: SchedulerState::Creating };
-    [still, Change::DeleteScheduler { scheduler, keep }]
+pub(crate) fn forget_unless_deleting(record: &SchedulerRecord, keep: OperationId) -> [Change; 2] {
+    let unchanged = Change::UpdateScheduler(record.update());
+    [unchanged, Change::DeleteScheduler { scheduler: record.name.clone(), keep }]
 }
 
 /// The others make the place when they are adopted, or when the first room is started there.

@@ -9,13 +9,13 @@ use async_trait::async_trait;
 use maestro_core::lock::{Holder, LockKind, Locks};
 use maestro_core::operation::{CancelRequest, HistoryEvent, Operation, OperationStatus, RollbackEnd};
 use maestro_core::rollout::{Refused, RolloutEvent, RolloutRecord, RolloutState};
-use maestro_core::scheduler::{SchedulerName, SizeBaseline, Version};
+use maestro_core::scheduler::{SizeBaseline, Version};
 use maestro_core::text::count_of;
 use maestro_core::time::Millis;
 use serde::{Deserialize, Serialize};
 
 use crate::Engine;
-use crate::ports::store::{Change, Intent, RoomRecord, SchedulerRecord, SchedulerState};
+use crate::ports::store::{Change, Intent, RoomRecord, SchedulerRecord, SchedulerState, SchedulerUpdate};
 use crate::rooms::stopping;
 
 use super::{Executor, Need, Step, StepError, Work};
@@ -99,22 +99,36 @@ impl Interrupted {
 }
 
 /// Brings the rollout back that the deletion ended, with what there is to say about it. `by` hands over the locks that
-/// it has.
-pub(crate) fn bring_back_rollout(
+/// it has. `is_wanted`: so is the scheduler.
+pub(crate) fn take_back(
     engine: &Engine,
     deletion: &Operation,
     scheduler: &SchedulerRecord,
     by: Option<Holder>,
     locks: &Locks,
+    is_wanted: bool,
 ) -> Result<(Vec<Change>, Vec<String>), Refused> {
+    let (update, mut changes, history) = bring_back_rollout(engine, deletion, scheduler, by, locks)?;
+    let state = is_wanted.then_some(SchedulerState::InSync);
+    changes.push(Change::UpdateScheduler(SchedulerUpdate { state, ..update }));
+    Ok((changes, history))
+}
+
+fn bring_back_rollout(
+    engine: &Engine,
+    deletion: &Operation,
+    scheduler: &SchedulerRecord,
+    by: Option<Holder>,
+    locks: &Locks,
+) -> Result<(SchedulerUpdate, Vec<Change>, Vec<String>), Refused> {
     let interrupted = Progress::of(deletion).rollout;
     let ended = interrupted.and_then(|ended| Some((ended.rollout(deletion, scheduler)?, ended.was_rolling)));
     let Some((rollout, was_rolling)) = ended else {
-        return Ok((Vec::new(), Vec::new()));
+        return Ok((scheduler.update(), Vec::new(), Vec::new()));
     };
     let event = RolloutEvent::DeletionTakenBack { rollout, was_rolling, by };
     let back = engine.rollout_write(scheduler, event, locks)?;
-    Ok((back.changes, back.history))
+    Ok((back.update, back.changes, back.history))
 }
 
 #[async_trait]
@@ -160,10 +174,7 @@ impl Executor for DeleteScheduler {
         let mut step = Step::done();
         let Work { engine, operation, scheduler, locks, .. } = work;
         let holder = Some(operation.holder());
-        (step.changes, step.history) = bring_back_rollout(engine, operation, scheduler, holder, locks)?;
-        if canceled {
-            step.changes.push(take_back(&scheduler.name));
-        }
+        (step.changes, step.history) = take_back(engine, operation, scheduler, holder, locks, canceled)?;
         Ok(step)
     }
 
@@ -200,12 +211,6 @@ impl DeleteScheduler {
         step.changes.push(Change::DeleteScheduler { scheduler: scheduler.clone(), keep: work.operation.id });
         Ok(step)
     }
-}
-
-/// The scheduler is wanted again.
-pub(crate) fn take_back(scheduler: &SchedulerName) -> Change {
-    let from = vec![SchedulerState::Deleting, SchedulerState::InSync];
-    Change::SetState { scheduler: scheduler.clone(), from, to: SchedulerState::InSync }
 }
 
 fn is_forced(work: &Work) -> bool {

@@ -3,10 +3,8 @@
 //! The plan itself is `maestro_core::plan`; here it is turned into operations, in the transaction that ends this one.
 //! A cycle that changes nothing leaves no trace in the default lists.
 
-use std::collections::BTreeSet;
-
 use async_trait::async_trait;
-use maestro_core::operation::{Definition, Operation, OperationId, Origin, RemovalReason, RoomsToRemove};
+use maestro_core::operation::{Definition, Operation, Origin, RemovalReason, RoomsToRemove};
 use maestro_core::plan::{Counted, Expired, Plan, RolloutCycle};
 use maestro_core::rollout::{Removals, RolloutEvent};
 use maestro_core::room::{Region, RoomId};
@@ -45,6 +43,7 @@ impl Executor for HealthController {
         };
         let Some(look) = handed.or(gathered.as_ref()) else { return Ok(step) };
         let (fleet, mut scheduler) = (&look.fleet, look.scheduler.clone());
+        let mut update = scheduler.update();
         let concluded = rollout::conclude(work, look, &mut scheduler, &mut step).await?;
         let replanned = concluded.then(|| look.replan(&work.engine, &scheduler));
         let plan = replanned.as_ref().unwrap_or(&look.plan);
@@ -64,8 +63,7 @@ impl Executor for HealthController {
             enqueued += 1;
             takes_players |= remove_rooms::takes_occupied(&operation);
             if shrinks(&operation) && scheduler.autoscaling().is_some() {
-                let (scheduler, at) = (scheduler.name.clone(), work.now());
-                step.changes.push(Change::SetLastShrunk { scheduler, at });
+                update.last_shrunk_at = Some(work.now());
             }
             step.history.push(operation.created_event());
             step.changes.push(Change::Enqueue(operation));
@@ -73,18 +71,23 @@ impl Executor for HealthController {
         let settled = removals.settle();
         let lock_changes = settled.changes.into_iter();
         step.changes.extend(lock_changes.map(|change| work.engine.lock_change(&scheduler.name, change)));
-        if enqueued > 0 || settled.is_new {
-            step.changes.extend(unchanged(work, &scheduler, takes_players)?);
+        let acted = concluded || enqueued > 0 || settled.is_new;
+        if acted {
+            let event = RolloutEvent::CycleActed { took_occupied: takes_players };
+            let rollout = work.engine.rollout_write(&scheduler, event, &work.locks)?.rollout;
+            update.rollout = (rollout != look.scheduler.rollout).then_some(rollout);
+            // A plan is right for one fleet size, with the operations that go with it, and for one state of a rollout,
+            // with its locks. If a person changes them while it is made, it is refused, and the cycle looks again.
+            step.changes.push(Change::UpdateScheduler(update));
         }
-        step.next = Next::Done { took_action: reconciled || concluded || enqueued > 0 || settled.is_new };
+        step.next = Next::Done { took_action: reconciled || acted };
         Ok(step)
     }
 }
 
-/// `None`: there is nothing to look at any more, or one has to begin again.
+/// `None`: there is nothing to look at any more.
 async fn look_anew(work: &Work, step: &mut Step) -> Result<Option<Look>, StepError> {
     let (engine, name, is_scheduled) = (&work.engine, &work.scheduler.name, is_scheduled(&work.operation));
-    let sized_by = sized_by(&engine.ports.store.unfinished(name).await?);
     // Listing a runtime takes its time, and people change things meanwhile.
     let Some(scheduler) = engine.ports.store.scheduler(name).await? else {
         *step = nothing();
@@ -95,16 +98,7 @@ async fn look_anew(work: &Work, step: &mut Step) -> Result<Option<Look>, StepErr
         give_back(work, &look.fleet, step).await?;
         look = Look::take(engine, look.scheduler, is_scheduled).await?;
     }
-    // The size that was read may be that of before or of after: who compares sizes alone could be deceived by one that
-    // was changed and changed back.
-    let is_settled = self::sized_by(&look.fleet.unfinished) == sized_by;
-    Ok(is_settled.then_some(look))
-}
-
-/// Unfinished operations that the fleet size was changed with.
-fn sized_by(unfinished: &[Operation]) -> BTreeSet<OperationId> {
-    let sized = unfinished.iter().filter(|operation| operation.fleet_delta != 0);
-    sized.map(|operation| operation.id).collect()
+    Ok(Some(look))
 }
 
 /// What a cycle says of its plan, as data and in words.
@@ -146,20 +140,6 @@ async fn give_back(work: &Work, fleet: &Fleet, step: &mut Step) -> Result<(), St
 
 fn nothing() -> Step {
     Step { next: Next::Done { took_action: false }, ..Step::default() }
-}
-
-/// A plan is right for one fleet size, with the operations that go with it, and for one state of a rollout, with its
-/// locks. If a person changes them while it is made, it is refused, and the cycle looks again.
-fn unchanged(
-    work: &Work,
-    scheduler: &SchedulerRecord,
-    took_occupied: bool,
-) -> Result<Vec<Change>, StepError> {
-    let SchedulerRecord { name, fleet_size, .. } = scheduler;
-    let acted = RolloutEvent::CycleActed { took_occupied };
-    let mut changes = work.engine.rollout_write(scheduler, acted, &work.locks)?.changes;
-    changes.push(Change::SetFleetSize { scheduler: name.clone(), from: *fleet_size, to: *fleet_size });
-    Ok(changes)
 }
 
 /// What was seen, what the formula gave, what clamped it, what it comes to.

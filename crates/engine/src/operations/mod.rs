@@ -38,9 +38,7 @@ use crate::worker::Tenure;
 
 pub(crate) use create_scheduler::forget_unless_deleting;
 pub(crate) use create_version::begin as begin_version;
-pub(crate) use delete_scheduler::{
-    Progress as DeletionProgress, bring_back_rollout, take_back as take_back_deletion,
-};
+pub(crate) use delete_scheduler::{Progress as DeletionProgress, take_back as take_back_deletion};
 pub(crate) use facts::occupied_pace;
 pub(crate) use fleet::fleet as whole_fleet;
 pub(crate) use health_controller::{decided, scheduled};

@@ -11,7 +11,7 @@ use maestro_core::scheduler::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::ports::store::{Change, SchedulerRecord, VersionRecord};
+use crate::ports::store::{Change, SchedulerRecord, SchedulerUpdate, VersionRecord};
 
 use super::{Executor, Need, Step, StepError, Work};
 
@@ -37,17 +37,11 @@ impl Executor for SwitchVersion {
         let missing = || StepError::Failed(format!("version {} of {name} does not exist", switch.to));
         let found = work.engine.ports.store.version(&name, switch.to).await?.ok_or_else(missing)?;
         let mut step = Step::done();
-        step.changes.push(Change::SetActiveVersion {
-            scheduler: name.clone(),
-            from: scheduler.active_version,
-            to: switch.to,
-        });
         let reason = size_on_switch(&work.operation, switch);
         let size = new_fleet_size(scheduler, &found, reason);
-        if size.after != scheduler.fleet_size {
-            let from = scheduler.fleet_size;
-            step.changes.push(Change::SetFleetSize { scheduler: name.clone(), from, to: size.after });
-            step.history.push(format!("fleet size {from} → {}", size.after));
+        let is_resized = size.after != scheduler.fleet_size;
+        if is_resized {
+            step.history.push(format!("fleet size {} → {}", scheduler.fleet_size, size.after));
         }
         if let Some(before) = sets_anew(&work.operation, scheduler, &found, reason) {
             step.changes.push(Change::ForgetFleetDeltas { scheduler: name.clone(), before });
@@ -61,6 +55,11 @@ impl Executor for SwitchVersion {
         };
         let event = RolloutEvent::Switched(switched);
         let rollout = work.engine.rollout_write(scheduler, event, &work.locks)?;
+        step.changes.push(Change::UpdateScheduler(SchedulerUpdate {
+            active_version: Some(switch.to),
+            fleet_size: is_resized.then_some(size.after),
+            ..rollout.update
+        }));
         step.changes.extend(rollout.changes);
         step.history.extend(rollout.history);
         let mut cycle = work.engine.new_operation(&name, Definition::HealthController, Origin::Engine);

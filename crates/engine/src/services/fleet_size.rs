@@ -8,13 +8,10 @@ use maestro_core::resize::{Cluster, Draft, Max, Outcome, Request, Strictness, re
 use maestro_core::room::{Purpose, Region, RoomId};
 use maestro_core::violation::{Violation, Violations};
 
-use crate::ports::store::{
-    Change, Intent, Refusal, SchedulerRecord, SchedulerState, StoreError, Transaction,
-};
+use crate::ports::store::{Change, Intent, Refusal, SchedulerRecord, SchedulerState, Transaction};
 use crate::{Engine, Error};
 
-/// How often a change of the fleet size is tried again when it changes while one looks.
-const FLEET_SIZE_ATTEMPTS: u32 = 20;
+use super::{ATTEMPTS, changes_too_fast};
 
 const AUTOSCALING_IS_ON: &str = "autoscaling is on and would undo this; change autoscaling.min or autoscaling.max, \
     turn it off, or insist with --force (in the API: \"force\": true)";
@@ -161,15 +158,15 @@ impl Engine {
         force: bool,
         user: &str,
     ) -> Result<OperationId, Error> {
-        let mut record = self.scheduler(scheduler).await?;
-        let autoscaled = record.autoscaling().is_some();
-        if autoscaled && !force {
-            return Err(Error::Conflict(AUTOSCALING_IS_ON.into()));
-        }
-        if record.state == SchedulerState::Deleting {
-            return Err(Refusal::SchedulerBeingDeleted(record.name).into());
-        }
-        for _ in 0..FLEET_SIZE_ATTEMPTS {
+        for _ in 0..ATTEMPTS {
+            let record = self.scheduler(scheduler).await?;
+            let autoscaled = record.autoscaling().is_some();
+            if autoscaled && !force {
+                return Err(Error::Conflict(AUTOSCALING_IS_ON.into()));
+            }
+            if record.state == SchedulerState::Deleting {
+                return Err(Refusal::SchedulerBeingDeleted(record.name).into());
+            }
             let Wanted { definition, delta } = wanted(&record)?;
             let from = record.fleet_size;
             let to = u32::try_from((i64::from(from) + delta).max(0)).unwrap_or(u32::MAX);
@@ -179,23 +176,19 @@ impl Engine {
             }
             let mut operation = self.new_operation(&record.name, definition, Origin::Person(user.into()));
             let id = operation.id;
-            let mut changes = Vec::new();
+            let mut update = record.update();
             if !autoscaled {
                 operation.fleet_delta = i64::from(to) - i64::from(from);
                 operation.reason += &format!("; fleet size {from} → {to}");
-                changes.push(Change::SetFleetSize { scheduler: record.name.clone(), from, to });
+                update.fleet_size = (to != from).then_some(to);
             }
-            changes.push(Change::Enqueue(operation));
-            match self.ports.store.commit(Transaction::new("request resize", changes)).await {
-                Err(StoreError::Refused(Refusal::FleetSizeChanged { is, .. })) => record.fleet_size = is,
-                other => {
-                    other?;
-                    self.ports.wake.queue_changed(&record.name);
-                    return Ok(id);
-                }
+            let changes = vec![Change::UpdateScheduler(update), Change::Enqueue(operation)];
+            if self.accepted(Transaction::new("request resize", changes)).await? {
+                self.ports.wake.queue_changed(&record.name);
+                return Ok(id);
             }
         }
-        Err(Error::Conflict("too many changes of the fleet size at once; try again".into()))
+        Err(changes_too_fast(scheduler))
     }
 
     /// What autoscaling made of the fleet, whatever its size is said to be.

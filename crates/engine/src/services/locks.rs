@@ -6,11 +6,11 @@ use maestro_core::rollout::RolloutEvent;
 use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::{Timestamp, age};
 
-use crate::ports::store::{Change, Refusal, SchedulerRecord, StoreError, Transaction};
+use crate::ports::store::{Change, SchedulerRecord, Transaction};
+use crate::rollouts::RolloutWrite;
 use crate::{Engine, Error};
 
-/// How often a release is tried again when the lock or its holder moves on while one looks.
-const RELEASE_ATTEMPTS: u32 = 5;
+use super::{ATTEMPTS, changes_too_fast};
 
 /// A lock as people see it.
 #[derive(Debug, Clone)]
@@ -60,7 +60,7 @@ impl Engine {
         user: &str,
         reason: &str,
     ) -> Result<(), Error> {
-        for _ in 0..RELEASE_ATTEMPTS {
+        for _ in 0..ATTEMPTS {
             let record = self.scheduler(name).await?;
             let kind = kind_of(key, &record.name)?;
             let locks = self.shown_locks(&record.name).await?;
@@ -72,16 +72,12 @@ impl Engine {
             }
             let release = Release { lock, user, reason };
             let transaction = self.forced_release(&record, &release).await?;
-            match self.ports.store.commit(transaction).await {
-                Err(StoreError::Refused(refusal)) if moved_on(&refusal) => {}
-                other => {
-                    other?;
-                    self.lock_was_released(&record, &release);
-                    return Ok(());
-                }
+            if self.accepted(transaction).await? {
+                self.lock_was_released(&record, &release);
+                return Ok(());
             }
         }
-        Err(Error::Conflict(format!("the locks of scheduler {name} change too fast; try again")))
+        Err(changes_too_fast(name))
     }
 
     async fn forced_release(
@@ -105,7 +101,10 @@ impl Engine {
             Holder::Rollout(_) => {
                 let why = release.to_string();
                 let event = RolloutEvent::LockReleased(release.lock, &why);
-                changes.extend(self.rollout_write(record, event, &Locks::default())?.changes);
+                let RolloutWrite { update, changes: released, .. } =
+                    self.rollout_write(record, event, &Locks::default())?;
+                changes.extend(released);
+                changes.push(Change::UpdateScheduler(update));
             }
             // It waits, and never holds.
             Holder::HealthController => {}
@@ -146,17 +145,6 @@ impl Engine {
 fn kind_of(key: &str, scheduler: &SchedulerName) -> Result<LockKind, Error> {
     let is_meant = |kind: &LockKind| kind.as_str() == key || kind.key(scheduler) == key;
     LockKind::LISTED.into_iter().find(is_meant).ok_or_else(|| Error::Invalid("invalid lock key".into()))
-}
-
-/// The lock, its operation or its rollout is another one by now: look again.
-fn moved_on(refusal: &Refusal) -> bool {
-    matches!(
-        refusal,
-        Refusal::LockLost { .. }
-            | Refusal::RolloutChanged { .. }
-            | Refusal::WrongStatus { .. }
-            | Refusal::OperationNotFound(_)
-    )
 }
 
 impl LockView {

@@ -33,7 +33,25 @@ pub use versions::NextVersions;
 
 use maestro_core::scheduler::SchedulerName;
 
-use crate::Error;
+use crate::ports::store::{StoreError, Transaction};
+use crate::{Engine, Error};
+
+/// How often a request is decided again when others change what it was decided on.
+const ATTEMPTS: u32 = 20;
+
+impl Engine {
+    /// False: what it was decided on has changed, so that it has to be decided again.
+    async fn accepted(&self, transaction: Transaction) -> Result<bool, StoreError> {
+        match self.ports.store.commit(transaction).await {
+            Err(StoreError::Refused(refusal)) if refusal.is_outdated() => Ok(false),
+            outcome => outcome.map(|()| true),
+        }
+    }
+}
+
+fn changes_too_fast(scheduler: &str) -> Error {
+    Error::Conflict(format!("scheduler {scheduler} changes too fast; try again"))
+}
 
 /// A name from a path. One that cannot exist is not found, like one that does not.
 fn known_name(text: &str) -> Result<SchedulerName, Error> {

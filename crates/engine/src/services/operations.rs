@@ -6,13 +6,13 @@ use maestro_core::operation::{
 };
 use maestro_core::scheduler::SchedulerName;
 
-use crate::operations::{bring_back_rollout, forget_unless_deleting, take_back_deletion};
+use crate::operations::{forget_unless_deleting, take_back_deletion};
 use crate::ports::store::{
-    Change, OperationPage, PageRequest, Refusal, SchedulerRecord, SchedulerState, StoreError, Transaction,
+    Change, OperationPage, PageRequest, SchedulerRecord, SchedulerState, StoreError, Transaction,
 };
 use crate::{Engine, Error};
 
-use super::known_name;
+use super::{ATTEMPTS, changes_too_fast, known_name};
 
 #[derive(Debug, Clone)]
 pub struct OperationList {
@@ -30,9 +30,6 @@ pub struct OperationView {
     /// Why it did not finish, or will not.
     pub cause: Option<String>,
 }
-
-/// How often a cancel is tried again when the operation moves on while one looks.
-const CANCEL_ATTEMPTS: u32 = 5;
 
 impl Engine {
     /// One page of the final operations; of the other stages there is one page with all of them.
@@ -117,7 +114,7 @@ impl Engine {
     /// A pending operation is canceled at once. One in progress is asked to turn round: it ends as `canceled` when
     /// what it did is undone.
     pub async fn cancel_operation(&self, scheduler: &str, id: &str, user: &str) -> Result<(), Error> {
-        for _ in 0..CANCEL_ATTEMPTS {
+        for _ in 0..ATTEMPTS {
             let operation = self.operation(scheduler, id).await?.operation;
             if operation.status.is_final() {
                 let status = operation.status;
@@ -126,24 +123,13 @@ impl Engine {
             }
             let record = self.ports.store.scheduler(&operation.scheduler).await?;
             let locks = self.ports.store.locks(&operation.scheduler).await?;
-            match self.ports.store.commit(self.cancel(&operation, record.as_ref(), &locks, user)?).await {
-                // It moved on while we looked, or what it would take back did: look again.
-                Err(StoreError::Refused(
-                    Refusal::WrongStatus { .. }
-                    | Refusal::WrongState { .. }
-                    | Refusal::RolloutChanged { .. }
-                    | Refusal::LockHeld { .. }
-                    | Refusal::FleetSizeChanged { .. },
-                )) => {}
-                other => {
-                    other?;
-                    self.ports.wake.queue_changed(&operation.scheduler);
-                    tracing::info!(scheduler_name = scheduler, operation_id = id, user, "cancel asked for");
-                    return Ok(());
-                }
+            if self.accepted(self.cancel(&operation, record.as_ref(), &locks, user)?).await? {
+                self.ports.wake.queue_changed(&operation.scheduler);
+                tracing::info!(scheduler_name = scheduler, operation_id = id, user, "cancellation requested");
+                return Ok(());
             }
         }
-        Err(Error::Conflict(format!("operation {id} changes too fast to be canceled; try again")))
+        Err(changes_too_fast(scheduler))
     }
 
     fn cancel(
@@ -163,38 +149,22 @@ impl Engine {
             return Ok(Transaction::new("request cancel", vec![change]));
         }
         let mut history = vec![format!("Canceled by {user} before it began")];
-        let deleted = record.filter(|_| operation.definition.kind() == DefinitionKind::DeleteScheduler);
-        let (rollout, events) = match deleted {
-            Some(record) => bring_back_rollout(self, operation, record, None, locks)?,
-            None => (Vec::new(), Vec::new()),
-        };
-        history.extend(events);
-        let history = history.into_iter().map(|event| HistoryEvent { at, event }).collect();
-        let mut changes = vec![Change::CancelPending { operation: id, history, at }];
-        changes.extend(self.take_back_fleet_size(operation));
-        let scheduler = operation.scheduler.clone();
-        match operation.definition.kind() {
-            // Cancelling a pending delete takes it back, cancelling a pending create leaves nothing.
-            DefinitionKind::DeleteScheduler => {
-                changes.push(take_back_deletion(&scheduler));
-                changes.extend(rollout);
-            }
-            DefinitionKind::CreateScheduler
-                if record.is_none_or(|record| record.state != SchedulerState::Deleting) =>
-            {
-                changes.extend(forget_unless_deleting(&scheduler, id));
-            }
-            DefinitionKind::CreateScheduler
-            | DefinitionKind::CreateVersion
-            | DefinitionKind::SwitchVersion
-            | DefinitionKind::AddRooms
-            | DefinitionKind::RemoveRooms
-            | DefinitionKind::Resize
-            | DefinitionKind::CreateRoom
-            | DefinitionKind::HealthController
-            | DefinitionKind::StorageCleanUp
-            | DefinitionKind::Unknown => {}
+        let mut changes = Vec::new();
+        let asks = |kind| operation.definition.kind() == kind;
+        // Cancelling a pending delete takes it back, cancelling a pending create leaves nothing.
+        if let Some(record) = record.filter(|_| asks(DefinitionKind::DeleteScheduler)) {
+            let (back, events) = take_back_deletion(self, operation, record, None, locks, true)?;
+            changes.extend(back);
+            history.extend(events);
         }
+        let stays = |record: &&SchedulerRecord| record.state == SchedulerState::Deleting;
+        if let Some(record) = record.filter(|record| asks(DefinitionKind::CreateScheduler) && !stays(record))
+        {
+            changes.extend(forget_unless_deleting(record, id));
+        }
+        changes.extend(self.take_back_fleet_size(operation));
+        let history = history.into_iter().map(|event| HistoryEvent { at, event }).collect();
+        changes.insert(0, Change::CancelPending { operation: id, history, at });
         Ok(Transaction::new("cancel pending", changes))
     }
 

@@ -14,11 +14,12 @@ use crate::operations::DeletionProgress;
 use crate::ports::room_table::FleetCounts;
 use crate::ports::store::{
     Change, NewOperation, NewScheduler, OperationUpdate, Refusal, SchedulerRecord, SchedulerState,
-    StoreError, Transaction, UnreadableScheduler, UnreadableVersion, VersionRecord,
+    SchedulerUpdate, StoreError, Transaction, UnreadableScheduler, UnreadableVersion, VersionRecord,
 };
+use crate::rollouts::RolloutWrite;
 use crate::{Engine, Error};
 
-use super::{known_name, scheduler_not_found};
+use super::{ATTEMPTS, changes_too_fast, known_name, scheduler_not_found};
 
 /// Exact matches; what is `None` is not asked for.
 #[derive(Debug, Clone, Default)]
@@ -28,9 +29,6 @@ pub struct SchedulerFilter {
     /// The active one.
     pub version: Option<String>,
 }
-
-/// How often a deletion is tried again when the scheduler changes while one looks.
-const DELETE_ATTEMPTS: u32 = 5;
 
 /// A scheduler and how many rooms it has.
 #[derive(Debug, Clone)]
@@ -77,6 +75,7 @@ impl Engine {
             version_created_at: now,
             last_shrunk_at: None,
             rollout: None,
+            revision: 0,
         })
     }
 
@@ -99,7 +98,7 @@ impl Engine {
             ))
         };
         let scheduler = known_name(name).map_err(|_| missing())?;
-        for _ in 0..DELETE_ATTEMPTS {
+        for _ in 0..ATTEMPTS {
             let Some(record) = self.ports.store.scheduler(&scheduler).await? else {
                 return Err(missing());
             };
@@ -108,29 +107,31 @@ impl Engine {
             let is_rolling = self.is_rolling(&record).await?;
             operation.progress = DeletionProgress::new(force, record.rollout.as_ref(), is_rolling).to_json();
             let id = operation.id;
-            let (from, to) = (vec![record.state], SchedulerState::Deleting);
-            let mut changes = vec![Change::Enqueue(operation)];
-            changes.push(Change::SetState { scheduler: scheduler.clone(), from, to });
             let began = RolloutEvent::DeletionBegan { is_rolling };
-            changes.extend(self.rollout_write(&record, began, &Locks::default())?.changes);
-            match self.ports.store.commit(Transaction::new("request delete_scheduler", changes)).await {
+            let RolloutWrite { update, changes: ended, .. } =
+                self.rollout_write(&record, began, &Locks::default())?;
+            let update = SchedulerUpdate { state: Some(SchedulerState::Deleting), ..update };
+            let mut changes = vec![Change::Enqueue(operation), Change::UpdateScheduler(update)];
+            changes.extend(ended);
+            match self.accepted(Transaction::new("request delete_scheduler", changes)).await {
                 Err(StoreError::Refused(Refusal::DeletionUnderWay { operation, .. })) => {
                     if force {
                         self.force_deletion(operation, &scheduler, user).await?;
                     }
                     return Ok(operation);
                 }
-                // It, or its rollout, changed while we looked.
-                Err(StoreError::Refused(Refusal::RolloutChanged { .. } | Refusal::WrongState { .. })) => {}
-                other => {
-                    other?;
-                    self.ports.wake.queue_changed(&scheduler);
-                    tracing::info!(scheduler_name = %scheduler, operation_id = %id, user, "deletion asked for");
-                    return Ok(id);
+                accepted => {
+                    if accepted? {
+                        self.ports.wake.queue_changed(&scheduler);
+                        tracing::info!(
+                            scheduler_name = %scheduler, operation_id = %id, user, "deletion requested"
+                        );
+                        return Ok(id);
+                    }
                 }
             }
         }
-        Err(Error::Conflict(format!("scheduler {name} changes too fast to be deleted; try again")))
+        Err(changes_too_fast(name))
     }
 
     async fn force_deletion(

@@ -13,13 +13,7 @@ use crate::ports::store::{Change, Refusal, SchedulerRecord, StoreError, Transact
 use crate::rollouts::RolloutWrite;
 use crate::{Engine, Error};
 
-use super::known_name;
-
-/// How often a change of a rollout is tried again when it changes while one looks.
-const ROLLOUT_ATTEMPTS: u32 = 5;
-
-/// How often a patch is made again because another version became active.
-const PATCH_ATTEMPTS: u32 = 5;
+use super::{ATTEMPTS, changes_too_fast, known_name};
 
 /// The numbers that a version would get which is submitted now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,19 +43,19 @@ impl Engine {
         states_size: bool,
         user: &str,
     ) -> Result<OperationId, Error> {
-        for _ in 0..PATCH_ATTEMPTS {
+        for _ in 0..ATTEMPTS {
             let record = self.scheduler_to_change(name).await?;
             let recipe = patch(&record.recipe)?;
             let size = if states_size { recipe.rooms_replicas } else { record.fleet_size };
             let definition = self.new_version(&record, recipe, size)?;
             let progress = begin_version(states_size.then_some(record.fleet_size));
-            let based_on = Some(record.active_version);
-            match self.enqueue_version_operation(&record, definition, progress, user, based_on).await {
-                Err(StoreError::Refused(Refusal::ActiveVersionChanged { .. })) => {}
+            let check = Some(Change::UpdateScheduler(record.update()));
+            match self.enqueue_version_operation(&record, definition, progress, user, check).await {
+                Err(StoreError::Refused(refusal)) if refusal.is_outdated() => {}
                 enqueued => return enqueued.map_err(|error| refused("cannot patch scheduler", error)),
             }
         }
-        Err(Error::Conflict(format!("the active version of scheduler {name} changes too fast; try again")))
+        Err(changes_too_fast(name))
     }
 
     /// `size`: the fleet size that it leads to.
@@ -108,23 +102,20 @@ impl Engine {
         self.ports.store.scheduler(&scheduler).await?.ok_or_else(missing)
     }
 
-    /// Refused if another version than `based_on` is active by then.
+    /// `check`: what has to hold for it.
     async fn enqueue_version_operation(
         &self,
         record: &SchedulerRecord,
         definition: Definition,
         progress: Value,
         user: &str,
-        based_on: Option<Version>,
+        check: Option<Change>,
     ) -> Result<OperationId, StoreError> {
         let mut operation = self.new_operation(&record.name, definition, Origin::Person(user.into()));
         operation.only_version_operation = true;
         operation.progress = progress;
         let id = operation.id;
-        let unchanged =
-            |version| Change::SetActiveVersion { scheduler: record.name.clone(), from: version, to: version };
-        let mut changes: Vec<Change> = based_on.map(unchanged).into_iter().collect();
-        changes.push(Change::Enqueue(operation));
+        let changes = check.into_iter().chain([Change::Enqueue(operation)]).collect();
         self.ports.store.commit(Transaction::new("request version", changes)).await?;
         self.ports.wake.queue_changed(&record.name);
         Ok(id)
@@ -163,22 +154,18 @@ impl Engine {
         name: &str,
         event: RolloutEvent<'_>,
     ) -> Result<Option<OperationId>, Error> {
-        for _ in 0..ROLLOUT_ATTEMPTS {
+        for _ in 0..ATTEMPTS {
             let record = self.scheduler(name).await?;
             let locks = self.ports.store.locks(&record.name).await?;
-            let RolloutWrite { changes, way_back, .. } =
+            let RolloutWrite { update, mut changes, way_back, .. } =
                 self.rollout_write(&record, event.clone(), &locks)?;
-            match self.ports.store.commit(Transaction::new("change rollout", changes)).await {
-                // It, or who holds its locks, changed while we looked.
-                Err(StoreError::Refused(Refusal::RolloutChanged { .. } | Refusal::LockHeld(_))) => {}
-                other => {
-                    other?;
-                    self.ports.wake.room_changed(record.name.as_str());
-                    return Ok(way_back);
-                }
+            changes.push(Change::UpdateScheduler(update));
+            if self.accepted(Transaction::new("change rollout", changes)).await? {
+                self.ports.wake.room_changed(record.name.as_str());
+                return Ok(way_back);
             }
         }
-        Err(Error::Conflict(format!("the rollout of scheduler {name} changes too fast; try again")))
+        Err(changes_too_fast(name))
     }
 
     /// Those of the versions that differ from the active one by a major change: definitions are compared, not

@@ -69,10 +69,7 @@ fn changes_record(change: &Change) -> bool {
         change,
         Change::CreateScheduler(_)
             | Change::DeleteScheduler { .. }
-            | Change::SetState { .. }
-            | Change::SetFleetSize { .. }
+            | Change::UpdateScheduler(_)
             | Change::AdjustFleetSize { .. }
-            | Change::SetActiveVersion { .. }
-            | Change::SetRollout { .. }
     )
 }

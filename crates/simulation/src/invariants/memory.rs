@@ -10,7 +10,7 @@ use maestro_core::room::{Purpose, RoomId, RoomStatus};
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::{Millis, Timestamp, age};
 use maestro_engine::ports::room_table::RoomView;
-use maestro_engine::ports::store::{Change, NewOperation, SchedulerRecord, Transaction};
+use maestro_engine::ports::store::{Change, NewOperation, SchedulerRecord, SchedulerUpdate, Transaction};
 
 use super::State;
 
@@ -257,8 +257,8 @@ impl State {
                 Change::EndRoom { scheduler, .. } => {
                     self.known(scheduler).nodes.values_mut().for_each(|sight| sight.ended += 1);
                 }
-                Change::SetFleetSize { from, to, .. } if from != to && !asks => {
-                    self.known(scheduler).size = Some((*to).into());
+                Change::UpdateScheduler(SchedulerUpdate { fleet_size: Some(size), .. }) if !asks => {
+                    self.known(scheduler).size = Some((*size).into());
                 }
                 Change::ForgetFleetDeltas { scheduler, before } => {
                     self.known(scheduler).forget_deltas(*before);

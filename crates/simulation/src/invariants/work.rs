@@ -22,15 +22,11 @@ pub(crate) fn subject(change: &Change) -> Option<Subject<'_>> {
         Change::TakeLock(new) => Subject::Scheduler(&new.scheduler),
         Change::IntendRoom(new) => Subject::Scheduler(&new.scheduler),
         Change::ForgetOperations { scheduler, .. } => Subject::Scheduler(scheduler.as_ref()?),
-        Change::SetState { scheduler, .. }
-        | Change::SetFleetSize { scheduler, .. }
-        | Change::AdjustFleetSize { scheduler, .. }
+        Change::UpdateScheduler(update) => Subject::Scheduler(&update.scheduler),
+        Change::AdjustFleetSize { scheduler, .. }
         | Change::SetVersionStatus { scheduler, .. }
         | Change::InsertVersion { scheduler, .. }
         | Change::DeleteVersion { scheduler, .. }
-        | Change::SetActiveVersion { scheduler, .. }
-        | Change::SetRollout { scheduler, .. }
-        | Change::SetLastShrunk { scheduler, .. }
         | Change::DeleteScheduler { scheduler, .. }
         | Change::ForgetFleetDeltas { scheduler, .. }
         | Change::AwaitLock { scheduler, .. }

@@ -2,16 +2,15 @@
 
 use maestro_core::operation::OperationId;
 use maestro_core::scheduler::SchedulerName;
-use maestro_core::time::Timestamp;
 use maestro_engine::ports::store::{
-    NewScheduler, Refusal, RolloutRecord, SchedulerRecord, SchedulerState, VersionRecord,
+    NewScheduler, Refusal, SchedulerRecord, SchedulerState, SchedulerUpdate, VersionRecord,
 };
 
 use super::state::{Scheduler, State};
 
 impl State {
     pub(super) fn scheduler(&self, name: &SchedulerName) -> Option<SchedulerRecord> {
-        let Scheduler { state, active_version, fleet_size, created_at, last_shrunk_at, rollout } =
+        let Scheduler { state, active_version, fleet_size, created_at, last_shrunk_at, rollout, revision } =
             self.schedulers.get(name)?.clone();
         let version = self.versions.get(&(name.clone(), active_version))?;
         Some(SchedulerRecord {
@@ -24,6 +23,7 @@ impl State {
             version_created_at: version.created_at,
             last_shrunk_at,
             rollout,
+            revision,
         })
     }
 
@@ -45,6 +45,7 @@ impl State {
             created_at: at,
             last_shrunk_at: None,
             rollout: None,
+            revision: 0,
         };
         let record = VersionRecord {
             version,
@@ -60,31 +61,30 @@ impl State {
         Ok(())
     }
 
-    pub(super) fn set_state(
-        &mut self,
-        scheduler: SchedulerName,
-        from: &[SchedulerState],
-        to: SchedulerState,
-    ) -> Result<(), Refusal> {
-        let is = self.existing(&scheduler)?.state;
-        if !from.contains(&is) {
-            return Err(Refusal::WrongState { scheduler, is });
+    pub(super) fn update_scheduler(&mut self, update: SchedulerUpdate) -> Result<(), Refusal> {
+        let row = self.existing(&update.scheduler)?;
+        if row.revision != update.revision {
+            return Err(Refusal::SchedulerChanged(update.scheduler));
         }
-        self.schedulers.change(&scheduler, |row| row.state = to);
-        Ok(())
-    }
-
-    pub(super) fn set_fleet_size(
-        &mut self,
-        scheduler: SchedulerName,
-        from: u32,
-        to: u32,
-    ) -> Result<(), Refusal> {
-        let is = self.existing(&scheduler)?.fleet_size;
-        if is != from {
-            return Err(Refusal::FleetSizeChanged { scheduler, is });
+        if update.changes_nothing() {
+            return Ok(());
         }
-        self.schedulers.change(&scheduler, |row| row.fleet_size = to);
+        let was_active = row.active_version;
+        let SchedulerUpdate { scheduler, state, active_version, fleet_size, rollout, last_shrunk_at, .. } =
+            update;
+        if let Some(version) = active_version {
+            self.activate(&scheduler, was_active, version)?;
+        }
+        self.schedulers.change(&scheduler, |row| {
+            row.revision += 1;
+            row.state = state.unwrap_or(row.state);
+            row.active_version = active_version.unwrap_or(row.active_version);
+            row.fleet_size = fleet_size.unwrap_or(row.fleet_size);
+            row.last_shrunk_at = last_shrunk_at.or(row.last_shrunk_at);
+            if let Some(rollout) = rollout {
+                row.rollout = rollout;
+            }
+        });
         Ok(())
     }
 
@@ -97,34 +97,15 @@ impl State {
         let is = self.existing(&scheduler)?.fleet_size;
         let part = |id| self.operation(&scheduler, id).map_or(0, |operation| operation.fleet_delta);
         if of.is_some_and(|id| part(id) != delta.saturating_neg()) {
-            return Err(Refusal::FleetSizeChanged { scheduler, is });
+            return Err(Refusal::SchedulerChanged(scheduler));
         }
         let to = i64::from(is).saturating_add(delta).clamp(0, u32::MAX.into());
         let to = u32::try_from(to).unwrap_or(u32::MAX);
-        self.schedulers.change(&scheduler, |row| row.fleet_size = to);
+        self.schedulers.change(&scheduler, |row| {
+            row.fleet_size = to;
+            row.revision += 1;
+        });
         Ok(())
-    }
-
-    pub(super) fn set_rollout(
-        &mut self,
-        scheduler: SchedulerName,
-        from: Option<&RolloutRecord>,
-        to: Option<RolloutRecord>,
-    ) -> Result<(), Refusal> {
-        if self.existing(&scheduler)?.rollout.as_ref() != from {
-            return Err(Refusal::RolloutChanged { scheduler });
-        }
-        self.schedulers.change(&scheduler, |row| row.rollout = to);
-        Ok(())
-    }
-
-    pub(super) fn set_last_shrunk(
-        &mut self,
-        scheduler: &SchedulerName,
-        at: Timestamp,
-    ) -> Result<(), Refusal> {
-        let changed = self.schedulers.change(scheduler, |row| row.last_shrunk_at = Some(at));
-        changed.ok_or_else(|| Refusal::SchedulerNotFound(scheduler.clone()))
     }
 
     pub(super) fn delete_scheduler(

@@ -52,6 +52,7 @@ pub(super) struct Scheduler {
     pub(super) created_at: Timestamp,
     pub(super) last_shrunk_at: Option<Timestamp>,
     pub(super) rollout: Option<RolloutRecord>,
+    pub(super) revision: u32,
 }
 
 #[derive(Debug, Clone)]
@@ -105,8 +106,7 @@ impl State {
     fn apply(&mut self, change: Change) -> Result<(), Refusal> {
         match change {
             Change::CreateScheduler(new) => self.create_scheduler(new),
-            Change::SetState { scheduler, from, to } => self.set_state(scheduler, &from, to),
-            Change::SetFleetSize { scheduler, from, to } => self.set_fleet_size(scheduler, from, to),
+            Change::UpdateScheduler(update) => self.update_scheduler(update),
             Change::AdjustFleetSize { scheduler, delta, of } => self.adjust_fleet_size(scheduler, delta, of),
             Change::SetVersionStatus { scheduler, version, status, cause } => {
                 self.set_version_status(scheduler, version, status, cause)
@@ -117,9 +117,6 @@ impl State {
                 self.insert_version(scheduler, record)
             }
             Change::DeleteVersion { scheduler, version } => self.delete_version(scheduler, version),
-            Change::SetActiveVersion { scheduler, from, to } => self.set_active_version(scheduler, from, to),
-            Change::SetRollout { scheduler, from, to } => self.set_rollout(scheduler, from.as_ref(), to),
-            Change::SetLastShrunk { scheduler, at } => self.set_last_shrunk(&scheduler, at),
             Change::DeleteScheduler { scheduler, keep } => self.delete_scheduler(scheduler, keep),
             Change::Enqueue(new) => self.enqueue(new),
             Change::StartOperation { operation, lease, history } => {

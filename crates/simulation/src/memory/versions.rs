@@ -74,26 +74,20 @@ impl State {
         changed.ok_or(Refusal::VersionNotFound { scheduler, version })
     }
 
-    pub(super) fn set_active_version(
+    pub(super) fn activate(
         &mut self,
-        scheduler: SchedulerName,
+        scheduler: &SchedulerName,
         from: Version,
         to: Version,
     ) -> Result<(), Refusal> {
-        let is = self.existing(&scheduler)?.active_version;
-        if is != from {
-            return Err(Refusal::ActiveVersionChanged { scheduler, is });
-        }
         if !self.versions.contains(&(scheduler.clone(), to)) {
-            let version = to;
-            return Err(Refusal::VersionNotFound { scheduler, version });
+            return Err(Refusal::VersionNotFound { scheduler: scheduler.clone(), version: to });
         }
         // In this order, so that `to` is active also if it was before.
         for (version, is_active) in [(from, false), (to, true)] {
             let key = (scheduler.clone(), version);
             self.versions.change(&key, |record| record.is_active = is_active);
         }
-        self.schedulers.change(&scheduler, |row| row.active_version = to);
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use maestro_core::operation::{OperationStatus, Wait};
 use maestro_core::time::{Timestamp, age};
-use maestro_engine::ports::store::{Change, RegionRecord};
+use maestro_engine::ports::store::{Change, RegionRecord, SchedulerUpdate};
 
 pub(super) fn waits(wait: &Wait, now: Timestamp) -> String {
     let Wait { what, until, unanswered: _ } = wait;
@@ -22,9 +22,7 @@ pub(super) fn ends(status: OperationStatus, took_action: bool) -> String {
 /// What is about no operation and no lock; `None`: nothing that anybody would want to read.
 pub(super) fn of_other(change: &Change) -> Option<String> {
     Some(match change {
-        Change::SetState { to, .. } => format!("the scheduler is {}", to.as_str()),
-        Change::SetFleetSize { from, to, .. } if from == to => return None,
-        Change::SetFleetSize { from, to, .. } => format!("fleet size {from} → {to}"),
+        Change::UpdateScheduler(update) => return of_scheduler(update),
         Change::AdjustFleetSize { delta, .. } => format!("fleet size {delta:+}"),
         Change::InsertVersion { version, status, .. } => {
             format!("new version {version}, {}", status.as_str())
@@ -33,19 +31,11 @@ pub(super) fn of_other(change: &Change) -> Option<String> {
             format!("version {version} is {}", status.as_str())
         }
         Change::DeleteVersion { version, .. } => format!("version {version} is gone"),
-        Change::SetActiveVersion { from, to, .. } => format!("active version {from} → {to}"),
-        // Only a check that it is still the same.
-        Change::SetRollout { from, to, .. } if from == to => return None,
-        Change::SetRollout { to: Some(rollout), .. } => {
-            format!("rollout to {} is {}", rollout.to, rollout.state.as_str())
-        }
-        Change::SetRollout { to: None, .. } => "no rollout any more".into(),
         Change::DeleteScheduler { .. } => "the scheduler is gone".into(),
         Change::SetRegion { to, .. } => of_region(to),
         Change::CreateScheduler(_)
         | Change::Enqueue(_)
         | Change::EndRoom { .. }
-        | Change::SetLastShrunk { .. }
         | Change::StartOperation { .. }
         | Change::UpdateOperation(_)
         | Change::TurnRound { .. }
@@ -106,4 +96,20 @@ pub(super) fn numbers(changes: &[Change]) -> impl Iterator<Item = String> {
 /// As people write them: `1.5`, `30`.
 pub(crate) fn seconds(millis: u64) -> String {
     (millis as f64 / 1_000.0).to_string()
+}
+
+/// `None`: it only checks that the scheduler is still the same.
+fn of_scheduler(update: &SchedulerUpdate) -> Option<String> {
+    let rollout = update.rollout.as_ref().map(|rollout| match rollout {
+        Some(rollout) => format!("rollout to {} is {}", rollout.to, rollout.state.as_str()),
+        None => "no rollout any more".into(),
+    });
+    let told = [
+        update.state.map(|state| format!("the scheduler is {}", state.as_str())),
+        update.active_version.map(|version| format!("active version {version}")),
+        update.fleet_size.map(|size| format!("fleet size {size}")),
+        rollout,
+    ];
+    let told: Vec<String> = told.into_iter().flatten().collect();
+    (!told.is_empty()).then(|| told.join("; "))
 }

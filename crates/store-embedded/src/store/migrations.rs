@@ -5,7 +5,7 @@ use maestro_core::hash::{BASIS, fnv1a};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 
 /// Names and statements, numbered from 1 on.
-const MIGRATIONS: [(&str, &str); 15] = [
+const MIGRATIONS: [(&str, &str); 16] = [
     ("initial", include_str!("../../migrations/0001_initial.sql")),
     ("rollouts", include_str!("../../migrations/0002_rollouts.sql")),
     ("locks", include_str!("../../migrations/0003_locks.sql")),
@@ -21,6 +21,7 @@ const MIGRATIONS: [(&str, &str); 15] = [
     ("no_action", include_str!("../../migrations/0013_no_action.sql")),
     ("schedulers_in_hand", include_str!("../../migrations/0014_schedulers_in_hand.sql")),
     ("derived_locks", include_str!("../../migrations/0015_derived_locks.sql")),
+    ("revisions", include_str!("../../migrations/0016_revisions.sql")),
 ];
 
 /// The newest migration that this Maestro knows: what a store has after it was opened.

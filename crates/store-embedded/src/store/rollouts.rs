@@ -1,39 +1,21 @@
 //! Rollouts: at most one per scheduler.
 
 use maestro_core::scheduler::{SchedulerName, SizeBaseline};
-use maestro_engine::ports::store::{Refusal, RolloutRecord, RolloutState};
+use maestro_engine::ports::store::{RolloutRecord, RolloutState};
 use rusqlite::Connection;
 
-use super::columns::{Columns, Values, execute, from_time, has_row, insert};
+use super::columns::{Columns, Values, execute, from_time, insert};
 use super::failure::Failure;
-use super::schedulers;
 
-/// Compares columns, not records: a time that was given has more digits than the one that is kept.
 pub(super) fn set(
     connection: &Connection,
     scheduler: &SchedulerName,
-    from: Option<&RolloutRecord>,
-    to: Option<&RolloutRecord>,
+    rollout: Option<&RolloutRecord>,
 ) -> Result<(), Failure> {
-    schedulers::require(connection, scheduler)?;
-    let is_expected = match from {
-        Some(from) => with_row(scheduler, from, |row| has_row(connection, "rollouts", row))?,
-        None => !has_row(connection, "rollouts", &[("scheduler", &scheduler.as_str())])?,
+    let Some(RolloutRecord { state, to, from, since, fleet_size, occupied_at, note }) = rollout else {
+        return execute(connection, "DELETE FROM rollouts WHERE scheduler = ?1", [scheduler.as_str()]);
     };
-    if !is_expected {
-        let scheduler = scheduler.clone();
-        return Err(Refusal::RolloutChanged { scheduler }.into());
-    }
-    match to {
-        None => execute(connection, "DELETE FROM rollouts WHERE scheduler = ?1", [scheduler.as_str()]),
-        Some(to) => with_row(scheduler, to, |row| insert(connection, "INSERT OR REPLACE INTO rollouts", row))
-            .map(drop),
-    }
-}
-
-fn with_row<T>(scheduler: &SchedulerName, record: &RolloutRecord, with: impl FnOnce(Values<'_>) -> T) -> T {
-    let RolloutRecord { state, to, from, since, fleet_size, occupied_at, note } = record;
-    with(&[
+    let row: Values<'_> = &[
         ("scheduler", &scheduler.as_str()),
         ("state", &state.as_str()),
         ("to_version", &to.to_string()),
@@ -43,7 +25,8 @@ fn with_row<T>(scheduler: &SchedulerName, record: &RolloutRecord, with: impl FnO
         ("fleet_size_after", &fleet_size.after),
         ("occupied_at", &occupied_at.map(from_time)),
         ("note", note),
-    ])
+    ];
+    insert(connection, "INSERT OR REPLACE INTO rollouts", row).map(drop)
 }
 
 /// What a scheduler's row was joined with.

@@ -2,13 +2,13 @@
 
 use maestro_core::operation::OperationId;
 use maestro_core::scheduler::SchedulerName;
-use maestro_core::time::Timestamp;
 use maestro_engine::ports::store::{
-    NewScheduler, Refusal, SchedulerRecord, SchedulerState, UnreadableScheduler,
+    NewScheduler, Refusal, SchedulerRecord, SchedulerState, SchedulerUpdate, UnreadableScheduler,
 };
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
+use rusqlite::types::FromSql;
 
-use super::columns::{Columns, from_id, from_time, or_unreadable, read_rows};
+use super::columns::{Columns, execute, find, from_id, from_time, or_unreadable, read_rows};
 use super::failure::Failure;
 use super::no_action;
 use super::operations;
@@ -38,35 +38,28 @@ pub(super) fn create(connection: &Connection, new: &NewScheduler) -> Result<(), 
     versions::insert(connection, name, &first)
 }
 
-pub(super) fn set_state(
-    connection: &Connection,
-    scheduler: &SchedulerName,
-    from: &[SchedulerState],
-    to: SchedulerState,
-) -> Result<(), Failure> {
-    let is = state(connection, scheduler)?;
-    if !from.contains(&is) {
-        let scheduler = scheduler.clone();
-        return Err(Refusal::WrongState { scheduler, is }.into());
+pub(super) fn update(connection: &Connection, update: &SchedulerUpdate) -> Result<(), Failure> {
+    let SchedulerUpdate { scheduler, revision, state, active_version, fleet_size, rollout, last_shrunk_at } =
+        update;
+    let is: u32 = column(connection, "SELECT revision FROM schedulers WHERE name = ?1", scheduler)?;
+    if is != *revision {
+        return Err(Refusal::SchedulerChanged(scheduler.clone()).into());
     }
-    connection
-        .prepare_cached("UPDATE schedulers SET state = ?2 WHERE name = ?1")?
-        .execute((scheduler.as_str(), to.as_str()))?;
-    Ok(())
-}
-
-pub(super) fn set_fleet_size(
-    connection: &Connection,
-    scheduler: &SchedulerName,
-    from: u32,
-    to: u32,
-) -> Result<(), Failure> {
-    let is = fleet_size(connection, scheduler)?;
-    if is != from {
-        let scheduler = scheduler.clone();
-        return Err(Refusal::FleetSizeChanged { scheduler, is }.into());
+    if update.changes_nothing() {
+        return Ok(());
     }
-    write_fleet_size(connection, scheduler, to)
+    if let Some(version) = active_version {
+        versions::require(connection, scheduler, *version)?;
+    }
+    let sql = "UPDATE schedulers
+         SET revision = revision + 1, state = coalesce(?2, state),
+             active_version = coalesce(?3, active_version), fleet_size = coalesce(?4, fleet_size),
+             last_shrunk_at = coalesce(?5, last_shrunk_at)
+         WHERE name = ?1";
+    let version = active_version.map(|version| version.to_string());
+    let (state, last_shrunk_at) = (state.map(SchedulerState::as_str), last_shrunk_at.map(from_time));
+    execute(connection, sql, (scheduler.as_str(), state, version, fleet_size, last_shrunk_at))?;
+    rollout.as_ref().map_or(Ok(()), |rollout| rollouts::set(connection, scheduler, rollout.as_ref()))
 }
 
 pub(super) fn adjust_fleet_size(
@@ -75,27 +68,16 @@ pub(super) fn adjust_fleet_size(
     delta: i64,
     of: Option<OperationId>,
 ) -> Result<(), Failure> {
-    let is = fleet_size(connection, scheduler)?;
+    let is: u32 = column(connection, "SELECT fleet_size FROM schedulers WHERE name = ?1", scheduler)?;
     if let Some(operation) = of
         && operations::fleet_delta(connection, operation)? != delta.saturating_neg()
     {
-        return Err(Refusal::FleetSizeChanged { scheduler: scheduler.clone(), is }.into());
+        return Err(Refusal::SchedulerChanged(scheduler.clone()).into());
     }
     let size = i64::from(is).saturating_add(delta);
     let size = u32::try_from(size.max(0)).unwrap_or(u32::MAX);
-    write_fleet_size(connection, scheduler, size)
-}
-
-pub(super) fn set_last_shrunk(
-    connection: &Connection,
-    scheduler: &SchedulerName,
-    at: Timestamp,
-) -> Result<(), Failure> {
-    require(connection, scheduler)?;
-    connection
-        .prepare_cached("UPDATE schedulers SET last_shrunk_at = ?2 WHERE name = ?1")?
-        .execute((scheduler.as_str(), from_time(at)))?;
-    Ok(())
+    let sql = "UPDATE schedulers SET revision = revision + 1, fleet_size = ?2 WHERE name = ?1";
+    execute(connection, sql, (scheduler.as_str(), size))
 }
 
 pub(super) fn delete(
@@ -153,24 +135,15 @@ pub(super) fn state(connection: &Connection, scheduler: &SchedulerName) -> Resul
     }
 }
 
-fn fleet_size(connection: &Connection, scheduler: &SchedulerName) -> Result<u32, Failure> {
-    connection
-        .prepare_cached("SELECT fleet_size FROM schedulers WHERE name = ?1")?
-        .query_row([scheduler.as_str()], |row| row.get(0))
-        .optional()?
-        .ok_or_else(|| Refusal::SchedulerNotFound(scheduler.clone()).into())
-}
-
-fn write_fleet_size(connection: &Connection, scheduler: &SchedulerName, size: u32) -> Result<(), Failure> {
-    connection
-        .prepare_cached("UPDATE schedulers SET fleet_size = ?2 WHERE name = ?1")?
-        .execute((scheduler.as_str(), size))?;
-    Ok(())
+/// [`Refusal::SchedulerNotFound`] if there is none.
+fn column<T: FromSql>(connection: &Connection, sql: &str, scheduler: &SchedulerName) -> Result<T, Failure> {
+    let found = find(connection, sql, [scheduler.as_str()])?;
+    found.ok_or_else(|| Refusal::SchedulerNotFound(scheduler.clone()).into())
 }
 
 const SELECT_SCHEDULERS: &str =
     "SELECT schedulers.name, schedulers.state, schedulers.active_version, schedulers.fleet_size,
-            schedulers.created_at, schedulers.last_shrunk_at, versions.number, versions.recipe,
+            schedulers.created_at, schedulers.last_shrunk_at, schedulers.revision, versions.number, versions.recipe,
             versions.created_at AS version_created_at, rollouts.state AS rollout_state,
             rollouts.to_version AS rollout_to, rollouts.from_version AS rollout_from,
             rollouts.since AS rollout_since, rollouts.fleet_size AS rollout_fleet_size,
@@ -240,5 +213,6 @@ fn scheduler(columns: &Columns<'_, '_>, recipes: &RecipeCache) -> Result<Schedul
         version_created_at: columns.time("version_created_at")?,
         last_shrunk_at: columns.optional_time("last_shrunk_at")?,
         rollout: rollouts::of(columns)?,
+        revision: columns.get("revision")?,
     })
 }

@@ -5,7 +5,7 @@ use maestro_engine::ports::store::{Change, Guard, Refusal, Transaction};
 use rusqlite::Connection;
 
 use super::failure::Failure;
-use super::{locks, no_action, operations, regions, rollouts, rooms, schedulers, versions, workers};
+use super::{locks, no_action, operations, regions, rooms, schedulers, versions, workers};
 
 pub(super) fn carry_out(connection: &Connection, transaction: &Transaction) -> Result<(), Failure> {
     let Transaction { label: _, guard, changes } = transaction;
@@ -30,10 +30,7 @@ fn check(connection: &Connection, guard: &Guard) -> Result<(), Failure> {
 fn carry_out_one(connection: &Connection, change: &Change) -> Result<(), Failure> {
     match change {
         Change::CreateScheduler(new) => schedulers::create(connection, new),
-        Change::SetState { scheduler, from, to } => schedulers::set_state(connection, scheduler, from, *to),
-        Change::SetFleetSize { scheduler, from, to } => {
-            schedulers::set_fleet_size(connection, scheduler, *from, *to)
-        }
+        Change::UpdateScheduler(update) => schedulers::update(connection, update),
         Change::AdjustFleetSize { scheduler, delta, of } => {
             schedulers::adjust_fleet_size(connection, scheduler, *delta, *of)
         }
@@ -45,13 +42,6 @@ fn carry_out_one(connection: &Connection, change: &Change) -> Result<(), Failure
             versions::insert(connection, scheduler, &new)
         }
         Change::DeleteVersion { scheduler, version } => versions::delete(connection, scheduler, *version),
-        Change::SetActiveVersion { scheduler, from, to } => {
-            versions::set_active(connection, scheduler, *from, *to)
-        }
-        Change::SetRollout { scheduler, from, to } => {
-            rollouts::set(connection, scheduler, from.as_ref(), to.as_ref())
-        }
-        Change::SetLastShrunk { scheduler, at } => schedulers::set_last_shrunk(connection, scheduler, *at),
         Change::DeleteScheduler { scheduler, keep } => schedulers::delete(connection, scheduler, *keep),
         Change::Enqueue(new) => operations::enqueue(connection, new),
         Change::StartOperation { operation, lease, history } => {

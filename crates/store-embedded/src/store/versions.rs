@@ -6,7 +6,9 @@ use maestro_engine::documents;
 use maestro_engine::ports::store::{Refusal, UnreadableVersion, VersionRecord};
 use rusqlite::Connection;
 
-use super::columns::{Columns, execute, execute_counted, from_time, or_unreadable, read_rows, value};
+use super::columns::{
+    Columns, Values, execute, execute_counted, from_time, has_row, or_unreadable, read_rows, value,
+};
 use super::failure::Failure;
 use super::recipes::RecipeCache;
 use super::schedulers;
@@ -80,32 +82,14 @@ pub(super) fn set_status(
     Ok(())
 }
 
-pub(super) fn set_active(
+/// [`Refusal::VersionNotFound`] if there is none.
+pub(super) fn require(
     connection: &Connection,
     scheduler: &SchedulerName,
-    from: Version,
-    to: Version,
+    version: Version,
 ) -> Result<(), Failure> {
-    let is = active(connection, scheduler)?;
-    if is != from {
-        let scheduler = scheduler.clone();
-        return Err(Refusal::ActiveVersionChanged { scheduler, is }.into());
-    }
-    let sql = "UPDATE schedulers SET active_version = ?2
-         WHERE name = ?1 AND EXISTS (SELECT 1 FROM versions WHERE scheduler = ?1 AND version = ?2)";
-    let changed = execute_counted(connection, sql, (scheduler.as_str(), to.to_string()))?;
-    if changed == 0 {
-        return Err(not_found(scheduler, to));
-    }
-    Ok(())
-}
-
-/// [`Refusal::SchedulerNotFound`] if there is none.
-fn active(connection: &Connection, scheduler: &SchedulerName) -> Result<Version, Failure> {
-    let sql = "SELECT active_version FROM schedulers WHERE name = ?1";
-    let active =
-        read_rows(connection, sql, [scheduler.as_str()], |columns| columns.version("active_version"))?;
-    active.into_iter().next().ok_or_else(|| Refusal::SchedulerNotFound(scheduler.clone()).into())
+    let row: Values<'_> = &[("scheduler", &scheduler.as_str()), ("version", &version.to_string())];
+    if has_row(connection, "versions", row)? { Ok(()) } else { Err(not_found(scheduler, version)) }
 }
 
 fn not_found(scheduler: &SchedulerName, version: Version) -> Failure {

@@ -74,11 +74,7 @@ fn changes_of_operations(number: usize) -> (&'static str, Vec<Change>) {
             ("started", (1..=3).map(started).collect())
         }
         7 => {
-            let in_sync = Change::SetState {
-                scheduler: arena(),
-                from: vec![SchedulerState::Creating],
-                to: SchedulerState::InSync,
-            };
+            let in_sync = set_state(0, SchedulerState::InSync);
             let next = Change::Enqueue(new_operation(2));
             let its_lock = take(Downscaling, holder(2), 2);
             ("finish", vec![end(1, OperationStatus::Finished), in_sync, next, its_lock])

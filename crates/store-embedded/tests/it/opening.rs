@@ -224,6 +224,7 @@ pub(crate) fn as_first_migrated(directory: &Path) {
              DROP TABLE regions;
              DROP TABLE rollouts;
              ALTER TABLE schedulers DROP COLUMN last_shrunk_at;
+             ALTER TABLE schedulers DROP COLUMN revision;
              DELETE FROM migrations WHERE number > 1;",
         )
         .unwrap();
@@ -241,7 +242,7 @@ async fn a_store_of_an_older_maestro_is_taken_along_with_all_that_is_in_it() {
     let store = EmbeddedStore::open(directory.path()).unwrap();
     assert_eq!(everything(&store).await, before);
     let begun = rollout(RolloutState::Rolling);
-    accept(&store, vec![set_rollout(None, Some(begun.clone())), set_last_shrunk(3)]).await;
+    accept(&store, vec![set_rollout(0, Some(begun.clone())), set_last_shrunk(1, 3)]).await;
     accept(&store, vec![take(Downscaling, holder(1), 1)]).await;
     drop(store);
     let store = EmbeddedStore::open(directory.path()).unwrap();
@@ -262,7 +263,8 @@ async fn locks_that_are_not_stored_any_more_are_dropped() {
     accept(&store, vec![await_lock(Termination, holder(1), 1)]).await;
     drop(store);
     let connection = Connection::open(database(directory.path())).unwrap();
-    connection.execute_batch("DELETE FROM migrations WHERE number > 14").unwrap();
+    let sql = "ALTER TABLE schedulers DROP COLUMN revision; DELETE FROM migrations WHERE number > 14";
+    connection.execute_batch(sql).unwrap();
     drop(connection);
     let store = EmbeddedStore::open(directory.path()).unwrap();
     assert_eq!(locks(&store).await, kept);

@@ -11,7 +11,8 @@ use maestro_core::scheduler::{SchedulerName, Version, VersionStatus};
 
 use crate::ports::Store;
 use crate::ports::store::{
-    Change, NewOperation, Refusal, RolloutState, SchedulerRecord, SchedulerState, VersionRecord,
+    Change, NewOperation, Refusal, RolloutState, SchedulerRecord, SchedulerState, SchedulerUpdate,
+    VersionRecord,
 };
 
 use super::fixtures::*;
@@ -30,8 +31,8 @@ where
             a_scheduler_comes_back_as_it_was_created,
             schedulers_are_ordered_by_name,
             a_name_is_given_once,
-            a_state_is_left_only_from_where_it_may_be,
-            the_fleet_size_is_set_only_from_what_it_is,
+            every_change_of_a_scheduler_raises_its_revision,
+            a_scheduler_is_changed_only_as_it_was_read,
             the_fleet_size_is_adjusted_and_never_below_zero,
             an_operation_takes_back_only_what_is_still_its_part,
             what_is_not_there_cannot_be_changed,
@@ -44,7 +45,6 @@ where
             versions::a_version_has_a_status,
             versions::a_version_that_is_not_there_has_no_status,
             versions::the_active_version_brings_its_recipe_and_time,
-            versions::the_active_version_is_changed_only_from_what_it_is,
             versions::only_a_version_that_is_there_becomes_active,
             versions::a_deleted_version_is_gone,
             versions::deleting_a_version_that_is_not_there_does_nothing,
@@ -52,9 +52,6 @@ where
             versions::the_number_of_a_deleted_version_is_not_given_again,
             versions::the_numbers_of_a_deleted_scheduler_are_gone,
             rollouts::a_rollout_comes_back_as_it_was_set,
-            rollouts::a_rollout_is_changed_only_from_what_it_is,
-            rollouts::a_rollout_begins_only_where_there_is_none,
-            rollouts::a_rollout_is_known_by_what_was_written_and_by_what_was_read,
             rollouts::the_last_shrinking_is_remembered,
         ]
     );
@@ -85,6 +82,7 @@ async fn a_scheduler_comes_back_as_it_was_created(store: &dyn Store) {
         version_created_at: at(7),
         last_shrunk_at: None,
         rollout: None,
+        revision: 0,
     };
     assert_eq!(scheduler(store, &arena()).await, expected);
     assert_eq!(store.schedulers().await.unwrap(), [expected]);
@@ -124,29 +122,68 @@ async fn a_name_is_given_once(store: &dyn Store) {
     refuse(store, vec![twice.clone(), twice], Refusal::SchedulerExists(name("new"))).await;
 }
 
-async fn a_state_is_left_only_from_where_it_may_be(store: &dyn Store) {
+async fn every_change_of_a_scheduler_raises_its_revision(store: &dyn Store) {
     open(store).await;
-    let set =
-        |from: &[SchedulerState], to| vec![Change::SetState { scheduler: arena(), from: from.into(), to }];
-    for is in SchedulerState::ALL {
-        accept(store, set(&SchedulerState::ALL, is)).await;
-        assert_eq!(scheduler(store, &arena()).await.state, is);
-        let others: Vec<_> = SchedulerState::ALL.into_iter().filter(|state| *state != is).collect();
-        let wrong = Refusal::WrongState { scheduler: arena(), is };
-        for to in SchedulerState::ALL {
-            refuse(store, set(&others, to), wrong.clone()).await;
-        }
+    accept(store, vec![insert_version(version(2, 0))]).await;
+    let begun = rollout(RolloutState::Rolling);
+    let mut revision = 0;
+    let mut raise = async |what: &str, change: Change| {
+        accept(store, vec![change]).await;
+        revision += 1;
+        assert_eq!(scheduler(store, &arena()).await.revision, revision, "{what}");
+    };
+    for (read, state) in (0..).zip(SchedulerState::ALL) {
+        raise("a state", set_state(read, state)).await;
+        assert_eq!(scheduler(store, &arena()).await.state, state);
     }
-    assert_eq!(scheduler(store, &bystander()).await.state, SchedulerState::Creating);
+    raise("a fleet size", set_fleet_size(3, 12)).await;
+    raise("the same one", set_fleet_size(4, 12)).await;
+    raise("another one by so much", adjust_fleet(&arena(), 1)).await;
+    raise("an active version", set_active_version(6, version(2, 0))).await;
+    raise("a rollout", set_rollout(7, Some(begun.clone()))).await;
+    raise("none any more", set_rollout(8, None)).await;
+    raise("that it shrank", set_last_shrunk(9, 5)).await;
+    let all = SchedulerUpdate {
+        state: Some(SchedulerState::InSync),
+        active_version: Some(Version::FIRST),
+        fleet_size: Some(7),
+        rollout: Some(Some(begun.clone())),
+        last_shrunk_at: Some(at(6)),
+        ..update(10)
+    };
+    raise("all at once", Change::UpdateScheduler(all)).await;
+    let is = scheduler(store, &arena()).await;
+    assert_eq!((is.state, is.active_version), (SchedulerState::InSync, Version::FIRST));
+    assert_eq!((is.fleet_size, is.rollout, is.last_shrunk_at), (7, Some(begun), Some(at(6))));
+    let other = scheduler(store, &bystander()).await;
+    assert_eq!((other.revision, other.state), (0, SchedulerState::Creating));
 }
 
-async fn the_fleet_size_is_set_only_from_what_it_is(store: &dyn Store) {
+async fn a_scheduler_is_changed_only_as_it_was_read(store: &dyn Store) {
     open(store).await;
-    let set = |from, to| vec![Change::SetFleetSize { scheduler: arena(), from, to }];
-    accept(store, set(FLEET_SIZE, 12)).await;
-    let changed = Refusal::FleetSizeChanged { scheduler: arena(), is: 12 };
-    refuse(store, set(FLEET_SIZE, 13), changed).await;
-    assert_eq!(scheduler(store, &arena()).await.fleet_size, 12);
+    accept(store, vec![set_fleet_size(0, 12), adjust_fleet(&arena(), 1)]).await;
+    let before = scheduler(store, &arena()).await;
+    let changed = || Refusal::SchedulerChanged(arena());
+    for revision in [0, 1, 3] {
+        for change in [
+            set_state(revision, SchedulerState::InSync),
+            set_fleet_size(revision, 13),
+            set_rollout(revision, None),
+            set_rollout(revision, Some(rollout(RolloutState::Rolling))),
+            set_last_shrunk(revision, 5),
+            set_active_version(revision, Version::FIRST),
+            // Before anything is said about the version that is not there.
+            set_active_version(revision, version(9, 0)),
+            Change::UpdateScheduler(update(revision)),
+        ] {
+            refuse(store, vec![change], changed()).await;
+        }
+    }
+    // Who only checks changes nothing.
+    accept(store, vec![Change::UpdateScheduler(update(2)), Change::UpdateScheduler(update(2))]).await;
+    assert_eq!(scheduler(store, &arena()).await, before);
+    // Also in one transaction.
+    refuse(store, vec![set_fleet_size(2, 13), set_fleet_size(2, 14)], changed()).await;
 }
 
 /// A new version may have set the size anew since one looked: then there is nothing to take back.
@@ -155,7 +192,7 @@ async fn an_operation_takes_back_only_what_is_still_its_part(store: &dyn Store) 
     accept(store, vec![Change::Enqueue(NewOperation { fleet_delta: 4, ..new_operation(1) })]).await;
     let take_back =
         |delta| vec![Change::AdjustFleetSize { scheduler: arena(), delta, of: Some(operation_id(1)) }];
-    let changed = || Refusal::FleetSizeChanged { scheduler: arena(), is: FLEET_SIZE };
+    let changed = || Refusal::SchedulerChanged(arena());
     refuse(store, take_back(-3), changed()).await;
     accept(store, take_back(-4)).await;
     accept(
@@ -181,12 +218,7 @@ async fn what_is_not_there_cannot_be_changed(store: &dyn Store) {
     let gone = name("gone");
     let enqueue = NewOperation { scheduler: gone.clone(), ..new_operation(1) };
     for change in [
-        Change::SetState {
-            scheduler: gone.clone(),
-            from: SchedulerState::ALL.into(),
-            to: SchedulerState::InSync,
-        },
-        Change::SetFleetSize { scheduler: gone.clone(), from: 0, to: 1 },
+        Change::UpdateScheduler(SchedulerUpdate::of(gone.clone(), 0)),
         adjust_fleet(&gone, 1),
         Change::SetVersionStatus {
             scheduler: gone.clone(),
@@ -201,9 +233,6 @@ async fn what_is_not_there_cannot_be_changed(store: &dyn Store) {
             status: VersionStatus::Validating,
             at: at(1),
         },
-        Change::SetActiveVersion { scheduler: gone.clone(), from: Version::FIRST, to: Version::FIRST },
-        Change::SetRollout { scheduler: gone.clone(), from: None, to: None },
-        Change::SetLastShrunk { scheduler: gone.clone(), at: at(1) },
         delete(&gone, 1),
         Change::Enqueue(enqueue),
     ] {
@@ -264,9 +293,9 @@ async fn a_name_is_free_again_after_the_deletion(store: &dyn Store) {
         vec![
             adjust_fleet(&arena(), 5),
             insert_version(second),
-            set_active_version(Version::FIRST, second),
-            set_rollout(None, Some(rollout(RolloutState::Rolling))),
-            set_last_shrunk(3),
+            set_active_version(1, second),
+            set_rollout(2, Some(rollout(RolloutState::Rolling))),
+            set_last_shrunk(3, 3),
         ],
     )
     .await;

@@ -57,9 +57,8 @@ async fn nothing_is_a_transaction_too(store: &dyn Store) {
 
 async fn changes_are_done_in_their_order(store: &dyn Store) {
     open(store).await;
-    let set = |from, to| Change::SetFleetSize { scheduler: arena(), from, to };
-    accept(store, vec![set(FLEET_SIZE, 0), adjust_fleet(&arena(), -5), set(0, 7), adjust_fleet(&arena(), 1)])
-        .await;
+    let adjust = |delta| adjust_fleet(&arena(), delta);
+    accept(store, vec![set_fleet_size(0, 0), adjust(-5), set_fleet_size(2, 7), adjust(1)]).await;
     assert_eq!(scheduler(store, &arena()).await.fleet_size, 8);
     // What an earlier change of the same transaction made, a later one can use.
     let fresh = name("fresh");
@@ -103,15 +102,15 @@ fn every_kind_of_change(scale: Token) -> Vec<Vec<Change>> {
     };
     vec![
         vec![Change::CreateScheduler(new_scheduler(&name("fresh")))],
-        vec![Change::SetFleetSize { scheduler: arena(), from: FLEET_SIZE, to: 3 }],
+        vec![set_fleet_size(0, 3)],
         vec![adjust_fleet(&arena(), -3)],
         vec![set_version_status(Version::FIRST, VersionStatus::Error)],
         vec![insert_version(version(2, 0))],
-        vec![set_active_version(Version::FIRST, version(2, 0))],
+        vec![set_active_version(2, version(2, 0))],
         vec![delete_version(Version::FIRST)],
-        vec![set_rollout(None, Some(rollout(RolloutState::Rolling)))],
-        vec![set_rollout(Some(rollout(RolloutState::Rolling)), Some(rollout(RolloutState::Paused)))],
-        vec![set_last_shrunk(5)],
+        vec![set_rollout(3, Some(rollout(RolloutState::Rolling)))],
+        vec![set_rollout(4, Some(rollout(RolloutState::Paused)))],
+        vec![set_last_shrunk(5, 5)],
         vec![Change::Enqueue(new_operation(5))],
         vec![Change::CancelPending {
             operation: operation_id(5),
@@ -148,11 +147,7 @@ fn every_kind_of_change(scale: Token) -> Vec<Vec<Change>> {
         vec![Change::ForgetFleetDeltas { scheduler: arena(), before: None }],
         vec![end_room(1, 5), end_room(2, 6), end_room(5, 7)],
         vec![Change::ForgetRooms { scheduler: arena(), rooms: vec![room_id(3)] }],
-        vec![Change::SetState {
-            scheduler: arena(),
-            from: SchedulerState::ALL.into(),
-            to: SchedulerState::Deleting,
-        }],
+        vec![set_state(6, SchedulerState::Deleting)],
         vec![Change::DeleteScheduler { scheduler: arena(), keep: operation_id(2) }],
     ]
 }

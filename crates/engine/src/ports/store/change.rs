@@ -47,12 +47,12 @@ pub enum Change {
     // Schedulers and versions.
     /// With its first version, which is the active one; state `Creating`, no rollout. [`Refusal::SchedulerExists`].
     CreateScheduler(NewScheduler),
-    /// [`Refusal::SchedulerNotFound`]; [`Refusal::WrongState`] unless it is in one of `from`.
-    SetState { scheduler: SchedulerName, from: Vec<SchedulerState>, to: SchedulerState },
-    /// [`Refusal::SchedulerNotFound`]; [`Refusal::FleetSizeChanged`] unless it is `from`.
-    SetFleetSize { scheduler: SchedulerName, from: u32, to: u32 },
+    /// Changes the scheduler's row, if it is still the one that the writer has read. [`Refusal::SchedulerNotFound`];
+    /// [`Refusal::SchedulerChanged`] if its revision is another one now; [`Refusal::VersionNotFound`] of the version that
+    /// is to be active.
+    UpdateScheduler(SchedulerUpdate),
     /// Adds `delta`, never below 0: how a change is taken back after others may have changed it too. With `of`, it is
-    /// that operation's part: [`Refusal::FleetSizeChanged`] unless that is still `-delta`, because the size may have
+    /// that operation's part: [`Refusal::SchedulerChanged`] unless that is still `-delta`, because the size may have
     /// been set anew. [`Refusal::SchedulerNotFound`].
     AdjustFleetSize { scheduler: SchedulerName, delta: i64, of: Option<OperationId> },
     /// With its cause, which is in words. [`Refusal::SchedulerNotFound`]; [`Refusal::VersionNotFound`].
@@ -69,14 +69,6 @@ pub enum Change {
     /// Its number is not given again. Nothing happens if it, or its scheduler, is not there.
     /// [`Refusal::VersionIsActive`].
     DeleteVersion { scheduler: SchedulerName, version: Version },
-    /// The scheduler's recipe is the one of `to` from then on. [`Refusal::SchedulerNotFound`];
-    /// [`Refusal::ActiveVersionChanged`] unless `from` is active; [`Refusal::VersionNotFound`] of `to`.
-    SetActiveVersion { scheduler: SchedulerName, from: Version, to: Version },
-    /// [`Refusal::SchedulerNotFound`]; [`Refusal::RolloutChanged`] unless it is `from` in all its fields. Either what
-    /// was read or what was written may be given as `from`: times are compared as they come back.
-    SetRollout { scheduler: SchedulerName, from: Option<RolloutRecord>, to: Option<RolloutRecord> },
-    /// [`Refusal::SchedulerNotFound`].
-    SetLastShrunk { scheduler: SchedulerName, at: Timestamp },
     /// Removes the scheduler, its versions, rollout, rooms (all must have ended: [`Refusal::RoomsLeft`]), ownership,
     /// locks, and all its operations but `keep`. [`Refusal::SchedulerNotFound`].
     DeleteScheduler { scheduler: SchedulerName, keep: OperationId },
@@ -172,6 +164,46 @@ pub struct NewScheduler {
     pub version: Version,
     pub version_status: VersionStatus,
     pub at: Timestamp,
+}
+
+/// What changes in a scheduler's row; `None` stays as it is. One that changes nothing only checks the revision.
+#[derive(Debug, Clone)]
+pub struct SchedulerUpdate {
+    pub scheduler: SchedulerName,
+    /// That the writer has read. Every change of the row raises it.
+    pub revision: u32,
+    pub state: Option<SchedulerState>,
+    /// Its recipe is the scheduler's from then on.
+    pub active_version: Option<Version>,
+    pub fleet_size: Option<u32>,
+    /// `Some(None)`: there is none any more.
+    pub rollout: Option<Option<RolloutRecord>>,
+    pub last_shrunk_at: Option<Timestamp>,
+}
+
+impl SchedulerUpdate {
+    /// An update that changes nothing yet.
+    pub fn of(scheduler: SchedulerName, revision: u32) -> Self {
+        Self {
+            scheduler,
+            revision,
+            state: None,
+            active_version: None,
+            fleet_size: None,
+            rollout: None,
+            last_shrunk_at: None,
+        }
+    }
+
+    pub fn changes_nothing(&self) -> bool {
+        let Self { scheduler: _, revision: _, state, active_version, fleet_size, rollout, last_shrunk_at } =
+            self;
+        state.is_none()
+            && active_version.is_none()
+            && fleet_size.is_none()
+            && rollout.is_none()
+            && last_shrunk_at.is_none()
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -321,10 +353,8 @@ pub enum Refusal {
         "scheduler {0} has {UNFINISHED_MAX} operations that have not ended, and takes no more: let some end, or cancel some"
     )]
     QueueFull(SchedulerName),
-    #[error("scheduler {scheduler} is {}", .is.as_str())]
-    WrongState { scheduler: SchedulerName, is: SchedulerState },
-    #[error("the fleet size of scheduler {scheduler} is {is} now")]
-    FleetSizeChanged { scheduler: SchedulerName, is: u32 },
+    #[error("scheduler {0} was changed by someone else meanwhile")]
+    SchedulerChanged(SchedulerName),
     #[error("scheduler {scheduler} still has {rooms} rooms")]
     RoomsLeft { scheduler: SchedulerName, rooms: u32 },
     #[error("version {version} of scheduler {scheduler} exists already")]
@@ -333,10 +363,6 @@ pub enum Refusal {
     VersionNotFound { scheduler: SchedulerName, version: Version },
     #[error("version {version} is the active one of scheduler {scheduler}")]
     VersionIsActive { scheduler: SchedulerName, version: Version },
-    #[error("version {is} is active in scheduler {scheduler} now")]
-    ActiveVersionChanged { scheduler: SchedulerName, is: Version },
-    #[error("the rollout of scheduler {scheduler} is in another state now")]
-    RolloutChanged { scheduler: SchedulerName },
     #[error("there is already an ongoing version operation (id: {operation}) for scheduler {scheduler}")]
     VersionOperationUnderWay { scheduler: SchedulerName, operation: OperationId },
     #[error("scheduler {scheduler} is being deleted already (operation {operation})")]
@@ -376,11 +402,8 @@ impl Refusal {
             | Self::QueueFull(_)
             | Self::WrongStatus { .. }
             | Self::RollsBack(_)
-            | Self::WrongState { .. }
             | Self::RoomsLeft { .. }
             | Self::VersionExists { .. }
-            | Self::ActiveVersionChanged { .. }
-            | Self::RolloutChanged { .. }
             | Self::VersionOperationUnderWay { .. }
             | Self::DeletionUnderWay { .. }
             | Self::OperationExists(_)
@@ -388,7 +411,7 @@ impl Refusal {
             | Self::LockHeld(_)
             | Self::LockLost { .. }
             | Self::RegionChanged(_)
-            | Self::FleetSizeChanged { .. } => true,
+            | Self::SchedulerChanged(_) => true,
             Self::StaleToken { .. }
             | Self::VersionNotFound { .. }
             | Self::VersionIsActive { .. }
@@ -400,6 +423,18 @@ impl Refusal {
 }
 
 impl Refusal {
+    /// A request was decided on something that others have changed since: it has to be decided again.
+    pub(crate) fn is_outdated(&self) -> bool {
+        matches!(
+            self,
+            Self::SchedulerChanged(_)
+                | Self::LockHeld(_)
+                | Self::LockLost { .. }
+                | Self::WrongStatus { .. }
+                | Self::OperationNotFound(_)
+        )
+    }
+
     /// The same step will be refused again, although the operation and its scheduler are there and are ours.
     pub(crate) fn is_for_good(&self) -> bool {
         let is_not_ours =

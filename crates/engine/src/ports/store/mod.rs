@@ -22,7 +22,7 @@ pub use maestro_core::rollout::{RolloutRecord, RolloutState};
 
 pub use change::{
     Change, Guard, NewLock, NewOperation, NewRoomRecord, NewScheduler, NoAction, OperationUpdate, Refusal,
-    Routine, Transaction, VERSION_OPERATIONS,
+    Routine, SchedulerUpdate, Transaction, VERSION_OPERATIONS,
 };
 pub use records::{
     Ended, EndedRoom, Intent, OperationFilter, OperationPage, OwnershipRecord, PageRequest, RegionRecord,

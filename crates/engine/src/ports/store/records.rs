@@ -12,6 +12,8 @@ use maestro_core::time::{Millis, Timestamp};
 
 use crate::ports::runtime::Handle;
 
+use super::change::SchedulerUpdate;
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct SchedulerRecord {
     pub name: SchedulerName,
@@ -28,6 +30,8 @@ pub struct SchedulerRecord {
     pub last_shrunk_at: Option<Timestamp>,
     /// While rooms of an older major version are being replaced, and if that went wrong.
     pub rollout: Option<RolloutRecord>,
+    /// Raised by every change of these fields: what was decided on an older one is refused.
+    pub revision: u32,
 }
 
 /// A scheduler that this build cannot read, because a newer one wrote it or its rules have changed. It is shown, and left
@@ -46,6 +50,11 @@ impl SchedulerRecord {
     /// `None`: the fleet size is held.
     pub fn autoscaling(&self) -> Option<&Autoscaling> {
         self.recipe.autoscaling.as_ref().filter(|autoscaling| autoscaling.enabled)
+    }
+
+    /// A change that is refused if anybody else changes the scheduler first.
+    pub fn update(&self) -> SchedulerUpdate {
+        SchedulerUpdate::of(self.name.clone(), self.revision)
     }
 
     /// What new rooms are made from: the active version; while a rollout is halted, the last one that was deployed.

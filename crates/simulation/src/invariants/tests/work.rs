@@ -71,8 +71,7 @@ fn the_fleet_size_is_what_people_made_of_it() {
     let ends = |status, delta| {
         async move |scene: &Scene| {
             let asked = NewOperation { fleet_delta: 2, ..operation(1, add(2), person()) };
-            let (from, to) = (SIZE, SIZE + 2);
-            let resize = Change::SetFleetSize { scheduler: arena(), from, to };
+            let resize = fixtures::set_fleet_size(0, SIZE + 2);
             scene.request(vec![resize, Change::Enqueue(asked)]).await;
             scene.work(vec![fixtures::start(1)]).await;
             scene.work(vec![fixtures::end(1, status), fixtures::adjust_fleet(&arena(), delta)]).await;
@@ -83,10 +82,9 @@ fn the_fleet_size_is_what_people_made_of_it() {
     check(
         async |scene| {
             let asked = NewOperation { fleet_delta: -2, ..operation(1, add(2), person()) };
-            let (from, to) = (SIZE, SIZE - 2);
-            let resize = Change::SetFleetSize { scheduler: arena(), from, to };
+            let resize = fixtures::set_fleet_size(0, SIZE - 2);
             scene.request(vec![resize, Change::Enqueue(asked)]).await;
-            let same = Change::SetFleetSize { scheduler: arena(), from: to, to };
+            let same = fixtures::set_fleet_size(1, SIZE - 2);
             scene
                 .work(vec![
                     same,

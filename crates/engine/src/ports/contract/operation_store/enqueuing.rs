@@ -9,12 +9,7 @@ use crate::ports::store::{Change, NewOperation, Refusal, SchedulerState};
 
 pub(super) async fn a_scheduler_being_deleted_takes_only_deletions(store: &dyn Store) {
     open(store).await;
-    let deleting = Change::SetState {
-        scheduler: arena(),
-        from: SchedulerState::ALL.into(),
-        to: SchedulerState::Deleting,
-    };
-    accept(store, vec![deleting]).await;
+    accept(store, vec![set_state(0, SchedulerState::Deleting)]).await;
     for definition in
         [Definition::AddRooms { amount: 1 }, Definition::HealthController, Definition::StorageCleanUp]
     {

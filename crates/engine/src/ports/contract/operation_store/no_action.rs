@@ -93,8 +93,7 @@ pub(super) async fn a_record_is_refused_where_an_operation_would_be(store: &dyn 
     ] {
         refuse(store, vec![change], Refusal::OperationExists(operation_id(number))).await;
     }
-    let from = vec![SchedulerState::InSync, SchedulerState::Creating];
-    accept(store, vec![Change::SetState { scheduler: arena(), from, to: SchedulerState::Deleting }]).await;
+    accept(store, vec![set_state(0, SchedulerState::Deleting)]).await;
     refuse(store, vec![record(3, 3)], Refusal::SchedulerBeingDeleted(arena())).await;
 }
 

@@ -124,7 +124,7 @@ pub(super) async fn the_active_version_brings_its_recipe_and_time(store: &dyn St
     open(store).await;
     let before = scheduler(store, &arena()).await;
     let second = version(2, 0);
-    accept(store, vec![insert_version(second), set_active_version(Version::FIRST, second)]).await;
+    accept(store, vec![insert_version(second), set_active_version(0, second)]).await;
     let inserted = read(store, second).await;
     assert!(inserted.is_active);
     assert!(!read(store, Version::FIRST).await.is_active, "there is only one");
@@ -132,31 +132,18 @@ pub(super) async fn the_active_version_brings_its_recipe_and_time(store: &dyn St
         active_version: second,
         recipe: inserted.recipe,
         version_created_at: at(4),
+        revision: 1,
         ..before.clone()
     };
     assert_eq!(scheduler(store, &arena()).await, expected, "and nothing else");
     assert!(store.schedulers().await.unwrap().contains(&expected));
 
-    accept(store, vec![set_active_version(second, Version::FIRST)]).await;
-    assert_eq!(scheduler(store, &arena()).await, before, "and back");
-    accept(store, vec![set_active_version(Version::FIRST, Version::FIRST)]).await;
-    assert_eq!(scheduler(store, &arena()).await, before);
-    assert!(read(store, Version::FIRST).await.is_active);
-}
-
-pub(super) async fn the_active_version_is_changed_only_from_what_it_is(store: &dyn Store) {
-    open(store).await;
-    let (second, third) = (version(2, 0), version(3, 0));
-    accept(
-        store,
-        vec![insert_version(second), insert_version(third), set_active_version(Version::FIRST, second)],
-    )
-    .await;
-    let changed = Refusal::ActiveVersionChanged { scheduler: arena(), is: second };
-    // Before anything is said about the version that is not there.
-    for to in [third, second, version(9, 0)] {
-        refuse(store, vec![set_active_version(Version::FIRST, to)], changed.clone()).await;
+    for (read, again) in [(1, "and back"), (2, "to what it is")] {
+        accept(store, vec![set_active_version(read, Version::FIRST)]).await;
+        let expected = SchedulerRecord { revision: read + 1, ..before.clone() };
+        assert_eq!(scheduler(store, &arena()).await, expected, "{again}");
     }
+    assert!(read(store, Version::FIRST).await.is_active);
 }
 
 pub(super) async fn only_a_version_that_is_there_becomes_active(store: &dyn Store) {
@@ -171,7 +158,7 @@ pub(super) async fn only_a_version_that_is_there_becomes_active(store: &dyn Stor
     };
     accept(store, vec![elsewhere]).await;
     let missing = Refusal::VersionNotFound { scheduler: arena(), version: second };
-    let switch = set_active_version(Version::FIRST, second);
+    let switch = set_active_version(0, second);
     refuse(store, vec![switch.clone()], missing.clone()).await;
     refuse(store, vec![insert_version(second), delete_version(second), switch], missing).await;
 }
@@ -197,7 +184,7 @@ pub(super) async fn the_active_version_is_not_deleted(store: &dyn Store) {
     let active = |version| Refusal::VersionIsActive { scheduler: arena(), version };
     let second = version(2, 0);
     refuse(store, vec![delete_version(Version::FIRST)], active(Version::FIRST)).await;
-    accept(store, vec![insert_version(second), set_active_version(Version::FIRST, second)]).await;
+    accept(store, vec![insert_version(second), set_active_version(0, second)]).await;
     refuse(store, vec![delete_version(second)], active(second)).await;
     accept(store, vec![delete_version(Version::FIRST)]).await;
     assert_eq!(listed(store).await, [second]);
