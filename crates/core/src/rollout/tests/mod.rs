@@ -1,3 +1,5 @@
+mod locks;
 mod progress;
 mod removals;
+mod scene;
 mod transitions;
