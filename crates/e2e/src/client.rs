@@ -8,6 +8,9 @@ use anyhow::{Context, ensure};
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use ureq::http::Request;
+
+use crate::recipe::GAME;
 
 /// Longer than the server takes for anything, short enough for a test.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
@@ -209,49 +212,34 @@ impl Client {
     }
 
     pub fn get(&self, path: &str) -> anyhow::Result<Answer> {
-        let response = self.agent.get(format!("{}{path}", self.url)).call();
-        answer(response).with_context(|| format!("GET {path}"))
+        self.send("GET", path, "e2e", "")
     }
 
     pub fn delete(&self, path: &str) -> anyhow::Result<Answer> {
-        self.delete_as(path, "e2e")
-    }
-
-    /// `user` is who asks, as it stands in the operation's reason.
-    pub fn delete_as(&self, path: &str, user: &str) -> anyhow::Result<Answer> {
-        let request = self.agent.delete(format!("{}{path}", self.url)).header("X-Maestro-User", user);
-        answer(request.call()).with_context(|| format!("DELETE {path}"))
+        self.send("DELETE", path, "e2e", "")
     }
 
     pub fn put(&self, path: &str, body: &Value) -> anyhow::Result<Answer> {
-        self.put_as(path, "e2e", body)
-    }
-
-    pub fn patch_as(&self, path: &str, user: &str, body: &Value) -> anyhow::Result<Answer> {
-        let request = self
-            .agent
-            .patch(format!("{}{path}", self.url))
-            .header("Content-Type", "application/json")
-            .header("X-Maestro-User", user);
-        answer(request.send(body.to_string())).with_context(|| format!("PATCH {path}"))
-    }
-
-    pub fn put_as(&self, path: &str, user: &str, body: &Value) -> anyhow::Result<Answer> {
-        let request = self
-            .agent
-            .put(format!("{}{path}", self.url))
-            .header("Content-Type", "application/json")
-            .header("X-Maestro-User", user);
-        answer(request.send(body.to_string())).with_context(|| format!("PUT {path}"))
+        self.send("PUT", path, "e2e", &body.to_string())
     }
 
     pub fn post(&self, path: &str, user: &str, body: &str) -> anyhow::Result<Answer> {
-        let request = self
-            .agent
-            .post(format!("{}{path}", self.url))
+        self.send("POST", path, user, body)
+    }
+
+    /// `user` is who asks, as it stands in the operation's reason.
+    pub fn send(&self, method: &str, path: &str, user: &str, body: &str) -> anyhow::Result<Answer> {
+        let request = Request::builder()
+            .method(method)
+            .uri(format!("{}{path}", self.url))
             .header("Content-Type", "application/json")
             .header("X-Maestro-User", user);
-        answer(request.send(body)).with_context(|| format!("POST {path}"))
+        let response = match body {
+            "" => self.agent.run(request.body(())?),
+            body => self.agent.run(request.body(body)?),
+        };
+        let mut response = response.with_context(|| format!("{method} {path}"))?;
+        Ok(Answer { status: response.status().as_u16(), text: response.body_mut().read_to_string()? })
     }
 
     pub fn create(&self, recipe: &Value) -> anyhow::Result<Answer> {
@@ -305,7 +293,7 @@ impl Client {
 
     /// Of all schedulers whose rooms are the example room.
     pub fn fleet_infos(&self) -> anyhow::Result<Vec<FleetInfo>> {
-        self.get("/schedulers/info?game=e2e")?.read("schedulers")
+        self.get(&format!("/schedulers/info?game={GAME}"))?.read("schedulers")
     }
 
     pub fn operation(&self, scheduler: &str, id: &str) -> anyhow::Result<Operation> {
@@ -347,9 +335,4 @@ impl Client {
         operations.retain(|operation| operation.reason.contains(&reason));
         Ok(operations.pop())
     }
-}
-
-fn answer(response: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> anyhow::Result<Answer> {
-    let mut response = response?;
-    Ok(Answer { status: response.status().as_u16(), text: response.body_mut().read_to_string()? })
 }

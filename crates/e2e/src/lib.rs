@@ -3,10 +3,9 @@
 //! - [`Maestro`] is a data directory of its own and the server that runs on it. Tests start it, kill it, look at its
 //!   processes, and ask it over HTTP through a [`Client`]. Whatever a test leaves behind, its `Drop` ends.
 //! - [`Recipe`] makes fleets of the example room, whose misbehaviour can be chosen.
-//! - [`until`] waits for what must become true, always with a bound.
 //! - [`chaos`] kills a server at random moments of a mixed workload; it is also a program, see `scripts/chaos`.
 //!
-//! The tests are in `crates/e2e/tests/it`. Nothing here links the engine: what can be tested without processes is tested in
+//! The tests are in `crates/e2e/tests/it`; what they share with tests of other crates is in `crates/testkit`. Nothing here links the engine: what can be tested without processes is tested in
 //! `crates/simulation`, which is much faster.
 //!
 //! # Example
@@ -30,18 +29,12 @@ mod broken_log;
 pub mod chaos;
 pub mod checks;
 mod client;
-mod files;
 mod maestro;
-mod ports;
-mod processes;
 mod recipe;
-mod wait;
 
 pub use broken_log::BrokenLog;
 pub use client::{Answer, AutoscalingInfo, Client, Ended, Event, FleetInfo, Operation, Room, Time, Version};
-pub use files::copy_all;
 pub use maestro::{Maestro, STOP_ROOMS, Settings};
-pub use ports::PortSlice;
-pub use processes::{RoomProcess, of_store as processes_of_store, send_signal};
+pub use maestro_testkit::processes::{RoomProcess, of_store as processes_of_store, send_signal};
+pub use maestro_testkit::{PATIENCE, PortSlice, copy_all, until};
 pub use recipe::Recipe;
-pub use wait::{PATIENCE, until};

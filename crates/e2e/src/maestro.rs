@@ -2,25 +2,23 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
-use std::io::{BufRead, BufReader};
 use std::ops::RangeInclusive;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
-use std::sync::mpsc;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
+use maestro_testkit::processes::{self, RoomProcess};
+use maestro_testkit::{Lines, PATIENCE, PortSlice, until};
 use rusqlite::{Connection, OpenFlags};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::client::{Client, Room};
-use crate::ports::PortSlice;
-use crate::processes::{self, RoomProcess};
 use crate::recipe::Recipe;
-use crate::{PATIENCE, binaries, checks, until};
+use crate::{binaries, checks};
 
 /// Of a server's log, how much an error shows.
 const LOG_TAIL_LINES: usize = 40;
@@ -223,7 +221,7 @@ impl Maestro {
     pub fn await_serving(&mut self) -> anyhow::Result<()> {
         let stdout = self.child.as_mut().and_then(|child| child.stdout.take());
         let stdout = stdout.context("it was not launched, or serves already")?;
-        let line = first_line(stdout).with_context(|| self.log_tail())?;
+        let line = Lines::of(stdout).wait(|_| true).with_context(|| self.log_tail())?;
         ensure!(line.contains("\"serving\""), "expected that it serves, not {line:?}; {}", self.log_tail());
         self.store_id = Some(self.read_store_id()?);
         Ok(())
@@ -240,16 +238,8 @@ impl Maestro {
     pub fn stop(&mut self, signal: Signal) -> anyhow::Result<ExitStatus> {
         let child = self.child.as_ref().context("it does not run")?;
         processes::send_signal(child.id(), signal)?;
-        let started = Instant::now();
-        loop {
-            if let Some(status) = self.ended()? {
-                return Ok(status);
-            }
-            if started.elapsed() > PATIENCE {
-                bail!("it does not end after {signal:?}; {}", self.log_tail());
-            }
-            thread::sleep(Duration::from_millis(5));
-        }
+        until(format!("its end after {signal:?}"), PATIENCE, || self.ended()?.context("it runs"))
+            .with_context(|| self.log_tail())
     }
 
     /// How it ended, if it has. Asked once more, it does not run and has not ended.
@@ -348,17 +338,4 @@ impl Drop for Maestro {
         }
         self.end_all();
     }
-}
-
-/// Read by a thread of its own, so that the wait has a bound; it reads on to the end, so that nobody meets a closed
-/// pipe.
-fn first_line(stdout: ChildStdout) -> anyhow::Result<String> {
-    let (sender, receiver) = mpsc::channel();
-    thread::spawn(move || {
-        for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-            // Nobody waits for any but the first.
-            let _ = sender.send(line);
-        }
-    });
-    receiver.recv_timeout(PATIENCE).context("maestro ended before it served, or took too long")
 }

@@ -6,6 +6,9 @@ use serde_json::{Value, json};
 
 use crate::binaries;
 
+/// Of all fleets of these tests.
+pub(crate) const GAME: &str = "e2e";
+
 /// A scheduler whose rooms are the example room.
 #[derive(Debug, Clone)]
 pub struct Recipe {
@@ -63,25 +66,15 @@ impl Recipe {
         let environment = self.environment.iter();
         let environment: Vec<Value> =
             environment.map(|(name, value)| json!({"name": name, "value": value})).collect();
-        json!({
-            "name": self.name,
-            "game": "e2e",
-            "roomsReplicas": self.rooms,
-            "maxSurge": "25%",
-            "portRange": {"start": self.ports.start(), "end": self.ports.end()},
-            "spec": {
-                "terminationGracePeriod": self.grace,
-                "containers": [{
-                    "name": "room",
-                    "image": "maestro/example-room:1",
-                    "imagePullPolicy": "IfNotPresent",
-                    "command": self.command,
-                    "environment": environment,
-                    "requests": {"memory": "16Mi", "cpu": "10m"},
-                    "limits": {"memory": "64Mi", "cpu": "100m"},
-                    "ports": [{"name": "game", "protocol": "tcp", "port": 7777}],
-                }],
-            },
-        })
+        let mut recipe = maestro_testkit::recipe(&self.name, self.rooms);
+        recipe["game"] = GAME.into();
+        recipe["portRange"] = json!({"start": self.ports.start(), "end": self.ports.end()});
+        recipe["spec"]["terminationGracePeriod"] = self.grace.into();
+        let container = &mut recipe["spec"]["containers"][0];
+        container["image"] = "maestro/example-room:1".into();
+        container["command"] = json!(self.command);
+        container["environment"] = environment.into();
+        container["ports"][0]["protocol"] = "tcp".into();
+        recipe
     }
 }

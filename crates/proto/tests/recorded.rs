@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, to_value};
 
 fn exchanges() -> Vec<Value> {
-    maestro_testdata::recorded("http-v10.jsonl")
+    maestro_testkit::recorded("http-v10.jsonl")
 }
 
 fn exchange(name: &str) -> Value {

@@ -2,13 +2,12 @@
 
 use std::net::TcpListener;
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use anyhow::Context;
 use maestro_sdk::testing::{FakeRoomsApi, ReceivedPing, Reply};
 use maestro_sdk::{Answer, Handle, LastPing, Options, Room, Status};
-
-/// Only ever waited out by a test that fails.
-const PATIENCE: Duration = Duration::from_secs(20);
+use maestro_testkit::{PATIENCE, until};
 
 /// Far away: what is sent within a test is sent because something changed.
 const NEVER: Duration = Duration::from_secs(3600);
@@ -28,14 +27,11 @@ fn said(pings: &[ReceivedPing]) -> Vec<(&str, u64)> {
 
 /// Waits until the latest ping is as described.
 fn wait_last_ping(handle: &Handle, is_so: impl Fn(&LastPing) -> bool) -> LastPing {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        match handle.last_ping() {
-            Some(last) if is_so(&last) => return last,
-            last => assert!(Instant::now() < deadline, "still {last:?}"),
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    let look = || {
+        let last = handle.last_ping();
+        last.clone().filter(&is_so).with_context(|| format!("still {last:?}"))
+    };
+    until("the latest ping to be so", PATIENCE, look).expect("a ping that is as described")
 }
 
 /// Fails if the work does not come to an end.

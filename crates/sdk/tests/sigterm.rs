@@ -8,10 +8,9 @@ use std::time::Duration;
 
 use maestro_sdk::testing::FakeRoomsApi;
 use maestro_sdk::{Options, Room, Status};
+use maestro_testkit::PATIENCE;
 use signal_hook::consts::SIGTERM;
 use signal_hook::low_level::raise;
-
-const PATIENCE: Duration = Duration::from_secs(20);
 
 #[test]
 fn sigterm_is_told_to_maestro_and_to_the_game() {

@@ -2,25 +2,22 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::thread;
-use std::time::Duration;
 
+use maestro_testkit::http::{Reply, Request, listen, serve};
+use maestro_testkit::{Lines, PATIENCE};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-
-/// Only ever waited out by a test that fails.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 const FAKE_MAESTRO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fake-maestro");
 
 struct RunningDemo {
     process: Child,
-    lines: Receiver<String>,
+    lines: Lines,
 }
 
 impl RunningDemo {
@@ -33,24 +30,12 @@ impl RunningDemo {
             .stdout(Stdio::piped())
             .spawn()
             .expect("the demo runs");
-        let stdout = process.stdout.take().expect("stdout is piped");
-        let (sender, lines) = mpsc::channel();
-        thread::spawn(move || {
-            let lines = BufReader::new(stdout).lines().map_while(Result::ok);
-            lines.for_each(|line| drop(sender.send(line)));
-        });
+        let lines = Lines::of(process.stdout.take().expect("stdout is piped"));
         Self { process, lines }
     }
 
     fn wait_line(&self, is_it: impl Fn(&str) -> bool) -> String {
-        let mut seen = Vec::new();
-        loop {
-            match self.lines.recv_timeout(PATIENCE) {
-                Ok(line) if is_it(&line) => return line,
-                Ok(line) => seen.push(line),
-                Err(_) => panic!("not among {seen:#?}"),
-            }
-        }
+        self.lines.wait(is_it).unwrap_or_else(|error| panic!("{error:#}"))
     }
 
     fn interrupt(&self) {
@@ -72,29 +57,15 @@ impl Drop for RunningDemo {
     }
 }
 
-/// A server on a free port; each connection is a thread of its own.
-fn serve(connection: impl Fn(&TcpStream) + Clone + Send + 'static) -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
-    let port = listener.local_addr().expect("it has an address").port();
-    thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let connection = connection.clone();
-            thread::spawn(move || connection(&stream));
-        }
-    });
-    port
-}
-
 /// A room that always has a place.
-fn welcome(mut stream: &TcpStream) {
+fn welcome(mut stream: TcpStream) {
     let mut line = String::new();
-    let _ = BufReader::new(stream).read_line(&mut line);
+    let _ = BufReader::new(&stream).read_line(&mut line);
     let reply = if line.starts_with("JOIN ") { "OK 1\n" } else { "ERROR\n" };
     let _ = stream.write_all(reply.as_bytes());
 }
 
 /// The management API of a fleet of two rooms. Requests with a body are passed on to the test.
-#[derive(Clone)]
 struct FakeApi {
     room_port: u16,
     create_code: u16,
@@ -102,18 +73,13 @@ struct FakeApi {
 }
 
 impl FakeApi {
-    fn connection(&self, mut stream: &TcpStream) {
-        let mut reader = BufReader::new(stream);
-        while let Some((request, body)) = read_request(&mut reader) {
-            let (code, answer) = self.answer(&request);
-            if !body.is_empty() {
-                let body = serde_json::from_str(&body).expect("bodies are JSON");
-                let _ = self.submitted.send((request, body));
-            }
-            let answer = answer.to_string();
-            let head = format!("HTTP/1.1 {code} -\r\ncontent-length: {}\r\n\r\n", answer.len());
-            let _ = stream.write_all((head + &answer).as_bytes());
+    fn respond(&self, request: Request) -> Reply {
+        let (code, answer) = self.answer(&request.line);
+        if !request.body.is_empty() {
+            let body = serde_json::from_str(&request.body).expect("bodies are JSON");
+            let _ = self.submitted.send((request.line, body));
         }
+        Reply::json(code, &answer.to_string())
     }
 
     fn answer(&self, request: &str) -> (u16, Value) {
@@ -137,34 +103,13 @@ impl FakeApi {
     }
 }
 
-/// Method, path and query, and the body; none at the end of the connection.
-fn read_request(reader: &mut impl BufRead) -> Option<(String, String)> {
-    let mut head = Vec::new();
-    loop {
-        let mut line = String::new();
-        if reader.read_line(&mut line).ok()? == 0 {
-            return None;
-        }
-        match line.trim_end() {
-            "" => break,
-            line => head.push(line.to_owned()),
-        }
-    }
-    let length = head.iter().find_map(|line| {
-        let (name, value) = line.split_once(':')?;
-        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse().ok())?
-    });
-    let mut body = vec![0; length.unwrap_or(0)];
-    reader.read_exact(&mut body).ok()?;
-    let request = head.first()?.trim_end_matches(" HTTP/1.1").to_owned();
-    Some((request, String::from_utf8(body).ok()?))
-}
-
 /// A Maestro that serves until it is told to end.
 fn start_serving(create_code: u16) -> (TempDir, RunningDemo, Receiver<(String, Value)>) {
     let (sender, submitted) = mpsc::channel();
-    let api = FakeApi { room_port: serve(welcome), create_code, submitted: sender };
-    let url = format!("http://127.0.0.1:{}", serve(move |stream| api.connection(stream)));
+    let room_port = listen(welcome).expect("there is a free port").port();
+    let api = FakeApi { room_port, create_code, submitted: sender };
+    let api = serve(move |request| api.respond(request)).expect("there is a free port");
+    let url = format!("http://{api}");
     let script = format!(
         r#"trap 'exit 0' TERM
         echo '{{"event":"serving","management":"{url}","rooms":"{url}","internal":"{url}"}}'

@@ -3,24 +3,27 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicU16, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use anyhow::Context;
 use maestro_sdk::testing::{FakeRoomsApi, ReceivedPing};
+use maestro_testkit::{PATIENCE, PortSlice, until};
 use rustix::process::{Pid, Signal, kill_process};
-
-/// Only ever waited out by a test that fails.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 struct RunningRoom {
     api: FakeRoomsApi,
     process: Child,
     port: u16,
+    /// Nobody else has the port.
+    ports: Option<PortSlice>,
 }
 
 impl RunningRoom {
     fn start(switches: &[(&str, &str)]) -> Self {
-        Self::start_on(free_port(), switches)
+        let ports = PortSlice::take().expect("a slice of ports");
+        let mut room = Self::start_on(*ports.room_ports().start(), switches);
+        room.ports = Some(ports);
+        room
     }
 
     fn start_on(port: u16, switches: &[(&str, &str)]) -> Self {
@@ -37,7 +40,7 @@ impl RunningRoom {
             .stderr(Stdio::piped())
             .spawn()
             .expect("the room program runs");
-        Self { api, process, port }
+        Self { api, process, port, ports: None }
     }
 
     fn wait_pings(&self, enough: impl Fn(&[ReceivedPing]) -> bool) -> Vec<ReceivedPing> {
@@ -49,11 +52,8 @@ impl RunningRoom {
     }
 
     fn wait_listening(&self) {
-        let deadline = Instant::now() + PATIENCE;
-        while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
-            assert!(Instant::now() < deadline, "the room does not listen");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        let connect = || Ok(TcpStream::connect(("127.0.0.1", self.port))?);
+        until("the room to listen", PATIENCE, connect).expect("the room listens");
     }
 
     fn says(&self, line: &str) -> String {
@@ -70,14 +70,8 @@ impl RunningRoom {
     }
 
     fn wait_end(&mut self) -> ExitStatus {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            if let Some(status) = self.process.try_wait().expect("the room can be waited for") {
-                return status;
-            }
-            assert!(Instant::now() < deadline, "the room does not end");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        let ended = || self.process.try_wait()?.context("it runs");
+        until("the room to end", PATIENCE, ended).expect("the room ends")
     }
 
     fn complaint(&mut self) -> String {
@@ -92,20 +86,6 @@ impl Drop for RunningRoom {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
-    }
-}
-
-/// A port below those that the kernel hands out: one of its own could go to the fake API of another test
-/// before the room listens on it.
-fn free_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let start = std::process::id() % 2_500;
-    loop {
-        let offset = (start + u32::from(NEXT.fetch_add(1, Ordering::Relaxed))) % 2_500;
-        let port = 30_000 + u16::try_from(offset).expect("below 2,500");
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
     }
 }
 

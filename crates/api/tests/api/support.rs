@@ -15,6 +15,7 @@ use maestro_engine::ports::{Clock, Ports, Randomness, Runtime, Store};
 use maestro_engine::{Engine, Parts, Running, Settings, Tasks, WakeUps};
 use maestro_simulation::MemoryStore;
 use maestro_store_embedded::MemoryRoomTable;
+pub(crate) use maestro_testkit::recipe;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
@@ -225,21 +226,4 @@ impl Reply {
         self.check(status, &json!({"code": code, "message": message, "details": []}));
         assert_eq!(self.headers["content-type"], "application/json");
     }
-}
-
-/// A recipe for `rooms` rooms.
-pub(crate) fn recipe(name: &str, rooms: u32) -> Value {
-    json!({
-        "name": name, "game": "brawl", "maxSurge": "25%", "roomsReplicas": rooms,
-        "portRange": {"start": 20000, "end": 29999},
-        "spec": {
-            "terminationGracePeriod": "5s",
-            "containers": [{
-                "name": "room", "image": "room:1", "imagePullPolicy": "IfNotPresent", "command": ["/room"],
-                "environment": [],
-                "requests": {"memory": "16Mi", "cpu": "5m"}, "limits": {"memory": "64Mi", "cpu": "100m"},
-                "ports": [{"name": "game", "protocol": "udp", "port": 7777}],
-            }],
-        },
-    })
 }

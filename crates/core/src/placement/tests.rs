@@ -105,7 +105,7 @@ const NO_POLICY: [u64; 7] = [56, 62, 1870, 1886, 1904, 1916, 1940];
 #[test]
 fn recorded_cases() {
     let mut checked = 0;
-    for case in maestro_testdata::recorded("region-placement.jsonl") {
+    for case in maestro_testkit::recorded("region-placement.jsonl") {
         let id = case["id"].as_u64().unwrap();
         if NO_POLICY.contains(&id) {
             continue;

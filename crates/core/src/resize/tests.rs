@@ -24,7 +24,7 @@ const CHANGES_NOTHING: [u64; 2] = [102, 124];
 #[test]
 fn recorded_cases() {
     let mut checked = 0;
-    for case in maestro_testdata::recorded("resize.jsonl") {
+    for case in maestro_testkit::recorded("resize.jsonl") {
         let (request, cluster) = recorded(&case);
         let id = case["id"].as_u64().unwrap();
         let outcome = resize(&request, &cluster);

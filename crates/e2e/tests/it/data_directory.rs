@@ -18,7 +18,7 @@ const KEEP: &[(&str, &str)] =
 
 /// What the earlier build answered just before it was killed.
 fn recorded(scheduler: &str, what: &str) -> anyhow::Result<Value> {
-    let path = maestro_testdata::path(RECORDED).join(format!("answers/{scheduler}-{what}.json"));
+    let path = maestro_testkit::path(RECORDED).join(format!("answers/{scheduler}-{what}.json"));
     let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
     let mut answer: Value = serde_json::from_str(&text)?;
     Ok(answer[what].take())
@@ -70,7 +70,7 @@ fn start_time(pid: u32) -> anyhow::Result<u64> {
 #[test]
 fn an_earlier_one_opens_and_its_rooms_are_kept() -> anyhow::Result<()> {
     let mut maestro = Maestro::new(KEEP)?;
-    copy_all(&maestro_testdata::path(RECORDED).join("data"), &maestro.data_dir())?;
+    copy_all(&maestro_testkit::path(RECORDED).join("data"), &maestro.data_dir())?;
     let store = Connection::open(maestro.data_dir().join("maestro.db"))?;
     // Rooms are found by this id: the same test of another checkout must not find ours.
     let store_id = format!("data-directory-{}", std::process::id());

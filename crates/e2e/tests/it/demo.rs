@@ -1,17 +1,15 @@
 //! `make run` beside other fleets on the same machine: the demo counts, kills and ends its own rooms and no others.
 
-use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{self, Receiver};
-use std::thread;
 
 use anyhow::{Context, ensure};
 use maestro_e2e::{Maestro, PATIENCE, PortSlice, binaries, send_signal, until};
+use maestro_testkit::Lines;
 use rustix::process::Signal;
 
 struct Demo {
     child: Child,
-    lines: Receiver<String>,
+    lines: Lines,
     url: String,
     _ports: PortSlice,
 }
@@ -29,22 +27,8 @@ impl Demo {
             .env("MAESTRO_INTERNALAPI_PORT", internal.to_string())
             .stdout(Stdio::piped())
             .spawn()?;
-        let stdout = BufReader::new(child.stdout.take().context("stdout is piped")?);
-        let (sender, lines) = mpsc::channel();
-        thread::spawn(move || {
-            for line in stdout.lines().map_while(Result::ok) {
-                // Only until the test has seen enough.
-                let _ = sender.send(line);
-            }
-        });
+        let lines = Lines::of(child.stdout.take().context("stdout is piped")?);
         Ok(Self { child, lines, url: format!("http://127.0.0.1:{management}"), _ports: ports })
-    }
-
-    fn wait_line(&self, what: &str) -> anyhow::Result<String> {
-        until(format!("a line with {what:?}"), PATIENCE, || {
-            let lines = self.lines.try_iter();
-            lines.filter(|line| line.contains(what)).last().context("not yet")
-        })
     }
 
     fn kill_a_room(&self) -> anyhow::Result<String> {
@@ -67,7 +51,7 @@ impl Drop for Demo {
 fn it_counts_and_kills_its_own_rooms() -> anyhow::Result<()> {
     let directory = tempfile::tempdir()?;
     let mut demo = Demo::start(directory.path())?;
-    demo.wait_line("3 rooms: 3 ready")?;
+    demo.lines.wait(|line| line.contains("3 rooms: 3 ready"))?;
     // Younger than all of the demo's: what a search for the newest process of that name would find.
     let neighbour = Maestro::started(&[])?;
     neighbour.fleet("arena", 2)?;

@@ -26,7 +26,7 @@ use markdown::Item;
 use session::{PATIENCE, Session};
 
 fn read(page: &str) -> anyhow::Result<Vec<Item>> {
-    let path = maestro_testdata::repository().join(page);
+    let path = maestro_testkit::repository().join(page);
     let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
     markdown::parse(&text).with_context(|| page.to_owned())
 }
@@ -91,7 +91,7 @@ fn readme() -> anyhow::Result<()> {
 #[test]
 fn no_page_is_forgotten() -> anyhow::Result<()> {
     let mut with_blocks = BTreeSet::new();
-    for entry in fs::read_dir(maestro_testdata::repository().join("docs"))? {
+    for entry in fs::read_dir(maestro_testkit::repository().join("docs"))? {
         let page = format!("docs/{}", entry?.file_name().to_string_lossy());
         if page.ends_with(".md") && !read(&page)?.is_empty() {
             with_blocks.insert(page);

@@ -9,7 +9,7 @@ use anyhow::{Context, ensure};
 use maestro_e2e::{Maestro, Room, STOP_ROOMS, checks};
 
 fn examples() -> PathBuf {
-    maestro_testdata::repository().join("examples")
+    maestro_testkit::repository().join("examples")
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn the_recorded_story() -> anyhow::Result<()> {
     let agent = config.build().into();
     let mut story = Story { maestro, agent, command, operations: BTreeMap::new() };
     let mut compared = 0;
-    for exchange in maestro_testdata::recorded("http-v10.jsonl") {
+    for exchange in maestro_testkit::recorded("http-v10.jsonl") {
         let name = exchange["name"].as_str().unwrap();
         if NOT_YET.contains(&name) {
             continue;

@@ -31,7 +31,7 @@ fn it_has_neither_failpoints_nor_guards_that_can_be_taken_out() -> anyhow::Resul
 #[test]
 fn make_run_shows_what_it_builds() -> anyhow::Result<()> {
     let mut make = Command::new("make");
-    make.args(["--dry-run", "run"]).current_dir(maestro_testdata::repository());
+    make.args(["--dry-run", "run"]).current_dir(maestro_testkit::repository());
     let output = make.output()?;
     let steps = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && steps.contains("echo \"Building Maestro"), "{steps}");

@@ -105,7 +105,7 @@ fn one_scheduler_that_cannot_be_read_is_left_alone_and_the_others_work() -> anyh
 fn a_version_that_cannot_be_read_is_shown_among_the_others() -> anyhow::Result<()> {
     let mut maestro = Maestro::started(&[])?;
     maestro.fleet("arena", 1)?;
-    maestro.api().patch_as("/schedulers/arena", "e2e", &json!({"maxSurge": "7"}))?.expect(200)?;
+    maestro.api().send("PATCH", "/schedulers/arena", "e2e", r#"{"maxSurge": "7"}"#)?.expect(200)?;
     let versions = |maestro: &Maestro| -> anyhow::Result<Vec<(String, String, String)>> {
         let listed = maestro.api().get("/schedulers/arena/versions?view=full")?.expect(200)?.json()?;
         let text =

@@ -10,7 +10,7 @@ const PAGES: [&str; 3] = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md"];
 
 #[test]
 fn what_the_documentation_names_exists() {
-    let root = maestro_testdata::repository();
+    let root = maestro_testkit::repository();
     let docs = fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
     let pages = PAGES.map(|page| root.join(page)).into_iter().chain(docs);
     let mut wrong = Vec::new();

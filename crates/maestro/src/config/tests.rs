@@ -322,7 +322,7 @@ fn settings_that_other_pages_name_exist() {
         let section = span.split_once('.').filter(|(section, _)| sections.contains(section));
         section.is_some() && span.chars().all(|letter| letter.is_ascii_alphabetic() || letter == '.')
     };
-    for entry in std::fs::read_dir(maestro_testdata::repository().join("docs")).unwrap() {
+    for entry in std::fs::read_dir(maestro_testkit::repository().join("docs")).unwrap() {
         let page = entry.unwrap().path();
         let text = std::fs::read_to_string(&page).unwrap();
         let mut named = text.split('`').skip(1).step_by(2).filter(is_key);

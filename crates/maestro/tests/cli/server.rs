@@ -1,19 +1,10 @@
-//! A server that answers what a test tells it to, over real HTTP on loopback, and remembers what it was asked.
+//! A server with a script, which remembers what it was asked.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
-#[derive(Clone)]
-pub(crate) enum Answer {
-    Whole(String),
-    /// Half of it, then the connection is closed.
-    CutOff(String),
-    HangUp,
-    /// Silence, for longer than any client of these tests waits.
-    Silence,
-}
+pub(crate) use maestro_testkit::http::Reply as Answer;
+use maestro_testkit::http::{Request, serve};
 
 /// A JSON answer of status 200.
 pub(crate) fn ok(body: &str) -> Answer {
@@ -21,7 +12,7 @@ pub(crate) fn ok(body: &str) -> Answer {
 }
 
 pub(crate) fn json(status: u16, body: &str) -> Answer {
-    answer(status, "Content-Type: application/json", body)
+    Answer::json(status, body)
 }
 
 /// Maestro's error body.
@@ -34,12 +25,9 @@ pub(crate) fn text(body: &str) -> Answer {
     answer(200, "Content-Type: text/plain", body)
 }
 
-/// Any answer, with header lines between which stands `\r\n`.
+/// Any answer; several headers are separated by `\r\n`.
 pub(crate) fn answer(status: u16, headers: &str, body: &str) -> Answer {
-    let length = body.len();
-    Answer::Whole(format!(
-        "HTTP/1.1 {status} Some Reason\r\n{headers}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
-    ))
+    Answer::new(status, headers, body)
 }
 
 pub(crate) struct Server {
@@ -50,27 +38,17 @@ pub(crate) struct Server {
 impl Server {
     /// Gives the answers in turn, the last one again and again.
     pub(crate) fn start(script: Vec<Answer>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
+        let script = Mutex::new(VecDeque::from(script));
         let requests = Arc::new(Mutex::new(Vec::new()));
         let log = Arc::clone(&requests);
-        // Ends with the test's process.
-        std::thread::spawn(move || {
-            let last = script.last().cloned();
-            let mut script = script.into_iter();
-            for stream in listener.incoming() {
-                let stream = stream.unwrap();
-                let Some(request) = read_request(&stream) else {
-                    continue;
-                };
-                log.lock().unwrap().push(request);
-                match script.next().or_else(|| last.clone()) {
-                    Some(answer) => give(stream, answer),
-                    None => drop(stream),
-                }
-            }
+        let address = serve(move |request| {
+            log.lock().unwrap().push(shown(&request));
+            let mut script = script.lock().unwrap();
+            let last = script.back().cloned();
+            let next = if script.len() > 1 { script.pop_front() } else { last };
+            next.unwrap_or(Answer::HangUp)
         });
-        Self { url, requests }
+        Self { url: format!("http://{}", address.unwrap()), requests }
     }
 
     /// Each request once, in order: repeated polls would depend on time.
@@ -81,41 +59,9 @@ impl Server {
     }
 }
 
-fn give(mut stream: TcpStream, answer: Answer) {
-    match answer {
-        Answer::Whole(text) => stream.write_all(text.as_bytes()).unwrap_or_default(),
-        Answer::CutOff(text) => stream.write_all(&text.as_bytes()[..text.len() - 5]).unwrap_or_default(),
-        Answer::HangUp => {}
-        Answer::Silence => {
-            std::thread::spawn(move || {
-                std::thread::sleep(Duration::from_secs(60));
-                drop(stream);
-            });
-        }
-    }
-}
-
-/// Method, path and body of a request, and who sent it.
-fn read_request(stream: &TcpStream) -> Option<String> {
-    let mut reader = BufReader::new(stream);
-    let mut request_line = String::new();
-    reader.read_line(&mut request_line).ok()?;
-    let (mut length, mut user) = (0, String::new());
-    loop {
-        let mut header = String::new();
-        reader.read_line(&mut header).ok()?;
-        let Some((name, value)) = header.trim_end().split_once(": ") else {
-            break;
-        };
-        match name.to_ascii_lowercase().as_str() {
-            "content-length" => length = value.parse().ok()?,
-            "x-maestro-user" => user = value.to_owned(),
-            _ => {}
-        }
-    }
+/// Method, path and body.
+fn shown(request: &Request) -> String {
+    let user = request.header("x-maestro-user").unwrap_or_default();
     assert!(user.starts_with("ada@"), "sent by {user:?}");
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).ok()?;
-    let request = request_line.trim_end().trim_end_matches(" HTTP/1.1");
-    Some(format!("{request} {}", String::from_utf8_lossy(&body)).trim_end().to_owned())
+    format!("{} {}", request.line, request.body).trim_end().to_owned()
 }

@@ -10,7 +10,7 @@ use crate::{check_local, maestro, run, told};
 /// From the root of the repository, as the documentation writes it.
 fn from_root(arguments: &str) -> Command {
     let mut command = maestro(arguments);
-    command.current_dir(maestro_testdata::repository());
+    command.current_dir(maestro_testkit::repository());
     command
 }
 
@@ -286,7 +286,7 @@ fn a_simulated_world_is_told_to_programs_too() {
 
 /// Lines of a recording in, answers by id out; the exit code says whether all lines could be answered.
 fn planned(command: &str, recording: &str) -> (Vec<Value>, Vec<Value>, Option<i32>) {
-    let cases = maestro_testdata::recorded_text(recording);
+    let cases = maestro_testkit::recorded_text(recording);
     let parse =
         |text: &str| text.lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<Value>>();
     let output = run(maestro(command), &cases);

@@ -7,7 +7,7 @@ use maestro_core::room::RoomId;
 use maestro_engine::ports::runtime::{RunningRoom, Runtime};
 use maestro_runtime_process::{Options, ProcessRuntime, ProcessScanner, RoomUser};
 
-use crate::support::{SOON, Seen, World, arena, logs, simple, stop, until, until_log};
+use crate::support::{SOON, Seen, World, arena, eventually, logs, simple, stop, until_log};
 
 fn mode(path: &Path) -> u32 {
     path.symlink_metadata().unwrap().permissions().mode() & 0o777
@@ -50,7 +50,7 @@ async fn what_was_open_to_all_is_closed() {
     open(&room.join("game.log"), 0o644);
     open(&precious, 0o644);
     let _runtime = world.open().await;
-    until("all is closed", async || {
+    eventually("all is closed", async || {
         let directories =
             [world.path(), &world.path().join("rooms"), &world.path().join("rooms/arena"), &room];
         directories.into_iter().all(|path| mode(path) == 0o700) && mode(&room.join("game.log")) == 0o600

@@ -9,7 +9,7 @@ use maestro_core::scheduler::Protocol;
 use maestro_engine::ports::runtime::{RunningRoom, Runtime};
 
 use crate::support::{
-    SOON, World, arena, carrying, kill_group, leads_its_group, simple, stop, until, until_log,
+    SOON, World, arena, carrying, eventually, kill_group, leads_its_group, simple, stop, until_log,
 };
 
 /// A child in a session of its own, and a daemon that forked twice: it leads no group, and its parent is gone.
@@ -18,7 +18,7 @@ const LEAVES_TWO: &str = "setsid sleep 1000 & setsid sh -c 'trap \"\" TERM; slee
 
 /// Of those that lead no group, the parent of one is not there any more.
 async fn until_both_run(world: &World, at_least: usize) {
-    until("children in groups of their own", async || {
+    eventually("children in groups of their own", async || {
         let pids = carrying(&world.store_id);
         pids.len() >= at_least && pids.iter().any(|pid| leads_its_group(*pid))
     })
@@ -129,7 +129,7 @@ async fn a_daemon_without_environment_ends_with_its_cgroup() {
         println!("no cgroup can be made here: {own}");
         return;
     }
-    until("it has no marks", async || {
+    eventually("it has no marks", async || {
         with_argument(&argument).into_iter().any(|pid| !carrying(&world.store_id).contains(&pid))
     })
     .await;

@@ -9,7 +9,7 @@ use rustix::net::SocketType;
 use rustix::net::sockopt::socket_type;
 use rustix::process::{Signal, test_kill_process};
 
-use crate::support::{SOON, Seen, World, logs, signal, simple, stop, until, until_log};
+use crate::support::{SOON, Seen, World, eventually, logs, signal, simple, stop, until_log};
 use crate::survival::{WRITES_ON, start_and_kill_a_maestro};
 
 /// The log keeper, when a runtime of a test starts it from this very binary; by itself it does nothing.
@@ -63,7 +63,7 @@ async fn a_room_that_writes_without_end_is_held_within_its_limit() {
     runtime.start(&simple("arena-1", counts)).await.unwrap();
     let mut last = 0;
     // Many times more than the limit, and at no moment is there more.
-    until("it has written ten times its limit", async || {
+    eventually("it has written ten times its limit", async || {
         let there = bytes(&directory(&world, "arena-1"));
         assert!(there <= limit, "{there} bytes");
         let text = logs(&runtime, "arena-1").await;
@@ -115,8 +115,10 @@ async fn ended_rooms_are_kept_up_to_a_number() {
         runtime.start(&simple(&id, "exit 1")).await.unwrap();
         seen.ending(&id).await;
     }
-    until("three ended ones are left", async || rooms() == ["arena-3", "arena-4", "arena-5", "arena-live"])
-        .await;
+    eventually("three ended ones are left", async || {
+        rooms() == ["arena-3", "arena-4", "arena-5", "arena-live"]
+    })
+    .await;
     runtime.shut_down(false).await;
 
     // Those of before a restart count too.
@@ -124,8 +126,10 @@ async fn ended_rooms_are_kept_up_to_a_number() {
     let mut seen = Seen::by(&runtime);
     runtime.start(&simple("arena-6", "exit 1")).await.unwrap();
     seen.ending("arena-6").await;
-    until("three ended ones are left", async || rooms() == ["arena-4", "arena-5", "arena-6", "arena-live"])
-        .await;
+    eventually("three ended ones are left", async || {
+        rooms() == ["arena-4", "arena-5", "arena-6", "arena-live"]
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -171,7 +175,7 @@ async fn what_rooms_write_is_kept_while_no_maestro_lives() {
     // Much more than a pipe holds, and nobody but the keeper is there.
     std::fs::write(world.path().join("write-on"), "").unwrap();
     let log = directory(&world, "arena-0").join("game.log");
-    until("everything is in the log", async || {
+    eventually("everything is in the log", async || {
         std::fs::read_to_string(&log).is_ok_and(|text| text.ends_with(WRITES_ON))
     })
     .await;
@@ -179,7 +183,7 @@ async fn what_rooms_write_is_kept_while_no_maestro_lives() {
 
     let (runtime, mut seen) = world.watch().await;
     runtime.adopt(stored).await.unwrap();
-    until("the keeper before is gone", async || !runs(first)).await;
+    eventually("the keeper before is gone", async || !runs(first)).await;
     std::fs::write(world.path().join("end"), "").unwrap();
     for number in 0..4 {
         let id = format!("arena-{number}");
@@ -189,5 +193,5 @@ async fn what_rooms_write_is_kept_while_no_maestro_lives() {
     let second = keeper(&world);
     assert!(runs(second));
     runtime.shut_down(false).await;
-    until("without rooms and without Maestro it ends", async || !runs(second)).await;
+    eventually("without rooms and without Maestro it ends", async || !runs(second)).await;
 }

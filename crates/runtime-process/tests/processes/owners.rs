@@ -4,7 +4,7 @@ use maestro_core::room::{Ending, RoomId};
 use maestro_engine::ports::runtime::{RunningRoom, Runtime};
 use maestro_runtime_process::{Options, ProcessRuntime};
 
-use crate::support::{SOON, Seen, World, arena, carrying, simple, stop, until};
+use crate::support::{SOON, Seen, World, arena, carrying, eventually, simple, stop};
 
 #[tokio::test]
 async fn rooms_of_a_live_server_on_another_data_directory_are_left_alone() {
@@ -35,5 +35,5 @@ async fn rooms_of_a_live_server_on_another_data_directory_are_left_alone() {
     other.adopt(vec![known]).await.unwrap();
     stop(&other, "arena-1", Some(&handle), SOON).await;
     assert_eq!(seen.ending("arena-1").await, Ending::Stopped);
-    until("it is gone", async || carrying(&original.store_id).is_empty()).await;
+    eventually("it is gone", async || carrying(&original.store_id).is_empty()).await;
 }

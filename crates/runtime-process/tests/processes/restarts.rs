@@ -6,7 +6,9 @@ use maestro_core::room::{Ending, RoomId};
 use maestro_core::scheduler::RestartPolicy;
 use maestro_engine::ports::runtime::{RoomEvent, RunningRoom, Runtime};
 
-use crate::support::{SOON, World, arena, carrying, kill_group, logs, room, script, stop, until, until_log};
+use crate::support::{
+    SOON, World, arena, carrying, eventually, kill_group, logs, room, script, stop, until_log,
+};
 
 const FOR_EVER: &str = "echo up; exec sleep 1000";
 
@@ -51,7 +53,7 @@ async fn a_restarted_room_is_adopted_by_its_first_handle() {
     let (runtime, mut seen) = world.watch().await;
     let known = RunningRoom { id: RoomId::new("arena-1"), scheduler: arena(), handle: first.clone() };
     runtime.adopt(vec![known]).await.unwrap();
-    until("what ended meanwhile is started again", async || carrying(&world.store_id).len() == 2).await;
+    eventually("what ended meanwhile is started again", async || carrying(&world.store_id).len() == 2).await;
     stop(&runtime, "arena-1", Some(&first), SOON).await;
     assert_eq!(seen.ending("arena-1").await, Ending::Stopped);
     world.until_empty().await;

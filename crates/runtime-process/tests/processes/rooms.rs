@@ -9,7 +9,8 @@ use maestro_runtime_process::{Options, ProcessRuntime, ProcessScanner};
 use rustix::process::Signal;
 
 use crate::support::{
-    SOON, Seen, World, arena, carrying, logs, room, script, signal, simple, stop, until, until_log, variable,
+    SOON, Seen, World, arena, carrying, eventually, logs, room, script, signal, simple, stop, until_log,
+    variable,
 };
 
 const FOR_EVER: &str = "echo up; exec sleep 1000";
@@ -75,7 +76,7 @@ async fn a_handle_with_another_start_time_stops_nothing() {
     other.detail[0]["startTime"] = 1.into();
     stop(&runtime, "arena-1", Some(&other), Duration::ZERO).await;
     assert_eq!(seen.ending("arena-1").await, Ending::Lost);
-    until("it runs on", async || carrying(&world.store_id) == handle.pids).await;
+    eventually("it runs on", async || carrying(&world.store_id) == handle.pids).await;
 }
 
 #[tokio::test]
@@ -137,7 +138,8 @@ async fn no_end_is_lost_and_nobody_waits_for_the_listener() {
     runtime.adopt((0..3000).map(gone).collect()).await.unwrap();
     runtime.start(&simple("arena-y", FOR_EVER)).await.unwrap();
     stop(&runtime, "arena-y", None, SOON).await;
-    until("it ends, though nobody could be told", async || carrying(&world.store_id) == handle.pids).await;
+    eventually("it ends, though nobody could be told", async || carrying(&world.store_id) == handle.pids)
+        .await;
     let mut ends = std::collections::BTreeSet::new();
     while ends.len() < 3001 {
         let observation = tokio::time::timeout(SOON, seen.observations.recv()).await.unwrap().unwrap();

@@ -8,16 +8,19 @@ use std::time::Duration;
 
 use maestro_core::room::{Ending, HostPort, Purpose, Region, RoomId};
 use maestro_core::scheduler::{
-    Container, EnvironmentValue, EnvironmentVariable, ImagePullPolicy, MatchAllocation, MaxSurge, Recipe,
-    Resources, RestartPolicy, SchedulerName, Spec, Version,
+    Container, EnvironmentValue, EnvironmentVariable, ImagePullPolicy, Resources, RestartPolicy, Version,
 };
 use maestro_engine::Tasks;
+use maestro_engine::ports::contract::fixtures;
+pub(crate) use maestro_engine::ports::contract::fixtures::arena;
 use maestro_engine::ports::runtime::{Handle, Observation, RoomEvent, RoomToStart, Runtime};
 use maestro_runtime_process::{Options, ProcessRuntime, ProcessScanner};
+pub(crate) use maestro_testkit::{PATIENCE, eventually, processes};
 use rustix::process::{Pid, Signal, getpgid, kill_process, kill_process_group};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
+/// A grace period that rooms which obey do not need.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
 
 /// Dropped, it kills whatever carries its store's id, however its test ended.
@@ -57,7 +60,7 @@ impl World {
 
     /// Until nothing of this world runs.
     pub(crate) async fn until_empty(&self) {
-        until("all processes are gone", async || carrying(&self.store_id).is_empty()).await;
+        eventually("all processes are gone", async || carrying(&self.store_id).is_empty()).await;
     }
 }
 
@@ -105,15 +108,7 @@ fn log_keeper() -> Vec<OsString> {
 
 /// All processes, leaders or not, whose environment carries this store's id; found without any code under test.
 pub(crate) fn carrying(store_id: &str) -> Vec<u32> {
-    let mark = format!("MAESTRO_STORE_ID={store_id}");
-    let pids = std::fs::read_dir("/proc").unwrap().filter_map(|entry| {
-        let entry = entry.ok()?;
-        let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
-        let environment = std::fs::read(entry.path().join("environ")).ok()?;
-        let carries = environment.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes());
-        carries.then_some(pid)
-    });
-    pids.filter(|pid| *pid != std::process::id()).collect()
+    processes::of_store(store_id).unwrap().into_iter().map(|process| process.pid).collect()
 }
 
 pub(crate) fn leads_its_group(pid: u32) -> bool {
@@ -129,10 +124,6 @@ pub(crate) fn kill_group(pid: u32) {
 
 pub(crate) fn signal(pid: u32, signal: Signal) {
     kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();
-}
-
-pub(crate) fn arena() -> SchedulerName {
-    SchedulerName::parse("arena").unwrap()
 }
 
 /// A container that runs a script.
@@ -159,28 +150,10 @@ pub(crate) fn variable(name: &str, value: &str) -> EnvironmentVariable {
 }
 
 pub(crate) fn room(id: &str, restart_policy: RestartPolicy, containers: Vec<Container>) -> RoomToStart {
-    let recipe = Recipe {
-        name: arena(),
-        game: "game".into(),
-        spec: Spec {
-            termination_grace_period: Duration::from_millis(500),
-            containers,
-            toleration: String::new(),
-            affinity: String::new(),
-            restart_policy,
-            region: None,
-        },
-        port_range: None,
-        max_surge: MaxSurge::Rooms(1),
-        rooms_replicas: 1,
-        autoscaling: None,
-        forwarders: vec![],
-        annotations: Default::default(),
-        labels: Default::default(),
-        match_allocation: MatchAllocation { max_matches: 1 },
-        rollout_rules: None,
-        policies: Default::default(),
-    };
+    let mut recipe = fixtures::recipe(&arena());
+    recipe.spec.termination_grace_period = Duration::from_millis(500);
+    recipe.spec.containers = containers;
+    recipe.spec.restart_policy = restart_policy;
     RoomToStart {
         purpose: Purpose::Fleet,
         id: RoomId::new(id),
@@ -222,7 +195,7 @@ impl Seen {
                 self.unclaimed.push(seen);
             }
         };
-        timeout(SOON, next).await.expect("something is seen of the room")
+        timeout(PATIENCE, next).await.expect("something is seen of the room")
     }
 
     pub(crate) async fn ending(&mut self, id: &str) -> Ending {
@@ -234,18 +207,8 @@ impl Seen {
     }
 }
 
-/// Waits for a condition that nobody announces.
-pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    let comes = async {
-        while !is_so().await {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    assert!(timeout(SOON, comes).await.is_ok(), "{what}: not within {SOON:?}");
-}
-
 pub(crate) async fn until_log(runtime: &ProcessRuntime, id: &str, text: &str) {
-    until(text, async || logs(runtime, id).await.contains(text)).await;
+    eventually(text, async || logs(runtime, id).await.contains(text)).await;
 }
 
 pub(crate) async fn logs(runtime: &ProcessRuntime, id: &str) -> String {

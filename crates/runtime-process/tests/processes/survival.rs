@@ -10,8 +10,8 @@ use maestro_runtime_process::ProcessRuntime;
 use rustix::process::Signal;
 
 use crate::support::{
-    SOON, Seen, World, arena, carrying, kill_group, logs, options, room, script, signal, simple, stop, until,
-    until_log,
+    SOON, Seen, World, arena, carrying, eventually, kill_group, logs, options, room, script, signal, simple,
+    stop, until_log,
 };
 
 const DIRECTORY: &str = "SURVIVAL_DIRECTORY";
@@ -55,7 +55,7 @@ pub(crate) async fn start_and_kill_a_maestro(world: &World) -> Vec<RunningRoom> 
         .spawn()
         .unwrap();
     let ready = world.path().join(READY);
-    until("rooms run", async || ready.exists() || maestro.try_wait().unwrap().is_some()).await;
+    eventually("rooms run", async || ready.exists() || maestro.try_wait().unwrap().is_some()).await;
     signal(maestro.id(), Signal::KILL);
     maestro.wait().unwrap();
     let written: Vec<serde_json::Value> = serde_json::from_slice(&std::fs::read(ready).unwrap()).unwrap();
@@ -108,7 +108,7 @@ async fn rooms_survive_a_kill_and_are_adopted() {
 
     let pid = |index: usize| stored[index].handle.pids[0];
     kill_group(pid(3));
-    until("it is gone", async || !carrying(&world.store_id).contains(&pid(3))).await;
+    eventually("it is gone", async || !carrying(&world.store_id).contains(&pid(3))).await;
     runtime.adopt(stored.clone()).await.unwrap();
     assert_eq!(seen.ending("arena-3").await, Ending::Unwatched);
 
@@ -175,13 +175,13 @@ async fn a_start_that_was_cut_short_is_begun_anew() {
     let half = runtime.start(&two()).await.unwrap();
     runtime.shut_down(false).await;
     kill_group(half.pids[1]);
-    until("half of it is gone", async || carrying(&world.store_id) == [half.pids[0]]).await;
+    eventually("half of it is gone", async || carrying(&world.store_id) == [half.pids[0]]).await;
     let runtime = world.open().await;
     let whole = runtime.start(&two()).await.unwrap();
     assert!(!whole.pids.contains(&half.pids[0]));
     let mut expected = whole.pids;
     expected.sort_unstable();
-    until("it is whole, and nothing else runs", async || {
+    eventually("it is whole, and nothing else runs", async || {
         let mut running = carrying(&world.store_id);
         running.sort_unstable();
         running == expected

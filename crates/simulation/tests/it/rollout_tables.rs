@@ -1,5 +1,5 @@
-//! The seed's scenarios of a rolling update, played on the running engine: cycles by the clock only, rooms ready by the
-//! next one, and players who lose their room enter another.
+//! The rollout tables of the specification on the running engine: cycles by the clock only, rooms ready by the next one,
+//! and players who lose their room enter another.
 
 use std::time::Duration;
 
@@ -31,9 +31,7 @@ pub(crate) fn half_ready() -> Option<Autoscaling> {
     })
 }
 
-/// Plays a scenario of the seed on the running engine: cycles by the clock only, rooms ready by the next one, and
-/// players who lose their room enter another.
-async fn scenario(ready: u32, occupied: u32, rows: &[[u64; 8]]) {
+async fn plays_table(table: &str, ready: u32, occupied: u32) {
     let cycle = Duration::from_secs(30);
     let settings =
         Settings { health_controller_interval: cycle, early_wake_up: false, ..Settings::default() };
@@ -42,7 +40,7 @@ async fn scenario(ready: u32, occupied: u32, rows: &[[u64; 8]]) {
     let recipe = Recipe { autoscaling: half_ready(), ..another_command(recipe(ready + occupied)) };
     let id = submit(&world, recipe).await;
     ended_as(&world, id, OperationStatus::Finished).await;
-    for (index, row) in rows.iter().enumerate() {
+    for (index, row) in maestro_testkit::rollout_table(table).iter().enumerate() {
         let data = next_cycle(&world, index).await;
         let number = |part: &str, key: &str| data[part][key].as_u64().unwrap_or(0);
         let decision = |key| number("decision", key);
@@ -57,7 +55,7 @@ async fn scenario(ready: u32, occupied: u32, rows: &[[u64; 8]]) {
             number("rollout", "toSurge"),
             number("rollout", "toBeDeleted"),
         ];
-        assert_eq!(&seen, row, "loop {}", index + 1);
+        assert_eq!(seen, row.map(u64::from), "loop {}", index + 1);
         keep_occupied(&world, occupied as usize).await;
     }
 }
@@ -97,41 +95,11 @@ async fn keep_occupied(world: &World, occupied: usize) {
 }
 
 #[test]
-fn the_seeds_downscale_on_the_running_engine() {
-    run(scenario(
-        20,
-        5,
-        &[
-            [20, 5, 25, 0, 10, 5, 0, 15],
-            [5, 5, 10, 0, 10, 5, 2, 0],
-            [7, 5, 12, 2, 10, 5, 0, 2],
-            [5, 5, 10, 2, 10, 5, 2, 0],
-            [7, 5, 12, 4, 10, 5, 0, 2],
-            [5, 5, 10, 4, 10, 5, 2, 0],
-            [7, 5, 12, 6, 10, 5, 0, 2],
-            [5, 5, 10, 6, 10, 5, 2, 0],
-            [7, 5, 12, 8, 10, 5, 0, 2],
-            [5, 5, 10, 8, 10, 5, 2, 0],
-            [7, 5, 12, 10, 10, 5, 0, 2],
-            [5, 5, 10, 10, 10, 5, 0, 0],
-        ],
-    ));
+fn the_downscale_of_the_specification() {
+    run(plays_table("downscale", 20, 5));
 }
 
 #[test]
-fn the_seeds_upscale_on_the_running_engine() {
-    run(scenario(
-        5,
-        20,
-        &[
-            [5, 20, 25, 0, 40, 20, 10, 0],
-            [15, 20, 35, 10, 40, 20, 10, 0],
-            [25, 20, 45, 20, 40, 20, 5, 5],
-            [25, 20, 45, 25, 40, 20, 5, 5],
-            [25, 20, 45, 30, 40, 20, 5, 5],
-            [25, 20, 45, 35, 40, 20, 5, 5],
-            [25, 20, 45, 40, 40, 20, 0, 5],
-            [20, 20, 40, 40, 40, 20, 0, 0],
-        ],
-    ));
+fn the_upscale_of_the_specification() {
+    run(plays_table("upscale", 5, 20));
 }

@@ -2,27 +2,16 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use maestro_engine::Health;
 use maestro_engine::ports::contract::fixtures::*;
 use maestro_engine::ports::store::{Change, OperationStore, Store, StoreError, Transaction};
 use maestro_store_embedded::EmbeddedStore;
-
-const PATIENCE: Duration = Duration::from_secs(60);
+use maestro_testkit::eventually;
 
 async fn write(store: &EmbeddedStore, number: u128) -> Result<(), StoreError> {
     let change = Change::Enqueue(new_operation(number));
     store.commit(Transaction::new("test", vec![change])).await
-}
-
-/// Bounded, and without a write that would look by itself.
-async fn until(what: &str, is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "{what}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
 }
 
 async fn watched(directory: &Path) -> (EmbeddedStore, Health) {
@@ -74,9 +63,9 @@ async fn an_idle_store_notices_too_and_goes_on_when_its_files_are_back() {
     let (store, health) = watched(&directory).await;
     let away = root.path().join("away");
     fs::rename(&directory, &away).unwrap();
-    until("it is not noticed", || !health.readiness().is_ready).await;
+    eventually("it is noticed", async || !health.readiness().is_ready).await;
     fs::rename(&away, &directory).unwrap();
-    until("it does not go on", || health.readiness().is_ready).await;
+    eventually("it goes on", async || health.readiness().is_ready).await;
     write(&store, 2).await.unwrap();
     assert_eq!(store.unfinished(&arena()).await.unwrap().len(), 2);
 }

@@ -6,8 +6,8 @@ mod autoscaling;
 mod bad_input;
 mod placement;
 mod resize;
+mod rollout_tables;
 mod scenarios;
-mod seed;
 mod walks;
 
 use std::path::Path;

@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use fastrand::Rng;
+use maestro_testkit::processes;
 use rustix::process::Signal;
 use serde_json::json;
 
 use super::fleet::{Fault, Fleet, ROOMS};
 use super::history::fleet_size_delta;
 use super::ledger::{Ledger, Wish};
-use crate::{Answer, Client, processes};
+use crate::{Answer, Client};
 
 #[derive(Debug, Clone, Copy)]
 enum Act {
@@ -108,7 +109,9 @@ impl User {
             Act::Switch => {
                 let Some(version) = self.pick_version(&fleet) else { return Ok(()) };
                 let body = json!({ "version": version });
-                self.ask(index, Wish::Switch, |client, user| client.put_as(&path, user, &body))
+                self.ask(index, Wish::Switch, |client, user| {
+                    client.send("PUT", &path, user, &body.to_string())
+                })
             }
             Act::PauseRollout => self.post(index, &format!("{path}/rollout/pause")),
             Act::ResumeRollout => self.post(index, &format!("{path}/rollout/resume")),
@@ -122,7 +125,7 @@ impl User {
                 self.cancel(index, &operation.id)
             }
             Act::Delete if fleet.passes => {
-                self.ask(index, Wish::Delete, |client, user| client.delete_as(&path, user))
+                self.ask(index, Wish::Delete, |client, user| client.send("DELETE", &path, user, ""))
             }
             Act::Play | Act::Delete => {
                 self.play(&fleet);
@@ -169,7 +172,7 @@ impl User {
         let patch = fleet.patch_to(look);
         // Whether or not it was accepted: the same change twice would be none.
         self.fleets[index].took(look);
-        self.ask(index, Wish::Version, |client, user| client.patch_as(&path, user, &patch))
+        self.ask(index, Wish::Version, |client, user| client.send("PATCH", &path, user, &patch.to_string()))
     }
 
     fn pick_version(&mut self, fleet: &Fleet) -> Option<String> {

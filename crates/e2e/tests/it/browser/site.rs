@@ -1,22 +1,17 @@
 //! A web site of somebody else: it serves the pages that attack, and hears from them what they could read.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use maestro_testkit::http::{Reply, Request, serve};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::Value;
 
 const PAGE: &str = include_str!("page.html");
-
-/// A report is a few kilobytes.
-const BODY_MAX: usize = 1 << 20;
 
 /// One thing that a page tried.
 #[derive(Debug, Deserialize)]
@@ -43,21 +38,10 @@ pub(super) struct Site {
 
 impl Site {
     pub(super) fn open() -> anyhow::Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        let port = listener.local_addr()?.port();
         let pages = Pages::default();
         let (sender, reports) = channel();
         let served = Arc::clone(&pages);
-        // It ends with the test program.
-        thread::spawn(move || {
-            for stream in listener.incoming().map_while(Result::ok) {
-                let (pages, sender) = (Arc::clone(&served), sender.clone());
-                thread::spawn(move || {
-                    // Browsers open connections that they do not use.
-                    let _ = answer(&stream, &pages, &sender);
-                });
-            }
-        });
+        let port = serve(move |request| answer(&request, &served, &sender))?.port();
         Ok(Self { port, pages, reports })
     }
 
@@ -91,40 +75,20 @@ impl Site {
     }
 }
 
-fn answer(stream: &TcpStream, pages: &Pages, reports: &Sender<Report>) -> anyhow::Result<()> {
-    let mut reader = BufReader::new(stream);
-    let mut first = String::new();
-    reader.read_line(&mut first)?;
-    let mut length = 0;
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line)?;
-        if let Some((name, value)) = line.split_once(':')
-            && name.eq_ignore_ascii_case("content-length")
-        {
-            length = value.trim().parse::<usize>()?.min(BODY_MAX);
-        }
-        if line.trim().is_empty() {
-            break;
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body)?;
-    let path = first.split(' ').nth(1).unwrap_or_default();
+fn answer(request: &Request, pages: &Pages, reports: &Sender<Report>) -> Reply {
+    let path = request.path();
     if path == "/report" {
-        reports.send(serde_json::from_slice(&body).context("reading a report")?)?;
+        let report = serde_json::from_str(&request.body);
+        // The test fails without it, and names its page.
+        let _ = report.map(|report| reports.send(report));
     }
     let pages = pages.lock();
     let page = path.rsplit('/').next().and_then(|name| pages.get(name)).map_or("", String::as_str);
-    let policy = match path.starts_with("/sandboxed/") {
-        true => "Content-Security-Policy: sandbox allow-scripts allow-forms\r\n",
-        false => "",
+    let headers = match path.starts_with("/sandboxed/") {
+        true => {
+            "Content-Type: text/html; charset=utf-8\r\nContent-Security-Policy: sandbox allow-scripts allow-forms"
+        }
+        false => "Content-Type: text/html; charset=utf-8",
     };
-    let mut writer = stream;
-    write!(
-        writer,
-        "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n{policy}Content-Length: {}\r\nConnection: close\r\n\r\n{page}",
-        page.len()
-    )?;
-    Ok(())
+    Reply::new(200, headers, page)
 }

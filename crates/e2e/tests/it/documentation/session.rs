@@ -42,7 +42,7 @@ impl Session {
     /// A folder with what a clone has, apart from what is built.
     pub(crate) fn new() -> anyhow::Result<Self> {
         let home = tempfile::tempdir()?;
-        let repository = maestro_testdata::repository();
+        let repository = maestro_testkit::repository();
         for name in ["Makefile", "scripts", "examples"] {
             copy_all(&repository.join(name), &home.path().join(name))?;
         }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// a test may be slow, but must not fail.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-const POLL: Duration = Duration::from_millis(30);
+const POLL: Duration = Duration::from_millis(20);
 
 /// Looks until it finds something. `look` says as an error why it is not so yet; the last one is told when the time
 /// is up.
@@ -27,4 +27,18 @@ pub fn until<T>(
             Err(_) => thread::sleep(POLL),
         }
     }
+}
+
+/// Waits with [`PATIENCE`] for a condition that nobody announces, while other tasks run.
+///
+/// # Panics
+///
+/// If it does not come true.
+pub async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    let comes = async {
+        while !is_so().await {
+            tokio::time::sleep(POLL).await;
+        }
+    };
+    assert!(tokio::time::timeout(PATIENCE, comes).await.is_ok(), "{what}: not within {PATIENCE:?}");
 }

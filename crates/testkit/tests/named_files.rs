@@ -8,7 +8,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use maestro_testdata::repository;
+use maestro_testkit::repository;
 
 /// Text in backticks that begins with one of these is a path.
 const FOLDERS: [&str; 6] = ["crates/", "docs/", "examples/", "proto/", "scripts/", "testdata/"];
@@ -45,7 +45,7 @@ fn what_first_pages_of_crates_name_exists() {
 #[test]
 fn what_is_missing_is_named() {
     let text = "# One two\n`crates/none.rs`, `Makefile`, `gone.rs`, `crates/*/src`, `docs` and\n\
-                `a::repository` in\n`crates/testdata/src/lib.rs`, `no_such` in `crates/testdata/src/lib.rs`,\n\
+                `a::repository` in\n`crates/testkit/src/lib.rs`, `no_such` in `crates/testkit/src/lib.rs`,\n\
                 [a](none.md), [b](README.md#no-such-heading), [c](#one-two), [d](https://example.com)\n\
                 ```\n`crates/in-a-block.rs`\n```\n";
     let page = Page { path: repository().join("page.md"), text: text.to_owned() };
@@ -55,7 +55,7 @@ fn what_is_missing_is_named() {
     let expected = [
         "page.md:2: there is no crates/none.rs",
         "page.md:2: there is no gone.rs",
-        "page.md: there is no no_such in crates/testdata/src/lib.rs",
+        "page.md: there is no no_such in crates/testkit/src/lib.rs",
         "page.md:5: the link none.md leads nowhere",
         "page.md:5: the link README.md#no-such-heading leads nowhere",
     ];
