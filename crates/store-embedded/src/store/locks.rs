@@ -4,9 +4,11 @@ use maestro_core::lock::{Holder, Lock, LockKind, Locks, Waiter};
 use maestro_core::operation::{OperationId, Token};
 use maestro_core::scheduler::SchedulerName;
 use maestro_engine::ports::store::{NewLock, Refusal};
-use rusqlite::{Connection, named_params};
+use rusqlite::Connection;
 
-use super::columns::{from_id, from_time, from_token, read_rows};
+use super::columns::{
+    Values, execute, execute_counted, from_id, from_time, from_token, insert, read_rows, value,
+};
 use super::failure::Failure;
 use super::{schedulers, workers};
 
@@ -23,11 +25,8 @@ pub(super) fn require(
     kind: LockKind,
     token: Token,
 ) -> Result<(), Failure> {
-    let holds: bool = connection
-        .prepare_cached(
-            "SELECT EXISTS (SELECT 1 FROM locks WHERE scheduler = ?1 AND kind = ?2 AND token = ?3)",
-        )?
-        .query_row((scheduler.as_str(), kind.as_str(), from_token(token)), |row| row.get(0))?;
+    let sql = "SELECT EXISTS (SELECT 1 FROM locks WHERE scheduler = ?1 AND kind = ?2 AND token = ?3)";
+    let holds: bool = value(connection, sql, (scheduler.as_str(), kind.as_str(), from_token(token)))?;
     if holds { Ok(()) } else { Err(lost(scheduler, kind)) }
 }
 
@@ -50,7 +49,7 @@ pub(super) fn take(connection: &Connection, new: &NewLock) -> Result<(), Failure
     };
     write(connection, scheduler, &lock)?;
     for holder in [Some(taker.holder), taker.instead_of].into_iter().flatten() {
-        stop_awaiting(connection, scheduler, *kind, holder)?;
+        remove(connection, Table::Waiters, scheduler, *kind, holder)?;
     }
     Ok(())
 }
@@ -63,49 +62,43 @@ pub(super) fn take_place(
 ) -> Result<(), Failure> {
     let Waiter { kind, holder, since, until } = waiter;
     schedulers::require(connection, scheduler)?;
-    connection
-        .prepare_cached(
-            "DELETE FROM lock_waiters WHERE scheduler = ?1 AND kind = ?2 AND holder = ?3 AND until <= ?4",
-        )?
-        .execute((scheduler.as_str(), kind.as_str(), holder.to_string(), from_time(*since)))?;
-    connection
-        .prepare_cached(
-            "INSERT INTO lock_waiters (scheduler, kind, holder, operation, since, until)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (scheduler, kind, holder) DO NOTHING",
-        )?
-        .execute((
+    let sql = "DELETE FROM lock_waiters WHERE scheduler = ?1 AND kind = ?2 AND holder = ?3 AND until <= ?4";
+    execute(connection, sql, (scheduler.as_str(), kind.as_str(), holder.to_string(), from_time(*since)))?;
+    let sql = "INSERT INTO lock_waiters (scheduler, kind, holder, operation, since, until)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (scheduler, kind, holder) DO NOTHING";
+    execute(
+        connection,
+        sql,
+        (
             scheduler.as_str(),
             kind.as_str(),
             holder.to_string(),
             holder.operation().map(from_id),
             from_time(*since),
             from_time(*until),
-        ))?;
-    Ok(())
+        ),
+    )
 }
 
-pub(super) fn stop_awaiting(
+/// The table of locks, or of those who wait for them.
+#[derive(Clone, Copy)]
+pub(super) enum Table {
+    Locks,
+    Waiters,
+}
+
+pub(super) fn remove(
     connection: &Connection,
+    table: Table,
     scheduler: &SchedulerName,
     kind: LockKind,
     holder: Holder,
 ) -> Result<(), Failure> {
-    connection
-        .prepare_cached("DELETE FROM lock_waiters WHERE scheduler = ?1 AND kind = ?2 AND holder = ?3")?
-        .execute((scheduler.as_str(), kind.as_str(), holder.to_string()))?;
-    Ok(())
-}
-
-pub(super) fn release(
-    connection: &Connection,
-    scheduler: &SchedulerName,
-    kind: LockKind,
-    holder: Holder,
-) -> Result<(), Failure> {
-    connection
-        .prepare_cached("DELETE FROM locks WHERE scheduler = ?1 AND kind = ?2 AND holder = ?3")?
-        .execute((scheduler.as_str(), kind.as_str(), holder.to_string()))?;
-    Ok(())
+    let sql = match table {
+        Table::Locks => "DELETE FROM locks WHERE scheduler = ?1 AND kind = ?2 AND holder = ?3",
+        Table::Waiters => "DELETE FROM lock_waiters WHERE scheduler = ?1 AND kind = ?2 AND holder = ?3",
+    };
+    execute(connection, sql, (scheduler.as_str(), kind.as_str(), holder.to_string()))
 }
 
 pub(super) fn revoke(
@@ -114,9 +107,8 @@ pub(super) fn revoke(
     kind: LockKind,
     token: Token,
 ) -> Result<(), Failure> {
-    let revoked = connection
-        .prepare_cached("DELETE FROM locks WHERE scheduler = ?1 AND kind = ?2 AND token = ?3")?
-        .execute((scheduler.as_str(), kind.as_str(), from_token(token)))?;
+    let sql = "DELETE FROM locks WHERE scheduler = ?1 AND kind = ?2 AND token = ?3";
+    let revoked = execute_counted(connection, sql, (scheduler.as_str(), kind.as_str(), from_token(token)))?;
     if revoked == 0 { Err(lost(scheduler, kind)) } else { Ok(()) }
 }
 
@@ -130,7 +122,7 @@ pub(super) fn free_all_of(
         "DELETE FROM locks WHERE scheduler = ?1 AND operation = ?2",
         "DELETE FROM lock_waiters WHERE scheduler = ?1 AND operation = ?2",
     ] {
-        connection.prepare_cached(statement)?.execute((scheduler, from_id(operation)))?;
+        execute(connection, statement, (scheduler, from_id(operation)))?;
     }
     Ok(())
 }
@@ -142,24 +134,17 @@ fn lost(scheduler: &SchedulerName, kind: LockKind) -> Failure {
 
 fn write(connection: &Connection, scheduler: &SchedulerName, lock: &Lock) -> Result<(), Failure> {
     let Lock { kind, holder, reason, token, acquired_at, expires_at } = lock;
-    connection
-        .prepare_cached(
-            "INSERT OR REPLACE INTO locks
-                 (scheduler, kind, holder, operation, reason, token, acquired_at, expires_at)
-             VALUES
-                 (:scheduler, :kind, :holder, :operation, :reason, :token, :acquired_at, :expires_at)",
-        )?
-        .execute(named_params! {
-            ":scheduler": scheduler.as_str(),
-            ":kind": kind.as_str(),
-            ":holder": holder.to_string(),
-            ":operation": holder.operation().map(from_id),
-            ":reason": reason,
-            ":token": from_token(*token),
-            ":acquired_at": from_time(*acquired_at),
-            ":expires_at": expires_at.map(from_time),
-        })?;
-    Ok(())
+    let row: Values<'_> = &[
+        ("scheduler", &scheduler.as_str()),
+        ("kind", &kind.as_str()),
+        ("holder", &holder.to_string()),
+        ("operation", &holder.operation().map(from_id)),
+        ("reason", reason),
+        ("token", &from_token(*token)),
+        ("acquired_at", &from_time(*acquired_at)),
+        ("expires_at", &expires_at.map(from_time)),
+    ];
+    insert(connection, "INSERT OR REPLACE INTO locks", row).map(drop)
 }
 
 fn held(connection: &Connection, scheduler: &SchedulerName) -> Result<Vec<Lock>, Failure> {

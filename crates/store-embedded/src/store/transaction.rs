@@ -72,10 +72,10 @@ fn carry_out_one(connection: &Connection, change: &Change) -> Result<(), Failure
         Change::TakeLock(new) => locks::take(connection, new),
         Change::AwaitLock { scheduler, waiter } => locks::take_place(connection, scheduler, waiter),
         Change::StopAwaiting { scheduler, kind, holder } => {
-            locks::stop_awaiting(connection, scheduler, *kind, *holder)
+            locks::remove(connection, locks::Table::Waiters, scheduler, *kind, *holder)
         }
         Change::ReleaseLock { scheduler, kind, holder } => {
-            locks::release(connection, scheduler, *kind, *holder)
+            locks::remove(connection, locks::Table::Locks, scheduler, *kind, *holder)
         }
         Change::RevokeLock { scheduler, kind, token } => locks::revoke(connection, scheduler, *kind, *token),
         Change::IntendRoom(new) => rooms::intend(connection, new),
