@@ -8,7 +8,10 @@ use maestro_engine::ports::store::{
 use rusqlite::Connection;
 use rusqlite::types::FromSql;
 
-use super::columns::{Columns, execute, find, from_id, from_time, or_unreadable, read_rows};
+use super::columns::{
+    Columns, Values, execute, find, from_id, from_time, insert, or_unreadable, read_rows,
+    unreadable as to_unreadable, value,
+};
 use super::failure::Failure;
 use super::no_action;
 use super::operations;
@@ -18,18 +21,14 @@ use super::versions::{self, NewVersion};
 
 pub(super) fn create(connection: &Connection, new: &NewScheduler) -> Result<(), Failure> {
     let name = &new.recipe.name;
-    let created = connection
-        .prepare_cached(
-            "INSERT INTO schedulers (name, state, active_version, fleet_size, created_at)
-             VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING",
-        )?
-        .execute((
-            name.as_str(),
-            SchedulerState::Creating.as_str(),
-            new.version.to_string(),
-            new.recipe.rooms_replicas,
-            from_time(new.at),
-        ))?;
+    let row: Values<'_> = &[
+        ("name", &name.as_str()),
+        ("state", &SchedulerState::Creating.as_str()),
+        ("active_version", &new.version.to_string()),
+        ("fleet_size", &new.recipe.rooms_replicas),
+        ("created_at", &from_time(new.at)),
+    ];
+    let created = insert(connection, "INSERT OR IGNORE INTO schedulers", row)?;
     if created == 0 {
         return Err(Refusal::SchedulerExists(name.clone()).into());
     }
@@ -86,9 +85,8 @@ pub(super) fn delete(
     keep: OperationId,
 ) -> Result<(), Failure> {
     require(connection, scheduler)?;
-    let rooms: u32 = connection
-        .prepare_cached("SELECT count(*) FROM rooms WHERE scheduler = ?1 AND ended_at IS NULL")?
-        .query_row([scheduler.as_str()], |row| row.get(0))?;
+    let sql = "SELECT count(*) FROM rooms WHERE scheduler = ?1 AND ended_at IS NULL";
+    let rooms: u32 = value(connection, sql, [scheduler.as_str()])?;
     if rooms > 0 {
         let scheduler = scheduler.clone();
         return Err(Refusal::RoomsLeft { scheduler, rooms }.into());
@@ -98,22 +96,20 @@ pub(super) fn delete(
         // Versions, the rollout, the ownership and the locks go with it.
         "DELETE FROM schedulers WHERE name = ?1",
     ] {
-        connection.prepare_cached(statement)?.execute([scheduler.as_str()])?;
+        execute(connection, statement, [scheduler.as_str()])?;
     }
     // In two parts, each along an index.
     for statement in [
         "DELETE FROM operations WHERE scheduler = ?1 AND ended_at IS NULL AND id <> ?2",
         "DELETE FROM operations WHERE scheduler = ?1 AND ended_at IS NOT NULL AND id <> ?2",
     ] {
-        connection.prepare_cached(statement)?.execute((scheduler.as_str(), from_id(keep)))?;
+        execute(connection, statement, (scheduler.as_str(), from_id(keep)))?;
     }
     no_action::forget_scheduler(connection, scheduler)
 }
 
 pub(super) fn exists(connection: &Connection, scheduler: &SchedulerName) -> Result<bool, Failure> {
-    Ok(connection
-        .prepare_cached("SELECT EXISTS (SELECT 1 FROM schedulers WHERE name = ?1)")?
-        .query_row([scheduler.as_str()], |row| row.get(0))?)
+    value(connection, "SELECT EXISTS (SELECT 1 FROM schedulers WHERE name = ?1)", [scheduler.as_str()])
 }
 
 /// [`Refusal::SchedulerNotFound`] if there is none.
@@ -127,12 +123,8 @@ pub(super) fn require(connection: &Connection, scheduler: &SchedulerName) -> Res
 
 /// [`Refusal::SchedulerNotFound`] if there is none.
 pub(super) fn state(connection: &Connection, scheduler: &SchedulerName) -> Result<SchedulerState, Failure> {
-    let mut statement = connection.prepare_cached("SELECT state FROM schedulers WHERE name = ?1")?;
-    let mut rows = statement.query([scheduler.as_str()])?;
-    match rows.next()? {
-        Some(row) => Columns(row).parsed("state", SchedulerState::parse),
-        None => Err(Refusal::SchedulerNotFound(scheduler.clone()).into()),
-    }
+    let state: String = column(connection, "SELECT state FROM schedulers WHERE name = ?1", scheduler)?;
+    SchedulerState::parse(&state).ok_or_else(|| to_unreadable("state", state).into())
 }
 
 /// [`Refusal::SchedulerNotFound`] if there is none.
