@@ -181,13 +181,13 @@ const STATUSES: [StatusCode; 12] = [
 /// The cells of one route.
 pub(crate) struct RouteMetrics {
     in_flight: Gauge,
-    outcomes: [[OnceLock<Outcome>; STATUSES.len()]; METHODS.len()],
+    outcomes: [[OnceLock<OutcomeMetrics>; STATUSES.len()]; METHODS.len()],
     families: Metrics,
     labels: RouteLabels,
 }
 
 #[derive(Clone)]
-struct Outcome {
+struct OutcomeMetrics {
     duration: Histogram,
     size: Histogram,
 }
@@ -205,7 +205,7 @@ impl RouteMetrics {
 
     pub(crate) fn observe(&self, method: &Method, status: StatusCode, duration: Duration, bytes: u64) {
         let method = method_index(method);
-        let record = |outcome: &Outcome| {
+        let record = |outcome: &OutcomeMetrics| {
             outcome.duration.observe(duration.as_secs_f64());
             outcome.size.observe(bytes as f64);
         };
@@ -217,14 +217,14 @@ impl RouteMetrics {
         }
     }
 
-    fn outcome(&self, method: &'static str, status: StatusCode) -> Outcome {
+    fn outcome(&self, method: &'static str, status: StatusCode) -> OutcomeMetrics {
         let labels = OutcomeLabels {
             service: self.labels.service,
             handler: Arc::clone(&self.labels.handler),
             method,
             code: status.as_u16(),
         };
-        Outcome {
+        OutcomeMetrics {
             duration: self.families.duration.get_or_create_owned(&labels),
             size: self.families.size.get_or_create_owned(&labels),
         }

@@ -139,16 +139,10 @@ impl Row {
     }
 
     fn cells(&self) -> [String; 8] {
-        [
-            self.number.to_string(),
-            self.ready.to_string(),
-            self.occupied.to_string(),
-            format!("{} ({} new)", self.available, self.new),
-            self.desired.to_string(),
-            self.desired_ready.to_string(),
-            self.to_surge.to_string(),
-            self.to_be_deleted.to_string(),
-        ]
+        let [number, ready, occupied, available, new, desired, desired_ready, to_surge, to_be_deleted] =
+            self.numbers().map(|number| number.to_string());
+        let available = format!("{available} ({new} new)");
+        [number, ready, occupied, available, desired, desired_ready, to_surge, to_be_deleted]
     }
 }
 

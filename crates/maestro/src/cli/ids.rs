@@ -31,21 +31,18 @@ pub(super) fn operation(client: &Client, scheduler: &str, given: &str) -> Result
             .query("idPrefix", given);
         client.get(&resource, "operations")
     })?;
-    let ids: Vec<String> = found.iter().map(|operation| operation.get("id").cell()).collect();
-    match ids.as_slice() {
+    let describe = |operation: &Json| {
+        let [id, name, status] = ["id", "definitionName", "status"].map(|key| operation.get(key).cell());
+        format!("{id} ({name}, {status})")
+    };
+    match found.as_slice() {
         [] => {
             client.get(&Resource::scheduler(scheduler), "scheduler")?;
             let message = format!("no operation of scheduler {scheduler} has an id that begins with {given}");
             Err(Failure::new(Exit::NotFound, message))
         }
-        [only] => Ok(only.clone()),
-        several => {
-            let describe = |(id, operation): (&String, &Json)| {
-                let [name, status] = ["definitionName", "status"].map(|key| operation.get(key).cell());
-                format!("{id} ({name}, {status})")
-            };
-            Err(ambiguous("operations", given, several.iter().zip(&found).map(describe)))
-        }
+        [only] => Ok(only.get("id").cell()),
+        several => Err(ambiguous("operations", given, several.iter().map(describe))),
     }
 }
 

@@ -134,34 +134,22 @@ fn is_float(number: &str) -> bool {
     number.contains(['e', 'E']) || number.parse::<f64>().is_ok_and(|float| float.to_string() == plain)
 }
 
-impl From<&str> for Json {
-    fn from(text: &str) -> Self {
-        Self::String(text.to_owned())
-    }
+macro_rules! from_scalars {
+    ($($type:ty: |$value:ident| $made:expr),+ $(,)?) => {
+        $(impl From<$type> for Json {
+            fn from($value: $type) -> Self {
+                $made
+            }
+        })+
+    };
 }
 
-impl From<i64> for Json {
-    fn from(number: i64) -> Self {
-        Self::Number(number.into())
-    }
-}
-
-impl From<u64> for Json {
-    fn from(number: u64) -> Self {
-        Self::Number(number.into())
-    }
-}
-
-impl From<u32> for Json {
-    fn from(number: u32) -> Self {
-        u64::from(number).into()
-    }
-}
-
-impl From<bool> for Json {
-    fn from(flag: bool) -> Self {
-        Self::Bool(flag)
-    }
+from_scalars! {
+    &str: |text| Self::String(text.to_owned()),
+    i64: |number| Self::Number(number.into()),
+    u64: |number| Self::Number(number.into()),
+    u32: |number| Self::Number(number.into()),
+    bool: |flag| Self::Bool(flag),
 }
 
 impl From<serde_json::Value> for Json {

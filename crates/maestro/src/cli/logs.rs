@@ -35,20 +35,14 @@ pub(super) fn run(client: &Client, options: &LogsOptions) -> Result<(), Failure>
             ids::with_room(client, scheduler, room, |room| read(client, scheduler, room, options.tail))?;
         return print(&text);
     }
-    let (name, first_look) = ids::with_room(client, scheduler, room, |room| {
+    let (name, mut ending) = ids::with_room(client, scheduler, room, |room| {
         let name = RoomName { scheduler: scheduler.clone(), room: room.to_owned() };
-        let first_look = ending(client, &name)?;
-        Ok((name, first_look))
+        let ending = ending(client, &name)?;
+        Ok((name, ending))
     })?;
-    let mut first_look = Some(first_look);
     let mut window = Window::default();
     let mut first_tail = Some(options.tail);
     loop {
-        // Asked before the log is read: what a room that has ended wrote is then complete.
-        let ending = match first_look.take() {
-            Some(first_look) => first_look,
-            None => ending(client, &name)?,
-        };
         let text = read(client, &name.scheduler, &name.room, first_tail.unwrap_or(0).max(FOLLOW_LINES))?;
         let added = window.advance(&text, ending.is_some());
         let skipped = first_tail.take().map_or(0, |tail| added.len().saturating_sub(tail as usize));
@@ -60,6 +54,8 @@ pub(super) fn run(client: &Client, options: &LogsOptions) -> Result<(), Failure>
             return Ok(());
         }
         std::thread::sleep(POLL_INTERVAL);
+        // Asked before the log is read: what a room that has ended wrote is then complete.
+        ending = self::ending(client, &name)?;
     }
 }
 

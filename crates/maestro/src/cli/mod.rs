@@ -171,7 +171,7 @@ enum Command {
         "maestro simulate -f arena.yaml --demand players.csv --cycle 30s --add-limit 150",
         "maestro simulate --world --seed 7",
     ])]
-    Simulate(Box<simulate::Options>),
+    Simulate(Box<simulate::SimulateOptions>),
 
     /// Ask the planners about cases: one JSON line in, one JSON line out
     #[command(subcommand, after_help = examples!["maestro plan autoscaling < cases.jsonl > answers.jsonl"])]
@@ -206,7 +206,7 @@ enum Command {
         "maestro support-bundle bundle.tar.gz -c maestro.yaml --server-log maestro.log",
         "maestro support-bundle --scheduler arena --no-room-logs",
     ])]
-    SupportBundle(support::Options),
+    SupportBundle(support::BundleOptions),
 
     /// Print a completion script for a shell
     #[command(after_help = examples![

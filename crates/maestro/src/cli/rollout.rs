@@ -179,8 +179,8 @@ impl Seen {
         let answer = client.get(&rollout(scheduler, version.as_deref()), "state")?;
         *version = version.take().or_else(|| answer.get("version").as_str().map(str::to_owned));
         let is_active = answer.get("active") == answer.get("version");
-        let rooms = match Outcome::of(&answer) {
-            Outcome::Deployed if is_active => Some(ReadyRooms::ask(client, scheduler)?),
+        let rooms = match FollowedOutcome::of(&answer) {
+            FollowedOutcome::Deployed if is_active => Some(ReadyRooms::ask(client, scheduler)?),
             _ => None,
         };
         Ok(Self { rollout: answer, rooms })
@@ -191,7 +191,8 @@ impl Seen {
     }
 
     fn is_last(&self) -> bool {
-        !matches!(Outcome::of(&self.rollout), Outcome::InProgress) && self.missing_rooms().is_none()
+        !matches!(FollowedOutcome::of(&self.rollout), FollowedOutcome::InProgress)
+            && self.missing_rooms().is_none()
     }
 
     fn line(&self) -> String {
@@ -206,14 +207,14 @@ impl Seen {
 
 /// Success if the version is deployed, else why it is not, and where more is said.
 fn verdict(scheduler: &str, last: &Json) -> Result<(), Failure> {
-    let outcome = match Outcome::of(last) {
-        Outcome::Deployed => return Ok(()),
-        Outcome::Halted => "halted",
-        Outcome::Failed => "failed",
-        Outcome::Canceled => "was canceled",
-        Outcome::Superseded => "was superseded",
+    let outcome = match FollowedOutcome::of(last) {
+        FollowedOutcome::Deployed => return Ok(()),
+        FollowedOutcome::Halted => "halted",
+        FollowedOutcome::Failed => "failed",
+        FollowedOutcome::Canceled => "was canceled",
+        FollowedOutcome::Superseded => "was superseded",
         // What is not over is not judged.
-        Outcome::InProgress => "is not deployed",
+        FollowedOutcome::InProgress => "is not deployed",
     };
     let cause = match (last.get("cause").as_str(), last.get("waitingFor").as_str()) {
         (Some(cause), _) => plain(cause),
@@ -228,7 +229,7 @@ fn verdict(scheduler: &str, last: &Json) -> Result<(), Failure> {
 }
 
 /// What has become of the version that an answer is about.
-enum Outcome {
+enum FollowedOutcome {
     InProgress,
     Deployed,
     /// Nothing happens until someone says how to go on.
@@ -238,7 +239,7 @@ enum Outcome {
     Superseded,
 }
 
-impl Outcome {
+impl FollowedOutcome {
     fn of(answer: &Json) -> Self {
         match answer.get("outcome").as_str() {
             Some("deployed") => Self::Deployed,
@@ -270,15 +271,15 @@ fn words(state: &str) -> &str {
 fn line(answer: &Json) -> String {
     let number = answer.get("version").cell();
     let cause = || answer.get("cause").as_str().unwrap_or("no cause was recorded");
-    plain(&match Outcome::of(answer) {
-        Outcome::Deployed => {
+    plain(&match FollowedOutcome::of(answer) {
+        FollowedOutcome::Deployed => {
             let rooms = answer.get("roomsByVersion").get(&number).as_u64().unwrap_or(0);
             format!("done: {number} is deployed with {}", count_of(rooms, "room"))
         }
-        Outcome::Failed => format!("failed: {number}: {}", cause()),
-        Outcome::Canceled => format!("canceled: {number}: {}", cause()),
-        Outcome::Superseded => format!("superseded: {number}: {}", cause()),
-        Outcome::InProgress | Outcome::Halted => {
+        FollowedOutcome::Failed => format!("failed: {number}: {}", cause()),
+        FollowedOutcome::Canceled => format!("canceled: {number}: {}", cause()),
+        FollowedOutcome::Superseded => format!("superseded: {number}: {}", cause()),
+        FollowedOutcome::InProgress | FollowedOutcome::Halted => {
             let state = words(answer.get("state").as_str().unwrap_or("-"));
             let number = if number == "-" { "a new version" } else { &number };
             let [percent, old, new] = ["percent", "oldRooms", "newRooms"].map(|key| answer.get(key).cell());

@@ -11,7 +11,7 @@ use super::output::{self, Format, warn};
 use super::world::{self, Run};
 
 #[derive(Debug, Args)]
-pub(super) struct Options {
+pub(super) struct SimulateOptions {
     #[command(flatten)]
     scenario: ScenarioOptions,
     /// Run the whole engine in a simulated world with faults instead; --seed decides what happens
@@ -70,7 +70,7 @@ struct ScenarioOptions {
     remove_limit: Option<String>,
 }
 
-pub(super) fn run(context: &Context, options: &Options) -> Result<(), Failure> {
+pub(super) fn run(context: &Context, options: &SimulateOptions) -> Result<(), Failure> {
     let invalid = |error: &dyn std::fmt::Display| Failure::invalid(error.to_string());
     let Some(file) = &options.scenario.file else {
         let run = Run { seed: options.seed.as_deref(), kind: options.kind.as_deref() };

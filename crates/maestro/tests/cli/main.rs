@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "the lint's exemption covers test functions, not what they call")]
 
 mod by_name;
+mod diffs;
 mod dry_runs;
 mod everyday;
 mod explanations;

@@ -12,21 +12,21 @@ const MIN: i32 = 1;
 const NO_MAX: i32 = -1;
 
 #[derive(Debug, Serialize)]
-pub struct Answer {
+pub struct AutoscalingAnswer {
     desired: u32,
     /// Such as `Scale Up: +60`.
     decision: String,
     reason: String,
 }
 
-pub fn answer(fields: &Fields<'_>) -> Option<Answer> {
+pub fn answer(fields: &Fields<'_>) -> Option<AutoscalingAnswer> {
     let (demand, autoscaling) = read(fields)?;
     let decision = decide(&demand, &autoscaling);
     if let Some(wanted) = uncountable(&decision) {
         let reason = format!("{} needs {wanted} rooms, more than {}", demand.occupied, u32::MAX);
         return fields.refuse("occupied", reason);
     }
-    Some(Answer {
+    Some(AutoscalingAnswer {
         desired: decision.desired,
         decision: decision.outcome().to_string(),
         reason: decision.reason(),

@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 use super::Fields;
 
 #[derive(Debug, Serialize)]
-pub struct Answer {
+pub struct PlacementAnswer {
     /// Rooms by region, those without any left out.
     plan: Option<Numbers>,
     reason: String,
@@ -35,20 +35,20 @@ struct Case {
     grows: bool,
 }
 
-pub fn answer(fields: &Fields<'_>) -> Option<Answer> {
+pub fn answer(fields: &Fields<'_>) -> Option<PlacementAnswer> {
     let Case { regions, count, grows } = read(fields)?;
     let facts: Vec<_> = regions.iter().map(|(_, fact)| *fact).collect();
     let plan = if grows { grow(&facts, count) } else { shrink(&facts, count) };
     Some(match plan {
         Err(no_plan @ NoPlan { fits }) => {
             let reason = Refusal::NoFeasiblePlan(no_plan).to_string();
-            Answer { plan: None, reason, fits: Some(fits) }
+            PlacementAnswer { plan: None, reason, fits: Some(fits) }
         }
         Ok(plan) => {
             let reason = explained(&regions, &plan, grows);
             let numbers = regions.into_iter().map(|(name, _)| name).zip(plan);
             let numbers = numbers.filter(|(_, rooms)| *rooms > 0).collect();
-            Answer { plan: Some(Numbers(numbers)), reason, fits: None }
+            PlacementAnswer { plan: Some(Numbers(numbers)), reason, fits: None }
         }
     })
 }

@@ -13,22 +13,24 @@ use super::Fields;
 const MAX_NODES_PER_CLUSTER: i64 = 1000;
 
 #[derive(Debug, Default, Serialize)]
-pub struct Answer {
+pub struct ResizeAnswer {
     status: &'static str,
     reason: String,
     creation_count: Option<u64>,
     deletion_count: Option<u64>,
 }
 
-pub fn answer(fields: &Fields<'_>) -> Option<Answer> {
+pub fn answer(fields: &Fields<'_>) -> Option<ResizeAnswer> {
     let (request, cluster) = (request(fields), cluster(fields));
     Some(match resize(&request?, &cluster?) {
-        Err(invalid) => Answer { status: "ERROR", reason: invalid.to_string(), ..Answer::default() },
+        Err(invalid) => {
+            ResizeAnswer { status: "ERROR", reason: invalid.to_string(), ..ResizeAnswer::default() }
+        }
         Ok(Outcome::Create(rooms)) => {
-            Answer { status: "OK", creation_count: Some(rooms), ..Answer::default() }
+            ResizeAnswer { status: "OK", creation_count: Some(rooms), ..ResizeAnswer::default() }
         }
         Ok(Outcome::Delete(rooms)) => {
-            Answer { status: "OK", deletion_count: Some(rooms), ..Answer::default() }
+            ResizeAnswer { status: "OK", deletion_count: Some(rooms), ..ResizeAnswer::default() }
         }
     })
 }

@@ -87,10 +87,6 @@ impl Demand {
     pub fn period(&self) -> Option<Millis> {
         self.period
     }
-
-    pub fn peak(&self) -> u32 {
-        self.knots.iter().map(|knot| knot.matches).fold(0, u32::max)
-    }
 }
 
 /// When a spike begins, and how long its parts take.

@@ -52,8 +52,8 @@ pub(super) fn forecast(client: &Client, proposal: &Proposal) -> Result<Forecast,
         Some(current) => (Some(current.difference.change()), current.next),
     };
     let first = match first(change, version, &regions.places) {
-        First::Happens(lines) => lines,
-        First::Fails(line) => return Ok(Forecast { first: vec![line], ..Forecast::default() }),
+        Ok(lines) => lines,
+        Err(line) => return Ok(Forecast { first: vec![line], ..Forecast::default() }),
     };
     let (rooms, replacement) = match &proposal.current {
         None => (Vec::new(), replacing(recipe, OldVersions::Counted, now)),
@@ -84,29 +84,17 @@ pub(super) fn forecast(client: &Client, proposal: &Proposal) -> Result<Forecast,
     Ok(Forecast { first, cycle: cycle(&snapshot, &plan, version), players })
 }
 
-/// What happens before the cycle.
-enum First {
-    Happens(Vec<String>),
-    /// And nothing else does.
-    Fails(String),
-}
-
-fn first(change: Option<Change>, version: Version, places: &Places) -> First {
-    First::Happens(match change {
+/// What happens before the cycle; an error is why nothing happens at all.
+fn first(change: Option<Change>, version: Version, places: &Places) -> Result<Vec<String>, String> {
+    Ok(match change {
         None | Some(Change::None) => Vec::new(),
         Some(Change::Minor) => vec![format!("first: {version} becomes active")],
-        Some(Change::Major) => match places.for_validation() {
-            Ok(_) => {
-                vec![format!(
-                    "first: a room of {version} is tried; once it is ready, {version} becomes active"
-                )]
-            }
-            Err(why) => {
-                let fails =
-                    format!("first: no room of {version} can be tried, and nothing is changed: {why}");
-                return First::Fails(fails);
-            }
-        },
+        Some(Change::Major) => {
+            places.for_validation().map_err(|why| {
+                format!("first: no room of {version} can be tried, and nothing is changed: {why}")
+            })?;
+            vec![format!("first: a room of {version} is tried; once it is ready, {version} becomes active")]
+        }
     })
 }
 

@@ -22,7 +22,7 @@ use crate::config::{Loaded, ServedApis};
 use bundle::Bundle;
 
 #[derive(Debug, Clone, Args)]
-pub(super) struct Options {
+pub(super) struct BundleOptions {
     /// File to write, a compressed tar; it must not exist [default: maestro-support-TIME.tar.gz]
     #[arg(value_name = "FILE")]
     bundle: Option<PathBuf>,
@@ -42,7 +42,7 @@ pub(super) struct Options {
     no_room_logs: bool,
 }
 
-pub(super) fn run(context: &Context, options: &Options) -> Result<(), Failure> {
+pub(super) fn run(context: &Context, options: &BundleOptions) -> Result<(), Failure> {
     let mut bundle = Bundle::default();
     bundle.add_json("version.json", &version::version());
     bundle.add_json("system.json", &local::system());
@@ -81,7 +81,7 @@ pub(super) fn run(context: &Context, options: &Options) -> Result<(), Failure> {
     })
 }
 
-fn internal(context: &Context, options: &Options, loaded: Option<&Loaded>, bundle: &mut Bundle) {
+fn internal(context: &Context, options: &BundleOptions, loaded: Option<&Loaded>, bundle: &mut Bundle) {
     let configured = loaded.map(|loaded| {
         let api = &loaded.config.internal_api;
         let host = if api.host == "0.0.0.0" { "127.0.0.1" } else { &api.host };
