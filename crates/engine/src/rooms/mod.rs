@@ -1,5 +1,7 @@
-//! The only code that starts and stops rooms, for all operations, and the code that observes how they end.
+//! Rooms: how they are started and stopped, for all operations, how their ends are observed, and how registry and runtimes
+//! are kept the same.
 
+mod census;
 pub(crate) mod comparing;
 pub(crate) mod leftovers;
 pub(crate) mod log_tail;
