@@ -5,7 +5,6 @@
 //! count, and a walk over a large fleet never holds up more than one shard's pings. No lock is held across an
 //! await: nothing in here awaits.
 
-mod claim;
 mod counts;
 mod fleet;
 mod room;
@@ -23,7 +22,8 @@ use maestro_engine::ports::room_table::{
 };
 use parking_lot::{Mutex, MutexGuard};
 
-use fleet::Shard;
+use fleet::{Part, Shard};
+use room::Room;
 
 /// Enough that threads seldom meet, few enough that a sum over all of them costs a few microseconds.
 const SHARDS: usize = 64;
@@ -44,6 +44,19 @@ impl MemoryRoomTable {
     fn shard(&self, room: &str) -> MutexGuard<'_, Shard> {
         self.shards[shard_of(room)].lock()
     }
+
+    /// `None`: there is no such room.
+    fn change<T>(&self, scheduler: &str, room: &str, change: impl FnOnce(&mut Room) -> T) -> Option<T> {
+        self.shard(room).get_mut(scheduler)?.change(room, change)
+    }
+
+    fn for_each_part(&self, scheduler: &SchedulerName, mut each: impl FnMut(&mut Part)) {
+        for shard in &self.shards {
+            if let Some(part) = shard.lock().get_mut(scheduler) {
+                each(part);
+            }
+        }
+    }
 }
 
 impl Default for MemoryRoomTable {
@@ -55,14 +68,14 @@ impl Default for MemoryRoomTable {
 #[async_trait]
 impl RoomTable for MemoryRoomTable {
     async fn insert(&self, room: NewRoom) -> Result<(), TableError> {
-        self.shard(room.id.as_str()).insert(room);
+        let mut shard = self.shard(room.id.as_str());
+        shard.entry(room.scheduler.clone()).or_default().insert(room);
         Ok(())
     }
 
     async fn ping(&self, ping: Ping<'_>) -> Result<Pinged, PingError> {
-        self.shard(ping.room)
-            .change(ping.scheduler, ping.room, |room| room.ping(&ping))
-            .unwrap_or(Err(PingError::UnknownRoom))
+        let pinged = self.change(ping.scheduler, ping.room, |room| room.ping(&ping));
+        pinged.unwrap_or(Err(PingError::UnknownRoom))
     }
 
     async fn observe(
@@ -71,14 +84,41 @@ impl RoomTable for MemoryRoomTable {
         room: &RoomId,
         instance: InstanceStatus,
     ) -> Result<Option<StatusChange>, TableError> {
-        let changed = self
-            .shard(room.as_str())
-            .change(scheduler.as_str(), room.as_str(), |room| room.observe(instance));
-        Ok(changed.flatten())
+        Ok(self.change(scheduler.as_str(), room.as_str(), |room| room.observe(instance)).flatten())
     }
 
     async fn claim(&self, claim: Claim<'_>) -> Result<Vec<RoomId>, TableError> {
-        Ok(claim::claim(&self.shards, &claim))
+        let mut needed = [false; SHARDS];
+        for room in claim.candidates {
+            needed[shard_of(room.as_str())] = true;
+        }
+        // All at once, because a claim is atomic, and in ascending order: two claims that need the same shards cannot
+        // deadlock.
+        let mut locked: [Option<MutexGuard<'_, Shard>>; SHARDS] =
+            std::array::from_fn(|index| needed[index].then(|| self.shards[index].lock()));
+        // What was claimed before counts first, wherever it stands among the candidates: a repeated call must not take
+        // one room more because an earlier candidate has become free meanwhile.
+        let claimer = |room: &RoomId| {
+            let part = locked[shard_of(room.as_str())].as_ref()?.get(claim.scheduler)?;
+            part.room(room.as_str())?.claimed_by()
+        };
+        let mine: Vec<bool> =
+            claim.candidates.iter().map(|room| claimer(room) == Some(claim.operation)).collect();
+        let claimed_before = mine.iter().filter(|mine| **mine).count();
+        let mut left = claim.rooms_max.saturating_sub(claimed_before);
+
+        let mut claimed = Vec::new();
+        for (room, mine) in claim.candidates.iter().zip(mine) {
+            let shard = locked[shard_of(room.as_str())].as_mut().filter(|_| !mine && left > 0);
+            let part = shard.and_then(|shard| shard.get_mut(claim.scheduler));
+            let taken = part.and_then(|part| part.change(room.as_str(), |room| room.claim(&claim)));
+            let taken = taken.unwrap_or(false);
+            left -= usize::from(taken);
+            if mine || taken {
+                claimed.push(room.clone());
+            }
+        }
+        Ok(claimed)
     }
 
     async fn unclaim(
@@ -88,44 +128,42 @@ impl RoomTable for MemoryRoomTable {
         rooms: &[RoomId],
     ) -> Result<(), TableError> {
         for id in rooms {
-            self.shard(id.as_str()).change(scheduler.as_str(), id.as_str(), |room| room.unclaim(operation));
+            self.change(scheduler.as_str(), id.as_str(), |room| room.unclaim(operation));
         }
         Ok(())
     }
 
     async fn remove(&self, scheduler: &SchedulerName, room: &RoomId) -> Result<Option<RoomView>, TableError> {
-        Ok(self.shard(room.as_str()).remove(scheduler.as_str(), room.as_str()))
+        let mut shard = self.shard(room.as_str());
+        let Some(part) = shard.get_mut(scheduler) else { return Ok(None) };
+        let removed = part.remove(room.as_str());
+        if part.is_empty() {
+            shard.remove(scheduler);
+        }
+        Ok(removed)
     }
 
     async fn remove_scheduler(&self, scheduler: &SchedulerName) -> Result<(), TableError> {
         for shard in &self.shards {
-            shard.lock().remove_scheduler(scheduler.as_str());
+            shard.lock().remove(scheduler);
         }
         Ok(())
     }
 
     async fn set_matches_max(&self, scheduler: &SchedulerName, matches_max: u32) -> Result<(), TableError> {
-        for shard in &self.shards {
-            if let Some(part) = shard.lock().part_mut(scheduler.as_str()) {
-                part.change_all(|room| room.set_matches_max(matches_max));
-            }
-        }
+        self.for_each_part(scheduler, |part| part.change_all(|room| room.set_matches_max(matches_max)));
         Ok(())
     }
 
     async fn room(&self, scheduler: &SchedulerName, room: &RoomId) -> Result<Option<RoomView>, TableError> {
         let shard = self.shard(room.as_str());
-        let found = shard.room(scheduler.as_str(), room.as_str());
+        let found = shard.get(scheduler).and_then(|part| part.room(room.as_str()));
         Ok(found.map(|found| found.view(room.clone())))
     }
 
     async fn rooms(&self, scheduler: &SchedulerName) -> Result<Vec<RoomView>, TableError> {
         let mut rooms = Vec::new();
-        for shard in &self.shards {
-            if let Some(part) = shard.lock().part(scheduler.as_str()) {
-                rooms.extend(part.views());
-            }
-        }
+        self.for_each_part(scheduler, |part| rooms.extend(part.views()));
         // Views are large: sorting their ids and moving each view once is several times faster.
         rooms.sort_by_cached_key(|room| room.id.clone());
         Ok(rooms)
@@ -133,11 +171,7 @@ impl RoomTable for MemoryRoomTable {
 
     async fn counts(&self, scheduler: &SchedulerName) -> Result<FleetCounts, TableError> {
         let mut total = FleetCounts::default();
-        for shard in &self.shards {
-            if let Some(part) = shard.lock().part(scheduler.as_str()) {
-                counts::merge(&mut total, part.counts());
-            }
-        }
+        self.for_each_part(scheduler, |part| counts::merge(&mut total, &part.counts));
         Ok(total)
     }
 }
