@@ -62,11 +62,11 @@ pub struct Restored {
 /// Writes the store as it is at this moment into a new file. The store may be in use, by this process or another.
 pub fn backup(directory: &Path, to: &Path) -> Result<(), BackupError> {
     let database = directory.join(DATABASE);
-    if !exists(&database)? {
+    if !file::exists(&database)? {
         return Err(BackupError::NoStore { directory: directory.into() });
     }
     let taken = || BackupError::Exists { file: to.into() };
-    if exists(to)? {
+    if file::exists(to)? {
         return Err(taken());
     }
     // Under another name until it is whole: what is called a backup is one.
@@ -91,7 +91,7 @@ pub fn backup(directory: &Path, to: &Path) -> Result<(), BackupError> {
 /// dropped, and fencing tokens leap: what was owned after the backup was taken is not owned any more. Named locks are
 /// those of the backup: the operations and rollouts that hold them go on.
 pub fn restore(directory: &Path, from: &Path, options: &RestoreOptions) -> Result<Restored, BackupError> {
-    if !exists(from)? {
+    if !file::exists(from)? {
         return Err(BackupError::NoBackup { file: from.into() });
     }
     private::make_directory(directory)?;
@@ -119,7 +119,7 @@ pub fn restore(directory: &Path, from: &Path, options: &RestoreOptions) -> Resul
     };
     let kept = before_restore(&database);
     set_aside(&kept)?;
-    let had_one = exists(&database)?;
+    let had_one = file::exists(&database)?;
     file::rename_durably(&unready, &ready(&database))?;
     finish_restore(directory)?;
     identity::write_id(directory, &store_id)?;
@@ -128,22 +128,27 @@ pub fn restore(directory: &Path, from: &Path, options: &RestoreOptions) -> Resul
 
 /// What an earlier restore kept may be the only good one there is.
 fn set_aside(kept: &Path) -> Result<(), OpenError> {
-    if !exists(kept)? {
+    if !file::exists(kept)? {
         return Ok(());
     }
     for number in 2.. {
         let aside = file::companion(kept, &format!("-{number}"));
-        if exists(&aside)? {
+        if file::exists(&aside)? {
             continue;
         }
-        for suffix in ["-wal", ""] {
-            let (old, new) = (file::companion(kept, suffix), file::companion(&aside, suffix));
-            if exists(&old)? {
-                std::fs::rename(&old, &new)
-                    .map_err(|error| OpenError::io("keep an older database", &old, error))?;
-            }
+        return keep(kept, &aside);
+    }
+    Ok(())
+}
+
+/// Renames a database with its log, without which it would not be whole, and which must not stay: SQLite would take it for
+/// that of the database that comes next.
+fn keep(database: &Path, kept: &Path) -> Result<(), OpenError> {
+    for suffix in ["-wal", ""] {
+        let (old, new) = (file::companion(database, suffix), file::companion(kept, suffix));
+        if file::exists(&old)? {
+            std::fs::rename(&old, &new).map_err(OpenError::io("keep the old database", &old))?;
         }
-        break;
     }
     Ok(())
 }
@@ -152,20 +157,11 @@ fn set_aside(kept: &Path) -> Result<(), OpenError> {
 pub(crate) fn finish_restore(directory: &Path) -> Result<(), OpenError> {
     let database = directory.join(DATABASE);
     let ready = ready(&database);
-    if !exists(&ready)? {
+    if !file::exists(&ready)? {
         return Ok(());
     }
     tracing::info!(database = %database.display(), "restored database takes its place");
-    // With its log, without which it would not be whole, and which must not stay: SQLite would take it for the
-    // new database's.
-    for suffix in ["-wal", ""] {
-        let (old, kept) =
-            (file::companion(&database, suffix), file::companion(&before_restore(&database), suffix));
-        if exists(&old)? {
-            std::fs::rename(&old, &kept)
-                .map_err(|error| OpenError::io("keep the old database", &old, error))?;
-        }
-    }
+    keep(&database, &before_restore(&database))?;
     file::remove_if_there(&file::companion(&database, "-shm"))?;
     // Gone on the disk too before the new one comes.
     file::sync(directory)?;
@@ -175,21 +171,21 @@ pub(crate) fn finish_restore(directory: &Path) -> Result<(), OpenError> {
 /// A sound copy of a sound database, whatever state its log is in. Overwrites `to`.
 fn copy(from: &Path, to: &Path) -> Result<(), OpenError> {
     file::remove_database(to)?;
-    let failed = |source| OpenError::sqlite("copy the database", from, source);
+    let failed = OpenError::sqlite("copy the database", from);
     let connection = file::connect_to_read(from).map_err(failed)?;
     file::check(&connection, from)?;
     let path = to.to_str().ok_or_else(|| {
         let error = io::Error::new(io::ErrorKind::InvalidInput, "the path is not UTF-8");
-        OpenError::io("write a copy of the database", to, error)
+        OpenError::io("write a copy of the database", to)(error)
     })?;
-    private::create_file(to).map_err(|error| OpenError::io("write a copy of the database", to, error))?;
+    private::create_file(to).map_err(OpenError::io("write a copy of the database", to))?;
     connection.execute("VACUUM INTO ?1", [path]).map_err(failed)?;
     Ok(())
 }
 
 /// A backup says where it was taken, for whoever restores it.
 fn record_home(copy: &Path, directory: &Path) -> Result<(), OpenError> {
-    let failed = |source| OpenError::sqlite("finish the backup", copy, source);
+    let failed = OpenError::sqlite("finish the backup", copy);
     let mut connection = file::connect_to_write(copy).map_err(failed)?;
     migrations::apply(&mut connection).map_err(failed)?;
     identity::settle_if_unknown(&connection, &Here::new(directory)?).map_err(failed)?;
@@ -204,7 +200,7 @@ struct Identified {
 
 /// Makes of a copy what will be the store of this directory.
 fn prepare(database: &Path, directory: &Path, identity: Identity) -> Result<Identified, OpenError> {
-    let failed = |source| OpenError::sqlite("prepare the restored database", database, source);
+    let failed = OpenError::sqlite("prepare the restored database", database);
     let mut connection = file::connect_to_write(database).map_err(failed)?;
     migrations::apply(&mut connection).map_err(failed)?;
     connection
@@ -249,10 +245,6 @@ fn before_restore(database: &Path) -> PathBuf {
     file::companion(database, ".before-restore")
 }
 
-fn exists(path: &Path) -> Result<bool, OpenError> {
-    path.try_exists().map_err(|error| OpenError::io("look for a file", path, error))
-}
-
 /// False: there is something of that name.
 fn rename_to_new(from: &Path, to: &Path) -> Result<bool, OpenError> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
@@ -260,9 +252,9 @@ fn rename_to_new(from: &Path, to: &Path) -> Result<bool, OpenError> {
         Err(rustix::io::Errno::EXIST) => Ok(false),
         // Not every file system can do that (NFS): there the check at the beginning must do.
         Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
-            std::fs::rename(from, to).map_err(|error| OpenError::io("name the backup", to, error))?;
+            std::fs::rename(from, to).map_err(OpenError::io("name the backup", to))?;
             Ok(true)
         }
-        Err(errno) => Err(OpenError::io("name the backup", to, errno.into())),
+        Err(errno) => Err(OpenError::io("name the backup", to)(errno.into())),
     }
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use maestro_core::room::{Ending, HostPort, Purpose, Region, RoomId};
 use maestro_core::scheduler::{Recipe, SchedulerName, Version};
+use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 #[async_trait]
@@ -125,11 +126,12 @@ pub struct RoomToStart {
 }
 
 /// How a runtime finds the very instance again. Durable; `detail` is the adapter's own.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Handle {
     /// Where players reach the room.
     pub host: String,
     pub pids: Vec<u32>,
+    #[serde(default)]
     pub detail: serde_json::Value,
 }
 

@@ -9,7 +9,7 @@ use rusqlite::Connection;
 
 use super::EmbeddedStore;
 use super::directory_lock::DirectoryLock;
-use super::failure::Failure;
+use super::failure::Result;
 use super::presence::{Presence, Watch};
 use super::readers::Readers;
 use super::writer::Writer;
@@ -31,7 +31,7 @@ impl EmbeddedStore {
     pub(super) async fn read<T: Send + 'static>(
         &self,
         what: &'static str,
-        question: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+        question: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
         match &self.access {
             Access::File { readers, .. } => readers.read(what, question).await,
@@ -47,7 +47,7 @@ impl EmbeddedStore {
         &self,
         what: &'static str,
         scheduler: &SchedulerName,
-        question: impl FnOnce(&Connection, &SchedulerName) -> Result<T, Failure> + Send + 'static,
+        question: impl FnOnce(&Connection, &SchedulerName) -> Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
         let scheduler = scheduler.clone();
         self.read(what, move |connection| question(connection, &scheduler)).await
@@ -57,7 +57,7 @@ impl EmbeddedStore {
     pub(super) async fn write<T: Send + 'static>(
         &self,
         label: &'static str,
-        work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+        work: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
         match &self.access {
             Access::File { writer, .. } => writer.write(label, work).await,
@@ -70,10 +70,7 @@ impl EmbeddedStore {
 }
 
 /// The transaction is rolled back when it is dropped, so also by a panic.
-fn write_in_place<T>(
-    connection: &Connection,
-    work: impl FnOnce(&Connection) -> Result<T, Failure>,
-) -> Result<T, Failure> {
+fn write_in_place<T>(connection: &Connection, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
     let transaction = connection.unchecked_transaction()?;
     let answer = work(&transaction)?;
     transaction.commit()?;

@@ -4,11 +4,11 @@ use maestro_core::operation::{OperationId, Token};
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::Timestamp;
 use maestro_engine::documents::Unreadable;
-use rusqlite::types::{FromSql, ToSql, ValueRef};
+use rusqlite::types::{FromSql, ToSql, Value as SqlValue, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Params, Row, RowIndex, params_from_iter};
 use serde_json::Value;
 
-use super::failure::Failure;
+use super::failure::{Failure, Result};
 
 /// Microseconds: finer than anything that is decided on, and all of time fits.
 pub(super) fn from_time(at: Timestamp) -> i64 {
@@ -28,44 +28,40 @@ pub(super) fn from_id(id: OperationId) -> String {
 pub(super) struct Columns<'a, 'b>(pub(super) &'a Row<'b>);
 
 impl Columns<'_, '_> {
-    pub(super) fn get<T: FromSql>(&self, column: &'static str) -> Result<T, Failure> {
+    pub(super) fn get<T: FromSql>(&self, column: &'static str) -> Result<T> {
         Ok(self.0.get(column)?)
     }
 
-    pub(super) fn time(&self, column: &'static str) -> Result<Timestamp, Failure> {
+    pub(super) fn time(&self, column: &'static str) -> Result<Timestamp> {
         to_time(self.get(column)?, column)
     }
 
-    pub(super) fn optional_time(&self, column: &'static str) -> Result<Option<Timestamp>, Failure> {
+    pub(super) fn optional_time(&self, column: &'static str) -> Result<Option<Timestamp>> {
         let at: Option<i64> = self.get(column)?;
         at.map(|at| to_time(at, column)).transpose()
     }
 
-    pub(super) fn token(&self, column: &'static str) -> Result<Token, Failure> {
+    pub(super) fn token(&self, column: &'static str) -> Result<Token> {
         to_token(self.get(column)?)
     }
 
-    pub(super) fn id(&self, column: &'static str) -> Result<OperationId, Failure> {
+    pub(super) fn id(&self, column: &'static str) -> Result<OperationId> {
         self.parsed(column, OperationId::parse)
     }
 
-    pub(super) fn scheduler(&self, column: &'static str) -> Result<SchedulerName, Failure> {
+    pub(super) fn scheduler(&self, column: &'static str) -> Result<SchedulerName> {
         self.parsed(column, |text| SchedulerName::parse(text).ok())
     }
 
-    pub(super) fn version(&self, column: &'static str) -> Result<Version, Failure> {
+    pub(super) fn version(&self, column: &'static str) -> Result<Version> {
         self.parsed(column, |text| Version::parse(text).ok())
     }
 
-    pub(super) fn json(&self, column: &'static str) -> Result<Value, Failure> {
+    pub(super) fn json(&self, column: &'static str) -> Result<Value> {
         self.parsed(column, |text| serde_json::from_str(text).ok())
     }
 
-    pub(super) fn parsed<T>(
-        &self,
-        column: &'static str,
-        parse: impl FnOnce(&str) -> Option<T>,
-    ) -> Result<T, Failure> {
+    pub(super) fn parsed<T>(&self, column: &'static str, parse: impl FnOnce(&str) -> Option<T>) -> Result<T> {
         self.parsed_at(column, column, parse)
     }
 
@@ -75,7 +71,7 @@ impl Columns<'_, '_> {
         position: impl RowIndex,
         column: &'static str,
         parse: impl FnOnce(&str) -> Option<T>,
-    ) -> Result<T, Failure> {
+    ) -> Result<T> {
         let text = self.0.get_ref(position)?.as_str().map_err(rusqlite::Error::from)?;
         parse(text).ok_or_else(|| unreadable(column, text).into())
     }
@@ -85,7 +81,7 @@ impl Columns<'_, '_> {
         &self,
         column: &'static str,
         parse: impl FnOnce(&str) -> Option<T>,
-    ) -> Result<Option<T>, Failure> {
+    ) -> Result<Option<T>> {
         match self.0.get_ref(column)? {
             ValueRef::Null => Ok(None),
             _ => self.parsed(column, parse).map(Some),
@@ -93,16 +89,12 @@ impl Columns<'_, '_> {
     }
 }
 
-pub(super) fn execute(connection: &Connection, sql: &str, parameters: impl Params) -> Result<(), Failure> {
+pub(super) fn execute(connection: &Connection, sql: &str, parameters: impl Params) -> Result {
     execute_counted(connection, sql, parameters).map(drop)
 }
 
 /// How many rows it changed.
-pub(super) fn execute_counted(
-    connection: &Connection,
-    sql: &str,
-    parameters: impl Params,
-) -> Result<usize, Failure> {
+pub(super) fn execute_counted(connection: &Connection, sql: &str, parameters: impl Params) -> Result<usize> {
     Ok(connection.prepare_cached(sql)?.execute(parameters)?)
 }
 
@@ -110,25 +102,47 @@ pub(super) fn execute_counted(
 pub(super) type Values<'a> = &'a [(&'static str, &'a dyn ToSql)];
 
 /// `into`: `INSERT INTO rooms`, or what else begins a statement that adds a row. How many rows it added.
-pub(super) fn insert(connection: &Connection, into: &str, row: Values<'_>) -> Result<usize, Failure> {
+pub(super) fn insert(connection: &Connection, into: &str, row: Values<'_>) -> Result<usize> {
     let columns: Vec<_> = row.iter().map(|(column, _)| *column).collect();
     let sql = format!("{into} ({}) VALUES ({})", columns.join(", "), vec!["?"; columns.len()].join(", "));
     execute_counted(connection, &sql, params_from_iter(row.iter().map(|(_, value)| value)))
 }
 
 /// Whether the table has exactly this row, as far as its columns are named.
-pub(super) fn has_row(connection: &Connection, table: &str, row: Values<'_>) -> Result<bool, Failure> {
+pub(super) fn has_row(connection: &Connection, table: &str, row: Values<'_>) -> Result<bool> {
     let conditions: Vec<_> = row.iter().map(|(column, _)| format!("{column} IS ?")).collect();
     let sql = format!("SELECT EXISTS (SELECT 1 FROM {table} WHERE {})", conditions.join(" AND "));
     value(connection, &sql, params_from_iter(row.iter().map(|(_, value)| value)))
 }
 
+/// A condition of SQL that grows, and its values in order.
+pub(super) struct Condition {
+    pub(super) sql: String,
+    pub(super) values: Vec<SqlValue>,
+}
+
+impl Condition {
+    pub(super) fn new(sql: &str) -> Self {
+        Self { sql: sql.to_owned(), values: Vec::new() }
+    }
+
+    /// Only if there is a value.
+    pub(super) fn and<T: Into<SqlValue>>(&mut self, sql: &str, value: Option<T>) {
+        if let Some(value) = value {
+            self.sql.push_str(" AND ");
+            self.sql.push_str(sql);
+            self.values.push(value.into());
+        }
+    }
+
+    pub(super) fn count(&self, connection: &Connection, table: &str) -> Result<u32> {
+        let sql = format!("SELECT count(*) FROM {table} WHERE {}", self.sql);
+        value(connection, &sql, params_from_iter(&self.values))
+    }
+}
+
 /// The only value of the only row.
-pub(super) fn value<T: FromSql>(
-    connection: &Connection,
-    sql: &str,
-    parameters: impl Params,
-) -> Result<T, Failure> {
+pub(super) fn value<T: FromSql>(connection: &Connection, sql: &str, parameters: impl Params) -> Result<T> {
     Ok(connection.prepare_cached(sql)?.query_row(parameters, |row| row.get(0))?)
 }
 
@@ -137,7 +151,7 @@ pub(super) fn find<T: FromSql>(
     connection: &Connection,
     sql: &str,
     parameters: impl Params,
-) -> Result<Option<T>, Failure> {
+) -> Result<Option<T>> {
     Ok(connection.prepare_cached(sql)?.query_row(parameters, |row| row.get(0)).optional()?)
 }
 
@@ -146,8 +160,8 @@ pub(super) fn read_rows<T>(
     connection: &Connection,
     sql: &str,
     parameters: impl Params,
-    mut read: impl FnMut(&Columns<'_, '_>) -> Result<T, Failure>,
-) -> Result<Vec<T>, Failure> {
+    mut read: impl FnMut(&Columns<'_, '_>) -> Result<T>,
+) -> Result<Vec<T>> {
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query(parameters)?;
     let mut found = Vec::new();
@@ -158,7 +172,7 @@ pub(super) fn read_rows<T>(
 }
 
 /// Where a row that cannot be read must not hide the others: what was read, or why it cannot be.
-pub(super) fn or_unreadable<T>(read: Result<T, Failure>) -> Result<Result<T, Unreadable>, Failure> {
+pub(super) fn or_unreadable<T>(read: Result<T>) -> Result<Result<T, Unreadable>> {
     match read {
         Ok(row) => Ok(Ok(row)),
         Err(Failure::Unreadable(why)) => Ok(Err(why)),
@@ -166,12 +180,12 @@ pub(super) fn or_unreadable<T>(read: Result<T, Failure>) -> Result<Result<T, Unr
     }
 }
 
-pub(super) fn to_token(number: i64) -> Result<Token, Failure> {
+pub(super) fn to_token(number: i64) -> Result<Token> {
     let number = u64::try_from(number).map_err(|_| unreadable("token", number))?;
     Ok(Token(number))
 }
 
-pub(super) fn to_time(micros: i64, column: &'static str) -> Result<Timestamp, Failure> {
+pub(super) fn to_time(micros: i64, column: &'static str) -> Result<Timestamp> {
     Timestamp::from_microsecond(micros).map_err(|_| unreadable(column, micros).into())
 }
 

@@ -30,7 +30,7 @@ pub(crate) struct DirectoryLock {
 impl DirectoryLock {
     pub(crate) fn take(directory: &Path) -> Result<Self, OpenError> {
         let path = directory.join(FILE);
-        let failed = |source| OpenError::io("lock the data directory", &path, source);
+        let failed = OpenError::io("lock the data directory", &path);
         // Not truncated: whose it is stands in it.
         let mut file = private::open_options()
             .read(true)

@@ -96,18 +96,18 @@ impl std::fmt::Display for AbandonedRooms {
 }
 
 impl OpenError {
-    pub(crate) fn io(step: &'static str, path: &Path, source: io::Error) -> Self {
-        Self::Io { step, path: path.into(), source }
+    /// What makes an error of one that `step` met with.
+    pub(crate) fn io(step: &'static str, path: &Path) -> impl Fn(io::Error) -> Self + Copy {
+        move |source| Self::Io { step, path: path.into(), source }
     }
 
     /// Damage is damage whichever step comes upon it.
-    pub(crate) fn sqlite(step: &'static str, file: &Path, source: rusqlite::Error) -> Self {
-        let file = file.into();
-        match source.sqlite_error_code() {
+    pub(crate) fn sqlite(step: &'static str, file: &Path) -> impl Fn(rusqlite::Error) -> Self + Copy {
+        move |source| match source.sqlite_error_code() {
             Some(rusqlite::ErrorCode::NotADatabase | rusqlite::ErrorCode::DatabaseCorrupt) => {
-                Self::Damaged { file, why: source.to_string() }
+                Self::Damaged { file: file.into(), why: source.to_string() }
             }
-            _ => Self::Sqlite { step, file, source },
+            _ => Self::Sqlite { step, file: file.into(), source },
         }
     }
 }

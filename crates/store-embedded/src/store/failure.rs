@@ -5,6 +5,8 @@ use std::sync::Arc;
 use maestro_engine::documents::Unreadable;
 use maestro_engine::ports::store::{Refusal, StoreError};
 
+pub(crate) type Result<T = (), E = Failure> = std::result::Result<T, E>;
+
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     #[error(transparent)]

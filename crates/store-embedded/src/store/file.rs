@@ -38,9 +38,8 @@ pub(crate) fn companion(database: &Path, suffix: &str) -> PathBuf {
 pub(super) fn create(database: &Path, store_id: &str) -> Result<(), OpenError> {
     let unfinished = companion(database, ".new");
     remove_database(&unfinished)?;
-    private::create_file(&unfinished)
-        .map_err(|error| OpenError::io("create the database", &unfinished, error))?;
-    let failed = |source| OpenError::sqlite("create the database", &unfinished, source);
+    private::create_file(&unfinished).map_err(OpenError::io("create the database", &unfinished))?;
+    let failed = OpenError::sqlite("create the database", &unfinished);
     let mut connection = Connection::open(&unfinished).map_err(failed)?;
     // What is killed half way is thrown away, so one sync at the end is enough: a first start should feel quick.
     connection.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;").map_err(failed)?;
@@ -66,7 +65,7 @@ fn make_tables(connection: &mut Connection, store_id: &str) -> Result<(), rusqli
 
 /// Refuses what is not a sound database of a Maestro that is not newer. Changes nothing.
 pub(crate) fn check(connection: &Connection, database: &Path) -> Result<(), OpenError> {
-    let failed = |source| OpenError::sqlite("check the database", database, source);
+    let failed = OpenError::sqlite("check the database", database);
     let damaged = |why: String| OpenError::Damaged { file: database.into(), why };
     check_header(database)?;
     let application_id: i32 =
@@ -98,7 +97,7 @@ fn check_header(database: &Path) -> Result<(), OpenError> {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
             Err(damaged("it is empty or cut off at the beginning"))
         }
-        Err(error) => Err(OpenError::io("read the database", database, error)),
+        Err(error) => Err(OpenError::io("read the database", database)(error)),
     }
 }
 
@@ -146,10 +145,14 @@ pub(crate) fn remove_database(database: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
+pub(crate) fn exists(path: &Path) -> Result<bool, OpenError> {
+    path.try_exists().map_err(OpenError::io("look for a file", path))
+}
+
 pub(crate) fn remove_if_there(path: &Path) -> Result<(), OpenError> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(OpenError::io("remove a file", path, error))
+            Err(OpenError::io("remove a file", path)(error))
         }
         _ => Ok(()),
     }
@@ -158,7 +161,7 @@ pub(crate) fn remove_if_there(path: &Path) -> Result<(), OpenError> {
 /// The content, then the name: after a power failure there is the whole file under the new name, or none.
 pub(crate) fn rename_durably(from: &Path, to: &Path) -> Result<(), OpenError> {
     sync(from)?;
-    std::fs::rename(from, to).map_err(|error| OpenError::io("put a file in its place", to, error))?;
+    std::fs::rename(from, to).map_err(OpenError::io("put a file in its place", to))?;
     sync_parent(to)
 }
 
@@ -171,9 +174,7 @@ pub(crate) fn sync_parent(path: &Path) -> Result<(), OpenError> {
 
 /// A file's content, or a directory's names.
 pub(crate) fn sync(path: &Path) -> Result<(), OpenError> {
-    File::open(path)
-        .and_then(|file| file.sync_all())
-        .map_err(|error| OpenError::io("write a file to the disk", path, error))
+    File::open(path).and_then(|file| file.sync_all()).map_err(OpenError::io("write a file to the disk", path))
 }
 
 #[cfg(test)]

@@ -10,13 +10,13 @@
 //! Paths count, not inodes: a directory that was brought back from an archive is in the original's place.
 
 use std::io::Write;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OptionalExtension};
 
 use super::error::{AbandonedRooms, Lost, OpenError};
 use super::file::{self, DATABASE};
+use super::presence::file_id;
 use super::private;
 
 /// The id once more, beside the database: when that is gone, it tells whose rooms still run.
@@ -47,7 +47,8 @@ impl Recorded {
             return false;
         };
         let home = Path::new(home);
-        if is_same_directory(home, &here.path) || !home.join(DATABASE).exists() {
+        let is_here = file_id(home).is_ok_and(|id| file_id(&here.path).is_ok_and(|here| here == id));
+        if is_here || !home.join(DATABASE).exists() {
             return false;
         }
         // Without its id beside it, it is what the record says that it is.
@@ -64,9 +65,7 @@ pub(crate) struct Here {
 impl Here {
     /// Of a directory that exists.
     pub(crate) fn new(directory: &Path) -> Result<Self, OpenError> {
-        let path = directory
-            .canonicalize()
-            .map_err(|error| OpenError::io("find the data directory", directory, error))?;
+        let path = directory.canonicalize().map_err(OpenError::io("find the data directory", directory))?;
         let name = path.to_string_lossy().into_owned();
         Ok(Self { path, name })
     }
@@ -118,7 +117,7 @@ pub(crate) fn write_id(directory: &Path, id: &str) -> Result<(), OpenError> {
     file::remove_if_there(&unfinished)?;
     private::create_file(&unfinished)
         .and_then(|mut file| writeln!(file, "{id}"))
-        .map_err(|error| OpenError::io("write the store's id", &unfinished, error))?;
+        .map_err(OpenError::io("write the store's id", &unfinished))?;
     file::rename_durably(&unfinished, &path)
 }
 
@@ -139,17 +138,10 @@ pub(crate) fn check_left_behind(
     if next == Some(&*left) {
         return Ok(());
     }
-    let rooms = rooms_of(&left)
-        .map_err(|error| OpenError::io("look for running rooms", Path::new("/proc"), error))?;
+    let rooms = rooms_of(&left).map_err(OpenError::io("look for running rooms", Path::new("/proc")))?;
     if rooms.is_empty() {
         return Ok(());
     }
     let lost = if next.is_some() { Lost::Replaced } else { Lost::Gone };
     Err(OpenError::Abandoned(AbandonedRooms { directory: directory.into(), store_id: left, lost, rooms }))
-}
-
-fn is_same_directory(one: &Path, other: &Path) -> bool {
-    let identity =
-        |path: &Path| std::fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
-    identity(one).is_some_and(|one| identity(other) == Some(one))
 }

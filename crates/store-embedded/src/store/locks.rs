@@ -9,11 +9,11 @@ use rusqlite::Connection;
 use super::columns::{
     Values, execute, execute_counted, from_id, from_time, from_token, insert, read_rows, value,
 };
-use super::failure::Failure;
+use super::failure::{Failure, Result};
 use super::{schedulers, workers};
 
 /// All locks of a scheduler, and all who wait for one.
-pub(super) fn of(connection: &Connection, scheduler: &SchedulerName) -> Result<Locks, Failure> {
+pub(super) fn of(connection: &Connection, scheduler: &SchedulerName) -> Result<Locks> {
     Ok(Locks { held: held(connection, scheduler)?, waiters: waiters(connection, scheduler)? })
 }
 
@@ -24,13 +24,13 @@ pub(super) fn require(
     scheduler: &SchedulerName,
     kind: LockKind,
     token: Token,
-) -> Result<(), Failure> {
+) -> Result {
     let sql = "SELECT EXISTS (SELECT 1 FROM locks WHERE scheduler = ?1 AND kind = ?2 AND token = ?3)";
     let holds: bool = value(connection, sql, (scheduler.as_str(), kind.as_str(), from_token(token)))?;
     if holds { Ok(()) } else { Err(lost(scheduler, kind)) }
 }
 
-pub(super) fn take(connection: &Connection, new: &NewLock) -> Result<(), Failure> {
+pub(super) fn take(connection: &Connection, new: &NewLock) -> Result {
     let NewLock { scheduler, kind, taker, reason, at, expires_at } = new;
     schedulers::require(connection, scheduler)?;
     let locks = of(connection, scheduler)?;
@@ -49,56 +49,38 @@ pub(super) fn take(connection: &Connection, new: &NewLock) -> Result<(), Failure
     };
     write(connection, scheduler, &lock)?;
     for holder in [Some(taker.holder), taker.instead_of].into_iter().flatten() {
-        remove(connection, Table::Waiters, scheduler, *kind, holder)?;
+        remove(connection, "lock_waiters", scheduler, *kind, holder)?;
     }
     Ok(())
 }
 
 /// A place that is too old by now is left for one at the end.
-pub(super) fn take_place(
-    connection: &Connection,
-    scheduler: &SchedulerName,
-    waiter: &Waiter,
-) -> Result<(), Failure> {
+pub(super) fn take_place(connection: &Connection, scheduler: &SchedulerName, waiter: &Waiter) -> Result {
     let Waiter { kind, holder, since, until } = waiter;
     schedulers::require(connection, scheduler)?;
     let sql = "DELETE FROM lock_waiters WHERE scheduler = ?1 AND kind = ?2 AND holder = ?3 AND until <= ?4";
     execute(connection, sql, (scheduler.as_str(), kind.as_str(), holder.to_string(), from_time(*since)))?;
-    let sql = "INSERT INTO lock_waiters (scheduler, kind, holder, operation, since, until)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (scheduler, kind, holder) DO NOTHING";
-    execute(
-        connection,
-        sql,
-        (
-            scheduler.as_str(),
-            kind.as_str(),
-            holder.to_string(),
-            holder.operation().map(from_id),
-            from_time(*since),
-            from_time(*until),
-        ),
-    )
+    let row: Values<'_> = &[
+        ("scheduler", &scheduler.as_str()),
+        ("kind", &kind.as_str()),
+        ("holder", &holder.to_string()),
+        ("operation", &holder.operation().map(from_id)),
+        ("since", &from_time(*since)),
+        ("until", &from_time(*until)),
+    ];
+    insert(connection, "INSERT OR IGNORE INTO lock_waiters", row).map(drop)
 }
 
-/// The table of locks, or of those who wait for them.
-#[derive(Clone, Copy)]
-pub(super) enum Table {
-    Locks,
-    Waiters,
-}
-
+/// `table`: `locks`, or `lock_waiters` for those who wait for one.
 pub(super) fn remove(
     connection: &Connection,
-    table: Table,
+    table: &'static str,
     scheduler: &SchedulerName,
     kind: LockKind,
     holder: Holder,
-) -> Result<(), Failure> {
-    let sql = match table {
-        Table::Locks => "DELETE FROM locks WHERE scheduler = ?1 AND kind = ?2 AND holder = ?3",
-        Table::Waiters => "DELETE FROM lock_waiters WHERE scheduler = ?1 AND kind = ?2 AND holder = ?3",
-    };
-    execute(connection, sql, (scheduler.as_str(), kind.as_str(), holder.to_string()))
+) -> Result {
+    let sql = format!("DELETE FROM {table} WHERE scheduler = ?1 AND kind = ?2 AND holder = ?3");
+    execute(connection, &sql, (scheduler.as_str(), kind.as_str(), holder.to_string()))
 }
 
 pub(super) fn revoke(
@@ -106,18 +88,14 @@ pub(super) fn revoke(
     scheduler: &SchedulerName,
     kind: LockKind,
     token: Token,
-) -> Result<(), Failure> {
+) -> Result {
     let sql = "DELETE FROM locks WHERE scheduler = ?1 AND kind = ?2 AND token = ?3";
     let revoked = execute_counted(connection, sql, (scheduler.as_str(), kind.as_str(), from_token(token)))?;
     if revoked == 0 { Err(lost(scheduler, kind)) } else { Ok(()) }
 }
 
 /// An operation that ended holds nothing and waits for nothing.
-pub(super) fn free_all_of(
-    connection: &Connection,
-    scheduler: &str,
-    operation: OperationId,
-) -> Result<(), Failure> {
+pub(super) fn free_all_of(connection: &Connection, scheduler: &str, operation: OperationId) -> Result {
     for statement in [
         "DELETE FROM locks WHERE scheduler = ?1 AND operation = ?2",
         "DELETE FROM lock_waiters WHERE scheduler = ?1 AND operation = ?2",
@@ -132,7 +110,7 @@ fn lost(scheduler: &SchedulerName, kind: LockKind) -> Failure {
     refusal.into()
 }
 
-fn write(connection: &Connection, scheduler: &SchedulerName, lock: &Lock) -> Result<(), Failure> {
+fn write(connection: &Connection, scheduler: &SchedulerName, lock: &Lock) -> Result {
     let Lock { kind, holder, reason, token, acquired_at, expires_at } = lock;
     let row: Values<'_> = &[
         ("scheduler", &scheduler.as_str()),
@@ -147,7 +125,7 @@ fn write(connection: &Connection, scheduler: &SchedulerName, lock: &Lock) -> Res
     insert(connection, "INSERT OR REPLACE INTO locks", row).map(drop)
 }
 
-fn held(connection: &Connection, scheduler: &SchedulerName) -> Result<Vec<Lock>, Failure> {
+fn held(connection: &Connection, scheduler: &SchedulerName) -> Result<Vec<Lock>> {
     let sql = "SELECT kind, holder, reason, token, acquired_at, expires_at FROM locks WHERE scheduler = ?1";
     let mut held = read_rows(connection, sql, [scheduler.as_str()], |columns| {
         Ok(Lock {
@@ -163,7 +141,7 @@ fn held(connection: &Connection, scheduler: &SchedulerName) -> Result<Vec<Lock>,
     Ok(held)
 }
 
-fn waiters(connection: &Connection, scheduler: &SchedulerName) -> Result<Vec<Waiter>, Failure> {
+fn waiters(connection: &Connection, scheduler: &SchedulerName) -> Result<Vec<Waiter>> {
     let sql = "SELECT kind, holder, since, until FROM lock_waiters WHERE scheduler = ?1 ORDER BY sequence";
     read_rows(connection, sql, [scheduler.as_str()], |columns| {
         Ok(Waiter {

@@ -19,7 +19,6 @@ mod readers;
 mod recipes;
 mod regions;
 mod rollouts;
-mod room_rows;
 mod rooms;
 mod schedulers;
 mod transaction;
@@ -98,7 +97,7 @@ impl EmbeddedStore {
             identity::write_id(directory, &store_id)?;
             file::create(&database, &store_id)?;
         }
-        let failed = |source| OpenError::sqlite("open the database", &database, source);
+        let failed = OpenError::sqlite("open the database", &database);
         let mut connection = file::connect_to_write(&database).map_err(failed)?;
         file::check(&connection, &database)?;
         let found = identity::id_of(&connection).map_err(failed)?;
@@ -110,14 +109,14 @@ impl EmbeddedStore {
 
         let files = ["", "-wal", "-shm"].map(|suffix| file::companion(&database, suffix));
         let presence = Arc::new(Presence::of(files.into_iter().chain([lock.path().to_owned()])));
-        let armed = Armed::new(failpoints)
-            .map_err(|error| OpenError::io("open the log of the failpoints", directory, error))?;
+        let armed =
+            Armed::new(failpoints).map_err(OpenError::io("open the log of the failpoints", directory))?;
         let writer = Writer::start(connection, armed, presence.clone(), tasks)
-            .map_err(|error| OpenError::io("start the store's thread", directory, error))?;
+            .map_err(OpenError::io("start the store's thread", directory))?;
         let access = Access::File {
             readers: Readers::open(&database, presence.clone()).map_err(failed)?,
             _watch: Watch::start(presence.clone())
-                .map_err(|error| OpenError::io("start the store's watch", directory, error))?,
+                .map_err(OpenError::io("start the store's watch", directory))?,
             presence,
             writer,
             _lock: lock,
@@ -128,7 +127,7 @@ impl EmbeddedStore {
     /// A store that is gone when it is dropped. It has no threads: each call is answered before it first waits, so it
     /// can be used where time is virtual.
     pub fn in_memory() -> Result<Self, OpenError> {
-        let failed = |source| OpenError::sqlite("make a database", Path::new(":memory:"), source);
+        let failed = OpenError::sqlite("make a database", Path::new(":memory:"));
         let store_id = "in-memory".to_owned();
         let connection = file::make_in_memory(&store_id).map_err(failed)?;
         Ok(Self { store_id, recipes: Arc::default(), access: Access::Memory(Mutex::new(connection)) })
@@ -158,13 +157,11 @@ impl EmbeddedStore {
 }
 
 fn is_there(database: &Path) -> Result<bool, OpenError> {
-    let exists =
-        |path: &Path| path.try_exists().map_err(|error| OpenError::io("look for the database", path, error));
-    if exists(database)? {
+    if file::exists(database)? {
         return Ok(true);
     }
     // A new database beside an old one's log would have that log replayed into it.
-    if exists(&file::companion(database, "-wal"))? {
+    if file::exists(&file::companion(database, "-wal"))? {
         return Err(OpenError::Damaged {
             file: database.into(),
             why: "the file is missing, but its log (-wal) is there".into(),
@@ -180,7 +177,7 @@ fn take_over(connection: &Connection) -> Result<(), rusqlite::Error> {
 
 /// Finds out whose store this is, and answers its id.
 fn settle(connection: &Connection, directory: &Path) -> Result<String, OpenError> {
-    let failed = |source| OpenError::sqlite("settle whose store this is", directory, source);
+    let failed = OpenError::sqlite("settle whose store this is", directory);
     let here = Here::new(directory)?;
     let recorded = Recorded::read(connection).map_err(failed)?;
     if recorded.is_copy_in(&here) {
@@ -209,6 +206,6 @@ pub(crate) fn random_id() -> Result<String, OpenError> {
     let mut bytes = [0; 16];
     File::open(source)
         .and_then(|mut random| random.read_exact(&mut bytes))
-        .map_err(|error| OpenError::io("draw a random id", source, error))?;
+        .map_err(OpenError::io("draw a random id", source))?;
     Ok(uuid::Builder::from_random_bytes(bytes).into_uuid().to_string())
 }

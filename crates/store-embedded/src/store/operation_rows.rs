@@ -7,12 +7,11 @@ use maestro_core::operation::{
 use maestro_core::scheduler::SchedulerName;
 use maestro_engine::documents;
 use maestro_engine::ports::store::{OperationFilter, OperationPage, PageRequest};
-use rusqlite::types::Value;
 use rusqlite::{Connection, Params, params_from_iter};
 
-use super::columns::{Columns, from_id, from_time, read_rows, unreadable, value};
-use super::failure::Failure;
-use super::no_action::{self, Place};
+use super::columns::{Columns, Condition, from_id, from_time, read_rows, unreadable};
+use super::failure::Result;
+use super::no_action;
 
 /// All columns but `progress`, which lists leave out.
 const COLUMNS: &str =
@@ -24,7 +23,7 @@ pub(super) fn one(
     connection: &Connection,
     scheduler: &SchedulerName,
     id: OperationId,
-) -> Result<Option<Operation>, Failure> {
+) -> Result<Option<Operation>> {
     let sql = format!("SELECT {COLUMNS}, progress FROM operations WHERE id = ?1 AND scheduler = ?2");
     match whole(connection, &sql, (from_id(id), scheduler.as_str()), Definitions::Shown)?.pop() {
         Some(found) => Ok(Some(found)),
@@ -32,10 +31,7 @@ pub(super) fn one(
     }
 }
 
-pub(super) fn unfinished(
-    connection: &Connection,
-    scheduler: &SchedulerName,
-) -> Result<Vec<Operation>, Failure> {
+pub(super) fn unfinished(connection: &Connection, scheduler: &SchedulerName) -> Result<Vec<Operation>> {
     let sql = format!(
         "SELECT {COLUMNS}, progress FROM operations WHERE scheduler = ?1 AND ended_at IS NULL ORDER BY sequence"
     );
@@ -47,7 +43,7 @@ pub(super) fn of_versions(
     connection: &Connection,
     scheduler: &SchedulerName,
     operations_max: u32,
-) -> Result<Vec<Operation>, Failure> {
+) -> Result<Vec<Operation>> {
     let sql = format!(
         "SELECT {COLUMNS}, progress FROM operations
          WHERE scheduler = ?1 AND definition IN ('create_new_scheduler_version', 'switch_active_version')
@@ -61,89 +57,59 @@ pub(super) fn page(
     scheduler: &SchedulerName,
     stage: Stage,
     request: PageRequest,
-) -> Result<OperationPage, Failure> {
+) -> Result<OperationPage> {
     let PageRequest { page, page_size, newest_first, no_action, only } = request;
-    // Written so that each combination is answered along an index of its own.
-    let of_stage = match stage {
-        Stage::Pending => "ended_at IS NULL AND status = 'pending'",
-        Stage::Active => "ended_at IS NULL AND status = 'in_progress'",
-        Stage::Final => "ended_at IS NOT NULL",
-    };
-    let with_action = if no_action { "" } else { "AND took_action = 1" };
-    let direction = if newest_first { "DESC" } else { "ASC" };
-    let (asked_for, mut values) = filtered(only);
-    let condition = format!("scheduler = ? AND {of_stage} {with_action} {asked_for}");
-    values.insert(0, scheduler.as_str().to_owned().into());
-
-    let total = value(
-        connection,
-        &format!("SELECT count(*) FROM operations WHERE {condition}"),
-        params_from_iter(&values),
-    )?;
-    if no_action && stage == Stage::Final {
-        return page_of_all(connection, scheduler, request, (&condition, values, total));
+    let mut condition = condition(scheduler, stage, only);
+    if !no_action {
+        condition.sql.push_str(" AND took_action = 1");
     }
-    let sql = format!(
-        "SELECT {COLUMNS}, 'null' AS progress FROM operations WHERE {condition}
-         ORDER BY sequence {direction} LIMIT ? OFFSET ?"
-    );
+    let mut total = condition.count(connection, "operations")?;
+    // An operation comes before those that were recorded after it: nothing is less than any id.
+    let mut sql = format!("SELECT sequence, NULL AS id FROM operations WHERE {}", condition.sql);
+    let mut values = condition.values;
+    if no_action && stage == Stage::Final {
+        let recorded = no_action::condition(scheduler, only);
+        total += recorded.count(connection, "no_action_operations")?;
+        sql.push_str(" UNION ALL SELECT after, id FROM no_action_operations WHERE ");
+        sql.push_str(&recorded.sql);
+        values.extend(recorded.values);
+    }
+    let direction = if newest_first { "DESC" } else { "ASC" };
+    sql.push_str(&format!(" ORDER BY 1 {direction}, 2 {direction} LIMIT ? OFFSET ?"));
     let offset = i64::from(page.saturating_sub(1)).saturating_mul(page_size.into());
     values.extend([i64::from(page_size).into(), offset.into()]);
-    let found = select(connection, &sql, params_from_iter(values), Definitions::Shown)?;
-    Ok(OperationPage { total, operations: found.into_iter().map(|(_, operation)| operation).collect() })
-}
-
-/// Of all that have ended, also those that were only recorded. `enqueued`: the condition of those that were not, its values,
-/// and how many they are.
-fn page_of_all(
-    connection: &Connection,
-    scheduler: &SchedulerName,
-    request: PageRequest,
-    enqueued: (&str, Vec<Value>, u32),
-) -> Result<OperationPage, Failure> {
-    let (condition, values, enqueued) = enqueued;
-    let total = enqueued + no_action::count(connection, scheduler, request.only)?;
+    let places = read_rows(connection, &sql, params_from_iter(values), |columns| {
+        let recorded: Option<[u8; 16]> = columns.get("id")?;
+        Ok((columns.get::<i64>("sequence")?, recorded.map(no_action::to_id)))
+    })?;
+    let mut operations = Vec::with_capacity(places.len());
     let sql = format!("SELECT {COLUMNS}, 'null' AS progress FROM operations WHERE sequence = ?1");
-    let mut operations = Vec::new();
-    for place in no_action::places(connection, scheduler, request, (condition, values))? {
-        match place {
-            Place::Operation(sequence) => {
-                let found = select(connection, &sql, [sequence], Definitions::Shown)?;
-                operations.extend(found.into_iter().map(|(_, operation)| operation));
-            }
-            Place::NoAction(id) => {
-                let found = no_action::one(connection, scheduler, id)?;
-                operations.extend(found.map(|found| Operation { history: Vec::new(), ..found }));
-            }
-        }
+    for (sequence, recorded) in places {
+        let found = match recorded {
+            None => select(connection, &sql, [sequence], Definitions::Shown)?.pop().map(|(_, found)| found),
+            Some(id) => no_action::one(connection, scheduler, id)?,
+        };
+        operations.extend(found.map(|found| Operation { history: Vec::new(), ..found }));
     }
     Ok(OperationPage { total, operations })
 }
 
-/// A condition of SQL, which begins with `AND` if there is any, and its values in order.
-fn filtered(only: OperationFilter) -> (String, Vec<Value>) {
+fn condition(scheduler: &SchedulerName, stage: Stage, only: OperationFilter) -> Condition {
     let OperationFilter { kind, status, since, id } = only;
-    let mut condition = String::new();
-    let mut values: Vec<Value> = Vec::new();
-    let mut and = |sql: &str, value: Value| {
-        condition.push_str(sql);
-        values.push(value);
-    };
-    if let Some(kind) = kind {
-        and(" AND definition = ?", kind.as_str().to_owned().into());
-    }
-    if let Some(status) = status {
-        and(" AND status = ?", status.as_str().to_owned().into());
-    }
-    if let Some(since) = since {
-        and(" AND created_at >= ?", from_time(since).into());
-    }
-    if let Some(prefix) = id {
-        let (first, last) = prefix.bounds();
-        and(" AND id >= ?", from_id(first).into());
-        and(" AND id <= ?", from_id(last).into());
-    }
-    (condition, values)
+    // Written so that each combination is answered along an index of its own.
+    let mut condition = Condition::new(match stage {
+        Stage::Pending => "ended_at IS NULL AND status = 'pending'",
+        Stage::Active => "ended_at IS NULL AND status = 'in_progress'",
+        Stage::Final => "ended_at IS NOT NULL",
+    });
+    let ids = id.map(|prefix| prefix.bounds());
+    condition.and("scheduler = ?", Some(scheduler.as_str().to_owned()));
+    condition.and("definition = ?", kind.map(|kind| kind.as_str().to_owned()));
+    condition.and("status = ?", status.map(|status| status.as_str().to_owned()));
+    condition.and("created_at >= ?", since.map(from_time));
+    condition.and("id >= ?", ids.map(|(first, _)| from_id(first)));
+    condition.and("id <= ?", ids.map(|(_, last)| from_id(last)));
+    condition
 }
 
 /// What definitions are read for.
@@ -161,7 +127,7 @@ fn whole(
     sql: &str,
     parameters: impl Params,
     definitions: Definitions,
-) -> Result<Vec<Operation>, Failure> {
+) -> Result<Vec<Operation>> {
     let mut found = select(connection, sql, parameters, definitions)?;
     for (sequence, operation) in &mut found {
         operation.history = history(connection, *sequence)?;
@@ -174,20 +140,20 @@ fn select(
     sql: &str,
     parameters: impl Params,
     definitions: Definitions,
-) -> Result<Vec<(i64, Operation)>, Failure> {
+) -> Result<Vec<(i64, Operation)>> {
     read_rows(connection, sql, parameters, |columns| {
         Ok((columns.get("sequence")?, operation(columns, definitions)?))
     })
 }
 
-fn history(connection: &Connection, sequence: i64) -> Result<Vec<HistoryEvent>, Failure> {
+fn history(connection: &Connection, sequence: i64) -> Result<Vec<HistoryEvent>> {
     let sql = "SELECT at, event FROM operation_history WHERE operation = ?1 ORDER BY position";
     read_rows(connection, sql, [sequence], |columns| {
         Ok(HistoryEvent { at: columns.time("at")?, event: columns.get("event")? })
     })
 }
 
-fn definition(columns: &Columns<'_, '_>, definitions: Definitions) -> Result<Definition, Failure> {
+fn definition(columns: &Columns<'_, '_>, definitions: Definitions) -> Result<Definition> {
     let (name, input): (String, _) = (columns.get("definition")?, columns.json("input")?);
     match (documents::definition_from_json(&name, &input), definitions) {
         (Ok(definition), _) => Ok(definition),
@@ -196,7 +162,7 @@ fn definition(columns: &Columns<'_, '_>, definitions: Definitions) -> Result<Def
     }
 }
 
-fn operation(columns: &Columns<'_, '_>, definitions: Definitions) -> Result<Operation, Failure> {
+fn operation(columns: &Columns<'_, '_>, definitions: Definitions) -> Result<Operation> {
     let status = columns.parsed("status", OperationStatus::parse)?;
     Ok(Operation {
         id: columns.id("id")?,
@@ -220,7 +186,7 @@ fn operation(columns: &Columns<'_, '_>, definitions: Definitions) -> Result<Oper
     })
 }
 
-fn origin(columns: &Columns<'_, '_>) -> Result<Origin, Failure> {
+fn origin(columns: &Columns<'_, '_>) -> Result<Origin> {
     let origin: String = columns.get("origin")?;
     Ok(match origin.as_str() {
         "person" => Origin::Person(columns.get("person")?),
@@ -231,7 +197,7 @@ fn origin(columns: &Columns<'_, '_>) -> Result<Origin, Failure> {
     })
 }
 
-fn activity(columns: &Columns<'_, '_>, status: OperationStatus) -> Result<Activity, Failure> {
+fn activity(columns: &Columns<'_, '_>, status: OperationStatus) -> Result<Activity> {
     let executing: bool = columns.get("executing")?;
     if executing || status != OperationStatus::InProgress {
         return Ok(Activity::Executing);
@@ -243,7 +209,7 @@ fn activity(columns: &Columns<'_, '_>, status: OperationStatus) -> Result<Activi
     }))
 }
 
-fn rollback(columns: &Columns<'_, '_>) -> Result<Option<Rollback>, Failure> {
+fn rollback(columns: &Columns<'_, '_>) -> Result<Option<Rollback>> {
     let then: Option<String> = columns.get("rollback_then")?;
     let then = match then.as_deref() {
         None => return Ok(None),
@@ -255,7 +221,7 @@ fn rollback(columns: &Columns<'_, '_>) -> Result<Option<Rollback>, Failure> {
     Ok(Some(Rollback { then, why }))
 }
 
-fn lease(columns: &Columns<'_, '_>) -> Result<Option<Lease>, Failure> {
+fn lease(columns: &Columns<'_, '_>) -> Result<Option<Lease>> {
     let owner: Option<String> = columns.get("lease_owner")?;
     owner
         .map(|owner| {
@@ -268,7 +234,7 @@ fn lease(columns: &Columns<'_, '_>) -> Result<Option<Lease>, Failure> {
         .transpose()
 }
 
-fn cancel(columns: &Columns<'_, '_>) -> Result<Option<CancelRequest>, Failure> {
+fn cancel(columns: &Columns<'_, '_>) -> Result<Option<CancelRequest>> {
     let by: Option<String> = columns.get("cancel_by")?;
     by.map(|by| {
         let at = columns.time("cancel_at")?;

@@ -11,20 +11,14 @@ use maestro_engine::documents;
 use maestro_engine::ports::store::{
     NewOperation, OperationUpdate, Refusal, SchedulerState, VERSION_OPERATIONS,
 };
-use rusqlite::Connection;
+use rusqlite::types::ToSql;
+use rusqlite::{Connection, params_from_iter};
 
-use super::columns::{execute, find, from_id, from_time, from_token, insert, read_rows, value};
-use super::failure::Failure;
+use super::columns::{Values, execute, find, from_id, from_time, from_token, insert, read_rows, value};
+use super::failure::{Failure, Result};
 use super::{locks, no_action, schedulers};
 
-/// How an operation ends.
-pub(super) struct End {
-    pub(super) status: OperationStatus,
-    pub(super) took_action: bool,
-    pub(super) at: Timestamp,
-}
-
-pub(super) fn enqueue(connection: &Connection, new: &NewOperation) -> Result<(), Failure> {
+pub(super) fn enqueue(connection: &Connection, new: &NewOperation) -> Result {
     let state = schedulers::state(connection, &new.scheduler)?;
     if state == SchedulerState::Deleting && !matches!(new.definition, Definition::DeleteScheduler) {
         return Err(Refusal::SchedulerBeingDeleted(new.scheduler.clone()).into());
@@ -76,11 +70,11 @@ pub(super) fn enqueue(connection: &Connection, new: &NewOperation) -> Result<(),
     append_history(connection, connection.last_insert_rowid(), &[created])
 }
 
-pub(super) fn exists(connection: &Connection, id: OperationId) -> Result<bool, Failure> {
+pub(super) fn exists(connection: &Connection, id: OperationId) -> Result<bool> {
     value(connection, "SELECT EXISTS (SELECT 1 FROM operations WHERE id = ?1)", [from_id(id)])
 }
 
-fn refuse_too_many(connection: &Connection, scheduler: &SchedulerName) -> Result<(), Failure> {
+fn refuse_too_many(connection: &Connection, scheduler: &SchedulerName) -> Result {
     let sql = "SELECT count(*) FROM operations WHERE scheduler = ?1 AND ended_at IS NULL";
     match value::<u32>(connection, sql, [scheduler.as_str()])? {
         UNFINISHED_MAX.. => Err(Refusal::QueueFull(scheduler.clone()).into()),
@@ -94,7 +88,7 @@ fn refuse_second(
     scheduler: &SchedulerName,
     kinds: [DefinitionKind; 2],
     refusal: impl FnOnce(SchedulerName, OperationId) -> Refusal,
-) -> Result<(), Failure> {
+) -> Result {
     let sql = "SELECT id FROM operations
          WHERE scheduler = ?1 AND ended_at IS NULL AND definition IN (?2, ?3) ORDER BY sequence LIMIT 1";
     let [one, other] = kinds.map(DefinitionKind::as_str);
@@ -108,42 +102,36 @@ pub(super) fn start(
     operation: OperationId,
     lease: &Lease,
     history: &[HistoryEvent],
-) -> Result<(), Failure> {
+) -> Result {
     let current = Current::of(connection, operation)?.in_status(OperationStatus::Pending)?;
     current.require_slot(connection)?;
-    let sql = "UPDATE operations SET status = ?2, executing = 1 WHERE sequence = ?1";
-    execute(connection, sql, (current.sequence, OperationStatus::InProgress.as_str()))?;
-    set_lease(connection, current.sequence, lease)?;
+    current.set(connection, &[("status", &OperationStatus::InProgress.as_str()), ("executing", &true)])?;
+    current.set_lease(connection, lease)?;
     append_history(connection, current.sequence, history)
 }
 
-pub(super) fn update(connection: &Connection, update: &OperationUpdate) -> Result<(), Failure> {
+pub(super) fn update(connection: &Connection, update: &OperationUpdate) -> Result {
     let OperationUpdate { operation, activity, progress, data, lease, history } = update;
     let current = Current::of(connection, *operation)?.in_status(OperationStatus::InProgress)?;
     if let Some(activity) = activity {
-        set_activity(connection, &current, activity)?;
+        current.set_activity(connection, activity)?;
     }
     if let Some(progress) = progress {
-        let sql = "UPDATE operations SET progress = ?2 WHERE sequence = ?1";
-        execute(connection, sql, (current.sequence, progress.to_string()))?;
+        current.set(connection, &[("progress", &progress.to_string())])?;
     }
     if let Some(data) = data {
-        let sql = "UPDATE operations SET data = ?2 WHERE sequence = ?1";
-        execute(connection, sql, (current.sequence, data.to_string()))?;
+        current.set(connection, &[("data", &data.to_string())])?;
     }
     if let Some(lease) = lease {
-        set_lease(connection, current.sequence, lease)?;
+        current.set_lease(connection, lease)?;
     }
     append_history(connection, current.sequence, history)
 }
 
 /// Refuses who carries out an operation that rolls back.
-pub(super) fn require_forward(connection: &Connection, operation: OperationId) -> Result<(), Failure> {
-    let rolls_back: bool = connection
-        .prepare_cached(
-            "SELECT EXISTS (SELECT 1 FROM operations WHERE id = ?1 AND rollback_then IS NOT NULL)",
-        )?
-        .query_row([from_id(operation)], |row| row.get(0))?;
+pub(super) fn require_forward(connection: &Connection, operation: OperationId) -> Result {
+    let sql = "SELECT EXISTS (SELECT 1 FROM operations WHERE id = ?1 AND rollback_then IS NOT NULL)";
+    let rolls_back: bool = value(connection, sql, [from_id(operation)])?;
     if rolls_back { Err(Refusal::RollsBack(operation).into()) } else { Ok(()) }
 }
 
@@ -152,7 +140,7 @@ pub(super) fn turn_round(
     operation: OperationId,
     rollback: &Rollback,
     history: &[HistoryEvent],
-) -> Result<(), Failure> {
+) -> Result {
     let current = Current::of(connection, operation)?;
     if current.status.is_final() {
         return Err(current.wrong_status());
@@ -168,19 +156,20 @@ pub(super) fn turn_round(
 pub(super) fn end(
     connection: &Connection,
     operation: OperationId,
-    end: &End,
+    status: OperationStatus,
+    took_action: bool,
+    at: Timestamp,
     history: &[HistoryEvent],
-) -> Result<(), Failure> {
+) -> Result {
     let current = Current::of(connection, operation)?;
-    let legal = end.status.is_final() && current.status.become_(end.status).is_ok();
-    if !legal {
+    if !status.is_final() || current.status.become_(status).is_err() {
         return Err(current.wrong_status());
     }
     let sql = "UPDATE operations
          SET status = ?2, took_action = ?3, ended_at = ?4, executing = 0, wait_what = NULL, wait_until = NULL,
              lease_owner = NULL, lease_token = NULL, lease_expires_at = NULL
          WHERE sequence = ?1";
-    execute(connection, sql, (current.sequence, end.status.as_str(), end.took_action, from_time(end.at)))?;
+    execute(connection, sql, (current.sequence, status.as_str(), took_action, from_time(at)))?;
     locks::free_all_of(connection, &current.scheduler, operation)?;
     append_history(connection, current.sequence, history)
 }
@@ -190,14 +179,13 @@ pub(super) fn cancel_pending(
     operation: OperationId,
     at: Timestamp,
     history: &[HistoryEvent],
-) -> Result<(), Failure> {
+) -> Result {
     Current::of(connection, operation)?.in_status(OperationStatus::Pending)?;
-    let canceled = End { status: OperationStatus::Canceled, took_action: true, at };
-    end(connection, operation, &canceled, history)
+    end(connection, operation, OperationStatus::Canceled, true, at, history)
 }
 
 /// What asking for it added to the fleet size, as far as that still stands.
-pub(super) fn fleet_delta(connection: &Connection, operation: OperationId) -> Result<i64, Failure> {
+pub(super) fn fleet_delta(connection: &Connection, operation: OperationId) -> Result<i64> {
     let sql = "SELECT fleet_delta FROM operations WHERE id = ?1";
     Ok(find(connection, sql, [from_id(operation)])?.unwrap_or(0))
 }
@@ -206,7 +194,7 @@ pub(super) fn forget_fleet_deltas(
     connection: &Connection,
     scheduler: &SchedulerName,
     before: Option<OperationId>,
-) -> Result<(), Failure> {
+) -> Result {
     let sql = "UPDATE operations SET fleet_delta = 0
          WHERE scheduler = ?1 AND ended_at IS NULL
            AND (?2 IS NULL OR sequence < (SELECT sequence FROM operations WHERE id = ?2))";
@@ -218,7 +206,7 @@ pub(super) fn request_cancel(
     operation: OperationId,
     request: &CancelRequest,
     history: &[HistoryEvent],
-) -> Result<(), Failure> {
+) -> Result {
     let current = Current::of(connection, operation)?.in_status(OperationStatus::InProgress)?;
     let sql =
         "UPDATE operations SET cancel_by = ?2, cancel_at = ?3 WHERE sequence = ?1 AND cancel_by IS NULL";
@@ -231,7 +219,7 @@ pub(super) fn forget(
     scheduler: Option<&SchedulerName>,
     ended_before: Timestamp,
     no_action_before: Timestamp,
-) -> Result<(), Failure> {
+) -> Result {
     let (ended_before, no_action_before) = (from_time(ended_before), from_time(no_action_before));
     match scheduler {
         Some(scheduler) => {
@@ -250,7 +238,7 @@ pub(super) fn forget(
 /// What is older than the first time, and what changed nothing and is older than the second.
 const TO_FORGET: &str = "ended_at IS NOT NULL AND (ended_at < ?1 OR (took_action = 0 AND ended_at < ?2))";
 
-pub(super) fn schedulers_in_hand(connection: &Connection) -> Result<u32, Failure> {
+pub(super) fn schedulers_in_hand(connection: &Connection) -> Result<u32> {
     let sql = "SELECT count(*) FROM operations
          WHERE ended_at IS NULL AND definition IN ('create_scheduler', 'delete_scheduler')
            AND (status = 'pending' OR executing = 1)";
@@ -262,7 +250,7 @@ pub(super) fn has_any_to_forget(
     scheduler: &SchedulerName,
     ended_before: Timestamp,
     no_action_before: Timestamp,
-) -> Result<bool, Failure> {
+) -> Result<bool> {
     let sql = format!("SELECT EXISTS (SELECT 1 FROM operations WHERE scheduler = ?3 AND {TO_FORGET})");
     value(connection, &sql, (from_time(ended_before), from_time(no_action_before), scheduler.as_str()))
 }
@@ -276,7 +264,7 @@ struct Current {
 }
 
 impl Current {
-    fn of(connection: &Connection, id: OperationId) -> Result<Self, Failure> {
+    fn of(connection: &Connection, id: OperationId) -> Result<Self> {
         let sql = "SELECT sequence, scheduler, status FROM operations WHERE id = ?1";
         let current = read_rows(connection, sql, [from_id(id)], |columns| {
             Ok(Self {
@@ -289,7 +277,7 @@ impl Current {
         current.into_iter().next().ok_or_else(|| Refusal::OperationNotFound(id).into())
     }
 
-    fn in_status(self, status: OperationStatus) -> Result<Self, Failure> {
+    fn in_status(self, status: OperationStatus) -> Result<Self> {
         if self.status == status { Ok(self) } else { Err(self.wrong_status()) }
     }
 
@@ -299,7 +287,7 @@ impl Current {
     }
 
     /// The unique index would refuse it too, but could not say by whom the slot is held.
-    fn require_slot(&self, connection: &Connection) -> Result<(), Failure> {
+    fn require_slot(&self, connection: &Connection) -> Result {
         let sql = "SELECT id FROM operations WHERE scheduler = ?1 AND executing = 1 AND sequence <> ?2";
         let holder: Option<String> = find(connection, sql, (&self.scheduler, self.sequence))?;
         match holder.as_deref().and_then(OperationId::parse) {
@@ -307,39 +295,42 @@ impl Current {
             None => Ok(()),
         }
     }
-}
 
-fn set_activity(connection: &Connection, current: &Current, activity: &Activity) -> Result<(), Failure> {
-    let (executing, wait) = match activity {
-        Activity::Executing => {
-            current.require_slot(connection)?;
-            (true, None)
+    fn set(&self, connection: &Connection, row: Values<'_>) -> Result {
+        let columns: Vec<_> = row.iter().map(|(column, _)| format!("{column} = ?")).collect();
+        let sql = format!("UPDATE operations SET {} WHERE sequence = ?", columns.join(", "));
+        let sequence: &dyn ToSql = &self.sequence;
+        let values = row.iter().map(|(_, value)| *value).chain([sequence]);
+        execute(connection, &sql, params_from_iter(values))
+    }
+
+    fn set_activity(&self, connection: &Connection, activity: &Activity) -> Result {
+        let wait = match activity {
+            Activity::Executing => None,
+            Activity::Parked(wait) => Some(wait),
+        };
+        if wait.is_none() {
+            self.require_slot(connection)?;
         }
-        Activity::Parked(wait) => (false, Some(wait)),
-    };
-    let sql = "UPDATE operations SET executing = ?2, wait_what = ?3, wait_until = ?4, wait_unanswered = ?5
-         WHERE sequence = ?1";
-    execute(
-        connection,
-        sql,
-        (
-            current.sequence,
-            executing,
-            wait.map(|wait| &wait.what),
-            wait.map(|wait| from_time(wait.until)),
-            wait.is_some_and(|wait| wait.unanswered),
-        ),
-    )
+        let row: Values<'_> = &[
+            ("executing", &wait.is_none()),
+            ("wait_what", &wait.map(|wait| &wait.what)),
+            ("wait_until", &wait.map(|wait| from_time(wait.until))),
+            ("wait_unanswered", &wait.is_some_and(|wait| wait.unanswered)),
+        ];
+        self.set(connection, row)
+    }
+
+    fn set_lease(&self, connection: &Connection, lease: &Lease) -> Result {
+        let Lease { owner, token, expires_at } = lease;
+        let (token, expires_at) = (from_token(*token), from_time(*expires_at));
+        let row: Values<'_> =
+            &[("lease_owner", owner), ("lease_token", &token), ("lease_expires_at", &expires_at)];
+        self.set(connection, row)
+    }
 }
 
-fn set_lease(connection: &Connection, sequence: i64, lease: &Lease) -> Result<(), Failure> {
-    let Lease { owner, token, expires_at } = lease;
-    let sql =
-        "UPDATE operations SET lease_owner = ?2, lease_token = ?3, lease_expires_at = ?4 WHERE sequence = ?1";
-    execute(connection, sql, (sequence, owner, from_token(*token), from_time(*expires_at)))
-}
-
-fn append_history(connection: &Connection, sequence: i64, history: &[HistoryEvent]) -> Result<(), Failure> {
+fn append_history(connection: &Connection, sequence: i64, history: &[HistoryEvent]) -> Result {
     let mut statement = connection.prepare_cached(
         "INSERT INTO operation_history (operation, position, at, event)
          SELECT ?1, coalesce(max(position), 0) + 1, ?2, ?3 FROM operation_history WHERE operation = ?1",

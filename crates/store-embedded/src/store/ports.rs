@@ -14,7 +14,7 @@ use maestro_engine::ports::store::{
 };
 
 use super::{
-    EmbeddedStore, locks, operation_rows, operations, regions, room_rows, schedulers, transaction, versions,
+    EmbeddedStore, locks, operation_rows, operations, regions, rooms, schedulers, transaction, versions,
     workers,
 };
 use crate::failpoints::RENEW;
@@ -174,11 +174,11 @@ impl OperationStore for EmbeddedStore {
 impl RoomRegistry for EmbeddedStore {
     async fn room(&self, scheduler: &SchedulerName, id: &RoomId) -> Result<Option<RoomRecord>, StoreError> {
         let (scheduler, id) = (scheduler.clone(), id.clone());
-        self.read("read the room", move |connection| room_rows::one(connection, &scheduler, &id)).await
+        self.read("read the room", move |connection| rooms::one(connection, &scheduler, &id)).await
     }
 
     async fn live_rooms(&self, scheduler: &SchedulerName) -> Result<Vec<RoomRecord>, StoreError> {
-        self.read_of("read the rooms", scheduler, room_rows::live).await
+        self.read_of("read the rooms", scheduler, rooms::live).await
     }
 
     async fn leaving_rooms(
@@ -187,17 +187,17 @@ impl RoomRegistry for EmbeddedStore {
         operation: OperationId,
     ) -> Result<Vec<RoomRecord>, StoreError> {
         self.read_of("read the rooms that leave", scheduler, move |connection, scheduler| {
-            room_rows::leaving(connection, scheduler, operation)
+            rooms::leaving(connection, scheduler, operation)
         })
         .await
     }
 
     async fn room_counts(&self, scheduler: &SchedulerName) -> Result<Vec<RoomCount>, StoreError> {
-        self.read_of("count the rooms", scheduler, room_rows::counts).await
+        self.read_of("count the rooms", scheduler, rooms::counts).await
     }
 
     async fn all_live_rooms(&self) -> Result<Vec<RoomRecord>, StoreError> {
-        self.read("read all rooms", room_rows::all_live).await
+        self.read("read all rooms", rooms::all_live).await
     }
 
     async fn rooms_made_by(
@@ -206,7 +206,7 @@ impl RoomRegistry for EmbeddedStore {
         operation: OperationId,
     ) -> Result<Vec<RoomRecord>, StoreError> {
         self.read_of("read the rooms of an operation", scheduler, move |connection, scheduler| {
-            room_rows::made_by(connection, scheduler, operation)
+            rooms::made_by(connection, scheduler, operation)
         })
         .await
     }
@@ -217,7 +217,7 @@ impl RoomRegistry for EmbeddedStore {
         rooms_max: usize,
     ) -> Result<Vec<RoomRecord>, StoreError> {
         self.read_of("read the ended rooms", scheduler, move |connection, scheduler| {
-            room_rows::ended(connection, scheduler, rooms_max)
+            rooms::ended(connection, scheduler, rooms_max)
         })
         .await
     }
@@ -231,15 +231,14 @@ impl RoomRegistry for EmbeddedStore {
     ) -> Result<Vec<EndedRoom>, StoreError> {
         let (scheduler, after) = (scheduler.clone(), after.cloned());
         self.read("read the ended rooms", move |connection| {
-            room_rows::ended_before(connection, &scheduler, before, after.as_ref(), rooms_max)
+            rooms::ended_before(connection, &scheduler, before, after.as_ref(), rooms_max)
         })
         .await
     }
 
     async fn ports_in_use(&self, region: &Region) -> Result<Vec<u16>, StoreError> {
         let region = region.clone();
-        self.read("read the ports in use", move |connection| room_rows::ports_in_use(connection, &region))
-            .await
+        self.read("read the ports in use", move |connection| rooms::ports_in_use(connection, &region)).await
     }
 }
 

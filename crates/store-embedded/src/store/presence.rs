@@ -6,7 +6,6 @@
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -22,16 +21,13 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 pub(super) struct Presence {
     files: Vec<(PathBuf, FileId)>,
-    is_gone: AtomicBool,
-    why: Mutex<Option<String>>,
+    /// What the last look found wrong.
+    problem: Mutex<Option<String>>,
     health: OnceLock<Health>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct FileId {
-    device: u64,
-    inode: u64,
-}
+/// Device and inode.
+type FileId = (u64, u64);
 
 impl Presence {
     /// Of those files that are there: SQLite does not use all of its companions in every mode.
@@ -39,64 +35,55 @@ impl Presence {
         let present = |path: PathBuf| file_id(&path).ok().map(|id| (path, id));
         Self {
             files: files.into_iter().filter_map(present).collect(),
-            is_gone: AtomicBool::new(false),
-            why: Mutex::default(),
+            problem: Mutex::default(),
             health: OnceLock::new(),
         }
     }
 
     /// Says there from now on when something is wrong.
     pub(super) fn report_to(&self, health: Health) {
-        let why = self.why.lock();
-        if self.health.set(health).is_ok()
-            && let (Some(why), Some(health)) = (&*why, self.health.get())
-        {
-            health.not_ready(COMPONENT, why.clone());
+        let problem = self.problem.lock();
+        if self.health.set(health).is_ok() {
+            self.report(problem.as_deref());
         }
     }
 
-    /// What the last look found. Costs nothing.
+    /// What the last look found. Costs next to nothing.
     pub(super) fn remembered(&self) -> Result<(), rusqlite::Error> {
-        match self.is_gone.load(Ordering::Acquire) {
-            false => Ok(()),
-            true => Err(moved(self.why.lock().clone().unwrap_or_default())),
-        }
+        self.problem.lock().clone().map_or(Ok(()), |why| Err(moved(why)))
     }
 
     /// Looks now. Files that are back are as good as ever: nothing was written meanwhile.
     pub(super) fn look(&self) -> Result<(), rusqlite::Error> {
         let found = self.files.iter().find_map(|(path, id)| what_is_wrong(path, *id));
-        let is_gone = found.is_some();
-        if is_gone || self.is_gone.load(Ordering::Acquire) {
-            self.remember(found.clone());
-        }
+        self.remember(found.as_deref());
         found.map_or(Ok(()), |why| Err(moved(why)))
     }
 
-    fn remember(&self, found: Option<String>) {
-        let mut why = self.why.lock();
-        if *why == found {
+    fn remember(&self, found: Option<&str>) {
+        let mut problem = self.problem.lock();
+        if problem.as_deref() == found {
             return;
         }
-        self.is_gone.store(found.is_some(), Ordering::Release);
-        match (&found, self.health.get()) {
-            (Some(why), health) => {
+        match found {
+            Some(why) => {
                 tracing::error!(
                     why,
                     "the store's files are gone: nothing is written, and no room is touched"
                 );
-                if let Some(health) = health {
-                    health.not_ready(COMPONENT, why.clone());
-                }
             }
-            (None, health) => {
-                tracing::info!("the store's files are back");
-                if let Some(health) = health {
-                    health.clear(COMPONENT);
-                }
-            }
+            None => tracing::info!("the store's files are back"),
         }
-        *why = found;
+        self.report(found);
+        *problem = found.map(str::to_owned);
+    }
+
+    fn report(&self, problem: Option<&str>) {
+        match (self.health.get(), problem) {
+            (Some(health), Some(why)) => health.not_ready(COMPONENT, why.to_owned()),
+            (Some(health), None) => health.clear(COMPONENT),
+            (None, _) => {}
+        }
     }
 }
 
@@ -143,9 +130,8 @@ fn what_is_wrong(path: &Path, opened: FileId) -> Option<String> {
     }
 }
 
-fn file_id(path: &Path) -> io::Result<FileId> {
-    let metadata = std::fs::metadata(path)?;
-    Ok(FileId { device: metadata.dev(), inode: metadata.ino() })
+pub(super) fn file_id(path: &Path) -> io::Result<FileId> {
+    std::fs::metadata(path).map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
 fn moved(why: String) -> rusqlite::Error {

@@ -13,7 +13,7 @@ const FILE: u32 = 0o600;
 /// Makes the data directory if it is not there, and takes it and its files away from everybody else. Directories in it
 /// belong to others, who look after them.
 pub(crate) fn make_directory(directory: &Path) -> Result<(), OpenError> {
-    let failed = |source| OpenError::io("make the data directory", directory, source);
+    let failed = OpenError::io("make the data directory", directory);
     DirBuilder::new().recursive(true).mode(DIRECTORY).create(directory).map_err(failed)?;
     tighten(directory, DIRECTORY);
     for entry in std::fs::read_dir(directory).map_err(failed)? {

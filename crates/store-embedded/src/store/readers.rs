@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
-use super::failure::Failure;
+use super::failure::{Failure, Result};
 use super::file;
 use super::presence::Presence;
 
@@ -38,7 +38,7 @@ impl Readers {
     pub(super) async fn read<T: Send + 'static>(
         &self,
         what: &'static str,
-        question: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+        question: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.presence.remembered().map_err(|gone| Failure::from(gone).into_store_error(what))?;
         let closed = |_| Failure::Closed.into_store_error(what);

@@ -9,7 +9,7 @@ use maestro_engine::documents;
 use parking_lot::Mutex;
 
 use super::columns::Columns;
-use super::failure::Failure;
+use super::failure::Result;
 
 /// Recipes are immutable and read all the time: each is parsed once.
 #[derive(Default)]
@@ -19,7 +19,7 @@ impl RecipeCache {
     /// Far more than there are versions in use. When it is full it begins anew, which costs some parsing.
     const RECIPES_MAX: usize = 4096;
 
-    pub(super) fn recipe(&self, columns: &Columns<'_, '_>) -> Result<Arc<Recipe>, Failure> {
+    pub(super) fn recipe(&self, columns: &Columns<'_, '_>) -> Result<Arc<Recipe>> {
         let number = columns.get("number")?;
         if let Some(recipe) = self.0.lock().get(&number) {
             return Ok(recipe.clone());

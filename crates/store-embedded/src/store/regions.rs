@@ -5,14 +5,10 @@ use maestro_engine::ports::store::{Refusal, RegionRecord};
 use rusqlite::Connection;
 
 use super::columns::{Values, from_time, has_row, insert, read_rows};
-use super::failure::Failure;
+use super::failure::Result;
 
 /// Compares columns, not records: a time that was given has more digits than the one that is kept.
-pub(super) fn set(
-    connection: &Connection,
-    from: Option<&RegionRecord>,
-    to: &RegionRecord,
-) -> Result<(), Failure> {
+pub(super) fn set(connection: &Connection, from: Option<&RegionRecord>, to: &RegionRecord) -> Result {
     let is_expected = match from {
         Some(from) => with_row(from, |row| has_row(connection, "regions", row))?,
         None => !has_row(connection, "regions", &[("name", &to.name.as_str())])?,
@@ -36,7 +32,7 @@ fn with_row<T>(record: &RegionRecord, with: impl FnOnce(Values<'_>) -> T) -> T {
     ])
 }
 
-pub(super) fn all(connection: &Connection) -> Result<Vec<RegionRecord>, Failure> {
+pub(super) fn all(connection: &Connection) -> Result<Vec<RegionRecord>> {
     read_rows(connection, "SELECT * FROM regions ORDER BY name", [], |columns| {
         Ok(RegionRecord {
             name: columns.parsed("name", |name| Some(Region(name.into())))?,

@@ -5,13 +5,13 @@ use maestro_engine::ports::store::{RolloutRecord, RolloutState};
 use rusqlite::Connection;
 
 use super::columns::{Columns, Values, execute, from_time, insert};
-use super::failure::Failure;
+use super::failure::Result;
 
 pub(super) fn set(
     connection: &Connection,
     scheduler: &SchedulerName,
     rollout: Option<&RolloutRecord>,
-) -> Result<(), Failure> {
+) -> Result {
     let Some(RolloutRecord { state, to, from, since, fleet_size, occupied_at, note }) = rollout else {
         return execute(connection, "DELETE FROM rollouts WHERE scheduler = ?1", [scheduler.as_str()]);
     };
@@ -30,7 +30,7 @@ pub(super) fn set(
 }
 
 /// What a scheduler's row was joined with.
-pub(super) fn of(columns: &Columns<'_, '_>) -> Result<Option<RolloutRecord>, Failure> {
+pub(super) fn of(columns: &Columns<'_, '_>) -> Result<Option<RolloutRecord>> {
     let Some(state) = columns.optional("rollout_state", RolloutState::parse)? else {
         return Ok(None);
     };

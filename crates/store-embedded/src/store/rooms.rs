@@ -1,18 +1,29 @@
-//! Changes of the room registry.
+//! The room registry: changes, queries, and the documents in its rows.
 
-use maestro_core::operation::RemovalReason;
-use maestro_core::room::RoomId;
-use maestro_core::scheduler::SchedulerName;
+use std::borrow::Cow;
+
+use maestro_core::operation::{OperationId, RemovalReason};
+use maestro_core::room::{EndCause, HostPort, Purpose, Region, RoomId};
+use maestro_core::scheduler::{Protocol, SchedulerName, Version};
+use maestro_core::time::Timestamp;
+use maestro_engine::documents::Unreadable;
 use maestro_engine::ports::runtime::Handle;
-use maestro_engine::ports::store::{Ended, NewRoomRecord, Refusal, StopIntent};
-use rusqlite::Connection;
+use maestro_engine::ports::store::{
+    Ended, EndedRoom, Intent, NewRoomRecord, Refusal, RoomCount, RoomRecord, StopIntent,
+};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Params};
+use serde::Deserialize;
+use serde_json::{Value, json};
 
-use super::columns::{execute, execute_counted, from_id, from_time, from_token, insert, value};
-use super::failure::Failure;
-use super::room_rows;
+use super::columns::{
+    Columns, execute, execute_counted, from_id, from_time, from_token, insert, or_unreadable, read_rows,
+    to_time, to_token, value,
+};
+use super::failure::{Failure, Result};
 use super::schedulers;
 
-pub(super) fn intend(connection: &Connection, new: &NewRoomRecord) -> Result<(), Failure> {
+pub(super) fn intend(connection: &Connection, new: &NewRoomRecord) -> Result {
     schedulers::require(connection, &new.scheduler)?;
     let inserted = insert(
         connection,
@@ -23,7 +34,7 @@ pub(super) fn intend(connection: &Connection, new: &NewRoomRecord) -> Result<(),
             ("version", &new.version.to_string()),
             ("region", &new.region.as_str()),
             ("purpose", &new.purpose.as_str()),
-            ("ports", &room_rows::ports_to_json(&new.ports).to_string()),
+            ("ports", &ports_to_json(&new.ports).to_string()),
             ("operation", &from_id(new.operation)),
             ("token", &from_token(new.token)),
             ("created_at", &from_time(new.created_at)),
@@ -56,8 +67,8 @@ pub(super) fn started(
     scheduler: &SchedulerName,
     room: &RoomId,
     handle: &Handle,
-) -> Result<(), Failure> {
-    let handle = room_rows::handle_to_json(handle).to_string();
+) -> Result {
+    let handle = json!(handle).to_string();
     let sql = "UPDATE rooms SET handle = ?3 WHERE id = ?2 AND scheduler = ?1";
     let changed = execute_counted(connection, sql, (scheduler.as_str(), room.as_str(), handle))?;
     match changed {
@@ -71,7 +82,7 @@ pub(super) fn intend_stop(
     scheduler: &SchedulerName,
     room: &RoomId,
     stop: &StopIntent,
-) -> Result<(), Failure> {
+) -> Result {
     let StopIntent { operation, cause, matches, reason, at } = stop;
     // Only the first one counts: who asks again changes nothing.
     let sql = "UPDATE rooms
@@ -96,7 +107,7 @@ pub(super) fn intend_stop(
     }
 }
 
-fn is_live(connection: &Connection, scheduler: &SchedulerName, room: &RoomId) -> Result<bool, Failure> {
+fn is_live(connection: &Connection, scheduler: &SchedulerName, room: &RoomId) -> Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM rooms WHERE id = ?2 AND scheduler = ?1 AND ended_at IS NULL)";
     value(connection, sql, (scheduler.as_str(), room.as_str()))
 }
@@ -106,7 +117,7 @@ pub(super) fn end(
     scheduler: &SchedulerName,
     room: &RoomId,
     ended: &Ended,
-) -> Result<(), Failure> {
+) -> Result {
     let Ended { at, how, cause, was_ready } = ended;
     let sql = "UPDATE rooms SET ended_at = ?3, ended_how = ?4, ended_cause = ?5, was_ready = ?6
          WHERE id = ?2 AND scheduler = ?1 AND ended_at IS NULL";
@@ -121,15 +132,230 @@ pub(super) fn end(
     Ok(())
 }
 
-pub(super) fn forget(
-    connection: &Connection,
-    scheduler: &SchedulerName,
-    rooms: &[RoomId],
-) -> Result<(), Failure> {
+pub(super) fn forget(connection: &Connection, scheduler: &SchedulerName, rooms: &[RoomId]) -> Result {
     let mut statement = connection
         .prepare_cached("DELETE FROM rooms WHERE id = ?2 AND scheduler = ?1 AND ended_at IS NOT NULL")?;
     for room in rooms {
         statement.execute((scheduler.as_str(), room.as_str()))?;
     }
     Ok(())
+}
+
+const SELECT: &str =
+    "SELECT id, scheduler, version, region, purpose, ports, handle, stop_operation, stop_cause, stop_matches, stop_reason,
+    stop_at, operation, token, created_at, ended_at, ended_how, ended_cause, was_ready FROM rooms";
+
+pub(super) fn one(
+    connection: &Connection,
+    scheduler: &SchedulerName,
+    id: &RoomId,
+) -> Result<Option<RoomRecord>> {
+    let sql = format!("{SELECT} WHERE id = ?1 AND scheduler = ?2");
+    Ok(select(connection, &sql, (id.as_str(), scheduler.as_str()))?.pop())
+}
+
+pub(super) fn live(connection: &Connection, scheduler: &SchedulerName) -> Result<Vec<RoomRecord>> {
+    let sql = format!("{SELECT} WHERE scheduler = ?1 AND ended_at IS NULL ORDER BY id");
+    select(connection, &sql, [scheduler.as_str()])
+}
+
+pub(super) fn leaving(
+    connection: &Connection,
+    scheduler: &SchedulerName,
+    operation: OperationId,
+) -> Result<Vec<RoomRecord>> {
+    let sql = format!(
+        "{SELECT} WHERE scheduler = ?1 AND stop_operation = ?2 AND ended_at IS NULL
+         AND stop_operation IS NOT NULL ORDER BY id"
+    );
+    select(connection, &sql, (scheduler.as_str(), from_id(operation)))
+}
+
+pub(super) fn all_live(connection: &Connection) -> Result<Vec<RoomRecord>> {
+    let sql = format!("{SELECT} WHERE ended_at IS NULL ORDER BY scheduler, id");
+    let mut beside = None;
+    let rows = read_rows(connection, &sql, [], |columns| or_unreadable(room(columns, &mut beside)))?;
+    // Its scheduler's own reads fail: nobody touches the room. The others must be found all the same.
+    let warn = |why: &Unreadable| tracing::warn!(%why, "a stored room is left alone");
+    Ok(rows.into_iter().filter_map(|read| read.inspect_err(warn).ok()).collect())
+}
+
+pub(super) fn made_by(
+    connection: &Connection,
+    scheduler: &SchedulerName,
+    operation: OperationId,
+) -> Result<Vec<RoomRecord>> {
+    let sql = format!("{SELECT} WHERE scheduler = ?1 AND operation = ?2 ORDER BY id");
+    select(connection, &sql, (scheduler.as_str(), from_id(operation)))
+}
+
+/// Of the fleet, by version and region.
+pub(super) fn counts(connection: &Connection, scheduler: &SchedulerName) -> Result<Vec<RoomCount>> {
+    let sql = "SELECT version, region, count(*) AS rooms FROM rooms
+         WHERE scheduler = ?1 AND ended_at IS NULL AND purpose = ?2 GROUP BY version, region ORDER BY version, region";
+    read_rows(connection, sql, (scheduler.as_str(), Purpose::Fleet.as_str()), |columns| {
+        Ok(RoomCount {
+            version: columns.version("version")?,
+            region: columns.parsed("region", |text| Some(Region(text.into())))?,
+            rooms: columns.get("rooms")?,
+        })
+    })
+}
+
+pub(super) fn ended(
+    connection: &Connection,
+    scheduler: &SchedulerName,
+    rooms_max: usize,
+) -> Result<Vec<RoomRecord>> {
+    let sql = format!(
+        "{SELECT} WHERE scheduler = ?1 AND ended_at IS NOT NULL ORDER BY ended_at DESC, id DESC LIMIT ?2"
+    );
+    select(connection, &sql, (scheduler.as_str(), limit(rooms_max)))
+}
+
+pub(super) fn ended_before(
+    connection: &Connection,
+    scheduler: &SchedulerName,
+    before: Timestamp,
+    after: Option<&EndedRoom>,
+    rooms_max: usize,
+) -> Result<Vec<EndedRoom>> {
+    let sql = "SELECT id, region, ended_at FROM rooms
+         WHERE scheduler = ?1 AND ended_at < ?2 AND (ended_at, id) > (?3, ?4)
+         ORDER BY ended_at, id LIMIT ?5";
+    let (after_at, after_id) = after.map_or((i64::MIN, ""), |room| (from_time(room.at), room.id.as_str()));
+    let parameters = (scheduler.as_str(), from_time(before), after_at, after_id, limit(rooms_max));
+    read_rows(connection, sql, parameters, |columns| {
+        Ok(EndedRoom {
+            id: columns.parsed("id", |id| Some(RoomId::new(id)))?,
+            region: columns.parsed("region", |region| Some(Region(region.into())))?,
+            at: columns.time("ended_at")?,
+        })
+    })
+}
+
+pub(super) fn ports_in_use(connection: &Connection, region: &Region) -> Result<Vec<u16>> {
+    let sql = "SELECT port FROM ports_taken WHERE region = ?1 ORDER BY port";
+    read_rows(connection, sql, [region.as_str()], |columns| columns.get("port"))
+}
+
+pub(super) fn ports_to_json(ports: &[HostPort]) -> Value {
+    let port = |port: &HostPort| {
+        json!({
+            "name": port.name,
+            "protocol": port.protocol.as_str(),
+            "containerPort": port.container_port,
+            "hostPort": port.host_port,
+        })
+    };
+    ports.iter().map(port).collect()
+}
+
+fn select(connection: &Connection, sql: &str, parameters: impl Params) -> Result<Vec<RoomRecord>> {
+    let mut beside = None;
+    read_rows(connection, sql, parameters, |columns| room(columns, &mut beside))
+}
+
+/// Positions of columns in [`SELECT`], for what every row has. A plan reads thousands of rows, and looking up names would
+/// be what that costs most.
+mod at {
+    pub(super) const ID: usize = 0;
+    pub(super) const SCHEDULER: usize = 1;
+    pub(super) const VERSION: usize = 2;
+    pub(super) const REGION: usize = 3;
+    pub(super) const PURPOSE: usize = 4;
+    pub(super) const PORTS: usize = 5;
+    pub(super) const HANDLE: usize = 6;
+    pub(super) const STOP_OPERATION: usize = 7;
+    pub(super) const OPERATION: usize = 12;
+    pub(super) const TOKEN: usize = 13;
+    pub(super) const CREATED_AT: usize = 14;
+    pub(super) const ENDED_AT: usize = 15;
+}
+
+/// Rooms that stand beside each other mostly share scheduler and region: they then share the memory of the names.
+fn room(columns: &Columns<'_, '_>, beside: &mut Option<(SchedulerName, Region)>) -> Result<RoomRecord> {
+    let row = columns.0;
+    let scheduler = columns.parsed_at(at::SCHEDULER, "scheduler", |text| match beside {
+        Some((beside, _)) if beside.as_str() == text => Some(beside.clone()),
+        _ => SchedulerName::parse(text).ok(),
+    })?;
+    let region = columns.parsed_at(at::REGION, "region", |text| match beside {
+        Some((_, beside)) if beside.as_str() == text => Some(beside.clone()),
+        _ => Some(Region(text.into())),
+    })?;
+    *beside = Some((scheduler.clone(), region.clone()));
+    let is_null = |position| Ok::<_, Failure>(row.get_ref(position)? == ValueRef::Null);
+    Ok(RoomRecord {
+        id: columns.parsed_at(at::ID, "id", |id| Some(RoomId::new(id)))?,
+        scheduler,
+        version: columns.parsed_at(at::VERSION, "version", |text| Version::parse(text).ok())?,
+        region,
+        purpose: columns.parsed_at(at::PURPOSE, "purpose", Purpose::parse)?,
+        ports: columns.parsed_at(at::PORTS, "ports", ports_from_json)?,
+        handle: match is_null(at::HANDLE)? {
+            true => None,
+            false => Some(columns.parsed_at(at::HANDLE, "handle", |text| serde_json::from_str(text).ok())?),
+        },
+        intent: match is_null(at::STOP_OPERATION)? {
+            true => Intent::Run,
+            false => intent(columns)?,
+        },
+        operation: columns.parsed_at(at::OPERATION, "operation", OperationId::parse)?,
+        token: to_token(row.get(at::TOKEN)?)?,
+        created_at: to_time(row.get(at::CREATED_AT)?, "created_at")?,
+        ended: match is_null(at::ENDED_AT)? {
+            true => None,
+            false => Some(ended_from(columns)?),
+        },
+    })
+}
+
+fn intent(columns: &Columns<'_, '_>) -> Result<Intent> {
+    Ok(Intent::Stop(StopIntent {
+        operation: columns.id("stop_operation")?,
+        cause: columns.optional("stop_cause", RemovalReason::parse)?,
+        matches: columns.get("stop_matches")?,
+        reason: columns.get("stop_reason")?,
+        at: columns.time("stop_at")?,
+    }))
+}
+
+fn ended_from(columns: &Columns<'_, '_>) -> Result<Ended> {
+    Ok(Ended {
+        at: columns.time("ended_at")?,
+        how: columns.get("ended_how")?,
+        cause: columns.parsed("ended_cause", EndCause::parse)?,
+        was_ready: columns.get("was_ready")?,
+    })
+}
+
+/// Read straight into what is wanted: values that can be anything cost several times as much.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PortDocument<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow)]
+    protocol: Cow<'a, str>,
+    container_port: u16,
+    host_port: u16,
+}
+
+fn ports_from_json(text: &str) -> Option<Vec<HostPort>> {
+    let ports: Vec<PortDocument<'_>> = serde_json::from_str(text).ok()?;
+    let port = |port: PortDocument<'_>| {
+        let PortDocument { name, protocol: word, container_port, host_port } = port;
+        Some(HostPort {
+            name: name.into_owned(),
+            protocol: Protocol::parse(&word)?,
+            container_port,
+            host_port,
+        })
+    };
+    ports.into_iter().map(port).collect()
+}
+
+fn limit(rooms_max: usize) -> i64 {
+    i64::try_from(rooms_max).unwrap_or(i64::MAX)
 }

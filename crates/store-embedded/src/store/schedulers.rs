@@ -12,14 +12,11 @@ use super::columns::{
     Columns, Values, execute, find, from_id, from_time, insert, or_unreadable, read_rows,
     unreadable as to_unreadable, value,
 };
-use super::failure::Failure;
-use super::no_action;
-use super::operations;
+use super::failure::Result;
 use super::recipes::RecipeCache;
-use super::rollouts;
-use super::versions::{self, NewVersion};
+use super::{no_action, operations, rollouts, versions};
 
-pub(super) fn create(connection: &Connection, new: &NewScheduler) -> Result<(), Failure> {
+pub(super) fn create(connection: &Connection, new: &NewScheduler) -> Result {
     let name = &new.recipe.name;
     let row: Values<'_> = &[
         ("name", &name.as_str()),
@@ -32,12 +29,10 @@ pub(super) fn create(connection: &Connection, new: &NewScheduler) -> Result<(), 
     if created == 0 {
         return Err(Refusal::SchedulerExists(name.clone()).into());
     }
-    let first =
-        NewVersion { recipe: &new.recipe, version: new.version, status: new.version_status, at: new.at };
-    versions::insert(connection, name, &first)
+    versions::create(connection, name, &new.recipe, new.version, new.version_status, new.at)
 }
 
-pub(super) fn update(connection: &Connection, update: &SchedulerUpdate) -> Result<(), Failure> {
+pub(super) fn update(connection: &Connection, update: &SchedulerUpdate) -> Result {
     let SchedulerUpdate { scheduler, revision, state, active_version, fleet_size, rollout, last_shrunk_at } =
         update;
     let is: u32 = column(connection, "SELECT revision FROM schedulers WHERE name = ?1", scheduler)?;
@@ -66,7 +61,7 @@ pub(super) fn adjust_fleet_size(
     scheduler: &SchedulerName,
     delta: i64,
     of: Option<OperationId>,
-) -> Result<(), Failure> {
+) -> Result {
     let is: u32 = column(connection, "SELECT fleet_size FROM schedulers WHERE name = ?1", scheduler)?;
     if let Some(operation) = of
         && operations::fleet_delta(connection, operation)? != delta.saturating_neg()
@@ -79,11 +74,7 @@ pub(super) fn adjust_fleet_size(
     execute(connection, sql, (scheduler.as_str(), size))
 }
 
-pub(super) fn delete(
-    connection: &Connection,
-    scheduler: &SchedulerName,
-    keep: OperationId,
-) -> Result<(), Failure> {
+pub(super) fn delete(connection: &Connection, scheduler: &SchedulerName, keep: OperationId) -> Result {
     require(connection, scheduler)?;
     let sql = "SELECT count(*) FROM rooms WHERE scheduler = ?1 AND ended_at IS NULL";
     let rooms: u32 = value(connection, sql, [scheduler.as_str()])?;
@@ -108,12 +99,12 @@ pub(super) fn delete(
     no_action::forget_scheduler(connection, scheduler)
 }
 
-pub(super) fn exists(connection: &Connection, scheduler: &SchedulerName) -> Result<bool, Failure> {
+pub(super) fn exists(connection: &Connection, scheduler: &SchedulerName) -> Result<bool> {
     value(connection, "SELECT EXISTS (SELECT 1 FROM schedulers WHERE name = ?1)", [scheduler.as_str()])
 }
 
 /// [`Refusal::SchedulerNotFound`] if there is none.
-pub(super) fn require(connection: &Connection, scheduler: &SchedulerName) -> Result<(), Failure> {
+pub(super) fn require(connection: &Connection, scheduler: &SchedulerName) -> Result {
     if exists(connection, scheduler)? {
         Ok(())
     } else {
@@ -122,13 +113,13 @@ pub(super) fn require(connection: &Connection, scheduler: &SchedulerName) -> Res
 }
 
 /// [`Refusal::SchedulerNotFound`] if there is none.
-pub(super) fn state(connection: &Connection, scheduler: &SchedulerName) -> Result<SchedulerState, Failure> {
+pub(super) fn state(connection: &Connection, scheduler: &SchedulerName) -> Result<SchedulerState> {
     let state: String = column(connection, "SELECT state FROM schedulers WHERE name = ?1", scheduler)?;
     SchedulerState::parse(&state).ok_or_else(|| to_unreadable("state", state).into())
 }
 
 /// [`Refusal::SchedulerNotFound`] if there is none.
-fn column<T: FromSql>(connection: &Connection, sql: &str, scheduler: &SchedulerName) -> Result<T, Failure> {
+fn column<T: FromSql>(connection: &Connection, sql: &str, scheduler: &SchedulerName) -> Result<T> {
     let found = find(connection, sql, [scheduler.as_str()])?;
     found.ok_or_else(|| Refusal::SchedulerNotFound(scheduler.clone()).into())
 }
@@ -150,29 +141,26 @@ pub(super) fn one(
     connection: &Connection,
     recipes: &RecipeCache,
     name: &SchedulerName,
-) -> Result<Option<SchedulerRecord>, Failure> {
+) -> Result<Option<SchedulerRecord>> {
     let sql = format!("{SELECT_SCHEDULERS} WHERE schedulers.name = ?1");
     Ok(read_rows(connection, &sql, [name.as_str()], |columns| scheduler(columns, recipes))?.pop())
 }
 
 /// Without those that have no name that anybody could ask for, or a room carry.
-pub(super) fn names(connection: &Connection) -> Result<Vec<SchedulerName>, Failure> {
+pub(super) fn names(connection: &Connection) -> Result<Vec<SchedulerName>> {
     let sql = "SELECT name FROM schedulers ORDER BY name";
     let names = read_rows(connection, sql, [], |columns| or_unreadable(columns.scheduler("name")))?;
     Ok(names.into_iter().flatten().collect())
 }
 
 /// What cannot be read is that scheduler's problem alone.
-pub(super) fn all(connection: &Connection, recipes: &RecipeCache) -> Result<Vec<SchedulerRecord>, Failure> {
+pub(super) fn all(connection: &Connection, recipes: &RecipeCache) -> Result<Vec<SchedulerRecord>> {
     let sql = format!("{SELECT_SCHEDULERS} ORDER BY schedulers.name");
     let rows = read_rows(connection, &sql, [], |columns| or_unreadable(scheduler(columns, recipes)))?;
     Ok(rows.into_iter().flatten().collect())
 }
 
-pub(super) fn unreadable(
-    connection: &Connection,
-    recipes: &RecipeCache,
-) -> Result<Vec<UnreadableScheduler>, Failure> {
+pub(super) fn unreadable(connection: &Connection, recipes: &RecipeCache) -> Result<Vec<UnreadableScheduler>> {
     let sql = format!("{SELECT_SCHEDULERS} ORDER BY schedulers.name");
     let rows = read_rows(connection, &sql, [], |columns| {
         let Err(why) = or_unreadable(scheduler(columns, recipes))? else { return Ok(None) };
@@ -194,7 +182,7 @@ pub(super) fn unreadable(
     Ok(rows.into_iter().flatten().collect())
 }
 
-fn scheduler(columns: &Columns<'_, '_>, recipes: &RecipeCache) -> Result<SchedulerRecord, Failure> {
+fn scheduler(columns: &Columns<'_, '_>, recipes: &RecipeCache) -> Result<SchedulerRecord> {
     Ok(SchedulerRecord {
         name: columns.scheduler("name")?,
         state: columns.parsed("state", SchedulerState::parse)?,

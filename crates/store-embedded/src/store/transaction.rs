@@ -4,10 +4,10 @@
 use maestro_engine::ports::store::{Change, Guard, Refusal, Transaction};
 use rusqlite::Connection;
 
-use super::failure::Failure;
+use super::failure::Result;
 use super::{locks, no_action, operations, regions, rooms, schedulers, versions, workers};
 
-pub(super) fn carry_out(connection: &Connection, transaction: &Transaction) -> Result<(), Failure> {
+pub(super) fn carry_out(connection: &Connection, transaction: &Transaction) -> Result {
     let Transaction { label: _, guard, changes } = transaction;
     if let Some(guard) = guard {
         check(connection, guard)?;
@@ -15,7 +15,7 @@ pub(super) fn carry_out(connection: &Connection, transaction: &Transaction) -> R
     changes.iter().try_for_each(|change| carry_out_one(connection, change))
 }
 
-fn check(connection: &Connection, guard: &Guard) -> Result<(), Failure> {
+fn check(connection: &Connection, guard: &Guard) -> Result {
     let Guard { scheduler, token, operation, locks } = guard;
     if workers::current_token(connection, scheduler)? != Some(*token) {
         let scheduler = scheduler.clone();
@@ -27,7 +27,7 @@ fn check(connection: &Connection, guard: &Guard) -> Result<(), Failure> {
     locks.iter().try_for_each(|(kind, token)| locks::require(connection, scheduler, *kind, *token))
 }
 
-fn carry_out_one(connection: &Connection, change: &Change) -> Result<(), Failure> {
+fn carry_out_one(connection: &Connection, change: &Change) -> Result {
     match change {
         Change::CreateScheduler(new) => schedulers::create(connection, new),
         Change::UpdateScheduler(update) => schedulers::update(connection, update),
@@ -38,8 +38,7 @@ fn carry_out_one(connection: &Connection, change: &Change) -> Result<(), Failure
             versions::set_status(connection, scheduler, *version, *status, cause)
         }
         Change::InsertVersion { scheduler, recipe, version, status, at } => {
-            let new = versions::NewVersion { recipe, version: *version, status: *status, at: *at };
-            versions::insert(connection, scheduler, &new)
+            versions::create(connection, scheduler, recipe, *version, *status, *at)
         }
         Change::DeleteVersion { scheduler, version } => versions::delete(connection, scheduler, *version),
         Change::DeleteScheduler { scheduler, keep } => schedulers::delete(connection, scheduler, *keep),
@@ -52,8 +51,7 @@ fn carry_out_one(connection: &Connection, change: &Change) -> Result<(), Failure
             operations::turn_round(connection, *operation, rollback, history)
         }
         Change::EndOperation { operation, status, took_action, history, at } => {
-            let end = operations::End { status: *status, took_action: *took_action, at: *at };
-            operations::end(connection, *operation, &end, history)
+            operations::end(connection, *operation, *status, *took_action, *at, history)
         }
         Change::CancelPending { operation, history, at } => {
             operations::cancel_pending(connection, *operation, *at, history)
@@ -72,10 +70,10 @@ fn carry_out_one(connection: &Connection, change: &Change) -> Result<(), Failure
         Change::TakeLock(new) => locks::take(connection, new),
         Change::AwaitLock { scheduler, waiter } => locks::take_place(connection, scheduler, waiter),
         Change::StopAwaiting { scheduler, kind, holder } => {
-            locks::remove(connection, locks::Table::Waiters, scheduler, *kind, *holder)
+            locks::remove(connection, "lock_waiters", scheduler, *kind, *holder)
         }
         Change::ReleaseLock { scheduler, kind, holder } => {
-            locks::remove(connection, locks::Table::Locks, scheduler, *kind, *holder)
+            locks::remove(connection, "locks", scheduler, *kind, *holder)
         }
         Change::RevokeLock { scheduler, kind, token } => locks::revoke(connection, scheduler, *kind, *token),
         Change::IntendRoom(new) => rooms::intend(connection, new),

@@ -7,53 +7,39 @@ use maestro_engine::ports::store::{Refusal, UnreadableVersion, VersionRecord};
 use rusqlite::Connection;
 
 use super::columns::{
-    Columns, Values, execute, execute_counted, from_time, has_row, or_unreadable, read_rows, value,
+    Columns, Values, execute, execute_counted, from_time, has_row, insert, or_unreadable, read_rows, value,
 };
-use super::failure::Failure;
+use super::failure::{Failure, Result};
 use super::recipes::RecipeCache;
 use super::schedulers;
 
-pub(super) struct NewVersion<'a> {
-    pub(super) recipe: &'a Recipe,
-    pub(super) version: Version,
-    pub(super) status: VersionStatus,
-    pub(super) at: Timestamp,
-}
-
-pub(super) fn insert(
+pub(super) fn create(
     connection: &Connection,
     scheduler: &SchedulerName,
-    new: &NewVersion<'_>,
-) -> Result<(), Failure> {
-    let NewVersion { recipe, version, status, at } = new;
+    recipe: &Recipe,
+    version: Version,
+    status: VersionStatus,
+    at: Timestamp,
+) -> Result {
     schedulers::require(connection, scheduler)?;
     let sql = "INSERT INTO version_numbers (scheduler, version) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
     let given = execute_counted(connection, sql, (scheduler.as_str(), version.to_string()))?;
     if given == 0 {
-        let (scheduler, version) = (scheduler.clone(), *version);
+        let scheduler = scheduler.clone();
         return Err(Refusal::VersionExists { scheduler, version }.into());
     }
-    let sql = "INSERT INTO versions (scheduler, version, recipe, status, created_at)
-         VALUES (?1, ?2, ?3, ?4, ?5)";
-    execute(
-        connection,
-        sql,
-        (
-            scheduler.as_str(),
-            version.to_string(),
-            documents::recipe_to_json(recipe).to_string(),
-            status.as_str(),
-            from_time(*at),
-        ),
-    )
+    let row: Values<'_> = &[
+        ("scheduler", &scheduler.as_str()),
+        ("version", &version.to_string()),
+        ("recipe", &documents::recipe_to_json(recipe).to_string()),
+        ("status", &status.as_str()),
+        ("created_at", &from_time(at)),
+    ];
+    insert(connection, "INSERT INTO versions", row).map(drop)
 }
 
 /// Its number is not given again.
-pub(super) fn delete(
-    connection: &Connection,
-    scheduler: &SchedulerName,
-    version: Version,
-) -> Result<(), Failure> {
+pub(super) fn delete(connection: &Connection, scheduler: &SchedulerName, version: Version) -> Result {
     // Active versions are there, and nothing that is not there is active.
     let sql = "SELECT EXISTS (SELECT 1 FROM schedulers WHERE name = ?1 AND active_version = ?2)";
     let is_active: bool = value(connection, sql, (scheduler.as_str(), version.to_string()))?;
@@ -71,7 +57,7 @@ pub(super) fn set_status(
     version: Version,
     status: VersionStatus,
     cause: &str,
-) -> Result<(), Failure> {
+) -> Result {
     schedulers::require(connection, scheduler)?;
     let sql = "UPDATE versions SET status = ?3, cause = ?4 WHERE scheduler = ?1 AND version = ?2";
     let changed =
@@ -83,11 +69,7 @@ pub(super) fn set_status(
 }
 
 /// [`Refusal::VersionNotFound`] if there is none.
-pub(super) fn require(
-    connection: &Connection,
-    scheduler: &SchedulerName,
-    version: Version,
-) -> Result<(), Failure> {
+pub(super) fn require(connection: &Connection, scheduler: &SchedulerName, version: Version) -> Result {
     let row: Values<'_> = &[("scheduler", &scheduler.as_str()), ("version", &version.to_string())];
     if has_row(connection, "versions", row)? { Ok(()) } else { Err(not_found(scheduler, version)) }
 }
@@ -108,7 +90,7 @@ pub(super) fn all(
     connection: &Connection,
     recipes: &RecipeCache,
     scheduler: &SchedulerName,
-) -> Result<Vec<VersionRecord>, Failure> {
+) -> Result<Vec<VersionRecord>> {
     let rows = read_rows(connection, SELECT, [scheduler.as_str()], |columns| {
         or_unreadable(version(columns, recipes))
     })?;
@@ -121,7 +103,7 @@ pub(super) fn unreadable(
     connection: &Connection,
     recipes: &RecipeCache,
     scheduler: &SchedulerName,
-) -> Result<Vec<UnreadableVersion>, Failure> {
+) -> Result<Vec<UnreadableVersion>> {
     let rows = read_rows(connection, SELECT, [scheduler.as_str()], |columns| {
         let Err(why) = or_unreadable(version(columns, recipes))? else { return Ok(None) };
         match or_unreadable(columns.version("version"))? {
@@ -143,7 +125,7 @@ pub(super) fn unreadable(
     Ok(unreadable)
 }
 
-pub(super) fn numbers(connection: &Connection, scheduler: &SchedulerName) -> Result<Vec<Version>, Failure> {
+pub(super) fn numbers(connection: &Connection, scheduler: &SchedulerName) -> Result<Vec<Version>> {
     let sql = "SELECT version FROM version_numbers WHERE scheduler = ?1";
     let mut numbers = read_rows(connection, sql, [scheduler.as_str()], |columns| columns.version("version"))?;
     numbers.sort_unstable();
@@ -155,13 +137,13 @@ pub(super) fn one(
     recipes: &RecipeCache,
     scheduler: &SchedulerName,
     number: Version,
-) -> Result<Option<VersionRecord>, Failure> {
+) -> Result<Option<VersionRecord>> {
     let sql = format!("{SELECT} AND versions.version = ?2");
     let parameters = (scheduler.as_str(), number.to_string());
     Ok(read_rows(connection, &sql, parameters, |columns| version(columns, recipes))?.pop())
 }
 
-fn version(columns: &Columns<'_, '_>, recipes: &RecipeCache) -> Result<VersionRecord, Failure> {
+fn version(columns: &Columns<'_, '_>, recipes: &RecipeCache) -> Result<VersionRecord> {
     Ok(VersionRecord {
         version: columns.version("version")?,
         recipe: recipes.recipe(columns)?,

@@ -7,7 +7,7 @@ use maestro_engine::ports::store::{OwnershipRecord, Renewal, WorkerRecord, Workf
 use rusqlite::Connection;
 
 use super::columns::{execute, find, from_time, from_token, read_rows, to_token, value};
-use super::failure::Failure;
+use super::failure::Result;
 use super::schedulers;
 
 /// When ownerships run out. They last as long as their worker's sign of life, which is renewed for all of them at once; only
@@ -17,10 +17,7 @@ const EXPIRIES: &str = "SELECT scheduler, owner, token,
     FROM ownerships LEFT JOIN workers ON workers.name = ownerships.owner";
 
 /// An expired ownership that nobody took is still current: what counts is that no other token was given out.
-pub(super) fn current_token(
-    connection: &Connection,
-    scheduler: &SchedulerName,
-) -> Result<Option<Token>, Failure> {
+pub(super) fn current_token(connection: &Connection, scheduler: &SchedulerName) -> Result<Option<Token>> {
     let token = find(connection, "SELECT token FROM ownerships WHERE scheduler = ?1", [scheduler.as_str()])?;
     token.map(to_token).transpose()
 }
@@ -31,7 +28,7 @@ pub(super) fn own_all(
     owner: &str,
     now: Timestamp,
     ttl: Millis,
-) -> Result<Vec<(SchedulerName, Token)>, Failure> {
+) -> Result<Vec<(SchedulerName, Token)>> {
     let mut owned = Vec::with_capacity(schedulers.len());
     for scheduler in schedulers {
         if let Some(token) = own(connection, &scheduler, owner, now, ttl)? {
@@ -47,7 +44,7 @@ fn own(
     owner: &str,
     now: Timestamp,
     ttl: Millis,
-) -> Result<Option<Token>, Failure> {
+) -> Result<Option<Token>> {
     if !schedulers::exists(connection, scheduler)? {
         return Ok(None);
     }
@@ -74,16 +71,13 @@ fn own(
 }
 
 /// Greater than any before, of ownerships and of locks.
-pub(super) fn next_token(connection: &Connection) -> Result<Token, Failure> {
+pub(super) fn next_token(connection: &Connection) -> Result<Token> {
     let token = value(connection, "UPDATE store SET last_token = last_token + 1 RETURNING last_token", [])?;
     to_token(token)
 }
 
 /// One statement for each kind of thing, however many schedulers there are; and a row for each only if it has changed.
-pub(super) fn renew(
-    connection: &Connection,
-    renewal: Renewal<'_>,
-) -> Result<Vec<(SchedulerName, Token)>, Failure> {
+pub(super) fn renew(connection: &Connection, renewal: Renewal<'_>) -> Result<Vec<(SchedulerName, Token)>> {
     let Renewal { worker, now, ownership_ttl, operation_ttl, lock_ttl } = renewal;
     let until = |ttl| from_time(after(now, ttl));
     // Before the clock was set back: nothing is given for so long.
@@ -117,23 +111,19 @@ pub(super) fn renew(
     owned_by(connection, worker)
 }
 
-fn owned_by(connection: &Connection, worker: &str) -> Result<Vec<(SchedulerName, Token)>, Failure> {
+fn owned_by(connection: &Connection, worker: &str) -> Result<Vec<(SchedulerName, Token)>> {
     let sql = "SELECT scheduler, token FROM ownerships WHERE owner = ?1 ORDER BY scheduler";
     read_rows(connection, sql, [worker], |columns| {
         Ok((columns.scheduler("scheduler")?, columns.token("token")?))
     })
 }
 
-pub(super) fn disown(
-    connection: &Connection,
-    scheduler: &SchedulerName,
-    token: Token,
-) -> Result<(), Failure> {
+pub(super) fn disown(connection: &Connection, scheduler: &SchedulerName, token: Token) -> Result {
     let sql = "DELETE FROM ownerships WHERE scheduler = ?1 AND token = ?2";
     execute(connection, sql, (scheduler.as_str(), from_token(token)))
 }
 
-pub(super) fn retire(connection: &Connection, worker: &str) -> Result<(), Failure> {
+pub(super) fn retire(connection: &Connection, worker: &str) -> Result {
     for statement in ["DELETE FROM workers WHERE name = ?1", "DELETE FROM ownerships WHERE owner = ?1"] {
         execute(connection, statement, [worker])?;
     }
@@ -141,7 +131,7 @@ pub(super) fn retire(connection: &Connection, worker: &str) -> Result<(), Failur
 }
 
 /// All workers and all ownerships, by name.
-pub(super) fn workforce(connection: &Connection) -> Result<Workforce, Failure> {
+pub(super) fn workforce(connection: &Connection) -> Result<Workforce> {
     let workers =
         read_rows(connection, "SELECT name, expires_at FROM workers ORDER BY name", [], |columns| {
             Ok(WorkerRecord { name: columns.get("name")?, expires_at: columns.time("expires_at")? })

@@ -19,7 +19,7 @@ use maestro_engine::{Importance, Tasks};
 use rusqlite::{Connection, ffi};
 use tokio::sync::{mpsc, oneshot};
 
-use super::failure::{Failure, GroupLost};
+use super::failure::{Failure, GroupLost, Result};
 use super::presence::Presence;
 use crate::failpoints::Armed;
 
@@ -77,7 +77,7 @@ impl Writer {
     pub(super) async fn write<T: Send + 'static>(
         &self,
         label: &'static str,
-        work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+        work: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
         let job = Box::new(Write { label, work: Some(work), result: None, reply });
@@ -121,14 +121,14 @@ trait Job: Send {
 struct Write<T, W> {
     label: &'static str,
     work: Option<W>,
-    result: Option<Result<T, Failure>>,
-    reply: oneshot::Sender<Result<T, Failure>>,
+    result: Option<Result<T>>,
+    reply: oneshot::Sender<Result<T>>,
 }
 
 impl<T, W> Job for Write<T, W>
 where
     T: Send,
-    W: FnOnce(&Connection) -> Result<T, Failure> + Send,
+    W: FnOnce(&Connection) -> Result<T> + Send,
 {
     fn label(&self) -> &'static str {
         self.label
