@@ -1,18 +1,17 @@
 //! Reading a request's body, bounded.
 
 use std::fmt;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 
 use axum::body::{Body, HttpBody};
 use bytes::{Bytes, BytesMut};
-use http_body_util::BodyExt;
-use hyper::body::{Frame, SizeHint};
+use futures_util::stream;
+use http_body_util::{BodyExt, StreamBody};
+use hyper::body::Frame;
 
 use crate::error::{ApiError, Code};
 
 /// Why there is no body.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) enum BodyError {
     TooLong {
         max_bytes: usize,
@@ -23,7 +22,9 @@ pub(crate) enum BodyError {
 }
 
 /// A body that could not be received: whoever reads it is told why.
-pub(crate) struct Unreceived(pub(crate) BodyError);
+pub(crate) fn unreceived(error: BodyError) -> Body {
+    Body::new(StreamBody::new(stream::iter([Err::<Frame<Bytes>, _>(error)])))
+}
 
 /// The whole body.
 pub(crate) async fn read(body: Body, max_bytes: usize) -> Result<Bytes, ApiError> {
@@ -92,22 +93,6 @@ where
     Ok(None)
 }
 
-impl HttpBody for Unreceived {
-    type Data = Bytes;
-    type Error = BodyError;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        Poll::Ready(Some(Err(self.0.clone())))
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::default()
-    }
-}
-
 impl fmt::Display for BodyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -135,8 +120,6 @@ impl From<BodyError> for ApiError {
 
 #[cfg(test)]
 mod tests {
-    use futures_util::stream;
-
     use super::*;
 
     async fn check(pieces: &[&'static str], outcome: Result<&str, ()>) {
@@ -183,7 +166,7 @@ mod tests {
             (BodyError::NoCapacity, "too many requests at once; try again in a second"),
             (BodyError::Broken("gone".into()), "body: gone"),
         ] {
-            let told = read(Body::new(Unreceived(error)), 8).await.unwrap_err();
+            let told = read(unreceived(error), 8).await.unwrap_err();
             assert_eq!(told.message(), message);
         }
     }

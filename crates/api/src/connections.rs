@@ -11,11 +11,12 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio_util::sync::CancellationToken;
 
 #[derive(Debug, Clone)]
 pub struct ConnectionLimits {
@@ -83,8 +84,7 @@ pub(crate) struct Connection {
     phase: AtomicU8,
     /// Since when, in milliseconds since the listener was opened.
     since_ms: AtomicU64,
-    is_cut: AtomicBool,
-    cut: Notify,
+    cut: CancellationToken,
 }
 
 /// What became of a new connection.
@@ -100,8 +100,8 @@ pub(crate) struct Opened {
 pub(crate) struct Connections {
     limits: ConnectionLimits,
     open: Mutex<Open>,
-    /// Bytes of bodies that are not complete.
-    buffered: AtomicUsize,
+    /// One permit for each byte of bodies that are not complete.
+    bodies: Semaphore,
 }
 
 #[derive(Debug, Default)]
@@ -115,7 +115,8 @@ struct Open {
 
 impl Connections {
     pub(crate) fn new(limits: ConnectionLimits) -> Self {
-        Self { limits, open: Mutex::default(), buffered: AtomicUsize::new(0) }
+        let bodies = Semaphore::new(limits.bodies_max_bytes.min(Semaphore::MAX_PERMITS));
+        Self { limits, open: Mutex::default(), bodies }
     }
 
     pub(crate) fn limits(&self) -> &ConnectionLimits {
@@ -189,13 +190,8 @@ impl Connections {
     }
 
     /// Keeps so many bytes of a body that is not complete, if there is capacity.
-    pub(crate) fn keep(&self, bytes: usize) -> bool {
-        let before = self.buffered.fetch_add(bytes, Ordering::Relaxed);
-        before.saturating_add(bytes) <= self.limits.bodies_max_bytes
-    }
-
-    pub(crate) fn let_go(&self, bytes: usize) {
-        self.buffered.fetch_sub(bytes, Ordering::Relaxed);
+    pub(crate) fn keep(&self, bytes: usize) -> Option<SemaphorePermit<'_>> {
+        self.bodies.try_acquire_many(u32::try_from(bytes).ok()?).ok()
     }
 }
 
@@ -207,8 +203,7 @@ impl Open {
             address,
             phase: AtomicU8::new(Phase::Opening as u8),
             since_ms: AtomicU64::new(millis(now)),
-            is_cut: AtomicBool::new(false),
-            cut: Notify::new(),
+            cut: CancellationToken::new(),
         });
         self.by_id.insert(connection.id, Arc::clone(&connection));
         self.incomplete.entry(address).or_default().push_back(connection.id);
@@ -236,8 +231,7 @@ impl Open {
             return false;
         };
         let (phase, age) = connection.state(now);
-        connection.is_cut.store(true, Ordering::SeqCst);
-        connection.cut.notify_one();
+        connection.cut.cancel();
         match phase {
             Phase::Opening | Phase::Receiving => age < PROMPT,
             Phase::Working => true,
@@ -286,9 +280,7 @@ impl Connection {
 
     /// When the connection must be closed.
     pub(crate) async fn cut(&self) {
-        while !self.is_cut.load(Ordering::SeqCst) {
-            self.cut.notified().await;
-        }
+        self.cut.cancelled().await;
     }
 
     fn enter(&self, phase: Phase, now: Duration) -> Phase {

@@ -53,7 +53,6 @@ mod rooms;
 mod serve;
 mod view;
 mod warning;
-mod watched;
 
 use std::sync::Arc;
 

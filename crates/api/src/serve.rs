@@ -16,16 +16,16 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{SemaphorePermit, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior};
+use tokio_util::io::InspectReader;
 use tower::Service;
 
-use crate::body::{self, BodyError, Unreceived};
+use crate::body::{self, BodyError};
 use crate::coalesce::Coalesced;
 use crate::connections::{Connection, ConnectionLimits, Connections};
 use crate::metrics::ListenerMetrics;
-use crate::watched::Watched;
 
 /// How long to wait when no connection can be accepted, usually because all file descriptors are in use: that
 /// passes only when some are given back.
@@ -124,14 +124,14 @@ struct Server {
 }
 
 /// What the tasks of connections need.
-pub(crate) struct Shared {
+struct Shared {
     connections: Connections,
     opened_at: Instant,
     on_refused: Arc<dyn Fn() + Send + Sync>,
 }
 
 impl Shared {
-    pub(crate) fn now(&self) -> Duration {
+    fn now(&self) -> Duration {
         self.opened_at.elapsed()
     }
 }
@@ -202,13 +202,18 @@ async fn serve_connection(
         tracing::debug!(%error, "cannot set TCP_NODELAY");
     }
     let (shared, connection) = (&open.shared, &open.connection);
-    let stream = Watched::new(stream, Arc::clone(connection), Arc::clone(shared));
+    let stream = InspectReader::new(stream, |bytes| {
+        // At the end of the stream there are none.
+        if !bytes.is_empty() {
+            connection.receive(|| shared.now());
+        }
+    });
     let service = service_fn(|request: Request<Incoming>| {
         let mut router = router.clone();
         async move {
             let request = receive(request, shared).await;
             shared.connections.work(connection, shared.now());
-            let response = infallible(router.call(request).await);
+            let Ok(response) = router.call(request).await;
             shared.connections.rest(connection, shared.now());
             Ok::<_, Infallible>(response)
         }
@@ -242,42 +247,25 @@ async fn receive(request: Request<Incoming>, shared: &Shared) -> Request<Body> {
     let body = if incoming.is_end_stream() {
         Body::empty()
     } else {
-        let mut kept = Kept { connections: &shared.connections, bytes: 0 };
-        match body::receive(incoming, limits.body_max_bytes, |bytes| kept.keep(bytes)).await {
+        // Held until the body is complete, or its connection ends.
+        let mut kept: Option<SemaphorePermit<'_>> = None;
+        let keep = |bytes| {
+            let Some(more) = shared.connections.keep(bytes) else { return false };
+            match &mut kept {
+                Some(kept) => kept.merge(more),
+                None => kept = Some(more),
+            }
+            true
+        };
+        match body::receive(incoming, limits.body_max_bytes, keep).await {
             Ok(whole) => Body::from(whole),
             Err(error) => {
                 if matches!(error, BodyError::NoCapacity) {
                     (shared.on_refused)();
                 }
-                Body::new(Unreceived(error))
+                body::unreceived(error)
             }
         }
     };
     Request::from_parts(parts, body)
-}
-
-/// Bytes of a body that is not complete, until it is, or its connection ends.
-struct Kept<'a> {
-    connections: &'a Connections,
-    bytes: usize,
-}
-
-impl Kept<'_> {
-    fn keep(&mut self, bytes: usize) -> bool {
-        self.bytes += bytes;
-        self.connections.keep(bytes)
-    }
-}
-
-impl Drop for Kept<'_> {
-    fn drop(&mut self) {
-        self.connections.let_go(self.bytes);
-    }
-}
-
-fn infallible<T>(outcome: Result<T, Infallible>) -> T {
-    match outcome {
-        Ok(value) => value,
-        Err(never) => match never {},
-    }
 }

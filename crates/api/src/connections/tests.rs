@@ -20,7 +20,7 @@ fn open(connections: &Connections, address: [u8; 4], now: u64) -> Arc<Connection
 }
 
 fn is_cut(connection: &Connection) -> bool {
-    connection.is_cut.load(Ordering::SeqCst)
+    connection.cut.is_cancelled()
 }
 
 #[test]
@@ -139,11 +139,12 @@ fn deadlines() {
 #[test]
 fn what_is_kept_of_bodies_is_bounded() {
     let connections = Connections::new(LIMITS);
-    assert!(connections.keep(4096));
-    assert!(!connections.keep(1));
-    connections.let_go(1);
-    connections.let_go(4000);
-    assert!(connections.keep(4000));
+    let (small, large) = (connections.keep(96), connections.keep(4000));
+    assert!(small.is_some() && large.is_some());
+    assert!(connections.keep(1).is_none());
+    drop(large);
+    assert!(connections.keep(4001).is_none());
+    assert!(connections.keep(4000).is_some());
 }
 
 #[test]

@@ -158,7 +158,7 @@ async fn an_operation_in_progress_shows_its_lease() {
     assert_eq!(operation["definitionName"], "add_rooms", "{active}");
     let ttl = operation["lease"]["ttl"].as_str().unwrap();
     assert_eq!(ttl.len(), "2026-11-15T09:06:47Z".len());
-    ttl.parse::<jiff::Timestamp>().unwrap();
+    ttl.parse::<maestro_core::time::Timestamp>().unwrap();
     let id = operation["id"].as_str().unwrap();
     let one = world.get(&format!("/schedulers/slow/operations/{id}")).await.ok();
     assert_eq!(one["operation"]["lease"], operation["lease"]);
