@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode, header};
-use axum::middleware::{Next, from_fn};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use maestro_engine::Readiness;
@@ -15,7 +15,7 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 
 use crate::error::{self, ApiError};
-use crate::origin::{AllowedHosts, Provenance};
+use crate::origin::{self, AllowedHosts};
 
 /// How long the readiness probe may take: whoever asks (a kubelet, a balancer) does not wait forever.
 const READINESS_TIMEOUT: Duration = Duration::from_secs(2);
@@ -35,10 +35,6 @@ where
             problems: vec![format!("store: no answer within {READINESS_TIMEOUT:?}")],
         }))
     };
-    let guard = move |request: Request, next: Next| {
-        let allowed_hosts = allowed_hosts.clone();
-        async move { guarded(request, next, &allowed_hosts).await }
-    };
     Router::new()
         .route("/health", get(alive))
         .route("/healthz", get(alive))
@@ -46,13 +42,17 @@ where
         .route("/metrics", get(move || async move { metrics(&registry) }))
         .method_not_allowed_fallback(error::method_not_allowed)
         .fallback(error::not_found)
-        .layer(from_fn(guard))
+        .layer(from_fn_with_state(allowed_hosts, guarded))
 }
 
 /// Probes and scrapers call this server by all kinds of names, and what they read is no secret.
-async fn guarded(request: Request, next: Next, allowed_hosts: &AllowedHosts) -> Result<Response, ApiError> {
+async fn guarded(
+    State(allowed_hosts): State<AllowedHosts>,
+    request: Request,
+    next: Next,
+) -> Result<Response, ApiError> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        Provenance::of(&request).check(allowed_hosts)?;
+        origin::check(&request, &allowed_hosts)?;
     }
     Ok(next.run(request).await)
 }

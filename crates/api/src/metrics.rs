@@ -4,29 +4,26 @@
 //! first seen, and after that only touches the numbers behind them.
 
 use std::array;
-
-use std::sync::atomic::AtomicI64;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use axum::http::{Method, StatusCode};
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Metric, Registry};
 
 /// All of them. Cheap to clone.
 #[derive(Clone)]
 pub struct Metrics {
-    duration: Family<OutcomeLabels, Histogram, fn() -> Histogram>,
-    size: Family<OutcomeLabels, Histogram, fn() -> Histogram>,
-    in_flight: Family<RouteLabels, Gauge>,
-    failed_pings: Family<SchedulerLabel, Counter>,
-    connections: Family<ServiceLabel, Gauge>,
-    connections_cut: Family<ServiceLabel, Counter>,
-    connections_refused: Family<ServiceLabel, Counter>,
+    duration: Family<Labels, Histogram, fn() -> Histogram>,
+    size: Family<Labels, Histogram, fn() -> Histogram>,
+    in_flight: Family<Labels, Gauge>,
+    failed_pings: Family<Labels, Counter>,
+    connections: Family<Labels, Gauge>,
+    connections_cut: Family<Labels, Counter>,
+    connections_refused: Family<Labels, Counter>,
 }
 
 /// The cells of one listener.
@@ -37,104 +34,84 @@ pub struct ListenerMetrics {
     pub(crate) refused: Counter,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ServiceLabel {
-    service: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OutcomeLabels {
-    service: &'static str,
-    handler: Arc<str>,
-    method: &'static str,
-    code: u16,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RouteLabels {
-    service: &'static str,
-    handler: Arc<str>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct SchedulerLabel {
-    scheduler: String,
-}
+type Labels = Vec<(&'static str, String)>;
 
 impl Metrics {
-    pub fn register(registry: &mut Registry) -> Self {
-        let metrics = Self {
-            duration: Family::new_with_constructor(duration_histogram),
-            size: Family::new_with_constructor(size_histogram),
-            in_flight: Family::default(),
-            failed_pings: Family::default(),
-            connections: Family::default(),
-            connections_cut: Family::default(),
-            connections_refused: Family::default(),
-        };
-        registry.register(
-            "http_request_duration_seconds",
-            "How long requests took",
-            metrics.duration.clone(),
-        );
-        registry.register(
-            "http_response_size_bytes",
-            "How long the bodies of responses were",
-            metrics.size.clone(),
-        );
-        registry.register(
-            "http_requests_inflight",
-            "Requests that are being worked on",
-            metrics.in_flight.clone(),
-        );
-        registry.register(
-            "maestro_api_ping_handler_update_room_failures",
-            "Pings that were answered with success false",
-            metrics.failed_pings.clone(),
-        );
-        registry.register("http_connections", "Open connections", metrics.connections.clone());
-        registry.register(
-            "http_connections_cut",
-            "Connections that were closed because their client was too slow",
-            metrics.connections_cut.clone(),
-        );
-        registry.register(
-            "http_connections_refused",
-            "Connections that were refused for lack of capacity",
-            metrics.connections_refused.clone(),
-        );
-        metrics
+    pub fn register(r: &mut Registry) -> Self {
+        let pings = "Pings that were answered with success false";
+        let in_flight = "Requests that are being worked on";
+        let cut = "Connections that were closed because their client was too slow";
+        let refused = "Connections that were refused for lack of capacity";
+        Self {
+            duration: histograms(r, "http_request_duration_seconds", "How long requests took", || {
+                // What v10's library has by default.
+                Histogram::new([0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0])
+            }),
+            size: histograms(r, "http_response_size_bytes", "How long the bodies of responses were", || {
+                Histogram::new(exponential_buckets(100.0, 10.0, 8))
+            }),
+            in_flight: family(r, "http_requests_inflight", in_flight),
+            failed_pings: family(r, "maestro_api_ping_handler_update_room_failures", pings),
+            connections: family(r, "http_connections", "Open connections"),
+            connections_cut: family(r, "http_connections_cut", cut),
+            connections_refused: family(r, "http_connections_refused", refused),
+        }
     }
 
     /// The cells of the listener of this service.
     pub fn listener(&self, service: &'static str) -> ListenerMetrics {
-        let label = ServiceLabel { service };
+        let labels = vec![("service", service.to_owned())];
         ListenerMetrics {
-            connections: self.connections.get_or_create_owned(&label),
-            cut: self.connections_cut.get_or_create_owned(&label),
-            refused: self.connections_refused.get_or_create_owned(&label),
+            connections: self.connections.get_or_create_owned(&labels),
+            cut: self.connections_cut.get_or_create_owned(&labels),
+            refused: self.connections_refused.get_or_create_owned(&labels),
         }
     }
 
     /// The cells of the route with this path, as the router writes it.
     pub(crate) fn route(&self, service: &'static str, path: &str) -> RouteMetrics {
-        let handler = handler(path).into();
-        let labels = RouteLabels { service, handler };
+        let handler = handler(path);
+        let labels = vec![("service", service.to_owned()), ("handler", handler.clone())];
         RouteMetrics {
             in_flight: self.in_flight.get_or_create_owned(&labels),
             outcomes: array::from_fn(|_| array::from_fn(|_| OnceLock::new())),
             families: self.clone(),
             labels,
+            handler,
         }
     }
 
     pub(crate) fn failed_pings(&self, scheduler: &str) -> Counter {
-        self.failed_pings.get_or_create_owned(&SchedulerLabel { scheduler: scheduler.to_owned() })
+        self.failed_pings.get_or_create_owned(&scheduler_label(scheduler))
     }
 
     pub(crate) fn forget_failed_pings(&self, scheduler: &str) {
-        self.failed_pings.remove(&SchedulerLabel { scheduler: scheduler.to_owned() });
+        self.failed_pings.remove(&scheduler_label(scheduler));
     }
+}
+
+fn scheduler_label(scheduler: &str) -> Labels {
+    vec![("scheduler", scheduler.to_owned())]
+}
+
+fn family<M>(registry: &mut Registry, name: &str, help: &str) -> Family<Labels, M>
+where
+    Family<Labels, M>: Metric + Default + Clone,
+{
+    let family = Family::default();
+    registry.register(name, help, family.clone());
+    family
+}
+
+fn histograms(
+    registry: &mut Registry,
+    name: &str,
+    help: &str,
+    make: fn() -> Histogram,
+) -> Family<Labels, Histogram, fn() -> Histogram> {
+    let family = Family::new_with_constructor(make);
+    registry.register(name, help, family.clone());
+    family
 }
 
 /// A route's path as v10's metrics spell it.
@@ -148,15 +125,6 @@ fn handler(path: &str) -> String {
     ];
     let spelled = |path: String, (ours, v10s)| path.replace(ours, v10s);
     names.into_iter().fold(path.to_owned(), spelled)
-}
-
-/// What v10's library has by default.
-fn duration_histogram() -> Histogram {
-    Histogram::new([0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0])
-}
-
-fn size_histogram() -> Histogram {
-    Histogram::new(exponential_buckets(100.0, 10.0, 8))
 }
 
 /// Any other method is counted under the last one: a label's values are not for clients to invent.
@@ -183,10 +151,10 @@ pub(crate) struct RouteMetrics {
     in_flight: Gauge,
     outcomes: [[OnceLock<OutcomeMetrics>; STATUSES.len()]; METHODS.len()],
     families: Metrics,
-    labels: RouteLabels,
+    labels: Labels,
+    handler: String,
 }
 
-#[derive(Clone)]
 struct OutcomeMetrics {
     duration: Histogram,
     size: Histogram,
@@ -194,7 +162,7 @@ struct OutcomeMetrics {
 
 impl RouteMetrics {
     pub(crate) fn handler(&self) -> &str {
-        &self.labels.handler
+        &self.handler
     }
 
     /// Counts a request as being worked on until the guard goes, also when its client hangs up.
@@ -218,12 +186,8 @@ impl RouteMetrics {
     }
 
     fn outcome(&self, method: &'static str, status: StatusCode) -> OutcomeMetrics {
-        let labels = OutcomeLabels {
-            service: self.labels.service,
-            handler: Arc::clone(&self.labels.handler),
-            method,
-            code: status.as_u16(),
-        };
+        let mut labels = self.labels.clone();
+        labels.extend([("method", method.to_owned()), ("code", status.as_u16().to_string())]);
         OutcomeMetrics {
             duration: self.families.duration.get_or_create_owned(&labels),
             size: self.families.size.get_or_create_owned(&labels),
@@ -236,7 +200,7 @@ fn method_index(method: &Method) -> usize {
     METHODS[..other].iter().position(|known| *known == method.as_str()).unwrap_or(other)
 }
 
-pub(crate) struct InFlight(Gauge<i64, AtomicI64>);
+pub(crate) struct InFlight(Gauge);
 
 impl Drop for InFlight {
     fn drop(&mut self) {

@@ -10,7 +10,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version, header, request};
+use axum::http::{HeaderName, HeaderValue, Method, Request, Version, header};
 
 use crate::error::{ApiError, Code};
 
@@ -35,15 +35,6 @@ impl AllowedHosts {
     }
 }
 
-/// What a request says about whom it is for and where it comes from.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Provenance<'a> {
-    method: &'a Method,
-    version: Version,
-    uri: &'a Uri,
-    headers: &'a HeaderMap,
-}
-
 /// Why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Refusal<'a> {
@@ -54,60 +45,46 @@ enum Refusal<'a> {
     ForeignSite(&'a [u8]),
 }
 
-impl<'a> Provenance<'a> {
-    pub(crate) fn of<B>(request: &'a request::Request<B>) -> Self {
-        Self {
-            method: request.method(),
-            version: request.version(),
-            uri: request.uri(),
-            headers: request.headers(),
-        }
-    }
+/// Refuses a request that is not for this server, or that a web page of another origin sends.
+pub(crate) fn check<B>(request: &Request<B>, allowed: &AllowedHosts) -> Result<(), ApiError> {
+    judge(request, allowed).map_err(ApiError::from)
+}
 
-    pub(crate) fn check(&self, allowed: &AllowedHosts) -> Result<(), ApiError> {
-        self.judge(allowed).map_err(ApiError::from)
+fn judge<'a, B>(request: &'a Request<B>, allowed: &AllowedHosts) -> Result<(), Refusal<'a>> {
+    let header = |name: HeaderName| request.headers().get(name).map(HeaderValue::as_bytes);
+    let host = host(request)?;
+    if let Some(host) = host
+        && !is_own(host, allowed)
+    {
+        return Err(Refusal::UnknownHost(host));
     }
-
-    fn judge(&self, allowed: &AllowedHosts) -> Result<(), Refusal<'a>> {
-        let host = self.host()?;
-        if let Some(host) = host
-            && !is_own(host, allowed)
-        {
-            return Err(Refusal::UnknownHost(host));
-        }
-        // Whoever follows a link sees the answer, the page with the link does not; and no GET changes anything.
-        let navigates = *self.method == Method::GET && self.header(&SEC_FETCH_MODE) == Some(b"navigate");
-        if navigates {
-            return Ok(());
-        }
-        if let Some(origin) = self.header(&header::ORIGIN)
-            && !is_same_origin(origin, host)
-        {
-            return Err(Refusal::ForeignOrigin(origin));
-        }
-        match self.header(&SEC_FETCH_SITE) {
-            None | Some(b"same-origin" | b"none") => Ok(()),
-            Some(site) => Err(Refusal::ForeignSite(site)),
-        }
+    // Whoever follows a link sees the answer, the page with the link does not; and no GET changes anything.
+    if *request.method() == Method::GET && header(SEC_FETCH_MODE) == Some(b"navigate") {
+        return Ok(());
     }
-
-    /// Whom the request is for, with its port. `None`: it is from before there was `Host`.
-    fn host(&self) -> Result<Option<&'a [u8]>, Refusal<'a>> {
-        let mut hosts = self.headers.get_all(header::HOST).iter();
-        let host = hosts.next().map(HeaderValue::as_bytes);
-        if hosts.next().is_some() {
-            return Err(Refusal::SeveralHosts);
-        }
-        // As proxies are asked, and in HTTP/2: there it counts, and not the header.
-        match self.uri.authority() {
-            Some(authority) => Ok(Some(authority.as_str().as_bytes())),
-            None if host.is_none() && self.version > Version::HTTP_10 => Err(Refusal::NoHost),
-            None => Ok(host),
-        }
+    if let Some(origin) = header(header::ORIGIN)
+        && !is_same_origin(origin, host)
+    {
+        return Err(Refusal::ForeignOrigin(origin));
     }
+    match header(SEC_FETCH_SITE) {
+        None | Some(b"same-origin" | b"none") => Ok(()),
+        Some(site) => Err(Refusal::ForeignSite(site)),
+    }
+}
 
-    fn header(&self, name: &HeaderName) -> Option<&'a [u8]> {
-        self.headers.get(name).map(HeaderValue::as_bytes)
+/// Whom the request is for, with its port. `None`: it is from before there was `Host`.
+fn host<B>(request: &Request<B>) -> Result<Option<&[u8]>, Refusal<'_>> {
+    let mut hosts = request.headers().get_all(header::HOST).iter();
+    let host = hosts.next().map(HeaderValue::as_bytes);
+    if hosts.next().is_some() {
+        return Err(Refusal::SeveralHosts);
+    }
+    // As proxies are asked, and in HTTP/2: there the URI counts, and not the header.
+    match request.uri().authority() {
+        Some(authority) => Ok(Some(authority.as_str().as_bytes())),
+        None if host.is_none() && request.version() > Version::HTTP_10 => Err(Refusal::NoHost),
+        None => Ok(host),
     }
 }
 
@@ -217,7 +194,7 @@ mod tests {
     fn check(first_line: &str, headers: &[&str], expected: Result<(), Refusal<'_>>) {
         let allowed = AllowedHosts::new(["Maestro.example.com".to_owned(), "build-7".to_owned()]);
         let request = request(first_line, headers);
-        assert_eq!(Provenance::of(&request).judge(&allowed), expected, "{first_line} {headers:?}");
+        assert_eq!(judge(&request, &allowed), expected, "{first_line} {headers:?}");
     }
 
     #[test]

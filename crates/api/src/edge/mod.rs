@@ -32,7 +32,7 @@ use self::request_id::RequestId;
 use crate::error::{self, ApiError, Cause, Code};
 use crate::limits::{HEADERS_MAX, HEADERS_MAX_BYTES, URL_MAX_BYTES};
 use crate::metrics::{Metrics, RouteMetrics};
-use crate::origin::{AllowedHosts, Provenance};
+use crate::origin::{self, AllowedHosts};
 
 /// Where the ids of requests come from that bring none.
 pub type NewRequestId = Arc<dyn Fn() -> u64 + Send + Sync>;
@@ -99,7 +99,7 @@ impl Edge {
                 format!("headers: more than {HEADERS_MAX}, or longer than {HEADERS_MAX_BYTES} bytes");
             return Err(ApiError::invalid(message).with_status(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
         }
-        Provenance::of(request).check(&self.allowed_hosts)?;
+        origin::check(request, &self.allowed_hosts)?;
         Arc::clone(&self.permits).try_acquire_owned().map_err(|_| {
             (self.on_refused)();
             let message = "too many requests at once; try again in a second";
