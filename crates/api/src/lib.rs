@@ -47,11 +47,9 @@ mod limits;
 mod management;
 mod metrics;
 mod origin;
-mod port;
 mod request;
 mod rooms;
 mod serve;
-mod view;
 mod warning;
 
 use std::sync::Arc;
@@ -71,7 +69,7 @@ pub use origin::AllowedHosts;
 pub use rooms::{RoomsOptions, rooms_router};
 pub use serve::{Listening, serve};
 
-/// What the routers stand on.
+/// What all routers need.
 #[derive(Clone)]
 pub struct Context {
     pub engine: Arc<Engine>,

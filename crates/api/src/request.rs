@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 
 use crate::body;
 use crate::error::ApiError;
+use crate::management::ManagementApi;
 use crate::warning::Warnings;
 
 /// The parameters of the path, decoded.
@@ -62,27 +63,18 @@ pub(crate) struct Message<T> {
     pub(crate) warnings: Warnings,
 }
 
-/// What [`Message`] needs to know of a router's state.
-pub(crate) trait BodyLimit {
-    fn body_max_bytes(&self) -> usize;
-}
-
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Strictness {
     strict: bool,
 }
 
-impl<T, S> FromRequest<Arc<S>> for Message<T>
-where
-    T: FromJson,
-    S: BodyLimit + Send + Sync,
-{
+impl<T: FromJson> FromRequest<Arc<ManagementApi>> for Message<T> {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &Arc<S>) -> Result<Self, ApiError> {
+    async fn from_request(request: Request, api: &Arc<ManagementApi>) -> Result<Self, ApiError> {
         let Strictness { strict } = from_query(request.uri())?;
-        let body = body::read(request.into_body(), state.body_max_bytes()).await?;
+        let body = body::read(request.into_body(), api.body_max_bytes).await?;
         let Decoded { message, unknown_fields } =
             T::from_json(&body).map_err(|error| match error.field.as_str() {
                 "" => ApiError::invalid(format!("body: {error}")),

@@ -1,22 +1,17 @@
 //! Locks: who holds and awaits them, and a forced release. The paths and the first three keys are v9's.
 
-use axum::extract::State;
 use axum::http::StatusCode;
 use maestro_core::lock::{Lock, Waiter};
 use maestro_engine::services::LockView;
 use maestro_proto::v1::{self, ListLocksRequest, LockWaiter, ReleaseLockRequest};
 
-use super::Api;
-use crate::answer::Answer;
-use crate::error::ApiError;
-use crate::request::{Asked, Named, User, reason};
-use crate::view::View;
+use super::{Answer, Answered, Api, ApiError, Asked, Named, State, User, View, reason};
 
 pub(super) async fn list(
     State(api): Api,
     Named(scheduler): Named<String>,
     Asked(request): Asked<ListLocksRequest>,
-) -> Result<Answer<Vec<v1::Lock>>, ApiError> {
+) -> Answered<Vec<v1::Lock>> {
     let view = View::parse(&request.view)?;
     let locks = api.engine.locks(&scheduler).await?;
     Ok(Answer(locks.into_iter().map(|lock| listed(lock, view)).collect()))

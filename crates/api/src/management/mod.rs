@@ -1,6 +1,5 @@
 //! The management API: schedulers, their versions, operations and rooms, for people and tools.
 
-mod explanations;
 mod locks;
 mod operations;
 mod regions;
@@ -13,26 +12,29 @@ mod versions;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::State;
 use axum::routing::{MethodRouter, delete, get, post};
 use maestro_engine::Engine;
 use maestro_engine::services::RegionOrder;
 
+use crate::answer::{Answer, View};
 use crate::edge::{Route, Spans};
-use crate::request::BodyLimit;
+use crate::error::ApiError;
+use crate::request::{Asked, Message, Named, User, reason};
+use crate::warning::Warnings;
 use crate::{Context, Limits};
 
-struct ManagementApi {
+pub(crate) struct ManagementApi {
     engine: Arc<Engine>,
-    body_max_bytes: usize,
+    pub(crate) body_max_bytes: usize,
 }
 
-impl BodyLimit for ManagementApi {
-    fn body_max_bytes(&self) -> usize {
-        self.body_max_bytes
-    }
-}
+type Api = State<Arc<ManagementApi>>;
 
-type Api = axum::extract::State<Arc<ManagementApi>>;
+type Answered<T> = Result<Answer<T>, ApiError>;
+
+/// An answer to a message, with warnings about the message.
+type AnsweredWithWarnings<T> = Result<(Warnings, Answer<T>), ApiError>;
 
 pub fn management_router(context: &Context, limits: &Limits) -> Router {
     let edge = context.edge("management-api", limits, Spans::Always, Arc::new(|| {}));
@@ -57,9 +59,9 @@ fn routes() -> Vec<Route<Arc<ManagementApi>>> {
         ("/schedulers/{scheduler_name}/rollout/cancel", post(rollouts::cancel)),
         ("/schedulers/{scheduler_name}/autoscaling", get(schedulers::autoscaling_decisions)),
         ("/schedulers/{scheduler_name}/operations", get(operations::list)),
-        ("/schedulers/{scheduler_name}/operations/stuck", get(explanations::stuck)),
+        ("/schedulers/{scheduler_name}/operations/stuck", get(operations::stuck)),
         ("/schedulers/{scheduler_name}/operations/{operation_id}", get(operations::get)),
-        ("/schedulers/{scheduler_name}/operations/{operation_id}/explain", get(explanations::explain)),
+        ("/schedulers/{scheduler_name}/operations/{operation_id}/explain", get(operations::explain)),
         ("/schedulers/{scheduler_name}/operations/{operation_id}/cancel", post(operations::cancel)),
         ("/schedulers/{scheduler_name}/locks", get(locks::list)),
         ("/schedulers/{scheduler_name}/locks/{lock_key}", delete(locks::release)),

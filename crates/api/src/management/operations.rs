@@ -1,27 +1,24 @@
-//! Operations: lists by stage, one in full, cancel.
+//! Operations: lists by stage, one in full, cancel; and, which v10 does not have, what they wait for and which are stuck.
 
-use axum::extract::State;
+use maestro_core::operation::explain::{self, Explanation};
 use maestro_core::operation::{
-    Definition, DefinitionKind, HistoryEvent, IdPrefix, Operation, OperationStatus, Stage,
+    Definition, DefinitionKind, HistoryEvent, IdPrefix, Lease, Operation, OperationStatus, Stage,
 };
 use maestro_core::scheduler::Version;
 use maestro_core::time::Timestamp;
 use maestro_engine::documents;
 use maestro_engine::ports::store::{OperationFilter, PageRequest, SchedulerState};
-use maestro_engine::services::OperationView;
+use maestro_engine::services::{ExplainedOperation, OperationView};
 use maestro_proto::protobuf::Struct;
 use maestro_proto::recipe::go_cased_scheduler;
 use maestro_proto::v1::{
-    self, CancelOperationResponse, GetOperationRequest, GetOperationResponse, Lease, ListOperationItem,
-    ListOperationsRequest, ListOperationsResponse, OperationEvent,
+    self, CancelOperationResponse, Claim, Expectation, GetOperationRequest, GetOperationResponse,
+    ListOperationItem, ListOperationsRequest, ListOperationsResponse, ListStuckOperationsResponse,
+    OperationEvent, OperationExplanation,
 };
 use serde_json::{Value, json};
 
-use super::Api;
-use crate::answer::Answer;
-use crate::error::ApiError;
-use crate::request::{Asked, Named, User};
-use crate::view::View;
+use super::{Answer, Answered, Api, ApiError, Asked, Named, State, User, View};
 
 const PAGE_SIZE_DEFAULT: u32 = 15;
 const PAGE_SIZE_MAX: u32 = 100;
@@ -30,7 +27,7 @@ pub(super) async fn list(
     State(api): Api,
     Named(scheduler): Named<String>,
     Asked(request): Asked<ListOperationsRequest>,
-) -> Result<Answer<ListOperationsResponse>, ApiError> {
+) -> Answered<ListOperationsResponse> {
     let view = View::parse(&request.view)?;
     let (stage, page) = asked_page(&request)?;
     let list = api.engine.operations(&scheduler, stage, page).await?;
@@ -46,7 +43,7 @@ pub(super) async fn get(
     State(api): Api,
     Named((scheduler, id)): Named<(String, String)>,
     Asked(request): Asked<GetOperationRequest>,
-) -> Result<Answer<GetOperationResponse>, ApiError> {
+) -> Answered<GetOperationResponse> {
     let view = View::parse(&request.view)?;
     let operation = api.engine.operation(&scheduler, &id).await?;
     Ok(Answer(GetOperationResponse { operation: Some(whole(operation, view)) }))
@@ -56,9 +53,25 @@ pub(super) async fn cancel(
     State(api): Api,
     Named((scheduler, id)): Named<(String, String)>,
     User(user): User,
-) -> Result<Answer<CancelOperationResponse>, ApiError> {
+) -> Answered<CancelOperationResponse> {
     api.engine.cancel_operation(&scheduler, &id, &user).await?;
     Ok(Answer(CancelOperationResponse {}))
+}
+
+/// What an operation waits for, who works on it, what will happen next, and whether it is stuck.
+pub(super) async fn explain(
+    State(api): Api,
+    Named((scheduler, id)): Named<(String, String)>,
+) -> Answered<OperationExplanation> {
+    Ok(Answer(explanation(api.engine.explain_operation(&scheduler, &id).await?)))
+}
+
+pub(super) async fn stuck(
+    State(api): Api,
+    Named(scheduler): Named<String>,
+) -> Answered<ListStuckOperationsResponse> {
+    let stuck = api.engine.stuck_operations(&scheduler).await?;
+    Ok(Answer(ListStuckOperationsResponse { operations: stuck.into_iter().map(explanation).collect() }))
 }
 
 /// In v10's order of checks, so that a request with several mistakes is told of the same one.
@@ -199,10 +212,10 @@ fn reason(view_of: &OperationView) -> String {
 }
 
 /// Only what is in progress has one; an expired one is shown as it is.
-fn lease(operation: &Operation) -> Option<Lease> {
+fn lease(operation: &Operation) -> Option<v1::Lease> {
     let lease = operation.lease.as_ref()?;
     let ttl = || lease.expires_at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-    (operation.status == OperationStatus::InProgress).then(|| Lease { ttl: ttl() })
+    (operation.status == OperationStatus::InProgress).then(|| v1::Lease { ttl: ttl() })
 }
 
 /// What was asked for, in v10's form.
@@ -246,4 +259,39 @@ fn object(value: Value) -> Struct {
 
 fn event(event: HistoryEvent) -> OperationEvent {
     OperationEvent { created_at: Some(event.at.into()), event: event.event }
+}
+
+fn explanation(explained: ExplainedOperation) -> OperationExplanation {
+    let ExplainedOperation { operation, ownership, explanation, seen_at } = explained;
+    let Explanation { since, waits_for, next, stuck } = explanation;
+    let lease = operation.lease.filter(|_| !operation.status.is_final());
+    OperationExplanation {
+        id: operation.id.to_string(),
+        definition_name: operation.definition.name().to_owned(),
+        scheduler_name: operation.scheduler.to_string(),
+        status: operation.status.as_str().to_owned(),
+        since: Some(since.into()),
+        waiting_for: waits_for.unwrap_or_default(),
+        last_event: operation.history.last().map(|last| last.event.clone()).unwrap_or_default(),
+        owner: ownership.map(|ownership| claim(ownership, seen_at)),
+        lease: lease.map(|lease| claim(lease, seen_at)),
+        next: next.into_iter().map(expectation).collect(),
+        stuck: stuck.is_some(),
+        stuck_because: stuck.unwrap_or_default(),
+    }
+}
+
+fn claim(lease: Lease, now: Timestamp) -> Claim {
+    let Lease { owner, token, expires_at } = lease;
+    Claim {
+        worker: owner,
+        until: Some(expires_at.into()),
+        fencing_token: token.0,
+        has_run_out: expires_at <= now,
+    }
+}
+
+fn expectation(expectation: explain::Expectation) -> Expectation {
+    let explain::Expectation { what, at } = expectation;
+    Expectation { what, at: at.map(Into::into) }
 }

@@ -2,17 +2,13 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
 use axum::routing::{MethodRouter, post};
 use maestro_engine::services::{RegionOrder, RegionView};
 use maestro_proto::v1::{CordonRegionRequest, CordonRegionResponse, ListRegionsResponse, Region};
 
-use super::{Api, ManagementApi};
-use crate::answer::Answer;
-use crate::error::ApiError;
-use crate::request::{Asked, Message, Named, User, reason};
+use super::{Answer, Answered, Api, ApiError, Asked, ManagementApi, Message, Named, State, User, reason};
 
-pub(super) async fn list(State(api): Api) -> Result<Answer<ListRegionsResponse>, ApiError> {
+pub(super) async fn list(State(api): Api) -> Answered<ListRegionsResponse> {
     let regions = api.engine.regions().await?;
     Ok(Answer(ListRegionsResponse { regions: regions.into_iter().map(listed).collect() }))
 }

@@ -1,6 +1,5 @@
 //! Another size of a fleet, or one room more. Neither is in v10; a resize is written as Senlin's CLUSTER_RESIZE is.
 
-use axum::extract::State;
 use maestro_core::resize::{Draft, Number, Strictness};
 use maestro_core::violation::{Violation, Violations};
 use maestro_engine::Error;
@@ -8,18 +7,14 @@ use maestro_engine::services::ResizeOrder;
 use maestro_proto::v1::{CreateRoomRequest, CreateRoomResponse, ResizeRequest, ResizeResponse};
 use serde_json::{Map, Value};
 
-use super::Api;
-use crate::answer::Answer;
-use crate::error::ApiError;
-use crate::request::{Message, Named, User};
-use crate::warning::Warnings;
+use super::{Answer, AnsweredWithWarnings, Api, Message, Named, State, User};
 
 pub(super) async fn resize(
     State(api): Api,
     Named(scheduler): Named<String>,
     User(user): User,
     Message { message, warnings }: Message<ResizeRequest>,
-) -> Result<(Warnings, Answer<ResizeResponse>), ApiError> {
+) -> AnsweredWithWarnings<ResizeResponse> {
     let force = message.force;
     let order = order(message).map_err(|violations| Error::from(Violations(violations)))?;
     let id = api.engine.resize(&scheduler, &order, force, &user).await?;
@@ -31,7 +26,7 @@ pub(super) async fn create_room(
     Named(scheduler): Named<String>,
     User(user): User,
     Message { message, warnings }: Message<CreateRoomRequest>,
-) -> Result<(Warnings, Answer<CreateRoomResponse>), ApiError> {
+) -> AnsweredWithWarnings<CreateRoomResponse> {
     let id = api.engine.create_room(&scheduler, message.region.as_deref(), message.force, &user).await?;
     Ok((warnings, Answer(CreateRoomResponse { operation_id: id.to_string() })))
 }

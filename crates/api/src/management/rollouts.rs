@@ -1,16 +1,10 @@
 //! Rollouts: how far one is, and pause, resume, cancel. None of it is in v10.
 
-use axum::extract::State;
 use maestro_proto::v1::{
     CancelRolloutResponse, GetRolloutRequest, GetRolloutResponse, PauseRolloutResponse, ResumeRolloutResponse,
 };
 
-use super::Api;
-use crate::answer::Answer;
-use crate::error::ApiError;
-use crate::request::{Asked, Named, User};
-
-type Answered<T> = Result<Answer<T>, ApiError>;
+use super::{Answer, Answered, Api, Asked, Named, State, User};
 
 pub(super) async fn get(
     State(api): Api,

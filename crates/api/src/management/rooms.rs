@@ -1,6 +1,5 @@
 //! Rooms as people see and change them. None of it is in v10.
 
-use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use maestro_engine::services::{ListedRoom, RoomSilence};
@@ -10,12 +9,8 @@ use maestro_proto::v1::{
 };
 use serde_json::{Map, Value};
 
-use super::Api;
-use crate::answer::Answer;
-use crate::error::ApiError;
-use crate::port::port;
-use crate::request::{Asked, Message, Named, User};
-use crate::warning::Warnings;
+use super::{Answer, Answered, AnsweredWithWarnings, Api, ApiError, Asked, Message, Named, State, User};
+use crate::answer::port;
 
 const LOG_LINES_DEFAULT: u32 = 100;
 /// An answer is made in memory.
@@ -26,7 +21,7 @@ pub(super) async fn add(
     Named(scheduler): Named<String>,
     User(user): User,
     Message { message, warnings }: Message<AddRoomsRequest>,
-) -> Result<(Warnings, Answer<AddRoomsResponse>), ApiError> {
+) -> AnsweredWithWarnings<AddRoomsResponse> {
     let amount = amount(message.amount)?;
     let id = api.engine.add_rooms(&scheduler, amount, message.force, &user).await?;
     Ok((warnings, Answer(AddRoomsResponse { operation_id: id.to_string() })))
@@ -37,7 +32,7 @@ pub(super) async fn remove(
     Named(scheduler): Named<String>,
     User(user): User,
     Message { message, warnings }: Message<RemoveRoomsRequest>,
-) -> Result<(Warnings, Answer<RemoveRoomsResponse>), ApiError> {
+) -> AnsweredWithWarnings<RemoveRoomsResponse> {
     let RemoveRoomsRequest { scheduler_name: _, amount: given, force, rooms } = message;
     let id = match (rooms.as_slice(), given) {
         ([], given) => api.engine.remove_rooms(&scheduler, amount(given)?, force, &user).await?,
@@ -55,7 +50,7 @@ pub(super) async fn list(
     State(api): Api,
     Named(scheduler): Named<String>,
     Asked(request): Asked<ListRoomsRequest>,
-) -> Result<Answer<ListRoomsResponse>, ApiError> {
+) -> Answered<ListRoomsResponse> {
     let mut rooms = api.engine.rooms(&scheduler).await?;
     if request.ended {
         rooms.extend(api.engine.ended_rooms(&scheduler).await?);
@@ -63,10 +58,7 @@ pub(super) async fn list(
     Ok(Answer(ListRoomsResponse { rooms: rooms.into_iter().map(listed).collect() }))
 }
 
-pub(super) async fn get(
-    State(api): Api,
-    Named((scheduler, id)): Named<(String, String)>,
-) -> Result<Answer<Room>, ApiError> {
+pub(super) async fn get(State(api): Api, Named((scheduler, id)): Named<(String, String)>) -> Answered<Room> {
     Ok(Answer(room(api.engine.room(&scheduler, &id).await?)))
 }
 

@@ -1,6 +1,5 @@
 //! Schedulers: list, read, create, delete, and how they scale.
 
-use axum::extract::State;
 use maestro_core::condition::Problem;
 use maestro_core::room::RoomStatus;
 use maestro_core::scheduler::{Autoscaling, Recipe};
@@ -17,14 +16,7 @@ use maestro_proto::v1::{
     ListSchedulersResponse, SchedulerInfo, SchedulerWithoutSpec,
 };
 
-use super::Api;
-use crate::answer::Answer;
-use crate::error::ApiError;
-use crate::request::{Asked, Message, Named, User};
-use crate::view::View;
-use crate::warning::Warnings;
-
-type Answered<T> = Result<Answer<T>, ApiError>;
+use super::{Answer, Answered, AnsweredWithWarnings, Api, Asked, Message, Named, State, User, View};
 
 pub(super) async fn list(
     State(api): Api,
@@ -106,7 +98,7 @@ pub(super) async fn create(
     State(api): Api,
     User(user): User,
     Message { message, warnings }: Message<CreateSchedulerRequest>,
-) -> Result<(Warnings, Answer<CreateSchedulerResponse>), ApiError> {
+) -> AnsweredWithWarnings<CreateSchedulerResponse> {
     let recipe = Recipe::try_from(&message).map_err(Error::from)?;
     let record = api.engine.create_scheduler(recipe, &user).await?;
     let scheduler = Some(recipe::scheduler(&record.recipe, shown(&record)));

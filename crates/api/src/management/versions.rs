@@ -1,6 +1,5 @@
 //! Versions of a scheduler: list, submit, patch, switch.
 
-use axum::extract::State;
 use maestro_core::scheduler::Recipe;
 use maestro_engine::Error;
 use maestro_engine::ports::store::{UnreadableVersion, VersionRecord};
@@ -11,21 +10,17 @@ use maestro_proto::v1::{
     SwitchActiveVersionResponse,
 };
 
-use super::Api;
 use super::schedulers::UNREADABLE;
-use crate::answer::Answer;
-use crate::error::{ApiError, Code};
-use crate::request::{Asked, Message, Named, User};
-use crate::view::View;
-use crate::warning::Warnings;
-
-type Submitted<T> = Result<(Warnings, Answer<T>), ApiError>;
+use super::{
+    Answer, Answered, AnsweredWithWarnings, Api, ApiError, Asked, Message, Named, State, User, View, Warnings,
+};
+use crate::error::Code;
 
 pub(super) async fn list(
     State(api): Api,
     Named(name): Named<String>,
     Asked(request): Asked<GetSchedulerVersionsRequest>,
-) -> Result<Answer<GetSchedulerVersionsResponse>, ApiError> {
+) -> Answered<GetSchedulerVersionsResponse> {
     let view = View::parse(&request.view)?;
     let (readable, unreadable) = api.engine.versions(&name).await?;
     let readable = readable.iter().map(|record| (record.version, version(record, view)));
@@ -49,7 +44,7 @@ pub(super) async fn create(
     Named(name): Named<String>,
     User(user): User,
     Message { mut message, warnings }: Message<CreateSchedulerRequest>,
-) -> Submitted<NewSchedulerVersionResponse> {
+) -> AnsweredWithWarnings<NewSchedulerVersionResponse> {
     // The path says it already. One that says something else is refused: it was written for another scheduler.
     if message.name.is_empty() {
         message.name.clone_from(&name);
@@ -64,7 +59,7 @@ pub(super) async fn patch(
     Named(name): Named<String>,
     User(user): User,
     Message { message: patch, warnings }: Message<Patch>,
-) -> Submitted<PatchSchedulerResponse> {
+) -> AnsweredWithWarnings<PatchSchedulerResponse> {
     let warnings = warnings.of_recipe();
     if patch.is_empty() {
         return Err(no_change(&name, &warnings));
@@ -92,7 +87,7 @@ pub(super) async fn switch(
     Named(name): Named<String>,
     User(user): User,
     Message { message, warnings }: Message<SwitchActiveVersionRequest>,
-) -> Submitted<SwitchActiveVersionResponse> {
+) -> AnsweredWithWarnings<SwitchActiveVersionResponse> {
     let id = api.engine.switch_version(&name, &message.version, &user).await?;
     Ok((warnings, Answer(SwitchActiveVersionResponse { operation_id: id.to_string() })))
 }

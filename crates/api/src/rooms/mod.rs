@@ -21,10 +21,9 @@ use maestro_proto::v1::GetRoomAddressResponse;
 
 use self::failures::Failures;
 use self::ping::Said;
-use crate::answer::Answer;
+use crate::answer::{Answer, port};
 use crate::edge::{Route, Spans};
 use crate::error::{ApiError, json};
-use crate::port::port;
 use crate::request::Named;
 use crate::{Context, Limits, body};
 
