@@ -223,24 +223,17 @@ impl SchedulerStore for SimulatedStore {
         self.read(&"scheduler_names", self.inner.scheduler_names()).await
     }
 
-    async fn schedulers(&self) -> Result<Vec<SchedulerRecord>, StoreError> {
-        let mut records = self.read(&"schedulers", self.inner.schedulers()).await?;
+    async fn all_schedulers(&self) -> Result<(Vec<SchedulerRecord>, Vec<UnreadableScheduler>), StoreError> {
+        let (mut records, unreadable) = self.read(&"schedulers", self.inner.all_schedulers()).await?;
         records.iter_mut().for_each(broken::scheduler);
-        Ok(records)
+        Ok((records, unreadable))
     }
 
-    async fn unreadable_schedulers(&self) -> Result<Vec<UnreadableScheduler>, StoreError> {
-        // Without a fault of its own: only who also reads the schedulers asks for it.
-        self.inner.unreadable_schedulers().await
-    }
-
-    async fn versions(&self, name: &SchedulerName) -> Result<Vec<VersionRecord>, StoreError> {
+    async fn versions(
+        &self,
+        name: &SchedulerName,
+    ) -> Result<(Vec<VersionRecord>, Vec<UnreadableVersion>), StoreError> {
         self.read(&"versions", self.inner.versions(name)).await
-    }
-
-    async fn unreadable_versions(&self, name: &SchedulerName) -> Result<Vec<UnreadableVersion>, StoreError> {
-        // As with the schedulers.
-        self.inner.unreadable_versions(name).await
     }
 
     async fn version_numbers(&self, name: &SchedulerName) -> Result<Vec<Version>, StoreError> {

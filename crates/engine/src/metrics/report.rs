@@ -26,12 +26,13 @@ pub(crate) async fn report(engine: &Engine) {
 async fn report_once(engine: &Engine) -> Result<(), Error> {
     let store = &engine.ports.store;
     let mut fleets = Vec::new();
-    for scheduler in store.schedulers().await? {
+    let (schedulers, unreadable) = store.all_schedulers().await?;
+    engine.metrics.show_unreadable(&unreadable);
+    for scheduler in schedulers {
         let counts = engine.fleet_counts(&scheduler.name).await?;
         let locks = engine.shown_locks(&scheduler.name).await?;
         fleets.push(FleetReport { scheduler, counts, locks, at: engine.now() });
     }
-    engine.metrics.show_unreadable(&store.unreadable_schedulers().await?);
     for region in engine.ports.runtimes.keys() {
         engine.metrics.silent(region, engine.spared(region).await?);
     }

@@ -156,7 +156,7 @@ impl Engine {
         if !goes_back {
             return Ok(record.active_version);
         }
-        let versions = self.ports.store.versions(&record.name).await?;
+        let (versions, _) = self.ports.store.versions(&record.name).await?;
         let left = |version: &&VersionRecord| {
             matches!(version.status, VersionStatus::Error | VersionStatus::Canceled)
         };

@@ -206,7 +206,7 @@ impl Engine {
         filter: &SchedulerFilter,
     ) -> Result<Vec<UnreadableScheduler>, Error> {
         let matches = |wanted: &Option<String>, is: &str| wanted.as_deref().is_none_or(|wanted| wanted == is);
-        let mut unreadable = self.ports.store.unreadable_schedulers().await?;
+        let (_, mut unreadable) = self.ports.store.all_schedulers().await?;
         unreadable.retain(|scheduler| {
             matches(&filter.name, scheduler.name.as_str())
                 && matches(&filter.game, "")
@@ -232,9 +232,7 @@ impl Engine {
 
     /// Those that can be read and those that cannot, each newest first.
     pub async fn versions(&self, name: &str) -> Result<(Vec<VersionRecord>, Vec<UnreadableVersion>), Error> {
-        let (store, scheduler) = (&self.ports.store, known_name(name)?);
-        let (readable, unreadable) =
-            (store.versions(&scheduler).await?, store.unreadable_versions(&scheduler).await?);
+        let (readable, unreadable) = self.ports.store.versions(&known_name(name)?).await?;
         match readable.is_empty() && unreadable.is_empty() {
             true => Err(scheduler_not_found(name)),
             false => Ok((readable, unreadable)),

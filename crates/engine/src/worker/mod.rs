@@ -160,7 +160,8 @@ impl Manager {
         let health = self.engine.health();
         let component = |name: &SchedulerName| format!("scheduler {name}");
         let mut unreadable = BTreeSet::new();
-        for UnreadableScheduler { name, why, .. } in self.engine.ports.store.unreadable_schedulers().await? {
+        let (_, found) = self.engine.ports.store.all_schedulers().await?;
+        for UnreadableScheduler { name, why, .. } in found {
             health.degraded(component(&name), format!("{why}; it and its rooms are left alone"));
             unreadable.insert(name);
         }

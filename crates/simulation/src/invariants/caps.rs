@@ -18,7 +18,7 @@ pub(super) async fn overstepped(
     if grown.is_empty() {
         return Ok(Vec::new());
     }
-    let versions = store.versions(scheduler).await?;
+    let (versions, _) = store.versions(scheduler).await?;
     let rows = store.live_rooms(scheduler).await?;
     let overstepped = |region: &Region| {
         let caps: Option<Vec<u32>> = versions.iter().map(|version| cap(&version.recipe, region)).collect();

@@ -61,21 +61,16 @@ impl SchedulerStore for MemoryStore {
         Ok(self.0.lock().schedulers().into_iter().map(|record| record.name).collect())
     }
 
-    async fn schedulers(&self) -> Result<Vec<SchedulerRecord>, StoreError> {
-        Ok(self.0.lock().schedulers())
+    /// All can be read: nothing is stored in a form that has to be.
+    async fn all_schedulers(&self) -> Result<(Vec<SchedulerRecord>, Vec<UnreadableScheduler>), StoreError> {
+        Ok((self.0.lock().schedulers(), Vec::new()))
     }
 
-    /// Nothing is stored in a form that has to be read.
-    async fn unreadable_schedulers(&self) -> Result<Vec<UnreadableScheduler>, StoreError> {
-        Ok(Vec::new())
-    }
-
-    async fn versions(&self, name: &SchedulerName) -> Result<Vec<VersionRecord>, StoreError> {
-        Ok(self.0.lock().versions(name))
-    }
-
-    async fn unreadable_versions(&self, _: &SchedulerName) -> Result<Vec<UnreadableVersion>, StoreError> {
-        Ok(Vec::new())
+    async fn versions(
+        &self,
+        name: &SchedulerName,
+    ) -> Result<(Vec<VersionRecord>, Vec<UnreadableVersion>), StoreError> {
+        Ok((self.0.lock().versions(name), Vec::new()))
     }
 
     async fn version_numbers(&self, name: &SchedulerName) -> Result<Vec<Version>, StoreError> {

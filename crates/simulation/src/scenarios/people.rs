@@ -99,7 +99,7 @@ async fn request(stage: &mut Stage, wish: Wish, scheduler: &SchedulerRecord) -> 
         Wish::Minor => minor_version(stage, scheduler),
         Wish::Major => major_version(stage, scheduler),
         Wish::Switch => {
-            let versions = store.versions(&scheduler.name).await.ok()?;
+            let (versions, _) = store.versions(&scheduler.name).await.ok()?;
             Request::Switch(versions.get(random.usize(0..versions.len().max(1)))?.version)
         }
         Wish::PauseRollout => Request::PauseRollout,

@@ -230,7 +230,7 @@ async fn check_history(world: &World, begun_with: u32) {
     if most as i64 > largest {
         world.fail(&format!("there were {most} rooms at once, and never more than {largest} were wanted"));
     }
-    let versions = world.store().versions(&arena()).await.unwrap();
+    let (versions, _) = world.store().versions(&arena()).await.unwrap();
     assert_eq!(versions[0].status, VersionStatus::Deployed);
     for operation in done {
         assert_eq!(operation.lease, None, "{operation:?}");

@@ -45,7 +45,7 @@ pub(crate) async fn ended_as(world: &World, id: OperationId, status: OperationSt
 }
 
 pub(crate) async fn statuses(world: &World) -> BTreeMap<String, VersionStatus> {
-    let versions = world.store().versions(&arena()).await.unwrap();
+    let (versions, _) = world.store().versions(&arena()).await.unwrap();
     versions.into_iter().map(|version| (version.version.to_string(), version.status)).collect()
 }
 

@@ -171,6 +171,29 @@ pub(super) fn read_rows<T>(
     Ok(found)
 }
 
+/// What `read` makes of each row that can be read, and what `describe` makes of each of the others and why.
+pub(super) fn read_each<T, U>(
+    connection: &Connection,
+    sql: &str,
+    parameters: impl Params,
+    read: impl Fn(&Columns<'_, '_>) -> Result<T>,
+    describe: impl Fn(&Columns<'_, '_>, String) -> Result<U>,
+) -> Result<(Vec<T>, Vec<U>)> {
+    let (mut readable, mut unreadable) = (Vec::new(), Vec::new());
+    read_rows(connection, sql, parameters, |columns| {
+        match or_unreadable(read(columns))? {
+            Ok(row) => readable.push(row),
+            Err(why) => match or_unreadable(describe(columns, why.to_string()))? {
+                Ok(row) => unreadable.push(row),
+                // Nobody can ask for it, and no room can carry its name.
+                Err(why) => tracing::warn!(%why, "a stored row is left alone"),
+            },
+        }
+        Ok(())
+    })?;
+    Ok((readable, unreadable))
+}
+
 /// Where a row that cannot be read must not hide the others: what was read, or why it cannot be.
 pub(super) fn or_unreadable<T>(read: Result<T>) -> Result<Result<T, Unreadable>> {
     match read {

@@ -8,8 +8,8 @@ use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::Store;
 use maestro_engine::ports::store::{
-    EndedRoom, OperationPage, OperationStore, PageRequest, RegionRecord, RegionStore, Renewal, RoomCount,
-    RoomRecord, RoomRegistry, SchedulerRecord, SchedulerStore, StoreError, Transaction, UnreadableScheduler,
+    EndedRoom, OperationPage, OperationStore, PageRequest, RegionRecord, RegionStore, Renewal, Result,
+    RoomCount, RoomRecord, RoomRegistry, SchedulerRecord, SchedulerStore, Transaction, UnreadableScheduler,
     UnreadableVersion, VersionRecord, Workforce,
 };
 
@@ -21,7 +21,7 @@ use crate::failpoints::RENEW;
 
 #[async_trait]
 impl Store for EmbeddedStore {
-    async fn commit(&self, transaction: Transaction) -> Result<(), StoreError> {
+    async fn commit(&self, transaction: Transaction) -> Result {
         self.write(transaction.label, move |connection| transaction::carry_out(connection, &transaction))
             .await
     }
@@ -29,45 +29,30 @@ impl Store for EmbeddedStore {
 
 #[async_trait]
 impl SchedulerStore for EmbeddedStore {
-    async fn scheduler(&self, name: &SchedulerName) -> Result<Option<SchedulerRecord>, StoreError> {
+    async fn scheduler(&self, name: &SchedulerName) -> Result<Option<SchedulerRecord>> {
         let (recipes, name) = (self.recipes.clone(), name.clone());
         self.read("read the scheduler", move |connection| schedulers::one(connection, &recipes, &name)).await
     }
 
-    async fn scheduler_names(&self) -> Result<Vec<SchedulerName>, StoreError> {
+    async fn scheduler_names(&self) -> Result<Vec<SchedulerName>> {
         self.read("read the names of schedulers", schedulers::names).await
     }
 
-    async fn schedulers(&self) -> Result<Vec<SchedulerRecord>, StoreError> {
+    async fn all_schedulers(&self) -> Result<(Vec<SchedulerRecord>, Vec<UnreadableScheduler>)> {
         let recipes = self.recipes.clone();
         self.read("read the schedulers", move |connection| schedulers::all(connection, &recipes)).await
     }
 
-    async fn unreadable_schedulers(&self) -> Result<Vec<UnreadableScheduler>, StoreError> {
-        let recipes = self.recipes.clone();
-        self.read("read the schedulers", move |connection| schedulers::unreadable(connection, &recipes)).await
-    }
-
-    async fn versions(&self, name: &SchedulerName) -> Result<Vec<VersionRecord>, StoreError> {
+    async fn versions(&self, name: &SchedulerName) -> Result<(Vec<VersionRecord>, Vec<UnreadableVersion>)> {
         let (recipes, name) = (self.recipes.clone(), name.clone());
         self.read("read the versions", move |connection| versions::all(connection, &recipes, &name)).await
     }
 
-    async fn unreadable_versions(&self, name: &SchedulerName) -> Result<Vec<UnreadableVersion>, StoreError> {
-        let (recipes, name) = (self.recipes.clone(), name.clone());
-        self.read("read the versions", move |connection| versions::unreadable(connection, &recipes, &name))
-            .await
-    }
-
-    async fn version_numbers(&self, name: &SchedulerName) -> Result<Vec<Version>, StoreError> {
+    async fn version_numbers(&self, name: &SchedulerName) -> Result<Vec<Version>> {
         self.read_of("read the numbers of versions", name, versions::numbers).await
     }
 
-    async fn version(
-        &self,
-        name: &SchedulerName,
-        version: Version,
-    ) -> Result<Option<VersionRecord>, StoreError> {
+    async fn version(&self, name: &SchedulerName, version: Version) -> Result<Option<VersionRecord>> {
         let (recipes, name) = (self.recipes.clone(), name.clone());
         self.read("read the version", move |connection| versions::one(connection, &recipes, &name, version))
             .await
@@ -76,18 +61,14 @@ impl SchedulerStore for EmbeddedStore {
 
 #[async_trait]
 impl OperationStore for EmbeddedStore {
-    async fn operation(
-        &self,
-        scheduler: &SchedulerName,
-        id: OperationId,
-    ) -> Result<Option<Operation>, StoreError> {
+    async fn operation(&self, scheduler: &SchedulerName, id: OperationId) -> Result<Option<Operation>> {
         self.read_of("read the operation", scheduler, move |connection, scheduler| {
             operation_rows::one(connection, scheduler, id)
         })
         .await
     }
 
-    async fn unfinished(&self, scheduler: &SchedulerName) -> Result<Vec<Operation>, StoreError> {
+    async fn unfinished(&self, scheduler: &SchedulerName) -> Result<Vec<Operation>> {
         self.read_of("read the queue", scheduler, operation_rows::unfinished).await
     }
 
@@ -95,7 +76,7 @@ impl OperationStore for EmbeddedStore {
         &self,
         scheduler: &SchedulerName,
         operations_max: u32,
-    ) -> Result<Vec<Operation>, StoreError> {
+    ) -> Result<Vec<Operation>> {
         self.read_of("read the version operations", scheduler, move |connection, scheduler| {
             operation_rows::of_versions(connection, scheduler, operations_max)
         })
@@ -107,14 +88,14 @@ impl OperationStore for EmbeddedStore {
         scheduler: &SchedulerName,
         stage: Stage,
         page: PageRequest,
-    ) -> Result<OperationPage, StoreError> {
+    ) -> Result<OperationPage> {
         self.read_of("read the operations", scheduler, move |connection, scheduler| {
             operation_rows::page(connection, scheduler, stage, page)
         })
         .await
     }
 
-    async fn schedulers_in_hand(&self) -> Result<u32, StoreError> {
+    async fn schedulers_in_hand(&self) -> Result<u32> {
         self.read("count schedulers in hand", operations::schedulers_in_hand).await
     }
 
@@ -123,7 +104,7 @@ impl OperationStore for EmbeddedStore {
         scheduler: &SchedulerName,
         ended_before: Timestamp,
         no_action_before: Timestamp,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<bool> {
         self.read_of("look for operations to forget", scheduler, move |connection, scheduler| {
             operations::has_any_to_forget(connection, scheduler, ended_before, no_action_before)
         })
@@ -136,12 +117,12 @@ impl OperationStore for EmbeddedStore {
         owner: &str,
         now: Timestamp,
         ttl: Millis,
-    ) -> Result<Vec<(SchedulerName, Token)>, StoreError> {
+    ) -> Result<Vec<(SchedulerName, Token)>> {
         let (schedulers, owner) = (schedulers.to_vec(), owner.to_owned());
         self.write("own", move |connection| workers::own_all(connection, schedulers, &owner, now, ttl)).await
     }
 
-    async fn renew(&self, renewal: Renewal<'_>) -> Result<Vec<(SchedulerName, Token)>, StoreError> {
+    async fn renew(&self, renewal: Renewal<'_>) -> Result<Vec<(SchedulerName, Token)>> {
         let worker = renewal.worker.to_owned();
         let Renewal { worker: _, now, ownership_ttl, operation_ttl, lock_ttl } = renewal;
         self.write(RENEW, move |connection| {
@@ -151,33 +132,33 @@ impl OperationStore for EmbeddedStore {
         .await
     }
 
-    async fn workers(&self) -> Result<Workforce, StoreError> {
+    async fn workers(&self) -> Result<Workforce> {
         self.read("read the workers", workers::workforce).await
     }
 
-    async fn retire(&self, worker: &str) -> Result<(), StoreError> {
+    async fn retire(&self, worker: &str) -> Result {
         let worker = worker.to_owned();
         self.write("retire", move |connection| workers::retire(connection, &worker)).await
     }
 
-    async fn disown(&self, scheduler: &SchedulerName, token: Token) -> Result<(), StoreError> {
+    async fn disown(&self, scheduler: &SchedulerName, token: Token) -> Result {
         let scheduler = scheduler.clone();
         self.write("disown", move |connection| workers::disown(connection, &scheduler, token)).await
     }
 
-    async fn locks(&self, scheduler: &SchedulerName) -> Result<Locks, StoreError> {
+    async fn locks(&self, scheduler: &SchedulerName) -> Result<Locks> {
         self.read_of("read the locks", scheduler, locks::of).await
     }
 }
 
 #[async_trait]
 impl RoomRegistry for EmbeddedStore {
-    async fn room(&self, scheduler: &SchedulerName, id: &RoomId) -> Result<Option<RoomRecord>, StoreError> {
+    async fn room(&self, scheduler: &SchedulerName, id: &RoomId) -> Result<Option<RoomRecord>> {
         let (scheduler, id) = (scheduler.clone(), id.clone());
         self.read("read the room", move |connection| rooms::one(connection, &scheduler, &id)).await
     }
 
-    async fn live_rooms(&self, scheduler: &SchedulerName) -> Result<Vec<RoomRecord>, StoreError> {
+    async fn live_rooms(&self, scheduler: &SchedulerName) -> Result<Vec<RoomRecord>> {
         self.read_of("read the rooms", scheduler, rooms::live).await
     }
 
@@ -185,18 +166,18 @@ impl RoomRegistry for EmbeddedStore {
         &self,
         scheduler: &SchedulerName,
         operation: OperationId,
-    ) -> Result<Vec<RoomRecord>, StoreError> {
+    ) -> Result<Vec<RoomRecord>> {
         self.read_of("read the rooms that leave", scheduler, move |connection, scheduler| {
             rooms::leaving(connection, scheduler, operation)
         })
         .await
     }
 
-    async fn room_counts(&self, scheduler: &SchedulerName) -> Result<Vec<RoomCount>, StoreError> {
+    async fn room_counts(&self, scheduler: &SchedulerName) -> Result<Vec<RoomCount>> {
         self.read_of("count the rooms", scheduler, rooms::counts).await
     }
 
-    async fn all_live_rooms(&self) -> Result<Vec<RoomRecord>, StoreError> {
+    async fn all_live_rooms(&self) -> Result<Vec<RoomRecord>> {
         self.read("read all rooms", rooms::all_live).await
     }
 
@@ -204,18 +185,14 @@ impl RoomRegistry for EmbeddedStore {
         &self,
         scheduler: &SchedulerName,
         operation: OperationId,
-    ) -> Result<Vec<RoomRecord>, StoreError> {
+    ) -> Result<Vec<RoomRecord>> {
         self.read_of("read the rooms of an operation", scheduler, move |connection, scheduler| {
             rooms::made_by(connection, scheduler, operation)
         })
         .await
     }
 
-    async fn ended_rooms(
-        &self,
-        scheduler: &SchedulerName,
-        rooms_max: usize,
-    ) -> Result<Vec<RoomRecord>, StoreError> {
+    async fn ended_rooms(&self, scheduler: &SchedulerName, rooms_max: usize) -> Result<Vec<RoomRecord>> {
         self.read_of("read the ended rooms", scheduler, move |connection, scheduler| {
             rooms::ended(connection, scheduler, rooms_max)
         })
@@ -228,7 +205,7 @@ impl RoomRegistry for EmbeddedStore {
         before: Timestamp,
         after: Option<&EndedRoom>,
         rooms_max: usize,
-    ) -> Result<Vec<EndedRoom>, StoreError> {
+    ) -> Result<Vec<EndedRoom>> {
         let (scheduler, after) = (scheduler.clone(), after.cloned());
         self.read("read the ended rooms", move |connection| {
             rooms::ended_before(connection, &scheduler, before, after.as_ref(), rooms_max)
@@ -236,7 +213,7 @@ impl RoomRegistry for EmbeddedStore {
         .await
     }
 
-    async fn ports_in_use(&self, region: &Region) -> Result<Vec<u16>, StoreError> {
+    async fn ports_in_use(&self, region: &Region) -> Result<Vec<u16>> {
         let region = region.clone();
         self.read("read the ports in use", move |connection| rooms::ports_in_use(connection, &region)).await
     }
@@ -244,7 +221,7 @@ impl RoomRegistry for EmbeddedStore {
 
 #[async_trait]
 impl RegionStore for EmbeddedStore {
-    async fn regions(&self) -> Result<Vec<RegionRecord>, StoreError> {
+    async fn regions(&self) -> Result<Vec<RegionRecord>> {
         self.read("read the regions", regions::all).await
     }
 }

@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use rusqlite::types::FromSql;
 
 use super::columns::{
-    Columns, Values, execute, find, from_id, from_time, insert, or_unreadable, read_rows,
+    Columns, Values, execute, find, from_id, from_time, insert, or_unreadable, read_each, read_rows,
     unreadable as to_unreadable, value,
 };
 use super::failure::Result;
@@ -153,33 +153,21 @@ pub(super) fn names(connection: &Connection) -> Result<Vec<SchedulerName>> {
     Ok(names.into_iter().flatten().collect())
 }
 
-/// What cannot be read is that scheduler's problem alone.
-pub(super) fn all(connection: &Connection, recipes: &RecipeCache) -> Result<Vec<SchedulerRecord>> {
+pub(super) fn all(
+    connection: &Connection,
+    recipes: &RecipeCache,
+) -> Result<(Vec<SchedulerRecord>, Vec<UnreadableScheduler>)> {
     let sql = format!("{SELECT_SCHEDULERS} ORDER BY schedulers.name");
-    let rows = read_rows(connection, &sql, [], |columns| or_unreadable(scheduler(columns, recipes)))?;
-    Ok(rows.into_iter().flatten().collect())
-}
-
-pub(super) fn unreadable(connection: &Connection, recipes: &RecipeCache) -> Result<Vec<UnreadableScheduler>> {
-    let sql = format!("{SELECT_SCHEDULERS} ORDER BY schedulers.name");
-    let rows = read_rows(connection, &sql, [], |columns| {
-        let Err(why) = or_unreadable(scheduler(columns, recipes))? else { return Ok(None) };
-        match or_unreadable(columns.scheduler("name"))? {
-            Ok(name) => Ok(Some(UnreadableScheduler {
-                name,
-                active_version: columns.get("active_version")?,
-                fleet_size: columns.get("fleet_size")?,
-                created_at: columns.time("created_at")?,
-                why: why.to_string(),
-            })),
-            // Nobody can ask for it, and no room can carry such a name.
-            Err(why) => {
-                tracing::warn!(%why, "a stored scheduler has no name");
-                Ok(None)
-            }
-        }
-    })?;
-    Ok(rows.into_iter().flatten().collect())
+    let read = |columns: &Columns<'_, '_>| scheduler(columns, recipes);
+    read_each(connection, &sql, [], read, |columns, why| {
+        Ok(UnreadableScheduler {
+            name: columns.scheduler("name")?,
+            active_version: columns.get("active_version")?,
+            fleet_size: columns.get("fleet_size")?,
+            created_at: columns.time("created_at")?,
+            why,
+        })
+    })
 }
 
 fn scheduler(columns: &Columns<'_, '_>, recipes: &RecipeCache) -> Result<SchedulerRecord> {

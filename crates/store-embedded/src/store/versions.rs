@@ -1,5 +1,7 @@
 //! Versions of schedulers: changes and queries.
 
+use std::cmp::Reverse;
+
 use maestro_core::scheduler::{Recipe, SchedulerName, Version, VersionStatus};
 use maestro_core::time::Timestamp;
 use maestro_engine::documents;
@@ -7,7 +9,7 @@ use maestro_engine::ports::store::{Refusal, UnreadableVersion, VersionRecord};
 use rusqlite::Connection;
 
 use super::columns::{
-    Columns, Values, execute, execute_counted, from_time, has_row, insert, or_unreadable, read_rows, value,
+    Columns, Values, execute, execute_counted, from_time, has_row, insert, read_each, read_rows, value,
 };
 use super::failure::{Failure, Result};
 use super::recipes::RecipeCache;
@@ -90,39 +92,20 @@ pub(super) fn all(
     connection: &Connection,
     recipes: &RecipeCache,
     scheduler: &SchedulerName,
-) -> Result<Vec<VersionRecord>> {
-    let rows = read_rows(connection, SELECT, [scheduler.as_str()], |columns| {
-        or_unreadable(version(columns, recipes))
-    })?;
-    let mut readable: Vec<_> = rows.into_iter().flatten().collect();
-    readable.sort_by_key(|record| std::cmp::Reverse(record.version));
-    Ok(readable)
-}
-
-pub(super) fn unreadable(
-    connection: &Connection,
-    recipes: &RecipeCache,
-    scheduler: &SchedulerName,
-) -> Result<Vec<UnreadableVersion>> {
-    let rows = read_rows(connection, SELECT, [scheduler.as_str()], |columns| {
-        let Err(why) = or_unreadable(version(columns, recipes))? else { return Ok(None) };
-        match or_unreadable(columns.version("version"))? {
-            Ok(version) => Ok(Some(UnreadableVersion {
-                version,
+) -> Result<(Vec<VersionRecord>, Vec<UnreadableVersion>)> {
+    let read = |columns: &Columns<'_, '_>| version(columns, recipes);
+    let (mut readable, mut unreadable) =
+        read_each(connection, SELECT, [scheduler.as_str()], read, |columns, why| {
+            Ok(UnreadableVersion {
+                version: columns.version("version")?,
                 is_active: columns.get("is_active")?,
                 created_at: columns.time("created_at")?,
-                why: why.to_string(),
-            })),
-            // Nobody can ask for it.
-            Err(why) => {
-                tracing::warn!(%scheduler, %why, "a stored version has no number");
-                Ok(None)
-            }
-        }
-    })?;
-    let mut unreadable: Vec<_> = rows.into_iter().flatten().collect();
-    unreadable.sort_by_key(|version| std::cmp::Reverse(version.version));
-    Ok(unreadable)
+                why,
+            })
+        })?;
+    readable.sort_by_key(|record| Reverse(record.version));
+    unreadable.sort_by_key(|version| Reverse(version.version));
+    Ok((readable, unreadable))
 }
 
 pub(super) fn numbers(connection: &Connection, scheduler: &SchedulerName) -> Result<Vec<Version>> {

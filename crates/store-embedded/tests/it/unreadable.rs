@@ -47,7 +47,7 @@ async fn a_scheduler_that_cannot_be_read_leaves_the_others_as_they_are() {
         let others: Vec<_> = all.into_iter().filter(|name| *name != arena()).collect();
         assert!(!others.is_empty());
         assert_eq!(readable, others, "{sql}");
-        let unreadable = store.unreadable_schedulers().await.unwrap();
+        let (_, unreadable) = store.all_schedulers().await.unwrap();
         assert_eq!(unreadable.len(), 1, "{sql}");
         assert_eq!(unreadable[0].name, arena());
         assert!(unreadable[0].why.contains("cannot be read"), "{}", unreadable[0].why);

@@ -310,7 +310,7 @@ pub async fn everything(store: &dyn Store) -> Everything {
         locks: Vec::new(),
     };
     for name in [arena(), bystander()] {
-        found.versions.extend(store.versions(&name).await.unwrap());
+        found.versions.extend(store.versions(&name).await.unwrap().0);
         found.unfinished.extend(store.unfinished(&name).await.unwrap());
         for stage in [Stage::Pending, Stage::Active, Stage::Final] {
             let page = store.operations(&name, stage, all_operations()).await.unwrap();

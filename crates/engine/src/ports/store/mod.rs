@@ -30,60 +30,54 @@ pub use records::{
     UnreadableVersion, VersionRecord, WorkerRecord, Workforce,
 };
 
+pub type Result<T = (), E = StoreError> = std::result::Result<T, E>;
+
 #[async_trait]
 pub trait Store: SchedulerStore + OperationStore + RoomRegistry + RegionStore {
     /// Carries out all changes, in their order, or none. Durable when it returns.
-    async fn commit(&self, transaction: Transaction) -> Result<(), StoreError>;
+    async fn commit(&self, transaction: Transaction) -> Result;
 }
 
 /// Recipes, versions, the active version, its rollout and the fleet size.
 #[async_trait]
 pub trait SchedulerStore: Send + Sync {
-    async fn scheduler(&self, name: &SchedulerName) -> Result<Option<SchedulerRecord>, StoreError>;
+    async fn scheduler(&self, name: &SchedulerName) -> Result<Option<SchedulerRecord>>;
 
     /// The names of all schedulers, readable or not, in order.
-    async fn scheduler_names(&self) -> Result<Vec<SchedulerName>, StoreError>;
+    async fn scheduler_names(&self) -> Result<Vec<SchedulerName>>;
 
-    /// All schedulers that can be read, ordered by name.
-    async fn schedulers(&self) -> Result<Vec<SchedulerRecord>, StoreError>;
+    /// All schedulers that can be read, and all that cannot, each ordered by name.
+    async fn all_schedulers(&self) -> Result<(Vec<SchedulerRecord>, Vec<UnreadableScheduler>)>;
 
-    /// The other ones, ordered by name.
-    async fn unreadable_schedulers(&self) -> Result<Vec<UnreadableScheduler>, StoreError>;
+    /// Those that can be read.
+    async fn schedulers(&self) -> Result<Vec<SchedulerRecord>> {
+        Ok(self.all_schedulers().await?.0)
+    }
 
-    /// All versions of a scheduler that can be read, newest first.
-    async fn versions(&self, name: &SchedulerName) -> Result<Vec<VersionRecord>, StoreError>;
-
-    /// The other ones, newest first. None of either kind: no such scheduler.
-    async fn unreadable_versions(&self, name: &SchedulerName) -> Result<Vec<UnreadableVersion>, StoreError>;
+    /// All versions of a scheduler that can be read, and all that cannot, each newest first. None of either kind: no such
+    /// scheduler.
+    async fn versions(&self, name: &SchedulerName) -> Result<(Vec<VersionRecord>, Vec<UnreadableVersion>)>;
 
     /// The numbers that were ever given to its versions, also to those that are deleted; lowest first.
-    async fn version_numbers(&self, name: &SchedulerName) -> Result<Vec<Version>, StoreError>;
+    async fn version_numbers(&self, name: &SchedulerName) -> Result<Vec<Version>>;
 
-    async fn version(
-        &self,
-        name: &SchedulerName,
-        version: Version,
-    ) -> Result<Option<VersionRecord>, StoreError>;
+    async fn version(&self, name: &SchedulerName, version: Version) -> Result<Option<VersionRecord>>;
 }
 
 /// Queue, status, history and decision data of operations, and who owns which scheduler.
 #[async_trait]
 pub trait OperationStore: Send + Sync {
-    async fn operation(
-        &self,
-        scheduler: &SchedulerName,
-        id: OperationId,
-    ) -> Result<Option<Operation>, StoreError>;
+    async fn operation(&self, scheduler: &SchedulerName, id: OperationId) -> Result<Option<Operation>>;
 
     /// Pending and in-progress operations, whole, in the order in which they were enqueued.
-    async fn unfinished(&self, scheduler: &SchedulerName) -> Result<Vec<Operation>, StoreError>;
+    async fn unfinished(&self, scheduler: &SchedulerName) -> Result<Vec<Operation>>;
 
     /// The newest of those that make or switch versions ([`VERSION_OPERATIONS`]), ended ones too, whole, newest first.
     async fn version_operations(
         &self,
         scheduler: &SchedulerName,
         operations_max: u32,
-    ) -> Result<Vec<Operation>, StoreError>;
+    ) -> Result<Vec<Operation>>;
 
     /// One page of a list, without history and progress.
     async fn operations(
@@ -91,7 +85,7 @@ pub trait OperationStore: Send + Sync {
         scheduler: &SchedulerName,
         stage: Stage,
         page: PageRequest,
-    ) -> Result<OperationPage, StoreError>;
+    ) -> Result<OperationPage>;
 
     /// Whether [`Change::ForgetOperations`] would find any.
     async fn has_operations_to_forget(
@@ -99,11 +93,11 @@ pub trait OperationStore: Send + Sync {
         scheduler: &SchedulerName,
         ended_before: Timestamp,
         no_action_before: Timestamp,
-    ) -> Result<bool, StoreError>;
+    ) -> Result<bool>;
 
     /// How many schedulers wait for a worker to make or delete them, or are being made or deleted just now. What waits
     /// for something else does not count.
-    async fn schedulers_in_hand(&self) -> Result<u32, StoreError>;
+    async fn schedulers_in_hand(&self) -> Result<u32>;
 
     /// Makes `owner` the owner of each of these schedulers that nobody else owns, or whose owner's lease has run out, in
     /// one transaction. A new owner gets a new, greater token; who owns it already keeps its token, and its lease is
@@ -115,7 +109,7 @@ pub trait OperationStore: Send + Sync {
         owner: &str,
         now: Timestamp,
         ttl: Millis,
-    ) -> Result<Vec<(SchedulerName, Token)>, StoreError>;
+    ) -> Result<Vec<(SchedulerName, Token)>>;
 
     /// The same for one.
     async fn own(
@@ -124,7 +118,7 @@ pub trait OperationStore: Send + Sync {
         owner: &str,
         now: Timestamp,
         ttl: Millis,
-    ) -> Result<Option<Token>, StoreError> {
+    ) -> Result<Option<Token>> {
         let owned = self.own_all(std::slice::from_ref(scheduler), owner, now, ttl).await?;
         Ok(owned.first().map(|(_, token)| *token))
     }
@@ -136,56 +130,52 @@ pub trait OperationStore: Send + Sync {
     ///
     /// Ownerships and signs of life of others that have more than twice their time to go are from before the clock was
     /// set back: they run out as if they had been renewed now. Whoever is alive renews them before that.
-    async fn renew(&self, renewal: Renewal<'_>) -> Result<Vec<(SchedulerName, Token)>, StoreError>;
+    async fn renew(&self, renewal: Renewal<'_>) -> Result<Vec<(SchedulerName, Token)>>;
 
     /// Who owns which scheduler, and which workers are there: all by name. What has run out is listed until it is
     /// taken, or until the worker is back.
-    async fn workers(&self) -> Result<Workforce, StoreError>;
+    async fn workers(&self) -> Result<Workforce>;
 
     /// The worker is gone for good, and owns nothing any more.
-    async fn retire(&self, worker: &str) -> Result<(), StoreError>;
+    async fn retire(&self, worker: &str) -> Result;
 
     /// Gives a scheduler up at once, so that another may take it. Nothing happens if the token is not current.
-    async fn disown(&self, scheduler: &SchedulerName, token: Token) -> Result<(), StoreError>;
+    async fn disown(&self, scheduler: &SchedulerName, token: Token) -> Result;
 
     /// The locks of a scheduler, and who waits for them; none of a scheduler that does not exist.
-    async fn locks(&self, scheduler: &SchedulerName) -> Result<Locks, StoreError>;
+    async fn locks(&self, scheduler: &SchedulerName) -> Result<Locks>;
 }
 
 /// One durable row per room: what is wanted, what was made of it, how it ended.
 #[async_trait]
 pub trait RoomRegistry: Send + Sync {
-    async fn room(&self, scheduler: &SchedulerName, id: &RoomId) -> Result<Option<RoomRecord>, StoreError>;
+    async fn room(&self, scheduler: &SchedulerName, id: &RoomId) -> Result<Option<RoomRecord>>;
 
     /// Rooms that have not ended, ordered by id.
-    async fn live_rooms(&self, scheduler: &SchedulerName) -> Result<Vec<RoomRecord>, StoreError>;
+    async fn live_rooms(&self, scheduler: &SchedulerName) -> Result<Vec<RoomRecord>>;
 
     /// Those of them that this operation wrote down as leaving.
     async fn leaving_rooms(
         &self,
         scheduler: &SchedulerName,
         operation: OperationId,
-    ) -> Result<Vec<RoomRecord>, StoreError>;
+    ) -> Result<Vec<RoomRecord>>;
 
     /// How many of them belong to the fleet, by version and region; validation rooms do not. In no order.
-    async fn room_counts(&self, scheduler: &SchedulerName) -> Result<Vec<RoomCount>, StoreError>;
+    async fn room_counts(&self, scheduler: &SchedulerName) -> Result<Vec<RoomCount>>;
 
     /// Rooms of all schedulers that have not ended: what a restart begins with.
-    async fn all_live_rooms(&self) -> Result<Vec<RoomRecord>, StoreError>;
+    async fn all_live_rooms(&self) -> Result<Vec<RoomRecord>>;
 
     /// All rooms that an operation made, ended ones too, ordered by id.
     async fn rooms_made_by(
         &self,
         scheduler: &SchedulerName,
         operation: OperationId,
-    ) -> Result<Vec<RoomRecord>, StoreError>;
+    ) -> Result<Vec<RoomRecord>>;
 
     /// The newest ended rooms of a scheduler, latest end first.
-    async fn ended_rooms(
-        &self,
-        scheduler: &SchedulerName,
-        rooms_max: usize,
-    ) -> Result<Vec<RoomRecord>, StoreError>;
+    async fn ended_rooms(&self, scheduler: &SchedulerName, rooms_max: usize) -> Result<Vec<RoomRecord>>;
 
     /// Ended rooms whose end lies before, at most `rooms_max`, earliest end first: what retention drops. `after` is the
     /// last one of the page before.
@@ -195,17 +185,17 @@ pub trait RoomRegistry: Send + Sync {
         before: Timestamp,
         after: Option<&EndedRoom>,
         rooms_max: usize,
-    ) -> Result<Vec<EndedRoom>, StoreError>;
+    ) -> Result<Vec<EndedRoom>>;
 
     /// Host ports of all live rooms of a region, across schedulers, terminating ones included.
-    async fn ports_in_use(&self, region: &Region) -> Result<Vec<u16>, StoreError>;
+    async fn ports_in_use(&self, region: &Region) -> Result<Vec<u16>>;
 }
 
 /// What people have said about regions.
 #[async_trait]
 pub trait RegionStore: Send + Sync {
     /// By name; those of which nobody has said anything are not among them.
-    async fn regions(&self) -> Result<Vec<RegionRecord>, StoreError>;
+    async fn regions(&self) -> Result<Vec<RegionRecord>>;
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -15,7 +15,7 @@ async fn read(store: &dyn Store, version: Version) -> VersionRecord {
 }
 
 async fn listed(store: &dyn Store) -> Vec<Version> {
-    let versions = store.versions(&arena()).await.unwrap();
+    let versions = store.versions(&arena()).await.unwrap().0;
     versions.into_iter().map(|record| record.version).collect()
 }
 
@@ -57,7 +57,7 @@ pub(super) async fn versions_are_listed_newest_first(store: &dyn Store) {
         let version = version(major, minor);
         accept(store, vec![insert_version(version), set_version_status(version, status)]).await;
     }
-    let versions = store.versions(&arena()).await.unwrap();
+    let versions = store.versions(&arena()).await.unwrap().0;
     let listed: Vec<_> =
         versions.iter().map(|record| (record.version.to_string(), record.status, record.is_active)).collect();
     let expected = [
@@ -71,7 +71,7 @@ pub(super) async fn versions_are_listed_newest_first(store: &dyn Store) {
     for record in versions {
         assert_eq!(read(store, record.version).await, record, "one by one too");
     }
-    let elsewhere = store.versions(&bystander()).await.unwrap();
+    let elsewhere = store.versions(&bystander()).await.unwrap().0;
     assert_eq!(elsewhere.len(), 1, "others have their own");
 }
 
