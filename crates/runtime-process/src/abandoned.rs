@@ -4,15 +4,14 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
+use maestro_core::room::RoomId;
 use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use crate::environment::{DATA_DIRECTORY, ROOM_ID, STORE_ID};
 use crate::owners::ServerOf;
 use crate::process::to_pid;
-use crate::process_table::{self, variable};
+use crate::process_table::{self, Marked};
 
 /// To end on their own. What their recipes granted them is lost with the store.
 const GRACE: Duration = Duration::from_secs(10);
@@ -30,11 +29,6 @@ pub fn end_rooms_of_store(store_id: &str, server_of: ServerOf) -> io::Result<()>
     Store { id: store_id, server_of }.end_rooms()
 }
 
-struct RoomProcess {
-    pid: u32,
-    room: String,
-}
-
 struct Store<'a> {
     id: &'a str,
     server_of: ServerOf,
@@ -42,10 +36,10 @@ struct Store<'a> {
 
 impl Store<'_> {
     fn rooms(&self) -> io::Result<Vec<String>> {
-        let mut rooms: BTreeMap<String, u32> = BTreeMap::new();
-        for process in self.processes()? {
-            let first = rooms.entry(process.room).or_insert(process.pid);
-            *first = process.pid.min(*first);
+        let mut rooms: BTreeMap<RoomId, u32> = BTreeMap::new();
+        for Marked { room, member, .. } in self.processes()? {
+            let first = rooms.entry(room).or_insert(member.process.pid);
+            *first = member.process.pid.min(*first);
         }
         Ok(rooms.into_iter().map(|(room, pid)| format!("{room} (pid {pid})")).collect())
     }
@@ -67,43 +61,26 @@ impl Store<'_> {
         Err(io::Error::other(format!("rooms that were killed are still there: {rooms}")))
     }
 
-    fn processes(&self) -> io::Result<Vec<RoomProcess>> {
-        let mut found = Vec::new();
-        for entry in std::fs::read_dir("/proc")? {
-            let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else {
-                continue;
-            };
-            if let Some(room) = self.room_of(pid) {
-                found.push(RoomProcess { pid, room });
-            }
-        }
-        Ok(found)
-    }
-
-    /// `None`: it is no process of this store's, it has ended, or the server that started it lives. Whatever cannot be
-    /// read is none of ours.
-    fn room_of(&self, pid: u32) -> Option<String> {
-        let environment = process_table::environment(pid).ok()?;
-        let value = |name| str::from_utf8(variable(&environment, name)?).ok();
-        if value(STORE_ID)? != self.id || process_table::stat(pid).ok()?.is_zombie {
-            return None;
-        }
-        let server = value(DATA_DIRECTORY).and_then(|directory| (self.server_of)(Path::new(directory)));
-        if server.is_some_and(|server| server != std::process::id()) {
-            return None;
-        }
-        Some(value(ROOM_ID)?.to_owned())
+    /// Those of the store that run, and whose server does not.
+    fn processes(&self) -> io::Result<Vec<Marked>> {
+        let is_abandoned = |process: &Marked| {
+            let server = process.data_directory.as_deref().and_then(self.server_of);
+            server.is_none_or(|server| server == std::process::id())
+        };
+        let mut processes = process_table::scan(None)?.into_all_of(self.id);
+        processes.retain(is_abandoned);
+        Ok(processes)
     }
 
     fn signal_all(&self, signal: Signal) -> io::Result<()> {
-        for process in self.processes()? {
-            let Some(pid) = to_pid(process.pid) else { continue };
+        for Marked { room, member, .. } in self.processes()? {
+            let Some(pid) = to_pid(member.process.pid) else { continue };
             let Ok(held) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
             // Looked at once more now that the pid cannot become somebody else's.
-            if self.room_of(process.pid).is_some()
+            if member.process.is_running()
                 && let Err(error) = pidfd_send_signal(held, signal)
             {
-                tracing::warn!(pid = process.pid, room_id = process.room, %error, "cannot be signalled");
+                tracing::warn!(pid = member.process.pid, room_id = %room, %error, "cannot be signalled");
             }
         }
         Ok(())
@@ -125,13 +102,16 @@ impl Store<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
     use std::process::{Child, Command, Stdio};
 
     use super::*;
+    use crate::environment::{CONTAINER_NAME, DATA_DIRECTORY, REGION, ROOM_ID, SCHEDULER_NAME, STORE_ID};
 
     fn room(store_id: &str, room: &str, directory: &str, script: &str) -> Child {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.env(SCHEDULER_NAME, "arena").env(REGION, "default").env(CONTAINER_NAME, "game");
         command.env(STORE_ID, store_id).env(ROOM_ID, room).env(DATA_DIRECTORY, directory);
         let mut child = command.spawn().unwrap();
         // It is the shell, with its environment in place, when it says so.

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use maestro_core::room::{Ending, RoomId};
 use maestro_core::scheduler::SchedulerName;
-use maestro_engine::ports::runtime::{Handle, RunningRoom, RuntimeError};
+use maestro_engine::ports::runtime::{Handle, Result, RunningRoom};
 use maestro_engine::{Importance, TaskName};
 
 use crate::members::{self, Member, ProcessId};
 use crate::plan::{ContainerPlan, Plan, Restart};
-use crate::process::{Process, is_current};
+use crate::process::Process;
 use crate::process_table::Marked;
 use crate::room::{Room, lock};
 use crate::runtime::{Shared, unavailable};
@@ -81,7 +81,7 @@ impl Found {
 impl Shared {
     /// What is watched, and what the process table shows beyond that. A container that waits for its restart has no
     /// process, and its room is there all the same. `only`: of one scheduler.
-    pub(crate) async fn list(&self, only: Option<&SchedulerName>) -> Result<Vec<RunningRoom>, RuntimeError> {
+    pub(crate) async fn list(&self, only: Option<&SchedulerName>) -> Result<Vec<RunningRoom>> {
         let is_meant = |scheduler: &SchedulerName| only.is_none_or(|only| only == scheduler);
         let scanned = self.scan().await?;
         let found = Found::by_room(scanned.iter().filter(|process| is_meant(&process.scheduler)));
@@ -94,7 +94,7 @@ impl Shared {
         for (id, found) in &unwatched {
             let mut leaders = found.leaders(&[]);
             // What ended since the scan is about to be told, or has been.
-            leaders.retain(|leader| is_current(leader.process));
+            leaders.retain(|leader| leader.process.stat().is_some());
             if !leaders.is_empty() {
                 running.push(RunningRoom {
                     id: id.clone(),
@@ -111,7 +111,7 @@ impl Shared {
 
     /// Rooms that ran before this process began were found when the runtime was opened. There is no second look, and
     /// plans are read in one turn: on a host with thousands of rooms, Maestro serves that much sooner.
-    pub(crate) async fn adopt(self: &Arc<Self>, rooms: Vec<RunningRoom>) -> Result<(), RuntimeError> {
+    pub(crate) async fn adopt(self: &Arc<Self>, rooms: Vec<RunningRoom>) -> Result {
         let mut plans = self.read_plans_of_found(&rooms).await;
         for RunningRoom { id, scheduler, handle } in rooms {
             let _alone = self.alone(&id).await;
@@ -130,7 +130,7 @@ impl Shared {
             let mut opened = open(&members).map_err(unavailable)?;
             lock(&self.found).remove(&id);
             // A zombie that has ended since then is no more watched than one that had ended before.
-            opened.retain(|there| there.process.is_running());
+            opened.retain(|there| there.process.id.is_running());
             if opened.is_empty() {
                 self.tell_ended_unwatched(scheduler, id);
                 continue;
@@ -148,7 +148,7 @@ impl Shared {
         id: &RoomId,
         handle: Option<&Handle>,
         grace: Option<Duration>,
-    ) -> Result<(), RuntimeError> {
+    ) -> Result {
         let _alone = self.alone(id).await;
         let watched = self.room(id);
         let is_it = |room: &Arc<Room>| handle.is_none_or(|handle| room.is(handle));
@@ -170,7 +170,7 @@ impl Shared {
         scheduler: &SchedulerName,
         id: &RoomId,
         handle: Option<&Handle>,
-    ) -> Result<Option<Arc<Room>>, RuntimeError> {
+    ) -> Result<Option<Arc<Room>>> {
         let scanned = self.scan().await?;
         let of_room = scanned.iter().filter(|process| process.room == *id);
         let Some(found) = Found::by_room(of_room).remove(id) else {
@@ -245,24 +245,22 @@ impl Shared {
     }
 
     async fn read_plan(&self, scheduler: &SchedulerName, id: &RoomId) -> Plan {
-        let file = self.directory.room(scheduler, id).map(|place| place.plan());
-        let read = self.blocking.run(move || file.and_then(|file| Plan::read(&file)));
+        let room = self.directory.room(scheduler, id);
+        let read = self.blocking.run(move || room.and_then(|room| Plan::read(&room)));
         read.await.unwrap_or_else(Plan::unknown)
     }
 
     /// Those that can be read, of rooms that were found. What does not run needs none.
     async fn read_plans_of_found(&self, rooms: &[RunningRoom]) -> HashMap<RoomId, Plan> {
-        let files: Vec<(RoomId, PathBuf)> = {
+        let directories: Vec<(RoomId, PathBuf)> = {
             let found = lock(&self.found);
-            let file = |room: &RunningRoom| {
-                let place = self.directory.room(&room.scheduler, &room.id)?;
-                Some((room.id.clone(), place.plan()))
-            };
             let running = rooms.iter().filter(|room| found.contains_key(&room.id));
-            running.filter_map(file).collect()
+            let directory =
+                |room: &RunningRoom| Some((room.id.clone(), self.directory.room(&room.scheduler, &room.id)?));
+            running.filter_map(directory).collect()
         };
-        let read = |(id, file): (RoomId, PathBuf)| Some((id, Plan::read(&file)?));
-        self.blocking.run(move || files.into_iter().filter_map(read).collect()).await
+        let read = |(id, room): (RoomId, PathBuf)| Some((id, Plan::read(&room)?));
+        self.blocking.run(move || directories.into_iter().filter_map(read).collect()).await
     }
 }
 
@@ -276,7 +274,7 @@ impl Opened {
 fn expecting(mut plan: Plan, members: &[Member]) -> Plan {
     for Member { container, .. } in members {
         if plan.containers.iter().all(|known| known.name != *container) {
-            plan.containers.push(ContainerPlan::unknown(container));
+            plan.containers.push(ContainerPlan { name: container.clone(), ..ContainerPlan::default() });
         }
     }
     plan

@@ -60,9 +60,8 @@ impl Directory {
     }
 
     /// `None`: such a room cannot be; ids come from outside too.
-    pub(crate) fn room(&self, scheduler: &SchedulerName, room: &RoomId) -> Option<RoomDirectory> {
-        let path = self.scheduler(scheduler).join(file_name(room.as_str())?);
-        Some(RoomDirectory { path })
+    pub(crate) fn room(&self, scheduler: &SchedulerName, room: &RoomId) -> Option<PathBuf> {
+        Some(self.scheduler(scheduler).join(file_name(room.as_str())?))
     }
 
     /// Held by the log keeper that works here.
@@ -130,21 +129,9 @@ fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(mode))
 }
 
-/// The place of one room.
-#[derive(Debug, Clone)]
-pub(crate) struct RoomDirectory {
-    pub(crate) path: PathBuf,
-}
-
-impl RoomDirectory {
-    pub(crate) fn plan(&self) -> PathBuf {
-        self.path.join("room.json")
-    }
-
-    /// What a container writes goes through this to its log.
-    pub(crate) fn pipe(&self, container: &str) -> Option<PathBuf> {
-        Some(self.path.join(format!("{}.{PIPE}", file_name(container)?)))
-    }
+/// The pipe of a container, through which what it writes goes to its log. `room`: the directory of its room.
+pub(crate) fn pipe(room: &Path, container: &str) -> Option<PathBuf> {
+    Some(room.join(format!("{}.{PIPE}", file_name(container)?)))
 }
 
 /// May be repeated: what is not there is removed already.

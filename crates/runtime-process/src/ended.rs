@@ -70,7 +70,7 @@ impl Shared {
         // It may have been started again under the same id.
         let _alone = self.alone(room).await;
         let Some(place) = self.directory.room(scheduler, room).filter(|_| !self.runs(room)) else { return };
-        if let Err(error) = self.blocking.run(move || directory::remove(&place.path)).await {
+        if let Err(error) = self.blocking.run(move || directory::remove(&place)).await {
             tracing::warn!(%room, %error, "the directory of an ended room cannot be removed");
         }
     }
@@ -88,7 +88,7 @@ fn by_age(directory: &Directory) -> Vec<(SchedulerName, RoomId)> {
         for room in names(&directory.scheduler(&scheduler)) {
             let room = RoomId::new(&room);
             let Some(place) = directory.room(&scheduler, &room) else { continue };
-            if let Ok(touched_at) = place.path.symlink_metadata().and_then(|metadata| metadata.modified()) {
+            if let Ok(touched_at) = place.symlink_metadata().and_then(|metadata| metadata.modified()) {
                 rooms.push((touched_at, scheduler.clone(), room));
             }
         }

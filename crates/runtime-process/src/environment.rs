@@ -7,10 +7,11 @@ use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 
-use maestro_core::room::{Region, RoomId};
+use maestro_core::room::RoomId;
 use maestro_core::scheduler::SchedulerName;
 
 use crate::directory::Directory;
+use crate::options::Options;
 use crate::plan::{ContainerPlan, PortPlan, VariableValue};
 
 pub(crate) const SCHEDULER_NAME: &str = "MAESTRO_SCHEDULER_NAME";
@@ -33,18 +34,13 @@ pub(crate) type Environment = BTreeMap<OsString, OsString>;
 
 /// What Maestro tells a room.
 pub(crate) struct Surroundings<'a> {
+    pub(crate) options: &'a Options,
+    pub(crate) directory: &'a Directory,
     pub(crate) scheduler: &'a SchedulerName,
     pub(crate) room: &'a RoomId,
-    pub(crate) store_id: &'a str,
-    pub(crate) region: &'a Region,
-    pub(crate) host: &'a str,
-    pub(crate) rooms_api_url: &'a str,
     pub(crate) ports: &'a [PortPlan],
-    pub(crate) directory: &'a Directory,
     /// The room's own directory.
     pub(crate) home: &'a Path,
-    /// The name of the user that it runs as, if that is not Maestro's.
-    pub(crate) user: Option<&'a str>,
 }
 
 /// The whole environment of a container, or which variable cannot be had and why. Blocking.
@@ -52,10 +48,11 @@ pub(crate) fn of_container(
     container: &ContainerPlan,
     surroundings: &Surroundings<'_>,
 ) -> Result<Environment, String> {
+    let options = surroundings.options;
     let mut environment = passed_on();
     environment.insert("HOME".into(), surroundings.home.into());
     for name in ["USER", "LOGNAME"] {
-        environment.extend(surroundings.user.map(|user| (name.into(), user.into())));
+        environment.extend(options.user.as_ref().map(|user| (name.into(), user.name.clone().into())));
     }
     for variable in &container.environment {
         let value = surroundings
@@ -68,10 +65,10 @@ pub(crate) fn of_container(
     let mut tell = |name: &str, value: &str| environment.insert(name.into(), value.into());
     tell(SCHEDULER_NAME, surroundings.scheduler.as_str());
     tell(ROOM_ID, surroundings.room.as_str());
-    tell(STORE_ID, surroundings.store_id);
+    tell(STORE_ID, &options.store_id);
     tell(CONTAINER_NAME, &container.name);
-    tell(ROOMS_API_URL, surroundings.rooms_api_url);
-    tell(REGION, &surroundings.region.0);
+    tell(ROOMS_API_URL, &options.rooms_api_url);
+    tell(REGION, options.region.as_str());
     for port in surroundings.ports {
         tell(&host_port_variable(&port.name), &port.host_port.to_string());
     }
@@ -102,7 +99,7 @@ impl Surroundings<'_> {
         Ok(match path {
             "metadata.name" => self.room.to_string(),
             "metadata.namespace" => self.scheduler.to_string(),
-            "status.hostIP" | "status.podIP" => self.host.to_owned(),
+            "status.hostIP" | "status.podIP" => self.options.host.clone(),
             "spec.nodeName" => {
                 host_name().map_err(|error| format!("the host's name cannot be read: {error}"))?
             }
@@ -159,17 +156,14 @@ mod tests {
                 environment: variables.iter().map(variable).collect(),
             };
             let port = |name: &str, host_port| PortPlan { name: name.into(), host_port };
+            let options = crate::options::tests::options(self.data.path());
             let surroundings = Surroundings {
                 scheduler: &self.scheduler,
                 room: &RoomId::new("arena-1"),
-                store_id: "s1",
-                region: &Region::default_region(),
-                host: "192.0.2.1",
-                rooms_api_url: "http://127.0.0.1:8070",
+                options: &options,
                 ports: &[port("game", 7000), port("voice-chat.2", 7001)],
                 directory: &Directory::new(self.data.path(), self.data.path(), None),
                 home: Path::new("/home/of/the/room"),
-                user: None,
             };
             of_container(&container, &surroundings)
         }

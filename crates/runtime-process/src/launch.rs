@@ -8,22 +8,21 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use maestro_engine::ports::runtime::RuntimeError;
+use maestro_engine::ports::runtime::{Result, RuntimeError};
 use rustix::io::Errno;
 use rustix::process::{Signal, WaitOptions, kill_process_group, waitpid};
 
+use crate::directory;
 use crate::environment::{self, Environment, Surroundings};
 use crate::log_keeper::{Output, Source};
 use crate::members::{Member, ProcessId};
 use crate::options::RoomUser;
 use crate::plan::ContainerPlan;
 use crate::process::to_pid;
-use crate::process_table;
 
 /// A container, looked at from all sides: what can be known to be wrong is refused before any process runs.
 #[derive(Debug)]
 pub(crate) struct Launch {
-    container: String,
     /// As the recipe has it: programs look at it, and people know it.
     command: Vec<String>,
     program: PathBuf,
@@ -44,12 +43,7 @@ pub(crate) struct Launched {
 
 impl Launch {
     /// Blocking.
-    pub(crate) fn prepare(
-        container: &ContainerPlan,
-        surroundings: &Surroundings<'_>,
-        working_directory: &Path,
-        user: Option<&RoomUser>,
-    ) -> Result<Self, RuntimeError> {
+    pub(crate) fn prepare(container: &ContainerPlan, surroundings: &Surroundings<'_>) -> Result<Self> {
         let refused = |why: String| RuntimeError::Refused(format!("container {:?}: {why}", container.name));
         let Some(command) = container.command.first() else {
             return Err(refused(
@@ -58,9 +52,10 @@ impl Launch {
         };
         let room = surroundings.directory.room(surroundings.scheduler, surroundings.room);
         let pipe = room
-            .and_then(|room| room.pipe(&container.name))
+            .and_then(|room| directory::pipe(&room, &container.name))
             .ok_or_else(|| refused("its name or its room's is not the name of a file".into()))?;
         let environment = environment::of_container(container, surroundings).map_err(refused)?;
+        let working_directory = &surroundings.options.working_directory;
         // Looked at before the start, which could not say whether the program or the directory is missing.
         if !working_directory.is_dir() {
             let shown = working_directory.display();
@@ -70,12 +65,11 @@ impl Launch {
         let program = find_program(command, working_directory, path)
             .map_err(|why| refused(format!("command {command:?}: {why}")))?;
         Ok(Self {
-            container: container.name.clone(),
             command: container.command.clone(),
             program,
             environment,
             home: surroundings.home.to_owned(),
-            user: user.cloned(),
+            user: surroundings.options.user.clone(),
             source: Source {
                 scheduler: surroundings.scheduler.as_str().to_owned(),
                 room: surroundings.room.as_str().to_owned(),
@@ -86,10 +80,10 @@ impl Launch {
     }
 
     /// Blocking. The process is our child, and nobody waits for it yet.
-    pub(crate) fn run(&self) -> Result<Launched, RuntimeError> {
+    pub(crate) fn run(&self) -> Result<Launched> {
         // Not the recipe's fault: a full disk, a limit on open files.
         let no_output = |error: io::Error| {
-            RuntimeError::Unavailable(format!("the output of container {:?}: {error}", self.container))
+            RuntimeError::Unavailable(format!("the output of container {:?}: {error}", self.source.container))
         };
         let Output { reader, writer } = Output::open(&self.pipe).map_err(no_output)?;
         let error = writer.try_clone().map_err(no_output)?;
@@ -114,26 +108,25 @@ impl Launch {
             .map_err(|error| self.not_started(&error))?;
         let pid = child.id();
         // Nobody else reaps our children: whatever has become of it by now, its entry is there.
-        let stat = process_table::stat(pid).map_err(|error| {
+        let process = ProcessId::of(pid).map_err(|error| {
             abandon(pid);
             RuntimeError::Unavailable(error.to_string())
         })?;
-        let process = ProcessId { pid, start_time: stat.start_time };
-        let member = Member { container: self.container.clone(), process };
+        let member = Member { container: self.source.container.clone(), process };
         Ok(Launched { member, source: self.source.clone(), output: reader })
     }
 
     fn not_started(&self, error: &io::Error) -> RuntimeError {
         let text = format!(
             "container {:?}: command {:?} cannot be started: {error}",
-            self.container, self.command[0]
+            self.source.container, self.command[0]
         );
         if is_permanent(error) { RuntimeError::Refused(text) } else { RuntimeError::Unavailable(text) }
     }
 }
 
 /// Starts all containers, or none. Blocking.
-pub(crate) fn run_all(launches: &[Launch]) -> Result<Vec<Launched>, RuntimeError> {
+pub(crate) fn run_all(launches: &[Launch]) -> Result<Vec<Launched>> {
     let mut started = Vec::with_capacity(launches.len());
     for launch in launches {
         match launch.run() {

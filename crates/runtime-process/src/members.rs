@@ -1,7 +1,11 @@
 //! Which processes a room consists of: what a handle's `detail` says.
 
+use std::io;
+
 use maestro_engine::ports::runtime::Handle;
 use serde::{Deserialize, Serialize};
+
+use crate::process_table::{self, Stat};
 
 /// One process, for as long as the machine is up: a pid alone may be given to another one later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -10,6 +14,23 @@ pub(crate) struct ProcessId {
     pub(crate) pid: u32,
     /// In clock ticks since boot.
     pub(crate) start_time: u64,
+}
+
+impl ProcessId {
+    /// Of the process that has this pid now.
+    pub(crate) fn of(pid: u32) -> io::Result<Self> {
+        Ok(Self { pid, start_time: process_table::stat(pid)?.start_time })
+    }
+
+    /// What is known of this very process, zombie or alive. `None`: it is gone, whoever has its pid.
+    pub(crate) fn stat(self) -> Option<Stat> {
+        process_table::stat(self.pid).ok().filter(|stat| stat.start_time == self.start_time)
+    }
+
+    /// Whether it is more than a zombie.
+    pub(crate) fn is_running(self) -> bool {
+        self.stat().is_some_and(|stat| !stat.is_zombie)
+    }
 }
 
 /// A container of a room and the process that it runs as.

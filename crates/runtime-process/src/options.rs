@@ -8,7 +8,6 @@ use maestro_core::room::Region;
 use maestro_engine::Tasks;
 
 use crate::owners::ServerOf;
-use crate::process_table::Mark;
 use crate::scanner::ProcessScanner;
 
 /// What the runtime of a host needs to know.
@@ -58,14 +57,40 @@ pub struct RoomUser {
 }
 
 impl Options {
-    pub(crate) fn mark(&self) -> Mark {
-        Mark { store_id: self.store_id.clone(), region: self.region.clone() }
-    }
-
     /// A name for what this server alone has outside its data directory: a copy of its store has the same id.
     pub(crate) fn own_name(&self) -> String {
         let path = self.data_directory.as_os_str().as_encoded_bytes();
         let hash = fnv1a(BASIS, path.iter().copied());
         format!("{}-{hash:016x}", self.store_id)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    /// Of a region that has all of its files in one directory.
+    pub(crate) fn options(directory: &Path) -> Options {
+        Options {
+            directory: directory.into(),
+            data_directory: directory.into(),
+            store_id: "s1".into(),
+            region: Region::default_region(),
+            host: "192.0.2.1".into(),
+            rooms_api_url: "http://127.0.0.1:8070".into(),
+            log_limit_bytes: 1 << 20,
+            scheduler_log_limit_bytes: 1 << 30,
+            rooms_max: 10,
+            ended_rooms_max: 10,
+            log_keeper: Vec::new(),
+            tasks: Tasks::default(),
+            rooms_directory: None,
+            user: None,
+            server_of: |_directory| None,
+            working_directory: directory.into(),
+            scanner: ProcessScanner::new(None),
+        }
     }
 }

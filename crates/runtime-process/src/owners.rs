@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use maestro_core::room::RoomId;
-use maestro_engine::ports::runtime::RuntimeError;
+use maestro_engine::ports::runtime::Result;
 
 use crate::blocking::BlockingWork;
 use crate::options::Options;
@@ -37,19 +37,36 @@ impl Ours {
         let (directory, pid) = self.foreign.get_key_value(process.data_directory.as_ref()?)?;
         Some((directory, *pid))
     }
+
+    fn report(&self, reported: &Reported) {
+        if self.foreign.is_empty() {
+            return;
+        }
+        let mut reported = lock(reported);
+        if reported.len() > REPORTED_MAX {
+            reported.clear();
+        }
+        for process in self.snapshot.of(&self.mark) {
+            if let Some((directory, pid)) = self.owner(process)
+                && reported.insert(process.room.clone())
+            {
+                tracing::warn!(
+                    "room {} belongs to the server with pid {pid} on data directory {}; it is left alone",
+                    process.room,
+                    directory.display()
+                );
+            }
+        }
+    }
 }
 
-#[derive(Default)]
-pub(crate) struct Reported(Mutex<HashSet<RoomId>>);
+/// Rooms that were mentioned.
+pub(crate) type Reported = Mutex<HashSet<RoomId>>;
 
 /// Looks at the process table.
-pub(crate) async fn scan(
-    options: &Options,
-    blocking: &BlockingWork,
-    reported: &Reported,
-) -> Result<Ours, RuntimeError> {
+pub(crate) async fn scan(options: &Options, blocking: &BlockingWork, reported: &Reported) -> Result<Ours> {
     let snapshot = options.scanner.scan().await?;
-    let mark = options.mark();
+    let mark = Mark { store_id: options.store_id.clone(), region: options.region.clone() };
     let elsewhere = |process: &Marked| {
         process.data_directory.clone().filter(|directory| *directory != options.data_directory)
     };
@@ -70,29 +87,6 @@ pub(crate) async fn scan(
     Ok(ours)
 }
 
-impl Ours {
-    fn report(&self, reported: &Reported) {
-        if self.foreign.is_empty() {
-            return;
-        }
-        let mut reported = lock(&reported.0);
-        if reported.len() > REPORTED_MAX {
-            reported.clear();
-        }
-        for process in self.snapshot.of(&self.mark) {
-            if let Some((directory, pid)) = self.owner(process)
-                && reported.insert(process.room.clone())
-            {
-                tracing::warn!(
-                    "room {} belongs to the server with pid {pid} on data directory {}; it is left alone",
-                    process.room,
-                    directory.display()
-                );
-            }
-        }
-    }
-}
-
 /// A directory may have several names.
 fn is_same(one: &Path, other: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -101,7 +95,7 @@ fn is_same(one: &Path, other: &Path) -> bool {
 }
 
 impl Shared {
-    pub(crate) async fn scan(&self) -> Result<Ours, RuntimeError> {
+    pub(crate) async fn scan(&self) -> Result<Ours> {
         scan(&self.options, &self.blocking, &self.reported).await
     }
 }

@@ -13,7 +13,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::process::Exit;
 
-/// Of a room whose plan cannot be read; Kubernetes' default.
+/// The name of the file, in the directory of the room.
+const FILE: &str = "room.json";
+
+/// The grace period of a room whose plan cannot be read; Kubernetes' default.
 const GRACE_PERIOD_MS: u64 = 30_000;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,7 +37,7 @@ pub(crate) enum Restart {
     Always,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ContainerPlan {
     pub(crate) name: String,
@@ -98,24 +101,20 @@ impl Plan {
     }
 
     /// Written beside and renamed, so that a reader sees all of it or nothing.
-    pub(crate) fn write(&self, file: &Path) -> io::Result<()> {
-        let beside = file.with_extension("json.new");
+    pub(crate) fn write(&self, room: &Path) -> io::Result<()> {
+        let beside = room.join(FILE).with_extension("json.new");
         let mut new = File::options().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
         new.write_all(&serde_json::to_vec(self)?)?;
-        std::fs::rename(&beside, file)
+        std::fs::rename(&beside, room.join(FILE))
     }
 
     /// `None`: it was never written, or cannot be read.
-    pub(crate) fn read(file: &Path) -> Option<Self> {
-        serde_json::from_slice(&std::fs::read(file).ok()?).ok()
+    pub(crate) fn read(room: &Path) -> Option<Self> {
+        serde_json::from_slice(&std::fs::read(room.join(FILE)).ok()?).ok()
     }
 }
 
 impl ContainerPlan {
-    pub(crate) fn unknown(name: &str) -> Self {
-        Self { name: name.to_owned(), command: Vec::new(), environment: Vec::new() }
-    }
-
     fn of(container: &Container) -> Self {
         let variable = |variable: &maestro_core::scheduler::EnvironmentVariable| Variable {
             name: variable.name.clone(),
@@ -154,14 +153,14 @@ mod tests {
     #[test]
     fn a_plan_of_an_earlier_build_is_read() {
         let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("room.json");
+        let room = directory.path();
         let stored = r#"{"restart":"onFailure","gracePeriodMs":5000,"ports":[{"name":"game","hostPort":7000}],
             "containers":[{"name":"game","command":["./room"],"environment":[
                 {"name":"TOKEN","value":{"secret":{"name":"api","key":"token"}}}]}],"output":"pipe"}"#;
-        std::fs::write(&file, stored).unwrap();
-        let plan = Plan::read(&file).unwrap();
+        std::fs::write(room.join("room.json"), stored).unwrap();
+        let plan = Plan::read(room).unwrap();
         assert_eq!((plan.restart, plan.grace_period()), (Restart::OnFailure, Duration::from_secs(5)));
-        plan.write(&file).unwrap();
-        assert_eq!(Plan::read(&file), Some(plan));
+        plan.write(room).unwrap();
+        assert_eq!(Plan::read(room), Some(plan));
     }
 }

@@ -45,7 +45,7 @@ impl Process {
             return Ok(None);
         };
         let pidfd = Pidfd::open(pid)?;
-        Ok(pidfd.filter(|_| is_current(id)).map(|pidfd| Self { id, pidfd }))
+        Ok(pidfd.filter(|_| id.stat().is_some()).map(|pidfd| Self { id, pidfd }))
     }
 
     /// Returns when it has ended. Can be dropped and called again.
@@ -95,11 +95,6 @@ impl Process {
         to_pid(self.id.pid).is_some_and(|pid| test_kill_process_group(pid).is_ok())
     }
 
-    /// Whether it is more than a zombie.
-    pub(crate) fn is_running(&self) -> bool {
-        is_running(self.id)
-    }
-
     /// Works for children, also for those that another runtime of this process started.
     fn reap(&self) -> Option<Exit> {
         let status = waitid(WaitId::PidFd(self.pidfd.as_fd()), WaitIdOptions::EXITED | WaitIdOptions::NOHANG)
@@ -110,9 +105,8 @@ impl Process {
 
     /// Works for others while their parent has not reaped them, on any kernel.
     fn zombie_status(&self) -> Option<Exit> {
-        let stat = process_table::stat(self.id.pid).ok()?;
-        let is_it = stat.is_zombie && stat.start_time == self.id.start_time;
-        is_it.then(|| Exit::from_wait_status(stat.wait_status))
+        let zombie = self.id.stat().filter(|stat| stat.is_zombie)?;
+        Some(Exit::from_wait_status(zombie.wait_status))
     }
 }
 
@@ -124,16 +118,6 @@ impl Exit {
             signal => Self::Signal(signal),
         }
     }
-}
-
-/// Whether this very process exists, as a zombie or alive.
-pub(crate) fn is_current(id: ProcessId) -> bool {
-    process_table::stat(id.pid).is_ok_and(|stat| stat.start_time == id.start_time)
-}
-
-/// Whether this very process is more than a zombie.
-pub(crate) fn is_running(id: ProcessId) -> bool {
-    process_table::stat(id.pid).is_ok_and(|stat| stat.start_time == id.start_time && !stat.is_zombie)
 }
 
 pub(crate) fn to_pid(pid: u32) -> Option<Pid> {
@@ -187,7 +171,7 @@ mod tests {
         let pid = lines.next_line().await.unwrap().unwrap().parse().unwrap();
         let start_time = process_table::stat(pid).unwrap().start_time;
         let stranger = Process::open(ProcessId { pid, start_time }).unwrap().unwrap();
-        assert!(stranger.is_running());
+        assert!(stranger.id.is_running());
         parent.stdin.as_mut().unwrap().write_all(b"end\n").await.unwrap();
         assert_eq!(lines.next_line().await.unwrap().unwrap(), "reaped");
         stranger.ended().await;

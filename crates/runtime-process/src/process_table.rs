@@ -46,6 +46,12 @@ impl Snapshot {
     pub(crate) fn of(&self, mark: &Mark) -> &[Marked] {
         self.by_mark.get(mark).map_or(&[], Vec::as_slice)
     }
+
+    /// Of all regions.
+    pub(crate) fn into_all_of(self, store_id: &str) -> Vec<Marked> {
+        let of_store = self.by_mark.into_iter().filter(|(mark, _)| mark.store_id == store_id);
+        of_store.flat_map(|(_, marked)| marked).collect()
+    }
 }
 
 /// What `/proc/<pid>/stat` says, as far as it is needed here.
@@ -66,10 +72,10 @@ pub(crate) struct Mark {
     pub(crate) region: Region,
 }
 
-/// All processes of these users that carry marks. Blocking.
+/// All processes of these users, or of all of them, that carry marks. Blocking.
 ///
 /// Zombies do not run. Of other users we may not read the environment, and theirs would prove nothing.
-pub(crate) fn scan(users: &[u32]) -> io::Result<Snapshot> {
+pub(crate) fn scan(users: Option<&[u32]>) -> io::Result<Snapshot> {
     let mut unread = running(users)?;
     let mut by_mark: HashMap<Mark, Vec<Marked>> = HashMap::new();
     for round in 0..ROUNDS_MAX {
@@ -105,7 +111,7 @@ struct Running {
     leads_group: bool,
 }
 
-fn running(users: &[u32]) -> io::Result<Vec<Running>> {
+fn running(users: Option<&[u32]>) -> io::Result<Vec<Running>> {
     let mut running = Vec::new();
     for entry in std::fs::read_dir("/proc")? {
         let entry = entry?;
@@ -113,7 +119,8 @@ fn running(users: &[u32]) -> io::Result<Vec<Running>> {
             continue;
         };
         // Whatever cannot be read has just ended, or is none of ours.
-        if !entry.metadata().is_ok_and(|metadata| users.contains(&metadata.uid())) {
+        let is_meant = |users: &[u32]| entry.metadata().is_ok_and(|file| users.contains(&file.uid()));
+        if !users.is_none_or(is_meant) {
             continue;
         }
         let Ok(stat) = stat(pid) else { continue };
@@ -131,7 +138,7 @@ pub(crate) fn stat(pid: u32) -> io::Result<Stat> {
     parse_stat(&text).ok_or_else(|| io::Error::other(format!("/proc/{pid}/stat cannot be understood")))
 }
 
-pub(crate) fn environment(pid: u32) -> io::Result<Vec<u8>> {
+fn environment(pid: u32) -> io::Result<Vec<u8>> {
     read(&format!("/proc/{pid}/environ"))
 }
 
@@ -174,7 +181,7 @@ fn marks(environment: &[u8], process: Running) -> Option<(Mark, Marked)> {
 }
 
 /// The value of a variable, as `/proc/<pid>/environ` has it.
-pub(crate) fn variable<'a>(environment: &'a [u8], name: &str) -> Option<&'a [u8]> {
+fn variable<'a>(environment: &'a [u8], name: &str) -> Option<&'a [u8]> {
     let mut variables = environment.split(|byte| *byte == 0);
     variables.find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
 }

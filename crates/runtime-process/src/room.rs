@@ -117,6 +117,11 @@ pub(crate) fn after(grace: Duration) -> Instant {
     Instant::now() + grace.min(FOR_EVER)
 }
 
+/// How long to wait before what has failed so often in a row is tried again: it doubles from `min` to `max`.
+pub(crate) fn back_off(failures: u32, min: Duration, max: Duration) -> Duration {
+    min.saturating_mul(2_u32.saturating_pow(failures)).min(max)
+}
+
 /// What is behind our locks is changed in single steps, so a panic elsewhere leaves it whole.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

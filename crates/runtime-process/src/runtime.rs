@@ -13,7 +13,8 @@ use futures_util::future::join_all;
 use maestro_core::room::{Ending, HostPort, Region, RoomId};
 use maestro_core::scheduler::SchedulerName;
 use maestro_engine::ports::runtime::{
-    Capacity, Checked, Handle, Observation, RoomEvent, RoomToStart, RunningRoom, Runtime, RuntimeError,
+    Capacity, Checked, Handle, Observation, Result, RoomEvent, RoomToStart, RunningRoom, Runtime,
+    RuntimeError,
 };
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -179,7 +180,7 @@ impl Runtime for ProcessRuntime {
     }
 
     /// A room can be started as long as there is a place for its files.
-    async fn check(&self) -> Result<Checked, RuntimeError> {
+    async fn check(&self) -> Result<Checked> {
         let path = self.shared.directory.rooms();
         // On a disk that hangs each look keeps a thread: there is one of them, however often one asks.
         if self.shared.is_looking.swap(true, Ordering::AcqRel) {
@@ -201,13 +202,13 @@ impl Runtime for ProcessRuntime {
         }
     }
 
-    async fn create_scheduler(&self, scheduler: &SchedulerName) -> Result<(), RuntimeError> {
+    async fn create_scheduler(&self, scheduler: &SchedulerName) -> Result {
         let directory = self.shared.directory.clone();
         let path = directory.scheduler(scheduler);
         self.shared.blocking.run(move || directory.make(&path)).await.map_err(unavailable)
     }
 
-    async fn delete_scheduler(&self, scheduler: &SchedulerName) -> Result<(), RuntimeError> {
+    async fn delete_scheduler(&self, scheduler: &SchedulerName) -> Result {
         let left = self.list_of(scheduler).await?.len();
         if left > 0 {
             return Err(RuntimeError::Unavailable(format!(
@@ -222,7 +223,7 @@ impl Runtime for ProcessRuntime {
     }
 
     /// In a task of its own: a caller that stops waiting does not leave a process behind that nobody watches.
-    async fn start(&self, room: &RoomToStart) -> Result<Handle, RuntimeError> {
+    async fn start(&self, room: &RoomToStart) -> Result<Handle> {
         let (shared, room) = (Arc::clone(&self.shared), room.clone());
         let started = self.shared.tasks.spawn(async move { shared.start(&room).await });
         started.await.map_err(unavailable)?
@@ -234,19 +235,19 @@ impl Runtime for ProcessRuntime {
         room: &RoomId,
         handle: Option<&Handle>,
         grace: Duration,
-    ) -> Result<(), RuntimeError> {
+    ) -> Result {
         self.shared.stop(scheduler, room, handle, Some(grace)).await
     }
 
-    async fn list(&self) -> Result<Vec<RunningRoom>, RuntimeError> {
+    async fn list(&self) -> Result<Vec<RunningRoom>> {
         self.shared.list(None).await
     }
 
-    async fn list_of(&self, scheduler: &SchedulerName) -> Result<Vec<RunningRoom>, RuntimeError> {
+    async fn list_of(&self, scheduler: &SchedulerName) -> Result<Vec<RunningRoom>> {
         self.shared.list(Some(scheduler)).await
     }
 
-    async fn adopt(&self, rooms: Vec<RunningRoom>) -> Result<(), RuntimeError> {
+    async fn adopt(&self, rooms: Vec<RunningRoom>) -> Result {
         self.shared.adopt(rooms).await
     }
 
@@ -254,7 +255,7 @@ impl Runtime for ProcessRuntime {
         lock(&self.observations).take()
     }
 
-    async fn free_ports(&self, wanted: &[HostPort]) -> Result<Vec<HostPort>, RuntimeError> {
+    async fn free_ports(&self, wanted: &[HostPort]) -> Result<Vec<HostPort>> {
         let wanted = wanted.to_vec();
         self.shared.blocking.run(move || ports::free(&wanted)).await.map_err(unavailable)
     }
@@ -264,20 +265,20 @@ impl Runtime for ProcessRuntime {
         scheduler: &SchedulerName,
         room: &RoomId,
         lines_max: usize,
-    ) -> Result<Option<String>, RuntimeError> {
+    ) -> Result<Option<String>> {
         let Some(place) = self.shared.directory.room(scheduler, room) else {
             return Ok(None);
         };
         self.shared.log_keeper.drain(scheduler, room).await;
-        self.shared.blocking.run(move || logs::tail(&place.path, lines_max)).await.map_err(unavailable)
+        self.shared.blocking.run(move || logs::tail(&place, lines_max)).await.map_err(unavailable)
     }
 
-    async fn forget(&self, scheduler: &SchedulerName, room: &RoomId) -> Result<(), RuntimeError> {
+    async fn forget(&self, scheduler: &SchedulerName, room: &RoomId) -> Result {
         let Some(place) = self.shared.directory.room(scheduler, room) else {
             return Ok(());
         };
         self.shared.forget_ended(scheduler, Some(room));
-        self.shared.blocking.run(move || directory::remove(&place.path)).await.map_err(unavailable)
+        self.shared.blocking.run(move || directory::remove(&place)).await.map_err(unavailable)
     }
 
     async fn shut_down(&self, stop_rooms: bool) {

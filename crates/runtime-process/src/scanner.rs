@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use maestro_engine::ports::runtime::RuntimeError;
+use maestro_engine::ports::runtime::{Result, RuntimeError};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep_until};
 
@@ -21,7 +21,7 @@ pub struct ProcessScanner(Arc<Inner>);
 
 const PAUSE_MAX: Duration = Duration::from_millis(500);
 
-type Scanned = Result<Arc<Snapshot>, RuntimeError>;
+type Scanned = Result<Arc<Snapshot>>;
 type Scan = dyn Fn() -> io::Result<Snapshot> + Send + Sync;
 
 struct Inner {
@@ -42,7 +42,7 @@ impl ProcessScanner {
     /// Sees the processes of Maestro's own user, and of the one that rooms run as.
     pub fn new(room_user: Option<u32>) -> Self {
         let users: Vec<u32> = room_user.into_iter().chain([rustix::process::geteuid().as_raw()]).collect();
-        Self::with(move || process_table::scan(&users))
+        Self::with(move || process_table::scan(Some(&users)))
     }
 
     fn with(scan: impl Fn() -> io::Result<Snapshot> + Send + Sync + 'static) -> Self {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use maestro_core::room::RoomId;
 use maestro_core::scheduler::SchedulerName;
-use maestro_engine::ports::runtime::{Handle, RoomToStart, RuntimeError};
+use maestro_engine::ports::runtime::{Handle, Result, RoomToStart, RuntimeError};
 use rustix::process::Signal;
 use tokio::time::timeout;
 
@@ -24,7 +24,7 @@ use crate::runtime::{ROOMS_MAX, Shared, unavailable};
 const KILLED_WITHIN: Duration = Duration::from_secs(5);
 
 impl Shared {
-    pub(crate) async fn start(self: &Arc<Self>, room: &RoomToStart) -> Result<Handle, RuntimeError> {
+    pub(crate) async fn start(self: &Arc<Self>, room: &RoomToStart) -> Result<Handle> {
         let _alone = self.alone(&room.id).await;
         if self.is_closing() {
             return Err(unavailable("it is being shut down"));
@@ -50,13 +50,13 @@ impl Shared {
 
     /// The room may have been started by a Maestro that died before it could write that down. If it died halfway, what
     /// it left is killed: a room that was never whole has no players.
-    async fn find_started(&self, room: &RoomId, plan: &Plan) -> Result<Option<Vec<Opened>>, RuntimeError> {
+    async fn find_started(&self, room: &RoomId, plan: &Plan) -> Result<Option<Vec<Opened>>> {
         let Some(found) = lock(&self.found).get(room).cloned() else {
             return Ok(None);
         };
         let opened = open(&found.leaders(&[])).map_err(unavailable)?;
         let is_there = |container: &ContainerPlan| {
-            let is_it = |there: &Opened| there.container == container.name && there.process.is_running();
+            let is_it = |there: &Opened| there.container == container.name && there.process.id.is_running();
             opened.iter().any(is_it)
         };
         if plan.containers.iter().all(is_there) {
@@ -75,7 +75,7 @@ impl Shared {
         Ok(None)
     }
 
-    async fn launch(self: &Arc<Self>, room: &RoomToStart, plan: &Plan) -> Result<Vec<Opened>, RuntimeError> {
+    async fn launch(self: &Arc<Self>, room: &RoomToStart, plan: &Plan) -> Result<Vec<Opened>> {
         let (shared, plan) = (Arc::clone(self), plan.clone());
         let (scheduler, id) = (room.scheduler.clone(), room.id.clone());
         self.launch_watched(move || shared.launch_blocking(&scheduler, &id, &plan)).await
@@ -84,8 +84,8 @@ impl Shared {
     /// Starts processes that can be watched, and has their output kept, or leaves none behind.
     async fn launch_watched(
         &self,
-        launch: impl FnOnce() -> Result<Vec<Launched>, RuntimeError> + Send + 'static,
-    ) -> Result<Vec<Opened>, RuntimeError> {
+        launch: impl FnOnce() -> Result<Vec<Launched>> + Send + 'static,
+    ) -> Result<Vec<Opened>> {
         // Without a keeper a room could write only as much as fits into a pipe.
         let keeper = self.log_keeper.ensure_running().await;
         keeper.map_err(|error| unavailable(format!("the log keeper cannot be started: {error}")))?;
@@ -110,7 +110,7 @@ impl Shared {
         scheduler: &SchedulerName,
         room: &RoomId,
         plan: &Plan,
-    ) -> Result<Vec<Launched>, RuntimeError> {
+    ) -> Result<Vec<Launched>> {
         let prepare = |container| self.prepare(scheduler, room, plan, container);
         let launches: Vec<Launch> = plan.containers.iter().map(prepare).collect::<Result<_, _>>()?;
         let place = self
@@ -118,11 +118,11 @@ impl Shared {
             .room(scheduler, room)
             .ok_or_else(|| RuntimeError::Refused(format!("{room} is not the name of a directory")))?;
         let home = self.home(scheduler, room)?;
-        let is_new = !place.path.exists();
+        let is_new = !place.exists();
         let started = self
             .directory
-            .make(&place.path)
-            .and_then(|()| plan.write(&place.plan()))
+            .make(&place)
+            .and_then(|()| plan.write(&place))
             .and_then(|()| self.directory.make_home(&home, self.options.user.as_ref()))
             .map_err(|error| unavailable(format!("the directory of room {room}: {error}")))
             .and_then(|()| launch::run_all(&launches));
@@ -130,7 +130,7 @@ impl Shared {
             Ok(launched) => self.add_to_cgroup(room, launched),
             Err(_) => {
                 let removed = directory::remove(&home)
-                    .and_then(|()| if is_new { directory::remove(&place.path) } else { Ok(()) });
+                    .and_then(|()| if is_new { directory::remove(&place) } else { Ok(()) });
                 if let Err(error) = removed {
                     tracing::warn!(%room, %error, "the directory of a room that did not start cannot be removed");
                 }
@@ -140,11 +140,7 @@ impl Shared {
     }
 
     /// Starts one container of a room again.
-    pub(crate) async fn launch_again(
-        self: &Arc<Self>,
-        room: &Arc<Room>,
-        index: usize,
-    ) -> Result<Process, RuntimeError> {
+    pub(crate) async fn launch_again(self: &Arc<Self>, room: &Arc<Room>, index: usize) -> Result<Process> {
         let (shared, room) = (Arc::clone(self), Arc::clone(room));
         let launch = move || {
             let container = &room.plan.containers[index];
@@ -165,25 +161,13 @@ impl Shared {
         room: &RoomId,
         plan: &Plan,
         container: &ContainerPlan,
-    ) -> Result<Launch, RuntimeError> {
-        let home = self.home(scheduler, room)?;
-        let surroundings = Surroundings {
-            scheduler,
-            room,
-            store_id: &self.options.store_id,
-            region: &self.options.region,
-            host: &self.options.host,
-            rooms_api_url: &self.options.rooms_api_url,
-            ports: &plan.ports,
-            directory: &self.directory,
-            home: &home,
-            user: self.options.user.as_ref().map(|user| user.name.as_str()),
-        };
-        let user = self.options.user.as_ref();
-        Launch::prepare(container, &surroundings, &self.options.working_directory, user)
+    ) -> Result<Launch> {
+        let (options, directory) = (&self.options, &self.directory);
+        let (ports, home) = (&plan.ports, &self.home(scheduler, room)?);
+        Launch::prepare(container, &Surroundings { options, directory, scheduler, room, ports, home })
     }
 
-    fn home(&self, scheduler: &SchedulerName, room: &RoomId) -> Result<PathBuf, RuntimeError> {
+    fn home(&self, scheduler: &SchedulerName, room: &RoomId) -> Result<PathBuf> {
         self.directory
             .home(scheduler, room)
             .ok_or_else(|| RuntimeError::Refused(format!("{room} is not the name of a directory")))

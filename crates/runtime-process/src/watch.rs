@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::members::Member;
 use crate::plan::Restart;
 use crate::process::{Exit, Process};
-use crate::room::{Room, after};
+use crate::room::{Room, after, back_off};
 use crate::runtime::Shared;
 
 /// The wait before a restart doubles from one to the other: a room that cannot run must not use the machine up.
@@ -51,15 +51,6 @@ enum State {
     Running(Process),
     RestartsAt(Instant),
     Ended,
-}
-
-/// What happened next.
-enum Next<'a> {
-    ContainerEnded(usize),
-    AskedToEnd,
-    AskedHowItIs,
-    Due,
-    MaySend(Option<mpsc::Permit<'a, Observation>>),
 }
 
 impl Watch {
@@ -117,24 +108,19 @@ impl Watch {
         while !self.containers.iter().all(|container| matches!(container.state, State::Ended)) {
             let due = self.next_due();
             // Ends first: a room that ended by itself just before it was asked to has ended by itself.
-            let next = tokio::select! {
+            tokio::select! {
                 biased;
-                index = first_ended(&self.containers) => Next::ContainerEnded(index),
-                _ = orders.changed() => Next::AskedToEnd,
-                () = room.asked_how_it_is.notified() => Next::AskedHowItIs,
-                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => Next::Due,
-                permit = events.reserve(), if !self.unsent.is_empty() => Next::MaySend(permit.ok()),
-            };
-            match next {
-                Next::ContainerEnded(index) => self.container_ended(index).await,
-                Next::AskedToEnd => {
+                index = first_ended(&self.containers) => self.container_ended(index).await,
+                _ = orders.changed() => {
                     if let Some(kill_at) = *orders.borrow_and_update() {
                         self.go_down(kill_at);
                     }
                 }
-                Next::AskedHowItIs => self.tell(self.how_it_is()),
-                Next::Due => self.do_what_is_due().await,
-                Next::MaySend(permit) => self.send_one(permit),
+                () = room.asked_how_it_is.notified() => self.tell(self.how_it_is()),
+                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
+                    self.do_what_is_due().await;
+                }
+                permit = events.reserve(), if !self.unsent.is_empty() => self.send_one(permit.ok()),
             }
         }
         let ending = match self.ended_by.take() {
@@ -279,14 +265,9 @@ impl Container {
         if run >= RUN_THAT_COUNTS {
             self.restarts = 0;
         }
-        self.state = State::RestartsAt(Instant::now() + back_off(self.restarts));
+        self.state = State::RestartsAt(Instant::now() + back_off(self.restarts, BACK_OFF_MIN, BACK_OFF_MAX));
         self.restarts = self.restarts.saturating_add(1);
     }
-}
-
-fn back_off(restarts: u32) -> Duration {
-    let doubled = 2_u32.checked_pow(restarts).and_then(|factor| BACK_OFF_MIN.checked_mul(factor));
-    doubled.map_or(BACK_OFF_MAX, |wait| wait.min(BACK_OFF_MAX))
 }
 
 /// Never returns if none runs.
@@ -314,8 +295,9 @@ mod tests {
 
     #[test]
     fn the_wait_doubles_up_to_a_minute() {
-        let waits: Vec<u64> = (0..9).map(|restarts| back_off(restarts).as_secs()).collect();
+        let waits: Vec<u64> =
+            (0..9).map(|restarts| back_off(restarts, BACK_OFF_MIN, BACK_OFF_MAX).as_secs()).collect();
         assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
-        assert_eq!(back_off(u32::MAX), BACK_OFF_MAX);
+        assert_eq!(back_off(u32::MAX, BACK_OFF_MIN, BACK_OFF_MAX), BACK_OFF_MAX);
     }
 }

@@ -13,6 +13,8 @@ use maestro_core::scheduler::{Recipe, SchedulerName, Version};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
+pub type Result<T = (), E = RuntimeError> = std::result::Result<T, E>;
+
 #[async_trait]
 pub trait Runtime: Send + Sync {
     fn region(&self) -> &Region;
@@ -27,7 +29,7 @@ pub trait Runtime: Send + Sync {
     }
 
     /// Whether the region can be reached. This is asked every few seconds, so it must be cheap.
-    async fn check(&self) -> Result<Checked, RuntimeError>;
+    async fn check(&self) -> Result<Checked>;
 
     /// How many rooms the region can hold for a scheduler at this moment; `None` if that is not known. This is asked for
     /// every plan, so it must be cheap.
@@ -37,17 +39,17 @@ pub trait Runtime: Send + Sync {
     }
 
     /// Prepares the region for rooms of this scheduler. May be repeated.
-    async fn create_scheduler(&self, scheduler: &SchedulerName) -> Result<(), RuntimeError>;
+    async fn create_scheduler(&self, scheduler: &SchedulerName) -> Result;
 
     /// Undoes that, and removes everything that is kept of the scheduler's rooms (logs). May be repeated.
     /// [`RuntimeError::Unavailable`] while a room of the scheduler is running, and nothing is removed: it may belong to a
     /// later scheduler of the same name, because a removal that is in flight when its worker dies still happens.
-    async fn delete_scheduler(&self, scheduler: &SchedulerName) -> Result<(), RuntimeError>;
+    async fn delete_scheduler(&self, scheduler: &SchedulerName) -> Result;
 
     /// Starts the room, or finds it running: one room id is one room, however often this is called. An error means
     /// that it does not run and nothing of it is left, unless it is [`RuntimeError::Unavailable`]. The state of the room is
     /// reported as an observation each time, because a caller that asks again may have lost earlier ones.
-    async fn start(&self, room: &RoomToStart) -> Result<Handle, RuntimeError>;
+    async fn start(&self, room: &RoomToStart) -> Result<Handle>;
 
     /// Asks the room to end, and kills it after the grace period. Returns when the room was asked; its end is observed
     /// later. For a room that does not exist, `Lost` is observed. May be repeated; the shorter grace period counts. Only
@@ -58,13 +60,13 @@ pub trait Runtime: Send + Sync {
         room: &RoomId,
         handle: Option<&Handle>,
         grace: Duration,
-    ) -> Result<(), RuntimeError>;
+    ) -> Result;
 
     /// All rooms of this store that run here, whether anybody wants them or not.
-    async fn list(&self) -> Result<Vec<RunningRoom>, RuntimeError>;
+    async fn list(&self) -> Result<Vec<RunningRoom>>;
 
     /// The rooms of one scheduler. Many callers ask at the same moment, so an adapter should look once for all of them.
-    async fn list_of(&self, scheduler: &SchedulerName) -> Result<Vec<RunningRoom>, RuntimeError> {
+    async fn list_of(&self, scheduler: &SchedulerName) -> Result<Vec<RunningRoom>> {
         let mut rooms = self.list().await?;
         rooms.retain(|room| room.scheduler == *scheduler);
         Ok(rooms)
@@ -72,13 +74,13 @@ pub trait Runtime: Send + Sync {
 
     /// Watches rooms that were running before this process began. Their state is reported as observations, also of rooms
     /// that are already watched; rooms that no longer run are observed as `Ended` with [`Ending::Unwatched`].
-    async fn adopt(&self, rooms: Vec<RunningRoom>) -> Result<(), RuntimeError>;
+    async fn adopt(&self, rooms: Vec<RunningRoom>) -> Result;
 
     /// The stream of observations; it can be taken once.
     fn observations(&self) -> Option<mpsc::Receiver<Observation>>;
 
     /// Which of the ports nobody listens on at this moment.
-    async fn free_ports(&self, ports: &[HostPort]) -> Result<Vec<HostPort>, RuntimeError>;
+    async fn free_ports(&self, ports: &[HostPort]) -> Result<Vec<HostPort>>;
 
     /// The last lines that a room wrote, of all containers; `None` if nothing is kept of such a room.
     async fn logs(
@@ -86,10 +88,10 @@ pub trait Runtime: Send + Sync {
         scheduler: &SchedulerName,
         room: &RoomId,
         lines_max: usize,
-    ) -> Result<Option<String>, RuntimeError>;
+    ) -> Result<Option<String>>;
 
     /// Deletes what is kept of an ended room (logs). May be repeated.
-    async fn forget(&self, scheduler: &SchedulerName, room: &RoomId) -> Result<(), RuntimeError>;
+    async fn forget(&self, scheduler: &SchedulerName, room: &RoomId) -> Result;
 
     /// Stops watching; with `stop_rooms` ends all rooms first (bounded by their grace periods).
     async fn shut_down(&self, stop_rooms: bool);

@@ -30,11 +30,12 @@ use super::{Order, PACKET_BYTES_MAX, Report, Settings, Source};
 use crate::blocking::BlockingWork;
 use crate::members::ProcessId;
 use crate::process::Process;
-use crate::process_table;
-use crate::room::lock;
+use crate::room::{back_off, lock};
 
 /// A keeper answers within a moment; one that is stuck must not hold up the news of a room's end.
 const DRAINED_WITHIN: Duration = Duration::from_secs(1);
+/// A keeper that has more unread than a socket holds is stuck.
+const NO_WAIT: SendFlags = SendFlags::DONTWAIT;
 /// A keeper that ends at once is started ever more slowly.
 const BACK_OFF_MIN: Duration = Duration::from_millis(100);
 const BACK_OFF_MAX: Duration = Duration::from_secs(30);
@@ -100,7 +101,7 @@ impl LogKeeper {
     /// Hands over what a container writes. If it cannot be handed over, the next keeper finds the pipe by its name.
     pub(crate) fn keep(&self, source: Source, reader: &OwnedFd) {
         let Some(connection) = self.current() else { return };
-        if let Err(error) = connection.send(&Order::Keep(source), Some(reader)) {
+        if let Err(error) = send(&connection.socket, &Order::Keep(source), Some(reader), NO_WAIT) {
             tracing::warn!(%error, "the log keeper does not listen");
             self.give_up(&connection);
         }
@@ -114,7 +115,7 @@ impl LogKeeper {
         lock(&connection.drains).insert(id, answer);
         let order =
             Order::Drain { id, scheduler: scheduler.as_str().to_owned(), room: room.as_str().to_owned() };
-        match connection.send(&order, None) {
+        match send(&connection.socket, &order, None, NO_WAIT) {
             Ok(()) => drop(timeout(DRAINED_WITHIN, answered).await),
             Err(_) => self.give_up(&connection),
         }
@@ -157,7 +158,8 @@ impl LogKeeper {
                 self.failures.store(0, Ordering::Relaxed);
             }
             loop {
-                sleep(back_off(self.failures.fetch_add(1, Ordering::Relaxed))).await;
+                let failures = self.failures.fetch_add(1, Ordering::Relaxed);
+                sleep(back_off(failures, BACK_OFF_MIN, BACK_OFF_MAX)).await;
                 match self.ensure_running().await {
                     Ok(()) => return,
                     Err(error) => tracing::error!(%error, "the log keeper cannot be started"),
@@ -167,17 +169,7 @@ impl LogKeeper {
     }
 }
 
-fn back_off(failures: u32) -> Duration {
-    let doubled = 2_u32.checked_pow(failures).and_then(|factor| BACK_OFF_MIN.checked_mul(factor));
-    doubled.map_or(BACK_OFF_MAX, |wait| wait.min(BACK_OFF_MAX))
-}
-
 impl Connection {
-    /// Never waits. A keeper that has so much unread is stuck.
-    fn send(&self, order: &Order, brought: Option<&OwnedFd>) -> io::Result<()> {
-        send(&self.socket, order, brought, SendFlags::DONTWAIT)
-    }
-
     /// Returns when the other side is gone.
     async fn listen(&self) {
         let mut packet = [0; PACKET_BYTES_MAX];
@@ -237,9 +229,7 @@ fn spawn(command: &[OsString], settings: Settings) -> io::Result<(OwnedFd, Proce
         .stderr(Stdio::null())
         .process_group(0)
         .spawn()?;
-    let pid = child.id();
-    let start_time = process_table::stat(pid)?.start_time;
-    let process = Process::open(ProcessId { pid, start_time })?
+    let process = Process::open(ProcessId::of(child.id())?)?
         .ok_or_else(|| io::Error::other("somebody else reaps our children"))?;
     send(&ours, &Order::Begin(settings), None, SendFlags::empty())?;
     Ok((ours, process))

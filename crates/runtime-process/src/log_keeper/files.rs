@@ -12,6 +12,7 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, openat, renam
 use rustix::io::Errno;
 
 use super::budget::{LogFile, to_drop};
+use super::pipe::open_reader;
 use super::{PIPE, Source};
 
 const LOG: &str = "log";
@@ -65,7 +66,7 @@ impl Rooms {
                     else {
                         continue;
                     };
-                    if let Some(pipe) = open_pipe(&directory, &name)? {
+                    if let Some(pipe) = open_reader(&directory, Path::new(&name))? {
                         let (scheduler, room) = (scheduler.clone(), room.clone());
                         pipes.push((Source { scheduler, room, container: container.to_owned() }, pipe));
                     }
@@ -138,17 +139,6 @@ fn open_log(room: &OwnedFd, name: &str) -> io::Result<(File, u64)> {
     }
     unlinkat(room, name, AtFlags::empty())?;
     Ok((File::from(openat(room, name, flags | OFlags::CREATE | OFlags::EXCL, mode)?), 0))
-}
-
-fn open_pipe(directory: &OwnedFd, name: &str) -> io::Result<Option<OwnedFd>> {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let pipe = match openat(directory, name, flags, Mode::empty()) {
-        Ok(pipe) => pipe,
-        Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
-    let is_pipe = FileType::from_raw_mode(fstat(&pipe)?.st_mode) == FileType::Fifo;
-    Ok(is_pipe.then_some(pipe))
 }
 
 fn subdirectory(directory: &OwnedFd, name: &str) -> rustix::io::Result<OwnedFd> {

@@ -1,7 +1,7 @@
 //! The named pipe that a container writes to.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, fstat, mkfifoat, openat, unlinkat};
@@ -35,13 +35,18 @@ impl Output {
 
     /// `None`: what is there is not a pipe.
     fn open_existing(path: &Path) -> io::Result<Option<Self>> {
-        let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let reader = match openat(CWD, path, flags | OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()) {
-            Ok(reader) if FileType::from_raw_mode(fstat(&reader)?.st_mode) == FileType::Fifo => reader,
-            Ok(_) | Err(Errno::LOOP | Errno::NXIO) => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
-        let writer = openat(CWD, path, flags | OFlags::RDWR, Mode::empty())?;
-        Ok(Some(Self { reader, writer }))
+        let Some(reader) = open_reader(CWD, path)? else { return Ok(None) };
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(Some(Self { reader, writer: openat(CWD, path, flags, Mode::empty())? }))
+    }
+}
+
+/// The reading end of a pipe. `None`: there is none, or what is there is not a pipe.
+pub(super) fn open_reader(directory: impl AsFd, path: &Path) -> io::Result<Option<OwnedFd>> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match openat(directory, path, flags, Mode::empty()) {
+        Ok(pipe) if FileType::from_raw_mode(fstat(&pipe)?.st_mode) == FileType::Fifo => Ok(Some(pipe)),
+        Ok(_) | Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }

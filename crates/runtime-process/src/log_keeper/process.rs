@@ -19,8 +19,7 @@ use rustix::process::{Signal, kill_process};
 use super::files::Rooms;
 use super::{Order, PACKET_BYTES_MAX, Report, Settings, Source};
 use crate::members::ProcessId;
-use crate::process::{is_running, to_pid};
-use crate::process_table;
+use crate::process::to_pid;
 
 const READ_BYTES: usize = 64 << 10;
 /// Of one pipe in one turn, so that a room that writes without end does not keep the others waiting.
@@ -67,16 +66,6 @@ struct Stream {
     source: Source,
     pipe: OwnedFd,
     inode: u64,
-}
-
-/// What a look at a pipe found.
-enum Seen {
-    /// Nothing more for now.
-    Empty,
-    /// There may be more.
-    Bytes,
-    /// Nobody has it open any more.
-    Ended,
 }
 
 impl Keeper {
@@ -170,28 +159,19 @@ impl Keeper {
 
     fn read(&mut self, token: u64, reads_max: usize) {
         for _ in 0..reads_max {
-            match self.read_once(token) {
-                Seen::Bytes => {}
-                Seen::Empty => return,
-                Seen::Ended => {
+            let Some(stream) = self.streams.get(&token) else { return };
+            match rustix::io::read(&stream.pipe, &mut self.buffer[..]) {
+                Ok(length @ 1..) => {
+                    let source = stream.source.clone();
+                    self.keep(&source, length);
+                }
+                Err(Errno::AGAIN | Errno::INTR) => return,
+                // Nobody has it open any more.
+                Ok(0) | Err(_) => {
                     self.streams.remove(&token);
                     return;
                 }
             }
-        }
-    }
-
-    fn read_once(&mut self, token: u64) -> Seen {
-        let Some(stream) = self.streams.get(&token) else { return Seen::Empty };
-        match rustix::io::read(&stream.pipe, &mut self.buffer[..]) {
-            Ok(0) => Seen::Ended,
-            Ok(length) => {
-                let source = stream.source.clone();
-                self.keep(&source, length);
-                Seen::Bytes
-            }
-            Err(Errno::AGAIN | Errno::INTR) => Seen::Empty,
-            Err(_) => Seen::Ended,
         }
     }
 
@@ -291,8 +271,7 @@ fn take_over(path: &Path) -> io::Result<File> {
             Err(error) => return Err(error.into()),
         }
     }
-    let pid = std::process::id();
-    let me = ProcessId { pid, start_time: process_table::stat(pid)?.start_time };
+    let me = ProcessId::of(std::process::id())?;
     file.set_len(0)?;
     file.rewind()?;
     file.write_all(&serde_json::to_vec(&me)?)?;
@@ -305,10 +284,8 @@ fn end_predecessor(file: &mut File) -> io::Result<()> {
     file.take(1024).read_to_string(&mut text)?;
     // One that has the lock and has not written yet: look again.
     let Ok(predecessor) = serde_json::from_str::<ProcessId>(&text) else { return Ok(()) };
-    match to_pid(predecessor.pid)
-        .filter(|_| is_running(predecessor))
-        .map(|pid| kill_process(pid, Signal::KILL))
-    {
+    let running = to_pid(predecessor.pid).filter(|_| predecessor.is_running());
+    match running.map(|pid| kill_process(pid, Signal::KILL)) {
         None | Some(Ok(()) | Err(Errno::SRCH)) => Ok(()),
         Some(Err(error)) => Err(error.into()),
     }
