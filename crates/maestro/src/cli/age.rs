@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::json::Json;
+use super::Json;
 
 /// `3m12s` for a time of the server's; `-` if there is none.
 pub(super) fn cell(time: &Json, now: Timestamp) -> String {

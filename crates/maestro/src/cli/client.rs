@@ -6,10 +6,7 @@ use std::time::Duration;
 use ureq::http::{Method, Request, Response, StatusCode};
 use ureq::{Agent, Body, Timeout};
 
-use super::failure::{Exit, Failure};
-use super::json::Json;
-use super::output::warn;
-use super::resource::Resource;
+use super::{Exit, Failure, Json, Resource, warn};
 
 /// A server on a reachable machine accepts at once; longer means that nobody is there.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);

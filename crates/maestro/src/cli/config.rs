@@ -4,11 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::context::Context;
-use super::failure::Failure;
-use super::json::Json;
-use super::output::{print, table, warn};
-use super::sheet::{Column, Shows::At};
+use super::{At, Column, Context, Failure, Json, print, table, warn};
 use crate::config::{ConfigError, Flag, Loaded, ServedApis, Setting, Sources, load, reference};
 
 #[derive(Debug, Subcommand)]

@@ -4,12 +4,8 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::client::Client;
-use super::failure::{Exit, Failure};
-use super::json::Json;
-use super::output::{self, Format};
-use super::progress::Progress;
-use super::watch::{self, reason, verdict};
+use super::watch::{reason, verdict};
+use super::{Client, Exit, Failure, Format, Json, Progress, output, watch};
 use crate::config::duration;
 
 /// Where a server started without configuration listens.

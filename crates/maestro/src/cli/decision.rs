@@ -1,6 +1,6 @@
 //! What policies decided about an operation, for people. Programs read the operation's `data` as it is.
 
-use super::json::Json;
+use super::Json;
 
 /// Why the policies refused an operation, if they did.
 pub(super) fn refusal(data: &Json) -> Option<&str> {

@@ -9,8 +9,7 @@ use maestro_proto::json::{DecodeError, Decoded, decode};
 use maestro_proto::unknown_recipe_field;
 use maestro_proto::v1::CreateSchedulerRequest;
 
-use super::failure::Failure;
-use super::json::Json;
+use super::{Failure, Json};
 use crate::yaml::Node;
 
 /// No recipe comes near it.

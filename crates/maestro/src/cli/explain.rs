@@ -1,14 +1,8 @@
 //! Why operations are where they are: `maestro operation explain`, and `list --stuck`.
 
-use super::client::Client;
-use super::context::Context;
-use super::failure::{Exit, Failure};
-use super::json::Json;
-use super::list::{self, WatchOptions};
-use super::output::{fields, plain};
-use super::resource::Resource;
-use super::sheet::Column;
-use super::sheet::Shows::{Age, At, Text};
+use super::{
+    Age, At, Client, Column, Context, Exit, Failure, Json, Resource, Text, WatchOptions, fields, list, plain,
+};
 
 pub(super) fn explain(context: &Context, scheduler: &str, operation: &str) -> Result<(), Failure> {
     let resource = Resource::new(&["schedulers", scheduler, "operations", operation, "explain"]);

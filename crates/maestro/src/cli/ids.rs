@@ -1,10 +1,7 @@
 //! Shortened ids: people type only the beginning of one.
 
-use super::client::Client;
-use super::failure::{Exit, Failure};
-use super::json::Json;
 use super::operation::{STAGES, in_stages};
-use super::resource::Resource;
+use super::{Client, Exit, Failure, Json, Resource};
 
 /// How many are named where a beginning fits several.
 const CANDIDATES_SHOWN: usize = 10;

@@ -5,15 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::client::Client;
-use super::context::Context;
-use super::failure::Failure;
-use super::json::Json;
-use super::output::{self, Format, print};
-use super::poll::Poll;
-use super::progress::Progress;
-use super::sheet::{Column, Sheet};
-use super::terminal;
+use super::{Client, Column, Context, Failure, Format, Json, Poll, Progress, Sheet, output, print, terminal};
 
 /// Often enough to see things happen, rare enough for a list of many.
 const INTERVAL: Duration = Duration::from_secs(1);

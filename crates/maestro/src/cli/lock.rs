@@ -4,13 +4,7 @@ use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser};
 use clap::{Args, Subcommand};
 use maestro_core::lock::LockKind;
 
-use super::context::Context;
-use super::failure::Failure;
-use super::json::Json;
-use super::output::table;
-use super::resource::Resource;
-use super::sheet::Column;
-use super::sheet::Shows::{Age, At, Text};
+use super::{Age, At, Column, Context, Failure, Json, Resource, Text, table};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {

@@ -4,12 +4,8 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::client::Client;
-use super::failure::Failure;
-use super::ids;
-use super::output::{note, print};
-use super::resource::Resource;
 use super::room::RoomName;
+use super::{Client, Failure, Resource, ids, note, print};
 
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 

@@ -51,11 +51,20 @@ use clap_complete::Shell;
 
 use maestro_store_embedded::{BackupError, OpenError};
 
+// What most commands are made of: they take it from here.
+use client::{Client, require};
 pub use config::ConfigOptions;
-use context::{Context, GlobalOptions};
+use context::{Context, GlobalOptions, WaitOptions};
 use failure::{Exit, Failure};
+use json::Json;
+use list::WatchOptions;
 use or_list::OrList;
-use output::Format;
+use output::{Format, fields, note, plain, print, table, warn};
+use poll::Poll;
+use progress::Progress;
+use resource::Resource;
+use sheet::Shows::{Age, At, Text};
+use sheet::{Column, Sheet};
 
 use crate::backup::{BackupOptions, RestoreOptions};
 use crate::config::ConfigError;
@@ -161,7 +170,7 @@ enum Command {
         "maestro regions",
         "maestro regions --watch",
     ])]
-    Regions(OrList<region::Command, list::WatchOptions>),
+    Regions(OrList<region::Command, WatchOptions>),
 
     /// Simulate what Maestro would do with a fleet, cycle by cycle, without a server
     #[command(after_help = examples![
@@ -292,7 +301,7 @@ fn print_completion(shell: Shell) -> Result<(), Failure> {
     // Into memory first: the generator panics where it cannot write, as into a closed pipe.
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Arguments::command(), "maestro", &mut script);
-    output::print(&String::from_utf8_lossy(&script))
+    print(&String::from_utf8_lossy(&script))
 }
 
 #[cfg(test)]

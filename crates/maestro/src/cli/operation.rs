@@ -7,20 +7,11 @@ use clap::{Args, Subcommand};
 use jiff::{SignedDuration, Timestamp};
 use maestro_core::operation::{DefinitionKind, OperationStatus, Stage};
 
-use super::client::Client;
-use super::context::Context;
-use super::decision;
-use super::explain;
-use super::failure::Failure;
-use super::ids;
-use super::json::Json;
-use super::list::{self, WatchOptions};
-use super::output::{Format, fields, note, plain};
-use super::progress::Progress;
-use super::resource::Resource;
-use super::sheet::Column;
-use super::sheet::Shows::{Age, At, Text};
 use super::watch::{follow, history_line, verdict};
+use super::{
+    Age, At, Client, Column, Context, Failure, Format, Json, Progress, Resource, Text, WatchOptions,
+    decision, explain, fields, ids, list, note, plain,
+};
 use crate::config::duration;
 
 #[derive(Debug, Subcommand)]

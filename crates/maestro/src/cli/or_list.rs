@@ -2,8 +2,7 @@
 
 use clap::{ArgMatches, Args, FromArgMatches, Subcommand};
 
-use super::context::Context;
-use super::failure::Failure;
+use super::{Context, Failure};
 
 /// What is asked for by a plural: a list, unless a subcommand says something else.
 #[derive(Debug)]

@@ -9,9 +9,7 @@ use comfy_table::{Table, presets};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::failure::{Exit, Failure};
-use super::json::Json;
-use super::sheet::{Column, Sheet};
+use super::{Column, Exit, Failure, Json, Sheet};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {

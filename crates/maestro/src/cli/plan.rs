@@ -5,8 +5,8 @@ use std::io::{self, BufWriter};
 use clap::Subcommand;
 use maestro_whatif::cases::{LinesError, Tally, answer_lines, autoscaling, placement, resize};
 
-use super::failure::{Exit, Failure};
 use super::output::unwritten;
+use super::{Exit, Failure};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {

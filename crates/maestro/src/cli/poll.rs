@@ -2,9 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::client::Client;
-use super::failure::{Exit, Failure};
-use super::progress::Progress;
+use super::{Client, Exit, Failure, Progress};
 
 /// Often enough to look alive, rare enough for a hundred people to watch at once.
 pub(super) const INTERVAL: Duration = Duration::from_millis(250);

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::failure::Failure;
-use super::output::{note, plain, print};
+use super::{Failure, note, plain, print};
 
 const SPINNER_INTERVAL: Duration = Duration::from_millis(100);
 

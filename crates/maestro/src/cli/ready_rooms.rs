@@ -2,13 +2,7 @@
 
 use std::time::Duration;
 
-use super::client::Client;
-use super::context::Context;
-use super::failure::{Exit, Failure};
-use super::output::plain;
-use super::poll::{self, Poll};
-use super::progress::Progress;
-use super::resource::Resource;
+use super::{Client, Context, Exit, Failure, Poll, Progress, Resource, plain, poll};
 
 /// So many rooms in a row that ended before they were ready are no accident: nobody has to wait for more of them.
 const FAILED_ROOMS_MAX: usize = 3;

@@ -2,14 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::client::Client;
-use super::context::Context;
-use super::failure::Failure;
-use super::json::Json;
-use super::list::{self, WatchOptions};
-use super::resource::Resource;
-use super::sheet::Column;
-use super::sheet::Shows::{At, Text};
+use super::{At, Client, Column, Context, Failure, Json, Resource, Text, WatchOptions, list};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {

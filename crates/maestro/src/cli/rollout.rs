@@ -8,17 +8,11 @@ use clap::{Args, Subcommand};
 use maestro_core::scheduler::Version;
 use maestro_core::text::count_of;
 
-use super::client::Client;
-use super::context::{Context, WaitOptions};
-use super::failure::{Exit, Failure};
-use super::json::Json;
-use super::output::{Format, fields, plain, print};
-use super::poll::{self, Poll};
-use super::progress::Progress;
 use super::ready_rooms::ReadyRooms;
-use super::resource::Resource;
-use super::sheet::Column;
-use super::sheet::Shows::{At, Text};
+use super::{
+    At, Client, Column, Context, Exit, Failure, Format, Json, Poll, Progress, Resource, Text, WaitOptions,
+    fields, plain, poll, print,
+};
 use crate::config::duration;
 
 #[derive(Debug, Subcommand)]

@@ -3,17 +3,11 @@
 use clap::{Args, Subcommand};
 use maestro_core::text::count_of;
 
-use super::client::Client;
-use super::context::{Context, WaitOptions};
-use super::failure::Failure;
-use super::ids;
-use super::json::Json;
-use super::list::{self, WatchOptions};
-use super::logs::{self, LogsOptions};
-use super::output::fields;
-use super::resource::Resource;
-use super::sheet::Column;
-use super::sheet::Shows::{Age, At, Text};
+use super::logs::LogsOptions;
+use super::{
+    Age, At, Client, Column, Context, Failure, Json, Resource, Text, WaitOptions, WatchOptions, fields, ids,
+    list, logs,
+};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {

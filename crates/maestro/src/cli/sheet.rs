@@ -4,10 +4,7 @@
 use comfy_table::{Table, presets};
 use jiff::Timestamp;
 
-use super::age;
-use super::json::Json;
-use super::output::plain;
-use super::terminal;
+use super::{Json, age, plain, terminal};
 
 /// The last column, if it has one of these names, holds a sentence whose beginning says most.
 const SENTENCES: [&str; 5] = ["REASON", "PROBLEM", "STUCK BECAUSE", "COMMAND", "HOW IT ENDED"];

@@ -5,10 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use maestro_whatif::{Draft, Report, simulate};
 
-use super::context::Context;
-use super::failure::Failure;
-use super::output::{self, Format, warn};
-use super::world::{self, Run};
+use super::world::Run;
+use super::{Context, Failure, Format, output, warn, world};
 
 #[derive(Debug, Args)]
 pub(super) struct SimulateOptions {

@@ -2,9 +2,7 @@
 
 use maestro_store_embedded::{Failpoints, SCHEMA_VERSION};
 
-use super::context::Context;
-use super::failure::Failure;
-use super::json::Json;
+use super::{Context, Failure, Json};
 
 const COMMIT: &str = env!("MAESTRO_COMMIT");
 

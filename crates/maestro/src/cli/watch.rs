@@ -2,14 +2,7 @@
 
 use std::time::Duration;
 
-use super::client::Client;
-use super::decision;
-use super::failure::{Exit, Failure};
-use super::json::Json;
-use super::output::plain;
-use super::poll::{self, Poll};
-use super::progress::Progress;
-use super::resource::Resource;
+use super::{Client, Exit, Failure, Json, Poll, Progress, Resource, decision, plain, poll};
 
 /// Waits for the end of an operation and returns the server's last answer, `{"operation": …}`.
 pub(super) fn follow(

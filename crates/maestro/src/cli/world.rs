@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use maestro_simulation::scenarios::{self, Kind, Outcome};
 use serde_json::{Value, json};
 
-use super::failure::{Exit, Failure};
-use super::output::{self, CSV_REFUSED, Format};
+use super::output::CSV_REFUSED;
+use super::{Exit, Failure, Format, output};
 
 /// Which run.
 pub(super) struct Run<'a> {

@@ -8,14 +8,9 @@ use maestro_core::scheduler::Change;
 use super::forecast::forecast;
 use super::proposal::{Current, Proposal};
 use super::{create, diff};
-use crate::cli::client::{Client, require};
-use crate::cli::context::{Context, WaitOptions};
 use crate::cli::document::RecipeOptions;
-use crate::cli::failure::{Exit, Failure};
-use crate::cli::json::Json;
-use crate::cli::output::note;
-use crate::cli::resource::Resource;
 use crate::cli::watch::verdict;
+use crate::cli::{Client, Context, Exit, Failure, Json, Resource, WaitOptions, note, require};
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ApplyOptions {

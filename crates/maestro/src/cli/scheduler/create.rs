@@ -4,15 +4,9 @@ use std::time::Instant;
 
 use clap::Args;
 
-use crate::cli::client::require;
-use crate::cli::context::{Context, WaitOptions};
 use crate::cli::document::{RecipeOptions, Written, read_recipe};
-use crate::cli::failure::{Exit, Failure};
-use crate::cli::json::Json;
 use crate::cli::operation::{STAGES, in_stages};
-use crate::cli::ready_rooms;
-use crate::cli::resource::Resource;
-use crate::cli::watch;
+use crate::cli::{Context, Exit, Failure, Json, Resource, WaitOptions, ready_rooms, require, watch};
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct CreateOptions {

@@ -8,12 +8,8 @@ use maestro_proto::recipe::recipe_to_json;
 use serde_json::Value;
 
 use super::proposal::{Current, Proposal};
-use crate::cli::context::Context;
 use crate::cli::document::UnknownFields;
-use crate::cli::failure::{Exit, Failure};
-use crate::cli::json::Json;
-use crate::cli::output::table;
-use crate::cli::sheet::{Column, Shows::At};
+use crate::cli::{At, Column, Context, Exit, Failure, Json, table};
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct DiffOptions {

@@ -14,10 +14,7 @@ use maestro_core::time::{Millis, Timestamp};
 
 use super::proposal::{Current, Proposal, recipe_of};
 use super::regions::{RegionFacts, Regions};
-use crate::cli::client::Client;
-use crate::cli::failure::Failure;
-use crate::cli::json::Json;
-use crate::cli::resource::Resource;
+use crate::cli::{Client, Failure, Json, Resource};
 
 /// Only the server knows its limits and its clock: here nothing is too much and nobody is late.
 const NO_LIMITS: Limits = Limits {

@@ -17,13 +17,7 @@ use diff::DiffOptions;
 use resize::ResizeOptions;
 use tables::{DECISIONS, SCHEDULERS, VERSIONS};
 
-use super::client::Client;
-use super::context::{Context, WaitOptions};
-use super::failure::Failure;
-use super::json::Json;
-use super::list::{self, WatchOptions};
-use super::output::{Format, note, table};
-use super::resource::Resource;
+use super::{Client, Context, Failure, Format, Json, Resource, WaitOptions, WatchOptions, list, note, table};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {

@@ -5,12 +5,8 @@ use std::path::Path;
 use maestro_core::scheduler::{Change, Difference, Recipe, SchedulerName, Version};
 use maestro_proto::unknown_recipe_field;
 
-use crate::cli::client::Client;
 use crate::cli::document::{UnknownFields, Written, decode_recipe, read_recipe};
-use crate::cli::failure::{Exit, Failure};
-use crate::cli::json::Json;
-use crate::cli::output::warn;
-use crate::cli::resource::Resource;
+use crate::cli::{Client, Exit, Failure, Json, Resource, warn};
 
 pub(super) struct Proposal {
     /// As it was written, with the present number of rooms if it says none: what is submitted.

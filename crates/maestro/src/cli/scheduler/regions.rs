@@ -7,10 +7,7 @@ use maestro_core::policy::PlacementPolicy;
 use maestro_core::room::Region;
 use maestro_core::scheduler::Recipe;
 
-use crate::cli::client::Client;
-use crate::cli::failure::Failure;
-use crate::cli::json::Json;
-use crate::cli::resource::Resource;
+use crate::cli::{Client, Failure, Json, Resource};
 
 /// How the reason begins of a region that answers, and whose rooms nobody has looked for since the server started. The
 /// list calls it unreachable; its rooms count all the same until the server has looked.

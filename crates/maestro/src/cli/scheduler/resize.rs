@@ -3,10 +3,7 @@
 use clap::Args;
 use maestro_core::resize::{Adjustment, Number};
 
-use super::super::context::{Context, WaitOptions};
-use super::super::failure::Failure;
-use super::super::json::Json;
-use super::super::resource::Resource;
+use crate::cli::{Context, Failure, Json, Resource, WaitOptions};
 
 #[derive(Debug, Args)]
 pub(in super::super) struct ResizeOptions {

@@ -1,10 +1,7 @@
 //! Schedulers as people read them.
 
-use crate::cli::json::Json;
-use crate::cli::output::{fields, table};
 use crate::cli::room::port;
-use crate::cli::sheet::Column;
-use crate::cli::sheet::Shows::{Age, At, Text};
+use crate::cli::{Age, At, Column, Json, Text, fields, table};
 
 pub(super) const SCHEDULERS: &[Column] = &[
     ("NAME", At("name")),

@@ -10,9 +10,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use jiff::Timestamp;
 
-use super::super::failure::{Exit, Failure};
-use super::super::json::Json;
 use super::entries;
+use crate::cli::{Exit, Failure, Json};
 
 /// Of one file: more than anybody reads.
 const FILE_BYTES_MAX: usize = 8 << 20;

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use super::super::config::setting_json;
-use super::super::json::Json;
 use super::bundle::{Bundle, Keep};
 use super::secrets::hide_named;
+use crate::cli::Json;
 use crate::config::Loaded;
 
 /// Of the server's log.

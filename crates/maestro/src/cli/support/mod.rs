@@ -10,13 +10,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::ConfigOptions;
-use super::client::Client;
-use super::context::Context;
-use super::failure::Failure;
-use super::json::Json;
-use super::output::{note, warn};
-use super::version;
+use super::{Client, ConfigOptions, Context, Failure, Json, note, version, warn};
 use crate::config::{Loaded, ServedApis};
 
 use bundle::Bundle;

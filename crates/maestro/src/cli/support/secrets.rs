@@ -1,6 +1,6 @@
 //! What must not leave the machine. A recipe's environment may hold passwords, and so may addresses and settings.
 
-use super::super::json::Json;
+use crate::cli::Json;
 
 pub(super) const HIDDEN: &str = "(hidden)";
 

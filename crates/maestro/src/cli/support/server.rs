@@ -1,11 +1,8 @@
 //! What the server says about itself and its fleets.
 
-use super::super::client::Client;
-use super::super::failure::{Exit, Failure};
-use super::super::json::Json;
-use super::super::resource::Resource;
 use super::bundle::{Bundle, Keep};
 use super::secrets::hide;
+use crate::cli::{Client, Exit, Failure, Json, Resource};
 
 /// More fleets than that are asked for by name.
 const SCHEDULERS_MAX: usize = 100;
