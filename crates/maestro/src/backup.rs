@@ -1,7 +1,6 @@
 //! `maestro backup` and `maestro restore`: the embedded store as one file.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::Args;
 use maestro_store_embedded::{BackupError, Identity, OpenError, server_of};
@@ -33,13 +32,13 @@ pub struct RestoreOptions {
     pub file: PathBuf,
 }
 
-pub fn backup(options: &BackupOptions) -> anyhow::Result<ExitCode> {
+pub fn backup(options: &BackupOptions) -> anyhow::Result<()> {
     maestro_store_embedded::backup(&options.data_dir, &options.file)?;
     println!("backed up the store of {} to {}", options.data_dir.display(), options.file.display());
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
-pub fn restore(options: &RestoreOptions) -> anyhow::Result<ExitCode> {
+pub fn restore(options: &RestoreOptions) -> anyhow::Result<()> {
     let RestoreOptions { data_dir, same_identity, new_identity, stop_unknown_rooms, file } = options;
     let identity = match (same_identity, new_identity) {
         (true, _) => Identity::Same,
@@ -71,5 +70,5 @@ pub fn restore(options: &RestoreOptions) -> anyhow::Result<ExitCode> {
     if let Some(kept) = restored.kept {
         println!("the previous content is in {}", kept.display());
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

@@ -69,7 +69,7 @@ impl Client {
             list @ Json::Array(_) => Ok(list),
             _ => {
                 let message = "the server's answer is not a list; is this a Maestro management API?";
-                Err(Failure::new(Exit::Failed, message))
+                Err(Failure::failed(message))
             }
         }
     }
@@ -105,7 +105,7 @@ impl Client {
                 "the answer from {url} is not JSON ({error}): {}; is this a Maestro management API?",
                 excerpt(&bytes)
             );
-            Failure::new(Exit::Failed, message)
+            Failure::failed(message)
         })
     }
 
@@ -202,10 +202,9 @@ impl Client {
             ureq::Error::BadUri(_) | ureq::Error::Http(_) => {
                 Failure::invalid(format!("{url}: not a valid URL"))
             }
-            ureq::Error::Protocol(_) | ureq::Error::LargeResponseHeader(..) => Failure::new(
-                Exit::Failed,
-                format!("{url} does not speak HTTP ({error}); is this a Maestro management API?"),
-            ),
+            ureq::Error::Protocol(_) | ureq::Error::LargeResponseHeader(..) => Failure::failed(format!(
+                "{url} does not speak HTTP ({error}); is this a Maestro management API?"
+            )),
             ureq::Error::Io(io) if is_hang_up(io) => Failure::new(
                 Exit::Unreachable,
                 format!("{url} closed the connection without answering{}", perhaps_done(method)),
@@ -224,12 +223,12 @@ impl Client {
         match error {
             ureq::Error::Timeout(_) => self.timed_out(method),
             ureq::Error::BodyExceedsLimit(limit) => {
-                Failure::new(Exit::Failed, format!("the answer from {url} is larger than {limit} bytes"))
+                Failure::failed(format!("the answer from {url} is larger than {limit} bytes"))
             }
-            _ => Failure::new(
-                Exit::Failed,
-                format!("the answer from {url} was cut off ({error}){}", perhaps_done(method)),
-            ),
+            _ => Failure::failed(format!(
+                "the answer from {url} was cut off ({error}){}",
+                perhaps_done(method)
+            )),
         }
     }
 
@@ -246,7 +245,7 @@ pub(super) fn require(answer: Json, key: &str) -> Result<Json, Failure> {
         Json::Object(_) | Json::Array(_) | Json::String(_) => Ok(answer),
         Json::Null | Json::Bool(_) | Json::Number(_) => {
             let message = format!("the server's answer has no `{key}`; is this a Maestro management API?");
-            Err(Failure::new(Exit::Failed, message))
+            Err(Failure::failed(message))
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::watch::{reason, verdict};
-use super::{Client, Exit, Failure, Format, Json, Progress, output, watch};
+use super::{Client, Failure, Format, Json, Progress, output, watch};
 use crate::config::duration;
 
 /// Where a server started without configuration listens.
@@ -14,7 +14,7 @@ const DEFAULT_URL: &str = "http://127.0.0.1:8080";
 /// Options of all commands.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Global options")]
-pub(super) struct GlobalOptions {
+pub(super) struct Context {
     // Not read by the parser: it would show `--url <URL>` in the usage of every command.
     /// The server's management API [env: MAESTRO_URL] [default: http://127.0.0.1:8080]
     #[arg(long, global = true)]
@@ -22,11 +22,11 @@ pub(super) struct GlobalOptions {
 
     /// How to print results; json and yaml print the server's answer unchanged, csv is only for simulate
     #[arg(short, long, global = true, value_enum, default_value_t = Format::Table)]
-    output: Format,
+    pub(super) output: Format,
 
     /// Time limit for a single request to the server
     #[arg(long, global = true, value_name = "DURATION", default_value = "30s", value_parser = duration::parse)]
-    request_timeout: Duration,
+    pub(super) request_timeout: Duration,
 }
 
 /// Options of all commands that start an operation.
@@ -40,32 +40,16 @@ pub(super) struct WaitOptions {
     pub(super) timeout: Duration,
 }
 
-pub(super) struct Context {
-    options: GlobalOptions,
-}
-
 impl Context {
-    pub(super) fn new(options: GlobalOptions) -> Self {
-        Self { options }
-    }
-
-    pub(super) fn format(&self) -> Format {
-        self.options.output
-    }
-
-    pub(super) fn request_timeout(&self) -> Duration {
-        self.options.request_timeout
-    }
-
     pub(super) fn client(&self) -> Result<Client, Failure> {
         // Set to nothing counts as unset, as with every other variable.
-        let url = self.options.url.clone().or_else(|| std::env::var("MAESTRO_URL").ok());
+        let url = self.url.clone().or_else(|| std::env::var("MAESTRO_URL").ok());
         let url = url.filter(|url| !url.is_empty());
-        Client::new(url.as_deref().unwrap_or(DEFAULT_URL), self.options.request_timeout)
+        Client::new(url.as_deref().unwrap_or(DEFAULT_URL), self.request_timeout)
     }
 
     pub(super) fn show(&self, answer: &Json, table: impl FnOnce(&Json) -> String) -> Result<(), Failure> {
-        output::show(self.options.output, answer, table)
+        output::show(self.output, answer, table)
     }
 
     /// Follows an operation to its end, with progress on stderr.
@@ -87,7 +71,7 @@ impl Context {
         wait: &WaitOptions,
     ) -> Result<(), Failure> {
         let Some(id) = answer.get("operationId").as_str() else {
-            return Err(Failure::new(Exit::Failed, "the server's answer names no operation"));
+            return Err(Failure::failed("the server's answer names no operation"));
         };
         if !wait.wait {
             return self.show(answer, |_| format!("operation {id} enqueued: {what}"));
@@ -103,7 +87,7 @@ impl Context {
     pub(super) fn show_end(&self, end: &Json, table: impl FnOnce(&Json) -> String) -> Result<(), Failure> {
         let verdict = verdict(end);
         // For people a failure is said once, on stderr; programs get the operation in both cases.
-        if verdict.is_ok() || self.options.output != Format::Table {
+        if verdict.is_ok() || self.output != Format::Table {
             self.show(end, table)?;
         }
         verdict

@@ -1,6 +1,6 @@
 //! A recipe from a file or stdin, YAML or JSON. Errors are reported with the line in which they are.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use maestro_core::violation::{Violation, Violations};
@@ -15,36 +15,16 @@ use crate::yaml::Node;
 /// No recipe comes near it.
 const DOCUMENT_BYTES_MAX: u64 = 8 << 20;
 
-/// What is to be done about fields that no recipe has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum UnknownFields {
-    /// They are most likely slips: a recipe that ignores one is not what was meant.
-    Refused,
-    /// The server warns of them.
-    Submitted,
-}
-
-impl UnknownFields {
-    pub(super) fn new(lenient: bool) -> Self {
-        if lenient { Self::Submitted } else { Self::Refused }
-    }
-}
-
-/// Options of the commands that submit a recipe.
+/// Options of the commands that read a recipe.
 #[derive(Debug, Args)]
 pub(super) struct RecipeOptions {
     /// The recipe, YAML or JSON; `-` reads stdin
     #[arg(short, long, value_name = "FILE")]
-    pub(super) file: PathBuf,
-    /// Submit a recipe with unknown fields, which are ignored
+    file: PathBuf,
+    // Most likely a slip: a recipe in which a field is ignored is not what was meant.
+    /// Accept a recipe with unknown fields, which are ignored
     #[arg(long)]
     lenient: bool,
-}
-
-impl RecipeOptions {
-    pub(super) fn unknown_fields(&self) -> UnknownFields {
-        UnknownFields::new(self.lenient)
-    }
 }
 
 /// A recipe as somebody wrote it.
@@ -60,9 +40,10 @@ pub(super) struct Written {
 
 /// Reads the recipe of one scheduler. What `scheduler get -o yaml` printed can be read again: there the recipe is
 /// inside `scheduler`.
-pub(super) fn read_recipe(path: &Path, unknown: UnknownFields) -> Result<Written, Failure> {
-    let name = document::name(path);
-    let text = document::read_text(path, DOCUMENT_BYTES_MAX)
+pub(super) fn read_recipe(options: &RecipeOptions) -> Result<Written, Failure> {
+    let RecipeOptions { file, lenient } = options;
+    let name = document::name(file);
+    let text = document::read_text(file, DOCUMENT_BYTES_MAX)
         .map_err(|error| Failure::invalid(format!("{name}: cannot be read: {error}")))?;
     let recipe = match document::parse(&text).map_err(|error| Failure::invalid(error.in_file(&name)))? {
         Json::Object(mut entries) if entries.len() == 1 && entries[0].0 == SCHEDULER => entries.remove(0).1,
@@ -82,7 +63,7 @@ pub(super) fn read_recipe(path: &Path, unknown: UnknownFields) -> Result<Written
         name,
         text,
     };
-    written.decode(unknown)?;
+    written.decode(*lenient)?;
     Ok(written)
 }
 
@@ -125,22 +106,20 @@ impl Written {
     }
 
     /// Whether it has the form of a recipe; its rules are the server's.
-    fn decode(&mut self, unknown: UnknownFields) -> Result<(), Failure> {
+    fn decode(&mut self, lenient: bool) -> Result<(), Failure> {
         let decoded = decode_recipe(&self.recipe).map_err(|error| {
             // The place in it is one in our own rendering, which nobody has seen.
             let reason = without_place(&error.reason);
             Failure::invalid(format!("{}: {}: {reason}", self.place(&error.field), error.field))
         })?;
         Decoded { message: self.message, unknown_fields: self.unknown_fields } = decoded;
-        if self.unknown_fields.is_empty() || unknown == UnknownFields::Submitted {
+        if self.unknown_fields.is_empty() || lenient {
             return Ok(());
         }
-        let mut lines: Vec<String> = Vec::new();
-        for field in &self.unknown_fields {
-            lines.push(format!("{}: {}", self.place(field), unknown_recipe_field(field)));
-        }
-        lines.push("nothing was changed; --lenient submits a recipe with unknown fields".to_owned());
-        Err(Failure::invalid(lines.join("\n")))
+        let line = |field: &String| format!("{}: {}\n", self.place(field), unknown_recipe_field(field));
+        let lines: String = self.unknown_fields.iter().map(line).collect();
+        let advice = "nothing was changed; --lenient submits a recipe with unknown fields";
+        Err(Failure::invalid(lines + advice))
     }
 }
 
@@ -172,7 +151,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("arena.yaml");
         std::fs::write(&path, text).unwrap();
-        let outcome = match read_recipe(&path, UnknownFields::Refused) {
+        let outcome = match read_recipe(&RecipeOptions { file: path, lenient: false }) {
             Ok(written) => serde_json::to_string(&written.recipe).unwrap(),
             Err(failure) => failure.message.replace(&format!("{}/", directory.path().display()), ""),
         };
@@ -248,7 +227,7 @@ mod tests {
         let path = directory.path().join("arena.yaml");
         let text = "name: arena\nspec:\n  containers:\n  - name: room\n    image_pull_policy: Perhaps\n";
         std::fs::write(&path, text).unwrap();
-        let written = read_recipe(&path, UnknownFields::Refused).unwrap();
+        let written = read_recipe(&RecipeOptions { file: path.clone(), lenient: false }).unwrap();
         let violations = [
             Violation::new("spec.containers[0].imagePullPolicy", "\"Perhaps\" is none"),
             Violation::new("game", "is missing"),
@@ -270,7 +249,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("arena.yaml");
         std::fs::write(&path, "name: arena\ncolour: red\n").unwrap();
-        assert!(read_recipe(&path, UnknownFields::Refused).is_err());
-        assert!(read_recipe(&path, UnknownFields::Submitted).is_ok());
+        assert!(read_recipe(&RecipeOptions { file: path.clone(), lenient: false }).is_err());
+        assert!(read_recipe(&RecipeOptions { file: path, lenient: true }).is_ok());
     }
 }

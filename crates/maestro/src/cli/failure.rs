@@ -1,6 +1,5 @@
 //! How a command fails: with an exit code that scripts can rely on, and a message for people.
 
-use std::fmt;
 use std::process::ExitCode;
 
 /// The exit codes that scripts rely on.
@@ -46,22 +45,21 @@ impl Exit {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
 pub(super) struct Failure {
     pub(super) exit: Exit,
     /// One line, or one per violation.
     pub(super) message: String,
 }
 
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
 impl Failure {
     pub(super) fn new(exit: Exit, message: impl Into<String>) -> Self {
         Self { exit, message: message.into() }
+    }
+
+    pub(super) fn failed(message: impl Into<String>) -> Self {
+        Self::new(Exit::Failed, message)
     }
 
     pub(super) fn invalid(message: impl Into<String>) -> Self {

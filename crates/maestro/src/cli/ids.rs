@@ -1,13 +1,15 @@
 //! Shortened ids: people type only the beginning of one.
 
-use super::operation::{STAGES, in_stages};
+use maestro_core::operation::Stage;
+
+use super::operation::in_all_stages;
 use super::{Client, Exit, Failure, Json, Resource};
 
 /// How many are named where a beginning fits several.
 const CANDIDATES_SHOWN: usize = 10;
 
 /// The largest page of operations that a server gives.
-const PAGE_SIZE: &str = "100";
+const PAGE_SIZE: u32 = 100;
 
 const UUID_CHARS: usize = 36;
 
@@ -20,10 +22,10 @@ pub(super) fn operation(client: &Client, scheduler: &str, given: &str) -> Result
         // Whole, or wrong: the server says what is wrong with it.
         return Ok(given.to_owned());
     }
-    let (found, _) = in_stages(&STAGES, |stage| {
+    let (found, _) = in_all_stages(|stage| {
         let resource = Resource::new(&["schedulers", scheduler, "operations"])
             .query("stage", stage)
-            .query_some("perPage", (stage == "final").then_some(PAGE_SIZE))
+            .query_some("perPage", (stage == Stage::Final).then_some(PAGE_SIZE))
             .query("noAction", "true")
             .query("idPrefix", given);
         client.get(&resource, "operations")
@@ -84,17 +86,13 @@ fn room_among(rooms: &[Json], scheduler: &str, given: &str) -> Result<Option<Str
     if given.is_empty() {
         return Ok(None);
     }
-    if let Some(exact) = ids.iter().find(|id| *id == given) {
-        return Ok(Some(exact.clone()));
+    if ids.iter().any(|id| id == given) {
+        return Ok(Some(given.to_owned()));
     }
     let named = format!("{scheduler}-{given}");
-    let fits = |id: &&String| id.starts_with(given) || id.starts_with(&named);
-    let found: Vec<&String> = ids.iter().filter(fits).collect();
-    match found.as_slice() {
-        [] => Ok(None),
-        [only] => Ok(Some((*only).clone())),
-        several => Err(ambiguous("rooms", given, several.iter().map(|id| (*id).clone()))),
-    }
+    let fits = |id: &String| id.starts_with(given) || id.starts_with(&named);
+    let mut found: Vec<String> = ids.into_iter().filter(fits).collect();
+    if found.len() > 1 { Err(ambiguous("rooms", given, found.into_iter())) } else { Ok(found.pop()) }
 }
 
 fn ambiguous(what: &str, given: &str, candidates: impl ExactSizeIterator<Item = String>) -> Failure {

@@ -38,11 +38,14 @@ impl Json {
 
     /// The value of a key; null if there is none.
     pub(super) fn get(&self, key: &str) -> &Json {
+        self.entries().iter().find(|(name, _)| name == key).map_or(&NULL, |(_, value)| value)
+    }
+
+    /// The keys and values of an object; none if it is not one.
+    pub(super) fn entries(&self) -> &[(String, Json)] {
         match self {
-            Self::Object(entries) => {
-                entries.iter().find(|(name, _)| name == key).map_or(&NULL, |(_, value)| value)
-            }
-            _ => &NULL,
+            Self::Object(entries) => entries,
+            _ => &[],
         }
     }
 
@@ -90,13 +93,18 @@ impl Json {
             Self::String(text) => text.clone(),
             Self::Bool(flag) => flag.to_string(),
             Self::Number(number) => number.to_string(),
-            Self::Array(items) if items.is_empty() => "-".to_owned(),
-            Self::Array(items) => items.iter().map(Self::cell).collect::<Vec<_>>().join(","),
+            Self::Array(items) => or_dash(items.iter().map(Self::cell), ","),
             Self::Object(entries) if entries.is_empty() => "-".to_owned(),
             // Only free-form data is shown this way; it has no better short form than itself.
             Self::Object(_) => serde_json::to_string(self).unwrap_or_default(),
         }
     }
+}
+
+/// The parts of a cell in one text; `-` if there are none.
+pub(super) fn or_dash(parts: impl Iterator<Item = String>, separator: &str) -> String {
+    let text = parts.collect::<Vec<_>>().join(separator);
+    if text.is_empty() { "-".to_owned() } else { text }
 }
 
 fn with_long_numbers_quoted(json: &str) -> String {

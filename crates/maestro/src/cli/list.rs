@@ -38,7 +38,7 @@ pub(super) fn show(
     }
     let poll = Poll { client: &client, ask: &ask, timeout: None, interval: INTERVAL };
     // On a terminal the newest list takes the place of the one before; elsewhere it follows it.
-    let screen_wide = context.format() == Format::Table && std::io::stdout().is_terminal();
+    let screen_wide = context.output == Format::Table && std::io::stdout().is_terminal();
     let mut shown: Option<Sheet> = None;
     poll.run(&mut Progress::notes(), |answer, _| {
         let sheet = sheet(answer);
@@ -47,7 +47,7 @@ pub(super) fn show(
             let rows_max = terminal::size().map_or(usize::MAX, |size| size.rows.saturating_sub(1));
             print(&format!("{clear}{}", screen(&sheet.text(), rows_max)))?;
         } else if shown.as_ref().is_none_or(|shown| shown.content() != sheet.content()) {
-            print_changed(context.format(), answer, &sheet, shown.is_none())?;
+            print_changed(context.output, answer, &sheet, shown.is_none())?;
         }
         shown = Some(sheet);
         Ok(false)

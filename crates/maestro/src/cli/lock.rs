@@ -53,10 +53,9 @@ pub(super) fn run(context: &Context, command: &Command) -> Result<(), Failure> {
 
 fn release(context: &Context, options: &ReleaseOptions) -> Result<(), Failure> {
     let ReleaseOptions { scheduler, kind, reason, token } = options;
-    let token = token.map(|token| token.to_string());
     let resource = Resource::new(&["schedulers", scheduler, "locks", kind])
         .query("reason", reason)
-        .query_some("token", token.as_deref());
+        .query_some("token", *token);
     context.client()?.delete_silently(&resource)?;
     context.show(&Json::object([]), |_| format!("lock {kind} of scheduler {scheduler} released"))
 }

@@ -31,73 +31,58 @@ pub(super) fn run(client: &Client, options: &LogsOptions) -> Result<(), Failure>
             ids::with_room(client, scheduler, room, |room| read(client, scheduler, room, options.tail))?;
         return print(&text);
     }
-    let (name, mut ending) = ids::with_room(client, scheduler, room, |room| {
-        let name = RoomName { scheduler: scheduler.clone(), room: room.to_owned() };
-        let ending = ending(client, &name)?;
-        Ok((name, ending))
+    let (room, mut ending) = ids::with_room(client, scheduler, room, |room| {
+        Ok((room.to_owned(), ending(client, scheduler, room)?))
     })?;
-    let mut window = Window::default();
+    let mut seen = Vec::new();
     let mut first_tail = Some(options.tail);
     loop {
-        let text = read(client, &name.scheduler, &name.room, first_tail.unwrap_or(0).max(FOLLOW_LINES))?;
-        let added = window.advance(&text, ending.is_some());
+        let text = read(client, scheduler, &room, first_tail.unwrap_or(0).max(FOLLOW_LINES))?;
+        let added = advance(&mut seen, &text, ending.is_some());
         let skipped = first_tail.take().map_or(0, |tail| added.len().saturating_sub(tail as usize));
         for line in &added[skipped..] {
             print(line)?;
         }
         if let Some(how) = ending {
-            note(&format!("room {} has ended: {how}", name.room));
+            note(&format!("room {room} has ended: {how}"));
             return Ok(());
         }
         std::thread::sleep(POLL_INTERVAL);
         // Asked before the log is read: what a room that has ended wrote is then complete.
-        ending = self::ending(client, &name)?;
+        ending = self::ending(client, scheduler, &room)?;
     }
 }
 
 fn read(client: &Client, scheduler: &str, room: &str, tail: u32) -> Result<String, Failure> {
     let resource = Resource::new(&["schedulers", scheduler, "rooms", room, "logs"]);
-    client.get_text(&resource.query("tail", &tail.to_string()))
+    client.get_text(&resource.query("tail", tail))
 }
 
 /// How the room ended, if it did.
-fn ending(client: &Client, name: &RoomName) -> Result<Option<String>, Failure> {
-    let answer = client.get(&Resource::new(&["schedulers", &name.scheduler, "rooms", &name.room]), "id")?;
+fn ending(client: &Client, scheduler: &str, room: &str) -> Result<Option<String>, Failure> {
+    let answer = client.get(&Resource::new(&["schedulers", scheduler, "rooms", room]), "id")?;
     let ended = answer.get("ended");
     Ok((!ended.is_null()).then(|| ended.get("how").cell()))
 }
 
-/// The last lines seen. The server tells the end of a log, not what is new in it, so the new part is found by
-/// laying the two ends over each other. (Only a room that writes nothing but the same line, more than
-/// [`FOLLOW_LINES`] times, looks silent.)
-#[derive(Default)]
-struct Window {
-    lines: Vec<String>,
-}
-
-impl Window {
-    /// The lines that were added. A last line without its newline is kept back until it has one, or there will be
-    /// no more.
-    fn advance(&mut self, text: &str, is_complete: bool) -> Vec<String> {
-        let whole = match text.rfind('\n') {
-            _ if is_complete => text,
-            Some(end) => &text[..=end],
-            None => "",
-        };
-        let now: Vec<String> = whole.lines().map(str::to_owned).collect();
-        let overlap = overlap(&self.lines, &now);
-        let added = now[overlap..].to_vec();
-        if !now.is_empty() {
-            self.lines = now;
-        }
-        added
+/// The lines that were added to those `seen` last. The server tells the end of a log, not what is new in it, so the new
+/// part is found by laying the two ends over each other. (Only a room that writes nothing but the same line, more than
+/// [`FOLLOW_LINES`] times, looks silent.) A last line without its newline is kept back until it has one, or there will
+/// be no more.
+fn advance(seen: &mut Vec<String>, text: &str, is_complete: bool) -> Vec<String> {
+    let whole = match text.rfind('\n') {
+        _ if is_complete => text,
+        Some(end) => &text[..=end],
+        None => "",
+    };
+    let now: Vec<String> = whole.lines().map(str::to_owned).collect();
+    let longest = seen.len().min(now.len());
+    let overlap = (0..=longest).rev().find(|count| seen[seen.len() - count..] == now[..*count]).unwrap_or(0);
+    let added = now[overlap..].to_vec();
+    if !now.is_empty() {
+        *seen = now;
     }
-}
-
-/// How many lines at the start of `now` are the last ones of `before`.
-fn overlap(before: &[String], now: &[String]) -> usize {
-    let longest = before.len().min(now.len());
-    (0..=longest).rev().find(|count| before[before.len() - count..] == now[..*count]).unwrap_or(0)
+    added
 }
 
 #[cfg(test)]
@@ -106,7 +91,7 @@ mod tests {
 
     #[test]
     fn only_what_was_added() {
-        let mut window = Window::default();
+        let mut seen = Vec::new();
         for (text, is_complete, added) in [
             ("a\nb\nc\n", false, "a b c"),
             ("a\nb\nc\n", false, ""),
@@ -116,14 +101,14 @@ mod tests {
             ("", false, ""),
             ("e\nhalf\nlast", true, "last"),
         ] {
-            assert_eq!(window.advance(text, is_complete).join(" "), added, "{text:?}");
+            assert_eq!(advance(&mut seen, text, is_complete).join(" "), added, "{text:?}");
         }
     }
 
     #[test]
     fn a_log_that_moved_on_further_than_the_window() {
-        let mut window = Window::default();
-        window.advance("a\nb\n", false);
-        assert_eq!(window.advance("x\ny\n", false), ["x", "y"]);
+        let mut seen = Vec::new();
+        advance(&mut seen, "a\nb\n", false);
+        assert_eq!(advance(&mut seen, "x\ny\n", false), ["x", "y"]);
     }
 }

@@ -54,9 +54,9 @@ use maestro_store_embedded::{BackupError, OpenError};
 // What most commands are made of: they take it from here.
 use client::{Client, require};
 pub use config::ConfigOptions;
-use context::{Context, GlobalOptions, WaitOptions};
+use context::{Context, WaitOptions};
 use failure::{Exit, Failure};
-use json::Json;
+use json::{Json, or_dash};
 use list::WatchOptions;
 use or_list::OrList;
 use output::{Format, fields, note, plain, print, table, warn};
@@ -94,7 +94,7 @@ struct Arguments {
     #[command(subcommand)]
     command: Command,
     #[command(flatten)]
-    global: GlobalOptions,
+    context: Context,
 }
 
 #[derive(Debug, Subcommand)]
@@ -247,7 +247,7 @@ pub fn main() -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
-    run(arguments).unwrap_or_else(|failure| {
+    run(&arguments).unwrap_or_else(|failure| {
         if !failure.is_silent() {
             output::error(&failure.message);
         }
@@ -255,46 +255,48 @@ pub fn main() -> ExitCode {
     })
 }
 
-fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
-    let context = Context::new(arguments.global);
+fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let Arguments { command, context } = arguments;
     // Before anything is done whose result could not be shown.
-    if context.format() == Format::Csv && !matches!(arguments.command, Command::Simulate(_)) {
+    if context.output == Format::Csv && !matches!(command, Command::Simulate(_)) {
         return Err(Failure::invalid(output::CSV_REFUSED));
     }
-    match &arguments.command {
-        Command::Scheduler(command) => scheduler::run(&context, command)?,
-        Command::Rollout(command) => rollout::run(&context, command)?,
-        Command::Room(command) => room::run(&context, command)?,
-        Command::Operation(command) => operation::run(&context, command)?,
-        Command::Lock(command) => lock::run(&context, command)?,
-        Command::Region(command) => region::run(&context, command)?,
-        Command::Schedulers(given) => given.run(&context, scheduler::run, scheduler::list)?,
-        Command::Rooms(given) => given.run(&context, room::run, room::list)?,
-        Command::Operations(given) => given.run(&context, operation::run, operation::list)?,
-        Command::Regions(given) => given.run(&context, region::run, region::list)?,
-        Command::Simulate(options) => simulate::run(&context, options)?,
+    match command {
+        Command::Scheduler(command) => scheduler::run(context, command)?,
+        Command::Rollout(command) => rollout::run(context, command)?,
+        Command::Room(command) => room::run(context, command)?,
+        Command::Operation(command) => operation::run(context, command)?,
+        Command::Lock(command) => lock::run(context, command)?,
+        Command::Region(command) => region::run(context, command)?,
+        Command::Schedulers(given) => given.run(context, scheduler::run, scheduler::list)?,
+        Command::Rooms(given) => given.run(context, room::run, room::list)?,
+        Command::Operations(given) => given.run(context, operation::run, operation::list)?,
+        Command::Regions(given) => given.run(context, region::run, region::list)?,
+        Command::Simulate(options) => simulate::run(context, options)?,
         Command::Plan(command) => plan::run(command)?,
-        Command::Config(command) => config::run(&context, command)?,
-        Command::Start(options) => return start::run(options).map_err(|error| server_failure(&error)),
-        Command::Backup(options) => return backup::backup(options).map_err(|error| server_failure(&error)),
-        Command::Restore(options) => return backup::restore(options).map_err(|error| server_failure(&error)),
-        Command::SupportBundle(options) => support::run(&context, options)?,
+        Command::Config(command) => config::run(context, command)?,
+        Command::Start(options) => return Ok(start::run(options)?),
+        Command::Backup(options) => backup::backup(options)?,
+        Command::Restore(options) => backup::restore(options)?,
+        Command::SupportBundle(options) => support::run(context, options)?,
         Command::Completion { shell } => print_completion(*shell)?,
-        Command::Version => version::run(&context)?,
+        Command::Version => version::run(context)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// A server that cannot start: what the person wrote, or what the machine did.
-fn server_failure(error: &anyhow::Error) -> Failure {
-    let rooms_run = matches!(error.downcast_ref(), Some(OpenError::Abandoned(_)))
-        || matches!(error.downcast_ref(), Some(BackupError::Store(OpenError::Abandoned(_))));
-    let exit = match (error.is::<ConfigError>(), rooms_run) {
-        (true, _) => Exit::Invalid,
-        (false, true) => Exit::Conflict,
-        (false, false) => Exit::Failed,
-    };
-    Failure::new(exit, format!("{error:#}"))
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        let rooms_run = matches!(error.downcast_ref(), Some(OpenError::Abandoned(_)))
+            || matches!(error.downcast_ref(), Some(BackupError::Store(OpenError::Abandoned(_))));
+        let exit = match (error.is::<ConfigError>(), rooms_run) {
+            (true, _) => Exit::Invalid,
+            (false, true) => Exit::Conflict,
+            (false, false) => Exit::Failed,
+        };
+        Self::new(exit, format!("{error:#}"))
+    }
 }
 
 fn print_completion(shell: Shell) -> Result<(), Failure> {

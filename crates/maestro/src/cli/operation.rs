@@ -82,7 +82,7 @@ pub(super) struct ListOptions {
     #[arg(long, conflicts_with_all = ["stage", "kind", "status", "since", "all", "page", "page_size"])]
     stuck: bool,
     /// Only operations of this stage
-    #[arg(long, value_parser = PossibleValuesParser::new(STAGES))]
+    #[arg(long, value_parser = PossibleValuesParser::new(Stage::ALL.map(Stage::as_str)))]
     stage: Option<String>,
     /// Only operations of this type
     #[arg(long = "type", value_name = "TYPE", value_parser = PossibleValuesParser::new(DefinitionKind::KNOWN.iter().map(|kind| kind.as_str())))]
@@ -116,19 +116,14 @@ fn since(text: &str) -> Result<Timestamp, String> {
     Timestamp::now().checked_sub(ago).map_err(|error| error.to_string())
 }
 
-/// In the order in which an operation walks through them.
-pub(super) const STAGES: [&str; 3] = ["pending", "active", FINAL];
-const FINAL: &str = "final";
-
-/// The operations of these stages, and the last answer. Asked in order, so that none is missed on its way; one seen twice
-/// is shown as it was seen last.
-pub(super) fn in_stages(
-    stages: &[&str],
-    ask: impl Fn(&str) -> Result<Json, Failure>,
+/// The operations of all stages, and the last answer. Asked in the order in which an operation walks through them, so that
+/// none is missed on its way; one seen twice is shown as it was seen last.
+pub(super) fn in_all_stages(
+    ask: impl Fn(Stage) -> Result<Json, Failure>,
 ) -> Result<(Vec<Json>, Json), Failure> {
     let mut operations: Vec<Json> = Vec::new();
     let mut last = Json::Null;
-    for stage in stages {
+    for stage in Stage::ALL {
         last = ask(stage)?;
         for operation in last.get("operations").items() {
             operations.retain(|seen| seen.get("id") != operation.get("id"));
@@ -148,8 +143,8 @@ pub(super) fn run(context: &Context, command: &Command) -> Result<(), Failure> {
         Command::Get(name) => {
             let client = context.client()?;
             let id = name.id(&client)?;
-            let answer = client
-                .get(&Resource::new(&["schedulers", &name.scheduler, "operations", &id]), "operation")?;
+            let resource = Resource::new(&["schedulers", &name.scheduler, "operations", &id]);
+            let answer = client.get(&resource, "operation")?;
             context.show(&answer, |answer| description(answer.get("operation")))
         }
         Command::Cancel(name) => {
@@ -169,13 +164,13 @@ pub(super) fn list(context: &Context, options: &ListOptions) -> Result<(), Failu
         scheduler => return explain::list_stuck(context, scheduler.as_deref(), &options.watch),
     };
     let is_paged = options.page.is_some() || options.page_size.is_some();
-    if is_paged && options.stage.as_deref().is_some_and(|stage| stage != FINAL) {
+    if is_paged && options.stage.as_deref().is_some_and(|stage| stage != Stage::Final.as_str()) {
         return Err(Failure::invalid("--page and --page-size go with --stage final, or without --stage"));
     }
     let ask = |client: &Client| {
-        let answer = match options.stages().as_slice() {
-            [stage] => stage_answer(client, scheduler, options, stage)?,
-            stages => of_stages(client, scheduler, options, stages)?,
+        let answer = match options.only_stage() {
+            Some(stage) => options.ask(client, scheduler, stage)?,
+            None => options.ask_for_all(client, scheduler)?,
         };
         // Operations outlive their scheduler: only where there are none, it may never have existed.
         if answer.get("operations").items().is_empty() {
@@ -184,7 +179,7 @@ pub(super) fn list(context: &Context, options: &ListOptions) -> Result<(), Failu
         Ok(answer)
     };
     let answer = list::show(context, &options.watch, ask, ("operations", OPERATIONS))?;
-    if let Some(answer) = answer.filter(|_| context.format() == Format::Table) {
+    if let Some(answer) = answer.filter(|_| context.output == Format::Table) {
         note_further_pages(&answer);
     }
     Ok(())
@@ -192,14 +187,10 @@ pub(super) fn list(context: &Context, options: &ListOptions) -> Result<(), Failu
 
 impl ListOptions {
     /// A status belongs to one stage: the others need not be asked for.
-    fn stages(&self) -> Vec<&str> {
-        let status = self.status.as_deref().and_then(OperationStatus::parse);
-        let of_status = status.map(|status| match status.stage() {
-            Stage::Pending => "pending",
-            Stage::Active => "active",
-            Stage::Final => FINAL,
-        });
-        self.stage.as_deref().or(of_status).map_or_else(|| STAGES.to_vec(), |stage| vec![stage])
+    fn only_stage(&self) -> Option<Stage> {
+        let of_status =
+            || self.status.as_deref().and_then(OperationStatus::parse).map(OperationStatus::stage);
+        self.stage.as_deref().and_then(Stage::parse).or_else(of_status)
     }
 
     /// Cycles come and go all the time. One that finds something to do says so by the operations that it enqueues.
@@ -210,51 +201,32 @@ impl ListOptions {
         let has_ended = !matches!(operation.get("status").as_str(), Some("pending" | "in_progress"));
         is_cycle && !has_ended && !is_asked_for
     }
-}
 
-fn stage_answer(
-    client: &Client,
-    scheduler: &str,
-    options: &ListOptions,
-    stage: &str,
-) -> Result<Json, Failure> {
-    let mut resource = Resource::new(&["schedulers", scheduler, "operations"]).query("stage", stage);
-    if stage == FINAL {
-        let number = |number: Option<u32>| number.map(|number| number.to_string());
-        resource = resource
-            .query_some("page", number(options.page).as_deref())
-            .query_some("perPage", number(options.page_size).as_deref());
+    fn ask(&self, client: &Client, scheduler: &str, stage: Stage) -> Result<Json, Failure> {
+        let is_final = stage == Stage::Final;
+        let resource = Resource::new(&["schedulers", scheduler, "operations"])
+            .query("stage", stage)
+            .query_some("page", self.page.filter(|_| is_final))
+            .query_some("perPage", self.page_size.filter(|_| is_final))
+            .query_some("definitionName", self.kind.as_ref())
+            .query_some("status", self.status.as_ref())
+            .query_some("since", self.since)
+            .query_some("noAction", self.all.then_some("true"));
+        client.get(&resource, "operations")
     }
-    let since = options.since.map(|since| since.to_string());
-    let resource = resource
-        .query_some("definitionName", options.kind.as_deref())
-        .query_some("status", options.status.as_deref())
-        .query_some("since", since.as_deref())
-        .query_some("noAction", options.all.then_some("true"));
-    client.get(&resource, "operations")
-}
 
-fn of_stages(
-    client: &Client,
-    scheduler: &str,
-    options: &ListOptions,
-    stages: &[&str],
-) -> Result<Json, Failure> {
-    let ask = |stage: &str| stage_answer(client, scheduler, options, stage);
-    let (mut operations, finals) = in_stages(stages, ask)?;
-    operations.retain(|operation| !options.hides(operation));
-    // As times, not as text: fractions differ in length.
-    operations.sort_by_key(|operation| {
-        let created: Option<Timestamp> =
-            operation.get("createdAt").as_str().and_then(|time| time.parse().ok());
-        std::cmp::Reverse(created)
-    });
-    Ok(Json::object([
-        ("page", finals.get("page").clone()),
-        ("pageSize", finals.get("pageSize").clone()),
-        ("total", finals.get("total").clone()),
-        ("operations", Json::Array(operations)),
-    ]))
+    fn ask_for_all(&self, client: &Client, scheduler: &str) -> Result<Json, Failure> {
+        let (mut operations, finals) = in_all_stages(|stage| self.ask(client, scheduler, stage))?;
+        operations.retain(|operation| !self.hides(operation));
+        // As times, not as text: fractions differ in length.
+        operations.sort_by_key(|operation| {
+            let created = operation.get("createdAt").as_str().map(str::parse::<Timestamp>);
+            std::cmp::Reverse(created.and_then(Result::ok))
+        });
+        let pages = ["page", "pageSize", "total"].map(|key| (key.to_owned(), finals.get(key).clone()));
+        let operations = ("operations".to_owned(), Json::Array(operations));
+        Ok(Json::Object(pages.into_iter().chain([operations]).collect()))
+    }
 }
 
 fn note_further_pages(answer: &Json) {
@@ -304,7 +276,7 @@ fn description(operation: &Json) -> String {
 fn watch(context: &Context, name: &OperationName, timeout: Option<Duration>) -> Result<(), Failure> {
     let client = context.client()?;
     let id = name.id(&client)?;
-    let is_table = context.format() == Format::Table;
+    let is_table = context.output == Format::Table;
     let progress = if is_table { Progress::lines() } else { Progress::beside_result() };
     let end = follow(&client, &name.scheduler, &id, timeout, progress)?;
     if !is_table {

@@ -5,10 +5,10 @@ use std::fmt::Display;
 use std::io::{self, BufWriter, Write};
 
 use clap::ValueEnum;
-use comfy_table::{Table, presets};
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::sheet::aligned;
 use super::{Column, Exit, Failure, Json, Sheet};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -49,7 +49,7 @@ pub(super) fn yaml(answer: &impl Serialize) -> Result<(), Failure> {
 }
 
 fn print_as(language: &str, text: Result<String, impl Display>) -> Result<(), Failure> {
-    let failure = |error| Failure::new(Exit::Failed, format!("cannot be written as {language}: {error}"));
+    let failure = |error| Failure::failed(format!("cannot be written as {language}: {error}"));
     print(&text.map_err(failure)?)
 }
 
@@ -68,7 +68,7 @@ pub(super) fn write(to: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result
 pub(super) fn unwritten(error: &io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::BrokenPipe => Failure::new(Exit::PipeClosed, ""),
-        _ => Failure::new(Exit::Failed, format!("cannot write to stdout: {error}")),
+        _ => Failure::failed(format!("cannot write to stdout: {error}")),
     }
 }
 
@@ -94,15 +94,8 @@ pub(super) fn table(items: &Json, columns: &[Column]) -> String {
 
 /// One `name  value` per line.
 pub(super) fn fields(item: &Json, lines: &[Column]) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    for (name, shows) in lines {
-        table.add_row([(*name).to_owned(), plain(&shows.cell(item, Timestamp::now()))]);
-    }
-    for column in table.column_iter_mut() {
-        column.set_padding((0, 2));
-    }
-    table.trim_fmt()
+    let now = Timestamp::now();
+    aligned(lines.iter().map(|(name, shows)| vec![(*name).to_owned(), plain(&shows.cell(item, now))]))
 }
 
 /// What rooms and servers write may hold control characters; none of them reaches the terminal as such.

@@ -5,8 +5,8 @@ use std::io::{self, BufWriter};
 use clap::Subcommand;
 use maestro_whatif::cases::{LinesError, Tally, answer_lines, autoscaling, placement, resize};
 
+use super::Failure;
 use super::output::unwritten;
-use super::{Exit, Failure};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -56,9 +56,7 @@ pub(super) fn run(command: &Command) -> Result<(), Failure> {
         Ok(Tally { answered, refused }) => {
             Err(Failure::invalid(format!("{refused} of {} lines could not be answered", answered + refused)))
         }
-        Err(LinesError::Read(error)) => {
-            Err(Failure::new(Exit::Failed, format!("cannot read stdin: {error}")))
-        }
+        Err(LinesError::Read(error)) => Err(Failure::failed(format!("cannot read stdin: {error}"))),
         Err(LinesError::Write(error)) => Err(unwritten(&error)),
     }
 }

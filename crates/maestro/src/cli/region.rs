@@ -94,6 +94,5 @@ fn state(region: &Json) -> &'static str {
 }
 
 fn total(rooms: &Json) -> u64 {
-    let Json::Object(entries) = rooms else { return 0 };
-    entries.iter().filter_map(|(_, count)| count.as_u64()).sum()
+    rooms.entries().iter().filter_map(|(_, count)| count.as_u64()).sum()
 }

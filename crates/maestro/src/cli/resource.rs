@@ -18,17 +18,14 @@ impl Resource {
         }
     }
 
-    pub(super) fn query(mut self, name: &str, value: &str) -> Self {
+    pub(super) fn query(mut self, name: &str, value: impl fmt::Display) -> Self {
         let separator = if self.0.contains('?') { '&' } else { '?' };
-        self.0.push(separator);
-        self.0.push_str(name);
-        self.0.push('=');
-        self.0.push_str(&escape(value));
+        self.0 += &format!("{separator}{name}={}", escape(&value.to_string()));
         self
     }
 
     /// Adds the value if there is one.
-    pub(super) fn query_some(self, name: &str, value: Option<&str>) -> Self {
+    pub(super) fn query_some(self, name: &str, value: Option<impl fmt::Display>) -> Self {
         match value {
             Some(value) => self.query(name, value),
             None => self,
@@ -61,8 +58,9 @@ mod tests {
 
     #[test]
     fn names_and_values_are_escaped() {
-        let resource =
-            Resource::new(&["schedulers", "a/b ü", "rooms"]).query("game", "x&y=z").query_some("page", None);
+        let resource = Resource::new(&["schedulers", "a/b ü", "rooms"])
+            .query("game", "x&y=z")
+            .query_some("page", None::<u32>);
         assert_eq!(resource.to_string(), "/schedulers/a%2Fb%20%C3%BC/rooms?game=x%26y%3Dz");
     }
 }

@@ -5,13 +5,14 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use maestro_core::rollout::VersionOutcome;
 use maestro_core::scheduler::Version;
 use maestro_core::text::count_of;
 
 use super::ready_rooms::ReadyRooms;
 use super::{
     At, Client, Column, Context, Exit, Failure, Format, Json, Poll, Progress, Resource, Text, WaitOptions,
-    fields, plain, poll, print,
+    fields, or_dash, plain, poll, print,
 };
 use crate::config::duration;
 
@@ -115,14 +116,9 @@ const ROLLOUT: &[Column] = &[
 
 /// `v1.0.0: 12, v2.0.0: 8`, the oldest first.
 fn rooms_by_version(answer: &Json) -> String {
-    let Json::Object(entries) = answer.get("roomsByVersion") else {
-        return "-".to_owned();
-    };
-    let mut versions: Vec<_> = entries.iter().collect();
+    let mut versions: Vec<_> = answer.get("roomsByVersion").entries().iter().collect();
     versions.sort_by_key(|(version, _)| Version::parse(version).ok());
-    let versions: Vec<_> =
-        versions.into_iter().map(|(version, rooms)| format!("{version}: {}", rooms.cell())).collect();
-    if versions.is_empty() { "-".to_owned() } else { versions.join(", ") }
+    or_dash(versions.into_iter().map(|(version, rooms)| format!("{version}: {}", rooms.cell())), ", ")
 }
 
 fn watch(context: &Context, options: &StatusOptions) -> Result<(), Failure> {
@@ -131,7 +127,7 @@ fn watch(context: &Context, options: &StatusOptions) -> Result<(), Failure> {
     let version = RefCell::new(options.version.clone());
     let ask = |client: &Client| Seen::ask(client, scheduler, &mut version.borrow_mut());
     let poll = Poll { client: &client, ask: &ask, timeout: options.timeout, interval: poll::INTERVAL };
-    let mut progress = match context.format() {
+    let mut progress = match context.output {
         Format::Table if std::io::stdout().is_terminal() => Progress::spinner(),
         // The changes are the result, a line each.
         Format::Table => Progress::lines(),
@@ -152,7 +148,7 @@ fn watch(context: &Context, options: &StatusOptions) -> Result<(), Failure> {
         let message = format!("{how_far}: maestro rollout status {scheduler} --watch");
         return Err(Failure::new(Exit::TimedOut, message));
     };
-    match context.format() {
+    match context.output {
         // On a terminal the line that stayed current has been cleared.
         Format::Table if progress.is_spinner() => print(&line(&last))?,
         Format::Table => {}
@@ -173,10 +169,8 @@ impl Seen {
         let answer = client.get(&rollout(scheduler, version.as_deref()), "state")?;
         *version = version.take().or_else(|| answer.get("version").as_str().map(str::to_owned));
         let is_active = answer.get("active") == answer.get("version");
-        let rooms = match FollowedOutcome::of(&answer) {
-            FollowedOutcome::Deployed if is_active => Some(ReadyRooms::ask(client, scheduler)?),
-            _ => None,
-        };
+        let has_rooms = is_active && outcome(&answer) == VersionOutcome::Deployed;
+        let rooms = has_rooms.then(|| ReadyRooms::ask(client, scheduler)).transpose()?;
         Ok(Self { rollout: answer, rooms })
     }
 
@@ -185,8 +179,8 @@ impl Seen {
     }
 
     fn is_last(&self) -> bool {
-        !matches!(FollowedOutcome::of(&self.rollout), FollowedOutcome::InProgress)
-            && self.missing_rooms().is_none()
+        let is_over = outcome(&self.rollout) != VersionOutcome::InProgress || is_halted(&self.rollout);
+        is_over && self.missing_rooms().is_none()
     }
 
     fn line(&self) -> String {
@@ -201,87 +195,66 @@ impl Seen {
 
 /// Success if the version is deployed, else why it is not, and where more is said.
 fn verdict(scheduler: &str, last: &Json) -> Result<(), Failure> {
-    let outcome = match FollowedOutcome::of(last) {
-        FollowedOutcome::Deployed => return Ok(()),
-        FollowedOutcome::Halted => "halted",
-        FollowedOutcome::Failed => "failed",
-        FollowedOutcome::Canceled => "was canceled",
-        FollowedOutcome::Superseded => "was superseded",
+    let outcome = match outcome(last) {
+        VersionOutcome::Deployed => return Ok(()),
+        VersionOutcome::Failed => "failed",
+        VersionOutcome::Canceled => "was canceled",
+        VersionOutcome::Superseded => "was superseded",
+        VersionOutcome::InProgress if is_halted(last) => "halted",
         // What is not over is not judged.
-        FollowedOutcome::InProgress => "is not deployed",
+        VersionOutcome::InProgress => "is not deployed",
     };
     let cause = match (last.get("cause").as_str(), last.get("waitingFor").as_str()) {
         (Some(cause), _) => plain(cause),
         (None, Some(waiting_for)) => format!("waiting for {}", plain(waiting_for)),
         (None, None) => "no cause was recorded".to_owned(),
     };
-    let mut message = format!("{} of scheduler {scheduler} {outcome}: {cause}", version(last));
+    // A version that has no number yet cannot be named.
+    let version = match last.get("version").as_str() {
+        Some(number) => format!("version {number}"),
+        None => "the new version".to_owned(),
+    };
+    let mut message = format!("{version} of scheduler {scheduler} {outcome}: {cause}");
     if let Some(operation) = last.get("operationId").as_str() {
         message.push_str(&format!("\nmore: maestro operation get {scheduler} {operation}"));
     }
-    Err(Failure::new(Exit::Failed, message))
+    Err(Failure::failed(message))
 }
 
 /// What has become of the version that an answer is about.
-enum FollowedOutcome {
-    InProgress,
-    Deployed,
-    /// Nothing happens until someone says how to go on.
-    Halted,
-    Failed,
-    Canceled,
-    Superseded,
+fn outcome(answer: &Json) -> VersionOutcome {
+    answer.get("outcome").as_str().and_then(VersionOutcome::parse).unwrap_or(VersionOutcome::InProgress)
 }
 
-impl FollowedOutcome {
-    fn of(answer: &Json) -> Self {
-        match answer.get("outcome").as_str() {
-            Some("deployed") => Self::Deployed,
-            Some("failed") => Self::Failed,
-            Some("canceled") => Self::Canceled,
-            Some("superseded") => Self::Superseded,
-            Some(_) | None if answer.get("state").as_str() == Some("halted") => Self::Halted,
-            Some(_) | None => Self::InProgress,
-        }
-    }
+/// Nothing happens until someone says how to continue.
+fn is_halted(answer: &Json) -> bool {
+    answer.get("state").as_str() == Some("halted")
 }
 
-/// One that has not got its number yet has none.
-fn version(answer: &Json) -> String {
-    answer
-        .get("version")
-        .as_str()
-        .map_or_else(|| "the new version".to_owned(), |version| format!("version {version}"))
-}
-
-fn words(state: &str) -> &str {
-    match state {
-        "rollingBack" => "rolling back",
-        other => other,
-    }
-}
-
-/// The whole of it on one line.
+/// The whole state of a rollout on one line.
 fn line(answer: &Json) -> String {
     let number = answer.get("version").cell();
-    let cause = || answer.get("cause").as_str().unwrap_or("no cause was recorded");
-    plain(&match FollowedOutcome::of(answer) {
-        FollowedOutcome::Deployed => {
+    plain(&match outcome(answer) {
+        VersionOutcome::Deployed => {
             let rooms = answer.get("roomsByVersion").get(&number).as_u64().unwrap_or(0);
             format!("done: {number} is deployed with {}", count_of(rooms, "room"))
         }
-        FollowedOutcome::Failed => format!("failed: {number}: {}", cause()),
-        FollowedOutcome::Canceled => format!("canceled: {number}: {}", cause()),
-        FollowedOutcome::Superseded => format!("superseded: {number}: {}", cause()),
-        FollowedOutcome::InProgress | FollowedOutcome::Halted => {
-            let state = words(answer.get("state").as_str().unwrap_or("-"));
+        over @ (VersionOutcome::Failed | VersionOutcome::Canceled | VersionOutcome::Superseded) => {
+            let cause = answer.get("cause").as_str().unwrap_or("no cause was recorded");
+            format!("{over}: {number}: {cause}")
+        }
+        VersionOutcome::InProgress => {
+            let state = match answer.get("state").cell() {
+                rolling_back if rolling_back == "rollingBack" => "rolling back".to_owned(),
+                state => state,
+            };
             let number = if number == "-" { "a new version" } else { &number };
             let [percent, old, new] = ["percent", "oldRooms", "newRooms"].map(|key| answer.get(key).cell());
             let waiting_for = match answer.get("waitingFor").as_str() {
                 Some(what) => format!("; waiting for {what}"),
                 None => String::new(),
             };
-            match state {
+            match state.as_str() {
                 "validating" => format!("{state}, {number}{waiting_for}"),
                 _ => format!("{state}, {number}: {percent} %, {old} old and {new} new rooms{waiting_for}"),
             }

@@ -6,7 +6,7 @@ use maestro_core::text::count_of;
 use super::logs::LogsOptions;
 use super::{
     Age, At, Client, Column, Context, Failure, Json, Resource, Text, WaitOptions, WatchOptions, fields, ids,
-    list, logs,
+    list, logs, or_dash,
 };
 
 #[derive(Debug, Subcommand)]
@@ -256,8 +256,7 @@ fn silence(room: &Json) -> String {
 }
 
 fn ports(room: &Json) -> String {
-    let ports: Vec<String> = room.get("ports").items().iter().map(port).collect();
-    if ports.is_empty() { "-".to_owned() } else { ports.join(",") }
+    or_dash(room.get("ports").items().iter().map(port), ",")
 }
 
 /// `game:20000/udp`

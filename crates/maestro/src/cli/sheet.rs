@@ -80,12 +80,9 @@ impl Sheet {
 
     /// Equal as long as nothing has happened.
     pub(super) fn content(&self) -> Vec<Vec<&str>> {
-        let lasting = |row: &'_ Vec<String>| -> Vec<usize> {
-            (0..row.len()).filter(|column| !TIMES.contains(self.header.get(*column).unwrap_or(&""))).collect()
-        };
-        self.rows
-            .iter()
-            .map(|row| lasting(row).into_iter().map(|column| row[column].as_str()).collect())
+        let named = self.rows.iter().map(|row| self.header.iter().zip(row));
+        named
+            .map(|row| row.filter(|(name, _)| !TIMES.contains(name)).map(|(_, cell)| cell.as_str()).collect())
             .collect()
     }
 
@@ -130,19 +127,21 @@ impl Sheet {
         }
     }
 
-    /// Columns without lines around them, so that they can be cut and grepped; never wrapped.
     fn render(&self) -> String {
-        let mut table = Table::new();
-        table.load_style(presets::NOTHING);
-        table.set_header(self.header.clone());
-        for row in &self.rows {
-            table.add_row(row.clone());
-        }
-        for column in table.column_iter_mut() {
-            column.set_padding((0, 2));
-        }
-        table.trim_fmt()
+        let header = self.header.iter().map(|name| (*name).to_owned()).collect();
+        aligned([header].into_iter().chain(self.rows.clone()))
     }
+}
+
+/// Columns without lines around them, so that they can be cut and grepped; never wrapped.
+pub(super) fn aligned(rows: impl Iterator<Item = Vec<String>>) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.add_rows(rows);
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    table.trim_fmt()
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use clap::Args;
 use maestro_whatif::{Draft, Report, simulate};
 
-use super::world::Run;
 use super::{Context, Failure, Format, output, warn, world};
 
 #[derive(Debug, Args)]
@@ -71,8 +70,7 @@ struct ScenarioOptions {
 pub(super) fn run(context: &Context, options: &SimulateOptions) -> Result<(), Failure> {
     let invalid = |error: &dyn std::fmt::Display| Failure::invalid(error.to_string());
     let Some(file) = &options.scenario.file else {
-        let run = Run { seed: options.seed.as_deref(), kind: options.kind.as_deref() };
-        return world::run(context.format(), &run);
+        return world::run(context.output, options.seed.as_deref(), options.kind.as_deref());
     };
     let mut draft = Draft::read(file).map_err(|error| invalid(&error))?;
     if let Some(seed) = &options.seed {
@@ -84,7 +82,7 @@ pub(super) fn run(context: &Context, options: &SimulateOptions) -> Result<(), Fa
         warn(&format!("unknown field {field}"));
     }
     let report = simulate(&parsed.scenario).map_err(|error| invalid(&error))?;
-    print(context.format(), &report)
+    print(context.output, &report)
 }
 
 impl ScenarioOptions {

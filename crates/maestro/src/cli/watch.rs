@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use maestro_core::operation::{OperationStatus, Stage};
+
 use super::{Client, Exit, Failure, Json, Poll, Progress, Resource, decision, plain, poll};
 
 /// Waits for the end of an operation and returns the server's last answer, `{"operation": …}`.
@@ -29,7 +31,7 @@ pub(super) fn follow(
             progress.say(&format!("waiting for {waiting_for}"))?;
         }
         status = operation.get("status").cell();
-        Ok(is_final(&status))
+        Ok(OperationStatus::parse(&status).is_some_and(|status| status.stage() == Stage::Final))
     })?;
     last.ok_or_else(|| {
         let after = timeout.unwrap_or_default();
@@ -38,10 +40,6 @@ pub(super) fn follow(
         );
         Failure::new(Exit::TimedOut, message)
     })
-}
-
-fn is_final(status: &str) -> bool {
-    matches!(status, "finished" | "error" | "canceled" | "evicted")
 }
 
 /// Success if the operation finished, else a failure that says why it did not, and where more is said.
@@ -64,7 +62,7 @@ pub(super) fn verdict(answer: &Json) -> Result<(), Failure> {
     if scheduler != "-" {
         message = format!("{message}\nmore: maestro operation get {scheduler} {id}");
     }
-    Err(Failure::new(Exit::Failed, message))
+    Err(Failure::failed(message))
 }
 
 /// Why it did not finish, or what is known of it.

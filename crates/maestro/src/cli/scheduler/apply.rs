@@ -10,7 +10,7 @@ use super::proposal::{Current, Proposal};
 use super::{create, diff};
 use crate::cli::document::RecipeOptions;
 use crate::cli::watch::verdict;
-use crate::cli::{Client, Context, Exit, Failure, Json, Resource, WaitOptions, note, require};
+use crate::cli::{Client, Context, Failure, Json, Resource, WaitOptions, note, require};
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ApplyOptions {
@@ -28,7 +28,7 @@ pub(in crate::cli) struct ApplyOptions {
 
 pub(super) fn apply(context: &Context, options: &ApplyOptions) -> Result<(), Failure> {
     let client = context.client()?;
-    let proposal = Proposal::read(&client, &options.recipe.file, options.recipe.unknown_fields())?;
+    let proposal = Proposal::read(&client, &options.recipe)?;
     if options.dry_run {
         return dry_run(context, &client, &proposal);
     }
@@ -108,7 +108,7 @@ fn follow_to_switch(
         .find_map(|event| event.strip_prefix("enqueued switch active version operation with id: "));
     let Some(switch) = switch else {
         let text = format!("operation {operation} finished, but its history names no switch to the version");
-        return Err(Failure::new(Exit::Failed, text));
+        return Err(Failure::failed(text));
     };
     context.follow(scheduler, switch, wait.timeout.saturating_sub(started.elapsed()))
 }

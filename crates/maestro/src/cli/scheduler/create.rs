@@ -5,8 +5,8 @@ use std::time::Instant;
 use clap::Args;
 
 use crate::cli::document::{RecipeOptions, Written, read_recipe};
-use crate::cli::operation::{STAGES, in_stages};
-use crate::cli::{Context, Exit, Failure, Json, Resource, WaitOptions, ready_rooms, require, watch};
+use crate::cli::operation::in_all_stages;
+use crate::cli::{Context, Failure, Json, Resource, WaitOptions, ready_rooms, require, watch};
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct CreateOptions {
@@ -20,7 +20,7 @@ pub(in crate::cli) struct CreateOptions {
 }
 
 pub(super) fn create(context: &Context, options: &CreateOptions) -> Result<(), Failure> {
-    let recipe = read_recipe(&options.recipe.file, options.recipe.unknown_fields())?;
+    let recipe = read_recipe(&options.recipe)?;
     submit(context, &recipe, options.strict, &options.wait)
 }
 
@@ -61,17 +61,14 @@ pub(super) fn submit(
 fn find_creation(context: &Context, scheduler: &str) -> Result<String, Failure> {
     let client = context.client()?;
     let resource = Resource::new(&["schedulers", scheduler, "operations"]);
-    let ask = |stage: &str| client.get(&resource.clone().query("stage", stage), "operations");
-    let (operations, _) = in_stages(&STAGES, ask)?;
+    let (operations, _) =
+        in_all_stages(|stage| client.get(&resource.clone().query("stage", stage), "operations"))?;
     let is_creation =
         |operation: &&Json| operation.get("definitionName").as_str() == Some("create_scheduler");
     let creations = operations.iter().filter(is_creation);
     let newest =
         creations.map(|operation| (operation.get("createdAt").cell(), operation.get("id").cell())).max();
     newest.map(|(_, id)| id).ok_or_else(|| {
-        Failure::new(
-            Exit::Failed,
-            format!("scheduler {scheduler} was created, but its operation is not listed"),
-        )
+        Failure::failed(format!("scheduler {scheduler} was created, but its operation is not listed"))
     })
 }

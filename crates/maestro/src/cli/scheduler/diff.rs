@@ -1,28 +1,15 @@
 //! `maestro scheduler diff`: what a recipe would change, found out here with the code that the server uses.
 
-use std::path::PathBuf;
-
-use clap::Args;
 use maestro_core::scheduler::{Change, ChangedField, Recipe, Version};
 use maestro_proto::recipe::recipe_to_json;
 use serde_json::Value;
 
 use super::proposal::{Current, Proposal};
-use crate::cli::document::UnknownFields;
+use crate::cli::document::RecipeOptions;
 use crate::cli::{At, Column, Context, Exit, Failure, Json, table};
 
-#[derive(Debug, Args)]
-pub(in crate::cli) struct DiffOptions {
-    /// The recipe, YAML or JSON; `-` reads stdin
-    #[arg(short, long, value_name = "FILE")]
-    file: PathBuf,
-    /// Ignore unknown fields
-    #[arg(long)]
-    lenient: bool,
-}
-
-pub(super) fn diff(context: &Context, options: &DiffOptions) -> Result<(), Failure> {
-    let proposal = Proposal::read(&context.client()?, &options.file, UnknownFields::new(options.lenient))?;
+pub(super) fn diff(context: &Context, options: &RecipeOptions) -> Result<(), Failure> {
+    let proposal = Proposal::read(&context.client()?, options)?;
     proposal.warn_of_unknown_fields();
     context.show(&answer(&proposal), text)?;
     let is_different =

@@ -13,7 +13,7 @@ use maestro_core::text::count_of;
 use maestro_core::time::{Millis, Timestamp};
 
 use super::proposal::{Current, Proposal, recipe_of};
-use super::regions::{RegionFacts, Regions};
+use super::regions::Regions;
 use crate::cli::{Client, Failure, Json, Resource};
 
 /// Only the server knows its limits and its clock: here nothing is too much and nobody is late.
@@ -52,10 +52,10 @@ pub(super) fn forecast(client: &Client, proposal: &Proposal) -> Result<Forecast,
         Ok(lines) => lines,
         Err(line) => return Ok(Forecast { first: vec![line], ..Forecast::default() }),
     };
-    let (rooms, replacement) = match &proposal.current {
-        None => (Vec::new(), replacing(recipe, OldVersions::Counted, now)),
+    let (rooms, versions) = match &proposal.current {
+        None => (Vec::new(), OldVersions::Counted),
         Some(current) => {
-            (rooms(client, recipe, current, &regions, now)?, rules(client, recipe, current, now)?)
+            (rooms(client, recipe, current, &regions, now)?, old_versions(client, recipe, current)?)
         }
     };
     let autoscaling = recipe.autoscaling.as_ref().filter(|autoscaling| autoscaling.enabled);
@@ -66,7 +66,8 @@ pub(super) fn forecast(client: &Client, proposal: &Proposal) -> Result<Forecast,
             None => Scaling::FleetSize(recipe.rooms_replicas),
         },
         matches_max: recipe.match_allocation.max_matches,
-        replacement,
+        // What the next scheduled cycle may do.
+        replacement: ReplacementRules { versions, ..replacement_rules(None, recipe, now, true) },
         places: Some(&regions.places),
         rooms: &rooms,
         adding: 0,
@@ -130,18 +131,13 @@ fn cycle(snapshot: &FleetSnapshot<'_>, plan: &Plan, version: Version) -> Vec<Str
 /// Of rooms whose version is old, and of those that only stand in a drained region.
 fn replacements(snapshot: &FleetSnapshot<'_>, plan: &Plan) -> Vec<String> {
     let Some(cycle) = &plan.rollout else { return Vec::new() };
-    let is_old = |room: &&RoomFact| room.old && snapshot.replacement.versions == OldVersions::Replaced;
-    let old: BTreeSet<&RoomId> = snapshot.rooms.iter().filter(is_old).map(|room| &room.id).collect();
+    let old: BTreeSet<&RoomId> = replaced_rooms(snapshot).map(|room| &room.id).collect();
     let Counted { old: replaced, draining, .. } = plan.seen;
     let kinds = [(true, replaced - draining, "older versions"), (false, draining, "drained regions")];
     let mut acts = Vec::new();
     for (of_old, rooms, what) in kinds.into_iter().filter(|(_, rooms, _)| *rooms > 0) {
-        let going = cycle.replaced.iter().filter(|room| old.contains(&room.room) == of_old);
-        let (mut gone, mut with_players) = (0, 0);
-        for room in going {
-            gone += 1;
-            with_players += u32::from(room.serves_players);
-        }
+        let going = || cycle.replaced.iter().filter(|room| old.contains(&room.room) == of_old);
+        let (gone, with_players) = (going().count(), going().filter(|room| room.serves_players).count());
         let of = format!("of {} of {what}", count_of(rooms, "room"));
         acts.push(match (gone, with_players) {
             (0, _) => format!("removes none {of} yet"),
@@ -152,17 +148,17 @@ fn replacements(snapshot: &FleetSnapshot<'_>, plan: &Plan) -> Vec<String> {
     acts
 }
 
+/// The rooms that are replaced because their version is old.
+fn replaced_rooms<'a>(snapshot: &FleetSnapshot<'a>) -> impl Iterator<Item = &'a RoomFact> {
+    let are_replaced = snapshot.replacement.versions == OldVersions::Replaced;
+    snapshot.rooms.iter().filter(move |room| room.old && are_replaced)
+}
+
 /// What becomes of players whose rooms are replaced: how many rooms they are in, and when those are ended.
 fn players(snapshot: &FleetSnapshot<'_>, plan: &Plan, recipe: &Recipe) -> Vec<String> {
-    let is_old = |room: &&RoomFact| room.old && snapshot.replacement.versions == OldVersions::Replaced;
-    let occupied = snapshot.rooms.iter().filter(is_old).filter(|room| room.status.serves_players()).count();
-    let (rooms, Some(cycle)) = (u32::try_from(occupied).unwrap_or(u32::MAX), &plan.rollout) else {
-        return Vec::new();
-    };
-    if rooms == 0 {
-        return Vec::new();
-    }
-    let with_players = match rooms {
+    let Some(cycle) = &plan.rollout else { return Vec::new() };
+    let with_players = match replaced_rooms(snapshot).filter(|room| room.status.serves_players()).count() {
+        0 => return Vec::new(),
         1 => "1 room with players is of an older version".to_owned(),
         rooms => format!("{rooms} rooms with players are of older versions"),
     };
@@ -186,30 +182,18 @@ fn players(snapshot: &FleetSnapshot<'_>, plan: &Plan, recipe: &Recipe) -> Vec<St
     vec![format!("players: {with_players} {what}")]
 }
 
-/// How rooms are replaced, if they are. A major version begins a rollout of its own, any other one takes over the one that
-/// is there, paused or not.
-fn rules(
-    client: &Client,
-    recipe: &Recipe,
-    current: &Current,
-    now: Timestamp,
-) -> Result<ReplacementRules, Failure> {
+/// Whether rooms of older versions are replaced. A major version begins a rollout of its own, any other one takes over the
+/// one that is there, paused or not.
+fn old_versions(client: &Client, recipe: &Recipe, current: &Current) -> Result<OldVersions, Failure> {
     if current.difference.change() == Change::Major {
-        return Ok(replacing(recipe, OldVersions::Replaced, now));
+        return Ok(OldVersions::Replaced);
     }
     let resource = Resource::new(&["schedulers", recipe.name.as_str(), "rollout"]);
-    let answer = client.get(&resource, "state")?;
-    let versions = match answer.get("state").as_str() {
+    Ok(match client.get(&resource, "state")?.get("state").as_str() {
         Some("paused") => OldVersions::Kept,
         Some("halted") => OldVersions::Counted,
         Some(_) | None => OldVersions::Replaced,
-    };
-    Ok(replacing(recipe, versions, now))
-}
-
-fn replacing(recipe: &Recipe, versions: OldVersions, now: Timestamp) -> ReplacementRules {
-    // What the next scheduled cycle may do.
-    ReplacementRules { versions, ..replacement_rules(None, recipe, now, true) }
+    })
 }
 
 fn rooms(
@@ -251,14 +235,13 @@ fn fact(room: &Json, matches_max: u32, regions: &Regions, now: Timestamp) -> Opt
     let version = Version::parse(room.get("version").as_str()?).ok()?;
     let status = RoomStatus::parse(room.get("status").as_str()?)?;
     let region = Region(room.get("region").as_str().unwrap_or(Region::DEFAULT).into());
-    let RegionFacts { reachable, draining, known } = regions.facts(&region);
+    let place = regions.places.regions.get(&region);
     let fact = RoomFact {
         id: RoomId::new(room.get("id").as_str()?),
-        region,
         status,
         version,
         old: false,
-        draining,
+        draining: place.is_some_and(|place| place.draining),
         // Lists do not say how many matches a room has: all of them if it is occupied, else one.
         matches: match status {
             RoomStatus::Occupied => matches_max,
@@ -266,10 +249,11 @@ fn fact(room: &Json, matches_max: u32, regions: &Regions, now: Timestamp) -> Opt
         },
         created_at: now,
         heard_at: Some(now),
-        known,
+        known: !regions.not_adopted.contains(&region),
         was_ready: true,
         leaving: false,
-        reachable,
+        reachable: place.is_some_and(|place| place.reachable),
+        region,
         reachable_since: None,
         spared_until: room.get("silent").get("until").as_str().and_then(|until| until.parse().ok()),
     };

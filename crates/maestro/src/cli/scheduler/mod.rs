@@ -13,10 +13,10 @@ use clap::{Args, Subcommand};
 
 use apply::ApplyOptions;
 use create::CreateOptions;
-use diff::DiffOptions;
 use resize::ResizeOptions;
 use tables::{DECISIONS, SCHEDULERS, VERSIONS};
 
+use super::document::RecipeOptions;
 use super::{Client, Context, Failure, Format, Json, Resource, WaitOptions, WatchOptions, list, note, table};
 
 #[derive(Debug, Subcommand)]
@@ -41,7 +41,7 @@ pub(super) enum Command {
         "maestro scheduler diff -f arena.yaml",
         "maestro scheduler diff -f arena.yaml -o json | jq -r .change",
     ])]
-    Diff(DiffOptions),
+    Diff(RecipeOptions),
 
     /// List schedulers with their rooms, and what is wrong with them
     #[command(visible_alias = "ls", alias = "info", after_help = examples![
@@ -134,7 +134,7 @@ pub(super) fn list(context: &Context, options: &ListOptions) -> Result<(), Failu
     let ask = |client: &Client| client.get(&resource, "schedulers");
     let answer = list::show(context, &options.watch, ask, ("schedulers", SCHEDULERS))?;
     if answer.is_some_and(|answer| answer.get("schedulers").items().is_empty())
-        && context.format() == Format::Table
+        && context.output == Format::Table
     {
         note("no schedulers; create one: maestro scheduler create -f FILE");
     }

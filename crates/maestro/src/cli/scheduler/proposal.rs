@@ -1,11 +1,9 @@
 //! A recipe in a file, against the scheduler of that name on the server.
 
-use std::path::Path;
-
 use maestro_core::scheduler::{Change, Difference, Recipe, SchedulerName, Version};
 use maestro_proto::unknown_recipe_field;
 
-use crate::cli::document::{UnknownFields, Written, decode_recipe, read_recipe};
+use crate::cli::document::{RecipeOptions, Written, decode_recipe, read_recipe};
 use crate::cli::{Client, Exit, Failure, Json, Resource, warn};
 
 pub(super) struct Proposal {
@@ -26,8 +24,8 @@ pub(super) struct Current {
 }
 
 impl Proposal {
-    pub(super) fn read(client: &Client, file: &Path, unknown: UnknownFields) -> Result<Self, Failure> {
-        let mut written = read_recipe(file, unknown)?;
+    pub(super) fn read(client: &Client, options: &RecipeOptions) -> Result<Self, Failure> {
+        let mut written = read_recipe(options)?;
         let mut recipe =
             Recipe::try_from(&written.message).map_err(|violations| written.violations(&violations))?;
         let found = recipe_of(client, &recipe.name, None)?;
@@ -88,8 +86,7 @@ pub(super) fn recipe_of(
     name: &SchedulerName,
     version: Option<Version>,
 ) -> Result<Option<(Recipe, Version)>, Failure> {
-    let version = version.map(|version| version.to_string());
-    let resource = Resource::scheduler(name.as_str()).query_some("version", version.as_deref());
+    let resource = Resource::scheduler(name.as_str()).query_some("version", version);
     let answer = match client.get(&resource, "scheduler") {
         Err(failure) if failure.exit == Exit::NotFound => return Ok(None),
         answer => answer?,
@@ -97,7 +94,7 @@ pub(super) fn recipe_of(
     let scheduler = answer.get("scheduler");
     let unreadable = |reason: String| {
         let text = format!("the server's recipe of {name} cannot be compared by this maestro: {reason}");
-        Failure::new(Exit::Failed, text)
+        Failure::failed(text)
     };
     let version = scheduler.get("spec").get("version").cell();
     let version = Version::parse(&version).map_err(unreadable)?;

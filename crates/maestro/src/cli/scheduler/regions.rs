@@ -13,18 +13,11 @@ use crate::cli::{Client, Failure, Json, Resource};
 /// list calls it unreachable; its rooms count all the same until the server has looked.
 const NOT_ADOPTED: &str = "is not adopted yet";
 
-/// As rooms of one recipe may use them.
+/// The regions as rooms of one recipe may use them.
 pub(super) struct Regions {
     pub(super) places: Places,
-    /// Those whose rooms are not known yet.
-    not_adopted: Vec<Region>,
-}
-
-/// What a room's region says about it.
-pub(super) struct RegionFacts {
-    pub(super) reachable: bool,
-    pub(super) draining: bool,
-    pub(super) known: bool,
+    /// Regions whose rooms are not known yet.
+    pub(super) not_adopted: Vec<Region>,
 }
 
 impl Regions {
@@ -42,15 +35,6 @@ impl Regions {
         let policy = policy.unwrap_or_else(|| PlacementPolicy::even(regions.keys().cloned()));
         let places = Places { regions, policy, bound_to: recipe.spec.region.clone() };
         Ok(Self { places, not_adopted })
-    }
-
-    pub(super) fn facts(&self, region: &Region) -> RegionFacts {
-        let place = self.places.regions.get(region);
-        RegionFacts {
-            reachable: place.is_some_and(|place| place.reachable),
-            draining: place.is_some_and(|place| place.draining),
-            known: !self.not_adopted.contains(region),
-        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Schedulers as people read them.
 
 use crate::cli::room::port;
-use crate::cli::{Age, At, Column, Json, Text, fields, table};
+use crate::cli::{Age, At, Column, Json, Text, fields, or_dash, table};
 
 pub(super) const SCHEDULERS: &[Column] = &[
     ("NAME", At("name")),
@@ -112,12 +112,5 @@ fn command(container: &Json) -> String {
 
 /// `team=a,tier=gold`
 fn pairs(map: &Json) -> String {
-    match map {
-        Json::Object(entries) if !entries.is_empty() => {
-            let pairs: Vec<String> =
-                entries.iter().map(|(key, value)| format!("{key}={}", value.cell())).collect();
-            pairs.join(",")
-        }
-        _ => "-".to_owned(),
-    }
+    or_dash(map.entries().iter().map(|(key, value)| format!("{key}={}", value.cell())), ",")
 }

@@ -11,7 +11,7 @@ use flate2::write::GzEncoder;
 use jiff::Timestamp;
 
 use super::entries;
-use crate::cli::{Exit, Failure, Json};
+use crate::cli::{Failure, Json};
 
 /// Of one file: more than anybody reads.
 const FILE_BYTES_MAX: usize = 8 << 20;
@@ -118,7 +118,7 @@ pub(super) fn default_file() -> PathBuf {
 }
 
 fn unwritten(file: &Path, error: &io::Error) -> Failure {
-    Failure::new(Exit::Failed, format!("{}: cannot be written: {error}", file.display()))
+    Failure::failed(format!("{}: cannot be written: {error}", file.display()))
 }
 
 /// Names come from a server's answers too, and must not lead out of the folder that somebody unpacks them into.

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use super::super::config::setting_json;
 use super::bundle::{Bundle, Keep};
-use super::secrets::hide_named;
+use super::secrets::hide;
 use crate::cli::Json;
 use crate::config::Loaded;
 
@@ -43,12 +43,12 @@ pub(super) fn system() -> Json {
 /// Each setting and where it comes from; no values of secrets.
 pub(super) fn configuration(loaded: &Loaded) -> Json {
     let setting = |setting| {
-        let Json::Object(entries) = setting_json(setting) else { return Json::Null };
-        let hidden = entries.into_iter().map(|(key, value)| match key.as_str() {
-            "value" => (key, hide_named(&setting.path(), value)),
-            _ => (key, value),
-        });
-        Json::Object(hidden.collect())
+        let mut shown = setting_json(setting);
+        if let Json::Object(entries) = &mut shown {
+            let values = entries.iter_mut().filter(|(key, _)| key == "value");
+            values.for_each(|(_, value)| hide(&setting.path(), value));
+        }
+        shown
     };
     let warnings = loaded.warnings.iter().map(|warning| Json::from(warning.as_str())).collect();
     Json::object([

@@ -85,7 +85,7 @@ fn internal(context: &Context, options: &BundleOptions, loaded: Option<&Loaded>,
         bundle.miss("internal", "the address of the internal API is not known; give --internal-url");
         return;
     };
-    match Client::new(&url, context.request_timeout()) {
+    match Client::new(&url, context.request_timeout) {
         Ok(client) => server::collect_internal(bundle, &client),
         Err(failure) => bundle.miss("internal", &failure.message),
     }

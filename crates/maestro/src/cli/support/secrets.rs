@@ -2,27 +2,21 @@
 
 use crate::cli::Json;
 
-pub(super) const HIDDEN: &str = "(hidden)";
+const HIDDEN: &str = "(hidden)";
 
 /// Part of the name of a setting or field whose value is nobody's business.
 const SECRET_NAMES: [&str; 5] = ["password", "secret", "token", "credential", "apikey"];
 
-/// Hides, anywhere below, the values of environment variables and of fields that are named like secrets, and users and
-/// passwords in URLs.
-pub(super) fn hide(value: &mut Json) {
+/// Hides, in the value of this name and anywhere below, the values of environment variables and of fields that are named
+/// like secrets, and users and passwords in URLs.
+pub(super) fn hide(name: &str, value: &mut Json) {
     match value {
-        Json::Object(entries) => {
-            for (name, value) in entries {
-                match value {
-                    Json::Array(variables) if name.eq_ignore_ascii_case("environment") => {
-                        variables.iter_mut().for_each(hide_variable);
-                    }
-                    Json::String(text) if is_secret_name(name) && !text.is_empty() => HIDDEN.clone_into(text),
-                    _ => hide(value),
-                }
-            }
+        Json::Object(entries) => entries.iter_mut().for_each(|(name, value)| hide(name, value)),
+        Json::Array(variables) if name.eq_ignore_ascii_case("environment") => {
+            variables.iter_mut().for_each(hide_variable);
         }
-        Json::Array(items) => items.iter_mut().for_each(hide),
+        Json::Array(items) => items.iter_mut().for_each(|item| hide("", item)),
+        Json::String(text) if is_secret_name(name) && !text.is_empty() => HIDDEN.clone_into(text),
         Json::String(text) => *text = without_user(text),
         Json::Null | Json::Bool(_) | Json::Number(_) => {}
     }
@@ -38,17 +32,6 @@ fn hide_variable(variable: &mut Json) {
                 }
                 _ => {}
             }
-        }
-    }
-}
-
-/// For a value that belongs to this name, in a setting.
-pub(super) fn hide_named(name: &str, value: Json) -> Json {
-    match value {
-        Json::String(text) if is_secret_name(name) && !text.is_empty() => Json::from(HIDDEN),
-        mut value => {
-            hide(&mut value);
-            value
         }
     }
 }
@@ -77,7 +60,7 @@ mod tests {
 
     fn check(text: &str, expected: &str) {
         let mut value: Json = serde_json::from_str(text).unwrap();
-        hide(&mut value);
+        hide("", &mut value);
         assert_eq!(serde_json::to_string(&value).unwrap(), expected);
     }
 
@@ -103,7 +86,12 @@ mod tests {
 
     #[test]
     fn settings_are_hidden_by_their_name() {
-        assert_eq!(hide_named("internalApi.metricsToken", Json::from("abc")), Json::from(HIDDEN));
-        assert_eq!(hide_named("dataDir", Json::from("./data")), Json::from("./data"));
+        for (name, text, shown) in
+            [("internalApi.metricsToken", "abc", HIDDEN), ("dataDir", "./data", "./data")]
+        {
+            let mut value = Json::from(text);
+            hide(name, &mut value);
+            assert_eq!(value, Json::from(shown));
+        }
     }
 }

@@ -109,7 +109,7 @@ pub(super) fn collect_internal(bundle: &mut Bundle, client: &Client) {
 fn keep(bundle: &mut Bundle, name: &str, answer: Result<Json, Failure>) -> Json {
     match answer {
         Ok(mut answer) => {
-            hide(&mut answer);
+            hide("", &mut answer);
             bundle.add_json(name, &answer);
             answer
         }
