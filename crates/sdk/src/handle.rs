@@ -89,17 +89,17 @@ impl Handle {
 
     /// What the room reports at present; none while it starts.
     pub fn status(&self) -> Option<Status> {
-        self.shared.read(State::status)
+        self.shared.read(|state| state.status)
     }
 
     /// How the latest ping went, if any has come to an end.
     pub fn last_ping(&self) -> Option<LastPing> {
-        self.shared.read(|state| state.last_ping().cloned())
+        self.shared.read(|state| state.last_ping.clone())
     }
 
     /// Whether SIGTERM has come. Maestro has been told; the game ends its matches and returns.
     pub fn terminate_requested(&self) -> bool {
-        self.shared.read(State::terminate_requested)
+        self.shared.read(|state| state.terminate_requested)
     }
 
     /// Blocks until SIGTERM comes or the time is up, and tells whether it has come.

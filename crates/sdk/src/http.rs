@@ -18,7 +18,7 @@ pub(crate) struct RoomsApi {
     ping_url: String,
 }
 
-/// Of an answer or an error body; the other keys do not matter to a room.
+/// The keys of an answer or an error that matter to a room.
 #[derive(Deserialize)]
 struct Body {
     #[serde(default)]

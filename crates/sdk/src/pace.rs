@@ -15,12 +15,13 @@ const JITTER: f64 = 0.2;
 pub(crate) struct Pace {
     interval: Duration,
     random: fastrand::Rng,
-    failures: u32,
+    /// In a row.
+    pub(crate) failures: u32,
     sent_at: Option<Instant>,
     /// None until there is something to say.
     due_at: Option<Instant>,
     /// Something has changed that no ping has carried yet.
-    changed: bool,
+    pub(crate) changed: bool,
 }
 
 impl Pace {
@@ -56,14 +57,6 @@ impl Pace {
     /// How long until the next ping; zero: now. None: nothing is to be sent.
     pub(crate) fn wait(&self, now: Instant) -> Option<Duration> {
         self.due_at.map(|due_at| due_at.saturating_duration_since(now))
-    }
-
-    pub(crate) fn has_change(&self) -> bool {
-        self.changed
-    }
-
-    pub(crate) fn failures(&self) -> u32 {
-        self.failures
     }
 
     fn at_once(&self, now: Instant) -> Instant {
@@ -137,7 +130,7 @@ mod tests {
         let now = Instant::now();
         pace.answered(now, false);
         pace.answered(now, true);
-        assert_eq!(pace.failures(), 0);
+        assert_eq!(pace.failures, 0);
         assert!(pace.wait(now).unwrap() >= Duration::from_secs(8));
     }
 

@@ -58,7 +58,7 @@ impl Shared {
 
     pub(crate) fn on_terminate(&self, callback: Callback) {
         let mut inner = self.lock();
-        if inner.state.terminate_requested() {
+        if inner.state.terminate_requested {
             // Not under the lock: the callback may well use the handle.
             drop(inner);
             callback();
@@ -69,7 +69,7 @@ impl Shared {
 
     /// Whether it was requested before the time was up.
     pub(crate) fn wait_terminate(&self, timeout: Duration) -> bool {
-        self.wait(timeout, |inner| inner.state.terminate_requested())
+        self.wait(timeout, |inner| inner.state.terminate_requested)
     }
 
     pub(crate) fn wait_finished(&self, timeout: Duration) -> bool {

@@ -10,14 +10,14 @@ use crate::ping::{Answer, LastPing, Ping, Status};
 #[derive(Debug)]
 pub(crate) struct State {
     /// None: the game is still starting.
-    status: Option<Status>,
+    pub(crate) status: Option<Status>,
     matches: u32,
     metadata: Map<String, Value>,
     pace: Pace,
     watchdog: Option<Watchdog>,
-    terminate_requested: bool,
+    pub(crate) terminate_requested: bool,
     closing: bool,
-    last_ping: Option<LastPing>,
+    pub(crate) last_ping: Option<LastPing>,
 }
 
 /// What the pinging thread does next.
@@ -90,7 +90,7 @@ impl State {
     /// Whatever it tells to send counts as sent.
     pub(crate) fn next(&mut self, now: Instant) -> Next {
         // Maestro should hear `terminating` before `terminated`, also of a room that ends at once.
-        let terminating_unsent = self.status == Some(Status::Terminating) && self.pace.has_change();
+        let terminating_unsent = self.status == Some(Status::Terminating) && self.pace.changed;
         if self.closing && !terminating_unsent {
             return Next::Farewell(self.ping(Status::Terminated));
         }
@@ -114,19 +114,7 @@ impl State {
     pub(crate) fn answered(&mut self, now: Instant, sent: (Status, SystemTime), answer: Answer) {
         self.pace.answered(now, answer == Answer::Accepted);
         let (status, at) = sent;
-        self.last_ping = Some(LastPing { status, at, answer, failures: self.pace.failures() });
-    }
-
-    pub(crate) fn status(&self) -> Option<Status> {
-        self.status
-    }
-
-    pub(crate) fn last_ping(&self) -> Option<&LastPing> {
-        self.last_ping.as_ref()
-    }
-
-    pub(crate) fn terminate_requested(&self) -> bool {
-        self.terminate_requested
+        self.last_ping = Some(LastPing { status, at, answer, failures: self.pace.failures });
     }
 
     fn ping(&self, status: Status) -> Ping {

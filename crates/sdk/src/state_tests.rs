@@ -88,7 +88,7 @@ fn there_is_no_way_back_from_terminating() {
     world.pass(seconds(1));
     world.state.request_terminate(world.now);
     assert_eq!(world.sends(), Some((Status::Terminating, 2)));
-    assert!(world.state.terminate_requested());
+    assert!(world.state.terminate_requested);
 
     world.pass(seconds(1));
     world.state.report(world.now, Status::Occupied, 1);
@@ -124,14 +124,14 @@ fn a_refusal_can_be_read_and_is_repeated_sooner_than_the_interval() {
     for failures in 1..=3 {
         assert!(matches!(world.state.next(world.now), Next::Send(_)));
         world.answer(Status::Ready, Answer::Refused);
-        let last = world.state.last_ping().unwrap();
+        let last = world.state.last_ping.as_ref().unwrap();
         assert_eq!((&last.answer, last.failures), (&Answer::Refused, failures));
         let wait = world.waits().unwrap();
         assert!(wait <= seconds(2));
         world.pass(wait);
     }
     world.sends();
-    assert_eq!(world.state.last_ping().unwrap().failures, 0);
+    assert_eq!(world.state.last_ping.as_ref().unwrap().failures, 0);
 }
 
 #[test]
