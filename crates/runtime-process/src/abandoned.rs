@@ -13,9 +13,9 @@ use crate::owners::ServerOf;
 use crate::process::to_pid;
 use crate::process_table::{self, Marked};
 
-/// To end on their own. What their recipes granted them is lost with the store.
+/// How long rooms have to end on their own. The grace periods of their recipes are lost with the store.
 const GRACE: Duration = Duration::from_secs(10);
-/// For the kernel to be done with those that were killed.
+/// How long rooms that were killed may take to be gone.
 const KILLED_WITHIN: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -61,7 +61,7 @@ impl Store<'_> {
         Err(io::Error::other(format!("rooms that were killed are still there: {rooms}")))
     }
 
-    /// Those of the store that run, and whose server does not.
+    /// All running processes of the store's rooms whose server does not run.
     fn processes(&self) -> io::Result<Vec<Marked>> {
         let is_abandoned = |process: &Marked| {
             let server = process.data_directory.as_deref().and_then(self.server_of);

@@ -34,7 +34,7 @@ pub(crate) struct Opened {
     pub(crate) process: Process,
 }
 
-/// Those of the processes that still exist.
+/// Opens the processes that still exist.
 pub(crate) fn open(members: &[Member]) -> io::Result<Vec<Opened>> {
     let mut opened = Vec::with_capacity(members.len());
     for member in members {
@@ -185,7 +185,9 @@ impl Shared {
         if opened.is_empty() {
             return Ok(None);
         }
-        let plan = self.read_plan(scheduler, id).await;
+        let room = self.directory.room(scheduler, id);
+        let read = self.blocking.run(move || room.and_then(|room| Plan::read(&room)));
+        let plan = read.await.unwrap_or_else(Plan::unknown);
         self.places.hold(id, scheduler);
         Ok(Some(self.watch(scheduler, id, expecting(plan, &members), opened, &[])))
     }
@@ -244,13 +246,7 @@ impl Shared {
         }
     }
 
-    async fn read_plan(&self, scheduler: &SchedulerName, id: &RoomId) -> Plan {
-        let room = self.directory.room(scheduler, id);
-        let read = self.blocking.run(move || room.and_then(|room| Plan::read(&room)));
-        read.await.unwrap_or_else(Plan::unknown)
-    }
-
-    /// Those that can be read, of rooms that were found. What does not run needs none.
+    /// The plans of all rooms that were found running, as far as they can be read.
     async fn read_plans_of_found(&self, rooms: &[RunningRoom]) -> HashMap<RoomId, Plan> {
         let directories: Vec<(RoomId, PathBuf)> = {
             let found = lock(&self.found);

@@ -33,7 +33,7 @@ impl BlockingWork {
     }
 }
 
-/// For what its caller bounds in another way.
+/// Runs blocking work that its caller bounds in another way.
 pub(crate) async fn unbounded<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,

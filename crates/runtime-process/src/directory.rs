@@ -41,7 +41,7 @@ impl Directory {
         Some(self.homes(scheduler).join(file_name(room.as_str())?))
     }
 
-    /// What was made by a Maestro that let everybody in is closed: directories 0700, files 0600. Follows no links.
+    /// Earlier versions let everybody read these files. Sets directories to 0700 and files to 0600, without following links.
     pub(crate) fn tighten(&self) -> io::Result<()> {
         set_mode(&self.root, 0o700)?;
         set_mode(&self.rooms(), 0o700)?;
@@ -98,7 +98,7 @@ impl Directory {
     }
 }
 
-/// With all that is above it, for nobody but us.
+/// Makes a directory, and those above it, for nobody but us.
 pub(crate) fn make_private(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
@@ -117,7 +117,7 @@ fn tighten_all(path: &Path, depth: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Of a file that is no link.
+/// Refuses links.
 fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
     let file = std::fs::OpenOptions::new()
         .read(true)

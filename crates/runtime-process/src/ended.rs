@@ -45,7 +45,7 @@ impl Shared {
         }
     }
 
-    /// Those that ended before this process began.
+    /// Counts the rooms that ended before this process began.
     pub(crate) async fn count_ended_before(self: Arc<Self>) {
         let directory = self.directory.clone();
         let look = move || {

@@ -22,7 +22,7 @@ const ROOMS_API_URL: &str = "MAESTRO_ROOMS_API_URL";
 pub(crate) const REGION: &str = "MAESTRO_REGION";
 const HOST_PORT_PREFIX: &str = "MAESTRO_HOST_PORT_";
 
-/// Whose the room is, if its store was copied.
+/// Tells whose room it is if its store was copied.
 pub(crate) const DATA_DIRECTORY: &str = "MAESTRO_DATA_DIRECTORY";
 
 const PASSED_ON: [&str; 4] = ["PATH", "LANG", "LC_ALL", "TZ"];

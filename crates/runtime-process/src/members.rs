@@ -17,7 +17,7 @@ pub(crate) struct ProcessId {
 }
 
 impl ProcessId {
-    /// Of the process that has this pid now.
+    /// The process that has this pid now.
     pub(crate) fn of(pid: u32) -> io::Result<Self> {
         Ok(Self { pid, start_time: process_table::stat(pid)?.start_time })
     }

@@ -24,9 +24,9 @@ pub struct Options {
     pub host: String,
     /// Where rooms reach Maestro.
     pub rooms_api_url: String,
-    /// Of the logs of one container.
+    /// The most that the logs of one container may take.
     pub log_limit_bytes: u64,
-    /// Of all logs of one scheduler together, of rooms that run and of those that have ended.
+    /// The most that all logs of one scheduler may take together, including those of ended rooms.
     pub scheduler_log_limit_bytes: u64,
     /// How many rooms may run here at once.
     pub rooms_max: u32,
@@ -71,7 +71,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// Of a region that has all of its files in one directory.
+    /// A region that has all of its files in one directory.
     pub(crate) fn options(directory: &Path) -> Options {
         Options {
             directory: directory.into(),

@@ -14,7 +14,7 @@ use crate::room::lock;
 
 pub(crate) struct Places {
     rooms_max: u32,
-    /// Whose room has a place.
+    /// The rooms that have a place, and their schedulers.
     taken: Mutex<HashMap<RoomId, SchedulerName>>,
 }
 
@@ -41,7 +41,7 @@ impl Places {
         Some(Taken { places: self, room: Some(&room.id) })
     }
 
-    /// Of a room that runs already, however many there are.
+    /// Counts a room that runs already, however many there are.
     pub(crate) fn hold(&self, room: &RoomId, scheduler: &SchedulerName) {
         lock(&self.taken).insert(room.clone(), scheduler.clone());
     }

@@ -7,15 +7,10 @@ use maestro_core::scheduler::Protocol;
 use rustix::io::{self, Errno};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 
-/// Those of the ports that a room could bind now. Blocking.
+/// The ports that a room could bind now. Blocking.
 pub(crate) fn free(ports: &[HostPort]) -> io::Result<Vec<HostPort>> {
-    let mut free = Vec::with_capacity(ports.len());
-    for port in ports {
-        if is_free(port.protocol, port.host_port)? {
-            free.push(port.clone());
-        }
-    }
-    Ok(free)
+    let free = |port: &HostPort| Ok(is_free(port.protocol, port.host_port)?.then(|| port.clone()));
+    ports.iter().filter_map(|port| free(port).transpose()).collect()
 }
 
 /// Binds and lets go. The standard library's listener would set `SO_REUSEADDR`, with which Linux lets two sockets bind

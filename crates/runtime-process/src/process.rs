@@ -16,7 +16,7 @@ use crate::members::ProcessId;
 use crate::pidfd::Pidfd;
 use crate::process_table;
 
-/// For the rest of a killed group to be gone. Nobody announces it, so it is asked for, and not for long: a zombie that
+/// How long to wait until the rest of a killed group is gone. Nobody announces it, so it is asked for, and not for long: a zombie that
 /// its parent is slow to reap is no reason to keep the news of an end back.
 const GROUP_GONE_WITHIN: Duration = Duration::from_millis(50);
 const GROUP_POLL_EVERY: Duration = Duration::from_millis(2);

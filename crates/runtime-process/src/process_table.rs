@@ -29,7 +29,7 @@ pub(crate) struct Marked {
     pub(crate) scheduler: SchedulerName,
     pub(crate) room: RoomId,
     pub(crate) member: Member,
-    /// Of the server that started it.
+    /// The data directory of the server that started it.
     pub(crate) data_directory: Option<PathBuf>,
     /// A container does. What it starts inherits the marks, and is part of its group unless it leaves it.
     pub(crate) leads_group: bool,
@@ -47,7 +47,7 @@ impl Snapshot {
         self.by_mark.get(mark).map_or(&[], Vec::as_slice)
     }
 
-    /// Of all regions.
+    /// The processes of a store's rooms, in all regions.
     pub(crate) fn into_all_of(self, store_id: &str) -> Vec<Marked> {
         let of_store = self.by_mark.into_iter().filter(|(mark, _)| mark.store_id == store_id);
         of_store.flat_map(|(_, marked)| marked).collect()

@@ -36,7 +36,7 @@ pub(crate) struct Room {
 }
 
 struct Processes {
-    /// Of containers that wait for their restart, the process that ended.
+    /// A container that waits for its restart is listed with the process that ended.
     now: Vec<Member>,
     first: Vec<ProcessId>,
     earlier: VecDeque<ProcessId>,

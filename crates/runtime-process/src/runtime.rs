@@ -39,7 +39,7 @@ const EVENTS_MAX: usize = 1024;
 const LOCKS: usize = 64;
 /// A disk that hangs does not hold up a start.
 const MADE_WITHIN: Duration = Duration::from_secs(10);
-/// At the end, for the engine to hear of the rooms that ended.
+/// How long a shutdown waits until the engine has been told of the rooms that ended.
 const LAST_EVENTS_WITHIN: Duration = Duration::from_secs(2);
 
 /// The setting that bounds the number of rooms.
@@ -297,10 +297,6 @@ impl Shared {
         lock(&self.rooms).get(id).cloned()
     }
 
-    pub(crate) fn rooms(&self) -> Vec<Arc<Room>> {
-        self.rooms_that(|_| true)
-    }
-
     pub(crate) fn rooms_that(&self, is_meant: impl Fn(&Room) -> bool) -> Vec<Arc<Room>> {
         lock(&self.rooms).values().filter(|room| is_meant(room)).cloned().collect()
     }
@@ -340,7 +336,8 @@ impl Shared {
         });
     }
 
-    /// Of a room that was to be adopted: what it left behind ends, as it would have if its end had been seen.
+    /// Reports the end of a room that was to be adopted and no longer runs. What it left behind is ended first, as if its
+    /// end had been seen.
     pub(crate) fn tell_ended_unwatched(self: &Arc<Self>, scheduler: SchedulerName, room: RoomId) {
         let shared = Arc::clone(self);
         self.spawn(async move {
@@ -358,7 +355,7 @@ impl Shared {
         if stop_rooms {
             self.stop_all().await;
             self.tasks.close();
-            // What is in the channel then is the engine's to take; without this, an end might not get that far.
+            // The engine takes what is in the channel then; without this wait, an end might not get that far.
             let _ = timeout(LAST_EVENTS_WITHIN, self.tasks.wait()).await;
         }
         self.closed.cancel();
@@ -377,7 +374,7 @@ impl Shared {
                 tracing::warn!(room = %room.id, %error, "room cannot be ended");
             }
         }
-        let rooms = self.rooms();
+        let rooms = self.rooms_that(|_| true);
         for room in &rooms {
             room.ask_to_end(room.plan.grace_period());
         }

@@ -20,7 +20,7 @@ use crate::process::Process;
 use crate::room::{Room, lock};
 use crate::runtime::{ROOMS_MAX, Shared, unavailable};
 
-/// For a process that was killed to be gone; longer only if the machine is in trouble.
+/// How long a killed process may take to be gone; it takes longer only if the machine is in trouble.
 const KILLED_WITHIN: Duration = Duration::from_secs(5);
 
 impl Shared {
@@ -42,7 +42,9 @@ impl Shared {
             let (region, max) = (&self.options.region, self.options.rooms_max);
             RuntimeError::Full(format!("region {region} holds at most {max} rooms ({ROOMS_MAX})"))
         })?;
-        let opened = self.launch(room, &plan).await?;
+        let (shared, to_launch, new) = (Arc::clone(self), plan.clone(), room.clone());
+        let launch = move || shared.launch_all(&new.scheduler, &new.id, &to_launch);
+        let opened = self.launch_watched(launch).await?;
         let running = self.watch(&room.scheduler, &room.id, plan, opened, &[]);
         place.keep();
         Ok(running.handle())
@@ -75,12 +77,6 @@ impl Shared {
         Ok(None)
     }
 
-    async fn launch(self: &Arc<Self>, room: &RoomToStart, plan: &Plan) -> Result<Vec<Opened>> {
-        let (shared, plan) = (Arc::clone(self), plan.clone());
-        let (scheduler, id) = (room.scheduler.clone(), room.id.clone());
-        self.launch_watched(move || shared.launch_blocking(&scheduler, &id, &plan)).await
-    }
-
     /// Starts processes that can be watched, and has their output kept, or leaves none behind.
     async fn launch_watched(
         &self,
@@ -105,18 +101,11 @@ impl Shared {
         Err(unavailable(format!("a container was started and cannot be watched: {why}")))
     }
 
-    fn launch_blocking(
-        &self,
-        scheduler: &SchedulerName,
-        room: &RoomId,
-        plan: &Plan,
-    ) -> Result<Vec<Launched>> {
+    /// Blocking.
+    fn launch_all(&self, scheduler: &SchedulerName, room: &RoomId, plan: &Plan) -> Result<Vec<Launched>> {
         let prepare = |container| self.prepare(scheduler, room, plan, container);
         let launches: Vec<Launch> = plan.containers.iter().map(prepare).collect::<Result<_, _>>()?;
-        let place = self
-            .directory
-            .room(scheduler, room)
-            .ok_or_else(|| RuntimeError::Refused(format!("{room} is not the name of a directory")))?;
+        let place = self.directory.room(scheduler, room).ok_or_else(|| not_a_name(room))?;
         let home = self.home(scheduler, room)?;
         let is_new = !place.exists();
         let started = self
@@ -168,9 +157,7 @@ impl Shared {
     }
 
     fn home(&self, scheduler: &SchedulerName, room: &RoomId) -> Result<PathBuf> {
-        self.directory
-            .home(scheduler, room)
-            .ok_or_else(|| RuntimeError::Refused(format!("{room} is not the name of a directory")))
+        self.directory.home(scheduler, room).ok_or_else(|| not_a_name(room))
     }
 
     /// Blocking.
@@ -182,4 +169,8 @@ impl Shared {
             }
         }
     }
+}
+
+fn not_a_name(room: &RoomId) -> RuntimeError {
+    RuntimeError::Refused(format!("{room} is not the name of a directory"))
 }

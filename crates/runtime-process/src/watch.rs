@@ -23,7 +23,7 @@ const BACK_OFF_MIN: Duration = Duration::from_secs(1);
 const BACK_OFF_MAX: Duration = Duration::from_secs(60);
 /// A container that ran for so long was well: its next restart is again the first one.
 const RUN_THAT_COUNTS: Duration = Duration::from_secs(60);
-/// Of what was seen and could not be told yet, the newest is kept. The end of a room comes last and is never dropped.
+/// How many events are kept until they can be sent: the newest ones. The end of a room comes last and is never dropped.
 const UNSENT_MAX: usize = 8;
 
 pub(crate) struct Watch {
@@ -43,7 +43,7 @@ struct Container {
     name: String,
     state: State,
     started_at: Instant,
-    /// In a row, without a run that counts in between.
+    /// Restarts in a row, without a run that counts in between.
     restarts: u32,
 }
 

@@ -103,12 +103,12 @@ pub fn restore(directory: &Path, from: &Path, options: &RestoreOptions) -> Resul
     let unready = file::companion(&database, ".restoring");
     let prepared = copy(from, &unready)
         .and_then(|()| prepare(&unready, directory, options.identity))
-        .and_then(|identified| {
-            identity::check_left_behind(directory, Some(&identified.store_id), options.rooms_of)?;
-            Ok(identified)
+        .and_then(|restored| {
+            identity::check_left_behind(directory, Some(&restored.store_id), options.rooms_of)?;
+            Ok(restored)
         });
-    let Identified { store_id, is_same_store, taken_from } = match prepared {
-        Ok(identified) => identified,
+    let mut restored = match prepared {
+        Ok(restored) => restored,
         Err(error) => {
             let _ = file::remove_database(&unready);
             return Err(match error {
@@ -119,11 +119,11 @@ pub fn restore(directory: &Path, from: &Path, options: &RestoreOptions) -> Resul
     };
     let kept = before_restore(&database);
     set_aside(&kept)?;
-    let had_one = file::exists(&database)?;
+    restored.kept = file::exists(&database)?.then_some(kept);
     file::rename_durably(&unready, &ready(&database))?;
     finish_restore(directory)?;
-    identity::write_id(directory, &store_id)?;
-    Ok(Restored { kept: had_one.then_some(kept), store_id, is_same_store, taken_from })
+    identity::write_id(directory, &restored.store_id)?;
+    Ok(restored)
 }
 
 /// What an earlier restore kept may be the only good one there is.
@@ -192,14 +192,8 @@ fn record_home(copy: &Path, directory: &Path) -> Result<(), OpenError> {
     connection.close().map_err(|(_, source)| failed(source))
 }
 
-struct Identified {
-    store_id: String,
-    is_same_store: bool,
-    taken_from: Option<PathBuf>,
-}
-
 /// Makes of a copy what will be the store of this directory.
-fn prepare(database: &Path, directory: &Path, identity: Identity) -> Result<Identified, OpenError> {
+fn prepare(database: &Path, directory: &Path, identity: Identity) -> Result<Restored, OpenError> {
     let failed = OpenError::sqlite("prepare the restored database", database);
     let mut connection = file::connect_to_write(database).map_err(failed)?;
     migrations::apply(&mut connection).map_err(failed)?;
@@ -233,7 +227,8 @@ fn prepare(database: &Path, directory: &Path, identity: Identity) -> Result<Iden
         id
     };
     connection.close().map_err(|(_, source)| failed(source))?;
-    Ok(Identified { store_id, is_same_store, taken_from: recorded.directory.map(PathBuf::from) })
+    let taken_from = recorded.directory.map(PathBuf::from);
+    Ok(Restored { kept: None, store_id, is_same_store, taken_from })
 }
 
 /// Where a database waits that will take the place of the old one, whatever happens.

@@ -114,11 +114,8 @@ impl Armed {
             Target::Write(number) => counts && *number == writes,
             Target::Next(next) => next == label,
         };
-        let (hit, left) =
-            std::mem::take(&mut self.points).into_iter().partition(|(target, _)| is_hit(target));
-        self.points = left;
-        let hit: Vec<(Target, Effect)> = hit;
-        self.hit.extend(hit.into_iter().map(|(_, effect)| effect));
+        let hit = self.points.extract_if(.., |(target, _)| is_hit(target));
+        self.hit.extend(hit.map(|(_, effect)| effect));
     }
 
     pub(crate) fn before_commit(&self) -> Result<(), rusqlite::Error> {

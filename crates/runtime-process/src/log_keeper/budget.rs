@@ -30,8 +30,8 @@ pub(super) fn to_drop(mut files: Vec<LogFile>, limit_bytes: u64) -> Vec<LogFile>
     });
     let mut dropped = Vec::new();
     for file in files.into_iter().filter(|file| file.bytes > 0) {
-        // Of what has ended a tenth more than needed, so that the whole directory is looked through once per so many
-        // bytes and not per line; of what is written now no more than needed.
+        // A tenth more than needed is dropped of ended rooms, so that the directory is not looked through for every
+        // line; of logs that are being written, no more than needed.
         let enough = if file.is_live { limit_bytes } else { limit_bytes - limit_bytes / 10 };
         if total <= enough {
             break;

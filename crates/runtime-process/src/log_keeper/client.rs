@@ -46,11 +46,11 @@ pub(crate) struct LogKeeper {
     command: Vec<OsString>,
     settings: Settings,
     blocking: BlockingWork,
-    /// Taken while one is started, so that there is one.
+    /// Taken while a keeper is started, so that there is only one.
     starting: tokio::sync::Mutex<()>,
     connection: Mutex<Option<Arc<Connection>>>,
     next_id: AtomicU64,
-    /// In a row, without a run that counts in between.
+    /// Keepers that ended in a row, without a run that counts in between.
     failures: AtomicU32,
     closed: CancellationToken,
 }

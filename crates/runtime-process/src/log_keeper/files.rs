@@ -32,7 +32,7 @@ impl Rooms {
         Ok(Self { directory, half_bytes: (container_bytes / 2).max(1) })
     }
 
-    /// Appends to a container's log. How much was kept of what is written now is at most `bytes`.
+    /// Appends to a container's log.
     pub(super) fn append(&self, source: &Source, bytes: &[u8]) -> io::Result<()> {
         let room = self.room(&source.scheduler, &source.room)?;
         let log = format!("{}.{LOG}", source.container);
@@ -123,7 +123,8 @@ fn log_files(directory: &OwnedFd, room: &str, is_live: bool) -> io::Result<Vec<L
     Ok(files)
 }
 
-/// What is in its place and is no file of ours alone is removed: a link would lead to another file.
+/// Opens a log to append to it. If a link or something else is in its place, that is removed first: writing to a link
+/// would change another file.
 fn open_log(room: &OwnedFd, name: &str) -> io::Result<(File, u64)> {
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let mode = Mode::RUSR | Mode::WUSR;

@@ -56,11 +56,11 @@ enum Order {
 pub(crate) struct Settings {
     /// In it are `<scheduler>/<room>/<container>.log`.
     pub(crate) rooms: PathBuf,
-    /// Of a keeper that works here.
+    /// Held by the keeper that works here.
     pub(crate) lock: PathBuf,
-    /// Of both halves of a container's log together.
+    /// The most that both halves of a container's log may take together.
     pub(crate) container_bytes: u64,
-    /// Of all logs of a scheduler together.
+    /// The most that all logs of a scheduler may take together.
     pub(crate) scheduler_bytes: u64,
 }
 

@@ -22,7 +22,7 @@ use crate::members::ProcessId;
 use crate::process::to_pid;
 
 const READ_BYTES: usize = 64 << 10;
-/// Of one pipe in one turn, so that a room that writes without end does not keep the others waiting.
+/// How often one pipe is read in a turn, so that a room that writes without end does not keep the others waiting.
 const TURN_READS_MAX: usize = 4;
 /// More than a pipe holds; what is written while it is read belongs to the next time.
 const DRAIN_READS_MAX: usize = 32;
@@ -54,7 +54,7 @@ struct Keeper {
     rooms: Rooms,
     streams: HashMap<u64, Stream>,
     next_token: u64,
-    /// What schedulers have at most, since their directories were last looked through.
+    /// The most that the logs of each scheduler can take now, counted since its directory was last looked through.
     bytes: HashMap<String, u64>,
     buffer: Vec<u8>,
     warned_at: Option<Instant>,

@@ -171,7 +171,8 @@ pub(super) fn read_rows<T>(
     Ok(found)
 }
 
-/// What `read` makes of each row that can be read, and what `describe` makes of each of the others and why.
+/// Two lists: what `read` makes of the rows that can be read, and what `describe` makes of the others. It is told why they
+/// cannot be read.
 pub(super) fn read_each<T, U>(
     connection: &Connection,
     sql: &str,

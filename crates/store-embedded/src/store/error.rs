@@ -53,7 +53,7 @@ pub enum OpenError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AbandonedRooms {
     pub directory: PathBuf,
-    /// Whose they are.
+    /// The store that the rooms belong to.
     pub store_id: String,
     pub lost: Lost,
     pub rooms: Vec<String>,
@@ -96,7 +96,7 @@ impl std::fmt::Display for AbandonedRooms {
 }
 
 impl OpenError {
-    /// What makes an error of one that `step` met with.
+    /// For `map_err`: completes "could not …".
     pub(crate) fn io(step: &'static str, path: &Path) -> impl Fn(io::Error) -> Self + Copy {
         move |source| Self::Io { step, path: path.into(), source }
     }

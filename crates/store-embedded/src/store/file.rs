@@ -9,8 +9,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::error::OpenError;
-use super::migrations::{self, Misfit};
-use super::private;
+use super::{migrations, private};
 
 pub(crate) const DATABASE: &str = "maestro.db";
 
@@ -66,7 +65,6 @@ fn make_tables(connection: &mut Connection, store_id: &str) -> Result<(), rusqli
 /// Refuses what is not a sound database of a Maestro that is not newer. Changes nothing.
 pub(crate) fn check(connection: &Connection, database: &Path) -> Result<(), OpenError> {
     let failed = OpenError::sqlite("check the database", database);
-    let damaged = |why: String| OpenError::Damaged { file: database.into(), why };
     check_header(database)?;
     let application_id: i32 =
         connection.query_row("PRAGMA application_id", [], |row| row.get(0)).map_err(failed)?;
@@ -76,13 +74,9 @@ pub(crate) fn check(connection: &Connection, database: &Path) -> Result<(), Open
     let verdict: String =
         connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(failed)?;
     if verdict != "ok" {
-        return Err(damaged(verdict));
+        return Err(OpenError::Damaged { file: database.into(), why: verdict });
     }
-    match migrations::check(connection).map_err(failed)? {
-        Ok(()) => Ok(()),
-        Err(Misfit::Newer { written_by }) => Err(OpenError::Newer { file: database.into(), written_by }),
-        Err(Misfit::Other { name }) => Err(OpenError::OtherMigration { file: database.into(), name }),
-    }
+    migrations::check(connection, database)
 }
 
 /// SQLite takes an empty file for a new database, and says little about others that are none.

@@ -34,7 +34,7 @@ pub(crate) struct Recorded {
 }
 
 impl Recorded {
-    /// Of a database with all migrations.
+    /// The database must have all migrations.
     pub(crate) fn read(connection: &Connection) -> Result<Self, rusqlite::Error> {
         let read =
             |row: &rusqlite::Row<'_>| Ok(Self { id: row.get("id")?, directory: row.get("directory")? });
@@ -51,7 +51,7 @@ impl Recorded {
         if is_here || !home.join(DATABASE).exists() {
             return false;
         }
-        // Without its id beside it, it is what the record says that it is.
+        // If there is no id beside the database there, the record is believed.
         read_id(home).is_none_or(|id| id == self.id)
     }
 }
@@ -63,7 +63,7 @@ pub(crate) struct Here {
 }
 
 impl Here {
-    /// Of a directory that exists.
+    /// The directory must exist.
     pub(crate) fn new(directory: &Path) -> Result<Self, OpenError> {
         let path = directory.canonicalize().map_err(OpenError::io("find the data directory", directory))?;
         let name = path.to_string_lossy().into_owned();

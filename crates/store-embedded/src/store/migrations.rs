@@ -1,8 +1,12 @@
 //! The database's way from one version of Maestro to the next. A migration is never changed once it is released:
 //! its checksum is kept with it.
 
+use std::path::Path;
+
 use maestro_core::hash::{BASIS, fnv1a};
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
+use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior};
+
+use super::error::OpenError;
 
 /// Names and statements, numbered from 1 on.
 const MIGRATIONS: [(&str, &str); 16] = [
@@ -26,13 +30,6 @@ const MIGRATIONS: [(&str, &str); 16] = [
 
 /// The newest migration that this Maestro knows: what a store has after it was opened.
 pub const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;
-
-/// Why the migrations of a file do not fit this Maestro.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Misfit {
-    Newer { written_by: String },
-    Other { name: String },
-}
 
 /// Applies what is missing, each migration in a transaction of its own: killed between two, it goes on from there.
 pub(crate) fn apply(connection: &mut Connection) -> Result<(), rusqlite::Error> {
@@ -58,29 +55,32 @@ pub(crate) fn apply(connection: &mut Connection) -> Result<(), rusqlite::Error> 
     Ok(())
 }
 
-/// Whether what was applied to this file is the beginning of what this Maestro knows.
-pub(crate) fn check(connection: &Connection) -> Result<Result<(), Misfit>, rusqlite::Error> {
+/// Refuses a file if what was applied to it is not the beginning of what this Maestro knows.
+pub(crate) fn check(connection: &Connection, file: &Path) -> Result<(), OpenError> {
+    let failed = OpenError::sqlite("check the database", file);
     let newer = connection
         .query_row(
             "SELECT applied_by FROM migrations WHERE number > ?1 ORDER BY number DESC LIMIT 1",
             [SCHEMA_VERSION],
             |row| row.get(0),
         )
-        .optional()?;
+        .optional()
+        .map_err(failed)?;
     if let Some(written_by) = newer {
-        return Ok(Err(Misfit::Newer { written_by }));
+        return Err(OpenError::Newer { file: file.into(), written_by });
     }
-    let mut statement =
-        connection.prepare("SELECT number, name, checksum FROM migrations ORDER BY number")?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        let (number, name, applied): (u32, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+    let mut statement = connection
+        .prepare("SELECT number, name, checksum FROM migrations ORDER BY number")
+        .map_err(failed)?;
+    let read = |row: &Row<'_>| Ok((row.get("number")?, row.get("name")?, row.get("checksum")?));
+    for applied in statement.query_map([], read).map_err(failed)? {
+        let (number, name, applied): (u32, String, String) = applied.map_err(failed)?;
         let ours = (1..).zip(MIGRATIONS).find(|(ours, _)| *ours == number);
         if ours.is_none_or(|(_, (_, sql))| checksum(sql) != applied) {
-            return Ok(Err(Misfit::Other { name }));
+            return Err(OpenError::OtherMigration { file: file.into(), name });
         }
     }
-    Ok(Ok(()))
+    Ok(())
 }
 
 /// Against slips, not against people.

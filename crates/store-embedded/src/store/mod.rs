@@ -18,7 +18,6 @@ pub(crate) mod private;
 mod readers;
 mod recipes;
 mod regions;
-mod rollouts;
 mod rooms;
 mod schedulers;
 mod transaction;

@@ -121,7 +121,7 @@ enum Definitions {
     Executed,
 }
 
-/// With their histories.
+/// Reads operations with their histories.
 fn whole(
     connection: &Connection,
     sql: &str,

@@ -128,7 +128,7 @@ pub(super) fn update(connection: &Connection, update: &OperationUpdate) -> Resul
     append_history(connection, current.sequence, history)
 }
 
-/// Refuses who carries out an operation that rolls back.
+/// Refuses a step forward of an operation that rolls back.
 pub(super) fn require_forward(connection: &Connection, operation: OperationId) -> Result {
     let sql = "SELECT EXISTS (SELECT 1 FROM operations WHERE id = ?1 AND rollback_then IS NOT NULL)";
     let rolls_back: bool = value(connection, sql, [from_id(operation)])?;

@@ -30,7 +30,7 @@ pub(super) struct Presence {
 type FileId = (u64, u64);
 
 impl Presence {
-    /// Of those files that are there: SQLite does not use all of its companions in every mode.
+    /// Remembers the files that are there: SQLite does not use all of its companions in every mode.
     pub(super) fn of(files: impl IntoIterator<Item = PathBuf>) -> Self {
         let present = |path: PathBuf| file_id(&path).ok().map(|id| (path, id));
         Self {

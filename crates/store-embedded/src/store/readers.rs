@@ -1,6 +1,7 @@
 //! A small pool of read-only connections. SQLite blocks, so questions are asked on blocking threads; in WAL mode
 //! they neither wait for the writer nor hold it up.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -45,48 +46,18 @@ impl Readers {
         let permit = self.free.clone().acquire_owned().await.map_err(closed)?;
         let pool = self.pool.clone();
         let asked = tokio::task::spawn_blocking(move || {
-            let lent = Lent::from(pool);
+            let Some(connection) = pool.lock().pop() else { return Err(Failure::Closed) };
             // Rolled back when dropped, which ends a transaction that only read.
-            let answer = match lent.connection() {
-                Some(connection) => connection
-                    .unchecked_transaction()
-                    .map_err(Failure::from)
-                    .and_then(|moment| question(&moment)),
-                None => Err(Failure::Closed),
-            };
+            let ask = || question(&*connection.unchecked_transaction()?);
+            let answer = catch_unwind(AssertUnwindSafe(ask)).unwrap_or(Err(Failure::Panicked));
             // The connection first: who gets the permit must find it.
-            drop(lent);
+            pool.lock().push(connection);
             drop(permit);
             answer
         });
         match asked.await {
             Ok(answer) => answer.map_err(|failure| failure.into_store_error(what)),
             Err(panicked) => Err(StoreError::unavailable(what, panicked)),
-        }
-    }
-}
-
-/// A connection that finds its way back, also when the question panics.
-struct Lent {
-    pool: Arc<Mutex<Vec<Connection>>>,
-    connection: Option<Connection>,
-}
-
-impl Lent {
-    fn from(pool: Arc<Mutex<Vec<Connection>>>) -> Self {
-        let connection = pool.lock().pop();
-        Self { pool, connection }
-    }
-
-    fn connection(&self) -> Option<&Connection> {
-        self.connection.as_ref()
-    }
-}
-
-impl Drop for Lent {
-    fn drop(&mut self) {
-        if let Some(connection) = self.connection.take() {
-            self.pool.lock().push(connection);
         }
     }
 }

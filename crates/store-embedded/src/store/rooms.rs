@@ -189,7 +189,7 @@ pub(super) fn made_by(
     select(connection, &sql, (scheduler.as_str(), from_id(operation)))
 }
 
-/// Of the fleet, by version and region.
+/// How many rooms of the fleet there are, by version and region.
 pub(super) fn counts(connection: &Connection, scheduler: &SchedulerName) -> Result<Vec<RoomCount>> {
     let sql = "SELECT version, region, count(*) AS rooms FROM rooms
          WHERE scheduler = ?1 AND ended_at IS NULL AND purpose = ?2 GROUP BY version, region ORDER BY version, region";

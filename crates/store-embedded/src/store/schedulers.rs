@@ -1,20 +1,21 @@
 //! Schedulers: changes and queries.
 
 use maestro_core::operation::OperationId;
-use maestro_core::scheduler::SchedulerName;
+use maestro_core::scheduler::{SchedulerName, SizeBaseline};
 use maestro_engine::ports::store::{
-    NewScheduler, Refusal, SchedulerRecord, SchedulerState, SchedulerUpdate, UnreadableScheduler,
+    NewScheduler, Refusal, RolloutRecord, RolloutState, SchedulerRecord, SchedulerState, SchedulerUpdate,
+    UnreadableScheduler,
 };
 use rusqlite::Connection;
 use rusqlite::types::FromSql;
 
 use super::columns::{
     Columns, Values, execute, find, from_id, from_time, insert, or_unreadable, read_each, read_rows,
-    unreadable as to_unreadable, value,
+    unreadable, value,
 };
 use super::failure::Result;
 use super::recipes::RecipeCache;
-use super::{no_action, operations, rollouts, versions};
+use super::{no_action, operations, versions};
 
 pub(super) fn create(connection: &Connection, new: &NewScheduler) -> Result {
     let name = &new.recipe.name;
@@ -53,7 +54,7 @@ pub(super) fn update(connection: &Connection, update: &SchedulerUpdate) -> Resul
     let version = active_version.map(|version| version.to_string());
     let (state, last_shrunk_at) = (state.map(SchedulerState::as_str), last_shrunk_at.map(from_time));
     execute(connection, sql, (scheduler.as_str(), state, version, fleet_size, last_shrunk_at))?;
-    rollout.as_ref().map_or(Ok(()), |rollout| rollouts::set(connection, scheduler, rollout.as_ref()))
+    rollout.as_ref().map_or(Ok(()), |rollout| set_rollout(connection, scheduler, rollout.as_ref()))
 }
 
 pub(super) fn adjust_fleet_size(
@@ -105,17 +106,13 @@ pub(super) fn exists(connection: &Connection, scheduler: &SchedulerName) -> Resu
 
 /// [`Refusal::SchedulerNotFound`] if there is none.
 pub(super) fn require(connection: &Connection, scheduler: &SchedulerName) -> Result {
-    if exists(connection, scheduler)? {
-        Ok(())
-    } else {
-        Err(Refusal::SchedulerNotFound(scheduler.clone()).into())
-    }
+    column::<i64>(connection, "SELECT 1 FROM schedulers WHERE name = ?1", scheduler).map(drop)
 }
 
 /// [`Refusal::SchedulerNotFound`] if there is none.
 pub(super) fn state(connection: &Connection, scheduler: &SchedulerName) -> Result<SchedulerState> {
     let state: String = column(connection, "SELECT state FROM schedulers WHERE name = ?1", scheduler)?;
-    SchedulerState::parse(&state).ok_or_else(|| to_unreadable("state", state).into())
+    SchedulerState::parse(&state).ok_or_else(|| unreadable("state", state).into())
 }
 
 /// [`Refusal::SchedulerNotFound`] if there is none.
@@ -146,7 +143,7 @@ pub(super) fn one(
     Ok(read_rows(connection, &sql, [name.as_str()], |columns| scheduler(columns, recipes))?.pop())
 }
 
-/// Without those that have no name that anybody could ask for, or a room carry.
+/// Leaves out names that are not valid: nobody can ask for them, and no room can carry them.
 pub(super) fn names(connection: &Connection) -> Result<Vec<SchedulerName>> {
     let sql = "SELECT name FROM schedulers ORDER BY name";
     let names = read_rows(connection, sql, [], |columns| or_unreadable(columns.scheduler("name")))?;
@@ -180,7 +177,48 @@ fn scheduler(columns: &Columns<'_, '_>, recipes: &RecipeCache) -> Result<Schedul
         created_at: columns.time("created_at")?,
         version_created_at: columns.time("version_created_at")?,
         last_shrunk_at: columns.optional_time("last_shrunk_at")?,
-        rollout: rollouts::of(columns)?,
+        rollout: rollout(columns)?,
         revision: columns.get("revision")?,
     })
+}
+
+fn set_rollout(
+    connection: &Connection,
+    scheduler: &SchedulerName,
+    rollout: Option<&RolloutRecord>,
+) -> Result {
+    let Some(RolloutRecord { state, to, from, since, fleet_size, occupied_at, note }) = rollout else {
+        return execute(connection, "DELETE FROM rollouts WHERE scheduler = ?1", [scheduler.as_str()]);
+    };
+    let row: Values<'_> = &[
+        ("scheduler", &scheduler.as_str()),
+        ("state", &state.as_str()),
+        ("to_version", &to.to_string()),
+        ("from_version", &from.to_string()),
+        ("since", &from_time(*since)),
+        ("fleet_size", &fleet_size.before),
+        ("fleet_size_after", &fleet_size.after),
+        ("occupied_at", &occupied_at.map(from_time)),
+        ("note", note),
+    ];
+    insert(connection, "INSERT OR REPLACE INTO rollouts", row).map(drop)
+}
+
+/// What the row of a scheduler was joined with: there is at most one rollout of each.
+fn rollout(columns: &Columns<'_, '_>) -> Result<Option<RolloutRecord>> {
+    let Some(state) = columns.optional("rollout_state", RolloutState::parse)? else {
+        return Ok(None);
+    };
+    Ok(Some(RolloutRecord {
+        state,
+        to: columns.version("rollout_to")?,
+        from: columns.version("rollout_from")?,
+        since: columns.time("rollout_since")?,
+        fleet_size: SizeBaseline {
+            before: columns.get("rollout_fleet_size")?,
+            after: columns.get("rollout_fleet_size_after")?,
+        },
+        occupied_at: columns.optional_time("rollout_occupied_at")?,
+        note: columns.get("rollout_note")?,
+    }))
 }

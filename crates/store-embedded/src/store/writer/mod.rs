@@ -11,11 +11,11 @@ mod tests;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use maestro_engine::ports::store::StoreError;
 use maestro_engine::{Importance, Tasks};
+use parking_lot::Mutex;
 use rusqlite::{Connection, ffi};
 use tokio::sync::{mpsc, oneshot};
 
@@ -33,13 +33,7 @@ pub(super) struct Writer {
     /// `None` only while it is being dropped.
     queue: Option<mpsc::Sender<Box<dyn Job>>>,
     thread: Option<JoinHandle<()>>,
-    counters: Arc<Counters>,
-}
-
-#[derive(Default)]
-struct Counters {
-    writes: AtomicU64,
-    commits: AtomicU64,
+    counts: Arc<Mutex<WriteCounts>>,
 }
 
 /// How many writes were taken up, refused ones too, and in how many commits: the difference is what grouping saves.
@@ -58,19 +52,19 @@ impl Writer {
         tasks: Tasks,
     ) -> io::Result<Self> {
         let (queue, mut waiting) = mpsc::channel(QUEUE_MAX);
-        let counters = Arc::new(Counters::default());
+        let counts = Arc::<Mutex<WriteCounts>>::default();
         let write = {
-            let counters = counters.clone();
+            let counts = counts.clone();
             move || {
                 tasks.supervise_thread("store writer", Importance::Process, || {
                     undo(&connection);
                     failpoints.end_group();
-                    write_groups(&connection, &mut failpoints, &presence, &mut waiting, &counters);
+                    write_groups(&connection, &mut failpoints, &presence, &mut waiting, &counts);
                 });
             }
         };
         let thread = std::thread::Builder::new().name("store-writer".into()).spawn(write)?;
-        Ok(Self { queue: Some(queue), thread: Some(thread), counters })
+        Ok(Self { queue: Some(queue), thread: Some(thread), counts })
     }
 
     /// Durable when it returns. Once it is in the queue it is carried out, also if nobody waits for the answer.
@@ -89,10 +83,7 @@ impl Writer {
     }
 
     pub(super) fn counts(&self) -> WriteCounts {
-        WriteCounts {
-            writes: self.counters.writes.load(Ordering::Relaxed),
-            commits: self.counters.commits.load(Ordering::Relaxed),
-        }
+        *self.counts.lock()
     }
 }
 
@@ -163,7 +154,7 @@ fn write_groups(
     failpoints: &mut Armed,
     presence: &Presence,
     waiting: &mut mpsc::Receiver<Box<dyn Job>>,
-    counters: &Counters,
+    counts: &Mutex<WriteCounts>,
 ) {
     while let Some(first) = waiting.blocking_recv() {
         let mut group = vec![first];
@@ -178,8 +169,10 @@ fn write_groups(
             .and_then(|()| write_group(connection, failpoints, &mut group))
             .and_then(|()| presence.look());
         failpoints.end_group();
-        counters.commits.fetch_add(1, Ordering::Relaxed);
-        counters.writes.fetch_add(group.len() as u64, Ordering::Relaxed);
+        let mut counted = counts.lock();
+        counted.commits += 1;
+        counted.writes += group.len() as u64;
+        drop(counted);
         let committed = committed.map_err(|error| {
             undo(connection);
             GroupLost(Arc::new(error))
