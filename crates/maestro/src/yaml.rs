@@ -1,6 +1,6 @@
 //! YAML with the position of everything in it, for messages that name the line that a person wrote.
 
-use std::fmt;
+use std::{fmt, iter};
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::{Location, Spanned};
@@ -88,19 +88,11 @@ impl<'de> Visitor<'de> for NodeVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
-        let mut entries = Vec::new();
-        while let Some(entry) = map.next_entry()? {
-            entries.push(entry);
-        }
-        Ok(Node::Map(entries))
+        iter::from_fn(|| map.next_entry().transpose()).collect::<Result<_, _>>().map(Node::Map)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Node, A::Error> {
-        let mut items = Vec::new();
-        while let Some(item) = list.next_element()? {
-            items.push(item);
-        }
-        Ok(Node::List(items))
+        iter::from_fn(|| list.next_element().transpose()).collect::<Result<_, _>>().map(Node::List)
     }
 
     visit_scalars!(Node, Node::Scalar(None), |value| scalar(&value),

@@ -41,12 +41,7 @@ impl Client {
             .proxy(None)
             .user_agent(concat!("maestro/", env!("CARGO_PKG_VERSION")))
             .build();
-        Ok(Self {
-            agent: config.new_agent(),
-            base_url: base_url(url)?,
-            user: super::user::user_at_host(),
-            timeout,
-        })
+        Ok(Self { agent: config.new_agent(), base_url: base_url(url)?, user: user_at_host(), timeout })
     }
 
     /// The same server, given less (or more) time to answer.
@@ -340,6 +335,21 @@ fn quoted_texts(line: &str) -> Vec<String> {
     texts
 }
 
+/// The user who runs a command, as the server records it: `user@host`.
+fn user_at_host() -> String {
+    let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let user = variable("USER")
+        .or_else(|| variable("LOGNAME"))
+        .unwrap_or_else(|| format!("uid-{}", rustix::process::getuid().as_raw()));
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    header_value(&format!("{user}@{host}"))
+}
+
+/// A header carries visible ASCII only; a name is not worth a refused request.
+fn header_value(text: &str) -> String {
+    text.chars().map(|c| if c.is_ascii_graphic() { c } else { '?' }).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -374,5 +384,11 @@ mod tests {
             let outcome = base_url(url).map_err(|failure| failure.message);
             assert_eq!(outcome.as_deref().map_err(String::as_str), expected);
         }
+    }
+
+    #[test]
+    fn only_what_a_header_may_carry() {
+        assert_eq!(header_value("zoë@host\n1"), "zo?@host?1");
+        assert!(user_at_host().contains('@'));
     }
 }

@@ -17,10 +17,8 @@ pub(super) fn list_stuck(
     options: &WatchOptions,
 ) -> Result<(), Failure> {
     let ask = |client: &Client| {
-        let operations = match scheduler {
-            Some(scheduler) => stuck(client, scheduler)?,
-            None => stuck_anywhere(client)?,
-        };
+        let operations =
+            scheduler.map_or_else(|| stuck_anywhere(client), |scheduler| stuck(client, scheduler))?;
         Ok(Json::object([("operations", Json::Array(operations))]))
     };
     list::show(context, options, ask, ("operations", STUCK)).map(drop)

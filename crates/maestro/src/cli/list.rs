@@ -40,7 +40,7 @@ pub(super) fn show(
     // On a terminal the newest list takes the place of the one before; elsewhere it follows it.
     let screen_wide = context.output == Format::Table && std::io::stdout().is_terminal();
     let mut shown: Option<Sheet> = None;
-    poll.run(&mut Progress::notes(), |answer, _| {
+    poll.run(Progress::notes(), |answer, _| {
         let sheet = sheet(answer);
         if screen_wide {
             let clear = if shown.is_none() { CLEAR_SCREEN } else { "" };

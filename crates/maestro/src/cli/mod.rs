@@ -6,7 +6,6 @@ macro_rules! examples {
     ($($example:literal),+ $(,)?) => { concat!("Examples:", $("\n  ", $example),+) };
 }
 
-mod age;
 mod client;
 mod config;
 mod context;
@@ -38,7 +37,6 @@ mod simulate;
 mod support;
 mod terminal;
 mod usage;
-mod user;
 mod version;
 mod watch;
 mod world;

@@ -22,17 +22,7 @@ impl<T> Poll<'_, T> {
     /// Returns the first answer that `is_last` accepts; `None` if the time is up before there is one.
     pub(super) fn run(
         &self,
-        progress: &mut Progress,
-        is_last: impl FnMut(&T, &mut Progress) -> Result<bool, Failure>,
-    ) -> Result<Option<T>, Failure> {
-        let outcome = self.ask_until_last(progress, is_last);
-        progress.end();
-        outcome
-    }
-
-    fn ask_until_last(
-        &self,
-        progress: &mut Progress,
+        mut progress: Progress,
         mut is_last: impl FnMut(&T, &mut Progress) -> Result<bool, Failure>,
     ) -> Result<Option<T>, Failure> {
         let started = Instant::now();
@@ -42,7 +32,7 @@ impl<T> Poll<'_, T> {
                 Ok(answer) => {
                     last_reached = Instant::now();
                     progress.reached();
-                    if is_last(&answer, progress)? {
+                    if is_last(&answer, &mut progress)? {
                         return Ok(Some(answer));
                     }
                 }

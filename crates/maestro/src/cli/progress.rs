@@ -93,8 +93,10 @@ impl Progress {
             self.state.clear();
         }
     }
+}
 
-    pub(super) fn end(&mut self) {
+impl Drop for Progress {
+    fn drop(&mut self) {
         if let ShownOn::Spinner(bar) = &self.shown_on {
             bar.finish_and_clear();
         }

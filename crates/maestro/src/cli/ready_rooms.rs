@@ -87,7 +87,7 @@ pub(super) fn wait(context: &Context, scheduler: &str, timeout: Duration) -> Res
     let mut seen = ReadyRooms::default();
     // Different ones, while no room has become ready.
     let mut failed_rooms: Vec<String> = Vec::new();
-    let last = poll.run(&mut Progress::beside_result(), |rooms, progress| {
+    let last = poll.run(Progress::beside_result(), |rooms, progress| {
         progress.state(&rooms.with_problem())?;
         if rooms.ready > seen.ready {
             failed_rooms.clear();

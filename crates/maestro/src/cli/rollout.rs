@@ -127,14 +127,15 @@ fn watch(context: &Context, options: &StatusOptions) -> Result<(), Failure> {
     let version = RefCell::new(options.version.clone());
     let ask = |client: &Client| Seen::ask(client, scheduler, &mut version.borrow_mut());
     let poll = Poll { client: &client, ask: &ask, timeout: options.timeout, interval: poll::INTERVAL };
-    let mut progress = match context.output {
+    let progress = match context.output {
         Format::Table if std::io::stdout().is_terminal() => Progress::spinner(),
         // The changes are the result, a line each.
         Format::Table => Progress::lines(),
         Format::Csv | Format::Json | Format::Yaml => Progress::notes(),
     };
+    let is_spinner = progress.is_spinner();
     let mut missing_rooms = None;
-    let last = poll.run(&mut progress, |seen, progress| {
+    let last = poll.run(progress, |seen, progress| {
         progress.state(&seen.line())?;
         missing_rooms = seen.missing_rooms().map(ReadyRooms::count);
         Ok(seen.is_last())
@@ -150,7 +151,7 @@ fn watch(context: &Context, options: &StatusOptions) -> Result<(), Failure> {
     };
     match context.output {
         // On a terminal the line that stayed current has been cleared.
-        Format::Table if progress.is_spinner() => print(&line(&last))?,
+        Format::Table if is_spinner => print(&line(&last))?,
         Format::Table => {}
         Format::Csv | Format::Json | Format::Yaml => context.show(&last, Json::cell)?,
     }

@@ -12,13 +12,13 @@ pub(super) fn follow(
     scheduler: &str,
     id: &str,
     timeout: Option<Duration>,
-    mut progress: Progress,
+    progress: Progress,
 ) -> Result<Json, Failure> {
     let resource = Resource::new(&["schedulers", scheduler, "operations", id]);
     let ask = |client: &Client| client.get(&resource, "operation");
     let (mut status, mut events_seen) = ("pending".to_owned(), 0);
     let poll = Poll { client, ask: &ask, timeout, interval: poll::INTERVAL };
-    let last = poll.run(&mut progress, |answer, progress| {
+    let last = poll.run(progress, |answer, progress| {
         let operation = answer.get("operation");
         let history = operation.get("executionHistory").items();
         for event in history.iter().skip(events_seen) {

@@ -45,6 +45,13 @@ The file says which regions there are. The environment can set their keys, with 
 |---|---|---|---|
 ";
 
+const WITHOUT_EFFECT: &str = "
+## Without effect
+
+These settings of Maestro v10 are accepted with a warning and do nothing. Each stands for all keys below it.
+
+";
+
 /// The whole page.
 pub fn reference() -> String {
     let mut page = INTRODUCTION.to_owned();
@@ -63,7 +70,8 @@ pub fn reference() -> String {
     }
     page.push_str(REGIONS);
     page.extend(RegionConfig::KEYS.iter().map(|key| row("regions.<name>.", key)));
-    page.push_str(&without_effect());
+    page.push_str(WITHOUT_EFFECT);
+    page.extend(NO_EFFECT.iter().map(|path| format!("- `{path}`\n")));
     page
 }
 
@@ -74,14 +82,4 @@ fn row(prefix: &str, key: &Key) -> String {
         let _ = write!(doc, " Also `{alias}`.");
     }
     format!("| `{prefix}{}` | {} | {default} | {doc} |\n", key.path, key.kind)
-}
-
-fn without_effect() -> String {
-    let mut text = "\n## Without effect\n\nThese settings of Maestro v10 are accepted with a warning and do nothing. Each \
-                    stands for all keys below it.\n\n"
-        .to_owned();
-    for path in NO_EFFECT {
-        let _ = writeln!(text, "- `{path}`");
-    }
-    text
 }

@@ -143,29 +143,19 @@ pub fn load(sources: &Sources) -> Result<Loaded, ConfigError> {
             violations.push(format!("{}: {text} ({origin}): {reason}", setting.path()));
         }
     }
-    let data_dir = text_of(&settings, None, "dataDir");
-    let regions = match regions::read(&names, &settings, Path::new(data_dir)) {
-        Ok(regions) => regions,
-        Err(conflicts) => {
-            // A value that is wrong in itself is named above already.
-            if violations.is_empty() {
-                violations.extend(conflicts);
-            }
-            return Err(ConfigError { violations });
-        }
-    };
-    let config = match Config::read(|path| text_of(&settings, None, path), regions) {
-        Ok(config) if violations.is_empty() => config,
-        Ok(_) => return Err(ConfigError { violations }),
-        Err(reason) => {
-            // Every key was checked above, so this adds nothing unless the table contradicts itself.
-            if violations.is_empty() {
-                violations.push(reason);
-            }
-            return Err(ConfigError { violations });
-        }
-    };
+    // What is wrong with a value in itself comes first; only then, which values do not go together.
+    if !violations.is_empty() {
+        return Err(ConfigError { violations });
+    }
+    let config = read(&names, &settings).map_err(|violations| ConfigError { violations })?;
     Ok(Loaded { config, settings, warnings })
+}
+
+/// The configuration, from settings that were checked one by one.
+fn read(names: &BTreeSet<Region>, settings: &[Setting]) -> Result<Config, Vec<String>> {
+    let text = |path| text_of(settings, None, path);
+    let regions = regions::read(names, settings, Path::new(text("dataDir")))?;
+    Config::read(text, regions).map_err(|reason| vec![reason])
 }
 
 fn read_file(sources: &Sources) -> Result<(String, FileSettings), ConfigError> {

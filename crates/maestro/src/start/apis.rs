@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use maestro_api::{AllowedHosts, ConnectionLimits, Context, Limits, Listening};
 use maestro_engine::ports::Randomness;
 use maestro_engine::{Engine, Importance, Tasks};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -138,11 +138,11 @@ fn serve_api(
     let told_to_stop = stopped.clone();
     let make = move || {
         let (kept, mut stopped) = (kept.clone(), told_to_stop.clone());
-        let listening = lock(&kept).clone();
+        let listening = kept.lock().clone();
         let shutdown = async move {
             // An error means that the sender is gone, which is an end too.
             drop(stopped.wait_for(|stopped| *stopped).await);
-            lock(&kept).take();
+            kept.lock().take();
         };
         async move {
             if let Some(listening) = listening {
@@ -151,10 +151,6 @@ fn serve_api(
         }
     };
     tasks.supervise(name, Importance::Process, stopped.clone(), make)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
 }
 
 fn connection_limits(config: &Config, connections_max: usize, limits: &Limits) -> ConnectionLimits {

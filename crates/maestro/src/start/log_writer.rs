@@ -14,7 +14,6 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use tracing_subscriber::fmt::MakeWriter;
 
 /// Lines that wait to be written: a burst of a busy server, and a reader that pauses for a moment.
 const LINES_MAX: usize = 16 * 1024;
@@ -110,14 +109,6 @@ impl Write for LogWriter {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-impl<'a> MakeWriter<'a> for LogWriter {
-    type Writer = Self;
-
-    fn make_writer(&'a self) -> Self {
-        self.clone()
     }
 }
 

@@ -30,7 +30,7 @@ pub(super) fn set_up(level: &str, format: LogFormat) -> io::Result<LogWriter> {
     // What the formatter cannot format it would print to stderr, which blocks, and panics if it fails.
     let logs = tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::new(level))
-        .with_writer(writer.clone())
+        .with_writer(|| writer.clone())
         .log_internal_errors(false);
     let set = match format {
         LogFormat::Json => logs.json().flatten_event(true).try_init(),

@@ -10,7 +10,6 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use jiff::Timestamp;
 
-use super::entries;
 use crate::cli::{Failure, Json};
 
 /// Of one file: more than anybody reads.
@@ -96,19 +95,13 @@ impl Bundle {
     }
 
     fn manifest(&self) -> Json {
-        let bytes = |bytes: &Vec<u8>| Json::from(u32::try_from(bytes.len()).unwrap_or(u32::MAX));
+        let entry = |file: &str, key, value| Json::object([("file", Json::from(file)), (key, value)]);
+        let file = |(name, bytes): &(String, Vec<u8>)| entry(name, "bytes", Json::from(bytes.len() as u64));
+        let missing = |(name, why): &(String, String)| entry(name, "why", Json::from(why.as_str()));
         Json::object([
             ("at", Json::from(Timestamp::now().to_string().as_str())),
-            (
-                "files",
-                entries(self.files.iter().map(|(name, content)| (name.as_str(), "bytes", bytes(content)))),
-            ),
-            (
-                "missing",
-                entries(
-                    self.missing.iter().map(|(name, why)| (name.as_str(), "why", Json::from(why.as_str()))),
-                ),
-            ),
+            ("files", Json::Array(self.files.iter().map(file).collect())),
+            ("missing", Json::Array(self.missing.iter().map(missing).collect())),
         ])
     }
 }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Client, ConfigOptions, Context, Failure, Json, note, version, warn};
+use super::{Client, ConfigOptions, Context, Failure, note, version, warn};
 use crate::config::{Loaded, ServedApis};
 
 use bundle::Bundle;
@@ -48,10 +48,9 @@ pub(super) fn run(context: &Context, options: &BundleOptions) -> Result<(), Fail
     for log in &options.server_log {
         local::server_log(&mut bundle, log);
     }
-    let reached = context.client().and_then(|client| {
-        let scope = server::Scope { schedulers: &options.scheduler, room_logs: !options.no_room_logs };
-        server::collect(&mut bundle, &client, &scope)
-    });
+    let reached = context
+        .client()
+        .and_then(|client| server::collect(&mut bundle, &client, &options.scheduler, !options.no_room_logs));
     if let Err(failure) = &reached {
         bundle.miss("server", &failure.message);
     }
@@ -89,11 +88,4 @@ fn internal(context: &Context, options: &BundleOptions, loaded: Option<&Loaded>,
         Ok(client) => server::collect_internal(bundle, &client),
         Err(failure) => bundle.miss("internal", &failure.message),
     }
-}
-
-/// A list of files, or of what is missing, for the manifest.
-fn entries<'a>(entries: impl Iterator<Item = (&'a str, &'static str, Json)>) -> Json {
-    Json::Array(
-        entries.map(|(file, key, value)| Json::object([("file", Json::from(file)), (key, value)])).collect(),
-    )
 }

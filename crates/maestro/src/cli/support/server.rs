@@ -17,23 +17,21 @@ const OPERATIONS: &str = "100";
 /// Operations of a scheduler that are explained: those that have not ended.
 const EXPLAINED_MAX: usize = 20;
 
-pub(super) struct Scope<'a> {
-    /// Empty: all.
-    pub(super) schedulers: &'a [String],
-    pub(super) room_logs: bool,
-}
-
-/// Fails only if there is no server to ask.
-pub(super) fn collect(bundle: &mut Bundle, client: &Client, scope: &Scope<'_>) -> Result<(), Failure> {
+/// About the schedulers of these names, or about all if none is named. Fails only if there is no server to ask.
+pub(super) fn collect(
+    bundle: &mut Bundle,
+    client: &Client,
+    named: &[String],
+    room_logs: bool,
+) -> Result<(), Failure> {
     let list = client.get(&Resource::new(&["schedulers"]), "schedulers");
     let schedulers = match list {
         Err(failure) if matches!(failure.exit, Exit::Unreachable | Exit::TimedOut) => return Err(failure),
         list => keep(bundle, "schedulers.json", list),
     };
     keep(bundle, "regions.json", client.get(&Resource::new(&["regions"]), "regions"));
-    let listed = schedulers.get("schedulers").items();
-    let names: Vec<String> = match scope.schedulers {
-        [] => listed.iter().filter_map(|one| one.get("name").as_str().map(str::to_owned)).collect(),
+    let names: Vec<String> = match named {
+        [] => texts(schedulers.get("schedulers"), "name").collect(),
         named => named.to_vec(),
     };
     for (index, name) in names.iter().enumerate() {
@@ -41,7 +39,7 @@ pub(super) fn collect(bundle: &mut Bundle, client: &Client, scope: &Scope<'_>) -
             bundle.miss(&format!("schedulers/{name}"), "too many schedulers; select some with --scheduler");
             continue;
         }
-        scheduler(bundle, client, name, scope.room_logs);
+        scheduler(bundle, client, name, room_logs);
     }
     Ok(())
 }
@@ -70,9 +68,7 @@ fn scheduler(bundle: &mut Bundle, client: &Client, name: &str, room_logs: bool) 
         let resource = of(&["operations"]).query("stage", stage);
         let list = client.get(&resource, "operations");
         let list = keep(bundle, &file(&format!("operations-{stage}.json")), list);
-        unfinished.extend(
-            list.get("operations").items().iter().filter_map(|one| one.get("id").as_str().map(str::to_owned)),
-        );
+        unfinished.extend(texts(list.get("operations"), "id"));
     }
     for id in unfinished.iter().take(EXPLAINED_MAX) {
         let explained = client.get(&of(&["operations", id, "explain"]), "next");
@@ -85,6 +81,11 @@ fn scheduler(bundle: &mut Bundle, client: &Client, name: &str, room_logs: bool) 
             bundle.add(&file(&format!("logs/{id}.log")), log.map(String::into_bytes), Keep::End);
         }
     }
+}
+
+/// The texts that items have at a key.
+fn texts(items: &Json, key: &str) -> impl Iterator<Item = String> {
+    items.items().iter().filter_map(move |item| item.get(key).as_str().map(str::to_owned))
 }
 
 fn worst_rooms(rooms: &[Json]) -> Vec<&str> {
