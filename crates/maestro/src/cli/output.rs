@@ -23,10 +23,10 @@ pub(super) enum Format {
 pub(super) const CSV_REFUSED: &str = "-o csv is for maestro simulate -f alone; write table, json or yaml";
 
 /// Prints an answer: as it is for programs, as `table` makes of it for people.
-pub(super) fn show(
+pub(super) fn show<T: Serialize>(
     format: Format,
-    answer: &Json,
-    table: impl FnOnce(&Json) -> String,
+    answer: &T,
+    table: impl FnOnce(&T) -> String,
 ) -> Result<(), Failure> {
     match format {
         Format::Table => print(&table(answer)),

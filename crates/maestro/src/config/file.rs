@@ -21,24 +21,24 @@ pub(super) struct FileValue {
 /// What a file says: values by their region, if they are a region's, and key; and everything that is wrong.
 #[derive(Debug, Default)]
 pub(super) struct FileSettings {
+    /// How messages call the file.
+    pub(super) name: String,
     pub(super) values: BTreeMap<(Option<Region>, &'static str), FileValue>,
     pub(super) regions: BTreeSet<Region>,
     pub(super) warnings: Vec<String>,
     pub(super) violations: Vec<String>,
 }
 
-/// Reads a file's text; `name` is how messages call the file.
+/// Reads a file's text.
 pub(super) fn read(name: &str, text: &str) -> FileSettings {
-    let mut settings = FileSettings::default();
+    let mut settings = FileSettings { name: name.to_owned(), ..FileSettings::default() };
     match parse_yaml(text) {
-        Ok(Node::Map(entries)) => Walk { name, settings: &mut settings }.mapping("", entries),
+        Ok(Node::Map(entries)) => settings.mapping("", entries),
         Ok(Node::Scalar(None)) => {}
         Ok(Node::Scalar(Some(_)) | Node::List(_)) => {
-            settings
-                .violations
-                .push(format!("{name}: must contain settings such as `managementApi: {{port: 8080}}`"));
+            settings.refuse(format!("{name}: must contain settings such as `managementApi: {{port: 8080}}`"));
         }
-        Err(error) => settings.violations.push(error.in_file(name)),
+        Err(error) => settings.refuse(error.in_file(name)),
     }
     settings
 }
@@ -57,12 +57,7 @@ fn joined(items: Vec<Spanned<Node>>) -> Option<String> {
 
 type Entries = Vec<(Spanned<String>, Node)>;
 
-struct Walk<'a> {
-    name: &'a str,
-    settings: &'a mut FileSettings,
-}
-
-impl Walk<'_> {
+impl FileSettings {
     fn mapping(&mut self, parent: &str, entries: Entries) {
         for (name, node) in entries {
             let line = name.referenced.line();
@@ -74,7 +69,7 @@ impl Walk<'_> {
     fn entry(&mut self, path: &str, line: u64, node: Node) {
         let place = self.place(line);
         if has_no_effect(path) {
-            self.settings.warnings.push(format!("{path} has no effect here ({place})"));
+            self.warnings.push(format!("{path} has no effect here ({place})"));
         } else if path.eq_ignore_ascii_case(SECTION) {
             self.regions(&place, node);
         } else if let Some(key) = find(path) {
@@ -123,12 +118,12 @@ impl Walk<'_> {
                 }
             }
         }
-        self.settings.regions.insert(region);
+        self.regions.insert(region);
     }
 
     fn set(&mut self, region: Option<Region>, key: &'static Key, path: &str, line: u64, node: Node) {
         let Some(value) = self.value(path, key, line, node) else { return };
-        if let Some(earlier) = self.settings.values.insert((region, key.path), value) {
+        if let Some(earlier) = self.values.insert((region, key.path), value) {
             let lines = format!("{} lines {} and {line}", self.name, earlier.line);
             self.refuse(format!("{path} ({lines}): is set twice; keep one of them"));
         }
@@ -164,7 +159,7 @@ impl Walk<'_> {
     }
 
     fn refuse(&mut self, violation: String) {
-        self.settings.violations.push(violation);
+        self.violations.push(violation);
     }
 }
 

@@ -11,8 +11,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::kind::{
-    Bytes, Count, Directory, Host, Hosts, HttpUrl, Interval, Kind, LogFormat, LogLevel, Millis, Optional,
-    Port, Switch, UserName,
+    DIRECTORY, HOST, HOSTS, HTTP_URL, INTERVAL, LogFormat, LogLevel, MILLIS, PORT, Reads, SWITCH, USER_NAME,
+    bytes, count,
 };
 use super::regions::Regions;
 
@@ -57,7 +57,7 @@ macro_rules! section {
     (
         #[doc = $section_doc:literal]
         $Section:ident {
-            $( $path:literal $(or $alias:literal)*, $field:ident: $value:ty as $kind:ty = $default:literal, $doc:literal; )+
+            $( $path:literal $(or $alias:literal)*, $field:ident: $value:ty as $kind:expr, $default:literal, $doc:literal; )+
         }
     ) => {
         #[doc = $section_doc]
@@ -70,17 +70,17 @@ macro_rules! section {
             pub const KEYS: &[Key] = &[$(Key {
                 path: $path,
                 aliases: &[$($alias),*],
-                kind: <$kind as Kind>::NAME,
-                is_list: <$kind as Kind>::IS_LIST,
+                kind: $kind.name,
+                is_list: $kind.is_list,
                 default: $default,
                 doc: $doc,
                 section: $section_doc,
-                check: |text| <$kind as Kind>::parse(text).map(|value| <$kind as Kind>::show(&value)),
+                check: |text| Reads::<$value>::parse(&$kind, text).map(|value| $kind.show(&value)),
             }),+];
 
             /// Builds it from the text of each key.
             pub(super) fn read<'a>(text: impl Fn(&'static str) -> &'a str) -> Result<Self, String> {
-                Ok(Self { $( $field: <$kind as Kind>::parse(text($path))?, )+ })
+                Ok(Self { $( $field: $kind.parse(text($path))?, )+ })
             }
         }
     };
@@ -122,142 +122,142 @@ macro_rules! config {
 config! {
     /// Management API, for people, CI and the command line
     management_api: ManagementApi {
-        "managementApi.host", host: String as Host = "127.0.0.1",
+        "managementApi.host", host: String as HOST, "127.0.0.1",
             "Address on which the management API listens; 0.0.0.0 means all addresses.";
-        "managementApi.port", port: u16 as Port = "8080",
+        "managementApi.port", port: u16 as PORT, "8080",
             "Port of the management API; 0 picks a free port.";
     }
     /// Rooms API, for rooms and matchmakers
     rooms_api: RoomsApi {
-        "roomsApi.host", host: String as Host = "127.0.0.1",
+        "roomsApi.host", host: String as HOST, "127.0.0.1",
             "Address on which the rooms API listens; 0.0.0.0 means all addresses.";
-        "roomsApi.port", port: u16 as Port = "8070",
+        "roomsApi.port", port: u16 as PORT, "8070",
             "Port of the rooms API; 0 picks a free port.";
     }
     /// Internal API, for health checks and metrics
     internal_api: InternalApi {
-        "internalApi.host", host: String as Host = "127.0.0.1",
+        "internalApi.host", host: String as HOST, "127.0.0.1",
             "Address on which health checks and metrics are served; 0.0.0.0 means all addresses.";
-        "internalApi.port", port: u16 as Port = "8081",
+        "internalApi.port", port: u16 as PORT, "8081",
             "Port of health checks and metrics; 0 picks a free port.";
     }
     /// All HTTP APIs
     api: Api {
-        "api.port", port: Option<u16> as Optional<Port> = "",
+        "api.port", port: Option<u16> as PORT, "",
             "The port of a v10 process that runs only one API. In this version, `start` runs both APIs, and the setting has no effect.";
-        "api.gracefulShutdownTimeout", graceful_shutdown_timeout: Duration as Interval = "30s",
+        "api.gracefulShutdownTimeout", graceful_shutdown_timeout: Duration as INTERVAL, "30s",
             "How long requests in progress may take to finish when Maestro stops.";
-        "api.requestTimeout", request_timeout: Duration as Interval = "30s",
+        "api.requestTimeout", request_timeout: Duration as INTERVAL, "30s",
             "A request that takes longer is answered with an error. The effective maximum is 30s, and 5s on the rooms API.";
-        "api.bodyLimitBytes", body_limit_bytes: u64 as Bytes<1024> = "1048576",
+        "api.bodyLimitBytes", body_limit_bytes: u64 as bytes::<1024>(), "1048576",
             "A request with a larger body is refused.";
-        "api.requestReadTimeout", request_read_timeout: Duration as Interval = "10s",
+        "api.requestReadTimeout", request_read_timeout: Duration as INTERVAL, "10s",
             "How long a client may take to send a request, from the first byte (or the opening of the connection) to the last. After that, its connection is closed.";
-        "api.idleTimeout", idle_timeout: Duration as Interval = "2m",
+        "api.idleTimeout", idle_timeout: Duration as INTERVAL, "2m",
             "How long a connection may be idle between two requests, and how long a client may take to receive an answer. Choose a longer time than clients keep idle connections, so that the clients close them.";
-        "api.connectionsMax", connections_max: Option<u32> as Optional<Count<64, 1_000_000>> = "",
+        "api.connectionsMax", connections_max: Option<u32> as count::<64, 1_000_000>(), "",
             "Maximum number of connections on all listeners together. If unset, it is 65536. In any case it is at most three quarters of the limit of open files, which Maestro raises as far as possible when it starts. When the maximum is reached, connections that have not sent a complete request are closed first, then those that have been idle the longest.";
-        "api.incompleteConnectionsMax", incomplete_connections_max: u32 as Count<1, 1_000_000> = "256",
+        "api.incompleteConnectionsMax", incomplete_connections_max: u32 as count::<1, 1_000_000>(), "256",
             "Maximum number of connections from one address (for IPv6: one /64) to a listener that have not sent a complete request yet. Beyond it, the oldest of them is closed. Connections that have sent one, such as those that rooms keep open, do not count.";
-        "api.allowedHosts", allowed_hosts: Vec<String> as Hosts = "",
+        "api.allowedHosts", allowed_hosts: Vec<String> as HOSTS, "",
             "Names by which clients call this server, such as `maestro.example.com`; in an environment variable, separate them by commas. A request with another `Host` is refused with 403, because a web page could have sent it. `localhost`, IP addresses, the machine's name, the hosts on which the APIs listen, and the host of every `roomsApiUrl` are always allowed.";
     }
     /// Storage
     storage: Storage {
-        "dataDir", data_dir: PathBuf as Directory = "./data",
+        "dataDir", data_dir: PathBuf as DIRECTORY, "./data",
             "Directory of the embedded store and of the rooms' logs. Only one process at a time can use it. The flag `--data-dir` overrides this setting.";
     }
     /// Rooms as local processes
     process_runtime: ProcessRuntime {
-        "adapters.runtime.process.host", host: String as Host = "127.0.0.1",
+        "adapters.runtime.process.host", host: String as HOST, "127.0.0.1",
             "Address announced to players for the rooms of this machine.";
-        "adapters.runtime.process.logLimitBytes", log_limit_bytes: u64 as Bytes<4096> = "10485760",
+        "adapters.runtime.process.logLimitBytes", log_limit_bytes: u64 as bytes::<4096>(), "10485760",
             "Maximum size of the kept output of a room, per container.";
-        "adapters.runtime.process.schedulerLogLimitBytes", scheduler_log_limit_bytes: u64 as Bytes<65_536> = "1073741824",
+        "adapters.runtime.process.schedulerLogLimitBytes", scheduler_log_limit_bytes: u64 as bytes::<65_536>(), "1073741824",
             "Maximum size of the kept output of all rooms of a scheduler in a region, both running and ended. Beyond it, logs of ended rooms are dropped first, the oldest of them first.";
-        "adapters.runtime.process.roomsMax", rooms_max: Option<u32> as Optional<Count<1, 1_000_000>> = "",
+        "adapters.runtime.process.roomsMax", rooms_max: Option<u32> as count::<1, 1_000_000>(), "",
             "Maximum number of rooms on this machine, of all schedulers together. If it has several regions, each has an equal part of it, or its own `roomsMax`. Requests that can never fit are refused; growth beyond the maximum waits, with the reason. If unset, it is one room for every 4 MiB of the machine's memory, and at least 64.";
-        "adapters.runtime.process.endedRoomsMax", ended_rooms_max: u32 as Count<1, 1_000_000> = "1000",
+        "adapters.runtime.process.endedRoomsMax", ended_rooms_max: u32 as count::<1, 1_000_000>(), "1000",
             "Maximum number of ended rooms of a scheduler whose logs are kept in a region. Logs are kept no longer than `operations.retention.rooms`.";
-        "adapters.runtime.process.roomsDir", rooms_dir: Option<PathBuf> as Optional<Directory> = "",
+        "adapters.runtime.process.roomsDir", rooms_dir: Option<PathBuf> as DIRECTORY, "",
             "Where rooms have their own directories, in which they run and which are removed when they end. If unset, `homes` in the region's directory.";
-        "adapters.runtime.process.user", user: Option<String> as Optional<UserName> = "",
+        "adapters.runtime.process.user", user: Option<String> as USER_NAME, "",
             "Name of the user that rooms run as. Maestro must run as root, and `roomsDir` must be outside the data directory. If unset, rooms run as Maestro's own user, and whoever can write a recipe can do what that user can.";
-        "adapters.runtime.process.stopRoomsOnShutdown", stop_rooms_on_shutdown: bool as Switch = "false",
+        "adapters.runtime.process.stopRoomsOnShutdown", stop_rooms_on_shutdown: bool as SWITCH, "false",
             "Whether rooms end with Maestro. Otherwise they keep running, and the next start adopts them.";
-        "adapters.runtime.process.roomsApiUrl", rooms_api_url: Option<String> as Optional<HttpUrl> = "",
+        "adapters.runtime.process.roomsApiUrl", rooms_api_url: Option<String> as HTTP_URL, "",
             "The value of `MAESTRO_ROOMS_API_URL` that rooms get. If unset, it is derived from the address on which the rooms API listens.";
     }
     /// Workers
     workers: Workers {
-        "workers.syncInterval", sync_interval: Duration as Interval = "10s",
+        "workers.syncInterval", sync_interval: Duration as INTERVAL, "10s",
             "How often a worker looks for schedulers to own.";
-        "workers.stopTimeoutDuration", stop_timeout: Duration as Interval = "2m",
+        "workers.stopTimeoutDuration", stop_timeout: Duration as INTERVAL, "2m",
             "How long a stopping worker waits for the current step of its operation.";
         "workers.operationExecution.healthControllerInterval" or "workers.healthControllerInterval",
-            health_controller_interval: Duration as Interval = "10s",
+            health_controller_interval: Duration as INTERVAL, "10s",
             "Time between two scheduled health cycles.";
-        "workers.operationExecution.earlyWakeUp", early_wake_up: bool as Switch = "true",
+        "workers.operationExecution.earlyWakeUp", early_wake_up: bool as SWITCH, "true",
             "Whether an event that changes the plan starts a health cycle early.";
         "workers.storageCleanupInterval" or "workers.storageClenupInterval",
-            storage_cleanup_interval: Duration as Interval = "10m",
+            storage_cleanup_interval: Duration as INTERVAL, "10m",
             "How often records past their retention are deleted.";
-        "workers.ownershipTtlMillis", ownership_ttl: Duration as Millis = "10000",
+        "workers.ownershipTtlMillis", ownership_ttl: Duration as MILLIS, "10000",
             "A worker that gives no sign of life for this long loses its schedulers to other workers.";
     }
     /// Operations
     operations: Operations {
-        "operations.rooms.add.limit", add_limit: u32 as Count<1, 1_000_000> = "1000",
+        "operations.rooms.add.limit", add_limit: u32 as count::<1, 1_000_000>(), "1000",
             "Maximum number of rooms that one operation adds. A person's request for more is refused; the health controller asks again in the next cycle.";
-        "operations.rooms.add.batchSize", add_batch_size: u32 as Count<1, 10_000> = "40",
+        "operations.rooms.add.batchSize", add_batch_size: u32 as count::<1, 10_000>(), "40",
             "How many rooms one step of an operation starts at once.";
-        "operations.rooms.add.operationTimeout", add_timeout: Duration as Interval = "5s",
+        "operations.rooms.add.operationTimeout", add_timeout: Duration as INTERVAL, "5s",
             "How long the runtime may take to accept one room.";
-        "operations.rooms.remove.limit", remove_limit: u32 as Count<1, 1_000_000> = "1000",
+        "operations.rooms.remove.limit", remove_limit: u32 as count::<1, 1_000_000>(), "1000",
             "Maximum number of rooms that one operation removes, except the deletion of a scheduler.";
-        "operations.retention.final", retention_final: Duration as Interval = "24h",
+        "operations.retention.final", retention_final: Duration as INTERVAL, "24h",
             "How long operations can be read after they have ended.";
-        "operations.retention.noAction", retention_no_action: Duration as Interval = "1h",
+        "operations.retention.noAction", retention_no_action: Duration as INTERVAL, "1h",
             "How long health cycles that changed nothing can be read.";
-        "operations.retention.rooms", retention_rooms: Duration as Interval = "24h",
+        "operations.retention.rooms", retention_rooms: Duration as INTERVAL, "24h",
             "How long rooms can be read after they have ended.";
     }
     /// Rooms
     room_manager: RoomManager {
-        "services.roomManager.roomPingTimeoutMillis", ping_timeout: Duration as Millis = "240000",
+        "services.roomManager.roomPingTimeoutMillis", ping_timeout: Duration as MILLIS, "240000",
             "A room that does not ping for this long is replaced.";
-        "services.roomManager.massSilenceTimeoutMillis", mass_silence_timeout: Duration as Millis = "1800000",
+        "services.roomManager.massSilenceTimeoutMillis", mass_silence_timeout: Duration as MILLIS, "1800000",
             "When rooms of a region stop pinging together (at least 5, and more than half of them), other rooms replace them. They are removed only after this time, or when someone confirms that they are lost (`maestro region confirm-lost`).";
-        "services.roomManager.roomInitializationTimeoutMillis", initialization_timeout: Duration as Millis = "120000",
+        "services.roomManager.roomInitializationTimeoutMillis", initialization_timeout: Duration as MILLIS, "120000",
             "A room that is not ready this long after its start is replaced.";
-        "services.roomManager.roomValidationTimeoutMillis", validation_timeout: Duration as Millis = "120000",
+        "services.roomManager.roomValidationTimeoutMillis", validation_timeout: Duration as MILLIS, "120000",
             "How long the validation room of a new version may take to ping.";
-        "services.roomManager.roomDeletionTimeoutMillis", deletion_timeout: Duration as Millis = "120000",
+        "services.roomManager.roomDeletionTimeoutMillis", deletion_timeout: Duration as MILLIS, "120000",
             "A room that says `terminating` and is still there after this time is removed.";
-        "services.roomManager.roomValidationAttempts", validation_attempts: u32 as Count<1, 100> = "3",
+        "services.roomManager.roomValidationAttempts", validation_attempts: u32 as count::<1, 100>(), "3",
             "How many validation rooms are tried before a new version fails.";
-        "services.roomManager.roomValidationAcceptOccupiedStatus", validation_accepts_occupied: bool as Switch = "false",
+        "services.roomManager.roomValidationAcceptOccupiedStatus", validation_accepts_occupied: bool as SWITCH, "false",
             "Whether a validation room that says `occupied` before it says `ready` counts as valid.";
     }
     /// Leases
     operation_manager: OperationManager {
-        "services.operationManager.operationLeaseTTLMillis", lease_ttl: Duration as Millis = "5000",
+        "services.operationManager.operationLeaseTTLMillis", lease_ttl: Duration as MILLIS, "5000",
             "An operation whose lease is not renewed for this long is taken over. Leases are renewed every third of this time.";
     }
     /// Locks
     locks: Locks {
-        "locks.ttl", ttl: Duration as Interval = "30s",
+        "locks.ttl", ttl: Duration as INTERVAL, "30s",
             "A named lock that is not renewed for this long can be taken by others. Locks are renewed together with leases.";
-        "locks.waitTimeout", wait_timeout: Duration as Interval = "5m",
+        "locks.waitTimeout", wait_timeout: Duration as INTERVAL, "5m",
             "An operation that waits longer than this for a lock ends as `error`.";
-        "downscaling.timeout", downscaling_timeout: Duration as Interval = "10m",
+        "downscaling.timeout", downscaling_timeout: Duration as INTERVAL, "10m",
             "A removal gives up its lock after this time, even if its rooms are not gone.";
     }
     /// Logs
     log: Log {
-        "log.level", level: LogLevel as LogLevel = "info",
+        "log.level", level: LogLevel as LogLevel::KIND, "info",
             "The lowest severity that is logged.";
-        "log.format", format: LogFormat as LogFormat = "text",
+        "log.format", format: LogFormat as LogFormat::KIND, "text",
             "Format of the log: `text` for people, `json` for machines. The flag `--log-config production` means json, `development` means text.";
     }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use maestro_core::room::Region;
 
 use super::keys::{Key, section};
-use super::kind::{Bytes, Count, Directory, Host, HttpUrl, Kind, Optional, RuntimeKind, Switch};
+use super::kind::{DIRECTORY, HOST, HTTP_URL, Reads, RuntimeKind, SWITCH, bytes, count};
 use super::settings::{Setting, text_of};
 
 /// Settings by region, as they are read.
@@ -21,19 +21,19 @@ pub(super) const VARIABLE_PREFIX: &str = "MAESTRO_REGIONS_";
 section! {
     /// One region; `None` is as for all.
     RegionConfig {
-        "runtime", runtime: RuntimeKind as RuntimeKind = "process",
+        "runtime", runtime: RuntimeKind as RuntimeKind::KIND, "process",
             "What its rooms are: processes on this machine.";
-        "directory", directory: Option<PathBuf> as Optional<Directory> = "",
+        "directory", directory: Option<PathBuf> as DIRECTORY, "",
             "Where the files of its rooms are. If unset, `regions/<name>` in the data directory, and for `default` the data directory itself.";
-        "host", host: Option<String> as Optional<Host> = "",
+        "host", host: Option<String> as HOST, "",
             "Address announced to players.";
-        "logLimitBytes", log_limit_bytes: Option<u64> as Optional<Bytes<4096>> = "",
+        "logLimitBytes", log_limit_bytes: Option<u64> as bytes::<4096>(), "",
             "Maximum size of the kept output of a room, per container.";
-        "roomsMax", rooms_max: Option<u32> as Optional<Count<1, 1_000_000>> = "",
+        "roomsMax", rooms_max: Option<u32> as count::<1, 1_000_000>(), "",
             "Maximum number of its rooms.";
-        "stopRoomsOnShutdown", stop_rooms_on_shutdown: Option<bool> as Optional<Switch> = "",
+        "stopRoomsOnShutdown", stop_rooms_on_shutdown: Option<bool> as SWITCH, "",
             "Whether its rooms end with Maestro.";
-        "roomsApiUrl", rooms_api_url: Option<String> as Optional<HttpUrl> = "",
+        "roomsApiUrl", rooms_api_url: Option<String> as HTTP_URL, "",
             "`MAESTRO_ROOMS_API_URL` of its rooms.";
     }
 }

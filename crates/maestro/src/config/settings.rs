@@ -118,8 +118,8 @@ pub struct ConfigError {
 
 /// Reads all sources.
 pub fn load(sources: &Sources) -> Result<Loaded, ConfigError> {
-    let (file_name, from_file) = read_file(sources)?;
-    let FileSettings { values: file_values, regions: names, mut warnings, mut violations } = from_file;
+    let FileSettings { name: file_name, values: file_values, regions: names, mut warnings, mut violations } =
+        read_file(sources)?;
     let environment = environment(sources);
 
     let flags = &sources.flags;
@@ -158,15 +158,12 @@ fn read(names: &BTreeSet<Region>, settings: &[Setting]) -> Result<Config, Vec<St
     Config::read(text, regions).map_err(|reason| vec![reason])
 }
 
-fn read_file(sources: &Sources) -> Result<(String, FileSettings), ConfigError> {
-    let Some(path) = &sources.file else {
-        return Ok((String::new(), FileSettings::default()));
-    };
+fn read_file(sources: &Sources) -> Result<FileSettings, ConfigError> {
+    let Some(path) = &sources.file else { return Ok(FileSettings::default()) };
     let name = path.display().to_string();
     let text = read_text(path, FILE_BYTES_MAX)
         .map_err(|error| ConfigError { violations: vec![format!("{name}: cannot be read: {error}")] })?;
-    let settings = file::read(&name, &text);
-    Ok((name, settings))
+    Ok(file::read(&name, &text))
 }
 
 /// Variables by name; one that is set to nothing counts as unset, as in v10.

@@ -5,7 +5,6 @@ mod create;
 mod diff;
 mod forecast;
 mod proposal;
-mod regions;
 mod resize;
 mod tables;
 
