@@ -9,7 +9,6 @@ mod field;
 mod policies;
 mod ports;
 mod rollout;
-mod senlin;
 mod time;
 
 use std::time::Duration;

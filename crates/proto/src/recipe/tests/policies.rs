@@ -95,15 +95,16 @@ fn everything_wrong_with_a_document() {
         )],
         expect![[r#"
             policies[0].properties.colour: is not known; there is regions
+            policies[0].properties.regions[0].weight: -5 is not at least 0
             policies[0].properties.regions[0].cap: "many" is not a whole number up to 2147483647
             policies[0].properties.regions[1].name: 5 is not a text
             policies[0].properties.regions[1].weight: 1.5 is not a whole number up to 2147483647
+            policies[0].properties.regions[1].cap: -2 is not at least 0; -1 means no limit
             policies[0].properties.regions[2].size: is not known; there is name, weight, cap
             policies[0].properties.regions[2].weight: 2147483648 is not a whole number up to 2147483647
             policies[0].properties.regions[3]: "b" is not an object with a name
-            policies[0].properties.regions[0].weight: -5 is not at least 0
-            policies[0].properties.regions[1].cap: -2 is not at least 0; -1 means no limit
-            policies[0].properties.regions[4].name: is missing; the name of a region is needed"#]],
+            policies[0].properties.regions[4].name: is missing; the name of a region is needed
+            policies[0].properties.regions[2].name: "a" is there twice"#]],
     );
     check_documents(
         &[of(
