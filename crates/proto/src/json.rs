@@ -285,26 +285,10 @@ where
     deserializer.deserialize_any(NumberVisitor(PhantomData))
 }
 
-/// A number that may also be written as text, or as a float without a fraction.
-pub(crate) trait Number: Default + FromStr + TryFrom<i128> {
-    const EXPECTED: &'static str;
-}
+/// A whole number, which may also be written as text, or as a float without a fraction.
+pub(crate) trait Number: Default + FromStr + TryFrom<i128> {}
 
-impl Number for i32 {
-    const EXPECTED: &'static str = "a whole number of 32 bits";
-}
-
-impl Number for u32 {
-    const EXPECTED: &'static str = "a whole number of 32 bits, not negative";
-}
-
-impl Number for i64 {
-    const EXPECTED: &'static str = "a whole number of 64 bits";
-}
-
-impl Number for u64 {
-    const EXPECTED: &'static str = "a whole number of 64 bits, not negative";
-}
+impl<T: Default + FromStr + TryFrom<i128>> Number for T {}
 
 struct NumberVisitor<T>(PhantomData<T>);
 
@@ -318,7 +302,8 @@ impl<T: Number> Visitor<'_> for NumberVisitor<T> {
     type Value = Option<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(T::EXPECTED)
+        let sign = if T::try_from(-1).is_ok() { "" } else { ", not negative" };
+        write!(f, "a whole number of {} bits{sign}", 8 * size_of::<T>())
     }
 
     fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {

@@ -45,8 +45,8 @@ fn container(field: &Field<'_>, wire: &v1::Container) -> Result<Container, Refus
         image_pull_policy: pull_policy?,
         command: command?,
         environment: environment?,
-        requests: requests?.written,
-        limits: limits?.written,
+        requests: requests?,
+        limits: limits?,
         ports: ports?,
     })
 }
@@ -128,43 +128,33 @@ fn without_nul(field: &Field<'_>, text: &str) -> Result<String, Refused> {
     }
 }
 
-/// What was written, and what it amounts to.
-struct Amounts {
-    written: Resources,
-    memory: Option<Quantity>,
-    cpu: Option<Quantity>,
-}
-
-fn resources(field: &Field<'_>, wire: Option<&v1::ContainerResources>) -> Result<Amounts, Refused> {
-    let Some(wire) = wire else {
-        return Ok(Amounts { written: Resources::default(), memory: None, cpu: None });
+fn resources(field: &Field<'_>, wire: Option<&v1::ContainerResources>) -> Result<Resources, Refused> {
+    let Some(v1::ContainerResources { memory, cpu }) = wire else {
+        return Ok(Resources::default());
     };
-    let given = |text: &str| !text.is_empty();
-    let memory = given(&wire.memory).then(|| memory(&field.child("memory"), &wire.memory)).transpose();
-    let cpu = given(&wire.cpu).then(|| field.child("cpu").take(Quantity::parse(&wire.cpu))).transpose();
-    Ok(Amounts {
-        memory: memory?,
-        cpu: cpu?,
-        written: Resources { memory: wire.memory.clone(), cpu: wire.cpu.clone() },
-    })
+    let memory_judged = if memory.is_empty() { Ok(()) } else { check_memory(&field.child("memory"), memory) };
+    if !cpu.is_empty() {
+        field.child("cpu").take(Quantity::parse(cpu))?;
+    }
+    memory_judged?;
+    Ok(Resources { memory: memory.clone(), cpu: cpu.clone() })
 }
 
-fn memory(field: &Field<'_>, text: &str) -> Result<Quantity, Refused> {
-    let quantity = field.take(Quantity::parse(text))?;
-    if quantity.is_below_one() {
+fn check_memory(field: &Field<'_>, text: &str) -> Result<(), Refused> {
+    if field.take(Quantity::parse(text))?.is_below_one() {
         return Err(field.refuse(format!(
             "{text:?} is less than one byte; m means thousandths, mebibytes are written 64Mi"
         )));
     }
-    Ok(quantity)
+    Ok(())
 }
 
-fn check_within_limits(field: &Field<'_>, requests: &Amounts, limits: &Amounts) {
-    let check = |name: &str, asked: (&str, Option<Quantity>), limit: (&str, Option<Quantity>)| {
-        if asked.1.zip(limit.1).is_some_and(|(asked, limit)| asked > limit) {
-            field.child(name).refuse(format!("{:?} is more than the limit of {:?}", asked.0, limit.0));
+fn check_within_limits(field: &Field<'_>, requests: &Resources, limits: &Resources) {
+    let pairs = [("memory", &requests.memory, &limits.memory), ("cpu", &requests.cpu, &limits.cpu)];
+    for (name, asked, limit) in pairs {
+        let amounts = Quantity::parse(asked).ok().zip(Quantity::parse(limit).ok());
+        if amounts.is_some_and(|(asked, limit)| asked > limit) {
+            field.child(name).refuse(format!("{asked:?} is more than the limit of {limit:?}"));
         }
-    };
-    check("memory", (&requests.written.memory, requests.memory), (&limits.written.memory, limits.memory));
-    check("cpu", (&requests.written.cpu, requests.cpu), (&limits.written.cpu, limits.cpu));
+    }
 }
