@@ -105,7 +105,7 @@ impl<'de> Deserialize<'de> for Duration {
     }
 }
 
-fn parse_duration(text: &str) -> Option<Duration> {
+pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
     let number = text.strip_suffix('s')?;
     let (sign, number) = match number.strip_prefix('-') {
         Some(number) => (-1, number),

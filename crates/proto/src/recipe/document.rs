@@ -2,12 +2,12 @@
 //!
 //! The form is the JSON that a client submits, so a stored recipe can be read by a person and submitted again.
 
-use maestro_core::scheduler::{Autoscaling, Fraction, Recipe, RoomOccupancy};
+use maestro_core::scheduler::Recipe;
 use maestro_core::violation::Violations;
 use serde::Deserialize;
 use serde_json::{Value, to_value};
 
-use crate::v1::CreateSchedulerRequest;
+use crate::v1::{AutoscalingPolicy, CreateSchedulerRequest};
 
 /// A stored document that is no recipe: written by something else, or under rules that have changed since.
 #[derive(Debug, thiserror::Error)]
@@ -19,25 +19,29 @@ pub enum DocumentError {
 }
 
 pub fn recipe_to_json(recipe: &Recipe) -> Value {
-    let request = CreateSchedulerRequest::from(recipe);
+    let message = CreateSchedulerRequest::from(recipe);
     let mut document =
-        to_value(&request).expect("only times out of range have no JSON, and a parsed recipe has none");
-    let occupancy = document.pointer_mut("/autoscaling/policy/parameters/roomOccupancy");
-    let written = recipe.autoscaling.as_ref().and_then(Autoscaling::room_occupancy);
-    if let (Some(occupancy), Some(RoomOccupancy { ready_target, down_threshold })) = (occupancy, written) {
-        keep_exact(&mut occupancy["readyTarget"], ready_target.fraction());
-        if let Some(threshold) = down_threshold {
-            keep_exact(&mut occupancy["downThreshold"], threshold);
-        }
-    }
+        to_value(&message).expect("only times out of range have no JSON, and a parsed recipe has none");
+    keep_decimals(&mut document, message.autoscaling.as_ref().and_then(|block| block.policy.as_ref()));
     document
 }
 
-/// A value keeps 64-bit floats only. What is more than one can hold is kept as text, which is read as well.
-fn keep_exact(value: &mut Value, decimal: Fraction) {
-    let (kept, decimal) = (value.to_string(), decimal.to_string());
-    if kept != decimal {
-        *value = Value::String(decimal);
+/// A value keeps 64-bit floats only. Decimals that are more than one can hold are kept as text, which is read as well.
+pub(super) fn keep_decimals(document: &mut Value, policy: Option<&AutoscalingPolicy>) {
+    let occupancy = policy.and_then(|policy| policy.parameters.as_ref()?.room_occupancy.as_ref());
+    let shown = document.pointer_mut("/autoscaling/policy/parameters/roomOccupancy");
+    let (Some(occupancy), Some(Value::Object(shown))) = (occupancy, shown) else {
+        return;
+    };
+    let decimals = [
+        ("readyTarget", Some(occupancy.ready_target_text())),
+        ("downThreshold", occupancy.down_threshold_text()),
+    ];
+    for (name, decimal) in decimals {
+        let kept = shown.get(name).map(Value::to_string);
+        if let Some(decimal) = decimal.filter(|decimal| Some(decimal) != kept.as_ref()) {
+            shown.insert(name.to_owned(), Value::String(decimal));
+        }
     }
 }
 

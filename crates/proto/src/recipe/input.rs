@@ -1,15 +1,14 @@
 //! How an operation shows the scheduler it was given, in its `input`.
 //!
 //! v10 stores its own Go value there: keys in capitals, null for what is absent, lengths of time in nanoseconds, and
-//! the year 1 for times that are not known. Clients read it, so it is kept; [`super::document`] is what we read.
+//! the year 1 for times that are not known. Clients read it, so it is kept. Its fields are those of
+//! [`super::document`], which is what we read, so it is made from that.
 
-use maestro_core::policy::{DeletionPolicy, PlacementPolicy, PlacementRegion};
-use maestro_core::scheduler::{
-    Autoscaling, Container, ContainerPort, EnvironmentValue, EnvironmentVariable, FixedBuffer, Forwarder,
-    Fraction, PanicScale, PortRange, Recipe, Resources, Rollout, RoomOccupancy, Spec, Version,
-};
-use maestro_core::time::Millis;
-use serde_json::{Value, json};
+use maestro_core::scheduler::{Recipe, Version};
+use serde_json::{Map, Value, json};
+
+use super::document::recipe_to_json;
+use crate::well_known::parse_duration;
 
 /// What Go prints for a time that was never set.
 const NEVER: &str = "0001-01-01T00:00:00Z";
@@ -24,174 +23,76 @@ pub fn go_cased_scheduler(
     state: &str,
     rollback_version: Option<Version>,
 ) -> Value {
-    let mut scheduler = json!({
-        "Name": recipe.name.as_str(),
-        "Game": recipe.game,
-        "State": state,
-        "RollbackVersion": number(rollback_version),
-        "Spec": spec(&recipe.spec, version),
-        "Autoscaling": recipe.autoscaling.as_ref().map(autoscaling),
-        "PortRange": recipe.port_range.map(port_range),
-        "RoomsReplicas": recipe.rooms_replicas,
-        "CreatedAt": NEVER,
-        "LastDownscaleAt": NEVER,
-        "MaxSurge": recipe.max_surge.to_string(),
-        "Forwarders": recipe.forwarders.iter().map(forwarder).collect::<Value>(),
-        "Annotations": Some(&recipe.annotations).filter(|map| !map.is_empty()),
-        "Labels": Some(&recipe.labels).filter(|map| !map.is_empty()),
-        "MatchAllocation": {"MaxMatches": recipe.match_allocation.max_matches},
-    });
-    // v10 does not know these, so they are there only if they were written.
-    if let Some(rules) = recipe.rollout_rules {
-        scheduler["Rollout"] = rollout(rules);
-    }
-    if let Some(policy) = &recipe.policies.placement {
-        scheduler["Placement"] = placement(policy);
-    }
-    if let Some(DeletionPolicy { criteria }) = recipe.policies.deletion {
-        scheduler["Deletion"] = json!({"Criteria": criteria.as_str()});
-    }
+    // Empty for a version that is not known.
+    let number = |version: Option<Version>| version.map(|version| version.to_string()).unwrap_or_default();
+    let mut scheduler = go_cased("scheduler", recipe_to_json(recipe));
+    scheduler["State"] = state.into();
+    scheduler["Spec"]["Version"] = number(version).into();
+    scheduler["RollbackVersion"] = number(rollback_version).into();
+    scheduler["CreatedAt"] = NEVER.into();
+    scheduler["LastDownscaleAt"] = NEVER.into();
     scheduler
 }
 
-/// Empty for a version that is not known.
-fn number(version: Option<Version>) -> String {
-    version.map(|version| version.to_string()).unwrap_or_default()
-}
-
-fn spec(spec: &Spec, version: Option<Version>) -> Value {
-    let mut value = json!({
-        "Version": number(version),
-        // A parsed recipe's fits.
-        "TerminationGracePeriod": u64::try_from(spec.termination_grace_period.as_nanos()).unwrap_or(u64::MAX),
-        "Containers": spec.containers.iter().map(container).collect::<Value>(),
-        "Toleration": spec.toleration,
-        "Affinity": spec.affinity,
-        "RestartPolicy": spec.restart_policy.as_str(),
-    });
-    if let Some(region) = &spec.region {
-        value["Region"] = Value::from(region.as_str());
+/// The value of the field `name`; the items of a list have its name.
+fn go_cased(name: &str, value: Value) -> Value {
+    match (name, value) {
+        ("annotations" | "labels", Value::Object(map)) if map.is_empty() => Value::Null,
+        // The keys in these are not ours: people chose them, or Kubernetes.
+        ("annotations" | "labels" | "metadata" | "fieldRef" | "secretKeyRef", value) => value,
+        ("requests" | "limits", Value::Null) => json!({"Memory": "", "CPU": ""}),
+        (name, Value::String(text)) if LENGTHS_OF_TIME.contains(&name) => nanos_or_number(&text),
+        // One with many digits, as the nearest 64-bit float: people look at this number, and no decision reads it. v10
+        // shows 0.800000011920929 for 0.8.
+        ("readyTarget" | "downThreshold", Value::String(text)) => json!(text.parse::<f64>().ok()),
+        (name, Value::Array(items)) => items.into_iter().map(|item| go_cased(name, item)).collect(),
+        (name, Value::Object(fields)) => {
+            let mut shown = if_absent(name);
+            shown.extend(
+                fields.into_iter().map(|(field, value)| (go_name(name, &field), go_cased(&field, value))),
+            );
+            Value::Object(shown)
+        }
+        (_, value) => value,
     }
-    value
 }
 
-fn container(container: &Container) -> Value {
-    json!({
-        "Name": container.name,
-        "Image": container.image,
-        "ImagePullPolicy": container.image_pull_policy.as_str(),
-        "Command": container.command,
-        "Environment": container.environment.iter().map(environment_variable).collect::<Value>(),
-        "Requests": resources(&container.requests),
-        "Limits": resources(&container.limits),
-        "Ports": container.ports.iter().map(container_port).collect::<Value>(),
-    })
+const LENGTHS_OF_TIME: [&str; 5] =
+    ["terminationGracePeriod", "timeout", "matchEndDeadline", "rejoinGrace", "occupiedInterval"];
+
+/// A forwarder's timeout is a number of milliseconds, which JSON has as text because it has 64 bits.
+fn nanos_or_number(text: &str) -> Value {
+    match parse_duration(text) {
+        Some(time) => {
+            let nanos = time.seconds.saturating_mul(1_000_000_000).saturating_add(time.nanos.into());
+            Value::from(nanos)
+        }
+        None => text.parse::<u64>().map_or(Value::Null, Value::from),
+    }
 }
 
-fn environment_variable(variable: &EnvironmentVariable) -> Value {
-    let (value, value_from) = match &variable.value {
-        EnvironmentValue::Text(text) => (text.as_str(), Value::Null),
-        EnvironmentValue::Field { path } => {
-            ("", json!({"FieldRef": {"fieldPath": path}, "SecretKeyRef": null}))
-        }
-        EnvironmentValue::Secret { name, key } => {
-            ("", json!({"FieldRef": null, "SecretKeyRef": {"name": name, "key": key}}))
-        }
+/// What Go shows of the fields of a block that the document leaves out. What v10 does not know is not shown.
+fn if_absent(block: &str) -> Map<String, Value> {
+    let fields: &[(&str, Value)] = match block {
+        "scheduler" => &[("Autoscaling", Value::Null)],
+        "environment" => &[("Value", json!("")), ("ValueFrom", Value::Null)],
+        "valueFrom" => &[("FieldRef", Value::Null), ("SecretKeyRef", Value::Null)],
+        "ports" => &[("HostPortRange", Value::Null)],
+        "parameters" => &[("RoomOccupancy", Value::Null), ("FixedBuffer", Value::Null)],
+        "roomOccupancy" => &[("DownThreshold", json!(1))],
+        "rollout" => &[("Timeout", Value::Null), ("MatchEndDeadline", Value::Null)],
+        _ => &[],
     };
-    json!({"Name": variable.name, "Value": value, "ValueFrom": value_from})
+    fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect()
 }
 
-fn resources(resources: &Resources) -> Value {
-    json!({"Memory": resources.memory, "CPU": resources.cpu})
-}
-
-fn container_port(port: &ContainerPort) -> Value {
-    json!({
-        "Name": port.name,
-        "Protocol": port.protocol.as_str(),
-        "Port": port.port,
-        "HostPort": port.host_port,
-        "HostPortRange": port.host_port_range.map(port_range),
-    })
-}
-
-fn port_range(range: PortRange) -> Value {
-    json!({"Start": range.start, "End": range.end})
-}
-
-fn autoscaling(autoscaling: &Autoscaling) -> Value {
-    let mut shown = json!({
-        "Enabled": autoscaling.enabled,
-        "Min": autoscaling.min,
-        "Max": autoscaling.max.map_or(-1, i64::from),
-        "Cooldown": autoscaling.cooldown_seconds,
-        "Policy": {
-            "Type": autoscaling.policy.type_name(),
-            "Parameters": {
-                "RoomOccupancy": autoscaling.room_occupancy().map(room_occupancy),
-                "FixedBuffer": autoscaling.fixed_buffer().map(|FixedBuffer { amount }| json!({"Amount": amount})),
-            },
-        },
-    });
-    // As with the rollout: v10 does not know it.
-    if let Some(panic) = autoscaling.panic {
-        shown["Panic"] = panic_scale(panic);
+fn go_name(block: &str, field: &str) -> String {
+    match (block, field) {
+        (_, "cpu") => "CPU".to_owned(),
+        ("forwarders", "enable") => "Enabled".to_owned(),
+        ("forwarders", "type") => "ForwardType".to_owned(),
+        (_, field) => field[..1].to_uppercase() + &field[1..],
     }
-    shown
-}
-
-fn panic_scale(panic: PanicScale) -> Value {
-    json!({
-        "Enabled": panic.enabled,
-        "Limit": panic.limit,
-        "Delta": panic.delta,
-        "Timeout": nanos(panic.timeout),
-    })
-}
-
-fn room_occupancy(occupancy: RoomOccupancy) -> Value {
-    json!({
-        "ReadyTarget": decimal(occupancy.ready_target.fraction()),
-        "DownThreshold": occupancy.down_threshold.map_or(json!(1), |threshold| json!(decimal(threshold))),
-    })
-}
-
-/// The nearest 64-bit float, which prints as the decimal it is, 0.8, where v10 shows 0.800000011920929. Up to 15 digits
-/// are exact. People look at this number; no decision reads it.
-fn decimal(fraction: Fraction) -> f64 {
-    fraction.to_string().parse().unwrap_or_default()
-}
-
-fn forwarder(forwarder: &Forwarder) -> Value {
-    json!({
-        "Name": forwarder.name,
-        "Enabled": forwarder.enabled,
-        "ForwardType": Forwarder::TYPE,
-        "Address": forwarder.address,
-        "Options": {"Timeout": forwarder.timeout_ms, "Metadata": forwarder.metadata},
-    })
-}
-
-fn rollout(rollout: Rollout) -> Value {
-    json!({
-        "MaxUnavailable": rollout.max_unavailable,
-        "Occupied": rollout.occupied.as_str(),
-        "OnFailure": rollout.on_failure.as_str(),
-        "MaxFailures": rollout.max_failures,
-        "Timeout": rollout.timeout.map(nanos),
-        "MatchEndDeadline": rollout.match_end_deadline.map(nanos),
-        "RejoinGrace": nanos(rollout.rejoin_grace),
-        "OccupiedInterval": nanos(rollout.occupied_interval),
-    })
-}
-
-fn nanos(Millis(millis): Millis) -> u64 {
-    millis.saturating_mul(1_000_000)
-}
-
-fn placement(policy: &PlacementPolicy) -> Value {
-    let region = |PlacementRegion { name, weight, cap }: &PlacementRegion| json!({"Name": name.as_str(), "Weight": weight, "Cap": cap.map_or(-1, i64::from)});
-    json!({"Regions": policy.regions.iter().map(region).collect::<Value>()})
 }
 
 #[cfg(test)]

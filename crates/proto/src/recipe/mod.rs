@@ -3,9 +3,12 @@
 //!
 //! ```text
 //! JSON, YAML ─► CreateSchedulerRequest ── read ──► Recipe ── answer ──► Scheduler ─► JSON
-//!                  ▲       ▲      ▲                │  │
-//!            document    patch    └─── write ──────┘  └── input ──► an operation's input, as v10 shows it
+//!                  ▲              ▲                │
+//!              document           └──── write ─────┘
 //! ```
+//!
+//! `document` is the message's JSON, which stores keep. `patch` merges changes into it, and `input` makes of it what
+//! operations show to clients of v10.
 
 mod answer;
 mod document;

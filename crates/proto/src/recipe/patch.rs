@@ -4,164 +4,113 @@
 //! Containers are changed one by one: a patch with the name of a container changes that one, any other patch the
 //! container at its index, and a patch past the end adds a container. A patch cannot remove one, so an empty list of
 //! them changes nothing.
+//!
+//! A patch has the JSON of a recipe, so it is merged into the recipe's [`document`](super::document).
 
 use maestro_core::scheduler::Recipe;
 use maestro_core::violation::Violations;
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::{Map, Value, to_value};
 
+use super::document::{keep_decimals, recipe_to_json};
 use crate::json::{DecodeError, Decoded, FromJson, decode};
-use crate::v1::{
-    Autoscaling, Container, CreateSchedulerRequest, OptionalAutoscaling, OptionalContainer, OptionalSpec,
-    PatchSchedulerRequest, Rollout, Spec,
-};
+use crate::v1::{CreateSchedulerRequest, PatchSchedulerRequest};
 
-/// A patch, with the one thing that its message cannot say: which lists and maps were given at all.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Patch {
-    request: PatchSchedulerRequest,
-    /// What the message was read from.
-    json: Value,
+    name: String,
+    /// What was given, and nothing else, by the names that documents have.
+    changes: Map<String, Value>,
 }
 
 impl FromJson for Patch {
     fn from_json(json: &[u8]) -> Result<Decoded<Self>, DecodeError> {
-        let Decoded { message: request, unknown_fields } = decode(json)?;
-        // Nothing at all is a message too.
-        let json = serde_json::from_slice(json).unwrap_or_default();
-        Ok(Decoded { message: Self { request, json }, unknown_fields })
+        let Decoded { message, unknown_fields } = decode::<PatchSchedulerRequest>(json)?;
+        let mut changes = to_value(&message).expect("times that were read can be written");
+        keep_decimals(&mut changes, message.autoscaling.as_ref().and_then(|patch| patch.policy.as_ref()));
+        // The message cannot say which lists and maps were given. Nothing at all is a message too.
+        let given: Value = serde_json::from_slice(json).unwrap_or_default();
+        keep_given(&mut changes, &given, &["annotations", "labels", "forwarders", "policies"]);
+        for index in 0..message.spec.map_or(0, |spec| spec.containers.len()) {
+            let container = &mut changes["spec"]["containers"][index];
+            keep_given(container, &given["spec"]["containers"][index], &["command", "environment", "ports"]);
+        }
+        let mut changes = Map::deserialize(changes).expect("a message is an object");
+        changes.remove("name");
+        Ok(Decoded { message: Self { name: message.name, changes }, unknown_fields })
+    }
+}
+
+/// Keeps those of these lists and maps that were given, also if they are empty.
+fn keep_given(changes: &mut Value, given: &Value, names: &[&str]) {
+    for name in names {
+        match &given[name] {
+            Value::Null => _ = changes.as_object_mut().and_then(|changes| changes.remove(*name)),
+            // A message does not write an empty list that v10 does not know.
+            Value::Array(items) if items.is_empty() => changes[name] = Value::Array(Vec::new()),
+            _ => {}
+        }
     }
 }
 
 impl Patch {
     /// Whether nothing is set, so that there is nothing to change.
     pub fn is_empty(&self) -> bool {
-        let nothing =
-            PatchSchedulerRequest { name: self.request.name.clone(), ..PatchSchedulerRequest::default() };
-        let lists = ["annotations", "labels", "forwarders", "policies"];
-        self.request == nothing && lists.iter().all(|list| self.json[list].is_null())
+        self.changes.is_empty()
     }
 
     /// The scheduler that the patch itself names, if it does.
     pub fn name(&self) -> Option<&str> {
-        Some(self.request.name.as_str()).filter(|name| !name.is_empty())
+        Some(self.name.as_str()).filter(|name| !name.is_empty())
     }
 
     /// Whether it says how many rooms there should be.
     pub fn states_rooms_replicas(&self) -> bool {
-        self.request.rooms_replicas.is_some()
+        self.changes.contains_key("roomsReplicas")
     }
 
     /// The recipe with the patch's changes, if it is one then.
     pub fn apply(&self, recipe: &Recipe) -> Result<Recipe, Violations> {
-        let mut patched = recipe.into();
-        self.clone().change(&mut patched);
+        let mut patched = recipe_to_json(recipe);
+        if self.changes.contains_key("policies") {
+            // The documents are all policies there are, in whichever form those were written before.
+            (patched["placement"], patched["deletion"]) = (Value::Null, Value::Null);
+        }
+        merge(&mut patched, &self.changes);
+        let patched = CreateSchedulerRequest::deserialize(patched)
+            .expect("the patch is a message, and so is the recipe");
         Recipe::try_from(&patched)
     }
+}
 
-    fn change(self, recipe: &mut CreateSchedulerRequest) {
-        let Self { request, json } = self;
-        if let Some(patch) = request.spec {
-            change_spec(recipe.spec.get_or_insert_default(), patch, &json["spec"]["containers"]);
+fn merge(target: &mut Value, changes: &Map<String, Value>) {
+    for (name, change) in changes {
+        let field = &mut target[name];
+        match (name.as_str(), change) {
+            ("spec" | "autoscaling" | "panic" | "rollout", Value::Object(changes)) => {
+                // One that was not there begins with what is not set.
+                if field.is_null() {
+                    *field = Value::Object(Map::new());
+                }
+                merge(field, changes);
+            }
+            ("containers", Value::Array(patches)) => merge_containers(field, patches),
+            (_, change) => *field = change.clone(),
         }
-        replace_option(&mut recipe.port_range, request.port_range);
-        replace(&mut recipe.max_surge, request.max_surge);
-        replace(&mut recipe.rooms_replicas, request.rooms_replicas);
-        if let Some(patch) = request.autoscaling {
-            change_autoscaling(recipe.autoscaling.get_or_insert_default(), patch);
+    }
+}
+
+/// Each into the container of its name; or else into the one at its index, as v10 does; or else it is a new one.
+fn merge_containers(containers: &mut Value, patches: &[Value]) {
+    let Value::Array(containers) = containers else { return };
+    for (index, patch) in patches.iter().enumerate() {
+        let with_name = |name: &Value| containers.iter().position(|container| container["name"] == *name);
+        let named = patch.get("name").and_then(with_name);
+        match (containers.get_mut(named.unwrap_or(index)), patch) {
+            (Some(container), Value::Object(changes)) => merge(container, changes),
+            (_, patch) => containers.push(patch.clone()),
         }
-        replace_given(&mut recipe.forwarders, request.forwarders, &json["forwarders"]);
-        replace_given(&mut recipe.annotations, request.annotations, &json["annotations"]);
-        replace_given(&mut recipe.labels, request.labels, &json["labels"]);
-        replace_option(&mut recipe.match_allocation, request.match_allocation);
-        if let Some(patch) = request.rollout {
-            change_rollout(recipe.rollout.get_or_insert_default(), patch);
-        }
-        if !json["policies"].is_null() {
-            // The documents are all policies there are, in whichever form those were written before.
-            (recipe.placement, recipe.deletion) = (None, None);
-            recipe.policies = request.policies;
-        }
-        replace_option(&mut recipe.placement, request.placement);
-        replace_option(&mut recipe.deletion, request.deletion);
     }
-}
-
-fn replace<T>(field: &mut T, value: Option<T>) {
-    if let Some(value) = value {
-        *field = value;
-    }
-}
-
-fn replace_option<T>(field: &mut Option<T>, value: Option<T>) {
-    replace(field, value.map(Some));
-}
-
-/// A list or a map, which may be given and empty; `json` is what it was read from.
-fn replace_given<T>(field: &mut T, value: T, json: &Value) {
-    replace(field, (!json.is_null()).then_some(value));
-}
-
-fn change_spec(spec: &mut Spec, patch: OptionalSpec, json: &Value) {
-    replace_option(&mut spec.termination_grace_period, patch.termination_grace_period);
-    replace(&mut spec.toleration, patch.toleration);
-    replace(&mut spec.affinity, patch.affinity);
-    replace_option(&mut spec.region, patch.region);
-    for (index, patch) in patch.containers.into_iter().enumerate() {
-        change_container(container_to_change(&mut spec.containers, index, &patch), patch, &json[index]);
-    }
-}
-
-/// The container of that name; or else the one at that index, as v10 does; or else a new one.
-fn container_to_change<'a>(
-    containers: &'a mut Vec<Container>,
-    index: usize,
-    patch: &OptionalContainer,
-) -> &'a mut Container {
-    let named =
-        patch.name.as_ref().and_then(|name| containers.iter().position(|container| container.name == *name));
-    let mut index = named.unwrap_or(index);
-    if index >= containers.len() {
-        index = containers.len();
-        containers.push(Container::default());
-    }
-    &mut containers[index]
-}
-
-fn change_container(container: &mut Container, patch: OptionalContainer, json: &Value) {
-    replace(&mut container.name, patch.name);
-    replace(&mut container.image, patch.image);
-    replace(&mut container.image_pull_policy, patch.image_pull_policy);
-    replace_given(&mut container.command, patch.command, &json["command"]);
-    replace_given(&mut container.environment, patch.environment, &json["environment"]);
-    replace_option(&mut container.requests, patch.requests);
-    replace_option(&mut container.limits, patch.limits);
-    replace_given(&mut container.ports, patch.ports, &json["ports"]);
-}
-
-fn change_autoscaling(autoscaling: &mut Autoscaling, patch: OptionalAutoscaling) {
-    replace(&mut autoscaling.enabled, patch.enabled);
-    replace(&mut autoscaling.min, patch.min);
-    replace(&mut autoscaling.max, patch.max);
-    replace_option(&mut autoscaling.policy, patch.policy);
-    replace(&mut autoscaling.cooldown, patch.cooldown);
-    if let Some(patch) = patch.panic {
-        let panic = autoscaling.panic.get_or_insert_default();
-        replace_option(&mut panic.enabled, patch.enabled);
-        replace_option(&mut panic.limit, patch.limit);
-        replace_option(&mut panic.delta, patch.delta);
-        replace_option(&mut panic.timeout, patch.timeout);
-    }
-}
-
-fn change_rollout(rollout: &mut Rollout, patch: Rollout) {
-    replace_option(&mut rollout.max_unavailable, patch.max_unavailable);
-    replace_option(&mut rollout.occupied, patch.occupied);
-    replace_option(&mut rollout.on_failure, patch.on_failure);
-    replace_option(&mut rollout.max_failures, patch.max_failures);
-    replace_option(&mut rollout.timeout, patch.timeout);
-    replace_option(&mut rollout.match_end_deadline, patch.match_end_deadline);
-    replace_option(&mut rollout.rejoin_grace, patch.rejoin_grace);
-    replace_option(&mut rollout.occupied_interval, patch.occupied_interval);
 }
 
 #[cfg(test)]
