@@ -8,7 +8,7 @@ use futures_util::stream;
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Frame;
 
-use crate::error::{ApiError, Code};
+use crate::error::{ApiError, Code, TOO_MANY_REQUESTS};
 
 /// Why there is no body.
 #[derive(Debug)]
@@ -99,7 +99,7 @@ impl fmt::Display for BodyError {
             Self::TooLong { max_bytes } => {
                 write!(f, "body: longer than the limit of {max_bytes} bytes")
             }
-            Self::NoCapacity => f.write_str("too many requests at once; try again in a second"),
+            Self::NoCapacity => f.write_str(TOO_MANY_REQUESTS),
             Self::Broken(why) => write!(f, "body: {why}"),
         }
     }
@@ -112,7 +112,7 @@ impl From<BodyError> for ApiError {
         let message = error.to_string();
         match error {
             BodyError::TooLong { .. } => Self::new(Code::ResourceExhausted, message),
-            BodyError::NoCapacity => Self::new(Code::Unavailable, message).with_retry_after(1),
+            BodyError::NoCapacity => Self::too_many_requests(),
             BodyError::Broken(_) => Self::invalid(message),
         }
     }

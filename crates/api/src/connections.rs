@@ -8,6 +8,7 @@
 //!
 //! Nothing here waits or asks for the time, and a request costs a few atomic writes.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
@@ -15,26 +16,25 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio_util::sync::CancellationToken;
+use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 
 #[derive(Debug, Clone)]
 pub struct ConnectionLimits {
     pub connections_max: usize,
-    /// Of one address, those that have not sent a complete request yet.
+    /// How many connections of one address may not have sent a complete request yet.
     pub incomplete_per_address_max: usize,
     /// From the first byte of a request, or from the opening of the connection, to the last byte of the request.
     pub read_timeout: Duration,
     /// Between two requests, and for taking an answer.
     pub idle_timeout: Duration,
-    /// Of one request.
+    /// The longest body of a request.
     pub body_max_bytes: usize,
-    /// Of all requests that have not been received completely.
+    /// The bytes of all bodies that have not been received completely.
     pub bodies_max_bytes: usize,
 }
 
 impl Default for ConnectionLimits {
-    /// As the configuration has them by default, for pings.
+    /// The defaults of the configuration for the rooms API.
     fn default() -> Self {
         Self {
             connections_max: 65_536,
@@ -62,7 +62,7 @@ enum Phase {
     Receiving,
     /// A request is being worked on: that has a deadline of its own.
     Working,
-    /// Its last answer is under way, or was taken.
+    /// The last answer is being sent, or has been received.
     Idle,
 }
 
@@ -84,7 +84,8 @@ pub(crate) struct Connection {
     phase: AtomicU8,
     /// Since when, in milliseconds since the listener was opened.
     since_ms: AtomicU64,
-    cut: CancellationToken,
+    /// Notified once, when the connection must be closed.
+    cut: Notify,
 }
 
 /// What became of a new connection.
@@ -106,9 +107,9 @@ pub(crate) struct Connections {
 
 #[derive(Debug, Default)]
 struct Open {
-    /// In the order in which they came.
+    /// All connections, in the order in which they came.
     by_id: BTreeMap<u64, Arc<Connection>>,
-    /// Those that have not sent a complete request, in the order in which they came.
+    /// The connections that have not sent a complete request, in the order in which they came.
     incomplete: HashMap<IpAddr, VecDeque<u64>>,
     last_id: u64,
 }
@@ -184,7 +185,7 @@ impl Connections {
         }
     }
 
-    /// Its answer can be sent.
+    /// The answer to a request can be sent.
     pub(crate) fn rest(&self, connection: &Connection, now: Duration) {
         connection.enter(Phase::Idle, now);
     }
@@ -203,7 +204,7 @@ impl Open {
             address,
             phase: AtomicU8::new(Phase::Opening as u8),
             since_ms: AtomicU64::new(millis(now)),
-            cut: CancellationToken::new(),
+            cut: Notify::new(),
         });
         self.by_id.insert(connection.id, Arc::clone(&connection));
         self.incomplete.entry(address).or_default().push_back(connection.id);
@@ -231,7 +232,7 @@ impl Open {
             return false;
         };
         let (phase, age) = connection.state(now);
-        connection.cut.cancel();
+        connection.cut.notify_one();
         match phase {
             Phase::Opening | Phase::Receiving => age < PROMPT,
             Phase::Working => true,
@@ -241,22 +242,18 @@ impl Open {
 
     /// Closes up to so many, as the module says. True if one of them may have been about to say something.
     fn evict(&mut self, most: usize, now: Duration) -> bool {
-        let crowd = |connection: &Connection| match connection.state(now).0 {
-            Phase::Opening => self.incomplete.get(&connection.address).map_or(0, VecDeque::len),
-            Phase::Receiving | Phase::Working | Phase::Idle => 0,
-        };
-        let mut candidates: Vec<(u8, usize, Duration, u64)> = Vec::new();
-        for connection in self.by_id.values() {
+        let crowd = |address: &IpAddr| self.incomplete.get(address).map_or(0, VecDeque::len);
+        let candidate = |connection: &Arc<Connection>| {
             let (phase, age) = connection.state(now);
-            let last_to_go = match phase {
-                Phase::Opening => 0,
-                Phase::Receiving => 1,
-                Phase::Idle => 2,
-                Phase::Working => continue,
+            let (last_to_go, crowd) = match phase {
+                Phase::Opening => (0, crowd(&connection.address)),
+                Phase::Receiving => (1, 0),
+                Phase::Idle => (2, 0),
+                Phase::Working => return None,
             };
-            let oldest_first = Duration::MAX - age;
-            candidates.push((last_to_go, usize::MAX - crowd(connection), oldest_first, connection.id));
-        }
+            Some((last_to_go, Reverse(crowd), Reverse(age), connection.id))
+        };
+        let mut candidates: Vec<_> = self.by_id.values().filter_map(candidate).collect();
         let most = most.min(candidates.len());
         if most < candidates.len() {
             candidates.select_nth_unstable(most);
@@ -278,9 +275,9 @@ impl Connection {
         }
     }
 
-    /// When the connection must be closed.
+    /// Waits until the connection must be closed.
     pub(crate) async fn cut(&self) {
-        self.cut.cancelled().await;
+        self.cut.notified().await;
     }
 
     fn enter(&self, phase: Phase, now: Duration) -> Phase {

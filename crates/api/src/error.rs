@@ -52,6 +52,8 @@ impl Code {
     }
 }
 
+pub(crate) const TOO_MANY_REQUESTS: &str = "too many requests at once; try again in a second";
+
 /// An answer that is an error.
 #[derive(Debug)]
 pub(crate) struct ApiError {
@@ -86,9 +88,9 @@ impl ApiError {
         self
     }
 
-    pub(crate) fn with_retry_after(mut self, seconds: u16) -> Self {
-        self.retry_after_seconds = Some(seconds);
-        self
+    pub(crate) fn too_many_requests() -> Self {
+        let error = Self::new(Code::Unavailable, TOO_MANY_REQUESTS);
+        Self { retry_after_seconds: Some(1), ..error }
     }
 
     pub(crate) fn with_cause(mut self, cause: String) -> Self {
@@ -150,12 +152,12 @@ pub(crate) fn json(body: impl Into<Body>) -> Response {
     response
 }
 
-/// For paths that lead nowhere, in v10's words.
+/// Answers a path that leads nowhere, in v10's words.
 pub(crate) async fn not_found() -> ApiError {
     ApiError::new(Code::NotFound, "Not Found")
 }
 
-/// For methods that a path does not have, in v10's words; the router adds the `Allow` header.
+/// Answers a method that a path does not have, in v10's words; the router adds the `Allow` header.
 pub(crate) async fn method_not_allowed() -> ApiError {
     ApiError::new(Code::Unimplemented, "Method Not Allowed")
 }

@@ -14,7 +14,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Metric, Registry};
 
-/// All of them. Cheap to clone.
+/// The metrics of all APIs. Cheap to clone.
 #[derive(Clone)]
 pub struct Metrics {
     duration: Family<Labels, Histogram, fn() -> Histogram>,
@@ -34,27 +34,29 @@ pub struct ListenerMetrics {
     pub(crate) refused: Counter,
 }
 
+const PING_FAILURES: &str = "maestro_api_ping_handler_update_room_failures";
+
 type Labels = Vec<(&'static str, String)>;
 
 impl Metrics {
     pub fn register(r: &mut Registry) -> Self {
+        // What v10's library has by default.
+        let seconds = || Histogram::new([0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0]);
+        let bytes = || Histogram::new(exponential_buckets(100.0, 10.0, 8));
+        let durations = Family::new_with_constructor(seconds as fn() -> _);
+        let sizes = Family::new_with_constructor(bytes as fn() -> _);
         let pings = "Pings that were answered with success false";
         let in_flight = "Requests that are being worked on";
         let cut = "Connections that were closed because their client was too slow";
         let refused = "Connections that were refused for lack of capacity";
         Self {
-            duration: histograms(r, "http_request_duration_seconds", "How long requests took", || {
-                // What v10's library has by default.
-                Histogram::new([0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0])
-            }),
-            size: histograms(r, "http_response_size_bytes", "How long the bodies of responses were", || {
-                Histogram::new(exponential_buckets(100.0, 10.0, 8))
-            }),
-            in_flight: family(r, "http_requests_inflight", in_flight),
-            failed_pings: family(r, "maestro_api_ping_handler_update_room_failures", pings),
-            connections: family(r, "http_connections", "Open connections"),
-            connections_cut: family(r, "http_connections_cut", cut),
-            connections_refused: family(r, "http_connections_refused", refused),
+            duration: registered(r, "http_request_duration_seconds", "How long requests took", durations),
+            size: registered(r, "http_response_size_bytes", "How long the bodies of responses were", sizes),
+            in_flight: registered(r, "http_requests_inflight", in_flight, Family::default()),
+            failed_pings: registered(r, PING_FAILURES, pings, Family::default()),
+            connections: registered(r, "http_connections", "Open connections", Family::default()),
+            connections_cut: registered(r, "http_connections_cut", cut, Family::default()),
+            connections_refused: registered(r, "http_connections_refused", refused, Family::default()),
         }
     }
 
@@ -94,24 +96,9 @@ fn scheduler_label(scheduler: &str) -> Labels {
     vec![("scheduler", scheduler.to_owned())]
 }
 
-fn family<M>(registry: &mut Registry, name: &str, help: &str) -> Family<Labels, M>
-where
-    Family<Labels, M>: Metric + Default + Clone,
-{
-    let family = Family::default();
-    registry.register(name, help, family.clone());
-    family
-}
-
-fn histograms(
-    registry: &mut Registry,
-    name: &str,
-    help: &str,
-    make: fn() -> Histogram,
-) -> Family<Labels, Histogram, fn() -> Histogram> {
-    let family = Family::new_with_constructor(make);
-    registry.register(name, help, family.clone());
-    family
+fn registered<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
+    registry.register(name, help, metric.clone());
+    metric
 }
 
 /// A route's path as v10's metrics spell it.

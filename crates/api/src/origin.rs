@@ -73,7 +73,7 @@ fn judge<'a, B>(request: &'a Request<B>, allowed: &AllowedHosts) -> Result<(), R
     }
 }
 
-/// Whom the request is for, with its port. `None`: it is from before there was `Host`.
+/// The server that the request is for, with its port. `None`: the request is of a version of HTTP without `Host`.
 fn host<B>(request: &Request<B>) -> Result<Option<&[u8]>, Refusal<'_>> {
     let mut hosts = request.headers().get_all(header::HOST).iter();
     let host = hosts.next().map(HeaderValue::as_bytes);
@@ -160,7 +160,7 @@ impl From<Refusal<'_>> for ApiError {
     }
 }
 
-/// As far as it fits into a message.
+/// The value, as far as it fits into a message.
 fn shown(value: &[u8]) -> String {
     const LENGTH_MAX: usize = 128;
     let text = String::from_utf8_lossy(value);

@@ -88,13 +88,13 @@ impl<T: FromJson> FromRequest<Arc<ManagementApi>> for Message<T> {
     }
 }
 
-/// Who asks, by the name they give: a record, not a proof.
+/// The name that the sender of a request gives: a record, not a proof.
 pub(crate) struct User(pub(crate) String);
 
 impl User {
     const HEADER: &str = "x-maestro-user";
     const DEFAULT: &str = "anonymous";
-    /// It is kept in the history of operations.
+    /// The name is kept in the history of operations.
     const LENGTH_MAX: usize = 128;
 }
 
@@ -120,7 +120,7 @@ impl<S: Sync> FromRequestParts<S> for User {
     }
 }
 
-/// It is kept in histories and in what is recorded of rollouts and regions.
+/// A reason is kept in histories and in the records of rollouts and regions.
 const REASON_LENGTH_MAX: usize = 512;
 const NO_REASON: &str = "no reason given";
 

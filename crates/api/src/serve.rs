@@ -40,17 +40,17 @@ const TELL_EVERY: Duration = Duration::from_secs(60);
 /// What is served, and to how many.
 #[derive(Clone)]
 pub struct Listening {
-    /// Shared, so that it stays open while who accepts from it is started again.
+    /// Shared, so that it stays open while the task that accepts from it is started again.
     pub listener: Arc<TcpListener>,
     pub router: Router,
     pub limits: ConnectionLimits,
     pub metrics: ListenerMetrics,
-    /// Called when somebody was turned away for lack of capacity who may have had something to say.
+    /// Called when a client that may have had something to send was turned away for lack of capacity.
     pub on_refused: Arc<dyn Fn() + Send + Sync>,
 }
 
 impl Listening {
-    /// With limits as usual, counted by nobody.
+    /// Has the default limits, and metrics that nobody reads.
     pub fn new(listener: TcpListener, router: Router) -> Self {
         Self {
             listener: Arc::new(listener),
@@ -161,7 +161,7 @@ impl Server {
         if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) {
             return None;
         }
-        // Whoever is idle gives back a descriptor: who comes now has something to say.
+        // Idle connections give back their descriptors: a client that comes now has something to send.
         self.shared.connections.make_room(self.shared.now());
         self.refused(&error.to_string());
         Some(Instant::now() + ACCEPT_RETRY_AFTER)

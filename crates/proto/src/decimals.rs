@@ -137,7 +137,7 @@ fn long_decimal(written: &Spanned<String>, text: &str) -> Option<std::ops::Range
     (stands_there && number.to_string() != written.value).then_some(range)
 }
 
-/// As much of a file as there is around the decimals: a block on the way to them, or the one that they are in.
+/// The part of a file that is around the decimals: a block on the way to them, or the one that they are in.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Block {

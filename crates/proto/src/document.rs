@@ -18,7 +18,7 @@ pub struct SyntaxError {
 }
 
 impl SyntaxError {
-    /// As a message about a file, which begins with the place in it.
+    /// A message about a file, which begins with the place in it.
     pub fn in_file(&self, name: &str) -> String {
         let place = self.place.as_ref().map_or_else(String::new, |place| format!(":{place}"));
         format!("{name}{place}: not valid YAML: {}", without_place(&self.message))

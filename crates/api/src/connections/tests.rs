@@ -1,3 +1,5 @@
+use futures_util::FutureExt;
+
 use super::*;
 
 const LIMITS: ConnectionLimits = ConnectionLimits {
@@ -19,8 +21,9 @@ fn open(connections: &Connections, address: [u8; 4], now: u64) -> Arc<Connection
     connections.open(address.into(), at(now)).connection.unwrap()
 }
 
+/// True only once, if it was.
 fn is_cut(connection: &Connection) -> bool {
-    connection.cut.is_cancelled()
+    connection.cut().now_or_never().is_some()
 }
 
 #[test]

@@ -25,7 +25,8 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
-use tower::{Layer, Service};
+use tower::Service;
+use tower::layer::layer_fn;
 use tracing::{Instrument, Span};
 
 use self::request_id::RequestId;
@@ -40,7 +41,7 @@ pub type NewRequestId = Arc<dyn Fn() -> u64 + Send + Sync>;
 /// A path and its methods.
 pub(crate) type Route<S> = (&'static str, MethodRouter<S>);
 
-/// What is told when a request is refused for lack of capacity.
+/// Called when a request is refused for lack of capacity.
 pub(crate) type OnRefused = Arc<dyn Fn() + Send + Sync>;
 
 /// The edge of one router.
@@ -73,16 +74,17 @@ impl Edge {
     {
         let mut router = Router::new();
         for (path, methods) in routes {
-            let methods = methods.fallback(error::method_not_allowed);
-            router = router.route(path, methods.layer(self.layer(path)));
+            let guard = self.guard(path);
+            let guarded = layer_fn(move |inner| Guarded { guard: Arc::clone(&guard), inner });
+            router = router.route(path, methods.fallback(error::method_not_allowed).layer(guarded));
         }
-        let unmatched = self.layer("unmatched").layer(error::not_found.with_state(()));
+        let unmatched = Guarded { guard: self.guard("unmatched"), inner: error::not_found.with_state(()) };
         router.fallback_service(unmatched).with_state(state)
     }
 
-    fn layer(self: &Arc<Self>, path: &str) -> EdgeLayer {
+    fn guard(self: &Arc<Self>, path: &str) -> Arc<Guard> {
         let metrics = self.metrics.route(self.service, path);
-        EdgeLayer(Arc::new(Guard { edge: Arc::clone(self), metrics }))
+        Arc::new(Guard { edge: Arc::clone(self), metrics })
     }
 
     /// Refuses what may not be asked, or is too much, before anything of it is done.
@@ -102,8 +104,7 @@ impl Edge {
         origin::check(request, &self.allowed_hosts)?;
         Arc::clone(&self.permits).try_acquire_owned().map_err(|_| {
             (self.on_refused)();
-            let message = "too many requests at once; try again in a second";
-            ApiError::new(Code::Unavailable, message).with_retry_after(1)
+            ApiError::too_many_requests()
         })
     }
 }
@@ -112,17 +113,6 @@ impl Edge {
 struct Guard {
     edge: Arc<Edge>,
     metrics: RouteMetrics,
-}
-
-#[derive(Clone)]
-struct EdgeLayer(Arc<Guard>);
-
-impl<S> Layer<S> for EdgeLayer {
-    type Service = Guarded<S>;
-
-    fn layer(&self, inner: S) -> Guarded<S> {
-        Guarded { guard: Arc::clone(&self.0), inner }
-    }
 }
 
 #[derive(Clone)]

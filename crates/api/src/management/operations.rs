@@ -74,7 +74,7 @@ pub(super) async fn stuck(
     Ok(Answer(ListStuckOperationsResponse { operations: stuck.into_iter().map(explanation).collect() }))
 }
 
-/// In v10's order of checks, so that a request with several mistakes is told of the same one.
+/// Checks in v10's order, so that a request with several mistakes is told of the same one.
 fn asked_page(request: &ListOperationsRequest) -> Result<(Stage, PageRequest), ApiError> {
     let newest_first = newest_first(&request.order_by)?;
     let page = request.page.unwrap_or(1);
@@ -201,7 +201,7 @@ fn described(view_of: &OperationView, view: View) -> v1::Operation {
     }
 }
 
-/// Of what has ended without finishing, first why it did, then why it was asked for.
+/// Why an operation was asked for; if it ended without finishing, first why it did.
 fn reason(view_of: &OperationView) -> String {
     let OperationView { operation, cause, .. } = view_of;
     match (cause, operation.reason.as_str()) {

@@ -131,7 +131,7 @@ fn given(parameter: String) -> Option<String> {
     Some(parameter).filter(|text| !text.is_empty())
 }
 
-/// Of the active version.
+/// What answers say about the active version.
 fn shown(record: &SchedulerRecord) -> Shown<'_> {
     Shown {
         version: record.active_version,

@@ -23,7 +23,7 @@ pub(super) struct Failures {
 
 #[derive(Default)]
 struct Known {
-    /// Of all schedulers; those of which a ping has failed have a counter.
+    /// All schedulers by name; those of which a ping has failed have a counter.
     counters: BTreeMap<String, Option<Counter>>,
     looked_at: Option<Instant>,
 }

@@ -16,8 +16,8 @@ pub struct Shown<'a> {
     /// `creating`, `in-sync`, `deleting`: as clients read it.
     pub state: &'a str,
     pub created_at: Timestamp,
-    /// Of the active version the fleet size as it is now, which people may have changed; of any other one what its
-    /// recipe says.
+    /// The current fleet size if this is the active version (people may have changed it), otherwise what the recipe
+    /// says.
     pub rooms_replicas: u32,
 }
 

@@ -215,7 +215,7 @@ fn flag(field: &Field<'_>, value: Option<&Value>) -> Result<Option<bool>, Refuse
     }
 }
 
-/// As a number or, as everywhere in a recipe, as text.
+/// A whole number may also be written as text, as everywhere in a recipe.
 fn whole_number(field: &Field<'_>, value: Option<&Value>) -> Result<Option<i32>, Refused> {
     let text = match value {
         None | Some(Value::Null) => return Ok(None),
