@@ -62,10 +62,7 @@ impl Client {
     pub(super) fn get_list(&self, resource: &Resource) -> Result<Json, Failure> {
         match self.json(&Method::GET, &full(resource), None)? {
             list @ Json::Array(_) => Ok(list),
-            _ => {
-                let message = "the server's answer is not a list; is this a Maestro management API?";
-                Err(Failure::failed(message))
-            }
+            _ => Err(Failure::failed("the server's answer is not a list; is this a Maestro management API?")),
         }
     }
 
@@ -81,7 +78,7 @@ impl Client {
         self.json(&Method::DELETE, &full(resource), None)
     }
 
-    /// One that is answered without a word.
+    /// A deletion that is answered without a body.
     pub(super) fn delete_silently(&self, resource: &Resource) -> Result<(), Failure> {
         self.send(&Method::DELETE, resource, None).map(drop)
     }

@@ -10,7 +10,7 @@ pub(super) fn explain(context: &Context, scheduler: &str, operation: &str) -> Re
     context.show(&answer, explanation)
 }
 
-/// Of one scheduler, or of all.
+/// Lists the stuck operations of one scheduler, or of all.
 pub(super) fn list_stuck(
     context: &Context,
     scheduler: Option<&str>,

@@ -9,7 +9,7 @@ use super::{Client, Failure, Resource, ids, note, print};
 
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What is asked for while following: more than a room writes between two polls.
+/// Lines that are asked for while following: more than a room writes between two polls.
 const FOLLOW_LINES: u32 = 1000;
 
 #[derive(Debug, Args)]

@@ -82,7 +82,7 @@ Exit codes:
   0 ok, 1 operation failed, 2 usage or invalid input, 3 not found, 4 conflict,
   5 server unreachable, 6 timed out";
 
-/// Those whose scripts are tried out.
+/// The shells whose completion scripts are tested.
 const COMPLETION_SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
 
 /// Keeps fleets of dedicated game rooms running

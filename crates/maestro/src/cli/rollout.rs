@@ -161,7 +161,7 @@ fn watch(context: &Context, options: &StatusOptions) -> Result<(), Failure> {
 /// One look at a version that is followed.
 struct Seen {
     rollout: Json,
-    /// Of a version that is deployed and active: a fleet without rooms has none to replace, and is not there yet.
+    /// The rooms of a version that is deployed and active: a fleet without rooms has none to replace, and is not complete.
     rooms: Option<ReadyRooms>,
 }
 

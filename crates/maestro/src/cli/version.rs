@@ -31,7 +31,7 @@ pub(super) fn version() -> Json {
     ])
 }
 
-/// What is never in a production build.
+/// Features that a production build never has.
 fn features() -> impl Iterator<Item = &'static str> {
     let features = [("breakable", maestro_core::guards::BREAKABLE), ("failpoints", Failpoints::BUILT_IN)];
     features.into_iter().filter(|(_, built_in)| *built_in).map(|(name, _)| name)

@@ -9,21 +9,15 @@ use serde_saphyr::Spanned;
 
 use super::keys::{Key, NO_EFFECT, keys};
 use super::regions::{RegionConfig, SECTION};
+use super::settings::Origin;
 use crate::yaml::Node;
-
-/// One value of the file.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct FileValue {
-    pub(super) text: String,
-    pub(super) line: u64,
-}
 
 /// What a file says: values by their region, if they are a region's, and key; and everything that is wrong.
 #[derive(Debug, Default)]
 pub(super) struct FileSettings {
     /// How messages call the file.
-    pub(super) name: String,
-    pub(super) values: BTreeMap<(Option<Region>, &'static str), FileValue>,
+    name: String,
+    pub(super) values: BTreeMap<(Option<Region>, &'static str), (String, Origin)>,
     pub(super) regions: BTreeSet<Region>,
     pub(super) warnings: Vec<String>,
     pub(super) violations: Vec<String>,
@@ -60,22 +54,21 @@ type Entries = Vec<(Spanned<String>, Node)>;
 impl FileSettings {
     fn mapping(&mut self, parent: &str, entries: Entries) {
         for (name, node) in entries {
-            let line = name.referenced.line();
+            let place = self.place(&name);
             let path = if parent.is_empty() { name.value } else { format!("{parent}.{}", name.value) };
-            self.entry(&path, line, node);
+            self.entry(&path, &place, node);
         }
     }
 
-    fn entry(&mut self, path: &str, line: u64, node: Node) {
-        let place = self.place(line);
+    fn entry(&mut self, path: &str, place: &Origin, node: Node) {
         if has_no_effect(path) {
             self.warnings.push(format!("{path} has no effect here ({place})"));
         } else if path.eq_ignore_ascii_case(SECTION) {
-            self.regions(&place, node);
+            self.regions(place, node);
         } else if let Some(key) = find(path) {
-            self.set(None, key, key.path, line, node);
+            self.set(None, key, key.path, place, node);
         } else if is_section(path) {
-            let entries = self.section(path, &place, node);
+            let entries = self.section(path, place, node);
             self.mapping(path, entries.unwrap_or_default());
         } else {
             self.refuse(format!("{path} ({place}): unknown key; {}", advice(path)));
@@ -83,7 +76,7 @@ impl FileSettings {
     }
 
     /// Names are as they are written; below them, keys are case-insensitive as everywhere.
-    fn regions(&mut self, place: &str, node: Node) {
+    fn regions(&mut self, place: &Origin, node: Node) {
         let entries = match node {
             Node::Map(entries) => entries,
             Node::Scalar(None) => return,
@@ -93,7 +86,7 @@ impl FileSettings {
             }
         };
         for (name, node) in entries {
-            let place = self.place(name.referenced.line());
+            let place = self.place(&name);
             let path = format!("{SECTION}.{}", name.value);
             match Region::parse(&name.value) {
                 Err(rule) => self.refuse(format!("{path} ({place}): {rule}")),
@@ -108,12 +101,12 @@ impl FileSettings {
 
     fn region(&mut self, region: Region, entries: Entries) {
         for (name, node) in entries {
-            let line = name.referenced.line();
+            let place = self.place(&name);
             let path = format!("{SECTION}.{region}.{}", name.value);
             match RegionConfig::KEYS.iter().find(|key| key.path.eq_ignore_ascii_case(&name.value)) {
-                Some(key) => self.set(Some(region.clone()), key, &path, line, node),
+                Some(key) => self.set(Some(region.clone()), key, &path, &place, node),
                 None => {
-                    let (place, advice) = (self.place(line), region_advice(&region, &name.value));
+                    let advice = region_advice(&region, &name.value);
                     self.refuse(format!("{path} ({place}): unknown key; {advice}"));
                 }
             }
@@ -121,16 +114,19 @@ impl FileSettings {
         self.regions.insert(region);
     }
 
-    fn set(&mut self, region: Option<Region>, key: &'static Key, path: &str, line: u64, node: Node) {
-        let Some(value) = self.value(path, key, line, node) else { return };
-        if let Some(earlier) = self.values.insert((region, key.path), value) {
-            let lines = format!("{} lines {} and {line}", self.name, earlier.line);
-            self.refuse(format!("{path} ({lines}): is set twice; keep one of them"));
+    fn set(&mut self, region: Option<Region>, key: &'static Key, path: &str, place: &Origin, node: Node) {
+        let Some(text) = self.value(path, key, place, node) else { return };
+        let earlier = self.values.insert((region, key.path), (text, place.clone()));
+        if let (Some((_, Origin::File { line: earlier, .. })), Origin::File { name, line }) = (earlier, place)
+        {
+            self.refuse(format!(
+                "{path} ({name} lines {earlier} and {line}): is set twice; keep one of them"
+            ));
         }
     }
 
-    /// What is in a section, which may be nothing.
-    fn section(&mut self, path: &str, place: &str, node: Node) -> Option<Entries> {
+    /// The entries of a section, which may be empty.
+    fn section(&mut self, path: &str, place: &Origin, node: Node) -> Option<Entries> {
         match node {
             Node::Map(entries) => Some(entries),
             Node::Scalar(None) => Some(Vec::new()),
@@ -142,20 +138,20 @@ impl FileSettings {
     }
 
     /// What a key is set to, if it is set.
-    fn value(&mut self, path: &str, key: &Key, line: u64, node: Node) -> Option<FileValue> {
+    fn value(&mut self, path: &str, key: &Key, place: &Origin, node: Node) -> Option<String> {
         let text = match node {
-            Node::Scalar(text) => return text.map(|text| FileValue { text, line }),
+            Node::Scalar(text) => return text,
             Node::List(items) if key.is_list => joined(items),
             Node::Map(_) | Node::List(_) => None,
         };
         if text.is_none() {
-            self.refuse(not_one_value(path, &self.place(line), key));
+            self.refuse(not_one_value(path, place, key));
         }
-        text.map(|text| FileValue { text, line })
+        text
     }
 
-    fn place(&self, line: u64) -> String {
-        format!("{} line {line}", self.name)
+    fn place(&self, key: &Spanned<String>) -> Origin {
+        Origin::File { name: self.name.clone(), line: key.referenced.line() }
     }
 
     fn refuse(&mut self, violation: String) {
@@ -163,7 +159,7 @@ impl FileSettings {
     }
 }
 
-fn not_one_value(path: &str, place: &str, key: &Key) -> String {
+fn not_one_value(path: &str, place: &Origin, key: &Key) -> String {
     match key.is_list {
         true => format!("{path} ({place}): must be a {}, without lists or sections in it", key.kind),
         false => format!("{path} ({place}): must be one value ({}), not a list or a section", key.kind),

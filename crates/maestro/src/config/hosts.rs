@@ -14,7 +14,7 @@ impl Config {
     }
 }
 
-/// Of an URL that was checked. Addresses of IPv6 come out in pieces, which does not matter: all addresses are allowed.
+/// The host of a URL that was checked. IPv6 addresses come out in pieces, which does not matter: all addresses are allowed.
 fn host_of(url: &str) -> &str {
     let after_scheme = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = after_scheme.split(['/', '?', '#']).next().unwrap_or_default();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use maestro_core::room::Region;
 use maestro_proto::document::read_text;
 
-use super::file::{self, FileSettings, FileValue};
+use super::file::{self, FileSettings};
 use super::keys::{Config, Key, keys};
 use super::regions::{self, RegionConfig};
 
@@ -78,7 +78,7 @@ impl fmt::Display for Origin {
 /// The text of one key.
 #[derive(Debug, Clone)]
 pub struct Setting {
-    /// Whose key it is, if it is a region's.
+    /// The region that the key belongs to, if it is one of a region.
     pub region: Option<Region>,
     pub key: &'static Key,
     pub text: String,
@@ -118,13 +118,12 @@ pub struct ConfigError {
 
 /// Reads all sources.
 pub fn load(sources: &Sources) -> Result<Loaded, ConfigError> {
-    let FileSettings { name: file_name, values: file_values, regions: names, mut warnings, mut violations } =
+    let FileSettings { values: file_values, regions: names, mut warnings, mut violations, .. } =
         read_file(sources)?;
     let environment = environment(sources);
 
     let flags = &sources.flags;
-    let mut layers =
-        Layers { file_name, file_values, environment: &environment, flags, warnings: &mut warnings };
+    let mut layers = Layers { file_values, environment: &environment, flags, warnings: &mut warnings };
     let mut settings: Vec<Setting> = keys().map(|key| layers.setting(None, key)).collect();
     for name in &names {
         settings.extend(RegionConfig::KEYS.iter().map(|key| layers.setting(Some(name), key)));
@@ -183,8 +182,7 @@ fn unused_variables(environment: &BTreeMap<String, String>, settings: &[Setting]
 
 /// What stands above the defaults.
 struct Layers<'a> {
-    file_name: String,
-    file_values: BTreeMap<(Option<Region>, &'static str), FileValue>,
+    file_values: BTreeMap<(Option<Region>, &'static str), (String, Origin)>,
     environment: &'a BTreeMap<String, String>,
     flags: &'a [Flag],
     warnings: &'a mut Vec<String>,
@@ -198,12 +196,8 @@ impl Layers<'_> {
         let mut setting = Setting { region, key, text: key.default.to_owned(), origin: Origin::Default };
         let from_flag = self.flags.iter().find(|flag| flag.key == setting.path());
         let from_flag = from_flag.map(|flag| (flag.value.clone(), Origin::Flag { name: flag.name }));
-        let above = from_flag.or_else(|| self.variable(&setting)).or_else(|| {
-            let FileValue { text, line } = from_file?;
-            Some((text, Origin::File { name: self.file_name.clone(), line }))
-        });
-        if let Some((text, origin)) = above {
-            (setting.text, setting.origin) = (text, origin);
+        if let Some(above) = from_flag.or_else(|| self.variable(&setting)).or(from_file) {
+            (setting.text, setting.origin) = above;
         }
         setting
     }
@@ -224,9 +218,7 @@ impl Layers<'_> {
 
 /// v10 runs one API per process and calls its port `api.port`; the API's own key wins where it is set.
 fn take_api_port(settings: &mut [Setting], own_path: &str) {
-    let Some(api_port) = given_api_port(settings).cloned() else {
-        return;
-    };
+    let Some(api_port) = given_api_port(settings).cloned() else { return };
     let own = settings.iter_mut().find(|setting| setting.is(None, own_path));
     if let Some(own) = own.filter(|setting| setting.origin == Origin::Default) {
         own.text = api_port.text;

@@ -17,7 +17,6 @@ use tokio::task::JoinHandle;
 use crate::config::Config;
 
 use super::descriptors::Shares;
-use super::logging;
 use super::system::{machine_names, random_seed};
 
 pub(super) struct Listeners {
@@ -28,7 +27,7 @@ pub(super) struct Listeners {
 
 /// The line that scripts wait for.
 #[derive(serde::Serialize)]
-pub(super) struct Serving {
+struct Serving {
     event: &'static str,
     management: String,
     rooms: String,
@@ -45,13 +44,10 @@ impl Listeners {
         })
     }
 
-    pub(super) fn serving_line(&self) -> anyhow::Result<Serving> {
-        Ok(Serving {
-            event: "serving",
-            management: url(&self.management)?,
-            rooms: url(&self.rooms)?,
-            internal: url(&self.internal)?,
-        })
+    pub(super) fn serving_line(&self) -> anyhow::Result<String> {
+        let Self { management, rooms, internal } = self;
+        let [management, rooms, internal] = [url(management)?, url(rooms)?, url(internal)?];
+        Ok(serde_json::to_string(&Serving { event: "serving", management, rooms, internal })?)
     }
 }
 
@@ -164,8 +160,4 @@ fn connection_limits(config: &Config, connections_max: usize, limits: &Limits) -
         // As much as those that are worked on may have.
         bodies_max_bytes: limits.body_max_bytes.saturating_mul(limits.requests_max),
     }
-}
-
-pub(super) fn announce(serving: &Serving) -> anyhow::Result<()> {
-    logging::print(serde_json::to_string(serving)?).context("writing to stdout")
 }

@@ -17,7 +17,7 @@ use rustix::io::Errno;
 
 /// Lines that wait to be written: a burst of a busy server, and a reader that pauses for a moment.
 const LINES_MAX: usize = 16 * 1024;
-/// Of all lines that wait, so that long ones do not use the memory up.
+/// Bytes of all lines that wait, so that long lines do not use up the memory.
 const BYTES_MAX: usize = 16 * 1024 * 1024;
 /// How often a flush looks whether there is space in a full queue.
 const FLUSH_RETRY: Duration = Duration::from_millis(5);

@@ -21,9 +21,10 @@ use tokio::task::JoinHandle;
 
 use crate::config::{Config, RegionConfig, RuntimeKind};
 
-use super::apis::{Listeners, announce, serve, url};
+use super::apis::{Listeners, serve, url};
 use super::descriptors::Shares;
 use super::log_writer::LogWriter;
+use super::logging;
 use super::room_user::room_user;
 use super::system::{SystemClock, default_rooms_max, owner_name, random_seed};
 
@@ -79,7 +80,7 @@ impl Server {
         logs.register(&mut registry);
         let shares = Shares::of(descriptors_max, config.api.connections_max);
         let apis = serve(config, &engine, tasks, listeners, &shares, registry, &stopped)?;
-        announce(&serving)?;
+        logging::print(serving).context("writing to stdout")?;
         Ok(Self { regions, engine: running, stop, apis })
     }
 

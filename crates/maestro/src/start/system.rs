@@ -67,7 +67,7 @@ fn total_memory_kib(text: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB")?.parse().ok())
 }
 
-/// Who this process is in leases and histories: the machine, the process, and when it began.
+/// The name of this process in leases and histories: the machine and the process id.
 pub(super) fn owner_name() -> String {
     format!("{}/{}", machine_name(), std::process::id())
 }

@@ -133,7 +133,7 @@ fn cycle(snapshot: &FleetSnapshot<'_>, plan: &Plan, version: Version) -> Vec<Str
     lines
 }
 
-/// Of rooms whose version is old, and of those that only stand in a drained region.
+/// What is removed of rooms whose version is old, and of rooms that are only in a drained region.
 fn replacements(snapshot: &FleetSnapshot<'_>, plan: &Plan) -> Vec<String> {
     let Some(cycle) = &plan.rollout else { return Vec::new() };
     let old: BTreeSet<&RoomId> = replaced_rooms(snapshot).map(|room| &room.id).collect();

@@ -62,7 +62,7 @@ fn size(text: &str) -> Result<Size, String> {
         (false, true) => Adjustment::CHANGE,
         (false, false) => Adjustment::EXACT,
     };
-    // Of two signs none is taken off, and it is no number.
+    // If there are two signs, both stay, and the text is not a number.
     let signed = number.strip_prefix('+').filter(|digits| !digits.starts_with('-')).unwrap_or(number);
     let number = Number::parse(signed).map_err(|_| "write it as 10, +5, -3, +20% or -12.5%".to_owned())?;
     let words = if is_change { format!("by {text}") } else { format!("to {text}") };

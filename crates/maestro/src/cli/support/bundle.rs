@@ -12,10 +12,10 @@ use jiff::Timestamp;
 
 use crate::cli::{Failure, Json};
 
-/// Of one file: more than anybody reads.
+/// Bytes of one file: more than anybody reads.
 const FILE_BYTES_MAX: usize = 8 << 20;
 
-/// Of all files before they are compressed: a bundle is mailed, or attached to an issue.
+/// Bytes of all files before they are compressed: a bundle is mailed, or attached to an issue.
 const BUNDLE_BYTES_MAX: usize = 64 << 20;
 
 #[derive(Default)]

@@ -12,10 +12,10 @@ use super::secrets::hide;
 use crate::cli::Json;
 use crate::config::Loaded;
 
-/// Of the server's log.
+/// Bytes of the server's log that are included.
 const LOG_BYTES_MAX: u64 = 4 << 20;
 
-/// Of each room's log, and of how many rooms, where no server can be asked for them.
+/// Bytes of each room's log that are included, and of how many rooms, if no server can be asked for them.
 const ROOM_LOG_BYTES_MAX: u64 = 64 << 10;
 const ROOM_LOGS_MAX: usize = 50;
 
