@@ -12,14 +12,14 @@ use maestro_core::room::Region;
 use maestro_core::time::Millis;
 use maestro_engine::ports::{Ports, Randomness, Runtime};
 use maestro_engine::{Engine, Parts, Running, Settings, Tasks, WakeUps};
-use maestro_runtime_process::{ProcessRuntime, ProcessScanner, RoomUser};
+use maestro_runtime_process::{ProcessRuntime, ProcessScanner};
 use maestro_store_embedded::{EmbeddedStore, Failpoints, MemoryRoomTable, OpenError, server_of};
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::config::{Config, RegionConfig, RuntimeKind};
+use crate::config::{Config, RuntimeKind};
 
 use super::apis::{Listeners, serve, url};
 use super::descriptors::Shares;
@@ -155,56 +155,42 @@ async fn open_regions(
     rooms_api: &TcpListener,
     tasks: &Tasks,
 ) -> anyhow::Result<Vec<OpenRegion>> {
+    let (for_all, data_dir) = (&config.process_runtime, &config.storage.data_dir);
+    let user = room_user(config)?;
+    let scanner = ProcessScanner::new(user.as_ref().map(|user| user.user_id));
+    let working_directory = std::env::current_dir().context("finding the working directory")?;
+    let own_url = url(rooms_api)?;
     let mut regions = Vec::new();
-    let room_user = room_user(config)?;
-    let scanner = ProcessScanner::new(room_user.as_ref().map(|user| user.user_id));
     for (name, region) in &config.regions {
         let RuntimeKind::Process = region.runtime;
-        let user = room_user.as_ref();
-        let options = process_options(config, store_id, rooms_api, (name, region), &scanner, user, tasks)?;
+        let directory = region.directory(name, data_dir);
+        let rooms_api_url = region.rooms_api_url.as_ref().or(for_all.rooms_api_url.as_ref());
+        // What a region leaves unset is as for all regions.
+        let options = maestro_runtime_process::Options {
+            log_keeper: log_keeper(&directory),
+            directory,
+            data_directory: data_dir.clone(),
+            store_id: store_id.to_owned(),
+            region: name.clone(),
+            host: region.host.as_ref().unwrap_or(&for_all.host).clone(),
+            rooms_api_url: rooms_api_url.unwrap_or(&own_url).clone(),
+            log_limit_bytes: region.log_limit_bytes.unwrap_or(for_all.log_limit_bytes),
+            working_directory: working_directory.clone(),
+            scanner: scanner.clone(),
+            rooms_max: region.rooms_max.unwrap_or_else(|| share_of_rooms(config)),
+            rooms_directory: for_all.rooms_dir.clone(),
+            user: user.clone(),
+            server_of,
+            tasks: tasks.clone(),
+            scheduler_log_limit_bytes: for_all.scheduler_log_limit_bytes,
+            ended_rooms_max: usize::try_from(for_all.ended_rooms_max).unwrap_or(usize::MAX),
+        };
         let runtime = ProcessRuntime::open(options).await;
         let runtime = runtime.with_context(|| format!("opening the process runtime of region {name}"))?;
-        let stop_rooms =
-            region.stop_rooms_on_shutdown.unwrap_or(config.process_runtime.stop_rooms_on_shutdown);
+        let stop_rooms = region.stop_rooms_on_shutdown.unwrap_or(for_all.stop_rooms_on_shutdown);
         regions.push(OpenRegion { name: name.clone(), runtime, stop_rooms });
     }
     Ok(regions)
-}
-
-/// What a region does not say is as for all.
-fn process_options(
-    config: &Config,
-    store_id: &str,
-    rooms_api: &TcpListener,
-    (name, region): (&Region, &RegionConfig),
-    scanner: &ProcessScanner,
-    room_user: Option<&RoomUser>,
-    tasks: &Tasks,
-) -> anyhow::Result<maestro_runtime_process::Options> {
-    let (for_all, data_dir) = (&config.process_runtime, &config.storage.data_dir);
-    let url = match region.rooms_api_url.as_ref().or(for_all.rooms_api_url.as_ref()) {
-        Some(url) => url.clone(),
-        None => url(rooms_api)?,
-    };
-    Ok(maestro_runtime_process::Options {
-        directory: region.directory(name, data_dir),
-        data_directory: data_dir.clone(),
-        store_id: store_id.to_owned(),
-        region: name.clone(),
-        host: region.host.clone().unwrap_or_else(|| for_all.host.clone()),
-        rooms_api_url: url,
-        log_limit_bytes: region.log_limit_bytes.unwrap_or(for_all.log_limit_bytes),
-        working_directory: std::env::current_dir().context("finding the working directory")?,
-        scanner: scanner.clone(),
-        rooms_max: region.rooms_max.unwrap_or_else(|| share_of_rooms(config)),
-        rooms_directory: for_all.rooms_dir.clone(),
-        user: room_user.cloned(),
-        server_of,
-        tasks: tasks.clone(),
-        scheduler_log_limit_bytes: for_all.scheduler_log_limit_bytes,
-        ended_rooms_max: usize::try_from(for_all.ended_rooms_max).unwrap_or(usize::MAX),
-        log_keeper: log_keeper(&region.directory(name, data_dir)),
-    })
 }
 
 /// All regions of processes are on this machine: those that say nothing share what is left by those that do.
