@@ -175,6 +175,7 @@ pub(super) fn read_rows<T>(
 /// cannot be read.
 pub(super) fn read_each<T, U>(
     connection: &Connection,
+    what: &'static str,
     sql: &str,
     parameters: impl Params,
     read: impl Fn(&Columns<'_, '_>) -> Result<T>,
@@ -186,8 +187,8 @@ pub(super) fn read_each<T, U>(
             Ok(row) => readable.push(row),
             Err(why) => match or_unreadable(describe(columns, why.to_string()))? {
                 Ok(row) => unreadable.push(row),
-                // Nobody can ask for it, and no room can carry its name.
-                Err(why) => tracing::warn!(%why, "a stored row is left alone"),
+                // Mostly its name: nobody can ask for it then, and no room can carry it.
+                Err(why) => tracing::warn!(%why, "a stored {what} cannot be shown and is left alone"),
             },
         }
         Ok(())

@@ -156,7 +156,7 @@ pub(super) fn all(
 ) -> Result<(Vec<SchedulerRecord>, Vec<UnreadableScheduler>)> {
     let sql = format!("{SELECT_SCHEDULERS} ORDER BY schedulers.name");
     let read = |columns: &Columns<'_, '_>| scheduler(columns, recipes);
-    read_each(connection, &sql, [], read, |columns, why| {
+    read_each(connection, "scheduler", &sql, [], read, |columns, why| {
         Ok(UnreadableScheduler {
             name: columns.scheduler("name")?,
             active_version: columns.get("active_version")?,

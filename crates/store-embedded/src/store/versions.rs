@@ -95,7 +95,7 @@ pub(super) fn all(
 ) -> Result<(Vec<VersionRecord>, Vec<UnreadableVersion>)> {
     let read = |columns: &Columns<'_, '_>| version(columns, recipes);
     let (mut readable, mut unreadable) =
-        read_each(connection, SELECT, [scheduler.as_str()], read, |columns, why| {
+        read_each(connection, "version", SELECT, [scheduler.as_str()], read, |columns, why| {
             Ok(UnreadableVersion {
                 version: columns.version("version")?,
                 is_active: columns.get("is_active")?,

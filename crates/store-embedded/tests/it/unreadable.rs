@@ -57,6 +57,21 @@ async fn a_scheduler_that_cannot_be_read_leaves_the_others_as_they_are() {
 }
 
 #[tokio::test]
+async fn a_scheduler_of_which_nothing_can_be_shown_hides_no_other_ones() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut others = store_with_rooms(directory.path()).await;
+    others.retain(|name| *name != arena());
+    tamper(
+        directory.path(),
+        &format!("UPDATE schedulers SET created_at = {} WHERE name = 'arena'", i64::MAX),
+    );
+    let store = EmbeddedStore::open(directory.path()).unwrap();
+    let (readable, unreadable) = store.all_schedulers().await.unwrap();
+    assert_eq!(readable.into_iter().map(|record| record.name).collect::<Vec<_>>(), others);
+    assert_eq!(unreadable, []);
+}
+
+#[tokio::test]
 async fn a_room_that_cannot_be_read_hides_no_other_ones() {
     let directory = tempfile::tempdir().unwrap();
     store_with_rooms(directory.path()).await;
