@@ -1,6 +1,7 @@
 //! What is wrong with a fleet, in a word and in a sentence. Pure: what was counted goes in.
 
 use crate::plan::Held;
+use crate::rollout::{RolloutRecord, RolloutState};
 use crate::room::RoomId;
 use crate::text::count_of;
 
@@ -19,7 +20,7 @@ pub struct FleetSeen<'a> {
     pub failed: Option<FailedRoom<'a>>,
     /// What the next cycle would not do, and why.
     pub held: &'a [Held],
-    pub rollout: Option<RolloutTrouble<'a>>,
+    pub rollout: Option<&'a RolloutRecord>,
     /// A region that has rooms of the fleet and cannot be reached.
     pub unreachable: Option<&'a str>,
 }
@@ -28,14 +29,6 @@ pub struct FleetSeen<'a> {
 pub struct FailedRoom<'a> {
     pub id: &'a RoomId,
     pub how: &'a str,
-}
-
-/// A rollout that does not simply go on.
-#[derive(Debug, Clone, Copy)]
-pub enum RolloutTrouble<'a> {
-    Paused(&'a str),
-    Halted(&'a str),
-    RollingBack(&'a str),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +50,7 @@ impl FleetSeen<'_> {
         let without_room = |(word, reason)| Problem { word, reason, room: None };
         let missing = if self.missing() > 0 { self.why_missing() } else { None };
         missing
-            .or_else(|| self.rollout.map(RolloutTrouble::problem).map(without_room))
+            .or_else(|| self.rollout.and_then(rollout_trouble).map(without_room))
             .or_else(|| {
                 let region = self.unreachable?;
                 Some(without_room(("unreachable", format!("region {region} cannot be reached"))))
@@ -100,13 +93,14 @@ impl FleetSeen<'_> {
     }
 }
 
-impl RolloutTrouble<'_> {
-    fn problem(self) -> (&'static str, String) {
-        match self {
-            Self::Paused(note) => ("paused", format!("the rollout is {note}")),
-            Self::Halted(note) => ("halted", format!("the rollout has halted: {note}")),
-            Self::RollingBack(note) => ("rolling back", format!("the rollout goes back: {note}")),
-        }
+/// `None`: the rollout simply goes on.
+fn rollout_trouble(rollout: &RolloutRecord) -> Option<(&'static str, String)> {
+    let note = &rollout.note;
+    match rollout.state {
+        RolloutState::Rolling => None,
+        RolloutState::Paused => Some(("paused", format!("the rollout is {note}"))),
+        RolloutState::Halted => Some(("halted", format!("the rollout has halted: {note}"))),
+        RolloutState::RollingBack => Some(("rolling back", format!("the rollout goes back: {note}"))),
     }
 }
 
@@ -119,6 +113,7 @@ mod tests {
     use super::*;
     use crate::plan::SilentRooms;
     use crate::room::Region;
+    use crate::scheduler::{SizeBaseline, Version};
     use crate::time::Timestamp;
 
     #[track_caller]
@@ -153,7 +148,18 @@ mod tests {
         check(FleetSeen { held: &silent, starting: 1, ..short }, &why);
         check(FleetSeen { held: &silent, ..fleet }, &why);
         check(FleetSeen { failed, held: &silent, ..short }, crashing);
-        let rollout = Some(RolloutTrouble::Paused("paused by ada"));
+        let rolling = RolloutRecord {
+            state: RolloutState::Rolling,
+            to: Version::FIRST,
+            from: Version::FIRST,
+            since: until,
+            fleet_size: SizeBaseline { before: 1, after: 1 },
+            occupied_at: None,
+            note: String::new(),
+        };
+        check(FleetSeen { rollout: Some(&rolling), ..fleet }, "-");
+        let paused = RolloutRecord { state: RolloutState::Paused, note: "paused by ada".into(), ..rolling };
+        let rollout = Some(&paused);
         check(FleetSeen { rollout, ..fleet }, "paused: the rollout is paused by ada");
         check(FleetSeen { rollout, failed, ..short }, crashing);
         check(FleetSeen { unreachable: Some("eu"), ..fleet }, "unreachable: region eu cannot be reached");

@@ -133,16 +133,10 @@ impl Engine {
         }
         watching::begin(self, parts).await;
         let mut watches = self.watch_regions(parts, &observing_stopped);
-        watches.push(self.watch("metrics reporter", &observing_stopped, |engine| async move {
-            metrics::report(&engine).await;
-        }));
-        watches.push(self.watch("panic watch", &observing_stopped, |engine| async move {
-            panic::watch(&engine).await;
-        }));
+        watches.push(self.watch("metrics reporter", &observing_stopped, metrics::report));
+        watches.push(self.watch("panic watch", &observing_stopped, panic::watch));
         if parts.watcher {
-            watches.push(self.watch("leftovers watch", &observing_stopped, |engine| async move {
-                leftovers::watch(&engine).await;
-            }));
+            watches.push(self.watch("leftovers watch", &observing_stopped, leftovers::watch));
         }
         let (stop, stopped) = watch::channel(false);
         let manager = parts.worker.then(|| self.manage(stopped));
@@ -167,10 +161,7 @@ impl Engine {
             if let Some(observations) = runtime.observations() {
                 let observer = Observer::new(self.clone(), parts, runtime.clone(), observations);
                 let (observer, stop) = (Arc::new(observer), stopped.clone());
-                let make = move || {
-                    let (observer, stop) = (observer.clone(), stop.clone());
-                    async move { observer.run(stop).await }
-                };
+                let make = move || observer.clone().run(stop.clone());
                 let name = TaskName::of("observer", region);
                 observers.push(self.tasks.supervise(name, Importance::Process, stopped.clone(), make));
             }
@@ -182,10 +173,7 @@ impl Engine {
         let watch = |(region, runtime): (&Region, &Arc<dyn Runtime>)| {
             let name = TaskName::of("region watch", region);
             let (engine, region, runtime) = (self.clone(), region.clone(), runtime.clone());
-            let make = move || {
-                let (engine, region, runtime) = (engine.clone(), region.clone(), runtime.clone());
-                async move { watching::watch(&engine, parts, &region, &runtime).await }
-            };
+            let make = move || watching::watch(engine.clone(), parts, region.clone(), runtime.clone());
             self.tasks.supervise(name, Importance::Process, stopped.clone(), make)
         };
         self.ports.runtimes.iter().map(watch).collect()

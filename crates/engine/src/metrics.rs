@@ -88,39 +88,21 @@ impl Default for Metrics {
 
 impl Metrics {
     pub fn register(&self, r: &mut Registry) {
-        r.register(
-            "maestro_workers_sync",
-            "Times that workers looked for schedulers to own",
-            self.workers_sync.clone(),
-        );
-        r.register(
-            "maestro_idle_cycles_not_recorded",
-            "Cycles in which nothing was to be done, and that could not be written down",
-            self.no_actions_lost.clone(),
-        );
+        let synced = "Times that workers looked for schedulers to own";
+        r.register("maestro_workers_sync", synced, self.workers_sync.clone());
+        let not_recorded = "Cycles in which nothing was to be done, and that could not be written down";
+        r.register("maestro_idle_cycles_not_recorded", not_recorded, self.no_actions_lost.clone());
         r.register("maestro_current_workers", "Schedulers that are worked on here", self.workers.clone());
-        r.register(
-            "maestro_worker_operation_execution_latency",
-            "Milliseconds from the creation of an operation to its end",
-            self.executions.family(),
-        );
-        r.register(
-            "maestro_worker_operation_rollback_latency",
-            "Milliseconds from the creation of an operation that was rolled back to its end",
-            self.rollbacks.family(),
-        );
+        let execution = "Milliseconds from the creation of an operation to its end";
+        r.register("maestro_worker_operation_execution_latency", execution, self.executions.family());
+        let rollback = "Milliseconds from the creation of an operation that was rolled back to its end";
+        r.register("maestro_worker_operation_rollback_latency", rollback, self.rollbacks.family());
         let evicted = "Operations that were not executed";
         r.register("maestro_worker_operation_evicted", evicted, self.evictions.family());
-        r.register(
-            "maestro_worker_add_rooms_operation_execution_failed",
-            "add_rooms operations that failed",
-            self.failed_adds.family(),
-        );
-        r.register(
-            "maestro_worker_autoscaling_decisions",
-            "Decisions of health cycles: scale_up, do_nothing, scale_down",
-            self.decisions.family(),
-        );
+        let failed = "add_rooms operations that failed";
+        r.register("maestro_worker_add_rooms_operation_execution_failed", failed, self.failed_adds.family());
+        let decisions = "Decisions of health cycles: scale_up, do_nothing, scale_down";
+        r.register("maestro_worker_autoscaling_decisions", decisions, self.decisions.family());
         r.register("maestro_panic", "Panics: bursts of rooms added at once", self.panics.family());
         r.register("maestro_locks_forced", "Locks that people released", self.locks_forced.family());
         r.register("maestro_worker_desired_rooms", "Rooms wanted", self.desired_rooms.family());
@@ -129,21 +111,12 @@ impl Metrics {
         r.register("maestro_region_reachable", reachable, self.regions_reachable.clone());
         let changes = "How often a region became reachable or unreachable";
         r.register("maestro_region_changes", changes, self.region_changes.clone());
-        r.register(
-            "maestro_region_silent_rooms",
-            "Rooms that stopped pinging together and are not considered dead yet",
-            self.silent_rooms.clone(),
-        );
-        r.register(
-            "maestro_scheduler_unreadable",
-            "Schedulers that this build cannot read and leaves alone with their rooms",
-            self.unreadable.clone(),
-        );
-        r.register(
-            "maestro_invariant_violations",
-            "Violations of invariants; anything above 0 is a bug",
-            self.violations.clone(),
-        );
+        let silent = "Rooms that stopped pinging together and are not considered dead yet";
+        r.register("maestro_region_silent_rooms", silent, self.silent_rooms.clone());
+        let unreadable = "Schedulers that this build cannot read and leaves alone with their rooms";
+        r.register("maestro_scheduler_unreadable", unreadable, self.unreadable.clone());
+        let violations = "Violations of invariants; anything above 0 is a bug";
+        r.register("maestro_invariant_violations", violations, self.violations.clone());
     }
 
     /// Those that cannot be read now, and no others.

@@ -5,24 +5,23 @@
 //! operation follows, however many engines decide the same.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use maestro_core::autoscaling::Demand;
-use maestro_core::lock::{Holder, LockKind, Taker};
+use maestro_core::lock::{LockKind, Taker};
 use maestro_core::operation::{Definition, Origin};
 use maestro_core::panic::{Need, need};
 use maestro_core::plan::Counted;
-use maestro_core::room::RoomStatus;
 use maestro_core::scheduler::{Autoscaling, SchedulerName};
-use maestro_core::time::after;
 use parking_lot::RwLock;
 use tokio::sync::Notify;
 use tokio::time::MissedTickBehavior;
 
 use crate::operations::{StepError, whole_fleet};
 use crate::ports::room_table::FleetCounts;
-use crate::ports::store::{Change, NewLock, SchedulerRecord, SchedulerState, StoreError, Transaction};
+use crate::ports::store::{Change, SchedulerRecord, SchedulerState, StoreError, Transaction};
 use crate::{Engine, with_sources};
 
 /// Looks keep at least this distance: short beside the start of a room, long beside a burst of pings.
@@ -86,7 +85,8 @@ impl Panics {
 }
 
 /// Looks at the schedulers that rooms speak of, for as long as the engine is up.
-pub(crate) async fn watch(engine: &Engine) {
+pub(crate) async fn watch(engine: Arc<Engine>) {
+    let engine = &*engine;
     let mut sync = tokio::time::interval(engine.settings.sync_interval);
     sync.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -140,14 +140,10 @@ async fn look(engine: &Engine, scheduler: &SchedulerName) -> Result<(), StepErro
 }
 
 fn counted(counts: &FleetCounts, matches_max: u32) -> Demand {
-    let rooms = |which: fn(RoomStatus) -> bool| {
-        let chosen = counts.by_status.iter().filter(|(status, _)| which(*status));
-        chosen.map(|(_, rooms)| rooms).sum::<u32>()
-    };
-    let occupied = rooms(RoomStatus::serves_players);
+    let occupied = counts.by_status.occupied();
     // With one match a room, a room is a match, whatever number it says.
     let matches = if matches_max > 1 { counts.matches } else { occupied.into() };
-    Demand { matches, occupied, total: rooms(RoomStatus::counts), matches_max }
+    Demand { matches, occupied, total: counts.by_status.total(), matches_max }
 }
 
 /// The lock and the rooms in one transaction: of all who ask for the same, one gets them.
@@ -157,15 +153,9 @@ async fn ask_for_rooms(engine: &Engine, record: &SchedulerRecord, need: Need) ->
     let mut operation = engine.new_operation(&record.name, definition, Origin::Panic);
     operation.priority = true;
     operation.reason = need.to_string();
-    let lock = NewLock {
-        scheduler: record.name.clone(),
-        kind: LockKind::Panic,
-        taker: Taker::of(Holder::Operation { kind: operation.definition.kind(), id: operation.id }),
-        reason: operation.reason.clone(),
-        at: operation.created_at,
-        expires_at: Some(after(operation.created_at, engine.settings.lock_ttl)),
-    };
-    let changes = vec![Change::TakeLock(lock), Change::Enqueue(operation)];
+    let taker = Taker::of(operation.holder());
+    let lock = engine.take_lock(&record.name, LockKind::Panic, taker, &operation.reason);
+    let changes = vec![lock, Change::Enqueue(operation)];
     match engine.ports.store.commit(Transaction::new("panic", changes)).await {
         Ok(()) => {}
         // Somebody else was faster, or there is nothing left to add to.

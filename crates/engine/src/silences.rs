@@ -12,11 +12,12 @@ use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::{Millis, Timestamp, after, age};
 use parking_lot::Mutex;
 
-use crate::ports::room_table::{FleetCounts, RoomView, TableError};
+use crate::Engine;
+use crate::operations::StepError;
+use crate::ports::room_table::{FleetCounts, RoomView};
 use crate::ports::store::StoreError;
 use crate::regions::Contact;
 use crate::services::RoomSilence;
-use crate::{Engine, Error};
 
 /// How long it holds for starting rooms that a region was found to be silent or not: looking reads all rooms.
 const LOOK_INTERVAL: Millis = Millis::from_seconds(5);
@@ -41,24 +42,6 @@ type Listened = BTreeMap<RoomKey, ListenedRoom>;
 
 /// When it was last said of each region that its silent rooms are lost.
 type LostAt = BTreeMap<Region, Timestamp>;
-
-/// Why it cannot be said which rooms are silent.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum NotListed {
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error(transparent)]
-    Table(#[from] TableError),
-}
-
-impl From<NotListed> for Error {
-    fn from(error: NotListed) -> Self {
-        match error {
-            NotListed::Store(error) => error.into(),
-            NotListed::Table(error) => error.into(),
-        }
-    }
-}
 
 impl Silences {
     fn includes(&self, region: &Region, room: &RoomKey, heard_at: Timestamp) -> bool {
@@ -117,7 +100,7 @@ impl Engine {
         &self,
         scheduler: &SchedulerName,
         facts: &mut [RoomFact],
-    ) -> Result<(), NotListed> {
+    ) -> Result<(), StepError> {
         let (now, limits) = (self.now(), self.settings.limits());
         let expiry = |room: &RoomFact| plan::expiry(room, now, &limits).filter(|_| !room.leaving);
         let is_silent = |room: &RoomFact| matches!(expiry(room), Some(Expiry::Silent { .. }));
@@ -140,7 +123,7 @@ impl Engine {
     }
 
     /// For who makes no plans, and so may not have noticed: unless one has looked a moment ago.
-    pub(crate) async fn look_for_silence(&self, region: &Region) -> Result<(), NotListed> {
+    pub(crate) async fn look_for_silence(&self, region: &Region) -> Result<(), StepError> {
         match self.silences.looked_lately(region, self.now()) {
             true => Ok(()),
             false => self.look_for_mass_silence(region).await,
@@ -151,7 +134,7 @@ impl Engine {
         &self,
         scheduler: &SchedulerName,
         silent: Vec<&mut RoomFact>,
-    ) -> Result<(), NotListed> {
+    ) -> Result<(), StepError> {
         let lost_at = self.confirmed_lost().await?;
         let unexplained = |room: &&&mut RoomFact| {
             let (heard_at, key) = (plan::heard_at(room), (scheduler.clone(), room.id.clone()));
@@ -171,7 +154,7 @@ impl Engine {
     }
 
     /// How many rooms of a region are spared now.
-    pub(crate) async fn spared(&self, region: &Region) -> Result<usize, NotListed> {
+    pub(crate) async fn spared(&self, region: &Region) -> Result<usize, StepError> {
         if self.silences.is_empty(region) {
             return Ok(0);
         }
@@ -208,7 +191,7 @@ impl Engine {
     }
 
     /// What the room table counts, but rooms that are spared are not ready.
-    pub(crate) async fn fleet_counts(&self, scheduler: &SchedulerName) -> Result<FleetCounts, NotListed> {
+    pub(crate) async fn fleet_counts(&self, scheduler: &SchedulerName) -> Result<FleetCounts, StepError> {
         let table = &self.ports.table;
         let mut counts = table.counts(scheduler).await?;
         if self.silences.are_none() {
@@ -260,7 +243,7 @@ impl Engine {
         Ok(said.into_iter().filter_map(|record| Some((record.name, record.lost_at?))).collect())
     }
 
-    async fn look_for_mass_silence(&self, region: &Region) -> Result<(), NotListed> {
+    async fn look_for_mass_silence(&self, region: &Region) -> Result<(), StepError> {
         let (now, listened) = (self.now(), self.listened(region).await?);
         let rooms: Vec<ListenedRoom> = listened.values().copied().collect();
         if let Some(silence) = plan::mass_silence(&rooms, now, self.settings.room_ping_timeout) {
@@ -282,7 +265,7 @@ impl Engine {
     }
 
     /// Of all schedulers.
-    async fn listened(&self, region: &Region) -> Result<Listened, NotListed> {
+    async fn listened(&self, region: &Region) -> Result<Listened, StepError> {
         let mut listened = Listened::new();
         for scheduler in self.ports.store.scheduler_names().await? {
             let views = self.ports.table.rooms(&scheduler).await?;

@@ -34,17 +34,14 @@ const ROOMS_TOGETHER: Duration = Duration::from_millis(50);
 #[derive(Default)]
 struct Ring {
     rung: Mutex<Rung>,
-    queue: Notify,
-    rooms: Notify,
+    /// One for each [`What`].
+    bells: [Notify; 2],
 }
 
-/// How often a scheduler's bell was rung, by what for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Rung {
-    queue: u64,
-    rooms: u64,
-}
+/// How often a scheduler's bell was rung, for each [`What`].
+type Rung = [u64; 2];
 
+/// What a bell is rung for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum What {
     Queue,
@@ -115,20 +112,8 @@ impl WakeUps {
 
 impl Ring {
     fn ring(&self, what: What) {
-        let notify = {
-            let mut rung = self.rung.lock();
-            match what {
-                What::Queue => {
-                    rung.queue += 1;
-                    &self.queue
-                }
-                What::Room => {
-                    rung.rooms += 1;
-                    &self.rooms
-                }
-            }
-        };
-        notify.notify_waiters();
+        self.rung.lock()[what as usize] += 1;
+        self.bells[what as usize].notify_waiters();
     }
 
     fn rung(&self) -> Rung {
@@ -140,7 +125,7 @@ impl Listener {
     /// Hears what is rung from now on.
     fn to(ring: Arc<Ring>) -> Self {
         let heard = ring.rung();
-        Self { ring, heard, rooms_heard: heard.rooms }
+        Self { ring, heard, rooms_heard: heard[What::Room as usize] }
     }
 
     /// Returns when it was rung since the last call that returned: for the queue at once, for rooms when others have had
@@ -149,7 +134,7 @@ impl Listener {
         if self.first().await == What::Room {
             tokio::select! {
                 biased;
-                () = self.queue_rung() => {}
+                () = self.rung_for(What::Queue) => {}
                 () = tokio::time::sleep(ROOMS_TOGETHER) => {}
             }
         }
@@ -157,34 +142,22 @@ impl Listener {
     }
 
     async fn first(&self) -> What {
-        loop {
-            let (mut queue, mut rooms) = (pin!(self.ring.queue.notified()), pin!(self.ring.rooms.notified()));
-            // From here on it is not missed, so what was before can be looked at.
-            queue.as_mut().enable();
-            rooms.as_mut().enable();
-            let rung = self.ring.rung();
-            if rung.queue != self.heard.queue {
-                return What::Queue;
-            }
-            if rung.rooms != self.heard.rooms {
-                return What::Room;
-            }
-            tokio::select! {
-                biased;
-                () = queue => {}
-                () = rooms => {}
-            }
+        tokio::select! {
+            biased;
+            () = self.rung_for(What::Queue) => What::Queue,
+            () = self.rung_for(What::Room) => What::Room,
         }
     }
 
-    async fn queue_rung(&self) {
+    async fn rung_for(&self, what: What) {
         loop {
-            let mut queue = pin!(self.ring.queue.notified());
-            queue.as_mut().enable();
-            if self.ring.rung().queue != self.heard.queue {
+            let mut bell = pin!(self.ring.bells[what as usize].notified());
+            // From here on it is not missed, so what was before can be looked at.
+            bell.as_mut().enable();
+            if self.ring.rung()[what as usize] != self.heard[what as usize] {
                 return;
             }
-            queue.await;
+            bell.await;
         }
     }
 }
@@ -197,7 +170,7 @@ impl Bell {
 
     /// Whether a room changed since the last call.
     pub(crate) fn take_plan_may_differ(&mut self) -> bool {
-        let rooms = self.listener.ring.rung().rooms;
+        let rooms = self.listener.ring.rung()[What::Room as usize];
         std::mem::replace(&mut self.listener.rooms_heard, rooms) != rooms
     }
 }

@@ -111,6 +111,22 @@ impl<T: Word, const VALUES: usize> Counts<T, VALUES> {
     }
 }
 
+impl StatusCounts {
+    /// Rooms of the fleet, there or on their way to be.
+    pub fn total(&self) -> u32 {
+        self.sum(RoomStatus::counts)
+    }
+
+    /// Rooms that players are in or on their way to.
+    pub fn occupied(&self) -> u32 {
+        self.sum(RoomStatus::serves_players)
+    }
+
+    fn sum(&self, which: fn(RoomStatus) -> bool) -> u32 {
+        self.iter().filter(|(status, _)| which(*status)).map(|(_, rooms)| rooms).fold(0, u32::saturating_add)
+    }
+}
+
 impl<T, const VALUES: usize> Default for Counts<T, VALUES> {
     fn default() -> Self {
         Self { counts: [0; VALUES], of: PhantomData }

@@ -1,8 +1,14 @@
-//! The words that a recipe chooses from, as they are written.
+//! The words that a recipe chooses from, and those for the state of its scheduler, as they are written.
 
 use crate::words::words;
 
 words! {
+    pub enum SchedulerState {
+        Creating = "creating",
+        InSync = "in-sync",
+        Deleting = "deleting",
+    }
+
     pub enum RestartPolicy {
         Always = "Always",
         OnFailure = "OnFailure",

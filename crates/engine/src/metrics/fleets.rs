@@ -54,8 +54,7 @@ const FLEET_GAUGES: [FleetGauge; 18] = [
     }),
     ("maestro_worker_instance_error", INSTANCE_HELP, |fleet| fleet.instances(InstanceStatus::Error)),
     ("maestro_worker_current_rooms", "Rooms of the fleet", |fleet| {
-        let there = fleet.counts.by_status.iter().filter(|(status, _)| status.counts());
-        Some(there.map(|(_, rooms)| f64::from(rooms)).sum())
+        Some(fleet.counts.by_status.total().into())
     }),
     ("maestro_worker_running_matches", "Matches running", |fleet| Some(fleet.counts.matches as f64)),
     ("maestro_worker_max_matches", "Matches that a room holds", |fleet| {

@@ -1,5 +1,6 @@
 //! Gauges are read from the store and the room table now and then, by one task.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::MissedTickBehavior;
@@ -12,12 +13,12 @@ use super::fleets::FleetReport;
 const REPORT_EVERY: Duration = Duration::from_secs(10);
 
 /// Brings the gauges of all fleets up to date, again and again.
-pub(crate) async fn report(engine: &Engine) {
+pub(crate) async fn report(engine: Arc<Engine>) {
     let mut interval = tokio::time::interval(REPORT_EVERY);
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         interval.tick().await;
-        if let Err(error) = report_once(engine).await {
+        if let Err(error) = report_once(&engine).await {
             tracing::warn!(error = with_sources(&error), "gauges not brought up to date");
         }
     }

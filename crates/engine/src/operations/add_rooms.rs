@@ -41,8 +41,7 @@ impl Executor for AddRooms {
         if is_panic(work) && progress(&work.operation).is_none() {
             return clamp(work).await;
         }
-        let store = &work.engine.ports.store;
-        let rows = store.rooms_made_by(&work.scheduler.name, work.operation.id).await?;
+        let rows = work.made_rooms().await?;
         work.engine
             .report(&work.scheduler.name, rooms_made(work.operation.id, amount(&work.operation), rows.len()));
         let unstarted: Vec<_> = rows.iter().filter(|row| is_unstarted(row)).cloned().collect();
@@ -84,8 +83,7 @@ impl Executor for AddRooms {
     }
 
     async fn undo(&self, work: &Work) -> Result<Step, StepError> {
-        let store = &work.engine.ports.store;
-        let rows = store.rooms_made_by(&work.scheduler.name, work.operation.id).await?;
+        let rows = work.made_rooms().await?;
         let reason = format!("rollback of add_rooms {}", work.operation.id);
         stopping::take_back(work, rows, &reason).await
     }
@@ -94,8 +92,7 @@ impl Executor for AddRooms {
         if work.operation.rollback.is_some() {
             return stopping::all_gone(work).await;
         }
-        let store = &work.engine.ports.store;
-        let rows = store.rooms_made_by(&work.scheduler.name, work.operation.id).await?;
+        let rows = work.made_rooms().await?;
         Ok(unready(work, &rows).await? == 0)
     }
 }

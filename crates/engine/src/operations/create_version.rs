@@ -71,7 +71,7 @@ impl Executor for CreateVersion {
         if !progress.major || progress.validated {
             return finish(work, version).await;
         }
-        let rows = work.engine.ports.store.rooms_made_by(&work.scheduler.name, work.operation.id).await?;
+        let rows = work.made_rooms().await?;
         match rows.iter().find(|row| row.ended.is_none()) {
             Some(room) if room.intent != Intent::Run => {
                 stopping::stop_and_wait(work, std::slice::from_ref(room)).await
@@ -86,8 +86,7 @@ impl Executor for CreateVersion {
     }
 
     async fn undo(&self, work: &Work) -> Result<Step, StepError> {
-        let store = &work.engine.ports.store;
-        let rows = store.rooms_made_by(&work.scheduler.name, work.operation.id).await?;
+        let rows = work.made_rooms().await?;
         let live: Vec<_> = rows.into_iter().filter(|row| row.ended.is_none()).collect();
         let staying: Vec<_> = live.iter().filter(|row| row.intent == Intent::Run).collect();
         if !staying.is_empty() {
@@ -105,8 +104,7 @@ impl Executor for CreateVersion {
     }
 
     async fn wait_is_over(&self, work: &Work) -> Result<bool, StepError> {
-        let store = &work.engine.ports.store;
-        let rows = store.rooms_made_by(&work.scheduler.name, work.operation.id).await?;
+        let rows = work.made_rooms().await?;
         let Some(room) = rows.iter().find(|row| row.ended.is_none()) else {
             // Its end has to be written down first; then the pause before the next attempt is what it waits for.
             let is_unseen = ended_unseen(&progress_of(work), &rows).is_some();
@@ -312,8 +310,7 @@ const LOOK_AGAIN: Millis = Millis::from_seconds(1);
 
 /// The validation room is gone before the version is: only then the switch is enqueued.
 async fn finish(work: &Work, version: Version) -> Result<Step, StepError> {
-    let store = &work.engine.ports.store;
-    let rows = store.rooms_made_by(&work.scheduler.name, work.operation.id).await?;
+    let rows = work.made_rooms().await?;
     let live: Vec<_> = rows.into_iter().filter(|row| row.ended.is_none()).collect();
     if !live.is_empty() {
         return stopping::stop_and_wait(work, &live).await;

@@ -32,8 +32,7 @@ use maestro_core::time::{Millis, Timestamp, after};
 use crate::Engine;
 use crate::ports::room_table::TableError;
 use crate::ports::runtime::RuntimeError;
-use crate::ports::store::{Change, Guard, Refusal, SchedulerRecord, StoreError};
-use crate::silences::NotListed;
+use crate::ports::store::{Change, Guard, Refusal, RoomRecord, SchedulerRecord, StoreError};
 use crate::worker::Tenure;
 
 pub(crate) use create_scheduler::forget_unless_deleting;
@@ -194,6 +193,11 @@ impl Work {
         found.map(|version| version.recipe).ok_or_else(missing)
     }
 
+    /// All rooms that this operation has made, ended ones too.
+    async fn made_rooms(&self) -> Result<Vec<RoomRecord>, StoreError> {
+        self.engine.ports.store.rooms_made_by(&self.scheduler.name, self.operation.id).await
+    }
+
     pub(crate) fn in_time(&self, span: Millis) -> Timestamp {
         after(self.now(), span)
     }
@@ -221,15 +225,6 @@ impl From<TableError> for StepError {
 impl From<Refused> for StepError {
     fn from(refused: Refused) -> Self {
         Self::NotNow(refused.to_string())
-    }
-}
-
-impl From<NotListed> for StepError {
-    fn from(error: NotListed) -> Self {
-        match error {
-            NotListed::Store(error) => error.into(),
-            NotListed::Table(error) => error.into(),
-        }
     }
 }
 

@@ -17,9 +17,8 @@ use maestro_core::time::{Timestamp, after};
 use serde::{Deserialize, Serialize};
 
 use crate::invariants::Taken;
-use crate::ports::room_table::Claim;
 use crate::ports::store::{Change, Intent, NewOperation, RoomRecord, SchedulerRecord};
-use crate::rooms::stopping;
+use crate::rooms::stopping::{self, claim};
 
 use super::facts::replacement;
 use super::fleet::{Fleet, fleet};
@@ -159,9 +158,13 @@ async fn choose(work: &Work, mut progress: Progress) -> Result<Step, StepError> 
                 RemovalReason::RollingUpdate | RemovalReason::Drain => {
                     claim_replaced(work, &fleet, ids).await?
                 }
-                RemovalReason::ScaleDown => claim_named(work, &fleet, ids).await?,
+                // Those that a person named, whoever is in them.
+                RemovalReason::ScaleDown => claim_named(work, &fleet, ids, true, |_| true).await?,
+                // Only those that are still expired: a ping that came meanwhile saves a room.
                 RemovalReason::ExpiredRoom | RemovalReason::ValidationFinished => {
-                    claim_expired(work, &fleet, ids).await?
+                    let (now, limits) = (work.now(), work.engine.settings.limits());
+                    let is_expired = |room: &RoomFact| plan::expiry(room, now, &limits).is_some();
+                    claim_named(work, &fleet, ids, false, is_expired).await?
                 }
             },
         };
@@ -183,12 +186,7 @@ async fn choose(work: &Work, mut progress: Progress) -> Result<Step, StepError> 
         step.next = Next::Done { took_action: true };
     }
     if let Some(rest) = rest(work, &rooms, &progress) {
-        step.history.push(format!(
-            "created operation {} (id: {}): {}",
-            rest.definition.name(),
-            rest.id,
-            rest.reason
-        ));
+        step.history.push(rest.created_event());
         step.changes.push(Change::Enqueue(rest));
     }
     step.progress = serde_json::to_value(&progress).ok();
@@ -344,43 +342,18 @@ async fn claim_replaced(work: &Work, fleet: &Fleet, ids: &[RoomId]) -> Result<Ve
     Ok(taken)
 }
 
-/// Those that a person named, whoever is in them.
-async fn claim_named(work: &Work, fleet: &Fleet, ids: &[RoomId]) -> Result<Vec<RoomId>, StepError> {
-    let ids: BTreeSet<&RoomId> = ids.iter().collect();
-    let stays = |room: &&RoomFact| !room.leaving && ids.contains(&room.id);
-    let candidates: Vec<_> = fleet.facts.iter().filter(stays).map(|room| room.id.clone()).collect();
-    claim(work, &candidates, &RoomStatus::ALL, true, candidates.len()).await
-}
-
-/// Only those that are still expired: a ping that came meanwhile saves a room.
-async fn claim_expired(work: &Work, fleet: &Fleet, ids: &[RoomId]) -> Result<Vec<RoomId>, StepError> {
-    let now = work.now();
-    let limits = work.engine.settings.limits();
-    let ids: BTreeSet<&RoomId> = ids.iter().collect();
-    let expired = |room: &&RoomFact| {
-        !room.leaving && ids.contains(&room.id) && plan::expiry(room, now, &limits).is_some()
-    };
-    let candidates: Vec<_> = fleet.facts.iter().filter(expired).map(|room| room.id.clone()).collect();
-    claim(work, &candidates, &RoomStatus::ALL, false, candidates.len()).await
-}
-
-async fn claim(
+/// Those of the named rooms that stay so far and that may go.
+async fn claim_named(
     work: &Work,
-    candidates: &[RoomId],
-    statuses: &[RoomStatus],
+    fleet: &Fleet,
+    ids: &[RoomId],
     known_only: bool,
-    rooms_max: usize,
+    may_go: impl Fn(&RoomFact) -> bool,
 ) -> Result<Vec<RoomId>, StepError> {
-    let rooms_max = rooms_max.min(stopping::ROOMS_PER_STEP);
-    // The table also answers with rooms that this operation has claimed before, even if none is asked for. They may come
-    // from an outdated plan of a worker that was suspended; the next cycle gives them back.
-    if rooms_max == 0 {
-        return Ok(Vec::new());
-    }
-    let (scheduler, operation) = (&work.scheduler.name, work.operation.id);
-    let claim = Claim { scheduler, operation, candidates, statuses, known_only, rooms_max };
-    work.still_owner()?;
-    Ok(work.engine.ports.table.claim(claim).await?)
+    let ids: BTreeSet<&RoomId> = ids.iter().collect();
+    let goes = |room: &&RoomFact| !room.leaving && ids.contains(&room.id) && may_go(room);
+    let candidates: Vec<_> = fleet.facts.iter().filter(goes).map(|room| room.id.clone()).collect();
+    claim(work, &candidates, &RoomStatus::ALL, known_only, candidates.len()).await
 }
 
 /// When it stops waiting for the rooms that it asked to go.

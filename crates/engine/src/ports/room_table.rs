@@ -13,6 +13,8 @@ use maestro_core::time::Timestamp;
 
 pub use maestro_core::room::StatusChange;
 
+use super::store::RoomRecord;
+
 /// Every change of a room is atomic, and so is a claim of several. If a fleet changes during a call, lists and counters
 /// show each room once, as it was at some moment of the call. Nothing waits for anything but the table itself.
 #[async_trait]
@@ -87,6 +89,24 @@ pub struct NewRoom {
     pub listened_since: Timestamp,
 }
 
+impl NewRoom {
+    /// The room of a row: one that is about to start.
+    pub(crate) fn starting(row: &RoomRecord, matches_max: u32, now: Timestamp) -> Self {
+        Self {
+            scheduler: row.scheduler.clone(),
+            id: row.id.clone(),
+            version: row.version,
+            region: row.region.clone(),
+            purpose: row.purpose,
+            instance: InstanceStatus::Pending,
+            created_at: row.created_at,
+            matches_max,
+            known: true,
+            listened_since: now,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 pub struct Ping<'a> {
     pub scheduler: &'a str,
@@ -133,6 +153,12 @@ pub struct Claim<'a> {
     pub statuses: &'a [RoomStatus],
     pub known_only: bool,
     pub rooms_max: usize,
+}
+
+/// Whether a room counts as having been ready when it ends. Nobody knows that of a room that is not in the table, or that
+/// has not pinged since a restart: it is no failed start.
+pub(crate) fn was_ready(view: Option<&RoomView>) -> bool {
+    view.is_none_or(|view| view.was_ready || !view.known)
 }
 
 /// A room as the table knows it.

@@ -30,14 +30,14 @@ pub(crate) async fn begin(engine: &Engine, parts: Parts) {
 }
 
 /// Looks at one region, for as long as the engine is up.
-pub(crate) async fn watch(engine: &Engine, parts: Parts, region: &Region, runtime: &Arc<dyn Runtime>) {
+pub(crate) async fn watch(engine: Arc<Engine>, parts: Parts, region: Region, runtime: Arc<dyn Runtime>) {
     let mut turn = tokio::time::interval(CHECK_EVERY);
     turn.set_missed_tick_behavior(MissedTickBehavior::Delay);
     // The first one is at once, and the first look was just made.
     turn.tick().await;
     loop {
         turn.tick().await;
-        look(engine, parts, region, runtime).await;
+        look(&engine, parts, &region, &runtime).await;
     }
 }
 

@@ -2,6 +2,7 @@
 //! perhaps when the scheduler is gone: then it has no cycle that would find the room.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, MissedTickBehavior};
@@ -14,7 +15,8 @@ use crate::{Engine, Error, with_sources};
 /// Listing a runtime costs, and leftovers are rare.
 const EVERY: Duration = Duration::from_secs(60);
 
-pub(crate) async fn watch(engine: &Engine) {
+pub(crate) async fn watch(engine: Arc<Engine>) {
+    let engine = &*engine;
     let mut look = tokio::time::interval(EVERY);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut next_clean_up = Instant::now();

@@ -14,6 +14,7 @@ use tokio::sync::{Mutex, mpsc, watch};
 
 use crate::engine::Parts;
 use crate::ports::Runtime;
+use crate::ports::room_table::was_ready;
 use crate::ports::runtime::{Observation, RoomEvent};
 use crate::ports::store::{Change, Ended, Intent, Transaction};
 use crate::rooms::recovery;
@@ -51,7 +52,7 @@ impl Observer {
 
     /// Runs until it is stopped and nothing is left to be written. Called again after a crash, it has the runtime say
     /// again how all rooms are: what was heard and not written is lost.
-    pub(crate) async fn run(&self, stop: watch::Receiver<bool>) {
+    pub(crate) async fn run(self: Arc<Self>, stop: watch::Receiver<bool>) {
         let mut observations = self.observations.lock().await;
         let observe = observe(&self.engine, &mut observations, stop);
         if !self.has_begun.swap(true, Ordering::Relaxed) {
@@ -194,17 +195,10 @@ async fn end_room(
     let row = engine.ports.store.room(scheduler, room).await?.filter(|row| row.ended.is_none());
     let view = engine.ports.table.room(scheduler, room).await?;
     if let Some(row) = row {
-        let how = match &row.intent {
-            Intent::Run => ending.to_string(),
-            Intent::Stop(stop) => format!("{ending}; operation {}: {}", stop.operation, stop.reason),
-        };
-        let ended = Ended {
-            at: engine.now(),
-            how,
-            cause: ending.cause(),
-            // Of a room that was not heard of since a restart nobody knows: it is no failed start.
-            was_ready: view.is_none_or(|view| view.was_ready || !view.known),
-        };
+        let mut ended = Ended::by(ending, engine.now(), was_ready(view.as_ref()));
+        if let Intent::Stop(stop) = &row.intent {
+            ended.how += &format!("; operation {}: {}", stop.operation, stop.reason);
+        }
         tracing::info!(scheduler_name = %scheduler, room_id = %room, how = ended.how, "room ended");
         let change = Change::EndRoom { scheduler: scheduler.clone(), room: room.clone(), ended };
         engine.ports.store.commit(Transaction::new("room ended", vec![change])).await?;

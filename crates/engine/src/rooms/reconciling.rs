@@ -10,6 +10,7 @@ use maestro_core::scheduler::RestartPolicy;
 use maestro_core::time::Millis;
 
 use crate::operations::{Step, StepError, Work};
+use crate::ports::room_table::was_ready;
 use crate::ports::runtime::{Handle, RunningRoom};
 use crate::ports::store::{Change, Ended, RoomRecord};
 use crate::rooms::{recovery, stopping};
@@ -134,13 +135,7 @@ async fn end_lost(work: &Work, row: &RoomRecord, step: &mut Step) -> Result<(), 
     let ending = Ending::Lost;
     // It stays in the table until its end is written: who is not in the table cannot be told from who is unknown.
     let view = work.engine.ports.table.room(&row.scheduler, &row.id).await?;
-    let ended = Ended {
-        at: work.now(),
-        how: ending.to_string(),
-        cause: ending.cause(),
-        // Of a room that was not heard of since a restart nobody knows: it is no failed start.
-        was_ready: view.is_none_or(|view| view.was_ready || !view.known),
-    };
+    let ended = Ended::by(&ending, work.now(), was_ready(view.as_ref()));
     step.history.push(format!("room {} {ending}", row.id));
     step.changes.push(Change::EndRoom { scheduler: row.scheduler.clone(), room: row.id.clone(), ended });
     Ok(())

@@ -97,19 +97,10 @@ fn running(row: &RoomRecord) -> Option<RunningRoom> {
 }
 
 fn unheard_of(row: &RoomRecord, scheduler: Option<&SchedulerRecord>, now: Timestamp) -> NewRoom {
-    NewRoom {
-        scheduler: row.scheduler.clone(),
-        id: row.id.clone(),
-        version: row.version,
-        region: row.region.clone(),
-        purpose: row.purpose,
-        instance: match row.intent {
-            Intent::Run => InstanceStatus::Ready,
-            Intent::Stop(_) => InstanceStatus::Terminating,
-        },
-        created_at: row.created_at,
-        matches_max: scheduler.map_or(1, |record| record.recipe.match_allocation.max_matches),
-        known: false,
-        listened_since: now,
-    }
+    let matches_max = scheduler.map_or(1, |record| record.recipe.match_allocation.max_matches);
+    let instance = match row.intent {
+        Intent::Run => InstanceStatus::Ready,
+        Intent::Stop(_) => InstanceStatus::Terminating,
+    };
+    NewRoom { instance, known: false, ..NewRoom::starting(row, matches_max, now) }
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use maestro_core::room::{Ending, HostPort, InstanceStatus, Purpose, Region, RoomId, ports};
+use maestro_core::room::{Ending, HostPort, Purpose, Region, RoomId, ports};
 use maestro_core::scheduler::{Recipe, Version};
 
 use crate::operations::{Step, StepError, Work};
@@ -216,7 +216,8 @@ impl Started {
         let (scheduler, room) = (row.scheduler.clone(), row.id.clone());
         work.engine.ports.table.remove(&scheduler, &room).await?;
         self.failures.push(format!("room {room} {ending}"));
-        self.changes.push(Change::EndRoom { scheduler, room, ended: ended(work, ending) });
+        let ended = Ended::by(ending, work.now(), false);
+        self.changes.push(Change::EndRoom { scheduler, room, ended });
         Ok(())
     }
 }
@@ -278,20 +279,5 @@ async fn start_one(work: &Work, row: &RoomRecord, recipe: Arc<Recipe>) -> Result
 }
 
 fn table_room(work: &Work, row: &RoomRecord) -> NewRoom {
-    NewRoom {
-        scheduler: row.scheduler.clone(),
-        id: row.id.clone(),
-        version: row.version,
-        region: row.region.clone(),
-        purpose: row.purpose,
-        instance: InstanceStatus::Pending,
-        created_at: row.created_at,
-        matches_max: work.scheduler.recipe.match_allocation.max_matches,
-        known: true,
-        listened_since: work.now(),
-    }
-}
-
-fn ended(work: &Work, ending: &Ending) -> Ended {
-    Ended { at: work.now(), how: ending.to_string(), cause: ending.cause(), was_ready: false }
+    NewRoom::starting(row, work.scheduler.recipe.match_allocation.max_matches, work.now())
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use maestro_core::operation::RemovalReason;
-use maestro_core::room::{Ending, InstanceStatus, Purpose, RoomStatus};
+use maestro_core::room::{Ending, InstanceStatus, Purpose, RoomId, RoomStatus};
 use maestro_core::scheduler::Version;
 use maestro_core::text::count_of;
 use maestro_core::time::{Millis, age};
@@ -84,7 +84,7 @@ pub(crate) async fn stop_and_wait(work: &Work, rows: &[RoomRecord]) -> Result<St
 /// The end of a room that nobody waits for any more. Should it be found again, it is stopped as unwanted.
 pub(crate) fn give_up(work: &Work, row: &RoomRecord) -> Change {
     let ending = Ending::GivenUp { why: format!("region {} cannot be reached", row.region) };
-    let ended = Ended { at: work.now(), how: ending.to_string(), cause: ending.cause(), was_ready: true };
+    let ended = Ended::by(&ending, work.now(), true);
     Change::EndRoom { scheduler: row.scheduler.clone(), room: row.id.clone(), ended }
 }
 
@@ -192,7 +192,7 @@ pub(crate) async fn take_back(work: &Work, rows: Vec<RoomRecord>, reason: &str) 
     let (going, others): (Vec<_>, Vec<_>) = live.partition(|row| is_stopped_by(row, work));
     // What another operation has asked to go is that one's to wait for.
     let staying: Vec<_> = others.into_iter().filter(|row| row.intent == Intent::Run).collect();
-    let taken = claim(work, &staying).await?;
+    let taken = claim_idle(work, &staying).await?;
     let changes: Vec<_> = taken.iter().map(|row| intend_stop(work, row, reason)).collect();
     if !changes.is_empty() {
         return Ok(Step::again(changes));
@@ -216,19 +216,11 @@ pub(crate) async fn take_back(work: &Work, rows: Vec<RoomRecord>, reason: &str) 
 
 /// Those of the rooms that may go, taken out of service by one atomic step each. A room that the table does not
 /// know was never started.
-async fn claim<'a>(work: &Work, rows: &'a [RoomRecord]) -> Result<Vec<&'a RoomRecord>, StepError> {
+async fn claim_idle<'a>(work: &Work, rows: &'a [RoomRecord]) -> Result<Vec<&'a RoomRecord>, StepError> {
     let table = &work.engine.ports.table;
     let candidates: Vec<_> = rows.iter().map(|row| row.id.clone()).collect();
-    let claim = Claim {
-        scheduler: &work.scheduler.name,
-        operation: work.operation.id,
-        candidates: &candidates,
-        statuses: &IDLE,
-        known_only: true,
-        rooms_max: ROOMS_PER_STEP,
-    };
-    work.still_owner()?;
-    let claimed: BTreeSet<_> = table.claim(claim).await?.into_iter().collect();
+    let claimed = claim(work, &candidates, &IDLE, true, ROOMS_PER_STEP).await?;
+    let claimed: BTreeSet<_> = claimed.into_iter().collect();
     let mut taken = Vec::new();
     for row in rows {
         let never_started = row.handle.is_none() && table.room(&row.scheduler, &row.id).await?.is_none();
@@ -237,6 +229,26 @@ async fn claim<'a>(work: &Work, rows: &'a [RoomRecord]) -> Result<Vec<&'a RoomRe
         }
     }
     Ok(taken)
+}
+
+/// Takes rooms out of service that are in one of these statuses now: `candidates` in their order, at most `rooms_max`.
+pub(crate) async fn claim(
+    work: &Work,
+    candidates: &[RoomId],
+    statuses: &[RoomStatus],
+    known_only: bool,
+    rooms_max: usize,
+) -> Result<Vec<RoomId>, StepError> {
+    let rooms_max = rooms_max.min(ROOMS_PER_STEP);
+    // The table also answers with rooms that this operation has claimed before, even if none is asked for. They may come
+    // from an outdated plan of a worker that was suspended; the next cycle gives them back.
+    if rooms_max == 0 {
+        return Ok(Vec::new());
+    }
+    let (scheduler, operation) = (&work.scheduler.name, work.operation.id);
+    let claim = Claim { scheduler, operation, candidates, statuses, known_only, rooms_max };
+    work.still_owner()?;
+    Ok(work.engine.ports.table.claim(claim).await?)
 }
 
 pub(crate) fn is_stopped_by(row: &RoomRecord, work: &Work) -> bool {

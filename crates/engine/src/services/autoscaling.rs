@@ -1,14 +1,17 @@
 //! What the health controller decided, and why. It is read from the stored operations, so that a restart forgets nothing.
 
 use maestro_core::operation::{DefinitionKind, Operation, Stage};
+use serde::Deserialize;
 
 use crate::ports::store::{OperationFilter, PageRequest};
 use crate::{Engine, Error};
 
-/// One decision, with the numbers it was taken on.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// One decision, with the numbers it was taken on, as a health cycle stores it in its `data`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct AutoscalingDecision {
-    /// RFC 3339.
+    /// When the cycle ended, in RFC 3339.
+    #[serde(skip)]
     pub at: String,
     pub total: u64,
     pub occupied: u64,
@@ -44,17 +47,6 @@ impl Engine {
 }
 
 fn decision(cycle: &Operation) -> Option<AutoscalingDecision> {
-    let data = &cycle.data["decision"];
-    let number = |key: &str| data[key].as_u64();
-    let text = |key: &str| data[key].as_str().map(str::to_owned);
-    Some(AutoscalingDecision {
-        at: cycle.ended_at.unwrap_or(cycle.created_at).to_string(),
-        total: number("total")?,
-        occupied: number("occupied")?,
-        ready: number("ready")?,
-        desired: number("desired")?,
-        desired_ready: number("desiredReady")?,
-        decision: text("decision")?,
-        reason: text("reason")?,
-    })
+    let stored = AutoscalingDecision::deserialize(&cycle.data["decision"]).ok()?;
+    Some(AutoscalingDecision { at: cycle.ended_at.unwrap_or(cycle.created_at).to_string(), ..stored })
 }

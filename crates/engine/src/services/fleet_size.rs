@@ -194,9 +194,7 @@ impl Engine {
     /// What autoscaling made of the fleet, whatever its size is said to be.
     async fn counted_rooms(&self, scheduler: &str) -> Result<u64, Error> {
         let record = self.scheduler(scheduler).await?;
-        let counts = self.ports.table.counts(&record.name).await?;
-        let counted = counts.by_status.iter().filter(|(status, _)| status.counts());
-        Ok(counted.map(|(_, rooms)| u64::from(rooms)).sum())
+        Ok(self.ports.table.counts(&record.name).await?.by_status.total().into())
     }
 
     fn configured_region(&self, name: &str) -> Result<Region, Error> {

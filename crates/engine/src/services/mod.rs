@@ -22,12 +22,13 @@ pub use autoscaling::AutoscalingDecision;
 pub use explain::ExplainedOperation;
 pub use fleet_size::ResizeOrder;
 pub use locks::LockView;
+pub use maestro_core::region::RegionOrder;
 pub use operations::{OperationList, OperationView};
 pub use overview::FleetOverview;
 pub use pings::{Address, RoomPing};
-pub use regions::{RegionOrder, RegionView};
+pub use regions::RegionView;
 pub use rollouts::{OccupiedOldRooms, RolloutPhase, RolloutView};
-pub use rooms::{ListedRoom, RoomEnd, RoomSilence};
+pub use rooms::{ListedRoom, RoomSilence};
 pub use schedulers::{FleetInfo, SchedulerFilter};
 pub use versions::NextVersions;
 

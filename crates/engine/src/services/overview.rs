@@ -1,12 +1,12 @@
 //! All fleets at a glance: how many rooms they have and want, and their problems.
 
 use maestro_core::autoscaling::{self, Demand};
-use maestro_core::condition::{FleetSeen, Problem, RolloutTrouble};
+use maestro_core::condition::{FleetSeen, Problem};
 use maestro_core::room::RoomStatus;
 
 use crate::operations::whole_fleet;
 use crate::ports::room_table::FleetCounts;
-use crate::ports::store::{RolloutState, SchedulerRecord};
+use crate::ports::store::SchedulerRecord;
 use crate::{Engine, Error};
 
 use super::{FleetInfo, SchedulerFilter};
@@ -46,19 +46,13 @@ impl Engine {
             .by_region
             .iter()
             .find(|(region, rooms)| !rooms.is_empty() && !self.regions.is_reachable(region));
-        let rollout = scheduler.rollout.as_ref().and_then(|rollout| match rollout.state {
-            RolloutState::Rolling => None,
-            RolloutState::Paused => Some(RolloutTrouble::Paused(&rollout.note)),
-            RolloutState::Halted => Some(RolloutTrouble::Halted(&rollout.note)),
-            RolloutState::RollingBack => Some(RolloutTrouble::RollingBack(&rollout.note)),
-        });
         let seen = FleetSeen {
             wanted,
             ready: counts.by_status.of(RoomStatus::Ready),
-            occupied: occupied(counts),
+            occupied: counts.by_status.occupied(),
             starting: counts.by_status.of(RoomStatus::Pending) + counts.by_status.of(RoomStatus::Unready),
             unknown: counts.unknown,
-            rollout,
+            rollout: scheduler.rollout.as_ref(),
             unreachable: unreachable.map(|(region, _)| region.as_str()),
             ..FleetSeen::default()
         };
@@ -78,17 +72,11 @@ fn wanted(scheduler: &SchedulerRecord, counts: &FleetCounts) -> u32 {
     let Some(autoscaling) = scheduler.autoscaling() else {
         return scheduler.fleet_size;
     };
-    let counted = counts.by_status.iter().filter(|(status, _)| status.counts());
     let demand = Demand {
         matches: counts.matches,
-        occupied: occupied(counts),
-        total: counted.map(|(_, rooms)| rooms).fold(0, u32::saturating_add),
+        occupied: counts.by_status.occupied(),
+        total: counts.by_status.total(),
         matches_max: scheduler.recipe.match_allocation.max_matches,
     };
     autoscaling::decide(&demand, autoscaling).desired
-}
-
-fn occupied(counts: &FleetCounts) -> u32 {
-    let statuses = [RoomStatus::Active, RoomStatus::Occupied, RoomStatus::Allocated];
-    statuses.iter().map(|status| counts.by_status.of(*status)).fold(0, u32::saturating_add)
 }

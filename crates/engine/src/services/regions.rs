@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use maestro_core::room::{Region, StatusCounts};
+use maestro_core::region::{Region, RegionOrder};
+use maestro_core::room::StatusCounts;
 
 use crate::ports::store::{Change, Refusal, RegionRecord, StoreError, Transaction};
 use crate::regions::Contact;
@@ -26,43 +27,20 @@ pub struct RegionView {
     pub rooms: StatusCounts,
 }
 
-/// What can be said about a region.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RegionOrder {
-    /// No new rooms.
-    Cordon,
-    /// And those that are there go, as soon as the fleet can do without them.
-    Drain,
-    /// Neither of both any more.
-    Uncordon,
-    /// Its rooms that fell silent together are dead.
-    ConfirmLost,
-}
-
-impl RegionOrder {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Cordon => "cordon",
-            Self::Drain => "drain",
-            Self::Uncordon => "uncordon",
-            Self::ConfirmLost => "confirm-lost",
-        }
-    }
-
-    /// Who cordons a region that is drained does not end that, and what is said of its rooms changes nothing else.
-    fn outcome(self, before: Option<&RegionRecord>, says: RegionRecord) -> RegionRecord {
-        let lost_at = before.and_then(|record| record.lost_at);
-        let draining = before.is_some_and(|record| record.draining);
-        match self {
-            Self::Cordon => RegionRecord { cordoned: true, draining, lost_at, ..says },
-            Self::Drain => RegionRecord { cordoned: true, draining: true, lost_at, ..says },
-            Self::Uncordon => RegionRecord { lost_at, ..says },
-            // Who cordoned it and why is still shown.
-            Self::ConfirmLost => {
-                let lost_at = Some(says.at);
-                let cordoned = before.filter(|record| record.cordoned);
-                RegionRecord { lost_at, ..cordoned.cloned().unwrap_or(says) }
-            }
+/// What an order makes of a region's record. Cordoning a region that is being drained does not end the drain, and
+/// confirming that its silent rooms are lost changes nothing else.
+fn ordered(order: RegionOrder, before: Option<&RegionRecord>, says: RegionRecord) -> RegionRecord {
+    let lost_at = before.and_then(|record| record.lost_at);
+    let draining = before.is_some_and(|record| record.draining);
+    match order {
+        RegionOrder::Cordon => RegionRecord { cordoned: true, draining, lost_at, ..says },
+        RegionOrder::Drain => RegionRecord { cordoned: true, draining: true, lost_at, ..says },
+        RegionOrder::Uncordon => RegionRecord { lost_at, ..says },
+        // Who cordoned it and why is still shown.
+        RegionOrder::ConfirmLost => {
+            let lost_at = Some(says.at);
+            let cordoned = before.filter(|record| record.cordoned);
+            RegionRecord { lost_at, ..cordoned.cloned().unwrap_or(says) }
         }
     }
 }
@@ -158,7 +136,7 @@ impl Engine {
                 at: self.now(),
                 lost_at: None,
             };
-            let to = order.outcome(from.as_ref(), says);
+            let to = ordered(order, from.as_ref(), says);
             let changes = vec![Change::SetRegion { from, to }];
             match self.ports.store.commit(Transaction::new("order region", changes)).await {
                 Err(StoreError::Refused(Refusal::RegionChanged(_))) => {}

@@ -7,7 +7,7 @@ use maestro_core::scheduler::Version;
 use maestro_core::time::Timestamp;
 
 use crate::ports::room_table::RoomView;
-use crate::ports::store::{Intent, RoomRecord};
+use crate::ports::store::{Ended, Intent, RoomRecord};
 use crate::{Engine, Error};
 
 /// Of a crash loop there may be tens of thousands; the latest ones tell.
@@ -27,15 +27,9 @@ pub struct ListedRoom {
     /// It stopped pinging together with others.
     pub silent: Option<RoomSilence>,
     pub validation: bool,
-    pub ended: Option<RoomEnd>,
+    pub ended: Option<Ended>,
     /// A JSON object, as the room sent it.
     pub metadata: Option<String>,
-}
-
-#[derive(Debug, Clone)]
-pub struct RoomEnd {
-    pub at: Timestamp,
-    pub how: String,
 }
 
 /// It stopped pinging together with others of its region, and is not taken for dead.
@@ -109,7 +103,7 @@ fn listed(row: RoomRecord, view: Option<&RoomView>) -> ListedRoom {
         last_ping_at: view.and_then(|view| view.last_ping_at),
         silent: None,
         validation: row.purpose == Purpose::Validation,
-        ended: row.ended.map(|ended| RoomEnd { at: ended.at, how: ended.how }),
+        ended: row.ended,
         metadata: view.and_then(|view| view.metadata.clone()),
     }
 }

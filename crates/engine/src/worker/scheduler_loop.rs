@@ -171,7 +171,7 @@ impl SchedulerLoop {
             self.engine.tokens.forget(&self.scheduler);
             return Ok(Turn::Gone);
         };
-        self.stepper.set_game(&record.recipe.game);
+        self.stepper.game.clone_from(&record.recipe.game);
         self.engine.panics.learn(&record);
         let unfinished = store.unfinished(&self.scheduler).await?;
         self.engine.report(&self.scheduler, self.watch.look(&unfinished));

@@ -32,55 +32,27 @@ pub(super) struct Stepper {
     engine: Arc<Engine>,
     guard: Guard,
     tenure: Tenure,
-    /// For the metrics' label.
-    game: String,
+    /// The game of the scheduler, for the metrics' label.
+    pub(super) game: String,
     /// Races that the operation at work lost in a row.
     races: u32,
-    /// The health controller's, in a row.
-    removals_failed: u32,
+    /// How often in a row the health controller has asked in vain for rooms to go: what was refused is refused again.
+    pub(super) removals_failed: u32,
     /// Rooms were added or removed since the controller last asked for something before its time.
-    made_progress: bool,
+    pub(super) made_progress: bool,
     retries: RetryState,
 }
 
 impl Stepper {
     pub(super) fn new(engine: Arc<Engine>, guard: Guard, tenure: Tenure) -> Self {
-        let retries = RetryState::default();
-        Self {
-            engine,
-            guard,
-            tenure,
-            game: String::new(),
-            races: 0,
-            removals_failed: 0,
-            made_progress: false,
-            retries,
-        }
-    }
-
-    /// How often the health controller has asked in vain for rooms to go: what was refused is refused again.
-    pub(super) fn removals_failed(&self) -> u32 {
-        self.removals_failed
-    }
-
-    pub(super) fn made_progress(&self) -> bool {
-        self.made_progress
-    }
-
-    pub(super) fn forget_progress(&mut self) {
-        self.made_progress = false;
+        let (game, races, retries) = (String::new(), 0, RetryState::default());
+        Self { engine, guard, tenure, game, races, removals_failed: 0, made_progress: false, retries }
     }
 
     /// An operation that was looked at and had nothing to do.
     pub(super) fn count_quiet(&self, record: &NoAction) {
         let operation = record.clone().into_operation();
         self.engine.metrics.ended(&self.game, &operation, operation.status, record.at);
-    }
-
-    pub(super) fn set_game(&mut self, game: &str) {
-        if self.game != game {
-            game.clone_into(&mut self.game);
-        }
     }
 
     pub(super) fn lease(&self) -> Lease {

@@ -10,8 +10,8 @@ use maestro_core::operation::{
 use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::Timestamp;
 use maestro_engine::ports::store::{
-    NewOperation, NoAction, OperationPage, OperationUpdate, PageRequest, Refusal, SchedulerState,
-    VERSION_OPERATIONS,
+    NewOperation, NoAction, OperationFilter, OperationPage, OperationUpdate, PageRequest, Refusal,
+    SchedulerState, VERSION_OPERATIONS,
 };
 use serde_json::Value;
 
@@ -37,7 +37,7 @@ impl State {
         let PageRequest { page, page_size, newest_first, no_action, only } = request;
         let shown = |operation: &&Operation| {
             operation.status.stage() == stage
-                && only.matches(operation)
+                && is_asked_for(&only, operation)
                 && (no_action || operation.took_action || !operation.status.is_final())
         };
         let ids: Vec<_> = match stage {
@@ -410,4 +410,15 @@ fn replace<T>(place: &mut T, value: Option<T>) {
 /// What lists show of an operation.
 fn summary(operation: &Operation) -> Operation {
     Operation { history: Vec::new(), progress: Value::Null, ..operation.clone() }
+}
+
+fn is_asked_for(filter: &OperationFilter, operation: &Operation) -> bool {
+    let OperationFilter { kind, status, since, id } = filter;
+    kind.is_none_or(|kind| operation.definition.kind() == kind)
+        && status.is_none_or(|status| operation.status == status)
+        && since.is_none_or(|since| operation.created_at >= since)
+        && id.is_none_or(|prefix| {
+            let (first, last) = prefix.bounds();
+            (first..=last).contains(&operation.id)
+        })
 }

@@ -10,12 +10,12 @@ use maestro_core::operation::{
 };
 use maestro_core::rollout::RolloutRecord;
 use maestro_core::room::{HostPort, Purpose, Region, RoomId};
-use maestro_core::scheduler::{Recipe, SchedulerName, Version, VersionStatus};
+use maestro_core::scheduler::{Recipe, SchedulerName, SchedulerState, Version, VersionStatus};
 use maestro_core::time::Timestamp;
 
 use crate::ports::runtime::Handle;
 
-use super::records::{Ended, RegionRecord, SchedulerState, StopIntent};
+use super::records::{Ended, RegionRecord, StopIntent};
 
 /// Changes that happen together or not at all.
 #[derive(Debug, Clone)]

@@ -19,6 +19,7 @@ use maestro_core::time::{Millis, Timestamp};
 use crate::documents::Unreadable;
 
 pub use maestro_core::rollout::{RolloutRecord, RolloutState};
+pub use maestro_core::scheduler::SchedulerState;
 
 pub use change::{
     Change, Guard, NewLock, NewOperation, NewRoomRecord, NewScheduler, NoAction, OperationUpdate, Refusal,
@@ -26,8 +27,8 @@ pub use change::{
 };
 pub use records::{
     Ended, EndedRoom, Intent, OperationFilter, OperationPage, OwnershipRecord, PageRequest, RegionRecord,
-    Renewal, RoomCount, RoomRecord, SchedulerRecord, SchedulerState, StopIntent, UnreadableScheduler,
-    UnreadableVersion, VersionRecord, WorkerRecord, Workforce,
+    Renewal, RoomCount, RoomRecord, SchedulerRecord, StopIntent, UnreadableScheduler, UnreadableVersion,
+    VersionRecord, WorkerRecord, Workforce,
 };
 
 pub type Result<T = (), E = StoreError> = std::result::Result<T, E>;

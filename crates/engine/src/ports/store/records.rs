@@ -6,8 +6,8 @@ use maestro_core::operation::{
     DefinitionKind, IdPrefix, Operation, OperationId, OperationStatus, RemovalReason, Token,
 };
 use maestro_core::rollout::RolloutRecord;
-use maestro_core::room::{EndCause, HostPort, Purpose, Region, RoomId};
-use maestro_core::scheduler::{Autoscaling, Recipe, SchedulerName, Version, VersionStatus};
+use maestro_core::room::{EndCause, Ending, HostPort, Purpose, Region, RoomId};
+use maestro_core::scheduler::{Autoscaling, Recipe, SchedulerName, SchedulerState, Version, VersionStatus};
 use maestro_core::time::{Millis, Timestamp};
 
 use crate::ports::runtime::Handle;
@@ -60,29 +60,6 @@ impl SchedulerRecord {
     /// What new rooms are made from: the active version; while a rollout is halted, the last one that was deployed.
     pub fn version_to_make(&self) -> Version {
         self.rollout.as_ref().map_or(self.active_version, RolloutRecord::version_to_make)
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SchedulerState {
-    Creating,
-    InSync,
-    Deleting,
-}
-
-impl SchedulerState {
-    pub const ALL: [Self; 3] = [Self::Creating, Self::InSync, Self::Deleting];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Creating => "creating",
-            Self::InSync => "in-sync",
-            Self::Deleting => "deleting",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.as_str() == text)
     }
 }
 
@@ -158,16 +135,6 @@ pub struct OperationFilter {
     /// Created at this time or later.
     pub since: Option<Timestamp>,
     pub id: Option<IdPrefix>,
-}
-
-impl OperationFilter {
-    pub fn matches(&self, operation: &Operation) -> bool {
-        let Self { kind, status, since, id } = self;
-        kind.is_none_or(|kind| operation.definition.kind() == kind)
-            && status.is_none_or(|status| operation.status == status)
-            && since.is_none_or(|since| operation.created_at >= since)
-            && id.is_none_or(|prefix| prefix.matches(operation.id))
-    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -254,4 +221,10 @@ pub struct Ended {
     pub cause: EndCause,
     /// It had been ready; a room that ends before is a failed start.
     pub was_ready: bool,
+}
+
+impl Ended {
+    pub(crate) fn by(ending: &Ending, at: Timestamp, was_ready: bool) -> Self {
+        Self { at, how: ending.to_string(), cause: ending.cause(), was_ready }
+    }
 }

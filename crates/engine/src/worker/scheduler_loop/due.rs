@@ -143,7 +143,7 @@ impl SchedulerLoop {
             }
             // Each cycle of a rollout that led to something may be followed by the next at once.
             Finding::Something | Finding::Removals
-                if record.rollout.is_some() && self.stepper.made_progress() =>
+                if record.rollout.is_some() && self.stepper.made_progress =>
             {
                 Duration::ZERO
             }
@@ -156,7 +156,7 @@ impl SchedulerLoop {
             return Ok(false);
         }
         self.enqueue_cycle("room state changed", Value::Null, Some(look)).await?;
-        self.stepper.forget_progress();
+        self.stepper.made_progress = false;
         self.next_look = None;
         self.last_early_cycle = Some(now);
         Ok(true)
@@ -165,7 +165,7 @@ impl SchedulerLoop {
     /// Longer each time that the controller asked in vain, and never longer than until it is time anyway. What adds rooms
     /// has a back-off of its own, and those who need them do not wait for what others are refused.
     fn gap_of_removals(&self) -> Duration {
-        let factor = 2_u32.saturating_pow(self.stepper.removals_failed());
+        let factor = 2_u32.saturating_pow(self.stepper.removals_failed);
         let most = self.engine.settings.health_controller_interval.max(EARLY_CYCLE_GAP);
         EARLY_CYCLE_GAP.saturating_mul(factor).min(most)
     }
