@@ -42,9 +42,8 @@ async fn fill(table: &MemoryRoomTable, rooms: u32) -> anyhow::Result<usize> {
             status: PingStatus::Ready,
             matches: 0,
             metadata: Some(&metadata),
-            at: fleet::at(10),
         };
-        table.ping(ping).await?;
+        table.ping(ping, fleet::at(10)).await?;
     }
     Ok(said_bytes)
 }

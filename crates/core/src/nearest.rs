@@ -7,26 +7,10 @@ const CHARACTERS_PER_SLIP: usize = 4;
 pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let lower = name.to_lowercase();
     let (distance, best) = known
-        .map(|candidate| (edit_distance(&lower, &candidate.to_lowercase()), candidate))
+        .map(|candidate| (strsim::levenshtein(&lower, &candidate.to_lowercase()), candidate))
         .min_by_key(|(distance, _)| *distance)?;
     let slips_max = name.chars().count().div_ceil(CHARACTERS_PER_SLIP);
     (distance <= slips_max).then_some(best)
-}
-
-/// Levenshtein's: insertions, deletions and replacements, each of cost 1.
-fn edit_distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (i, from_char) in from.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, to_char) in to.iter().enumerate() {
-            let replaced = diagonal + usize::from(from_char != *to_char);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[to.len()]
 }
 
 #[cfg(test)]

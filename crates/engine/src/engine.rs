@@ -90,6 +90,7 @@ struct Comparable {
     epoch: u64,
 }
 
+#[derive(Clone, Copy)]
 struct LastCompared {
     at: Option<Timestamp>,
     /// Comparisons that began before say nothing about it.
@@ -258,13 +259,20 @@ impl Observing {
     }
 }
 
+impl Comparable {
+    /// Comparisons that are under way do not count either.
+    fn never_since_now(&mut self) -> LastCompared {
+        self.epoch += 1;
+        LastCompared { at: None, since: self.epoch }
+    }
+}
+
 impl Reconciled {
     /// The scheduler is owned here from now on. What an earlier time of ownership knew is forgotten.
     pub(crate) fn begin(&self, scheduler: &SchedulerName) {
         let mut all = self.0.lock();
-        all.epoch += 1;
-        let since = all.epoch;
-        all.schedulers.insert(scheduler.clone(), LastCompared { at: None, since });
+        let never = all.never_since_now();
+        all.schedulers.insert(scheduler.clone(), never);
     }
 
     pub(crate) fn end(&self, scheduler: &SchedulerName) {
@@ -279,19 +287,15 @@ impl Reconciled {
     /// All are compared again at the next cycle.
     pub(crate) fn forget(&self) {
         let mut all = self.0.lock();
-        all.epoch += 1;
-        let since = all.epoch;
-        all.schedulers.values_mut().for_each(|last| *last = LastCompared { at: None, since });
+        let never = all.never_since_now();
+        all.schedulers.values_mut().for_each(|last| *last = never);
     }
 
     /// An observation of one of its rooms was lost: only the next comparison can find it.
     pub(crate) fn forget_one(&self, scheduler: &SchedulerName) {
         let mut all = self.0.lock();
-        all.epoch += 1;
-        let since = all.epoch;
-        if let Some(last) = all.schedulers.get_mut(scheduler) {
-            *last = LastCompared { at: None, since };
-        }
+        let never = all.never_since_now();
+        all.schedulers.entry(scheduler.clone()).and_modify(|last| *last = never);
     }
 
     /// What was found is written.

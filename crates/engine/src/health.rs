@@ -4,7 +4,6 @@
 //! adapters that are opened before the engine.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,18 +16,11 @@ pub struct Health(Arc<Mutex<BTreeMap<String, Problem>>>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Problem {
-    severity: Severity,
+    /// The process cannot do its work. Otherwise it can, except for a part of it, such as one scheduler.
+    is_fatal: bool,
     why: String,
     /// When it is over, unless it is reported again before. `None`: when it is cleared.
     until: Option<Instant>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Severity {
-    /// The process cannot do its work.
-    NotReady,
-    /// It can, except for a part of it, such as one scheduler.
-    Degraded,
 }
 
 /// The health of the whole process at one moment.
@@ -42,12 +34,12 @@ pub struct Readiness {
 impl Health {
     /// The process is not ready until this component is cleared. Reported again, the newer reason counts.
     pub fn not_ready(&self, component: impl Into<String>, why: impl Into<String>) {
-        self.report(component.into(), Severity::NotReady, why.into());
+        self.report(component.into(), true, why.into());
     }
 
     /// The process is ready all the same; the problem is named until it is cleared.
     pub fn degraded(&self, component: impl Into<String>, why: impl Into<String>) {
-        self.report(component.into(), Severity::Degraded, why.into());
+        self.report(component.into(), false, why.into());
     }
 
     /// The component works. Cheap if it did before.
@@ -70,28 +62,20 @@ impl Health {
         problems.retain(|_, problem| problem.until.is_none_or(|until| now < until));
         let told = |(component, problem): (&String, &Problem)| format!("{component}: {}", problem.why);
         Readiness {
-            is_ready: problems.values().all(|problem| problem.severity != Severity::NotReady),
+            is_ready: problems.values().all(|problem| !problem.is_fatal),
             problems: problems.iter().map(told).collect(),
         }
     }
 
     /// Logged when it is news: a store that fails is reported with every write.
-    fn report(&self, component: String, severity: Severity, why: String) {
-        let problem = Problem { severity, why, until: None };
+    fn report(&self, component: String, is_fatal: bool, why: String) {
+        let problem = Problem { is_fatal, why, until: None };
         let mut problems = self.0.lock();
         if problems.get(&component) != Some(&problem) {
-            tracing::warn!(component, %severity, why = problem.why, "unhealthy");
+            let severity = if is_fatal { "not ready" } else { "degraded" };
+            tracing::warn!(component, severity, why = problem.why, "unhealthy");
             problems.insert(component, problem);
         }
-    }
-}
-
-impl fmt::Display for Severity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NotReady => "not ready",
-            Self::Degraded => "degraded",
-        })
     }
 }
 

@@ -27,10 +27,7 @@ use fleets::FleetGauges;
 use per_scheduler::{Forgetful, Labels, PerScheduler, and, fleet_labels, labels_of};
 pub(crate) use report::report;
 
-/// v10's, in milliseconds.
-const LATENCY_BUCKETS_MS: [f64; 11] =
-    [5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2500.0, 5000.0, 10000.0];
-
+#[derive(Default)]
 pub struct Metrics {
     pub(crate) workers_sync: Counter,
     pub(crate) no_actions_lost: Counter,
@@ -53,37 +50,6 @@ pub struct Metrics {
     /// The schedulers at the last report but one: what counters say stays for one report longer than its scheduler, so
     /// that a scrape sees the last of it.
     before: Mutex<BTreeSet<String>>,
-}
-
-impl Default for Metrics {
-    fn default() -> Self {
-        let latency: fn() -> Histogram = || Histogram::new(LATENCY_BUCKETS_MS);
-        let violations = Family::<Labels, Counter>::default();
-        // From the start: an alert on a name that does not exist yet would never fire.
-        for invariant in Invariant::ALL {
-            drop(violations.get_or_create(&invariant_labels(invariant)));
-        }
-        Self {
-            workers_sync: Counter::default(),
-            no_actions_lost: Counter::default(),
-            workers: Family::default(),
-            executions: PerScheduler::new(latency),
-            rollbacks: PerScheduler::new(latency),
-            evictions: PerScheduler::new(Counter::default),
-            failed_adds: PerScheduler::new(Counter::default),
-            decisions: PerScheduler::new(Counter::default),
-            panics: PerScheduler::new(Counter::default),
-            locks_forced: PerScheduler::new(Counter::default),
-            desired_rooms: PerScheduler::new(Gauge::default),
-            fleets: FleetGauges::default(),
-            regions_reachable: Family::default(),
-            region_changes: Family::default(),
-            silent_rooms: Family::default(),
-            unreadable: Family::default(),
-            violations,
-            before: Mutex::default(),
-        }
-    }
 }
 
 impl Metrics {
@@ -115,6 +81,10 @@ impl Metrics {
         r.register("maestro_region_silent_rooms", silent, self.silent_rooms.clone());
         let unreadable = "Schedulers that this build cannot read and leaves alone with their rooms";
         r.register("maestro_scheduler_unreadable", unreadable, self.unreadable.clone());
+        // From the start: an alert on a name that does not exist yet would never fire.
+        for invariant in Invariant::ALL {
+            drop(self.violations.get_or_create(&invariant_labels(invariant)));
+        }
         let violations = "Violations of invariants; anything above 0 is a bug";
         r.register("maestro_invariant_violations", violations, self.violations.clone());
     }

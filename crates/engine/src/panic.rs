@@ -9,6 +9,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::operations::{StepError, whole_fleet};
+use crate::ports::room_table::FleetCounts;
+use crate::ports::store::{Change, SchedulerRecord, SchedulerState, StoreError, Transaction};
+use crate::tasks::interval;
+use crate::{Engine, with_sources};
 use maestro_core::autoscaling::Demand;
 use maestro_core::lock::{LockKind, Taker};
 use maestro_core::operation::{Definition, Origin};
@@ -17,12 +22,6 @@ use maestro_core::plan::Counted;
 use maestro_core::scheduler::{Autoscaling, SchedulerName};
 use parking_lot::RwLock;
 use tokio::sync::Notify;
-use tokio::time::MissedTickBehavior;
-
-use crate::operations::{StepError, whole_fleet};
-use crate::ports::room_table::FleetCounts;
-use crate::ports::store::{Change, SchedulerRecord, SchedulerState, StoreError, Transaction};
-use crate::{Engine, with_sources};
 
 /// Looks keep at least this distance: short beside the start of a room, long beside a burst of pings.
 const LOOK_GAP: Duration = Duration::from_millis(100);
@@ -87,8 +86,7 @@ impl Panics {
 /// Looks at the schedulers that rooms speak of, for as long as the engine is up.
 pub(crate) async fn watch(engine: Arc<Engine>) {
     let engine = &*engine;
-    let mut sync = tokio::time::interval(engine.settings.sync_interval);
-    sync.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut sync = interval(engine.settings.sync_interval);
     loop {
         tokio::select! {
             biased;
@@ -124,15 +122,15 @@ async fn look(engine: &Engine, scheduler: &SchedulerName) -> Result<(), StepErro
         return Ok(());
     }
     let fleet = whole_fleet(engine, &record, None).await?;
-    if fleet.panic || fleet.place_left(engine, &record) == Some(0) {
+    if fleet.panic || fleet.place_left(&record) == Some(0) {
         return Ok(());
     }
-    let Counted { matches, occupied, total, .. } = fleet.plan(engine, &record).seen;
+    let Counted { matches, occupied, total, .. } = fleet.plan(&record).seen;
     let Some(need) = need(&Demand { matches, occupied, total, matches_max }, autoscaling) else {
         return Ok(());
     };
     // Rooms that end early help nobody, however great the need is.
-    let held = fleet.starts_held(engine, &record, need.delta).map_or(0, |backoff| backoff.rooms);
+    let held = fleet.starts_held(&record, need.delta).map_or(0, |backoff| backoff.rooms);
     match need.delta.saturating_sub(held) {
         0 => Ok(()),
         delta => ask_for_rooms(engine, &record, Need { delta, ..need }).await,

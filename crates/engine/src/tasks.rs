@@ -16,7 +16,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 use tokio::sync::{Notify, watch};
 use tokio::task::{AbortHandle, JoinHandle};
-use tokio::time::Instant;
+use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use crate::Health;
 
@@ -299,6 +299,13 @@ impl Crash {
             }
         }
     }
+}
+
+/// Ticks at once and then with every period; one that comes late does not make the next ones follow faster.
+pub(crate) fn interval(period: Duration) -> Interval {
+    let mut interval = tokio::time::interval(period.max(Duration::from_millis(1)));
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    interval
 }
 
 type Panic = Box<dyn Any + Send>;

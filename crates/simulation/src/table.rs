@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use maestro_core::operation::OperationId;
 use maestro_core::room::{InstanceStatus, RoomId};
 use maestro_core::scheduler::SchedulerName;
+use maestro_core::time::Timestamp;
 use maestro_engine::ports::room_table::{
     Claim, FleetCounts, NewRoom, Ping, PingError, Pinged, RoomTable, RoomView, StatusChange, TableError,
 };
@@ -72,8 +73,8 @@ impl RoomTable for SimulatedTable {
         self.write(&"insert", |table| async move { table.insert(room).await }).await
     }
 
-    async fn ping(&self, ping: Ping<'_>) -> Result<Pinged, PingError> {
-        let act = async { self.shared.now().ping(ping).await };
+    async fn ping(&self, ping: Ping<'_>, at: Timestamp) -> Result<Pinged, PingError> {
+        let act = async { self.shared.now().ping(ping, at).await };
         self.injector.call(Call::write(&"ping", Span::ZERO), act, |why| lost(why).into()).await
     }
 

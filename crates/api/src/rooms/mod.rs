@@ -15,8 +15,8 @@ use axum::response::Response;
 use axum::routing::{get, put};
 use bytes::Bytes;
 use maestro_engine::Engine;
-use maestro_engine::ports::room_table::PingError;
-use maestro_engine::services::{Address, RoomPing};
+use maestro_engine::ports::room_table::{Ping, PingError};
+use maestro_engine::services::Address;
 use maestro_proto::v1::GetRoomAddressResponse;
 
 use self::failures::Failures;
@@ -88,14 +88,13 @@ async fn update(State(api): State<Arc<RoomsApi>>, request: Request) -> Result<Re
             (decoded.0.as_str(), decoded.1.as_str())
         }
     };
-    let ping =
-        RoomPing { scheduler, room, status: said.status, matches: said.matches, metadata: said.metadata };
+    let ping = Ping { scheduler, room, status: said.status, matches: said.matches, metadata: said.metadata };
     Ok(success(api.deliver(ping).await))
 }
 
 impl RoomsApi {
-    async fn deliver(&self, ping: RoomPing<'_>) -> bool {
-        let RoomPing { scheduler, room, .. } = ping;
+    async fn deliver(&self, ping: Ping<'_>) -> bool {
+        let Ping { scheduler, room, .. } = ping;
         let Err(error) = self.engine.ping(ping).await else {
             return true;
         };

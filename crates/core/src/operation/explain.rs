@@ -6,33 +6,38 @@
 #[cfg(test)]
 mod tests;
 
-use crate::lock::{Holder, Locks, Obstacle, Waiter};
+use crate::lock::{Locks, Obstacle, Waiter};
 use crate::plan::SilentRooms;
 use crate::text::count_of;
 use crate::time::{Millis, Timestamp, after, age};
 
-use super::{Activity, Lease, Operation, OperationStatus, RollbackEnd, Wait};
+use super::{Activity, Lease, Operation, OperationId, OperationStatus, Wait};
 
-/// What was seen of an operation and of all that it depends on.
+/// What was seen of a scheduler: all that its operations depend on.
 #[derive(Debug, Clone)]
-pub struct Snapshot<'a> {
+pub struct Scene {
     pub now: Timestamp,
-    pub operation: &'a Operation,
-    /// Of the same scheduler, in the order in which they were enqueued.
-    pub unfinished: &'a [Operation],
-    pub locks: &'a Locks,
+    /// The operations that have not ended, in the order in which they were enqueued.
+    pub unfinished: Vec<Operation>,
+    pub locks: Locks,
     /// Who owns the scheduler, also if that has run out; `None`: nobody does.
-    pub ownership: Option<&'a Lease>,
+    pub ownership: Option<Lease>,
     /// How many workers have lately said that they are there.
     pub workers: usize,
-    /// When the last of the rooms that it asked to go is killed, if one is still there.
-    pub rooms_killed_at: Option<Timestamp>,
+    /// Rooms that are still there although an operation asked them to go: which one, and when they are killed.
+    pub leaving: Vec<(OperationId, Timestamp)>,
     /// Rooms of the fleet that fell silent together.
-    pub silent: &'a [SilentRooms],
+    pub silent: Vec<SilentRooms>,
     /// How often workers look for what nobody works on.
     pub sweep: Millis,
     /// Why this build leaves the scheduler alone, if it does: it cannot read what is stored of it.
-    pub unreadable: Option<&'a str>,
+    pub unreadable: Option<String>,
+}
+
+/// One operation in it.
+struct Snapshot<'a> {
+    scene: &'a Scene,
+    operation: &'a Operation,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,8 +60,9 @@ pub struct Expectation {
     pub at: Option<Timestamp>,
 }
 
-pub fn explain(seen: &Snapshot<'_>) -> Explanation {
-    if let Some(why) = seen.unreadable.filter(|_| !seen.operation.status.is_final()) {
+pub fn explain(scene: &Scene, operation: &Operation) -> Explanation {
+    let seen = &Snapshot { scene, operation };
+    if let Some(why) = scene.unreadable.as_deref().filter(|_| !operation.status.is_final()) {
         return unreadable(seen, why);
     }
     Explanation { since: since(seen), waits_for: waits_for(seen), next: next(seen), stuck: stuck(seen) }
@@ -76,7 +82,7 @@ fn unreadable(seen: &Snapshot<'_>, why: &str) -> Explanation {
 
 fn waits_for(seen: &Snapshot<'_>) -> Option<String> {
     const A_WORKER: &str = "a worker to pick it up";
-    let slot = |other: &Operation| format!("{} to finish or park", holder(other));
+    let slot = |other: &Operation| format!("{} to finish or park", other.holder());
     let operation = seen.operation;
     if operation.status.is_final() {
         return None;
@@ -94,7 +100,7 @@ fn waits_for(seen: &Snapshot<'_>) -> Option<String> {
     let wait = seen.wait()?;
     Some(match (seen.obstacle(), seen.at_work()) {
         (Some(obstacle), _) => obstacle.to_string(),
-        (None, Some(other)) if wait.until <= seen.now => slot(other),
+        (None, Some(other)) if wait.until <= seen.scene.now => slot(other),
         // Something outside, in the words of its executor: rooms to be gone, a validation room to be ready.
         (None, _) => wait.what.clone(),
     })
@@ -124,8 +130,8 @@ fn next(seen: &Snapshot<'_>) -> Vec<Expectation> {
         OperationStatus::Pending => vec![beginning(seen)],
         OperationStatus::InProgress => progress(seen),
     };
-    next.extend(turning_round(seen.operation));
-    next.extend(seen.silent.iter().map(silence_ends));
+    next.extend(rolling_back(seen.operation));
+    next.extend(seen.scene.silent.iter().map(silence_ends));
     next.push(taking_over(seen));
     // What has no time of its own comes first.
     next.sort_by_key(|expectation| expectation.at);
@@ -133,7 +139,7 @@ fn next(seen: &Snapshot<'_>) -> Vec<Expectation> {
 }
 
 fn beginning(seen: &Snapshot<'_>) -> Expectation {
-    let at_work = seen.at_work().map(|other| holder(other).to_string());
+    let at_work = seen.at_work().map(|other| other.holder().to_string());
     let before = match seen.before_it() {
         0 => None,
         more => Some(format!("{} before it", count_of(more, "operation"))),
@@ -153,14 +159,15 @@ fn progress(seen: &Snapshot<'_>) -> Vec<Expectation> {
     if let Some(place) = seen.place() {
         return lock_comes(seen, place);
     }
-    let kills_come = seen.rooms_killed_at.filter(|at| *at > seen.now);
+    let asked = seen.scene.leaving.iter().filter(|(operation, _)| *operation == seen.operation.id);
+    let kills_come = asked.map(|(_, killed_at)| *killed_at).max().filter(|at| *at > seen.scene.now);
     let kills = kills_come.map(|at| Expectation::at(at, "rooms that are still there are killed"));
     let looks = match seen.at_work() {
-        _ if wait.until > seen.now && wait.unanswered => Expectation::at(wait.until, "asks again"),
-        _ if wait.until > seen.now => {
+        _ if wait.until > seen.scene.now && wait.unanswered => Expectation::at(wait.until, "asks again"),
+        _ if wait.until > seen.scene.now => {
             Expectation::at(wait.until, "looks again, or earlier if something happens")
         }
-        Some(other) => Expectation::some_time(format!("looks again after {}", holder(other))),
+        Some(other) => Expectation::some_time(format!("looks again after {}", other.holder())),
         None => Expectation::some_time("looks again as soon as a worker comes to it"),
     };
     kills.into_iter().chain([looks]).collect()
@@ -193,13 +200,10 @@ fn lock_comes(seen: &Snapshot<'_>, place: &Waiter) -> Vec<Expectation> {
     next
 }
 
-fn turning_round(operation: &Operation) -> Option<Expectation> {
+fn rolling_back(operation: &Operation) -> Option<Expectation> {
     let what = match (&operation.rollback, &operation.cancel) {
         (Some(rollback), _) => {
-            let end = match rollback.then {
-                RollbackEnd::Error => "error",
-                RollbackEnd::Canceled => "canceled",
-            };
+            let end = rollback.then.status();
             format!("ends as {end} when what it did is undone: {}", rollback.why)
         }
         (None, Some(cancel)) => format!("rolls back at its next step: canceled by {}", cancel.by),
@@ -215,11 +219,15 @@ fn silence_ends(silent: &SilentRooms) -> Expectation {
 
 /// What happens if its worker is gone, or was never there.
 fn taking_over(seen: &Snapshot<'_>) -> Expectation {
-    if seen.workers == 0 && !seen.is_owned() {
+    if seen.scene.workers == 0 && !seen.is_owned() {
         return Expectation::some_time("nothing more happens before a worker is started");
     }
-    let from = seen.ownership.map_or(seen.now, |ownership| ownership.expires_at.max(seen.now));
-    let what = match seen.ownership {
+    let from = seen
+        .scene
+        .ownership
+        .as_ref()
+        .map_or(seen.scene.now, |ownership| ownership.expires_at.max(seen.scene.now));
+    let what = match &seen.scene.ownership {
         None => "a worker takes its scheduler, at the latest".to_owned(),
         Some(Lease { owner, .. }) if seen.is_owned() => {
             format!("is taken over by another worker, at the latest, if {owner} stops now")
@@ -228,18 +236,18 @@ fn taking_over(seen: &Snapshot<'_>) -> Expectation {
             format!("is taken over from {owner} by another worker, at the latest")
         }
     };
-    Expectation::at(after(from, seen.sweep), what)
+    Expectation::at(after(from, seen.scene.sweep), what)
 }
 
 fn stuck(seen: &Snapshot<'_>) -> Option<String> {
-    let (operation, now) = (seen.operation, seen.now);
+    let (operation, now) = (seen.operation, seen.scene.now);
     if operation.status.is_final() {
         return None;
     }
-    let waits_long = age(now, since(seen)) > seen.sweep;
-    match seen.ownership {
+    let waits_long = age(now, since(seen)) > seen.scene.sweep;
+    match &seen.scene.ownership {
         None if !waits_long => return None,
-        None if seen.workers == 0 => return Some("no worker is running".into()),
+        None if seen.scene.workers == 0 => return Some("no worker is running".into()),
         None => return Some("no worker owns its scheduler".into()),
         Some(Lease { owner, expires_at, .. }) if *expires_at <= now => {
             return Some(format!("{owner}'s ownership of the scheduler expired at {expires_at:.3}"));
@@ -267,22 +275,18 @@ fn stuck(seen: &Snapshot<'_>) -> Option<String> {
     if wait.unanswered && waits_long {
         return Some(format!("what it waits for has not answered since {:.3}", since(seen)));
     }
-    let overslept = seen.at_work().is_none() && age(now, wait.until) > seen.sweep;
+    let overslept = seen.at_work().is_none() && age(now, wait.until) > seen.scene.sweep;
     overslept.then(|| format!("it should have looked again at {:.3}", wait.until))
-}
-
-fn holder(operation: &Operation) -> Holder {
-    Holder::Operation { kind: operation.definition.kind(), id: operation.id }
 }
 
 impl<'a> Snapshot<'a> {
     fn is_owned(&self) -> bool {
-        self.ownership.is_some_and(|lease| lease.expires_at > self.now)
+        self.scene.ownership.as_ref().is_some_and(|lease| lease.expires_at > self.scene.now)
     }
 
     /// The other operation that has to make way first.
     fn at_work(&self) -> Option<&'a Operation> {
-        self.unfinished.iter().find(|other| other.keeps_others_out() && other.id != self.operation.id)
+        self.scene.unfinished.iter().find(|other| other.keeps_others_out() && other.id != self.operation.id)
     }
 
     /// What it waits for, if it is parked.
@@ -296,32 +300,32 @@ impl<'a> Snapshot<'a> {
     /// Its place in the order of a lock.
     fn place(&self) -> Option<&'a Waiter> {
         let is_its = |waiter: &&Waiter| waiter.holder.operation() == Some(self.operation.id);
-        self.locks.waiters.iter().filter(|_| self.operation.is_parked()).find(is_its)
+        self.scene.locks.waiters.iter().filter(|_| self.operation.is_parked()).find(is_its)
     }
 
     /// What stands between it and the lock that it waits for.
     fn obstacle(&self) -> Option<Obstacle> {
         self.place()?;
-        self.locks.obstacle_of(self.operation.id, self.now)
+        self.scene.locks.obstacle_of(self.operation.id, self.scene.now)
     }
 
     fn waiters_before(&self, place: &Waiter) -> usize {
-        let counting = self.locks.waiters_of(place.kind, self.now);
+        let counting = self.scene.locks.waiters_of(place.kind, self.scene.now);
         counting.take_while(|waiter| waiter.holder != place.holder).count()
     }
 
     /// How many pending operations begin before this one: those of priority first, else in their order.
     fn before_it(&self) -> usize {
         let pending = |other: &&Operation| other.status == OperationStatus::Pending;
-        let mut queue: Vec<&Operation> = self.unfinished.iter().filter(pending).collect();
+        let mut queue: Vec<&Operation> = self.scene.unfinished.iter().filter(pending).collect();
         queue.sort_by_key(|other| !other.priority);
         queue.iter().position(|other| other.id == self.operation.id).unwrap_or(0)
     }
 
     /// It is the next one, and for a sweep now there was nothing that could have kept a worker from it.
     fn is_forgotten(&self) -> bool {
-        let quiet = |operation: &Operation| age(self.now, last_moved(operation)) > self.sweep;
-        let others = self.unfinished.iter().filter(|other| other.status == OperationStatus::InProgress);
+        let quiet = |operation: &Operation| age(self.scene.now, last_moved(operation)) > self.scene.sweep;
+        let others = self.scene.unfinished.iter().filter(|other| other.status == OperationStatus::InProgress);
         let slot_was_free = self.at_work().is_none() && others.into_iter().all(quiet);
         slot_was_free && quiet(self.operation) && self.before_it() == 0
     }

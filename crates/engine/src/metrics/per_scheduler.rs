@@ -4,13 +4,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use parking_lot::Mutex;
+use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
 
 use crate::ports::store::SchedulerRecord;
 
 pub(super) type Labels = Vec<(&'static str, String)>;
 
 const SCHEDULER: &str = "scheduler";
+
+/// v10's, in milliseconds.
+const LATENCY_BUCKETS_MS: [f64; 11] =
+    [5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2500.0, 5000.0, 10000.0];
 
 /// The labels that almost all metrics of a scheduler have.
 pub(super) fn fleet_labels(game: &str, scheduler: &str) -> Labels {
@@ -32,11 +39,36 @@ pub(super) struct PerScheduler<M> {
     known: Mutex<BTreeMap<String, BTreeSet<Labels>>>,
 }
 
-impl<M: Clone> PerScheduler<M> {
-    pub(super) fn new(make: fn() -> M) -> Self {
-        Self { family: Family::new_with_constructor(make), known: Mutex::default() }
-    }
+/// How a metric of one label set begins.
+pub(super) trait Begin {
+    fn begin() -> Self;
+}
 
+impl Begin for Counter {
+    fn begin() -> Self {
+        Self::default()
+    }
+}
+
+impl Begin for Gauge {
+    fn begin() -> Self {
+        Self::default()
+    }
+}
+
+impl Begin for Histogram {
+    fn begin() -> Self {
+        Self::new(LATENCY_BUCKETS_MS)
+    }
+}
+
+impl<M: Begin> Default for PerScheduler<M> {
+    fn default() -> Self {
+        Self { family: Family::new_with_constructor(M::begin), known: Mutex::default() }
+    }
+}
+
+impl<M: Clone> PerScheduler<M> {
     pub(super) fn family(&self) -> Family<Labels, M, fn() -> M> {
         self.family.clone()
     }

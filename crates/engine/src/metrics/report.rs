@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::MissedTickBehavior;
-
+use crate::tasks::interval;
 use crate::{Engine, Error, with_sources};
 
 use super::fleets::FleetReport;
@@ -14,8 +13,7 @@ const REPORT_EVERY: Duration = Duration::from_secs(10);
 
 /// Brings the gauges of all fleets up to date, again and again.
 pub(crate) async fn report(engine: Arc<Engine>) {
-    let mut interval = tokio::time::interval(REPORT_EVERY);
-    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut interval = interval(REPORT_EVERY);
     loop {
         interval.tick().await;
         if let Err(error) = report_once(&engine).await {

@@ -119,13 +119,13 @@ async fn clamp(work: &Work) -> Result<Step, StepError> {
         return Ok(Step::done().with_history("no rooms are added: autoscaling has been turned off"));
     };
     let fleet = fleet(&work.engine, &work.scheduler, Some(work.operation.id)).await?;
-    let total = fleet.plan(&work.engine, &work.scheduler).seen.total;
+    let total = fleet.plan(&work.scheduler).seen.total;
     let by_max = autoscaling.max.map(|max| {
         let why =
             format!("there are {total} of at most {}, counting those being started", count_of(max, "room"));
         (max.saturating_sub(total), why)
     });
-    let by_place = fleet.place_left(&work.engine, &work.scheduler).map(|left| {
+    let by_place = fleet.place_left(&work.scheduler).map(|left| {
         let why = fleet.places.why_left(left);
         (u32::try_from(left).unwrap_or(u32::MAX), why)
     });

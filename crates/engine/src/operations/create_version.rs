@@ -18,11 +18,11 @@ use serde_json::json;
 
 use crate::ports::room_table::RoomView;
 use crate::ports::store::{Change, Intent, RoomRecord};
-use crate::rooms::log_tail::log_tail;
+use crate::rooms::log_tail::{in_words, log_tail};
 use crate::rooms::starting::{self, Making};
 use crate::rooms::stopping;
 
-use super::validation_attempts::FailedAttempt;
+use super::validation_attempts::with_attempt;
 use super::{Executor, Need, Step, StepError, Work, switch_version};
 
 pub(super) struct CreateVersion;
@@ -191,16 +191,12 @@ async fn fail_attempt(
     how: &str,
 ) -> Result<Step, StepError> {
     let log_lines = log_tail(&work.engine, room).await;
-    let attempt = FailedAttempt {
-        number: progress.attempts + 1,
-        attempts_max: work.engine.settings.room_validation_attempts,
-        room: &room.id,
-        how,
-        log_lines: &log_lines,
-    };
-    let failure = attempt.in_words();
-    let progress = Progress { attempts: attempt.number, failure: failure.clone(), ..progress };
-    let step = Step { data: Some(attempt.added_to(&work.operation.data)), ..Step::default() };
+    let (number, most) = (progress.attempts + 1, work.engine.settings.room_validation_attempts);
+    let failure =
+        format!("attempt {number} of {most} failed: room {} {how}{}", room.id, in_words(&log_lines));
+    let attempt = json!({ "attempt": number, "room": room.id.as_str(), "how": how, "logLines": log_lines });
+    let progress = Progress { attempts: number, failure: failure.clone(), ..progress };
+    let step = Step { data: Some(with_attempt(&work.operation.data, attempt)), ..Step::default() };
     Ok(with_progress(step.with_history(failure), &progress))
 }
 

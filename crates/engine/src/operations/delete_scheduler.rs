@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Engine;
 use crate::ports::store::{Change, Intent, RoomRecord, SchedulerRecord, SchedulerState, SchedulerUpdate};
+use crate::rollouts::RolloutWrite;
 use crate::rooms::stopping;
 
 use super::{Executor, Need, Step, StepError, Work};
@@ -108,27 +109,16 @@ pub(crate) fn take_back(
     locks: &Locks,
     is_wanted: bool,
 ) -> Result<(Vec<Change>, Vec<String>), Refused> {
-    let (update, mut changes, history) = bring_back_rollout(engine, deletion, scheduler, by, locks)?;
+    let interrupted = Progress::of(deletion).rollout;
+    let ended = interrupted.and_then(|ended| Some((ended.rollout(deletion, scheduler)?, ended.was_rolling)));
+    let (mut update, mut changes, mut history) = (scheduler.update(), Vec::new(), Vec::new());
+    if let Some((rollout, was_rolling)) = ended {
+        let event = RolloutEvent::DeletionTakenBack { rollout, was_rolling, by };
+        RolloutWrite { update, changes, history, .. } = engine.rollout_write(scheduler, event, locks)?;
+    }
     let state = is_wanted.then_some(SchedulerState::InSync);
     changes.push(Change::UpdateScheduler(SchedulerUpdate { state, ..update }));
     Ok((changes, history))
-}
-
-fn bring_back_rollout(
-    engine: &Engine,
-    deletion: &Operation,
-    scheduler: &SchedulerRecord,
-    by: Option<Holder>,
-    locks: &Locks,
-) -> Result<(SchedulerUpdate, Vec<Change>, Vec<String>), Refused> {
-    let interrupted = Progress::of(deletion).rollout;
-    let ended = interrupted.and_then(|ended| Some((ended.rollout(deletion, scheduler)?, ended.was_rolling)));
-    let Some((rollout, was_rolling)) = ended else {
-        return Ok((scheduler.update(), Vec::new(), Vec::new()));
-    };
-    let event = RolloutEvent::DeletionTakenBack { rollout, was_rolling, by };
-    let back = engine.rollout_write(scheduler, event, locks)?;
-    Ok((back.update, back.changes, back.history))
 }
 
 #[async_trait]

@@ -1,14 +1,14 @@
 //! From rows, views and records to the facts that a plan is made from.
 
 use maestro_core::operation::{Definition, OperationStatus, RemovalReason, Stage};
-use maestro_core::plan::{EndedFact, ReplacementRules, RoomFact};
-use maestro_core::rollout::{OccupiedPace, replacement_rules};
+use maestro_core::plan::{EndedFact, RoomFact};
+use maestro_core::rollout::OccupiedPace;
 use maestro_core::room::{EndCause, RoomStatus};
 use maestro_core::scheduler::Version;
 
 use crate::Engine;
 use crate::ports::room_table::RoomView;
-use crate::ports::store::{Intent, OperationFilter, PageRequest, RoomRecord, SchedulerRecord};
+use crate::ports::store::{Intent, PageRequest, RoomRecord, SchedulerRecord};
 use crate::regions::Contact;
 
 use super::{StepError, placing};
@@ -21,13 +21,7 @@ pub(super) async fn failed_adds(
     engine: &Engine,
     scheduler: &SchedulerRecord,
 ) -> Result<Vec<EndedFact>, StepError> {
-    let latest = PageRequest {
-        page: 1,
-        page_size: OPERATIONS_SEEN,
-        newest_first: true,
-        no_action: false,
-        only: OperationFilter::default(),
-    };
+    let latest = PageRequest::newest(OPERATIONS_SEEN, false);
     let page = engine.ports.store.operations(&scheduler.name, Stage::Final, latest).await?;
     let mut failed = Vec::new();
     for operation in page.operations {
@@ -53,15 +47,6 @@ pub(super) async fn failed_adds(
         });
     }
     Ok(failed)
-}
-
-/// How rooms are replaced now.
-pub(super) fn replacement(
-    engine: &Engine,
-    scheduler: &SchedulerRecord,
-    players_turn: bool,
-) -> ReplacementRules {
-    replacement_rules(scheduler.rollout.as_ref(), &scheduler.recipe, engine.now(), players_turn)
 }
 
 pub(crate) fn occupied_pace(engine: &Engine, scheduler: &SchedulerRecord) -> OccupiedPace {

@@ -12,9 +12,10 @@ use maestro_core::operation::{
 };
 use maestro_core::placement::Standing;
 use maestro_core::plan::{
-    Backoff, EndedFact, FleetSnapshot, Places, Plan, RoomFact, Scaling, backoff, is_counted, is_replaced,
-    is_unknown, plan,
+    Backoff, EndedFact, FleetSnapshot, Limits, Places, Plan, ReplacementRules, RoomFact, Scaling, backoff,
+    is_counted, is_replaced, is_unknown, plan,
 };
+use maestro_core::rollout::replacement_rules;
 use maestro_core::room::{EndCause, Purpose, Region, RoomId};
 use maestro_core::scheduler::Version;
 use maestro_core::time::{Timestamp, age};
@@ -23,13 +24,16 @@ use crate::Engine;
 use crate::ports::room_table::RoomView;
 use crate::ports::store::{Ended, Intent, RoomRecord, SchedulerRecord};
 
-use super::facts::{ended_fact, fact, failed_adds, replacement, took_too_long};
+use super::facts::{ended_fact, fact, failed_adds, took_too_long};
 use super::{StepError, add_rooms, placing, remove_rooms};
 
 /// Ended rooms that a plan looks back at: enough to see that every attempt fails.
 const ENDED_ROOMS_SEEN: usize = 200;
 
 pub(crate) struct Fleet {
+    /// When it was gathered: what plans are made at.
+    now: Timestamp,
+    limits: Limits,
     /// Rows of live rooms of the fleet.
     pub(crate) rows: Vec<RoomRecord>,
     pub(crate) facts: Vec<RoomFact>,
@@ -96,6 +100,8 @@ pub(crate) async fn fleet(
     let locks = store.locks(&scheduler.name).await?;
     let unfinished = store.unfinished(&scheduler.name).await?;
     let mut fleet = Fleet {
+        now: engine.now(),
+        limits: engine.settings.limits(),
         rows,
         facts,
         claimed_by,
@@ -123,28 +129,22 @@ pub(crate) async fn fleet(
 
 impl Fleet {
     /// The plan for a cycle in which rooms with players stay.
-    pub(crate) fn plan(&self, engine: &Engine, scheduler: &SchedulerRecord) -> Plan {
-        self.plan_with(engine, scheduler, false)
+    pub(crate) fn plan(&self, scheduler: &SchedulerRecord) -> Plan {
+        self.plan_with(scheduler, false)
     }
 
     /// `players_turn`: rooms with players may be removed too.
-    pub(super) fn plan_with(&self, engine: &Engine, scheduler: &SchedulerRecord, players_turn: bool) -> Plan {
-        self.with_snapshot(engine, scheduler, players_turn, plan)
+    pub(super) fn plan_with(&self, scheduler: &SchedulerRecord, players_turn: bool) -> Plan {
+        self.with_snapshot(scheduler, players_turn, plan)
     }
 
     /// How many of so many rooms must not be started now, and why: rooms of this fleet end early.
-    pub(crate) fn starts_held(
-        &self,
-        engine: &Engine,
-        scheduler: &SchedulerRecord,
-        needed: u32,
-    ) -> Option<Backoff> {
-        self.with_snapshot(engine, scheduler, false, |snapshot| backoff(snapshot, needed))
+    pub(crate) fn starts_held(&self, scheduler: &SchedulerRecord, needed: u32) -> Option<Backoff> {
+        self.with_snapshot(scheduler, false, |snapshot| backoff(snapshot, needed))
     }
 
     fn with_snapshot<T>(
         &self,
-        engine: &Engine,
         scheduler: &SchedulerRecord,
         players_turn: bool,
         decide: impl FnOnce(&FleetSnapshot<'_>) -> T,
@@ -154,31 +154,26 @@ impl Fleet {
         ended.extend_from_slice(&self.failed_adds);
         ended.sort_by_key(|fact| std::cmp::Reverse(fact.ended_at));
         decide(&FleetSnapshot {
-            now: engine.now(),
+            now: self.now,
             scaling: self.scaling(scheduler),
             matches_max: scheduler.recipe.match_allocation.max_matches,
-            replacement: replacement(engine, scheduler, players_turn),
+            replacement: self.replacement(scheduler, players_turn),
             places: Some(&self.places),
             rooms: &self.facts,
             adding: self.adding,
             removing: self.removing,
-            rejoining: self.rejoining(scheduler, engine.now()),
+            rejoining: self.rejoining(scheduler),
             panic: self.panic,
             ended: &ended,
-            limits: engine.settings.limits(),
+            limits: self.limits,
         })
     }
 
     /// What stands where, as policies see it that place new rooms. Those that are being replaced take place, and have no
     /// share: what comes after them is what is distributed.
-    pub(crate) fn standings(
-        &self,
-        engine: &Engine,
-        scheduler: &SchedulerRecord,
-    ) -> BTreeMap<Region, Standing> {
-        let (now, limits) = (engine.now(), engine.settings.limits());
-        let rules = replacement(engine, scheduler, false);
-        let counts = |room: &RoomFact| is_counted(room, now, &limits) && !is_replaced(room, &rules);
+    pub(crate) fn standings(&self, scheduler: &SchedulerRecord) -> BTreeMap<Region, Standing> {
+        let rules = self.replacement(scheduler, false);
+        let counts = |room: &RoomFact| self.counts(room) && !is_replaced(room, &rules);
         let mut standings = self.places.standings(&self.facts, counts);
         for (region, rooms) in &self.promised {
             if let Some(standing) = standings.get_mut(region) {
@@ -190,18 +185,25 @@ impl Fleet {
 
     pub(crate) fn standings_for_removal(
         &self,
-        engine: &Engine,
         candidates: &[&RoomFact],
         count: u64,
     ) -> BTreeMap<Region, Standing> {
-        let (now, limits) = (engine.now(), engine.settings.limits());
-        let counts = |room: &RoomFact| is_counted(room, now, &limits);
-        self.places.standings_for_removal(&self.facts, candidates, count, counts)
+        self.places.standings_for_removal(&self.facts, candidates, count, |room| self.counts(room))
+    }
+
+    /// Whether it is part of the fleet after everything that is under way.
+    pub(super) fn counts(&self, room: &RoomFact) -> bool {
+        is_counted(room, self.now, &self.limits)
+    }
+
+    /// How rooms are replaced now.
+    pub(super) fn replacement(&self, scheduler: &SchedulerRecord, players_turn: bool) -> ReplacementRules {
+        replacement_rules(scheduler.rollout.as_ref(), &scheduler.recipe, self.now, players_turn)
     }
 
     /// How many more rooms its regions have capacity for, apart from those on their way; `None`: any number.
-    pub(crate) fn place_left(&self, engine: &Engine, scheduler: &SchedulerRecord) -> Option<u64> {
-        let left = self.places.left(&self.standings(engine, scheduler))?;
+    pub(crate) fn place_left(&self, scheduler: &SchedulerRecord) -> Option<u64> {
+        let left = self.places.left(&self.standings(scheduler))?;
         let without_region = self.adding.saturating_sub(self.promised.values().sum());
         Some(left.saturating_sub(without_region.into()))
     }
@@ -214,13 +216,16 @@ impl Fleet {
     }
 
     /// How many of the rooms that may be chosen stay, have not pinged since a restart, and still may.
-    pub(crate) fn unknown(&self, engine: &Engine, chosen: &RoomsToRemove) -> usize {
-        let (now, limits) = (engine.now(), engine.settings.limits());
+    pub(crate) fn unknown(&self, chosen: &RoomsToRemove) -> usize {
         let may_be_chosen = |room: &&RoomFact| match chosen {
             RoomsToRemove::Amount(_) => true,
             RoomsToRemove::Ids(ids) => ids.contains(&room.id),
         };
-        self.facts.iter().filter(may_be_chosen).filter(|room| is_unknown(room, now, &limits)).count()
+        self.facts
+            .iter()
+            .filter(may_be_chosen)
+            .filter(|room| is_unknown(room, self.now, &self.limits))
+            .count()
     }
 
     /// What an operation that turned round asked for does not count any more, although its fleet size stands until it
@@ -231,10 +236,10 @@ impl Fleet {
     }
 
     /// Matches whose room a rollout took away less than `rollout.rejoinGrace` ago.
-    fn rejoining(&self, scheduler: &SchedulerRecord, now: Timestamp) -> u32 {
+    fn rejoining(&self, scheduler: &SchedulerRecord) -> u32 {
         let grace = scheduler.recipe.rollout().rejoin_grace;
         let just_ended =
-            |row: &&RoomRecord| row.ended.as_ref().is_some_and(|ended| age(now, ended.at) < grace);
+            |row: &&RoomRecord| row.ended.as_ref().is_some_and(|ended| age(self.now, ended.at) < grace);
         let taken = self.ended.iter().filter(just_ended).filter_map(|row| match &row.intent {
             Intent::Stop(stop) if stop.cause == Some(RemovalReason::RollingUpdate) => Some(stop.matches),
             Intent::Stop(_) | Intent::Run => None,
@@ -337,12 +342,8 @@ impl Fleet {
 
     /// How the latest rooms ended, so that a replacement says what it replaces.
     pub(crate) fn latest_ends(&self) -> String {
-        let Some(latest) = self.ended.first() else {
-            return String::new();
-        };
-        let Some(ended) = &latest.ended else {
-            return String::new();
-        };
-        format!("; the last room to end was {}: {}", latest.id, ended.how)
+        let latest = self.ended.first().and_then(|row| Some((&row.id, row.ended.as_ref()?)));
+        latest
+            .map_or_else(String::new, |(id, ended)| format!("; the last room to end was {id}: {}", ended.how))
     }
 }

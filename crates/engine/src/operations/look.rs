@@ -76,5 +76,5 @@ impl Look {
 
 fn plan(engine: &Engine, scheduler: &SchedulerRecord, fleet: &Fleet, is_scheduled: bool) -> Plan {
     let players_turn = occupied_pace(engine, scheduler).allows(engine.now(), is_scheduled);
-    fleet.plan_with(engine, scheduler, players_turn)
+    fleet.plan_with(scheduler, players_turn)
 }

@@ -46,7 +46,7 @@ pub(super) async fn growth(work: &Work, amount: u32) -> Result<Growth, StepError
         true => Action::CreateRoom,
         false => Action::ScaleOut { count: Some(amount.into()) },
     };
-    let regions = fleet.standings(&work.engine, &work.scheduler);
+    let regions = fleet.standings(&work.scheduler);
     let bound_to = fleet.places.bound_to.as_ref();
     let asked = policy::Fleet { regions: &regions, bound_to, candidates: &[], seed: 0 };
     let places = places(work, &fleet);
@@ -101,7 +101,7 @@ fn check_removal(
     count: u64,
     deletion: Option<DeletionPolicy>,
 ) -> Result<Data, Refusal> {
-    let regions = fleet.standings_for_removal(&work.engine, candidates, count);
+    let regions = fleet.standings_for_removal(candidates, count);
     let rooms: Vec<Candidate> = candidates.iter().map(|room| room.as_candidate()).collect();
     // The same draw chooses the same rooms again.
     let seed = work.operation.id.seed();

@@ -20,7 +20,6 @@ use crate::invariants::Taken;
 use crate::ports::store::{Change, Intent, NewOperation, RoomRecord, SchedulerRecord};
 use crate::rooms::stopping::{self, claim};
 
-use super::facts::replacement;
 use super::fleet::{Fleet, fleet};
 use super::placing::{self, Removal};
 use super::{Executor, Need, Next, Step, StepError, Work};
@@ -120,7 +119,7 @@ impl Executor for RemoveRooms {
         }
         let fleet = fleet(&work.engine, &work.scheduler, Some(work.operation.id)).await?;
         let rooms = work.operation.definition.removes();
-        Ok(rooms.is_none_or(|(rooms, _)| fleet.unknown(&work.engine, &rooms) == 0))
+        Ok(rooms.is_none_or(|(rooms, _)| fleet.unknown(&rooms) == 0))
     }
 }
 
@@ -215,7 +214,7 @@ fn rest(work: &Work, rooms: &RoomsToRemove, progress: &Progress) -> Option<NewOp
 /// Unknown is not zero: while rooms have not been heard of since a restart, nobody can say which ones may go. They
 /// ping, or expire. The health controller's removals do not wait: it asks again when it knows more.
 fn wait_for_unknown(work: &Work, rooms: &RoomsToRemove, progress: &Progress, fleet: &Fleet) -> Option<Step> {
-    let unknown = fleet.unknown(&work.engine, rooms);
+    let unknown = fleet.unknown(rooms);
     let is_left = rooms.amount().is_none_or(|amount| amount > progress.asked);
     let chooses = work.operation.origin.is_person() && is_left;
     (chooses && unknown > 0).then(|| {
@@ -234,7 +233,7 @@ fn wait_for_unknown(work: &Work, rooms: &RoomsToRemove, progress: &Progress, fle
 /// What a lost reply or a crash left claimed: it is asked to go before anything else is chosen. And, of a replacement,
 /// what is not to be replaced any more: the rollout may have been paused or called back, the region uncordoned.
 fn left_claimed(work: &Work, fleet: &Fleet, reason: RemovalReason) -> (Vec<RoomId>, Vec<RoomId>) {
-    let rules = replacement(&work.engine, &work.scheduler, false);
+    let rules = fleet.replacement(&work.scheduler, false);
     let stays: BTreeSet<&RoomId> = match reason {
         RemovalReason::RollingUpdate | RemovalReason::Drain => {
             fleet.facts.iter().filter(|room| !plan::is_replaced(room, &rules)).map(|room| &room.id).collect()
@@ -277,7 +276,7 @@ async fn claim_some(
     }
     // Its own wish began the cooldown: that must not keep it from being carried out.
     let scheduler = SchedulerRecord { last_shrunk_at: None, ..work.scheduler.clone() };
-    let plan = fleet.plan(&work.engine, &scheduler);
+    let plan = fleet.plan(&scheduler);
     let budget = budget.min(plan.remove as usize);
     // Rooms that are on their way are counted and cannot be taken; ready ones must not go in their place.
     let ready_max = plan.seen.ready.saturating_sub(plan.desired_ready) as usize;
@@ -311,17 +310,16 @@ fn above_size(work: &Work, fleet: &Fleet) -> usize {
     if work.scheduler.autoscaling().is_some() {
         return usize::MAX;
     }
-    let (now, limits) = (work.now(), work.engine.settings.limits());
-    let total = fleet.plan(&work.engine, &work.scheduler).seen.total as usize;
+    let total = fleet.plan(&work.scheduler).seen.total as usize;
     let candidates = plan::removable(&fleet.facts, Occupied::MayGo);
-    let uncounted = candidates.iter().filter(|room| !plan::is_counted(room, now, &limits)).count();
+    let uncounted = candidates.iter().filter(|room| !fleet.counts(room)).count();
     (total + uncounted).saturating_sub(fleet.size_to_be(&work.scheduler) as usize)
 }
 
 /// Only those that the rollout would still take away, and of those that served nobody only who still does not.
 async fn claim_replaced(work: &Work, fleet: &Fleet, ids: &[RoomId]) -> Result<Vec<RoomId>, StepError> {
     let players_turn = progress_of(&work.operation).occupied_may_go;
-    let plan = fleet.plan_with(&work.engine, &work.scheduler, players_turn);
+    let plan = fleet.plan_with(&work.scheduler, players_turn);
     let Some(cycle) = &plan.rollout else {
         return Ok(Vec::new());
     };

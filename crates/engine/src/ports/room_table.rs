@@ -24,7 +24,7 @@ pub trait RoomTable: Send + Sync {
 
     /// What the game says. The hot path: one lookup, nothing durable. A ping that would make an impossible change
     /// is refused, and nothing of it is kept.
-    async fn ping(&self, ping: Ping<'_>) -> Result<Pinged, PingError>;
+    async fn ping(&self, ping: Ping<'_>, at: Timestamp) -> Result<Pinged, PingError>;
 
     /// What the runtime sees. `None` if there is no such room, or its status stays the same. What would make an impossible change
     /// (a ready room does not become pending again) is left out. An observation never brings back a room that is
@@ -115,7 +115,6 @@ pub struct Ping<'a> {
     pub matches: u32,
     /// JSON text as it was sent; stored, not parsed. `None` keeps the last one.
     pub metadata: Option<&'a str>,
-    pub at: Timestamp,
 }
 
 /// What a ping did.

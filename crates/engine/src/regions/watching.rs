@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use maestro_core::region::Region;
-use tokio::time::{MissedTickBehavior, timeout};
+use tokio::time::timeout;
 
 use crate::engine::Parts;
 use crate::ports::Runtime;
 use crate::ports::runtime::RuntimeError;
 use crate::rooms::recovery;
+use crate::tasks::interval;
 use crate::{Engine, with_sources};
 
 use super::Contact;
@@ -31,8 +32,7 @@ pub(crate) async fn begin(engine: &Engine, parts: Parts) {
 
 /// Looks at one region, for as long as the engine is up.
 pub(crate) async fn watch(engine: Arc<Engine>, parts: Parts, region: Region, runtime: Arc<dyn Runtime>) {
-    let mut turn = tokio::time::interval(CHECK_EVERY);
-    turn.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut turn = interval(CHECK_EVERY);
     // The first one is at once, and the first look was just made.
     turn.tick().await;
     loop {

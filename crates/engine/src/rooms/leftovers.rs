@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{Instant, MissedTickBehavior};
+use tokio::time::Instant;
 
 use crate::operations::{forget_no_action, forget_operations};
 use crate::ports::Runtime;
 use crate::ports::store::{Change, Transaction};
+use crate::tasks::interval;
 use crate::{Engine, Error, with_sources};
 
 /// Listing a runtime costs, and leftovers are rare.
@@ -17,8 +18,7 @@ const EVERY: Duration = Duration::from_secs(60);
 
 pub(crate) async fn watch(engine: Arc<Engine>) {
     let engine = &*engine;
-    let mut look = tokio::time::interval(EVERY);
-    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut look = interval(EVERY);
     let mut next_clean_up = Instant::now();
     loop {
         look.tick().await;

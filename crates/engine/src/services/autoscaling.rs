@@ -3,7 +3,7 @@
 use maestro_core::operation::{DefinitionKind, Operation, Stage};
 use serde::Deserialize;
 
-use crate::ports::store::{OperationFilter, PageRequest};
+use crate::ports::store::PageRequest;
 use crate::{Engine, Error};
 
 /// One decision, with the numbers it was taken on, as a health cycle stores it in its `data`.
@@ -30,13 +30,7 @@ impl Engine {
     /// The latest decisions, newest first.
     pub async fn autoscaling_decisions(&self, scheduler: &str) -> Result<Vec<AutoscalingDecision>, Error> {
         let record = self.scheduler(scheduler).await?;
-        let page = PageRequest {
-            page: 1,
-            page_size: OPERATIONS_SEEN,
-            newest_first: true,
-            no_action: true,
-            only: OperationFilter::default(),
-        };
+        let page = PageRequest::newest(OPERATIONS_SEEN, true);
         let page = self.ports.store.operations(&record.name, Stage::Final, page).await?;
         let cycles = page
             .operations

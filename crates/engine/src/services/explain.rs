@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use maestro_core::lock::Locks;
-use maestro_core::operation::explain::{Explanation, Snapshot, explain};
-use maestro_core::operation::{Lease, Operation};
+use maestro_core::operation::explain::{Explanation, Scene, explain};
+use maestro_core::operation::{Lease, Operation, OperationId};
 use maestro_core::plan::SilentRooms;
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::{Millis, Timestamp, after};
 
-use crate::ports::store::{Intent, RoomRecord, StoreError};
+use crate::ports::store::{Intent, StoreError};
 use crate::{Engine, Error};
 
 /// An operation, and why it is where it is.
@@ -22,21 +21,6 @@ pub struct ExplainedOperation {
     pub seen_at: Timestamp,
 }
 
-/// What explanations of one scheduler's operations are made from.
-struct Scene {
-    now: Timestamp,
-    unfinished: Vec<Operation>,
-    locks: Locks,
-    ownership: Option<Lease>,
-    workers: usize,
-    /// Rooms that were asked to go, and when each is killed.
-    leaving: Vec<(RoomRecord, Timestamp)>,
-    silent: Vec<SilentRooms>,
-    sweep: Millis,
-    /// Why the scheduler is left alone, if this build cannot read it or what it is to do.
-    unreadable: Option<String>,
-}
-
 impl Engine {
     pub async fn explain_operation(&self, scheduler: &str, id: &str) -> Result<ExplainedOperation, Error> {
         let seen = self.operation(scheduler, id).await?.operation;
@@ -44,8 +28,8 @@ impl Engine {
         // As it is together with the others; one that has ended is not among them.
         let unfinished = scene.unfinished.iter().find(|operation| operation.id == seen.id).cloned();
         match unfinished {
-            Some(operation) => Ok(scene.explain(operation)),
-            None => Ok(scene.explain(self.operation(scheduler, id).await?.operation)),
+            Some(operation) => Ok(explained(&scene, operation)),
+            None => Ok(explained(&scene, self.operation(scheduler, id).await?.operation)),
         }
     }
 
@@ -53,7 +37,7 @@ impl Engine {
     pub async fn stuck_operations(&self, scheduler: &str) -> Result<Vec<ExplainedOperation>, Error> {
         let name = self.scheduler_name(scheduler).await?;
         let scene = self.scene(&name).await?;
-        let explained = scene.unfinished.iter().cloned().map(|operation| scene.explain(operation));
+        let explained = scene.unfinished.iter().cloned().map(|operation| explained(&scene, operation));
         Ok(explained.filter(|explained| explained.explanation.stuck.is_some()).collect())
     }
 
@@ -93,7 +77,8 @@ impl Engine {
         })
     }
 
-    async fn leaving(&self, scheduler: &SchedulerName) -> Result<Vec<(RoomRecord, Timestamp)>, Error> {
+    /// Rooms that were asked to go: by which operation, and when each is killed.
+    async fn leaving(&self, scheduler: &SchedulerName) -> Result<Vec<(OperationId, Timestamp)>, Error> {
         let mut graces: BTreeMap<Version, Millis> = BTreeMap::new();
         let mut leaving = Vec::new();
         for room in self.ports.store.live_rooms(scheduler).await? {
@@ -103,8 +88,7 @@ impl Engine {
                 None => self.grace_period(scheduler, room.version).await?,
             };
             graces.insert(room.version, grace);
-            let killed_at = after(stop.at, grace);
-            leaving.push((room, killed_at));
+            leaving.push((stop.operation, after(stop.at, grace)));
         }
         Ok(leaving)
     }
@@ -126,25 +110,7 @@ impl Engine {
     }
 }
 
-impl Scene {
-    fn explain(&self, operation: Operation) -> ExplainedOperation {
-        let asked_by_it = |room: &RoomRecord| match &room.intent {
-            Intent::Stop(stop) => stop.operation == operation.id,
-            Intent::Run => false,
-        };
-        let kills = self.leaving.iter().filter(|(room, _)| asked_by_it(room)).map(|(_, at)| *at);
-        let explanation = explain(&Snapshot {
-            now: self.now,
-            operation: &operation,
-            unfinished: &self.unfinished,
-            locks: &self.locks,
-            ownership: self.ownership.as_ref(),
-            workers: self.workers,
-            rooms_killed_at: kills.max(),
-            silent: &self.silent,
-            sweep: self.sweep,
-            unreadable: self.unreadable.as_deref(),
-        });
-        ExplainedOperation { operation, ownership: self.ownership.clone(), explanation, seen_at: self.now }
-    }
+fn explained(scene: &Scene, operation: Operation) -> ExplainedOperation {
+    let explanation = explain(scene, &operation);
+    ExplainedOperation { operation, ownership: scene.ownership.clone(), explanation, seen_at: scene.now }
 }

@@ -25,12 +25,8 @@ pub struct ResizeOrder {
     pub asked: serde_json::Value,
 }
 
-/// What a request means for a fleet.
-struct Wanted {
-    definition: Definition,
-    /// By how many rooms the fleet grows, or shrinks.
-    delta: i64,
-}
+/// What a request means for a fleet, and by how many rooms the fleet grows, or shrinks.
+type Wanted = (Definition, i64);
 
 impl Engine {
     pub async fn add_rooms(
@@ -41,9 +37,7 @@ impl Engine {
         user: &str,
     ) -> Result<OperationId, Error> {
         self.check_added("amount", amount.into())?;
-        let wanted = |_: &SchedulerRecord| {
-            Ok(Wanted { definition: Definition::AddRooms { amount }, delta: amount.into() })
-        };
+        let wanted = |_: &SchedulerRecord| Ok((Definition::AddRooms { amount }, amount.into()));
         self.change_fleet(scheduler, wanted, force, user).await
     }
 
@@ -60,8 +54,8 @@ impl Engine {
             let autoscaled = record.autoscaling().is_some();
             let amount = if autoscaled { amount } else { amount.min(record.fleet_size) };
             let rooms = RoomsToRemove::Amount(amount);
-            let definition = Definition::RemoveRooms { rooms, reason: RemovalReason::ScaleDown };
-            Ok(Wanted { definition, delta: -i64::from(amount) })
+            let reason = RemovalReason::ScaleDown;
+            Ok((Definition::RemoveRooms { rooms, reason }, -i64::from(amount)))
         };
         self.change_fleet(scheduler, wanted, force, user).await
     }
@@ -95,8 +89,8 @@ impl Engine {
         let ids: Vec<RoomId> = rooms.into_iter().collect();
         let wanted = |_: &SchedulerRecord| {
             let rooms = RoomsToRemove::Ids(ids.clone());
-            let definition = Definition::RemoveRooms { rooms, reason: RemovalReason::ScaleDown };
-            Ok(Wanted { definition, delta: -counted })
+            let reason = RemovalReason::ScaleDown;
+            Ok((Definition::RemoveRooms { rooms, reason }, -counted))
         };
         self.change_fleet(scheduler, wanted, force, user).await
     }
@@ -123,8 +117,7 @@ impl Engine {
                 Ok(Outcome::Delete(rooms)) => -i64::try_from(rooms).unwrap_or(i64::MAX),
                 Err(_) => 0,
             };
-            let definition = Definition::Resize { asked: order.asked.clone(), change };
-            Ok(Wanted { definition, delta })
+            Ok((Definition::Resize { asked: order.asked.clone(), change }, delta))
         };
         self.change_fleet(scheduler, wanted, force, user).await
     }
@@ -146,7 +139,7 @@ impl Engine {
                     format!("{asked} is not where rooms of this scheduler go: its spec.region is {bound}");
                 return Err(Violations(vec![Violation::new("region", reason)]).into());
             }
-            Ok(Wanted { definition: Definition::CreateRoom { region: region.clone() }, delta: 1 })
+            Ok((Definition::CreateRoom { region: region.clone() }, 1))
         };
         self.change_fleet(scheduler, wanted, force, user).await
     }
@@ -167,7 +160,7 @@ impl Engine {
             if record.state == SchedulerState::Deleting {
                 return Err(Refusal::SchedulerBeingDeleted(record.name).into());
             }
-            let Wanted { definition, delta } = wanted(&record)?;
+            let (definition, delta) = wanted(&record)?;
             let from = record.fleet_size;
             let to = u32::try_from((i64::from(from) + delta).max(0)).unwrap_or(u32::MAX);
             if delta > 0 {

@@ -25,7 +25,7 @@ pub use locks::LockView;
 pub use maestro_core::region::RegionOrder;
 pub use operations::{OperationList, OperationView};
 pub use overview::FleetOverview;
-pub use pings::{Address, RoomPing};
+pub use pings::Address;
 pub use regions::RegionView;
 pub use rollouts::{OccupiedOldRooms, RolloutPhase, RolloutView};
 pub use rooms::{ListedRoom, RoomSilence};

@@ -62,7 +62,7 @@ impl Engine {
         }
         *fleets_left -= 1;
         let fleet = whole_fleet(self, scheduler, None).await?;
-        let plan = fleet.plan(self, scheduler);
+        let plan = fleet.plan(scheduler);
         Ok(FleetSeen { failed: fleet.latest_failure(), held: &plan.held, ..seen }.problem())
     }
 }

@@ -8,17 +8,6 @@ use crate::{Engine, Error};
 
 use super::known_name;
 
-/// A ping as the rooms API read it.
-#[derive(Debug, Clone, Copy)]
-pub struct RoomPing<'a> {
-    pub scheduler: &'a str,
-    pub room: &'a str,
-    pub status: PingStatus,
-    pub matches: u32,
-    /// JSON text.
-    pub metadata: Option<&'a str>,
-}
-
 /// Where players reach a room.
 #[derive(Debug, Clone)]
 pub struct Address {
@@ -28,7 +17,7 @@ pub struct Address {
 
 impl Engine {
     /// Only a change wakes anybody.
-    pub async fn ping(&self, ping: RoomPing<'_>) -> Result<Pinged, PingError> {
+    pub async fn ping(&self, ping: Ping<'_>) -> Result<Pinged, PingError> {
         let matches = match ping.status {
             // Older clients say `occupied` and no number.
             PingStatus::Occupied => ping.matches.max(1),
@@ -36,22 +25,11 @@ impl Engine {
                 ping.matches
             }
         };
-        let pinged = self
-            .ports
-            .table
-            .ping(Ping {
-                scheduler: ping.scheduler,
-                room: ping.room,
-                status: ping.status,
-                matches,
-                metadata: ping.metadata,
-                at: self.now(),
-            })
-            .await
-            .inspect_err(|error| match error {
-                PingError::Table(_) => self.pings_refused(),
-                PingError::UnknownRoom | PingError::Refused { .. } => {}
-            })?;
+        let pinged = self.ports.table.ping(Ping { matches, ..ping }, self.now()).await;
+        let pinged = pinged.inspect_err(|error| match error {
+            PingError::Table(_) => self.pings_refused(),
+            PingError::UnknownRoom | PingError::Refused { .. } => {}
+        })?;
         if pinged.changed() {
             self.ports.wake.room_changed(ping.scheduler);
         }

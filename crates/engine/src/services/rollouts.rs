@@ -95,7 +95,7 @@ impl Engine {
             let fleet = whole_fleet(self, &record, None).await?;
             occupied = self.occupied_old_rooms(&record, rollout, &fleet.facts);
             let silent = SilentRooms::among(fleet.facts.iter().filter(|room| room.old), self.now());
-            let no_place = no_place(&fleet.plan(self, &record));
+            let no_place = no_place(&fleet.plan(&record));
             waiting_for.push(replacement(rollout, &rooms, &silent, occupied, no_place));
         }
         let ReplacedRooms { by_version: rooms_by_version, old: old_rooms, new: new_rooms, .. } = rooms;

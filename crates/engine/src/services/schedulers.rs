@@ -30,6 +30,13 @@ pub struct SchedulerFilter {
     pub version: Option<String>,
 }
 
+impl SchedulerFilter {
+    fn matches(&self, name: &SchedulerName, game: &str, version: &str) -> bool {
+        let is = |asked: &Option<String>, value: &str| asked.as_deref().is_none_or(|asked| asked == value);
+        is(&self.name, name.as_str()) && is(&self.game, game) && is(&self.version, version)
+    }
+}
+
 /// A scheduler and how many rooms it has.
 #[derive(Debug, Clone)]
 pub struct FleetInfo {
@@ -190,12 +197,10 @@ impl Engine {
     }
 
     pub async fn schedulers(&self, filter: &SchedulerFilter) -> Result<Vec<SchedulerRecord>, Error> {
-        let matches = |wanted: &Option<String>, is: &str| wanted.as_deref().is_none_or(|wanted| wanted == is);
         let mut schedulers = self.ports.store.schedulers().await?;
         schedulers.retain(|scheduler| {
-            matches(&filter.name, scheduler.name.as_str())
-                && matches(&filter.game, &scheduler.recipe.game)
-                && matches(&filter.version, &scheduler.active_version.to_string())
+            let version = scheduler.active_version.to_string();
+            filter.matches(&scheduler.name, &scheduler.recipe.game, &version)
         });
         Ok(schedulers)
     }
@@ -205,13 +210,8 @@ impl Engine {
         &self,
         filter: &SchedulerFilter,
     ) -> Result<Vec<UnreadableScheduler>, Error> {
-        let matches = |wanted: &Option<String>, is: &str| wanted.as_deref().is_none_or(|wanted| wanted == is);
         let (_, mut unreadable) = self.ports.store.all_schedulers().await?;
-        unreadable.retain(|scheduler| {
-            matches(&filter.name, scheduler.name.as_str())
-                && matches(&filter.game, "")
-                && matches(&filter.version, &scheduler.active_version)
-        });
+        unreadable.retain(|scheduler| filter.matches(&scheduler.name, "", &scheduler.active_version));
         Ok(unreadable)
     }
 

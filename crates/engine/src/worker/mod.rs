@@ -19,9 +19,10 @@ use maestro_core::time::{Timestamp, age};
 use maestro_core::workforce;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, MissedTickBehavior};
+use tokio::time::Instant;
 
 use crate::ports::store::{Renewal, StoreError, UnreadableScheduler, Workforce};
+use crate::tasks::interval;
 use crate::{Engine, Importance, TaskName, with_sources};
 
 use scheduler_loop::SchedulerLoop;
@@ -328,10 +329,4 @@ fn next_expiry(workforce: &Workforce, owner: &str, now: Timestamp) -> Option<Ins
 async fn told_to(stop: &mut watch::Receiver<bool>) {
     // An error means that whoever could tell is gone, which is an end too.
     drop(stop.wait_for(|stopped| *stopped).await);
-}
-
-fn interval(period: Duration) -> tokio::time::Interval {
-    let mut interval = tokio::time::interval(period.max(Duration::from_millis(1)));
-    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    interval
 }

@@ -155,15 +155,22 @@ impl Stepper {
 
     async fn commit_step(&mut self, work: &Work, step: Step) -> Result<bool, StepError> {
         let operation = &work.operation;
-        let Step { mut changes, progress, data, history, reconciled, next } = step;
+        let Step { mut changes, progress, data, mut history, reconciled, next } = step;
         let activity = match next {
             Next::Done { took_action } => {
                 if data.is_some() {
-                    let mut update = OperationUpdate::of(operation.id);
-                    update.data = data;
+                    let update = OperationUpdate { data, ..OperationUpdate::of(operation.id) };
                     changes.push(Change::UpdateOperation(update));
                 }
-                self.finish(work, took_action, changes, history).await?;
+                let (status, took_action, event) = match &operation.rollback {
+                    None => (OperationStatus::Finished, took_action, "Operation finished"),
+                    Some(rollback) => {
+                        let event = "Operation rollback flow execution finished with success";
+                        (rollback.then.status(), true, event)
+                    }
+                };
+                history.push(event.into());
+                self.end(&work.guard, operation, status, took_action, changes, history).await?;
                 if is_removal_of_controller(operation) && operation.rollback.is_none() {
                     self.removals_failed = 0;
                 }
@@ -177,34 +184,11 @@ impl Stepper {
             Next::Park(wait) => Some(Activity::Parked(wait)),
         };
         let parked = activity.is_some();
-        let mut update = OperationUpdate::of(operation.id);
-        update.activity = activity;
-        update.progress = progress;
-        update.data = data;
-        update.history = self.events(history);
+        let (history, unchanged) = (self.events(history), OperationUpdate::of(operation.id));
+        let update = OperationUpdate { activity, progress, data, history, ..unchanged };
         changes.push(Change::UpdateOperation(update));
         self.commit_under(&work.guard, "step", changes).await?;
         Ok(parked)
-    }
-
-    async fn finish(
-        &self,
-        work: &Work,
-        took_action: bool,
-        changes: Vec<Change>,
-        mut history: Vec<String>,
-    ) -> Result<(), StepError> {
-        let (status, took_action) = match &work.operation.rollback {
-            None => {
-                history.push("Operation finished".into());
-                (OperationStatus::Finished, took_action)
-            }
-            Some(rollback) => {
-                history.push("Operation rollback flow execution finished with success".into());
-                (rollback.then.status(), true)
-            }
-        };
-        self.end(&work.guard, &work.operation, status, took_action, changes, history).await
     }
 
     /// A step that did not go through: try again, or turn round.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use maestro_engine::services::RoomPing;
+use maestro_engine::ports::room_table::Ping;
 use maestro_engine::{Engine, Tasks};
 use parking_lot::Mutex;
 
@@ -81,7 +81,7 @@ impl RoomsApi for Switchboard {
             line.tasks.spawn("ping", async move {
                 // A refused ping is answered, and rooms go on pinging.
                 let _ = engine
-                    .ping(RoomPing {
+                    .ping(Ping {
                         scheduler: ping.scheduler.as_str(),
                         room: ping.room.as_str(),
                         status: ping.status,

@@ -11,9 +11,9 @@ use maestro_core::operation::{Definition, Operation, OperationStatus, Origin, Re
 use maestro_core::room::{PingStatus, Region, RoomId};
 use maestro_core::scheduler::{Autoscaling, Recipe};
 use maestro_engine::ports::contract::fixtures;
+use maestro_engine::ports::room_table::Ping;
 use maestro_engine::ports::store::{Change, NewOperation, Transaction};
 use maestro_engine::ports::{Ports, Randomness, Runtime, Store};
-use maestro_engine::services::RoomPing;
 use maestro_engine::{Engine, Parts, Running, Tasks, WakeUps};
 use maestro_simulation::{
     GamePing, Habits, Host, Inspector, Life, MemoryStore, RoomsApi, SimulatedRuntime, SimulatedStore, Span,
@@ -55,7 +55,7 @@ impl Balancer {
 
     async fn ping(&self, room: &RoomId, status: PingStatus, matches: u32) {
         let (scheduler, room) = (ARENA, room.as_str());
-        let _ = self.engine().ping(RoomPing { scheduler, room, status, matches, metadata: None }).await;
+        let _ = self.engine().ping(Ping { scheduler, room, status, matches, metadata: None }).await;
     }
 }
 

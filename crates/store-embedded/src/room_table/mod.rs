@@ -16,6 +16,7 @@ use foldhash::fast::FixedState;
 use maestro_core::operation::OperationId;
 use maestro_core::room::{InstanceStatus, RoomId};
 use maestro_core::scheduler::SchedulerName;
+use maestro_core::time::Timestamp;
 use maestro_engine::ports::RoomTable;
 use maestro_engine::ports::room_table::{
     Claim, FleetCounts, NewRoom, Ping, PingError, Pinged, RoomView, StatusChange, TableError,
@@ -73,8 +74,8 @@ impl RoomTable for MemoryRoomTable {
         Ok(())
     }
 
-    async fn ping(&self, ping: Ping<'_>) -> Result<Pinged, PingError> {
-        let pinged = self.change(ping.scheduler, ping.room, |room| room.ping(&ping));
+    async fn ping(&self, ping: Ping<'_>, at: Timestamp) -> Result<Pinged, PingError> {
+        let pinged = self.change(ping.scheduler, ping.room, |room| room.ping(&ping, at));
         pinged.unwrap_or(Err(PingError::UnknownRoom))
     }
 

@@ -81,15 +81,15 @@ impl Room {
     }
 
     /// Takes up what the game says, or refuses it and stays as it is.
-    pub(super) fn ping(&mut self, ping: &Ping<'_>) -> Result<Pinged, PingError> {
+    pub(super) fn ping(&mut self, ping: &Ping<'_>, at: Timestamp) -> Result<Pinged, PingError> {
         let heard_again = !self.state.is_known();
         let StatusChange { before, after } = self
             .state
             .ping(ping.status, ping.matches)
             .map_err(|change| PingError::Refused { from: change.before, to: change.after })?;
-        self.last_ping_at = Some(ping.at);
+        self.last_ping_at = Some(at);
         self.terminating_since = match ping.status {
-            PingStatus::Terminating => self.terminating_since.or(Some(ping.at)),
+            PingStatus::Terminating => self.terminating_since.or(Some(at)),
             PingStatus::Unknown | PingStatus::Ready | PingStatus::Occupied | PingStatus::Terminated => None,
         };
         // Most pings repeat what the last one said: those allocate nothing.

@@ -92,10 +92,9 @@ async fn take(table: &MemoryRoomTable, step: &Step) {
                 status: *status,
                 matches: *matches,
                 metadata: None,
-                at: Timestamp::UNIX_EPOCH,
             };
             // Of rooms that are not there, and impossible ones: refusals must not be counted either.
-            let _ = table.ping(ping).await;
+            let _ = table.ping(ping, Timestamp::UNIX_EPOCH).await;
         }
         Step::Observe { room, instance } => {
             let observed = table.observe(&arena(), &room_id(*room), *instance).await;

@@ -100,14 +100,7 @@ async fn insert_ready(table: &dyn RoomTable, count: u32) {
 
 /// A ping of the arena, ready, without matches.
 fn ready_ping(room: &RoomId) -> Ping<'_> {
-    Ping {
-        scheduler: "arena",
-        room: room.as_str(),
-        status: PingStatus::Ready,
-        matches: 0,
-        metadata: None,
-        at: at(5),
-    }
+    Ping { scheduler: "arena", room: room.as_str(), status: PingStatus::Ready, matches: 0, metadata: None }
 }
 
 async fn try_ping(
@@ -118,7 +111,7 @@ async fn try_ping(
 ) -> Result<Pinged, PingError> {
     let room = room_id(number);
     let ping = Ping { status, matches, ..ready_ping(&room) };
-    table.ping(ping).await
+    table.ping(ping, at(5)).await
 }
 
 async fn ping(table: &dyn RoomTable, number: u32, status: PingStatus) {

@@ -127,6 +127,13 @@ pub struct PageRequest {
     pub only: OperationFilter,
 }
 
+impl PageRequest {
+    /// The newest ones of all kinds.
+    pub(crate) fn newest(page_size: u32, no_action: bool) -> Self {
+        Self { page: 1, page_size, newest_first: true, no_action, only: OperationFilter::default() }
+    }
+}
+
 /// Which operations of a list are asked for. `None` asks for nothing in particular.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OperationFilter {

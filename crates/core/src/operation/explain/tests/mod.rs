@@ -2,9 +2,9 @@ mod waiting;
 
 use expect_test::{Expect, expect};
 
-use super::super::{CancelRequest, HistoryEvent, Rollback, Token};
+use super::super::{CancelRequest, HistoryEvent, Rollback, RollbackEnd, Token};
 use super::*;
-use crate::lock::{Lock, LockKind};
+use crate::lock::{Holder, Lock, LockKind};
 use crate::operation::testing::{at, lease, operation};
 use crate::room::Region;
 use crate::scheduler::Version;
@@ -30,7 +30,7 @@ fn parked(what: &str, until: i64) -> Activity {
 }
 
 fn of(number: u128) -> Holder {
-    holder(&operation(number, OperationStatus::Pending, 0))
+    operation(number, OperationStatus::Pending, 0).holder()
 }
 
 fn held(by: Holder, expires_at: Option<i64>) -> Lock {
@@ -75,19 +75,21 @@ fn waiting_for_lock(since: i64, until: i64) -> Case {
 fn check(case: Case, expected: &Expect) {
     let mut unfinished = case.others;
     unfinished.push(case.operation.clone());
-    let explanation = explain(&Snapshot {
+    let kills = case.rooms_killed_at.map(|killed_at| (case.operation.id, at(killed_at)));
+    // Rooms that another operation asked to go are not this one's.
+    let leaving = kills.into_iter().chain([(OperationId::from_u128(99), at(NOW + 500))]).collect();
+    let scene = Scene {
         now: at(NOW),
-        operation: &case.operation,
-        unfinished: &unfinished,
-        locks: &case.locks,
-        ownership: case.ownership.as_ref(),
+        unfinished,
+        locks: case.locks,
+        ownership: case.ownership,
         workers: case.workers,
-        rooms_killed_at: case.rooms_killed_at.map(at),
-        silent: &case.silent,
+        leaving,
+        silent: case.silent,
         sweep: SWEEP,
-        unreadable: case.unreadable,
-    });
-    let Explanation { since, waits_for, next, stuck } = explanation;
+        unreadable: case.unreadable.map(str::to_owned),
+    };
+    let Explanation { since, waits_for, next, stuck } = explain(&scene, &case.operation);
     let mut text = format!("since {since}\n");
     text += &waits_for.map(|what| format!("waits for {what}\n")).unwrap_or_default();
     for Expectation { what, at } in next {

@@ -30,7 +30,7 @@ pub(super) async fn it_is_remembered_since_when_a_room_is_terminating(table: &dy
         (PingStatus::Ready, 4, None),
         (PingStatus::Terminating, 5, Some(5)),
     ] {
-        table.ping(Ping { status: word, at: at(second), ..ready_ping(&id) }).await.unwrap();
+        table.ping(Ping { status: word, ..ready_ping(&id) }, at(second)).await.unwrap();
         assert_eq!(room(table, 1).await.terminating_since, since.map(at), "second {second}");
     }
 }
@@ -45,7 +45,7 @@ pub(super) async fn a_ping_without_metadata_keeps_the_last(table: &dyn RoomTable
     ] {
         let id = room_id(1);
         let ping = Ping { metadata: given, ..ready_ping(&id) };
-        table.ping(ping).await.unwrap();
+        table.ping(ping, at(5)).await.unwrap();
         assert_eq!(room(table, 1).await.metadata.as_deref(), kept);
     }
 }
@@ -91,9 +91,9 @@ pub(super) async fn an_impossible_ping_is_refused_and_nothing_of_it_kept(table: 
     ping(table, 1, PingStatus::Terminated).await;
     let before = room(table, 1).await;
     let id = room_id(1);
-    let again = Ping { matches: 4, metadata: Some("{}"), at: at(99), ..ready_ping(&id) };
+    let again = Ping { matches: 4, metadata: Some("{}"), ..ready_ping(&id) };
     let refused = PingError::Refused { from: RoomStatus::Terminated, to: RoomStatus::Ready };
-    assert_eq!(table.ping(again).await, Err(refused));
+    assert_eq!(table.ping(again, at(99)).await, Err(refused));
     assert_eq!(room(table, 1).await, before);
     assert_eq!(counts(table).await, recounted(table).await);
 }
@@ -103,7 +103,7 @@ pub(super) async fn a_room_that_is_not_there_cannot_ping(table: &dyn RoomTable) 
     for (scheduler, number) in [("arena", 2), ("bystander", 1), ("", 1)] {
         let id = room_id(number);
         let ping = Ping { scheduler, ..ready_ping(&id) };
-        assert_eq!(table.ping(ping).await, Err(PingError::UnknownRoom));
+        assert_eq!(table.ping(ping, at(5)).await, Err(PingError::UnknownRoom));
     }
     assert_eq!(table.rooms(&arena()).await.unwrap().len(), 1);
 }
