@@ -14,13 +14,13 @@
 //! | What is a recipe, and what does a change of one mean for rooms? | [`scheduler`] |
 //! | What is a room doing? | [`room`], above all [`room::RoomState`] |
 //! | What is an operation, and which one is next? | [`operation`] |
-//! | How many rooms should there be? | [`autoscaling`], and [`mod@panic`] when a rush of players cannot wait |
+//! | How many rooms should there be? | [`autoscaling`], and [`panic_scaling`] when a rush of players cannot wait |
 //! | What should happen to a fleet now? | [`plan`] |
 //! | What becomes of a rollout? | [`rollout`], above all [`rollout::transition`] |
 //! | In which regions are rooms started, which are removed first, and how many rooms does a resize mean? | [`placement`], [`policy`], [`resize`] |
 //! | Who may take a lock? | [`lock`] |
 //! | When does a region count as lost? | [`region`] |
-//! | Which worker works on which scheduler, and when? | [`workforce`], [`spread`] |
+//! | Which worker works on which scheduler, and when? | [`workforce`], [`stagger`] |
 //! | What must always hold? | [`invariant`], and [`guards`] that tests remove to see it found |
 //!
 //! # Example
@@ -60,7 +60,7 @@ pub mod invariant;
 pub mod lock;
 mod nearest;
 pub mod operation;
-pub mod panic;
+pub mod panic_scaling;
 pub mod placement;
 pub mod plan;
 pub mod policy;
@@ -69,7 +69,7 @@ pub mod resize;
 pub mod rollout;
 pub mod room;
 pub mod scheduler;
-pub mod spread;
+pub mod stagger;
 pub mod text;
 pub mod time;
 pub mod violation;

@@ -16,7 +16,7 @@ use crate::invariants::Tokens;
 use crate::listening::Listening;
 use crate::metrics::{self, Metrics};
 use crate::no_action::NoActions;
-use crate::panic::{self, Panics};
+use crate::panic_scaling::{self, Panics};
 use crate::ports::{Ports, Runtime};
 use crate::regions::{Patient, Regions, watching};
 use crate::rooms::comparing::Comparisons;
@@ -135,7 +135,7 @@ impl Engine {
         watching::begin(self, parts).await;
         let mut watches = self.watch_regions(parts, &observing_stopped);
         watches.push(self.watch("metrics reporter", &observing_stopped, metrics::report));
-        watches.push(self.watch("panic watch", &observing_stopped, panic::watch));
+        watches.push(self.watch("panic watch", &observing_stopped, panic_scaling::watch));
         if parts.watcher {
             watches.push(self.watch("leftovers watch", &observing_stopped, leftovers::watch));
         }

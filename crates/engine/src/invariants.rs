@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use maestro_core::invariant::{
-    Removal, Violation, legal_transition, occupied_stay, one_executing, only_fleet, ports_once, ready_kept,
-    surge_kept, token_grew,
+    InvariantViolation, Removal, legal_transition, occupied_stay, one_executing, only_fleet, ports_once,
+    ready_kept, surge_kept, token_grew,
 };
 use maestro_core::operation::{Operation, OperationId, OperationStatus, Token};
 use maestro_core::plan::{Plan, RoomFact, expiry};
@@ -24,7 +24,7 @@ pub(crate) struct Tokens(Mutex<BTreeMap<SchedulerName, Token>>);
 
 impl Tokens {
     /// Who owns a scheduler still keeps its token; otherwise it is a greater one.
-    pub(crate) fn given(&self, scheduler: &SchedulerName, token: Token) -> Option<Violation> {
+    pub(crate) fn given(&self, scheduler: &SchedulerName, token: Token) -> Option<InvariantViolation> {
         let last = self.0.lock().insert(scheduler.clone(), token);
         token_grew(last.filter(|last| *last != token), token)
     }
@@ -39,18 +39,18 @@ impl Tokens {
 pub(crate) struct QueueWatch {
     statuses: BTreeMap<OperationId, OperationStatus>,
     /// Said once for as long as it lasts: a loop looks often.
-    last: Vec<Violation>,
+    last: Vec<InvariantViolation>,
 }
 
 impl QueueWatch {
     /// What is wrong since the last look.
-    pub(crate) fn look(&mut self, unfinished: &[Operation]) -> Vec<Violation> {
+    pub(crate) fn look(&mut self, unfinished: &[Operation]) -> Vec<InvariantViolation> {
         let executing: Vec<_> =
             unfinished.iter().filter(|one| one.is_executing()).map(|one| one.id).collect();
         let changed = unfinished.iter().filter_map(|operation| {
             legal_transition(operation.id, self.statuses.get(&operation.id).copied(), operation.status)
         });
-        let found: Vec<Violation> = one_executing(&executing).into_iter().chain(changed).collect();
+        let found: Vec<InvariantViolation> = one_executing(&executing).into_iter().chain(changed).collect();
         self.statuses = unfinished.iter().map(|operation| (operation.id, operation.status)).collect();
         let before = std::mem::replace(&mut self.last, found.clone());
         found.into_iter().filter(|violation| !before.contains(violation)).collect()
@@ -69,8 +69,12 @@ pub(crate) struct Taken<'a> {
 }
 
 impl Engine {
-    pub(crate) fn report(&self, scheduler: &SchedulerName, found: impl IntoIterator<Item = Violation>) {
-        for Violation { invariant, what } in found {
+    pub(crate) fn report(
+        &self,
+        scheduler: &SchedulerName,
+        found: impl IntoIterator<Item = InvariantViolation>,
+    ) {
+        for InvariantViolation { invariant, what } in found {
             self.metrics.violated(invariant);
             tracing::error!(scheduler_name = %scheduler, %invariant, what, "an invariant does not hold");
         }

@@ -71,7 +71,7 @@ mod locks;
 pub mod metrics;
 mod no_action;
 mod operations;
-mod panic;
+mod panic_scaling;
 pub mod ports;
 mod regions;
 mod rollouts;

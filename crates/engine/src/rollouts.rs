@@ -4,7 +4,7 @@
 use maestro_core::lock::Locks;
 use maestro_core::operation::{Definition, OperationId};
 use maestro_core::rollout::{
-    Refused, RolloutContext, RolloutEvent, RolloutRecord, VersionChange, WayBack, transition,
+    Refused, RolloutContext, RolloutEvent, RolloutRecord, SwitchBack, VersionChange, transition,
 };
 use maestro_core::scheduler::VersionStatus;
 
@@ -19,7 +19,7 @@ pub(crate) struct RolloutWrite {
     /// Everything else that goes with it.
     pub(crate) changes: Vec<Change>,
     /// The operation that leads back.
-    pub(crate) way_back: Option<OperationId>,
+    pub(crate) switch_back: Option<OperationId>,
     pub(crate) history: Vec<String>,
 }
 
@@ -41,7 +41,7 @@ impl Engine {
         }
         let is_another = next.rollout != *rollout;
         let update = SchedulerUpdate { rollout: is_another.then(|| next.rollout.clone()), ..record.update() };
-        let way_back = next.way_back.map(|WayBack { switch, origin, reason }| {
+        let switch_back = next.switch_back.map(|SwitchBack { switch, origin, reason }| {
             let operation = self.new_operation(name, Definition::SwitchVersion(switch), origin);
             // Before a version that waits in the queue: that one would be active by the time one goes back.
             let operation = NewOperation { priority: true, reason, ..operation };
@@ -50,7 +50,7 @@ impl Engine {
             changes.push(Change::Enqueue(operation));
             id
         });
-        Ok(RolloutWrite { rollout: next.rollout, update, changes, way_back, history })
+        Ok(RolloutWrite { rollout: next.rollout, update, changes, switch_back, history })
     }
 
     /// The version of the rollout under way is still `rolling`: one that failed or was canceled says so already.

@@ -172,7 +172,7 @@ impl SimulatedStore {
         self.injector.note(trace.told(transaction));
         match *label {
             "take over" => coverage.saw(RareEvent::TakeOver),
-            "turn round" => coverage.saw(RareEvent::OperationTurnedRound),
+            "roll back" => coverage.saw(RareEvent::OperationRolledBack),
             "change rollout" => coverage.saw(RareEvent::RolloutChangedByPerson),
             _ => {}
         }

@@ -108,7 +108,7 @@ impl Story {
                 let phrase = parked(update).map(|wait| waits(wait, now));
                 (update.operation, phrase, &update.history)
             }
-            Change::TurnRound { operation, rollback, history } => {
+            Change::RollBack { operation, rollback, history } => {
                 let phrase = format!("will undo what it did, and end as {}", rollback.then.status());
                 (*operation, Some(phrase), history)
             }

@@ -1,11 +1,11 @@
-//! The rollout of the new version: whether it goes on, is finished, or has failed and leads back. A scheduler's rollout,
+//! The rollout of the new version: whether it goes on, is finished, or has failed and rolls back. A scheduler's rollout,
 //! but that the switch back takes no time.
 
 use maestro_core::plan::{Plan, ReplacementRules, RolloutCycle, RoomFact};
 use maestro_core::rollout::{
     OccupiedPace, RolloutFacts, RolloutRecord, RolloutState, Verdict, judge, replacement_rules,
 };
-use maestro_core::scheduler::{Change, OnFailure, Recipe, SizeBaseline, Version};
+use maestro_core::scheduler::{OnFailure, Recipe, RecipeChange, SizeBaseline, Version};
 use maestro_core::time::{Millis, Timestamp, age};
 
 use crate::report::{RolloutOutcome, RolloutReport};
@@ -20,7 +20,7 @@ pub(crate) struct Rollout {
 
 impl Rollout {
     pub(crate) fn begin(from: Version, now: Timestamp, loop_number: u32) -> Self {
-        let to = Version::next(Change::Major, from, &[from]);
+        let to = Version::next(RecipeChange::Major, from, &[from]);
         let record = RolloutRecord {
             state: RolloutState::Rolling,
             to,
@@ -96,12 +96,12 @@ impl Rollout {
             switch_back_queued: false,
         };
         match judge(&self.record, &facts) {
-            Verdict::Finished if self.record.is_way_back() => {
+            Verdict::Finished if self.record.is_rollback() => {
                 self.report.outcome = RolloutOutcome::RolledBack;
             }
             Verdict::Finished => self.report.outcome = RolloutOutcome::Finished,
-            // The way back is made of rooms that were well before; it takes as long as it takes.
-            Verdict::Failed(_) if self.record.is_way_back() => {}
+            // The rollback is made of rooms that were well before; it takes as long as it takes.
+            Verdict::Failed(_) if self.record.is_rollback() => {}
             Verdict::Failed(failure) => {
                 self.report.reason = Some(failure.to_string());
                 (self.record.state, self.report.outcome) = match rules.on_failure {
@@ -113,7 +113,7 @@ impl Rollout {
                 }
                 return true;
             }
-            Verdict::GoesOn | Verdict::WayBackLost => {}
+            Verdict::GoesOn | Verdict::SwitchBackLost => {}
         }
         false
     }

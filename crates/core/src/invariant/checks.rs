@@ -5,14 +5,18 @@ use std::collections::BTreeMap;
 use crate::operation::{OperationId, OperationStatus, Token};
 use crate::room::{HostPort, Purpose, RoomId};
 
-use super::{Invariant, Violation};
+use super::{Invariant, InvariantViolation};
 
-fn violated(is_violated: bool, invariant: Invariant, what: impl FnOnce() -> String) -> Option<Violation> {
-    is_violated.then(|| Violation::new(invariant, what()))
+fn violated(
+    is_violated: bool,
+    invariant: Invariant,
+    what: impl FnOnce() -> String,
+) -> Option<InvariantViolation> {
+    is_violated.then(|| InvariantViolation::new(invariant, what()))
 }
 
 /// `executing` are the operations of one scheduler that hold its slot.
-pub fn one_executing(executing: &[OperationId]) -> Option<Violation> {
+pub fn one_executing(executing: &[OperationId]) -> Option<InvariantViolation> {
     violated(executing.len() > 1, Invariant::OneExecutor, || {
         format!("{} operations execute at the same time: {executing:?}", executing.len())
     })
@@ -23,7 +27,7 @@ pub fn legal_transition(
     operation: OperationId,
     from: Option<OperationStatus>,
     to: OperationStatus,
-) -> Option<Violation> {
+) -> Option<InvariantViolation> {
     use OperationStatus::*;
     const LEGAL: [(OperationStatus, OperationStatus); 6] = [
         (Pending, InProgress),
@@ -40,21 +44,21 @@ pub fn legal_transition(
 }
 
 /// How many rooms an operation made of those that it was to make.
-pub fn rooms_made(operation: OperationId, asked: u32, made: usize) -> Option<Violation> {
+pub fn rooms_made(operation: OperationId, asked: u32, made: usize) -> Option<InvariantViolation> {
     violated(made > asked as usize, Invariant::EffectOnce, || {
         format!("operation {operation} made {made} rooms and was to make {asked}")
     })
 }
 
 /// `told` is what people's operations, added up, say.
-pub fn fleet_size_told(is: u32, told: i64) -> Option<Violation> {
+pub fn fleet_size_told(is: u32, told: i64) -> Option<InvariantViolation> {
     violated(i64::from(is) != told, Invariant::EffectOnce, || {
         format!("the fleet size is {is}, and what people asked for comes to {told}")
     })
 }
 
 /// `total` is what the fleet comes to with an addition of our own.
-pub fn surge_kept(total: u64, desired: u64, surge: u64) -> Option<Violation> {
+pub fn surge_kept(total: u64, desired: u64, surge: u64) -> Option<InvariantViolation> {
     violated(total > desired.saturating_add(surge), Invariant::SurgeBound, || {
         format!("our own additions come to {total} rooms: {desired} are desired, and {surge} more")
     })
@@ -72,7 +76,7 @@ pub struct Removal {
 }
 
 /// A removal that takes no ready room does not take them under the target, wherever they are.
-pub fn ready_kept(removal: Removal) -> Option<Violation> {
+pub fn ready_kept(removal: Removal) -> Option<InvariantViolation> {
     let Removal { ready, ready_taken, ready_min } = removal;
     let left = ready.saturating_sub(ready_taken);
     violated(ready_taken > 0 && left < ready_min, Invariant::ReadyTarget, || {
@@ -81,36 +85,40 @@ pub fn ready_kept(removal: Removal) -> Option<Violation> {
 }
 
 /// `passed_over` are ready rooms that could have gone in place of `occupied`, which are taken.
-pub fn ready_first(occupied: &[RoomId], passed_over: &[RoomId]) -> Option<Violation> {
+pub fn ready_first(occupied: &[RoomId], passed_over: &[RoomId]) -> Option<InvariantViolation> {
     violated(!occupied.is_empty() && !passed_over.is_empty(), Invariant::ReadyBeforeOccupied, || {
         format!("occupied rooms {occupied:?} are removed before ready ones: {passed_over:?}")
     })
 }
 
 /// `occupied` are rooms with players that autoscaling takes.
-pub fn occupied_stay(occupied: &[RoomId]) -> Option<Violation> {
+pub fn occupied_stay(occupied: &[RoomId]) -> Option<InvariantViolation> {
     violated(!occupied.is_empty(), Invariant::OccupiedStays, || {
         format!("a scale-down takes rooms with players in them: {occupied:?}")
     })
 }
 
 /// The rooms that a plan counts.
-pub fn only_fleet<'a>(counted: impl IntoIterator<Item = (&'a RoomId, Purpose)>) -> Option<Violation> {
+pub fn only_fleet<'a>(
+    counted: impl IntoIterator<Item = (&'a RoomId, Purpose)>,
+) -> Option<InvariantViolation> {
     let stranger = counted.into_iter().find(|(_, purpose)| *purpose != Purpose::Fleet);
     stranger.map(|(room, purpose)| {
         let what = format!("room {room}, for {purpose}, is counted as part of the fleet");
-        Violation::new(Invariant::ValidationNotCounted, what)
+        InvariantViolation::new(Invariant::ValidationNotCounted, what)
     })
 }
 
 /// The ports of the live rooms of one region.
-pub fn ports_once<'a>(rooms: impl IntoIterator<Item = (&'a RoomId, &'a [HostPort])>) -> Option<Violation> {
+pub fn ports_once<'a>(
+    rooms: impl IntoIterator<Item = (&'a RoomId, &'a [HostPort])>,
+) -> Option<InvariantViolation> {
     let mut given: BTreeMap<u16, &RoomId> = BTreeMap::new();
     for (room, ports) in rooms {
         for port in ports {
             if let Some(other) = given.insert(port.host_port, room) {
                 let what = format!("rooms {other} and {room} both have port {}", port.host_port);
-                return Some(Violation::new(Invariant::PortOnce, what));
+                return Some(InvariantViolation::new(Invariant::PortOnce, what));
             }
         }
     }
@@ -118,10 +126,10 @@ pub fn ports_once<'a>(rooms: impl IntoIterator<Item = (&'a RoomId, &'a [HostPort
 }
 
 /// `before` is what the last other owner had.
-pub fn token_grew(before: Option<Token>, now: Token) -> Option<Violation> {
+pub fn token_grew(before: Option<Token>, now: Token) -> Option<InvariantViolation> {
     before.filter(|before| now <= *before).map(|before| {
         let what = format!("a new owner has token {}, and the last one had {}", now.0, before.0);
-        Violation::new(Invariant::TokensGrow, what)
+        InvariantViolation::new(Invariant::TokensGrow, what)
     })
 }
 
@@ -138,7 +146,7 @@ mod tests {
         RoomId::new(&format!("arena-{number}"))
     }
 
-    fn check(found: Option<Violation>, expected: Option<Invariant>) {
+    fn check(found: Option<InvariantViolation>, expected: Option<Invariant>) {
         assert_eq!(found.map(|found| found.invariant), expected);
     }
 

@@ -55,18 +55,18 @@ words! {
 
 /// An invariant that does not hold, and the numbers that show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Violation {
+pub struct InvariantViolation {
     pub invariant: Invariant,
     pub what: String,
 }
 
-impl Violation {
+impl InvariantViolation {
     pub fn new(invariant: Invariant, what: impl Into<String>) -> Self {
         Self { invariant, what: what.into() }
     }
 }
 
-impl fmt::Display for Violation {
+impl fmt::Display for InvariantViolation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.invariant, self.what)
     }

@@ -3,7 +3,7 @@
 //!
 //! | question | answered by |
 //! |---|---|
-//! | what happens to it when it is switched, paused, resumed, canceled, fails, halts, leads back or ends | [`transition`] |
+//! | what happens to it when it is switched, paused, resumed, canceled, fails, halts, rolls back or ends | [`transition`] |
 //! | whether it goes on, is finished or has failed | [`judge`] |
 //! | what becomes of old rooms meanwhile | [`RolloutRecord::old_versions`], [`replacement_rules`] |
 //! | which rooms one cycle adds and removes | [`crate::plan`], `plan/replacement.rs` |
@@ -27,10 +27,10 @@ use crate::words::words;
 
 pub use locks::LockChange;
 pub use pace::OccupiedPace;
-pub use progress::{StoredVersion, VersionOutcome, VersionProgress, VersionSubject, leads_back};
+pub use progress::{StoredVersion, VersionOutcome, VersionProgress, VersionSubject, is_switch_back};
 pub use removals::{RemovalOutlook, Removals, Settled};
 pub use transition::{
-    Refused, RolloutContext, RolloutEvent, Switched, Transition, VersionChange, WayBack, transition,
+    Refused, RolloutContext, RolloutEvent, SwitchBack, Switched, Transition, VersionChange, transition,
 };
 pub use verdict::{RolloutFacts, RolloutFailure, Verdict, judge};
 
@@ -40,10 +40,10 @@ pub struct RolloutRecord {
     pub state: RolloutState,
     /// The version that rooms are being replaced by; the active one.
     pub to: Version,
-    /// The last version that was deployed: where a rollback leads. The same as `to` on the way back.
+    /// The last version that was deployed: where a rollback leads. The same as `to` on a rollback.
     pub from: Version,
     pub since: Timestamp,
-    /// What a way back returns to, beside what people change meanwhile.
+    /// What a rollback returns to, beside what people change meanwhile.
     pub fleet_size: SizeBaseline,
     /// When a cycle last took rooms with players.
     pub occupied_at: Option<Timestamp>,
@@ -57,7 +57,7 @@ words! {
         Paused = "paused",
         /// It failed: nothing is replaced until someone says how to go on.
         Halted = "halted",
-        /// It failed or was canceled, and leads back to the last deployed version.
+        /// It failed or was canceled, and rolls back to the last deployed version.
         RollingBack = "rollingBack",
     }
 }
@@ -68,13 +68,13 @@ impl RolloutRecord {
         Holder::Rollout(self.to)
     }
 
-    /// It leads back, and the switch that this begins with is still to come.
+    /// It rolls back, and the switch that this begins with is still to come.
     pub fn awaits_switch_back(&self) -> bool {
-        self.state == RolloutState::RollingBack && !self.is_way_back()
+        self.state == RolloutState::RollingBack && !self.is_rollback()
     }
 
     /// Rooms are replaced by those of the version that was deployed before.
-    pub fn is_way_back(&self) -> bool {
+    pub fn is_rollback(&self) -> bool {
         self.to == self.from
     }
 

@@ -50,7 +50,7 @@ impl<'a> VersionSubject<'a> {
     /// The version that was submitted or switched to last. `operations` are those that change versions, newest first;
     /// `fallback` is the version if none of them is remembered.
     pub fn newest(operations: &'a [Operation], fallback: Version) -> Self {
-        let is_request = |operation: &&Operation| operation.origin.is_person() && !leads_back(operation);
+        let is_request = |operation: &&Operation| operation.origin.is_person() && !is_switch_back(operation);
         let Some(request) = operations.iter().find(is_request) else {
             return Self::of(operations, fallback);
         };
@@ -131,7 +131,7 @@ fn of_unfinished(operation: &Operation, meanwhile: VersionStatus) -> VersionProg
 }
 
 /// Part of a rollout that failed or was canceled, not a wish for a version of its own.
-pub fn leads_back(operation: &Operation) -> bool {
+pub fn is_switch_back(operation: &Operation) -> bool {
     matches!(&operation.definition, Definition::SwitchVersion(switch) if switch.only_from.is_some())
 }
 

@@ -17,8 +17,8 @@ pub enum RolloutEvent<'a> {
     Finished,
     /// Why, in words.
     Failed(&'a str, OnFailure),
-    /// The switch that a way back begins with was canceled or evicted: without another one nothing would ever move.
-    WayBackLost,
+    /// The switch that a rollback begins with was canceled or evicted: without another one nothing would ever move.
+    SwitchBackLost,
     /// A cycle acts on what it saw of it.
     CycleActed {
         took_occupied: bool,
@@ -68,7 +68,7 @@ pub struct Transition {
     pub rollout: Option<RolloutRecord>,
     pub versions: Vec<VersionChange>,
     pub locks: Vec<LockChange>,
-    pub way_back: Option<WayBack>,
+    pub switch_back: Option<SwitchBack>,
     /// What people read in the history of the operation that it happened in.
     pub history: Vec<String>,
 }
@@ -81,10 +81,10 @@ pub struct VersionChange {
     pub cause: String,
 }
 
-/// The switch that a way back begins with. It names the version that it leaves: should someone submit another one
+/// The switch that a rollback begins with. It names the version that it leaves: should someone submit another one
 /// first, it is evicted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WayBack {
+pub struct SwitchBack {
     pub switch: SwitchVersion,
     pub origin: Origin,
     pub reason: String,
@@ -130,11 +130,11 @@ pub fn transition(
             bring_back(rollout, was_rolling, context.now)
         }
         RolloutEvent::LockReleased(lock, why) => return Ok(release(before, lock, why)),
-        RolloutEvent::WayBackLost => {
+        RolloutEvent::SwitchBackLost => {
             let rollout = under_way("rolled back", &[RollingBack])?;
             let reason = format!("{}; back to {}", rollout.note, rollout.from);
-            let way_back = Some(way_back(rollout, Origin::Controller, reason));
-            return Ok(Transition { way_back, ..Transition::to(before.cloned()) });
+            let switch_back = Some(switch_back(rollout, Origin::Controller, reason));
+            return Ok(Transition { switch_back, ..Transition::to(before.cloned()) });
         }
         RolloutEvent::CycleActed { took_occupied } => {
             let at =
@@ -168,14 +168,14 @@ impl Switched {
                 note: String::new(),
             },
         };
-        let is_way_back = rollout.is_way_back();
+        let is_rollback = rollout.is_rollback();
         let mut next = Transition::to(Some(rollout));
         if let Some(before) = before.filter(|before| is_rolling && before.to != to) {
             let cause = format!("superseded by {to} ({by})");
             next = next.with_version(before.to, VersionStatus::Superseded, &cause);
             next.history.push(format!("supersedes the rollout of {}", before.to));
         }
-        if !is_way_back {
+        if !is_rollback {
             next = next.with_version(to, VersionStatus::Rolling, "");
         }
         next.history.push(format!("rooms of other major versions are replaced by those of {to} from now on"));
@@ -183,15 +183,15 @@ impl Switched {
     }
 
     fn take_over(self, before: &RolloutRecord, now: Timestamp) -> RolloutRecord {
-        let is_way_back = self.to == before.from;
+        let is_rollback = self.to == before.from;
         // What was paused stays so, unless something quite different begins; what was halted moves again.
-        let stays_paused = before.state == RolloutState::Paused && (is_way_back || !self.is_major);
-        let state = match (stays_paused, is_way_back) {
+        let stays_paused = before.state == RolloutState::Paused && (is_rollback || !self.is_major);
+        let state = match (stays_paused, is_rollback) {
             (true, _) => RolloutState::Paused,
             (false, true) => RolloutState::RollingBack,
             (false, false) => RolloutState::Rolling,
         };
-        let keeps_note = is_way_back || state == RolloutState::Paused;
+        let keeps_note = is_rollback || state == RolloutState::Paused;
         let note = if keeps_note { before.note.clone() } else { String::new() };
         RolloutRecord { to: self.to, since: now, fleet_size: self.fleet_size, ..before.with(state, note) }
     }
@@ -203,7 +203,7 @@ fn finish(rollout: &RolloutRecord) -> Transition {
     next
 }
 
-/// It leads back or halts. A way back that fails halts: there is nowhere further back.
+/// It rolls back or halts. A rollback that fails halts: there is nowhere further back.
 fn fail(rollout: &RolloutRecord, why: &str, on_failure: OnFailure) -> Transition {
     let RolloutRecord { state, to, from, .. } = rollout;
     let may_go_back = *state == RolloutState::Rolling && on_failure == OnFailure::Rollback;
@@ -212,7 +212,7 @@ fn fail(rollout: &RolloutRecord, why: &str, on_failure: OnFailure) -> Transition
     let mut failed = failed.with_version(*to, VersionStatus::Error, why);
     if may_go_back {
         let reason = format!("the rollout of {to} failed: {why}; back to {from}");
-        failed.way_back = Some(way_back(rollout, Origin::Controller, reason));
+        failed.switch_back = Some(switch_back(rollout, Origin::Controller, reason));
     } else {
         failed.history.push(format!("the rollout of {to} halts: {why}"));
     }
@@ -223,7 +223,7 @@ fn fail(rollout: &RolloutRecord, why: &str, on_failure: OnFailure) -> Transition
 fn resume(rollout: &RolloutRecord, now: Timestamp) -> Transition {
     let resumed =
         |state| Transition::to(Some(RolloutRecord { since: now, ..rollout.with(state, String::new()) }));
-    match rollout.is_way_back() {
+    match rollout.is_rollback() {
         true => resumed(RolloutState::RollingBack),
         false => resumed(RolloutState::Rolling).with_version(rollout.to, VersionStatus::Rolling, ""),
     }
@@ -231,15 +231,15 @@ fn resume(rollout: &RolloutRecord, now: Timestamp) -> Transition {
 
 fn cancel(rollout: &RolloutRecord, by: &str, context: &RolloutContext<'_>) -> Result<Transition, Refused> {
     let (scheduler, RolloutRecord { to, from, .. }) = (context.scheduler, rollout);
-    if rollout.is_way_back() {
+    if rollout.is_rollback() {
         return Err(Refused(format!(
             "the rollout of scheduler {scheduler} is on its way back to {from} already"
         )));
     }
     let note = format!("canceled by {by}");
-    let back = way_back(rollout, Origin::Person(by.into()), format!("rollout of {to} {note}"));
+    let back = switch_back(rollout, Origin::Person(by.into()), format!("rollout of {to} {note}"));
     let canceled = Transition::to(Some(rollout.with(RolloutState::RollingBack, note.clone())));
-    Ok(Transition { way_back: Some(back), ..canceled.with_version(*to, VersionStatus::Canceled, &note) })
+    Ok(Transition { switch_back: Some(back), ..canceled.with_version(*to, VersionStatus::Canceled, &note) })
 }
 
 /// A scheduler that is being deleted rolls nothing out any more.
@@ -275,8 +275,8 @@ fn release(rollout: Option<&RolloutRecord>, lock: &Lock, why: &str) -> Transitio
     Transition { locks: locks::stop_downscaling(lock.holder).into(), ..Transition::to(paused) }
 }
 
-fn way_back(rollout: &RolloutRecord, origin: Origin, reason: String) -> WayBack {
-    WayBack { switch: SwitchVersion { to: rollout.from, only_from: Some(rollout.to) }, origin, reason }
+fn switch_back(rollout: &RolloutRecord, origin: Origin, reason: String) -> SwitchBack {
+    SwitchBack { switch: SwitchVersion { to: rollout.from, only_from: Some(rollout.to) }, origin, reason }
 }
 
 impl RolloutContext<'_> {

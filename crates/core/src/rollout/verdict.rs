@@ -20,7 +20,7 @@ pub struct RolloutFacts<'a> {
     pub succeeded_rooms: &'a [Timestamp],
     /// Creation times of those that ended without having been ready, by their own failure or by a timeout.
     pub failed_rooms: &'a [Timestamp],
-    /// The switch that a way back begins with is on its way.
+    /// The switch that a rollback begins with is on its way.
     pub switch_back_queued: bool,
 }
 
@@ -29,8 +29,8 @@ pub enum Verdict {
     GoesOn,
     Finished,
     Failed(RolloutFailure),
-    /// It leads back, and the switch that this begins with is gone.
-    WayBackLost,
+    /// It rolls back, and the switch that this begins with is gone.
+    SwitchBackLost,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub fn judge(rollout: &RolloutRecord, facts: &RolloutFacts<'_>) -> Verdict {
         RolloutState::Paused | RolloutState::Halted => return Verdict::GoesOn,
         RolloutState::RollingBack if rollout.awaits_switch_back() => match facts.switch_back_queued {
             true => return Verdict::GoesOn,
-            false => return Verdict::WayBackLost,
+            false => return Verdict::SwitchBackLost,
         },
         RolloutState::Rolling | RolloutState::RollingBack => {}
     }
@@ -137,7 +137,7 @@ mod tests {
             (RollingBack, back, 0, 20, false, Verdict::Finished),
             // Until it is switched back, nothing is replaced.
             (RollingBack, there, 0, 21, true, Verdict::GoesOn),
-            (RollingBack, there, 1, 20, false, Verdict::WayBackLost),
+            (RollingBack, there, 1, 20, false, Verdict::SwitchBackLost),
             (Paused, there, 0, 21, false, Verdict::GoesOn),
             (Halted, there, 0, 21, false, Verdict::GoesOn),
         ] {
@@ -157,7 +157,7 @@ mod tests {
     fn timed_out_text(verdict: &Verdict) -> String {
         match verdict {
             Verdict::Failed(failure) => failure.to_string(),
-            Verdict::GoesOn | Verdict::Finished | Verdict::WayBackLost => String::new(),
+            Verdict::GoesOn | Verdict::Finished | Verdict::SwitchBackLost => String::new(),
         }
     }
 

@@ -7,7 +7,7 @@ use crate::policy::{DeletionPolicy, PlacementPolicy, PlacementRegion, Policies};
 
 /// How much a new recipe changes. Ordered: the greatest of several counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Change {
+pub enum RecipeChange {
     None,
     /// Rooms stay as they are.
     Minor,
@@ -26,8 +26,8 @@ pub struct ChangedField {
     /// As the user writes it, `spec.containers[0].image`. Of a list, the items that only one of the two has are
     /// named whole.
     pub path: String,
-    /// Never [`Change::None`].
-    pub change: Change,
+    /// Never [`RecipeChange::None`].
+    pub change: RecipeChange,
 }
 
 impl Difference {
@@ -51,7 +51,7 @@ impl Difference {
             policies,
         } = new;
         let mut difference = Self::default();
-        let minor = &mut Comparison::of(&mut difference, Change::Minor);
+        let minor = &mut Comparison::of(&mut difference, RecipeChange::Minor);
         minor.field("name", &old.name, name);
         minor.field("game", &old.game, game);
         minor.field("maxSurge", &old.max_surge, max_surge);
@@ -68,7 +68,7 @@ impl Difference {
         minor.rollout(old.rollout(), new.rollout());
         minor.policies(&old.policies, policies);
 
-        let major = &mut Comparison::of(&mut difference, Change::Major);
+        let major = &mut Comparison::of(&mut difference, RecipeChange::Major);
         major.spec(&old.spec, spec);
         major.field("portRange", &old.port_range, port_range);
         major.map("annotations", &old.annotations, annotations);
@@ -77,12 +77,12 @@ impl Difference {
     }
 
     /// How much all of it is together.
-    pub fn change(&self) -> Change {
-        self.fields.iter().map(|field| field.change).max().unwrap_or(Change::None)
+    pub fn change(&self) -> RecipeChange {
+        self.fields.iter().map(|field| field.change).max().unwrap_or(RecipeChange::None)
     }
 }
 
-impl Change {
+impl RecipeChange {
     /// Without the list of fields: what a rollout asks of every version that has rooms.
     pub fn between(old: &Recipe, new: &Recipe) -> Self {
         Difference::between(old, new).change()
@@ -92,11 +92,11 @@ impl Change {
 /// Collects the fields that differ, all of which weigh the same.
 struct Comparison<'a> {
     difference: &'a mut Difference,
-    change: Change,
+    change: RecipeChange,
 }
 
 impl<'a> Comparison<'a> {
-    fn of(difference: &'a mut Difference, change: Change) -> Self {
+    fn of(difference: &'a mut Difference, change: RecipeChange) -> Self {
         Self { difference, change }
     }
 

@@ -52,7 +52,7 @@ pub fn on_switch(reason: SizeOnSwitch, facts: SizeFacts) -> SizeBaseline {
     SizeBaseline { before, after }
 }
 
-/// Where a way back leads: the number before the switch, and what people changed since.
+/// Where a rollback leads: the number before the switch, and what people changed since.
 fn size_before(facts: SizeFacts) -> u32 {
     let Some(SizeBaseline { before, after }) = facts.baseline else {
         return facts.now;
@@ -95,7 +95,7 @@ mod tests {
             (Back, 10, 8, 3, base(5, 8), 7),
             (Back, 6, 8, 3, base(5, 8), 3),
             (Back, 0, 8, 3, base(5, 8), 0),
-            // The numbers of the recipes do not matter on the way back.
+            // The numbers of the recipes do not matter on a rollback.
             (Back, 9, 3, 3, base(5, 8), 6),
             (Back, 5, 3, 3, None, 5),
         ] {
@@ -121,7 +121,7 @@ mod tests {
     }
 
     proptest! {
-        /// However many versions took over from each other, the way back leaves what people changed and nothing else.
+        /// However many versions took over from each other, a rollback leaves what people changed and nothing else.
         #[test]
         fn a_way_back_leaves_what_people_changed(first in 1000_u32..2000, events in events()) {
             let (mut now, mut baseline, mut changed) = (first, None, 0);

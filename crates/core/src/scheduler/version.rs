@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::Change;
+use super::RecipeChange;
 
 use crate::words::words;
 
@@ -35,15 +35,15 @@ impl Version {
 
     /// The number of the version that follows `active`, where `given` are those that were ever given: none is
     /// given twice, neither after switching back nor after a validation that failed. A recipe that changes nothing still makes a version, a minor one.
-    pub fn next(change: Change, active: Self, given: &[Self]) -> Self {
+    pub fn next(change: RecipeChange, active: Self, given: &[Self]) -> Self {
         let known = || given.iter().chain([&active]);
         match change {
-            Change::Major => Self {
+            RecipeChange::Major => Self {
                 major: known().map(|version| version.major).fold(0, u32::max).saturating_add(1),
                 minor: 0,
                 patch: 0,
             },
-            Change::Minor | Change::None => {
+            RecipeChange::Minor | RecipeChange::None => {
                 let siblings = known().filter(|version| version.major == active.major);
                 Self {
                     major: active.major,
@@ -78,7 +78,7 @@ words! {
 mod tests {
     use super::*;
 
-    fn check(change: Change, active: &str, all: &[&str], next: &str) {
+    fn check(change: RecipeChange, active: &str, all: &[&str], next: &str) {
         let version = |text: &str| Version::parse(text).unwrap();
         let all: Vec<_> = all.iter().map(|text| version(text)).collect();
         assert_eq!(Version::next(change, version(active), &all).to_string(), next);
@@ -87,16 +87,16 @@ mod tests {
     #[test]
     fn numbering() {
         // One fleet's story: minor, major, back to the first, minor, major.
-        check(Change::Minor, "v1.0.0", &["v1.0.0"], "v1.1.0");
-        check(Change::Major, "v1.1.0", &["v1.0.0", "v1.1.0"], "v2.0.0");
-        check(Change::Minor, "v1.0.0", &["v1.0.0", "v1.1.0", "v2.0.0"], "v1.2.0");
-        check(Change::Major, "v1.2.0", &["v1.0.0", "v1.1.0", "v2.0.0", "v1.2.0"], "v3.0.0");
+        check(RecipeChange::Minor, "v1.0.0", &["v1.0.0"], "v1.1.0");
+        check(RecipeChange::Major, "v1.1.0", &["v1.0.0", "v1.1.0"], "v2.0.0");
+        check(RecipeChange::Minor, "v1.0.0", &["v1.0.0", "v1.1.0", "v2.0.0"], "v1.2.0");
+        check(RecipeChange::Major, "v1.2.0", &["v1.0.0", "v1.1.0", "v2.0.0", "v1.2.0"], "v3.0.0");
 
-        check(Change::None, "v1.0.0", &["v1.0.0"], "v1.1.0");
-        check(Change::Minor, "v2.9.0", &["v2.10.0", "v10.0.0"], "v2.11.0");
-        check(Change::Major, "v2.9.0", &["v10.3.0", "v9.0.0"], "v11.0.0");
+        check(RecipeChange::None, "v1.0.0", &["v1.0.0"], "v1.1.0");
+        check(RecipeChange::Minor, "v2.9.0", &["v2.10.0", "v10.0.0"], "v2.11.0");
+        check(RecipeChange::Major, "v2.9.0", &["v10.3.0", "v9.0.0"], "v11.0.0");
         // Numbers of older systems, and an active version that is not in the list.
-        check(Change::Minor, "1", &[], "v1.1.0");
-        check(Change::Minor, "v1.1.7", &[], "v1.2.0");
+        check(RecipeChange::Minor, "1", &[], "v1.1.0");
+        check(RecipeChange::Minor, "v1.1.7", &[], "v1.2.0");
     }
 }

@@ -11,7 +11,7 @@ use maestro_core::lock::{LockKind, Taker};
 use maestro_core::operation::{Definition, Origin, RemovalReason, SwitchVersion};
 use maestro_core::plan;
 use maestro_core::room::{EndCause, Purpose, RoomStatus};
-use maestro_core::scheduler::{Change as RecipeChange, Difference, Recipe, Version, VersionStatus};
+use maestro_core::scheduler::{Difference, Recipe, RecipeChange, Version, VersionStatus};
 use maestro_core::time::{Millis, Timestamp, after};
 use serde::{Deserialize, Serialize};
 use serde_json::json;

@@ -25,7 +25,7 @@ pub(super) async fn conclude(
     let event = match &look.verdict {
         Verdict::GoesOn => return Ok(false),
         Verdict::Finished => RolloutEvent::Finished,
-        Verdict::WayBackLost => RolloutEvent::WayBackLost,
+        Verdict::SwitchBackLost => RolloutEvent::SwitchBackLost,
         Verdict::Failed(failure) => {
             why = format!("{failure}{}", latest_failure(work, &look.fleet, rollout).await);
             RolloutEvent::Failed(&why, scheduler.recipe.rollout().on_failure)

@@ -6,9 +6,7 @@ use maestro_core::lock::LockKind;
 use maestro_core::operation::queue::Eviction;
 use maestro_core::operation::{Definition, Operation, OperationId, Origin};
 use maestro_core::rollout::{RolloutEvent, Switched};
-use maestro_core::scheduler::{
-    Change as RecipeChange, SizeBaseline, SizeFacts, SizeOnSwitch, fleet_size_on_switch,
-};
+use maestro_core::scheduler::{RecipeChange, SizeBaseline, SizeFacts, SizeOnSwitch, fleet_size_on_switch};
 use serde::{Deserialize, Serialize};
 
 use crate::ports::store::{Change, SchedulerRecord, SchedulerUpdate, VersionRecord};

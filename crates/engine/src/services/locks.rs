@@ -96,7 +96,7 @@ impl Engine {
             Holder::Operation { id, .. } => {
                 let operation = self.ports.store.operation(&record.name, id).await?;
                 let unfinished = operation.filter(|operation| !operation.status.is_final());
-                changes.extend(unfinished.map(|operation| self.turn_round(&operation, release)));
+                changes.extend(unfinished.map(|operation| self.roll_back(&operation, release)));
             }
             Holder::Rollout(_) => {
                 let why = release.to_string();
@@ -112,7 +112,7 @@ impl Engine {
         Ok(Transaction::new("force lock", changes))
     }
 
-    fn turn_round(&self, operation: &Operation, release: &Release<'_>) -> Change {
+    fn roll_back(&self, operation: &Operation, release: &Release<'_>) -> Change {
         let why = release.to_string();
         let events = match &operation.rollback {
             None => vec![format!("operation execution failed: {why}"), "Starting operation rollback".into()],
@@ -120,7 +120,7 @@ impl Engine {
             Some(_) => vec![why.clone()],
         };
         let at = self.now();
-        Change::TurnRound {
+        Change::RollBack {
             operation: operation.id,
             rollback: Rollback { then: RollbackEnd::Error, why },
             history: events.into_iter().map(|event| HistoryEvent { at, event }).collect(),

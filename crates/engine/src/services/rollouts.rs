@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use maestro_core::operation::{Operation, OperationId, queue};
 use maestro_core::plan::{Held, OldVersions, Plan, RoomFact, SilentRooms};
-use maestro_core::rollout::{StoredVersion, VersionOutcome, VersionProgress, VersionSubject, leads_back};
+use maestro_core::rollout::{StoredVersion, VersionOutcome, VersionProgress, VersionSubject, is_switch_back};
 use maestro_core::room::Region;
 use maestro_core::scheduler::{OccupiedRooms, Version, VersionStatus};
 use maestro_core::time::{Timestamp, after};
@@ -79,7 +79,7 @@ impl Engine {
         let record = self.scheduler(name.as_str()).await?;
         let (subject, progress) = self.subject(&record, &operations, version).await?;
         let under_way =
-            operations.iter().find(|operation| !operation.status.is_final() && !leads_back(operation));
+            operations.iter().find(|operation| !operation.status.is_final() && !is_switch_back(operation));
         let state = match (under_way, &record.rollout) {
             (Some(_), _) => RolloutPhase::Validating,
             (None, Some(rollout)) => RolloutPhase::Replacing(rollout.state),
@@ -150,9 +150,9 @@ impl Engine {
         Ok((subject, progress))
     }
 
-    /// If no operation says it any more: what is rolled out, or the version that a way back leaves.
+    /// If no operation says it any more: what is rolled out, or the version that a rollback leaves.
     async fn last_rolled_out(&self, record: &SchedulerRecord) -> Result<Version, Error> {
-        let goes_back = record.rollout.as_ref().is_some_and(RolloutRecord::is_way_back);
+        let goes_back = record.rollout.as_ref().is_some_and(RolloutRecord::is_rollback);
         if !goes_back {
             return Ok(record.active_version);
         }

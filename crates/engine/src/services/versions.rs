@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use maestro_core::operation::{Definition, OperationId, Origin, SwitchVersion};
 use maestro_core::rollout::RolloutEvent;
-use maestro_core::scheduler::{Change as RecipeChange, Recipe, Version, VersionStatus};
+use maestro_core::scheduler::{Recipe, RecipeChange, Version, VersionStatus};
 use maestro_core::violation::Violations;
 use serde_json::Value;
 
@@ -142,8 +142,8 @@ impl Engine {
 
     /// Back to the last version that was deployed; which is a rollout of its own.
     pub async fn cancel_rollout(&self, name: &str, user: &str) -> Result<OperationId, Error> {
-        let way_back = self.change_rollout(name, RolloutEvent::CanceledBy(user)).await?;
-        way_back.ok_or_else(|| {
+        let switch_back = self.change_rollout(name, RolloutEvent::CanceledBy(user)).await?;
+        switch_back.ok_or_else(|| {
             Error::Conflict(format!("the rollout of scheduler {name} has no earlier version to go back to"))
         })
     }
@@ -157,12 +157,12 @@ impl Engine {
         for _ in 0..ATTEMPTS {
             let record = self.scheduler(name).await?;
             let locks = self.ports.store.locks(&record.name).await?;
-            let RolloutWrite { update, mut changes, way_back, .. } =
+            let RolloutWrite { update, mut changes, switch_back, .. } =
                 self.rollout_write(&record, event.clone(), &locks)?;
             changes.push(Change::UpdateScheduler(update));
             if self.accepted(Transaction::new("change rollout", changes)).await? {
                 self.ports.wake.room_changed(record.name.as_str());
-                return Ok(way_back);
+                return Ok(switch_back);
             }
         }
         Err(changes_too_fast(name))

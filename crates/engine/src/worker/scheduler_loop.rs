@@ -236,7 +236,7 @@ impl SchedulerLoop {
                 continue;
             };
             if is_due(wait, now)
-                || has_to_turn(operation)
+                || has_to_roll_back(operation)
                 || !wait.unanswered && self.wait_is_over(record, operation, &locks).await?
             {
                 woken.insert(operation.id);
@@ -294,7 +294,7 @@ impl SchedulerLoop {
 }
 
 /// Someone asked it to turn round while it waited for something else.
-fn has_to_turn(operation: &Operation) -> bool {
+fn has_to_roll_back(operation: &Operation) -> bool {
     operation.cancel.is_some() && operation.rollback.is_none()
 }
 

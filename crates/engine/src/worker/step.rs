@@ -111,7 +111,7 @@ impl Stepper {
     ) -> Result<bool, StepError> {
         if let (Some(cancel), None) = (&operation.cancel, &operation.rollback) {
             let why = format!("canceled by {}", cancel.by);
-            self.turn_round(&operation, RollbackEnd::Canceled, why).await?;
+            self.roll_back(&operation, RollbackEnd::Canceled, why).await?;
             return Ok(false);
         }
         let Some(executor) = executor(operation.definition.kind()) else {
@@ -224,7 +224,7 @@ impl Stepper {
     /// Forward it turns round; on its way back it ends where it is. True: it has ended.
     async fn give_up(&mut self, operation: &Operation, why: String) -> Result<bool, StepError> {
         let Some(rollback) = &operation.rollback else {
-            self.turn_round(operation, RollbackEnd::Error, why).await?;
+            self.roll_back(operation, RollbackEnd::Error, why).await?;
             return Ok(false);
         };
         let event = format!("Operation rollback flow execution failed, reason: {why}");
@@ -232,7 +232,7 @@ impl Stepper {
         Ok(true)
     }
 
-    async fn turn_round(
+    async fn roll_back(
         &mut self,
         operation: &Operation,
         then: RollbackEnd,
@@ -247,8 +247,8 @@ impl Stepper {
             operation_definition = operation.definition.name(), why, "operation rolls back"
         );
         let history = self.events(vec![event, "Starting operation rollback".into()]);
-        let turn = Change::TurnRound { operation: operation.id, rollback: Rollback { then, why }, history };
-        self.commit("turn round", vec![turn]).await?;
+        let turn = Change::RollBack { operation: operation.id, rollback: Rollback { then, why }, history };
+        self.commit("roll back", vec![turn]).await?;
         if is_removal_of_controller(operation) && then == RollbackEnd::Error {
             self.removals_failed = self.removals_failed.saturating_add(1);
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use maestro_core::invariant::{Invariant, Violation};
+use maestro_core::invariant::{Invariant, InvariantViolation};
 use maestro_core::room::{Purpose, Region};
 use maestro_core::scheduler::{Recipe, SchedulerName};
 use maestro_engine::ports::store::{Change, Store, StoreError, Transaction};
@@ -13,7 +13,7 @@ pub(super) async fn overstepped(
     scheduler: &SchedulerName,
     transaction: &Transaction,
     store: &dyn Store,
-) -> Result<Vec<Violation>, StoreError> {
+) -> Result<Vec<InvariantViolation>, StoreError> {
     let grown: BTreeSet<&Region> = transaction.changes.iter().filter_map(added_to).collect();
     if grown.is_empty() {
         return Ok(Vec::new());
@@ -29,7 +29,7 @@ pub(super) async fn overstepped(
             let what = format!(
                 "an addition takes {scheduler} to {there} rooms in region {region}, and {most} may be there"
             );
-            Violation::new(Invariant::CapsKept, what)
+            InvariantViolation::new(Invariant::CapsKept, what)
         })
     };
     Ok(grown.into_iter().filter_map(overstepped).collect())

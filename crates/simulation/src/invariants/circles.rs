@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use maestro_core::invariant::{Invariant, Violation};
+use maestro_core::invariant::{Invariant, InvariantViolation};
 use maestro_core::operation::{Activity, OperationId};
 use maestro_engine::ports::store::{Change, Transaction};
 
@@ -20,7 +20,7 @@ struct Round {
 }
 
 impl Circles {
-    pub(super) fn note(&mut self, transaction: &Transaction, now: Duration) -> Option<Violation> {
+    pub(super) fn note(&mut self, transaction: &Transaction, now: Duration) -> Option<InvariantViolation> {
         transaction
             .changes
             .iter()
@@ -28,7 +28,7 @@ impl Circles {
             .find_map(|operation| self.goes_round(operation, now))
     }
 
-    fn goes_round(&mut self, operation: OperationId, now: Duration) -> Option<Violation> {
+    fn goes_round(&mut self, operation: OperationId, now: Duration) -> Option<InvariantViolation> {
         let round = self.0.entry(operation).or_insert(Round { since: now, times: 0 });
         if now - round.since > WINDOW {
             *round = Round { since: now, times: 0 };
@@ -37,7 +37,7 @@ impl Circles {
         (round.times == TIMES_MAX).then(|| {
             let what =
                 format!("operation {operation} goes round in circles: {TIMES_MAX} times within {WINDOW:?}");
-            Violation::new(Invariant::Converges, what)
+            InvariantViolation::new(Invariant::Converges, what)
         })
     }
 }
@@ -47,7 +47,7 @@ fn begun_again(change: &Change) -> Option<OperationId> {
         Change::UpdateOperation(update) if update.activity == Some(Activity::Executing) => {
             Some(update.operation)
         }
-        Change::TurnRound { operation, .. } => Some(*operation),
+        Change::RollBack { operation, .. } => Some(*operation),
         _ => None,
     }
 }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use maestro_core::invariant::{Removal, Violation, occupied_stay, only_fleet, ready_first, ready_kept};
+use maestro_core::invariant::{
+    InvariantViolation, Removal, occupied_stay, only_fleet, ready_first, ready_kept,
+};
 use maestro_core::operation::{RemovalReason, RoomsToRemove};
 use maestro_core::room::{Purpose, RoomId};
 use maestro_core::time::Timestamp;
@@ -109,7 +111,10 @@ struct Judgement<'a> {
 
 impl Judgement<'_> {
     /// Wrong only if it is by every reading of the table that the node may have decided on.
-    fn by_all_readings(&self, judge: impl Fn(&Self, &[SeenRoom]) -> Option<Violation>) -> Option<Violation> {
+    fn by_all_readings(
+        &self,
+        judge: impl Fn(&Self, &[SeenRoom]) -> Option<InvariantViolation>,
+    ) -> Option<InvariantViolation> {
         let mut found = None;
         for rooms in &self.scene.readings {
             found = Some(judge(self, rooms)?);
@@ -121,12 +126,12 @@ impl Judgement<'_> {
         rooms.iter().filter(|room| self.claimed.contains(&room.id))
     }
 
-    fn counted(&self, rooms: &[SeenRoom]) -> Option<Violation> {
+    fn counted(&self, rooms: &[SeenRoom]) -> Option<InvariantViolation> {
         only_fleet(self.taken(rooms).map(|room| (&room.id, room.purpose)))
     }
 
     /// Autoscaling takes nobody's room away; a rollout may.
-    fn players(&self, rooms: &[SeenRoom]) -> Option<Violation> {
+    fn players(&self, rooms: &[SeenRoom]) -> Option<InvariantViolation> {
         if self.reason != RemovalReason::ScaleDown {
             return None;
         }
@@ -136,7 +141,7 @@ impl Judgement<'_> {
     }
 
     /// A ready room of the same version goes before an occupied one, if it may go at all.
-    fn order(&self, rooms: &[SeenRoom]) -> Option<Violation> {
+    fn order(&self, rooms: &[SeenRoom]) -> Option<InvariantViolation> {
         let occupied: Vec<&SeenRoom> = self.taken(rooms).filter(|room| room.serves_players()).collect();
         let last = occupied.iter().filter_map(|room| self.position(&room.id)).max()?;
         let may_go = |room: &&SeenRoom| {
@@ -165,7 +170,7 @@ impl Judgement<'_> {
         self.claim.candidates.iter().position(|candidate| candidate == room)
     }
 
-    fn target(&self, rooms: &[SeenRoom]) -> Option<Violation> {
+    fn target(&self, rooms: &[SeenRoom]) -> Option<InvariantViolation> {
         let claimable =
             |room: &&SeenRoom| room.is_ready() && room.claimed_by.is_none_or(|by| by == self.claim.operation);
         let ready = rooms.iter().filter(claimable).count() as u64;

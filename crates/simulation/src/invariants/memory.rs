@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use maestro_core::invariant::{Invariant, Violation, legal_transition};
+use maestro_core::invariant::{Invariant, InvariantViolation, legal_transition};
 use maestro_core::lock::LockKind;
 use maestro_core::operation::{Definition, DefinitionKind, OperationId, OperationStatus, Origin, Token};
 use maestro_core::room::{Purpose, RoomId, RoomStatus};
@@ -181,7 +181,7 @@ impl Known {
         id: OperationId,
         from: Option<OperationStatus>,
         to: OperationStatus,
-    ) -> Option<Violation> {
+    ) -> Option<InvariantViolation> {
         let operation = self.operations.get_mut(&id)?;
         let was = std::mem::replace(&mut operation.status, to);
         if to.is_final() && to != OperationStatus::Finished {
@@ -189,7 +189,7 @@ impl Known {
         }
         if was.is_final() || from.is_some_and(|from| was != from) {
             let what = format!("operation {id} was {was}, and a write made it {to}");
-            return Some(Violation::new(Invariant::LegalTransitions, what));
+            return Some(InvariantViolation::new(Invariant::LegalTransitions, what));
         }
         legal_transition(id, Some(was), to)
     }
@@ -233,7 +233,7 @@ impl State {
         &mut self,
         scheduler: &SchedulerName,
         transaction: &Transaction,
-    ) -> Vec<Violation> {
+    ) -> Vec<InvariantViolation> {
         let changes = &transaction.changes;
         let is_panic = changes
             .iter()
@@ -269,12 +269,12 @@ impl State {
         found
     }
 
-    pub(super) fn left_in_progress(&self) -> Vec<Violation> {
+    pub(super) fn left_in_progress(&self) -> Vec<InvariantViolation> {
         let mut left = Vec::new();
         for (scheduler, known) in &self.schedulers {
             for (id, operation) in known.in_progress() {
                 let what = format!("{} {id} of {scheduler} is in progress", operation.definition.name());
-                left.push(Violation::new(Invariant::NothingInProgress, what));
+                left.push(InvariantViolation::new(Invariant::NothingInProgress, what));
             }
         }
         left
@@ -282,7 +282,7 @@ impl State {
 }
 
 impl Known {
-    fn transition(&mut self, change: &Change) -> Option<Violation> {
+    fn transition(&mut self, change: &Change) -> Option<InvariantViolation> {
         use OperationStatus::{Canceled, InProgress, Pending};
         match change {
             Change::StartOperation { operation, .. } => self.becomes(*operation, Some(Pending), InProgress),
@@ -293,7 +293,7 @@ impl Known {
                 (was != InProgress).then(|| {
                     let what =
                         format!("operation {} is {was}, and a step of it was written", update.operation);
-                    Violation::new(Invariant::LegalTransitions, what)
+                    InvariantViolation::new(Invariant::LegalTransitions, what)
                 })
             }
             _ => None,

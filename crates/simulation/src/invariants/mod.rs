@@ -22,7 +22,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use maestro_core::invariant::{Invariant, Violation, token_grew};
+use maestro_core::invariant::{Invariant, InvariantViolation, token_grew};
 use maestro_core::operation::{OperationId, Token};
 use maestro_core::room::RoomId;
 use maestro_core::scheduler::SchedulerName;
@@ -63,7 +63,7 @@ struct State {
     tokens: BTreeMap<SchedulerName, (String, Token)>,
     regions: KnownRegions,
     circles: Circles,
-    violations: Vec<Violation>,
+    violations: Vec<InvariantViolation>,
 }
 
 impl Inspector {
@@ -145,7 +145,7 @@ impl Inspector {
     pub async fn not_converged(&self, why: &str) {
         let left = self.state.lock().left_in_progress();
         self.note_all(left);
-        self.note_all([Violation::new(Invariant::Converges, why)]);
+        self.note_all([InvariantViolation::new(Invariant::Converges, why)]);
     }
 
     /// All that did not hold, in the order in which it was found: `invariant-name: what happened`.
@@ -165,7 +165,7 @@ impl Inspector {
         })
     }
 
-    fn note_all(&self, violations: impl IntoIterator<Item = Violation>) {
+    fn note_all(&self, violations: impl IntoIterator<Item = InvariantViolation>) {
         for violation in violations {
             let mut state = self.state.lock();
             if state.violations.len() < VIOLATIONS_MAX && !state.violations.contains(&violation) {

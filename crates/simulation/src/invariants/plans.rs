@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use maestro_core::invariant::{Invariant, Violation, surge_kept};
+use maestro_core::invariant::{Invariant, InvariantViolation, surge_kept};
 use maestro_core::operation::{Definition, Operation, OperationId, Origin, RemovalReason, RoomsToRemove};
 use maestro_core::room::{Purpose, Region, RoomId};
 use maestro_core::scheduler::SchedulerName;
@@ -105,7 +105,7 @@ struct Facts {
 
 impl Facts {
     /// Wrong only if it is by everything that the node may have seen.
-    fn judge_surge(&self, at: Timestamp) -> Option<Violation> {
+    fn judge_surge(&self, at: Timestamp) -> Option<InvariantViolation> {
         let turned_round = self.turned_round();
         let live = self.rows.iter().map(|row| row.id.clone()).collect();
         let mut found = None;
@@ -171,7 +171,7 @@ impl Facts {
     }
 
     /// A decision that counts more rooms than the fleet can have, while there is a validation room.
-    fn judge_counted(&self, total: u64, transaction: &Transaction) -> Option<Violation> {
+    fn judge_counted(&self, total: u64, transaction: &Transaction) -> Option<InvariantViolation> {
         let (fleet, others): (Vec<_>, Vec<_>) =
             self.rows.iter().partition(|row| row.purpose == Purpose::Fleet);
         let there = fleet.iter().filter(|row| row.intent == Intent::Run).count() + self.ended;
@@ -186,7 +186,7 @@ impl Facts {
             "{total} rooms are counted and the fleet has at most {at_most}: {} is for validation",
             stranger.id
         );
-        Some(Violation::new(Invariant::ValidationNotCounted, what))
+        Some(InvariantViolation::new(Invariant::ValidationNotCounted, what))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use maestro_core::invariant::{Invariant, Violation, fleet_size_told};
+use maestro_core::invariant::{Invariant, InvariantViolation, fleet_size_told};
 use maestro_core::lock::{Holder, Locks};
 use maestro_core::operation::{Operation, OperationStatus};
 use maestro_core::room::RoomId;
@@ -50,25 +50,25 @@ impl Inspector {
             if !is_there && !was_done {
                 let what =
                     format!("operation {id} of {scheduler} was accepted, and nobody knows of it any more");
-                self.note_all([Violation::new(Invariant::AcceptedWorkSurvives, what)]);
+                self.note_all([InvariantViolation::new(Invariant::AcceptedWorkSurvives, what)]);
             }
         }
         Ok(())
     }
 }
 
-fn in_progress(operation: &Operation) -> Option<Violation> {
+fn in_progress(operation: &Operation) -> Option<InvariantViolation> {
     let is_left =
         operation.status == OperationStatus::InProgress && !is_clockwork(operation.definition.kind());
     is_left.then(|| {
         let Operation { id, scheduler, definition, .. } = operation;
         let what = format!("{} {id} of {scheduler} is in progress", definition.name());
-        Violation::new(Invariant::NothingInProgress, what)
+        InvariantViolation::new(Invariant::NothingInProgress, what)
     })
 }
 
 /// Locks of the clockwork come and go; those of a rollout that someone paused or that halted stay with it.
-fn locks_left(record: &SchedulerRecord, unfinished: &[Operation], locks: &Locks) -> Vec<Violation> {
+fn locks_left(record: &SchedulerRecord, unfinished: &[Operation], locks: &Locks) -> Vec<InvariantViolation> {
     let is_in_use = |holder: Holder| match holder {
         Holder::Operation { id, kind } => {
             is_clockwork(kind) && unfinished.iter().any(|operation| operation.id == id)
@@ -79,22 +79,22 @@ fn locks_left(record: &SchedulerRecord, unfinished: &[Operation], locks: &Locks)
     let left = locks.held.iter().filter(|lock| !is_in_use(lock.holder));
     left.map(|lock| {
         let what = format!("{} of {} is held by {}", lock.kind, record.name, lock.holder);
-        Violation::new(Invariant::NoLockLeft, what)
+        InvariantViolation::new(Invariant::NoLockLeft, what)
     })
     .collect()
 }
 
 /// Nobody waits for a lock when nobody has anything to do; who still has a place keeps others from it.
-fn places_left(record: &SchedulerRecord, locks: &Locks, now: Timestamp) -> Vec<Violation> {
+fn places_left(record: &SchedulerRecord, locks: &Locks, now: Timestamp) -> Vec<InvariantViolation> {
     let left = locks.waiters.iter().filter(|waiter| waiter.until > now);
     left.map(|waiter| {
         let what = format!("{} of {} is waited for by {}", waiter.kind, record.name, waiter.holder);
-        Violation::new(Invariant::NoLockLeft, what)
+        InvariantViolation::new(Invariant::NoLockLeft, what)
     })
     .collect()
 }
 
-fn unwanted(rooms: &[RoomOnHost], rows: &[RoomRecord]) -> Vec<Violation> {
+fn unwanted(rooms: &[RoomOnHost], rows: &[RoomRecord]) -> Vec<InvariantViolation> {
     let wanted: BTreeMap<&RoomId, &RoomRecord> =
         rows.iter().filter(|row| row.intent == Intent::Run).map(|row| (&row.id, row)).collect();
     let is_wanted = |room: &&RoomOnHost| {
@@ -105,7 +105,7 @@ fn unwanted(rooms: &[RoomOnHost], rows: &[RoomRecord]) -> Vec<Violation> {
     unwanted
         .map(|room| {
             let what = format!("room {} of {} runs and is not wanted", room.id, room.scheduler);
-            Violation::new(Invariant::NoUnwantedRoom, what)
+            InvariantViolation::new(Invariant::NoUnwantedRoom, what)
         })
         .collect()
 }

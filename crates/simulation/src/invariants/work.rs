@@ -1,6 +1,6 @@
 //! Who works: one executor at a time, and nobody but the owner; tokens and locks.
 
-use maestro_core::invariant::{Invariant, Violation, one_executing, token_grew};
+use maestro_core::invariant::{Invariant, InvariantViolation, one_executing, token_grew};
 use maestro_core::operation::{Activity, OperationId};
 use maestro_core::scheduler::SchedulerName;
 use maestro_engine::ports::store::{Change, OwnershipRecord, Store, Transaction};
@@ -40,7 +40,7 @@ pub(crate) fn subject(change: &Change) -> Option<Subject<'_>> {
         Change::SetRegion { .. } | Change::ForgetNoAction { .. } => return None,
         Change::UpdateOperation(update) => Subject::Operation(update.operation),
         Change::StartOperation { operation, .. }
-        | Change::TurnRound { operation, .. }
+        | Change::RollBack { operation, .. }
         | Change::EndOperation { operation, .. }
         | Change::CancelPending { operation, .. }
         | Change::RequestCancel { operation, .. } => Subject::Operation(*operation),
@@ -96,7 +96,7 @@ impl Inspector {
                 })
             }
         };
-        self.note_all(wrong.map(|what| Violation::new(Invariant::OneExecutor, what)));
+        self.note_all(wrong.map(|what| InvariantViolation::new(Invariant::OneExecutor, what)));
     }
 
     /// What a write did to the queue and the locks.
@@ -129,7 +129,7 @@ impl Inspector {
             unfinished.iter().map(|operation| operation.id).find(was_final)
         };
         let back = back.map(|id| format!("operation {id} had ended and is unfinished again"));
-        self.note_all(back.map(|what| Violation::new(Invariant::LegalTransitions, what)));
+        self.note_all(back.map(|what| InvariantViolation::new(Invariant::LegalTransitions, what)));
     }
 
     async fn judge_locks(&self, scheduler: &SchedulerName, transaction: &Transaction, store: &dyn Store) {
@@ -152,7 +152,7 @@ impl Inspector {
                     found.extend(held.or(waits).map(|kind| {
                         let what =
                             format!("{operation} has ended and still has, or waits for, the lock {kind}");
-                        Violation::new(Invariant::NoLockLeft, what)
+                        InvariantViolation::new(Invariant::NoLockLeft, what)
                     }));
                 }
                 _ => {}

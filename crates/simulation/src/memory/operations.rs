@@ -240,7 +240,7 @@ impl State {
         Ok(())
     }
 
-    pub(super) fn turn_round(
+    pub(super) fn roll_back(
         &mut self,
         id: OperationId,
         rollback: Rollback,

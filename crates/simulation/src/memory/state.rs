@@ -139,9 +139,7 @@ impl State {
                 self.forget_no_action(before);
                 Ok(())
             }
-            Change::TurnRound { operation, rollback, history } => {
-                self.turn_round(operation, rollback, history)
-            }
+            Change::RollBack { operation, rollback, history } => self.roll_back(operation, rollback, history),
             Change::TakeLock(new) => self.take_lock(new),
             Change::AwaitLock { scheduler, waiter } => self.await_lock(&scheduler, waiter),
             Change::StopAwaiting { scheduler, kind, holder } => {

@@ -100,7 +100,7 @@ fn accepted_after_thaw(trace: &[String], node: NodeNumber) -> Option<String> {
         "start operation",
         "take over",
         "enqueue own",
-        "turn round",
+        "roll back",
         "wake operation",
         "note obstacle",
     ];

@@ -6,7 +6,7 @@ use std::time::Duration;
 use maestro_core::lock::Holder;
 use maestro_core::operation::DefinitionKind;
 use maestro_core::room::{PingStatus, Purpose, Region, RoomId, RoomStatus};
-use maestro_core::scheduler::{Autoscaling, Change, ScalingPolicy, SchedulerName};
+use maestro_core::scheduler::{Autoscaling, RecipeChange, ScalingPolicy, SchedulerName};
 use maestro_engine::Parts;
 use maestro_engine::ports::room_table::{RoomTable, RoomView};
 use maestro_engine::ports::store::{
@@ -237,8 +237,9 @@ async fn old_room<'a>(
 ) -> Result<Option<&'a RoomRecord>, StoreError> {
     for row in rows.iter().filter(|row| row.version != scheduler.active_version) {
         let made_from = world.store().version(&scheduler.name, row.version).await?;
-        let is_old =
-            |version: VersionRecord| Change::between(&version.recipe, &scheduler.recipe) == Change::Major;
+        let is_old = |version: VersionRecord| {
+            RecipeChange::between(&version.recipe, &scheduler.recipe) == RecipeChange::Major
+        };
         if made_from.is_none_or(is_old) {
             return Ok(Some(row));
         }

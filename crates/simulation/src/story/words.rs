@@ -38,7 +38,7 @@ pub(super) fn of_other(change: &Change) -> Option<String> {
         | Change::EndRoom { .. }
         | Change::StartOperation { .. }
         | Change::UpdateOperation(_)
-        | Change::TurnRound { .. }
+        | Change::RollBack { .. }
         | Change::EndOperation { .. }
         | Change::CancelPending { .. }
         | Change::RequestCancel { .. }

@@ -135,7 +135,7 @@ pub(super) fn require_forward(connection: &Connection, operation: OperationId) -
     if rolls_back { Err(Refusal::RollsBack(operation).into()) } else { Ok(()) }
 }
 
-pub(super) fn turn_round(
+pub(super) fn roll_back(
     connection: &Connection,
     operation: OperationId,
     rollback: &Rollback,

@@ -47,8 +47,8 @@ fn carry_out_one(connection: &Connection, change: &Change) -> Result {
             operations::start(connection, *operation, lease, history)
         }
         Change::UpdateOperation(update) => operations::update(connection, update),
-        Change::TurnRound { operation, rollback, history } => {
-            operations::turn_round(connection, *operation, rollback, history)
+        Change::RollBack { operation, rollback, history } => {
+            operations::roll_back(connection, *operation, rollback, history)
         }
         Change::EndOperation { operation, status, took_action, history, at } => {
             operations::end(connection, *operation, *status, *took_action, *at, history)

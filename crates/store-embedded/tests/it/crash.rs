@@ -110,12 +110,12 @@ async fn changes_of_locks(store: &EmbeddedStore, number: usize) -> (&'static str
             ("hand over", vec![handed, release(Downscaling, holder(2))])
         }
         12 => {
-            let turn_round = Change::TurnRound {
+            let roll_back = Change::RollBack {
                 operation: operation_id(2),
                 rollback: Rollback { then: RollbackEnd::Error, why: "released by ann".into() },
                 history: vec![event(5, "config released by ann")],
             };
-            ("revoke", vec![revoke(Config, lock(store, Config).await.token), turn_round])
+            ("revoke", vec![revoke(Config, lock(store, Config).await.token), roll_back])
         }
         _ => unreachable!("write {number} is not about locks"),
     }

@@ -27,7 +27,7 @@ fn switch(number: u128, status: OperationStatus, to: &str, origin: Origin) -> Op
     Operation { definition: Definition::SwitchVersion(switch), origin, ..operation(number, status, 1000) }
 }
 
-fn way_back(number: u128, to: &str, from: &str) -> Operation {
+fn switch_back(number: u128, to: &str, from: &str) -> Operation {
     let back = SwitchVersion { to: version(to), only_from: Some(version(from)) };
     let origin = Origin::Person("ada".into());
     Operation {
@@ -99,8 +99,11 @@ fn a_version_that_is_not_deployed() {
     let not_switched = (numbered, VersionStatus::Validated, VersionOutcome::Canceled, "canceled by ada");
     check(&switch_canceled, stored(VersionStatus::Validated, false), not_switched);
     // Its rollout failed, and the switch that leads back is not what people wanted.
-    let rolled_back =
-        [way_back(3, "v1.0.0", "v2.0.0"), switch(2, done, "v2.0.0", Origin::Engine), make(1, done, numbered)];
+    let rolled_back = [
+        switch_back(3, "v1.0.0", "v2.0.0"),
+        switch(2, done, "v2.0.0", Origin::Engine),
+        make(1, done, numbered),
+    ];
     let error = Some(StoredVersion { status: VersionStatus::Error, is_active: false, cause: "5 new rooms" });
     check(&rolled_back, error, (numbered, VersionStatus::Error, VersionOutcome::Failed, "5 new rooms"));
     let superseded =

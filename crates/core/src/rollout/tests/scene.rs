@@ -100,7 +100,7 @@ pub(super) fn happens_at(
 }
 
 fn in_words(before: Option<&RolloutRecord>, transition: &Transition) -> String {
-    let Transition { rollout, versions, locks, way_back, history } = transition;
+    let Transition { rollout, versions, locks, switch_back, history } = transition;
     let mut parts = vec![match rollout {
         Some(rollout) if before == Some(rollout) => "as before".to_owned(),
         Some(rollout) => record_in_words(rollout),
@@ -116,7 +116,7 @@ fn in_words(before: Option<&RolloutRecord>, transition: &Transition) -> String {
     }));
     let locks: Vec<String> = locks.iter().filter_map(|change| lock_in_words(change, locks)).collect();
     parts.extend((!locks.is_empty()).then(|| locks.join(" ")));
-    parts.extend(way_back.iter().map(|WayBack { switch, origin, reason }| {
+    parts.extend(switch_back.iter().map(|SwitchBack { switch, origin, reason }| {
         let from = switch.only_from.unwrap();
         format!("{origin:?}: switch to {} if {from} is active ({reason})", switch.to)
     }));

@@ -115,7 +115,7 @@ fn a_failure_halts() {
 #[test]
 fn the_switch_back_is_lost() {
     check(
-        |_| RolloutEvent::WayBackLost,
+        |_| RolloutEvent::SwitchBackLost,
         &expect![[r#"
         none: refused: scheduler arena has no rollout that could be rolled back
         rolling, paused, halted, back-paused, back-halted: refused: the rollout of scheduler arena is STATE, it cannot be rolled back

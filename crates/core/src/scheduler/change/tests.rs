@@ -14,7 +14,7 @@ fn check(edit: impl FnOnce(&mut Recipe), expected: &str) {
     let difference = Difference::between(&old, &new);
     let paths: Vec<_> = difference.fields.iter().map(|field| field.path.as_str()).collect();
     assert_eq!(format!("{:?}: {}", difference.change(), paths.join(", ")), expected);
-    assert_eq!(Change::between(&new, &old), difference.change());
+    assert_eq!(RecipeChange::between(&new, &old), difference.change());
 }
 
 fn autoscaling(recipe: &mut Recipe) -> &mut Autoscaling {
@@ -160,5 +160,5 @@ fn several() {
 fn a_default_that_is_written_down_changes_nothing() {
     let without = Recipe { rollout_rules: None, ..recipe() };
     let with = Recipe { rollout_rules: Some(Rollout::default()), ..recipe() };
-    assert_eq!(Change::between(&without, &with), Change::None);
+    assert_eq!(RecipeChange::between(&without, &with), RecipeChange::None);
 }

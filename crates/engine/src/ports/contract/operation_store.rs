@@ -1,5 +1,5 @@
 //! The suite of the operation store: what is taken ([`enqueuing`]), what an operation goes through ([`life`],
-//! [`turning_round`]), how it is listed and forgotten ([`lists`], [`no_action`]), who owns which scheduler ([`ownership`]), which
+//! [`rolling_back`]), how it is listed and forgotten ([`lists`], [`no_action`]), who owns which scheduler ([`ownership`]), which
 //! workers there are ([`workers`]), who gets a named lock ([`locks`]), and how long it holds ([`held_locks`]).
 
 mod enqueuing;
@@ -9,7 +9,7 @@ mod lists;
 mod locks;
 mod no_action;
 mod ownership;
-mod turning_round;
+mod rolling_back;
 mod workers;
 
 use std::future::Future;
@@ -58,9 +58,9 @@ where
             life::a_parked_operation_frees_the_slot,
             life::a_rollback_is_remembered,
             life::the_first_cancel_request_stays,
-            turning_round::only_unfinished_operations_turn_round,
-            turning_round::the_first_reason_to_turn_round_stays,
-            turning_round::a_parked_operation_turns_round_where_it_is,
+            rolling_back::only_unfinished_operations_turn_round,
+            rolling_back::the_first_reason_to_turn_round_stays,
+            rolling_back::a_parked_operation_turns_round_where_it_is,
             lists::unfinished_are_listed_whole_in_the_order_of_enqueuing,
             lists::version_operations_are_listed_whole_and_newest_first,
             lists::stages_are_listed_apart,

@@ -123,7 +123,7 @@ fn every_kind_of_change(scale: Token) -> Vec<Vec<Change>> {
             request: CancelRequest { by: "ann".into(), at: at(5) },
             history: vec![event(5, "Cancel asked for by ann")],
         }],
-        vec![Change::TurnRound {
+        vec![Change::RollBack {
             operation: operation_id(2),
             rollback: Rollback { then: RollbackEnd::Error, why: "released by ann".into() },
             history: vec![event(5, "scale released by ann")],

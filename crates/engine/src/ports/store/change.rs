@@ -88,7 +88,7 @@ pub enum Change {
     /// Has an operation that is pending or in progress end its work, whoever holds its lease: from its next step on it
     /// undoes what it did; one that is parked looks again at once. [`Refusal::WrongStatus`]. One that has turned round already keeps its first reason;
     /// `history` is added all the same.
-    TurnRound { operation: OperationId, rollback: Rollback, history: Vec<HistoryEvent> },
+    RollBack { operation: OperationId, rollback: Rollback, history: Vec<HistoryEvent> },
     /// To a final status; lease and activity end, its locks are free and its places in their orders are given up.
     /// [`Refusal::WrongStatus`] if that is no legal transition.
     EndOperation {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use maestro_core::operation::{Definition, DefinitionKind, Operation, OperationId, Origin};
 use maestro_core::scheduler::SchedulerName;
-use maestro_core::spread;
+use maestro_core::stagger;
 use maestro_core::time::{Timestamp, age};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -232,5 +232,5 @@ fn is_quiet(unfinished: &[Operation]) -> bool {
 
 /// When it is the scheduler's turn for the first time, in a period that begins now.
 pub(super) fn turn_in(scheduler: &SchedulerName, period: Duration) -> Duration {
-    period - spread::offset(scheduler, period)
+    period - stagger::offset(scheduler, period)
 }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use clap::Args;
-use maestro_core::scheduler::Change;
+use maestro_core::scheduler::RecipeChange;
 
 use super::forecast::forecast;
 use super::proposal::{Current, Proposal};
@@ -34,7 +34,7 @@ pub(super) fn apply(context: &Context, options: &ApplyOptions) -> Result<(), Fai
     }
     match &proposal.current {
         None => create::submit(context, &proposal.written, options.strict, &options.wait),
-        Some(current) if current.difference.change() == Change::None => {
+        Some(current) if current.difference.change() == RecipeChange::None => {
             proposal.warn_of_unknown_fields();
             context.show(&diff::answer(&proposal), diff::text)
         }
@@ -67,7 +67,7 @@ fn submit(
     let answer = require(answer, "operationId")?;
     let id = answer.get("operationId").cell();
     let change = current.difference.change();
-    if change == Change::Major {
+    if change == RecipeChange::Major {
         // It is submitted: that nobody can tell what becomes of players does not make it fail.
         let forecast = forecast(client, proposal).unwrap_or_default();
         forecast.players.iter().for_each(|line| note(line));
@@ -83,7 +83,7 @@ fn submit(
         let version = end.get("operation").get("input").get("newActiveVersion");
         format!("scheduler {name} {} is active", version.cell())
     })?;
-    if change == Change::Major {
+    if change == RecipeChange::Major {
         note(&format!("rooms are being replaced: maestro rollout status {name} --watch"));
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! `maestro scheduler diff`: what a recipe would change, found out here with the code that the server uses.
 
-use maestro_core::scheduler::{Change, ChangedField, Recipe, Version};
+use maestro_core::scheduler::{ChangedField, Recipe, RecipeChange, Version};
 use maestro_proto::recipe::recipe_to_json;
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ pub(super) fn diff(context: &Context, options: &RecipeOptions) -> Result<(), Fai
     proposal.warn_of_unknown_fields();
     context.show(&answer(&proposal), text)?;
     let is_different =
-        proposal.current.as_ref().is_none_or(|current| current.difference.change() != Change::None);
+        proposal.current.as_ref().is_none_or(|current| current.difference.change() != RecipeChange::None);
     if is_different { Err(Failure::new(Exit::Different, "")) } else { Ok(()) }
 }
 
@@ -37,11 +37,11 @@ pub(super) fn answer(proposal: &Proposal) -> Json {
     ])
 }
 
-pub(super) fn word(change: Change) -> &'static str {
+pub(super) fn word(change: RecipeChange) -> &'static str {
     match change {
-        Change::None => "none",
-        Change::Minor => "minor",
-        Change::Major => "major",
+        RecipeChange::None => "none",
+        RecipeChange::Minor => "minor",
+        RecipeChange::Major => "major",
     }
 }
 

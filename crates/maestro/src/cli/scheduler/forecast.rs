@@ -10,7 +10,7 @@ use maestro_core::plan::{
 use maestro_core::policy::PlacementPolicy;
 use maestro_core::rollout::replacement_rules;
 use maestro_core::room::{Region, RoomId, RoomStatus};
-use maestro_core::scheduler::{Change, OccupiedRooms, Recipe, Version};
+use maestro_core::scheduler::{OccupiedRooms, Recipe, RecipeChange, Version};
 use maestro_core::text::count_of;
 use maestro_core::time::{Millis, Timestamp};
 
@@ -88,11 +88,11 @@ pub(super) fn forecast(client: &Client, proposal: &Proposal) -> Result<Forecast,
 }
 
 /// What happens before the cycle; an error is why nothing happens at all.
-fn first(change: Option<Change>, version: Version, places: &Places) -> Result<Vec<String>, String> {
+fn first(change: Option<RecipeChange>, version: Version, places: &Places) -> Result<Vec<String>, String> {
     Ok(match change {
-        None | Some(Change::None) => Vec::new(),
-        Some(Change::Minor) => vec![format!("first: {version} becomes active")],
-        Some(Change::Major) => {
+        None | Some(RecipeChange::None) => Vec::new(),
+        Some(RecipeChange::Minor) => vec![format!("first: {version} becomes active")],
+        Some(RecipeChange::Major) => {
             places.for_validation().map_err(|why| {
                 format!("first: no room of {version} can be tried, and nothing is changed: {why}")
             })?;
@@ -190,7 +190,7 @@ fn players(snapshot: &FleetSnapshot<'_>, plan: &Plan, recipe: &Recipe) -> Vec<St
 /// Whether rooms of older versions are replaced. A major version begins a rollout of its own, any other one takes over the
 /// one that is there, paused or not.
 fn old_versions(client: &Client, recipe: &Recipe, current: &Current) -> Result<OldVersions, Failure> {
-    if current.difference.change() == Change::Major {
+    if current.difference.change() == RecipeChange::Major {
         return Ok(OldVersions::Replaced);
     }
     let resource = Resource::new(&["schedulers", recipe.name.as_str(), "rollout"]);
@@ -210,7 +210,8 @@ fn rooms(
 ) -> Result<Vec<RoomFact>, Failure> {
     let resource = Resource::new(&["schedulers", recipe.name.as_str(), "rooms"]);
     let answer = client.get(&resource, "rooms")?;
-    let is_old = |recipe_of_room: &Recipe| Change::between(recipe_of_room, recipe) == Change::Major;
+    let is_old =
+        |recipe_of_room: &Recipe| RecipeChange::between(recipe_of_room, recipe) == RecipeChange::Major;
     let mut old_versions = BTreeMap::from([(current.version, is_old(&current.recipe))]);
     let mut facts = Vec::new();
     for room in answer.get("rooms").items() {

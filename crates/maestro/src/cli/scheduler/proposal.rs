@@ -1,6 +1,6 @@
 //! A recipe in a file, against the scheduler of that name on the server.
 
-use maestro_core::scheduler::{Change, Difference, Recipe, SchedulerName, Version};
+use maestro_core::scheduler::{Difference, Recipe, RecipeChange, SchedulerName, Version};
 use maestro_proto::unknown_recipe_field;
 
 use crate::cli::document::{RecipeOptions, Written, decode_recipe, read_recipe};
@@ -61,9 +61,9 @@ impl Current {
         let number = |field| Version::parse(&answer.get(field).cell()).unwrap_or(version);
         let difference = Difference::between(&recipe, proposed);
         let next = match difference.change() {
-            Change::None => version,
-            Change::Minor => number("nextMinor"),
-            Change::Major => number("nextMajor"),
+            RecipeChange::None => version,
+            RecipeChange::Minor => number("nextMinor"),
+            RecipeChange::Major => number("nextMajor"),
         };
         Ok(Self { recipe, version, difference, next })
     }

@@ -69,8 +69,8 @@ pub(super) async fn a_guard_is_refused_when_its_operation_rolls_back(store: &dyn
     };
     store.commit(forward(1)).await.unwrap();
     let rollback = Rollback { then: RollbackEnd::Error, why: "lock released by ann@laptop: stuck".into() };
-    let turn_round = Change::TurnRound { operation: operation_id(1), rollback, history: Vec::new() };
-    accept(store, vec![turn_round]).await;
+    let roll_back = Change::RollBack { operation: operation_id(1), rollback, history: Vec::new() };
+    accept(store, vec![roll_back]).await;
     refuse_transaction(store, forward(1), Refusal::RollsBack(operation_id(1))).await;
     store.commit(forward(2)).await.unwrap();
     store.commit(guarded(token, &[])).await.unwrap();
@@ -117,14 +117,14 @@ pub(super) async fn a_lock_is_revoked_and_its_holder_turned_round_together(store
     accept(store, vec![take(Downscaling, holder(1), 1)]).await;
     let current = lock(store, Downscaling).await.token;
     let rollback = Rollback { then: RollbackEnd::Error, why: "lock released by ann@laptop: stuck".into() };
-    let turn_round = Change::TurnRound {
+    let roll_back = Change::RollBack {
         operation: operation_id(1),
         rollback: rollback.clone(),
         history: vec![event(2, "downscaling released by ann@laptop: stuck")],
     };
-    let stale = vec![turn_round.clone(), revoke(Downscaling, Token(current.0 + 1))];
+    let stale = vec![roll_back.clone(), revoke(Downscaling, Token(current.0 + 1))];
     refuse(store, stale, lost(Downscaling)).await;
-    accept(store, vec![revoke(Downscaling, current), turn_round]).await;
+    accept(store, vec![revoke(Downscaling, current), roll_back]).await;
     assert_eq!(locks(store).await, Locks::default());
     assert_eq!(operation(store, 1).await.rollback, Some(rollback));
 }

@@ -318,7 +318,7 @@ pub(super) async fn a_rollback_is_remembered(store: &dyn Store) {
         let rollback = Rollback { then, why: "room arena-00001 never became ready".into() };
         let operation_id = operation_id(number);
         let turn =
-            Change::TurnRound { operation: operation_id, rollback: rollback.clone(), history: Vec::new() };
+            Change::RollBack { operation: operation_id, rollback: rollback.clone(), history: Vec::new() };
         accept(store, vec![turn]).await;
         accept(store, vec![set_activity(number, parked("rooms to be gone"))]).await;
         assert_eq!(operation(store, number).await.rollback, Some(rollback));

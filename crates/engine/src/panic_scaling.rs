@@ -17,7 +17,7 @@ use crate::{Engine, with_sources};
 use maestro_core::autoscaling::Demand;
 use maestro_core::lock::{LockKind, Taker};
 use maestro_core::operation::{Definition, Origin};
-use maestro_core::panic::{Need, need};
+use maestro_core::panic_scaling::{Need, need};
 use maestro_core::plan::Counted;
 use maestro_core::scheduler::{Autoscaling, SchedulerName};
 use parking_lot::RwLock;
