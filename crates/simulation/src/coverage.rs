@@ -125,7 +125,7 @@ impl RareEvent {
             Self::RegionBack => "region back",
             Self::RegionCordoned => "region cordoned",
             Self::RegionDrained => "region drained",
-            Self::OperationRolledBack => "operation turned round",
+            Self::OperationRolledBack => "operation rolled back",
             Self::OperationEvicted => "operation evicted",
             Self::RolloutBegun => "rollout begun",
             Self::RolloutChangedByPerson => "rollout paused, resumed or canceled",

@@ -29,7 +29,7 @@ pub struct Operation {
     pub status: OperationStatus,
     /// What an operation in progress is doing; meaningless in any other status.
     pub activity: Activity,
-    /// Set once it has turned round: what it will end as when its rollback is done.
+    /// Set once it rolls back: what it will end as when its rollback is done.
     pub rollback: Option<Rollback>,
     /// What its executor has to remember between two steps; only the executor reads it.
     pub progress: serde_json::Value,
@@ -81,7 +81,7 @@ pub struct Wait {
     pub unanswered: bool,
 }
 
-/// An operation that has turned round: it undoes what it did, and then ends.
+/// An operation that rolls back undoes what it did, and then ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rollback {
     pub then: RollbackEnd,

@@ -19,53 +19,31 @@ pub enum Action {
     CreateRoom,
 }
 
-/// What it comes to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
-    None,
-    Grow(u64),
-    Shrink(u64),
-}
-
-impl Change {
-    fn grow(count: u64) -> Self {
-        if count == 0 { Self::None } else { Self::Grow(count) }
-    }
-
-    fn shrink(count: u64) -> Self {
-        if count == 0 { Self::None } else { Self::Shrink(count) }
-    }
-}
-
 impl Action {
     /// What an earlier policy has decided counts, also if it left the number out; then what was asked for. What a
     /// resize comes to is written down for the policies that follow.
-    pub(super) fn change(&self, data: &mut Data) -> Result<Change, Refusal> {
+    pub(super) fn change(&self, data: &mut Data) -> Result<Outcome, Refusal> {
         let decided = |part: &Option<Part>| part.as_ref().map(|part| part.count.unwrap_or(DEFAULT_COUNT));
         let (creation, deletion) = (decided(&data.creation), decided(&data.deletion));
         Ok(match self {
-            Self::ScaleOut { count } => Change::grow(creation.or(*count).unwrap_or(DEFAULT_COUNT)),
-            Self::ScaleIn { count } => Change::shrink(deletion.or(*count).unwrap_or(DEFAULT_COUNT)),
-            Self::CreateRoom => Change::grow(DEFAULT_COUNT),
+            Self::ScaleOut { count } => Outcome::Create(creation.or(*count).unwrap_or(DEFAULT_COUNT)),
+            Self::ScaleIn { count } => Outcome::Delete(deletion.or(*count).unwrap_or(DEFAULT_COUNT)),
+            Self::CreateRoom => Outcome::Create(DEFAULT_COUNT),
             Self::Resize { request, cluster } => match (creation, deletion) {
-                (Some(count), _) => Change::grow(count),
-                (None, Some(count)) => Change::shrink(count),
+                (Some(count), _) => Outcome::Create(count),
+                (None, Some(count)) => Outcome::Delete(count),
                 (None, None) => parsed(request, cluster, data)?,
             },
         })
     }
 }
 
-fn parsed(request: &Request, cluster: &Cluster, data: &mut Data) -> Result<Change, resize::Invalid> {
-    let part = |count| Some(Part { count: Some(count), ..Part::default() });
-    Ok(match resize(request, cluster)? {
-        Outcome::Create(count) => {
-            data.creation = part(count);
-            Change::grow(count)
-        }
-        Outcome::Delete(count) => {
-            data.deletion = part(count);
-            Change::shrink(count)
-        }
-    })
+fn parsed(request: &Request, cluster: &Cluster, data: &mut Data) -> Result<Outcome, resize::Invalid> {
+    let outcome = resize(request, cluster)?;
+    let (part, count) = match outcome {
+        Outcome::Create(count) => (&mut data.creation, count),
+        Outcome::Delete(count) => (&mut data.deletion, count),
+    };
+    *part = Some(Part { count: Some(count), ..Part::default() });
+    Ok(outcome)
 }

@@ -47,11 +47,10 @@ impl Executor for AddRooms {
         let unstarted: Vec<_> = rows.iter().filter(|row| is_unstarted(row)).cloned().collect();
         let late = is_panic(work) && work.now() >= deadline(work);
         if !unstarted.is_empty() {
-            let started = match late {
-                true => starting::give_up(work, &unstarted, &too_late(work)).await?,
-                false => starting::start(work, &unstarted).await?,
+            return match late {
+                true => starting::give_up(work, &unstarted, &too_late(work)).await,
+                false => starting::start(work, &unstarted).await,
             };
-            return Ok(Step { history: started.failures, ..Step::again(started.changes) });
         }
         let amount = amount(&work.operation);
         let failed = rows.iter().filter(|row| has_failed(row)).count();

@@ -237,7 +237,7 @@ fn next_attempt_at(rows: &[RoomRecord]) -> Option<Timestamp> {
 
 async fn start(work: &Work, room: &RoomRecord) -> Result<Step, StepError> {
     let started = starting::start(work, std::slice::from_ref(room)).await?;
-    if !started.failures.is_empty() {
+    if !started.history.is_empty() {
         // Its end is in the registry; the next step counts the attempt.
         return Ok(Step::again(started.changes));
     }

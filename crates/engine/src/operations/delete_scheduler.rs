@@ -217,7 +217,7 @@ async fn other_operations(work: &Work) -> Result<Vec<Operation>, StepError> {
     Ok(unfinished)
 }
 
-/// Pending ones are evicted by the queue; those in progress are asked to turn round.
+/// Pending ones are evicted by the queue; those in progress are asked to roll back.
 fn wait_for_others(work: &Work, others: &[Operation]) -> Step {
     let at = work.now();
     let by = format!("delete_scheduler {}", work.operation.id);

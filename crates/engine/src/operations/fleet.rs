@@ -50,7 +50,7 @@ pub(crate) struct Fleet {
     pub(crate) panic: bool,
     /// All operations that have not ended.
     pub(crate) unfinished: Vec<Operation>,
-    /// By how much the fleet size will be another one when those operations have ended that turned round.
+    /// By how much the fleet size will differ when all operations that roll back have ended.
     taken_back: i64,
     /// Rooms that stay, taken out of service for operations that have ended: by a worker that slept too long, say. The
     /// room table knows no tokens.
@@ -228,7 +228,7 @@ impl Fleet {
             .count()
     }
 
-    /// What an operation that turned round asked for does not count any more, although its fleet size stands until it
+    /// What an operation that rolls back asked for does not count any more, although its fleet size stands until it
     /// has ended: otherwise a canceled addition would be made again while its rooms go.
     pub(super) fn size_to_be(&self, scheduler: &SchedulerRecord) -> u32 {
         let size = i64::from(scheduler.fleet_size) + self.taken_back;

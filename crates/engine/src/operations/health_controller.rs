@@ -32,15 +32,12 @@ impl Executor for HealthController {
         }
         // One that had to wait, or that something is to be put right for, looks anew.
         let handed = work.look.as_ref().filter(|look| look.is_good_for(work));
-        let mut step = match handed {
-            Some(_) => Step::default(),
-            None => reconciling::reconcile(work).await?,
-        };
-        let reconciled = !step.history.is_empty();
-        let gathered = match handed {
-            Some(_) => None,
-            None => look_anew(work, &mut step).await?,
-        };
+        let (mut step, mut reconciled, mut gathered) = (Step::default(), false, None);
+        if handed.is_none() {
+            step = reconciling::reconcile(work).await?;
+            reconciled = !step.history.is_empty();
+            gathered = look_anew(work, &mut step).await?;
+        }
         let Some(look) = handed.or(gathered.as_ref()) else { return Ok(step) };
         let (fleet, mut scheduler) = (&look.fleet, look.scheduler.clone());
         let mut update = scheduler.update();

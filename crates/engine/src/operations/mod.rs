@@ -134,7 +134,7 @@ pub(crate) enum Next {
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StepError {
-    /// It cannot be done: the operation turns round and ends as `error`.
+    /// It cannot be done: the operation rolls back and ends as `error`.
     #[error("{0}")]
     Failed(String),
     #[error(transparent)]

@@ -72,28 +72,22 @@ impl Executor for RemoveRooms {
             return choose(work, progress).await;
         }
         let leaving = stopping::leaving(work).await?;
+        let done = |but: String| {
+            let removed = count_of(progress.asked, "room");
+            Ok(Step::done().with_history(format!("removed {removed}{but}")))
+        };
         if leaving.is_empty() {
-            return Ok(Step::done().with_history(format!("removed {}", count_of(progress.asked, "room"))));
+            return done(String::new());
         }
         let (lost, here): (Vec<_>, Vec<_>) =
             leaving.iter().partition(|row| work.engine.regions.is_lost(&row.region));
         if here.is_empty() {
             // Others need the lock; when their region is back, reconciling asks them again.
-            let (asked, lost) = (progress.asked, lost.len());
-            let event = format!(
-                "removed {}; {lost} out of reach: removed when their region is back",
-                count_of(asked, "room")
-            );
-            return Ok(Step::done().with_history(event));
+            return done(format!("; {} out of reach: removed when their region is back", lost.len()));
         }
         if deadline(work, &leaving).is_some_and(|deadline| deadline <= work.now()) {
-            let event = format!(
-                "removed {}; {} still there after {}, the health controller takes over",
-                count_of(progress.asked, "room"),
-                leaving.len(),
-                work.engine.settings.downscaling_timeout
-            );
-            return Ok(Step::done().with_history(event));
+            let (rooms, waited) = (leaving.len(), work.engine.settings.downscaling_timeout);
+            return done(format!("; {rooms} still there after {waited}, the health controller takes over"));
         }
         let mut step = stopping::stop_and_wait(work, &leaving).await?;
         if let (Next::Park(wait), Some(deadline)) = (&mut step.next, deadline(work, &leaving)) {

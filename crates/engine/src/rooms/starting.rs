@@ -19,13 +19,6 @@ use crate::regions::Contact;
 /// How often ports are chosen anew because someone outside listens to them.
 const PORT_ATTEMPTS: u32 = 20;
 
-/// What [`start`] came to.
-pub(crate) struct Started {
-    pub(crate) changes: Vec<Change>,
-    /// For the history: which rooms could not be started, and why.
-    pub(crate) failures: Vec<String>,
-}
-
 /// What rooms an operation makes.
 pub(crate) struct Making<'a> {
     pub(crate) version: Version,
@@ -153,8 +146,9 @@ async fn choose_ports(
 }
 
 /// Asks the runtimes for rooms whose rows are there, side by side. Those whose region is lost meanwhile are given up: if
-/// one runs there after all, it is stopped when the region is back.
-pub(crate) async fn start(work: &Work, rows: &[RoomRecord]) -> Result<Started, StepError> {
+/// one runs there after all, it is stopped when the region is back. The history says which rooms could not be started, and
+/// why.
+pub(crate) async fn start(work: &Work, rows: &[RoomRecord]) -> Result<Step, StepError> {
     let mut recipes = Vec::with_capacity(rows.len());
     for row in rows {
         recipes.push(work.recipe_of(row.version).await?);
@@ -169,7 +163,7 @@ pub(crate) async fn start(work: &Work, rows: &[RoomRecord]) -> Result<Started, S
     }
     let starts = rows.iter().zip(recipes).map(|(row, recipe)| start_one(work, row, recipe));
     let outcomes = join_all(starts).await;
-    let mut started = Started { changes: Vec::new(), failures: Vec::new() };
+    let mut started = Step::default();
     let mut not_now = None;
     for (row, outcome) in rows.iter().zip(outcomes) {
         let (scheduler, room) = (row.scheduler.clone(), row.id.clone());
@@ -191,7 +185,7 @@ pub(crate) async fn start(work: &Work, rows: &[RoomRecord]) -> Result<Started, S
                         continue;
                     }
                 };
-                started.end(work, row, &ending).await?;
+                end(work, row, &ending, &mut started).await?;
             }
         }
     }
@@ -203,23 +197,21 @@ pub(crate) async fn start(work: &Work, rows: &[RoomRecord]) -> Result<Started, S
 }
 
 /// Nobody waits for these rooms any more. If one runs after all, it is stopped when it is found.
-pub(crate) async fn give_up(work: &Work, rows: &[RoomRecord], why: &str) -> Result<Started, StepError> {
-    let mut given_up = Started { changes: Vec::new(), failures: Vec::new() };
+pub(crate) async fn give_up(work: &Work, rows: &[RoomRecord], why: &str) -> Result<Step, StepError> {
+    let mut given_up = Step::default();
     for row in rows {
-        given_up.end(work, row, &Ending::GivenUp { why: why.into() }).await?;
+        end(work, row, &Ending::GivenUp { why: why.into() }, &mut given_up).await?;
     }
     Ok(given_up)
 }
 
-impl Started {
-    async fn end(&mut self, work: &Work, row: &RoomRecord, ending: &Ending) -> Result<(), StepError> {
-        let (scheduler, room) = (row.scheduler.clone(), row.id.clone());
-        work.engine.ports.table.remove(&scheduler, &room).await?;
-        self.failures.push(format!("room {room} {ending}"));
-        let ended = Ended::by(ending, work.now(), false);
-        self.changes.push(Change::EndRoom { scheduler, room, ended });
-        Ok(())
-    }
+async fn end(work: &Work, row: &RoomRecord, ending: &Ending, step: &mut Step) -> Result<(), StepError> {
+    let (scheduler, room) = (row.scheduler.clone(), row.id.clone());
+    work.engine.ports.table.remove(&scheduler, &room).await?;
+    step.history.push(format!("room {room} {ending}"));
+    let ended = Ended::by(ending, work.now(), false);
+    step.changes.push(Change::EndRoom { scheduler, room, ended });
+    Ok(())
 }
 
 /// One that has pinged was started already, and that could not be written down. It may have ended since, and be made

@@ -116,7 +116,7 @@ impl Engine {
         let why = release.to_string();
         let events = match &operation.rollback {
             None => vec![format!("operation execution failed: {why}"), "Starting operation rollback".into()],
-            // It is on its way back already, for a reason of its own.
+            // It rolls back already, for a reason of its own.
             Some(_) => vec![why.clone()],
         };
         let at = self.now();
@@ -135,7 +135,7 @@ impl Engine {
             scheduler_name = %record.name, lock = %lock.kind, holder = %lock.holder, operation_id,
             token = lock.token.0, user, reason, "lock released by force"
         );
-        // Others may wait for it, its holder has to turn round, and a rollout that is paused changes the plan.
+        // Others may wait for it, its holder has to roll back, and a rollout that is paused changes the plan.
         self.ports.wake.queue_changed(&record.name);
         self.ports.wake.room_changed(record.name.as_str());
     }

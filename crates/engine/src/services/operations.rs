@@ -111,7 +111,7 @@ impl Engine {
         Ok(whole.and_then(|whole| whole.cause().map(str::to_owned)))
     }
 
-    /// A pending operation is canceled at once. One in progress is asked to turn round: it ends as `canceled` when
+    /// A pending operation is canceled at once. One in progress is asked to roll back: it ends as `canceled` when
     /// what it did is undone.
     pub async fn cancel_operation(&self, scheduler: &str, id: &str, user: &str) -> Result<(), Error> {
         for _ in 0..ATTEMPTS {

@@ -10,7 +10,7 @@ use maestro_core::scheduler::{OccupiedRooms, Version, VersionStatus};
 use maestro_core::time::{Timestamp, after};
 
 use crate::operations::{occupied_pace, validation_attempts, whole_fleet};
-use crate::ports::store::{RolloutRecord, RolloutState, SchedulerRecord, VersionRecord};
+use crate::ports::store::{RolloutRecord, RolloutState, RoomCount, SchedulerRecord, VersionRecord};
 use crate::{Engine, Error};
 
 /// Version operations that are looked back at: people submit few versions a day, and each takes two.
@@ -183,17 +183,16 @@ impl Engine {
             *by_version.entry(count.version).or_default() += count.rooms;
         }
         let old_versions = self.old_versions(record, by_version.keys().copied()).await?;
-        let count = |old: bool| {
-            let of = by_version.iter().filter(|(version, _)| old_versions.contains(version) == old);
-            of.map(|(_, rooms)| *rooms).sum::<u32>()
-        };
-        let (old, new) = (count(true), count(false));
-        let mut lost: BTreeMap<Region, u32> = BTreeMap::new();
-        let is_lost = |region: &Region| !self.regions.is_reachable(region);
-        for count in
-            rooms.iter().filter(|count| old_versions.contains(&count.version) && is_lost(&count.region))
-        {
-            *lost.entry(count.region.clone()).or_default() += count.rooms;
+        let (mut old, mut new, mut lost) = (0, 0, BTreeMap::new());
+        for RoomCount { version, region, rooms } in rooms {
+            if !old_versions.contains(&version) {
+                new += rooms;
+                continue;
+            }
+            old += rooms;
+            if !self.regions.is_reachable(&region) {
+                *lost.entry(region).or_default() += rooms;
+            }
         }
         Ok(ReplacedRooms { by_version, old, new, lost })
     }

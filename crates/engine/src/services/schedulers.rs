@@ -47,9 +47,7 @@ pub struct FleetInfo {
 impl Engine {
     /// Stores the recipe as version v1.0.0 and enqueues the operation that makes the scheduler.
     pub async fn create_scheduler(&self, recipe: Recipe, user: &str) -> Result<SchedulerRecord, Error> {
-        self.check_regions_of(&recipe)?;
-        self.check_ports(&recipe, recipe.rooms_replicas)?;
-        self.check_capacity(&recipe, recipe.rooms_replicas, None)?;
+        self.check_recipe(&recipe, recipe.rooms_replicas, None)?;
         let _admitted = self.admit_scheduler().await?;
         let now = self.now();
         let name = recipe.name.clone();
@@ -248,8 +246,20 @@ impl Engine {
         Ok(infos)
     }
 
+    /// Whether a fleet of so many rooms could be made from the recipe here. `before`: the scheduler so far.
+    pub(super) fn check_recipe(
+        &self,
+        recipe: &Recipe,
+        size: u32,
+        before: Option<&SchedulerRecord>,
+    ) -> Result<(), Error> {
+        self.check_regions_of(recipe)?;
+        self.check_ports(recipe, size)?;
+        self.check_capacity(recipe, size, before)
+    }
+
     /// Regions that a recipe names are configured here, and it has what they need.
-    pub(super) fn check_regions_of(&self, recipe: &Recipe) -> Result<(), Error> {
+    fn check_regions_of(&self, recipe: &Recipe) -> Result<(), Error> {
         let configured: Vec<_> = self.ports.runtimes.keys().cloned().collect();
         let mut violations = recipe.unconfigured_regions(&configured);
         if self.ports.runtimes.values().any(|runtime| runtime.runs_containers()) {

@@ -64,9 +64,7 @@ impl Engine {
             let text = format!("name: {} is not the scheduler's name, which is {}", recipe.name, record.name);
             return Err(Error::Invalid(text));
         }
-        self.check_regions_of(&recipe)?;
-        self.check_ports(&recipe, size)?;
-        self.check_capacity(&recipe, size, Some(record))?;
+        self.check_recipe(&recipe, size, Some(record))?;
         Ok(Definition::CreateVersion { recipe: Box::new(recipe) })
     }
 
@@ -84,10 +82,7 @@ impl Engine {
         if found.status == VersionStatus::Validating {
             return Err(Error::Conflict(format!("version {to} is still being validated")));
         }
-        self.check_regions_of(&found.recipe)?;
-        let size = size_with(&record, &found.recipe);
-        self.check_ports(&found.recipe, size)?;
-        self.check_capacity(&found.recipe, size, Some(&record))?;
+        self.check_recipe(&found.recipe, size_with(&record, &found.recipe), Some(&record))?;
         let definition = Definition::SwitchVersion(SwitchVersion { to, only_from: None });
         let enqueued = self.enqueue_version_operation(&record, definition, Value::Null, user, None).await;
         enqueued.map_err(|error| refused("cannot switch active version", error))

@@ -293,7 +293,7 @@ impl SchedulerLoop {
     }
 }
 
-/// Someone asked it to turn round while it waited for something else.
+/// Someone asked it to roll back while it waited for something else.
 fn has_to_roll_back(operation: &Operation) -> bool {
     operation.cancel.is_some() && operation.rollback.is_none()
 }

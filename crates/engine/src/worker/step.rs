@@ -191,7 +191,7 @@ impl Stepper {
         Ok(parked)
     }
 
-    /// A step that did not go through: try again, or turn round.
+    /// A step that did not go through: try again, or roll back.
     async fn on_step_error(&mut self, operation: &Operation, error: StepError) -> Result<bool, StepError> {
         match error {
             StepError::Failed(why) => return self.give_up(operation, why).await,
@@ -221,7 +221,7 @@ impl Stepper {
         Ok(false)
     }
 
-    /// Forward it turns round; on its way back it ends where it is. True: it has ended.
+    /// An operation that goes forward rolls back; one that rolls back already ends where it is. True: it has ended.
     async fn give_up(&mut self, operation: &Operation, why: String) -> Result<bool, StepError> {
         let Some(rollback) = &operation.rollback else {
             self.roll_back(operation, RollbackEnd::Error, why).await?;

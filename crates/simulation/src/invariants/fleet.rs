@@ -15,7 +15,7 @@ pub(super) struct Demand<'a> {
     pub(super) rooms: &'a [SeenRoom],
     /// Rooms of the fleet that have not ended: the table may show others for a while.
     pub(super) live: &'a BTreeSet<RoomId>,
-    /// Unfinished operations that have turned round: their part of the fleet size may or may not count.
+    /// Unfinished operations that roll back: their part of the fleet size may or may not count.
     pub(super) turned_round: &'a [KnownOperation],
     /// Players whose room has just gone.
     pub(super) rejoining: u64,

@@ -178,7 +178,7 @@ fn a_creation_that_is_undone_leaves_a_deletion_its_work() {
         world.advance(SECOND).await;
         world.engine().cancel_operation(ARENA, &created.to_string(), "ann").await.unwrap();
         let turned = async |world: &World| operation(world, created).await.rollback.is_some();
-        world.run_until("the creation to turn round", MINUTE, turned).await;
+        world.run_until("the creation to roll back", MINUTE, turned).await;
         let deletion = world.engine().delete_scheduler(ARENA, "bob").await.unwrap();
         world.host().set_host_faults(HostFaults::default());
         ended_as(&world, deletion, OperationStatus::Finished).await;

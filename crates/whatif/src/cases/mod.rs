@@ -10,6 +10,7 @@ pub mod resize;
 use std::io::{self, BufRead, BufReader, Read, Write};
 
 use serde::Serialize;
+use serde_json::json;
 use serde_json::value::RawValue;
 
 pub use crate::fields::Fields;
@@ -84,11 +85,6 @@ struct Answered<'a, A> {
     answer: A,
 }
 
-#[derive(Serialize)]
-struct ErrorAnswer {
-    error: String,
-}
-
 fn write_answer<A: Serialize>(
     output: &mut impl Write,
     line: &[u8],
@@ -112,8 +108,7 @@ fn write_answer<A: Serialize>(
     match outcome {
         Ok(answer) => serde_json::to_writer(&mut *output, &Answered { id, answer })?,
         Err(error) => {
-            let answer = ErrorAnswer { error };
-            serde_json::to_writer(&mut *output, &Answered { id, answer })?;
+            serde_json::to_writer(&mut *output, &Answered { id, answer: json!({ "error": error }) })?;
         }
     }
     output.write_all(b"\n")?;

@@ -88,13 +88,13 @@ async fn one_of_everything(store: &dyn Store) {
     changes.extend((1..=3).map(|number| Change::IntendRoom(new_room(number, 40000 + number as u16))));
     changes.push(Change::IntendStop { scheduler: arena(), room: room_id(2), stop: stop_intent(1) });
     changes.push(end_room(3, 4));
-    changes.extend([take(LockKind::Scale, holder(2), 1), await_lock(LockKind::Scale, holder(3), 1)]);
+    changes.extend([take(LockKind::Panic, holder(2), 1), await_lock(LockKind::Panic, holder(3), 1)]);
     accept(store, changes).await;
 }
 
 /// Every kind of change, in an order in which they can be done one after the other on [`one_of_everything`].
-/// `scale` is the token of the lock.
-fn every_kind_of_change(scale: Token) -> Vec<Vec<Change>> {
+/// `lock` is the token of the lock.
+fn every_kind_of_change(lock: Token) -> Vec<Vec<Change>> {
     let update = OperationUpdate {
         progress: Some(json!({ "made": 9 })),
         history: vec![event(5, "nine rooms made")],
@@ -126,13 +126,13 @@ fn every_kind_of_change(scale: Token) -> Vec<Vec<Change>> {
         vec![Change::RollBack {
             operation: operation_id(2),
             rollback: Rollback { then: RollbackEnd::Error, why: "released by ann".into() },
-            history: vec![event(5, "scale released by ann")],
+            history: vec![event(5, "lock released by ann")],
         }],
-        vec![revoke(LockKind::Scale, scale)],
-        vec![take(LockKind::Scale, holder(3), 2)],
-        vec![await_lock(LockKind::Scale, holder(1), 2), await_lock(LockKind::Scale, holder(2), 2)],
-        vec![stop_awaiting(LockKind::Scale, holder(1))],
-        vec![release(LockKind::Scale, holder(3))],
+        vec![revoke(LockKind::Panic, lock)],
+        vec![take(LockKind::Panic, holder(3), 2)],
+        vec![await_lock(LockKind::Panic, holder(1), 2), await_lock(LockKind::Panic, holder(2), 2)],
+        vec![stop_awaiting(LockKind::Panic, holder(1))],
+        vec![release(LockKind::Panic, holder(3))],
         vec![take(LockKind::Downscaling, holder(1), 2), await_lock(LockKind::Config, holder(1), 2)],
         vec![set_activity(1, parked("a lock")), start(3)],
         vec![end(1, OperationStatus::Error)],
@@ -156,8 +156,8 @@ async fn a_refusal_at_the_end_undoes_every_kind_of_change(store: &dyn Store) {
     one_of_everything(store).await;
     let token = store.own(&arena(), "worker-1", at(0), TTL).await.unwrap();
     let refused = Change::RoomStarted { scheduler: bystander(), room: room_id(1), handle: handle(1) };
-    let scale = lock(store, LockKind::Scale).await.token;
-    for changes in every_kind_of_change(scale) {
+    let held = lock(store, LockKind::Panic).await.token;
+    for changes in every_kind_of_change(held) {
         let then_refused = [changes.clone(), vec![refused.clone()]].concat();
         refuse(store, then_refused, Refusal::RoomNotFound(room_id(1))).await;
         let owned = store.renew(renewal("worker-1", at(1))).await.unwrap();

@@ -45,20 +45,23 @@ pub struct Guard {
 #[derive(Debug, Clone)]
 pub enum Change {
     // Schedulers and versions.
-    /// With its first version, which is the active one; state `Creating`, no rollout. [`Refusal::SchedulerExists`].
+    /// Creates a scheduler with its first version, which is the active one, in state `Creating` and without a rollout.
+    /// Refused with [`Refusal::SchedulerExists`].
     CreateScheduler(NewScheduler),
-    /// Changes the scheduler's row, if it is still the one that the writer has read. [`Refusal::SchedulerNotFound`];
-    /// [`Refusal::SchedulerChanged`] if its revision is another one now; [`Refusal::VersionNotFound`] of the version that
-    /// is to be active.
+    /// Changes the scheduler's row, if it is still the one that the writer has read. Refused with
+    /// [`Refusal::SchedulerNotFound`], with [`Refusal::SchedulerChanged`] if its revision is another one now, and with
+    /// [`Refusal::VersionNotFound`] if the version that is to be active does not exist.
     UpdateScheduler(SchedulerUpdate),
-    /// Adds `delta`, never below 0: how a change is taken back after others may have changed it too. With `of`, it is
-    /// that operation's part: [`Refusal::SchedulerChanged`] unless that is still `-delta`, because the size may have
-    /// been set anew. [`Refusal::SchedulerNotFound`].
+    /// Adds `delta` to the fleet size, which stays at least 0. This is how a change is taken back after others may have
+    /// changed the size too. With `of`, it takes back that operation's part, and is refused with
+    /// [`Refusal::SchedulerChanged`] unless that part is still `-delta`, because the size may have been set anew. Refused
+    /// with [`Refusal::SchedulerNotFound`].
     AdjustFleetSize { scheduler: SchedulerName, delta: i64, of: Option<OperationId> },
-    /// With its cause, which is in words. [`Refusal::SchedulerNotFound`]; [`Refusal::VersionNotFound`].
+    /// Sets the status of a version, and why it has that status, in words. Refused with [`Refusal::SchedulerNotFound`] and
+    /// [`Refusal::VersionNotFound`].
     SetVersionStatus { scheduler: SchedulerName, version: Version, status: VersionStatus, cause: String },
-    /// Beside the active one, which stays so. [`Refusal::SchedulerNotFound`]; [`Refusal::VersionExists`], also if it
-    /// was deleted.
+    /// Adds a version that does not become the active one. Refused with [`Refusal::SchedulerNotFound`], and with
+    /// [`Refusal::VersionExists`] if the number was ever given, even if that version was deleted.
     InsertVersion {
         scheduler: SchedulerName,
         recipe: Arc<Recipe>,
@@ -66,31 +69,34 @@ pub enum Change {
         status: VersionStatus,
         at: Timestamp,
     },
-    /// Its number is not given again. Nothing happens if it, or its scheduler, is not there.
-    /// [`Refusal::VersionIsActive`].
+    /// Deletes a version. Its number is not given again. Nothing happens if the version or its scheduler does not exist.
+    /// Refused with [`Refusal::VersionIsActive`].
     DeleteVersion { scheduler: SchedulerName, version: Version },
-    /// Removes the scheduler, its versions, rollout, rooms (all must have ended: [`Refusal::RoomsLeft`]), ownership,
-    /// locks, and all its operations but `keep`. [`Refusal::SchedulerNotFound`].
+    /// Removes the scheduler with its versions, rollout, rooms, ownership and locks, and all its operations but `keep`.
+    /// Refused with [`Refusal::SchedulerNotFound`], and with [`Refusal::RoomsLeft`] if a room has not ended.
     DeleteScheduler { scheduler: SchedulerName, keep: OperationId },
 
     // Operations.
-    /// [`Refusal::SchedulerNotFound`]; on a scheduler that is being deleted anything but delete_scheduler is
-    /// refused with [`Refusal::SchedulerBeingDeleted`]; [`Refusal::OperationExists`] (ended ones and those of other
-    /// schedulers too); [`Refusal::VersionOperationUnderWay`] if it asks for that; a second unfinished
-    /// delete_scheduler is refused with [`Refusal::DeletionUnderWay`], which names the first one; what else a person
-    /// asks for without priority is refused with [`Refusal::QueueFull`] if [`UNFINISHED_MAX`] are unfinished.
+    /// Adds a pending operation. Refused with:
+    /// - [`Refusal::SchedulerNotFound`];
+    /// - [`Refusal::SchedulerBeingDeleted`] if it is anything but delete_scheduler on a scheduler that is being deleted;
+    /// - [`Refusal::OperationExists`], also if the operation of that id has ended or belongs to another scheduler;
+    /// - [`Refusal::VersionOperationUnderWay`] if it asks for that check;
+    /// - [`Refusal::DeletionUnderWay`], which names the first one, if it is a second unfinished delete_scheduler;
+    /// - [`Refusal::QueueFull`] if a person asks for anything else without priority, and [`UNFINISHED_MAX`] are unfinished.
     Enqueue(NewOperation),
-    /// Pending → in progress, executing. [`Refusal::WrongStatus`], [`Refusal::SlotTaken`].
+    /// Makes a pending operation one in progress that executes. Refused with [`Refusal::WrongStatus`] and
+    /// [`Refusal::SlotTaken`].
     StartOperation { operation: OperationId, lease: Lease, history: Vec<HistoryEvent> },
-    /// In progress and stays so. [`Refusal::WrongStatus`]; [`Refusal::SlotTaken`] when it would begin to execute
-    /// while another one does.
+    /// Changes an operation in progress, which stays in progress. Refused with [`Refusal::WrongStatus`], and with
+    /// [`Refusal::SlotTaken`] if it would begin to execute while another one does.
     UpdateOperation(OperationUpdate),
-    /// Has an operation that is pending or in progress end its work, whoever holds its lease: from its next step on it
-    /// undoes what it did; one that is parked looks again at once. [`Refusal::WrongStatus`]. One that has turned round already keeps its first reason;
-    /// `history` is added all the same.
+    /// Makes an operation that is pending or in progress roll back, whoever holds its lease: from its next step on it
+    /// undoes what it did, and if it is parked it looks again at once. An operation that rolls back already keeps its
+    /// first reason; `history` is added all the same. Refused with [`Refusal::WrongStatus`].
     RollBack { operation: OperationId, rollback: Rollback, history: Vec<HistoryEvent> },
-    /// To a final status; lease and activity end, its locks are free and its places in their orders are given up.
-    /// [`Refusal::WrongStatus`] if that is no legal transition.
+    /// Gives an operation a final status. Its lease and activity end, its locks are free, and it waits for no lock any
+    /// more. Refused with [`Refusal::WrongStatus`] if that is no legal transition.
     EndOperation {
         operation: OperationId,
         status: OperationStatus,
@@ -98,63 +104,67 @@ pub enum Change {
         history: Vec<HistoryEvent>,
         at: Timestamp,
     },
-    /// Ends an operation as canceled that nobody has begun. [`Refusal::WrongStatus`] if somebody has: what it did by
-    /// then would not be undone.
+    /// Ends a pending operation as canceled. Refused with [`Refusal::WrongStatus`] if it has begun: what it has done
+    /// would not be undone.
     CancelPending { operation: OperationId, history: Vec<HistoryEvent>, at: Timestamp },
-    /// Asks an operation in progress to end. [`Refusal::WrongStatus`]. The first request stays; `history` is added
-    /// all the same.
+    /// Asks an operation in progress to end. The first request stays; `history` is added all the same. Refused with
+    /// [`Refusal::WrongStatus`].
     RequestCancel { operation: OperationId, request: CancelRequest, history: Vec<HistoryEvent> },
-    /// Drops operations that were enqueued and have ended: those that ended before `ended_before`, and those without action before
-    /// `no_action_before`. For one scheduler; with `None`, those whose scheduler is gone.
+    /// Drops operations that were enqueued and have ended: those that ended before `ended_before`, and those that changed
+    /// nothing and ended before `no_action_before`. These are the operations of one scheduler or, with `None`, of all
+    /// schedulers that are gone.
     ForgetOperations {
         scheduler: Option<SchedulerName>,
         ended_before: Timestamp,
         no_action_before: Timestamp,
     },
-    /// An operation that began and ended and changed nothing, as a whole: it never was in the queue, and had neither slot
-    /// nor locks. [`Refusal::SchedulerNotFound`]; [`Refusal::SchedulerBeingDeleted`]; [`Refusal::OperationExists`].
+    /// Adds an operation that began, changed nothing and ended. It never was in the queue, and had neither slot nor locks.
+    /// Refused with [`Refusal::SchedulerNotFound`], [`Refusal::SchedulerBeingDeleted`] and [`Refusal::OperationExists`].
     RecordNoAction(NoAction),
-    /// Drops what [`Change::RecordNoAction`] recorded before, of all schedulers. [`Change::ForgetOperations`] leaves it
-    /// alone.
+    /// Drops what [`Change::RecordNoAction`] recorded before that time, for all schedulers. [`Change::ForgetOperations`]
+    /// leaves it alone.
     ForgetNoAction { before: Timestamp },
-    /// The fleet size was set anew: no unfinished operation of the scheduler takes its part of it back any more. With
-    /// `before`, only those that were enqueued before that one.
+    /// Notes that the fleet size was set anew, so that unfinished operations of the scheduler do not take their part of it
+    /// back any more. With `before`, this concerns only operations that were enqueued before that one.
     ForgetFleetDeltas { scheduler: SchedulerName, before: Option<OperationId> },
 
     // Locks.
-    /// Free, or its time is over, and nobody waits before the taker; see `maestro_core::lock::may_take`. Taken, it has
-    /// a new token, and the places of the taker and of whom it takes it from are gone. Who holds it already keeps its
-    /// token and `acquired_at`, and gets the new reason and time. [`Refusal::SchedulerNotFound`];
-    /// [`Refusal::LockHeld`].
+    /// Takes a lock that is free or has expired, if nobody waits before the taker; see `maestro_core::lock::may_take`. The
+    /// lock gets a new token, and neither the taker nor whoever it takes the lock over from waits any more. A holder that
+    /// takes its lock again keeps its token and `acquired_at`, and gets the new reason and time. Refused with
+    /// [`Refusal::SchedulerNotFound`] and [`Refusal::LockHeld`].
     TakeLock(NewLock),
-    /// A place in the order in which the lock is given. Who has one keeps it as it is, unless it is too old by the
-    /// time that the new one begins: that is given up for one at the end. [`Refusal::SchedulerNotFound`].
+    /// Puts a waiter at the end of the line for a lock. A waiter that is in the line already keeps its position, unless
+    /// its time was over before the new one begins. Refused with [`Refusal::SchedulerNotFound`].
     AwaitLock { scheduler: SchedulerName, waiter: Waiter },
-    /// Gives up such places of the holder, if there are any.
+    /// Takes a waiter out of the line. Nothing happens if it is not in it.
     StopAwaiting { scheduler: SchedulerName, kind: LockKind, holder: Holder },
-    /// Nothing happens unless this holder has it.
+    /// Frees a lock. Nothing happens unless this holder has it.
     ReleaseLock { scheduler: SchedulerName, kind: LockKind, holder: Holder },
-    /// Takes a lock from whoever holds it by this token. [`Refusal::LockLost`] if nobody does.
+    /// Takes a lock from whoever holds it by this token. Refused with [`Refusal::LockLost`] if nobody does.
     RevokeLock { scheduler: SchedulerName, kind: LockKind, token: Token },
 
     // Rooms.
-    /// Intent, before the runtime is asked. [`Refusal::SchedulerNotFound`]; [`Refusal::RoomExists`] (ended rooms
-    /// and those of other schedulers too: a runtime knows rooms by their id alone); [`Refusal::PortTaken`] against
-    /// all live rooms of the region and of those beside it, whatever the protocol.
+    /// Adds a room that is wanted, before the runtime is asked for it. Refused with [`Refusal::SchedulerNotFound`]; with
+    /// [`Refusal::RoomExists`], also if the room of that id has ended or belongs to another scheduler, because a runtime
+    /// knows rooms by their id alone; and with [`Refusal::PortTaken`] if a live room of the region, or of one beside it,
+    /// has one of the ports, whatever the protocol.
     IntendRoom(NewRoomRecord),
-    /// The runtime has, or had, it: of a room that ended before this could be written, it is written all the same.
-    /// [`Refusal::RoomNotFound`].
+    /// Records how the runtime finds a room that it started. This is also written for a room that has ended meanwhile.
+    /// Refused with [`Refusal::RoomNotFound`].
     RoomStarted { scheduler: SchedulerName, room: RoomId, handle: Handle },
-    /// [`Refusal::RoomNotFound`] if there is no live row. The first stop intent stays.
+    /// Records that a room should go. The first stop intent stays. Refused with [`Refusal::RoomNotFound`] if there is no
+    /// live row.
     IntendStop { scheduler: SchedulerName, room: RoomId, stop: StopIntent },
-    /// A fact: nothing happens if it has ended already or is not there.
+    /// Records that a room has ended. Nothing happens if it has ended already or does not exist.
     EndRoom { scheduler: SchedulerName, room: RoomId, ended: Ended },
     /// Drops rows of ended rooms. Live ones stay.
     ForgetRooms { scheduler: SchedulerName, rooms: Vec<RoomId> },
 
     // Regions.
-    /// [`Refusal::RegionChanged`] unless the region's record is `from` in all its fields; `None`: nobody has said
-    /// anything about it yet. Times are compared as they come back.
+    /// Replaces a region's record. `from` is the record that the writer has read, or `None` if nobody has said anything
+    /// about the region yet. Refused with [`Refusal::RegionChanged`] if the record differs from it in any field. Times are
+    /// compared as they come back.
     SetRegion { from: Option<RegionRecord>, to: RegionRecord },
 }
 

@@ -90,7 +90,7 @@ pub(super) async fn retiring_ends_a_worker_and_what_it_owns_and_nothing_else(sto
         renew(store, name, 0).await;
     }
     accept(store, vec![Change::Enqueue(new_operation(1)), start(1)]).await;
-    accept(store, vec![take(LockKind::Scale, holder(1), 0)]).await;
+    accept(store, vec![take(LockKind::Panic, holder(1), 0)]).await;
     let before = everything(store).await;
     store.retire("worker-1").await.unwrap();
     store.retire("nobody").await.unwrap();
