@@ -25,7 +25,7 @@ use crate::rooms::{leftovers, recovery};
 use crate::services::Admission;
 use crate::silences::Silences;
 use crate::worker::Manager;
-use crate::{Error, Health, Importance, Readiness, Settings, TaskName, Tasks, with_sources};
+use crate::{Error, Health, Importance, Readiness, Result, Settings, TaskName, Tasks, with_sources};
 
 pub struct Engine {
     pub(crate) ports: Ports,
@@ -124,7 +124,7 @@ impl Engine {
 
     /// Takes up where the stores left off, and begins to work. Rooms can ping as soon as this returns. A region that does
     /// not answer is adopted when it does.
-    pub async fn start(self: &Arc<Self>, parts: Parts) -> Result<Running, Error> {
+    pub async fn start(self: &Arc<Self>, parts: Parts) -> Result<Running> {
         self.check_regions().await?;
         let (stop_observing, observing_stopped) = watch::channel(false);
         let mut observers = Vec::new();
@@ -225,7 +225,7 @@ impl Engine {
         self.ports.clock.now()
     }
 
-    pub(crate) fn runtime(&self, region: &Region) -> Result<&Arc<dyn Runtime>, Error> {
+    pub(crate) fn runtime(&self, region: &Region) -> Result<&Arc<dyn Runtime>> {
         let missing =
             || Error::Unavailable { what: format!("region {region} is not configured here"), source: None };
         self.ports.runtimes.get(region).ok_or_else(missing)

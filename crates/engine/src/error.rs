@@ -7,6 +7,8 @@ use crate::ports::room_table::TableError;
 use crate::ports::runtime::RuntimeError;
 use crate::ports::store::{Refusal, StoreError};
 
+pub(crate) type Result<T = (), E = Error> = std::result::Result<T, E>;
+
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The request itself is wrong: which field, and what would be right.

@@ -84,6 +84,7 @@ mod wake;
 mod worker;
 
 pub use engine::{Engine, Observing, Parts, Running};
+pub(crate) use error::Result;
 pub use error::{Error, with_sources};
 pub use health::{Health, Readiness};
 pub use settings::Settings;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::operations::{StepError, whole_fleet};
+use crate::operations::{Result, whole_fleet};
 use crate::ports::room_table::FleetCounts;
 use crate::ports::store::{Change, SchedulerRecord, SchedulerState, StoreError, Transaction};
 use crate::tasks::interval;
@@ -110,7 +110,7 @@ pub(crate) async fn watch(engine: Arc<Engine>) {
 }
 
 /// Decides on the counters, which cost nothing, and if they say so once more on everything that is on its way.
-async fn look(engine: &Engine, scheduler: &SchedulerName) -> Result<(), StepError> {
+async fn look(engine: &Engine, scheduler: &SchedulerName) -> Result {
     let Some(record) = engine.ports.store.scheduler(scheduler).await? else { return Ok(()) };
     let Some(autoscaling) = record.autoscaling().filter(|_| record.state == SchedulerState::InSync) else {
         return Ok(());
@@ -145,7 +145,7 @@ fn counted(counts: &FleetCounts, matches_max: u32) -> Demand {
 }
 
 /// The lock and the rooms in one transaction: of all who ask for the same, one gets them.
-async fn ask_for_rooms(engine: &Engine, record: &SchedulerRecord, need: Need) -> Result<(), StepError> {
+async fn ask_for_rooms(engine: &Engine, record: &SchedulerRecord, need: Need) -> Result {
     let need = Need { delta: need.delta.min(engine.settings.rooms_add_limit), ..need };
     let definition = Definition::AddRooms { amount: need.delta };
     let mut operation = engine.new_operation(&record.name, definition, Origin::Panic);

@@ -13,7 +13,7 @@ use maestro_core::time::{Millis, Timestamp, after, age};
 use parking_lot::Mutex;
 
 use crate::Engine;
-use crate::operations::StepError;
+use crate::operations::Result;
 use crate::ports::room_table::{FleetCounts, RoomView};
 use crate::ports::store::StoreError;
 use crate::regions::Contact;
@@ -96,11 +96,7 @@ impl Silences {
 impl Engine {
     /// Says of each of these rooms until when it is to be spared, and since when a room could be heard that has never
     /// pinged.
-    pub(crate) async fn spare_silent(
-        &self,
-        scheduler: &SchedulerName,
-        facts: &mut [RoomFact],
-    ) -> Result<(), StepError> {
+    pub(crate) async fn spare_silent(&self, scheduler: &SchedulerName, facts: &mut [RoomFact]) -> Result {
         let (now, limits) = (self.now(), self.settings.limits());
         let expiry = |room: &RoomFact| plan::expiry(room, now, &limits).filter(|_| !room.leaving);
         let is_silent = |room: &RoomFact| matches!(expiry(room), Some(Expiry::Silent { .. }));
@@ -123,18 +119,14 @@ impl Engine {
     }
 
     /// For who makes no plans, and so may not have noticed: unless one has looked a moment ago.
-    pub(crate) async fn look_for_silence(&self, region: &Region) -> Result<(), StepError> {
+    pub(crate) async fn look_for_silence(&self, region: &Region) -> Result {
         match self.silences.looked_lately(region, self.now()) {
             true => Ok(()),
             false => self.look_for_mass_silence(region).await,
         }
     }
 
-    async fn spare_rooms(
-        &self,
-        scheduler: &SchedulerName,
-        silent: Vec<&mut RoomFact>,
-    ) -> Result<(), StepError> {
+    async fn spare_rooms(&self, scheduler: &SchedulerName, silent: Vec<&mut RoomFact>) -> Result {
         let lost_at = self.confirmed_lost().await?;
         let unexplained = |room: &&&mut RoomFact| {
             let (heard_at, key) = (plan::heard_at(room), (scheduler.clone(), room.id.clone()));
@@ -154,7 +146,7 @@ impl Engine {
     }
 
     /// How many rooms of a region are spared now.
-    pub(crate) async fn spared(&self, region: &Region) -> Result<usize, StepError> {
+    pub(crate) async fn spared(&self, region: &Region) -> Result<usize> {
         if self.silences.is_empty(region) {
             return Ok(0);
         }
@@ -191,7 +183,7 @@ impl Engine {
     }
 
     /// What the room table counts, but rooms that are spared are not ready.
-    pub(crate) async fn fleet_counts(&self, scheduler: &SchedulerName) -> Result<FleetCounts, StepError> {
+    pub(crate) async fn fleet_counts(&self, scheduler: &SchedulerName) -> Result<FleetCounts> {
         let table = &self.ports.table;
         let mut counts = table.counts(scheduler).await?;
         if self.silences.are_none() {
@@ -243,7 +235,7 @@ impl Engine {
         Ok(said.into_iter().filter_map(|record| Some((record.name, record.lost_at?))).collect())
     }
 
-    async fn look_for_mass_silence(&self, region: &Region) -> Result<(), StepError> {
+    async fn look_for_mass_silence(&self, region: &Region) -> Result {
         let (now, listened) = (self.now(), self.listened(region).await?);
         let rooms: Vec<ListenedRoom> = listened.values().copied().collect();
         if let Some(silence) = plan::mass_silence(&rooms, now, self.settings.room_ping_timeout) {
@@ -265,7 +257,7 @@ impl Engine {
     }
 
     /// Of all schedulers.
-    async fn listened(&self, region: &Region) -> Result<Listened, StepError> {
+    async fn listened(&self, region: &Region) -> Result<Listened> {
         let mut listened = Listened::new();
         for scheduler in self.ports.store.scheduler_names().await? {
             let views = self.ports.table.rooms(&scheduler).await?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::tasks::interval;
-use crate::{Engine, Error, with_sources};
+use crate::{Engine, Result, with_sources};
 
 use super::fleets::FleetReport;
 
@@ -22,7 +22,7 @@ pub(crate) async fn report(engine: Arc<Engine>) {
     }
 }
 
-async fn report_once(engine: &Engine) -> Result<(), Error> {
+async fn report_once(engine: &Engine) -> Result {
     let store = &engine.ports.store;
     let mut fleets = Vec::new();
     let (schedulers, unreadable) = store.all_schedulers().await?;

@@ -24,7 +24,7 @@ use crate::rooms::starting::{self, Making};
 use crate::rooms::stopping;
 
 use super::fleet::fleet;
-use super::{Executor, Step, StepError, Work, placing};
+use super::{Executor, Result, Step, StepError, Work, placing};
 
 pub(super) struct AddRooms;
 
@@ -37,7 +37,7 @@ struct Progress {
 
 #[async_trait]
 impl Executor for AddRooms {
-    async fn step(&self, work: &Work) -> Result<Step, StepError> {
+    async fn step(&self, work: &Work) -> Result<Step> {
         if is_panic(work) && progress(&work.operation).is_none() {
             return clamp(work).await;
         }
@@ -81,13 +81,13 @@ impl Executor for AddRooms {
         finish(work, &rows, failed, unready)
     }
 
-    async fn undo(&self, work: &Work) -> Result<Step, StepError> {
+    async fn undo(&self, work: &Work) -> Result<Step> {
         let rows = work.made_rooms().await?;
         let reason = format!("rollback of add_rooms {}", work.operation.id);
         stopping::take_back(work, rows, &reason).await
     }
 
-    async fn wait_is_over(&self, work: &Work) -> Result<bool, StepError> {
+    async fn wait_is_over(&self, work: &Work) -> Result<bool> {
         if work.operation.rollback.is_some() {
             return stopping::all_gone(work).await;
         }
@@ -112,7 +112,7 @@ fn is_panic(work: &Work) -> bool {
 
 /// The first step of a panic: others may have added rooms since it was asked for, and `max` holds for all of them, as do
 /// the caps of regions.
-async fn clamp(work: &Work) -> Result<Step, StepError> {
+async fn clamp(work: &Work) -> Result<Step> {
     let asked = amount(&work.operation);
     let Some(autoscaling) = work.scheduler.autoscaling() else {
         return Ok(Step::done().with_history("no rooms are added: autoscaling has been turned off"));
@@ -141,7 +141,7 @@ async fn clamp(work: &Work) -> Result<Step, StepError> {
 }
 
 /// How many of its rooms may still become ready. Those that ended or are to go will not, whatever one waits for.
-async fn unready(work: &Work, rows: &[RoomRecord]) -> Result<usize, StepError> {
+async fn unready(work: &Work, rows: &[RoomRecord]) -> Result<usize> {
     let mut unready = 0;
     for row in rows.iter().filter(|row| row.ended.is_none() && row.intent == Intent::Run) {
         let view = work.engine.ports.table.room(&row.scheduler, &row.id).await?;
@@ -163,7 +163,7 @@ fn rules(work: &Work) -> PanicScale {
     work.scheduler.autoscaling().and_then(|autoscaling| autoscaling.panic).unwrap_or_default()
 }
 
-async fn make_more(work: &Work, rows: &[RoomRecord]) -> Result<Step, StepError> {
+async fn make_more(work: &Work, rows: &[RoomRecord]) -> Result<Step> {
     if work.operation.origin.is_person() {
         starting::all_settled(work, &*work.recipe_of(work.scheduler.version_to_make()).await?)?;
     }
@@ -174,11 +174,7 @@ async fn make_more(work: &Work, rows: &[RoomRecord]) -> Result<Step, StepError> 
 }
 
 /// Fails if the regions that they were planned for are closed by now.
-async fn intend(
-    work: &Work,
-    rows: &[RoomRecord],
-    regions: &BTreeMap<Region, u32>,
-) -> Result<Step, StepError> {
+async fn intend(work: &Work, rows: &[RoomRecord], regions: &BTreeMap<Region, u32>) -> Result<Step> {
     let version = work.scheduler.version_to_make();
     let recipe = work.recipe_of(version).await?;
     let places = work.engine.places(&recipe).await?;
@@ -211,7 +207,7 @@ fn first_failure(rows: &[RoomRecord]) -> String {
     rows.iter().find_map(failure).unwrap_or_default()
 }
 
-fn finish(work: &Work, rows: &[RoomRecord], failed: usize, unready: usize) -> Result<Step, StepError> {
+fn finish(work: &Work, rows: &[RoomRecord], failed: usize, unready: usize) -> Result<Step> {
     let added = rows.len() - failed;
     if added == 0 && failed > 0 {
         return Err(StepError::Failed(format!(

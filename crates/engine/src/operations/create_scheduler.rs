@@ -12,13 +12,13 @@ use crate::ports::Runtime;
 use crate::ports::store::{Change, SchedulerRecord, SchedulerState, SchedulerUpdate};
 use crate::rooms::stopping;
 
-use super::{Executor, Next, Step, StepError, Work};
+use super::{Executor, Next, Result, Step, Work};
 
 pub(super) struct CreateScheduler;
 
 #[async_trait]
 impl Executor for CreateScheduler {
-    async fn step(&self, work: &Work) -> Result<Step, StepError> {
+    async fn step(&self, work: &Work) -> Result<Step> {
         if work.scheduler.state == SchedulerState::Deleting {
             return Ok(left_to_deletion());
         }
@@ -46,7 +46,7 @@ impl Executor for CreateScheduler {
         Ok(Step { changes, next: Next::Done { took_action: true }, ..Step::default() })
     }
 
-    async fn undo(&self, work: &Work) -> Result<Step, StepError> {
+    async fn undo(&self, work: &Work) -> Result<Step> {
         if work.scheduler.state == SchedulerState::Deleting {
             return Ok(left_to_deletion());
         }

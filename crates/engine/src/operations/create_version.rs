@@ -23,7 +23,7 @@ use crate::rooms::starting::{self, Making};
 use crate::rooms::stopping;
 
 use super::validation_attempts::with_attempt;
-use super::{Executor, Need, Step, StepError, Work, switch_version};
+use super::{Executor, Need, Result, Step, StepError, Work, switch_version};
 
 pub(super) struct CreateVersion;
 
@@ -59,11 +59,11 @@ pub(crate) fn begin(stated_at: Option<u32>) -> serde_json::Value {
 #[async_trait]
 impl Executor for CreateVersion {
     /// A rollout has the recipe until its last old room is gone; who changes the recipe does not wait for that.
-    async fn needs(&self, _work: &Work) -> Result<Vec<Need>, StepError> {
+    async fn needs(&self, _work: &Work) -> Result<Vec<Need>> {
         Ok(vec![Need::own_or_lent(LockKind::Config)])
     }
 
-    async fn step(&self, work: &Work) -> Result<Step, StepError> {
+    async fn step(&self, work: &Work) -> Result<Step> {
         let progress = progress_of(work);
         let Ok(version) = Version::parse(&progress.version) else {
             return number(work).await;
@@ -85,7 +85,7 @@ impl Executor for CreateVersion {
         }
     }
 
-    async fn undo(&self, work: &Work) -> Result<Step, StepError> {
+    async fn undo(&self, work: &Work) -> Result<Step> {
         let rows = work.made_rooms().await?;
         let live: Vec<_> = rows.into_iter().filter(|row| row.ended.is_none()).collect();
         let staying: Vec<_> = live.iter().filter(|row| row.intent == Intent::Run).collect();
@@ -103,7 +103,7 @@ impl Executor for CreateVersion {
         Ok(step)
     }
 
-    async fn wait_is_over(&self, work: &Work) -> Result<bool, StepError> {
+    async fn wait_is_over(&self, work: &Work) -> Result<bool> {
         let rows = work.made_rooms().await?;
         let Some(room) = rows.iter().find(|row| row.ended.is_none()) else {
             // Its end has to be written down first; then the pause before the next attempt is what it waits for.
@@ -119,7 +119,7 @@ fn progress_of(work: &Work) -> Progress {
     serde_json::from_value(work.operation.progress.clone()).unwrap_or_default()
 }
 
-fn recipe(work: &Work) -> Result<&Recipe, StepError> {
+fn recipe(work: &Work) -> Result<&Recipe> {
     match &work.operation.definition {
         Definition::CreateVersion { recipe } => Ok(recipe),
         _ => Err(StepError::Failed("no recipe was given".into())),
@@ -133,7 +133,7 @@ fn with_progress(mut step: Step, progress: &Progress) -> Step {
 
 /// The first step: how much changes, and so which number it gets. Version operations exclude each other, so nobody
 /// else takes that number.
-async fn number(work: &Work) -> Result<Step, StepError> {
+async fn number(work: &Work) -> Result<Step> {
     let scheduler = &work.scheduler;
     let recipe = recipe(work)?;
     let progress = progress_of(work);
@@ -184,12 +184,7 @@ fn made(rows: &[RoomRecord]) -> u32 {
 }
 
 /// Writes down that an attempt failed, how, and what the room said last.
-async fn fail_attempt(
-    work: &Work,
-    progress: Progress,
-    room: &RoomRecord,
-    how: &str,
-) -> Result<Step, StepError> {
+async fn fail_attempt(work: &Work, progress: Progress, room: &RoomRecord, how: &str) -> Result<Step> {
     let log_lines = log_tail(&work.engine, room).await;
     let (number, most) = (progress.attempts + 1, work.engine.settings.room_validation_attempts);
     let failure =
@@ -200,12 +195,7 @@ async fn fail_attempt(
     Ok(with_progress(step.with_history(failure), &progress))
 }
 
-async fn try_next(
-    work: &Work,
-    progress: &Progress,
-    version: Version,
-    rows: &[RoomRecord],
-) -> Result<Step, StepError> {
+async fn try_next(work: &Work, progress: &Progress, version: Version, rows: &[RoomRecord]) -> Result<Step> {
     if progress.attempts >= work.engine.settings.room_validation_attempts {
         return Err(StepError::Failed(format!("version {version} was not validated: {}", progress.failure)));
     }
@@ -235,7 +225,7 @@ fn next_attempt_at(rows: &[RoomRecord]) -> Option<Timestamp> {
     Some(after(last, plan::wait_after(u32::try_from(failed.len()).unwrap_or(u32::MAX))))
 }
 
-async fn start(work: &Work, room: &RoomRecord) -> Result<Step, StepError> {
+async fn start(work: &Work, room: &RoomRecord) -> Result<Step> {
     let started = starting::start(work, std::slice::from_ref(room)).await?;
     if !started.history.is_empty() {
         // Its end is in the registry; the next step counts the attempt.
@@ -279,7 +269,7 @@ fn outcome(work: &Work, room: &RoomRecord, view: Option<&RoomView>) -> Outcome {
     }
 }
 
-async fn look_at(work: &Work, progress: Progress, room: &RoomRecord) -> Result<Step, StepError> {
+async fn look_at(work: &Work, progress: Progress, room: &RoomRecord) -> Result<Step> {
     let view = work.engine.ports.table.room(&room.scheduler, &room.id).await?;
     let mut step = match outcome(work, room, view.as_ref()) {
         Outcome::NotYet => {
@@ -305,7 +295,7 @@ const LONGEST_PAUSE: Millis = Millis::from_seconds(60);
 const LOOK_AGAIN: Millis = Millis::from_seconds(1);
 
 /// The validation room is gone before the version is: only then the switch is enqueued.
-async fn finish(work: &Work, version: Version) -> Result<Step, StepError> {
+async fn finish(work: &Work, version: Version) -> Result<Step> {
     let rows = work.made_rooms().await?;
     let live: Vec<_> = rows.into_iter().filter(|row| row.ended.is_none()).collect();
     if !live.is_empty() {

@@ -19,7 +19,7 @@ use crate::ports::store::{Change, Intent, RoomRecord, SchedulerRecord, Scheduler
 use crate::rollouts::RolloutWrite;
 use crate::rooms::stopping;
 
-use super::{Executor, Need, Step, StepError, Work};
+use super::{Executor, Need, Result, Step, Work};
 
 pub(super) struct DeleteScheduler;
 
@@ -124,12 +124,12 @@ pub(crate) fn take_back(
 #[async_trait]
 impl Executor for DeleteScheduler {
     /// What is under way is asked to end first: it may hold the lock.
-    async fn needs(&self, work: &Work) -> Result<Vec<Need>, StepError> {
+    async fn needs(&self, work: &Work) -> Result<Vec<Need>> {
         let alone = other_operations(work).await?.is_empty();
         Ok(if alone { vec![Need::own(LockKind::Downscaling)] } else { Vec::new() })
     }
 
-    async fn step(&self, work: &Work) -> Result<Step, StepError> {
+    async fn step(&self, work: &Work) -> Result<Step> {
         let others = other_operations(work).await?;
         if !others.is_empty() {
             return Ok(wait_for_others(work, &others));
@@ -157,7 +157,7 @@ impl Executor for DeleteScheduler {
     /// Cancelled, the deletion is taken back: the fleet grows again. Failed, it stays asked for. Its rollout is there again
     /// in any case: whoever asks once more and takes that back has nothing else to have it from. Rooms whose end is written
     /// down go either way, and the runtime may not know that yet.
-    async fn undo(&self, work: &Work) -> Result<Step, StepError> {
+    async fn undo(&self, work: &Work) -> Result<Step> {
         let canceled =
             work.operation.rollback.as_ref().is_some_and(|turn| turn.then == RollbackEnd::Canceled);
         stopping::stop_leaving(work).await?;
@@ -168,7 +168,7 @@ impl Executor for DeleteScheduler {
         Ok(step)
     }
 
-    async fn wait_is_over(&self, work: &Work) -> Result<bool, StepError> {
+    async fn wait_is_over(&self, work: &Work) -> Result<bool> {
         if !other_operations(work).await?.is_empty() {
             return Ok(false);
         }
@@ -182,7 +182,7 @@ impl Executor for DeleteScheduler {
 }
 
 impl DeleteScheduler {
-    async fn forget(&self, work: &Work) -> Result<Step, StepError> {
+    async fn forget(&self, work: &Work) -> Result<Step> {
         let scheduler = &work.scheduler.name;
         let ports = &work.engine.ports;
         let (reachable, lost): (Vec<_>, Vec<_>) =
@@ -211,7 +211,7 @@ fn lost<'a>(work: &Work, rows: &'a [RoomRecord]) -> Vec<&'a RoomRecord> {
     rows.iter().filter(|row| work.engine.regions.is_lost(&row.region)).collect()
 }
 
-async fn other_operations(work: &Work) -> Result<Vec<Operation>, StepError> {
+async fn other_operations(work: &Work) -> Result<Vec<Operation>> {
     let mut unfinished = work.engine.ports.store.unfinished(&work.scheduler.name).await?;
     unfinished.retain(|operation| operation.id != work.operation.id);
     Ok(unfinished)

@@ -11,16 +11,13 @@ use crate::ports::room_table::RoomView;
 use crate::ports::store::{Intent, PageRequest, RoomRecord, SchedulerRecord};
 use crate::regions::Contact;
 
-use super::{StepError, placing};
+use super::{Result, placing};
 
 /// Operations that a plan looks back at; a longer row of failures does not make the wait longer.
 const OPERATIONS_SEEN: u32 = 12;
 
 /// Adds that failed before they had rooms to fail with (no free port, say): they are attempts too.
-pub(super) async fn failed_adds(
-    engine: &Engine,
-    scheduler: &SchedulerRecord,
-) -> Result<Vec<EndedFact>, StepError> {
+pub(super) async fn failed_adds(engine: &Engine, scheduler: &SchedulerRecord) -> Result<Vec<EndedFact>> {
     let latest = PageRequest::newest(OPERATIONS_SEEN, false);
     let page = engine.ports.store.operations(&scheduler.name, Stage::Final, latest).await?;
     let mut failed = Vec::new();

@@ -25,7 +25,7 @@ use crate::ports::room_table::RoomView;
 use crate::ports::store::{Ended, Intent, RoomRecord, SchedulerRecord};
 
 use super::facts::{ended_fact, fact, failed_adds, took_too_long};
-use super::{StepError, add_rooms, placing, remove_rooms};
+use super::{Result, add_rooms, placing, remove_rooms};
 
 /// Ended rooms that a plan looks back at: enough to see that every attempt fails.
 const ENDED_ROOMS_SEEN: usize = 200;
@@ -67,7 +67,7 @@ pub(crate) async fn fleet(
     engine: &Engine,
     scheduler: &SchedulerRecord,
     without: Option<OperationId>,
-) -> Result<Fleet, StepError> {
+) -> Result<Fleet> {
     let store = &engine.ports.store;
     let mut rows = store.live_rooms(&scheduler.name).await?;
     let started: Vec<RoomId> =
@@ -284,7 +284,7 @@ impl Fleet {
 
     /// Rooms of unfinished adds count as pending, rooms of unfinished removals as gone; otherwise two plans in a
     /// row would ask for the same rooms twice.
-    async fn count_on_their_way(&mut self, engine: &Engine, operation: &Operation) -> Result<(), StepError> {
+    async fn count_on_their_way(&mut self, engine: &Engine, operation: &Operation) -> Result {
         self.panic |= operation.origin == Origin::Panic;
         if operation.rollback.is_some() {
             self.taken_back -= operation.fleet_delta;

@@ -17,7 +17,7 @@ use crate::rooms::reconciling;
 
 use super::fleet::Fleet;
 use super::look::Look;
-use super::{Executor, Next, Step, StepError, Work, remove_rooms, rollout};
+use super::{Executor, Next, Result, Step, Work, remove_rooms, rollout};
 
 pub(super) struct HealthController;
 
@@ -26,7 +26,7 @@ const ROOMS_NAMED: usize = 5;
 
 #[async_trait]
 impl Executor for HealthController {
-    async fn step(&self, work: &Work) -> Result<Step, StepError> {
+    async fn step(&self, work: &Work) -> Result<Step> {
         if work.scheduler.state != SchedulerState::InSync {
             return Ok(nothing());
         }
@@ -83,7 +83,7 @@ impl Executor for HealthController {
 }
 
 /// `None`: there is nothing to look at any more.
-async fn look_anew(work: &Work, step: &mut Step) -> Result<Option<Look>, StepError> {
+async fn look_anew(work: &Work, step: &mut Step) -> Result<Option<Look>> {
     let (engine, name, is_scheduled) = (&work.engine, &work.scheduler.name, is_scheduled(&work.operation));
     // Listing a runtime takes its time, and people change things meanwhile.
     let Some(scheduler) = engine.ports.store.scheduler(name).await? else {
@@ -125,7 +125,7 @@ fn shrinks(operation: &NewOperation) -> bool {
 }
 
 /// No other operation of this scheduler executes now, so nobody is about to have these rooms go.
-async fn give_back(work: &Work, fleet: &Fleet, step: &mut Step) -> Result<(), StepError> {
+async fn give_back(work: &Work, fleet: &Fleet, step: &mut Step) -> Result {
     work.still_owner()?;
     for (operation, rooms) in &fleet.orphans {
         work.engine.ports.table.unclaim(&work.scheduler.name, *operation, rooms).await?;

@@ -10,7 +10,7 @@ use crate::rooms::reconciling;
 
 use super::facts::occupied_pace;
 use super::fleet::{Fleet, fleet};
-use super::{StepError, Work, health_controller, rollout};
+use super::{Result, Work, health_controller, rollout};
 
 pub(crate) struct Look {
     pub(crate) scheduler: SchedulerRecord,
@@ -36,7 +36,7 @@ impl Look {
         engine: &Engine,
         scheduler: SchedulerRecord,
         is_scheduled: bool,
-    ) -> Result<Self, StepError> {
+    ) -> Result<Self> {
         let fleet = fleet(engine, &scheduler, None).await?;
         let verdict = rollout::verdict(&scheduler, &fleet, engine.now());
         let plan = plan(engine, &scheduler, &fleet, is_scheduled);

@@ -48,25 +48,25 @@ pub(crate) use storage_clean_up::{forget_no_action, forget_operations, nothing_t
 #[async_trait]
 pub(crate) trait Executor: Send + Sync {
     /// The named locks without which the next step forward must not be made, in the order of taking.
-    async fn needs(&self, _work: &Work) -> Result<Vec<Need>, StepError> {
+    async fn needs(&self, _work: &Work) -> Result<Vec<Need>> {
         Ok(Vec::new())
     }
 
     /// What it owes others before it waits for a lock.
-    async fn before_it_waits(&self, _work: &Work) -> Result<(), StepError> {
+    async fn before_it_waits(&self, _work: &Work) -> Result {
         Ok(())
     }
 
     /// One bounded step forward.
-    async fn step(&self, work: &Work) -> Result<Step, StepError>;
+    async fn step(&self, work: &Work) -> Result<Step>;
 
     /// One bounded step back, after a failure or a cancellation. Most have nothing to undo.
-    async fn undo(&self, _work: &Work) -> Result<Step, StepError> {
+    async fn undo(&self, _work: &Work) -> Result<Step> {
         Ok(Step::done())
     }
 
     /// Whether a parked operation may go on. It is asked without the slot, so it only looks.
-    async fn wait_is_over(&self, _work: &Work) -> Result<bool, StepError> {
+    async fn wait_is_over(&self, _work: &Work) -> Result<bool> {
         Ok(true)
     }
 }
@@ -132,6 +132,9 @@ pub(crate) enum Next {
     },
 }
 
+/// What a part of a step answers.
+pub(crate) type Result<T = (), E = StepError> = std::result::Result<T, E>;
+
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StepError {
     /// It cannot be done: the operation rolls back and ends as `error`.
@@ -184,7 +187,7 @@ impl Work {
     }
 
     /// The recipe that a room was, or is to be, made from: the active version may be another by now.
-    pub(crate) async fn recipe_of(&self, version: Version) -> Result<Arc<Recipe>, StepError> {
+    pub(crate) async fn recipe_of(&self, version: Version) -> Result<Arc<Recipe>> {
         if version == self.scheduler.active_version {
             return Ok(self.scheduler.recipe.clone());
         }
@@ -209,7 +212,7 @@ impl Work {
 
     /// To be asked before anything that cannot be fenced: who slept too long must not start or stop rooms, even if
     /// nobody else has begun to.
-    pub(crate) fn still_owner(&self) -> Result<(), StepError> {
+    pub(crate) fn still_owner(&self) -> Result {
         let stale = || Refusal::StaleToken { scheduler: self.scheduler.name.clone() };
         if self.tenure.is_over() { Err(StoreError::from(stale()).into()) } else { Ok(()) }
     }

@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::rooms::stopping;
 
 use super::fleet::{Fleet, fleet};
-use super::{Step, StepError, Work};
+use super::{Result, Step, StepError, Work};
 
 /// How many rooms an addition makes in each region.
 pub(super) enum Growth {
@@ -31,7 +31,7 @@ pub(super) enum Removal {
     Decided(Value),
 }
 
-pub(super) async fn growth(work: &Work, amount: u32) -> Result<Growth, StepError> {
+pub(super) async fn growth(work: &Work, amount: u32) -> Result<Growth> {
     match decided(&work.operation)? {
         Some(data) => match regions_to_grow(data) {
             Some(regions) => return Ok(Growth::Planned(regions)),
@@ -74,12 +74,7 @@ fn regions_to_grow(data: Data) -> Option<BTreeMap<Region, u32>> {
 }
 
 /// Of rooms that may go, which ones do, and in what order.
-pub(super) fn removal(
-    work: &Work,
-    fleet: &Fleet,
-    candidates: &[&RoomFact],
-    count: u64,
-) -> Result<Removal, StepError> {
+pub(super) fn removal(work: &Work, fleet: &Fleet, candidates: &[&RoomFact], count: u64) -> Result<Removal> {
     if let Some(data) = decided(&work.operation)? {
         return Ok(Removal::Planned(removal_by_plan(&left_of(data, fleet, work), candidates)));
     }
@@ -117,7 +112,7 @@ fn check_removal(
 }
 
 /// What an operation's policies have decided; `None`: nothing yet. Refused, it ends the operation.
-fn decided(operation: &Operation) -> Result<Option<Data>, StepError> {
+fn decided(operation: &Operation) -> Result<Option<Data>> {
     match operation.data["status"].as_str() {
         Some(_) if is_refused(&operation.data) => {
             let reason = operation.data["reason"].as_str().unwrap_or("a policy refused it");
@@ -161,7 +156,7 @@ fn places(work: &Work, fleet: &Fleet) -> Places {
 }
 
 /// That of the recipe that they are made from, or the only one there is.
-async fn in_one_region(work: &Work, amount: u32) -> Result<Growth, StepError> {
+async fn in_one_region(work: &Work, amount: u32) -> Result<Growth> {
     let named = work.recipe_of(work.scheduler.version_to_make()).await?.spec.region.clone();
     let region = named.or_else(|| work.engine.ports.runtimes.keys().next().cloned());
     Ok(Growth::Planned(BTreeMap::from([(region.unwrap_or_else(Region::default_region), amount)])))

@@ -22,7 +22,7 @@ use crate::rooms::stopping::{self, claim};
 
 use super::fleet::{Fleet, fleet};
 use super::placing::{self, Removal};
-use super::{Executor, Need, Next, Step, StepError, Work};
+use super::{Executor, Need, Next, Result, Step, Work};
 
 pub(super) struct RemoveRooms;
 
@@ -52,7 +52,7 @@ pub(super) fn takes_occupied(operation: &NewOperation) -> bool {
 impl Executor for RemoveRooms {
     /// The rollout's removals, and those of dead rooms meanwhile, go under the rollout's own lock. An operation that has
     /// chosen its rooms takes no others out of service: it keeps the lock that it has, and waits for none.
-    async fn needs(&self, work: &Work) -> Result<Vec<Need>, StepError> {
+    async fn needs(&self, work: &Work) -> Result<Vec<Need>> {
         let need = match work.operation.origin.is_person() {
             true => Need::own(LockKind::Downscaling),
             false => Need::own_or_lent(LockKind::Downscaling),
@@ -62,11 +62,11 @@ impl Executor for RemoveRooms {
     }
 
     /// Those that were asked to go do: others may wait for their end.
-    async fn before_it_waits(&self, work: &Work) -> Result<(), StepError> {
+    async fn before_it_waits(&self, work: &Work) -> Result {
         stopping::stop_leaving(work).await
     }
 
-    async fn step(&self, work: &Work) -> Result<Step, StepError> {
+    async fn step(&self, work: &Work) -> Result<Step> {
         let progress = progress_of(&work.operation);
         if !progress.chosen {
             return choose(work, progress).await;
@@ -98,7 +98,7 @@ impl Executor for RemoveRooms {
 
     /// Rooms that were taken out of service and not yet asked to go come back. Those whose end is written down go,
     /// and the runtime may not know that yet.
-    async fn undo(&self, work: &Work) -> Result<Step, StepError> {
+    async fn undo(&self, work: &Work) -> Result<Step> {
         let fleet = fleet(&work.engine, &work.scheduler, Some(work.operation.id)).await?;
         let claimed = claimed_but_not_asked(work, &fleet);
         let operation = work.operation.id;
@@ -107,7 +107,7 @@ impl Executor for RemoveRooms {
         Ok(Step::done())
     }
 
-    async fn wait_is_over(&self, work: &Work) -> Result<bool, StepError> {
+    async fn wait_is_over(&self, work: &Work) -> Result<bool> {
         if progress_of(&work.operation).chosen {
             return stopping::all_gone(work).await;
         }
@@ -128,7 +128,7 @@ pub(crate) fn rooms_asked_to_go(operation: &Operation) -> u32 {
 }
 
 /// One batch: choose, take out of service, write down that they are to go.
-async fn choose(work: &Work, mut progress: Progress) -> Result<Step, StepError> {
+async fn choose(work: &Work, mut progress: Progress) -> Result<Step> {
     let Some((rooms, reason)) = work.operation.definition.removes() else {
         return Ok(Step::done());
     };
@@ -251,12 +251,7 @@ enum Claimed {
     Nothing(serde_json::Value),
 }
 
-async fn claim_some(
-    work: &Work,
-    fleet: &Fleet,
-    amount: u32,
-    progress: &Progress,
-) -> Result<Claimed, StepError> {
+async fn claim_some(work: &Work, fleet: &Fleet, amount: u32, progress: &Progress) -> Result<Claimed> {
     let amount = amount.min(work.engine.settings.rooms_remove_limit);
     let budget = amount.saturating_sub(progress.asked) as usize;
     if work.operation.origin.is_person() {
@@ -311,7 +306,7 @@ fn above_size(work: &Work, fleet: &Fleet) -> usize {
 }
 
 /// Only those that the rollout would still take away, and of those that served nobody only who still does not.
-async fn claim_replaced(work: &Work, fleet: &Fleet, ids: &[RoomId]) -> Result<Vec<RoomId>, StepError> {
+async fn claim_replaced(work: &Work, fleet: &Fleet, ids: &[RoomId]) -> Result<Vec<RoomId>> {
     let players_turn = progress_of(&work.operation).occupied_may_go;
     let plan = fleet.plan_with(&work.scheduler, players_turn);
     let Some(cycle) = &plan.rollout else {
@@ -341,7 +336,7 @@ async fn claim_named(
     ids: &[RoomId],
     known_only: bool,
     may_go: impl Fn(&RoomFact) -> bool,
-) -> Result<Vec<RoomId>, StepError> {
+) -> Result<Vec<RoomId>> {
     let ids: BTreeSet<&RoomId> = ids.iter().collect();
     let goes = |room: &&RoomFact| !room.leaving && ids.contains(&room.id) && may_go(room);
     let candidates: Vec<_> = fleet.facts.iter().filter(goes).map(|room| room.id.clone()).collect();

@@ -7,21 +7,21 @@ use serde_json::json;
 
 use super::add_rooms::AddRooms;
 use super::remove_rooms::RemoveRooms;
-use super::{Executor, Need, Step, StepError, Work};
+use super::{Executor, Need, Result, Step, StepError, Work};
 
 pub(super) struct Resize;
 
 #[async_trait]
 impl Executor for Resize {
-    async fn needs(&self, work: &Work) -> Result<Vec<Need>, StepError> {
+    async fn needs(&self, work: &Work) -> Result<Vec<Need>> {
         way(&work.operation).needs(work).await
     }
 
-    async fn before_it_waits(&self, work: &Work) -> Result<(), StepError> {
+    async fn before_it_waits(&self, work: &Work) -> Result {
         way(&work.operation).before_it_waits(work).await
     }
 
-    async fn step(&self, work: &Work) -> Result<Step, StepError> {
+    async fn step(&self, work: &Work) -> Result<Step> {
         let Definition::Resize { change: Err(why), .. } = &work.operation.definition else {
             return way(&work.operation).step(work).await;
         };
@@ -33,11 +33,11 @@ impl Executor for Resize {
         Err(StepError::Failed(why.clone()))
     }
 
-    async fn undo(&self, work: &Work) -> Result<Step, StepError> {
+    async fn undo(&self, work: &Work) -> Result<Step> {
         way(&work.operation).undo(work).await
     }
 
-    async fn wait_is_over(&self, work: &Work) -> Result<bool, StepError> {
+    async fn wait_is_over(&self, work: &Work) -> Result<bool> {
         way(&work.operation).wait_is_over(work).await
     }
 }

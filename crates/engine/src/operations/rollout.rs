@@ -10,7 +10,7 @@ use crate::rooms::log_tail::{in_words, log_tail};
 
 use super::fleet::Fleet;
 use super::look::Look;
-use super::{Step, StepError, Work};
+use super::{Result, Step, Work};
 
 /// Carries out what the rollout has come to. True: to an end, one way or another. `scheduler` is what holds after that,
 /// so that the same cycle replaces nothing more.
@@ -19,7 +19,7 @@ pub(super) async fn conclude(
     look: &Look,
     scheduler: &mut SchedulerRecord,
     step: &mut Step,
-) -> Result<bool, StepError> {
+) -> Result<bool> {
     let Some(rollout) = &scheduler.rollout else { return Ok(false) };
     let why;
     let event = match &look.verdict {

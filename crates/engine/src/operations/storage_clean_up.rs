@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::Engine;
 use crate::ports::store::{Change, EndedRoom};
 
-use super::{Executor, Next, Step, StepError, Work};
+use super::{Executor, Next, Result, Step, StepError, Work};
 
 pub(super) struct StorageCleanUp;
 
@@ -29,7 +29,7 @@ struct Progress {
 
 #[async_trait]
 impl Executor for StorageCleanUp {
-    async fn step(&self, work: &Work) -> Result<Step, StepError> {
+    async fn step(&self, work: &Work) -> Result<Step> {
         let engine = &work.engine;
         let scheduler = &work.scheduler.name;
         let ended_before = before(work.now(), engine.settings.rooms_kept);
@@ -58,10 +58,7 @@ fn progress_of(work: &Work) -> Option<EndedRoom> {
 }
 
 /// Whether there is nothing that is kept long enough.
-pub(crate) async fn nothing_to_clean_up(
-    engine: &Engine,
-    scheduler: &SchedulerName,
-) -> Result<bool, StepError> {
+pub(crate) async fn nothing_to_clean_up(engine: &Engine, scheduler: &SchedulerName) -> Result<bool> {
     let (now, settings, store) = (engine.now(), &engine.settings, &engine.ports.store);
     let ended = store.rooms_ended_before(scheduler, before(now, settings.rooms_kept), None, 1).await?;
     let (ended_before, no_action_before) =
@@ -104,7 +101,7 @@ async fn forget_logs(work: &Work, rooms: &[EndedRoom]) -> Vec<RoomId> {
 }
 
 /// Of a region that is not configured any more, nothing can be deleted.
-async fn forget(work: &Work, room: &EndedRoom) -> Result<(), StepError> {
+async fn forget(work: &Work, room: &EndedRoom) -> Result {
     let EndedRoom { id, region, .. } = room;
     let Some(runtime) = work.engine.ports.runtimes.get(region) else {
         return Ok(());

@@ -7,7 +7,7 @@ use maestro_core::violation::{Violation, Violations};
 
 use crate::ports::runtime::Capacity;
 use crate::ports::store::SchedulerRecord;
-use crate::{Engine, Error};
+use crate::{Engine, Result};
 
 impl Engine {
     /// What is left of a region for one scheduler.
@@ -29,7 +29,7 @@ impl Engine {
         recipe: &Recipe,
         size: u32,
         before: Option<&SchedulerRecord>,
-    ) -> Result<(), Error> {
+    ) -> Result {
         let (field, rooms) = least_wanted(recipe, size);
         let so_far = before.map_or(0, |record| least_wanted(&record.recipe, record.fleet_size).1);
         let used = self.ports.runtimes.iter().filter(|(region, _)| may_have_rooms(recipe, region));

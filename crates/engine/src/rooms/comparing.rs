@@ -12,7 +12,7 @@ use maestro_core::room::InstanceStatus;
 use maestro_core::scheduler::SchedulerName;
 use tokio::sync::Mutex;
 
-use crate::operations::StepError;
+use crate::operations::Result;
 use crate::ports::room_table::RoomView;
 use crate::{Engine, with_sources};
 
@@ -62,10 +62,7 @@ pub(crate) async fn nothing_differs(engine: &Engine, scheduler: &SchedulerName) 
 }
 
 /// The schedulers whose next cycle has something to put right; `None`: not all regions could be looked at.
-async fn compare(
-    engine: &Engine,
-    schedulers: Vec<SchedulerName>,
-) -> Result<Option<BTreeSet<SchedulerName>>, StepError> {
+async fn compare(engine: &Engine, schedulers: Vec<SchedulerName>) -> Result<Option<BTreeSet<SchedulerName>>> {
     let census = Census::take(engine, None).await?;
     if !census.is_complete {
         return Ok(None);

@@ -11,7 +11,7 @@ use crate::operations::{forget_no_action, forget_operations};
 use crate::ports::Runtime;
 use crate::ports::store::{Change, Transaction};
 use crate::tasks::interval;
-use crate::{Engine, Error, with_sources};
+use crate::{Engine, Result, with_sources};
 
 /// Listing a runtime costs, and leftovers are rare.
 const EVERY: Duration = Duration::from_secs(60);
@@ -45,7 +45,7 @@ async fn forget(engine: &Engine, what: Change) {
 }
 
 /// The runtime is listed first: a scheduler that is made after that has none of these rooms.
-pub(crate) async fn stop(engine: &Engine, runtime: &dyn Runtime) -> Result<(), Error> {
+pub(crate) async fn stop(engine: &Engine, runtime: &dyn Runtime) -> Result {
     let running = runtime.list().await?;
     if running.is_empty() {
         return Ok(());

@@ -18,7 +18,7 @@ use crate::ports::room_table::was_ready;
 use crate::ports::runtime::{Observation, RoomEvent};
 use crate::ports::store::{Change, Ended, Intent, Transaction};
 use crate::rooms::recovery;
-use crate::{Engine, Error, with_sources};
+use crate::{Engine, Error, Result, with_sources};
 
 /// How long it waits before an observation that could not be written is tried again: longer each time, up to the most.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
@@ -172,7 +172,7 @@ async fn take_in_at_last(engine: &Engine, observation: Observation) -> RoomId {
     observation.room
 }
 
-async fn take_in(engine: &Engine, observation: &Observation) -> Result<(), Error> {
+async fn take_in(engine: &Engine, observation: &Observation) -> Result {
     let Observation { scheduler, room, event } = observation;
     let instance = match event {
         RoomEvent::Pending => InstanceStatus::Pending,
@@ -186,12 +186,7 @@ async fn take_in(engine: &Engine, observation: &Observation) -> Result<(), Error
     Ok(())
 }
 
-async fn end_room(
-    engine: &Engine,
-    scheduler: &SchedulerName,
-    room: &RoomId,
-    ending: &Ending,
-) -> Result<(), Error> {
+async fn end_room(engine: &Engine, scheduler: &SchedulerName, room: &RoomId, ending: &Ending) -> Result {
     let row = engine.ports.store.room(scheduler, room).await?.filter(|row| row.ended.is_none());
     let view = engine.ports.table.room(scheduler, room).await?;
     if let Some(row) = row {

@@ -9,7 +9,7 @@ use maestro_core::room::{Ending, InstanceStatus, RoomId};
 use maestro_core::scheduler::RestartPolicy;
 use maestro_core::time::Millis;
 
-use crate::operations::{Step, StepError, Work};
+use crate::operations::{Result, Step, StepError, Work};
 use crate::ports::room_table::was_ready;
 use crate::ports::runtime::{Handle, RunningRoom};
 use crate::ports::store::{Change, Ended, RoomRecord};
@@ -22,7 +22,7 @@ pub(crate) const EVERY: Millis = Millis::from_seconds(60);
 
 /// Part of a health cycle: the changes and history of what was found. Empty if it is not time yet. What the room table
 /// has lost is put back each time: rooms that are not in it are not heard.
-pub(crate) async fn reconcile(work: &Work) -> Result<Step, StepError> {
+pub(crate) async fn reconcile(work: &Work) -> Result<Step> {
     let mut step = Step::default();
     recovery::recall(&work.engine, &work.scheduler).await?;
     if !work.engine.reconciled.is_due(&work.scheduler.name, work.now(), EVERY) {
@@ -61,7 +61,7 @@ pub(crate) async fn reconcile(work: &Work) -> Result<Step, StepError> {
 /// What a runtime has seen of a room is lost with a worker that dies before it has written that down, and who was not
 /// there does not hear it again: a room that is up, and says that it is ready, would count as pending. False: a region did
 /// not answer.
-async fn watch_again(work: &Work, rows: &[&RoomRecord], census: &Census) -> Result<bool, StepError> {
+async fn watch_again(work: &Work, rows: &[&RoomRecord], census: &Census) -> Result<bool> {
     let mut all_asked = true;
     let views = work.engine.ports.table.rooms(&work.scheduler.name).await?;
     let pending = views.iter().filter(|view| view.instance == InstanceStatus::Pending);
@@ -86,7 +86,7 @@ fn same_instance(row: &RoomRecord, running: &RunningRoom) -> Option<RunningRoom>
     row.handle.as_ref().is_none_or(is_same).then(|| running.clone())
 }
 
-async fn stop_unwanted(work: &Work, census: &Census, step: &mut Step) -> Result<(), StepError> {
+async fn stop_unwanted(work: &Work, census: &Census, step: &mut Step) -> Result {
     for (region, room, unwanted) in census.unwanted() {
         let why = match unwanted {
             Unwanted::NotRegistered => "the registry does not know it",
@@ -106,12 +106,12 @@ async fn stop_unwanted(work: &Work, census: &Census, step: &mut Step) -> Result<
     Ok(())
 }
 
-async fn restarts(work: &Work, row: &RoomRecord) -> Result<bool, StepError> {
+async fn restarts(work: &Work, row: &RoomRecord) -> Result<bool> {
     Ok(work.recipe_of(row.version).await?.spec.restart_policy != RestartPolicy::Never)
 }
 
 /// A room that cannot be stopped now must not keep the fleet from everything else. True: it could.
-fn without_delay(work: &Work, room: &RoomId, stopped: Result<(), StepError>) -> Result<bool, StepError> {
+fn without_delay(work: &Work, room: &RoomId, stopped: Result) -> Result<bool> {
     match stopped {
         Ok(()) => Ok(true),
         Err(error @ (StepError::NotNow(_) | StepError::Failed(_))) => {
@@ -131,7 +131,7 @@ fn record_start(row: &RoomRecord, room: &RunningRoom, step: &mut Step) {
     step.changes.push(Change::RoomStarted { scheduler, room: row.id.clone(), handle });
 }
 
-async fn end_lost(work: &Work, row: &RoomRecord, step: &mut Step) -> Result<(), StepError> {
+async fn end_lost(work: &Work, row: &RoomRecord, step: &mut Step) -> Result {
     let ending = Ending::Lost;
     // It stays in the table until its end is written: who is not in the table cannot be told from who is unknown.
     let view = work.engine.ports.table.room(&row.scheduler, &row.id).await?;

@@ -14,7 +14,7 @@ use crate::ports::Runtime;
 use crate::ports::room_table::NewRoom;
 use crate::ports::runtime::RunningRoom;
 use crate::ports::store::{Intent, RoomRecord, SchedulerRecord, SchedulerState};
-use crate::{Engine, Error};
+use crate::{Engine, Error, Result};
 
 use super::leftovers;
 
@@ -22,7 +22,7 @@ use super::leftovers;
 const PLACES_TRIED: usize = 3;
 
 /// Fills the room table from the registry, whatever can be reached.
-pub(crate) async fn recover(engine: &Engine) -> Result<(), Error> {
+pub(crate) async fn recover(engine: &Engine) -> Result {
     let schedulers = engine.ports.store.schedulers().await?;
     let schedulers: BTreeMap<_, _> = schedulers.iter().map(|record| (&record.name, record)).collect();
     let rows = engine.ports.store.all_live_rooms().await?;
@@ -47,7 +47,7 @@ pub(crate) async fn adopt(
     parts: Parts,
     region: &Region,
     runtime: &Arc<dyn Runtime>,
-) -> Result<(), Error> {
+) -> Result {
     if parts == Parts::NONE {
         return Ok(());
     }
@@ -80,7 +80,7 @@ pub(crate) async fn adopt(
 
 /// Rooms that run and that the table does not know: it was lost since. Until they are in it again, their pings are
 /// refused.
-pub(crate) async fn recall(engine: &Engine, scheduler: &SchedulerRecord) -> Result<(), Error> {
+pub(crate) async fn recall(engine: &Engine, scheduler: &SchedulerRecord) -> Result {
     let views = engine.ports.table.rooms(&scheduler.name).await?;
     let known: BTreeSet<_> = views.into_iter().map(|view| view.id).collect();
     let rows = engine.ports.store.live_rooms(&scheduler.name).await?;

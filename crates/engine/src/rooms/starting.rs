@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 use maestro_core::room::{Ending, HostPort, Purpose, Region, RoomId, ports};
 use maestro_core::scheduler::{Recipe, Version};
 
-use crate::operations::{Step, StepError, Work};
+use crate::operations::{Result, Step, StepError, Work};
 use crate::ports::room_table::NewRoom;
 use crate::ports::runtime::{Handle, RoomToStart, RuntimeError};
 use crate::ports::store::{Change, Ended, NewRoomRecord, RoomRecord};
@@ -46,7 +46,7 @@ impl Making<'_> {
 
 /// The rows of the next batch of an operation that has made `rows` so far: those of one region, so that no other batch has
 /// chosen ports of the same host.
-pub(crate) async fn intend(work: &Work, rows: &[RoomRecord], making: &Making<'_>) -> Result<Step, StepError> {
+pub(crate) async fn intend(work: &Work, rows: &[RoomRecord], making: &Making<'_>) -> Result<Step> {
     let mut outcome = Ok(Step::default());
     for (region, left) in making.left(rows) {
         outcome = intend_in(work, rows, making, (region, left)).await;
@@ -63,7 +63,7 @@ async fn intend_in(
     rows: &[RoomRecord],
     making: &Making<'_>,
     (region, left): (Region, u32),
-) -> Result<Step, StepError> {
+) -> Result<Step> {
     let engine = &work.engine;
     let regions_beside = engine.regions_beside(&region);
     let made: BTreeSet<&RoomId> = rows.iter().map(|row| &row.id).collect();
@@ -104,7 +104,7 @@ async fn intend_in(
 
 /// The id of the `index`-th room, or `None` if it is made already. An id that another operation's room has is
 /// hashed again.
-async fn unused_id(work: &Work, made: &BTreeSet<&RoomId>, index: u32) -> Result<Option<RoomId>, StepError> {
+async fn unused_id(work: &Work, made: &BTreeSet<&RoomId>, index: u32) -> Result<Option<RoomId>> {
     let scheduler = &work.scheduler.name;
     for attempt in 0.. {
         let id = RoomId::derive(scheduler, work.operation.id, index, attempt);
@@ -124,7 +124,7 @@ async fn choose_ports(
     region: &Region,
     recipe: &Recipe,
     used: &mut BTreeSet<u16>,
-) -> Result<Vec<HostPort>, StepError> {
+) -> Result<Vec<HostPort>> {
     let engine = &work.engine;
     let wanted = ports::wanted(recipe);
     let runtime = engine.runtime(region)?;
@@ -148,7 +148,7 @@ async fn choose_ports(
 /// Asks the runtimes for rooms whose rows are there, side by side. Those whose region is lost meanwhile are given up: if
 /// one runs there after all, it is stopped when the region is back. The history says which rooms could not be started, and
 /// why.
-pub(crate) async fn start(work: &Work, rows: &[RoomRecord]) -> Result<Step, StepError> {
+pub(crate) async fn start(work: &Work, rows: &[RoomRecord]) -> Result<Step> {
     let mut recipes = Vec::with_capacity(rows.len());
     for row in rows {
         recipes.push(work.recipe_of(row.version).await?);
@@ -197,7 +197,7 @@ pub(crate) async fn start(work: &Work, rows: &[RoomRecord]) -> Result<Step, Step
 }
 
 /// Nobody waits for these rooms any more. If one runs after all, it is stopped when it is found.
-pub(crate) async fn give_up(work: &Work, rows: &[RoomRecord], why: &str) -> Result<Step, StepError> {
+pub(crate) async fn give_up(work: &Work, rows: &[RoomRecord], why: &str) -> Result<Step> {
     let mut given_up = Step::default();
     for row in rows {
         end(work, row, &Ending::GivenUp { why: why.into() }, &mut given_up).await?;
@@ -205,7 +205,7 @@ pub(crate) async fn give_up(work: &Work, rows: &[RoomRecord], why: &str) -> Resu
     Ok(given_up)
 }
 
-async fn end(work: &Work, row: &RoomRecord, ending: &Ending, step: &mut Step) -> Result<(), StepError> {
+async fn end(work: &Work, row: &RoomRecord, ending: &Ending, step: &mut Step) -> Result {
     let (scheduler, room) = (row.scheduler.clone(), row.id.clone());
     work.engine.ports.table.remove(&scheduler, &room).await?;
     step.history.push(format!("room {room} {ending}"));
@@ -217,7 +217,7 @@ async fn end(work: &Work, row: &RoomRecord, ending: &Ending, step: &mut Step) ->
 /// One that has pinged was started already, and that could not be written down. It may have ended since, and be made
 /// again: what it said does not count until it says so once more. Only when it is sure that the runtime will be asked: then
 /// it is observed again whether the room is up.
-async fn forget_what_was_said(work: &Work, row: &RoomRecord) -> Result<(), StepError> {
+async fn forget_what_was_said(work: &Work, row: &RoomRecord) -> Result {
     let table = &work.engine.ports.table;
     let view = table.room(&row.scheduler, &row.id).await?;
     if view.is_some_and(|view| view.last_ping_at.is_some() && view.claimed_by.is_none()) {
@@ -229,7 +229,7 @@ async fn forget_what_was_said(work: &Work, row: &RoomRecord) -> Result<(), StepE
 
 /// A region that has not adopted its rooms may not know that one of them runs already; and it is too early to do
 /// without it.
-fn settled<'a>(work: &Work, regions: impl Iterator<Item = &'a Region>) -> Result<(), StepError> {
+fn settled<'a>(work: &Work, regions: impl Iterator<Item = &'a Region>) -> Result {
     for region in regions {
         if let Contact::Unsettled { why } = work.engine.regions.contact(region) {
             return Err(StepError::NotNow(format!("region {region} is not adopted yet: {why}")));
@@ -239,7 +239,7 @@ fn settled<'a>(work: &Work, regions: impl Iterator<Item = &'a Region>) -> Result
 }
 
 /// Before one decides where rooms of a recipe go that somebody waits for.
-pub(crate) fn all_settled(work: &Work, recipe: &Recipe) -> Result<(), StepError> {
+pub(crate) fn all_settled(work: &Work, recipe: &Recipe) -> Result {
     match &recipe.spec.region {
         Some(region) => settled(work, std::iter::once(region)),
         None => settled(work, work.engine.ports.runtimes.keys()),
@@ -247,7 +247,7 @@ pub(crate) fn all_settled(work: &Work, recipe: &Recipe) -> Result<(), StepError>
 }
 
 /// A deletion that was taken back, or one of an earlier scheduler of this name that comes late, may have removed it.
-async fn make_place(work: &Work, rows: &[RoomRecord]) -> Result<(), StepError> {
+async fn make_place(work: &Work, rows: &[RoomRecord]) -> Result {
     let regions: BTreeSet<_> = rows.iter().map(|row| &row.region).collect();
     // Rooms of the others are given up: nobody waits for their place.
     for region in regions.into_iter().filter(|region| work.engine.regions.is_reachable(region)) {

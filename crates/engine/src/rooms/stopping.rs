@@ -14,7 +14,7 @@ use maestro_core::text::count_of;
 use maestro_core::time::{Millis, age};
 use tokio::time::Instant;
 
-use crate::operations::{Step, StepError, Work};
+use crate::operations::{Result, Step, StepError, Work};
 use crate::ports::Runtime;
 use crate::ports::room_table::Claim;
 use crate::ports::store::{Change, Ended, Intent, RoomRecord, StopIntent};
@@ -29,11 +29,11 @@ const STEP_MAX: Duration = Duration::from_secs(5);
 const SLACK: Millis = Millis::from_seconds(5);
 
 /// Live rooms that this operation has asked, or will have to ask, to go.
-pub(crate) async fn leaving(work: &Work) -> Result<Vec<RoomRecord>, StepError> {
+pub(crate) async fn leaving(work: &Work) -> Result<Vec<RoomRecord>> {
     Ok(work.engine.ports.store.leaving_rooms(&work.scheduler.name, work.operation.id).await?)
 }
 
-pub(crate) async fn all_gone(work: &Work) -> Result<bool, StepError> {
+pub(crate) async fn all_gone(work: &Work) -> Result<bool> {
     Ok(leaving(work).await?.is_empty())
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn intend_removal(work: &Work, row: &RoomRecord, cause: RemovalReason
 
 /// Asks the runtime to end rooms whose stop intent is written, and parks until they are gone. Those of a region that
 /// cannot be reached are asked when it is back; validation rooms there are not waited for.
-pub(crate) async fn stop_and_wait(work: &Work, rows: &[RoomRecord]) -> Result<Step, StepError> {
+pub(crate) async fn stop_and_wait(work: &Work, rows: &[RoomRecord]) -> Result<Step> {
     let lost: Vec<_> = rows.iter().filter(|row| !work.engine.regions.is_reachable(&row.region)).collect();
     let given_up: Vec<_> = lost.iter().filter(|row| row.purpose == Purpose::Validation).collect();
     if !given_up.is_empty() {
@@ -89,7 +89,7 @@ pub(crate) fn give_up(work: &Work, row: &RoomRecord) -> Change {
 }
 
 /// Asks the runtime to end the rooms that this operation wrote down as leaving, and does not wait for them.
-pub(crate) async fn stop_leaving(work: &Work) -> Result<(), StepError> {
+pub(crate) async fn stop_leaving(work: &Work) -> Result {
     let rows = leaving(work).await?;
     let graces = graces(work, &rows).await?;
     // Who is not asked now is found by the next comparison of registry and runtime.
@@ -97,7 +97,7 @@ pub(crate) async fn stop_leaving(work: &Work) -> Result<(), StepError> {
 }
 
 /// The grace periods of their versions.
-async fn graces(work: &Work, rows: &[RoomRecord]) -> Result<BTreeMap<Version, Duration>, StepError> {
+async fn graces(work: &Work, rows: &[RoomRecord]) -> Result<BTreeMap<Version, Duration>> {
     let mut graces = BTreeMap::new();
     for row in rows {
         if let Entry::Vacant(vacant) = graces.entry(row.version) {
@@ -109,11 +109,7 @@ async fn graces(work: &Work, rows: &[RoomRecord]) -> Result<BTreeMap<Version, Du
 
 /// False: there was not enough time for all of them. Who does not go down yet is asked first, so that each time brings
 /// more of them on their way.
-async fn ask_all(
-    work: &Work,
-    rows: &[RoomRecord],
-    graces: &BTreeMap<Version, Duration>,
-) -> Result<bool, StepError> {
+async fn ask_all(work: &Work, rows: &[RoomRecord], graces: &BTreeMap<Version, Duration>) -> Result<bool> {
     let views = work.engine.ports.table.rooms(&work.scheduler.name).await?;
     let going_down: BTreeSet<_> = views
         .into_iter()
@@ -137,12 +133,12 @@ async fn ask_all(
 
 /// Asks the runtime to end a room. Its grace period counts from the moment the intent was written: a restart does
 /// not extend it. One in a region that cannot be reached is asked when the region is back.
-pub(crate) async fn stop(work: &Work, row: &RoomRecord) -> Result<(), StepError> {
+pub(crate) async fn stop(work: &Work, row: &RoomRecord) -> Result {
     let grace = work.recipe_of(row.version).await?.spec.termination_grace_period;
     ask_to_end(work, row, grace).await
 }
 
-async fn ask_to_end(work: &Work, row: &RoomRecord, grace: Duration) -> Result<(), StepError> {
+async fn ask_to_end(work: &Work, row: &RoomRecord, grace: Duration) -> Result {
     if !work.engine.regions.is_reachable(&row.region) {
         return Ok(());
     }
@@ -162,7 +158,7 @@ async fn ask_to_end(work: &Work, row: &RoomRecord, grace: Duration) -> Result<()
 
 /// Ends rooms of the scheduler that the registry does not know, left by a start that nobody heard of or made by hand,
 /// and fails as long as there are any. For the end of a scheduler: after it nobody would look for them.
-pub(crate) async fn stop_unknown(work: &Work, runtimes: &[&Arc<dyn Runtime>]) -> Result<(), StepError> {
+pub(crate) async fn stop_unknown(work: &Work, runtimes: &[&Arc<dyn Runtime>]) -> Result {
     let scheduler = &work.scheduler.name;
     let grace = work.scheduler.recipe.spec.termination_grace_period;
     let mut left = 0;
@@ -187,7 +183,7 @@ pub(crate) async fn stop_unknown(work: &Work, runtimes: &[&Arc<dyn Runtime>]) ->
 
 /// One step of undoing what an operation made: its rooms go, but for those that players have entered and those
 /// that have not been heard of since a restart (if they are too many, the health controller finds them later).
-pub(crate) async fn take_back(work: &Work, rows: Vec<RoomRecord>, reason: &str) -> Result<Step, StepError> {
+pub(crate) async fn take_back(work: &Work, rows: Vec<RoomRecord>, reason: &str) -> Result<Step> {
     let live = rows.into_iter().filter(|row| row.ended.is_none());
     let (going, others): (Vec<_>, Vec<_>) = live.partition(|row| is_stopped_by(row, work));
     // What another operation has asked to go is that one's to wait for.
@@ -216,7 +212,7 @@ pub(crate) async fn take_back(work: &Work, rows: Vec<RoomRecord>, reason: &str) 
 
 /// Those of the rooms that may go, taken out of service by one atomic step each. A room that the table does not
 /// know was never started.
-async fn claim_idle<'a>(work: &Work, rows: &'a [RoomRecord]) -> Result<Vec<&'a RoomRecord>, StepError> {
+async fn claim_idle<'a>(work: &Work, rows: &'a [RoomRecord]) -> Result<Vec<&'a RoomRecord>> {
     let table = &work.engine.ports.table;
     let candidates: Vec<_> = rows.iter().map(|row| row.id.clone()).collect();
     let claimed = claim(work, &candidates, &IDLE, true, ROOMS_PER_STEP).await?;
@@ -238,7 +234,7 @@ pub(crate) async fn claim(
     statuses: &[RoomStatus],
     known_only: bool,
     rooms_max: usize,
-) -> Result<Vec<RoomId>, StepError> {
+) -> Result<Vec<RoomId>> {
     let rooms_max = rooms_max.min(ROOMS_PER_STEP);
     // The table also answers with rooms that this operation has claimed before, even if none is asked for. They may come
     // from an outdated plan of a worker that was suspended; the next cycle gives them back.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::Mutex;
 
-use crate::{Engine, Error};
+use crate::{Engine, Error, Result};
 
 /// Enough to keep workers busy, and few enough to be done within seconds.
 const IN_HAND_MAX: u32 = 200;
@@ -28,7 +28,7 @@ pub(crate) struct Admission {
 pub(crate) struct Admitted<'a>(&'a AtomicU32);
 
 impl Engine {
-    pub(crate) async fn admit_scheduler(&self) -> Result<Admitted<'_>, Error> {
+    pub(crate) async fn admit_scheduler(&self) -> Result<Admitted<'_>> {
         let refusal = || {
             Error::Conflict(format!(
                 "{IN_HAND_MAX} schedulers or more are being created or deleted: try again when some of them are done"
@@ -37,7 +37,7 @@ impl Engine {
         tokio::time::timeout(WAIT_MAX, self.wait_for_hands()).await.unwrap_or_else(|_| Err(refusal()))
     }
 
-    async fn wait_for_hands(&self) -> Result<Admitted<'_>, Error> {
+    async fn wait_for_hands(&self) -> Result<Admitted<'_>> {
         let Admission { left, being_written } = &self.admission;
         // Who came first goes first, and nobody else counts meanwhile.
         let mut left = left.lock().await;

@@ -4,7 +4,7 @@ use maestro_core::operation::{DefinitionKind, Operation, Stage};
 use serde::Deserialize;
 
 use crate::ports::store::PageRequest;
-use crate::{Engine, Error};
+use crate::{Engine, Result};
 
 /// One decision, with the numbers it was taken on, as a health cycle stores it in its `data`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -28,7 +28,7 @@ const OPERATIONS_SEEN: u32 = 200;
 
 impl Engine {
     /// The latest decisions, newest first.
-    pub async fn autoscaling_decisions(&self, scheduler: &str) -> Result<Vec<AutoscalingDecision>, Error> {
+    pub async fn autoscaling_decisions(&self, scheduler: &str) -> Result<Vec<AutoscalingDecision>> {
         let record = self.scheduler(scheduler).await?;
         let page = PageRequest::newest(OPERATIONS_SEEN, true);
         let page = self.ports.store.operations(&record.name, Stage::Final, page).await?;

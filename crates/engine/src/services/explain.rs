@@ -9,7 +9,7 @@ use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::{Millis, Timestamp, after};
 
 use crate::ports::store::{Intent, StoreError};
-use crate::{Engine, Error};
+use crate::{Engine, Result};
 
 /// An operation, and why it is where it is.
 #[derive(Debug, Clone)]
@@ -22,7 +22,7 @@ pub struct ExplainedOperation {
 }
 
 impl Engine {
-    pub async fn explain_operation(&self, scheduler: &str, id: &str) -> Result<ExplainedOperation, Error> {
+    pub async fn explain_operation(&self, scheduler: &str, id: &str) -> Result<ExplainedOperation> {
         let seen = self.operation(scheduler, id).await?.operation;
         let scene = self.scene(&seen.scheduler).await?;
         // As it is together with the others; one that has ended is not among them.
@@ -34,14 +34,14 @@ impl Engine {
     }
 
     /// Those that have not moved for longer than they should.
-    pub async fn stuck_operations(&self, scheduler: &str) -> Result<Vec<ExplainedOperation>, Error> {
+    pub async fn stuck_operations(&self, scheduler: &str) -> Result<Vec<ExplainedOperation>> {
         let name = self.scheduler_name(scheduler).await?;
         let scene = self.scene(&name).await?;
         let explained = scene.unfinished.iter().cloned().map(|operation| explained(&scene, operation));
         Ok(explained.filter(|explained| explained.explanation.stuck.is_some()).collect())
     }
 
-    async fn scene(&self, scheduler: &SchedulerName) -> Result<Scene, Error> {
+    async fn scene(&self, scheduler: &SchedulerName) -> Result<Scene> {
         let store = &self.ports.store;
         let mut unreadable = match store.scheduler(scheduler).await {
             Err(StoreError::Unreadable(why)) => Some(why.to_string()),
@@ -78,7 +78,7 @@ impl Engine {
     }
 
     /// Rooms that were asked to go: by which operation, and when each is killed.
-    async fn leaving(&self, scheduler: &SchedulerName) -> Result<Vec<(OperationId, Timestamp)>, Error> {
+    async fn leaving(&self, scheduler: &SchedulerName) -> Result<Vec<(OperationId, Timestamp)>> {
         let mut graces: BTreeMap<Version, Millis> = BTreeMap::new();
         let mut leaving = Vec::new();
         for room in self.ports.store.live_rooms(scheduler).await? {
@@ -93,7 +93,7 @@ impl Engine {
         Ok(leaving)
     }
 
-    async fn silent_rooms(&self, scheduler: &SchedulerName) -> Result<Vec<SilentRooms>, Error> {
+    async fn silent_rooms(&self, scheduler: &SchedulerName) -> Result<Vec<SilentRooms>> {
         let views = self.ports.table.rooms(scheduler).await?;
         let silent = self.spared_rooms(scheduler, &views).await?;
         let spared = views.iter().filter_map(|view| Some((&view.region, silent.get(&view.id)?.until)));
@@ -101,7 +101,7 @@ impl Engine {
     }
 
     /// How long a room of this version has to go by itself; nothing if the version is gone or cannot be read.
-    async fn grace_period(&self, scheduler: &SchedulerName, version: Version) -> Result<Millis, Error> {
+    async fn grace_period(&self, scheduler: &SchedulerName, version: Version) -> Result<Millis> {
         let found = match self.ports.store.version(scheduler, version).await {
             Err(StoreError::Unreadable(_)) => None,
             found => found?,

@@ -9,7 +9,7 @@ use maestro_core::room::{Purpose, Region, RoomId};
 use maestro_core::violation::{Violation, Violations};
 
 use crate::ports::store::{Change, Intent, Refusal, SchedulerRecord, SchedulerState, Transaction};
-use crate::{Engine, Error};
+use crate::{Engine, Error, Result};
 
 use super::{ATTEMPTS, changes_too_fast};
 
@@ -35,7 +35,7 @@ impl Engine {
         amount: u32,
         force: bool,
         user: &str,
-    ) -> Result<OperationId, Error> {
+    ) -> Result<OperationId> {
         self.check_added("amount", amount.into())?;
         let wanted = |_: &SchedulerRecord| Ok((Definition::AddRooms { amount }, amount.into()));
         self.change_fleet(scheduler, wanted, force, user).await
@@ -47,7 +47,7 @@ impl Engine {
         amount: u32,
         force: bool,
         user: &str,
-    ) -> Result<OperationId, Error> {
+    ) -> Result<OperationId> {
         self.check_removed("amount", amount.into())?;
         let wanted = |record: &SchedulerRecord| {
             // More than the fleet has cannot be taken from it: it would be taken from rooms that are added later.
@@ -67,7 +67,7 @@ impl Engine {
         rooms: &[String],
         force: bool,
         user: &str,
-    ) -> Result<OperationId, Error> {
+    ) -> Result<OperationId> {
         let rooms: BTreeSet<RoomId> = rooms.iter().map(|room| RoomId::new(room)).collect();
         self.check_removed("rooms", rooms.len() as u64)?;
         let record = self.scheduler(scheduler).await?;
@@ -103,7 +103,7 @@ impl Engine {
         order: &ResizeOrder,
         force: bool,
         user: &str,
-    ) -> Result<OperationId, Error> {
+    ) -> Result<OperationId> {
         let request = Request::parse(&order.draft, order.strictness).map_err(Violations)?;
         let rooms = self.counted_rooms(scheduler).await?;
         let wanted = |record: &SchedulerRecord| {
@@ -129,7 +129,7 @@ impl Engine {
         region: Option<&str>,
         force: bool,
         user: &str,
-    ) -> Result<OperationId, Error> {
+    ) -> Result<OperationId> {
         let region = region.map(|name| self.configured_region(name)).transpose()?;
         let wanted = |record: &SchedulerRecord| {
             if let (Some(asked), Some(bound)) = (&region, &record.recipe.spec.region)
@@ -147,10 +147,10 @@ impl Engine {
     async fn change_fleet(
         &self,
         scheduler: &str,
-        wanted: impl Fn(&SchedulerRecord) -> Result<Wanted, Error>,
+        wanted: impl Fn(&SchedulerRecord) -> Result<Wanted>,
         force: bool,
         user: &str,
-    ) -> Result<OperationId, Error> {
+    ) -> Result<OperationId> {
         for _ in 0..ATTEMPTS {
             let record = self.scheduler(scheduler).await?;
             let autoscaled = record.autoscaling().is_some();
@@ -185,12 +185,12 @@ impl Engine {
     }
 
     /// What autoscaling made of the fleet, whatever its size is said to be.
-    async fn counted_rooms(&self, scheduler: &str) -> Result<u64, Error> {
+    async fn counted_rooms(&self, scheduler: &str) -> Result<u64> {
         let record = self.scheduler(scheduler).await?;
         Ok(self.ports.table.counts(&record.name).await?.by_status.total().into())
     }
 
-    fn configured_region(&self, name: &str) -> Result<Region, Error> {
+    fn configured_region(&self, name: &str) -> Result<Region> {
         let wrong = |reason: String| Error::from(Violations(vec![Violation::new("region", reason)]));
         let region = Region::parse(name).map_err(wrong)?;
         if self.ports.runtimes.contains_key(&region) {
@@ -200,11 +200,11 @@ impl Engine {
         Err(wrong(format!("{name:?} is not a configured region; there is {}", known.join(", "))))
     }
 
-    fn check_added(&self, field: &str, amount: u64) -> Result<(), Error> {
+    fn check_added(&self, field: &str, amount: u64) -> Result {
         check_amount(field, amount, "operations.rooms.add.limit", self.settings.rooms_add_limit)
     }
 
-    fn check_removed(&self, field: &str, amount: u64) -> Result<(), Error> {
+    fn check_removed(&self, field: &str, amount: u64) -> Result {
         check_amount(field, amount, "operations.rooms.remove.limit", self.settings.rooms_remove_limit)
     }
 }
@@ -231,7 +231,7 @@ fn cluster(record: &SchedulerRecord, rooms: u64) -> Cluster {
     }
 }
 
-fn check_amount(field: &str, amount: u64, key: &str, limit: u32) -> Result<(), Error> {
+fn check_amount(field: &str, amount: u64, key: &str, limit: u32) -> Result {
     if amount == 0 {
         return Err(Error::Invalid(format!("{field} must be at least 1")));
     }

@@ -8,7 +8,7 @@ use maestro_core::time::{Timestamp, age};
 
 use crate::ports::store::{Change, SchedulerRecord, Transaction};
 use crate::rollouts::RolloutWrite;
-use crate::{Engine, Error};
+use crate::{Engine, Error, Result};
 
 use super::{ATTEMPTS, changes_too_fast};
 
@@ -33,7 +33,7 @@ struct Release<'a> {
 
 impl Engine {
     /// All kinds that are listed, held or free.
-    pub async fn locks(&self, name: &str) -> Result<Vec<LockView>, Error> {
+    pub async fn locks(&self, name: &str) -> Result<Vec<LockView>> {
         let record = self.scheduler(name).await?;
         let locks = self.shown_locks(&record.name).await?;
         let now = self.now();
@@ -59,7 +59,7 @@ impl Engine {
         token: Option<u64>,
         user: &str,
         reason: &str,
-    ) -> Result<(), Error> {
+    ) -> Result {
         for _ in 0..ATTEMPTS {
             let record = self.scheduler(name).await?;
             let kind = kind_of(key, &record.name)?;
@@ -80,11 +80,7 @@ impl Engine {
         Err(changes_too_fast(name))
     }
 
-    async fn forced_release(
-        &self,
-        record: &SchedulerRecord,
-        release: &Release<'_>,
-    ) -> Result<Transaction, Error> {
+    async fn forced_release(&self, record: &SchedulerRecord, release: &Release<'_>) -> Result<Transaction> {
         let Lock { kind, holder, token, .. } = *release.lock;
         let scheduler = record.name.clone();
         let mut changes = match kind {
@@ -142,7 +138,7 @@ impl Engine {
 }
 
 /// A kind by its name, or by the full key of this scheduler. The panic lock is not for people.
-fn kind_of(key: &str, scheduler: &SchedulerName) -> Result<LockKind, Error> {
+fn kind_of(key: &str, scheduler: &SchedulerName) -> Result<LockKind> {
     let is_meant = |kind: &LockKind| kind.as_str() == key || kind.key(scheduler) == key;
     LockKind::LISTED.into_iter().find(is_meant).ok_or_else(|| Error::Invalid("invalid lock key".into()))
 }

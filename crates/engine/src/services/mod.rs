@@ -35,7 +35,7 @@ pub use versions::NextVersions;
 use maestro_core::scheduler::SchedulerName;
 
 use crate::ports::store::{StoreError, Transaction};
-use crate::{Engine, Error};
+use crate::{Engine, Error, Result};
 
 /// How often a request is decided again when others change what it was decided on.
 const ATTEMPTS: u32 = 20;
@@ -55,7 +55,7 @@ fn changes_too_fast(scheduler: &str) -> Error {
 }
 
 /// A name from a path. One that cannot exist is not found, like one that does not.
-fn known_name(text: &str) -> Result<SchedulerName, Error> {
+fn known_name(text: &str) -> Result<SchedulerName> {
     SchedulerName::parse(text).map_err(|_| scheduler_not_found(text))
 }
 

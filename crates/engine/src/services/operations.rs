@@ -10,7 +10,7 @@ use crate::operations::{forget_unless_deleting, take_back_deletion};
 use crate::ports::store::{
     Change, OperationPage, PageRequest, SchedulerRecord, SchedulerState, StoreError, Transaction,
 };
-use crate::{Engine, Error};
+use crate::{Engine, Error, Result};
 
 use super::{ATTEMPTS, changes_too_fast, known_name};
 
@@ -38,7 +38,7 @@ impl Engine {
         scheduler: &str,
         stage: Stage,
         page: PageRequest,
-    ) -> Result<OperationList, Error> {
+    ) -> Result<OperationList> {
         let Ok(name) = known_name(scheduler) else {
             return Ok(OperationList { page: 1, page_size: 0, total: 0, operations: Vec::new() });
         };
@@ -52,7 +52,7 @@ impl Engine {
         Ok(OperationList { page, page_size, total, operations })
     }
 
-    pub async fn operation(&self, scheduler: &str, id: &str) -> Result<OperationView, Error> {
+    pub async fn operation(&self, scheduler: &str, id: &str) -> Result<OperationView> {
         let missing = || Error::NotFound(format!("operation {id} not found in scheduler {scheduler}"));
         let name = known_name(scheduler)?;
         let parsed = OperationId::parse(id);
@@ -76,7 +76,7 @@ impl Engine {
         scheduler: &SchedulerName,
         stage: Stage,
         operations: Vec<Operation>,
-    ) -> Result<Vec<OperationView>, Error> {
+    ) -> Result<Vec<OperationView>> {
         let store = &self.ports.store;
         let (unfinished, locks) = match stage {
             Stage::Pending => match store.unfinished(scheduler).await {
@@ -98,7 +98,7 @@ impl Engine {
     }
 
     /// Lists are read without histories, and what never began has its cause nowhere else.
-    async fn cause(&self, operation: &Operation) -> Result<Option<String>, Error> {
+    async fn cause(&self, operation: &Operation) -> Result<Option<String>> {
         let cause = operation.cause().map(str::to_owned);
         let is_elsewhere = match operation.status {
             OperationStatus::Evicted | OperationStatus::Error | OperationStatus::Canceled => cause.is_none(),
@@ -113,7 +113,7 @@ impl Engine {
 
     /// A pending operation is canceled at once. One in progress is asked to roll back: it ends as `canceled` when
     /// what it did is undone.
-    pub async fn cancel_operation(&self, scheduler: &str, id: &str, user: &str) -> Result<(), Error> {
+    pub async fn cancel_operation(&self, scheduler: &str, id: &str, user: &str) -> Result {
         for _ in 0..ATTEMPTS {
             let operation = self.operation(scheduler, id).await?.operation;
             if operation.status.is_final() {
@@ -138,7 +138,7 @@ impl Engine {
         record: Option<&SchedulerRecord>,
         locks: &Locks,
         user: &str,
-    ) -> Result<Transaction, Error> {
+    ) -> Result<Transaction> {
         let at = self.now();
         let id = operation.id;
         if operation.status == OperationStatus::InProgress {

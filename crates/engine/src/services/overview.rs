@@ -7,7 +7,7 @@ use maestro_core::room::RoomStatus;
 use crate::operations::whole_fleet;
 use crate::ports::room_table::FleetCounts;
 use crate::ports::store::SchedulerRecord;
-use crate::{Engine, Error};
+use crate::{Engine, Result};
 
 use super::{FleetInfo, SchedulerFilter};
 
@@ -23,7 +23,7 @@ pub struct FleetOverview {
 }
 
 impl Engine {
-    pub async fn fleet_overviews(&self, filter: &SchedulerFilter) -> Result<Vec<FleetOverview>, Error> {
+    pub async fn fleet_overviews(&self, filter: &SchedulerFilter) -> Result<Vec<FleetOverview>> {
         let mut overviews = Vec::new();
         let mut fleets_left = FLEETS_READ_MAX;
         for scheduler in self.schedulers(filter).await? {
@@ -41,7 +41,7 @@ impl Engine {
         counts: &FleetCounts,
         wanted: u32,
         fleets_left: &mut usize,
-    ) -> Result<Option<Problem>, Error> {
+    ) -> Result<Option<Problem>> {
         let unreachable = counts
             .by_region
             .iter()

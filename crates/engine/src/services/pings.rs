@@ -4,7 +4,7 @@
 use maestro_core::room::{HostPort, PingStatus, Purpose, RoomId};
 
 use crate::ports::room_table::{Ping, PingError, Pinged};
-use crate::{Engine, Error};
+use crate::{Engine, Error, Result};
 
 use super::known_name;
 
@@ -44,7 +44,7 @@ impl Engine {
         self.listening.refused(self.now());
     }
 
-    pub async fn room_address(&self, scheduler: &str, room: &str) -> Result<Address, Error> {
+    pub async fn room_address(&self, scheduler: &str, room: &str) -> Result<Address> {
         let missing = || Error::NotFound(format!("room {room} not found in scheduler {scheduler}"));
         let name = known_name(scheduler).map_err(|_| missing())?;
         let row = self.ports.store.room(&name, &RoomId::new(room)).await?;

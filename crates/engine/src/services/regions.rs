@@ -8,7 +8,7 @@ use maestro_core::room::StatusCounts;
 
 use crate::ports::store::{Change, Refusal, RegionRecord, StoreError, Transaction};
 use crate::regions::Contact;
-use crate::{Engine, Error};
+use crate::{Engine, Error, Result};
 
 /// How often a change is tried again when someone else says something at the same time.
 const ATTEMPTS: u32 = 20;
@@ -47,7 +47,7 @@ fn ordered(order: RegionOrder, before: Option<&RegionRecord>, says: RegionRecord
 
 impl Engine {
     /// By name.
-    pub async fn regions(&self) -> Result<Vec<RegionView>, Error> {
+    pub async fn regions(&self) -> Result<Vec<RegionView>> {
         let said = self.ports.store.regions().await?;
         let mut rooms: BTreeMap<Region, StatusCounts> = BTreeMap::new();
         for scheduler in self.ports.store.scheduler_names().await? {
@@ -107,13 +107,7 @@ impl Engine {
     }
 
     /// Recorded with who and why, also where it changes nothing else.
-    pub async fn order_region(
-        &self,
-        name: &str,
-        order: RegionOrder,
-        user: &str,
-        reason: &str,
-    ) -> Result<(), Error> {
+    pub async fn order_region(&self, name: &str, order: RegionOrder, user: &str, reason: &str) -> Result {
         let region = self.known_region(name)?;
         if order == RegionOrder::ConfirmLost {
             self.look_for_silence(&region).await?;
@@ -151,7 +145,7 @@ impl Engine {
         Err(Error::Conflict(format!("region {region} changes too fast; try again")))
     }
 
-    fn known_region(&self, name: &str) -> Result<Region, Error> {
+    fn known_region(&self, name: &str) -> Result<Region> {
         let found = self.ports.runtimes.keys().find(|region| region.as_str() == name);
         found.cloned().ok_or_else(|| {
             let names: Vec<String> = self.ports.runtimes.keys().map(ToString::to_string).collect();
@@ -160,7 +154,7 @@ impl Engine {
     }
 
     /// Rooms of a region that is not configured any more would run on with nobody to stop them.
-    pub(crate) async fn check_regions(&self) -> Result<(), Error> {
+    pub(crate) async fn check_regions(&self) -> Result {
         let mut left: BTreeMap<Region, u32> = BTreeMap::new();
         for row in self.ports.store.all_live_rooms().await? {
             if !self.ports.runtimes.contains_key(&row.region) {

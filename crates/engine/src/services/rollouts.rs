@@ -11,7 +11,7 @@ use maestro_core::time::{Timestamp, after};
 
 use crate::operations::{occupied_pace, validation_attempts, whole_fleet};
 use crate::ports::store::{RolloutRecord, RolloutState, RoomCount, SchedulerRecord, VersionRecord};
-use crate::{Engine, Error};
+use crate::{Engine, Error, Result};
 
 /// Version operations that are looked back at: people submit few versions a day, and each takes two.
 const OPERATIONS_SEEN: u32 = 100;
@@ -72,7 +72,7 @@ impl RolloutPhase {
 
 impl Engine {
     /// About the version that was submitted or switched to last, or about the one that is named.
-    pub async fn rollout(&self, name: &str, version: Option<&str>) -> Result<RolloutView, Error> {
+    pub async fn rollout(&self, name: &str, version: Option<&str>) -> Result<RolloutView> {
         let name = self.scheduler(name).await?.name;
         // Operations first: whatever they have done is in what is read after them.
         let operations = self.ports.store.version_operations(&name, OPERATIONS_SEEN).await?;
@@ -130,7 +130,7 @@ impl Engine {
         record: &SchedulerRecord,
         operations: &'a [Operation],
         version: Option<&str>,
-    ) -> Result<(VersionSubject<'a>, VersionProgress), Error> {
+    ) -> Result<(VersionSubject<'a>, VersionProgress)> {
         let text = version.unwrap_or_default();
         let missing = || Error::NotFound(format!("scheduler {} not found in version {text:?}", record.name));
         let subject = match version {
@@ -151,7 +151,7 @@ impl Engine {
     }
 
     /// If no operation says it any more: what is rolled out, or the version that a rollback leaves.
-    async fn last_rolled_out(&self, record: &SchedulerRecord) -> Result<Version, Error> {
+    async fn last_rolled_out(&self, record: &SchedulerRecord) -> Result<Version> {
         let goes_back = record.rollout.as_ref().is_some_and(RolloutRecord::is_rollback);
         if !goes_back {
             return Ok(record.active_version);
@@ -165,7 +165,7 @@ impl Engine {
     }
 
     /// What the making of a version, or its switch, waits for.
-    async fn validation(&self, record: &SchedulerRecord, operation: &Operation) -> Result<String, Error> {
+    async fn validation(&self, record: &SchedulerRecord, operation: &Operation) -> Result<String> {
         let store = &self.ports.store;
         let unfinished = store.unfinished(&record.name).await?;
         let locks = store.locks(&record.name).await?;
@@ -176,7 +176,7 @@ impl Engine {
         })
     }
 
-    async fn replaced_rooms(&self, record: &SchedulerRecord) -> Result<ReplacedRooms, Error> {
+    async fn replaced_rooms(&self, record: &SchedulerRecord) -> Result<ReplacedRooms> {
         let rooms = self.ports.store.room_counts(&record.name).await?;
         let mut by_version: BTreeMap<Version, u32> = BTreeMap::new();
         for count in &rooms {

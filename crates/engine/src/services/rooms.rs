@@ -8,7 +8,7 @@ use maestro_core::time::Timestamp;
 
 use crate::ports::room_table::RoomView;
 use crate::ports::store::{Ended, Intent, RoomRecord};
-use crate::{Engine, Error};
+use crate::{Engine, Error, Result};
 
 /// Of a crash loop there may be tens of thousands; the latest ones tell.
 const ENDED_ROOMS_LISTED: usize = 200;
@@ -43,7 +43,7 @@ pub struct RoomSilence {
 
 impl Engine {
     /// Rooms that have not ended, by id.
-    pub async fn rooms(&self, scheduler: &str) -> Result<Vec<ListedRoom>, Error> {
+    pub async fn rooms(&self, scheduler: &str) -> Result<Vec<ListedRoom>> {
         let name = self.scheduler_name(scheduler).await?;
         let rows = self.ports.store.live_rooms(&name).await?;
         let views = self.ports.table.rooms(&name).await?;
@@ -57,14 +57,14 @@ impl Engine {
     }
 
     /// Rooms that have ended, latest first, for as long as they are remembered.
-    pub async fn ended_rooms(&self, scheduler: &str) -> Result<Vec<ListedRoom>, Error> {
+    pub async fn ended_rooms(&self, scheduler: &str) -> Result<Vec<ListedRoom>> {
         let record = self.scheduler(scheduler).await?;
         let rows = self.ports.store.ended_rooms(&record.name, ENDED_ROOMS_LISTED).await?;
         Ok(rows.into_iter().map(|row| listed(row, None)).collect())
     }
 
     /// One room, for as long as it is remembered after its end.
-    pub async fn room(&self, scheduler: &str, id: &str) -> Result<ListedRoom, Error> {
+    pub async fn room(&self, scheduler: &str, id: &str) -> Result<ListedRoom> {
         let missing = || Error::NotFound(format!("room {id} not found in scheduler {scheduler}"));
         let name = self.scheduler_name(scheduler).await?;
         let id = RoomId::new(id);
@@ -74,7 +74,7 @@ impl Engine {
         Ok(ListedRoom { silent, ..listed(row, view.as_ref()) })
     }
 
-    pub async fn room_logs(&self, scheduler: &str, id: &str, lines_max: usize) -> Result<String, Error> {
+    pub async fn room_logs(&self, scheduler: &str, id: &str, lines_max: usize) -> Result<String> {
         let room = self.room(scheduler, id).await?;
         let name = self.scheduler_name(scheduler).await?;
         let runtime = self.runtime(&room.region)?;

@@ -17,7 +17,7 @@ use crate::ports::store::{
     SchedulerUpdate, StoreError, Transaction, UnreadableScheduler, UnreadableVersion, VersionRecord,
 };
 use crate::rollouts::RolloutWrite;
-use crate::{Engine, Error};
+use crate::{Engine, Error, Result};
 
 use super::{ATTEMPTS, changes_too_fast, known_name, scheduler_not_found};
 
@@ -46,7 +46,7 @@ pub struct FleetInfo {
 
 impl Engine {
     /// Stores the recipe as version v1.0.0 and enqueues the operation that makes the scheduler.
-    pub async fn create_scheduler(&self, recipe: Recipe, user: &str) -> Result<SchedulerRecord, Error> {
+    pub async fn create_scheduler(&self, recipe: Recipe, user: &str) -> Result<SchedulerRecord> {
         self.check_recipe(&recipe, recipe.rooms_replicas, None)?;
         let _admitted = self.admit_scheduler().await?;
         let now = self.now();
@@ -86,17 +86,17 @@ impl Engine {
 
     /// Marks the scheduler as being deleted, durably, and enqueues the operation that does it. Asking again while
     /// that operation is unfinished gives the same operation. Regions that cannot be reached are waited for.
-    pub async fn delete_scheduler(&self, name: &str, user: &str) -> Result<OperationId, Error> {
+    pub async fn delete_scheduler(&self, name: &str, user: &str) -> Result<OperationId> {
         self.ask_for_deletion(name, false, user).await
     }
 
     /// The same, and what is in regions that cannot be reached is forgotten, also by a deletion that waits for them
     /// already.
-    pub async fn delete_scheduler_by_force(&self, name: &str, user: &str) -> Result<OperationId, Error> {
+    pub async fn delete_scheduler_by_force(&self, name: &str, user: &str) -> Result<OperationId> {
         self.ask_for_deletion(name, true, user).await
     }
 
-    async fn ask_for_deletion(&self, name: &str, force: bool, user: &str) -> Result<OperationId, Error> {
+    async fn ask_for_deletion(&self, name: &str, force: bool, user: &str) -> Result<OperationId> {
         let missing = || {
             Error::NotFound(format!(
                 "no scheduler found, can not delete nonexistent scheduler: scheduler {name} not found"
@@ -139,12 +139,7 @@ impl Engine {
         Err(changes_too_fast(name))
     }
 
-    async fn force_deletion(
-        &self,
-        operation: OperationId,
-        scheduler: &SchedulerName,
-        user: &str,
-    ) -> Result<(), Error> {
+    async fn force_deletion(&self, operation: OperationId, scheduler: &SchedulerName, user: &str) -> Result {
         let Some(deletion) = self.ports.store.operation(scheduler, operation).await? else {
             return Ok(());
         };
@@ -168,7 +163,7 @@ impl Engine {
         }
     }
 
-    pub async fn scheduler(&self, name: &str) -> Result<SchedulerRecord, Error> {
+    pub async fn scheduler(&self, name: &str) -> Result<SchedulerRecord> {
         let scheduler = known_name(name)?;
         self.ports.store.scheduler(&scheduler).await?.ok_or_else(|| scheduler_not_found(name))
     }
@@ -178,7 +173,7 @@ impl Engine {
         &self,
         name: &str,
         version: Option<&str>,
-    ) -> Result<(SchedulerRecord, VersionRecord), Error> {
+    ) -> Result<(SchedulerRecord, VersionRecord)> {
         let record = self.scheduler(name).await?;
         let wanted = match version {
             None => Some(record.active_version),
@@ -194,7 +189,7 @@ impl Engine {
         Ok((record, version))
     }
 
-    pub async fn schedulers(&self, filter: &SchedulerFilter) -> Result<Vec<SchedulerRecord>, Error> {
+    pub async fn schedulers(&self, filter: &SchedulerFilter) -> Result<Vec<SchedulerRecord>> {
         let mut schedulers = self.ports.store.schedulers().await?;
         schedulers.retain(|scheduler| {
             let version = scheduler.active_version.to_string();
@@ -204,22 +199,19 @@ impl Engine {
     }
 
     /// Those that this build cannot read. Nobody knows their game, so who asks for one gets none of them.
-    pub async fn unreadable_schedulers(
-        &self,
-        filter: &SchedulerFilter,
-    ) -> Result<Vec<UnreadableScheduler>, Error> {
+    pub async fn unreadable_schedulers(&self, filter: &SchedulerFilter) -> Result<Vec<UnreadableScheduler>> {
         let (_, mut unreadable) = self.ports.store.all_schedulers().await?;
         unreadable.retain(|scheduler| filter.matches(&scheduler.name, "", &scheduler.active_version));
         Ok(unreadable)
     }
 
     /// What the room table counts of such a scheduler: its rooms go on, and ping.
-    pub async fn counts_of_unreadable(&self, scheduler: &UnreadableScheduler) -> Result<FleetCounts, Error> {
+    pub async fn counts_of_unreadable(&self, scheduler: &UnreadableScheduler) -> Result<FleetCounts> {
         Ok(self.fleet_counts(&scheduler.name).await?)
     }
 
     /// A scheduler's name, if there is one of that name, readable or not.
-    pub(super) async fn scheduler_name(&self, name: &str) -> Result<SchedulerName, Error> {
+    pub(super) async fn scheduler_name(&self, name: &str) -> Result<SchedulerName> {
         let scheduler = known_name(name)?;
         match self.ports.store.scheduler(&scheduler).await {
             Ok(Some(_)) | Err(StoreError::Unreadable(_)) => Ok(scheduler),
@@ -229,7 +221,7 @@ impl Engine {
     }
 
     /// Those that can be read and those that cannot, each newest first.
-    pub async fn versions(&self, name: &str) -> Result<(Vec<VersionRecord>, Vec<UnreadableVersion>), Error> {
+    pub async fn versions(&self, name: &str) -> Result<(Vec<VersionRecord>, Vec<UnreadableVersion>)> {
         let (readable, unreadable) = self.ports.store.versions(&known_name(name)?).await?;
         match readable.is_empty() && unreadable.is_empty() {
             true => Err(scheduler_not_found(name)),
@@ -237,7 +229,7 @@ impl Engine {
         }
     }
 
-    pub async fn fleet_infos(&self, game: Option<String>) -> Result<Vec<FleetInfo>, Error> {
+    pub async fn fleet_infos(&self, game: Option<String>) -> Result<Vec<FleetInfo>> {
         let mut infos = Vec::new();
         for scheduler in self.schedulers(&SchedulerFilter { game, ..SchedulerFilter::default() }).await? {
             let counts = self.fleet_counts(&scheduler.name).await?;
@@ -252,14 +244,14 @@ impl Engine {
         recipe: &Recipe,
         size: u32,
         before: Option<&SchedulerRecord>,
-    ) -> Result<(), Error> {
+    ) -> Result {
         self.check_regions_of(recipe)?;
         self.check_ports(recipe, size)?;
         self.check_capacity(recipe, size, before)
     }
 
     /// Regions that a recipe names are configured here, and it has what they need.
-    fn check_regions_of(&self, recipe: &Recipe) -> Result<(), Error> {
+    fn check_regions_of(&self, recipe: &Recipe) -> Result {
         let configured: Vec<_> = self.ports.runtimes.keys().cloned().collect();
         let mut violations = recipe.unconfigured_regions(&configured);
         if self.ports.runtimes.values().any(|runtime| runtime.runs_containers()) {
@@ -269,7 +261,7 @@ impl Engine {
     }
 
     /// On one host a port range bounds the number of rooms: what can never fit is refused when it is asked for.
-    pub(super) fn check_ports(&self, recipe: &Recipe, rooms: u32) -> Result<(), Error> {
+    pub(super) fn check_ports(&self, recipe: &Recipe, rooms: u32) -> Result {
         let hosts: Option<BTreeSet<&str>> =
             self.ports.runtimes.values().map(|runtime| runtime.host()).collect();
         let Some(hosts) = hosts.map(|hosts| hosts.len() as u64) else {

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::operations::begin_version;
 use crate::ports::store::{Change, Refusal, SchedulerRecord, StoreError, Transaction};
 use crate::rollouts::RolloutWrite;
-use crate::{Engine, Error};
+use crate::{Engine, Error, Result};
 
 use super::{ATTEMPTS, changes_too_fast, known_name};
 
@@ -24,7 +24,7 @@ pub struct NextVersions {
 
 impl Engine {
     /// Enqueues the operation that tries the recipe and makes it a version.
-    pub async fn create_version(&self, name: &str, recipe: Recipe, user: &str) -> Result<OperationId, Error> {
+    pub async fn create_version(&self, name: &str, recipe: Recipe, user: &str) -> Result<OperationId> {
         let record = self.scheduler_to_change(name).await?;
         let size = recipe.rooms_replicas;
         let definition = self.new_version(&record, recipe, size)?;
@@ -42,7 +42,7 @@ impl Engine {
         patch: impl Fn(&Recipe) -> Result<Recipe, Violations>,
         states_size: bool,
         user: &str,
-    ) -> Result<OperationId, Error> {
+    ) -> Result<OperationId> {
         for _ in 0..ATTEMPTS {
             let record = self.scheduler_to_change(name).await?;
             let recipe = patch(&record.recipe)?;
@@ -59,7 +59,7 @@ impl Engine {
     }
 
     /// `size`: the fleet size that it leads to.
-    fn new_version(&self, record: &SchedulerRecord, recipe: Recipe, size: u32) -> Result<Definition, Error> {
+    fn new_version(&self, record: &SchedulerRecord, recipe: Recipe, size: u32) -> Result<Definition> {
         if recipe.name != record.name {
             let text = format!("name: {} is not the scheduler's name, which is {}", recipe.name, record.name);
             return Err(Error::Invalid(text));
@@ -69,7 +69,7 @@ impl Engine {
     }
 
     /// Makes a version that exists the active one.
-    pub async fn switch_version(&self, name: &str, version: &str, user: &str) -> Result<OperationId, Error> {
+    pub async fn switch_version(&self, name: &str, version: &str, user: &str) -> Result<OperationId> {
         if version.is_empty() {
             return Err(Error::Invalid(
                 "version: is missing; name the version to switch to, such as v1.2.0".into(),
@@ -88,7 +88,7 @@ impl Engine {
         enqueued.map_err(|error| refused("cannot switch active version", error))
     }
 
-    async fn scheduler_to_change(&self, name: &str) -> Result<SchedulerRecord, Error> {
+    async fn scheduler_to_change(&self, name: &str) -> Result<SchedulerRecord> {
         let missing = || {
             let text = "no scheduler found, can not create new version for inexistent scheduler";
             Error::NotFound(format!("{text}: scheduler {name} not found"))
@@ -117,7 +117,7 @@ impl Engine {
     }
 
     /// The numbers that come next.
-    pub async fn next_versions(&self, name: &str) -> Result<NextVersions, Error> {
+    pub async fn next_versions(&self, name: &str) -> Result<NextVersions> {
         let record = self.scheduler(name).await?;
         let given = self.ports.store.version_numbers(&record.name).await?;
         let next = |change| Version::next(change, record.active_version, &given);
@@ -125,18 +125,18 @@ impl Engine {
     }
 
     /// Nothing more is replaced until it is resumed; autoscaling goes on.
-    pub async fn pause_rollout(&self, name: &str, user: &str) -> Result<(), Error> {
+    pub async fn pause_rollout(&self, name: &str, user: &str) -> Result {
         self.change_rollout(name, RolloutEvent::PausedBy(user)).await.map(drop)
     }
 
     /// It goes on with a clean slate: what failed before counts no more.
-    pub async fn resume_rollout(&self, name: &str, user: &str) -> Result<(), Error> {
+    pub async fn resume_rollout(&self, name: &str, user: &str) -> Result {
         tracing::info!(scheduler_name = name, user, "resuming the rollout");
         self.change_rollout(name, RolloutEvent::Resumed).await.map(drop)
     }
 
     /// Back to the last version that was deployed; which is a rollout of its own.
-    pub async fn cancel_rollout(&self, name: &str, user: &str) -> Result<OperationId, Error> {
+    pub async fn cancel_rollout(&self, name: &str, user: &str) -> Result<OperationId> {
         let switch_back = self.change_rollout(name, RolloutEvent::CanceledBy(user)).await?;
         switch_back.ok_or_else(|| {
             Error::Conflict(format!("the rollout of scheduler {name} has no earlier version to go back to"))
@@ -144,11 +144,7 @@ impl Engine {
     }
 
     /// The controller changes rollouts too: who loses the race looks again. What leads back, if anything does.
-    async fn change_rollout(
-        &self,
-        name: &str,
-        event: RolloutEvent<'_>,
-    ) -> Result<Option<OperationId>, Error> {
+    async fn change_rollout(&self, name: &str, event: RolloutEvent<'_>) -> Result<Option<OperationId>> {
         for _ in 0..ATTEMPTS {
             let record = self.scheduler(name).await?;
             let locks = self.ports.store.locks(&record.name).await?;
@@ -169,7 +165,7 @@ impl Engine {
         &self,
         record: &SchedulerRecord,
         versions: impl Iterator<Item = Version>,
-    ) -> Result<Vec<Version>, Error> {
+    ) -> Result<Vec<Version>> {
         let mut old = Vec::new();
         for version in versions.filter(|version| *version != record.active_version) {
             let found = self.ports.store.version(&record.name, version).await?;

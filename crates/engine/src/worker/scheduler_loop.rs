@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::invariants::QueueWatch;
-use crate::operations::{Look, StepError, executor, scheduled};
+use crate::operations::{Look, Result, StepError, executor, scheduled};
 use crate::ports::store::{
     Change, Guard, OperationUpdate, Refusal, SchedulerRecord, SchedulerState, StoreError, Transaction,
 };
@@ -146,7 +146,7 @@ impl SchedulerLoop {
     /// Operations that an earlier owner left in progress go on under our lease. Those that are parked look again at
     /// once: whoever was to do what they wait for (to kill a room after its grace period, say) may have died with
     /// that owner.
-    async fn take_over(&mut self) -> Result<(), StepError> {
+    async fn take_over(&mut self) -> Result {
         let now = self.engine.now();
         for operation in self.engine.ports.store.unfinished(&self.scheduler).await? {
             let is_ours = operation.lease.as_ref().is_some_and(|lease| lease.token == self.guard.token);
@@ -165,7 +165,7 @@ impl SchedulerLoop {
         Ok(())
     }
 
-    async fn turn(&mut self) -> Result<Turn, StepError> {
+    async fn turn(&mut self) -> Result<Turn> {
         let store = self.engine.ports.store.clone();
         let Some(record) = store.scheduler(&self.scheduler).await? else {
             self.engine.tokens.forget(&self.scheduler);
@@ -223,7 +223,7 @@ impl SchedulerLoop {
         &self,
         record: &SchedulerRecord,
         unfinished: &[Operation],
-    ) -> Result<BTreeSet<OperationId>, StepError> {
+    ) -> Result<BTreeSet<OperationId>> {
         let now = self.engine.now();
         let parked: Vec<&Operation> = unfinished.iter().filter(|operation| operation.is_parked()).collect();
         let mut woken = BTreeSet::new();
@@ -250,7 +250,7 @@ impl SchedulerLoop {
         record: &SchedulerRecord,
         operation: &Operation,
         locks: &Locks,
-    ) -> Result<bool, StepError> {
+    ) -> Result<bool> {
         let Some(executor) = executor(operation.definition.kind()) else {
             return Ok(true);
         };
@@ -287,7 +287,7 @@ impl SchedulerLoop {
         due.into_iter().flatten().chain(waits).min().unwrap_or_else(|| Instant::now() + IDLE_MAX)
     }
 
-    async fn commit(&self, label: &'static str, changes: Vec<Change>) -> Result<(), StepError> {
+    async fn commit(&self, label: &'static str, changes: Vec<Change>) -> Result {
         let transaction = Transaction::guarded(label, self.guard.clone(), changes);
         Ok(self.engine.ports.store.commit(transaction).await?)
     }

@@ -15,7 +15,7 @@ use maestro_core::operation::{
 use maestro_core::time::after;
 
 use crate::Engine;
-use crate::operations::{Look, Next, Step, StepError, Work, executor, rooms_asked_to_go};
+use crate::operations::{Look, Next, Result, Step, StepError, Work, executor, rooms_asked_to_go};
 use crate::ports::store::{
     Change, Guard, NoAction, OperationUpdate, Refusal, SchedulerRecord, StoreError, Transaction,
 };
@@ -63,7 +63,7 @@ impl Stepper {
         }
     }
 
-    pub(super) async fn evict(&self, operation: &Operation, eviction: Eviction) -> Result<(), StepError> {
+    pub(super) async fn evict(&self, operation: &Operation, eviction: Eviction) -> Result {
         self.engine.metrics.evicted(&self.game, operation, eviction);
         let event = format!("Operation evicted: {eviction}");
         self.end(&self.guard, operation, OperationStatus::Evicted, true, Vec::new(), vec![event]).await
@@ -76,7 +76,7 @@ impl Stepper {
         scheduler: SchedulerRecord,
         operation: Operation,
         progress: Option<serde_json::Value>,
-    ) -> Result<(), StepError> {
+    ) -> Result {
         let history = self.events(vec!["Starting operation".into()]);
         let mut start =
             vec![Change::StartOperation { operation: operation.id, lease: self.lease(), history }];
@@ -108,7 +108,7 @@ impl Stepper {
         scheduler: SchedulerRecord,
         operation: Operation,
         look: Option<Look>,
-    ) -> Result<bool, StepError> {
+    ) -> Result<bool> {
         if let (Some(cancel), None) = (&operation.cancel, &operation.rollback) {
             let why = format!("canceled by {}", cancel.by);
             self.roll_back(&operation, RollbackEnd::Canceled, why).await?;
@@ -153,7 +153,7 @@ impl Stepper {
         Work { engine, guard, scheduler, operation, locks, tenure, look }
     }
 
-    async fn commit_step(&mut self, work: &Work, step: Step) -> Result<bool, StepError> {
+    async fn commit_step(&mut self, work: &Work, step: Step) -> Result<bool> {
         let operation = &work.operation;
         let Step { mut changes, progress, data, mut history, reconciled, next } = step;
         let activity = match next {
@@ -192,7 +192,7 @@ impl Stepper {
     }
 
     /// A step that did not go through: try again, or roll back.
-    async fn on_step_error(&mut self, operation: &Operation, error: StepError) -> Result<bool, StepError> {
+    async fn on_step_error(&mut self, operation: &Operation, error: StepError) -> Result<bool> {
         match error {
             StepError::Failed(why) => return self.give_up(operation, why).await,
             StepError::Store(StoreError::Refused(refusal)) if refusal.is_race() => {
@@ -222,7 +222,7 @@ impl Stepper {
     }
 
     /// An operation that goes forward rolls back; one that rolls back already ends where it is. True: it has ended.
-    async fn give_up(&mut self, operation: &Operation, why: String) -> Result<bool, StepError> {
+    async fn give_up(&mut self, operation: &Operation, why: String) -> Result<bool> {
         let Some(rollback) = &operation.rollback else {
             self.roll_back(operation, RollbackEnd::Error, why).await?;
             return Ok(false);
@@ -232,12 +232,7 @@ impl Stepper {
         Ok(true)
     }
 
-    async fn roll_back(
-        &mut self,
-        operation: &Operation,
-        then: RollbackEnd,
-        why: String,
-    ) -> Result<(), StepError> {
+    async fn roll_back(&mut self, operation: &Operation, then: RollbackEnd, why: String) -> Result {
         let event = match then {
             RollbackEnd::Error => format!("operation execution failed: {why}"),
             RollbackEnd::Canceled => format!("Operation {why}"),
@@ -256,7 +251,7 @@ impl Stepper {
     }
 
     /// Without the slot: the rest of the scheduler goes on, unless nothing may beside this one.
-    async fn wait_for_answer(&mut self, operation: &Operation, obstacle: String) -> Result<(), StepError> {
+    async fn wait_for_answer(&mut self, operation: &Operation, obstacle: String) -> Result {
         let retry = self.retries.retry(operation.id);
         tracing::warn!(
             scheduler_name = %operation.scheduler, operation_id = %operation.id,
@@ -283,7 +278,7 @@ impl Stepper {
         took_action: bool,
         mut changes: Vec<Change>,
         history: Vec<String>,
-    ) -> Result<(), StepError> {
+    ) -> Result {
         let at = self.engine.now();
         if status != OperationStatus::Finished {
             changes.extend(self.engine.take_back_fleet_size(operation));
@@ -308,16 +303,11 @@ impl Stepper {
         events.into_iter().map(|event| HistoryEvent { at, event }).collect()
     }
 
-    async fn commit(&self, label: &'static str, changes: Vec<Change>) -> Result<(), StepError> {
+    async fn commit(&self, label: &'static str, changes: Vec<Change>) -> Result {
         self.commit_under(&self.guard, label, changes).await
     }
 
-    async fn commit_under(
-        &self,
-        guard: &Guard,
-        label: &'static str,
-        changes: Vec<Change>,
-    ) -> Result<(), StepError> {
+    async fn commit_under(&self, guard: &Guard, label: &'static str, changes: Vec<Change>) -> Result {
         let transaction = Transaction::guarded(label, guard.clone(), changes);
         Ok(self.engine.ports.store.commit(transaction).await?)
     }

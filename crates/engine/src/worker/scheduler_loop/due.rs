@@ -9,7 +9,7 @@ use maestro_core::time::{Timestamp, age};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::operations::{Finding, Look, StepError, decided, nothing_to_clean_up, scheduled};
+use crate::operations::{Finding, Look, Result, decided, nothing_to_clean_up, scheduled};
 use crate::ports::store::{Change, NewOperation, NoAction, Routine, SchedulerRecord, SchedulerState};
 use crate::rooms::comparing;
 
@@ -29,7 +29,7 @@ impl SchedulerLoop {
         &mut self,
         record: &SchedulerRecord,
         unfinished: &[Operation],
-    ) -> Result<bool, StepError> {
+    ) -> Result<bool> {
         if record.state != SchedulerState::InSync {
             return Ok(false);
         }
@@ -72,11 +72,7 @@ impl SchedulerLoop {
     }
 
     /// False: it found nothing to do, and was written down as a whole, together with those of others.
-    async fn scheduled_cycle(
-        &mut self,
-        record: &SchedulerRecord,
-        unfinished: &[Operation],
-    ) -> Result<bool, StepError> {
+    async fn scheduled_cycle(&mut self, record: &SchedulerRecord, unfinished: &[Operation]) -> Result<bool> {
         let engine = self.engine.clone();
         let may_look = is_quiet(unfinished) && comparing::nothing_differs(&engine, &self.scheduler).await;
         let look = match may_look {
@@ -97,7 +93,7 @@ impl SchedulerLoop {
         Ok(true)
     }
 
-    async fn quiet_clean_up(&self, unfinished: &[Operation]) -> Result<bool, StepError> {
+    async fn quiet_clean_up(&self, unfinished: &[Operation]) -> Result<bool> {
         let is_quiet = is_quiet(unfinished) && nothing_to_clean_up(&self.engine, &self.scheduler).await?;
         if is_quiet {
             self.record(Routine::StorageCleanUp, Value::Null, Vec::new());
@@ -122,7 +118,7 @@ impl SchedulerLoop {
     }
 
     /// Between two cycles: if the plan is another one by now, a cycle begins early.
-    async fn look_early(&mut self, record: &SchedulerRecord) -> Result<bool, StepError> {
+    async fn look_early(&mut self, record: &SchedulerRecord) -> Result<bool> {
         if !self.engine.settings.early_wake_up {
             return Ok(false);
         }
@@ -186,23 +182,13 @@ impl SchedulerLoop {
         self.next_look = Some(self.next_look.map_or(at, |look| look.min(at)));
     }
 
-    async fn enqueue_cycle(
-        &mut self,
-        reason: &str,
-        progress: Value,
-        look: Option<Look>,
-    ) -> Result<(), StepError> {
+    async fn enqueue_cycle(&mut self, reason: &str, progress: Value, look: Option<Look>) -> Result {
         let id = self.enqueue(Definition::HealthController, reason, progress).await?;
         self.looked = look.map(|look| (id, Instant::now(), look));
         Ok(())
     }
 
-    async fn enqueue(
-        &self,
-        definition: Definition,
-        reason: &str,
-        progress: Value,
-    ) -> Result<OperationId, StepError> {
+    async fn enqueue(&self, definition: Definition, reason: &str, progress: Value) -> Result<OperationId> {
         let operation = self.engine.new_operation(&self.scheduler, definition, Origin::Engine);
         let (id, reason) = (operation.id, reason.into());
         let operation = NewOperation { reason, progress, ..operation };

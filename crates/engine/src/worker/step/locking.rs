@@ -3,7 +3,7 @@
 use maestro_core::lock::{Lock, LockKind, Obstacle, Taker};
 use maestro_core::time::after;
 
-use crate::operations::{Executor, Step, StepError, Work};
+use crate::operations::{Executor, Result, Step, StepError, Work};
 use crate::ports::store::{Change, Refusal, StoreError};
 
 use super::Stepper;
@@ -17,11 +17,7 @@ impl Stepper {
     /// Takes the locks that the next step needs, and has the step's write checked against all that the operation
     /// holds or works under, and against a rollback that began meanwhile. `Some`: one is not free, and this is to be
     /// done instead.
-    pub(super) async fn hold_locks(
-        &self,
-        executor: &dyn Executor,
-        work: &mut Work,
-    ) -> Result<Option<Step>, StepError> {
+    pub(super) async fn hold_locks(&self, executor: &dyn Executor, work: &mut Work) -> Result<Option<Step>> {
         work.guard.operation = Some(work.operation.id);
         let needs = executor.needs(work).await?;
         for need in &needs {
@@ -48,7 +44,7 @@ impl Stepper {
     }
 
     /// Who works under a lock that was lent waits for it no more.
-    async fn leave_order(&self, work: &Work, kind: LockKind) -> Result<(), StepError> {
+    async fn leave_order(&self, work: &Work, kind: LockKind) -> Result {
         let holder = work.operation.holder();
         match work.locks.waits(kind, holder) {
             Some(_) => {
@@ -60,7 +56,7 @@ impl Stepper {
     }
 
     /// It takes a place in the order and waits for its turn, for a while.
-    fn wait_for_lock(&self, work: &Work, kind: LockKind, obstacle: &Obstacle) -> Result<Step, StepError> {
+    fn wait_for_lock(&self, work: &Work, kind: LockKind, obstacle: &Obstacle) -> Result<Step> {
         let now = self.engine.now();
         let place = work.locks.waits(kind, work.operation.holder());
         let deadline = match place {
