@@ -174,6 +174,10 @@ impl Runtime for ProcessRuntime {
         Some(THIS_HOST)
     }
 
+    fn runs_containers(&self) -> bool {
+        false
+    }
+
     fn capacity(&self, scheduler: &SchedulerName) -> Option<Capacity> {
         let taken_by_others = self.shared.places.taken_by_others(scheduler);
         Some(Capacity { rooms: self.shared.options.rooms_max, taken_by_others, setting: ROOMS_MAX })

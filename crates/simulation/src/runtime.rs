@@ -149,6 +149,10 @@ impl Runtime for SimulatedRuntime {
         Some(&self.host.region().0)
     }
 
+    fn runs_containers(&self) -> bool {
+        false
+    }
+
     fn capacity(&self, scheduler: &SchedulerName) -> Option<Capacity> {
         self.host.change(|state, _| {
             let rooms = state.host_faults.rooms_max?;

@@ -167,15 +167,31 @@ async fn a_ready_target_keeps_all_its_digits() {
     }
 }
 
-/// A process needs neither an image nor resources.
-#[tokio::test(start_paused = true)]
-async fn what_only_containers_need_may_be_left_out() {
-    let world = World::running().await;
+fn without_what_containers_need() -> Value {
     let mut bare = recipe("arena", 1);
     let container = bare["spec"]["containers"][0].as_object_mut().unwrap();
     for key in ["image", "imagePullPolicy", "requests", "limits"] {
         container.remove(key);
     }
+    bare
+}
+
+#[tokio::test(start_paused = true)]
+async fn containers_need_an_image_and_resources() {
+    let world = World::running().await;
+    world.runtimes.values().for_each(|runtime| runtime.run_containers());
+    let reply = world.post("/schedulers", &without_what_containers_need()).await;
+    assert_eq!(reply.status, 400, "{}", reply.text);
+    assert!(reply.text.contains("spec.containers[0].image: is missing"), "{}", reply.text);
+    world.post("/schedulers", &recipe("arena", 1)).await.ok();
+}
+
+/// A process needs neither an image nor resources.
+#[tokio::test(start_paused = true)]
+async fn what_only_containers_need_may_be_left_out() {
+    let world = World::running().await;
+    let mut bare = without_what_containers_need();
+    let container = bare["spec"]["containers"][0].as_object_mut().unwrap();
     container.insert("command".into(), json!(["/room", 1]));
     world.post("/schedulers", &bare).await.ok();
     let shown = world.get("/schedulers/arena").await.ok();

@@ -19,6 +19,7 @@ use tokio::sync::mpsc;
 pub(crate) struct InstantRuntime {
     region: Region,
     is_away: AtomicBool,
+    runs_containers: AtomicBool,
     /// 0: it holds any number of rooms.
     rooms_max: AtomicU32,
     /// Schedulers that have a place here.
@@ -34,6 +35,7 @@ impl InstantRuntime {
         Self {
             region,
             is_away: AtomicBool::new(false),
+            runs_containers: AtomicBool::new(false),
             rooms_max: AtomicU32::new(0),
             places: Mutex::default(),
             rooms: Mutex::default(),
@@ -44,6 +46,11 @@ impl InstantRuntime {
 
     pub(crate) fn set_away(&self, is_away: bool) {
         self.is_away.store(is_away, Ordering::Relaxed);
+    }
+
+    /// From now on, rooms need an image and resources.
+    pub(crate) fn run_containers(&self) {
+        self.runs_containers.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn set_rooms_max(&self, rooms_max: u32) {
@@ -76,6 +83,10 @@ impl Runtime for InstantRuntime {
 
     fn host(&self) -> Option<&str> {
         Some(&self.region.0)
+    }
+
+    fn runs_containers(&self) -> bool {
+        self.runs_containers.load(Ordering::Relaxed)
     }
 
     fn capacity(&self, scheduler: &SchedulerName) -> Option<Capacity> {

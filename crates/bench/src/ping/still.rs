@@ -24,6 +24,10 @@ impl Runtime for StillRuntime {
         Some("127.0.0.1")
     }
 
+    fn runs_containers(&self) -> bool {
+        false
+    }
+
     async fn check(&self) -> Result<Checked, RuntimeError> {
         Ok(Checked::default())
     }

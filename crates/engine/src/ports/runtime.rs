@@ -24,9 +24,7 @@ pub trait Runtime: Send + Sync {
     fn host(&self) -> Option<&str>;
 
     /// Whether rooms are containers, which need an image and resources. Processes need neither.
-    fn runs_containers(&self) -> bool {
-        false
-    }
+    fn runs_containers(&self) -> bool;
 
     /// Whether the region can be reached. This is asked every few seconds, so it must be cheap.
     async fn check(&self) -> Result<Checked>;

@@ -49,6 +49,10 @@ impl Runtime for Patient {
         self.runtime.host()
     }
 
+    fn runs_containers(&self) -> bool {
+        self.runtime.runs_containers()
+    }
+
     fn capacity(&self, scheduler: &SchedulerName) -> Option<Capacity> {
         self.runtime.capacity(scheduler)
     }

@@ -8,6 +8,7 @@
 
 mod change;
 mod records;
+mod refusal;
 
 use async_trait::async_trait;
 use maestro_core::lock::Locks;
@@ -22,14 +23,15 @@ pub use maestro_core::rollout::{RolloutRecord, RolloutState};
 pub use maestro_core::scheduler::SchedulerState;
 
 pub use change::{
-    Change, Guard, NewLock, NewOperation, NewRoomRecord, NewScheduler, NoAction, OperationUpdate, Refusal,
-    Routine, SchedulerUpdate, Transaction, VERSION_OPERATIONS,
+    Change, Guard, NewLock, NewOperation, NewRoomRecord, NewScheduler, NoAction, OperationUpdate, Routine,
+    SchedulerUpdate, Transaction, VERSION_OPERATIONS,
 };
 pub use records::{
     Ended, EndedRoom, Intent, OperationFilter, OperationPage, OwnershipRecord, PageRequest, RegionRecord,
     Renewal, RoomCount, RoomRecord, SchedulerRecord, StopIntent, UnreadableScheduler, UnreadableVersion,
     VersionRecord, WorkerRecord, Workforce,
 };
+pub use refusal::Refusal;
 
 pub type Result<T = (), E = StoreError> = std::result::Result<T, E>;
 
