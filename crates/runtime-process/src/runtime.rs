@@ -90,12 +90,7 @@ pub(crate) struct Shared {
 impl ProcessRuntime {
     /// Looks at once for rooms of this store that run already, so that none is started twice.
     pub async fn open(mut options: Options) -> Result<Arc<Self>, OpenError> {
-        // A process changes its directory before it looks for its program: relative paths would be looked for there.
-        let paths = [&mut options.directory, &mut options.data_directory, &mut options.working_directory];
-        for path in paths.into_iter().chain(&mut options.rooms_directory) {
-            *path = std::path::absolute(&*path)
-                .map_err(|source| OpenError::Directory { path: path.clone(), source })?;
-        }
+        make_absolute(&mut options)?;
         // Servers and regions may share it.
         let homes = options.rooms_directory.as_ref();
         let homes = homes.map(|path| path.join(options.own_name()).join(options.region.as_str()));
@@ -156,6 +151,16 @@ impl ProcessRuntime {
         shared.spawn(Arc::clone(&shared).count_ended_before());
         Ok(Arc::new(Self { shared, observations: Mutex::new(Some(observations)) }))
     }
+}
+
+/// A process changes its directory before it looks for its program: relative paths would be looked for there.
+fn make_absolute(options: &mut Options) -> Result<(), OpenError> {
+    let paths = [&mut options.directory, &mut options.data_directory, &mut options.working_directory];
+    for path in paths.into_iter().chain(&mut options.rooms_directory) {
+        *path = std::path::absolute(&*path)
+            .map_err(|source| OpenError::Directory { path: path.clone(), source })?;
+    }
+    Ok(())
 }
 
 impl Drop for ProcessRuntime {

@@ -176,19 +176,24 @@ fn choose(
         usize::try_from(above_ready.max(0)).unwrap_or(0).saturating_sub(ready_number + occupied_number);
     let staying = counted.total.saturating_sub(count(cycle.replaced.len()));
     let above = staying.saturating_sub(cycle.desired.saturating_add(cycle.surge_max)) as usize;
-    let surplus = left.min(above);
-    if surplus > 0 {
-        let rooms = snapshot.rooms.iter();
-        let new_ready = rooms.filter(|room| {
-            !is_replaced(room, &snapshot.replacement) && is_ready(room) && stays(snapshot, room)
-        });
-        let by_id = |one: &RoomFact, other: &RoomFact| one.id.cmp(&other.id);
-        let chosen = match spread {
-            Some(spread) => spread.choose(new_ready.collect(), surplus, by_id),
-            None => first(new_ready.collect(), surplus, by_id),
-        };
-        cycle.surplus = chosen.into_iter().map(|room| room.id.clone()).collect();
+    cycle.surplus = surplus(snapshot, left.min(above), spread);
+}
+
+/// New ready rooms that the fleet can do without.
+fn surplus(snapshot: &FleetSnapshot<'_>, number: usize, spread: Option<&mut Spread<'_>>) -> Vec<RoomId> {
+    if number == 0 {
+        return Vec::new();
     }
+    let is_surplus = |room: &&RoomFact| {
+        !is_replaced(room, &snapshot.replacement) && is_ready(room) && stays(snapshot, room)
+    };
+    let new_ready = snapshot.rooms.iter().filter(is_surplus).collect();
+    let by_id = |one: &RoomFact, other: &RoomFact| one.id.cmp(&other.id);
+    let chosen = match spread {
+        Some(spread) => spread.choose(new_ready, number, by_id),
+        None => first(new_ready, number, by_id),
+    };
+    chosen.into_iter().map(|room| room.id.clone()).collect()
 }
 
 fn oldest_first(one: &RoomFact, other: &RoomFact) -> Ordering {

@@ -75,14 +75,7 @@ pub(crate) async fn fleet(
     rows.retain(|row| row.purpose == Purpose::Fleet || !guards::stands(Invariant::ValidationNotCounted));
     let mut ended = store.ended_rooms(&scheduler.name, ENDED_ROOMS_SEEN).await?;
     ended.retain(|row| row.purpose == Purpose::Fleet);
-    let mut versions: Vec<Version> = rows.iter().chain(&ended).map(|row| row.version).collect();
-    versions.sort_unstable();
-    versions.dedup();
-    let old = engine.old_versions(scheduler, versions.into_iter()).await?;
-    let old = match &scheduler.rollout {
-        Some(rollout) => rollout.versions_to_replace(old),
-        None => old,
-    };
+    let old = versions_to_replace(engine, scheduler, rows.iter().chain(&ended)).await?;
     let views = engine.ports.table.rooms(&scheduler.name).await?;
     let views: BTreeMap<RoomId, RoomView> = views.into_iter().map(|view| (view.id.clone(), view)).collect();
     let contacts = engine.regions.contacts();
@@ -125,6 +118,20 @@ pub(crate) async fn fleet(
     fleet.find_orphans(&unfinished);
     fleet.unfinished = unfinished;
     Ok(fleet)
+}
+
+/// The versions of these rooms whose rooms are to be replaced.
+async fn versions_to_replace(
+    engine: &Engine,
+    scheduler: &SchedulerRecord,
+    rooms: impl Iterator<Item = &RoomRecord>,
+) -> Result<Vec<Version>> {
+    let versions: BTreeSet<Version> = rooms.map(|row| row.version).collect();
+    let old = engine.old_versions(scheduler, versions.into_iter()).await?;
+    Ok(match &scheduler.rollout {
+        Some(rollout) => rollout.versions_to_replace(old),
+        None => old,
+    })
 }
 
 impl Fleet {
