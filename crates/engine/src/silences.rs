@@ -27,7 +27,7 @@ pub(crate) struct Silences(Mutex<BTreeMap<Region, Silence>>);
 
 #[derive(Default)]
 struct Silence {
-    /// When each was last heard that fell silent together with others: who was heard since is not silent any more.
+    /// The rooms that fell silent together, with the time of their last ping. A room that has pinged since is not silent.
     rooms: Rooms,
     looked_at: Option<Timestamp>,
     /// When somebody last looked and found such rooms.

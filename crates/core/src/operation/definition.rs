@@ -189,7 +189,7 @@ impl DefinitionKind {
     }
 }
 
-/// More rooms than anybody can count are not asked for: that is refused before.
+/// Larger numbers were refused when the request was accepted.
 fn narrowed(rooms: u64) -> u32 {
     u32::try_from(rooms).unwrap_or(u32::MAX)
 }

@@ -15,14 +15,13 @@ pub struct Counted {
     /// Rooms that players are in or on their way to, also those that are leaving: their players need a place.
     pub occupied: u32,
     pub matches: u64,
-    /// Of `total`, those of `occupied`: players of the others have no place yet.
+    /// Occupied rooms that stay. Players of occupied rooms that are leaving still need a place.
     pub serving: u32,
     /// Of `total`, those that are to be replaced.
     pub old: u32,
     /// Of `old`, those that are replaced only because their region is drained.
     pub draining: u32,
-    /// Those not heard of since a restart: of `total`, and of regions that cannot be reached for as long as they may
-    /// still be heard of.
+    /// Rooms not heard of since a restart. A room in an unreachable region counts only until its ping timeout.
     pub unknown: u32,
     /// Of `total`, those with a row that are neither ready nor serve anybody.
     pub idle: u32,

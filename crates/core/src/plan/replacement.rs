@@ -30,10 +30,10 @@ pub struct ReplacementRules {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OldVersions {
     Replaced,
-    /// The rollout is paused. What its surge has added beside them is not too many: otherwise they would be replaced by
-    /// calling them so.
+    /// The rollout is paused. The rooms that its surge has added do not count as surplus: removing a surplus would go on
+    /// replacing old rooms.
     Kept,
-    /// There is no rollout, or it has halted: they count like any other.
+    /// The rollout has halted, or has failed and waits for the switch back: they count like any other.
     Counted,
 }
 

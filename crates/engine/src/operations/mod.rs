@@ -224,7 +224,7 @@ impl From<TableError> for StepError {
     }
 }
 
-/// It was decided on what it was when the step began: the next one sees what it is now.
+/// The rollout changed after the step had read it. The next try reads it again.
 impl From<Refused> for StepError {
     fn from(refused: Refused) -> Self {
         Self::NotNow(refused.to_string())

@@ -40,7 +40,7 @@ pub(crate) async fn watch(engine: Arc<Engine>) {
 async fn forget(engine: &Engine, what: Change) {
     let transaction = Transaction::new("forget operations", vec![what]);
     if let Err(error) = engine.ports.store.commit(transaction).await {
-        tracing::warn!(error = with_sources(&error), "operations that are old enough stay for now");
+        tracing::warn!(error = with_sources(&error), "expired operations could not be deleted, trying again");
     }
 }
 

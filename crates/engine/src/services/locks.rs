@@ -17,7 +17,7 @@ use super::{ATTEMPTS, changes_too_fast};
 pub struct LockView {
     pub kind: LockKind,
     pub key: String,
-    /// `None`: it is free. One whose time is over is, although its record stays until it is taken.
+    /// `None`: it is free. An expired lock is shown as free, although its row stays until somebody takes it.
     pub held: Option<Lock>,
     /// Those whose place still counts, first come first served.
     pub waiters: Vec<Waiter>,

@@ -61,7 +61,7 @@ impl Engine {
             None => None,
         };
         let Some(operation) = found else {
-            // Operations outlive their scheduler for a while, so that it is missing is only the reason now.
+            // Operations outlive their scheduler. Only if there is no such operation is a missing scheduler the reason.
             self.scheduler(scheduler).await?;
             return Err(missing());
         };

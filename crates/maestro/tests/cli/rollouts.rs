@@ -189,12 +189,12 @@ fn a_version_without_old_rooms_is_watched_until_its_rooms_are_ready() {
     );
     check(
         vec![deployed(), crashing()],
-        "rollout status arena --watch --version v10.0.0 --timeout 1ms",
+        "rollout status arena --watch --version v10.0.0 --timeout 0s",
         &expect![[r#"
             > GET /schedulers/arena/rollout?version=v10.0.0&view=full
             > GET /schedulers?name=arena&view=full
             deployed, v10.0.0: 0 of 4 rooms are ready; crashing: rooms end before they are ready; the latest, arena-1: exit code 1
-            stderr: error: deployed, but 0 of 4 rooms are ready after 1ms; the scheduler keeps trying: maestro rollout status arena --watch
+            stderr: error: deployed, but 0 of 4 rooms are ready after 0ns; the scheduler keeps trying: maestro rollout status arena --watch
             exit 6
         "#]],
     );
@@ -285,11 +285,11 @@ fn watch_what_goes_wrong() {
     );
     check(
         vec![rollout("paused", "rolling", "inProgress", 3, 1, ("someone to resume it: paused by ada", ""))],
-        "rollout status arena --watch --version v10.0.0 --timeout 1ms",
+        "rollout status arena --watch --version v10.0.0 --timeout 0s",
         &expect![[r#"
             > GET /schedulers/arena/rollout?version=v10.0.0&view=full
             paused, v10.0.0: 25 %, 3 old and 1 new rooms; waiting for someone to resume it: paused by ada
-            stderr: error: not deployed after 1ms; the rollout continues: maestro rollout status arena --watch
+            stderr: error: not deployed after 0ns; the rollout continues: maestro rollout status arena --watch
             exit 6
         "#]],
     );

@@ -94,7 +94,7 @@ fn accepted_after_thaw(trace: &[String], node: NodeNumber) -> Option<String> {
     let thawed = format!("engine-{node} is thawed");
     let owns = format!("engine-{node} store: owns");
     let wrote = format!("engine-{node} store: ");
-    const AS_OWNER: [&str; 8] = [
+    const AS_OWNER: [&str; 11] = [
         "step",
         "end operation",
         "start operation",
@@ -102,7 +102,10 @@ fn accepted_after_thaw(trace: &[String], node: NodeNumber) -> Option<String> {
         "enqueue own",
         "roll back",
         "wake operation",
-        "note obstacle",
+        "wait for an answer",
+        "take lock",
+        "leave order",
+        "no action",
     ];
     let after = trace.iter().skip_while(|line| !line.contains(&thawed));
     let mut until_owner = after.take_while(|line| !line.contains(&owns));

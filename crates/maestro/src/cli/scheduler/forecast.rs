@@ -196,7 +196,7 @@ fn old_versions(client: &Client, recipe: &Recipe, current: &Current) -> Result<O
     let resource = Resource::new(&["schedulers", recipe.name.as_str(), "rollout"]);
     Ok(match client.get(&resource, "state")?.get("state").as_str() {
         Some("paused") => OldVersions::Kept,
-        Some("halted") => OldVersions::Counted,
+        // A rollout that was halted moves again.
         Some(_) | None => OldVersions::Replaced,
     })
 }
