@@ -31,7 +31,7 @@ pub(crate) struct Room {
     kill_at: watch::Sender<Option<Instant>>,
     /// Somebody wants to hear how it is, again.
     pub(crate) asked_how_it_is: Notify,
-    /// Cancelled when the last process has ended.
+    /// Canceled when the last process has ended.
     pub(crate) gone: CancellationToken,
 }
 

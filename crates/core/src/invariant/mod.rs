@@ -1,5 +1,5 @@
-//! What must hold at any moment, by name. The same checks run in the simulated world, after every write, and in
-//! production, where each name is a label of `maestro_invariant_violations_total`.
+//! What must hold, by name. The simulated world runs the checks that can be judged at any moment after every write, and
+//! the others when it has come to rest. In production each name is a label of `maestro_invariant_violations_total`.
 //!
 //! A check is a function over a few numbers that says what is wrong, if anything is. It decides nothing, and it shares no
 //! formula with the code that it checks.

@@ -124,7 +124,7 @@ impl Operation {
         Holder::Operation { kind: self.definition.kind(), id: self.id }
     }
 
-    /// Why it did not finish, or will not: what turned it back, else the last event of its history. `None`: it
+    /// Why it did not finish, or will not: what rolled it back, else the last event of its history. `None`: it
     /// finished, may still do so, or was read without its history.
     pub fn cause(&self) -> Option<&str> {
         if let Some(rollback) = &self.rollback {

@@ -2,7 +2,7 @@
 //! in, a number for each region comes out.
 //!
 //! A region's share is the part of all future rooms that its weight gives it. Of all distributions within the bounds, the
-//! plan is the one with the smallest sum of squares of (rooms − share); ties go to the earlier region. See [`level`]. There
+//! plan is the one with the smallest sum of squares of (rooms − share); ties go to the earlier region. See `level.rs`. There
 //! is a plan whenever the bounds allow one.
 
 mod level;

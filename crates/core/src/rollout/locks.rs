@@ -15,7 +15,7 @@ pub enum LockChange {
     StopAwaiting { kind: LockKind, holder: Holder },
 }
 
-/// What a rollout that becomes another one does to them. `handed_over_by` gives it what it holds itself.
+/// The lock changes when `from` becomes `to`. Locks that `handed_over_by` holds pass to the new rollout.
 pub(super) fn changes(
     from: Option<&RolloutRecord>,
     to: Option<&RolloutRecord>,
@@ -41,7 +41,7 @@ pub(super) fn changes(
     // Cycles wait as the rollout from now on, or, if it replaces nothing, ask again as themselves.
     let kind = LockKind::Downscaling;
     let mut changes = vec![LockChange::StopAwaiting { kind, holder: Holder::HealthController }];
-    // Not to have it changes nothing for the rollout: whoever has it is about to replace the rollout itself.
+    // A rollout can do without `config` here: only an operation that is about to replace this rollout can hold it.
     changes.extend(take(LockKind::Config));
     let other = before.filter(|before| *before != holder);
     if !rollout.is_moving() {

@@ -154,9 +154,9 @@ impl Executor for DeleteScheduler {
         self.forget(work).await
     }
 
-    /// Cancelled, the deletion is taken back: the fleet grows again. Failed, it stays asked for. Its rollout is there again
-    /// in any case: whoever asks once more and takes that back has nothing else to have it from. Rooms whose end is written
-    /// down go either way, and the runtime may not know that yet.
+    /// If it was canceled, the scheduler is wanted again and its fleet grows. If it failed, the scheduler stays `deleting`.
+    /// The rollout is restored in both cases, because a later deletion that is canceled could not restore it. Rooms whose
+    /// end is written down go either way, and the runtime may not know that yet.
     async fn undo(&self, work: &Work) -> Result<Step> {
         let canceled =
             work.operation.rollback.as_ref().is_some_and(|turn| turn.then == RollbackEnd::Canceled);

@@ -1,5 +1,5 @@
-//! switch_active_version: makes a version the active one, and nothing else. Who replaces rooms is the health
-//! controller; that there is something to replace is written in the same transaction.
+//! switch_active_version: makes a version the active one, with the fleet size that goes with it. The health controller
+//! replaces the rooms; that there is something to replace is written in the same transaction.
 
 use async_trait::async_trait;
 use maestro_core::lock::LockKind;

@@ -58,9 +58,8 @@ pub(crate) async fn reconcile(work: &Work) -> Result<Step> {
     Ok(step)
 }
 
-/// What a runtime has seen of a room is lost with a worker that dies before it has written that down, and who was not
-/// there does not hear it again: a room that is up, and says that it is ready, would count as pending. False: a region did
-/// not answer.
+/// An observation is lost if the worker dies before writing it, and the runtime does not repeat it by itself. Without this,
+/// a running room that says `ready` would stay pending. False: a region did not answer.
 async fn watch_again(work: &Work, rows: &[&RoomRecord], census: &Census) -> Result<bool> {
     let mut all_asked = true;
     let views = work.engine.ports.table.rooms(&work.scheduler.name).await?;

@@ -214,9 +214,9 @@ async fn end(work: &Work, row: &RoomRecord, ending: &Ending, step: &mut Step) ->
     Ok(())
 }
 
-/// One that has pinged was started already, and that could not be written down. It may have ended since, and be made
-/// again: what it said does not count until it says so once more. Only when it is sure that the runtime will be asked: then
-/// it is observed again whether the room is up.
+/// A room that has pinged was already started, but its start was not recorded. It may have ended, and now be started a
+/// second time, so its old pings are forgotten. Call this only when the runtime will certainly be asked, because only then
+/// is the room observed again.
 async fn forget_what_was_said(work: &Work, row: &RoomRecord) -> Result {
     let table = &work.engine.ports.table;
     let view = table.room(&row.scheduler, &row.id).await?;

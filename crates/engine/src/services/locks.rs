@@ -47,8 +47,8 @@ impl Engine {
         Ok(LockKind::LISTED.into_iter().map(view).collect())
     }
 
-    /// Takes a lock from whoever holds it, in one transaction with the end of what it protected: an operation turns
-    /// round and ends as `error`, a rollout is paused. Nothing happens to a free one. With a token, only the lock that
+    /// Takes a lock from whoever holds it, in one transaction with the end of what it protected: an operation is
+    /// rolled back and ends as `error`, a rollout is paused. Nothing happens to a free one. With a token, only the lock that
     /// has this one is released.
     ///
     /// One whose time is over and that nobody took is released too: until then its holder may go on.

@@ -151,7 +151,7 @@ impl Engine {
         let mut history = vec![format!("Canceled by {user} before it began")];
         let mut changes = Vec::new();
         let asks = |kind| operation.definition.kind() == kind;
-        // Cancelling a pending delete takes it back, cancelling a pending create leaves nothing.
+        // Canceling a pending delete takes it back, canceling a pending create leaves nothing.
         if let Some(record) = record.filter(|_| asks(DefinitionKind::DeleteScheduler)) {
             let (back, events) = take_back_deletion(self, operation, record, None, locks, true)?;
             changes.extend(back);

@@ -250,7 +250,7 @@ impl Stepper {
         Ok(())
     }
 
-    /// Without the slot: the rest of the scheduler goes on, unless nothing may beside this one.
+    /// Parks the operation, so that others execute, unless its kind keeps others out (`makes_way`).
     async fn wait_for_answer(&mut self, operation: &Operation, obstacle: String) -> Result {
         let retry = self.retries.retry(operation.id);
         tracing::warn!(

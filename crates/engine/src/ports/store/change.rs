@@ -35,7 +35,7 @@ pub struct Guard {
     pub scheduler: SchedulerName,
     pub token: Token,
     /// The operation that the writer carries out, forward. Refused with [`Refusal::RollsBack`] if it rolls back: whoever
-    /// took its lock away, say, turned it round in the same transaction.
+    /// took its lock away, say, began to roll it back in the same transaction.
     pub operation: Option<OperationId>,
     /// Named locks that the writer believes to hold, by the token that it got with each. Refused with
     /// [`Refusal::LockLost`] if one is free now or has another token; one that ran out and was taken by nobody

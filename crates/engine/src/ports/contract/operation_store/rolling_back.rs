@@ -21,7 +21,7 @@ fn roll_back(number: u128, why: &str) -> Change {
     }
 }
 
-pub(super) async fn only_unfinished_operations_turn_round(store: &dyn Store) {
+pub(super) async fn only_unfinished_operations_roll_back(store: &dyn Store) {
     open(store).await;
     refuse(store, vec![roll_back(99, "late")], Refusal::OperationNotFound(operation_id(99))).await;
     for (number, status) in (1..).zip(OperationStatus::ALL) {
@@ -39,7 +39,7 @@ pub(super) async fn only_unfinished_operations_turn_round(store: &dyn Store) {
     }
 }
 
-pub(super) async fn the_first_reason_to_turn_round_stays(store: &dyn Store) {
+pub(super) async fn the_first_reason_to_roll_back_stays(store: &dyn Store) {
     open(store).await;
     accept(store, vec![Change::Enqueue(new_operation(1))]).await;
     accept(store, vec![roll_back(1, "released by ann"), start(1), roll_back(1, "released by bob")]).await;
