@@ -4,25 +4,29 @@
 //! grpc-gateway configures it. (pbjson, the usual generator, leaves out messages that are not set where v10 writes
 //! null, and refuses null where v10 reads it as not set.)
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use protox::prost_reflect::{DescriptorPool, FieldDescriptor, Kind, MessageDescriptor};
+use prost_build::{Service, ServiceGenerator};
+use protox::prost_reflect::{DescriptorPool, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor, Value};
 
 type Error = Box<dyn std::error::Error>;
 
-const PACKAGE: &str = "maestro.api.v1";
-const RECIPE: &str = "maestro.api.v1.CreateSchedulerRequest";
-const RECIPE_AGAIN: &str = "maestro.api.v1.NewSchedulerVersionRequest";
+/// v10's, and ours.
+const PACKAGES: [&str; 2] = ["api.v1", "maestro.api.v1"];
+const RECIPE: &str = "api.v1.CreateSchedulerRequest";
+const RECIPE_AGAIN: &str = "api.v1.NewSchedulerVersionRequest";
 /// Fields from this number up are not in v10, whose clients refuse what they do not know: they are never written when
 /// they are not set.
 const FIRST_OWN_FIELD: u32 = 100;
-const FILES: [&str; 8] = [
-    "maestro/api/v1/recipe.proto",
-    "maestro/api/v1/schedulers.proto",
-    "maestro/api/v1/operations.proto",
-    "maestro/api/v1/rooms.proto",
+const FILES: [&str; 10] = [
+    "api/v1/recipe.proto",
+    "api/v1/schedulers.proto",
+    "api/v1/operations.proto",
+    "api/v1/rooms.proto",
+    "maestro/api/v1/policies.proto",
+    "maestro/api/v1/explanations.proto",
     "maestro/api/v1/fleet.proto",
     "maestro/api/v1/rollouts.proto",
     "maestro/api/v1/locks.proto",
@@ -30,19 +34,19 @@ const FILES: [&str; 8] = [
 ];
 
 /// Its JSON has decimals where the message has floats, and is written by hand.
-const DECIMALS: &str = "maestro.api.v1.RoomOccupancy";
+const DECIMALS: &str = "api.v1.RoomOccupancy";
 const DECIMALS_JSON: &str = "crate::decimals::RoomOccupancyJson";
 
 /// Texts that YAML takes for numbers if they are written as people write them, `cpu: 1`.
 const QUANTITIES: [&str; 4] = [
-    "maestro.api.v1.CreateSchedulerRequest.max_surge",
-    "maestro.api.v1.Scheduler.max_surge",
-    "maestro.api.v1.ContainerResources.memory",
-    "maestro.api.v1.ContainerResources.cpu",
+    "api.v1.CreateSchedulerRequest.max_surge",
+    "api.v1.Scheduler.max_surge",
+    "api.v1.ContainerResources.memory",
+    "api.v1.ContainerResources.cpu",
 ];
 /// Texts of which YAML takes some for whole numbers, or for true and false.
-const TEXTS: [&str; 1] = ["maestro.api.v1.ContainerEnvironment.value"];
-const TEXT_LISTS: [&str; 1] = ["maestro.api.v1.Container.command"];
+const TEXTS: [&str; 1] = ["api.v1.ContainerEnvironment.value"];
+const TEXT_LISTS: [&str; 1] = ["api.v1.Container.command"];
 const TEXT_MAPS: [&str; 2] = ["annotations", "labels"];
 
 fn main() -> Result<(), Error> {
@@ -68,11 +72,13 @@ fn main() -> Result<(), Error> {
     }
     let number = r#"#[serde(deserialize_with = "crate::json::number")]"#;
     config.field_attribute(".google.protobuf.UInt64Value.value", number);
-    for message in pool.all_messages().filter(|message| message.package_name() == PACKAGE) {
+    for message in pool.all_messages().filter(is_ours) {
         describe_message(&mut config, &message);
     }
+    config.service_generator(Box::new(Methods));
 
     fs::write(out.join("recipe_fields.rs"), recipe_fields(&pool)?)?;
+    fs::write(out.join("names.rs"), names_in_paths(&pool))?;
 
     // Annotations are read from the descriptors, never from code.
     let mut files = compiler.file_descriptor_set();
@@ -83,6 +89,92 @@ fn main() -> Result<(), Error> {
     Ok(())
 }
 
+fn is_ours(message: &MessageDescriptor) -> bool {
+    PACKAGES.contains(&message.package_name())
+}
+
+/// Writes a type for each method, with its path and its messages.
+struct Methods;
+
+impl ServiceGenerator for Methods {
+    fn generate(&mut self, service: Service, code: &mut String) {
+        let Service { package, proto_name, .. } = &service;
+        *code += &format!("/// `{package}.{proto_name}`\npub mod {} {{\n", snake_case(proto_name));
+        for method in &service.methods {
+            let path = format!("/{package}.{proto_name}/{}", method.proto_name);
+            let [request, response] = [&method.input_type, &method.output_type].map(|name| from_inside(name));
+            *code += &format!(
+                "#[derive(Debug, Clone, Copy)]\npub struct {};\n\
+                 impl crate::rpc::Method for {0} {{\n\
+                 const PATH: &'static str = {path:?};\n\
+                 type Request = {request};\ntype Response = {response};\n}}\n",
+                method.proto_name
+            );
+        }
+        *code += "}\n";
+    }
+}
+
+/// A type as a module inside the package's own has to write it.
+fn from_inside(name: &str) -> String {
+    if name.starts_with("crate::") { name.to_owned() } else { format!("super::{name}") }
+}
+
+fn snake_case(name: &str) -> String {
+    let mut snake = String::new();
+    for character in name.chars() {
+        if character.is_uppercase() && !snake.is_empty() {
+            snake.push('_');
+        }
+        snake.extend(character.to_lowercase());
+    }
+    snake
+}
+
+/// For each request, access to the fields that its path has, in the path's order.
+fn names_in_paths(pool: &DescriptorPool) -> String {
+    let mut names: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let services = pool.services().filter(|service| PACKAGES.contains(&service.package_name()));
+    for method in services.flat_map(|service| service.methods().collect::<Vec<_>>()) {
+        let request = match method.input().full_name() {
+            RECIPE_AGAIN => RECIPE.to_owned(),
+            name => name.to_owned(),
+        };
+        // One request may be sent to several paths, of which some name nothing.
+        let named = names.entry(request).or_default();
+        let in_path = path_parameters(&method);
+        if in_path.len() > named.len() {
+            *named = in_path;
+        }
+    }
+    let mut code = String::new();
+    for (request, names) in names {
+        let request = request.rsplit('.').next().unwrap_or_default();
+        let fields: Vec<_> = names.iter().map(|name| format!("&mut self.{name}")).collect();
+        code += &format!(
+            "impl Named for crate::v1::{request} {{\n\
+             fn names_mut(&mut self) -> Vec<&mut String> {{ vec![{}] }}\n}}\n",
+            fields.join(", ")
+        );
+    }
+    code
+}
+
+/// The fields in a method's path, in their order.
+fn path_parameters(method: &MethodDescriptor) -> Vec<String> {
+    let annotation = method.parent_pool().get_extension_by_name("google.api.http");
+    let options = method.options();
+    let rule = annotation.map(|annotation| options.get_extension(&annotation).into_owned());
+    let Some(rule) = rule.as_ref().and_then(Value::as_message) else { return Vec::new() };
+    let path = ["get", "put", "post", "delete", "patch"].into_iter().find_map(|verb| {
+        let path = rule.has_field_by_name(verb).then(|| rule.get_field_by_name(verb)).flatten()?;
+        path.as_str().map(str::to_owned)
+    });
+    let path = path.unwrap_or_default();
+    let parameter = |segment: &str| Some(segment.strip_prefix('{')?.strip_suffix('}')?.to_owned());
+    path.split('/').filter_map(parameter).collect()
+}
+
 /// The name of every field that a recipe can have, at any depth, as a list in Rust.
 fn recipe_fields(pool: &DescriptorPool) -> Result<String, Error> {
     let recipe = pool.get_message_by_name(RECIPE).ok_or("there is no recipe")?;
@@ -90,7 +182,7 @@ fn recipe_fields(pool: &DescriptorPool) -> Result<String, Error> {
     let mut seen = BTreeSet::new();
     let mut waiting = vec![recipe];
     while let Some(message) = waiting.pop() {
-        if message.package_name() != PACKAGE || !seen.insert(message.full_name().to_owned()) {
+        if !is_ours(&message) || !seen.insert(message.full_name().to_owned()) {
             continue;
         }
         let has_decimals = message.full_name() == DECIMALS;
@@ -145,7 +237,7 @@ fn json_form(field: &FieldDescriptor) -> Vec<String> {
             Some("value")
         }
         // These have a JSON of their own, which is no object of their fields.
-        (Kind::Message(message), false, false) if message.package_name() != PACKAGE => None,
+        (Kind::Message(message), false, false) if !is_ours(&message) => None,
         (Kind::Message(_), false, false) => Some("message"),
         (Kind::Message(_), true, false) => Some("messages"),
         (Kind::Int32 | Kind::Uint32 | Kind::Int64 | Kind::Uint64, false, false) if optional => {

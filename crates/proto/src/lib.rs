@@ -2,7 +2,8 @@
 //!
 //! Clients of v10 read this JSON with strict parsers, so its form is part of the contract.
 //!
-//! - [`v1`] has the messages, generated from `proto/maestro/api/v1` at build time.
+//! - [`v1`] has the messages and methods, generated from `proto/` at build time: those of v10 from its package `api.v1`,
+//!   ours from `maestro.api.v1`. [`rpc`] has what methods and requests have in common.
 //! - [`json`] reads and writes messages as JSON; [`query`] reads them from the parameters of a URL.
 //! - [`recipe`] turns a message into a valid [`Recipe`](maestro_core::scheduler::Recipe), or names every error in it, and
 //!   writes one back. It also has the form in which recipes are stored, patched, and shown as an operation's input.
@@ -45,6 +46,7 @@ pub mod document;
 pub mod json;
 pub mod query;
 pub mod recipe;
+pub mod rpc;
 mod well_known;
 
 #[allow(unreachable_pub, unused_qualifications, clippy::all, clippy::pedantic)]
@@ -54,7 +56,12 @@ mod messages {
 
 use maestro_core::nearest;
 pub use messages::google::protobuf;
-pub use messages::maestro::api::v1;
+
+/// The messages and methods of both packages.
+pub mod v1 {
+    pub use crate::messages::api::v1::*;
+    pub use crate::messages::maestro::api::v1::*;
+}
 
 /// The names of all fields that a recipe can have, at any depth.
 pub const RECIPE_FIELDS: &[&str] = include!(concat!(env!("OUT_DIR"), "/recipe_fields.rs"));

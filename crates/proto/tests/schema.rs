@@ -34,59 +34,59 @@ fn routes() {
     let mut lines = String::new();
     for service in pool().services() {
         for method in service.methods() {
-            let name = method.full_name().trim_start_matches("maestro.api.v1.").to_owned();
+            let name = method.full_name();
             for (verb, path) in routes_of(&method) {
                 lines += &format!("{name} {verb} {path}\n");
             }
         }
     }
     expect![[r#"
-        SchedulersService.ListSchedulers GET /schedulers
-        SchedulersService.GetSchedulersInfo GET /schedulers/info
-        SchedulersService.GetScheduler GET /schedulers/{scheduler_name}
-        SchedulersService.GetScheduler GET /scheduler/{scheduler_name}
-        SchedulersService.CreateScheduler POST /schedulers
-        SchedulersService.NewSchedulerVersion POST /schedulers/{name}
-        SchedulersService.NewSchedulerVersion POST /scheduler/{name}
-        SchedulersService.PatchScheduler PATCH /schedulers/{name}
-        SchedulersService.PatchScheduler PATCH /scheduler/{name}
-        SchedulersService.SwitchActiveVersion PUT /schedulers/{scheduler_name}
-        SchedulersService.SwitchActiveVersion PUT /scheduler/{scheduler_name}
-        SchedulersService.DeleteScheduler DELETE /schedulers/{scheduler_name}
-        SchedulersService.DeleteScheduler DELETE /scheduler/{scheduler_name}
-        SchedulersService.GetSchedulerVersions GET /schedulers/{scheduler_name}/versions
-        OperationsService.ListOperations GET /schedulers/{scheduler_name}/operations
-        OperationsService.GetOperation GET /schedulers/{scheduler_name}/operations/{operation_id}
-        OperationsService.CancelOperation POST /schedulers/{scheduler_name}/operations/{operation_id}/cancel
-        OperationsService.ExplainOperation GET /schedulers/{scheduler_name}/operations/{operation_id}/explain
-        OperationsService.ListStuckOperations GET /schedulers/{scheduler_name}/operations/stuck
-        RoomsService.UpdateRoomWithPing PUT /scheduler/{scheduler_name}/rooms/{room_name}/ping
-        RoomsService.ForwardRoomEvent POST /scheduler/{scheduler_name}/rooms/{room_name}/roomevent
-        RoomsService.ForwardPlayerEvent POST /scheduler/{scheduler_name}/rooms/{room_name}/playerevent
-        RoomsService.UpdateRoomStatus PUT /scheduler/{scheduler_name}/rooms/{room_name}/status
-        RoomsService.GetRoomAddress GET /scheduler/{scheduler_name}/rooms/{room_name}/address
-        RoomsService.AllocateRoom POST /scheduler/{scheduler_name}/rooms/allocate
-        FleetService.AddRooms POST /schedulers/{scheduler_name}/add-rooms
-        FleetService.RemoveRooms POST /schedulers/{scheduler_name}/remove-rooms
-        FleetService.Resize POST /schedulers/{scheduler_name}/resize
-        FleetService.CreateRoom POST /schedulers/{scheduler_name}/rooms
-        FleetService.ListRooms GET /schedulers/{scheduler_name}/rooms
-        FleetService.GetRoom GET /schedulers/{scheduler_name}/rooms/{room_id}
-        FleetService.GetRoomLogs GET /schedulers/{scheduler_name}/rooms/{room_id}/logs
-        FleetService.GetAutoscalingDecisions GET /schedulers/{scheduler_name}/autoscaling
-        RolloutsService.GetRollout GET /schedulers/{scheduler_name}/rollout
-        RolloutsService.PauseRollout POST /schedulers/{scheduler_name}/rollout/pause
-        RolloutsService.ResumeRollout POST /schedulers/{scheduler_name}/rollout/resume
-        RolloutsService.CancelRollout POST /schedulers/{scheduler_name}/rollout/cancel
-        LocksService.ListLocks GET /scheduler/{scheduler_name}/locks
-        LocksService.ListLocks GET /schedulers/{scheduler_name}/locks
-        LocksService.ReleaseLock DELETE /scheduler/{scheduler_name}/locks/{lock_key}
-        LocksService.ReleaseLock DELETE /schedulers/{scheduler_name}/locks/{lock_key}
-        RegionsService.ListRegions GET /regions
-        RegionsService.CordonRegion POST /regions/{region_name}/cordon
-        RegionsService.DrainRegion POST /regions/{region_name}/drain
-        RegionsService.UncordonRegion POST /regions/{region_name}/uncordon
-        RegionsService.ConfirmRegionLost POST /regions/{region_name}/confirm-lost
+        api.v1.SchedulersService.ListSchedulers GET /schedulers
+        api.v1.SchedulersService.GetSchedulersInfo GET /schedulers/info
+        api.v1.SchedulersService.GetScheduler GET /schedulers/{scheduler_name}
+        api.v1.SchedulersService.GetScheduler GET /scheduler/{scheduler_name}
+        api.v1.SchedulersService.CreateScheduler POST /schedulers
+        api.v1.SchedulersService.NewSchedulerVersion POST /schedulers/{name}
+        api.v1.SchedulersService.NewSchedulerVersion POST /scheduler/{name}
+        api.v1.SchedulersService.PatchScheduler PATCH /schedulers/{name}
+        api.v1.SchedulersService.PatchScheduler PATCH /scheduler/{name}
+        api.v1.SchedulersService.SwitchActiveVersion PUT /schedulers/{scheduler_name}
+        api.v1.SchedulersService.SwitchActiveVersion PUT /scheduler/{scheduler_name}
+        api.v1.SchedulersService.DeleteScheduler DELETE /schedulers/{scheduler_name}
+        api.v1.SchedulersService.DeleteScheduler DELETE /scheduler/{scheduler_name}
+        api.v1.SchedulersService.GetSchedulerVersions GET /schedulers/{scheduler_name}/versions
+        api.v1.OperationsService.ListOperations GET /schedulers/{scheduler_name}/operations
+        api.v1.OperationsService.GetOperation GET /schedulers/{scheduler_name}/operations/{operation_id}
+        api.v1.OperationsService.CancelOperation POST /schedulers/{scheduler_name}/operations/{operation_id}/cancel
+        api.v1.RoomsService.UpdateRoomWithPing PUT /scheduler/{scheduler_name}/rooms/{room_name}/ping
+        api.v1.RoomsService.ForwardRoomEvent POST /scheduler/{scheduler_name}/rooms/{room_name}/roomevent
+        api.v1.RoomsService.ForwardPlayerEvent POST /scheduler/{scheduler_name}/rooms/{room_name}/playerevent
+        api.v1.RoomsService.UpdateRoomStatus PUT /scheduler/{scheduler_name}/rooms/{room_name}/status
+        api.v1.RoomsService.GetRoomAddress GET /scheduler/{scheduler_name}/rooms/{room_name}/address
+        api.v1.RoomsService.AllocateRoom POST /scheduler/{scheduler_name}/rooms/allocate
+        maestro.api.v1.ExplanationsService.ExplainOperation GET /schedulers/{scheduler_name}/operations/{operation_id}/explain
+        maestro.api.v1.ExplanationsService.ListStuckOperations GET /schedulers/{scheduler_name}/operations/stuck
+        maestro.api.v1.FleetService.AddRooms POST /schedulers/{scheduler_name}/add-rooms
+        maestro.api.v1.FleetService.RemoveRooms POST /schedulers/{scheduler_name}/remove-rooms
+        maestro.api.v1.FleetService.Resize POST /schedulers/{scheduler_name}/resize
+        maestro.api.v1.FleetService.CreateRoom POST /schedulers/{scheduler_name}/rooms
+        maestro.api.v1.FleetService.ListRooms GET /schedulers/{scheduler_name}/rooms
+        maestro.api.v1.FleetService.GetRoom GET /schedulers/{scheduler_name}/rooms/{room_id}
+        maestro.api.v1.FleetService.GetRoomLogs GET /schedulers/{scheduler_name}/rooms/{room_id}/logs
+        maestro.api.v1.FleetService.GetAutoscalingDecisions GET /schedulers/{scheduler_name}/autoscaling
+        maestro.api.v1.RolloutsService.GetRollout GET /schedulers/{scheduler_name}/rollout
+        maestro.api.v1.RolloutsService.PauseRollout POST /schedulers/{scheduler_name}/rollout/pause
+        maestro.api.v1.RolloutsService.ResumeRollout POST /schedulers/{scheduler_name}/rollout/resume
+        maestro.api.v1.RolloutsService.CancelRollout POST /schedulers/{scheduler_name}/rollout/cancel
+        maestro.api.v1.LocksService.ListLocks GET /scheduler/{scheduler_name}/locks
+        maestro.api.v1.LocksService.ListLocks GET /schedulers/{scheduler_name}/locks
+        maestro.api.v1.LocksService.ReleaseLock DELETE /scheduler/{scheduler_name}/locks/{lock_key}
+        maestro.api.v1.LocksService.ReleaseLock DELETE /schedulers/{scheduler_name}/locks/{lock_key}
+        maestro.api.v1.RegionsService.ListRegions GET /regions
+        maestro.api.v1.RegionsService.CordonRegion POST /regions/{region_name}/cordon
+        maestro.api.v1.RegionsService.DrainRegion POST /regions/{region_name}/drain
+        maestro.api.v1.RegionsService.UncordonRegion POST /regions/{region_name}/uncordon
+        maestro.api.v1.RegionsService.ConfirmRegionLost POST /regions/{region_name}/confirm-lost
     "#]]
     .assert_eq(&lines);
 }

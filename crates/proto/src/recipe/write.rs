@@ -77,12 +77,12 @@ fn environment_variable(variable: &EnvironmentVariable) -> v1::ContainerEnvironm
     let text = match &variable.value {
         EnvironmentValue::Text(text) => Some(text),
         EnvironmentValue::Field { path } => {
-            from.field_ref = Some(v1::ContainerEnvironmentFieldRef { field_path: path.clone() });
+            from.field_ref = Some(v1::ContainerEnvironmentValueFromFieldRef { field_path: path.clone() });
             None
         }
         EnvironmentValue::Secret { name, key } => {
             let (name, key) = (name.clone(), key.clone());
-            from.secret_key_ref = Some(v1::ContainerEnvironmentSecretKeyRef { name, key });
+            from.secret_key_ref = Some(v1::ContainerEnvironmentValueFromSecretKeyRef { name, key });
             None
         }
     };

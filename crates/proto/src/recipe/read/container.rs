@@ -112,7 +112,7 @@ fn value_from(
 
 fn secret(
     field: &Field<'_>,
-    wire: &v1::ContainerEnvironmentSecretKeyRef,
+    wire: &v1::ContainerEnvironmentValueFromSecretKeyRef,
 ) -> Result<EnvironmentValue, Refused> {
     let name = field.child("name").text(&wire.name, "the name of a secret");
     let key = field.child("key").text(&wire.key, "the key in the secret");

@@ -107,7 +107,7 @@ fn environment() {
         value_from: Some(v1::ContainerEnvironmentValueFrom { field_ref, secret_key_ref }),
         ..named("A")
     };
-    let field_ref = || Some(v1::ContainerEnvironmentFieldRef { field_path: "metadata.name".into() });
+    let field_ref = || Some(v1::ContainerEnvironmentValueFromFieldRef { field_path: "metadata.name".into() });
     check(set(named("A")), expect!["ok"]);
     check(
         set(named("")),
@@ -148,19 +148,19 @@ fn environment() {
         ],
     );
     check(
-        set(from(Some(v1::ContainerEnvironmentFieldRef::default()), None)),
+        set(from(Some(v1::ContainerEnvironmentValueFromFieldRef::default()), None)),
         expect![
             "spec.containers[0].environment[0].valueFrom.fieldRef.fieldPath: is missing; the path of a field of the room, such as metadata.name, is needed"
         ],
     );
     check(
-        set(from(None, Some(v1::ContainerEnvironmentSecretKeyRef::default()))),
+        set(from(None, Some(v1::ContainerEnvironmentValueFromSecretKeyRef::default()))),
         expect![[r#"
         spec.containers[0].environment[0].valueFrom.secretKeyRef.name: is missing; the name of a secret is needed
         spec.containers[0].environment[0].valueFrom.secretKeyRef.key: is missing; the key in the secret is needed"#]],
     );
     check(
-        set(from(field_ref(), Some(v1::ContainerEnvironmentSecretKeyRef::default()))),
+        set(from(field_ref(), Some(v1::ContainerEnvironmentValueFromSecretKeyRef::default()))),
         expect![
             "spec.containers[0].environment[0].valueFrom: has a fieldRef and a secretKeyRef; only one of them can count"
         ],

@@ -305,12 +305,12 @@ fn resources(memory: &str, cpu: &str) -> v1::ContainerResources {
 }
 
 fn field_ref(path: &str) -> v1::ContainerEnvironmentValueFrom {
-    let field_ref = Some(v1::ContainerEnvironmentFieldRef { field_path: path.into() });
+    let field_ref = Some(v1::ContainerEnvironmentValueFromFieldRef { field_path: path.into() });
     v1::ContainerEnvironmentValueFrom { field_ref, secret_key_ref: None }
 }
 
 fn secret_key_ref(name: &str, key: &str) -> v1::ContainerEnvironmentValueFrom {
     let (name, key) = (name.into(), key.into());
-    let secret_key_ref = Some(v1::ContainerEnvironmentSecretKeyRef { name, key });
+    let secret_key_ref = Some(v1::ContainerEnvironmentValueFromSecretKeyRef { name, key });
     v1::ContainerEnvironmentValueFrom { field_ref: None, secret_key_ref }
 }
