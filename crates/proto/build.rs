@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use prost_build::{Service, ServiceGenerator};
-use protox::prost_reflect::{DescriptorPool, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor, Value};
+use protox::prost_reflect::{
+    DescriptorPool, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor, Value,
+};
 
 type Error = Box<dyn std::error::Error>;
 

@@ -1,8 +1,10 @@
 //! Reading a request's body, bounded.
 
 use std::fmt;
+use std::time::Duration;
 
 use axum::body::{Body, HttpBody};
+use axum::http::StatusCode;
 use bytes::{Bytes, BytesMut};
 use futures_util::stream;
 use http_body_util::{BodyExt, StreamBody};
@@ -15,6 +17,10 @@ use crate::error::{ApiError, Code, TOO_MANY_REQUESTS};
 pub(crate) enum BodyError {
     TooLong {
         max_bytes: usize,
+    },
+    /// It did not come in time, and others of its connection did.
+    TooSlow {
+        timeout: Duration,
     },
     /// So much of so many bodies has arrived that no more of them can be kept.
     NoCapacity,
@@ -99,6 +105,7 @@ impl fmt::Display for BodyError {
             Self::TooLong { max_bytes } => {
                 write!(f, "body: longer than the limit of {max_bytes} bytes")
             }
+            Self::TooSlow { timeout } => write!(f, "body: not complete within {timeout:?}"),
             Self::NoCapacity => f.write_str(TOO_MANY_REQUESTS),
             Self::Broken(why) => write!(f, "body: {why}"),
         }
@@ -112,6 +119,9 @@ impl From<BodyError> for ApiError {
         let message = error.to_string();
         match error {
             BodyError::TooLong { .. } => Self::new(Code::ResourceExhausted, message),
+            BodyError::TooSlow { .. } => {
+                Self::new(Code::DeadlineExceeded, message).with_status(StatusCode::REQUEST_TIMEOUT)
+            }
             BodyError::NoCapacity => Self::too_many_requests(),
             BodyError::Broken(_) => Self::invalid(message),
         }
@@ -163,6 +173,7 @@ mod tests {
     async fn why_a_body_was_not_received_is_told_to_whoever_reads_it() {
         for (error, message) in [
             (BodyError::TooLong { max_bytes: 7 }, "body: longer than the limit of 7 bytes"),
+            (BodyError::TooSlow { timeout: Duration::from_secs(10) }, "body: not complete within 10s"),
             (BodyError::NoCapacity, "too many requests at once; try again in a second"),
             (BodyError::Broken("gone".into()), "body: gone"),
         ] {

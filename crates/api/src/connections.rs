@@ -84,6 +84,8 @@ pub(crate) struct Connection {
     phase: AtomicU8,
     /// Since when, in milliseconds since the listener was opened.
     since_ms: AtomicU64,
+    /// Requests of HTTP/2 that are worked on, or whose answers last.
+    streams: Mutex<u32>,
     /// Notified once, when the connection must be closed.
     cut: Notify,
 }
@@ -190,6 +192,22 @@ impl Connections {
         connection.enter(Phase::Idle, now);
     }
 
+    /// The same for one of several requests at a time.
+    pub(crate) fn begin_stream(&self, connection: &Connection, now: Duration) {
+        // Kept while the phase changes, so that the last to end does not overtake the first to begin.
+        let mut streams = connection.streams.lock();
+        *streams += 1;
+        self.work(connection, now);
+    }
+
+    pub(crate) fn end_stream(&self, connection: &Connection, now: Duration) {
+        let mut streams = connection.streams.lock();
+        *streams = streams.saturating_sub(1);
+        if *streams == 0 {
+            self.rest(connection, now);
+        }
+    }
+
     /// Keeps so many bytes of a body that is not complete, if there is capacity.
     pub(crate) fn keep(&self, bytes: usize) -> Option<SemaphorePermit<'_>> {
         self.bodies.try_acquire_many(u32::try_from(bytes).ok()?).ok()
@@ -204,6 +222,7 @@ impl Open {
             address,
             phase: AtomicU8::new(Phase::Opening as u8),
             since_ms: AtomicU64::new(millis(now)),
+            streams: Mutex::new(0),
             cut: Notify::new(),
         });
         self.by_id.insert(connection.id, Arc::clone(&connection));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{Request, StatusCode, header};
+use axum::http::{Request, StatusCode, Version, header};
 use maestro_core::time::Timestamp;
 use maestro_engine::ports::{Clock, Ports, Randomness};
 use maestro_engine::{Engine, Settings, Tasks, WakeUps};
@@ -20,7 +20,17 @@ use crate::{
     AllowedHosts, Context, Limits, Metrics, RoomsOptions, management, management_router, rooms, rooms_router,
 };
 
+/// The services of the rooms API; the management API has the others.
+const OF_ROOMS: [&str; 1] = ["api.v1.RoomsService"];
+
 /// In the schema because v10 has them, and not served yet.
+const NOT_YET_METHODS: [&str; 3] = [
+    "api.v1.RoomsService.ForwardRoomEvent",
+    "api.v1.RoomsService.ForwardPlayerEvent",
+    "api.v1.RoomsService.AllocateRoom",
+];
+
+/// Their paths.
 const NOT_YET: [(&str, &str); 3] = [
     ("POST", "/scheduler/{}/rooms/{}/roomevent"),
     ("POST", "/scheduler/{}/rooms/{}/playerevent"),
@@ -41,6 +51,44 @@ async fn what_the_schema_says_is_what_is_mounted() {
     let expected: Routes = annotated.difference(&not_yet).cloned().collect();
     assert_eq!(mounted, expected);
     assert!(not_yet.is_subset(&annotated), "no longer in the schema: take it off the list");
+}
+
+/// Each API serves its own services, the standard ones, and no others.
+#[tokio::test]
+async fn what_the_schema_says_is_what_is_called() {
+    let management = management_router(&context(), &Limits::MANAGEMENT);
+    let rooms = rooms_router(&context(), &RoomsOptions::default());
+    let pool = DescriptorPool::decode(maestro_proto::FILE_DESCRIPTOR_SET).unwrap();
+    let (mut of_management, mut of_rooms) = (0, 0);
+    for service in pool.services() {
+        let is_of_rooms = OF_ROOMS.contains(&service.full_name());
+        for method in service.methods() {
+            let path = format!("/{}/{}", service.full_name(), method.name());
+            let not_yet = NOT_YET_METHODS.contains(&method.full_name());
+            let expected = (!is_of_rooms && !not_yet, is_of_rooms && !not_yet);
+            let served = (is_served(&management, &path).await, is_served(&rooms, &path).await);
+            assert_eq!(served, expected, "{path}");
+            of_management += u32::from(served.0);
+            of_rooms += u32::from(served.1);
+        }
+    }
+    assert!(of_management > 30 && of_rooms >= 3, "{of_management} and {of_rooms}");
+    for standard in
+        ["/grpc.health.v1.Health/Check", "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"]
+    {
+        assert!(is_served(&management, standard).await && is_served(&rooms, standard).await, "{standard}");
+    }
+    assert!(!is_served(&management, "/api.v1.SchedulersService/Sing").await);
+}
+
+async fn is_served(router: &Router, path: &str) -> bool {
+    let request = Request::post(path).version(Version::HTTP_2).header(header::HOST, "localhost");
+    let request = request.header(header::CONTENT_TYPE, "application/grpc");
+    let empty = Body::from(vec![0; 5]);
+    let response = router.clone().oneshot(request.body(empty).unwrap()).await.unwrap();
+    assert_eq!(response.status(), StatusCode::OK, "{path}");
+    let unimplemented = tonic::Code::Unimplemented as i32;
+    response.headers().get("grpc-status").is_none_or(|status| *status != unimplemented.to_string())
 }
 
 /// What a wrong method is told to be the right ones, path by path.

@@ -1,12 +1,20 @@
 //! Errors as clients see them: `{"code","message","details"}`, whatever went wrong and wherever.
 //!
-//! [`Code::of`] and [`Code::status`] together are the one table from domain error to gRPC code to HTTP status.
+//! [`Code::of`] and [`Code::status`] together are the one table from domain error to gRPC code to HTTP status. Over gRPC,
+//! `grpc/status.rs` writes the same errors.
+
+use std::convert::Infallible;
 
 use axum::body::Body;
+use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use maestro_core::violation::{Violation, Violations};
 use maestro_engine::{Error, with_sources};
+use maestro_proto::json::DecodeError;
 use serde::Serialize;
+
+use crate::grpc;
 
 /// gRPC's codes, as far as they are used here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +44,25 @@ impl Code {
         }
     }
 
-    fn status(self) -> StatusCode {
+    /// The code with this number. Those that are not used here come from no handler of ours.
+    pub(crate) fn of_number(number: u8) -> Self {
+        let used = [
+            Self::InvalidArgument,
+            Self::DeadlineExceeded,
+            Self::NotFound,
+            Self::AlreadyExists,
+            Self::PermissionDenied,
+            Self::ResourceExhausted,
+            Self::FailedPrecondition,
+            Self::Aborted,
+            Self::Unimplemented,
+            Self::Internal,
+            Self::Unavailable,
+        ];
+        used.into_iter().find(|code| *code as u8 == number).unwrap_or(Self::Internal)
+    }
+
+    pub(crate) fn status(self) -> StatusCode {
         match self {
             Self::InvalidArgument | Self::FailedPrecondition => StatusCode::BAD_REQUEST,
             Self::DeadlineExceeded => StatusCode::GATEWAY_TIMEOUT,
@@ -57,11 +83,13 @@ pub(crate) const TOO_MANY_REQUESTS: &str = "too many requests at once; try again
 /// An answer that is an error.
 #[derive(Debug)]
 pub(crate) struct ApiError {
-    code: Code,
-    status: StatusCode,
-    message: String,
-    retry_after_seconds: Option<u16>,
-    cause: Option<Cause>,
+    pub(crate) code: Code,
+    pub(crate) status: StatusCode,
+    pub(crate) message: String,
+    /// What is wrong with which field, if it is several of them: the message has it too.
+    pub(crate) violations: Vec<Violation>,
+    pub(crate) retry_after_seconds: Option<u16>,
+    pub(crate) cause: Option<Cause>,
 }
 
 /// What lies behind a 5xx: for the log, not for the client. It travels with the response to the edge, which writes
@@ -71,7 +99,14 @@ pub(crate) struct Cause(pub(crate) String);
 
 impl ApiError {
     pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, status: code.status(), message: message.into(), retry_after_seconds: None, cause: None }
+        Self {
+            code,
+            status: code.status(),
+            message: message.into(),
+            violations: Vec::new(),
+            retry_after_seconds: None,
+            cause: None,
+        }
     }
 
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
@@ -101,12 +136,30 @@ impl ApiError {
 
 impl From<Error> for ApiError {
     fn from(error: Error) -> Self {
-        let api_error = Self::new(Code::of(&error), message(&error));
+        let mut api_error = Self::new(Code::of(&error), message(&error));
         if api_error.status.is_server_error() {
-            api_error.with_cause(with_sources(&error))
-        } else {
-            api_error
+            api_error = api_error.with_cause(with_sources(&error));
         }
+        if let Error::Violations(Violations(violations)) = error {
+            api_error.violations = violations;
+        }
+        api_error
+    }
+}
+
+impl From<DecodeError> for ApiError {
+    fn from(error: DecodeError) -> Self {
+        match error.field.as_str() {
+            "" => Self::invalid(format!("body: {error}")),
+            _ => Self::invalid(error.to_string()),
+        }
+    }
+}
+
+/// For messages that are what handlers take.
+impl From<Infallible> for ApiError {
+    fn from(never: Infallible) -> Self {
+        match never {}
     }
 }
 
@@ -152,9 +205,14 @@ pub(crate) fn json(body: impl Into<Body>) -> Response {
     response
 }
 
-/// Answers a path that leads nowhere, in v10's words.
-pub(crate) async fn not_found() -> ApiError {
-    ApiError::new(Code::NotFound, "Not Found")
+/// Answers a path that leads nowhere, in v10's words; a method that no service has is gRPC's to name.
+pub(crate) async fn not_found(request: Request) -> Response {
+    if !grpc::is_grpc(request.headers()) {
+        return ApiError::new(Code::NotFound, "Not Found").into_response();
+    }
+    let message = format!("method {:?} is not served here", request.uri().path());
+    let error = ApiError::new(Code::Unimplemented, message);
+    grpc::status::refusal(error.with_status(StatusCode::NOT_FOUND))
 }
 
 /// Answers a method that a path does not have, in v10's words; the router adds the `Allow` header.
@@ -165,7 +223,6 @@ pub(crate) async fn method_not_allowed() -> ApiError {
 #[cfg(test)]
 mod tests {
     use axum::body::to_bytes;
-    use maestro_core::violation::{Violation, Violations};
 
     use super::*;
 

@@ -28,13 +28,7 @@ where
     R: Fn() -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Readiness> + Send + 'static,
 {
-    let readyz = move || async move {
-        let answered = tokio::time::timeout(READINESS_TIMEOUT, readiness()).await;
-        readyz(&answered.unwrap_or_else(|_| Readiness {
-            is_ready: false,
-            problems: vec![format!("store: no answer within {READINESS_TIMEOUT:?}")],
-        }))
-    };
+    let readyz = move || async move { readyz(&ready_in_time(readiness()).await) };
     Router::new()
         .route("/health", get(alive))
         .route("/healthz", get(alive))
@@ -43,6 +37,15 @@ where
         .method_not_allowed_fallback(error::method_not_allowed)
         .fallback(error::not_found)
         .layer(from_fn_with_state(allowed_hosts, guarded))
+}
+
+/// Not ready if that cannot be said in time.
+pub(crate) async fn ready_in_time(readiness: impl Future<Output = Readiness>) -> Readiness {
+    let answered = tokio::time::timeout(READINESS_TIMEOUT, readiness).await;
+    answered.unwrap_or_else(|_| Readiness {
+        is_ready: false,
+        problems: vec![format!("store: no answer within {READINESS_TIMEOUT:?}")],
+    })
 }
 
 /// Probes and scrapers call this server by all kinds of names, and what they read is no secret.

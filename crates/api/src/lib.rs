@@ -1,7 +1,9 @@
-//! The HTTP APIs: management for people and tools, rooms for game rooms, internal for probes and scrapers.
+//! The APIs, HTTP and gRPC: management for people and tools, rooms for game rooms, internal for probes and scrapers.
 //!
-//! They speak HTTP and JSON as clients of Maestro v10 do. This crate translates and decides nothing: a path and a body come
-//! in, one method of the [`Engine`] is called, and its answer or error goes out. `docs/api.md` lists all paths.
+//! They speak HTTP and JSON as clients of Maestro v10 do, and gRPC on the same ports. This crate translates and decides
+//! nothing: a message comes in, one method of the [`Engine`] is called, and its answer or error goes out. A handler is a
+//! function of a message; `http.rs` makes messages of paths, queries and bodies, and `grpc` reads them as they are.
+//! `docs/api.md` lists all paths.
 //!
 //! - [`management_router`], [`rooms_router`] and [`internal_router`] each make a router from a [`Context`].
 //! - Every request passes one edge, which limits bodies and concurrency ([`Limits`]), gives each request an id, turns panics
@@ -42,11 +44,14 @@ mod connections;
 mod contract;
 mod edge;
 mod error;
+mod grpc;
+mod http;
 mod internal;
 mod limits;
 mod management;
 mod metrics;
 mod origin;
+mod preface;
 mod request;
 mod rooms;
 mod serve;
@@ -85,6 +90,7 @@ impl Context {
             allowed_hosts: self.allowed_hosts.clone(),
             request_timeout: limits.request_timeout,
             permits: Arc::new(Semaphore::new(limits.requests_max)),
+            streams: Arc::new(Semaphore::new(limits::STREAMS_MAX)),
             new_request_id: Arc::clone(&self.new_request_id),
             spans,
             metrics: self.metrics.clone(),

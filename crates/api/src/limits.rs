@@ -23,6 +23,9 @@ impl Limits {
         Self { body_max_bytes: 64 * 1024, request_timeout: Duration::from_secs(5), requests_max: 4096 };
 }
 
+/// Streams that are open at the same time, on each API. They last, so they have a capacity of their own.
+pub(crate) const STREAMS_MAX: usize = 1024;
+
 /// No path of ours with its query is anywhere near; hyper's own limit is 64 KiB.
 pub(crate) const URL_MAX_BYTES: usize = 8 * 1024;
 

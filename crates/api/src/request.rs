@@ -1,25 +1,61 @@
-//! What handlers read from a request: names in its path, its query, its message, and who sent it. Whatever cannot be
-//! read is a 400 that says what and where.
+//! A request as handlers get it, whichever way it came: its message, and who sent it.
 
-use std::sync::Arc;
-
-use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
-use axum::http::Uri;
+use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
-use maestro_proto::json::{Decoded, FromJson};
-use maestro_proto::query;
-use serde::Deserialize;
+use axum::http::{HeaderMap, HeaderValue};
 use serde::de::DeserializeOwned;
 
-use crate::body;
 use crate::error::ApiError;
-use crate::management::ManagementApi;
 use crate::warning::Warnings;
 
-/// The parameters of the path, decoded.
-pub(crate) struct Named<T>(pub(crate) T);
+/// What the handlers of an API share.
+pub(crate) trait Api: Send + Sync + 'static {
+    /// The longest message.
+    fn body_max_bytes(&self) -> usize;
+}
 
-impl<T, S> FromRequestParts<S> for Named<T>
+/// A request to a handler.
+pub(crate) struct Call<Q> {
+    pub(crate) message: Q,
+    /// About fields of its JSON that nobody knows.
+    pub(crate) warnings: Warnings,
+    user: Option<HeaderValue>,
+}
+
+impl<Q> Call<Q> {
+    const USER: &str = "x-maestro-user";
+    const USER_DEFAULT: &str = "anonymous";
+    /// The name is kept in the history of operations.
+    const USER_LENGTH_MAX: usize = 128;
+
+    pub(crate) fn new(message: Q, warnings: Warnings, headers: &HeaderMap) -> Self {
+        Self { message, warnings, user: headers.get(Self::USER).cloned() }
+    }
+
+    /// The name that the sender of the request gives: a record, not a proof.
+    pub(crate) fn user(&self) -> Result<String, ApiError> {
+        let Some(value) = &self.user else {
+            return Ok(Self::USER_DEFAULT.to_owned());
+        };
+        let wrong = || {
+            let max = Self::USER_LENGTH_MAX;
+            ApiError::invalid(format!(
+                "header X-Maestro-User: write a name of 1 to {max} printable characters"
+            ))
+        };
+        let name = std::str::from_utf8(value.as_bytes()).map_err(|_| wrong())?.trim();
+        let length = name.chars().count();
+        if length == 0 || length > Self::USER_LENGTH_MAX || name.chars().any(char::is_control) {
+            return Err(wrong());
+        }
+        Ok(name.to_owned())
+    }
+}
+
+/// The parameters of the path, decoded.
+pub(crate) struct InPath<T>(pub(crate) T);
+
+impl<T, S> FromRequestParts<S> for InPath<T>
 where
     T: DeserializeOwned + Send,
     S: Send + Sync,
@@ -31,92 +67,6 @@ where
         names
             .map(|Path(names)| Self(names))
             .map_err(|error| ApiError::invalid(format!("path: {}", error.body_text())))
-    }
-}
-
-/// The message that the parameters of the query make. Names in both spellings; unknown ones are passed over.
-pub(crate) struct Asked<T>(pub(crate) T);
-
-impl<T, S> FromRequestParts<S> for Asked<T>
-where
-    T: DeserializeOwned,
-    S: Sync,
-{
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
-        from_query(&parts.uri).map(Self)
-    }
-}
-
-fn from_query<T: DeserializeOwned>(uri: &Uri) -> Result<T, ApiError> {
-    let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri)
-        .map_err(|error| ApiError::invalid(format!("query: {}", error.body_text())))?;
-    let pairs = pairs.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-    query::decode_query(pairs).map_err(|error| ApiError::invalid(error.to_string()))
-}
-
-/// The message in the body. Whatever its content type says, it is JSON. Fields that nobody knows are named in
-/// `warnings`, and refused if the query asks for `strict`.
-pub(crate) struct Message<T> {
-    pub(crate) message: T,
-    pub(crate) warnings: Warnings,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Strictness {
-    strict: bool,
-}
-
-impl<T: FromJson> FromRequest<Arc<ManagementApi>> for Message<T> {
-    type Rejection = ApiError;
-
-    async fn from_request(request: Request, api: &Arc<ManagementApi>) -> Result<Self, ApiError> {
-        let Strictness { strict } = from_query(request.uri())?;
-        let body = body::read(request.into_body(), api.body_max_bytes).await?;
-        let Decoded { message, unknown_fields } =
-            T::from_json(&body).map_err(|error| match error.field.as_str() {
-                "" => ApiError::invalid(format!("body: {error}")),
-                _ => ApiError::invalid(error.to_string()),
-            })?;
-        let warnings = Warnings::unknown_fields(unknown_fields);
-        if strict && !warnings.is_empty() {
-            return Err(ApiError::invalid(warnings.to_string()));
-        }
-        Ok(Self { message, warnings })
-    }
-}
-
-/// The name that the sender of a request gives: a record, not a proof.
-pub(crate) struct User(pub(crate) String);
-
-impl User {
-    const HEADER: &str = "x-maestro-user";
-    const DEFAULT: &str = "anonymous";
-    /// The name is kept in the history of operations.
-    const LENGTH_MAX: usize = 128;
-}
-
-impl<S: Sync> FromRequestParts<S> for User {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
-        let Some(value) = parts.headers.get(Self::HEADER) else {
-            return Ok(Self(Self::DEFAULT.to_owned()));
-        };
-        let wrong = || {
-            let max = Self::LENGTH_MAX;
-            ApiError::invalid(format!(
-                "header X-Maestro-User: write a name of 1 to {max} printable characters"
-            ))
-        };
-        let name = std::str::from_utf8(value.as_bytes()).map_err(|_| wrong())?.trim();
-        let length = name.chars().count();
-        if length == 0 || length > Self::LENGTH_MAX || name.chars().any(char::is_control) {
-            return Err(wrong());
-        }
-        Ok(Self(name.to_owned()))
     }
 }
 

@@ -1,4 +1,6 @@
-//! Serving a router on a listener: HTTP/1.1, bounded waits, and an end that lets running requests finish.
+//! Serving a router on a listener: HTTP/1.1 and HTTP/2, bounded waits, and an end that lets running requests finish.
+
+mod http2;
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -26,6 +28,7 @@ use crate::body::{self, BodyError};
 use crate::coalesce::Coalesced;
 use crate::connections::{Connection, ConnectionLimits, Connections};
 use crate::metrics::ListenerMetrics;
+use crate::preface::{self, HttpVersion, Rewound};
 
 /// How long to wait when no connection can be accepted, usually because all file descriptors are in use: that
 /// passes only when some are given back.
@@ -201,6 +204,32 @@ async fn serve_connection(
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
     }
+    let detected = tokio::select! {
+        biased;
+        detected = preface::detect(stream) => detected,
+        () = open.connection.cut() => return,
+        // Nothing that was sent completely is left without an answer.
+        _ = stopping.changed() => return,
+    };
+    let ended = match detected {
+        Ok((HttpVersion::Http1, stream)) => http1(stream, router, stopping, &open).await,
+        Ok((HttpVersion::Http2, stream)) => http2::serve(stream, router, stopping, &open).await,
+        Err(error) => {
+            tracing::debug!(%error, "connection ended");
+            return;
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "connection ended");
+    }
+}
+
+async fn http1(
+    stream: Rewound<TcpStream>,
+    router: Router,
+    mut stopping: watch::Receiver<()>,
+    open: &OpenConnection,
+) -> hyper::Result<()> {
     let (shared, connection) = (&open.shared, &open.connection);
     let stream = InspectReader::new(stream, |bytes| {
         // At the end of the stream there are none.
@@ -222,50 +251,50 @@ async fn serve_connection(
     let serving =
         http1::Builder::new().header_read_timeout(None).serve_connection(TokioIo::new(stream), service);
     let mut serving = Coalesced::new(Box::pin(serving));
-    let ended = tokio::select! {
+    tokio::select! {
         biased;
         ended = &mut serving => ended,
-        () = connection.cut() => return,
+        () = connection.cut() => Ok(()),
         _ = stopping.changed() => {
             serving.future().as_mut().graceful_shutdown();
             tokio::select! {
                 biased;
                 ended = serving => ended,
-                () = connection.cut() => return,
+                () = connection.cut() => Ok(()),
             }
         }
-    };
-    if let Err(error) = ended {
-        tracing::debug!(%error, "connection ended");
     }
 }
 
 /// A request is worked on only when it has come completely: one that never does must not keep others out.
 async fn receive(request: Request<Incoming>, shared: &Shared) -> Request<Body> {
-    let limits = shared.connections.limits();
     let (parts, incoming) = request.into_parts();
-    let body = if incoming.is_end_stream() {
-        Body::empty()
-    } else {
-        // Held until the body is complete, or its connection ends.
-        let mut kept: Option<SemaphorePermit<'_>> = None;
-        let keep = |bytes| {
-            let Some(more) = shared.connections.keep(bytes) else { return false };
-            match &mut kept {
-                Some(kept) => kept.merge(more),
-                None => kept = Some(more),
-            }
-            true
-        };
-        match body::receive(incoming, limits.body_max_bytes, keep).await {
-            Ok(whole) => Body::from(whole),
-            Err(error) => {
-                if matches!(error, BodyError::NoCapacity) {
-                    (shared.on_refused)();
-                }
-                body::unreceived(error)
-            }
-        }
-    };
+    let body = receive_body(incoming, shared, shared.connections.limits().body_max_bytes).await;
     Request::from_parts(parts, body)
+}
+
+/// The whole body, or one that says why it did not come.
+async fn receive_body(incoming: Incoming, shared: &Shared, max_bytes: usize) -> Body {
+    if incoming.is_end_stream() {
+        return Body::empty();
+    }
+    // Held until the body is complete, or its connection ends.
+    let mut kept: Option<SemaphorePermit<'_>> = None;
+    let keep = |bytes| {
+        let Some(more) = shared.connections.keep(bytes) else { return false };
+        match &mut kept {
+            Some(kept) => kept.merge(more),
+            None => kept = Some(more),
+        }
+        true
+    };
+    match body::receive(incoming, max_bytes, keep).await {
+        Ok(whole) => Body::from(whole),
+        Err(error) => {
+            if matches!(error, BodyError::NoCapacity) {
+                (shared.on_refused)();
+            }
+            body::unreceived(error)
+        }
+    }
 }

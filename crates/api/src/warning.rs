@@ -11,7 +11,7 @@ use maestro_proto::unknown_recipe_field;
 const TEXT_MAX: usize = 200;
 
 /// One text each, and the paths of fields that they are about.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Warnings {
     paths: Vec<String>,
     texts: Vec<String>,

@@ -148,7 +148,8 @@ fn services_and_methods() {
 
 #[test]
 fn messages_and_numbers() {
-    let of_package = |message: &MessageDescriptor| message.package_name() == PACKAGE && !message.is_map_entry();
+    let of_package =
+        |message: &MessageDescriptor| message.package_name() == PACKAGE && !message.is_map_entry();
     let messages: BTreeMap<_, _> =
         pool().all_messages().filter(of_package).map(|one| (one.name().to_owned(), fields(&one))).collect();
     let expected = table(MESSAGES);

@@ -140,6 +140,20 @@ fn deadlines() {
 }
 
 #[test]
+fn a_connection_is_idle_when_its_last_stream_has_ended() {
+    let connections = Connections::new(LIMITS);
+    let connection = open(&connections, LOCAL, 0);
+    connections.begin_stream(&connection, at(1));
+    connections.begin_stream(&connection, at(2));
+    connections.end_stream(&connection, at(3));
+    assert_eq!(connections.cut_overdue(at(1_000)), 0);
+    connections.end_stream(&connection, at(1_000));
+    assert_eq!(connections.cut_overdue(at(1_119)), 0);
+    assert_eq!(connections.cut_overdue(at(1_120)), 1);
+    assert!(is_cut(&connection));
+}
+
+#[test]
 fn what_is_kept_of_bodies_is_bounded() {
     let connections = Connections::new(LIMITS);
     let (small, large) = (connections.keep(96), connections.keep(4000));

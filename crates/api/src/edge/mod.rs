@@ -31,6 +31,8 @@ use tracing::{Instrument, Span};
 
 use self::request_id::RequestId;
 use crate::error::{self, ApiError, Cause, Code};
+use crate::grpc::stream::{self, Stopping};
+use crate::grpc::{self, Kind};
 use crate::limits::{HEADERS_MAX, HEADERS_MAX_BYTES, URL_MAX_BYTES};
 use crate::metrics::{Metrics, RouteMetrics};
 use crate::origin::{self, AllowedHosts};
@@ -52,6 +54,8 @@ pub(crate) struct Edge {
     pub(crate) request_timeout: Duration,
     /// One for each request that is worked on.
     pub(crate) permits: Arc<Semaphore>,
+    /// One for each answer that lasts.
+    pub(crate) streams: Arc<Semaphore>,
     pub(crate) new_request_id: NewRequestId,
     /// At which level requests become spans: what happens in them then carries their id.
     pub(crate) spans: Spans,
@@ -68,27 +72,35 @@ pub(crate) enum Spans {
 
 impl Edge {
     /// A router behind this edge. What matches none of its routes goes through the edge too, under one name.
-    pub(crate) fn router<S>(self: &Arc<Self>, routes: Vec<Route<S>>, state: S) -> Router
+    pub(crate) fn router<S>(
+        self: &Arc<Self>,
+        routes: Vec<Route<S>>,
+        methods: Vec<grpc::Route<S>>,
+        state: S,
+    ) -> Router
     where
         S: Clone + Send + Sync + 'static,
     {
+        let of_http = routes.into_iter().map(|(path, methods)| (path, methods, Wire::Http));
+        let of_grpc = methods.into_iter().map(|route| (route.path, route.methods, Wire::Grpc(route.kind)));
         let mut router = Router::new();
-        for (path, methods) in routes {
-            let guard = self.guard(path);
+        for (path, methods, wire) in of_http.chain(of_grpc) {
+            let guard = self.guard(path, wire);
             let guarded = layer_fn(move |inner| Guarded { guard: Arc::clone(&guard), inner });
             router = router.route(path, methods.fallback(error::method_not_allowed).layer(guarded));
         }
-        let unmatched = Guarded { guard: self.guard("unmatched"), inner: error::not_found.with_state(()) };
+        let guard = self.guard("unmatched", Wire::Either);
+        let unmatched = Guarded { guard, inner: error::not_found.with_state(()) };
         router.fallback_service(unmatched).with_state(state)
     }
 
-    fn guard(self: &Arc<Self>, path: &str) -> Arc<Guard> {
+    fn guard(self: &Arc<Self>, path: &str, wire: Wire) -> Arc<Guard> {
         let metrics = self.metrics.route(self.service, path);
-        Arc::new(Guard { edge: Arc::clone(self), metrics })
+        Arc::new(Guard { edge: Arc::clone(self), metrics, wire })
     }
 
     /// Refuses what may not be asked, or is too much, before anything of it is done.
-    fn admit(&self, request: &Request) -> Result<OwnedSemaphorePermit, ApiError> {
+    fn admit(&self, request: &Request, permits: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, ApiError> {
         let url_bytes = request.uri().path_and_query().map_or(0, |url| url.as_str().len());
         if url_bytes > URL_MAX_BYTES {
             let message = format!("url: longer than {URL_MAX_BYTES} bytes");
@@ -102,17 +114,95 @@ impl Edge {
             return Err(ApiError::invalid(message).with_status(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
         }
         origin::check(request, &self.allowed_hosts)?;
-        Arc::clone(&self.permits).try_acquire_owned().map_err(|_| {
+        Arc::clone(permits).try_acquire_owned().map_err(|_| {
             (self.on_refused)();
             ApiError::too_many_requests()
         })
     }
 }
 
+/// How a route is asked and answered.
+#[derive(Debug, Clone, Copy)]
+enum Wire {
+    Http,
+    Grpc(Kind),
+    /// As the request says.
+    Either,
+}
+
 /// The edge of one route.
 struct Guard {
     edge: Arc<Edge>,
     metrics: RouteMetrics,
+    wire: Wire,
+}
+
+/// What goes with a request that is worked on.
+struct Admitted {
+    permit: OwnedSemaphorePermit,
+    timeout: Timeout,
+    /// For an answer that lasts.
+    stream: Option<StreamBounds>,
+}
+
+/// How long an answer may take.
+#[derive(Debug, Clone, Copy)]
+struct Timeout {
+    time: Duration,
+    /// The caller does not wait longer, so it is no failure of ours.
+    is_callers: bool,
+}
+
+impl Timeout {
+    fn ours_or(ours: Duration, callers: Option<Duration>) -> Self {
+        match callers {
+            Some(time) if time < ours => Self { time, is_callers: true },
+            Some(_) | None => Self { time: ours, is_callers: false },
+        }
+    }
+}
+
+struct StreamBounds {
+    lasts_max: Option<Duration>,
+    stopping: Option<Stopping>,
+}
+
+impl Guard {
+    /// Refuses what may not be asked, or is too much.
+    fn admit(&self, request: &Request) -> Result<Admitted, ApiError> {
+        let edge = &self.edge;
+        let Wire::Grpc(kind) = self.wire else {
+            let permit = edge.admit(request, &edge.permits)?;
+            return Ok(Admitted {
+                permit,
+                timeout: Timeout::ours_or(edge.request_timeout, None),
+                stream: None,
+            });
+        };
+        let permits = match kind {
+            Kind::Unary => &edge.permits,
+            Kind::Stream { .. } => &edge.streams,
+        };
+        let permit = edge.admit(request, permits)?;
+        grpc::check(request)?;
+        let asked = grpc::timeout(request.headers())?;
+        let stream = match kind {
+            Kind::Unary => None,
+            Kind::Stream { lasts_max } => Some(StreamBounds {
+                lasts_max: lasts_max.into_iter().chain(asked).min(),
+                stopping: request.extensions().get().cloned(),
+            }),
+        };
+        Ok(Admitted { permit, timeout: Timeout::ours_or(edge.request_timeout, asked), stream })
+    }
+
+    /// Whether errors are answered as gRPC has them.
+    fn answers_grpc(&self, request: &Request) -> bool {
+        match self.wire {
+            Wire::Http => false,
+            Wire::Grpc(_) | Wire::Either => grpc::is_grpc(request.headers()),
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -139,41 +229,48 @@ where
         let guard = Arc::clone(&self.guard);
         let exchange = Exchange::begin(&guard.edge, &request);
         let in_flight = guard.metrics.begin();
-        let admitted = guard.edge.admit(&request);
-        let work = admitted.map(|permit| (permit, self.inner.call(request)));
+        let answers_grpc = guard.answers_grpc(&request);
+        let work = guard.admit(&request).map(|admitted| (admitted, self.inner.call(request)));
         Box::pin(async move {
-            let response = match work {
-                Ok((permit, future)) => {
+            let answered = match work {
+                Ok((Admitted { permit, timeout, stream }, future)) => {
                     let span = exchange.span(&guard.edge);
-                    let response = bounded(future, guard.edge.request_timeout).instrument(span).await;
-                    drop(permit);
-                    response
+                    let answered = bounded(future, timeout).instrument(span).await;
+                    match (answered, stream) {
+                        (Ok(response), Some(StreamBounds { lasts_max, stopping })) => {
+                            Ok(stream::bounded(response, lasts_max, stopping, (permit, in_flight)))
+                        }
+                        (answered, _) => answered,
+                    }
                 }
-                Err(refused) => refused.into_response(),
+                Err(refused) => Err(refused),
             };
-            drop(in_flight);
+            let response = match answered {
+                Ok(response) => response,
+                Err(error) if answers_grpc => grpc::status::refusal(error),
+                Err(error) => error.into_response(),
+            };
             Ok(exchange.end(&guard, response))
         })
     }
 }
 
 /// The answer, or what stands for it if it panics or takes too long.
-async fn bounded<F, R>(work: F, timeout: Duration) -> Response
+async fn bounded<F, R>(work: F, timeout: Timeout) -> Result<Response, ApiError>
 where
     F: Future<Output = Result<R, Infallible>>,
     R: IntoResponse,
 {
     let caught = AssertUnwindSafe(work).catch_unwind();
-    match tokio::time::timeout(timeout, caught).await {
-        Ok(Ok(Ok(response))) => response.into_response(),
-        Ok(Err(panic)) => ApiError::new(Code::Internal, "internal error; see the log of the server")
-            .with_cause(format!("panicked: {}", panic_text(panic.as_ref())))
-            .into_response(),
+    let Timeout { time, is_callers } = timeout;
+    match tokio::time::timeout(time, caught).await {
+        Ok(Ok(Ok(response))) => Ok(response.into_response()),
+        Ok(Err(panic)) => Err(ApiError::new(Code::Internal, "internal error; see the log of the server")
+            .with_cause(format!("panicked: {}", panic_text(panic.as_ref())))),
         Err(_) => {
-            let message = format!("no answer within {timeout:?}; the request may still be carried out");
-            ApiError::new(Code::DeadlineExceeded, message)
-                .with_cause(format!("no answer within {timeout:?}"))
-                .into_response()
+            let message = format!("no answer within {time:?}; the request may still be carried out");
+            let error = ApiError::new(Code::DeadlineExceeded, message);
+            Err(if is_callers { error } else { error.with_cause(format!("no answer within {time:?}")) })
         }
     }
 }
@@ -212,7 +309,10 @@ impl Exchange {
 
     fn end(self, guard: &Guard, mut response: Response) -> Response {
         let duration = self.started_at.elapsed();
-        let status = response.status();
+        let status = match guard.wire {
+            Wire::Http => response.status(),
+            Wire::Grpc(_) | Wire::Either => grpc::status::http_status(&response),
+        };
         let bytes = response.body().size_hint().exact().unwrap_or(0);
         guard.metrics.observe(&self.method, status, duration, bytes);
         let cause = response.extensions_mut().remove::<Cause>();

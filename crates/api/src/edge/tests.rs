@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use axum::body::{Body, to_bytes};
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, Version, header};
 use axum::routing::get;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
@@ -29,17 +29,20 @@ fn world() -> World {
         allowed_hosts: AllowedHosts::default(),
         request_timeout: Duration::from_secs(3),
         permits: Arc::new(Semaphore::new(1)),
+        streams: Arc::new(Semaphore::new(1)),
         new_request_id: Arc::new(|| 7),
         spans: Spans::Always,
         metrics,
         on_refused: Arc::new(move || _ = counter.fetch_add(1, Ordering::Relaxed)),
     });
+    let hangs = axum::routing::post(std::future::pending::<()>);
+    let methods = vec![grpc::Route { path: "/test.Test/Hang", kind: Kind::Unary, methods: hangs }];
     let routes = vec![
         ("/works", get(async || "it works")),
         ("/hangs", get(std::future::pending::<()>)),
         ("/panics", get(panics)),
     ];
-    let router = edge.router(routes, ());
+    let router = edge.router(routes, methods, ());
     World { router, registry, refused }
 }
 
@@ -103,6 +106,29 @@ async fn every_end_is_an_answer_in_json() {
         request.headers_mut().append("x-story", number.into());
     }
     check(request, 431, too_long).await;
+}
+
+/// The time that comes first, of the server's and the caller's.
+#[tokio::test(start_paused = true)]
+async fn calls_end_in_time_and_as_grpc_has_it() {
+    for (asked, seconds) in [(None, 3), (Some("1S"), 1), (Some("9S"), 3)] {
+        let mut request =
+            Request::post("/test.Test/Hang").version(Version::HTTP_2).header(header::HOST, "localhost");
+        request = request.header(header::CONTENT_TYPE, "application/grpc");
+        if let Some(asked) = asked {
+            request = request.header("grpc-timeout", asked);
+        }
+        let started_at = Instant::now();
+        let (status, headers, body) = world().ask(request.body(Body::empty()).unwrap()).await;
+        assert_eq!(started_at.elapsed(), Duration::from_secs(seconds));
+        assert_eq!((status, body.as_str()), (StatusCode::OK, ""));
+        assert_eq!(
+            (&headers["grpc-status"], &headers["x-request-id"]),
+            (&"4".parse().unwrap(), &"0000000000000007".parse().unwrap())
+        );
+        let message = headers["grpc-message"].to_str().unwrap().replace("%20", " ");
+        assert_eq!(message, format!("no answer within {seconds}s; the request may still be carried out"));
+    }
 }
 
 #[tokio::test]

@@ -1,31 +1,41 @@
 //! Locks: who holds and awaits them, and a forced release. The paths and the first three keys are v9's.
 
 use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
 use maestro_core::lock::{Lock, Waiter};
 use maestro_engine::services::LockView;
-use maestro_proto::v1::{self, ListLocksRequest, LockWaiter, ReleaseLockRequest};
+use maestro_proto::v1::{
+    self, ListLocksRequest, ListLocksResponse, LockWaiter, ReleaseLockRequest, ReleaseLockResponse,
+};
 
-use super::{Answer, Answered, Api, ApiError, Asked, Named, State, User, View, reason};
+use super::{Answered, Call, Management, View};
+use crate::answer::Answer;
+use crate::request::reason;
 
-pub(super) async fn list(
-    State(api): Api,
-    Named(scheduler): Named<String>,
-    Asked(request): Asked<ListLocksRequest>,
-) -> Answered<Vec<v1::Lock>> {
-    let view = View::parse(&request.view)?;
+pub(super) async fn list(api: Management, call: Call<ListLocksRequest>) -> Answered<ListLocksResponse> {
+    let ListLocksRequest { scheduler_name: scheduler, view } = call.message;
+    let view = View::parse(&view)?;
     let locks = api.engine.locks(&scheduler).await?;
-    Ok(Answer(locks.into_iter().map(|lock| listed(lock, view)).collect()))
+    Ok(ListLocksResponse { locks: locks.into_iter().map(|lock| listed(lock, view)).collect() })
+}
+
+/// HTTP has the list alone, as v9.
+pub(super) fn alone(response: ListLocksResponse) -> Response {
+    Answer(response.locks).into_response()
 }
 
 pub(super) async fn release(
-    State(api): Api,
-    Named((scheduler, key)): Named<(String, String)>,
-    User(user): User,
-    Asked(request): Asked<ReleaseLockRequest>,
-) -> Result<StatusCode, ApiError> {
-    let reason = reason(&request.reason)?;
-    api.engine.release_lock(&scheduler, &key, request.token, &user, reason).await?;
-    Ok(StatusCode::NO_CONTENT)
+    api: Management,
+    call: Call<ReleaseLockRequest>,
+) -> Answered<ReleaseLockResponse> {
+    let user = call.user()?;
+    let ReleaseLockRequest { scheduler_name: scheduler, lock_key: key, reason: given, token } = call.message;
+    api.engine.release_lock(&scheduler, &key, token, &user, reason(&given)?).await?;
+    Ok(ReleaseLockResponse {})
+}
+
+pub(super) fn no_content(_: ReleaseLockResponse) -> Response {
+    StatusCode::NO_CONTENT.into_response()
 }
 
 fn listed(lock_view: LockView, view: View) -> v1::Lock {

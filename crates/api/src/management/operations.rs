@@ -12,66 +12,66 @@ use maestro_engine::services::{ExplainedOperation, OperationView};
 use maestro_proto::protobuf::Struct;
 use maestro_proto::recipe::go_cased_scheduler;
 use maestro_proto::v1::{
-    self, CancelOperationResponse, Claim, Expectation, GetOperationRequest, GetOperationResponse,
-    ListOperationItem, ListOperationsRequest, ListOperationsResponse, ListStuckOperationsResponse,
-    OperationEvent, OperationExplanation,
+    self, CancelOperationRequest, CancelOperationResponse, Claim, Expectation, ExplainOperationRequest,
+    GetOperationRequest, GetOperationResponse, ListOperationItem, ListOperationsRequest,
+    ListOperationsResponse, ListStuckOperationsRequest, ListStuckOperationsResponse, OperationEvent,
+    OperationExplanation,
 };
 use serde_json::{Value, json};
 
-use super::{Answer, Answered, Api, ApiError, Asked, Named, State, User, View};
+use super::{Answered, ApiError, Call, Management, View};
 
 const PAGE_SIZE_DEFAULT: u32 = 15;
 const PAGE_SIZE_MAX: u32 = 100;
 
 pub(super) async fn list(
-    State(api): Api,
-    Named(scheduler): Named<String>,
-    Asked(request): Asked<ListOperationsRequest>,
+    api: Management,
+    call: Call<ListOperationsRequest>,
 ) -> Answered<ListOperationsResponse> {
+    let request = call.message;
     let view = View::parse(&request.view)?;
     let (stage, page) = asked_page(&request)?;
-    let list = api.engine.operations(&scheduler, stage, page).await?;
-    Ok(Answer(ListOperationsResponse {
+    let list = api.engine.operations(&request.scheduler_name, stage, page).await?;
+    Ok(ListOperationsResponse {
         page: Some(list.page),
         page_size: Some(list.page_size),
         total: Some(list.total),
         operations: list.operations.iter().map(|operation| item(operation, view)).collect(),
-    }))
+    })
 }
 
-pub(super) async fn get(
-    State(api): Api,
-    Named((scheduler, id)): Named<(String, String)>,
-    Asked(request): Asked<GetOperationRequest>,
-) -> Answered<GetOperationResponse> {
-    let view = View::parse(&request.view)?;
+pub(super) async fn get(api: Management, call: Call<GetOperationRequest>) -> Answered<GetOperationResponse> {
+    let GetOperationRequest { scheduler_name: scheduler, operation_id: id, view } = call.message;
+    let view = View::parse(&view)?;
     let operation = api.engine.operation(&scheduler, &id).await?;
-    Ok(Answer(GetOperationResponse { operation: Some(whole(operation, view)) }))
+    Ok(GetOperationResponse { operation: Some(whole(operation, view)) })
 }
 
 pub(super) async fn cancel(
-    State(api): Api,
-    Named((scheduler, id)): Named<(String, String)>,
-    User(user): User,
+    api: Management,
+    call: Call<CancelOperationRequest>,
 ) -> Answered<CancelOperationResponse> {
+    let user = call.user()?;
+    let CancelOperationRequest { scheduler_name: scheduler, operation_id: id } = call.message;
     api.engine.cancel_operation(&scheduler, &id, &user).await?;
-    Ok(Answer(CancelOperationResponse {}))
+    Ok(CancelOperationResponse {})
 }
 
 /// What an operation waits for, who works on it, what will happen next, and whether it is stuck.
 pub(super) async fn explain(
-    State(api): Api,
-    Named((scheduler, id)): Named<(String, String)>,
+    api: Management,
+    call: Call<ExplainOperationRequest>,
 ) -> Answered<OperationExplanation> {
-    Ok(Answer(explanation(api.engine.explain_operation(&scheduler, &id).await?)))
+    let ExplainOperationRequest { scheduler_name: scheduler, operation_id: id } = call.message;
+    Ok(explanation(api.engine.explain_operation(&scheduler, &id).await?))
 }
 
 pub(super) async fn stuck(
-    State(api): Api,
-    Named(scheduler): Named<String>,
+    api: Management,
+    call: Call<ListStuckOperationsRequest>,
 ) -> Answered<ListStuckOperationsResponse> {
-    let stuck = api.engine.stuck_operations(&scheduler).await?;
-    Ok(Answer(ListStuckOperationsResponse { operations: stuck.into_iter().map(explanation).collect() }))
+    let stuck = api.engine.stuck_operations(&call.message.scheduler_name).await?;
+    Ok(ListStuckOperationsResponse { operations: stuck.into_iter().map(explanation).collect() })
 }
 
 /// Checks in v10's order, so that a request with several mistakes is told of the same one.

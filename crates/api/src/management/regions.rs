@@ -1,32 +1,66 @@
 //! Regions: which can be reached, and what people say about them. None of it is in v10.
 
-use std::sync::Arc;
-
-use axum::routing::{MethodRouter, post};
 use maestro_engine::services::{RegionOrder, RegionView};
-use maestro_proto::v1::{CordonRegionRequest, CordonRegionResponse, ListRegionsResponse, Region};
+use maestro_proto::v1::{
+    ConfirmRegionLostRequest, ConfirmRegionLostResponse, CordonRegionRequest, CordonRegionResponse,
+    DrainRegionRequest, DrainRegionResponse, ListRegionsRequest, ListRegionsResponse, Region,
+    UncordonRegionRequest, UncordonRegionResponse,
+};
 
-use super::{Answer, Answered, Api, ApiError, Asked, ManagementApi, Message, Named, State, User, reason};
+use super::{Answered, ApiError, Call, Management};
+use crate::request::reason;
 
-pub(super) async fn list(State(api): Api) -> Answered<ListRegionsResponse> {
+pub(super) async fn list(api: Management, _: Call<ListRegionsRequest>) -> Answered<ListRegionsResponse> {
     let regions = api.engine.regions().await?;
-    Ok(Answer(ListRegionsResponse { regions: regions.into_iter().map(listed).collect() }))
+    Ok(ListRegionsResponse { regions: regions.into_iter().map(listed).collect() })
 }
 
-/// Answers one kind of order about a region. Their requests are alike: a reason, in the query or in the body; the first
-/// that is given counts.
-pub(super) fn order(order: RegionOrder) -> MethodRouter<Arc<ManagementApi>> {
-    let handle = async move |State(api): Api,
-                             Named(name): Named<String>,
-                             User(user): User,
-                             Asked(query): Asked<CordonRegionRequest>,
-                             Message { message, warnings }: Message<CordonRegionRequest>| {
-        let given = [&query.reason, &message.reason].into_iter().find(|reason| !reason.trim().is_empty());
-        let reason = reason(given.map_or("", String::as_str))?;
-        api.engine.order_region(&name, order, &user, reason).await?;
-        Ok::<_, ApiError>((warnings, Answer(CordonRegionResponse {})))
-    };
-    post(handle)
+pub(super) async fn cordon(
+    api: Management,
+    call: Call<CordonRegionRequest>,
+) -> Answered<CordonRegionResponse> {
+    let user = call.user()?;
+    let CordonRegionRequest { region_name, reason } = call.message;
+    order(&api, RegionOrder::Cordon, &region_name, &user, &reason).await?;
+    Ok(CordonRegionResponse {})
+}
+
+pub(super) async fn drain(api: Management, call: Call<DrainRegionRequest>) -> Answered<DrainRegionResponse> {
+    let user = call.user()?;
+    let DrainRegionRequest { region_name, reason } = call.message;
+    order(&api, RegionOrder::Drain, &region_name, &user, &reason).await?;
+    Ok(DrainRegionResponse {})
+}
+
+pub(super) async fn uncordon(
+    api: Management,
+    call: Call<UncordonRegionRequest>,
+) -> Answered<UncordonRegionResponse> {
+    let user = call.user()?;
+    let UncordonRegionRequest { region_name, reason } = call.message;
+    order(&api, RegionOrder::Uncordon, &region_name, &user, &reason).await?;
+    Ok(UncordonRegionResponse {})
+}
+
+pub(super) async fn confirm_lost(
+    api: Management,
+    call: Call<ConfirmRegionLostRequest>,
+) -> Answered<ConfirmRegionLostResponse> {
+    let user = call.user()?;
+    let ConfirmRegionLostRequest { region_name, reason } = call.message;
+    order(&api, RegionOrder::ConfirmLost, &region_name, &user, &reason).await?;
+    Ok(ConfirmRegionLostResponse {})
+}
+
+async fn order(
+    api: &Management,
+    order: RegionOrder,
+    region: &str,
+    user: &str,
+    given: &str,
+) -> Result<(), ApiError> {
+    api.engine.order_region(region, order, user, reason(given)?).await?;
+    Ok(())
 }
 
 fn listed(view: RegionView) -> Region {

@@ -7,28 +7,23 @@ use maestro_engine::services::ResizeOrder;
 use maestro_proto::v1::{CreateRoomRequest, CreateRoomResponse, ResizeRequest, ResizeResponse};
 use serde_json::{Map, Value};
 
-use super::{Answer, AnsweredWithWarnings, Api, Message, Named, State, User};
+use super::{Answered, Call, Management};
 
-pub(super) async fn resize(
-    State(api): Api,
-    Named(scheduler): Named<String>,
-    User(user): User,
-    Message { message, warnings }: Message<ResizeRequest>,
-) -> AnsweredWithWarnings<ResizeResponse> {
-    let force = message.force;
-    let order = order(message).map_err(|violations| Error::from(Violations(violations)))?;
+pub(super) async fn resize(api: Management, call: Call<ResizeRequest>) -> Answered<ResizeResponse> {
+    let (user, force, scheduler) = (call.user()?, call.message.force, call.message.scheduler_name.clone());
+    let order = order(call.message).map_err(|violations| Error::from(Violations(violations)))?;
     let id = api.engine.resize(&scheduler, &order, force, &user).await?;
-    Ok((warnings, Answer(ResizeResponse { operation_id: id.to_string() })))
+    Ok(ResizeResponse { operation_id: id.to_string() })
 }
 
 pub(super) async fn create_room(
-    State(api): Api,
-    Named(scheduler): Named<String>,
-    User(user): User,
-    Message { message, warnings }: Message<CreateRoomRequest>,
-) -> AnsweredWithWarnings<CreateRoomResponse> {
-    let id = api.engine.create_room(&scheduler, message.region.as_deref(), message.force, &user).await?;
-    Ok((warnings, Answer(CreateRoomResponse { operation_id: id.to_string() })))
+    api: Management,
+    call: Call<CreateRoomRequest>,
+) -> Answered<CreateRoomResponse> {
+    let user = call.user()?;
+    let CreateRoomRequest { scheduler_name: scheduler, region, force } = call.message;
+    let id = api.engine.create_room(&scheduler, region.as_deref(), force, &user).await?;
+    Ok(CreateRoomResponse { operation_id: id.to_string() })
 }
 
 /// What JSON alone can be wrong about; what the numbers mean together is for the engine to judge.

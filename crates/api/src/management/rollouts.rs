@@ -1,20 +1,18 @@
 //! Rollouts: how far one is, and pause, resume, cancel. None of it is in v10.
 
 use maestro_proto::v1::{
-    CancelRolloutResponse, GetRolloutRequest, GetRolloutResponse, PauseRolloutResponse, ResumeRolloutResponse,
+    CancelRolloutRequest, CancelRolloutResponse, GetRolloutRequest, GetRolloutResponse, PauseRolloutRequest,
+    PauseRolloutResponse, ResumeRolloutRequest, ResumeRolloutResponse,
 };
 
-use super::{Answer, Answered, Api, Asked, Named, State, User};
+use super::{Answered, Call, Management};
 
-pub(super) async fn get(
-    State(api): Api,
-    Named(name): Named<String>,
-    Asked(request): Asked<GetRolloutRequest>,
-) -> Answered<GetRolloutResponse> {
-    let version = Some(request.version).filter(|version| !version.is_empty());
+pub(super) async fn get(api: Management, call: Call<GetRolloutRequest>) -> Answered<GetRolloutResponse> {
+    let GetRolloutRequest { scheduler_name: name, version } = call.message;
+    let version = Some(version).filter(|version| !version.is_empty());
     let rollout = api.engine.rollout(&name, version.as_deref()).await?;
     let by_version = rollout.rooms_by_version.into_iter();
-    Ok(Answer(GetRolloutResponse {
+    Ok(GetRolloutResponse {
         state: rollout.state.as_str().to_owned(),
         active: rollout.active.to_string(),
         rooms_by_version: by_version.map(|(version, rooms)| (version.to_string(), rooms)).collect(),
@@ -32,32 +30,29 @@ pub(super) async fn get(
         occupied_old_rooms: rollout.occupied.rooms,
         waits_for_match_end: rollout.occupied.waits_for_match_end,
         next_occupied_at: rollout.occupied.next_at.map(Into::into),
-    }))
+    })
 }
 
 pub(super) async fn pause(
-    State(api): Api,
-    Named(name): Named<String>,
-    User(user): User,
+    api: Management,
+    call: Call<PauseRolloutRequest>,
 ) -> Answered<PauseRolloutResponse> {
-    api.engine.pause_rollout(&name, &user).await?;
-    Ok(Answer(PauseRolloutResponse {}))
+    api.engine.pause_rollout(&call.message.scheduler_name, &call.user()?).await?;
+    Ok(PauseRolloutResponse {})
 }
 
 pub(super) async fn resume(
-    State(api): Api,
-    Named(name): Named<String>,
-    User(user): User,
+    api: Management,
+    call: Call<ResumeRolloutRequest>,
 ) -> Answered<ResumeRolloutResponse> {
-    api.engine.resume_rollout(&name, &user).await?;
-    Ok(Answer(ResumeRolloutResponse {}))
+    api.engine.resume_rollout(&call.message.scheduler_name, &call.user()?).await?;
+    Ok(ResumeRolloutResponse {})
 }
 
 pub(super) async fn cancel(
-    State(api): Api,
-    Named(name): Named<String>,
-    User(user): User,
+    api: Management,
+    call: Call<CancelRolloutRequest>,
 ) -> Answered<CancelRolloutResponse> {
-    let operation_id = api.engine.cancel_rollout(&name, &user).await?.to_string();
-    Ok(Answer(CancelRolloutResponse { operation_id }))
+    let id = api.engine.cancel_rollout(&call.message.scheduler_name, &call.user()?).await?;
+    Ok(CancelRolloutResponse { operation_id: id.to_string() })
 }

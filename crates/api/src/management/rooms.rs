@@ -4,36 +4,29 @@ use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use maestro_engine::services::{ListedRoom, RoomSilence};
 use maestro_proto::v1::{
-    self, AddRoomsRequest, AddRoomsResponse, GetRoomLogsRequest, ListRoomsRequest, ListRoomsResponse,
-    RemoveRoomsRequest, RemoveRoomsResponse, Room, RoomEnd,
+    self, AddRoomsRequest, AddRoomsResponse, GetRoomLogsRequest, GetRoomLogsResponse, GetRoomRequest,
+    GetRoomResponse, ListRoomsRequest, ListRoomsResponse, RemoveRoomsRequest, RemoveRoomsResponse, Room,
+    RoomEnd,
 };
 use serde_json::{Map, Value};
 
-use super::{Answer, Answered, AnsweredWithWarnings, Api, ApiError, Asked, Message, Named, State, User};
-use crate::answer::port;
+use super::{Answered, ApiError, Call, Management};
+use crate::answer::{Answer, port};
 
 const LOG_LINES_DEFAULT: u32 = 100;
 /// An answer is made in memory.
 const LOG_LINES_MAX: u32 = 10_000;
 
-pub(super) async fn add(
-    State(api): Api,
-    Named(scheduler): Named<String>,
-    User(user): User,
-    Message { message, warnings }: Message<AddRoomsRequest>,
-) -> AnsweredWithWarnings<AddRoomsResponse> {
-    let amount = amount(message.amount)?;
-    let id = api.engine.add_rooms(&scheduler, amount, message.force, &user).await?;
-    Ok((warnings, Answer(AddRoomsResponse { operation_id: id.to_string() })))
+pub(super) async fn add(api: Management, call: Call<AddRoomsRequest>) -> Answered<AddRoomsResponse> {
+    let user = call.user()?;
+    let AddRoomsRequest { scheduler_name: scheduler, amount: given, force } = call.message;
+    let id = api.engine.add_rooms(&scheduler, amount(given)?, force, &user).await?;
+    Ok(AddRoomsResponse { operation_id: id.to_string() })
 }
 
-pub(super) async fn remove(
-    State(api): Api,
-    Named(scheduler): Named<String>,
-    User(user): User,
-    Message { message, warnings }: Message<RemoveRoomsRequest>,
-) -> AnsweredWithWarnings<RemoveRoomsResponse> {
-    let RemoveRoomsRequest { scheduler_name: _, amount: given, force, rooms } = message;
+pub(super) async fn remove(api: Management, call: Call<RemoveRoomsRequest>) -> Answered<RemoveRoomsResponse> {
+    let user = call.user()?;
+    let RemoveRoomsRequest { scheduler_name: scheduler, amount: given, force, rooms } = call.message;
     let id = match (rooms.as_slice(), given) {
         ([], given) => api.engine.remove_rooms(&scheduler, amount(given)?, force, &user).await?,
         (rooms, None) => api.engine.remove_named_rooms(&scheduler, rooms, force, &user).await?,
@@ -43,38 +36,43 @@ pub(super) async fn remove(
             ));
         }
     };
-    Ok((warnings, Answer(RemoveRoomsResponse { operation_id: id.to_string() })))
+    Ok(RemoveRoomsResponse { operation_id: id.to_string() })
 }
 
-pub(super) async fn list(
-    State(api): Api,
-    Named(scheduler): Named<String>,
-    Asked(request): Asked<ListRoomsRequest>,
-) -> Answered<ListRoomsResponse> {
+pub(super) async fn list(api: Management, call: Call<ListRoomsRequest>) -> Answered<ListRoomsResponse> {
+    let ListRoomsRequest { scheduler_name: scheduler, ended } = call.message;
     let mut rooms = api.engine.rooms(&scheduler).await?;
-    if request.ended {
+    if ended {
         rooms.extend(api.engine.ended_rooms(&scheduler).await?);
     }
-    Ok(Answer(ListRoomsResponse { rooms: rooms.into_iter().map(listed).collect() }))
+    Ok(ListRoomsResponse { rooms: rooms.into_iter().map(listed).collect() })
 }
 
-pub(super) async fn get(State(api): Api, Named((scheduler, id)): Named<(String, String)>) -> Answered<Room> {
-    Ok(Answer(room(api.engine.room(&scheduler, &id).await?)))
+pub(super) async fn get(api: Management, call: Call<GetRoomRequest>) -> Answered<GetRoomResponse> {
+    let GetRoomRequest { scheduler_name: scheduler, room_id: id } = call.message;
+    Ok(GetRoomResponse { room: Some(room(api.engine.room(&scheduler, &id).await?)) })
 }
 
-pub(super) async fn logs(
-    State(api): Api,
-    Named((scheduler, id)): Named<(String, String)>,
-    Asked(request): Asked<GetRoomLogsRequest>,
-) -> Result<Response, ApiError> {
-    const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
-    let tail = request.tail.unwrap_or(LOG_LINES_DEFAULT);
+/// HTTP has the room alone.
+pub(super) fn alone(response: GetRoomResponse) -> Response {
+    Answer(response.room).into_response()
+}
+
+pub(super) async fn logs(api: Management, call: Call<GetRoomLogsRequest>) -> Answered<GetRoomLogsResponse> {
+    let GetRoomLogsRequest { scheduler_name: scheduler, room_id: id, tail } = call.message;
+    let tail = tail.unwrap_or(LOG_LINES_DEFAULT);
     if tail > LOG_LINES_MAX {
         let message = format!("query parameter tail: {tail} is above the limit of {LOG_LINES_MAX} lines");
         return Err(ApiError::invalid(message));
     }
     let text = api.engine.room_logs(&scheduler, &id, tail as usize).await?;
-    Ok(([(header::CONTENT_TYPE, TEXT)], text).into_response())
+    Ok(GetRoomLogsResponse { text })
+}
+
+/// HTTP has the text as it is.
+pub(super) fn text(response: GetRoomLogsResponse) -> Response {
+    const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+    ([(header::CONTENT_TYPE, TEXT)], response.text).into_response()
 }
 
 /// One room if no number is given. Zero and too many are the engine's to refuse.

@@ -11,18 +11,18 @@ use maestro_engine::services::{AutoscalingDecision, FleetInfo, FleetOverview, Sc
 use maestro_proto::recipe::{self, Shown, signed};
 use maestro_proto::v1::{
     self, AutoscalingInfo, CreateSchedulerRequest, CreateSchedulerResponse, DeleteSchedulerRequest,
-    DeleteSchedulerResponse, FleetProblem, GetAutoscalingDecisionsResponse, GetSchedulerRequest,
-    GetSchedulerResponse, GetSchedulersInfoRequest, GetSchedulersInfoResponse, ListSchedulersRequest,
-    ListSchedulersResponse, SchedulerInfo, SchedulerWithoutSpec,
+    DeleteSchedulerResponse, FleetProblem, GetAutoscalingDecisionsRequest, GetAutoscalingDecisionsResponse,
+    GetSchedulerRequest, GetSchedulerResponse, GetSchedulersInfoRequest, GetSchedulersInfoResponse,
+    ListSchedulersRequest, ListSchedulersResponse, SchedulerInfo, SchedulerWithoutSpec,
 };
 
-use super::{Answer, Answered, AnsweredWithWarnings, Api, Asked, Message, Named, State, User, View};
+use super::{Answered, Call, Management, View};
 
 pub(super) async fn list(
-    State(api): Api,
-    Asked(request): Asked<ListSchedulersRequest>,
+    api: Management,
+    call: Call<ListSchedulersRequest>,
 ) -> Answered<ListSchedulersResponse> {
-    let ListSchedulersRequest { name, game, version, view } = request;
+    let ListSchedulersRequest { name, game, version, view } = call.message;
     let filter = SchedulerFilter { name: given(name), game: given(game), version: given(version) };
     let view = View::parse(&view)?;
     let mut schedulers: Vec<_> = match view {
@@ -32,7 +32,7 @@ pub(super) async fn list(
     let unreadable = api.engine.unreadable_schedulers(&filter).await?;
     schedulers.extend(unreadable.iter().map(|scheduler| unreadable_listed(scheduler, view)));
     schedulers.sort_by(|one, other| one.name.cmp(&other.name));
-    Ok(Answer(ListSchedulersResponse { schedulers }))
+    Ok(ListSchedulersResponse { schedulers })
 }
 
 fn listed(record: &SchedulerRecord) -> SchedulerWithoutSpec {
@@ -61,10 +61,10 @@ fn overview(overview: &FleetOverview) -> SchedulerWithoutSpec {
 }
 
 pub(super) async fn info(
-    State(api): Api,
-    Asked(request): Asked<GetSchedulersInfoRequest>,
+    api: Management,
+    call: Call<GetSchedulersInfoRequest>,
 ) -> Answered<GetSchedulersInfoResponse> {
-    let game = given(request.game);
+    let game = given(call.message.game);
     let infos = api.engine.fleet_infos(game.clone()).await?;
     let mut schedulers: Vec<_> = infos.iter().map(fleet_info).collect();
     let filter = SchedulerFilter { game, ..SchedulerFilter::default() };
@@ -78,52 +78,47 @@ pub(super) async fn info(
         });
     }
     schedulers.sort_by(|one, other| one.name.cmp(&other.name));
-    Ok(Answer(GetSchedulersInfoResponse { schedulers }))
+    Ok(GetSchedulersInfoResponse { schedulers })
 }
 
-pub(super) async fn get(
-    State(api): Api,
-    Named(name): Named<String>,
-    Asked(request): Asked<GetSchedulerRequest>,
-) -> Answered<GetSchedulerResponse> {
-    let version = given(request.version);
+pub(super) async fn get(api: Management, call: Call<GetSchedulerRequest>) -> Answered<GetSchedulerResponse> {
+    let GetSchedulerRequest { scheduler_name: name, version } = call.message;
+    let version = given(version);
     let (record, version) = api.engine.scheduler_version(&name, version.as_deref()).await?;
     let rooms_replicas = if version.is_active { record.fleet_size } else { version.recipe.rooms_replicas };
     let (version_number, created_at) = (version.version, version.created_at);
     let shown = Shown { version: version_number, created_at, rooms_replicas, ..shown(&record) };
-    Ok(Answer(GetSchedulerResponse { scheduler: Some(recipe::scheduler(&version.recipe, shown)) }))
+    Ok(GetSchedulerResponse { scheduler: Some(recipe::scheduler(&version.recipe, shown)) })
 }
 
 pub(super) async fn create(
-    State(api): Api,
-    User(user): User,
-    Message { message, warnings }: Message<CreateSchedulerRequest>,
-) -> AnsweredWithWarnings<CreateSchedulerResponse> {
-    let recipe = Recipe::try_from(&message).map_err(Error::from)?;
-    let record = api.engine.create_scheduler(recipe, &user).await?;
-    let scheduler = Some(recipe::scheduler(&record.recipe, shown(&record)));
-    Ok((warnings.of_recipe(), Answer(CreateSchedulerResponse { scheduler })))
+    api: Management,
+    call: Call<CreateSchedulerRequest>,
+) -> Answered<CreateSchedulerResponse> {
+    let recipe = Recipe::try_from(&call.message).map_err(Error::from)?;
+    let record = api.engine.create_scheduler(recipe, &call.user()?).await?;
+    Ok(CreateSchedulerResponse { scheduler: Some(recipe::scheduler(&record.recipe, shown(&record))) })
 }
 
 pub(super) async fn delete(
-    State(api): Api,
-    Named(name): Named<String>,
-    User(user): User,
-    Asked(request): Asked<DeleteSchedulerRequest>,
+    api: Management,
+    call: Call<DeleteSchedulerRequest>,
 ) -> Answered<DeleteSchedulerResponse> {
-    let operation_id = match request.force {
+    let user = call.user()?;
+    let DeleteSchedulerRequest { scheduler_name: name, force } = call.message;
+    let operation_id = match force {
         true => api.engine.delete_scheduler_by_force(&name, &user).await?,
         false => api.engine.delete_scheduler(&name, &user).await?,
     };
-    Ok(Answer(DeleteSchedulerResponse { operation_id: operation_id.to_string() }))
+    Ok(DeleteSchedulerResponse { operation_id: operation_id.to_string() })
 }
 
 pub(super) async fn autoscaling_decisions(
-    State(api): Api,
-    Named(name): Named<String>,
+    api: Management,
+    call: Call<GetAutoscalingDecisionsRequest>,
 ) -> Answered<GetAutoscalingDecisionsResponse> {
-    let decisions = api.engine.autoscaling_decisions(&name).await?;
-    Ok(Answer(GetAutoscalingDecisionsResponse { decisions: decisions.into_iter().map(decision).collect() }))
+    let decisions = api.engine.autoscaling_decisions(&call.message.scheduler_name).await?;
+    Ok(GetAutoscalingDecisionsResponse { decisions: decisions.into_iter().map(decision).collect() })
 }
 
 /// A parameter that is empty was not given.

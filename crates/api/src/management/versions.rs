@@ -11,17 +11,15 @@ use maestro_proto::v1::{
 };
 
 use super::schedulers::UNREADABLE;
-use super::{
-    Answer, Answered, AnsweredWithWarnings, Api, ApiError, Asked, Message, Named, State, User, View, Warnings,
-};
+use super::{Answered, ApiError, Call, Management, View, Warnings};
 use crate::error::Code;
 
 pub(super) async fn list(
-    State(api): Api,
-    Named(name): Named<String>,
-    Asked(request): Asked<GetSchedulerVersionsRequest>,
+    api: Management,
+    call: Call<GetSchedulerVersionsRequest>,
 ) -> Answered<GetSchedulerVersionsResponse> {
-    let view = View::parse(&request.view)?;
+    let GetSchedulerVersionsRequest { scheduler_name: name, view } = call.message;
+    let view = View::parse(&view)?;
     let (readable, unreadable) = api.engine.versions(&name).await?;
     let readable = readable.iter().map(|record| (record.version, version(record, view)));
     let unreadable = unreadable.iter().map(|stored| (stored.version, unreadable_version(stored, view)));
@@ -32,45 +30,31 @@ pub(super) async fn list(
         Err(Error::Conflict(_)) => None,
         next => Some(next?),
     };
-    Ok(Answer(GetSchedulerVersionsResponse {
+    Ok(GetSchedulerVersionsResponse {
         versions: versions.into_iter().map(|(_, version)| version).collect(),
         next_major: next.as_ref().and_then(|next| view.full(|| next.major.to_string())),
         next_minor: next.as_ref().and_then(|next| view.full(|| next.minor.to_string())),
-    }))
+    })
 }
 
 pub(super) async fn create(
-    State(api): Api,
-    Named(name): Named<String>,
-    User(user): User,
-    Message { mut message, warnings }: Message<CreateSchedulerRequest>,
-) -> AnsweredWithWarnings<NewSchedulerVersionResponse> {
-    // The path says it already. One that says something else is refused: it was written for another scheduler.
-    if message.name.is_empty() {
-        message.name.clone_from(&name);
-    }
-    let recipe = Recipe::try_from(&message).map_err(Error::from)?;
-    let id = api.engine.create_version(&name, recipe, &user).await?;
-    Ok((warnings.of_recipe(), Answer(NewSchedulerVersionResponse { operation_id: id.to_string() })))
+    api: Management,
+    call: Call<CreateSchedulerRequest>,
+) -> Answered<NewSchedulerVersionResponse> {
+    let recipe = Recipe::try_from(&call.message).map_err(Error::from)?;
+    let id = api.engine.create_version(&call.message.name, recipe, &call.user()?).await?;
+    Ok(NewSchedulerVersionResponse { operation_id: id.to_string() })
 }
 
-pub(super) async fn patch(
-    State(api): Api,
-    Named(name): Named<String>,
-    User(user): User,
-    Message { message: patch, warnings }: Message<Patch>,
-) -> AnsweredWithWarnings<PatchSchedulerResponse> {
-    let warnings = warnings.of_recipe();
+pub(super) async fn patch(api: Management, call: Call<Patch>) -> Answered<PatchSchedulerResponse> {
+    let (patch, user) = (&call.message, call.user()?);
+    let name = patch.name();
     if patch.is_empty() {
-        return Err(no_change(&name, &warnings));
-    }
-    if let Some(other) = patch.name().filter(|other| *other != name) {
-        let message = format!("name: {other} is not the scheduler's name, which is {name}");
-        return Err(ApiError::invalid(message));
+        return Err(no_change(name, &call.warnings));
     }
     let states_size = patch.states_rooms_replicas();
-    let id = api.engine.patch_version(&name, |recipe| patch.apply(recipe), states_size, &user).await?;
-    Ok((warnings, Answer(PatchSchedulerResponse { operation_id: id.to_string() })))
+    let id = api.engine.patch_version(name, |recipe| patch.apply(recipe), states_size, &user).await?;
+    Ok(PatchSchedulerResponse { operation_id: id.to_string() })
 }
 
 /// A field that nobody knows may be why.
@@ -83,13 +67,13 @@ fn no_change(name: &str, warnings: &Warnings) -> ApiError {
 }
 
 pub(super) async fn switch(
-    State(api): Api,
-    Named(name): Named<String>,
-    User(user): User,
-    Message { message, warnings }: Message<SwitchActiveVersionRequest>,
-) -> AnsweredWithWarnings<SwitchActiveVersionResponse> {
-    let id = api.engine.switch_version(&name, &message.version, &user).await?;
-    Ok((warnings, Answer(SwitchActiveVersionResponse { operation_id: id.to_string() })))
+    api: Management,
+    call: Call<SwitchActiveVersionRequest>,
+) -> Answered<SwitchActiveVersionResponse> {
+    let user = call.user()?;
+    let SwitchActiveVersionRequest { scheduler_name: name, version } = call.message;
+    let id = api.engine.switch_version(&name, &version, &user).await?;
+    Ok(SwitchActiveVersionResponse { operation_id: id.to_string() })
 }
 
 fn version(record: &VersionRecord, view: View) -> SchedulerVersion {

@@ -12,19 +12,25 @@ use axum::Router;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::request::Parts;
 use axum::response::Response;
-use axum::routing::{get, put};
+use axum::routing::{self, put};
 use bytes::Bytes;
 use maestro_engine::Engine;
 use maestro_engine::ports::room_table::{Ping, PingError};
 use maestro_engine::services::Address;
-use maestro_proto::v1::GetRoomAddressResponse;
+use maestro_proto::v1::rooms_service::{GetRoomAddress, UpdateRoomStatus, UpdateRoomWithPing};
+use maestro_proto::v1::{
+    GetRoomAddressRequest, GetRoomAddressResponse, UpdateRoomStatusRequest, UpdateRoomStatusResponse,
+    UpdateRoomWithPingRequest, UpdateRoomWithPingResponse,
+};
 
 use self::failures::Failures;
 use self::ping::Said;
-use crate::answer::{Answer, port};
+use crate::answer::port;
 use crate::edge::{Route, Spans};
 use crate::error::{ApiError, json};
-use crate::request::Named;
+use crate::grpc::{self, unary};
+use crate::http::get;
+use crate::request::{Api, Call, InPath};
 use crate::{Context, Limits, body};
 
 #[derive(Debug, Clone)]
@@ -55,7 +61,14 @@ pub fn rooms_router(context: &Context, options: &RoomsOptions) -> Router {
         failures: Failures::new(context.metrics.clone()),
         body_max_bytes: options.limits.body_max_bytes,
     });
-    edge.router(routes(options.empty_route), api)
+    let methods = grpc::with_standard_services(methods(), &context.engine);
+    edge.router(routes(options.empty_route), methods, api)
+}
+
+impl Api for RoomsApi {
+    fn body_max_bytes(&self) -> usize {
+        self.body_max_bytes
+    }
 }
 
 fn routes(empty_route: bool) -> Vec<Route<Arc<RoomsApi>>> {
@@ -66,9 +79,14 @@ fn routes(empty_route: bool) -> Vec<Route<Arc<RoomsApi>>> {
         ("/scheduler/{scheduler_name}/rooms/{room_name}/address", get(address)),
     ];
     if empty_route {
-        routes.push(("/bench/empty", get(empty).put(empty)));
+        routes.push(("/bench/empty", routing::get(empty).put(empty)));
     }
     routes
+}
+
+/// The same over gRPC.
+fn methods() -> Vec<grpc::Route<Arc<RoomsApi>>> {
+    vec![unary(UpdateRoomWithPing, ping), unary(UpdateRoomStatus, status), unary(GetRoomAddress, address)]
 }
 
 #[cfg(test)]
@@ -93,6 +111,18 @@ async fn update(State(api): State<Arc<RoomsApi>>, request: Request) -> Result<Re
 }
 
 impl RoomsApi {
+    async fn delivered(&self, message: UpdateRoomWithPingRequest) -> Result<bool, ApiError> {
+        let UpdateRoomWithPingRequest {
+            scheduler_name, room_name, metadata, status, running_matches, ..
+        } = &message;
+        let metadata = metadata.as_ref().and_then(|metadata| serde_json::to_string(metadata).ok());
+        let said = Said::of(status, *running_matches, metadata.as_deref())?;
+        let (scheduler, room) = (scheduler_name.as_str(), room_name.as_str());
+        let ping =
+            Ping { scheduler, room, status: said.status, matches: said.matches, metadata: said.metadata };
+        Ok(self.deliver(ping).await)
+    }
+
     async fn deliver(&self, ping: Ping<'_>) -> bool {
         let Ping { scheduler, room, .. } = ping;
         let Err(error) = self.engine.ping(ping).await else {
@@ -129,20 +159,41 @@ fn names(path: &str) -> Option<(&str, &str)> {
 }
 
 async fn decoded_names(parts: &mut Parts) -> Result<(String, String), ApiError> {
-    Named::from_request_parts(parts, &()).await.map(|Named(names)| names)
+    InPath::from_request_parts(parts, &()).await.map(|InPath(names)| names)
+}
+
+/// A ping as a message; HTTP's is read in place, by [`update`].
+async fn ping(
+    api: Arc<RoomsApi>,
+    call: Call<UpdateRoomWithPingRequest>,
+) -> Result<UpdateRoomWithPingResponse, ApiError> {
+    let success = api.delivered(call.message).await?;
+    Ok(UpdateRoomWithPingResponse { success })
+}
+
+async fn status(
+    api: Arc<RoomsApi>,
+    call: Call<UpdateRoomStatusRequest>,
+) -> Result<UpdateRoomStatusResponse, ApiError> {
+    let UpdateRoomStatusRequest { scheduler_name, room_name, metadata, status, timestamp, running_matches } =
+        call.message;
+    let ping =
+        UpdateRoomWithPingRequest { scheduler_name, room_name, metadata, status, timestamp, running_matches };
+    Ok(UpdateRoomStatusResponse { success: api.delivered(ping).await? })
 }
 
 async fn address(
-    State(api): State<Arc<RoomsApi>>,
-    Named((scheduler, room)): Named<(String, String)>,
-) -> Result<Answer<GetRoomAddressResponse>, ApiError> {
+    api: Arc<RoomsApi>,
+    call: Call<GetRoomAddressRequest>,
+) -> Result<GetRoomAddressResponse, ApiError> {
+    let GetRoomAddressRequest { scheduler_name: scheduler, room_name: room } = call.message;
     let Address { host, ports } = api.engine.room_address(&scheduler, &room).await?;
-    Ok(Answer(GetRoomAddressResponse {
+    Ok(GetRoomAddressResponse {
         ports: ports.into_iter().map(port).collect(),
         host,
         // v10 has the field and never fills it.
         ipv6_label: String::new(),
-    }))
+    })
 }
 
 async fn empty() {}

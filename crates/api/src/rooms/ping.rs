@@ -42,6 +42,21 @@ impl<'a> Said<'a> {
             metadata: metadata(fields.metadata)?,
         })
     }
+
+    /// The same from the fields of a message, where nothing and what is not there are one.
+    pub(super) fn of(
+        status: &str,
+        running_matches: i64,
+        metadata: Option<&'a str>,
+    ) -> Result<Self, ApiError> {
+        let missing_or_wrong =
+            || if status.is_empty() { no_status() } else { not_a_status(&format!("{status:?}")) };
+        Ok(Self {
+            status: PingStatus::parse_said(status).ok_or_else(missing_or_wrong)?,
+            matches: number_of_matches(running_matches)?,
+            metadata,
+        })
+    }
 }
 
 impl<'a> Fields<'a> {
@@ -57,16 +72,21 @@ impl<'a> Fields<'a> {
 }
 
 fn status(field: Option<&RawValue>) -> Result<PingStatus, ApiError> {
-    let words = || PingStatus::SAID.map(PingStatus::as_str).join(", ");
-    let Some(field) = field else {
-        let message = format!("status: is missing; write one of {}", words());
-        return Err(ApiError::invalid(message));
-    };
+    let field = field.ok_or_else(no_status)?;
     let parsed = text(field.get()).and_then(|text| PingStatus::parse_said(&text));
-    parsed.ok_or_else(|| {
-        let (given, words) = (shown(field), words());
-        ApiError::invalid(format!("status: {given} is not a status; write one of {words}"))
-    })
+    parsed.ok_or_else(|| not_a_status(&shown(field)))
+}
+
+fn no_status() -> ApiError {
+    ApiError::invalid(format!("status: is missing; write one of {}", statuses()))
+}
+
+fn not_a_status(given: &str) -> ApiError {
+    ApiError::invalid(format!("status: {given} is not a status; write one of {}", statuses()))
+}
+
+fn statuses() -> String {
+    PingStatus::SAID.map(PingStatus::as_str).join(", ")
 }
 
 /// Borrowed unless something in it is escaped; `None` if it is no text.
@@ -78,9 +98,10 @@ fn text(json: &str) -> Option<Cow<'_, str>> {
 }
 
 fn matches(field: Option<&RawValue>) -> Result<u32, ApiError> {
-    let Some(number) = integer("runningMatches", field)? else {
-        return Ok(0);
-    };
+    integer("runningMatches", field)?.map_or(Ok(0), number_of_matches)
+}
+
+fn number_of_matches(number: i64) -> Result<u32, ApiError> {
     u32::try_from(number).map_err(|_| {
         let max = u32::MAX;
         ApiError::invalid(format!(

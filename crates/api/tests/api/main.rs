@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod both_ways;
 mod capacity;
 mod explanations;
+mod grpc;
 mod locks;
 mod management;
 mod metrics;

@@ -29,6 +29,8 @@ pub(crate) struct World {
     pub(crate) management: Router,
     pub(crate) rooms: Router,
     pub(crate) registry: Registry,
+    /// In the registry.
+    pub(crate) apis: Metrics,
     /// By region.
     pub(crate) runtimes: BTreeMap<&'static str, Arc<InstantRuntime>>,
     running: Option<Running>,
@@ -94,6 +96,7 @@ impl World {
             management: management_router(&context, &Limits::MANAGEMENT),
             rooms: rooms_router(&context, &RoomsOptions::default()),
             engine: context.engine,
+            apis: context.metrics,
             registry,
             runtimes,
             running: None,
@@ -168,6 +171,13 @@ impl World {
         let rooms = self.get(&format!("/schedulers/{scheduler}/rooms")).await.json();
         let ids = rooms["rooms"].as_array().unwrap().iter();
         ids.map(|room| room["id"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// Lines of the APIs' metrics that begin so.
+    pub(crate) fn api_metrics(&self, prefix: &str) -> Vec<String> {
+        let mut text = String::new();
+        encode(&mut text, &self.registry).unwrap();
+        text.lines().filter(|line| line.starts_with(prefix)).map(str::to_owned).collect()
     }
 
     /// Lines of the engine's metrics that begin so.

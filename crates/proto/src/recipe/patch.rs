@@ -14,6 +14,7 @@ use serde_json::{Map, Value, to_value};
 
 use super::document::{keep_decimals, recipe_to_json};
 use crate::json::{DecodeError, Decoded, FromJson, decode};
+use crate::rpc::Named;
 use crate::v1::{CreateSchedulerRequest, PatchSchedulerRequest};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -26,18 +27,45 @@ pub struct Patch {
 impl FromJson for Patch {
     fn from_json(json: &[u8]) -> Result<Decoded<Self>, DecodeError> {
         let Decoded { message, unknown_fields } = decode::<PatchSchedulerRequest>(json)?;
-        let mut changes = to_value(&message).expect("times that were read can be written");
-        keep_decimals(&mut changes, message.autoscaling.as_ref().and_then(|patch| patch.policy.as_ref()));
         // The message cannot say which lists and maps were given. Nothing at all is a message too.
         let given: Value = serde_json::from_slice(json).unwrap_or_default();
-        keep_given(&mut changes, &given, &["annotations", "labels", "forwarders", "policies"]);
-        for index in 0..message.spec.map_or(0, |spec| spec.containers.len()) {
-            let container = &mut changes["spec"]["containers"][index];
-            keep_given(container, &given["spec"]["containers"][index], &["command", "environment", "ports"]);
+        Ok(Decoded { message: Self::new(message, &given), unknown_fields })
+    }
+}
+
+/// A message of its own cannot say that a list was given and is empty: such a list changes nothing. What has no JSON,
+/// such as a number that is none, is refused.
+impl TryFrom<PatchSchedulerRequest> for Patch {
+    type Error = DecodeError;
+
+    fn try_from(message: PatchSchedulerRequest) -> Result<Self, DecodeError> {
+        let json = serde_json::to_vec(&message)
+            .map_err(|error| DecodeError { field: String::new(), reason: error.to_string() })?;
+        let message = decode::<PatchSchedulerRequest>(&json)?.message;
+        let mut given: Value = serde_json::from_slice(&json).unwrap_or_default();
+        without_empty_lists(&mut given);
+        Ok(Self::new(message, &given))
+    }
+}
+
+fn without_empty_lists(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(without_empty_lists),
+        Value::Object(fields) => {
+            for field in fields.values_mut() {
+                let is_empty = match &*field {
+                    Value::Array(items) => items.is_empty(),
+                    Value::Object(fields) => fields.is_empty(),
+                    Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+                };
+                if is_empty {
+                    *field = Value::Null;
+                } else {
+                    without_empty_lists(field);
+                }
+            }
         }
-        let mut changes = Map::deserialize(changes).expect("a message is an object");
-        changes.remove("name");
-        Ok(Decoded { message: Self { name: message.name, changes }, unknown_fields })
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
@@ -54,14 +82,28 @@ fn keep_given(changes: &mut Value, given: &Value, names: &[&str]) {
 }
 
 impl Patch {
+    /// A message that was read from JSON, with those of its lists and maps that are `given`.
+    fn new(message: PatchSchedulerRequest, given: &Value) -> Self {
+        let mut changes = to_value(&message).expect("times that were read can be written");
+        keep_decimals(&mut changes, message.autoscaling.as_ref().and_then(|patch| patch.policy.as_ref()));
+        keep_given(&mut changes, given, &["annotations", "labels", "forwarders", "policies"]);
+        for index in 0..message.spec.map_or(0, |spec| spec.containers.len()) {
+            let container = &mut changes["spec"]["containers"][index];
+            keep_given(container, &given["spec"]["containers"][index], &["command", "environment", "ports"]);
+        }
+        let mut changes = Map::deserialize(changes).expect("a message is an object");
+        changes.remove("name");
+        Self { name: message.name, changes }
+    }
+
     /// Whether nothing is set, so that there is nothing to change.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
 
-    /// The scheduler that the patch itself names, if it does.
-    pub fn name(&self) -> Option<&str> {
-        Some(self.name.as_str()).filter(|name| !name.is_empty())
+    /// The scheduler that is to be patched.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Whether it says how many rooms there should be.
@@ -80,6 +122,12 @@ impl Patch {
         let patched = CreateSchedulerRequest::deserialize(patched)
             .expect("the patch is a message, and so is the recipe");
         Recipe::try_from(&patched)
+    }
+}
+
+impl Named for Patch {
+    fn names_mut(&mut self) -> Vec<&mut String> {
+        vec![&mut self.name]
     }
 }
 
@@ -118,7 +166,9 @@ mod tests {
     use maestro_core::scheduler::Difference;
 
     use super::*;
+    use crate::protobuf::Duration;
     use crate::recipe::tests::{SAMPLE, sample};
+    use crate::v1::{AutoscalingPolicy, OptionalAutoscaling, OptionalSpec, PolicyParameters, RoomOccupancy};
 
     /// Patches the sample; `expected` are the paths that differ then.
     fn check(json: &str, expected: &[&str]) {
@@ -230,6 +280,50 @@ mod tests {
             ],
         );
         check(r#"{"spec":{"containers":[{"command":null,"environment":null,"ports":null}]}}"#, &[]);
+    }
+
+    /// The same patch as a message changes the same, as far as messages can say it.
+    #[test]
+    fn patches_that_are_messages() {
+        let old = Recipe::try_from(&sample()).unwrap();
+        for (json, differs) in [
+            (r#"{"maxSurge":"50%","roomsReplicas":0}"#, false),
+            (r#"{"spec":{"containers":[{},{"image":"other"}]}}"#, false),
+            (r#"{"spec":{"containers":[{"command":["a"],"ports":[]}]}}"#, true),
+            (r#"{"labels":{"team":"b"},"forwarders":[]}"#, true),
+            (r#"{"rollout":{},"autoscaling":{"panic":{}}}"#, false),
+            (
+                r#"{"autoscaling":{"policy":{"type":"roomOccupancy","parameters":{"roomOccupancy":{"readyTarget":0.12345678901}}}}}"#,
+                false,
+            ),
+        ] {
+            let of_json = Patch::from_json(json.as_bytes()).unwrap().message;
+            let message = decode::<PatchSchedulerRequest>(json.as_bytes()).unwrap().message;
+            let of_message = Patch::try_from(message).unwrap();
+            assert_eq!(of_message == of_json, !differs, "{json}: {of_message:?}");
+            assert!(!of_message.is_empty(), "{json}");
+            assert!(of_message.apply(&old).is_ok(), "{json}");
+        }
+        let cleared = decode::<PatchSchedulerRequest>(br#"{"forwarders":[],"labels":{}}"#).unwrap().message;
+        assert!(Patch::try_from(cleared).unwrap().is_empty());
+    }
+
+    #[test]
+    fn messages_without_json_are_no_patches() {
+        let spec = |seconds, nanos| OptionalSpec {
+            termination_grace_period: Some(Duration { seconds, nanos }),
+            ..OptionalSpec::default()
+        };
+        let of_spec = |spec| PatchSchedulerRequest { spec: Some(spec), ..PatchSchedulerRequest::default() };
+        assert!(Patch::try_from(of_spec(spec(1, 0))).is_ok());
+        assert!(Patch::try_from(of_spec(spec(1, -1))).is_err());
+        let occupancy = RoomOccupancy { ready_target: f32::NAN, ..RoomOccupancy::default() };
+        let parameters = PolicyParameters { room_occupancy: Some(occupancy), ..PolicyParameters::default() };
+        let policy = AutoscalingPolicy { parameters: Some(parameters), ..AutoscalingPolicy::default() };
+        let autoscaling = OptionalAutoscaling { policy: Some(policy), ..OptionalAutoscaling::default() };
+        let message =
+            PatchSchedulerRequest { autoscaling: Some(autoscaling), ..PatchSchedulerRequest::default() };
+        assert!(Patch::try_from(message).is_err());
     }
 
     #[test]

@@ -1,0 +1,170 @@
+//! HTTP/2 without TLS, for gRPC: many requests on one connection at a time.
+//!
+//! The bytes of a connection say nothing about its requests, for clients also send signs of life. So a connection is at
+//! work while one of its requests is, and idle otherwise. What is idle too long is told to go before it is closed.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, HttpBody};
+use axum::extract::Request;
+use axum::response::Response;
+use bytes::Bytes;
+use hyper::body::{Frame, Incoming, SizeHint};
+use hyper::server::conn::http2;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tower::Service;
+
+use super::{OpenConnection, Shared, receive_body};
+use crate::body::{self, BodyError};
+use crate::coalesce::Coalesced;
+use crate::connections::Connection;
+use crate::grpc;
+use crate::grpc::stream::{Lasting, Stopping};
+use crate::limits::HEADERS_MAX_BYTES;
+use crate::preface::Rewound;
+
+/// Requests of one connection at a time. A client with more waits, or opens another connection.
+const STREAMS_PER_CONNECTION_MAX: u32 = 256;
+
+/// What a client may send of one body before it is read; a ping fits.
+const STREAM_WINDOW_BYTES: u32 = 64 * 1024;
+
+/// The same for all bodies of a connection.
+const CONNECTION_WINDOW_BYTES: u32 = 256 * 1024;
+
+/// Answers that last are otherwise kept for clients that have vanished without a word.
+const SIGN_OF_LIFE_EVERY: Duration = Duration::from_secs(30);
+const SIGN_OF_LIFE_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// How long a client that has to go may take to notice: a request that it is just sending is then sent elsewhere.
+const FAREWELL: Duration = Duration::from_millis(250);
+
+pub(super) async fn serve(
+    stream: Rewound<TcpStream>,
+    router: Router,
+    mut stopping: watch::Receiver<()>,
+    open: &OpenConnection,
+) -> hyper::Result<()> {
+    let asked = Asked {
+        router,
+        shared: Arc::clone(&open.shared),
+        connection: Arc::clone(&open.connection),
+        stopping: stopping.clone(),
+    };
+    let service = service_fn(move |request| asked.clone().answer(request));
+    let serving = http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS_PER_CONNECTION_MAX)
+        .max_header_list_size(HEADERS_MAX_BYTES as u32)
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .keep_alive_interval(SIGN_OF_LIFE_EVERY)
+        .keep_alive_timeout(SIGN_OF_LIFE_TIMEOUT)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut serving = Coalesced::new(Box::pin(serving));
+    tokio::select! {
+        biased;
+        ended = &mut serving => return ended,
+        () = open.connection.cut() => {}
+        _ = stopping.changed() => {
+            serving.future().as_mut().graceful_shutdown();
+            tokio::select! {
+                biased;
+                ended = &mut serving => return ended,
+                () = open.connection.cut() => {}
+            }
+        }
+    }
+    serving.future().as_mut().graceful_shutdown();
+    tokio::time::timeout(FAREWELL, serving).await.unwrap_or(Ok(()))
+}
+
+/// What one request needs, which outlives neither its connection nor its server.
+#[derive(Clone)]
+struct Asked {
+    router: Router,
+    shared: Arc<Shared>,
+    connection: Arc<Connection>,
+    stopping: watch::Receiver<()>,
+}
+
+impl Asked {
+    async fn answer(mut self, request: Request<Incoming>) -> Result<Response, Infallible> {
+        let mut request = self.receive(request).await;
+        request.extensions_mut().insert(Stopping(self.stopping));
+        let at_work = AtWork::begin(self.shared, self.connection);
+        let Ok(mut response) = self.router.call(request).await;
+        if response.extensions_mut().remove::<Lasting>().is_some() {
+            return Ok(response.map(|body| Body::new(WithWork { body, _at_work: at_work })));
+        }
+        Ok(response)
+    }
+
+    /// Whole, as with HTTP/1; a body that does not come in time is given up by itself.
+    async fn receive(&self, request: Request<Incoming>) -> Request<Body> {
+        let (parts, incoming) = request.into_parts();
+        if grpc::streams_its_request(parts.uri.path()) {
+            return Request::from_parts(parts, Body::new(incoming));
+        }
+        let limits = self.shared.connections.limits();
+        let max_bytes = limits.body_max_bytes.saturating_add(grpc::FRAME_HEAD_BYTES);
+        let received = receive_body(incoming, &self.shared, max_bytes);
+        let timeout = limits.read_timeout;
+        let body = tokio::time::timeout(timeout, received).await;
+        let body = body.unwrap_or_else(|_| body::unreceived(BodyError::TooSlow { timeout }));
+        Request::from_parts(parts, body)
+    }
+}
+
+/// While it is there, its connection is at work.
+struct AtWork {
+    shared: Arc<Shared>,
+    connection: Arc<Connection>,
+}
+
+impl AtWork {
+    fn begin(shared: Arc<Shared>, connection: Arc<Connection>) -> Self {
+        shared.connections.begin_stream(&connection, shared.now());
+        Self { shared, connection }
+    }
+}
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        self.shared.connections.end_stream(&self.connection, self.shared.now());
+    }
+}
+
+/// A body that keeps its connection at work until its end.
+struct WithWork {
+    body: Body,
+    _at_work: AtWork,
+}
+
+impl HttpBody for WithWork {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.get_mut().body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
