@@ -29,7 +29,9 @@ where
     let configured = || {
         let builder = Builder::configure()
             .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
-            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET);
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+            // What errors carry.
+            .register_encoded_file_descriptor_set(tonic_types::pb::FILE_DESCRIPTOR_SET);
         services.iter().chain(&standard).fold(builder, |builder, name| builder.with_service_name(name))
     };
     let v1 = configured().build_v1().expect("the build has compiled the schema");

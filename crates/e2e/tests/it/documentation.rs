@@ -61,6 +61,7 @@ macro_rules! pages {
 }
 
 pages! {
+    api: "docs/api.md",
     autoscaling: "docs/autoscaling.md",
     benchmarks: "docs/benchmarks.md",
     find_out_why: "docs/find-out-why.md",

@@ -1,7 +1,10 @@
 //! The recorded story of a running v10, told to the real server with real rooms: same paths, same bodies, answers of the
-//! same shape.
+//! same shape. Told over gRPC, the answers are those of HTTP.
 
 #![allow(clippy::unwrap_used, reason = "a recording that lacks something is a failed test")]
+
+mod calls;
+mod over_grpc;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -50,16 +53,17 @@ struct Story {
     operations: BTreeMap<String, String>,
 }
 
+/// One exchange, as this server has to be asked.
+struct Asked {
+    port: u16,
+    method: String,
+    path: String,
+    body: String,
+}
+
 #[test]
 fn the_recorded_story() -> anyhow::Result<()> {
-    let maestro = Maestro::started(&[])?;
-    let config = ureq::Agent::config_builder()
-        .http_status_as_error(false)
-        .timeout_global(Some(Duration::from_secs(20)))
-        .allow_non_standard_methods(true);
-    let command = Value::from(binaries::example_room()?.to_string_lossy()).to_string();
-    let agent = config.build().into();
-    let mut story = Story { maestro, agent, command, operations: BTreeMap::new() };
+    let mut story = Story::begin()?;
     let mut compared = 0;
     for exchange in maestro_testkit::recorded("http-v10.jsonl") {
         let name = exchange["name"].as_str().unwrap();
@@ -69,13 +73,9 @@ fn the_recorded_story() -> anyhow::Result<()> {
         if SETTLED.contains(&name) {
             story.settle()?;
         }
-        let reply = story.tell(&exchange)?;
+        let reply = story.tell(&story.asked(&exchange)?)?;
         compare(name, &exchange, &reply);
-        let answer = reply.json();
-        let ids = [&exchange["response"], &answer].map(|body| body["operationId"].as_str());
-        if let [Some(recorded), Some(answered)] = ids {
-            story.operations.insert(recorded.to_owned(), answered.to_owned());
-        }
+        story.remember(&exchange, &reply.json());
         compared += 1;
     }
     assert_eq!(compared, 66, "the recording has other exchanges than this test was written for");
@@ -83,6 +83,24 @@ fn the_recorded_story() -> anyhow::Result<()> {
 }
 
 impl Story {
+    fn begin() -> anyhow::Result<Self> {
+        let config = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_global(Some(Duration::from_secs(20)))
+            .allow_non_standard_methods(true);
+        let command = Value::from(binaries::example_room()?.to_string_lossy()).to_string();
+        let (maestro, agent) = (Maestro::started(&[])?, config.build().into());
+        Ok(Self { maestro, agent, command, operations: BTreeMap::new() })
+    }
+
+    /// Which id was answered in place of the recorded one.
+    fn remember(&mut self, exchange: &Value, answer: &Value) {
+        let ids = [&exchange["response"], answer].map(|body| body["operationId"].as_str());
+        if let [Some(recorded), Some(answered)] = ids {
+            self.operations.insert(recorded.to_owned(), answered.to_owned());
+        }
+    }
+
     /// Both schedulers have their three rooms, of one version, and nothing is under way.
     fn settle(&self) -> anyhow::Result<()> {
         for scheduler in ["arena", "bad-three"] {
@@ -98,22 +116,31 @@ impl Story {
         Ok(())
     }
 
-    fn tell(&self, exchange: &Value) -> anyhow::Result<Reply> {
-        let api = match exchange["api"].as_str() {
+    fn asked(&self, exchange: &Value) -> anyhow::Result<Asked> {
+        let port = match exchange["api"].as_str() {
             Some("management") => self.maestro.api_ports()[0],
             _ => self.maestro.api_ports()[1],
         };
-        let url = format!("http://127.0.0.1:{api}{}", self.path(exchange)?);
         let body = match (&exchange["rawBody"], &exchange["body"]) {
             (Value::String(raw), _) => raw.clone(),
             (_, Value::Null) => String::new(),
             (_, body) => body.to_string(),
         };
+        Ok(Asked {
+            port,
+            method: exchange["method"].as_str().unwrap().to_owned(),
+            path: self.path(exchange)?,
+            body: body.replace(COMMAND, &self.command),
+        })
+    }
+
+    fn tell(&self, asked: &Asked) -> anyhow::Result<Reply> {
+        let Asked { port, method, path, body } = asked;
         let request = ureq::http::Request::builder()
-            .method(exchange["method"].as_str().unwrap())
-            .uri(url)
+            .method(method.as_str())
+            .uri(format!("http://127.0.0.1:{port}{path}"))
             .header("content-type", "application/x-www-form-urlencoded")
-            .body(body.replace(COMMAND, &self.command))?;
+            .body(body.clone())?;
         let mut response = self.agent.run(request)?;
         let header = |name: &str| {
             let value = response.headers().get(name).and_then(|value| value.to_str().ok());
