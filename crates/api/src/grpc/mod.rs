@@ -3,7 +3,8 @@
 //! A method is a route of the same router as the paths of HTTP, so it has the same edge and the same limits. A unary call
 //! arrives whole, like every request, and its framing is read and written here ([`unary`]). Methods that answer with a
 //! stream are routes of the kind [`Kind::Stream`], whose answers end with the server, with the caller's deadline, or after
-//! a time of their own (`stream.rs`); the only one that also reads a stream is reflection ([`streams_its_request`]).
+//! a time of their own (`stream.rs`). Tonic writes streams: [`tonic::server::Grpc::server_streaming`], or a service that it
+//! has generated, as for health. The only method that also reads a stream is reflection ([`streams_its_request`]).
 
 mod health;
 mod reflection;

@@ -4,7 +4,10 @@
 //! work while one of its requests is, and idle otherwise. What is idle too long is told to go before it is closed.
 
 use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
@@ -16,10 +19,8 @@ use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use tokio::net::TcpStream;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tower::Service;
 
 use super::{OpenConnection, Shared, receive_body};
@@ -98,21 +99,25 @@ struct Asked {
 
 impl Asked {
     async fn answer(mut self, request: Request<Incoming>) -> Result<Response, Infallible> {
-        let mut request = self.receive(request).await;
+        let (mut request, answering) = self.receive(request).await;
         request.extensions_mut().insert(Stopping(self.stopping));
         let at_work = AtWork::begin(self.shared, self.connection);
         let Ok(mut response) = self.router.call(request).await;
         if response.extensions_mut().remove::<Lasting>().is_some() {
-            return Ok(response.map(|body| Body::new(WithWork { body, _at_work: at_work })));
+            let held = (at_work, answering);
+            return Ok(response.map(|body| Body::new(Holding { body, _held: held })));
         }
         Ok(response)
     }
 
-    /// Whole, as with HTTP/1; a body that does not come in time is given up by itself.
-    async fn receive(&self, request: Request<Incoming>) -> Request<Body> {
+    /// Whole, as with HTTP/1; a body that does not come in time is given up by itself. One that is answered piece by piece
+    /// ends with the answer at the latest, which holds what is returned beside it.
+    async fn receive(&self, request: Request<Incoming>) -> (Request<Body>, Option<oneshot::Sender<()>>) {
         let (parts, incoming) = request.into_parts();
         if grpc::streams_its_request(parts.uri.path()) {
-            return Request::from_parts(parts, Body::new(incoming));
+            let (answering, answered) = oneshot::channel();
+            let body = Body::new(UntilAnswered { body: incoming, answered: Some(answered) });
+            return (Request::from_parts(parts, body), Some(answering));
         }
         let limits = self.shared.connections.limits();
         let max_bytes = limits.body_max_bytes.saturating_add(grpc::FRAME_HEAD_BYTES);
@@ -120,7 +125,7 @@ impl Asked {
         let timeout = limits.read_timeout;
         let body = tokio::time::timeout(timeout, received).await;
         let body = body.unwrap_or_else(|_| body::unreceived(BodyError::TooSlow { timeout }));
-        Request::from_parts(parts, body)
+        (Request::from_parts(parts, body), None)
     }
 }
 
@@ -143,13 +148,13 @@ impl Drop for AtWork {
     }
 }
 
-/// A body that keeps its connection at work until its end.
-struct WithWork {
+/// An answer that keeps its connection at work, and its request open, until its end.
+struct Holding {
     body: Body,
-    _at_work: AtWork,
+    _held: (AtWork, Option<oneshot::Sender<()>>),
 }
 
-impl HttpBody for WithWork {
+impl HttpBody for Holding {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -166,5 +171,30 @@ impl HttpBody for WithWork {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+/// A body that nobody waits for once its request is answered, however slowly it comes.
+struct UntilAnswered {
+    body: Incoming,
+    /// Nothing is ever sent; closed when there is no answer any more. `None`: that is so.
+    answered: Option<oneshot::Receiver<()>>,
+}
+
+impl HttpBody for UntilAnswered {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let this = self.get_mut();
+        let is_open = |answered: &mut oneshot::Receiver<()>| Pin::new(answered).poll(context).is_pending();
+        if !this.answered.as_mut().is_some_and(is_open) {
+            this.answered = None;
+            return Poll::Ready(None);
+        }
+        Pin::new(&mut this.body).poll_frame(context)
     }
 }

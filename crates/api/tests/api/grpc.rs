@@ -292,6 +292,27 @@ async fn a_caller_may_end_a_stream_and_has_a_deadline() {
     assert_eq!(ended.code(), Code::DeadlineExceeded, "{ended}");
 }
 
+/// A connection takes 256 calls at a time, so calls that were kept would keep out the next one.
+#[tokio::test]
+async fn streams_that_are_over_are_given_back_whatever_their_caller_still_sends() {
+    let server = Server::start(limits()).await;
+    let channel = server.channel().await;
+    let mut kept = Vec::new();
+    for _ in 0..256 {
+        let mut client = ServerReflectionClient::new(channel.clone());
+        let mut request = Request::new(stream::pending::<ServerReflectionRequest>());
+        request.metadata_mut().insert("grpc-timeout", "200m".parse().unwrap());
+        kept.push(client.server_reflection_info(request).await.unwrap().into_inner());
+    }
+    for answers in &mut kept {
+        let ended = within_patience("the end of a stream", answers.message()).await.unwrap_err();
+        assert_eq!(ended.code(), Code::DeadlineExceeded, "{ended}");
+    }
+    call(&channel, ListSchedulers, ListSchedulersRequest::default()).await.unwrap();
+    let in_flight = server.world.api_metrics("http_requests_inflight");
+    assert!(in_flight.iter().all(|line| line.ends_with(" 0")), "{in_flight:?}");
+}
+
 #[tokio::test]
 async fn slow_senders_of_http_2_are_cut_off_and_others_are_served() {
     let limits = ConnectionLimits { read_timeout: Duration::from_millis(300), ..limits() };
