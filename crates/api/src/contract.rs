@@ -8,6 +8,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, StatusCode, Version, header};
 use maestro_core::time::Timestamp;
+use maestro_engine::ports::event_sink::NoEventSink;
 use maestro_engine::ports::{Clock, Ports, Randomness};
 use maestro_engine::{Engine, Settings, Tasks, WakeUps};
 use maestro_simulation::MemoryStore;
@@ -24,18 +25,10 @@ use crate::{
 const OF_ROOMS: [&str; 1] = ["api.v1.RoomsService"];
 
 /// In the schema because v10 has them, and not served yet.
-const NOT_YET_METHODS: [&str; 3] = [
-    "api.v1.RoomsService.ForwardRoomEvent",
-    "api.v1.RoomsService.ForwardPlayerEvent",
-    "api.v1.RoomsService.AllocateRoom",
-];
+const NOT_YET_METHODS: [&str; 1] = ["api.v1.RoomsService.AllocateRoom"];
 
 /// Their paths.
-const NOT_YET: [(&str, &str); 3] = [
-    ("POST", "/scheduler/{}/rooms/{}/roomevent"),
-    ("POST", "/scheduler/{}/rooms/{}/playerevent"),
-    ("POST", "/scheduler/{}/rooms/allocate"),
-];
+const NOT_YET: [(&str, &str); 1] = [("POST", "/scheduler/{}/rooms/allocate")];
 
 type Routes = BTreeSet<(String, String)>;
 
@@ -154,6 +147,7 @@ fn context() -> Context {
         store: Arc::new(MemoryStore::new()),
         table: Arc::new(MemoryRoomTable::new()),
         runtimes: Arc::new(BTreeMap::new()),
+        events: Arc::new(NoEventSink),
         clock: Arc::new(Standing),
         random: Arc::new(Randomness::from_seed(1)),
         wake: WakeUps::default(),

@@ -18,6 +18,7 @@
 //! | What should happen to a fleet now? | [`plan`] |
 //! | What becomes of a rollout? | [`rollout`], above all [`rollout::transition`] |
 //! | In which regions are rooms started, which are removed first, and how many rooms does a resize mean? | [`placement`], [`policy`], [`resize`] |
+//! | What do matchmakers hear of a room, and when is it tried again? | [`event`] |
 //! | Who may take a lock? | [`lock`] |
 //! | When does a region count as lost? | [`region`] |
 //! | Which worker works on which scheduler, and when? | [`workforce`], [`stagger`] |
@@ -54,6 +55,7 @@
 pub mod autoscaling;
 pub mod condition;
 pub mod duration;
+pub mod event;
 pub mod guards;
 pub mod hash;
 pub mod invariant;

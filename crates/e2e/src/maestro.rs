@@ -121,6 +121,11 @@ impl Maestro {
         Client::new(format!("http://127.0.0.1:{}", self.api_ports[2]))
     }
 
+    /// What rooms call.
+    pub fn rooms_api(&self) -> Client {
+        Client::new(format!("http://127.0.0.1:{}", self.api_ports[1]))
+    }
+
     /// Of the management, rooms and internal API.
     pub fn api_ports(&self) -> [u16; 3] {
         self.api_ports

@@ -1,10 +1,14 @@
-//! The durable JSON of recipes and of operations' definitions, shared by all stores. Where v10 has a shape for an
+//! The durable JSON of recipes, of operations' definitions and of events, shared by all stores. Where v10 has a shape for an
 //! operation's input, it is v10's.
 
+use std::collections::BTreeMap;
+
+use maestro_core::event::{Message, MessageRoom, PlayerChange};
 use maestro_core::operation::{Definition, DefinitionKind, RemovalReason, RoomsToRemove, SwitchVersion};
 use maestro_core::resize::Outcome;
-use maestro_core::room::{Region, RoomId};
+use maestro_core::room::{PingStatus, Region, RoomId};
 use maestro_core::scheduler::{Recipe, Version};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// A stored document that cannot be read: written by a newer Maestro, or damaged.
@@ -113,4 +117,79 @@ fn resize_from_json(change: &Value) -> Option<Result<Outcome, String>> {
         "invalid" => Some(Err(value.as_str()?.to_owned())),
         _ => None,
     }
+}
+
+/// An event in a queue. Receivers get what was written, also from a later Maestro.
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
+enum StoredMessage {
+    Resync { room: StoredRoom, status: String },
+    Status { room: StoredRoom, status: String },
+    RoomEvent { room: StoredRoom, event_type: String },
+    PlayerEvent { room: StoredRoom, player_id: String, change: String, metadata: BTreeMap<String, String> },
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct StoredRoom {
+    game: String,
+    id: String,
+    host: String,
+    port: u16,
+    metadata: BTreeMap<String, String>,
+    room_type: String,
+}
+
+pub fn message_to_json(message: &Message) -> String {
+    let stored = match message.clone() {
+        Message::Resync { room, status } => {
+            StoredMessage::Resync { room: stored_room(room), status: status.as_str().to_owned() }
+        }
+        Message::Status { room, status } => {
+            StoredMessage::Status { room: stored_room(room), status: status.as_str().to_owned() }
+        }
+        Message::RoomEvent { room, event_type } => {
+            StoredMessage::RoomEvent { room: stored_room(room), event_type }
+        }
+        Message::PlayerEvent { room, player_id, change, metadata } => StoredMessage::PlayerEvent {
+            room: stored_room(room),
+            player_id,
+            change: change.as_str().to_owned(),
+            metadata,
+        },
+    };
+    json!(stored).to_string()
+}
+
+pub fn message_from_json(text: &str) -> Result<Message, Unreadable> {
+    let wrong = |why: String| Unreadable { what: "event", why };
+    let stored = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
+    let status =
+        |word: String| PingStatus::parse(&word).ok_or_else(|| wrong(format!("{word:?} is not a status")));
+    Ok(match stored {
+        StoredMessage::Resync { room, status: word } => {
+            Message::Resync { room: message_room(room), status: status(word)? }
+        }
+        StoredMessage::Status { room, status: word } => {
+            Message::Status { room: message_room(room), status: status(word)? }
+        }
+        StoredMessage::RoomEvent { room, event_type } => {
+            Message::RoomEvent { room: message_room(room), event_type }
+        }
+        StoredMessage::PlayerEvent { room, player_id, change, metadata } => {
+            let parsed = PlayerChange::parse(&change);
+            let change = parsed.ok_or_else(|| wrong(format!("{change:?} is no change of a player")))?;
+            Message::PlayerEvent { room: message_room(room), player_id, change, metadata }
+        }
+    })
+}
+
+fn stored_room(room: MessageRoom) -> StoredRoom {
+    let MessageRoom { game, id, host, port, metadata, room_type } = room;
+    StoredRoom { game, id, host, port, metadata, room_type }
+}
+
+fn message_room(room: StoredRoom) -> MessageRoom {
+    let StoredRoom { game, id, host, port, metadata, room_type } = room;
+    MessageRoom { game, id, host, port, metadata, room_type }
 }

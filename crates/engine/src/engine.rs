@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::events::{Events, left, resyncs};
 use crate::invariants::Tokens;
 use crate::listening::Listening;
 use crate::metrics::{self, Metrics};
@@ -42,6 +43,7 @@ pub struct Engine {
     pub(crate) regions: Regions,
     pub(crate) silences: Silences,
     pub(crate) panics: Panics,
+    pub(crate) events: Events,
     pub(crate) tokens: Tokens,
 }
 
@@ -118,6 +120,7 @@ impl Engine {
             listening: Listening::default(),
             silences: Silences::default(),
             panics: Panics::default(),
+            events: Events::default(),
             tokens: Tokens::default(),
         })
     }
@@ -138,6 +141,10 @@ impl Engine {
         watches.push(self.watch("panic watch", &observing_stopped, panic_scaling::watch));
         if parts.watcher {
             watches.push(self.watch("leftovers watch", &observing_stopped, leftovers::watch));
+        }
+        watches.push(self.watch("resync forwarding", &observing_stopped, resyncs::forward));
+        if parts.worker {
+            watches.push(self.watch("left events watch", &observing_stopped, left::watch));
         }
         let (stop, stopped) = watch::channel(false);
         let manager = parts.worker.then(|| self.manage(stopped));

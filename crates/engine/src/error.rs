@@ -85,6 +85,7 @@ impl From<Refusal> for Error {
             | Refusal::LockHeld(_)
             | Refusal::LockLost { .. }
             | Refusal::RegionChanged(_)
+            | Refusal::EventQueueFull { .. }
             | Refusal::PortTaken { .. } => Self::Conflict(text),
         }
     }

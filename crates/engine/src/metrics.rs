@@ -1,19 +1,23 @@
 //! Names and labels of the engine's metrics. Where v10 has a metric its name, labels and unit are kept, so that
 //! dashboards go on; what v10 got wrong (an operation's id as a label, gauges of schedulers that are gone) is not.
 
+mod events;
 mod fleets;
 mod per_scheduler;
 mod report;
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use maestro_core::autoscaling::{Decision, Outcome};
+use maestro_core::event::RpcCode;
 use maestro_core::invariant::Invariant;
 use maestro_core::lock::LockKind;
 use maestro_core::operation::queue::Eviction;
 use maestro_core::operation::{DefinitionKind, Operation, OperationStatus};
 use maestro_core::region::Region;
-use maestro_core::time::{Timestamp, age};
+use maestro_core::scheduler::SchedulerName;
+use maestro_core::time::{Millis, Timestamp, age};
 use parking_lot::Mutex;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -23,6 +27,7 @@ use prometheus_client::registry::Registry;
 
 use crate::ports::store::{SchedulerRecord, UnreadableScheduler};
 
+use events::{EventMetrics, QueueReport};
 use fleets::FleetGauges;
 use per_scheduler::{Forgetful, Labels, PerScheduler, and, fleet_labels, labels_of};
 pub(crate) use report::report;
@@ -42,6 +47,7 @@ pub struct Metrics {
     /// By what was decided, which is more often than the gauges of fleets are shown.
     desired_rooms: PerScheduler<Gauge>,
     fleets: FleetGauges,
+    events: EventMetrics,
     regions_reachable: Family<Labels, Gauge>,
     region_changes: Family<Labels, Counter>,
     silent_rooms: Family<Labels, Gauge>,
@@ -73,6 +79,7 @@ impl Metrics {
         r.register("maestro_locks_forced", "Locks that people released", self.locks_forced.family());
         r.register("maestro_worker_desired_rooms", "Rooms wanted", self.desired_rooms.family());
         r.register_collector(Box::new(self.fleets.clone()));
+        self.events.register(r);
         let reachable = "Whether a region can be reached: 1 or 0";
         r.register("maestro_region_reachable", reachable, self.regions_reachable.clone());
         let changes = "How often a region became reachable or unreachable";
@@ -144,6 +151,34 @@ impl Metrics {
         self.panics.of(&labels_of(scheduler)).inc();
     }
 
+    /// One call of a receiver.
+    pub(crate) fn event_attempt(&self, method: &'static str, code: RpcCode, took: Duration) {
+        self.events.attempt(method, code, took);
+    }
+
+    /// What a room was told of an event that it sent.
+    pub(crate) fn event_forwarded(
+        &self,
+        record: &SchedulerRecord,
+        of_player: bool,
+        success: bool,
+        code: RpcCode,
+    ) {
+        self.events.forwarded(record, of_player, success, code);
+    }
+
+    pub(crate) fn ping_not_forwarded(&self, scheduler: &SchedulerName) {
+        self.events.ping_not_forwarded(scheduler);
+    }
+
+    pub(crate) fn event_delivered(&self, scheduler: &SchedulerName, forwarder: &str, waited: Millis) {
+        self.events.delivered(scheduler, forwarder, waited);
+    }
+
+    pub(crate) fn event_dead(&self, scheduler: &SchedulerName, forwarder: &str) {
+        self.events.died(scheduler, forwarder);
+    }
+
     pub(crate) fn lock_forced(&self, scheduler: &SchedulerRecord, kind: LockKind) {
         self.locks_forced.of(&and(labels_of(scheduler), "lock", kind.as_str())).inc();
     }
@@ -186,7 +221,7 @@ impl Metrics {
             &self.locks_forced,
             &self.desired_rooms,
         ];
-        for metrics in of_schedulers {
+        for metrics in of_schedulers.into_iter().chain(self.events.of_schedulers()) {
             metrics.keep(&is_kept);
         }
         *before = schedulers;

@@ -44,6 +44,10 @@ pub struct Settings {
     pub operations_kept: Millis,
     pub no_action_kept: Millis,
     pub rooms_kept: Millis,
+    /// How long it is tried to deliver a queued event.
+    pub events_kept: Millis,
+    /// Events that may wait for one forwarder.
+    pub events_queue_max: u32,
 }
 
 impl Default for Settings {
@@ -73,6 +77,8 @@ impl Default for Settings {
             operations_kept: Millis::from_seconds(24 * 3600),
             no_action_kept: Millis::from_seconds(3600),
             rooms_kept: Millis::from_seconds(24 * 3600),
+            events_kept: Millis::from_seconds(24 * 3600),
+            events_queue_max: 100_000,
         }
     }
 }

@@ -398,7 +398,8 @@ fn a_recipe_that_uses_everything() {
                     null,
                     2.5
                   ]
-                }
+                },
+                "delivery": "queued"
               }
             }
           ],

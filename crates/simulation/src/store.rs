@@ -10,7 +10,8 @@ use maestro_core::room::{Region, RoomId};
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::store::{
-    Change, EndedRoom, OperationPage, OperationStore, OwnershipRecord, PageRequest, Refusal, RegionRecord,
+    Change, EndedRoom, EventFilter, EventPage, EventPageRequest, EventQueue, LeftQueue, OperationPage,
+    OperationStore, Outbox, OwnershipRecord, PageRequest, QueueId, QueuedEvent, Refusal, RegionRecord,
     RegionStore, Renewal, RoomCount, RoomRecord, RoomRegistry, SchedulerRecord, SchedulerStore, Store,
     StoreError, Transaction, UnreadableScheduler, UnreadableVersion, VersionRecord, Workforce,
 };
@@ -402,5 +403,44 @@ impl RoomRegistry for SimulatedStore {
 impl RegionStore for SimulatedStore {
     async fn regions(&self) -> Result<Vec<RegionRecord>, StoreError> {
         self.read(&"regions", self.inner.regions()).await
+    }
+}
+
+#[async_trait]
+impl Outbox for SimulatedStore {
+    async fn event_queues(&self, scheduler: &SchedulerName) -> Result<Vec<EventQueue>, StoreError> {
+        self.read(&"event_queues", self.inner.event_queues(scheduler)).await
+    }
+
+    async fn due_events(
+        &self,
+        queue: QueueId,
+        now: Timestamp,
+        rooms_max: usize,
+        events_max: usize,
+    ) -> Result<Vec<QueuedEvent>, StoreError> {
+        self.read(&"due_events", self.inner.due_events(queue, now, rooms_max, events_max)).await
+    }
+
+    async fn events(
+        &self,
+        scheduler: &SchedulerName,
+        only: &EventFilter,
+        page: EventPageRequest,
+    ) -> Result<EventPage, StoreError> {
+        self.read(&"events", self.inner.events(scheduler, only, page)).await
+    }
+
+    async fn has_left_queues(&self) -> Result<bool, StoreError> {
+        self.read(&"has_left_queues", self.inner.has_left_queues()).await
+    }
+
+    async fn own_left_queues(
+        &self,
+        owner: &str,
+        now: Timestamp,
+        ttl: Millis,
+    ) -> Result<Vec<LeftQueue>, StoreError> {
+        self.write(&"own left events", self.inner.own_left_queues(owner, now, ttl)).await
     }
 }

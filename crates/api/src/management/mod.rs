@@ -1,5 +1,6 @@
 //! The management API: schedulers, their versions, operations and rooms, for people and tools.
 
+mod events;
 mod locks;
 mod operations;
 mod regions;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::routing::{MethodFilter, MethodRouter};
 use maestro_engine::Engine;
+use maestro_proto::v1::events_service::{ListEvents, ReplayEvents};
 use maestro_proto::v1::explanations_service::{ExplainOperation, ListStuckOperations};
 use maestro_proto::v1::fleet_service::{
     AddRooms, CreateRoom, GetAutoscalingDecisions, GetRoom, GetRoomLogs, ListRooms, RemoveRooms, Resize,
@@ -80,6 +82,8 @@ fn routes() -> Vec<Route<Management>> {
         ("/schedulers/{scheduler_name}/operations/{operation_id}", get(operations::get)),
         ("/schedulers/{scheduler_name}/operations/{operation_id}/explain", get(operations::explain)),
         ("/schedulers/{scheduler_name}/operations/{operation_id}/cancel", post(operations::cancel)),
+        ("/schedulers/{scheduler_name}/events", get(events::list)),
+        ("/schedulers/{scheduler_name}/events/replay", post(events::replay)),
         ("/schedulers/{scheduler_name}/locks", get_as(locks::list, locks::alone)),
         ("/schedulers/{scheduler_name}/locks/{lock_key}", delete_as(locks::release, locks::no_content)),
         // v9's paths.
@@ -139,6 +143,8 @@ fn methods() -> Vec<grpc::Route<Management>> {
         unary(PauseRollout, rollouts::pause),
         unary(ResumeRollout, rollouts::resume),
         unary(CancelRollout, rollouts::cancel),
+        unary(ListEvents, events::list),
+        unary(ReplayEvents, events::replay),
         unary(ListLocks, locks::list),
         unary(ReleaseLock, locks::release),
         unary(ListRegions, regions::list),

@@ -3,6 +3,7 @@
 //! Old clients look only at `success`. So a request that is itself invalid is answered with 400, and everything that goes
 //! wrong after that with 200 and `success: false`.
 
+mod events;
 mod failures;
 mod ping;
 
@@ -12,15 +13,16 @@ use axum::Router;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::request::Parts;
 use axum::response::Response;
-use axum::routing::{self, put};
+use axum::routing;
 use bytes::Bytes;
 use maestro_engine::Engine;
 use maestro_engine::ports::room_table::{Ping, PingError};
 use maestro_engine::services::Address;
-use maestro_proto::v1::rooms_service::{GetRoomAddress, UpdateRoomStatus, UpdateRoomWithPing};
+use maestro_proto::v1::rooms_service::{
+    ForwardPlayerEvent, ForwardRoomEvent, GetRoomAddress, UpdateRoomStatus, UpdateRoomWithPing,
+};
 use maestro_proto::v1::{
-    GetRoomAddressRequest, GetRoomAddressResponse, UpdateRoomStatusRequest, UpdateRoomStatusResponse,
-    UpdateRoomWithPingRequest, UpdateRoomWithPingResponse,
+    GetRoomAddressRequest, GetRoomAddressResponse, UpdateRoomWithPingRequest, UpdateRoomWithPingResponse,
 };
 
 use self::failures::Failures;
@@ -29,7 +31,7 @@ use crate::answer::port;
 use crate::edge::{Route, Spans};
 use crate::error::{ApiError, json};
 use crate::grpc::{self, unary};
-use crate::http::get;
+use crate::http::{get, post, put};
 use crate::request::{Api, Call, InPath};
 use crate::{Context, Limits, body};
 
@@ -73,9 +75,11 @@ impl Api for RoomsApi {
 
 fn routes(empty_route: bool) -> Vec<Route<Arc<RoomsApi>>> {
     let mut routes = vec![
-        ("/scheduler/{scheduler_name}/rooms/{room_name}/ping", put(update)),
-        // Superseded by the ping, and says the same.
-        ("/scheduler/{scheduler_name}/rooms/{room_name}/status", put(update)),
+        ("/scheduler/{scheduler_name}/rooms/{room_name}/ping", routing::put(update)),
+        // Superseded by the ping.
+        ("/scheduler/{scheduler_name}/rooms/{room_name}/status", put(events::status)),
+        ("/scheduler/{scheduler_name}/rooms/{room_name}/roomevent", post(events::room_event)),
+        ("/scheduler/{scheduler_name}/rooms/{room_name}/playerevent", post(events::player_event)),
         ("/scheduler/{scheduler_name}/rooms/{room_name}/address", get(address)),
     ];
     if empty_route {
@@ -86,7 +90,13 @@ fn routes(empty_route: bool) -> Vec<Route<Arc<RoomsApi>>> {
 
 /// The same over gRPC.
 fn methods() -> Vec<grpc::Route<Arc<RoomsApi>>> {
-    vec![unary(UpdateRoomWithPing, ping), unary(UpdateRoomStatus, status), unary(GetRoomAddress, address)]
+    vec![
+        unary(UpdateRoomWithPing, ping),
+        unary(UpdateRoomStatus, events::status),
+        unary(ForwardRoomEvent, events::room_event),
+        unary(ForwardPlayerEvent, events::player_event),
+        unary(GetRoomAddress, address),
+    ]
 }
 
 #[cfg(test)]
@@ -169,17 +179,6 @@ async fn ping(
 ) -> Result<UpdateRoomWithPingResponse, ApiError> {
     let success = api.delivered(call.message).await?;
     Ok(UpdateRoomWithPingResponse { success })
-}
-
-async fn status(
-    api: Arc<RoomsApi>,
-    call: Call<UpdateRoomStatusRequest>,
-) -> Result<UpdateRoomStatusResponse, ApiError> {
-    let UpdateRoomStatusRequest { scheduler_name, room_name, metadata, status, timestamp, running_matches } =
-        call.message;
-    let ping =
-        UpdateRoomWithPingRequest { scheduler_name, room_name, metadata, status, timestamp, running_matches };
-    Ok(UpdateRoomStatusResponse { success: api.delivered(ping).await? })
 }
 
 async fn address(

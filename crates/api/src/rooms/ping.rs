@@ -101,7 +101,7 @@ fn matches(field: Option<&RawValue>) -> Result<u32, ApiError> {
     integer("runningMatches", field)?.map_or(Ok(0), number_of_matches)
 }
 
-fn number_of_matches(number: i64) -> Result<u32, ApiError> {
+pub(super) fn number_of_matches(number: i64) -> Result<u32, ApiError> {
     u32::try_from(number).map_err(|_| {
         let max = u32::MAX;
         ApiError::invalid(format!(

@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, HeaderValue, Request};
 use maestro_api::{AllowedHosts, Context, Limits, Metrics, RoomsOptions, management_router, rooms_router};
 use maestro_core::room::Region;
 use maestro_core::time::Timestamp;
+use maestro_engine::ports::event_sink::NoEventSink;
 use maestro_engine::ports::store::{Change, Transaction};
 use maestro_engine::ports::{Clock, Ports, Randomness, Runtime, Store};
 use maestro_engine::{Engine, Parts, Running, Settings, Tasks, WakeUps};
@@ -81,6 +82,7 @@ impl World {
             store,
             table: Arc::new(MemoryRoomTable::new()),
             runtimes: Arc::new(runtimes.iter().map(by_region).collect()),
+            events: Arc::new(NoEventSink),
             clock: Arc::new(TestClock(Instant::now())),
             random: Arc::new(Randomness::from_seed(7)),
             wake: WakeUps::default(),

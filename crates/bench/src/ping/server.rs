@@ -11,6 +11,7 @@ use anyhow::Context as _;
 use maestro_api::{AllowedHosts, Context, Listening, Metrics, RoomsOptions, rooms_router, serve};
 use maestro_core::room::Region;
 use maestro_core::time::Timestamp;
+use maestro_engine::ports::event_sink::NoEventSink;
 use maestro_engine::ports::runtime::{Handle, RunningRoom};
 use maestro_engine::ports::{Clock, Ports, Randomness, RoomTable, Runtime as RoomRuntime};
 use maestro_engine::{Engine, Parts, Running, Settings, Tasks, WakeUps};
@@ -160,6 +161,7 @@ fn wired(
         store: Arc::new(store),
         table: Arc::new(table),
         runtimes: Arc::new(BTreeMap::from([(region, runtime)])),
+        events: Arc::new(NoEventSink),
         clock: Arc::new(SystemClock),
         random: Arc::new(Randomness::from_seed(7)),
         wake: WakeUps::default(),

@@ -36,6 +36,14 @@ words! {
         WaitForMatchEnd = "waitForMatchEnd",
     }
 
+    /// How a forwarder's events reach its receiver.
+    pub enum Delivery {
+        /// While the room waits, and not again.
+        Direct = "direct",
+        /// Written down first, then delivered, again and again until the receiver has them.
+        Queued = "queued",
+    }
+
     /// What happens when new rooms do not become ready.
     pub enum OnFailure {
         /// Back to the last version that was deployed.

@@ -14,7 +14,9 @@ pub(crate) mod tests;
 mod version;
 
 pub use change::{ChangedField, Difference, RecipeChange};
-pub use choice::{ImagePullPolicy, OccupiedRooms, OnFailure, Protocol, RestartPolicy, SchedulerState};
+pub use choice::{
+    Delivery, ImagePullPolicy, OccupiedRooms, OnFailure, Protocol, RestartPolicy, SchedulerState,
+};
 pub use decimal::{WHOLE, is_whole_number};
 pub use fleet_size::{SizeBaseline, SizeFacts, SizeOnSwitch, on_switch as fleet_size_on_switch};
 pub use name::{SchedulerName, parse_label};

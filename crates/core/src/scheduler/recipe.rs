@@ -8,7 +8,7 @@ use crate::policy::Policies;
 use crate::room::Region;
 use crate::time::Millis;
 
-use super::{ImagePullPolicy, OccupiedRooms, OnFailure, Protocol, RestartPolicy, SchedulerName};
+use super::{Delivery, ImagePullPolicy, OccupiedRooms, OnFailure, Protocol, RestartPolicy, SchedulerName};
 
 /// What a studio writes down about one fleet, without its version number and state.
 #[derive(Debug, Clone, PartialEq)]
@@ -261,6 +261,7 @@ pub struct Forwarder {
     /// Only `gRPC` exists, so there is no field for the type.
     pub address: String,
     pub timeout_ms: u64,
+    pub delivery: Delivery,
     pub metadata: serde_json::Map<String, serde_json::Value>,
 }
 

@@ -41,6 +41,7 @@ pub(crate) fn recipe() -> Recipe {
             enabled: true,
             address: "matchmaker.example:9090".into(),
             timeout_ms: 500,
+            delivery: Delivery::Queued,
             metadata: serde_json::Map::from_iter([("tier".to_owned(), "gold".into())]),
         }],
         annotations: BTreeMap::from([("owner".to_owned(), "a team".to_owned())]),

@@ -64,6 +64,7 @@ pages! {
     api: "docs/api.md",
     autoscaling: "docs/autoscaling.md",
     benchmarks: "docs/benchmarks.md",
+    events: "docs/events.md",
     find_out_why: "docs/find-out-why.md",
     locks: "docs/locks.md",
     operations: "docs/operations.md",

@@ -10,6 +10,7 @@ mod data_directory;
 mod deletion;
 mod demo;
 mod documentation;
+mod events;
 mod full_disk;
 mod identity;
 mod killed_room;

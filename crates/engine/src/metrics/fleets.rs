@@ -132,7 +132,7 @@ impl Collector for FleetGauges {
 }
 
 /// Nothing at all where there are no values, as families of the library do.
-fn encode(
+pub(super) fn encode(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,
     help: &str,

@@ -16,7 +16,7 @@ pub(super) type Labels = Vec<(&'static str, String)>;
 const SCHEDULER: &str = "scheduler";
 
 /// v10's, in milliseconds.
-const LATENCY_BUCKETS_MS: [f64; 11] =
+pub(super) const LATENCY_BUCKETS_MS: [f64; 11] =
     [5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2500.0, 5000.0, 10000.0];
 
 /// The labels that almost all metrics of a scheduler have.

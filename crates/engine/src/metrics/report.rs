@@ -3,9 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use maestro_core::scheduler::Forwarder;
+
+use crate::ports::store::SchedulerRecord;
 use crate::tasks::interval;
 use crate::{Engine, Result, with_sources};
 
+use super::QueueReport;
 use super::fleets::FleetReport;
 
 /// How often the gauges of fleets are brought up to date.
@@ -24,10 +28,11 @@ pub(crate) async fn report(engine: Arc<Engine>) {
 
 async fn report_once(engine: &Engine) -> Result {
     let store = &engine.ports.store;
-    let mut fleets = Vec::new();
+    let (mut fleets, mut queues) = (Vec::new(), Vec::new());
     let (schedulers, unreadable) = store.all_schedulers().await?;
     engine.metrics.show_unreadable(&unreadable);
     for scheduler in schedulers {
+        queues.extend(queues_of(engine, &scheduler).await?);
         let counts = engine.fleet_counts(&scheduler.name).await?;
         let locks = engine.shown_locks(&scheduler.name).await?;
         fleets.push(FleetReport { scheduler, counts, locks, at: engine.now() });
@@ -37,5 +42,20 @@ async fn report_once(engine: &Engine) -> Result {
     }
     engine.metrics.forget_gone(fleets.iter().map(|fleet| fleet.scheduler.name.to_string()).collect());
     engine.metrics.fleets.show(fleets);
+    engine.metrics.events.show_queues(queues);
     Ok(())
+}
+
+/// Of every forwarder: one for which nothing waits is shown with 0.
+async fn queues_of(engine: &Engine, scheduler: &SchedulerRecord) -> Result<Vec<QueueReport>> {
+    let forwarders = &scheduler.recipe.forwarders;
+    if forwarders.is_empty() {
+        return Ok(Vec::new());
+    }
+    let queues = engine.ports.store.event_queues(&scheduler.name).await?;
+    let report = |forwarder: &Forwarder| {
+        let queue = queues.iter().find(|queue| queue.forwarder == forwarder.name);
+        QueueReport::new(&scheduler.name, &forwarder.name, queue, engine.now())
+    };
+    Ok(forwarders.iter().map(report).collect())
 }

@@ -15,6 +15,7 @@ use maestro_core::time::Millis;
 use serde::{Deserialize, Serialize};
 
 use crate::Engine;
+use crate::events::ended::leave_events;
 use crate::ports::store::{Change, Intent, RoomRecord, SchedulerRecord, SchedulerState, SchedulerUpdate};
 use crate::rollouts::RolloutWrite;
 use crate::rooms::stopping;
@@ -145,7 +146,7 @@ impl Executor for DeleteScheduler {
         if is_forced(work) && !lost.is_empty() {
             let event =
                 format!("forgot {} by force: their region cannot be reached", count_of(lost.len(), "room"));
-            let changes = lost.into_iter().map(|row| stopping::give_up(work, row)).collect();
+            let changes = lost.into_iter().flat_map(|row| stopping::give_up(work, row)).collect();
             return Ok(Step::again(changes).with_history(event));
         }
         if !rows.is_empty() {
@@ -198,6 +199,7 @@ impl DeleteScheduler {
         }
         ports.table.remove_scheduler(scheduler).await?;
         let mut step = Step::done();
+        step.changes.push(leave_events(&work.scheduler));
         step.changes.push(Change::DeleteScheduler { scheduler: scheduler.clone(), keep: work.operation.id });
         Ok(step)
     }

@@ -1,4 +1,4 @@
-//! storage_clean_up: deletes records past their retention: ended rooms with their logs, and ended operations.
+//! storage_clean_up: deletes records past their retention: ended rooms with their logs, ended operations, and dead letters.
 
 use async_trait::async_trait;
 use futures_util::future::join_all;
@@ -9,7 +9,7 @@ use maestro_core::time::{Millis, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::Engine;
-use crate::ports::store::{Change, EndedRoom};
+use crate::ports::store::{Change, EndedRoom, EventFilter, EventPageRequest};
 
 use super::{Executor, Next, Result, Step, StepError, Work};
 
@@ -19,6 +19,9 @@ pub(super) struct StorageCleanUp;
 const ROOMS_PER_STEP: usize = 200;
 /// Of them, so many side by side: a disk that hangs must not keep the step for minutes.
 const ROOMS_AT_ONCE: usize = 20;
+
+/// Long enough that somebody looks at them after a weekend.
+const DEAD_EVENTS_KEPT: Millis = Millis::from_seconds(7 * 24 * 3600);
 
 /// How far it has come: the last room that it looked at. Those that cannot be dropped now stay behind it.
 #[derive(Debug, Serialize, Deserialize)]
@@ -37,7 +40,9 @@ impl Executor for StorageCleanUp {
         let store = &engine.ports.store;
         let rooms = store.rooms_ended_before(scheduler, ended_before, last.as_ref(), ROOMS_PER_STEP).await?;
         let Some(last) = rooms.last() else {
-            let changes = vec![forget_operations(engine, Some(scheduler.clone()))];
+            let before = before(work.now(), DEAD_EVENTS_KEPT);
+            let dead_events = Change::ForgetDeadEvents { scheduler: scheduler.clone(), before };
+            let changes = vec![forget_operations(engine, Some(scheduler.clone())), dead_events];
             return Ok(Step { changes, next: Next::Done { took_action: false }, ..Step::default() });
         };
         let progress = Progress { ended_at_micros: last.at.as_microsecond(), room: last.id.to_string() };
@@ -64,7 +69,11 @@ pub(crate) async fn nothing_to_clean_up(engine: &Engine, scheduler: &SchedulerNa
     let (ended_before, no_action_before) =
         (before(now, settings.operations_kept), before(now, settings.no_action_kept));
     let has_operations = store.has_operations_to_forget(scheduler, ended_before, no_action_before).await?;
-    Ok(ended.is_empty() && !has_operations)
+    let dead = EventFilter { dead: Some(true), ..EventFilter::default() };
+    let oldest = store.events(scheduler, &dead, EventPageRequest { page: 1, page_size: 1 }).await?;
+    let dead_before = before(now, DEAD_EVENTS_KEPT);
+    let has_events = oldest.events.iter().any(|event| event.dead_at.is_some_and(|at| at < dead_before));
+    Ok(ended.is_empty() && !has_operations && !has_events)
 }
 
 /// Those that were recorded as a whole, of all schedulers.

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use maestro_core::event::EventId;
 use maestro_core::operation::OperationId;
 use maestro_core::time::Timestamp;
 use parking_lot::Mutex;
@@ -26,6 +27,12 @@ impl Randomness {
 
     pub fn draw(&self) -> u64 {
         self.0.lock().u64(..)
+    }
+
+    pub fn event_id(&self, now: Timestamp) -> EventId {
+        let mut bytes = [0; 10];
+        self.0.lock().fill(&mut bytes);
+        EventId::new(now, bytes)
     }
 
     pub fn operation_id(&self, now: Timestamp) -> OperationId {

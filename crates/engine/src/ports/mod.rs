@@ -4,6 +4,7 @@
 pub mod clock;
 #[cfg(feature = "contract")]
 pub mod contract;
+pub mod event_sink;
 pub mod room_table;
 pub mod runtime;
 pub mod store;
@@ -16,6 +17,7 @@ use maestro_core::room::Region;
 use crate::wake::WakeUps;
 
 pub use clock::{Clock, Randomness};
+pub use event_sink::EventSink;
 pub use room_table::RoomTable;
 pub use runtime::Runtime;
 pub use store::Store;
@@ -27,6 +29,8 @@ pub struct Ports {
     pub table: Arc<dyn RoomTable>,
     /// Never empty.
     pub runtimes: Arc<BTreeMap<Region, Arc<dyn Runtime>>>,
+    /// Where events of rooms are forwarded to.
+    pub events: Arc<dyn EventSink>,
     pub clock: Arc<dyn Clock>,
     pub random: Arc<Randomness>,
     /// One for all engines that share a store in one process.

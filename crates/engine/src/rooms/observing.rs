@@ -13,6 +13,7 @@ use maestro_core::scheduler::SchedulerName;
 use tokio::sync::{Mutex, mpsc, watch};
 
 use crate::engine::Parts;
+use crate::events::ended::gone_events;
 use crate::ports::Runtime;
 use crate::ports::room_table::was_ready;
 use crate::ports::runtime::{Observation, RoomEvent};
@@ -195,8 +196,11 @@ async fn end_room(engine: &Engine, scheduler: &SchedulerName, room: &RoomId, end
             ended.how += &format!("; operation {}: {}", stop.operation, stop.reason);
         }
         tracing::info!(scheduler_name = %scheduler, room_id = %room, how = ended.how, "room ended");
-        let change = Change::EndRoom { scheduler: scheduler.clone(), room: room.clone(), ended };
-        engine.ports.store.commit(Transaction::new("room ended", vec![change])).await?;
+        let record = engine.ports.store.scheduler(scheduler).await?;
+        let mut changes = record.map(|record| gone_events(engine, &record, &row)).unwrap_or_default();
+        changes.push(Change::EndRoom { scheduler: scheduler.clone(), room: room.clone(), ended });
+        engine.ports.store.commit(Transaction::new("room ended", changes)).await?;
+        engine.events.queued(scheduler);
     }
     engine.ports.table.remove(scheduler, room).await?;
     engine.ports.wake.room_changed(scheduler.as_str());

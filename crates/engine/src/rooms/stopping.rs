@@ -14,6 +14,7 @@ use maestro_core::text::count_of;
 use maestro_core::time::{Millis, age};
 use tokio::time::Instant;
 
+use crate::events::ended::gone_events;
 use crate::operations::{Result, Step, StepError, Work};
 use crate::ports::Runtime;
 use crate::ports::room_table::Claim;
@@ -61,7 +62,7 @@ pub(crate) async fn stop_and_wait(work: &Work, rows: &[RoomRecord]) -> Result<St
     let lost: Vec<_> = rows.iter().filter(|row| !work.engine.regions.is_reachable(&row.region)).collect();
     let given_up: Vec<_> = lost.iter().filter(|row| row.purpose == Purpose::Validation).collect();
     if !given_up.is_empty() {
-        return Ok(Step::again(given_up.into_iter().map(|row| give_up(work, row)).collect()));
+        return Ok(Step::again(given_up.into_iter().flat_map(|row| give_up(work, row)).collect()));
     }
     let graces = graces(work, rows).await?;
     if !ask_all(work, rows, &graces).await? {
@@ -82,10 +83,12 @@ pub(crate) async fn stop_and_wait(work: &Work, rows: &[RoomRecord]) -> Result<St
 }
 
 /// The end of a room that nobody waits for any more. Should it be found again, it is stopped as unwanted.
-pub(crate) fn give_up(work: &Work, row: &RoomRecord) -> Change {
+pub(crate) fn give_up(work: &Work, row: &RoomRecord) -> Vec<Change> {
     let ending = Ending::GivenUp { why: format!("region {} cannot be reached", row.region) };
     let ended = Ended::by(&ending, work.now(), true);
-    Change::EndRoom { scheduler: row.scheduler.clone(), room: row.id.clone(), ended }
+    let mut changes = gone_events(&work.engine, &work.scheduler, row);
+    changes.push(Change::EndRoom { scheduler: row.scheduler.clone(), room: row.id.clone(), ended });
+    changes
 }
 
 /// Asks the runtime to end the rooms that this operation wrote down as leaving, and does not wait for them.

@@ -5,6 +5,7 @@
 
 mod admission;
 mod autoscaling;
+mod events;
 mod explain;
 mod fleet_size;
 mod locks;
@@ -19,6 +20,7 @@ mod versions;
 
 pub(crate) use admission::Admission;
 pub use autoscaling::AutoscalingDecision;
+pub use events::{NotForwarded, ReplayOrder};
 pub use explain::ExplainedOperation;
 pub use fleet_size::ResizeOrder;
 pub use locks::LockView;

@@ -1,5 +1,5 @@
-//! What rooms say: the hot path. No operation, nothing durable, one lookup in the room table, and one more in the list of
-//! fleets that may panic.
+//! What rooms say: the hot path. No operation, nothing durable, one lookup in the room table, and one more each in the lists
+//! of fleets that may panic and of those that have forwarders.
 
 use maestro_core::room::{HostPort, PingStatus, Purpose, RoomId};
 
@@ -16,8 +16,17 @@ pub struct Address {
 }
 
 impl Engine {
-    /// Only a change wakes anybody.
+    /// What it says is handed over to forwarders, which it does not wait for.
     pub async fn ping(&self, ping: Ping<'_>) -> Result<Pinged, PingError> {
+        let pinged = self.take_in_ping(ping).await?;
+        if pinged.purpose == Purpose::Fleet {
+            self.events.resyncs.pinged(&ping);
+        }
+        Ok(pinged)
+    }
+
+    /// Only a change wakes anybody.
+    pub(super) async fn take_in_ping(&self, ping: Ping<'_>) -> Result<Pinged, PingError> {
         let matches = match ping.status {
             // Older clients say `occupied` and no number.
             PingStatus::Occupied => ping.matches.max(1),

@@ -21,7 +21,8 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::ports::store::{Renewal, StoreError, UnreadableScheduler, Workforce};
+use crate::events::deliverer::Deliverer;
+use crate::ports::store::{Guard, Renewal, StoreError, UnreadableScheduler, Workforce};
 use crate::tasks::interval;
 use crate::{Engine, Importance, TaskName, with_sources};
 
@@ -244,10 +245,17 @@ impl Manager {
             move || {
                 let (engine, scheduler) = (engine.clone(), scheduler.clone());
                 let wake = engine.ports.wake.clone();
+                let guard = Guard { scheduler: scheduler.clone(), token, operation: None, locks: Vec::new() };
+                let deliverer = Deliverer::new(engine.clone(), guard, tenure.clone());
                 let work = SchedulerLoop::new(engine, scheduler, token, tenure.clone(), stopped.clone());
                 let stop = stop.clone();
                 async move {
-                    work.run().await;
+                    // Events are delivered for as long as the scheduler is owned, and not a moment longer.
+                    tokio::select! {
+                        biased;
+                        () = Box::pin(work.run()) => {}
+                        () = Box::pin(deliverer.run()) => {}
+                    }
                     // It has nothing left to do, and is not to be started again.
                     stop.send_replace(true);
                     wake.workforce_changed();

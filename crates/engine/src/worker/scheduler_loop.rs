@@ -173,6 +173,7 @@ impl SchedulerLoop {
         };
         self.stepper.game.clone_from(&record.recipe.game);
         self.engine.panics.learn(&record);
+        self.engine.events.learn(&record);
         let unfinished = store.unfinished(&self.scheduler).await?;
         self.engine.report(&self.scheduler, self.watch.look(&unfinished));
         if self.enqueue_due(&record, &unfinished).await? {

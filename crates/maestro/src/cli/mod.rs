@@ -13,6 +13,7 @@ mod decision;
 mod document;
 #[cfg(test)]
 mod documentation_tests;
+mod event;
 mod explain;
 mod failure;
 mod ids;
@@ -134,6 +135,13 @@ enum Command {
         "maestro lock release arena downscaling --reason \"the rooms are gone, I looked\"",
     ])]
     Lock(lock::Command),
+
+    /// Inspect queued events, and replay those that could not be delivered
+    #[command(subcommand, after_help = examples![
+        "maestro event list arena --dead",
+        "maestro event replay arena --forwarder matchmaker",
+    ])]
+    Event(event::Command),
 
     /// Inspect regions; cordon, drain and uncordon them
     #[command(subcommand, after_help = examples![
@@ -265,6 +273,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Command::Room(command) => room::run(context, command)?,
         Command::Operation(command) => operation::run(context, command)?,
         Command::Lock(command) => lock::run(context, command)?,
+        Command::Event(command) => event::run(context, command)?,
         Command::Region(command) => region::run(context, command)?,
         Command::Schedulers(given) => given.run(context, scheduler::run, scheduler::list)?,
         Command::Rooms(given) => given.run(context, room::run, room::list)?,

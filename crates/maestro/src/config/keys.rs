@@ -253,6 +253,13 @@ config! {
         "downscaling.timeout", downscaling_timeout: Duration as INTERVAL, "10m",
             "A removal gives up its lock after this time, even if its rooms are not gone.";
     }
+    /// Events
+    events: Events {
+        "events.keepFor", keep_for: Duration as INTERVAL, "24h",
+            "How long delivery of a queued event is tried. After that the event is a dead letter.";
+        "events.queueMax", queue_max: u32 as count::<1, 10_000_000>(), "100000",
+            "Maximum number of events that wait for one forwarder. More are answered with `success: false`.";
+    }
     /// Logs
     log: Log {
         "log.level", level: LogLevel as LogLevel::KIND, "info",

@@ -12,6 +12,7 @@ use maestro_core::room::Region;
 use maestro_core::time::Millis;
 use maestro_engine::ports::{Ports, Randomness, Runtime};
 use maestro_engine::{Engine, Parts, Running, Settings, Tasks, WakeUps};
+use maestro_forwarder::GrpcSink;
 use maestro_runtime_process::{ProcessRuntime, ProcessScanner};
 use maestro_store_embedded::{EmbeddedStore, Failpoints, MemoryRoomTable, OpenError, server_of};
 use prometheus_client::registry::Registry;
@@ -67,6 +68,7 @@ impl Server {
             store: store.clone(),
             table: Arc::new(MemoryRoomTable::new()),
             runtimes: Arc::new(runtimes(&regions)),
+            events: Arc::new(GrpcSink::default()),
             clock: Arc::new(SystemClock),
             random: Arc::new(Randomness::from_seed(random_seed().context("reading /dev/urandom")?)),
             wake: WakeUps::default(),
@@ -240,6 +242,8 @@ fn settings(config: &Config) -> Settings {
         operations_kept: millis(operations.retention_final),
         no_action_kept: millis(operations.retention_no_action),
         rooms_kept: millis(operations.retention_rooms),
+        events_kept: millis(config.events.keep_for),
+        events_queue_max: config.events.queue_max,
     }
 }
 

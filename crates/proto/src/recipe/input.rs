@@ -146,6 +146,7 @@ mod tests {
                   "ForwardType": "gRPC",
                   "Name": "matchmaker",
                   "Options": {
+                    "Delivery": "queued",
                     "Metadata": {
                       "tier": [
                         "gold",

@@ -3,8 +3,8 @@
 use maestro_core::policy::{PlacementPolicy, PlacementRegion};
 use maestro_core::room::Region;
 use maestro_core::scheduler::{
-    Autoscaling, Container, ContainerPort, EnvironmentValue, EnvironmentVariable, Forwarder, MatchAllocation,
-    PanicScale, PortRange, Recipe, Resources, Rollout, RoomOccupancy, Spec,
+    Autoscaling, Container, ContainerPort, Delivery, EnvironmentValue, EnvironmentVariable, Forwarder,
+    MatchAllocation, PanicScale, PortRange, Recipe, Resources, Rollout, RoomOccupancy, Spec,
 };
 use maestro_core::time::Millis;
 
@@ -159,6 +159,9 @@ fn forwarder(forwarder: &Forwarder) -> v1::Forwarder {
         options: Some(v1::ForwarderOptions {
             timeout: i64::try_from(forwarder.timeout_ms).unwrap_or(i64::MAX),
             metadata: Some(forwarder.metadata.clone().into()),
+            // v10's clients know no other.
+            delivery: (forwarder.delivery != Delivery::Direct)
+                .then(|| forwarder.delivery.as_str().to_owned()),
         }),
     }
 }

@@ -21,6 +21,7 @@ pub(crate) fn subject(change: &Change) -> Option<Subject<'_>> {
         Change::RecordNoAction(new) => Subject::Scheduler(&new.scheduler),
         Change::TakeLock(new) => Subject::Scheduler(&new.scheduler),
         Change::IntendRoom(new) => Subject::Scheduler(&new.scheduler),
+        Change::QueueEvent(new) => Subject::Scheduler(&new.scheduler),
         Change::ForgetOperations { scheduler, .. } => Subject::Scheduler(scheduler.as_ref()?),
         Change::UpdateScheduler(update) => Subject::Scheduler(&update.scheduler),
         Change::AdjustFleetSize { scheduler, .. }
@@ -36,7 +37,13 @@ pub(crate) fn subject(change: &Change) -> Option<Subject<'_>> {
         | Change::RoomStarted { scheduler, .. }
         | Change::IntendStop { scheduler, .. }
         | Change::EndRoom { scheduler, .. }
-        | Change::ForgetRooms { scheduler, .. } => Subject::Scheduler(scheduler),
+        | Change::ForgetRooms { scheduler, .. }
+        | Change::EventsDelivered { scheduler, .. }
+        | Change::EventFailed { scheduler, .. }
+        | Change::EventsDead { scheduler, .. }
+        | Change::ReplayEvents { scheduler, .. }
+        | Change::ForgetDeadEvents { scheduler, .. }
+        | Change::LeaveEvents { scheduler, .. } => Subject::Scheduler(scheduler),
         Change::SetRegion { .. } | Change::ForgetNoAction { .. } => return None,
         Change::UpdateOperation(update) => Subject::Operation(update.operation),
         Change::StartOperation { operation, .. }

@@ -3,6 +3,7 @@
 
 mod locks;
 mod operations;
+mod outbox;
 mod regions;
 mod rooms;
 mod schedulers;
@@ -18,7 +19,8 @@ use maestro_core::room::{Region, RoomId};
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::store::{
-    EndedRoom, OperationPage, OperationStore, PageRequest, RegionRecord, RegionStore, Renewal, RoomCount,
+    EndedRoom, EventFilter, EventPage, EventPageRequest, EventQueue, LeftQueue, OperationPage,
+    OperationStore, Outbox, PageRequest, QueueId, QueuedEvent, RegionRecord, RegionStore, Renewal, RoomCount,
     RoomRecord, RoomRegistry, SchedulerRecord, SchedulerStore, Store, StoreError, Transaction,
     UnreadableScheduler, UnreadableVersion, VersionRecord, Workforce,
 };
@@ -230,5 +232,44 @@ impl RoomRegistry for MemoryStore {
 impl RegionStore for MemoryStore {
     async fn regions(&self) -> Result<Vec<RegionRecord>, StoreError> {
         Ok(self.0.lock().regions())
+    }
+}
+
+#[async_trait]
+impl Outbox for MemoryStore {
+    async fn event_queues(&self, scheduler: &SchedulerName) -> Result<Vec<EventQueue>, StoreError> {
+        Ok(self.0.lock().event_queues(scheduler))
+    }
+
+    async fn due_events(
+        &self,
+        queue: QueueId,
+        now: Timestamp,
+        rooms_max: usize,
+        events_max: usize,
+    ) -> Result<Vec<QueuedEvent>, StoreError> {
+        Ok(self.0.lock().due_events(queue, now, rooms_max, events_max))
+    }
+
+    async fn events(
+        &self,
+        scheduler: &SchedulerName,
+        only: &EventFilter,
+        page: EventPageRequest,
+    ) -> Result<EventPage, StoreError> {
+        Ok(self.0.lock().events(scheduler, only, page))
+    }
+
+    async fn has_left_queues(&self) -> Result<bool, StoreError> {
+        Ok(self.0.lock().has_left_queues())
+    }
+
+    async fn own_left_queues(
+        &self,
+        owner: &str,
+        now: Timestamp,
+        ttl: Millis,
+    ) -> Result<Vec<LeftQueue>, StoreError> {
+        Ok(self.write(|state| state.own_left_queues(owner, now, ttl)))
     }
 }

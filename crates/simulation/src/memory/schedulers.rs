@@ -128,6 +128,7 @@ impl State {
         }
         self.owners.remove(&scheduler);
         self.forget_locks(&scheduler);
+        self.forget_event_queues(&scheduler);
         self.schedulers.remove(&scheduler);
         Ok(())
     }

@@ -8,10 +8,11 @@ use maestro_core::room::{Region, RoomId};
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::Timestamp;
 use maestro_engine::ports::store::{
-    Change, Guard, Refusal, RegionRecord, RolloutRecord, RoomRecord, SchedulerState, StoreError, Transaction,
-    VersionRecord,
+    Change, Guard, QueueId, Refusal, RegionRecord, RolloutRecord, RoomRecord, SchedulerState, StoreError,
+    Transaction, VersionRecord,
 };
 
+use super::outbox;
 use super::table::Table;
 
 #[derive(Debug, Default)]
@@ -40,6 +41,9 @@ pub(super) struct State {
     /// Ports of live rooms.
     pub(super) ports: Table<(Region, u16), RoomId>,
     pub(super) regions: Table<Region, RegionRecord>,
+    pub(super) event_queues: Table<QueueId, outbox::Queue>,
+    /// In the order in which they were queued.
+    pub(super) outbox: Table<u64, outbox::Queued>,
     pub(super) last_sequence: u64,
     pub(super) last_token: u64,
 }
@@ -166,6 +170,31 @@ impl State {
                 self.forget_rooms(&scheduler, &rooms);
                 Ok(())
             }
+            Change::QueueEvent(new) => self.queue_event(*new),
+            Change::EventsDelivered { scheduler: _, queue, events, at } => {
+                self.events_delivered(queue, &events, at);
+                Ok(())
+            }
+            Change::EventFailed { scheduler: _, queue, event, error, next_at } => {
+                self.event_failed(queue, event, error, next_at);
+                Ok(())
+            }
+            Change::EventsDead { scheduler: _, queue, events, error, dead_max, at } => {
+                self.events_dead(queue, &events, &error, dead_max, at);
+                Ok(())
+            }
+            Change::ReplayEvents { scheduler, events, at } => {
+                self.replay_events(&scheduler, &events, at);
+                Ok(())
+            }
+            Change::ForgetDeadEvents { scheduler, before } => {
+                self.forget_dead_events(&scheduler, before);
+                Ok(())
+            }
+            Change::LeaveEvents { scheduler, addresses } => {
+                self.leave_events(&scheduler, addresses);
+                Ok(())
+            }
             Change::SetRegion { from, to } => self.set_region(from.as_ref(), to),
         }
     }
@@ -181,7 +210,7 @@ impl State {
     }
 
     /// Destructures, so that a table that is forgotten here does not compile.
-    fn tables(&mut self) -> [&mut dyn Journaled; 17] {
+    fn tables(&mut self) -> [&mut dyn Journaled; 19] {
         let Self {
             schedulers,
             versions,
@@ -200,6 +229,8 @@ impl State {
             rooms_made_by,
             ports,
             regions,
+            event_queues,
+            outbox,
             last_sequence: _,
             last_token: _,
         } = self;
@@ -221,6 +252,8 @@ impl State {
             rooms_made_by,
             ports,
             regions,
+            event_queues,
+            outbox,
         ]
     }
 }

@@ -33,6 +33,12 @@ pub(super) fn of_other(change: &Change) -> Option<String> {
         Change::DeleteVersion { version, .. } => format!("version {version} is gone"),
         Change::DeleteScheduler { .. } => "the scheduler is gone".into(),
         Change::SetRegion { to, .. } => of_region(to),
+        Change::QueueEvent(new) => {
+            format!("event {} of room {} for {}", new.message.what(), new.room, new.forwarder)
+        }
+        Change::EventsDead { events, error, .. } => format!("{} events are dead: {error}", events.len()),
+        Change::ReplayEvents { events, .. } => format!("{} events are replayed", events.len()),
+        Change::LeaveEvents { addresses, .. } => format!("{} forwarders outlive it", addresses.len()),
         Change::CreateScheduler(_)
         | Change::Enqueue(_)
         | Change::EndRoom { .. }
@@ -54,7 +60,10 @@ pub(super) fn of_other(change: &Change) -> Option<String> {
         | Change::IntendRoom(_)
         | Change::RoomStarted { .. }
         | Change::IntendStop { .. }
-        | Change::ForgetRooms { .. } => return None,
+        | Change::ForgetRooms { .. }
+        | Change::EventsDelivered { .. }
+        | Change::EventFailed { .. }
+        | Change::ForgetDeadEvents { .. } => return None,
     })
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use maestro_engine::ports::event_sink::NoEventSink;
 use maestro_engine::ports::{Ports, Randomness, Runtime};
 use maestro_engine::{Engine, Error, Parts, Running, Tasks};
 use tokio::time::timeout;
@@ -149,6 +150,7 @@ impl World {
             store: Arc::new(SimulatedStore::new(self.store.clone(), around, plan.crash)),
             table: Arc::new(table),
             runtimes: Arc::new(runtimes),
+            events: Arc::new(NoEventSink),
             clock: Arc::new(self.clock.clone().skewed(plan.skew)),
             random: Arc::new(Randomness::from_seed(fork(self.seed, "engine", number))),
             // Shared: a node that is frozen or dead gets nowhere where it could ring.

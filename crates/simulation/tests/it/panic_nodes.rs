@@ -11,6 +11,7 @@ use maestro_core::operation::{Definition, Operation, OperationStatus, Origin, Re
 use maestro_core::room::{PingStatus, Region, RoomId};
 use maestro_core::scheduler::{Autoscaling, Recipe};
 use maestro_engine::ports::contract::fixtures;
+use maestro_engine::ports::event_sink::NoEventSink;
 use maestro_engine::ports::room_table::Ping;
 use maestro_engine::ports::store::{Change, NewOperation, Transaction};
 use maestro_engine::ports::{Ports, Randomness, Runtime, Store};
@@ -79,6 +80,7 @@ impl Nodes {
             store: Arc::new(MemoryStore::new()),
             table: Arc::new(MemoryRoomTable::new()),
             runtimes: Arc::new(BTreeMap::from([(region, runtime)])),
+            events: Arc::new(NoEventSink),
             clock: Arc::new(clock),
             random: Arc::new(Randomness::from_seed(1)),
             wake: WakeUps::default(),

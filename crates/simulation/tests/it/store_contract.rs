@@ -28,3 +28,13 @@ async fn room_registry() {
 async fn transactions() {
     contract::transactions::run_all(fresh).await;
 }
+
+#[tokio::test]
+async fn region_store() {
+    contract::region_store::run_all(fresh).await;
+}
+
+#[tokio::test]
+async fn outbox() {
+    contract::outbox::run_all(fresh).await;
+}

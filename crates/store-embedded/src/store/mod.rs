@@ -12,6 +12,7 @@ pub(crate) mod migrations;
 mod no_action;
 mod operation_rows;
 mod operations;
+mod outbox;
 mod ports;
 mod presence;
 pub(crate) mod private;

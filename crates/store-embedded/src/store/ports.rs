@@ -8,14 +8,15 @@ use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::Store;
 use maestro_engine::ports::store::{
-    EndedRoom, OperationPage, OperationStore, PageRequest, RegionRecord, RegionStore, Renewal, Result,
+    EndedRoom, EventFilter, EventPage, EventPageRequest, EventQueue, LeftQueue, OperationPage,
+    OperationStore, Outbox, PageRequest, QueueId, QueuedEvent, RegionRecord, RegionStore, Renewal, Result,
     RoomCount, RoomRecord, RoomRegistry, SchedulerRecord, SchedulerStore, Transaction, UnreadableScheduler,
     UnreadableVersion, VersionRecord, Workforce,
 };
 
 use super::{
-    EmbeddedStore, locks, operation_rows, operations, regions, rooms, schedulers, transaction, versions,
-    workers,
+    EmbeddedStore, locks, operation_rows, operations, outbox, regions, rooms, schedulers, transaction,
+    versions, workers,
 };
 use crate::failpoints::RENEW;
 
@@ -223,5 +224,47 @@ impl RoomRegistry for EmbeddedStore {
 impl RegionStore for EmbeddedStore {
     async fn regions(&self) -> Result<Vec<RegionRecord>> {
         self.read("read the regions", regions::all).await
+    }
+}
+
+#[async_trait]
+impl Outbox for EmbeddedStore {
+    async fn event_queues(&self, scheduler: &SchedulerName) -> Result<Vec<EventQueue>> {
+        self.read_of("read the queues of events", scheduler, outbox::queues).await
+    }
+
+    async fn due_events(
+        &self,
+        queue: QueueId,
+        now: Timestamp,
+        rooms_max: usize,
+        events_max: usize,
+    ) -> Result<Vec<QueuedEvent>> {
+        self.read("read the events", move |connection| {
+            outbox::due(connection, queue, now, rooms_max, events_max)
+        })
+        .await
+    }
+
+    async fn events(
+        &self,
+        scheduler: &SchedulerName,
+        only: &EventFilter,
+        page: EventPageRequest,
+    ) -> Result<EventPage> {
+        let only = only.clone();
+        self.read_of("read the events", scheduler, move |connection, scheduler| {
+            outbox::page(connection, scheduler, &only, page)
+        })
+        .await
+    }
+
+    async fn has_left_queues(&self) -> Result<bool> {
+        self.read("look for events that were left", outbox::has_left).await
+    }
+
+    async fn own_left_queues(&self, owner: &str, now: Timestamp, ttl: Millis) -> Result<Vec<LeftQueue>> {
+        let owner = owner.to_owned();
+        self.write("own left events", move |connection| outbox::own_left(connection, &owner, now, ttl)).await
     }
 }

@@ -107,7 +107,7 @@ pub(super) fn intend_stop(
     }
 }
 
-fn is_live(connection: &Connection, scheduler: &SchedulerName, room: &RoomId) -> Result<bool> {
+pub(super) fn is_live(connection: &Connection, scheduler: &SchedulerName, room: &RoomId) -> Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM rooms WHERE id = ?2 AND scheduler = ?1 AND ended_at IS NULL)";
     value(connection, sql, (scheduler.as_str(), room.as_str()))
 }

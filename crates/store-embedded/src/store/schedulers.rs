@@ -15,7 +15,7 @@ use super::columns::{
 };
 use super::failure::Result;
 use super::recipes::RecipeCache;
-use super::{no_action, operations, versions};
+use super::{no_action, operations, outbox, versions};
 
 pub(super) fn create(connection: &Connection, new: &NewScheduler) -> Result {
     let name = &new.recipe.name;
@@ -97,6 +97,7 @@ pub(super) fn delete(connection: &Connection, scheduler: &SchedulerName, keep: O
     ] {
         execute(connection, statement, (scheduler.as_str(), from_id(keep)))?;
     }
+    outbox::forget_scheduler(connection, scheduler)?;
     no_action::forget_scheduler(connection, scheduler)
 }
 

@@ -5,7 +5,7 @@ use maestro_engine::ports::store::{Change, Guard, Refusal, Transaction};
 use rusqlite::Connection;
 
 use super::failure::Result;
-use super::{locks, no_action, operations, regions, rooms, schedulers, versions, workers};
+use super::{locks, no_action, operations, outbox, regions, rooms, schedulers, versions, workers};
 
 pub(super) fn carry_out(connection: &Connection, transaction: &Transaction) -> Result {
     let Transaction { label: _, guard, changes } = transaction;
@@ -83,6 +83,19 @@ fn carry_out_one(connection: &Connection, change: &Change) -> Result {
         Change::IntendStop { scheduler, room, stop } => rooms::intend_stop(connection, scheduler, room, stop),
         Change::EndRoom { scheduler, room, ended } => rooms::end(connection, scheduler, room, ended),
         Change::ForgetRooms { scheduler, rooms } => rooms::forget(connection, scheduler, rooms),
+        Change::QueueEvent(new) => outbox::queue(connection, new),
+        Change::EventsDelivered { scheduler: _, queue, events, at } => {
+            outbox::delivered(connection, *queue, events, *at)
+        }
+        Change::EventFailed { scheduler: _, queue, event, error, next_at } => {
+            outbox::failed(connection, *queue, *event, error, *next_at)
+        }
+        Change::EventsDead { scheduler: _, queue, events, error, dead_max, at } => {
+            outbox::dead(connection, *queue, events, error, *dead_max, *at)
+        }
+        Change::ReplayEvents { scheduler, events, at } => outbox::replay(connection, scheduler, events, *at),
+        Change::ForgetDeadEvents { scheduler, before } => outbox::forget_dead(connection, scheduler, *before),
+        Change::LeaveEvents { scheduler, addresses } => outbox::leave(connection, scheduler, addresses),
         Change::SetRegion { from, to } => regions::set(connection, from.as_ref(), to),
     }
 }

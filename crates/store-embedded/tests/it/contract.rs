@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use maestro_engine::ports::contract::{
-    operation_store, room_registry, room_table, scheduler_store, transactions,
+    operation_store, outbox, region_store, room_registry, room_table, scheduler_store, transactions,
 };
 use maestro_engine::ports::{RoomTable, Store};
 use maestro_store_embedded::{EmbeddedStore, MemoryRoomTable};
@@ -33,6 +33,18 @@ async fn room_registry() {
 }
 
 #[tokio::test]
+async fn outbox() {
+    let root = tempfile::tempdir().unwrap();
+    outbox::run_all(|| fresh(&root)).await;
+}
+
+#[tokio::test]
+async fn region_store() {
+    let root = tempfile::tempdir().unwrap();
+    region_store::run_all(|| fresh(&root)).await;
+}
+
+#[tokio::test]
 async fn transactions() {
     let root = tempfile::tempdir().unwrap();
     transactions::run_all(|| fresh(&root)).await;
@@ -44,6 +56,8 @@ async fn in_memory() {
     scheduler_store::run_all(fresh).await;
     operation_store::run_all(fresh).await;
     room_registry::run_all(fresh).await;
+    outbox::run_all(fresh).await;
+    region_store::run_all(fresh).await;
     transactions::run_all(fresh).await;
 }
 

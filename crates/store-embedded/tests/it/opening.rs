@@ -207,7 +207,9 @@ pub(crate) fn as_first_migrated(directory: &Path) {
     let connection = Connection::open(database(directory)).unwrap();
     connection
         .execute_batch(
-            "DROP TABLE no_action_operations;
+            "DROP TABLE event_queues;
+             DROP TABLE outbox;
+             DROP TABLE no_action_operations;
              DROP TABLE no_action_contents;
              DROP INDEX rooms_leaving;
              DROP INDEX operations_of_schedulers;
@@ -263,7 +265,10 @@ async fn locks_that_are_not_stored_any_more_are_dropped() {
     accept(&store, vec![await_lock(Termination, holder(1), 1)]).await;
     drop(store);
     let connection = Connection::open(database(directory.path())).unwrap();
-    let sql = "ALTER TABLE schedulers DROP COLUMN revision; DELETE FROM migrations WHERE number > 14";
+    let sql = "DROP TABLE event_queues;
+         DROP TABLE outbox;
+         ALTER TABLE schedulers DROP COLUMN revision;
+         DELETE FROM migrations WHERE number > 14";
     connection.execute_batch(sql).unwrap();
     drop(connection);
     let store = EmbeddedStore::open(directory.path()).unwrap();

@@ -2,6 +2,7 @@
 //! every case asks: was it done, or was it refused and nothing of it done?
 
 mod changes;
+mod events;
 mod locks;
 
 use std::collections::BTreeMap;
@@ -16,9 +17,10 @@ use maestro_core::operation::{
 use maestro_core::policy::Policies;
 use maestro_core::room::{EndCause, HostPort, Purpose, Region, RoomId};
 use maestro_core::scheduler::{
-    Autoscaling, Container, ContainerPort, EnvironmentValue, EnvironmentVariable, FixedBuffer, Forwarder,
-    ImagePullPolicy, MatchAllocation, MaxSurge, OtherParameters, PanicScale, PortRange, Protocol, Recipe,
-    Resources, RestartPolicy, ScalingPolicy, SchedulerName, SizeBaseline, Spec, Version, VersionStatus,
+    Autoscaling, Container, ContainerPort, Delivery, EnvironmentValue, EnvironmentVariable, FixedBuffer,
+    Forwarder, ImagePullPolicy, MatchAllocation, MaxSurge, OtherParameters, PanicScale, PortRange, Protocol,
+    Recipe, Resources, RestartPolicy, ScalingPolicy, SchedulerName, SizeBaseline, Spec, Version,
+    VersionStatus,
 };
 use maestro_core::time::{Millis, Timestamp};
 use serde_json::json;
@@ -26,12 +28,13 @@ use serde_json::json;
 use crate::ports::Store;
 use crate::ports::runtime::Handle;
 use crate::ports::store::{
-    Change, Ended, NewOperation, NewRoomRecord, NewScheduler, NoAction, OperationFilter, OperationPage,
-    PageRequest, Refusal, Renewal, RolloutRecord, RolloutState, RoomRecord, Routine, SchedulerRecord,
-    StopIntent, StoreError, Transaction, VersionRecord,
+    Change, Ended, EventFilter, EventPageRequest, EventQueue, NewOperation, NewRoomRecord, NewScheduler,
+    NoAction, OperationFilter, OperationPage, PageRequest, QueuedEvent, Refusal, Renewal, RolloutRecord,
+    RolloutState, RoomRecord, Routine, SchedulerRecord, StopIntent, StoreError, Transaction, VersionRecord,
 };
 
 pub use changes::*;
+pub use events::*;
 pub use locks::*;
 
 /// How long ownerships and leases last where a case does not care.
@@ -105,6 +108,7 @@ pub fn recipe(scheduler: &SchedulerName) -> Recipe {
             enabled: true,
             address: "matchmaker:8080".into(),
             timeout_ms: 500,
+            delivery: Delivery::Queued,
             metadata: serde_json::Map::from_iter([("roomType".into(), json!("red"))]),
         }],
         annotations: BTreeMap::from([("imageregistry".into(), "example.org/".into())]),
@@ -297,6 +301,8 @@ pub struct Everything {
     live_rooms: Vec<RoomRecord>,
     ended_rooms: Vec<RoomRecord>,
     locks: Vec<Locks>,
+    event_queues: Vec<EventQueue>,
+    events: Vec<QueuedEvent>,
 }
 
 pub async fn everything(store: &dyn Store) -> Everything {
@@ -308,6 +314,8 @@ pub async fn everything(store: &dyn Store) -> Everything {
         live_rooms: store.all_live_rooms().await.unwrap(),
         ended_rooms: Vec::new(),
         locks: Vec::new(),
+        event_queues: Vec::new(),
+        events: Vec::new(),
     };
     for name in [arena(), bystander()] {
         found.versions.extend(store.versions(&name).await.unwrap().0);
@@ -318,6 +326,9 @@ pub async fn everything(store: &dyn Store) -> Everything {
         }
         found.ended_rooms.extend(store.ended_rooms(&name, 1000).await.unwrap());
         found.locks.push(store.locks(&name).await.unwrap());
+        found.event_queues.extend(store.event_queues(&name).await.unwrap());
+        let page = EventPageRequest { page: 1, page_size: 1000 };
+        found.events.extend(store.events(&name, &EventFilter::default(), page).await.unwrap().events);
     }
     found
 }

@@ -14,6 +14,7 @@
 
 pub mod fixtures;
 pub mod operation_store;
+pub mod outbox;
 pub mod region_store;
 pub mod room_registry;
 pub mod room_table;
@@ -39,6 +40,7 @@ where
     operation_store::run_all(&fresh).await;
     room_registry::run_all(&fresh).await;
     region_store::run_all(&fresh).await;
+    outbox::run_all(&fresh).await;
     transactions::run_all(&fresh).await;
 }
 

@@ -67,6 +67,7 @@ async fn regions_are_listed_by_name(store: &dyn Store) {
 }
 
 async fn a_region_is_changed_only_from_what_it_is(store: &dyn Store) {
+    open(store).await;
     let is = region("eu-west", true, false);
     let changed = || Refusal::RegionChanged(is.name.clone());
     let to = region("eu-west", true, true);
@@ -97,6 +98,7 @@ async fn a_region_is_known_by_what_was_written_and_by_what_was_read(store: &dyn 
 }
 
 async fn a_refused_transaction_leaves_a_region_as_it_was(store: &dyn Store) {
+    open(store).await;
     let is = region("eu-west", true, false);
     accept(store, set(None, &is)).await;
     let mut changes = set(Some(&is), &region("eu-west", false, false));

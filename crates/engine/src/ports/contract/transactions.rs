@@ -14,8 +14,8 @@ use serde_json::json;
 
 use crate::ports::Store;
 use crate::ports::store::{
-    Change, Guard, NewOperation, NewRoomRecord, OperationUpdate, Refusal, RolloutState, SchedulerState,
-    Transaction,
+    Change, Guard, LastAddress, NewOperation, NewRoomRecord, OperationUpdate, QueueId, Refusal, RolloutState,
+    SchedulerState, Transaction,
 };
 
 use super::fixtures::*;
@@ -79,7 +79,7 @@ async fn changes_are_done_in_their_order(store: &dyn Store) {
 }
 
 /// A store with one of everything: operation 1 executes, 2 is parked, 3 is pending, 4 has ended; room 1 wanted,
-/// 2 to be stopped, 3 ended; operation 2 holds a lock that 3 waits for.
+/// 2 to be stopped, 3 ended; operation 2 holds a lock that 3 waits for; four events wait.
 async fn one_of_everything(store: &dyn Store) {
     open(store).await;
     let mut changes: Vec<_> = (1..=4).map(|number| Change::Enqueue(new_operation(number))).collect();
@@ -89,12 +89,13 @@ async fn one_of_everything(store: &dyn Store) {
     changes.push(Change::IntendStop { scheduler: arena(), room: room_id(2), stop: stop_intent(1) });
     changes.push(end_room(3, 4));
     changes.extend([take(LockKind::Panic, holder(2), 1), await_lock(LockKind::Panic, holder(3), 1)]);
+    changes.extend([queue_event(1, 1), queue_event(2, 1), queue_event(3, 2), queue_event(4, 1)]);
     accept(store, changes).await;
 }
 
 /// Every kind of change, in an order in which they can be done one after the other on [`one_of_everything`].
-/// `lock` is the token of the lock.
-fn every_kind_of_change(lock: Token) -> Vec<Vec<Change>> {
+/// `lock` is the token of the lock, `queue` that of the events.
+fn every_kind_of_change(lock: Token, queue: QueueId) -> Vec<Vec<Change>> {
     let update = OperationUpdate {
         progress: Some(json!({ "made": 9 })),
         history: vec![event(5, "nine rooms made")],
@@ -147,7 +148,17 @@ fn every_kind_of_change(lock: Token) -> Vec<Vec<Change>> {
         vec![Change::ForgetFleetDeltas { scheduler: arena(), before: None }],
         vec![end_room(1, 5), end_room(2, 6), end_room(5, 7)],
         vec![Change::ForgetRooms { scheduler: arena(), rooms: vec![room_id(3)] }],
+        vec![queue_event(5, 2)],
+        vec![failed(queue, 2, 9)],
+        vec![delivered(queue, &[1], 9)],
+        vec![dead(queue, &[2, 3], 9, 9)],
+        vec![Change::ReplayEvents { scheduler: arena(), events: vec![event_id(2)], at: at(9) }],
+        vec![Change::ForgetDeadEvents { scheduler: arena(), before: at(99) }],
         vec![set_state(6, SchedulerState::Deleting)],
+        vec![Change::LeaveEvents {
+            scheduler: arena(),
+            addresses: vec![(MATCHMAKER.into(), LastAddress { address: "a:1".into(), timeout_ms: 1 })],
+        }],
         vec![Change::DeleteScheduler { scheduler: arena(), keep: operation_id(2) }],
     ]
 }
@@ -157,7 +168,8 @@ async fn a_refusal_at_the_end_undoes_every_kind_of_change(store: &dyn Store) {
     let token = store.own(&arena(), "worker-1", at(0), TTL).await.unwrap();
     let refused = Change::RoomStarted { scheduler: bystander(), room: room_id(1), handle: handle(1) };
     let held = lock(store, LockKind::Panic).await.token;
-    for changes in every_kind_of_change(held) {
+    let queue = event_queue(store).await.id;
+    for changes in every_kind_of_change(held, queue) {
         let then_refused = [changes.clone(), vec![refused.clone()]].concat();
         refuse(store, then_refused, Refusal::RoomNotFound(room_id(1))).await;
         let owned = store.renew(renewal("worker-1", at(1))).await.unwrap();

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use maestro_core::event::EventId;
 use maestro_core::lock::{Holder, LockKind, Taker, Waiter};
 use maestro_core::operation::{
     Activity, CancelRequest, Definition, DefinitionKind, HistoryEvent, Lease, Operation, OperationId,
@@ -14,6 +15,7 @@ use maestro_core::time::Timestamp;
 
 use crate::ports::runtime::Handle;
 
+use super::outbox::{LastAddress, NewEvent, QueueId};
 use super::records::{Ended, RegionRecord, StopIntent};
 #[expect(unused_imports, reason = "what changes are refused with is linked in their documentation")]
 use super::refusal::Refusal;
@@ -73,7 +75,8 @@ pub enum Change {
     /// Deletes a version. Its number is not given again. Nothing happens if the version or its scheduler does not exist.
     /// Refused with [`Refusal::VersionIsActive`].
     DeleteVersion { scheduler: SchedulerName, version: Version },
-    /// Removes the scheduler with its versions, rollout, rooms, ownership and locks, and all its operations but `keep`.
+    /// Removes the scheduler with its versions, rollout, rooms, ownership and locks, its queues of events except what
+    /// [`Change::LeaveEvents`] kept, and all its operations but `keep`.
     /// Refused with [`Refusal::SchedulerNotFound`], and with [`Refusal::RoomsLeft`] if a room has not ended.
     DeleteScheduler { scheduler: SchedulerName, keep: OperationId },
 
@@ -161,6 +164,41 @@ pub enum Change {
     EndRoom { scheduler: SchedulerName, room: RoomId, ended: Ended },
     /// Drops rows of ended rooms. Live ones stay.
     ForgetRooms { scheduler: SchedulerName, rooms: Vec<RoomId> },
+
+    // Events.
+    /// Adds an event at the end of its forwarder's queue, which is made if there is none. Nothing happens if it is only for
+    /// a room that has not ended, and that room has ended or does not exist. Refused with [`Refusal::SchedulerNotFound`] and
+    /// [`Refusal::EventQueueFull`].
+    QueueEvent(Box<NewEvent>),
+    /// Forgets events that were delivered. Those that are not there are passed over; what follows a head that is gone
+    /// becomes the head, due at `at`.
+    EventsDelivered { scheduler: SchedulerName, queue: QueueId, events: Vec<EventId>, at: Timestamp },
+    /// Records that an attempt failed. Nothing happens if the event is not there, or is dead.
+    EventFailed {
+        scheduler: SchedulerName,
+        queue: QueueId,
+        event: EventId,
+        error: String,
+        next_at: Timestamp,
+    },
+    /// Events are not delivered any more: they are kept as dead letters, the newest `dead_max` of a queue. Those that are
+    /// not there, or are dead already, are passed over.
+    EventsDead {
+        scheduler: SchedulerName,
+        queue: QueueId,
+        events: Vec<EventId>,
+        error: String,
+        dead_max: u32,
+        at: Timestamp,
+    },
+    /// Puts dead letters back at the end of their queue, as if they were queued now. Those that are not there, or are not
+    /// dead, are passed over.
+    ReplayEvents { scheduler: SchedulerName, events: Vec<EventId>, at: Timestamp },
+    /// Drops dead letters that died before.
+    ForgetDeadEvents { scheduler: SchedulerName, before: Timestamp },
+    /// What waits in these queues outlives the scheduler, which is deleted in the same transaction: where it goes, by
+    /// forwarder. Everything else goes with the scheduler, dead letters too.
+    LeaveEvents { scheduler: SchedulerName, addresses: Vec<(String, LastAddress)> },
 
     // Regions.
     /// Replaces a region's record. `from` is the record that the writer has read, or `None` if nobody has said anything

@@ -7,6 +7,7 @@
 //! Times come back to the microsecond, which is finer than anything that is decided on.
 
 mod change;
+mod outbox;
 mod records;
 mod refusal;
 
@@ -26,6 +27,10 @@ pub use change::{
     Change, Guard, NewLock, NewOperation, NewRoomRecord, NewScheduler, NoAction, OperationUpdate, Routine,
     SchedulerUpdate, Transaction, VERSION_OPERATIONS,
 };
+pub use outbox::{
+    EventFilter, EventPage, EventPageRequest, EventQueue, LastAddress, LeftQueue, NewEvent, Outbox, QueueId,
+    QueuedEvent,
+};
 pub use records::{
     Ended, EndedRoom, Intent, OperationFilter, OperationPage, OwnershipRecord, PageRequest, RegionRecord,
     Renewal, RoomCount, RoomRecord, SchedulerRecord, StopIntent, UnreadableScheduler, UnreadableVersion,
@@ -36,7 +41,7 @@ pub use refusal::Refusal;
 pub type Result<T = (), E = StoreError> = std::result::Result<T, E>;
 
 #[async_trait]
-pub trait Store: SchedulerStore + OperationStore + RoomRegistry + RegionStore {
+pub trait Store: SchedulerStore + OperationStore + RoomRegistry + RegionStore + Outbox {
     /// Carries out all changes, in their order, or none. Durable when it returns.
     async fn commit(&self, transaction: Transaction) -> Result;
 }

@@ -55,6 +55,11 @@ pub enum Refusal {
     RoomNotFound(RoomId),
     #[error("host port {port} of region {region} is taken")]
     PortTaken { region: Region, port: u16 },
+    #[error(
+        "{max} events wait for forwarder {forwarder} of scheduler {scheduler}, which is the limit (events.queueMax): its \
+         receiver does not take them fast enough"
+    )]
+    EventQueueFull { scheduler: SchedulerName, forwarder: String, max: u32 },
     #[error("region {0} was changed by someone else meanwhile")]
     RegionChanged(Region),
 }
@@ -79,6 +84,7 @@ impl Refusal {
             | Self::LockHeld(_)
             | Self::LockLost { .. }
             | Self::RegionChanged(_)
+            | Self::EventQueueFull { .. }
             | Self::SchedulerChanged(_) => true,
             Self::StaleToken { .. }
             | Self::VersionNotFound { .. }

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use maestro_core::room::Region;
 use maestro_core::scheduler::{
-    Forwarder, MatchAllocation, MaxSurge, Recipe, RestartPolicy, SchedulerName, Spec,
+    Delivery, Forwarder, MatchAllocation, MaxSurge, Recipe, RestartPolicy, SchedulerName, Spec,
 };
 use maestro_core::violation::Violations;
 
@@ -48,6 +48,7 @@ fn recipe(root: &Field<'_>, wire: &CreateSchedulerRequest) -> Result<Recipe, Ref
     ports::check_range_style(root, wire);
     let autoscaling = root.optional("autoscaling", wire.autoscaling.as_ref(), autoscaling::autoscaling);
     let forwarders = root.child("forwarders").items(&wire.forwarders, forwarder);
+    check_queues(root, &wire.forwarders);
     let match_allocation = match_allocation(&root.child("matchAllocation"), wire.match_allocation);
     let rollout_rules = root.optional("rollout", wire.rollout.as_ref(), rollout::rollout);
     let policies = policies::policies(root, wire);
@@ -118,14 +119,44 @@ fn forwarder(field: &Field<'_>, wire: &v1::Forwarder) -> Result<Forwarder, Refus
         }),
     };
     known_type?;
+    let delivery = wire.options.as_ref().and_then(|options| options.delivery.as_ref());
+    let delivery = field.child("options").optional(
+        "delivery",
+        delivery.filter(|word| !word.is_empty()),
+        |field, word| field.choose(word),
+    );
     let metadata = wire.options.as_ref().and_then(|options| options.metadata.clone());
     Ok(Forwarder {
         name: name?,
         enabled: wire.enable,
         address: address?,
         timeout_ms: timeout_ms?,
+        delivery: delivery?.unwrap_or(Delivery::Direct),
         metadata: metadata.unwrap_or_default().into(),
     })
+}
+
+/// A queue belongs to a name. (v10 accepts the same name twice, so only those with a queue are asked for one of their own.)
+fn check_queues(root: &Field<'_>, forwarders: &[v1::Forwarder]) {
+    let is_queued = |forwarder: &v1::Forwarder| {
+        let options = forwarder.options.as_ref();
+        options.and_then(|options| options.delivery.as_deref()) == Some(Delivery::Queued.as_str())
+    };
+    let list = root.child("forwarders");
+    for (index, forwarder) in forwarders.iter().enumerate() {
+        let same =
+            |other: &&(usize, &v1::Forwarder)| other.1.name == forwarder.name && !forwarder.name.is_empty();
+        let before: Vec<_> = forwarders[..index].iter().enumerate().collect();
+        if let Some((first, other)) = before.iter().find(same)
+            && (is_queued(forwarder) || is_queued(other))
+        {
+            list.item(index).child("name").refuse(format!(
+                "{:?} is taken by {}; a forwarder with a queue needs a name of its own",
+                forwarder.name,
+                list.item(*first)
+            ));
+        }
+    }
 }
 
 const MATCHES_MAX: i32 = 35;

@@ -208,6 +208,36 @@ fn forwarders() {
             "forwarders[0].options.timeout: 0 is not a time in milliseconds of at least 1; without options it is 1000"
         ],
     );
+    for word in ["", "direct", "queued"] {
+        let set = |wire: &mut CreateSchedulerRequest| {
+            let options = wire.forwarders[0].options.as_mut().unwrap();
+            options.delivery = Some(word.into());
+        };
+        check(set, expect!["ok"]);
+    }
+    check(
+        |wire| wire.forwarders[0].options.as_mut().unwrap().delivery = Some("later".into()),
+        expect![[r#"forwarders[0].options.delivery: "later" is not one of direct, queued"#]],
+    );
+}
+
+#[test]
+fn a_queue_has_a_name_of_its_own() {
+    let twice = |wire: &mut CreateSchedulerRequest| wire.forwarders.push(wire.forwarders[0].clone());
+    check(
+        twice,
+        expect![[
+            r#"forwarders[1].name: "matchmaker" is taken by forwarders[0]; a forwarder with a queue needs a name of its own"#
+        ]],
+    );
+    // As v10 takes it.
+    check(
+        |wire| {
+            wire.forwarders[0].options = None;
+            twice(wire);
+        },
+        expect!["ok"],
+    );
 }
 
 #[test]

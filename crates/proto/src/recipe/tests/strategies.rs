@@ -48,7 +48,7 @@ pub(in crate::recipe) fn recipes() -> impl Strategy<Value = Recipe> {
                 max_surge,
                 rooms_replicas,
                 autoscaling,
-                forwarders,
+                forwarders: with_names_of_their_own(forwarders),
                 annotations,
                 labels,
                 match_allocation: max_matches.map(|max_matches| v1::MatchAllocation { max_matches }),
@@ -247,10 +247,21 @@ fn region_name() -> impl Strategy<Value = String> {
     "[a-zA-Z0-9]([a-zA-Z0-9._-]{0,8}[a-zA-Z0-9])?"
 }
 
+/// A queue belongs to a name.
+fn with_names_of_their_own(forwarders: Vec<v1::Forwarder>) -> Vec<v1::Forwarder> {
+    let named = |(number, forwarder): (usize, v1::Forwarder)| {
+        let name = format!("{}{number}", forwarder.name);
+        v1::Forwarder { name, ..forwarder }
+    };
+    forwarders.into_iter().enumerate().map(named).collect()
+}
+
 fn forwarder() -> impl Strategy<Value = v1::Forwarder> {
     let metadata = btree_map(text(), json_value(), 0..3).prop_map(|map| Map::from_iter(map).into());
-    let options = (1..=i64::MAX, metadata)
-        .prop_map(|(timeout, metadata)| v1::ForwarderOptions { timeout, metadata: Some(metadata) });
+    let delivery = option::of(prop::sample::select(vec!["direct".to_owned(), "queued".to_owned()]));
+    let options = (1..=i64::MAX, metadata, delivery).prop_map(|(timeout, metadata, delivery)| {
+        v1::ForwarderOptions { timeout, metadata: Some(metadata), delivery }
+    });
     (text(), any::<bool>(), text(), option::of(options)).prop_map(|(name, enable, address, options)| {
         v1::Forwarder {
             name: format!("n{name}"),

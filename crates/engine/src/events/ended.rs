@@ -1,0 +1,50 @@
+//! That a room is gone: the last that receivers hear of it.
+
+use std::collections::BTreeSet;
+
+use maestro_core::event::{Addressee, EventKind, compose};
+use maestro_core::room::Purpose;
+use serde_json::Map;
+
+use crate::Engine;
+use crate::ports::store::{Change, LastAddress, NewEvent, RoomRecord, SchedulerRecord};
+
+use super::{enabled, facts_of};
+
+/// An event for each enabled forwarder. To be written with the room's end, and before it: so it is queued once, and is not
+/// lost, whoever dies when. However many events wait, it is queued.
+pub(crate) fn gone_events(engine: &Engine, record: &SchedulerRecord, row: &RoomRecord) -> Vec<Change> {
+    if row.purpose == Purpose::Validation {
+        return Vec::new();
+    }
+    let room = facts_of(row, true);
+    let mut names = BTreeSet::new();
+    // A queue is known by its name; v10 takes the same name twice.
+    let forwarders = enabled(record).filter(|forwarder| names.insert(&forwarder.name));
+    let event = |forwarder| {
+        let to = Addressee { scheduler: &record.name, game: &record.recipe.game, forwarder };
+        // Only a player event can be wrong once the room is gone.
+        let message = compose(&EventKind::Gone, &Map::new(), &room, to).ok()?;
+        let at = engine.now();
+        Some(Change::QueueEvent(Box::new(NewEvent {
+            id: engine.ports.random.event_id(at),
+            scheduler: record.name.clone(),
+            forwarder: forwarder.name.clone(),
+            room: row.id.clone(),
+            message,
+            waiting_max: None,
+            unless_ended: true,
+            at,
+        })))
+    };
+    forwarders.filter_map(event).collect()
+}
+
+/// What waits for receivers outlives its scheduler, and goes to where it would go now.
+pub(crate) fn leave_events(record: &SchedulerRecord) -> Change {
+    let last = |forwarder: &maestro_core::scheduler::Forwarder| {
+        let (address, timeout_ms) = (forwarder.address.clone(), forwarder.timeout_ms);
+        (forwarder.name.clone(), LastAddress { address, timeout_ms })
+    };
+    Change::LeaveEvents { scheduler: record.name.clone(), addresses: enabled(record).map(last).collect() }
+}

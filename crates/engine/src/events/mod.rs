@@ -1,0 +1,97 @@
+//! Events of rooms on their way to matchmakers.
+//!
+//! - What a room sends (`roomevent`, `playerevent`, `status`) is forwarded by [`crate::services`]: to direct forwarders while
+//!   the room waits, and for queued ones it is written down.
+//! - [`deliverer`] takes what is written down to the receivers, in the worker that owns the scheduler; [`left`] does it for
+//!   schedulers that are deleted. Both work in [`round`]s.
+//! - [`resyncs`] tells receivers what rooms say by pings. A ping only hands over what it says.
+//! - [`ended`] queues that a room is gone, with the end itself.
+
+pub(crate) mod deliverer;
+pub(crate) mod ended;
+pub(crate) mod left;
+pub(crate) mod resyncs;
+mod round;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use maestro_core::event::{EventId, Message, RoomFacts, RpcCode};
+use maestro_core::scheduler::{Forwarder, SchedulerName};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::Engine;
+use crate::ports::event_sink::{Delivery, DeliveryError};
+use crate::ports::store::{RoomRecord, SchedulerRecord};
+
+use resyncs::Resyncs;
+
+/// However long a recipe lets a receiver take, nobody waits longer for one answer.
+const TIMEOUT_MOST: Duration = Duration::from_secs(60);
+
+#[derive(Default)]
+pub(crate) struct Events {
+    pub(crate) resyncs: Resyncs,
+    /// Of the schedulers whose events are delivered here.
+    bells: Mutex<BTreeMap<SchedulerName, Arc<Notify>>>,
+}
+
+impl Events {
+    /// Something was queued. Where another process delivers, it finds it with its next health cycle.
+    pub(crate) fn queued(&self, scheduler: &SchedulerName) {
+        if let Some(bell) = self.bells.lock().get(scheduler) {
+            bell.notify_one();
+        }
+    }
+
+    /// What the owner of a scheduler reads of it, again and again.
+    pub(crate) fn learn(&self, record: &SchedulerRecord) {
+        self.resyncs.learn(record);
+        if !record.recipe.forwarders.is_empty() {
+            self.queued(&record.name);
+        }
+    }
+
+    fn bell(&self, scheduler: &SchedulerName) -> Arc<Notify> {
+        self.bells.lock().entry(scheduler.clone()).or_default().clone()
+    }
+
+    fn forget_bell(&self, scheduler: &SchedulerName) {
+        self.bells.lock().remove(scheduler);
+    }
+}
+
+/// What messages say of a room.
+pub(crate) fn facts_of(row: &RoomRecord, is_gone: bool) -> RoomFacts {
+    let host = row.handle.as_ref().map(|handle| handle.host.clone()).unwrap_or_default();
+    RoomFacts { id: row.id.clone(), host, ports: row.ports.clone(), is_gone }
+}
+
+pub(crate) fn enabled(record: &SchedulerRecord) -> impl Iterator<Item = &Forwarder> {
+    record.recipe.forwarders.iter().filter(|forwarder| forwarder.enabled)
+}
+
+pub(crate) fn timeout_of(timeout_ms: u64) -> Duration {
+    Duration::from_millis(timeout_ms).min(TIMEOUT_MOST)
+}
+
+impl Engine {
+    /// One attempt, which is counted.
+    pub(crate) async fn attempt(
+        &self,
+        address: &str,
+        timeout: Duration,
+        id: EventId,
+        message: &Message,
+    ) -> Result<RpcCode, DeliveryError> {
+        let began = Instant::now();
+        let outcome = self.ports.events.deliver(Delivery { address, id, message, timeout }).await;
+        let outcome = outcome.map(RpcCode::of_reply);
+        let code = outcome.as_ref().map_or_else(|error| error.code, |code| *code);
+        self.metrics.event_attempt(message.method(), code, began.elapsed());
+        outcome
+    }
+}

@@ -1,0 +1,220 @@
+//! One round through a queue: of a number of rooms, the events that are due, in order, all rooms side by side.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use maestro_core::event::{Verdict, retry_in, verdict};
+use maestro_core::scheduler::{Forwarder, SchedulerName};
+use maestro_core::time::{Timestamp, after, age};
+use tokio::time::Instant;
+
+use crate::Engine;
+use crate::ports::event_sink::DeliveryError;
+use crate::ports::store::{Change, Guard, QueueId, QueuedEvent, StoreError, Transaction};
+use crate::worker::Tenure;
+
+use super::timeout_of;
+
+/// Rooms whose events are delivered side by side.
+const ROOMS_AT_ONCE: usize = 64;
+/// Events of one room that are delivered before it is written down: killed in between, they are delivered again.
+const EVENTS_PER_ROOM: usize = 16;
+/// Events a second that one receiver gets at most: after an hour in which it was down, it must not go down again.
+const EVENTS_PER_SECOND_MAX: u32 = 1000;
+/// Dead letters that are kept of one forwarder.
+const DEAD_MAX: u32 = 100_000;
+/// Of an error, how much is kept.
+const ERROR_CHARS_MAX: usize = 500;
+
+/// The other end of a queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Receiver {
+    At {
+        address: String,
+        timeout: Duration,
+    },
+    /// Nothing is delivered for now.
+    Disabled,
+    /// There is no such forwarder any more.
+    Removed,
+}
+
+impl Receiver {
+    pub(super) fn of(forwarders: &[Forwarder], name: &str) -> Self {
+        let mut same = forwarders.iter().filter(|forwarder| forwarder.name == name).peekable();
+        if same.peek().is_none() {
+            return Self::Removed;
+        }
+        match same.find(|forwarder| forwarder.enabled) {
+            Some(Forwarder { address, timeout_ms, .. }) => {
+                Self::At { address: address.clone(), timeout: timeout_of(*timeout_ms) }
+            }
+            None => Self::Disabled,
+        }
+    }
+}
+
+pub(super) struct Round<'a> {
+    pub(super) engine: &'a Engine,
+    pub(super) scheduler: &'a SchedulerName,
+    pub(super) forwarder: &'a str,
+    pub(super) queue: QueueId,
+    /// With what writes are guarded, and how long the guard is believed to hold. `None`: the scheduler is deleted.
+    pub(super) owned: Option<(&'a Guard, &'a Tenure)>,
+}
+
+impl Round<'_> {
+    /// How many events have left the queue. Takes as long as the rate of one receiver asks for.
+    pub(super) async fn run(&self, to: &Receiver) -> Result<usize, StoreError> {
+        let began = Instant::now();
+        let left = match to {
+            Receiver::At { address, timeout } => self.deliver(address, *timeout).await?,
+            Receiver::Disabled => self.bury_expired().await?,
+            Receiver::Removed => self.bury_all().await?,
+        };
+        let events = u32::try_from(left).unwrap_or(u32::MAX);
+        let least = Duration::from_secs(1) * events / EVENTS_PER_SECOND_MAX;
+        tokio::time::sleep_until(began + least).await;
+        Ok(left)
+    }
+
+    async fn deliver(&self, address: &str, timeout: Duration) -> Result<usize, StoreError> {
+        let due = self.due(self.engine.now()).await?;
+        let rooms = due.chunk_by(|one, other| one.room == other.room);
+        let lines = rooms.map(|line| self.deliver_line(line, address, timeout));
+        let mut left = 0;
+        for outcome in join_all(lines).await {
+            left += outcome?;
+        }
+        Ok(left)
+    }
+
+    async fn due(&self, now: Timestamp) -> Result<Vec<QueuedEvent>, StoreError> {
+        self.engine.ports.store.due_events(self.queue, now, ROOMS_AT_ONCE, EVENTS_PER_ROOM).await
+    }
+
+    /// Of one room, up to the first that fails.
+    async fn deliver_line(
+        &self,
+        line: &[QueuedEvent],
+        address: &str,
+        timeout: Duration,
+    ) -> Result<usize, StoreError> {
+        let mut delivered = Vec::new();
+        let mut others = Vec::new();
+        for event in line {
+            // Another worker may be at it.
+            if self.owned.is_some_and(|(_, tenure)| tenure.is_over()) {
+                break;
+            }
+            if event.message.is_last() {
+                self.engine.events.resyncs.close(self.scheduler, self.forwarder, &event.room, timeout).await;
+            }
+            let outcome = self.engine.attempt(address, timeout, event.id, &event.message).await;
+            let Err(error) = outcome else {
+                self.engine.metrics.event_delivered(
+                    self.scheduler,
+                    self.forwarder,
+                    age(self.engine.now(), event.queued_at),
+                );
+                delivered.push(event.id);
+                continue;
+            };
+            match verdict(error.code, self.waited(event), self.engine.settings.events_kept) {
+                // A receiver that replied; and errors are none.
+                Verdict::Delivered => delivered.push(event.id),
+                Verdict::Dead => others.push(self.dead(event, error.to_string())),
+                Verdict::Retry => {
+                    others.push(self.failed(event, &error));
+                    break;
+                }
+            }
+        }
+        let left = delivered.len() + others.iter().filter(|change| is_death(change)).count();
+        let mut changes = Vec::new();
+        if !delivered.is_empty() {
+            let (scheduler, queue, at) = (self.scheduler.clone(), self.queue, self.engine.now());
+            changes.push(Change::EventsDelivered { scheduler, queue, events: delivered, at });
+        }
+        changes.extend(others);
+        self.write("events delivered", changes).await?;
+        Ok(left)
+    }
+
+    /// While nothing is delivered, time goes on.
+    async fn bury_expired(&self) -> Result<usize, StoreError> {
+        let due = self.due(self.engine.now()).await?;
+        let is_expired = |event: &&QueuedEvent| self.waited(event) >= self.engine.settings.events_kept;
+        let changes: Vec<_> = due
+            .iter()
+            .filter(is_expired)
+            .map(|event| self.dead(event, format!("forwarder {} is not enabled", self.forwarder)))
+            .collect();
+        let left = changes.len();
+        self.write("events expired", changes).await?;
+        Ok(left)
+    }
+
+    async fn bury_all(&self) -> Result<usize, StoreError> {
+        let events = self.due(Timestamp::MAX).await?;
+        let error = format!("forwarder {} was removed from the recipe", self.forwarder);
+        let changes: Vec<_> = events.iter().map(|event| self.dead(event, error.clone())).collect();
+        let left = changes.len();
+        self.write("forwarder removed", changes).await?;
+        Ok(left)
+    }
+
+    fn waited(&self, event: &QueuedEvent) -> maestro_core::time::Millis {
+        age(self.engine.now(), event.queued_at)
+    }
+
+    fn failed(&self, event: &QueuedEvent, error: &DeliveryError) -> Change {
+        let wait = retry_in(event.attempts.saturating_add(1), self.engine.ports.random.draw());
+        tracing::debug!(
+            scheduler_name = %self.scheduler, forwarder = self.forwarder, room_id = %event.room, %error, retry_in = %wait,
+            "event not delivered"
+        );
+        Change::EventFailed {
+            scheduler: self.scheduler.clone(),
+            queue: self.queue,
+            event: event.id,
+            error: cut(&error.to_string()),
+            next_at: after(self.engine.now(), wait),
+        }
+    }
+
+    fn dead(&self, event: &QueuedEvent, error: String) -> Change {
+        tracing::warn!(
+            scheduler_name = %self.scheduler, forwarder = self.forwarder, room_id = %event.room, event_id = %event.id,
+            error, "event is dead"
+        );
+        self.engine.metrics.event_dead(self.scheduler, self.forwarder);
+        Change::EventsDead {
+            scheduler: self.scheduler.clone(),
+            queue: self.queue,
+            events: vec![event.id],
+            error: cut(&error),
+            dead_max: DEAD_MAX,
+            at: self.engine.now(),
+        }
+    }
+
+    async fn write(&self, label: &'static str, changes: Vec<Change>) -> Result<(), StoreError> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let transaction = match self.owned {
+            Some((guard, _)) => Transaction::guarded(label, guard.clone(), changes),
+            None => Transaction::new(label, changes),
+        };
+        self.engine.ports.store.commit(transaction).await
+    }
+}
+
+fn is_death(change: &Change) -> bool {
+    matches!(change, Change::EventsDead { .. })
+}
+
+fn cut(error: &str) -> String {
+    error.chars().take(ERROR_CHARS_MAX).collect()
+}
