@@ -71,13 +71,17 @@ impl Receiver {
     /// Where another one was before, say.
     pub fn start_at(address: SocketAddr) -> io::Result<Self> {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-        let listener = runtime.block_on(TcpListener::bind(address))?;
+        let listener = std::net::TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let shared =
             Arc::new(Shared { received: Mutex::default(), behaviour: Mutex::new(Behaviour::Reply(200)) });
         let service = GrpcForwarderServer::new(Service(shared.clone()));
-        runtime
-            .spawn(Server::builder().add_service(service).serve_with_incoming(TcpIncoming::from(listener)));
+        // Tests are async or not: so nothing here may block.
+        let entered = runtime.enter();
+        let incoming = TcpIncoming::from(TcpListener::from_std(listener)?);
+        runtime.spawn(Server::builder().add_service(service).serve_with_incoming(incoming));
+        drop(entered);
         Ok(Self { address, shared, runtime: Some(runtime) })
     }
 

@@ -41,7 +41,10 @@ impl EventSink for GrpcSink {
             message: format!("{} did not answer within {:?}", delivery.address, delivery.timeout),
         };
         match tokio::time::timeout_at(deadline, self.try_all(delivery, deadline)).await {
-            Ok(Err(error)) if error.code == RpcCode::DeadlineExceeded => Err(too_late()),
+            // The library says that a call was canceled if it gives it up in time itself.
+            Ok(Err(error)) if error.code == RpcCode::DeadlineExceeded || is_over(deadline, &error) => {
+                Err(too_late())
+            }
             Ok(outcome) => outcome,
             Err(_) => Err(too_late()),
         }
@@ -79,6 +82,12 @@ impl GrpcSink {
             |status| error_of(delivery.address, &status),
         ))
     }
+}
+
+fn is_over(deadline: Instant, error: &DeliveryError) -> bool {
+    /// Timers of the library and of ours do not go off at the same moment.
+    const SLACK: Duration = Duration::from_millis(20);
+    error.code == RpcCode::Canceled && deadline <= Instant::now() + SLACK
 }
 
 async fn call(
