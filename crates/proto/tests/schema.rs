@@ -87,6 +87,8 @@ fn routes() {
         maestro.api.v1.RegionsService.DrainRegion POST /regions/{region_name}/drain
         maestro.api.v1.RegionsService.UncordonRegion POST /regions/{region_name}/uncordon
         maestro.api.v1.RegionsService.ConfirmRegionLost POST /regions/{region_name}/confirm-lost
+        maestro.api.v1.EventsService.ListEvents GET /schedulers/{scheduler_name}/events
+        maestro.api.v1.EventsService.ReplayEvents POST /schedulers/{scheduler_name}/events/replay
     "#]]
     .assert_eq(&lines);
 }
