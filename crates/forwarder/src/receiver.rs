@@ -116,12 +116,15 @@ impl Drop for Receiver {
 
 struct Service(Arc<Shared>);
 
+/// The room of a call, what happened, and to which player, with the metadata of that event.
+type Read = (Room, String, Option<(String, BTreeMap<String, String>)>);
+
 impl Service {
     async fn take<T>(
         &self,
         request: Request<T>,
         method: &'static str,
-        read: impl FnOnce(T) -> (Room, String, Option<(String, BTreeMap<String, String>)>),
+        read: impl FnOnce(T) -> Read,
     ) -> Result<Response<Reply>, Status> {
         let header = request.metadata().get(EVENT_ID_HEADER).and_then(|id| id.to_str().ok());
         let event_id = header.unwrap_or_default().to_owned();
@@ -195,7 +198,7 @@ impl GrpcForwarder for Service {
     }
 }
 
-fn read_status(status: RoomStatus) -> (Room, String, Option<(String, BTreeMap<String, String>)>) {
+fn read_status(status: RoomStatus) -> Read {
     let what = RoomStatusType::try_from(status.status_type).map_or("unknown", |what| what.as_str_name());
     (status.room.unwrap_or_default(), what.to_owned(), None)
 }

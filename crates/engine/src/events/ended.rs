@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use maestro_core::event::{Addressee, EventKind, compose};
 use maestro_core::room::Purpose;
+use maestro_core::scheduler::Forwarder;
 use serde_json::Map;
 
 use crate::Engine;
@@ -42,7 +43,7 @@ pub(crate) fn gone_events(engine: &Engine, record: &SchedulerRecord, row: &RoomR
 
 /// What waits for receivers outlives its scheduler, and goes to where it would go now.
 pub(crate) fn leave_events(record: &SchedulerRecord) -> Change {
-    let last = |forwarder: &maestro_core::scheduler::Forwarder| {
+    let last = |forwarder: &Forwarder| {
         let (address, timeout_ms) = (forwarder.address.clone(), forwarder.timeout_ms);
         (forwarder.name.clone(), LastAddress { address, timeout_ms })
     };

@@ -4,7 +4,7 @@
 //! at a time, and what a room says meanwhile waits, the newest of each status. A receiver that is slow or down delays nothing
 //! but what is for itself, and what cannot be delivered is dropped: the next ping says it again.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -30,8 +30,9 @@ const CALLS_MAX: usize = 64;
 /// Addresses of rooms that are remembered: reading one with every ping would cost more than the ping.
 const FACTS_MAX: usize = 100_000;
 
-/// What a room said, and the metadata that came with it, as JSON.
-type Waiting = WaitingResyncs<Option<Box<str>>>;
+/// What came with a status, as JSON.
+type Metadata = Option<Box<str>>;
+type Waiting = WaitingResyncs<Metadata>;
 
 #[derive(Default)]
 pub(crate) struct Resyncs {
@@ -56,7 +57,7 @@ struct Fleet {
 #[derive(Default)]
 struct State {
     lanes: BTreeMap<LaneKey, Lane>,
-    facts: HashMap<RoomId, Arc<RoomFacts>>,
+    facts: BTreeMap<RoomId, Arc<RoomFacts>>,
 }
 
 type LaneKey = (SchedulerName, String);
@@ -76,7 +77,7 @@ struct Call {
     fleet: Arc<Fleet>,
     room: RoomId,
     status: PingStatus,
-    metadata: Option<Box<str>>,
+    metadata: Metadata,
 }
 
 impl Resyncs {
@@ -193,7 +194,7 @@ impl Resyncs {
         for (key, lane) in &mut self.state.lock().lanes {
             let Some(fleet) = fleets.get(&key.0) else { continue };
             while lane.calling.len() < CALLS_MAX
-                && let Some((room, (status, metadata))) = lane.next()
+                && let Some((room, status, metadata)) = lane.next()
             {
                 lane.calling.insert(room.clone());
                 calls.push(Call { key: key.clone(), fleet: fleet.clone(), room, status, metadata });
@@ -239,7 +240,7 @@ impl Lane {
     }
 
     /// What the next room said first.
-    fn next(&mut self) -> Option<(RoomId, (PingStatus, Option<Box<str>>))> {
+    fn next(&mut self) -> Option<(RoomId, PingStatus, Metadata)> {
         loop {
             let room = self.ready.pop_front()?;
             // It may be gone, or be there twice because it was dropped meanwhile and has come again.
@@ -251,8 +252,8 @@ impl Lane {
             if waiting.is_empty() {
                 self.waiting.remove(&room);
             }
-            if let Some(first) = first {
-                return Some((room, first));
+            if let Some((status, metadata)) = first {
+                return Some((room, status, metadata));
             }
         }
     }

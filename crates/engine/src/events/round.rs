@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use maestro_core::event::{Verdict, retry_in, verdict};
+use maestro_core::event::{RpcCode, Verdict, retry_in, verdict};
 use maestro_core::scheduler::{Forwarder, SchedulerName};
-use maestro_core::time::{Timestamp, after, age};
+use maestro_core::time::{Millis, Timestamp, after, age};
 use tokio::time::Instant;
 
 use crate::Engine;
-use crate::ports::event_sink::DeliveryError;
 use crate::ports::store::{Change, Guard, QueueId, QueuedEvent, StoreError, Transaction};
 use crate::worker::Tenure;
 
@@ -100,8 +99,7 @@ impl Round<'_> {
         address: &str,
         timeout: Duration,
     ) -> Result<usize, StoreError> {
-        let mut delivered = Vec::new();
-        let mut others = Vec::new();
+        let (mut delivered, mut others) = (Vec::new(), Vec::new());
         for event in line {
             // Another worker may be at it.
             if self.owned.is_some_and(|(_, tenure)| tenure.is_over()) {
@@ -110,22 +108,18 @@ impl Round<'_> {
             if event.message.is_last() {
                 self.engine.events.resyncs.close(self.scheduler, self.forwarder, &event.room, timeout).await;
             }
-            let outcome = self.engine.attempt(address, timeout, event.id, &event.message).await;
-            let Err(error) = outcome else {
-                self.engine.metrics.event_delivered(
-                    self.scheduler,
-                    self.forwarder,
-                    age(self.engine.now(), event.queued_at),
-                );
-                delivered.push(event.id);
-                continue;
-            };
-            match verdict(error.code, self.waited(event), self.engine.settings.events_kept) {
-                // A receiver that replied; and errors are none.
-                Verdict::Delivered => delivered.push(event.id),
-                Verdict::Dead => others.push(self.dead(event, error.to_string())),
+            let attempt = self.engine.attempt(address, timeout, event.id, &event.message).await;
+            let error = attempt.err();
+            let code = error.as_ref().map_or(RpcCode::Ok, |error| error.code);
+            let why = error.map(|error| error.to_string()).unwrap_or_default();
+            match verdict(code, self.waited(event), self.engine.settings.events_kept) {
+                Verdict::Delivered => {
+                    self.engine.metrics.event_delivered(self.scheduler, self.forwarder, self.waited(event));
+                    delivered.push(event.id);
+                }
+                Verdict::Dead => others.push(self.dead(event, &why)),
                 Verdict::Retry => {
-                    others.push(self.failed(event, &error));
+                    others.push(self.failed(event, &why));
                     break;
                 }
             }
@@ -148,7 +142,7 @@ impl Round<'_> {
         let changes: Vec<_> = due
             .iter()
             .filter(is_expired)
-            .map(|event| self.dead(event, format!("forwarder {} is not enabled", self.forwarder)))
+            .map(|event| self.dead(event, &format!("forwarder {} is not enabled", self.forwarder)))
             .collect();
         let left = changes.len();
         self.write("events expired", changes).await?;
@@ -158,32 +152,32 @@ impl Round<'_> {
     async fn bury_all(&self) -> Result<usize, StoreError> {
         let events = self.due(Timestamp::MAX).await?;
         let error = format!("forwarder {} was removed from the recipe", self.forwarder);
-        let changes: Vec<_> = events.iter().map(|event| self.dead(event, error.clone())).collect();
+        let changes: Vec<_> = events.iter().map(|event| self.dead(event, &error)).collect();
         let left = changes.len();
         self.write("forwarder removed", changes).await?;
         Ok(left)
     }
 
-    fn waited(&self, event: &QueuedEvent) -> maestro_core::time::Millis {
+    fn waited(&self, event: &QueuedEvent) -> Millis {
         age(self.engine.now(), event.queued_at)
     }
 
-    fn failed(&self, event: &QueuedEvent, error: &DeliveryError) -> Change {
+    fn failed(&self, event: &QueuedEvent, error: &str) -> Change {
         let wait = retry_in(event.attempts.saturating_add(1), self.engine.ports.random.draw());
         tracing::debug!(
-            scheduler_name = %self.scheduler, forwarder = self.forwarder, room_id = %event.room, %error, retry_in = %wait,
+            scheduler_name = %self.scheduler, forwarder = self.forwarder, room_id = %event.room, error, retry_in = %wait,
             "event not delivered"
         );
         Change::EventFailed {
             scheduler: self.scheduler.clone(),
             queue: self.queue,
             event: event.id,
-            error: cut(&error.to_string()),
+            error: cut(error),
             next_at: after(self.engine.now(), wait),
         }
     }
 
-    fn dead(&self, event: &QueuedEvent, error: String) -> Change {
+    fn dead(&self, event: &QueuedEvent, error: &str) -> Change {
         tracing::warn!(
             scheduler_name = %self.scheduler, forwarder = self.forwarder, room_id = %event.room, event_id = %event.id,
             error, "event is dead"
@@ -193,7 +187,7 @@ impl Round<'_> {
             scheduler: self.scheduler.clone(),
             queue: self.queue,
             events: vec![event.id],
-            error: cut(&error),
+            error: cut(error),
             dead_max: DEAD_MAX,
             at: self.engine.now(),
         }

@@ -18,7 +18,10 @@ fn room(ports: &[(&str, u16)]) -> RoomFacts {
 }
 
 fn object(value: Value) -> Map<String, Value> {
-    value.as_object().cloned().unwrap()
+    match value {
+        Value::Object(fields) => fields,
+        other => panic!("{other} is no object"),
+    }
 }
 
 fn forwarder(metadata: Value) -> Forwarder {
@@ -55,9 +58,9 @@ fn compose_with(
     compose(kind, &object(said), room, to)
 }
 
-fn check(kind: EventKind, said: Value, configured: Value, expected: Expect) {
+fn check(kind: &EventKind, said: Value, configured: Value, expected: &Expect) {
     let room = room(&[("game", 20001), (CLIENT_PORT, 20002)]);
-    let text = match compose_with(&kind, said, configured, &room) {
+    let text = match compose_with(kind, said, configured, &room) {
         Ok(message) => told(&message),
         Err(error) => error.to_string(),
     };
@@ -67,10 +70,10 @@ fn check(kind: EventKind, said: Value, configured: Value, expected: Expect) {
 #[test]
 fn in_a_status_the_event_wins() {
     check(
-        EventKind::Resync(PingStatus::Occupied),
+        &EventKind::Resync(PingStatus::Occupied),
         json!({"map": "lava", "tier": 2, "eventType": "mine"}),
         json!({"tier": "gold", "roomType": "red", "limits": [1, null]}),
-        expect![[r#"
+        &expect![[r#"
             SendRoomResync occupied of brawl arena-1 at 203.0.113.7:20002
             type red
             eventType = resync
@@ -82,10 +85,10 @@ fn in_a_status_the_event_wins() {
             tier = 2"#]],
     );
     check(
-        EventKind::Status(PingStatus::Ready),
+        &EventKind::Status(PingStatus::Ready),
         json!({}),
         json!({"roomType": 7}),
-        expect![[r#"
+        &expect![[r#"
             SendRoomStatus ready of brawl arena-1 at 203.0.113.7:20002
             eventType = status
             pingType = ready
@@ -97,10 +100,10 @@ fn in_a_status_the_event_wins() {
 #[test]
 fn in_a_room_event_the_forwarder_wins() {
     check(
-        EventKind::Room("matchStarted".into()),
+        &EventKind::Room("matchStarted".into()),
         json!({"map": "lava", "tier": 2}),
         json!({"tier": "gold", "roomType": "red"}),
-        expect![[r#"
+        &expect![[r#"
             SendRoomEvent matchStarted of brawl arena-1 at 203.0.113.7:20002
             eventType = roomEvent
             map = lava
@@ -114,10 +117,10 @@ fn in_a_room_event_the_forwarder_wins() {
 #[test]
 fn a_player_event_has_the_room_type_and_nothing_else_of_the_forwarder() {
     check(
-        EventKind::Player("playerJoin".into()),
+        &EventKind::Player("playerJoin".into()),
         json!({"playerId": "p1", "level": 1_500_000}),
         json!({"tier": "gold", "roomType": 7}),
-        expect![[r#"
+        &expect![[r#"
             SendPlayerEvent playerJoin of brawl arena-1 at :0
             player p1
             eventType = playerJoin
