@@ -73,6 +73,8 @@ fn config_show() {
             locks.ttl                                                30s         default
             locks.waitTimeout                                        5m          default
             downscaling.timeout                                      10m         default
+            events.keepFor                                           24h         default
+            events.queueMax                                          100000      default
             log.level                                                debug       MAESTRO_LOG_LEVEL
             log.format                                               text        default
             stderr: warning: adapters.redis has no effect here (maestro.yaml line 4)
@@ -177,6 +179,7 @@ fn help() {
               room            Inspect, add, create and remove rooms
               operation       Inspect, explain, cancel and follow operations [alias: op]
               lock            Inspect and release the locks of a scheduler
+              event           Inspect queued events, and replay those that could not be delivered
               region          Inspect regions; cordon, drain and uncordon them
               simulate        Simulate what Maestro would do with a fleet, cycle by cycle, without a server
               plan            Ask the planners about cases: one JSON line in, one JSON line out
