@@ -72,7 +72,7 @@ fn the_recorded_story_over_grpc() -> anyhow::Result<()> {
         }
         compared += 1;
     }
-    assert_eq!(compared, 60, "the recording has other exchanges than this test was written for");
+    assert_eq!(compared, 62, "the recording has other exchanges than this test was written for");
     Ok(())
 }
 
