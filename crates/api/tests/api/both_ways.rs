@@ -6,6 +6,7 @@ use http_body_util::BodyExt;
 use maestro_core::room::Region;
 use maestro_proto::json::decode;
 use maestro_proto::rpc::Method;
+use maestro_proto::v1::events_service::{ListEvents, ReplayEvents};
 use maestro_proto::v1::explanations_service::{ExplainOperation, ListStuckOperations};
 use maestro_proto::v1::fleet_service::{
     AddRooms, CreateRoom, GetAutoscalingDecisions, GetRoom, GetRoomLogs, ListRooms, RemoveRooms, Resize,
@@ -16,7 +17,9 @@ use maestro_proto::v1::regions_service::{
     ConfirmRegionLost, CordonRegion, DrainRegion, ListRegions, UncordonRegion,
 };
 use maestro_proto::v1::rollouts_service::{CancelRollout, GetRollout, PauseRollout, ResumeRollout};
-use maestro_proto::v1::rooms_service::{GetRoomAddress, UpdateRoomStatus, UpdateRoomWithPing};
+use maestro_proto::v1::rooms_service::{
+    ForwardPlayerEvent, ForwardRoomEvent, GetRoomAddress, UpdateRoomStatus, UpdateRoomWithPing,
+};
 use maestro_proto::v1::schedulers_service::{
     CreateScheduler, DeleteScheduler, GetScheduler, GetSchedulerVersions, GetSchedulersInfo, ListSchedulers,
     NewSchedulerVersion, PatchScheduler, SwitchActiveVersion,
@@ -229,6 +232,14 @@ async fn requests_that_only_enqueue() {
     worlds.refused(ListLocks, &json!({"schedulerName": "nope"}), 5).await;
     worlds.ok(ReleaseLock, &json!({"schedulerName": "arena", "lockKey": "config", "reason": "a test"})).await;
     worlds.refused(ReleaseLock, &json!({"schedulerName": "arena", "lockKey": "colour"}), 3).await;
+    worlds.ok(ListEvents, &json!({"schedulerName": "arena", "dead": true, "forwarder": "mm"})).await;
+    worlds.refused(ListEvents, &json!({"schedulerName": "arena", "pageSize": 101}), 3).await;
+    worlds.refused(ListEvents, &json!({"schedulerName": "nope"}), 5).await;
+    worlds.ok(ReplayEvents, &json!({"schedulerName": "arena", "all": true})).await;
+    worlds.refused(ReplayEvents, &json!({"schedulerName": "arena"}), 3).await;
+    worlds.refused(ReplayEvents, &json!({"schedulerName": "arena", "ids": ["x"]}), 3).await;
+    let unknown = json!({"schedulerName": "arena", "ids": ["00000000-0000-0000-0000-000000000001"]});
+    worlds.refused(ReplayEvents, &unknown, 5).await;
     worlds.ok(GetAutoscalingDecisions, &json!({"schedulerName": "arena"})).await;
     worlds.ok(DeleteScheduler, &json!({"schedulerName": "arena"})).await;
     worlds.refused(DeleteScheduler, &json!({"schedulerName": "nope"}), 5).await;
@@ -265,6 +276,15 @@ async fn rooms_and_regions() {
     worlds.refused(UpdateRoomWithPing, &negative, 3).await;
     let ghost = json!({"schedulerName": "arena", "roomName": "ghost", "status": "ready"});
     assert_eq!(worlds.ok(UpdateRoomWithPing, &ghost).await, json!({"success": false}));
+    let event =
+        json!({"schedulerName": "arena", "roomName": room, "event": "x", "metadata": {"playerId": "p"}});
+    let forwarded = json!({"success": true, "message": ""});
+    assert_eq!(worlds.ok(ForwardRoomEvent, &event).await, forwarded, "to nobody");
+    assert_eq!(worlds.ok(ForwardPlayerEvent, &event).await, forwarded);
+    let unknown = json!({"schedulerName": "nope", "roomName": room, "event": "x"});
+    let not_forwarded = json!({"success": false, "message": "scheduler nope not found"});
+    assert_eq!(worlds.ok(ForwardRoomEvent, &unknown).await, not_forwarded);
+    assert_eq!(worlds.ok(UpdateRoomStatus, &ping("dancing", json!({}))).await, json!({"success": false}));
     worlds.ok(GetRoomAddress, &named).await;
     worlds.refused(GetRoomAddress, &json!({"schedulerName": "arena", "roomName": "ghost"}), 5).await;
     worlds.ok(ListRooms, &json!({"schedulerName": "arena", "ended": true})).await;
@@ -288,7 +308,7 @@ fn no_method_is_forgotten() {
     let this = include_str!("both_ways.rs");
     let pool = DescriptorPool::decode(maestro_proto::FILE_DESCRIPTOR_SET).unwrap();
     let methods = pool.services().flat_map(|service| service.methods().collect::<Vec<_>>());
-    let not_yet = ["ForwardRoomEvent", "ForwardPlayerEvent", "AllocateRoom"];
+    let not_yet = ["AllocateRoom"];
     let forgotten: Vec<_> = methods
         .filter(|method| !not_yet.contains(&method.name()))
         .filter(|method| {
