@@ -30,6 +30,12 @@ const CALLS_MAX: usize = 64;
 /// Addresses of rooms that are remembered: reading one with every ping would cost more than the ping.
 const FACTS_MAX: usize = 100_000;
 
+/// A receiver that has just heard exactly this of a room is not told again: rooms that ping many times a second would keep the
+/// server busy with what everybody knows.
+const REPEATED_AFTER: Duration = Duration::from_secs(1);
+/// Rooms of which it is remembered what a receiver has heard.
+const HEARD_MAX: usize = 100_000;
+
 /// What came with a status, as JSON.
 type Metadata = Option<Box<str>>;
 type Waiting = WaitingResyncs<Metadata>;
@@ -69,6 +75,8 @@ struct Lane {
     /// Rooms of which something waits and no call is under way, each once, in the order in which they came.
     ready: VecDeque<RoomId>,
     calling: BTreeSet<RoomId>,
+    /// What the receiver took last of each room, and when.
+    heard: BTreeMap<RoomId, (PingStatus, Metadata, Instant)>,
 }
 
 /// One call to make.
@@ -165,6 +173,7 @@ impl Resyncs {
         state.facts.remove(room);
         let Some(lane) = state.lanes.get_mut(key) else { return false };
         lane.waiting.remove(room);
+        lane.heard.remove(room);
         lane.calling.contains(room)
     }
 
@@ -190,25 +199,22 @@ impl Resyncs {
     /// The calls that may begin now.
     fn begin(&self) -> Vec<Call> {
         let fleets = self.fleets.read();
-        let mut calls = Vec::new();
+        let (mut calls, now) = (Vec::new(), Instant::now());
         for (key, lane) in &mut self.state.lock().lanes {
             let Some(fleet) = fleets.get(&key.0) else { continue };
             while lane.calling.len() < CALLS_MAX
-                && let Some((room, status, metadata)) = lane.next()
+                && let Some((room, status, metadata)) = lane.next(now)
             {
-                lane.calling.insert(room.clone());
                 calls.push(Call { key: key.clone(), fleet: fleet.clone(), room, status, metadata });
             }
         }
         calls
     }
 
-    fn done(&self, key: &LaneKey, room: &RoomId) {
-        if let Some(lane) = self.state.lock().lanes.get_mut(key) {
-            lane.calling.remove(room);
-            if lane.waiting.contains_key(room) {
-                lane.ready.push_back(room.clone());
-            }
+    fn done(&self, call: Call, taken: bool) {
+        let Call { key, fleet: _, room, status, metadata } = call;
+        if let Some(lane) = self.state.lock().lanes.get_mut(&key) {
+            lane.done(room, taken.then_some((status, metadata)), Instant::now());
         }
         self.ended.notify_waiters();
     }
@@ -239,8 +245,8 @@ impl Lane {
         }
     }
 
-    /// What the next room said first.
-    fn next(&mut self) -> Option<(RoomId, PingStatus, Metadata)> {
+    /// What the next room said first and the receiver has not just heard. A call for it is under way from now on.
+    fn next(&mut self, now: Instant) -> Option<(RoomId, PingStatus, Metadata)> {
         loop {
             let room = self.ready.pop_front()?;
             // It may be gone, or be there twice because it was dropped meanwhile and has come again.
@@ -252,9 +258,35 @@ impl Lane {
             if waiting.is_empty() {
                 self.waiting.remove(&room);
             }
-            if let Some((status, metadata)) = first {
+            let Some((status, metadata)) = first else { continue };
+            if !self.has_heard(&room, status, &metadata, now) {
+                self.calling.insert(room.clone());
                 return Some((room, status, metadata));
             }
+            if self.waiting.contains_key(&room) {
+                self.ready.push_front(room);
+            }
+        }
+    }
+
+    fn has_heard(&self, room: &RoomId, status: PingStatus, metadata: &Metadata, now: Instant) -> bool {
+        self.heard.get(room).is_some_and(|(heard, with, at)| {
+            *heard == status && with == metadata && now < *at + REPEATED_AFTER
+        })
+    }
+
+    /// `taken`: what the receiver has heard; `None` if it has not.
+    fn done(&mut self, room: RoomId, taken: Option<(PingStatus, Metadata)>, now: Instant) {
+        self.calling.remove(&room);
+        if self.waiting.contains_key(&room) {
+            self.ready.push_back(room.clone());
+        }
+        if self.heard.len() >= HEARD_MAX {
+            self.heard.clear();
+        }
+        match taken {
+            Some((status, metadata)) => drop(self.heard.insert(room, (status, metadata, now))),
+            None => drop(self.heard.remove(&room)),
         }
     }
 }
@@ -270,7 +302,7 @@ pub(crate) async fn forward(engine: Arc<Engine>) {
     loop {
         tokio::select! {
             biased;
-            Some((key, room)) = calls.next() => resyncs.done(&key, &room),
+            Some((call, taken)) = calls.next() => resyncs.done(call, taken),
             () = resyncs.bell.notified() => resyncs.take_in(),
             _ = sync.tick() => match engine.ports.store.schedulers().await {
                 Ok(records) => resyncs.learn_all(&records),
@@ -283,13 +315,15 @@ pub(crate) async fn forward(engine: Arc<Engine>) {
     }
 }
 
-async fn make(engine: &Engine, call: Call) -> (LaneKey, RoomId) {
-    if let Err(error) = try_make(engine, &call).await {
+/// With whether the receiver took it.
+async fn make(engine: &Engine, call: Call) -> (Call, bool) {
+    let outcome = try_make(engine, &call).await;
+    if let Err(error) = &outcome {
         let Call { key: (scheduler, forwarder), room, .. } = &call;
         tracing::debug!(scheduler_name = %scheduler, forwarder, room_id = %room, error, "ping not forwarded");
         engine.metrics.ping_not_forwarded(scheduler);
     }
-    (call.key, call.room)
+    (call, outcome.is_ok())
 }
 
 async fn try_make(engine: &Engine, call: &Call) -> Result<(), String> {
@@ -326,4 +360,67 @@ async fn facts(
         resyncs.remember(&facts);
     }
     Ok(Some(facts))
+}
+
+#[cfg(test)]
+mod tests {
+    use PingStatus::{Occupied, Ready, Terminating};
+
+    use super::*;
+
+    fn room(number: u32) -> RoomId {
+        RoomId::new(&format!("arena-{number}"))
+    }
+
+    fn say(lane: &mut Lane, number: u32, said: &[PingStatus]) {
+        let mut waiting = Waiting::default();
+        said.iter().for_each(|status| waiting.push(*status, None));
+        lane.add(room(number), waiting);
+    }
+
+    fn next(lane: &mut Lane, now: Instant) -> Option<(RoomId, PingStatus)> {
+        lane.next(now).map(|(room, status, _)| (room, status))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_room_has_one_call_at_a_time_and_rooms_do_not_wait_for_each_other() {
+        let (mut lane, now) = (Lane::default(), Instant::now());
+        say(&mut lane, 1, &[Ready, Occupied]);
+        say(&mut lane, 2, &[Ready]);
+        assert_eq!(next(&mut lane, now), Some((room(1), Ready)));
+        assert_eq!(next(&mut lane, now), Some((room(2), Ready)));
+        assert_eq!(next(&mut lane, now), None);
+        say(&mut lane, 1, &[Occupied, Terminating]);
+        assert_eq!(next(&mut lane, now), None, "its call is under way");
+        lane.done(room(1), None, now);
+        assert_eq!(next(&mut lane, now), Some((room(1), Occupied)));
+        lane.done(room(1), None, now);
+        assert_eq!(next(&mut lane, now), Some((room(1), Terminating)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_just_heard_is_not_repeated() {
+        let (mut lane, now) = (Lane::default(), Instant::now());
+        for (after, said, expected) in [
+            (0, &[Ready][..], Some(Ready)),
+            (500, &[Ready], None),
+            (600, &[Ready, Occupied], Some(Occupied)),
+            (700, &[Ready], Some(Ready)),
+            (1600, &[Ready], None),
+            (1700, &[Ready], Some(Ready)),
+        ] {
+            let now = now + Duration::from_millis(after);
+            say(&mut lane, 1, said);
+            assert_eq!(next(&mut lane, now).map(|(_, status)| status), expected, "after {after} ms");
+            if let Some(status) = expected {
+                lane.done(room(1), Some((status, None)), now);
+            }
+        }
+        // Not heard, it is said again at once.
+        say(&mut lane, 1, &[Occupied]);
+        assert!(next(&mut lane, now).is_some());
+        lane.done(room(1), None, now);
+        say(&mut lane, 1, &[Occupied]);
+        assert!(next(&mut lane, now).is_some());
+    }
 }
