@@ -58,6 +58,8 @@ pub(crate) struct Fleet {
     pub(crate) locks: Locks,
     /// The room table has lost rooms that run: they cannot be heard.
     pub(crate) is_unheard: bool,
+    /// Of some rooms the table may know something that is not true any more.
+    pub(crate) is_contradicted: bool,
     /// The regions that it may be in.
     pub(crate) places: Places,
 }
@@ -110,6 +112,7 @@ pub(crate) async fn fleet(
         orphans: BTreeMap::new(),
         locks,
         is_unheard: started.iter().any(|room| !views.contains_key(room)),
+        is_contradicted: views.values().any(RoomView::is_contradicted),
         places,
     };
     for operation in unfinished.iter().filter(|operation| Some(operation.id) != without) {

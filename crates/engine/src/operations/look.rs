@@ -62,13 +62,14 @@ impl Look {
 
     /// A cycle would do nothing, neither what is planned nor anything else.
     pub(crate) fn is_quiet(&self, engine: &Engine) -> bool {
-        !self.fleet.is_unheard && self.finding(engine) == Finding::Nothing
+        let Fleet { is_unheard, is_contradicted, .. } = self.fleet;
+        !is_unheard && !is_contradicted && self.finding(engine) == Finding::Nothing
     }
 
     /// A cycle that begins with it has nothing to put right before it acts on the plan.
     pub(super) fn is_good_for(&self, cycle: &Work) -> bool {
         let Work { engine, scheduler, operation, .. } = cycle;
-        let compares = engine.reconciled.is_due(&scheduler.name, engine.now(), reconciling::EVERY);
+        let compares = reconciling::is_due(engine, &scheduler.name, self.fleet.is_contradicted);
         let is_whole = !self.fleet.is_unheard && self.fleet.orphans.is_empty();
         is_whole && !compares && self.is_scheduled == health_controller::is_scheduled(operation)
     }

@@ -184,6 +184,15 @@ pub struct RoomView {
     pub metadata: Option<String>,
 }
 
+impl RoomView {
+    /// The game says that it is up, and the runtime was last heard to say that it is not. Observations of several workers
+    /// may arrive in another order than they were made, and only the runtime can tell which is true.
+    pub(crate) fn is_contradicted(&self) -> bool {
+        let is_up = matches!(self.ping, PingStatus::Ready | PingStatus::Occupied);
+        is_up && self.instance == InstanceStatus::Pending
+    }
+}
+
 /// Rooms of a scheduler by status and by region; validation rooms are counted nowhere.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FleetCounts {

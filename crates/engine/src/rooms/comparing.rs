@@ -17,7 +17,7 @@ use crate::ports::room_table::RoomView;
 use crate::{Engine, with_sources};
 
 use super::census::Census;
-use super::reconciling::EVERY;
+use super::reconciling;
 
 #[derive(Default)]
 pub(crate) struct Comparisons {
@@ -37,7 +37,7 @@ struct Compared {
 /// Whether a cycle of this scheduler would find nothing to put right. True without a look if there was one lately; false
 /// also if it cannot be told.
 pub(crate) async fn nothing_differs(engine: &Engine, scheduler: &SchedulerName) -> bool {
-    if !engine.reconciled.is_due(scheduler, engine.now(), EVERY) {
+    if !reconciling::is_due(engine, scheduler, false) {
         return true;
     }
     let comparisons = &engine.comparisons;

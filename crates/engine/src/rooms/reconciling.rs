@@ -6,12 +6,13 @@
 use std::collections::BTreeSet;
 
 use maestro_core::room::{Ending, InstanceStatus, RoomId};
-use maestro_core::scheduler::RestartPolicy;
+use maestro_core::scheduler::{RestartPolicy, SchedulerName};
 use maestro_core::time::Millis;
 
+use crate::Engine;
 use crate::events::ended::gone_events;
 use crate::operations::{Result, Step, StepError, Work};
-use crate::ports::room_table::was_ready;
+use crate::ports::room_table::{RoomView, was_ready};
 use crate::ports::runtime::{Handle, RunningRoom};
 use crate::ports::store::{Change, Ended, RoomRecord};
 use crate::rooms::{recovery, stopping};
@@ -19,14 +20,23 @@ use crate::rooms::{recovery, stopping};
 use super::census::{Census, Fault, Unwanted};
 
 /// Listing a runtime costs; between two times the runtime's own watch tells what happens.
-pub(crate) const EVERY: Millis = Millis::from_seconds(60);
+const EVERY: Millis = Millis::from_seconds(60);
+/// What rooms and runtime say may differ for long, while one of several containers is started again and again, say.
+const EVERY_IF_CONTRADICTED: Millis = Millis::from_seconds(1);
+
+/// Whether it is time to compare again. `is_contradicted`: see [`RoomView::is_contradicted`].
+pub(crate) fn is_due(engine: &Engine, scheduler: &SchedulerName, is_contradicted: bool) -> bool {
+    let every = if is_contradicted { EVERY_IF_CONTRADICTED } else { EVERY };
+    engine.reconciled.is_due(scheduler, engine.now(), every)
+}
 
 /// Part of a health cycle: the changes and history of what was found. Empty if it is not time yet. What the room table
 /// has lost is put back each time: rooms that are not in it are not heard.
 pub(crate) async fn reconcile(work: &Work) -> Result<Step> {
     let mut step = Step::default();
-    recovery::recall(&work.engine, &work.scheduler).await?;
-    if !work.engine.reconciled.is_due(&work.scheduler.name, work.now(), EVERY) {
+    let views = recovery::recall(&work.engine, &work.scheduler).await?;
+    let is_contradicted = views.iter().any(RoomView::is_contradicted);
+    if !is_due(&work.engine, &work.scheduler.name, is_contradicted) {
         return Ok(step);
     }
     let census = Census::take(&work.engine, Some(&work.scheduler.name)).await?;
@@ -59,8 +69,8 @@ pub(crate) async fn reconcile(work: &Work) -> Result<Step> {
     Ok(step)
 }
 
-/// An observation is lost if the worker dies before writing it, and the runtime does not repeat it by itself. Without this,
-/// a running room that says `ready` would stay pending. False: a region did not answer.
+/// An observation is lost if the worker dies before writing it or another one writes an older one after it, and the
+/// runtime does not repeat it by itself. Without this, a running room that says `ready` would stay pending. False: a region did not answer.
 async fn watch_again(work: &Work, rows: &[&RoomRecord], census: &Census) -> Result<bool> {
     let mut all_asked = true;
     let views = work.engine.ports.table.rooms(&work.scheduler.name).await?;

@@ -11,7 +11,7 @@ use maestro_core::time::Timestamp;
 
 use crate::engine::Parts;
 use crate::ports::Runtime;
-use crate::ports::room_table::NewRoom;
+use crate::ports::room_table::{NewRoom, RoomView};
 use crate::ports::runtime::RunningRoom;
 use crate::ports::store::{Intent, RoomRecord, SchedulerRecord, SchedulerState};
 use crate::{Engine, Error, Result};
@@ -79,16 +79,16 @@ pub(crate) async fn adopt(
 }
 
 /// Rooms that run and that the table does not know: it was lost since. Until they are in it again, their pings are
-/// refused.
-pub(crate) async fn recall(engine: &Engine, scheduler: &SchedulerRecord) -> Result {
+/// refused. Returns those that it knows.
+pub(crate) async fn recall(engine: &Engine, scheduler: &SchedulerRecord) -> Result<Vec<RoomView>> {
     let views = engine.ports.table.rooms(&scheduler.name).await?;
-    let known: BTreeSet<_> = views.into_iter().map(|view| view.id).collect();
+    let known: BTreeSet<_> = views.iter().map(|view| &view.id).collect();
     let rows = engine.ports.store.live_rooms(&scheduler.name).await?;
     for row in rows.iter().filter(|row| row.handle.is_some() && !known.contains(&row.id)) {
         tracing::warn!(scheduler_name = %scheduler.name, room_id = %row.id, "the room table has lost a room");
         engine.ports.table.insert(unheard_of(row, Some(scheduler), engine.now())).await?;
     }
-    Ok(())
+    Ok(views)
 }
 
 fn running(row: &RoomRecord) -> Option<RunningRoom> {

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use maestro_simulation::{NodeNumber, NodePlan, Skew, World};
+use maestro_core::room::{InstanceStatus, RoomStatus};
+use maestro_simulation::{Habits, NodeNumber, NodePlan, Skew, Span, World};
 
 use super::common::*;
 
@@ -50,6 +51,28 @@ fn a_lost_room_table_throws_nobody_out() {
             rooms.into_iter().map(|room| room.id).collect()
         };
         assert_eq!(ids(world.host().rooms()), ids(rooms), "the very same");
+    });
+}
+
+/// Two engines watch a room that comes up, and what one of them saw before arrives after what the other saw then.
+#[test]
+fn a_late_observation_does_not_keep_a_room_from_players() {
+    run(async {
+        let (world, _) = world_of(12, 2, 1).await;
+        let ready_after = Some(Span::exactly(2 * SECOND));
+        world.host().set_habits(Habits { ready_after, ..Habits::default() });
+        world.engine().add_rooms(ARENA, 1, false, "ann").await.unwrap();
+        let table = &world.engine().ports().table;
+        let find = async |status| {
+            let rooms = table.rooms(&arena()).await.unwrap();
+            rooms.into_iter().find(|room| room.status == status).map(|room| room.id)
+        };
+        let is_up = async |_: &World| find(RoomStatus::Unready).await.is_some();
+        world.run_until("the new room to be up", 10 * SECOND, is_up).await;
+        let room = find(RoomStatus::Unready).await.unwrap();
+        table.observe(&arena(), &room, InstanceStatus::Pending).await.unwrap();
+        assert_eq!(find(RoomStatus::Pending).await, Some(room));
+        settle(&world, 2, 15 * SECOND).await;
     });
 }
 
