@@ -5,7 +5,7 @@ use maestro_core::room::HostPort;
 use maestro_proto::v1::Port;
 use serde::Serialize;
 
-use crate::error::{ApiError, Code, json};
+use crate::error::{ApiError, Code, json_response};
 
 /// A message as JSON.
 pub(crate) struct Answer<T>(pub(crate) T);
@@ -13,7 +13,7 @@ pub(crate) struct Answer<T>(pub(crate) T);
 impl<T: Serialize> IntoResponse for Answer<T> {
     fn into_response(self) -> Response {
         match serde_json::to_vec(&self.0) {
-            Ok(body) => json(body),
+            Ok(body) => json_response(body),
             // Only a time that no calendar has can do this.
             Err(error) => ApiError::new(Code::Internal, "the answer has no JSON form")
                 .with_cause(error.to_string())

@@ -10,9 +10,10 @@ use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use maestro_core::violation::{Violation, Violations};
-use maestro_engine::{Error, with_sources};
+use maestro_engine::{Error, NoRooms, with_sources};
 use maestro_proto::json::DecodeError;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::grpc;
 
@@ -40,6 +41,7 @@ impl Code {
             Error::AlreadyExists(_) => Self::AlreadyExists,
             Error::Conflict(_) => Self::Aborted,
             Error::Precondition(_) => Self::FailedPrecondition,
+            Error::NoRooms(_) | Error::TooMany(_) => Self::ResourceExhausted,
             Error::Unavailable { .. } => Self::Unavailable,
         }
     }
@@ -89,6 +91,8 @@ pub(crate) struct ApiError {
     /// What is wrong with which field, if it is several of them: the message has it too.
     pub(crate) violations: Vec<Violation>,
     pub(crate) retry_after_seconds: Option<u16>,
+    /// A message with its type, as `google.protobuf.Any` is written in JSON.
+    pub(crate) detail: Option<Value>,
     pub(crate) cause: Option<Cause>,
 }
 
@@ -105,6 +109,7 @@ impl ApiError {
             message: message.into(),
             violations: Vec::new(),
             retry_after_seconds: None,
+            detail: None,
             cause: None,
         }
     }
@@ -128,6 +133,11 @@ impl ApiError {
         Self { retry_after_seconds: Some(1), ..error }
     }
 
+    /// Without the detail, which v10's clients would not understand.
+    pub(crate) fn without_detail(self) -> Self {
+        Self { detail: None, ..self }
+    }
+
     pub(crate) fn with_cause(mut self, cause: String) -> Self {
         self.cause = Some(Cause(cause));
         self
@@ -137,6 +147,11 @@ impl ApiError {
 impl From<Error> for ApiError {
     fn from(error: Error) -> Self {
         let mut api_error = Self::new(Code::of(&error), message(&error));
+        if let Error::NoRooms(_) | Error::TooMany(_) = &error {
+            api_error.status = StatusCode::TOO_MANY_REQUESTS;
+            api_error.retry_after_seconds = Some(1);
+            api_error.detail = detail(&error);
+        }
         if api_error.status.is_server_error() {
             api_error = api_error.with_cause(with_sources(&error));
         }
@@ -163,6 +178,15 @@ impl From<Infallible> for ApiError {
     }
 }
 
+fn detail(error: &Error) -> Option<Value> {
+    let Error::NoRooms(no_rooms) = error else { return None };
+    let NoRooms { scheduler: _, ready, occupied, held, waiting, desired } = &**no_rooms;
+    Some(json!({
+        "@type": "type.googleapis.com/maestro.api.v1.NoRoomsAvailable",
+        "ready": ready, "occupied": occupied, "held": held, "waiting": waiting, "desired": desired,
+    }))
+}
+
 fn message(error: &Error) -> String {
     match error {
         // v10's first line; its clients cut it off.
@@ -172,6 +196,8 @@ fn message(error: &Error) -> String {
         | Error::AlreadyExists(_)
         | Error::Conflict(_)
         | Error::Precondition(_)
+        | Error::NoRooms(_)
+        | Error::TooMany(_)
         | Error::Unavailable { .. } => error.to_string(),
     }
 }
@@ -182,10 +208,11 @@ impl IntoResponse for ApiError {
         struct Wire<'a> {
             code: u8,
             message: &'a str,
-            details: [(); 0],
+            details: Vec<Value>,
         }
-        let wire = Wire { code: self.code as u8, message: &self.message, details: [] };
-        let mut response = json(serde_json::to_vec(&wire).unwrap_or_default());
+        let details = self.detail.into_iter().collect();
+        let wire = Wire { code: self.code as u8, message: &self.message, details };
+        let mut response = json_response(serde_json::to_vec(&wire).unwrap_or_default());
         *response.status_mut() = self.status;
         if let Some(seconds) = self.retry_after_seconds {
             response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
@@ -198,7 +225,7 @@ impl IntoResponse for ApiError {
 }
 
 /// A response with a JSON body.
-pub(crate) fn json(body: impl Into<Body>) -> Response {
+pub(crate) fn json_response(body: impl Into<Body>) -> Response {
     const JSON: HeaderValue = HeaderValue::from_static("application/json");
     let mut response = Response::new(body.into());
     response.headers_mut().insert(header::CONTENT_TYPE, JSON);
@@ -242,6 +269,7 @@ mod tests {
         check(Error::AlreadyExists(text()), 409, r#"{"code":6,"message":"x","details":[]}"#).await;
         check(Error::Conflict(text()), 409, r#"{"code":10,"message":"x","details":[]}"#).await;
         check(Error::Precondition(text()), 400, r#"{"code":9,"message":"x","details":[]}"#).await;
+        check(Error::TooMany(text()), 429, r#"{"code":8,"message":"x","details":[]}"#).await;
         let unavailable = Error::Unavailable { what: text(), source: Some("the disk is full".into()) };
         check(unavailable, 503, r#"{"code":14,"message":"x","details":[]}"#).await;
         let violations =

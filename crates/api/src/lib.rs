@@ -36,6 +36,7 @@
 //! }
 //! ```
 
+mod allocations;
 mod answer;
 mod body;
 mod coalesce;

@@ -1,8 +1,11 @@
 //! A request as handlers get it, whichever way it came: its message, and who sent it.
 
+use std::sync::Arc;
+
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue};
+use maestro_engine::Engine;
 use serde::de::DeserializeOwned;
 
 use crate::error::ApiError;
@@ -10,6 +13,8 @@ use crate::warning::Warnings;
 
 /// What the handlers of an API share.
 pub(crate) trait Api: Send + Sync + 'static {
+    fn engine(&self) -> &Arc<Engine>;
+
     /// The longest message.
     fn body_max_bytes(&self) -> usize;
 }

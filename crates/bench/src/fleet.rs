@@ -1,10 +1,11 @@
 //! The fleet that is measured: names, ids, ports and pings of the size that real ones have.
 
+use maestro_core::allocation::ClaimNumber;
 use maestro_core::operation::OperationId;
 use maestro_core::room::{InstanceStatus, Purpose, Region, RoomId};
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::Timestamp;
-use maestro_engine::ports::room_table::NewRoom;
+use maestro_engine::ports::room_table::{NewRoom, RoomAddress};
 
 /// Operations add rooms by the thousand at most.
 const ROOMS_PER_OPERATION: u32 = 1000;
@@ -40,5 +41,8 @@ pub(crate) fn new_room(scheduler: &SchedulerName, region: &Region, index: u32) -
         matches_max: 1,
         known: true,
         listened_since: at(0),
+        address: Some(RoomAddress { host: "127.0.0.1".into(), ports: [].into() }),
+        claim_number: ClaimNumber(0),
+        holds: Vec::new(),
     }
 }

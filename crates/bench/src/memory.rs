@@ -37,11 +37,8 @@ async fn fill(table: &MemoryRoomTable, rooms: u32) -> anyhow::Result<usize> {
         let metadata = format!(r#"{{"map":"harbour","mode":"ranked","players":{}}}"#, index % 64);
         said_bytes += id.as_str().len() + metadata.len();
         let ping = Ping {
-            scheduler: scheduler.as_str(),
-            room: id.as_str(),
-            status: PingStatus::Ready,
-            matches: 0,
             metadata: Some(&metadata),
+            ..Ping::of(scheduler.as_str(), id.as_str(), PingStatus::Ready)
         };
         table.ping(ping, fleet::at(10)).await?;
     }

@@ -124,6 +124,7 @@ fn snapshot<'a>(rooms: &'a [RoomFact], autoscaling: &'a Autoscaling) -> FleetSna
         adding: 0,
         removing: 0,
         rejoining: 0,
+        waiting: 0,
         panic: false,
         ended: &[],
         limits: LIMITS,

@@ -17,6 +17,8 @@ pub struct Demand {
     pub total: u32,
     /// How many matches a room holds.
     pub matches_max: u32,
+    /// Matches that matchmakers wait for a room for, and that a new room would fit.
+    pub waiting: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +44,11 @@ pub enum Reason {
     Buffer {
         occupied: u32,
         amount: u32,
+        wanted: u64,
+    },
+    /// Matchmakers wait for rooms.
+    Waiting {
+        matches: u32,
         wanted: u64,
     },
     RaisedToMin {
@@ -83,6 +90,12 @@ pub fn decide(demand: &Demand, autoscaling: &Autoscaling) -> Decision {
         }
     };
     let mut reasons = vec![reason];
+    let mut wanted = wanted;
+    if demand.waiting > 0 {
+        // Those who wait take rooms at once: what is to stand ready beside them is not theirs.
+        wanted = wanted.saturating_add(demand.waiting.div_ceil(demand.matches_max.max(1)).into());
+        reasons.push(Reason::Waiting { matches: demand.waiting, wanted });
+    }
     let mut desired = u32::try_from(wanted).unwrap_or(u32::MAX);
     if desired < autoscaling.min {
         desired = autoscaling.min;
@@ -176,6 +189,7 @@ impl fmt::Display for Reason {
             Self::Buffer { occupied, amount, wanted } => {
                 write!(f, "{occupied} occupied and a buffer of {amount} → {wanted}")
             }
+            Self::Waiting { matches, wanted } => write!(f, "{matches} waiting for a room → {wanted}"),
             Self::RaisedToMin { min } => write!(f, "min {min} → {min}"),
             Self::LoweredToMax { max } => write!(f, "max {max} → {max}"),
             Self::LoweredToPlaces { rooms } => write!(f, "caps of its regions → {rooms}"),
@@ -221,7 +235,7 @@ mod tests {
     }
 
     fn demand(total: u32, occupied: u32) -> Demand {
-        Demand { matches: occupied.into(), occupied, total, matches_max: 1 }
+        Demand { matches: occupied.into(), occupied, total, matches_max: 1, waiting: 0 }
     }
 
     fn check(total: u32, occupied: u32, target: &str, desired: u32, outcome: &str) {
@@ -272,7 +286,7 @@ mod tests {
     #[test]
     fn several_matches_in_a_room() {
         for (matches, matches_max, desired) in [(8, 4, 4), (9, 4, 5), (1, 35, 1), (71, 35, 5), (0, 4, 1)] {
-            let demand = Demand { matches, occupied: 0, total: 0, matches_max };
+            let demand = Demand { matches, occupied: 0, total: 0, matches_max, waiting: 0 };
             assert_eq!(decide(&demand, &occupancy("0.5", 1, None)).desired, desired);
         }
     }
@@ -321,7 +335,7 @@ mod tests {
             matches_max in 1_u32..=35,
         ) {
             let target = ReadyTarget::parse(&format!("0.{units:018}")).unwrap();
-            let demand = Demand { matches, occupied: 0, total: 0, matches_max };
+            let demand = Demand { matches, occupied: 0, total: 0, matches_max, waiting: 0 };
             let rooms = u128::from(rooms_for(&demand, target));
             let served = |rooms: u128| rooms * u128::from(WHOLE - units) * u128::from(matches_max);
             let needed = u128::from(matches) * u128::from(WHOLE);

@@ -13,6 +13,7 @@
 //! |---|---|
 //! | What is a recipe, and what does a change of one mean for rooms? | [`scheduler`] |
 //! | What is a room doing? | [`room`], above all [`room::RoomState`] |
+//! | Who gets a room, and for how long is it kept? | [`allocation`] |
 //! | What is an operation, and which one is next? | [`operation`] |
 //! | How many rooms should there be? | [`autoscaling`], and [`panic_scaling`] when a rush of players cannot wait |
 //! | What should happen to a fleet now? | [`plan`] |
@@ -43,7 +44,7 @@
 //!     panic: None,
 //! };
 //!
-//! let demand = Demand { matches: 80, occupied: 80, total: 100, matches_max: 1 };
+//! let demand = Demand { matches: 80, occupied: 80, total: 100, matches_max: 1, waiting: 0 };
 //! let decision = decide(&demand, &autoscaling);
 //!
 //! assert_eq!(decision.desired, 120);
@@ -52,6 +53,7 @@
 //! # Ok::<(), String>(())
 //! ```
 
+pub mod allocation;
 pub mod autoscaling;
 pub mod condition;
 pub mod duration;
@@ -74,6 +76,7 @@ pub mod scheduler;
 pub mod stagger;
 pub mod text;
 pub mod time;
+mod uuid_id;
 pub mod violation;
 pub mod words;
 pub mod workforce;

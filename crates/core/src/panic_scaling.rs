@@ -77,7 +77,7 @@ mod tests {
     /// `matches` of rooms that hold `matches_max` each, all of whose rooms with a match are full.
     fn demand(matches: u64, total: u32, matches_max: u32) -> Demand {
         let occupied = u32::try_from(matches).unwrap() / matches_max;
-        Demand { matches, occupied, total, matches_max }
+        Demand { matches, occupied, total, matches_max, waiting: 0 }
     }
 
     #[test]
@@ -153,7 +153,7 @@ mod tests {
             let policy = occupancy(&format!("0.{millionths:06}"));
             let autoscaling = autoscaling(policy, max, enabled(limit));
             let (total, matches) = (occupied + more, u64::from(occupied) * u64::from(matches_max));
-            let demand = Demand { matches, occupied, total, matches_max };
+            let demand = Demand { matches, occupied, total, matches_max, waiting: 0 };
             let desired = autoscaling::decide(&demand, &autoscaling).desired;
             // All rooms with matches are full, so places cancel out.
             let above = 100 * u64::from(occupied) > u64::from(limit) * u64::from(total);

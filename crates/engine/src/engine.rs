@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::allocations::{Allocations, desk, settling};
 use crate::events::{Events, left, resyncs};
 use crate::invariants::Tokens;
 use crate::listening::Listening;
@@ -39,6 +40,7 @@ pub struct Engine {
     pub(crate) comparisons: Comparisons,
     pub(crate) no_actions: NoActions,
     pub(crate) admission: Admission,
+    pub(crate) allocations: Allocations,
     pub(crate) listening: Listening,
     pub(crate) regions: Regions,
     pub(crate) silences: Silences,
@@ -117,6 +119,7 @@ impl Engine {
             comparisons: Comparisons::default(),
             no_actions: NoActions::default(),
             admission: Admission::default(),
+            allocations: Allocations::default(),
             listening: Listening::default(),
             silences: Silences::default(),
             panics: Panics::default(),
@@ -139,6 +142,8 @@ impl Engine {
         let mut watches = self.watch_regions(parts, &observing_stopped);
         watches.push(self.watch("metrics reporter", &observing_stopped, metrics::report));
         watches.push(self.watch("panic watch", &observing_stopped, panic_scaling::watch));
+        watches.push(self.watch("allocation desk", &observing_stopped, desk::serve));
+        watches.push(self.watch("hold watch", &observing_stopped, settling::watch));
         if parts.watcher {
             watches.push(self.watch("leftovers watch", &observing_stopped, leftovers::watch));
         }

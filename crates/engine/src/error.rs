@@ -3,6 +3,7 @@
 use maestro_core::rollout::Refused;
 use maestro_core::violation::Violations;
 
+use crate::allocations::NoRooms;
 use crate::ports::room_table::TableError;
 use crate::ports::runtime::RuntimeError;
 use crate::ports::store::{Refusal, StoreError};
@@ -26,6 +27,12 @@ pub enum Error {
     /// It has to wait for something that is under way.
     #[error("{0}")]
     Precondition(String),
+    /// Every room is taken: it may be right in a moment.
+    #[error(transparent)]
+    NoRooms(#[from] Box<NoRooms>),
+    /// Too many ask at the same time.
+    #[error("{0}")]
+    TooMany(String),
     /// Something behind us does not work. The source is for the log.
     #[error("{what}")]
     Unavailable {
@@ -66,10 +73,13 @@ impl From<Refusal> for Error {
             Refusal::SchedulerNotFound(_)
             | Refusal::VersionNotFound { .. }
             | Refusal::OperationNotFound(_)
+            | Refusal::AllocationNotFound(_)
             | Refusal::RoomNotFound(_) => Self::NotFound(text),
             Refusal::SchedulerExists(_)
             | Refusal::VersionExists { .. }
             | Refusal::OperationExists(_)
+            | Refusal::AllocationExists(_)
+            | Refusal::RequestExists(_)
             | Refusal::RoomExists(_) => Self::AlreadyExists(text),
             Refusal::VersionOperationUnderWay { .. } => Self::Precondition(text),
             Refusal::StaleToken { .. }
@@ -86,8 +96,16 @@ impl From<Refusal> for Error {
             | Refusal::LockLost { .. }
             | Refusal::RegionChanged(_)
             | Refusal::EventQueueFull { .. }
+            | Refusal::RoomClaimed(_)
+            | Refusal::AllocationOver { .. }
             | Refusal::PortTaken { .. } => Self::Conflict(text),
         }
+    }
+}
+
+impl From<NoRooms> for Error {
+    fn from(no_rooms: NoRooms) -> Self {
+        Self::NoRooms(Box::new(no_rooms))
     }
 }
 

@@ -62,6 +62,7 @@
 //! assert_ne!(id(7), id(8));
 //! ```
 
+mod allocations;
 pub mod documents;
 mod engine;
 mod error;
@@ -85,6 +86,7 @@ mod tasks;
 mod wake;
 mod worker;
 
+pub use allocations::{AllocationView, NoRooms};
 pub use engine::{Engine, Observing, Parts, Running};
 pub(crate) use error::Result;
 pub use error::{Error, with_sources};

@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::operations::{Result, whole_fleet};
-use crate::ports::room_table::FleetCounts;
 use crate::ports::store::{Change, SchedulerRecord, SchedulerState, StoreError, Transaction};
 use crate::tasks::interval;
 use crate::{Engine, with_sources};
@@ -118,7 +117,7 @@ async fn look(engine: &Engine, scheduler: &SchedulerName) -> Result {
     let matches_max = record.recipe.match_allocation.max_matches;
     let counts = engine.ports.table.counts(scheduler).await?;
     // The counters do not know which regions can be reached: with one that is lost, there are fewer places.
-    if engine.regions.all_reachable() && need(&counted(&counts, matches_max), autoscaling).is_none() {
+    if engine.regions.all_reachable() && need(&counts.demand(matches_max), autoscaling).is_none() {
         return Ok(());
     }
     let fleet = whole_fleet(engine, &record, None).await?;
@@ -126,7 +125,7 @@ async fn look(engine: &Engine, scheduler: &SchedulerName) -> Result {
         return Ok(());
     }
     let Counted { matches, occupied, total, .. } = fleet.plan(&record).seen;
-    let Some(need) = need(&Demand { matches, occupied, total, matches_max }, autoscaling) else {
+    let Some(need) = need(&Demand { matches, occupied, total, matches_max, waiting: 0 }, autoscaling) else {
         return Ok(());
     };
     // Rooms that end early help nobody, however great the need is.
@@ -135,13 +134,6 @@ async fn look(engine: &Engine, scheduler: &SchedulerName) -> Result {
         0 => Ok(()),
         delta => ask_for_rooms(engine, &record, Need { delta, ..need }).await,
     }
-}
-
-fn counted(counts: &FleetCounts, matches_max: u32) -> Demand {
-    let occupied = counts.by_status.occupied();
-    // With one match a room, a room is a match, whatever number it says.
-    let matches = if matches_max > 1 { counts.matches } else { occupied.into() };
-    Demand { matches, occupied, total: counts.by_status.total(), matches_max }
 }
 
 /// The lock and the rooms in one transaction: of all who ask for the same, one gets them.

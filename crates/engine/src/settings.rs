@@ -34,6 +34,11 @@ pub struct Settings {
     /// A validation room that a matchmaker has filled before it said `ready` is good enough.
     pub room_validation_accepts_occupied: bool,
 
+    /// How long a room is held for a matchmaker that does not say how long.
+    pub room_allocation_ttl: Millis,
+    /// Requests for rooms of one scheduler that wait in this process.
+    pub allocation_queue_max: usize,
+
     pub rooms_add_limit: u32,
     /// Rooms that one step starts side by side.
     pub rooms_add_batch: u32,
@@ -48,6 +53,12 @@ pub struct Settings {
     pub events_kept: Millis,
     /// Events that may wait for one forwarder.
     pub events_queue_max: u32,
+    /// Allocations that are over, of requests without an id.
+    pub allocations_kept: Millis,
+    /// Those of requests with one: whoever asks again is told what became of them.
+    pub requested_allocations_kept: Millis,
+    /// The most of both that are kept of a scheduler.
+    pub allocations_kept_max: u32,
 }
 
 impl Default for Settings {
@@ -70,6 +81,8 @@ impl Default for Settings {
             room_validation_timeout: Millis::from_seconds(120),
             room_validation_attempts: 3,
             room_validation_accepts_occupied: false,
+            room_allocation_ttl: Millis::from_seconds(5 * 60),
+            allocation_queue_max: 1000,
             rooms_add_limit: 1000,
             rooms_add_batch: 40,
             room_start_timeout: Duration::from_secs(5),
@@ -79,6 +92,9 @@ impl Default for Settings {
             rooms_kept: Millis::from_seconds(24 * 3600),
             events_kept: Millis::from_seconds(24 * 3600),
             events_queue_max: 100_000,
+            allocations_kept: Millis::from_seconds(3600),
+            requested_allocations_kept: Millis::from_seconds(24 * 3600),
+            allocations_kept_max: 1_000_000,
         }
     }
 }

@@ -89,6 +89,10 @@ fn routes() {
         maestro.api.v1.RegionsService.ConfirmRegionLost POST /regions/{region_name}/confirm-lost
         maestro.api.v1.EventsService.ListEvents GET /schedulers/{scheduler_name}/events
         maestro.api.v1.EventsService.ReplayEvents POST /schedulers/{scheduler_name}/events/replay
+        maestro.api.v1.AllocationsService.CreateAllocations POST /schedulers/{scheduler_name}/allocations
+        maestro.api.v1.AllocationsService.ListAllocations GET /schedulers/{scheduler_name}/allocations
+        maestro.api.v1.AllocationsService.GetAllocation GET /schedulers/{scheduler_name}/allocations/{allocation_id}
+        maestro.api.v1.AllocationsService.ReturnAllocation DELETE /schedulers/{scheduler_name}/allocations/{allocation_id}
     "#]]
     .assert_eq(&lines);
 }

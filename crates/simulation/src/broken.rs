@@ -6,8 +6,9 @@ use std::sync::Arc;
 use maestro_core::guards;
 use maestro_core::invariant::Invariant;
 use maestro_core::operation::{Definition, Operation, OperationId};
-use maestro_core::room::RoomId;
+use maestro_core::room::{RoomId, RoomStatus};
 use maestro_core::scheduler::SchedulerName;
+use maestro_engine::ports::room_table::Claim;
 use maestro_engine::ports::store::{Change, RoomRecord, SchedulerRecord, StoreError, Transaction};
 
 /// What all rooms get without the guard of [`Invariant::PortOnce`].
@@ -18,6 +19,12 @@ pub(crate) fn written(mut transaction: Transaction) -> Option<Transaction> {
     if !guards::stands(Invariant::OneExecutor) {
         transaction.guard = None;
     }
+    if !guards::stands(Invariant::AnswersKept) && transaction.changes.iter().any(allocates) {
+        return None;
+    }
+    if !guards::stands(Invariant::HoldsEnd) && transaction.changes.iter().any(ends_allocation) {
+        return None;
+    }
     if !guards::stands(Invariant::Converges) && transaction.changes.iter().any(enqueues_cycle) {
         return None;
     }
@@ -27,6 +34,14 @@ pub(crate) fn written(mut transaction: Transaction) -> Option<Transaction> {
     }
     transaction.changes.iter_mut().for_each(spoil);
     Some(transaction)
+}
+
+fn allocates(change: &Change) -> bool {
+    matches!(change, Change::Allocate(_))
+}
+
+fn ends_allocation(change: &Change) -> bool {
+    matches!(change, Change::EndAllocation { .. })
 }
 
 fn enqueues_cycle(change: &Change) -> bool {
@@ -41,6 +56,10 @@ fn spoil(change: &mut Change) {
         {
             let history = std::mem::take(history);
             *change = Change::CancelPending { operation: *operation, history, at: request.at };
+        }
+        // Whoever was given the room is not asked.
+        Change::IntendStop { unless, .. } if !guards::stands(Invariant::HeldStays) => {
+            unless.takes_held = true;
         }
         Change::IntendRoom(room) if !guards::stands(Invariant::PortOnce) => {
             room.ports.iter_mut().for_each(|port| port.host_port = SAME_PORT);
@@ -83,6 +102,19 @@ pub(crate) fn scheduler(record: &mut SchedulerRecord) {
     {
         placement.regions.iter_mut().for_each(|region| region.cap = None);
     }
+}
+
+/// In which statuses a room may be taken out of service.
+pub(crate) fn claimed<'a>(claim: Claim<'a>) -> Claim<'a> {
+    match guards::stands(Invariant::HeldStays) {
+        true => claim,
+        false => Claim { statuses: &RoomStatus::ALL, ..claim },
+    }
+}
+
+/// Whether a room that was handed out is kept from others.
+pub(crate) fn holds() -> bool {
+    guards::stands(Invariant::HeldOnce)
 }
 
 /// Whether a runtime lists a room that nobody asked for.

@@ -55,10 +55,16 @@ pub enum RareEvent {
     LockReleased,
     /// A burst of rooms was asked for in need.
     Panic,
+    /// To a matchmaker.
+    RoomAllocated,
+    /// A matchmaker's players came in time.
+    MatchBegun,
+    /// Nobody came.
+    HoldExpired,
 }
 
 impl RareEvent {
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 38] = [
         Self::LostRequest,
         Self::LostReply,
         Self::CrashBeforeWrite,
@@ -94,6 +100,9 @@ impl RareEvent {
         Self::LockAwaited,
         Self::LockReleased,
         Self::Panic,
+        Self::RoomAllocated,
+        Self::MatchBegun,
+        Self::HoldExpired,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -133,6 +142,9 @@ impl RareEvent {
             Self::LockAwaited => "lock waited for",
             Self::LockReleased => "lock released by force",
             Self::Panic => "panic",
+            Self::RoomAllocated => "room allocated",
+            Self::MatchBegun => "match of a matchmaker begun",
+            Self::HoldExpired => "hold expired",
         }
     }
 }

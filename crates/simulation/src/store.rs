@@ -1,19 +1,23 @@
 //! A store as one engine reaches it: calls take time, fail, are traced, and can be the last thing that the engine
 //! does.
 
+mod registry;
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use maestro_core::allocation::AllocationState;
 use maestro_core::lock::{LockKind, Locks};
 use maestro_core::operation::{Operation, OperationId, OperationStatus, Stage, Token};
-use maestro_core::room::{Region, RoomId};
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::store::{
-    Change, EndedRoom, EventFilter, EventPage, EventPageRequest, EventQueue, LeftQueue, OperationPage,
-    OperationStore, Outbox, OwnershipRecord, PageRequest, QueueId, QueuedEvent, Refusal, RegionRecord,
-    RegionStore, Renewal, RoomCount, RoomRecord, RoomRegistry, SchedulerRecord, SchedulerStore, Store,
-    StoreError, Transaction, UnreadableScheduler, UnreadableVersion, VersionRecord, Workforce,
+    Change, EventFilter, EventPage, EventPageRequest, EventQueue, LeftQueue, OperationPage, OperationStore,
+    Outbox, OwnershipRecord, PageRequest, QueueId, QueuedEvent, Refusal, Renewal, SchedulerRecord,
+    SchedulerStore, Store, StoreError, Transaction, UnreadableScheduler, UnreadableVersion, VersionRecord,
+    Workforce,
 };
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -78,6 +82,15 @@ impl SimulatedStore {
         what: &What<'_>,
         write: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
+        self.write_after(LATENCY, what, write).await
+    }
+
+    async fn write_after<T>(
+        &self,
+        latency: Span,
+        what: &What<'_>,
+        write: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
         let act = async {
             let number = {
                 let mut counts = self.counts.lock();
@@ -92,7 +105,7 @@ impl SimulatedStore {
             self.die_at(CrashPoint::After(number), what).await;
             outcome
         };
-        self.injector.call(Call::write(what, LATENCY), act, lost).await
+        self.injector.call(Call::write(what, latency), act, lost).await
     }
 
     async fn die_at(&self, point: CrashPoint, what: &What<'_>) {
@@ -130,6 +143,13 @@ impl SimulatedStore {
             self.injector.note("a task reads the store in a loop, and time does not pass");
             panic!("a task reads the store in a loop, and time does not pass");
         }
+    }
+
+    async fn commit_after(&self, latency: Span, transaction: Transaction) -> Result<(), StoreError> {
+        let what = self.injector.around().trace.headline(&transaction);
+        let is_request = transaction.guard.is_none();
+        let outcome = self.write_after(latency, &what, self.commit_watched(transaction.clone())).await;
+        broken::answered(is_request, outcome)
     }
 
     /// A commit and all who look at it, in one instant.
@@ -187,6 +207,12 @@ impl SimulatedStore {
                 Change::AwaitLock { .. } => coverage.saw(RareEvent::LockAwaited),
                 Change::RevokeLock { .. } => coverage.saw(RareEvent::LockReleased),
                 Change::TakeLock(new) if new.kind == LockKind::Panic => coverage.saw(RareEvent::Panic),
+                Change::EndAllocation { state: AllocationState::Begun, .. } => {
+                    coverage.saw(RareEvent::MatchBegun);
+                }
+                Change::EndAllocation { state: AllocationState::Expired, .. } => {
+                    coverage.saw(RareEvent::HoldExpired);
+                }
                 Change::DeleteScheduler { .. } => coverage.saw(RareEvent::SchedulerDeleted),
                 Change::SetRegion { to, .. } if to.draining => coverage.saw(RareEvent::RegionDrained),
                 Change::SetRegion { to, .. } if to.cordoned => coverage.saw(RareEvent::RegionCordoned),
@@ -206,9 +232,26 @@ fn lost(why: &'static str) -> StoreError {
 #[async_trait]
 impl Store for SimulatedStore {
     async fn commit(&self, transaction: Transaction) -> Result<(), StoreError> {
-        let what = self.injector.around().trace.headline(&transaction);
-        let is_request = transaction.guard.is_none();
-        broken::answered(is_request, self.write(&what, self.commit_watched(transaction.clone())).await)
+        self.commit_after(LATENCY, transaction).await
+    }
+
+    /// Each of them is a write with a fate of its own: what becomes of some of them can stay unknown although others are
+    /// done, and an engine can die between any two. Those after the first one take no time.
+    async fn commit_each(
+        &self,
+        transactions: Vec<Transaction>,
+    ) -> Result<Vec<Result<(), Refusal>>, StoreError> {
+        let mut answers = Vec::with_capacity(transactions.len());
+        let mut latency = LATENCY;
+        for transaction in transactions {
+            let answer = self.commit_after(latency, transaction).await;
+            answers.push(match answer {
+                Err(StoreError::Refused(refusal)) => Ok(Err(refusal)),
+                done_or_unknown => done_or_unknown.map(Ok),
+            });
+            latency = Span::ZERO;
+        }
+        answers.into_iter().collect()
     }
 }
 
@@ -335,74 +378,6 @@ impl OperationStore for SimulatedStore {
 
     async fn locks(&self, scheduler: &SchedulerName) -> Result<Locks, StoreError> {
         self.read(&"locks", self.inner.locks(scheduler)).await
-    }
-}
-
-#[async_trait]
-impl RoomRegistry for SimulatedStore {
-    async fn room(&self, scheduler: &SchedulerName, id: &RoomId) -> Result<Option<RoomRecord>, StoreError> {
-        self.read(&"room", self.inner.room(scheduler, id)).await
-    }
-
-    async fn live_rooms(&self, scheduler: &SchedulerName) -> Result<Vec<RoomRecord>, StoreError> {
-        self.read(&"live_rooms", self.inner.live_rooms(scheduler)).await
-    }
-
-    async fn leaving_rooms(
-        &self,
-        scheduler: &SchedulerName,
-        operation: OperationId,
-    ) -> Result<Vec<RoomRecord>, StoreError> {
-        self.read(&"leaving_rooms", self.inner.leaving_rooms(scheduler, operation)).await
-    }
-
-    async fn room_counts(&self, scheduler: &SchedulerName) -> Result<Vec<RoomCount>, StoreError> {
-        self.read(&"room_counts", self.inner.room_counts(scheduler)).await
-    }
-
-    async fn all_live_rooms(&self) -> Result<Vec<RoomRecord>, StoreError> {
-        self.read(&"all_live_rooms", self.inner.all_live_rooms()).await
-    }
-
-    async fn rooms_made_by(
-        &self,
-        scheduler: &SchedulerName,
-        operation: OperationId,
-    ) -> Result<Vec<RoomRecord>, StoreError> {
-        let made = self.inner.rooms_made_by(scheduler, operation);
-        let mut rows = self.read(&"rooms_made_by", made).await?;
-        broken::rooms_made(scheduler, operation, &mut rows);
-        Ok(rows)
-    }
-
-    async fn ended_rooms(
-        &self,
-        scheduler: &SchedulerName,
-        rooms_max: usize,
-    ) -> Result<Vec<RoomRecord>, StoreError> {
-        self.read(&"ended_rooms", self.inner.ended_rooms(scheduler, rooms_max)).await
-    }
-
-    async fn rooms_ended_before(
-        &self,
-        scheduler: &SchedulerName,
-        before: Timestamp,
-        after: Option<&EndedRoom>,
-        rooms_max: usize,
-    ) -> Result<Vec<EndedRoom>, StoreError> {
-        self.read(&"rooms_ended_before", self.inner.rooms_ended_before(scheduler, before, after, rooms_max))
-            .await
-    }
-
-    async fn ports_in_use(&self, region: &Region) -> Result<Vec<u16>, StoreError> {
-        self.read(&"ports_in_use", self.inner.ports_in_use(region)).await
-    }
-}
-
-#[async_trait]
-impl RegionStore for SimulatedStore {
-    async fn regions(&self) -> Result<Vec<RegionRecord>, StoreError> {
-        self.read(&"regions", self.inner.regions()).await
     }
 }
 

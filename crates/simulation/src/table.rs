@@ -4,17 +4,20 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use maestro_core::allocation::{Hold, HoldEnd, HoldStage, Terms};
 use maestro_core::operation::OperationId;
 use maestro_core::room::{InstanceStatus, RoomId};
 use maestro_core::scheduler::SchedulerName;
-use maestro_core::time::Timestamp;
+use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::room_table::{
-    Claim, FleetCounts, NewRoom, Ping, PingError, Pinged, RoomTable, RoomView, StatusChange, TableError,
+    Claim, DueHold, FleetCounts, HeldRoom, HoldAnswer, HoldKey, HoldRequest, NewRoom, Ping, PingError,
+    Pinged, RoomAddress, RoomTable, RoomView, StatusChange, TableError,
 };
 use maestro_engine::ports::store::Store;
 use maestro_store_embedded::MemoryRoomTable;
 use parking_lot::Mutex;
 
+use crate::broken;
 use crate::faults::{Call, FaultInjector, Surroundings, What};
 use crate::host::Span;
 
@@ -63,6 +66,16 @@ impl SimulatedTable {
     }
 }
 
+fn keys(request: &HoldRequest<'_>, answer: &HoldAnswer) -> Vec<HoldKey> {
+    let HoldAnswer::Held(rooms) = answer else { return Vec::new() };
+    let key = |held: &HeldRoom| HoldKey {
+        scheduler: request.scheduler.clone(),
+        room: held.room.clone(),
+        number: held.number,
+    };
+    rooms.iter().map(key).collect()
+}
+
 fn lost(why: &'static str) -> TableError {
     TableError(why.into())
 }
@@ -89,7 +102,7 @@ impl RoomTable for SimulatedTable {
 
     async fn claim(&self, claim: Claim<'_>) -> Result<Vec<RoomId>, TableError> {
         self.write(&"claim", |table| async move {
-            let claimed = table.claim(claim).await?;
+            let claimed = table.claim(broken::claimed(claim)).await?;
             let around = self.injector.around();
             let at = around.trace.now();
             around.inspector.claimed(&around.node, &claim, &claimed, at, &*self.store).await;
@@ -105,6 +118,93 @@ impl RoomTable for SimulatedTable {
         rooms: &[RoomId],
     ) -> Result<(), TableError> {
         self.write(&"unclaim", |table| async move { table.unclaim(scheduler, operation, rooms).await }).await
+    }
+
+    async fn set_address(
+        &self,
+        scheduler: &SchedulerName,
+        room: &RoomId,
+        address: RoomAddress,
+    ) -> Result<(), TableError> {
+        self.write(&"set address", |table| async move { table.set_address(scheduler, room, address).await })
+            .await
+    }
+
+    async fn hold(&self, requests: &[HoldRequest<'_>]) -> Result<Vec<HoldAnswer>, TableError> {
+        self.write(&"hold", |table| async move {
+            let answers = table.hold(requests).await?;
+            if !broken::holds() {
+                for (request, answer) in requests.iter().zip(&answers) {
+                    table.release(&keys(request, answer)).await?;
+                }
+            }
+            Ok(answers)
+        })
+        .await
+    }
+
+    async fn confirm(&self, holds: &[HoldKey]) -> Result<Vec<Option<HoldStage>>, TableError> {
+        self.write(&"confirm", |table| async move {
+            let stages = table.confirm(holds).await?;
+            Ok(if broken::holds() { stages } else { vec![Some(HoldStage::Firm); stages.len()] })
+        })
+        .await
+    }
+
+    async fn mark(&self, hold: &HoldKey, end: HoldEnd) -> Result<Option<HoldEnd>, TableError> {
+        self.write(&"mark", |table| async move { table.mark(hold, end).await }).await
+    }
+
+    async fn release(&self, holds: &[HoldKey]) -> Result<(), TableError> {
+        self.write(&"release", |table| async move { table.release(holds).await }).await
+    }
+
+    async fn restore(&self, scheduler: &SchedulerName, room: &RoomId, hold: Hold) -> Result<(), TableError> {
+        self.write(&"restore", |table| async move { table.restore(scheduler, room, hold).await }).await
+    }
+
+    async fn due_holds(
+        &self,
+        now: Timestamp,
+        ping_timeout: Millis,
+        holds_max: usize,
+    ) -> Result<Vec<DueHold>, TableError> {
+        self.read(&"due holds", |table| async move { table.due_holds(now, ping_timeout, holds_max).await })
+            .await
+    }
+
+    async fn holds_of(&self, scheduler: &SchedulerName, room: &RoomId) -> Result<Vec<Hold>, TableError> {
+        self.read(&"holds of room", |table| async move { table.holds_of(scheduler, room).await }).await
+    }
+
+    async fn holds(&self, scheduler: &SchedulerName) -> Result<Vec<DueHold>, TableError> {
+        self.read(&"holds", |table| async move { table.holds(scheduler).await }).await
+    }
+
+    async fn terms(&self, scheduler: &SchedulerName) -> Result<Terms, TableError> {
+        self.read(&"terms", |table| async move { table.terms(scheduler).await }).await
+    }
+
+    async fn set_terms(&self, scheduler: &SchedulerName, terms: Terms) -> Result<(), TableError> {
+        self.write(&"set terms", |table| async move { table.set_terms(scheduler, terms).await }).await
+    }
+
+    async fn report_waiting(
+        &self,
+        scheduler: &SchedulerName,
+        process: &str,
+        slots: u32,
+        now: Timestamp,
+    ) -> Result<(), TableError> {
+        self.write(&"report waiting", |table| async move {
+            self.injector.around().inspector.waits(scheduler, process, slots);
+            table.report_waiting(scheduler, process, slots, now).await
+        })
+        .await
+    }
+
+    async fn waiting(&self, scheduler: &SchedulerName, now: Timestamp) -> Result<u32, TableError> {
+        self.read(&"waiting", |table| async move { table.waiting(scheduler, now).await }).await
     }
 
     async fn remove(&self, scheduler: &SchedulerName, room: &RoomId) -> Result<Option<RoomView>, TableError> {

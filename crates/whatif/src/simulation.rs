@@ -127,6 +127,7 @@ impl Simulation<'_> {
             removing: 0,
             // By the next cycle they play elsewhere, or wait like everybody else.
             rejoining: 0,
+            waiting: 0,
             panic: false,
             // Only rooms that end by themselves count here; those that never become ready are taken away.
             ended: &[],

@@ -23,6 +23,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::MethodRouter;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use maestro_core::allocation::WAIT_MAX;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tower::Service;
@@ -45,6 +46,10 @@ pub(crate) type Route<S> = (&'static str, MethodRouter<S>);
 
 /// Called when a request is refused for lack of capacity.
 pub(crate) type OnRefused = Arc<dyn Fn() + Send + Sync>;
+
+/// Requests to these may wait for something before they are worked on.
+const PATIENT_ROUTES: [&str; 2] =
+    ["/schedulers/{scheduler_name}/allocations", "/maestro.api.v1.AllocationsService/CreateAllocations"];
 
 /// The edge of one router.
 pub(crate) struct Edge {
@@ -96,7 +101,8 @@ impl Edge {
 
     fn guard(self: &Arc<Self>, path: &str, wire: Wire) -> Arc<Guard> {
         let metrics = self.metrics.route(self.service, path);
-        Arc::new(Guard { edge: Arc::clone(self), metrics, wire })
+        let waits = if PATIENT_ROUTES.contains(&path) { WAIT_MAX.as_duration() } else { Duration::ZERO };
+        Arc::new(Guard { edge: Arc::clone(self), metrics, wire, timeout: self.request_timeout + waits })
     }
 
     /// Refuses what may not be asked, or is too much, before anything of it is done.
@@ -135,6 +141,7 @@ struct Guard {
     edge: Arc<Edge>,
     metrics: RouteMetrics,
     wire: Wire,
+    timeout: Duration,
 }
 
 /// What goes with a request that is worked on.
@@ -173,11 +180,7 @@ impl Guard {
         let edge = &self.edge;
         let Wire::Grpc(kind) = self.wire else {
             let permit = edge.admit(request, &edge.permits)?;
-            return Ok(Admitted {
-                permit,
-                timeout: Timeout::ours_or(edge.request_timeout, None),
-                stream: None,
-            });
+            return Ok(Admitted { permit, timeout: Timeout::ours_or(self.timeout, None), stream: None });
         };
         let permits = match kind {
             Kind::Unary => &edge.permits,
@@ -193,7 +196,7 @@ impl Guard {
                 stopping: request.extensions().get().cloned(),
             }),
         };
-        Ok(Admitted { permit, timeout: Timeout::ours_or(edge.request_timeout, asked), stream })
+        Ok(Admitted { permit, timeout: Timeout::ours_or(self.timeout, asked), stream })
     }
 
     /// Whether errors are answered as gRPC has them.

@@ -31,6 +31,7 @@ use maestro_proto::v1::schedulers_service::{
     NewSchedulerVersion, PatchScheduler, SwitchActiveVersion,
 };
 
+use crate::allocations;
 use crate::answer::View;
 use crate::edge::{Route, Spans};
 use crate::error::ApiError;
@@ -50,6 +51,10 @@ type Management = Arc<ManagementApi>;
 type Answered<T> = Result<T, ApiError>;
 
 impl Api for ManagementApi {
+    fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
     fn body_max_bytes(&self) -> usize {
         self.body_max_bytes
     }
@@ -65,7 +70,7 @@ pub fn management_router(context: &Context, limits: &Limits) -> Router {
 }
 
 fn routes() -> Vec<Route<Management>> {
-    vec![
+    let mut routes = vec![
         ("/schedulers", get(schedulers::list).merge(recipe(MethodFilter::POST, schedulers::create))),
         ("/schedulers/info", get(schedulers::info)),
         ("/schedulers/{scheduler_name}", one_scheduler()),
@@ -103,7 +108,9 @@ fn routes() -> Vec<Route<Management>> {
         ("/schedulers/{scheduler_name}/rooms", get(rooms::list).merge(post(resize::create_room))),
         ("/schedulers/{scheduler_name}/rooms/{room_id}", get_as(rooms::get, rooms::alone)),
         ("/schedulers/{scheduler_name}/rooms/{room_id}/logs", get_as(rooms::logs, rooms::text)),
-    ]
+    ];
+    routes.extend(allocations::routes());
+    routes
 }
 
 fn one_scheduler() -> MethodRouter<Management> {
@@ -116,7 +123,7 @@ fn one_scheduler() -> MethodRouter<Management> {
 
 /// The same over gRPC.
 fn methods() -> Vec<grpc::Route<Management>> {
-    vec![
+    let mut methods = vec![
         unary(ListSchedulers, schedulers::list),
         unary(GetSchedulersInfo, schedulers::info),
         unary(GetScheduler, schedulers::get),
@@ -152,7 +159,9 @@ fn methods() -> Vec<grpc::Route<Management>> {
         unary(DrainRegion, regions::drain),
         unary(UncordonRegion, regions::uncordon),
         unary(ConfirmRegionLost, regions::confirm_lost),
-    ]
+    ];
+    methods.extend(allocations::methods());
+    methods
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ pub(super) async fn status(
     let outcome = match PingStatus::parse_said(&status.to_lowercase()) {
         Some(status) => {
             let (scheduler, room) = (scheduler_name.as_str(), room_name.as_str());
-            let ping = Ping { scheduler, room, status, matches, metadata: text.as_deref() };
+            let ping = Ping { matches, metadata: text.as_deref(), ..Ping::of(scheduler, room, status) };
             let metadata = metadata.unwrap_or_default().into();
             api.engine.room_status(ping, metadata).await.map_err(|error| error.message)
         }

@@ -12,28 +12,35 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::request::Parts;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use axum::routing;
 use bytes::Bytes;
+use maestro_core::allocation::AllocationRequest;
 use maestro_engine::Engine;
 use maestro_engine::ports::room_table::{Ping, PingError};
 use maestro_engine::services::Address;
 use maestro_proto::v1::rooms_service::{
-    ForwardPlayerEvent, ForwardRoomEvent, GetRoomAddress, UpdateRoomStatus, UpdateRoomWithPing,
+    AllocateRoom, ForwardPlayerEvent, ForwardRoomEvent, GetRoomAddress, UpdateRoomStatus, UpdateRoomWithPing,
 };
 use maestro_proto::v1::{
-    GetRoomAddressRequest, GetRoomAddressResponse, UpdateRoomWithPingRequest, UpdateRoomWithPingResponse,
+    self, AllocateRoomRequest, AllocateRoomResponse, GetRoomAddressRequest, GetRoomAddressResponse,
+    UpdateRoomWithPingRequest, UpdateRoomWithPingResponse,
 };
+use serde::Serialize;
 
 use self::failures::Failures;
 use self::ping::Said;
-use crate::answer::port;
+use crate::allocations;
+use crate::answer::{Answer, port};
 use crate::edge::{Route, Spans};
-use crate::error::{ApiError, json};
+use crate::error::{ApiError, Code, json_response};
 use crate::grpc::{self, unary};
 use crate::http::{get, post, put};
 use crate::request::{Api, Call, InPath};
 use crate::{Context, Limits, body};
+
+/// `full`: the answer to a ping names the matches that the room is to expect.
+const VIEW: &str = "maestro-view";
 
 #[derive(Debug, Clone)]
 pub struct RoomsOptions {
@@ -68,6 +75,10 @@ pub fn rooms_router(context: &Context, options: &RoomsOptions) -> Router {
 }
 
 impl Api for RoomsApi {
+    fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
     fn body_max_bytes(&self) -> usize {
         self.body_max_bytes
     }
@@ -81,7 +92,9 @@ fn routes(empty_route: bool) -> Vec<Route<Arc<RoomsApi>>> {
         ("/scheduler/{scheduler_name}/rooms/{room_name}/roomevent", post(events::room_event)),
         ("/scheduler/{scheduler_name}/rooms/{room_name}/playerevent", post(events::player_event)),
         ("/scheduler/{scheduler_name}/rooms/{room_name}/address", get(address)),
+        ("/scheduler/{scheduler_name}/rooms/allocate", post(allocate)),
     ];
+    routes.extend(allocations::routes());
     if empty_route {
         routes.push(("/bench/empty", routing::get(empty).put(empty)));
     }
@@ -90,13 +103,16 @@ fn routes(empty_route: bool) -> Vec<Route<Arc<RoomsApi>>> {
 
 /// The same over gRPC.
 fn methods() -> Vec<grpc::Route<Arc<RoomsApi>>> {
-    vec![
+    let mut methods = vec![
         unary(UpdateRoomWithPing, ping),
         unary(UpdateRoomStatus, events::status),
         unary(ForwardRoomEvent, events::room_event),
         unary(ForwardPlayerEvent, events::player_event),
         unary(GetRoomAddress, address),
-    ]
+        unary(AllocateRoom, allocate),
+    ];
+    methods.extend(allocations::methods());
+    methods
 }
 
 #[cfg(test)]
@@ -106,6 +122,7 @@ pub(crate) fn paths() -> Vec<&'static str> {
 
 async fn update(State(api): State<Arc<RoomsApi>>, request: Request) -> Result<Response, ApiError> {
     let (mut parts, body) = request.into_parts();
+    let tells_all = parts.headers.get(VIEW).is_some_and(|view| view == "full");
     let body = body::read(body, api.body_max_bytes).await?;
     let said = Said::decode(&body)?;
     let decoded;
@@ -116,21 +133,30 @@ async fn update(State(api): State<Arc<RoomsApi>>, request: Request) -> Result<Re
             (decoded.0.as_str(), decoded.1.as_str())
         }
     };
-    let ping = Ping { scheduler, room, status: said.status, matches: said.matches, metadata: said.metadata };
-    Ok(success(api.deliver(ping).await))
+    let delivered = api.deliver(said.ping(scheduler, room)).await;
+    match delivered && tells_all {
+        true => api.told(scheduler, room).await,
+        false => Ok(success(delivered)),
+    }
 }
 
 impl RoomsApi {
+    /// The answer to a room that understands more than v10's.
+    async fn told(&self, scheduler: &str, room: &str) -> Result<Response, ApiError> {
+        #[derive(Serialize)]
+        struct Told {
+            success: bool,
+            allocations: Vec<v1::ExpectedMatch>,
+        }
+        let expected = self.engine.expected_matches(scheduler, room).await?;
+        let allocations = expected.iter().map(allocations::expected).collect();
+        Ok(Answer(Told { success: true, allocations }).into_response())
+    }
+
     async fn delivered(&self, message: UpdateRoomWithPingRequest) -> Result<bool, ApiError> {
-        let UpdateRoomWithPingRequest {
-            scheduler_name, room_name, metadata, status, running_matches, ..
-        } = &message;
-        let metadata = metadata.as_ref().and_then(|metadata| serde_json::to_string(metadata).ok());
-        let said = Said::of(status, *running_matches, metadata.as_deref())?;
-        let (scheduler, room) = (scheduler_name.as_str(), room_name.as_str());
-        let ping =
-            Ping { scheduler, room, status: said.status, matches: said.matches, metadata: said.metadata };
-        Ok(self.deliver(ping).await)
+        let metadata = message.metadata.as_ref().and_then(|metadata| serde_json::to_string(metadata).ok());
+        let said = Said::of(&message, metadata.as_deref())?;
+        Ok(self.deliver(said.ping(&message.scheduler_name, &message.room_name)).await)
     }
 
     async fn deliver(&self, ping: Ping<'_>) -> bool {
@@ -154,7 +180,7 @@ impl RoomsApi {
 fn success(success: bool) -> Response {
     const TRUE: Bytes = Bytes::from_static(br#"{"success":true}"#);
     const FALSE: Bytes = Bytes::from_static(br#"{"success":false}"#);
-    json(if success { TRUE } else { FALSE })
+    json_response(if success { TRUE } else { FALSE })
 }
 
 /// Scheduler and room in `/scheduler/{}/rooms/{}/…`, borrowed; `None` if they must be decoded first.
@@ -192,6 +218,25 @@ async fn address(
         host,
         // v10 has the field and never fills it.
         ipv6_label: String::new(),
+    })
+}
+
+/// v10's: one room, any, at once.
+async fn allocate(
+    api: Arc<RoomsApi>,
+    call: Call<AllocateRoomRequest>,
+) -> Result<AllocateRoomResponse, ApiError> {
+    let allocated = api.engine.allocate(&call.message.scheduler_name, AllocationRequest::default()).await;
+    let allocated = allocated.map_err(|error| ApiError::from(error).without_detail())?;
+    let Some(room) = allocated.into_iter().next() else {
+        return Err(ApiError::new(Code::Internal, "an allocation without a room"));
+    };
+    Ok(AllocateRoomResponse {
+        room_id: room.room.to_string(),
+        success: true,
+        message: String::new(),
+        ports: room.ports.iter().cloned().map(port).collect(),
+        host: room.host.to_string(),
     })
 }
 

@@ -3,7 +3,10 @@
 
 use std::borrow::Cow;
 
+use maestro_core::allocation::AllocationId;
 use maestro_core::room::PingStatus;
+use maestro_engine::ports::room_table::Ping;
+use maestro_proto::v1::UpdateRoomWithPingRequest;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -16,6 +19,10 @@ pub(super) struct Said<'a> {
     pub(super) matches: u32,
     /// A JSON object.
     pub(super) metadata: Option<&'a str>,
+    /// In seconds, by the room's clock.
+    pub(super) sent_at: Option<i64>,
+    /// The allocations whose matches have begun.
+    pub(super) begun: Vec<AllocationId>,
 }
 
 /// Raw, so that what is wrong can be said with the field's name.
@@ -29,14 +36,17 @@ struct Fields<'a> {
     timestamp: Option<&'a RawValue>,
     #[serde(borrow, rename = "runningMatches", alias = "running_matches")]
     running_matches: Option<&'a RawValue>,
+    #[serde(borrow)]
+    begun: Option<&'a RawValue>,
 }
 
 impl<'a> Said<'a> {
     pub(super) fn decode(body: &'a [u8]) -> Result<Self, ApiError> {
         let fields = Fields::read(body)?;
-        // Read for its type only: the time of a ping is when it arrives.
-        integer("timestamp", fields.timestamp)?;
         Ok(Self {
+            // 0 is what a client sends over gRPC that sets no time.
+            sent_at: integer("timestamp", fields.timestamp)?.filter(|at| *at > 0),
+            begun: begun(fields.begun)?,
             status: status(fields.status)?,
             matches: matches(fields.running_matches)?,
             metadata: metadata(fields.metadata)?,
@@ -45,17 +55,30 @@ impl<'a> Said<'a> {
 
     /// The same from the fields of a message, where nothing and what is not there are one.
     pub(super) fn of(
-        status: &str,
-        running_matches: i64,
+        message: &UpdateRoomWithPingRequest,
         metadata: Option<&'a str>,
     ) -> Result<Self, ApiError> {
+        let UpdateRoomWithPingRequest { status, running_matches, timestamp, begun, .. } = message;
         let missing_or_wrong =
             || if status.is_empty() { no_status() } else { not_a_status(&format!("{status:?}")) };
         Ok(Self {
             status: PingStatus::parse_said(status).ok_or_else(missing_or_wrong)?,
-            matches: number_of_matches(running_matches)?,
+            matches: number_of_matches(*running_matches)?,
             metadata,
+            sent_at: Some(*timestamp).filter(|at| *at > 0),
+            begun: begun.iter().filter_map(|id| AllocationId::parse(id)).collect(),
         })
+    }
+
+    pub(super) fn ping(&'a self, scheduler: &'a str, room: &'a str) -> Ping<'a> {
+        let Self { status, matches, metadata, sent_at, begun } = self;
+        Ping {
+            matches: *matches,
+            metadata: *metadata,
+            sent_at: *sent_at,
+            begun,
+            ..Ping::of(scheduler, room, *status)
+        }
     }
 }
 
@@ -130,6 +153,17 @@ fn whole(digits: &str) -> Option<i64> {
     (number.fract() == 0.0 && number.abs() <= EXACT_MAX).then_some(number as i64)
 }
 
+/// Ids of allocations. One that is not ours names nothing.
+fn begun(field: Option<&RawValue>) -> Result<Vec<AllocationId>, ApiError> {
+    let Some(field) = field else {
+        // Nothing is allocated for the pings of most rooms.
+        return Ok(Vec::new());
+    };
+    let wrong = || ApiError::invalid(format!("begun: {} is not a list of ids of allocations", shown(field)));
+    let ids: Vec<Cow<'_, str>> = serde_json::from_str(field.get()).map_err(|_| wrong())?;
+    Ok(ids.iter().filter_map(|id| AllocationId::parse(id)).collect())
+}
+
 fn metadata(field: Option<&RawValue>) -> Result<Option<&str>, ApiError> {
     match field {
         None => Ok(None),
@@ -156,9 +190,21 @@ mod tests {
     use super::*;
 
     fn accepts(body: &str, status: PingStatus, matches: u32, metadata: Option<&str>) {
-        let said = Said::decode(body.as_bytes());
-        let expected = Said { status, matches, metadata };
-        assert_eq!(said.map_err(|error| panic!("{body}: {error:?}")), Ok::<_, ()>(expected));
+        let said = decoded(body);
+        assert_eq!((said.status, said.matches, said.metadata), (status, matches, metadata), "{body}");
+    }
+
+    fn decoded(body: &str) -> Said<'_> {
+        Said::decode(body.as_bytes()).map_err(|error| panic!("{body}: {error:?}")).unwrap()
+    }
+
+    #[test]
+    fn times_and_matches_that_have_begun() {
+        assert_eq!(decoded(r#"{"status":"ready","timestamp":"1794733616"}"#).sent_at, Some(1_794_733_616));
+        assert_eq!(decoded(r#"{"status":"ready","timestamp":0}"#).sent_at, None);
+        assert_eq!(decoded(r#"{"status":"ready"}"#).begun, []);
+        let begun = r#"{"status":"occupied","begun":["01a1e37a-3bc9-7123-b0c1-18cc2bff41a0","x"]}"#;
+        assert_eq!(decoded(begun).begun.len(), 1);
     }
 
     async fn refuses(body: &str, message: &str) {
@@ -195,6 +241,7 @@ mod tests {
                 &*format!(r#"status: "dancing" is not a status; write one of {words}"#),
             ),
             (r#"{"status":7}"#, &*format!("status: 7 is not a status; write one of {words}")),
+            (r#"{"status":"ready","begun":"all"}"#, r#"begun: "all" is not a list of ids of allocations"#),
             ("{", "body: EOF while parsing an object at line 1 column 1"),
             ("[]", "body: is not a JSON object"),
             (r#"{"status":"ready","status":"ready"}"#, "body: duplicate field `status` at line 1 column 26"),

@@ -3,12 +3,15 @@
 use std::time::Duration;
 
 use axum::body::Body;
+use maestro_core::allocation::ClaimNumber;
 use maestro_core::lock::{Holder, LockKind, Waiter};
 use maestro_core::operation::{Activity, HistoryEvent, Lease, OperationId, RemovalReason, Token, Wait};
 use maestro_core::room::{Purpose, Region, RoomId};
 use maestro_core::scheduler::Version;
 use maestro_core::time::{Millis, Timestamp};
-use maestro_engine::ports::store::{Change, NewRoomRecord, OperationUpdate, Renewal, StopIntent};
+use maestro_engine::ports::store::{
+    Change, ClaimedSince, NewRoomRecord, OperationUpdate, Renewal, StopIntent,
+};
 use serde_json::{Value, json};
 
 use crate::locks::{arena, removal, standing_arena, taken};
@@ -150,13 +153,14 @@ async fn it_waits_for_rooms_to_be_gone() {
     };
     let (scheduler, room_id) = (arena(), room.id.clone());
     let (cause, reason) = (Some(RemovalReason::ScaleDown), "scale_down".into());
+    let unless = ClaimedSince { number: ClaimNumber(0), takes_held: true };
     let stop = StopIntent { operation: id, cause, matches: 0, reason, at: since };
     world
         .write(vec![
             Change::StartOperation { operation: id, lease, history: Vec::new() },
             Change::UpdateOperation(update),
             Change::IntendRoom(room),
-            Change::IntendStop { scheduler, room: room_id, stop },
+            Change::IntendStop { scheduler, room: room_id, stop, unless },
         ])
         .await;
     let explained = explain(&world, id).await;

@@ -42,6 +42,16 @@ words! {
         TokensGrow = "tokens-grow",
         /// Whatever was accepted is carried out or ends with a reason, also after a crash.
         AcceptedWorkSurvives = "accepted-work-survives",
+        /// No slot of a room is handed to two matchmakers at the same time.
+        HeldOnce = "held-once",
+        /// Autoscaling and drains never take a room that a matchmaker was given.
+        HeldStays = "held-stays",
+        /// What a matchmaker was told is in the store.
+        AnswersKept = "answers-kept",
+        /// Of those who wait for the same rooms, whoever came first gets one first.
+        FirstCome = "first-come",
+        /// A hold always ends.
+        HoldsEnd = "holds-end",
         /// When nothing goes wrong any more, a fleet becomes what it should be, and stays so.
         Converges = "converges",
         /// Then no operation is left in progress.

@@ -67,7 +67,7 @@ impl Counted {
     pub(super) fn demand(&self, snapshot: &FleetSnapshot<'_>) -> Demand {
         let matches_max = snapshot.matches_max;
         let occupied = self.occupied.saturating_add(snapshot.rejoining.div_ceil(matches_max.max(1)));
-        Demand { matches: self.matches, occupied, total: self.total, matches_max }
+        Demand { matches: self.matches, occupied, total: self.total, matches_max, waiting: snapshot.waiting }
     }
 }
 

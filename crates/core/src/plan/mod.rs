@@ -50,6 +50,8 @@ pub struct FleetSnapshot<'a> {
     pub removing: u32,
     /// Matches whose room went in a rollout a moment ago: their players need a place before the fleet shrinks.
     pub rejoining: u32,
+    /// Matches that matchmakers wait for a room for, and that a new room would fit.
+    pub waiting: u32,
     /// A panic is on its way: the fleet does not shrink until its rooms are there.
     pub panic: bool,
     /// What ended or failed, latest first.

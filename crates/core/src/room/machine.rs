@@ -1,6 +1,6 @@
 //! What a room's status is and what it may become, as tables. Every room table decides by them: one in memory calls
 //! [`RoomState`], one that lets a script elsewhere change its rooms hands [`composition`] and [`transitions`] to that
-//! script. Such a table and holds (allocations) are planned, and the tables below are ready for them.
+//! script.
 
 use RoomStatus::{Active, Allocated, Error, Occupied, Pending, Ready, Terminated, Terminating, Unready};
 
@@ -121,7 +121,8 @@ pub struct RoomState {
     ping: PingStatus,
     matches: u32,
     matches_max: u32,
-    held: bool,
+    /// Slots that are handed to matchmakers.
+    holds: u32,
     known: bool,
     was_ready: bool,
 }
@@ -144,16 +145,27 @@ impl RoomState {
             ping: PingStatus::Unknown,
             matches: 0,
             matches_max,
-            held: false,
+            holds: 0,
             known,
             was_ready: false,
         }
     }
 
     pub fn status(&self) -> RoomStatus {
-        let Self { ping, held, .. } = *self;
-        Sides { instance: self.instance(), ping, fill: Fill::of(self.matches, self.matches_max), held }
-            .status()
+        let Self { ping, matches, matches_max, holds, .. } = *self;
+        let fill = Fill::of(matches, matches_max);
+        Sides { instance: self.instance(), ping, fill, held: holds > 0 }.status()
+    }
+
+    /// How many more matches it can be given: none while it is unknown, claimed or not in service.
+    pub fn free_slots(&self) -> u32 {
+        let Self { matches, holds, known, .. } = *self;
+        match self.status() {
+            Ready | Active | Allocated if known => {
+                self.matches_max().saturating_sub(matches.saturating_add(holds))
+            }
+            _ => 0,
+        }
     }
 
     /// What counts as the instance's status: a claimed room is on its way out, whatever its runtime still sees.
@@ -171,6 +183,11 @@ impl RoomState {
 
     pub fn matches(&self) -> u32 {
         self.matches
+    }
+
+    /// How many matches it holds.
+    pub fn matches_max(&self) -> u32 {
+        self.matches_max.max(1)
     }
 
     pub fn is_known(&self) -> bool {
@@ -219,9 +236,9 @@ impl RoomState {
         may
     }
 
-    /// A matchmaker gets the room, or its hold has ended.
-    pub fn set_held(&mut self, held: bool) {
-        self.set(Self { held, ..*self });
+    /// A matchmaker gets the room or one of its slots, or a hold has ended.
+    pub fn set_holds(&mut self, holds: u32) {
+        self.set(Self { holds, ..*self });
     }
 
     /// It takes up the status that its last ping and the last observation give it.
@@ -374,7 +391,7 @@ mod tests {
     #[test]
     fn a_held_room_stays_allocated_until_a_match_begins() {
         let mut room = RoomState::new(InstanceStatus::Ready, 1, true);
-        room.set_held(true);
+        room.set_holds(1);
         let steps = [
             (PingStatus::Ready, Allocated),
             (PingStatus::Occupied, Occupied),
@@ -384,8 +401,30 @@ mod tests {
             assert_eq!(room.ping(word, 0).map(|change| change.after), Ok(expected), "{word:?}");
         }
         room.ping(PingStatus::Ready, 0).unwrap();
-        room.set_held(false);
+        room.set_holds(0);
         assert_eq!(room.status(), Ready);
+    }
+
+    #[test]
+    fn free_slots() {
+        for (matches_max, word, matches, holds, expected) in [
+            (1, PingStatus::Ready, 0, 0, 1),
+            (1, PingStatus::Ready, 0, 1, 0),
+            (1, PingStatus::Occupied, 1, 0, 0),
+            (1, PingStatus::Terminating, 0, 0, 0),
+            (4, PingStatus::Ready, 0, 0, 4),
+            (4, PingStatus::Ready, 1, 2, 1),
+            (4, PingStatus::Ready, 3, 2, 0),
+            (4, PingStatus::Ready, 4, 0, 0),
+        ] {
+            let mut room = RoomState::new(InstanceStatus::Ready, matches_max, false);
+            assert_eq!(room.free_slots(), 0, "nobody has heard of it");
+            room.set_holds(holds);
+            room.ping(word, matches).unwrap();
+            assert_eq!(room.free_slots(), expected, "{word:?} with {matches} and {holds} of {matches_max}");
+            room.claim(&RoomStatus::ALL, false);
+            assert_eq!(room.free_slots(), 0, "it is on its way out");
+        }
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::ports::room_table::RoomView;
 use crate::ports::store::{Change, Intent, RoomRecord};
 use crate::rooms::log_tail::{in_words, log_tail};
 use crate::rooms::starting::{self, Making};
-use crate::rooms::stopping;
+use crate::rooms::stopping::{self, Held};
 
 use super::validation_attempts::with_attempt;
 use super::{Executor, Need, Result, Step, StepError, Work, switch_version};
@@ -90,7 +90,8 @@ impl Executor for CreateVersion {
         let live: Vec<_> = rows.into_iter().filter(|row| row.ended.is_none()).collect();
         let staying: Vec<_> = live.iter().filter(|row| row.intent == Intent::Run).collect();
         if !staying.is_empty() {
-            let stop = |row: &&RoomRecord| stopping::intend_stop(work, row, "new_version_rollback");
+            let stop =
+                |row: &&RoomRecord| stopping::intend_stop(work, row, "new_version_rollback", Held::MayGo);
             return Ok(Step::again(staying.iter().map(stop).collect()));
         }
         if !live.is_empty() {
@@ -284,7 +285,12 @@ async fn look_at(work: &Work, progress: Progress, room: &RoomRecord) -> Result<S
         }
         Outcome::Failed(how) => fail_attempt(work, progress, room, &how).await?,
     };
-    step.changes.push(stopping::intend_stop(work, room, RemovalReason::ValidationFinished.as_str()));
+    step.changes.push(stopping::intend_stop(
+        work,
+        room,
+        RemovalReason::ValidationFinished.as_str(),
+        Held::MayGo,
+    ));
     Ok(step)
 }
 

@@ -18,7 +18,7 @@ use crate::Engine;
 use crate::events::ended::leave_events;
 use crate::ports::store::{Change, Intent, RoomRecord, SchedulerRecord, SchedulerState, SchedulerUpdate};
 use crate::rollouts::RolloutWrite;
-use crate::rooms::stopping;
+use crate::rooms::stopping::{self, Held};
 
 use super::{Executor, Need, Result, Step, Work};
 
@@ -139,7 +139,8 @@ impl Executor for DeleteScheduler {
         let staying: Vec<_> = rows.iter().filter(|row| row.intent == Intent::Run).collect();
         if !staying.is_empty() {
             let batch = staying.iter().take(stopping::ROOMS_PER_STEP);
-            let changes = batch.map(|row| stopping::intend_stop(work, row, "delete_scheduler")).collect();
+            let changes =
+                batch.map(|row| stopping::intend_stop(work, row, "delete_scheduler", Held::MayGo)).collect();
             return Ok(Step::again(changes));
         }
         let lost = lost(work, &rows);

@@ -90,7 +90,8 @@ pub(super) fn fact(
         None => base,
         Some(view) => RoomFact {
             status: view.status,
-            matches: view.matches,
+            // Those who are on their way need a place as much as those who play.
+            matches: view.matches.saturating_add(view.expected),
             // A room that only repeats that it is terminating is not getting anywhere.
             heard_at: view
                 .terminating_since

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use maestro_core::allocation::Terms;
 use maestro_core::condition::FailedRoom;
 use maestro_core::guards;
 use maestro_core::invariant::Invariant;
@@ -12,8 +13,8 @@ use maestro_core::operation::{
 };
 use maestro_core::placement::Standing;
 use maestro_core::plan::{
-    Backoff, EndedFact, FleetSnapshot, Limits, Places, Plan, ReplacementRules, RoomFact, Scaling, backoff,
-    is_counted, is_replaced, is_unknown, plan,
+    Backoff, EndedFact, FleetSnapshot, Limits, Place, Places, Plan, ReplacementRules, RoomFact, Scaling,
+    backoff, is_counted, is_replaced, is_unknown, plan,
 };
 use maestro_core::rollout::replacement_rules;
 use maestro_core::room::{EndCause, Purpose, Region, RoomId};
@@ -62,6 +63,8 @@ pub(crate) struct Fleet {
     pub(crate) is_contradicted: bool,
     /// The regions that it may be in.
     pub(crate) places: Places,
+    /// Matches that matchmakers wait for a room for.
+    waiting: u32,
 }
 
 /// `without` is the operation that asks: its own wishes are not on their way to someone else.
@@ -114,6 +117,7 @@ pub(crate) async fn fleet(
         is_unheard: started.iter().any(|room| !views.contains_key(room)),
         is_contradicted: views.values().any(RoomView::is_contradicted),
         places,
+        waiting: engine.ports.table.waiting(&scheduler.name, engine.now()).await?,
     };
     for operation in unfinished.iter().filter(|operation| Some(operation.id) != without) {
         fleet.count_on_their_way(engine, operation).await?;
@@ -173,10 +177,26 @@ impl Fleet {
             adding: self.adding,
             removing: self.removing,
             rejoining: self.rejoining(scheduler),
+            waiting: self.waiting,
             panic: self.panic,
             ended: &ended,
             limits: self.limits,
         })
+    }
+
+    /// What matchmakers get of it.
+    pub(super) fn terms(&self, scheduler: &SchedulerRecord) -> Terms {
+        let those = |is_one: fn(&Place) -> bool| {
+            let regions = self.places.regions.iter().filter(move |(_, place)| is_one(place));
+            regions.map(|(region, _)| region.clone()).collect()
+        };
+        Terms {
+            old_versions: self.old_versions.clone(),
+            draining: those(|place| place.draining),
+            unreachable: those(|place| !place.reachable),
+            makes: Some(scheduler.version_to_make()),
+            closed: those(|place| place.closed.is_some()),
+        }
     }
 
     /// What stands where, as policies see it that place new rooms. Those that are being replaced take place, and have no

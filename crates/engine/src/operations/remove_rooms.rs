@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::invariants::Taken;
 use crate::ports::store::{Change, Intent, NewOperation, RoomRecord, SchedulerRecord};
-use crate::rooms::stopping::{self, claim};
+use crate::rooms::stopping::{self, Held, claim};
 
 use super::fleet::{Fleet, fleet};
 use super::placing::{self, Removal};
@@ -133,7 +133,8 @@ async fn choose(work: &Work, mut progress: Progress) -> Result<Step> {
         return Ok(Step::done());
     };
     let fleet = fleet(&work.engine, &work.scheduler, Some(work.operation.id)).await?;
-    let (mut taken, called_off) = left_claimed(work, &fleet, reason);
+    let held = held(work, reason, &progress);
+    let (mut taken, called_off) = left_claimed(work, &fleet, reason, held);
     if !called_off.is_empty() {
         work.engine.ports.table.unclaim(&work.scheduler.name, work.operation.id, &called_off).await?;
     }
@@ -168,7 +169,7 @@ async fn choose(work: &Work, mut progress: Progress) -> Result<Step> {
         fleet.facts.iter().map(|room| (&room.id, matches_in(room, matches_max))).collect();
     let stop = |row: &RoomRecord| {
         let matches = matches.get(&row.id).copied().unwrap_or(0);
-        stopping::intend_removal(work, row, reason, matches)
+        stopping::intend_removal(work, row, reason, matches, held)
     };
     let changes: Vec<Change> = fleet.rows.iter().filter(|row| taken.contains(&row.id)).map(stop).collect();
     progress.asked += u32::try_from(changes.len()).unwrap_or(u32::MAX);
@@ -184,6 +185,18 @@ async fn choose(work: &Work, mut progress: Progress) -> Result<Step> {
     }
     step.progress = serde_json::to_value(&progress).ok();
     Ok(step)
+}
+
+/// Autoscaling and drains never take a room that a matchmaker was given. A rollout does when it is the turn of rooms with
+/// players; a person may, and a room that has expired is of no use to anyone.
+fn held(work: &Work, reason: RemovalReason, progress: &Progress) -> Held {
+    let may_go = match reason {
+        RemovalReason::RollingUpdate => progress.occupied_may_go,
+        RemovalReason::Drain => false,
+        RemovalReason::ScaleDown => work.operation.origin.is_person(),
+        RemovalReason::ExpiredRoom | RemovalReason::ValidationFinished => true,
+    };
+    if may_go { Held::MayGo } else { Held::Stays }
 }
 
 /// What a person asked for beyond what one operation may remove goes in a further one. It has priority: it was asked for
@@ -224,11 +237,12 @@ fn wait_for_unknown(work: &Work, rooms: &RoomsToRemove, progress: &Progress, fle
     })
 }
 
-/// What a lost reply or a crash left claimed: it is asked to go before anything else is chosen. And, of a replacement,
-/// what is not to be replaced any more: the rollout may have been paused or called back, the region uncordoned.
-fn left_claimed(work: &Work, fleet: &Fleet, reason: RemovalReason) -> (Vec<RoomId>, Vec<RoomId>) {
+/// What a lost reply or a crash left claimed: it is asked to go before anything else is chosen. And what is not to go any
+/// more: of a replacement, because the rollout may have been paused or called back, the region uncordoned; and what a
+/// matchmaker was given while the room table was lost.
+fn left_claimed(work: &Work, fleet: &Fleet, reason: RemovalReason, held: Held) -> (Vec<RoomId>, Vec<RoomId>) {
     let rules = fleet.replacement(&work.scheduler, false);
-    let stays: BTreeSet<&RoomId> = match reason {
+    let mut stays: BTreeSet<&RoomId> = match reason {
         RemovalReason::RollingUpdate | RemovalReason::Drain => {
             fleet.facts.iter().filter(|room| !plan::is_replaced(room, &rules)).map(|room| &room.id).collect()
         }
@@ -236,6 +250,9 @@ fn left_claimed(work: &Work, fleet: &Fleet, reason: RemovalReason) -> (Vec<RoomI
             BTreeSet::new()
         }
     };
+    if held == Held::Stays {
+        stays.extend(fleet.rows.iter().filter(|row| row.holds > 0).map(|row| &row.id));
+    }
     claimed_but_not_asked(work, fleet).into_iter().partition(|room| !stays.contains(room))
 }
 

@@ -1,4 +1,5 @@
-//! storage_clean_up: deletes records past their retention: ended rooms with their logs, ended operations, and dead letters.
+//! storage_clean_up: deletes records past their retention: ended rooms with their logs, ended operations, dead letters, and
+//! allocations that are over.
 
 use async_trait::async_trait;
 use futures_util::future::join_all;
@@ -9,7 +10,7 @@ use maestro_core::time::{Millis, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::Engine;
-use crate::ports::store::{Change, EndedRoom, EventFilter, EventPageRequest};
+use crate::ports::store::{Change, EndedRoom, EventFilter, EventPageRequest, ForgetAllocations};
 
 use super::{Executor, Next, Result, Step, StepError, Work};
 
@@ -22,6 +23,9 @@ const ROOMS_AT_ONCE: usize = 20;
 
 /// Long enough that somebody looks at them after a weekend.
 const DEAD_EVENTS_KEPT: Millis = Millis::from_seconds(7 * 24 * 3600);
+
+/// Allocations that one step drops.
+const ALLOCATIONS_PER_STEP: u32 = 10_000;
 
 /// How far it has come: the last room that it looked at. Those that cannot be dropped now stay behind it.
 #[derive(Debug, Serialize, Deserialize)]
@@ -41,8 +45,15 @@ impl Executor for StorageCleanUp {
         let rooms = store.rooms_ended_before(scheduler, ended_before, last.as_ref(), ROOMS_PER_STEP).await?;
         let Some(last) = rooms.last() else {
             let before = before(work.now(), DEAD_EVENTS_KEPT);
-            let dead_events = Change::ForgetDeadEvents { scheduler: scheduler.clone(), before };
-            let changes = vec![forget_operations(engine, Some(scheduler.clone())), dead_events];
+            let changes = vec![
+                forget_operations(engine, Some(scheduler.clone())),
+                Change::ForgetDeadEvents { scheduler: scheduler.clone(), before },
+                Change::ForgetAllocations(forget_allocations(engine, scheduler)),
+            ];
+            // Of allocations there may be more than one transaction should drop.
+            if has_more_allocations(engine, scheduler).await? {
+                return Ok(Step::again(changes));
+            }
             return Ok(Step { changes, next: Next::Done { took_action: false }, ..Step::default() });
         };
         let progress = Progress { ended_at_micros: last.at.as_microsecond(), room: last.id.to_string() };
@@ -73,7 +84,26 @@ pub(crate) async fn nothing_to_clean_up(engine: &Engine, scheduler: &SchedulerNa
     let oldest = store.events(scheduler, &dead, EventPageRequest { page: 1, page_size: 1 }).await?;
     let dead_before = before(now, DEAD_EVENTS_KEPT);
     let has_events = oldest.events.iter().any(|event| event.dead_at.is_some_and(|at| at < dead_before));
-    Ok(ended.is_empty() && !has_operations && !has_events)
+    let old_allocations = store.allocations_to_forget(&forget_allocations(engine, scheduler)).await?;
+    Ok(ended.is_empty() && !has_operations && !has_events && old_allocations == 0)
+}
+
+fn forget_allocations(engine: &Engine, scheduler: &SchedulerName) -> ForgetAllocations {
+    let (now, settings) = (engine.now(), &engine.settings);
+    ForgetAllocations {
+        scheduler: scheduler.clone(),
+        ended_before: before(now, settings.allocations_kept),
+        requested_ended_before: before(now, settings.requested_allocations_kept),
+        keep_max: settings.allocations_kept_max,
+        allocations_max: ALLOCATIONS_PER_STEP,
+    }
+}
+
+/// More than one step drops.
+async fn has_more_allocations(engine: &Engine, scheduler: &SchedulerName) -> Result<bool> {
+    let forget = forget_allocations(engine, scheduler);
+    let old = engine.ports.store.allocations_to_forget(&forget).await?;
+    Ok(old > forget.allocations_max)
 }
 
 /// Those that were recorded as a whole, of all schedulers.

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use maestro_core::allocation::AllocationId;
 use maestro_core::event::EventId;
 use maestro_core::operation::OperationId;
 use maestro_core::time::Timestamp;
@@ -36,8 +37,16 @@ impl Randomness {
     }
 
     pub fn operation_id(&self, now: Timestamp) -> OperationId {
+        OperationId::new(now, self.bytes())
+    }
+
+    pub fn allocation_id(&self, now: Timestamp) -> AllocationId {
+        AllocationId::new(now, self.bytes())
+    }
+
+    fn bytes(&self) -> [u8; 10] {
         let mut bytes = [0; 10];
         self.0.lock().fill(&mut bytes);
-        OperationId::new(now, bytes)
+        bytes
     }
 }

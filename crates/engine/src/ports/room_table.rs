@@ -2,17 +2,21 @@
 //! Nothing of it is durable: it may be lost at any time, and is rebuilt from the registry, the runtimes and pings.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use async_trait::async_trait;
+use maestro_core::allocation::{AllocationId, ClaimNumber, Hold, HoldEnd, HoldStage, Terms, Wish};
+use maestro_core::autoscaling::Demand;
 use maestro_core::operation::OperationId;
 use maestro_core::room::{
-    InstanceCounts, InstanceStatus, PingStatus, Purpose, Region, RoomId, RoomStatus, StatusCounts,
+    HostPort, InstanceCounts, InstanceStatus, PingStatus, Purpose, Region, RoomId, RoomStatus, StatusCounts,
 };
 use maestro_core::scheduler::{SchedulerName, Version};
-use maestro_core::time::Timestamp;
+use maestro_core::time::{Millis, Timestamp};
 
 pub use maestro_core::room::StatusChange;
 
+use super::runtime::Handle;
 use super::store::RoomRecord;
 
 /// Every change of a room is atomic, and so is a claim of several. If a fleet changes during a call, lists and counters
@@ -36,11 +40,19 @@ pub trait RoomTable: Send + Sync {
         instance: InstanceStatus,
     ) -> Result<Option<StatusChange>, TableError>;
 
+    /// Where players reach the room. Until it is known, no matchmaker gets the room.
+    async fn set_address(
+        &self,
+        scheduler: &SchedulerName,
+        room: &RoomId,
+        address: RoomAddress,
+    ) -> Result<(), TableError>;
+
     /// Takes rooms out of service for an operation: of the candidates, in their order, those that are in one of
     /// the given statuses *now*, not unknown if `known_only`, and not claimed by another operation, at most
     /// `claim.rooms_max`. A claimed room's instance is `Terminating` from this moment: no allocation, no second
     /// claim. Candidates that this operation has claimed before are returned again and count first, wherever they
-    /// are in the order: the call may be repeated.
+    /// are in the order: the call may be repeated. Each claim takes the room's next number, as a hold does.
     async fn claim(&self, claim: Claim<'_>) -> Result<Vec<RoomId>, TableError>;
 
     /// Gives back the rooms among `rooms` that the operation claimed and that are still there. They get the status that
@@ -52,6 +64,58 @@ pub trait RoomTable: Send + Sync {
         operation: OperationId,
         rooms: &[RoomId],
     ) -> Result<(), TableError>;
+
+    /// Claims rooms for matchmakers, each request by itself and all or none of it: provisional holds on rooms of the fleet
+    /// that are known, have an address and a free slot, are in a region that can be reached, and have pinged since
+    /// [`HoldRequest::heard_since`]. Which of them is explained at [`Wish::rank`]; among equals the fullest room, and then
+    /// one of the last 64 in the order of removal, chosen by [`HoldRequest::draw`].
+    async fn hold(&self, requests: &[HoldRequest<'_>]) -> Result<Vec<HoldAnswer>, TableError>;
+
+    /// The rows of these holds are there: provisional ones become firm. Tells of each what it is now. `None`: there is no
+    /// such hold, or the room has been claimed for removal.
+    async fn confirm(&self, holds: &[HoldKey]) -> Result<Vec<Option<HoldStage>>, TableError>;
+
+    /// Marks a hold as over; the first end counts. Its slot is not free before it is released. Tells which end that was.
+    /// `None`: there is no such hold.
+    async fn mark(&self, hold: &HoldKey, end: HoldEnd) -> Result<Option<HoldEnd>, TableError>;
+
+    /// Frees the slots of these holds. Nothing happens to those that are not there.
+    async fn release(&self, holds: &[HoldKey]) -> Result<(), TableError>;
+
+    /// Puts a hold whose row is there into the table again, unless one of that number is there.
+    async fn restore(&self, scheduler: &SchedulerName, room: &RoomId, hold: Hold) -> Result<(), TableError>;
+
+    /// Holds that somebody has to look at now: see [`Hold::due_at`]. At most `holds_max`, the earliest first.
+    async fn due_holds(
+        &self,
+        now: Timestamp,
+        ping_timeout: Millis,
+        holds_max: usize,
+    ) -> Result<Vec<DueHold>, TableError>;
+
+    /// The holds of one room; none if there is no such room.
+    async fn holds_of(&self, scheduler: &SchedulerName, room: &RoomId) -> Result<Vec<Hold>, TableError>;
+
+    /// All holds of a scheduler.
+    async fn holds(&self, scheduler: &SchedulerName) -> Result<Vec<DueHold>, TableError>;
+
+    async fn terms(&self, scheduler: &SchedulerName) -> Result<Terms, TableError>;
+
+    /// What matchmakers get, as the scheduler's worker says.
+    async fn set_terms(&self, scheduler: &SchedulerName, terms: Terms) -> Result<(), TableError>;
+
+    /// How many slots callers of this process wait for that new rooms could give them.
+    async fn report_waiting(
+        &self,
+        scheduler: &SchedulerName,
+        process: &str,
+        slots: u32,
+        now: Timestamp,
+    ) -> Result<(), TableError>;
+
+    /// The highest number of slots that were waited for at one time, all processes together, during the last five
+    /// minutes. What a process said counts for 15 seconds.
+    async fn waiting(&self, scheduler: &SchedulerName, now: Timestamp) -> Result<u32, TableError>;
 
     /// Removes the room and returns its last state; `None` if there was none.
     async fn remove(&self, scheduler: &SchedulerName, room: &RoomId) -> Result<Option<RoomView>, TableError>;
@@ -87,6 +151,12 @@ pub struct NewRoom {
     pub known: bool,
     /// Since when its pings are received: an unknown room has one ping timeout from here.
     pub listened_since: Timestamp,
+    /// `None`: it is about to start.
+    pub address: Option<RoomAddress>,
+    /// The last number that was spent on it.
+    pub claim_number: ClaimNumber,
+    /// Of its open allocations.
+    pub holds: Vec<Hold>,
 }
 
 impl NewRoom {
@@ -103,6 +173,9 @@ impl NewRoom {
             matches_max,
             known: true,
             listened_since: now,
+            address: row.handle.as_ref().map(|handle| RoomAddress::of(handle, &row.ports)),
+            claim_number: row.claim_number,
+            holds: Vec::new(),
         }
     }
 }
@@ -115,6 +188,20 @@ pub struct Ping<'a> {
     pub matches: u32,
     /// JSON text as it was sent; stored, not parsed. `None` keeps the last one.
     pub metadata: Option<&'a str>,
+    /// When the room sent it, in seconds by its own clock; `None` if it does not say. A ping that was sent before the last
+    /// one, by less than `late_max` seconds, was overtaken: it is only a sign of life. An older time still means that the
+    /// room's clock was set back.
+    pub sent_at: Option<i64>,
+    pub late_max: i64,
+    /// The allocations whose matches have begun; none: the number of matches says it.
+    pub begun: &'a [AllocationId],
+}
+
+impl<'a> Ping<'a> {
+    /// A ping that says nothing but a status.
+    pub fn of(scheduler: &'a str, room: &'a str, status: PingStatus) -> Self {
+        Self { scheduler, room, status, matches: 0, metadata: None, sent_at: None, late_max: 0, begun: &[] }
+    }
 }
 
 /// What a ping did.
@@ -125,9 +212,17 @@ pub struct Pinged {
     /// The room had been unknown until now.
     pub heard_again: bool,
     pub purpose: Purpose,
+    /// The room has holds that are over, and whose rows do not say so yet.
+    pub ended_holds: bool,
 }
 
 impl Pinged {
+    /// The room may have a slot now that it did not have before.
+    pub(crate) fn may_be_free(&self) -> bool {
+        let has_slots = |status| matches!(status, RoomStatus::Ready | RoomStatus::Active);
+        self.changed() && has_slots(self.after)
+    }
+
     /// Something that a plan may depend on is different now.
     pub fn changed(&self) -> bool {
         self.before != self.after || self.heard_again
@@ -152,6 +247,71 @@ pub struct Claim<'a> {
     pub statuses: &'a [RoomStatus],
     pub known_only: bool,
     pub rooms_max: usize,
+}
+
+/// Where players reach a room. Cheap to clone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RoomAddress {
+    pub host: Arc<str>,
+    pub ports: Arc<[HostPort]>,
+}
+
+impl RoomAddress {
+    pub fn of(handle: &Handle, ports: &[HostPort]) -> Self {
+        Self { host: handle.host.as_str().into(), ports: ports.into() }
+    }
+}
+
+/// What one matchmaker asks the table for.
+#[derive(Debug, Clone)]
+pub struct HoldRequest<'a> {
+    pub scheduler: &'a SchedulerName,
+    /// One for each room or slot that is wanted.
+    pub allocations: &'a [AllocationId],
+    pub wishes: &'a [Wish],
+    pub metadata: Option<&'a Arc<str>>,
+    pub now: Timestamp,
+    pub expires_at: Timestamp,
+    /// Rooms that have not pinged since may be dead.
+    pub heard_since: Timestamp,
+    /// Any number: callers with different ones do not fight for one room.
+    pub draw: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HoldAnswer {
+    /// In the order of the allocations.
+    Held(Vec<HeldRoom>),
+    /// There are not that many rooms that fit.
+    NotEnough,
+}
+
+/// A room that a matchmaker gets if it can be written down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldRoom {
+    pub allocation: AllocationId,
+    pub room: RoomId,
+    pub number: ClaimNumber,
+    pub version: Version,
+    pub region: Region,
+    pub address: RoomAddress,
+    /// How many matches it holds.
+    pub matches_max: u32,
+}
+
+/// A hold, by the claim that made it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HoldKey {
+    pub scheduler: SchedulerName,
+    pub room: RoomId,
+    pub number: ClaimNumber,
+}
+
+/// A hold, and where it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DueHold {
+    pub key: HoldKey,
+    pub hold: Hold,
 }
 
 /// Whether a room counts as having been ready when it ends. Nobody knows that of a room that is not in the table, or that
@@ -182,6 +342,8 @@ pub struct RoomView {
     pub was_ready: bool,
     pub claimed_by: Option<OperationId>,
     pub metadata: Option<String>,
+    /// Matches that are expected: open holds.
+    pub expected: u32,
 }
 
 impl RoomView {
@@ -201,8 +363,20 @@ pub struct FleetCounts {
     pub by_instance: InstanceCounts,
     /// Of all rooms that are counted, whatever their status.
     pub matches: u64,
+    /// Slots that are held, likewise.
+    pub holds: u64,
     /// Rooms that have not pinged since the table began.
     pub unknown: u32,
+}
+
+impl FleetCounts {
+    /// What players want of rooms that hold so many matches.
+    pub(crate) fn demand(&self, matches_max: u32) -> Demand {
+        let occupied = self.by_status.occupied();
+        // With one match a room, a room is a match, whatever number it says.
+        let matches = if matches_max > 1 { self.matches + self.holds } else { occupied.into() };
+        Demand { matches, occupied, total: self.by_status.total(), matches_max, waiting: 0 }
+    }
 }
 
 /// The table cannot be reached. The request may or may not have been carried out.

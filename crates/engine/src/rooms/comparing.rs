@@ -12,8 +12,9 @@ use maestro_core::room::InstanceStatus;
 use maestro_core::scheduler::SchedulerName;
 use tokio::sync::Mutex;
 
+use crate::allocations::settling;
 use crate::operations::Result;
-use crate::ports::room_table::RoomView;
+use crate::ports::room_table::{HoldKey, RoomView};
 use crate::{Engine, with_sources};
 
 use super::census::Census;
@@ -83,13 +84,26 @@ async fn compare(engine: &Engine, schedulers: Vec<SchedulerName>) -> Result<Opti
             differing.insert(scheduler.clone());
         }
     }
+    let open = open_holds(engine).await?;
     // A room that was not seen to come up, or that has ended and is still in the table.
     let differs =
         |view: &RoomView| view.instance == InstanceStatus::Pending || !census.is_registered(&view.id);
     for scheduler in schedulers {
-        if engine.ports.table.rooms(&scheduler).await?.iter().any(differs) {
+        let none = BTreeSet::new();
+        let open = open.get(&scheduler).unwrap_or(&none);
+        let is_held = settling::are_equal(&engine.ports.table.holds(&scheduler).await?, open);
+        if !is_held || engine.ports.table.rooms(&scheduler).await?.iter().any(differs) {
             differing.insert(scheduler);
         }
     }
     Ok(Some(differing))
+}
+
+/// What the room table should have of allocations, by scheduler.
+async fn open_holds(engine: &Engine) -> Result<BTreeMap<SchedulerName, BTreeSet<HoldKey>>> {
+    let mut open: BTreeMap<SchedulerName, BTreeSet<HoldKey>> = BTreeMap::new();
+    for row in engine.ports.store.open_allocations(None).await? {
+        open.entry(row.scheduler.clone()).or_default().insert(row.key());
+    }
+    Ok(open)
 }

@@ -10,9 +10,10 @@ use maestro_core::scheduler::{RestartPolicy, SchedulerName};
 use maestro_core::time::Millis;
 
 use crate::Engine;
+use crate::allocations::settling;
 use crate::events::ended::gone_events;
 use crate::operations::{Result, Step, StepError, Work};
-use crate::ports::room_table::{RoomView, was_ready};
+use crate::ports::room_table::{RoomAddress, RoomView, was_ready};
 use crate::ports::runtime::{Handle, RunningRoom};
 use crate::ports::store::{Change, Ended, RoomRecord};
 use crate::rooms::{recovery, stopping};
@@ -39,6 +40,7 @@ pub(crate) async fn reconcile(work: &Work) -> Result<Step> {
     if !is_due(&work.engine, &work.scheduler.name, is_contradicted) {
         return Ok(step);
     }
+    settling::reconcile(&work.engine, &work.scheduler.name).await?;
     let census = Census::take(&work.engine, Some(&work.scheduler.name)).await?;
     stop_unwanted(work, &census, &mut step).await?;
     let unfinished = work.engine.ports.store.unfinished(&work.scheduler.name).await?;
@@ -53,7 +55,7 @@ pub(crate) async fn reconcile(work: &Work) -> Result<Step> {
             continue;
         }
         match fault {
-            Fault::StartNotRecorded(room) => record_start(row, room, &mut step),
+            Fault::StartNotRecorded(room) => record_start(work, row, room, &mut step).await?,
             // Whoever kills it after its grace period may have been forgotten with a restart.
             Fault::StillRuns => drop(without_delay(work, &row.id, stopping::stop(work, row).await)?),
             Fault::Lost => end_lost(work, row, &mut step).await?,
@@ -135,10 +137,13 @@ fn without_delay(work: &Work, room: &RoomId, stopped: Result) -> Result<bool> {
 
 /// Whoever started it could not write that down, and has ended since. Without its handle nobody can tell players where
 /// it is.
-fn record_start(row: &RoomRecord, room: &RunningRoom, step: &mut Step) {
+async fn record_start(work: &Work, row: &RoomRecord, room: &RunningRoom, step: &mut Step) -> Result {
+    let address = RoomAddress::of(&room.handle, &row.ports);
+    work.engine.ports.table.set_address(&row.scheduler, &row.id, address).await?;
     step.history.push(format!("room {} runs, and its start had not been recorded", row.id));
     let (scheduler, handle) = (row.scheduler.clone(), room.handle.clone());
     step.changes.push(Change::RoomStarted { scheduler, room: row.id.clone(), handle });
+    Ok(())
 }
 
 async fn end_lost(work: &Work, row: &RoomRecord, step: &mut Step) -> Result {

@@ -5,8 +5,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use maestro_core::allocation::Hold;
 use maestro_core::region::Region;
-use maestro_core::room::InstanceStatus;
+use maestro_core::room::{InstanceStatus, RoomId};
+use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::Timestamp;
 
 use crate::engine::Parts;
@@ -26,11 +28,13 @@ pub(crate) async fn recover(engine: &Engine) -> Result {
     let schedulers = engine.ports.store.schedulers().await?;
     let schedulers: BTreeMap<_, _> = schedulers.iter().map(|record| (&record.name, record)).collect();
     let rows = engine.ports.store.all_live_rooms().await?;
+    let mut holds = open_holds(engine, None).await?;
     for row in &rows {
         // A row without a handle belongs to an operation that is about to start it.
         if row.handle.is_some() {
             let record = schedulers.get(&row.scheduler);
-            engine.ports.table.insert(unheard_of(row, record.copied(), engine.now())).await?;
+            let holds = holds.remove(&row.id).unwrap_or_default();
+            engine.ports.table.insert(unheard_of(row, record.copied(), holds, engine.now())).await?;
         }
     }
     tracing::info!(schedulers = schedulers.len(), rooms = rows.len(), "room table rebuilt from the registry");
@@ -84,11 +88,29 @@ pub(crate) async fn recall(engine: &Engine, scheduler: &SchedulerRecord) -> Resu
     let views = engine.ports.table.rooms(&scheduler.name).await?;
     let known: BTreeSet<_> = views.iter().map(|view| &view.id).collect();
     let rows = engine.ports.store.live_rooms(&scheduler.name).await?;
-    for row in rows.iter().filter(|row| row.handle.is_some() && !known.contains(&row.id)) {
+    let lost: Vec<_> = rows.iter().filter(|row| row.handle.is_some() && !known.contains(&row.id)).collect();
+    let mut holds = match lost.is_empty() {
+        true => BTreeMap::new(),
+        false => open_holds(engine, Some(&scheduler.name)).await?,
+    };
+    for row in lost {
         tracing::warn!(scheduler_name = %scheduler.name, room_id = %row.id, "the room table has lost a room");
-        engine.ports.table.insert(unheard_of(row, Some(scheduler), engine.now())).await?;
+        let holds = holds.remove(&row.id).unwrap_or_default();
+        engine.ports.table.insert(unheard_of(row, Some(scheduler), holds, engine.now())).await?;
     }
     Ok(views)
+}
+
+/// The holds of all allocations that are open, by room.
+async fn open_holds(
+    engine: &Engine,
+    scheduler: Option<&SchedulerName>,
+) -> Result<BTreeMap<RoomId, Vec<Hold>>> {
+    let mut holds: BTreeMap<RoomId, Vec<Hold>> = BTreeMap::new();
+    for allocation in engine.ports.store.open_allocations(scheduler).await? {
+        holds.entry(allocation.room.clone()).or_default().push(allocation.hold());
+    }
+    Ok(holds)
 }
 
 fn running(row: &RoomRecord) -> Option<RunningRoom> {
@@ -96,11 +118,16 @@ fn running(row: &RoomRecord) -> Option<RunningRoom> {
     Some(RunningRoom { id: row.id.clone(), scheduler: row.scheduler.clone(), handle })
 }
 
-fn unheard_of(row: &RoomRecord, scheduler: Option<&SchedulerRecord>, now: Timestamp) -> NewRoom {
+fn unheard_of(
+    row: &RoomRecord,
+    scheduler: Option<&SchedulerRecord>,
+    holds: Vec<Hold>,
+    now: Timestamp,
+) -> NewRoom {
     let matches_max = scheduler.map_or(1, |record| record.recipe.match_allocation.max_matches);
     let instance = match row.intent {
         Intent::Run => InstanceStatus::Ready,
         Intent::Stop(_) => InstanceStatus::Terminating,
     };
-    NewRoom { instance, known: false, ..NewRoom::starting(row, matches_max, now) }
+    NewRoom { instance, known: false, holds, ..NewRoom::starting(row, matches_max, now) }
 }

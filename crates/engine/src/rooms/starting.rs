@@ -10,9 +10,10 @@ use futures_util::future::join_all;
 use maestro_core::room::{Ending, HostPort, Purpose, Region, RoomId, ports};
 use maestro_core::scheduler::{Recipe, Version};
 
+use crate::allocations::settling;
 use crate::events::ended::gone_events;
 use crate::operations::{Result, Step, StepError, Work};
-use crate::ports::room_table::NewRoom;
+use crate::ports::room_table::{NewRoom, RoomAddress};
 use crate::ports::runtime::{Handle, RoomToStart, RuntimeError};
 use crate::ports::store::{Change, Ended, NewRoomRecord, RoomRecord};
 use crate::regions::Contact;
@@ -169,7 +170,11 @@ pub(crate) async fn start(work: &Work, rows: &[RoomRecord]) -> Result<Step> {
     for (row, outcome) in rows.iter().zip(outcomes) {
         let (scheduler, room) = (row.scheduler.clone(), row.id.clone());
         match outcome {
-            Ok(handle) => started.changes.push(Change::RoomStarted { scheduler, room, handle }),
+            Ok(handle) => {
+                let address = RoomAddress::of(&handle, &row.ports);
+                work.engine.ports.table.set_address(&scheduler, &room, address).await?;
+                started.changes.push(Change::RoomStarted { scheduler, room, handle });
+            }
             Err(error) => {
                 let ending = match (error, &work.engine.regions.contact(&row.region)) {
                     (RuntimeError::Refused(why), _) => Ending::NeverStarted { why },
@@ -225,6 +230,8 @@ async fn forget_what_was_said(work: &Work, row: &RoomRecord) -> Result {
     if view.is_some_and(|view| view.last_ping_at.is_some() && view.claimed_by.is_none()) {
         table.remove(&row.scheduler, &row.id).await?;
         table.insert(NewRoom { known: false, ..table_room(work, row) }).await?;
+        // Whoever was given the room keeps it.
+        settling::reconcile(&work.engine, &row.scheduler).await?;
     }
     Ok(())
 }

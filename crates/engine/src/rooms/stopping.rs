@@ -18,7 +18,7 @@ use crate::events::ended::gone_events;
 use crate::operations::{Result, Step, StepError, Work};
 use crate::ports::Runtime;
 use crate::ports::room_table::Claim;
-use crate::ports::store::{Change, Ended, Intent, RoomRecord, StopIntent};
+use crate::ports::store::{Change, ClaimedSince, Ended, Intent, RoomRecord, StopIntent};
 
 /// Rooms that one step asks to go.
 pub(crate) const ROOMS_PER_STEP: usize = 200;
@@ -38,22 +38,38 @@ pub(crate) async fn all_gone(work: &Work) -> Result<bool> {
     Ok(leaving(work).await?.is_empty())
 }
 
-pub(crate) fn intend_stop(work: &Work, row: &RoomRecord, reason: &str) -> Change {
+/// Whether a room may go that a matchmaker was given, and in which no match has begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Held {
+    Stays,
+    MayGo,
+}
+
+pub(crate) fn intend_stop(work: &Work, row: &RoomRecord, reason: &str, held: Held) -> Change {
     let (operation, reason, at) = (work.operation.id, reason.into(), work.now());
-    let stop = StopIntent { operation, cause: None, matches: 0, reason, at };
-    Change::IntendStop { scheduler: row.scheduler.clone(), room: row.id.clone(), stop }
+    stop_intent(row, StopIntent { operation, cause: None, matches: 0, reason, at }, held)
+}
+
+fn stop_intent(row: &RoomRecord, stop: StopIntent, held: Held) -> Change {
+    let unless = ClaimedSince { number: row.claim_number, takes_held: held == Held::MayGo };
+    Change::IntendStop { scheduler: row.scheduler.clone(), room: row.id.clone(), stop, unless }
 }
 
 /// `matches`: that are in the room.
-pub(crate) fn intend_removal(work: &Work, row: &RoomRecord, cause: RemovalReason, matches: u32) -> Change {
+pub(crate) fn intend_removal(
+    work: &Work,
+    row: &RoomRecord,
+    cause: RemovalReason,
+    matches: u32,
+    held: Held,
+) -> Change {
     let players = match cause {
         RemovalReason::RollingUpdate if matches > 0 => ", with players in it",
         _ => "",
     };
     let (operation, at) = (work.operation.id, work.now());
     let reason = format!("{}{players} ({})", cause.as_str(), work.operation.reason);
-    let stop = StopIntent { operation, cause: Some(cause), matches, reason, at };
-    Change::IntendStop { scheduler: row.scheduler.clone(), room: row.id.clone(), stop }
+    stop_intent(row, StopIntent { operation, cause: Some(cause), matches, reason, at }, held)
 }
 
 /// Asks the runtime to end rooms whose stop intent is written, and parks until they are gone. Those of a region that
@@ -192,7 +208,7 @@ pub(crate) async fn take_back(work: &Work, rows: Vec<RoomRecord>, reason: &str) 
     // What another operation has asked to go is that one's to wait for.
     let staying: Vec<_> = others.into_iter().filter(|row| row.intent == Intent::Run).collect();
     let taken = claim_idle(work, &staying).await?;
-    let changes: Vec<_> = taken.iter().map(|row| intend_stop(work, row, reason)).collect();
+    let changes: Vec<_> = taken.iter().map(|row| intend_stop(work, row, reason, Held::Stays)).collect();
     if !changes.is_empty() {
         return Ok(Step::again(changes));
     }

@@ -4,6 +4,7 @@
 //! A request is accepted when its transaction is written, not before: the answer says so, and a crash does not undo it.
 
 mod admission;
+mod allocations;
 mod autoscaling;
 mod events;
 mod explain;
@@ -19,6 +20,7 @@ mod schedulers;
 mod versions;
 
 pub(crate) use admission::Admission;
+pub use allocations::{AllocationList, ExpectedMatch};
 pub use autoscaling::AutoscalingDecision;
 pub use events::{NotForwarded, ReplayOrder};
 pub use explain::ExplainedOperation;
@@ -27,6 +29,7 @@ pub use locks::LockView;
 pub use maestro_core::region::RegionOrder;
 pub use operations::{OperationList, OperationView};
 pub use overview::FleetOverview;
+pub(crate) use overview::wanted;
 pub use pings::Address;
 pub use regions::RegionView;
 pub use rollouts::{OccupiedOldRooms, RolloutPhase, RolloutView};

@@ -28,7 +28,8 @@ impl Engine {
         let mut fleets_left = FLEETS_READ_MAX;
         for scheduler in self.schedulers(filter).await? {
             let counts = self.fleet_counts(&scheduler.name).await?;
-            let wanted = wanted(&scheduler, &counts);
+            let waiting = self.ports.table.waiting(&scheduler.name, self.now()).await?;
+            let wanted = wanted(&scheduler, &counts, waiting);
             let problem = self.problem_of(&scheduler, &counts, wanted, &mut fleets_left).await?;
             overviews.push(FleetOverview { info: FleetInfo { scheduler, counts }, wanted, problem });
         }
@@ -68,15 +69,10 @@ impl Engine {
 }
 
 /// As the next cycle would find it, before what regions can hold.
-fn wanted(scheduler: &SchedulerRecord, counts: &FleetCounts) -> u32 {
+pub(crate) fn wanted(scheduler: &SchedulerRecord, counts: &FleetCounts, waiting: u32) -> u32 {
     let Some(autoscaling) = scheduler.autoscaling() else {
         return scheduler.fleet_size;
     };
-    let demand = Demand {
-        matches: counts.matches,
-        occupied: counts.by_status.occupied(),
-        total: counts.by_status.total(),
-        matches_max: scheduler.recipe.match_allocation.max_matches,
-    };
-    autoscaling::decide(&demand, autoscaling).desired
+    let demand = counts.demand(scheduler.recipe.match_allocation.max_matches);
+    autoscaling::decide(&Demand { waiting, ..demand }, autoscaling).desired
 }

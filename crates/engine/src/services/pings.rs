@@ -34,13 +34,20 @@ impl Engine {
                 ping.matches
             }
         };
-        let pinged = self.ports.table.ping(Ping { matches, ..ping }, self.now()).await;
+        let late_max = i64::try_from(self.settings.room_ping_timeout.0 / 1000).unwrap_or(i64::MAX);
+        let pinged = self.ports.table.ping(Ping { matches, late_max, ..ping }, self.now()).await;
         let pinged = pinged.inspect_err(|error| match error {
             PingError::Table(_) => self.pings_refused(),
             PingError::UnknownRoom | PingError::Refused { .. } => {}
         })?;
         if pinged.changed() {
             self.ports.wake.room_changed(ping.scheduler);
+        }
+        if pinged.ended_holds {
+            self.allocations.hold_ended();
+        }
+        if pinged.may_be_free() {
+            self.allocations.room_freed();
         }
         if ping.status == PingStatus::Occupied && pinged.purpose == Purpose::Fleet {
             self.panics.occupied(ping.scheduler);

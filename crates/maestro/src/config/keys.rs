@@ -238,6 +238,13 @@ config! {
             "How many validation rooms are tried before a new version fails.";
         "services.roomManager.roomValidationAcceptOccupiedStatus", validation_accepts_occupied: bool as SWITCH, "false",
             "Whether a validation room that says `occupied` before it says `ready` counts as valid.";
+        "services.roomManager.roomAllocationTTLMillis", allocation_ttl: Duration as MILLIS, "300000",
+            "How long a room is held for a matchmaker that does not say how long. If no match begins within this time, others can have the room.";
+    }
+    /// Allocation
+    allocation: Allocation {
+        "allocation.queueMax", queue_max: u32 as count::<0, 100_000>(), "1000",
+            "How many requests may wait for rooms of one scheduler. Further ones are answered with 429 at once.";
     }
     /// Leases
     operation_manager: OperationManager {
@@ -292,6 +299,5 @@ pub(super) const NO_EFFECT: &[&str] = &[
     "reporter",
     "runtimeWatcher",
     "services.eventsForwarder",
-    "services.roomManager.roomAllocationTTLMillis",
     "workers.redis",
 ];

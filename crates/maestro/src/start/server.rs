@@ -235,6 +235,8 @@ fn settings(config: &Config) -> Settings {
         room_validation_timeout: millis(rooms.validation_timeout),
         room_validation_attempts: rooms.validation_attempts,
         room_validation_accepts_occupied: rooms.validation_accepts_occupied,
+        room_allocation_ttl: millis(rooms.allocation_ttl),
+        allocation_queue_max: config.allocation.queue_max as usize,
         rooms_add_limit: operations.add_limit,
         rooms_add_batch: operations.add_batch_size,
         room_start_timeout: operations.add_timeout,
@@ -244,6 +246,7 @@ fn settings(config: &Config) -> Settings {
         rooms_kept: millis(operations.retention_rooms),
         events_kept: millis(config.events.keep_for),
         events_queue_max: config.events.queue_max,
+        ..Settings::default()
     }
 }
 

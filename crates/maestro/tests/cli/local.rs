@@ -69,6 +69,8 @@ fn config_show() {
             services.roomManager.roomDeletionTimeoutMillis           120000      default
             services.roomManager.roomValidationAttempts              3           default
             services.roomManager.roomValidationAcceptOccupiedStatus  false       default
+            services.roomManager.roomAllocationTTLMillis             300000      default
+            allocation.queueMax                                      1000        default
             services.operationManager.operationLeaseTTLMillis        5000        default
             locks.ttl                                                30s         default
             locks.waitTimeout                                        5m          default

@@ -178,7 +178,7 @@ impl Judgement<'_> {
         let mut found = None;
         for record in &self.scene.records {
             let Scene { live, turned_round, .. } = self.scene;
-            let demand = Demand { record, rooms, live, turned_round, rejoining: 0 };
+            let demand = Demand { record, rooms, live, turned_round, rejoining: 0, waiting: 0 };
             let may_be_missing = match self.reason {
                 RemovalReason::RollingUpdate | RemovalReason::Drain => {
                     record.recipe.rollout().max_unavailable

@@ -19,6 +19,8 @@ pub(super) struct Demand<'a> {
     pub(super) turned_round: &'a [KnownOperation],
     /// Players whose room has just gone.
     pub(super) rejoining: u64,
+    /// Matches that rooms are waited for, at most.
+    pub(super) waiting: u64,
 }
 
 impl Demand<'_> {
@@ -27,7 +29,8 @@ impl Demand<'_> {
         let plays = |room: &SeenRoom| room.serves_players() || room.matches > 0;
         let (occupied, matches) = self.players(plays);
         let given_back = self.turned_round.iter().map(|one| (-one.fleet_delta).max(0)).sum();
-        self.desired(occupied + self.rejoining, matches + self.rejoining, given_back).max(occupied)
+        self.desired((occupied + self.rejoining, matches + self.rejoining), given_back, self.waiting)
+            .max(occupied)
     }
 
     /// The fewest: only those are players who will surely stay.
@@ -37,7 +40,7 @@ impl Demand<'_> {
         };
         let (occupied, matches) = self.players(stays);
         let taken_back: i64 = self.turned_round.iter().map(|one| one.fleet_delta.max(0)).sum();
-        self.desired(occupied, matches, -taken_back).min(self.caps().unwrap_or(u64::MAX))
+        self.desired((occupied, matches), -taken_back, 0).min(self.caps().unwrap_or(u64::MAX))
     }
 
     /// What the caps of its regions hold, if all that may grow have one.
@@ -72,7 +75,7 @@ impl Demand<'_> {
         })
     }
 
-    fn desired(&self, occupied: u64, matches: u64, size_change: i64) -> u64 {
+    fn desired(&self, (occupied, matches): (u64, u64), size_change: i64, waiting: u64) -> u64 {
         let Some(autoscaling) = self.record.autoscaling() else {
             let size = i64::from(self.record.fleet_size) + size_change;
             return u64::try_from(size).unwrap_or(0);
@@ -86,7 +89,7 @@ impl Demand<'_> {
                 u64::try_from(rooms).unwrap_or(u64::MAX)
             }
         };
-        let wanted = wanted.max(autoscaling.min.into());
+        let wanted = (wanted + waiting).max(autoscaling.min.into());
         autoscaling.max.map_or(wanted, |max| wanted.min(max.into()))
     }
 }

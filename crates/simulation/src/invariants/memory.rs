@@ -28,6 +28,8 @@ pub(super) struct Known {
     /// As it was after the last write that changed it.
     pub(super) record: Option<SchedulerRecord>,
     pub(super) lock_tokens: BTreeMap<LockKind, Token>,
+    /// For how many matches rooms were waited for, by each process, and when that was said.
+    pub(super) waiting: VecDeque<(Duration, String, u32)>,
     nodes: BTreeMap<String, Sight>,
 }
 
@@ -87,7 +89,8 @@ impl SeenRoom {
             version: view.version,
             purpose: view.purpose,
             status: view.status,
-            matches: view.matches,
+            // Those who are expected want a place as much as those who play.
+            matches: view.matches + view.expected,
             known: view.known,
             claimed_by: view.claimed_by,
             last_ping_at: view.last_ping_at,

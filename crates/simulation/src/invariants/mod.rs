@@ -5,6 +5,7 @@
 //! are asked. An engine may decide on what it read a moment ago, so a decision is judged by what its node could have
 //! seen, and only what is wrong by all of that is a violation.
 
+mod allocations;
 mod caps;
 mod circles;
 mod claims;
@@ -34,8 +35,10 @@ use parking_lot::Mutex;
 use crate::host::Host;
 use crate::trace::Trace;
 
+pub(crate) use allocations::Caller;
 pub(crate) use work::{Subject, subject};
 
+use allocations::Lines;
 use circles::Circles;
 use memory::{Known, SeenRoom};
 use regions::KnownRegions;
@@ -63,6 +66,7 @@ struct State {
     tokens: BTreeMap<SchedulerName, (String, Token)>,
     regions: KnownRegions,
     circles: Circles,
+    lines: Lines,
     violations: Vec<InvariantViolation>,
 }
 
@@ -100,6 +104,7 @@ impl Inspector {
         self.refresh_record(&scheduler, transaction, store).await;
         self.judge_work(&scheduler, transaction, store).await;
         self.judge_effects(&scheduler, transaction, store).await;
+        self.judge_allocations(transaction, store).await;
         self.note_all(caps::overstepped(&scheduler, transaction, store).await.unwrap_or_default());
         self.judge_plan(node, &scheduler, transaction, store).await;
         if is_owners {

@@ -81,6 +81,7 @@ impl Inspector {
             readings,
             ended,
             rejoining,
+            waiting: known.waited_for(now),
             known: known.operations.clone(),
         })
     }
@@ -100,6 +101,7 @@ struct Facts {
     /// Rooms that ended since the node last wrote.
     ended: usize,
     rejoining: u64,
+    waiting: u64,
     known: BTreeMap<OperationId, KnownOperation>,
 }
 
@@ -111,8 +113,8 @@ impl Facts {
         let mut found = None;
         for record in &self.records {
             for rooms in &self.readings {
-                let (turned_round, rejoining) = (&turned_round, self.rejoining);
-                let demand = Demand { record, rooms, live: &live, turned_round, rejoining };
+                let (turned_round, rejoining, waiting) = (&turned_round, self.rejoining, self.waiting);
+                let demand = Demand { record, rooms, live: &live, turned_round, rejoining, waiting };
                 let surge = if self.is_replacing(record) { demand.surge() } else { 0 };
                 let total = self.total(record, rooms, at);
                 found = Some(surge_kept(total, demand.desired_at_most(), surge)?);

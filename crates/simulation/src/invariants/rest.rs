@@ -6,7 +6,7 @@ use maestro_core::invariant::{Invariant, InvariantViolation, fleet_size_told};
 use maestro_core::lock::{Holder, Locks};
 use maestro_core::operation::{Operation, OperationStatus};
 use maestro_core::room::RoomId;
-use maestro_core::time::Timestamp;
+use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::store::{Intent, RoomRecord, SchedulerRecord, Store, StoreError};
 
 use crate::host::{Phase, RoomOnHost};
@@ -16,7 +16,7 @@ use super::memory::is_clockwork;
 
 impl Inspector {
     /// After everything had time to settle; `rooms` are those that really run, whatever anybody believes.
-    pub async fn at_rest(&self, store: &dyn Store, rooms: &[RoomOnHost]) {
+    pub async fn at_rest(&self, store: &dyn Store, rooms: &[RoomOnHost], ping_timeout: Millis) {
         let outcome = async {
             for record in store.schedulers().await? {
                 let unfinished = store.unfinished(&record.name).await?;
@@ -28,6 +28,7 @@ impl Inspector {
                 self.note_all(told.and_then(|told| fleet_size_told(record.fleet_size, told)));
             }
             self.note_all(unwanted(rooms, &store.all_live_rooms().await?));
+            self.judge_holds(store, ping_timeout).await?;
             self.judge_accepted(store).await
         };
         if let Err(error) = outcome.await {

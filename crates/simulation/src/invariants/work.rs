@@ -22,6 +22,8 @@ pub(crate) fn subject(change: &Change) -> Option<Subject<'_>> {
         Change::TakeLock(new) => Subject::Scheduler(&new.scheduler),
         Change::IntendRoom(new) => Subject::Scheduler(&new.scheduler),
         Change::QueueEvent(new) => Subject::Scheduler(&new.scheduler),
+        Change::Allocate(new) => Subject::Scheduler(&new.scheduler),
+        Change::ForgetAllocations(forget) => Subject::Scheduler(&forget.scheduler),
         Change::ForgetOperations { scheduler, .. } => Subject::Scheduler(scheduler.as_ref()?),
         Change::UpdateScheduler(update) => Subject::Scheduler(&update.scheduler),
         Change::AdjustFleetSize { scheduler, .. }
@@ -37,6 +39,9 @@ pub(crate) fn subject(change: &Change) -> Option<Subject<'_>> {
         | Change::RoomStarted { scheduler, .. }
         | Change::IntendStop { scheduler, .. }
         | Change::EndRoom { scheduler, .. }
+        | Change::EndAllocation { scheduler, .. }
+        | Change::WithdrawAllocation { scheduler, .. }
+        | Change::SpendClaim { scheduler, .. }
         | Change::ForgetRooms { scheduler, .. }
         | Change::EventsDelivered { scheduler, .. }
         | Change::EventFailed { scheduler, .. }

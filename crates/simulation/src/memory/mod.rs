@@ -1,6 +1,7 @@
 //! The durable side, in memory: all store ports over ordered tables with an undo journal. "Durable" here means that
 //! it outlives the engine: a simulated crash drops the engine and keeps this.
 
+mod allocations;
 mod locks;
 mod operations;
 mod outbox;
@@ -13,14 +14,16 @@ mod versions;
 mod workers;
 
 use async_trait::async_trait;
+use maestro_core::allocation::AllocationId;
 use maestro_core::lock::Locks;
 use maestro_core::operation::{Operation, OperationId, Stage, Token};
 use maestro_core::room::{Region, RoomId};
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::store::{
-    EndedRoom, EventFilter, EventPage, EventPageRequest, EventQueue, LeftQueue, OperationPage,
-    OperationStore, Outbox, PageRequest, QueueId, QueuedEvent, RegionRecord, RegionStore, Renewal, RoomCount,
+    AllocationPage, AllocationPageRequest, AllocationRecord, AllocationStore, EndedRoom, EventFilter,
+    EventPage, EventPageRequest, EventQueue, ForgetAllocations, LeftQueue, OperationPage, OperationStore,
+    Outbox, PageRequest, QueueId, QueuedEvent, Refusal, RegionRecord, RegionStore, Renewal, RoomCount,
     RoomRecord, RoomRegistry, SchedulerRecord, SchedulerStore, Store, StoreError, Transaction,
     UnreadableScheduler, UnreadableVersion, VersionRecord, Workforce,
 };
@@ -49,7 +52,15 @@ impl MemoryStore {
 #[async_trait]
 impl Store for MemoryStore {
     async fn commit(&self, transaction: Transaction) -> Result<(), StoreError> {
-        self.0.lock().commit(transaction)
+        Ok(self.0.lock().commit(transaction)?)
+    }
+
+    async fn commit_each(
+        &self,
+        transactions: Vec<Transaction>,
+    ) -> Result<Vec<Result<(), Refusal>>, StoreError> {
+        let mut state = self.0.lock();
+        Ok(transactions.into_iter().map(|transaction| state.commit(transaction)).collect())
     }
 }
 
@@ -225,6 +236,45 @@ impl RoomRegistry for MemoryStore {
 
     async fn ports_in_use(&self, region: &Region) -> Result<Vec<u16>, StoreError> {
         Ok(self.0.lock().ports_in_use(region))
+    }
+}
+
+#[async_trait]
+impl AllocationStore for MemoryStore {
+    async fn allocation(
+        &self,
+        scheduler: &SchedulerName,
+        id: AllocationId,
+    ) -> Result<Option<AllocationRecord>, StoreError> {
+        Ok(self.0.lock().allocation(scheduler, id))
+    }
+
+    async fn allocations_of_request(
+        &self,
+        scheduler: &SchedulerName,
+        request: &str,
+    ) -> Result<Vec<AllocationRecord>, StoreError> {
+        Ok(self.0.lock().allocations_of_request(scheduler, request))
+    }
+
+    async fn allocations_to_forget(&self, forget: &ForgetAllocations) -> Result<u32, StoreError> {
+        let found = self.0.lock().allocations_to_forget(forget).len();
+        Ok(u32::try_from(found).unwrap_or(u32::MAX))
+    }
+
+    async fn open_allocations(
+        &self,
+        scheduler: Option<&SchedulerName>,
+    ) -> Result<Vec<AllocationRecord>, StoreError> {
+        Ok(self.0.lock().open_allocations(scheduler))
+    }
+
+    async fn allocations(
+        &self,
+        scheduler: &SchedulerName,
+        page: AllocationPageRequest,
+    ) -> Result<AllocationPage, StoreError> {
+        Ok(self.0.lock().allocation_page(scheduler, &page))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use maestro_core::allocation::ClaimNumber;
 use maestro_core::guards;
 use maestro_core::invariant::Invariant;
 use maestro_core::operation::OperationId;
@@ -11,7 +12,7 @@ use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::Timestamp;
 use maestro_engine::ports::runtime::Handle;
 use maestro_engine::ports::store::{
-    Ended, EndedRoom, Intent, NewRoomRecord, Refusal, RoomCount, RoomRecord, StopIntent,
+    ClaimedSince, Ended, EndedRoom, Intent, NewRoomRecord, Refusal, RoomCount, RoomRecord, StopIntent,
 };
 
 use super::state::State;
@@ -144,6 +145,8 @@ impl State {
             token,
             created_at,
             ended: None,
+            claim_number: ClaimNumber(0),
+            holds: 0,
         };
         self.rooms.put(id, Arc::new(record));
         Ok(())
@@ -166,19 +169,31 @@ impl State {
     pub(super) fn intend_stop(
         &mut self,
         scheduler: &SchedulerName,
-        room: RoomId,
+        room: &RoomId,
         stop: StopIntent,
+        unless: ClaimedSince,
     ) -> Result<(), Refusal> {
-        self.change_live(scheduler, &room, |record| {
-            if record.intent == Intent::Run {
-                record.intent = Intent::Stop(stop);
+        let ClaimedSince { number, takes_held } = unless;
+        let (reason, at) = (stop.reason.clone(), stop.at);
+        let intend = |record: &mut RoomRecord| {
+            if record.intent != Intent::Run {
+                return Ok(false);
             }
-        })
-        .ok_or(Refusal::RoomNotFound(room))
+            if record.claim_number != number || (record.holds > 0 && !takes_held) {
+                return Err(Refusal::RoomClaimed(record.id.clone()));
+            }
+            record.intent = Intent::Stop(stop);
+            Ok(true)
+        };
+        let intended = self.change_live(scheduler, room, intend);
+        if intended.unwrap_or_else(|| Err(Refusal::RoomNotFound(room.clone())))? {
+            self.lose_allocations(scheduler, room, &reason, at);
+        }
+        Ok(())
     }
 
     pub(super) fn end_room(&mut self, scheduler: &SchedulerName, room: &RoomId, ended: Ended) {
-        let at = ended.at;
+        let (at, how) = (ended.at, ended.how.clone());
         let Some((region, ports)) = self.change_live(scheduler, room, |record| {
             record.ended = Some(ended);
             (record.region.clone(), record.ports.clone())
@@ -188,6 +203,7 @@ impl State {
         for port in ports {
             self.ports.remove(&(region.clone(), port.host_port));
         }
+        self.lose_allocations(scheduler, room, &how, at);
         self.live_rooms.remove(&(scheduler.clone(), room.clone()));
         self.ended_rooms.put((scheduler.clone(), at, room.clone()), ());
     }
@@ -213,7 +229,7 @@ impl State {
     }
 
     /// `None`: there is no such room, or it has ended.
-    fn change_live<T>(
+    pub(super) fn change_live<T>(
         &mut self,
         scheduler: &SchedulerName,
         room: &RoomId,

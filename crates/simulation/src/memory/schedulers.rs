@@ -121,6 +121,7 @@ impl State {
         }
         self.forget_all_versions(&scheduler);
         self.forget_all_ended_rooms(&scheduler);
+        self.forget_all_allocations(&scheduler);
         for id in self.operation_ids(&scheduler) {
             if id != keep {
                 self.forget_operation(id);

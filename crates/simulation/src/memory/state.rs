@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
+use maestro_core::allocation::{AllocationId, ClaimNumber};
 use maestro_core::lock::{Lock, LockKind, Waiter};
 use maestro_core::operation::{Operation, OperationId, Token};
 use maestro_core::room::{Region, RoomId};
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::Timestamp;
 use maestro_engine::ports::store::{
-    Change, Guard, QueueId, Refusal, RegionRecord, RolloutRecord, RoomRecord, SchedulerState, StoreError,
-    Transaction, VersionRecord,
+    AllocationRecord, Change, Guard, QueueId, Refusal, RegionRecord, RolloutRecord, RoomRecord,
+    SchedulerState, Transaction, VersionRecord,
 };
 
 use super::outbox;
@@ -40,6 +41,11 @@ pub(super) struct State {
     pub(super) rooms_made_by: Table<(SchedulerName, OperationId, RoomId), ()>,
     /// Ports of live rooms.
     pub(super) ports: Table<(Region, u16), RoomId>,
+    /// Their places are those of their rooms.
+    pub(super) allocations: Table<(SchedulerName, AllocationId), Arc<AllocationRecord>>,
+    pub(super) open_allocations: Table<(SchedulerName, RoomId, ClaimNumber), AllocationId>,
+    /// By the caller's id and the index.
+    pub(super) requests: Table<(SchedulerName, Arc<str>, u32), AllocationId>,
     pub(super) regions: Table<Region, RegionRecord>,
     pub(super) event_queues: Table<QueueId, outbox::Queue>,
     /// In the order in which they were queued.
@@ -75,13 +81,12 @@ pub(super) struct Ownership {
 }
 
 impl State {
-    pub(super) fn commit(&mut self, transaction: Transaction) -> Result<(), StoreError> {
+    pub(super) fn commit(&mut self, transaction: Transaction) -> Result<(), Refusal> {
         let Transaction { label: _, guard, changes } = transaction;
         let numbers = (self.last_sequence, self.last_token);
         let outcome = self
             .check(guard.as_ref())
-            .and_then(|()| changes.into_iter().try_for_each(|change| self.apply(change)))
-            .map_err(StoreError::from);
+            .and_then(|()| changes.into_iter().try_for_each(|change| self.apply(change)));
         if outcome.is_ok() {
             self.keep();
         } else {
@@ -157,7 +162,9 @@ impl State {
             Change::RevokeLock { scheduler, kind, token } => self.revoke_lock(&scheduler, kind, token),
             Change::IntendRoom(new) => self.intend_room(new),
             Change::RoomStarted { scheduler, room, handle } => self.room_started(&scheduler, room, handle),
-            Change::IntendStop { scheduler, room, stop } => self.intend_stop(&scheduler, room, stop),
+            Change::IntendStop { scheduler, room, stop, unless } => {
+                self.intend_stop(&scheduler, &room, stop, unless)
+            }
             Change::ForgetFleetDeltas { scheduler, before } => {
                 self.forget_fleet_deltas(&scheduler, before);
                 Ok(())
@@ -195,6 +202,21 @@ impl State {
                 self.leave_events(&scheduler, addresses);
                 Ok(())
             }
+            Change::Allocate(new) => self.allocate(new),
+            Change::EndAllocation { scheduler, allocation, state, cause, at } => {
+                self.end_allocation(scheduler, allocation, state, cause, at)
+            }
+            Change::WithdrawAllocation { scheduler, allocation, cause, at } => {
+                self.withdraw_allocation(scheduler, allocation, cause, at);
+                Ok(())
+            }
+            Change::SpendClaim { scheduler, room, number, allocation } => {
+                self.spend_claim(&scheduler, &room, number, allocation)
+            }
+            Change::ForgetAllocations(forget) => {
+                self.forget_allocations(&forget);
+                Ok(())
+            }
             Change::SetRegion { from, to } => self.set_region(from.as_ref(), to),
         }
     }
@@ -210,7 +232,7 @@ impl State {
     }
 
     /// Destructures, so that a table that is forgotten here does not compile.
-    fn tables(&mut self) -> [&mut dyn Journaled; 19] {
+    fn tables(&mut self) -> [&mut dyn Journaled; 22] {
         let Self {
             schedulers,
             versions,
@@ -228,6 +250,9 @@ impl State {
             ended_rooms,
             rooms_made_by,
             ports,
+            allocations,
+            open_allocations,
+            requests,
             regions,
             event_queues,
             outbox,
@@ -251,6 +276,9 @@ impl State {
             ended_rooms,
             rooms_made_by,
             ports,
+            allocations,
+            open_allocations,
+            requests,
             regions,
             event_queues,
             outbox,

@@ -9,6 +9,7 @@ mod deletion;
 mod fleet;
 mod frozen_adder;
 mod machines;
+mod matchmakers;
 mod mixed;
 mod nature;
 mod outages;
@@ -58,10 +59,12 @@ pub enum Kind {
     FrozenAdder,
     /// Fleets over several regions, which are cut off, come back, are cordoned and drained.
     Regions,
+    /// Fleets whose rooms are handed out.
+    Matchmakers,
 }
 
 impl Kind {
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Fleet,
         Self::Autoscaling,
         Self::Rollouts,
@@ -70,6 +73,7 @@ impl Kind {
         Self::Mixed,
         Self::FrozenAdder,
         Self::Regions,
+        Self::Matchmakers,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -82,6 +86,7 @@ impl Kind {
             Self::Mixed => "mixed",
             Self::FrozenAdder => "frozen_adder",
             Self::Regions => "regions",
+            Self::Matchmakers => "matchmakers",
         }
     }
 
@@ -94,8 +99,10 @@ impl Kind {
     fn draw(seed: u64, options: &Options, random: &mut fastrand::Rng) -> Self {
         let chosen = Self::ALL[random.usize(0..OLDEST_KINDS)];
         let is_about_regions = fork(seed, "regions", 1).is_multiple_of(REGIONS_SHARE);
+        let is_about_matchmakers = fork(seed, "matchmakers", 2).is_multiple_of(MATCHMAKERS_SHARE);
         match options.several_regions {
             None | Some(true) if is_about_regions => Self::Regions,
+            None | Some(_) if is_about_matchmakers => Self::Matchmakers,
             None | Some(_) => chosen,
         }
     }
@@ -133,6 +140,9 @@ const OLDEST_KINDS: usize = 7;
 /// One of so many seeds is about regions.
 const REGIONS_SHARE: u64 = 8;
 
+/// One of so many of the others is about matchmakers.
+const MATCHMAKERS_SHARE: u64 = 8;
+
 /// In one of so many runs nobody gives up waiting for a lock.
 const PATIENT_SHARE: u64 = 4;
 
@@ -168,6 +178,7 @@ pub async fn run_on(seed: u64, options: &Options) -> Outcome {
     }
     let leaps = options.clock_leaps.unwrap_or_else(|| fork(seed, "leaps", 0).is_multiple_of(LEAPING_SHARE));
     let mut stage = Stage::new(world, fork(seed, "stage", 0), leaps);
+    stage.matchmaking = matchmakers::draw(seed, kind == Kind::Matchmakers);
     match kind {
         Kind::Fleet => play(&mut stage, fleet::script(random), seed).await,
         Kind::Autoscaling => play(&mut stage, autoscaling::script(random), seed).await,
@@ -177,6 +188,7 @@ pub async fn run_on(seed: u64, options: &Options) -> Outcome {
         Kind::Mixed => play(&mut stage, mixed::script(random), seed).await,
         Kind::FrozenAdder => frozen_adder::play(&mut stage, random).await,
         Kind::Regions => play(&mut stage, regions::script(random), seed).await,
+        Kind::Matchmakers => play(&mut stage, matchmakers::script(random), seed).await,
     }
     let violations = stage.violations();
     let world = stage.end();

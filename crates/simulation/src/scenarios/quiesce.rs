@@ -74,7 +74,8 @@ pub(super) async fn come_to_rest(stage: &mut Stage) {
     } else if same != now {
         give_up(stage, format!("it did not stay at rest: rooms were {same:?} and are {now:?}")).await;
     } else {
-        world.inspector().at_rest(world.store(), &world.rooms()).await;
+        let ping_timeout = world.settings().room_ping_timeout;
+        world.inspector().at_rest(world.store(), &world.rooms(), ping_timeout).await;
     }
 }
 
@@ -111,7 +112,8 @@ async fn unheard(world: &World) -> Result<BTreeSet<RoomId>, StoreError> {
 async fn give_up(stage: &mut Stage, why: String) {
     stage.world.trace().note(&why);
     // What is left has names of its own.
-    stage.world.inspector().at_rest(stage.world.store(), &stage.world.rooms()).await;
+    let ping_timeout = stage.world.settings().room_ping_timeout;
+    stage.world.inspector().at_rest(stage.world.store(), &stage.world.rooms(), ping_timeout).await;
     stage.world.inspector().not_converged(&why).await;
     stage.restless = Some(why);
 }
@@ -130,6 +132,15 @@ async fn look_around(world: &World) -> Result<Option<String>, StoreError> {
         if let Some(why) = unrest_of(world, scheduler).await? {
             return Ok(Some(format!("scheduler {}: {why}", scheduler.name)));
         }
+    }
+    let open = world.store().open_allocations(None).await?;
+    if let Some(one) = open.first() {
+        return Ok(Some(format!(
+            "{} rooms are held, one of them {} until {}",
+            open.len(),
+            one.room,
+            one.expires_at
+        )));
     }
     let rows = world.store().all_live_rooms().await?;
     let wanted: BTreeSet<_> = rows.into_iter().map(|row| (row.region, row.id)).collect();

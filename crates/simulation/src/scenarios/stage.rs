@@ -15,7 +15,7 @@ use crate::world::{NodeNumber, NodePlan, World};
 
 use super::outages::{self, CutOff};
 use super::script::{Script, choose};
-use super::{machines, nature, people, players};
+use super::{machines, matchmakers, nature, people, players};
 
 pub(super) struct Stage {
     pub(super) world: World,
@@ -26,6 +26,8 @@ pub(super) struct Stage {
     pub(super) clock_leaps: Option<fastrand::Rng>,
     /// Regions that will be reached again.
     pub(super) cut_off: Vec<CutOff>,
+    /// What matchmakers draw from; `None`: there are none.
+    pub(super) matchmaking: Option<fastrand::Rng>,
     /// The last generation of the game that someone made.
     pub(super) generation: u32,
     /// All that were ever created, by number.
@@ -59,6 +61,7 @@ impl Stage {
             random: fastrand::Rng::with_seed(seed),
             frozen: Vec::new(),
             cut_off: Vec::new(),
+            matchmaking: None,
             generation: 1,
             recipes: Vec::new(),
             restless: None,
@@ -132,6 +135,7 @@ impl Stage {
             Some(Who::Machines) => machines::something_happens(self, script).await,
             None => {}
         }
+        matchmakers::ask_for_rooms(self);
     }
 
     pub(super) fn freeze(&mut self, node: NodeNumber, time: Duration) {

@@ -39,6 +39,12 @@ pub(super) fn of_other(change: &Change) -> Option<String> {
         Change::EventsDead { events, error, .. } => format!("{} events are dead: {error}", events.len()),
         Change::ReplayEvents { events, .. } => format!("{} events are replayed", events.len()),
         Change::LeaveEvents { addresses, .. } => format!("{} forwarders outlive it", addresses.len()),
+        Change::Allocate(new) => {
+            format!("room {} is allocated with number {} ({})", new.room, new.number.0, new.id)
+        }
+        Change::EndAllocation { allocation, state, .. } => format!("allocation {allocation} is {state}"),
+        Change::WithdrawAllocation { allocation, .. } => format!("allocation {allocation} is withdrawn"),
+        Change::SpendClaim { room, number, .. } => format!("number {} of room {room} is spent", number.0),
         Change::CreateScheduler(_)
         | Change::Enqueue(_)
         | Change::EndRoom { .. }
@@ -61,6 +67,7 @@ pub(super) fn of_other(change: &Change) -> Option<String> {
         | Change::RoomStarted { .. }
         | Change::IntendStop { .. }
         | Change::ForgetRooms { .. }
+        | Change::ForgetAllocations(_)
         | Change::EventsDelivered { .. }
         | Change::EventFailed { .. }
         | Change::ForgetDeadEvents { .. } => return None,

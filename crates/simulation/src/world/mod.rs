@@ -159,6 +159,19 @@ impl World {
     }
 
     /// The room table itself.
+    /// For what goes on whatever becomes of engines.
+    pub(crate) fn tasks(&self) -> Tasks {
+        self.tasks.clone()
+    }
+
+    pub(crate) fn shared_store(&self) -> Arc<dyn Store> {
+        self.store.clone()
+    }
+
+    pub(crate) fn shared_hosts(&self) -> Vec<Arc<Host>> {
+        self.hosts.clone()
+    }
+
     pub(crate) fn table(&self) -> Arc<MemoryRoomTable> {
         self.table.now()
     }

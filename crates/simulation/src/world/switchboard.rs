@@ -82,11 +82,8 @@ impl RoomsApi for Switchboard {
                 // A refused ping is answered, and rooms go on pinging.
                 let _ = engine
                     .ping(Ping {
-                        scheduler: ping.scheduler.as_str(),
-                        room: ping.room.as_str(),
-                        status: ping.status,
                         matches: ping.matches,
-                        metadata: None,
+                        ..Ping::of(ping.scheduler.as_str(), ping.room.as_str(), ping.status)
                     })
                     .await;
             });

@@ -44,6 +44,11 @@ fn shown(invariant: Invariant) -> Shown {
         Invariant::OneExecutor | Invariant::NoLockLeft => Shown::AtTheStore,
         Invariant::CapsKept => Shown::InRunsOf(Kind::Regions),
         Invariant::AcceptedWorkSurvives => Shown::InRunsOf(Kind::Mixed),
+        Invariant::HeldOnce
+        | Invariant::HeldStays
+        | Invariant::AnswersKept
+        | Invariant::FirstCome
+        | Invariant::HoldsEnd => Shown::InRunsOf(Kind::Matchmakers),
         Invariant::LegalTransitions
         | Invariant::EffectOnce
         | Invariant::SurgeBound
@@ -177,7 +182,8 @@ async fn come_to_rest(world: &World) {
         }
     };
     let came_to_rest = tokio::time::timeout(CONVERGES_WITHIN, rest).await.is_ok();
-    world.inspector().at_rest(world.store(), &world.host().rooms()).await;
+    let ping_timeout = world.settings().room_ping_timeout;
+    world.inspector().at_rest(world.store(), &world.host().rooms(), ping_timeout).await;
     if !came_to_rest {
         world.inspector().not_converged(&format!("no rest within {CONVERGES_WITHIN:?}")).await;
     }
@@ -306,6 +312,6 @@ async fn a_worker_that_lost_its_scheduler() -> Vec<String> {
     assert_eq!(refused.is_err(), guards::stands(Invariant::OneExecutor));
     let end = vec![fixtures::end(1, OperationStatus::Finished)];
     second.commit(Transaction::guarded("end operation", guard(token), end)).await.unwrap();
-    inspector.at_rest(&*memory, &[]).await;
+    inspector.at_rest(&*memory, &[], Millis::from_seconds(60)).await;
     inspector.violations()
 }

@@ -210,7 +210,8 @@ fn quiesce(world: &World) {
 
 /// What people asked for and was done is what the fleet size came to; nothing is left half done.
 async fn check_history(world: &World, begun_with: u32) {
-    world.inspector().at_rest(world.store(), &world.host().rooms()).await;
+    let ping_timeout = world.settings().room_ping_timeout;
+    world.inspector().at_rest(world.store(), &world.host().rooms(), ping_timeout).await;
     world.check();
     let done = done(world).await;
     let by_people = done.iter().filter(|operation| matches!(operation.origin, Origin::Person(_)));

@@ -56,7 +56,7 @@ impl Balancer {
 
     async fn ping(&self, room: &RoomId, status: PingStatus, matches: u32) {
         let (scheduler, room) = (ARENA, room.as_str());
-        let _ = self.engine().ping(Ping { scheduler, room, status, matches, metadata: None }).await;
+        let _ = self.engine().ping(Ping { matches, ..Ping::of(scheduler, room, status) }).await;
     }
 }
 

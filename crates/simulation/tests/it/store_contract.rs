@@ -25,6 +25,11 @@ async fn room_registry() {
 }
 
 #[tokio::test]
+async fn allocation_store() {
+    contract::allocation_store::run_all(fresh).await;
+}
+
+#[tokio::test]
 async fn transactions() {
     contract::transactions::run_all(fresh).await;
 }

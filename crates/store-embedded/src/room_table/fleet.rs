@@ -1,32 +1,43 @@
 //! One shard's part of a fleet: some of its rooms, and the counters of just those.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use foldhash::fast::FixedState;
+use maestro_core::allocation::{Hold, Holds};
 use maestro_core::room::RoomId;
 use maestro_core::scheduler::SchedulerName;
+use maestro_core::time::Millis;
 use maestro_engine::ports::room_table::{FleetCounts, NewRoom, RoomView};
+use parking_lot::Mutex;
 
 use super::counts;
-use super::room::Room;
+use super::index::{DueAt, Index};
+use super::room::{Counted, Room};
 
 /// Parts of fleets by scheduler. A part without rooms is not kept.
 pub(super) type Shard = HashMap<SchedulerName, Part, FixedState>;
 
-#[derive(Default)]
 pub(super) struct Part {
     rooms: HashMap<RoomId, Room, FixedState>,
     pub(super) counts: FleetCounts,
+    /// Of the whole fleet.
+    index: Arc<Mutex<Index>>,
 }
 
 impl Part {
+    pub(super) fn new(index: Arc<Mutex<Index>>) -> Self {
+        Self { rooms: HashMap::default(), counts: FleetCounts::default(), index }
+    }
+
     pub(super) fn insert(&mut self, new: NewRoom) {
         if self.rooms.contains_key(&new.id) {
             return;
         }
         let (id, room) = Room::new(new);
-        if let Some(counted) = room.counted() {
-            counts::add(&mut self.counts, &counted, room.region());
+        count(&mut self.counts, &self.index, id.as_str(), &room, None);
+        if let Some(holds) = room.holds() {
+            self.index.lock().reschedule(&[], due(Some(holds), &id));
         }
         self.rooms.insert(id, room);
     }
@@ -35,7 +46,9 @@ impl Part {
         let (id, room) = self.rooms.remove_entry(room)?;
         if let Some(counted) = room.counted() {
             counts::remove(&mut self.counts, &counted, room.region());
+            self.index.lock().set_free(&id, room.version(), room.region(), counted.free, 0);
         }
+        self.index.lock().reschedule(&due(room.holds(), &id), Vec::new());
         Some(room.view(id))
     }
 
@@ -52,30 +65,59 @@ impl Part {
     }
 
     pub(super) fn change_all(&mut self, mut change: impl FnMut(&mut Room)) {
-        for room in self.rooms.values_mut() {
-            recounted(&mut self.counts, room, &mut change);
+        let Self { rooms, counts, index } = self;
+        for (id, room) in rooms {
+            changed(counts, index, id.as_str(), room, &mut change);
         }
     }
 
     /// `None`: there is no such room.
-    pub(super) fn change<T>(&mut self, room: &str, change: impl FnOnce(&mut Room) -> T) -> Option<T> {
-        let room = self.rooms.get_mut(room)?;
-        Some(recounted(&mut self.counts, room, change))
+    pub(super) fn change<T>(&mut self, id: &str, change: impl FnOnce(&mut Room) -> T) -> Option<T> {
+        let Self { rooms, counts, index } = self;
+        let room = rooms.get_mut(id)?;
+        Some(changed(counts, index, id, room, change))
     }
 }
 
 /// The only way to change a room that is in the table.
-fn recounted<T>(counts: &mut FleetCounts, room: &mut Room, change: impl FnOnce(&mut Room) -> T) -> T {
+fn changed<T>(
+    counts: &mut FleetCounts,
+    index: &Mutex<Index>,
+    id: &str,
+    room: &mut Room,
+    change: impl FnOnce(&mut Room) -> T,
+) -> T {
     let before = room.counted();
+    // Most rooms have no holds, and this copies nothing.
+    let holds_before = room.holds().cloned();
     let answer = change(room);
-    let after = room.counted();
-    if before != after {
-        if let Some(before) = before {
-            counts::remove(counts, &before, room.region());
-        }
-        if let Some(after) = after {
-            counts::add(counts, &after, room.region());
-        }
+    count(counts, index, id, room, before);
+    if holds_before.as_ref() != room.holds() {
+        let id = RoomId::new(id);
+        index.lock().reschedule(&due(holds_before.as_ref(), &id), due(room.holds(), &id));
     }
     answer
+}
+
+fn count(counts: &mut FleetCounts, index: &Mutex<Index>, id: &str, room: &Room, before: Option<Counted>) {
+    let after = room.counted();
+    if before == after {
+        return;
+    }
+    if let Some(before) = before {
+        counts::remove(counts, &before, room.region());
+    }
+    if let Some(after) = after {
+        counts::add(counts, &after, room.region());
+    }
+    let free = |counted: Option<Counted>| counted.map_or(0, |counted| counted.free);
+    if free(before) != free(after) {
+        let id = RoomId::new(id);
+        index.lock().set_free(&id, room.version(), room.region(), free(before), free(after));
+    }
+}
+
+fn due(holds: Option<&Holds>, room: &RoomId) -> Vec<DueAt> {
+    let at = |hold: &Hold| (hold.due_at(Millis(0)), room.clone(), hold.number);
+    holds.into_iter().flat_map(Holds::iter).map(at).collect()
 }

@@ -7,23 +7,30 @@
 
 mod counts;
 mod fleet;
+mod holding;
+mod index;
 mod room;
 
+use std::collections::HashMap;
 use std::hash::BuildHasher;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use foldhash::fast::FixedState;
+use maestro_core::allocation::{Hold, HoldEnd, HoldStage, Holds, Terms};
 use maestro_core::operation::OperationId;
 use maestro_core::room::{InstanceStatus, RoomId};
 use maestro_core::scheduler::SchedulerName;
-use maestro_core::time::Timestamp;
+use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::RoomTable;
 use maestro_engine::ports::room_table::{
-    Claim, FleetCounts, NewRoom, Ping, PingError, Pinged, RoomView, StatusChange, TableError,
+    Claim, DueHold, FleetCounts, HoldAnswer, HoldKey, HoldRequest, NewRoom, Ping, PingError, Pinged,
+    RoomAddress, RoomView, StatusChange, TableError,
 };
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use fleet::{Part, Shard};
+use index::Index;
 use room::Room;
 
 /// Enough that threads seldom meet, few enough that a sum over all of them costs a few microseconds.
@@ -35,11 +42,19 @@ const SHARD_HASHER: FixedState = FixedState::with_seed(1);
 
 pub struct MemoryRoomTable {
     shards: [Mutex<Shard>; SHARDS],
+    /// What is known of whole fleets. An index outlives the last room of its fleet, and goes with the scheduler.
+    indexes: RwLock<HashMap<SchedulerName, Arc<Mutex<Index>>, FixedState>>,
+    /// One at a time claims rooms for matchmakers: of two who want several rooms each, one gets them.
+    holding: Mutex<()>,
 }
 
 impl MemoryRoomTable {
     pub fn new() -> Self {
-        Self { shards: std::array::from_fn(|_| Mutex::default()) }
+        Self {
+            shards: std::array::from_fn(|_| Mutex::default()),
+            indexes: RwLock::default(),
+            holding: Mutex::default(),
+        }
     }
 
     fn shard(&self, room: &str) -> MutexGuard<'_, Shard> {
@@ -69,8 +84,9 @@ impl Default for MemoryRoomTable {
 #[async_trait]
 impl RoomTable for MemoryRoomTable {
     async fn insert(&self, room: NewRoom) -> Result<(), TableError> {
+        let index = self.index(&room.scheduler);
         let mut shard = self.shard(room.id.as_str());
-        shard.entry(room.scheduler.clone()).or_default().insert(room);
+        shard.entry(room.scheduler.clone()).or_insert_with(|| Part::new(index)).insert(room);
         Ok(())
     }
 
@@ -86,6 +102,16 @@ impl RoomTable for MemoryRoomTable {
         instance: InstanceStatus,
     ) -> Result<Option<StatusChange>, TableError> {
         Ok(self.change(scheduler.as_str(), room.as_str(), |room| room.observe(instance)).flatten())
+    }
+
+    async fn set_address(
+        &self,
+        scheduler: &SchedulerName,
+        room: &RoomId,
+        address: RoomAddress,
+    ) -> Result<(), TableError> {
+        self.change(scheduler.as_str(), room.as_str(), |room| room.set_address(address));
+        Ok(())
     }
 
     async fn claim(&self, claim: Claim<'_>) -> Result<Vec<RoomId>, TableError> {
@@ -134,6 +160,75 @@ impl RoomTable for MemoryRoomTable {
         Ok(())
     }
 
+    async fn hold(&self, requests: &[HoldRequest<'_>]) -> Result<Vec<HoldAnswer>, TableError> {
+        let _one_at_a_time = self.holding.lock();
+        Ok(requests.iter().map(|request| self.hold_all_or_none(request)).collect())
+    }
+
+    async fn confirm(&self, holds: &[HoldKey]) -> Result<Vec<Option<HoldStage>>, TableError> {
+        let confirm = |key: &HoldKey| self.change_held(key, |room| room.confirm(key.number)).flatten();
+        Ok(holds.iter().map(confirm).collect())
+    }
+
+    async fn mark(&self, hold: &HoldKey, end: HoldEnd) -> Result<Option<HoldEnd>, TableError> {
+        Ok(self.change_held(hold, |room| room.mark(hold.number, end)).flatten())
+    }
+
+    async fn release(&self, holds: &[HoldKey]) -> Result<(), TableError> {
+        for key in holds {
+            self.change_held(key, |room| room.release(key.number));
+        }
+        Ok(())
+    }
+
+    async fn restore(&self, scheduler: &SchedulerName, room: &RoomId, hold: Hold) -> Result<(), TableError> {
+        self.change(scheduler.as_str(), room.as_str(), |room| room.restore(hold));
+        Ok(())
+    }
+
+    async fn due_holds(
+        &self,
+        now: Timestamp,
+        ping_timeout: Millis,
+        holds_max: usize,
+    ) -> Result<Vec<DueHold>, TableError> {
+        Ok(self.due_now(now, ping_timeout, holds_max))
+    }
+
+    async fn holds_of(&self, scheduler: &SchedulerName, room: &RoomId) -> Result<Vec<Hold>, TableError> {
+        let shard = self.shard(room.as_str());
+        let holds = shard.get(scheduler).and_then(|part| part.room(room.as_str())?.holds());
+        Ok(holds.into_iter().flat_map(Holds::iter).cloned().collect())
+    }
+
+    async fn holds(&self, scheduler: &SchedulerName) -> Result<Vec<DueHold>, TableError> {
+        Ok(self.all_holds(scheduler))
+    }
+
+    async fn terms(&self, scheduler: &SchedulerName) -> Result<Terms, TableError> {
+        Ok(self.indexes.read().get(scheduler).map(|index| index.lock().terms.clone()).unwrap_or_default())
+    }
+
+    async fn set_terms(&self, scheduler: &SchedulerName, terms: Terms) -> Result<(), TableError> {
+        self.index(scheduler).lock().terms = terms;
+        Ok(())
+    }
+
+    async fn report_waiting(
+        &self,
+        scheduler: &SchedulerName,
+        process: &str,
+        slots: u32,
+        now: Timestamp,
+    ) -> Result<(), TableError> {
+        self.index(scheduler).lock().waiting.report(process, slots, now);
+        Ok(())
+    }
+
+    async fn waiting(&self, scheduler: &SchedulerName, now: Timestamp) -> Result<u32, TableError> {
+        Ok(self.index(scheduler).lock().waiting.highest(now))
+    }
+
     async fn remove(&self, scheduler: &SchedulerName, room: &RoomId) -> Result<Option<RoomView>, TableError> {
         let mut shard = self.shard(room.as_str());
         let Some(part) = shard.get_mut(scheduler) else { return Ok(None) };
@@ -148,6 +243,7 @@ impl RoomTable for MemoryRoomTable {
         for shard in &self.shards {
             shard.lock().remove(scheduler);
         }
+        self.indexes.write().remove(scheduler);
         Ok(())
     }
 

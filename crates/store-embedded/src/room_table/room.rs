@@ -1,10 +1,13 @@
 //! One room of the table. A hundred thousand of them are kept, so what is rare is boxed.
 
+use maestro_core::allocation::{AllocationId, ClaimNumber, Heard, Hold, HoldEnd, HoldStage, Holds, Wish};
 use maestro_core::operation::OperationId;
 use maestro_core::room::{InstanceStatus, PingStatus, Purpose, Region, RoomId, RoomState, RoomStatus};
 use maestro_core::scheduler::Version;
 use maestro_core::time::Timestamp;
-use maestro_engine::ports::room_table::{Claim, NewRoom, Ping, PingError, Pinged, RoomView, StatusChange};
+use maestro_engine::ports::room_table::{
+    Claim, HoldRequest, NewRoom, Ping, PingError, Pinged, RoomAddress, RoomView, StatusChange,
+};
 
 pub(super) struct Room {
     version: Version,
@@ -18,6 +21,12 @@ pub(super) struct Room {
     metadata: Option<Box<str>>,
     /// Whose claim the state knows of.
     claimed_by: Option<Box<OperationId>>,
+    /// The last number that a claim has taken.
+    number: ClaimNumber,
+    holds: Option<Box<Holds>>,
+    address: Option<RoomAddress>,
+    /// By the room's own clock.
+    last_sent_at: Option<i64>,
 }
 
 /// What the counters know of a room. Never stored: composed before and after a change, so that it cannot drift.
@@ -26,7 +35,11 @@ pub(super) struct Counted {
     pub(super) status: RoomStatus,
     pub(super) instance: InstanceStatus,
     pub(super) matches: u32,
+    /// Matches that are expected.
+    pub(super) expected: u32,
     pub(super) known: bool,
+    /// Slots for matchmakers.
+    pub(super) free: u32,
 }
 
 impl Room {
@@ -42,8 +55,11 @@ impl Room {
             matches_max,
             known,
             listened_since,
+            address,
+            claim_number,
+            holds,
         } = new;
-        let room = Self {
+        let mut room = Self {
             version,
             region,
             purpose,
@@ -54,7 +70,12 @@ impl Room {
             terminating_since: None,
             metadata: None,
             claimed_by: None,
+            number: claim_number,
+            holds: None,
+            address,
+            last_sent_at: None,
         };
+        holds.into_iter().for_each(|hold| room.restore(hold));
         (id, room)
     }
 
@@ -66,9 +87,30 @@ impl Room {
                 status: self.state.status(),
                 instance: self.state.instance(),
                 matches: self.state.matches(),
+                expected: self.expected(),
                 known: self.state.is_known(),
+                free: self.free_slots(),
             }),
         }
+    }
+
+    fn free_slots(&self) -> u32 {
+        match (self.purpose, &self.address) {
+            (Purpose::Fleet, Some(_)) => self.state.free_slots(),
+            (Purpose::Validation, _) | (Purpose::Fleet, None) => 0,
+        }
+    }
+
+    fn expected(&self) -> u32 {
+        self.holds.as_ref().map_or(0, |holds| holds.open())
+    }
+
+    pub(super) fn holds(&self) -> Option<&Holds> {
+        self.holds.as_deref()
+    }
+
+    pub(super) fn version(&self) -> Version {
+        self.version
     }
 
     /// Never another one: it is no part of [`Counted`].
@@ -83,11 +125,24 @@ impl Room {
     /// Takes up what the game says, or refuses it and stays as it is.
     pub(super) fn ping(&mut self, ping: &Ping<'_>, at: Timestamp) -> Result<Pinged, PingError> {
         let heard_again = !self.state.is_known();
+        if self.was_overtaken(ping) {
+            self.last_ping_at = Some(at);
+            let status = self.state.status();
+            return Ok(Pinged {
+                before: status,
+                after: status,
+                heard_again: false,
+                purpose: self.purpose,
+                ended_holds: false,
+            });
+        }
+        let matches_before = self.state.matches();
         let StatusChange { before, after } = self
             .state
             .ping(ping.status, ping.matches)
             .map_err(|change| PingError::Refused { from: change.before, to: change.after })?;
         self.last_ping_at = Some(at);
+        self.last_sent_at = ping.sent_at.or(self.last_sent_at);
         self.terminating_since = match ping.status {
             PingStatus::Terminating => self.terminating_since.or(Some(at)),
             PingStatus::Unknown | PingStatus::Ready | PingStatus::Occupied | PingStatus::Terminated => None,
@@ -98,7 +153,23 @@ impl Room {
         {
             self.metadata = Some(metadata.into());
         }
-        Ok(Pinged { before, after, heard_again, purpose: self.purpose })
+        let ended_holds = self.holds.as_mut().is_some_and(|holds| {
+            // The first ping after the table was lost says how many matches there are, not how many have begun.
+            let risen = if heard_again { 0 } else { ping.matches.saturating_sub(matches_before) };
+            let (several, occupied) = (self.state.matches_max() > 1, ping.status == PingStatus::Occupied);
+            holds.hear(&Heard { several, occupied, risen, begun: ping.begun, at }) > 0
+        });
+        Ok(Pinged { before, after, heard_again, purpose: self.purpose, ended_holds })
+    }
+
+    /// A later ping came before this one. An unknown room has not said anything yet.
+    fn was_overtaken(&self, ping: &Ping<'_>) -> bool {
+        match (ping.sent_at, self.last_sent_at) {
+            (Some(sent), Some(last)) => {
+                self.state.is_known() && sent < last && last.saturating_sub(sent) < ping.late_max
+            }
+            (None, _) | (_, None) => false,
+        }
     }
 
     pub(super) fn observe(&mut self, instance: InstanceStatus) -> Option<StatusChange> {
@@ -110,8 +181,71 @@ impl Room {
         let claimed = self.state.claim(claim.statuses, claim.known_only);
         if claimed {
             self.claimed_by = Some(Box::new(claim.operation));
+            self.number = self.number.next();
         }
         claimed
+    }
+
+    /// The claim of a matchmaker: a provisional hold, if there is a slot for it and the room fits.
+    pub(super) fn hold(
+        &mut self,
+        request: &HoldRequest<'_>,
+        wish: &Wish,
+        allocation: AllocationId,
+    ) -> Option<ClaimNumber> {
+        let is_heard = self.last_ping_at.is_some_and(|at| at >= request.heard_since);
+        if self.free_slots() == 0 || !is_heard || !wish.accepts(self.metadata.as_deref()) {
+            return None;
+        }
+        self.number = self.number.next();
+        let number = self.number;
+        self.change_holds(|holds| {
+            holds.add(Hold {
+                allocation,
+                number,
+                expires_at: request.expires_at,
+                stage: HoldStage::Provisional { since: request.now },
+                metadata: request.metadata.cloned(),
+            });
+        });
+        Some(number)
+    }
+
+    pub(super) fn confirm(&mut self, number: ClaimNumber) -> Option<HoldStage> {
+        if self.claimed_by.is_some() {
+            return None;
+        }
+        self.holds.as_mut()?.confirm(number)
+    }
+
+    pub(super) fn mark(&mut self, number: ClaimNumber, end: HoldEnd) -> Option<HoldEnd> {
+        self.holds.as_mut()?.mark(number, end)
+    }
+
+    pub(super) fn release(&mut self, number: ClaimNumber) {
+        self.change_holds(|holds| {
+            holds.release(number);
+        });
+    }
+
+    pub(super) fn restore(&mut self, hold: Hold) {
+        self.number = self.number.max(hold.number);
+        self.change_holds(|holds| holds.add(hold));
+    }
+
+    fn change_holds(&mut self, change: impl FnOnce(&mut Holds)) {
+        let mut holds = self.holds.take().unwrap_or_default();
+        change(&mut holds);
+        self.state.set_holds(holds.len());
+        self.holds = Some(holds).filter(|holds| !holds.is_empty());
+    }
+
+    pub(super) fn set_address(&mut self, address: RoomAddress) {
+        self.address = Some(address);
+    }
+
+    pub(super) fn address(&self) -> Option<&RoomAddress> {
+        self.address.as_ref()
     }
 
     pub(super) fn unclaim(&mut self, operation: OperationId) {
@@ -119,6 +253,10 @@ impl Room {
             self.claimed_by = None;
             self.state.unclaim();
         }
+    }
+
+    pub(super) fn matches_max(&self) -> u32 {
+        self.state.matches_max()
     }
 
     pub(super) fn set_matches_max(&mut self, matches_max: u32) {
@@ -143,6 +281,7 @@ impl Room {
             was_ready: self.state.was_ready(),
             claimed_by: self.claimed_by(),
             metadata: self.metadata.as_deref().map(str::to_owned),
+            expected: self.expected(),
         }
     }
 }

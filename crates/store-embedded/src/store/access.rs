@@ -67,6 +67,26 @@ impl EmbeddedStore {
             }
         }
     }
+
+    /// The same for several writes, in their order, each with its label. They share commits where that is possible, and
+    /// each one has an answer of its own.
+    pub(super) async fn write_each<T: Send + 'static, W>(
+        &self,
+        writes: impl Iterator<Item = (&'static str, W)> + Send,
+    ) -> Vec<Result<T, StoreError>>
+    where
+        W: FnOnce(&Connection) -> Result<T> + Send + 'static,
+    {
+        match &self.access {
+            Access::File { writer, .. } => writer.write_each(writes).await,
+            Access::Memory(connection) => {
+                let connection = connection.lock();
+                let write = |(_, work)| write_in_place(&connection, work);
+                let answers = writes.map(write);
+                answers.map(|answer| answer.map_err(|failure| failure.into_store_error("write"))).collect()
+            }
+        }
+    }
 }
 
 /// The transaction is rolled back when it is dropped, so also by a panic.

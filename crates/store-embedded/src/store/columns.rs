@@ -1,5 +1,6 @@
 //! How the domain's values are kept in columns, and read again.
 
+use maestro_core::allocation::ClaimNumber;
 use maestro_core::operation::{OperationId, Token};
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::Timestamp;
@@ -18,6 +19,11 @@ pub(super) fn from_time(at: Timestamp) -> i64 {
 /// SQLite's integers are signed. The sequence begins at 1 and is incremented: it never gets here.
 pub(super) fn from_token(token: Token) -> i64 {
     i64::try_from(token.0).unwrap_or(i64::MAX)
+}
+
+/// Nobody claims a room so often that it would matter that they are signed.
+pub(super) fn from_claim_number(number: ClaimNumber) -> i64 {
+    i64::try_from(number.0).unwrap_or(i64::MAX)
 }
 
 pub(super) fn from_id(id: OperationId) -> String {
@@ -208,6 +214,11 @@ pub(super) fn or_unreadable<T>(read: Result<T>) -> Result<Result<T, Unreadable>>
 pub(super) fn to_token(number: i64) -> Result<Token> {
     let number = u64::try_from(number).map_err(|_| unreadable("token", number))?;
     Ok(Token(number))
+}
+
+pub(super) fn to_claim_number(number: i64) -> Result<ClaimNumber> {
+    let number = u64::try_from(number).map_err(|_| unreadable("claim number", number))?;
+    Ok(ClaimNumber(number))
 }
 
 pub(super) fn to_time(micros: i64, column: &'static str) -> Result<Timestamp> {

@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior};
 use super::error::OpenError;
 
 /// Names and statements, numbered from 1 on.
-const MIGRATIONS: [(&str, &str); 17] = [
+const MIGRATIONS: [(&str, &str); 18] = [
     ("initial", include_str!("../../migrations/0001_initial.sql")),
     ("rollouts", include_str!("../../migrations/0002_rollouts.sql")),
     ("locks", include_str!("../../migrations/0003_locks.sql")),
@@ -26,7 +26,8 @@ const MIGRATIONS: [(&str, &str); 17] = [
     ("schedulers_in_hand", include_str!("../../migrations/0014_schedulers_in_hand.sql")),
     ("derived_locks", include_str!("../../migrations/0015_derived_locks.sql")),
     ("revisions", include_str!("../../migrations/0016_revisions.sql")),
-    ("events", include_str!("../../migrations/0018_events.sql")),
+    ("events", include_str!("../../migrations/0017_events.sql")),
+    ("allocations", include_str!("../../migrations/0018_allocations.sql")),
 ];
 
 /// The newest migration that this Maestro knows: what a store has after it was opened.

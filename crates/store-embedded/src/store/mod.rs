@@ -1,6 +1,8 @@
 //! The durable store: one SQLite file in a data directory, one thread that writes, a few connections that read.
 
 mod access;
+mod allocation_rows;
+mod allocations;
 mod columns;
 mod directory_lock;
 mod error;

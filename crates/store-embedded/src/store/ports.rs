@@ -1,6 +1,7 @@
 //! The ports, each method handed to the writer or to a reader.
 
 use async_trait::async_trait;
+use maestro_core::allocation::AllocationId;
 use maestro_core::lock::Locks;
 use maestro_core::operation::{Operation, OperationId, Stage, Token};
 use maestro_core::room::{Region, RoomId};
@@ -8,15 +9,17 @@ use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::Store;
 use maestro_engine::ports::store::{
-    EndedRoom, EventFilter, EventPage, EventPageRequest, EventQueue, LeftQueue, OperationPage,
-    OperationStore, Outbox, PageRequest, QueueId, QueuedEvent, RegionRecord, RegionStore, Renewal, Result,
-    RoomCount, RoomRecord, RoomRegistry, SchedulerRecord, SchedulerStore, Transaction, UnreadableScheduler,
-    UnreadableVersion, VersionRecord, Workforce,
+    AllocationPage, AllocationPageRequest, AllocationRecord, AllocationStore, EndedRoom, EventFilter,
+    EventPage, EventPageRequest, EventQueue, ForgetAllocations, LeftQueue, OperationPage, OperationStore,
+    Outbox, PageRequest, QueueId, QueuedEvent, Refusal, RegionRecord, RegionStore, Renewal, Result,
+    RoomCount, RoomRecord, RoomRegistry, SchedulerRecord, SchedulerStore, StoreError, Transaction,
+    UnreadableScheduler, UnreadableVersion, VersionRecord, Workforce,
 };
+use rusqlite::Connection;
 
 use super::{
-    EmbeddedStore, locks, operation_rows, operations, outbox, regions, rooms, schedulers, transaction,
-    versions, workers,
+    EmbeddedStore, allocation_rows, allocations, locks, operation_rows, operations, outbox, regions, rooms,
+    schedulers, transaction, versions, workers,
 };
 use crate::failpoints::RENEW;
 
@@ -25,6 +28,20 @@ impl Store for EmbeddedStore {
     async fn commit(&self, transaction: Transaction) -> Result {
         self.write(transaction.label, move |connection| transaction::carry_out(connection, &transaction))
             .await
+    }
+
+    async fn commit_each(&self, transactions: Vec<Transaction>) -> Result<Vec<Result<(), Refusal>>> {
+        let writes = transactions.into_iter().map(|transaction| {
+            let label = transaction.label;
+            (label, move |connection: &Connection| transaction::carry_out(connection, &transaction))
+        });
+        let answers = self.write_each(writes).await.into_iter();
+        let refused = |answer| match answer {
+            Ok(()) => Ok(Ok(())),
+            Err(StoreError::Refused(refusal)) => Ok(Err(refusal)),
+            Err(error) => Err(error),
+        };
+        answers.map(refused).collect()
     }
 }
 
@@ -217,6 +234,57 @@ impl RoomRegistry for EmbeddedStore {
     async fn ports_in_use(&self, region: &Region) -> Result<Vec<u16>> {
         let region = region.clone();
         self.read("read the ports in use", move |connection| rooms::ports_in_use(connection, &region)).await
+    }
+}
+
+#[async_trait]
+impl AllocationStore for EmbeddedStore {
+    async fn allocation(
+        &self,
+        scheduler: &SchedulerName,
+        id: AllocationId,
+    ) -> Result<Option<AllocationRecord>> {
+        self.read_of("read the allocation", scheduler, move |connection, scheduler| {
+            allocation_rows::one(connection, scheduler, id)
+        })
+        .await
+    }
+
+    async fn allocations_of_request(
+        &self,
+        scheduler: &SchedulerName,
+        request: &str,
+    ) -> Result<Vec<AllocationRecord>> {
+        let request = request.to_owned();
+        self.read_of("read the request's allocations", scheduler, move |connection, scheduler| {
+            allocation_rows::of_request(connection, scheduler, &request)
+        })
+        .await
+    }
+
+    async fn allocations_to_forget(&self, forget: &ForgetAllocations) -> Result<u32> {
+        let forget = forget.clone();
+        self.read("count old allocations", move |connection| allocations::to_forget(connection, &forget))
+            .await
+    }
+
+    async fn open_allocations(&self, scheduler: Option<&SchedulerName>) -> Result<Vec<AllocationRecord>> {
+        let what = "read the open allocations";
+        match scheduler {
+            Some(scheduler) => self.read_of(what, scheduler, allocation_rows::open).await,
+            None => self.read(what, allocation_rows::all_open).await,
+        }
+    }
+
+    async fn allocations(
+        &self,
+        scheduler: &SchedulerName,
+        page: AllocationPageRequest,
+    ) -> Result<AllocationPage> {
+        self.read_of("read the allocations", scheduler, move |connection, scheduler| {
+            allocation_rows::page(connection, scheduler, &page)
+        })
+        .await
     }
 }
 

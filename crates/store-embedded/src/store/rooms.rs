@@ -9,7 +9,7 @@ use maestro_core::time::Timestamp;
 use maestro_engine::documents::Unreadable;
 use maestro_engine::ports::runtime::Handle;
 use maestro_engine::ports::store::{
-    Ended, EndedRoom, Intent, NewRoomRecord, Refusal, RoomCount, RoomRecord, StopIntent,
+    ClaimedSince, Ended, EndedRoom, Intent, NewRoomRecord, Refusal, RoomCount, RoomRecord, StopIntent,
 };
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Params};
@@ -17,11 +17,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::columns::{
-    Columns, execute, execute_counted, from_id, from_time, from_token, insert, or_unreadable, read_rows,
-    to_time, to_token, value,
+    Columns, execute, execute_counted, find, from_claim_number, from_id, from_time, from_token, insert,
+    or_unreadable, read_rows, to_claim_number, to_time, to_token,
 };
 use super::failure::{Failure, Result};
-use super::schedulers;
+use super::{allocations, schedulers};
 
 pub(super) fn intend(connection: &Connection, new: &NewRoomRecord) -> Result {
     schedulers::require(connection, &new.scheduler)?;
@@ -82,13 +82,16 @@ pub(super) fn intend_stop(
     scheduler: &SchedulerName,
     room: &RoomId,
     stop: &StopIntent,
+    unless: ClaimedSince,
 ) -> Result {
     let StopIntent { operation, cause, matches, reason, at } = stop;
-    // Only the first one counts: who asks again changes nothing.
+    let ClaimedSince { number, takes_held } = unless;
     let sql = "UPDATE rooms
          SET stop_operation = ?3, stop_cause = ?4, stop_matches = ?5, stop_reason = ?6, stop_at = ?7
-         WHERE id = ?2 AND scheduler = ?1 AND ended_at IS NULL AND stop_operation IS NULL";
-    let found = execute_counted(
+         WHERE id = ?2 AND scheduler = ?1 AND ended_at IS NULL AND stop_operation IS NULL
+           AND claim_number = ?8 AND (holds = 0 OR ?9)
+         RETURNING holds";
+    let holds = find(
         connection,
         sql,
         (
@@ -99,17 +102,30 @@ pub(super) fn intend_stop(
             matches,
             reason,
             from_time(*at),
+            from_claim_number(number),
+            takes_held,
         ),
     )?;
-    match found {
-        0 if !is_live(connection, scheduler, room)? => Err(Refusal::RoomNotFound(room.clone()).into()),
-        _ => Ok(()),
+    match holds {
+        Some(holds) => allocations::lose(connection, scheduler, room, holds, reason, *at),
+        None => match is_to_stop(connection, scheduler, room)? {
+            // Only the first one counts: who asks again changes nothing.
+            Some(true) => Ok(()),
+            Some(false) => Err(Refusal::RoomClaimed(room.clone()).into()),
+            None => Err(Refusal::RoomNotFound(room.clone()).into()),
+        },
     }
 }
 
 pub(super) fn is_live(connection: &Connection, scheduler: &SchedulerName, room: &RoomId) -> Result<bool> {
-    let sql = "SELECT EXISTS (SELECT 1 FROM rooms WHERE id = ?2 AND scheduler = ?1 AND ended_at IS NULL)";
-    value(connection, sql, (scheduler.as_str(), room.as_str()))
+    Ok(is_to_stop(connection, scheduler, room)?.is_some())
+}
+
+/// `None`: it does not live.
+fn is_to_stop(connection: &Connection, scheduler: &SchedulerName, room: &RoomId) -> Result<Option<bool>> {
+    let sql =
+        "SELECT stop_operation IS NOT NULL FROM rooms WHERE id = ?2 AND scheduler = ?1 AND ended_at IS NULL";
+    find(connection, sql, (scheduler.as_str(), room.as_str()))
 }
 
 pub(super) fn end(
@@ -120,16 +136,15 @@ pub(super) fn end(
 ) -> Result {
     let Ended { at, how, cause, was_ready } = ended;
     let sql = "UPDATE rooms SET ended_at = ?3, ended_how = ?4, ended_cause = ?5, was_ready = ?6
-         WHERE id = ?2 AND scheduler = ?1 AND ended_at IS NULL";
-    let changed = execute_counted(
+         WHERE id = ?2 AND scheduler = ?1 AND ended_at IS NULL RETURNING holds";
+    let holds = find(
         connection,
         sql,
         (scheduler.as_str(), room.as_str(), from_time(*at), how, cause.as_str(), was_ready),
     )?;
-    if changed > 0 {
-        execute(connection, "DELETE FROM ports_taken WHERE room = ?1", [room.as_str()])?;
-    }
-    Ok(())
+    let Some(holds) = holds else { return Ok(()) };
+    allocations::lose(connection, scheduler, room, holds, how, *at)?;
+    execute(connection, "DELETE FROM ports_taken WHERE room = ?1", [room.as_str()])
 }
 
 pub(super) fn forget(connection: &Connection, scheduler: &SchedulerName, rooms: &[RoomId]) -> Result {
@@ -143,7 +158,8 @@ pub(super) fn forget(connection: &Connection, scheduler: &SchedulerName, rooms: 
 
 const SELECT: &str =
     "SELECT id, scheduler, version, region, purpose, ports, handle, stop_operation, stop_cause, stop_matches, stop_reason,
-    stop_at, operation, token, created_at, ended_at, ended_how, ended_cause, was_ready FROM rooms";
+    stop_at, operation, token, created_at, ended_at, ended_how, ended_cause, was_ready, claim_number, holds
+    FROM rooms";
 
 pub(super) fn one(
     connection: &Connection,
@@ -271,6 +287,8 @@ mod at {
     pub(super) const TOKEN: usize = 13;
     pub(super) const CREATED_AT: usize = 14;
     pub(super) const ENDED_AT: usize = 15;
+    pub(super) const CLAIM_NUMBER: usize = 19;
+    pub(super) const HOLDS: usize = 20;
 }
 
 /// Rooms that stand beside each other mostly share scheduler and region: they then share the memory of the names.
@@ -308,6 +326,8 @@ fn room(columns: &Columns<'_, '_>, beside: &mut Option<(SchedulerName, Region)>)
             true => None,
             false => Some(ended_from(columns)?),
         },
+        claim_number: to_claim_number(row.get(at::CLAIM_NUMBER)?)?,
+        holds: row.get(at::HOLDS)?,
     })
 }
 
@@ -342,7 +362,7 @@ struct PortDocument<'a> {
     host_port: u16,
 }
 
-fn ports_from_json(text: &str) -> Option<Vec<HostPort>> {
+pub(super) fn ports_from_json(text: &str) -> Option<Vec<HostPort>> {
     let ports: Vec<PortDocument<'_>> = serde_json::from_str(text).ok()?;
     let port = |port: PortDocument<'_>| {
         let PortDocument { name, protocol: word, container_port, host_port } = port;

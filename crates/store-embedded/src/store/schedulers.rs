@@ -85,7 +85,7 @@ pub(super) fn delete(connection: &Connection, scheduler: &SchedulerName, keep: O
     }
     for statement in [
         "DELETE FROM rooms WHERE scheduler = ?1",
-        // Versions, the rollout, the ownership and the locks go with it.
+        // Versions, the rollout, the ownership, the locks and the allocations go with it.
         "DELETE FROM schedulers WHERE name = ?1",
     ] {
         execute(connection, statement, [scheduler.as_str()])?;

@@ -5,7 +5,9 @@ use maestro_engine::ports::store::{Change, Guard, Refusal, Transaction};
 use rusqlite::Connection;
 
 use super::failure::Result;
-use super::{locks, no_action, operations, outbox, regions, rooms, schedulers, versions, workers};
+use super::{
+    allocations, locks, no_action, operations, outbox, regions, rooms, schedulers, versions, workers,
+};
 
 pub(super) fn carry_out(connection: &Connection, transaction: &Transaction) -> Result {
     let Transaction { label: _, guard, changes } = transaction;
@@ -80,7 +82,9 @@ fn carry_out_one(connection: &Connection, change: &Change) -> Result {
         Change::RoomStarted { scheduler, room, handle } => {
             rooms::started(connection, scheduler, room, handle)
         }
-        Change::IntendStop { scheduler, room, stop } => rooms::intend_stop(connection, scheduler, room, stop),
+        Change::IntendStop { scheduler, room, stop, unless } => {
+            rooms::intend_stop(connection, scheduler, room, stop, *unless)
+        }
         Change::EndRoom { scheduler, room, ended } => rooms::end(connection, scheduler, room, ended),
         Change::ForgetRooms { scheduler, rooms } => rooms::forget(connection, scheduler, rooms),
         Change::QueueEvent(new) => outbox::queue(connection, new),
@@ -96,6 +100,17 @@ fn carry_out_one(connection: &Connection, change: &Change) -> Result {
         Change::ReplayEvents { scheduler, events, at } => outbox::replay(connection, scheduler, events, *at),
         Change::ForgetDeadEvents { scheduler, before } => outbox::forget_dead(connection, scheduler, *before),
         Change::LeaveEvents { scheduler, addresses } => outbox::leave(connection, scheduler, addresses),
+        Change::Allocate(new) => allocations::allocate(connection, new),
+        Change::EndAllocation { scheduler, allocation, state, cause, at } => {
+            allocations::end(connection, scheduler, *allocation, *state, cause, *at)
+        }
+        Change::WithdrawAllocation { scheduler, allocation, cause, at } => {
+            allocations::withdraw(connection, scheduler, *allocation, cause, *at)
+        }
+        Change::SpendClaim { scheduler, room, number, allocation } => {
+            allocations::spend(connection, scheduler, room, *number, *allocation)
+        }
+        Change::ForgetAllocations(forget) => allocations::forget(connection, forget),
         Change::SetRegion { from, to } => regions::set(connection, from.as_ref(), to),
     }
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use maestro_engine::ports::contract::{
-    operation_store, outbox, region_store, room_registry, room_table, scheduler_store, transactions,
+    allocation_store, operation_store, outbox, region_store, room_registry, room_table, scheduler_store,
+    transactions,
 };
 use maestro_engine::ports::{RoomTable, Store};
 use maestro_store_embedded::{EmbeddedStore, MemoryRoomTable};
@@ -45,6 +46,12 @@ async fn region_store() {
 }
 
 #[tokio::test]
+async fn allocation_store() {
+    let root = tempfile::tempdir().unwrap();
+    allocation_store::run_all(|| fresh(&root)).await;
+}
+
+#[tokio::test]
 async fn transactions() {
     let root = tempfile::tempdir().unwrap();
     transactions::run_all(|| fresh(&root)).await;
@@ -58,6 +65,7 @@ async fn in_memory() {
     room_registry::run_all(fresh).await;
     outbox::run_all(fresh).await;
     region_store::run_all(fresh).await;
+    allocation_store::run_all(fresh).await;
     transactions::run_all(fresh).await;
 }
 

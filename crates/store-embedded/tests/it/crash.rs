@@ -81,13 +81,8 @@ fn changes_of_operations(number: usize) -> (&'static str, Vec<Change>) {
         }
         8 => ("start", vec![start(2)]),
         9 => {
-            let stop = |number| Change::IntendStop {
-                scheduler: arena(),
-                room: room_id(number),
-                stop: stop_intent(2),
-            };
             let place = await_lock(Config, holder(2), 3);
-            ("stop", vec![stop(1), stop(2), set_activity(2, parked("rooms")), place])
+            ("stop", vec![intend_stop(1, 2), intend_stop(2, 2), set_activity(2, parked("rooms")), place])
         }
         10 => ("ended", vec![end_room(1, 7), end_room(2, 8)]),
         13 => {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a panic is how tests say no")]
 
+mod allocations;
 mod backup;
 mod child;
 mod concurrency;

@@ -5,10 +5,13 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use maestro_core::allocation::ClaimNumber;
 use maestro_core::lock::LockKind::{Config, Downscaling, Scale, Termination};
 use maestro_core::operation::RemovalReason;
 use maestro_engine::ports::contract::fixtures::*;
-use maestro_engine::ports::store::{Change, Intent, OperationStore, RolloutState, StopIntent, Workforce};
+use maestro_engine::ports::store::{
+    Change, ClaimedSince, Intent, OperationStore, RolloutState, StopIntent, Workforce,
+};
 use maestro_store_embedded::{EmbeddedStore, OpenError, Options};
 use rusqlite::Connection;
 
@@ -207,7 +210,10 @@ pub(crate) fn as_first_migrated(directory: &Path) {
     let connection = Connection::open(database(directory)).unwrap();
     connection
         .execute_batch(
-            "DROP TABLE event_queues;
+            "DROP TABLE allocations;
+             ALTER TABLE rooms DROP COLUMN claim_number;
+             ALTER TABLE rooms DROP COLUMN holds;
+             DROP TABLE event_queues;
              DROP TABLE outbox;
              DROP TABLE no_action_operations;
              DROP TABLE no_action_contents;
@@ -245,9 +251,11 @@ async fn a_store_of_an_older_maestro_is_taken_along_with_all_that_is_in_it() {
     assert_eq!(everything(&store).await, before);
     let begun = rollout(RolloutState::Rolling);
     accept(&store, vec![set_rollout(0, Some(begun.clone())), set_last_shrunk(1, 3)]).await;
-    accept(&store, vec![take(Downscaling, holder(1), 1)]).await;
+    accept(&store, vec![take(Downscaling, holder(1), 1), allocate(1, 1, 1)]).await;
     drop(store);
     let store = EmbeddedStore::open(directory.path()).unwrap();
+    assert_eq!(allocation(&store, 1).await.room, room_id(1));
+    assert_eq!(room(&store, 1).await.holds, 1);
     let record = scheduler(&store, &arena()).await;
     assert_eq!((record.rollout, record.last_shrunk_at), (Some(begun), Some(at(3))));
     assert_eq!(lock(&store, Downscaling).await.holder, holder(1));
@@ -265,7 +273,10 @@ async fn locks_that_are_not_stored_any_more_are_dropped() {
     accept(&store, vec![await_lock(Termination, holder(1), 1)]).await;
     drop(store);
     let connection = Connection::open(database(directory.path())).unwrap();
-    let sql = "DROP TABLE event_queues;
+    let sql = "DROP TABLE allocations;
+         ALTER TABLE rooms DROP COLUMN claim_number;
+         ALTER TABLE rooms DROP COLUMN holds;
+         DROP TABLE event_queues;
          DROP TABLE outbox;
          ALTER TABLE schedulers DROP COLUMN revision;
          DELETE FROM migrations WHERE number > 14";
@@ -289,7 +300,9 @@ async fn the_words_of_an_older_maestro_are_understood() {
     let store = EmbeddedStore::open(directory.path()).unwrap();
     for (number, (reason, ..)) in (1..).zip(words) {
         let stop = StopIntent { cause: None, matches: 0, reason: reason.into(), ..stop_intent(1) };
-        accept(&store, vec![Change::IntendStop { scheduler: arena(), room: room_id(number), stop }]).await;
+        let unless = ClaimedSince { number: ClaimNumber(0), takes_held: false };
+        let change = Change::IntendStop { scheduler: arena(), room: room_id(number), stop, unless };
+        accept(&store, vec![change]).await;
     }
     drop(store);
     as_first_migrated(directory.path());

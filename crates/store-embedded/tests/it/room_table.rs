@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
+use maestro_core::allocation::ClaimNumber;
 use maestro_core::operation::OperationId;
 use maestro_core::room::{InstanceStatus, PingStatus, Purpose, Region, RoomId, RoomStatus};
 use maestro_core::scheduler::{SchedulerName, Version};
@@ -81,18 +82,15 @@ async fn take(table: &MemoryRoomTable, step: &Step) {
                 matches_max: 1,
                 known: *known,
                 listened_since: Timestamp::UNIX_EPOCH,
+                address: None,
+                claim_number: ClaimNumber(0),
+                holds: Vec::new(),
             };
             table.insert(new).await.unwrap();
         }
         Step::Ping { room, status, matches } => {
             let id = room_id(*room);
-            let ping = Ping {
-                scheduler: "arena",
-                room: id.as_str(),
-                status: *status,
-                matches: *matches,
-                metadata: None,
-            };
+            let ping = Ping { matches: *matches, ..Ping::of("arena", id.as_str(), *status) };
             // Of rooms that are not there, and impossible ones: refusals must not be counted either.
             let _ = table.ping(ping, Timestamp::UNIX_EPOCH).await;
         }

@@ -44,7 +44,7 @@ fn read(fields: &Fields<'_>) -> Option<(Demand, Autoscaling)> {
         .required("readyTarget", "a decimal from 0.1 to 0.9")
         .and_then(|text| fields.check("readyTarget", ReadyTarget::parse(&text)));
     let (occupied, total, min, max, ready_target) = (occupied?, total?, lower?, upper?, ready_target?);
-    let demand = Demand { matches: occupied.into(), occupied, total, matches_max: 1 };
+    let demand = Demand { matches: occupied.into(), occupied, total, matches_max: 1, waiting: 0 };
     let autoscaling = Autoscaling {
         enabled: true,
         min,

@@ -80,6 +80,7 @@ impl Fleet {
             adding: self.adding,
             removing: self.removing,
             rejoining: self.rejoining,
+            waiting: 0,
             panic: self.panic,
             ended: &[],
             limits: LIMITS,

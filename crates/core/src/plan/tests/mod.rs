@@ -62,6 +62,7 @@ fn snapshot(fleet_size: u32, rooms: &[RoomFact]) -> FleetSnapshot<'_> {
         adding: 0,
         removing: 0,
         rejoining: 0,
+        waiting: 0,
         panic: false,
         ended: &[],
         limits: LIMITS,

@@ -220,6 +220,7 @@ fn paused_it_only_scales() {
         adding: 0,
         removing: 0,
         rejoining: 0,
+        waiting: 0,
         panic: false,
         ended: &[],
         limits: LIMITS,

@@ -1,6 +1,7 @@
 //! What the suites are made of: two schedulers, a few operations and rooms, and the two questions that nearly
 //! every case asks: was it done, or was it refused and nothing of it done?
 
+mod allocations;
 mod changes;
 mod events;
 mod locks;
@@ -28,11 +29,13 @@ use serde_json::json;
 use crate::ports::Store;
 use crate::ports::runtime::Handle;
 use crate::ports::store::{
-    Change, Ended, EventFilter, EventPageRequest, EventQueue, NewOperation, NewRoomRecord, NewScheduler,
-    NoAction, OperationFilter, OperationPage, PageRequest, QueuedEvent, Refusal, Renewal, RolloutRecord,
-    RolloutState, RoomRecord, Routine, SchedulerRecord, StopIntent, StoreError, Transaction, VersionRecord,
+    AllocationRecord, Change, Ended, EventFilter, EventPageRequest, EventQueue, NewOperation, NewRoomRecord,
+    NewScheduler, NoAction, OperationFilter, OperationPage, PageRequest, QueuedEvent, Refusal, Renewal,
+    RolloutRecord, RolloutState, RoomRecord, Routine, SchedulerRecord, StopIntent, StoreError, Transaction,
+    VersionRecord,
 };
 
+pub use allocations::*;
 pub use changes::*;
 pub use events::*;
 pub use locks::*;
@@ -300,6 +303,7 @@ pub struct Everything {
     operations: Vec<OperationPage>,
     live_rooms: Vec<RoomRecord>,
     ended_rooms: Vec<RoomRecord>,
+    allocations: Vec<AllocationRecord>,
     locks: Vec<Locks>,
     event_queues: Vec<EventQueue>,
     events: Vec<QueuedEvent>,
@@ -313,6 +317,7 @@ pub async fn everything(store: &dyn Store) -> Everything {
         operations: Vec::new(),
         live_rooms: store.all_live_rooms().await.unwrap(),
         ended_rooms: Vec::new(),
+        allocations: Vec::new(),
         locks: Vec::new(),
         event_queues: Vec::new(),
         events: Vec::new(),
@@ -325,6 +330,7 @@ pub async fn everything(store: &dyn Store) -> Everything {
             found.operations.push(page);
         }
         found.ended_rooms.extend(store.ended_rooms(&name, 1000).await.unwrap());
+        found.allocations.extend(store.allocations(&name, all_allocations()).await.unwrap().allocations);
         found.locks.push(store.locks(&name).await.unwrap());
         found.event_queues.extend(store.event_queues(&name).await.unwrap());
         let page = EventPageRequest { page: 1, page_size: 1000 };

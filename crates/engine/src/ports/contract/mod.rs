@@ -12,6 +12,7 @@
 
 #![allow(clippy::unwrap_used, reason = "suites are tests: a panic is how they say no")]
 
+pub mod allocation_store;
 pub mod fixtures;
 pub mod operation_store;
 pub mod outbox;
@@ -39,6 +40,7 @@ where
     scheduler_store::run_all(&fresh).await;
     operation_store::run_all(&fresh).await;
     room_registry::run_all(&fresh).await;
+    allocation_store::run_all(&fresh).await;
     region_store::run_all(&fresh).await;
     outbox::run_all(&fresh).await;
     transactions::run_all(&fresh).await;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::Arc;
 
+use maestro_core::allocation::ClaimNumber;
 use maestro_core::room::{EndCause, HostPort, Purpose, Region, RoomId};
 use maestro_core::scheduler::{Protocol, Version};
 
@@ -59,10 +60,6 @@ fn started(number: u32, pid: u32) -> Change {
     Change::RoomStarted { scheduler: arena(), room: room_id(number), handle: handle(pid) }
 }
 
-fn stop(number: u32, operation: u128) -> Change {
-    Change::IntendStop { scheduler: arena(), room: room_id(number), stop: stop_intent(operation) }
-}
-
 fn ids(rooms: &[RoomRecord]) -> Vec<&str> {
     rooms.iter().map(|room| room.id.as_str()).collect()
 }
@@ -116,6 +113,8 @@ async fn an_intended_room_comes_back_as_it_was_intended(store: &dyn Store) {
         token: token(5),
         created_at: at(3),
         ended: None,
+        claim_number: ClaimNumber(0),
+        holds: 0,
     };
     assert_eq!(room(store, 1).await, expected);
     assert_eq!(store.room(&bystander(), &room_id(1)).await.unwrap(), None);
@@ -148,7 +147,7 @@ async fn a_started_room_has_a_handle(store: &dyn Store) {
     accept(store, vec![started(1, 123)]).await;
     assert_eq!(room(store, 1).await.handle, Some(handle(123)));
     assert_eq!(room(store, 2).await.handle, None);
-    accept(store, vec![stop(1, 2), end_room(1, 9)]).await;
+    accept(store, vec![intend_stop(1, 2), end_room(1, 9)]).await;
     let over = room(store, 1).await;
     assert_eq!(over.handle, Some(handle(123)), "kept for who asks what it was");
     assert_eq!(over.intent, Intent::Stop(stop_intent(2)));
@@ -156,8 +155,8 @@ async fn a_started_room_has_a_handle(store: &dyn Store) {
 
 async fn the_first_stop_intent_stays(store: &dyn Store) {
     intend(store, 2).await;
-    accept(store, vec![stop(1, 2), stop(1, 3)]).await;
-    accept(store, vec![stop(1, 4)]).await;
+    accept(store, vec![intend_stop(1, 2), intend_stop(1, 3)]).await;
+    accept(store, vec![intend_stop(1, 4)]).await;
     assert_eq!(room(store, 1).await.intent, Intent::Stop(stop_intent(2)));
     assert_eq!(room(store, 2).await.intent, Intent::Run);
     assert_eq!(store.live_rooms(&arena()).await.unwrap().len(), 2, "to be stopped is not to have ended");
@@ -188,7 +187,7 @@ async fn what_does_not_live_cannot_be_stopped(store: &dyn Store) {
     intend(store, 1).await;
     accept(store, vec![end_room(1, 4)]).await;
     for number in [1, 2] {
-        refuse(store, vec![stop(number, 2)], Refusal::RoomNotFound(room_id(number))).await;
+        refuse(store, vec![intend_stop(number, 2)], Refusal::RoomNotFound(room_id(number))).await;
     }
 }
 
@@ -237,7 +236,7 @@ async fn a_port_is_given_once_on_a_host(store: &dyn Store) {
 
 async fn a_port_is_free_again_after_the_end(store: &dyn Store) {
     intend(store, 1).await;
-    accept(store, vec![stop(1, 2)]).await;
+    accept(store, vec![intend_stop(1, 2)]).await;
     let second = || vec![Change::IntendRoom(new_room(2, 40001))];
     let taken = Refusal::PortTaken { region: Region::default_region(), port: 40001 };
     refuse(store, second(), taken).await;
@@ -258,7 +257,7 @@ async fn ports_in_use_are_those_of_all_live_rooms_of_a_region(store: &dyn Store)
             Change::IntendRoom(elsewhere),
             Change::IntendRoom(other_region),
             Change::IntendRoom(several),
-            stop(2, 2),
+            intend_stop(2, 2),
             end_room(3, 4),
         ],
     )
@@ -282,7 +281,7 @@ async fn live_rooms_of_a_fleet_are_counted_by_version_and_region(store: &dyn Sto
         NewRoomRecord { scheduler: bystander(), ..new_room(8, 40_008) },
     ];
     accept(store, others.into_iter().map(Change::IntendRoom).collect()).await;
-    accept(store, vec![end_room(1, 9), stop(2, 7)]).await;
+    accept(store, vec![end_room(1, 9), intend_stop(2, 7)]).await;
     let mut counts = store.room_counts(&arena()).await.unwrap();
     counts.sort_by_key(|count| (count.version, count.region.clone()));
     let home = Region::default_region();
@@ -300,7 +299,7 @@ async fn rooms_that_an_operation_has_leave_are_found(store: &dyn Store) {
         rows.into_iter().map(|row| row.id).collect::<Vec<_>>()
     };
     assert_eq!(leaving(7).await, []);
-    accept(store, vec![stop(4, 7), stop(2, 7), stop(3, 8)]).await;
+    accept(store, vec![intend_stop(4, 7), intend_stop(2, 7), intend_stop(3, 8)]).await;
     assert_eq!(leaving(7).await, [room_id(2), room_id(4)]);
     assert_eq!(leaving(8).await, [room_id(3)]);
     assert_eq!(store.leaving_rooms(&bystander(), operation_id(7)).await.unwrap(), []);
@@ -329,7 +328,7 @@ async fn live_rooms_are_ordered_by_id(store: &dyn Store) {
 async fn rooms_made_by_an_operation_are_found_ended_ones_too(store: &dyn Store) {
     intend(store, 3).await;
     let others = NewRoomRecord { operation: operation_id(2), ..new_room(4, 40004) };
-    accept(store, vec![Change::IntendRoom(others), stop(2, 2), end_room(1, 4)]).await;
+    accept(store, vec![Change::IntendRoom(others), intend_stop(2, 2), end_room(1, 4)]).await;
     let made = store.rooms_made_by(&arena(), operation_id(1)).await.unwrap();
     assert_eq!(ids(&made), ["arena-00001", "arena-00002", "arena-00003"]);
     assert_eq!(made[0], room(store, 1).await);

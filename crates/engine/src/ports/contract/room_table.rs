@@ -2,6 +2,7 @@
 
 mod claims;
 mod fleets;
+mod holds;
 mod pings;
 
 use std::collections::BTreeMap;
@@ -9,13 +10,14 @@ use std::future::Future;
 use std::sync::Arc;
 
 use futures_util::future::{join, join_all};
+use maestro_core::allocation::ClaimNumber;
 use maestro_core::operation::OperationId;
 use maestro_core::room::{Counts, InstanceStatus, PingStatus, Purpose, Region, RoomId, RoomStatus};
 use maestro_core::scheduler::Version;
 
 use crate::ports::RoomTable;
 use crate::ports::room_table::{
-    Claim, FleetCounts, NewRoom, Ping, PingError, Pinged, RoomView, StatusChange,
+    Claim, FleetCounts, NewRoom, Ping, PingError, Pinged, RoomAddress, RoomView, StatusChange,
 };
 
 use super::fixtures::{arena, at, bystander, operation_id, room_id};
@@ -56,6 +58,31 @@ where
             claims::an_observation_does_not_bring_back_a_claimed_room,
             claims::an_unclaimed_room_is_what_ping_and_instance_say,
             claims::only_who_claimed_a_room_gives_it_back,
+            holds::a_hold_takes_a_ready_room_and_says_where_it_is,
+            holds::only_rooms_that_can_be_played_in_are_held,
+            holds::a_room_goes_to_one_of_two_callers,
+            holds::two_callers_for_the_last_room,
+            holds::several_rooms_or_none,
+            holds::slots_of_a_room_of_several_matches,
+            holds::the_fullest_room_comes_first,
+            holds::wishes_are_tried_in_their_order,
+            holds::what_is_to_be_replaced_comes_last,
+            holds::rooms_of_an_unreachable_region_are_not_held,
+            holds::a_wish_for_metadata,
+            holds::many_candidates_are_found_in_turn,
+            holds::a_provisional_hold_becomes_firm,
+            holds::a_hold_of_a_room_that_is_taken_away_is_not_confirmed,
+            holds::a_marked_slot_is_free_when_it_is_released,
+            holds::a_match_begins,
+            holds::matches_that_begin_in_a_room_of_several,
+            holds::a_hold_expires_with_a_ping,
+            holds::a_ping_that_was_overtaken_is_a_sign_of_life,
+            holds::every_claim_takes_the_next_number,
+            holds::holds_that_are_due,
+            holds::a_lost_table_gets_its_holds_back,
+            holds::a_removed_room_takes_its_holds_along,
+            holds::terms_are_remembered,
+            holds::what_is_waited_for_is_demand,
             fleets::a_removed_room_is_returned_as_it_was_last,
             fleets::a_removed_scheduler_takes_its_rooms_along,
             fleets::rooms_are_ordered_by_id,
@@ -80,7 +107,14 @@ fn new_room(number: u32) -> NewRoom {
         matches_max: 1,
         known: true,
         listened_since: at(0),
+        address: Some(address()),
+        claim_number: ClaimNumber(0),
+        holds: Vec::new(),
     }
+}
+
+fn address() -> RoomAddress {
+    RoomAddress { host: "203.0.113.7".into(), ports: [].into() }
 }
 
 /// Rooms 1 to `count`, up and silent.
@@ -100,7 +134,7 @@ async fn insert_ready(table: &dyn RoomTable, count: u32) {
 
 /// A ping of the arena, ready, without matches.
 fn ready_ping(room: &RoomId) -> Ping<'_> {
-    Ping { scheduler: "arena", room: room.as_str(), status: PingStatus::Ready, matches: 0, metadata: None }
+    Ping::of("arena", room.as_str(), PingStatus::Ready)
 }
 
 async fn try_ping(
@@ -176,6 +210,7 @@ async fn recounted(table: &dyn RoomTable) -> FleetCounts {
         counts.by_region.entry(room.region.clone()).or_default().add(room.status);
         counts.by_instance.add(room.instance);
         counts.matches += u64::from(room.matches);
+        counts.holds += u64::from(room.expected);
         counts.unknown += u32::from(!room.known);
     }
     counts

@@ -276,7 +276,7 @@ async fn a_scheduler_with_live_rooms_is_not_deleted(store: &dyn Store) {
     let rooms = (1..=3).map(|number| Change::IntendRoom(new_room(number, 40000 + number as u16)));
     accept(store, rooms.collect()).await;
     // One has ended, one only should: it is still there.
-    let stop = Change::IntendStop { scheduler: arena(), room: room_id(2), stop: stop_intent(1) };
+    let stop = intend_stop(2, 1);
     accept(store, vec![end_room(1, 3), stop]).await;
     let left = Refusal::RoomsLeft { scheduler: arena(), rooms: 2 };
     refuse(store, vec![delete(&arena(), 9)], left).await;

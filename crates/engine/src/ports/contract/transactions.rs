@@ -4,6 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
+use maestro_core::allocation::{AllocationState, ClaimNumber};
 use maestro_core::lock::LockKind;
 use maestro_core::operation::{
     CancelRequest, Definition, OperationStatus, Rollback, RollbackEnd, SwitchVersion, Token,
@@ -14,8 +15,8 @@ use serde_json::json;
 
 use crate::ports::Store;
 use crate::ports::store::{
-    Change, Guard, LastAddress, NewOperation, NewRoomRecord, OperationUpdate, QueueId, Refusal, RolloutState,
-    SchedulerState, Transaction,
+    Change, ClaimedSince, ForgetAllocations, Guard, LastAddress, NewAllocation, NewOperation, NewRoomRecord,
+    OperationUpdate, QueueId, Refusal, RolloutState, SchedulerState, Transaction,
 };
 
 use super::fixtures::*;
@@ -86,7 +87,7 @@ async fn one_of_everything(store: &dyn Store) {
     changes.extend([start(2), set_activity(2, parked("a ping")), start(1)]);
     changes.push(end(4, OperationStatus::Canceled));
     changes.extend((1..=3).map(|number| Change::IntendRoom(new_room(number, 40000 + number as u16))));
-    changes.push(Change::IntendStop { scheduler: arena(), room: room_id(2), stop: stop_intent(1) });
+    changes.push(intend_stop(2, 1));
     changes.push(end_room(3, 4));
     changes.extend([take(LockKind::Panic, holder(2), 1), await_lock(LockKind::Panic, holder(3), 1)]);
     changes.extend([queue_event(1, 1), queue_event(2, 1), queue_event(3, 2), queue_event(4, 1)]);
@@ -144,7 +145,16 @@ fn every_kind_of_change(lock: Token, queue: QueueId) -> Vec<Vec<Change>> {
         }],
         vec![Change::IntendRoom(new_room(5, 40005))],
         vec![Change::RoomStarted { scheduler: arena(), room: room_id(5), handle: handle(5) }],
-        vec![Change::IntendStop { scheduler: arena(), room: room_id(5), stop: stop_intent(1) }],
+        vec![allocate(1, 1, 1)],
+        vec![end_allocation(1, AllocationState::Begun, 12)],
+        vec![spend(1, 2, 2)],
+        vec![Change::Allocate(NewAllocation { request: request("a", 0), ..new_allocation(2, 1, 3) })],
+        vec![withdraw(2, 13)],
+        vec![allocate(3, 1, 4)],
+        vec![
+            allocate(4, 5, 1),
+            intend_stop_unless(5, 1, ClaimedSince { number: ClaimNumber(1), takes_held: true }),
+        ],
         vec![Change::ForgetFleetDeltas { scheduler: arena(), before: None }],
         vec![end_room(1, 5), end_room(2, 6), end_room(5, 7)],
         vec![Change::ForgetRooms { scheduler: arena(), rooms: vec![room_id(3)] }],
@@ -154,6 +164,13 @@ fn every_kind_of_change(lock: Token, queue: QueueId) -> Vec<Vec<Change>> {
         vec![dead(queue, &[2, 3], 9, 9)],
         vec![Change::ReplayEvents { scheduler: arena(), events: vec![event_id(2)], at: at(9) }],
         vec![Change::ForgetDeadEvents { scheduler: arena(), before: at(99) }],
+        vec![Change::ForgetAllocations(ForgetAllocations {
+            scheduler: arena(),
+            ended_before: at(99),
+            requested_ended_before: at(99),
+            keep_max: 1,
+            allocations_max: 2,
+        })],
         vec![set_state(6, SchedulerState::Deleting)],
         vec![Change::LeaveEvents {
             scheduler: arena(),

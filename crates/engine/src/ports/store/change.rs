@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use maestro_core::allocation::{AllocationId, AllocationState, ClaimNumber};
 use maestro_core::event::EventId;
 use maestro_core::lock::{Holder, LockKind, Taker, Waiter};
 use maestro_core::operation::{
@@ -16,7 +17,7 @@ use maestro_core::time::Timestamp;
 use crate::ports::runtime::Handle;
 
 use super::outbox::{LastAddress, NewEvent, QueueId};
-use super::records::{Ended, RegionRecord, StopIntent};
+use super::records::{Ended, RegionRecord, RequestRecord, StopIntent};
 #[expect(unused_imports, reason = "what changes are refused with is linked in their documentation")]
 use super::refusal::Refusal;
 
@@ -157,10 +158,12 @@ pub enum Change {
     /// Records how the runtime finds a room that it started. This is also written for a room that has ended meanwhile.
     /// Refused with [`Refusal::RoomNotFound`].
     RoomStarted { scheduler: SchedulerName, room: RoomId, handle: Handle },
-    /// Records that a room should go. The first stop intent stays. Refused with [`Refusal::RoomNotFound`] if there is no
-    /// live row.
-    IntendStop { scheduler: SchedulerName, room: RoomId, stop: StopIntent },
-    /// Records that a room has ended. Nothing happens if it has ended already or does not exist.
+    /// Records that a room should go. The first stop intent stays. Its open allocations end as lost. Refused with
+    /// [`Refusal::RoomNotFound`] if there is no live row, and with [`Refusal::RoomClaimed`] if somebody else has spent a
+    /// number on the room since the writer read its row, or if it has open allocations that must not be taken away.
+    IntendStop { scheduler: SchedulerName, room: RoomId, stop: StopIntent, unless: ClaimedSince },
+    /// Records that a room has ended; its open allocations end as lost. Nothing happens if it has ended already or does
+    /// not exist.
     EndRoom { scheduler: SchedulerName, room: RoomId, ended: Ended },
     /// Drops rows of ended rooms. Live ones stay.
     ForgetRooms { scheduler: SchedulerName, rooms: Vec<RoomId> },
@@ -199,6 +202,33 @@ pub enum Change {
     /// What waits in these queues outlives the scheduler, which is deleted in the same transaction: where it goes, by
     /// forwarder. Everything else goes with the scheduler, dead letters too.
     LeaveEvents { scheduler: SchedulerName, addresses: Vec<(String, LastAddress)> },
+
+    // Allocations.
+    /// Hands a room or one of its slots to a matchmaker, and spends the number of the claim. Refused with:
+    /// - [`Refusal::SchedulerNotFound`] and [`Refusal::SchedulerBeingDeleted`];
+    /// - [`Refusal::RoomNotFound`] if there is no live row of a room of the fleet;
+    /// - [`Refusal::RoomClaimed`] if the number is not above the last one that was spent on the room, if the room is
+    ///   to stop, or if it has as many open allocations as it holds matches;
+    /// - [`Refusal::AllocationExists`] if there is one of that id;
+    /// - [`Refusal::RequestExists`] if this part of the request was answered before.
+    Allocate(NewAllocation),
+    /// Ends an open allocation. Refused with [`Refusal::AllocationNotFound`], and with [`Refusal::AllocationOver`], which
+    /// names what it has become.
+    EndAllocation {
+        scheduler: SchedulerName,
+        allocation: AllocationId,
+        state: AllocationState,
+        cause: String,
+        at: Timestamp,
+    },
+    /// Ends an open allocation of which nobody has heard as lost, and gives its place in its request back, so that the same
+    /// request can be answered otherwise. Nothing happens if it is over or not there.
+    WithdrawAllocation { scheduler: SchedulerName, allocation: AllocationId, cause: String, at: Timestamp },
+    /// Spends the number of a claim whose row was never written, so that it cannot be written any more. Nothing happens if
+    /// the number is spent already or the room does not exist. Refused with [`Refusal::AllocationExists`] if the row is there.
+    SpendClaim { scheduler: SchedulerName, room: RoomId, number: ClaimNumber, allocation: AllocationId },
+    /// Drops allocations that are over.
+    ForgetAllocations(ForgetAllocations),
 
     // Regions.
     /// Replaces a region's record. `from` is the record that the writer has read, or `None` if nobody has said anything
@@ -385,6 +415,43 @@ pub struct NewRoomRecord {
     pub operation: OperationId,
     pub token: Token,
     pub created_at: Timestamp,
+}
+
+/// What must not have happened to a room that is to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClaimedSince {
+    /// The number that the writer has read in the room's row.
+    pub number: ClaimNumber,
+    /// Open allocations may be taken away with the room.
+    pub takes_held: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct NewAllocation {
+    pub id: AllocationId,
+    pub scheduler: SchedulerName,
+    pub room: RoomId,
+    pub number: ClaimNumber,
+    /// How many matches a room holds: so many allocations of it may be open.
+    pub matches_max: u32,
+    pub request: Option<RequestRecord>,
+    pub created_at: Timestamp,
+    pub expires_at: Timestamp,
+    /// A JSON object.
+    pub metadata: Option<Arc<str>>,
+}
+
+/// Which allocations that are over are dropped, at most `allocations_max` of them, the earliest ends first.
+#[derive(Debug, Clone)]
+pub struct ForgetAllocations {
+    pub scheduler: SchedulerName,
+    /// Those without a request id that ended before this time.
+    pub ended_before: Timestamp,
+    /// Those with one.
+    pub requested_ended_before: Timestamp,
+    /// Of the others, all but so many.
+    pub keep_max: u32,
+    pub allocations_max: u32,
 }
 
 impl Transaction {

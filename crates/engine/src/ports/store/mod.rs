@@ -12,6 +12,7 @@ mod records;
 mod refusal;
 
 use async_trait::async_trait;
+use maestro_core::allocation::AllocationId;
 use maestro_core::lock::Locks;
 use maestro_core::operation::{Operation, OperationId, Stage, Token};
 use maestro_core::room::{Region, RoomId};
@@ -24,16 +25,17 @@ pub use maestro_core::rollout::{RolloutRecord, RolloutState};
 pub use maestro_core::scheduler::SchedulerState;
 
 pub use change::{
-    Change, Guard, NewLock, NewOperation, NewRoomRecord, NewScheduler, NoAction, OperationUpdate, Routine,
-    SchedulerUpdate, Transaction, VERSION_OPERATIONS,
+    Change, ClaimedSince, ForgetAllocations, Guard, NewAllocation, NewLock, NewOperation, NewRoomRecord,
+    NewScheduler, NoAction, OperationUpdate, Routine, SchedulerUpdate, Transaction, VERSION_OPERATIONS,
 };
 pub use outbox::{
     EventFilter, EventPage, EventPageRequest, EventQueue, LastAddress, LeftQueue, NewEvent, Outbox, QueueId,
     QueuedEvent,
 };
 pub use records::{
-    Ended, EndedRoom, Intent, OperationFilter, OperationPage, OwnershipRecord, PageRequest, RegionRecord,
-    Renewal, RoomCount, RoomRecord, SchedulerRecord, StopIntent, UnreadableScheduler, UnreadableVersion,
+    AllocatedPlace, AllocationPage, AllocationPageRequest, AllocationRecord, Ended, EndedRoom, Intent,
+    OperationFilter, OperationPage, OwnershipRecord, PageRequest, RegionRecord, Renewal, RequestRecord,
+    RoomCount, RoomRecord, SchedulerRecord, StopIntent, UnreadableScheduler, UnreadableVersion,
     VersionRecord, WorkerRecord, Workforce,
 };
 pub use refusal::Refusal;
@@ -41,9 +43,15 @@ pub use refusal::Refusal;
 pub type Result<T = (), E = StoreError> = std::result::Result<T, E>;
 
 #[async_trait]
-pub trait Store: SchedulerStore + OperationStore + RoomRegistry + RegionStore + Outbox {
+pub trait Store:
+    SchedulerStore + OperationStore + RoomRegistry + AllocationStore + RegionStore + Outbox
+{
     /// Carries out all changes, in their order, or none. Durable when it returns.
     async fn commit(&self, transaction: Transaction) -> Result;
+
+    /// Carries out several transactions together. Each is accepted or refused by itself, in their order, and they share
+    /// what makes them durable. An error: nobody knows of any of them.
+    async fn commit_each(&self, transactions: Vec<Transaction>) -> Result<Vec<Result<(), Refusal>>>;
 }
 
 /// Recipes, versions, the active version, its rollout and the fleet size.
@@ -197,6 +205,35 @@ pub trait RoomRegistry: Send + Sync {
 
     /// Host ports of all live rooms of a region, across schedulers, terminating ones included.
     async fn ports_in_use(&self, region: &Region) -> Result<Vec<u16>>;
+}
+
+/// Who was given which room, and what became of it.
+#[async_trait]
+pub trait AllocationStore: Send + Sync {
+    async fn allocation(
+        &self,
+        scheduler: &SchedulerName,
+        id: AllocationId,
+    ) -> Result<Option<AllocationRecord>>;
+
+    /// All allocations of one request, by their index.
+    async fn allocations_of_request(
+        &self,
+        scheduler: &SchedulerName,
+        request: &str,
+    ) -> Result<Vec<AllocationRecord>>;
+
+    /// Those whose room waits for its match, ordered by room and number. `None`: of all schedulers.
+    async fn open_allocations(&self, scheduler: Option<&SchedulerName>) -> Result<Vec<AllocationRecord>>;
+
+    /// How many [`Change::ForgetAllocations`] would find, whatever its `allocations_max`. Counting may stop above that.
+    async fn allocations_to_forget(&self, forget: &ForgetAllocations) -> Result<u32>;
+
+    async fn allocations(
+        &self,
+        scheduler: &SchedulerName,
+        page: AllocationPageRequest,
+    ) -> Result<AllocationPage>;
 }
 
 /// What people have said about regions.

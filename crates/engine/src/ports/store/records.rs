@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use maestro_core::allocation::{AllocationId, AllocationState, ClaimNumber, Hold};
 use maestro_core::operation::{
     DefinitionKind, IdPrefix, Operation, OperationId, OperationStatus, RemovalReason, Token,
 };
@@ -10,6 +11,7 @@ use maestro_core::room::{EndCause, Ending, HostPort, Purpose, Region, RoomId};
 use maestro_core::scheduler::{Autoscaling, Recipe, SchedulerName, SchedulerState, Version, VersionStatus};
 use maestro_core::time::{Millis, Timestamp};
 
+use crate::ports::room_table::{HoldKey, RoomAddress};
 use crate::ports::runtime::Handle;
 
 use super::change::SchedulerUpdate;
@@ -167,6 +169,10 @@ pub struct RoomRecord {
     pub token: Token,
     pub created_at: Timestamp,
     pub ended: Option<Ended>,
+    /// The last number that was spent on it: see [`maestro_core::allocation`].
+    pub claim_number: ClaimNumber,
+    /// Its open allocations.
+    pub holds: u32,
 }
 
 /// How many live rooms of a fleet there are of a version in a region.
@@ -194,6 +200,73 @@ pub struct StopIntent {
     /// In words, for people.
     pub reason: String,
     pub at: Timestamp,
+}
+
+/// An allocation's row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AllocationRecord {
+    pub id: AllocationId,
+    pub scheduler: SchedulerName,
+    pub room: RoomId,
+    pub number: ClaimNumber,
+    /// Of a request whose caller chose an id.
+    pub request: Option<RequestRecord>,
+    pub state: AllocationState,
+    /// How it came to be lost; empty otherwise.
+    pub cause: String,
+    pub created_at: Timestamp,
+    pub expires_at: Timestamp,
+    pub ended_at: Option<Timestamp>,
+    /// What the matchmaker wants the room to know: a JSON object.
+    pub metadata: Option<Arc<str>>,
+    /// Of its room. `None`: the registry has forgotten the room.
+    pub place: Option<AllocatedPlace>,
+}
+
+impl AllocationRecord {
+    /// What the room table has of it while it is open.
+    pub(crate) fn hold(&self) -> Hold {
+        let Self { id, number, expires_at, metadata, .. } = self;
+        Hold { metadata: metadata.clone(), ..Hold::firm(*id, *number, *expires_at) }
+    }
+
+    pub(crate) fn key(&self) -> HoldKey {
+        HoldKey { scheduler: self.scheduler.clone(), room: self.room.clone(), number: self.number }
+    }
+}
+
+/// Where an allocated room is, and of which version.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AllocatedPlace {
+    pub version: Version,
+    pub region: Region,
+    pub address: RoomAddress,
+}
+
+/// Which part of which request an allocation is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestRecord {
+    pub id: Arc<str>,
+    /// From 0.
+    pub index: u32,
+    /// What the request asked for: see [`maestro_core::allocation::AllocationRequest::digest`].
+    pub digest: String,
+}
+
+/// One page of a list of allocations, newest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AllocationPageRequest {
+    /// From 1.
+    pub page: u32,
+    pub page_size: u32,
+    pub state: Option<AllocationState>,
+    pub room: Option<RoomId>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct AllocationPage {
+    pub total: u32,
+    pub allocations: Vec<AllocationRecord>,
 }
 
 /// What people have said about a region, and who said it last, why and when.

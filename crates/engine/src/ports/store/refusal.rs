@@ -1,5 +1,8 @@
 //! Why a store refuses a transaction, and what that means for whoever asked.
 
+use std::sync::Arc;
+
+use maestro_core::allocation::{AllocationId, AllocationState};
 use maestro_core::lock::{LockKind, Obstacle};
 use maestro_core::operation::queue::UNFINISHED_MAX;
 use maestro_core::operation::{OperationId, OperationStatus};
@@ -53,6 +56,16 @@ pub enum Refusal {
     RoomExists(RoomId),
     #[error("room {0} not found")]
     RoomNotFound(RoomId),
+    #[error("room {0} was claimed by someone else meanwhile")]
+    RoomClaimed(RoomId),
+    #[error("request {0} was answered before")]
+    RequestExists(Arc<str>),
+    #[error("allocation {0} not found")]
+    AllocationNotFound(AllocationId),
+    #[error("allocation {0} exists already")]
+    AllocationExists(AllocationId),
+    #[error("allocation {allocation} is {is}")]
+    AllocationOver { allocation: AllocationId, is: AllocationState },
     #[error("host port {port} of region {region} is taken")]
     PortTaken { region: Region, port: u16 },
     #[error(
@@ -85,12 +98,17 @@ impl Refusal {
             | Self::LockLost { .. }
             | Self::RegionChanged(_)
             | Self::EventQueueFull { .. }
+            | Self::RoomClaimed(_)
+            | Self::RequestExists(_)
+            | Self::AllocationExists(_)
+            | Self::AllocationOver { .. }
             | Self::SchedulerChanged(_) => true,
             Self::StaleToken { .. }
             | Self::VersionNotFound { .. }
             | Self::VersionIsActive { .. }
             | Self::SchedulerExists(_)
             | Self::SchedulerNotFound(_)
+            | Self::AllocationNotFound(_)
             | Self::OperationNotFound(_) => false,
         }
     }

@@ -18,6 +18,7 @@ use maestro_core::operation::{
 };
 use maestro_core::room::{InstanceStatus, PingStatus, Purpose, Region, RoomId, RoomStatus};
 use maestro_core::scheduler::Version;
+use maestro_core::time::Millis;
 use maestro_engine::ports::contract::fixtures::{self, arena, at, operation_id, room_id};
 use maestro_engine::ports::room_table::{Claim, RoomView};
 use maestro_engine::ports::store::{
@@ -59,7 +60,7 @@ impl Scene {
     }
 
     async fn own(&self, node: &str, seconds: i64) -> Token {
-        let ttl = maestro_core::time::Millis::from_seconds(10);
+        let ttl = Millis::from_seconds(10);
         let token = self.store.own(&arena(), node, at(seconds), ttl).await.unwrap().unwrap();
         self.inspector.owned(node, &arena(), token);
         token
@@ -129,7 +130,7 @@ impl Scene {
     }
 
     async fn rest(&self, rooms: &[RoomOnHost]) {
-        self.inspector.at_rest(&self.store, rooms).await;
+        self.inspector.at_rest(&self.store, rooms, Millis::from_seconds(60)).await;
     }
 }
 
@@ -163,6 +164,7 @@ fn view(number: u32, status: RoomStatus) -> RoomView {
         was_ready: true,
         claimed_by: None,
         metadata: None,
+        expected: 0,
     }
 }
 

@@ -23,15 +23,15 @@ use super::failure::{Failure, GroupLost, Result};
 use super::presence::Presence;
 use crate::failpoints::Armed;
 
-/// Bounds how long the first of a group waits for the last.
+/// Writes in a batch, and in a group that is not full yet: bounds how long the first of a group waits for the last.
 const GROUP_MAX: usize = 256;
 
-/// Writes that wait; who comes then waits for a place.
+/// Batches that wait; who comes then waits for a place.
 const QUEUE_MAX: usize = 1024;
 
 pub(super) struct Writer {
     /// `None` only while it is being dropped.
-    queue: Option<mpsc::Sender<Box<dyn Job>>>,
+    queue: Option<mpsc::Sender<Batch>>,
     thread: Option<JoinHandle<()>>,
     counts: Arc<Mutex<WriteCounts>>,
 }
@@ -73,13 +73,38 @@ impl Writer {
         label: &'static str,
         work: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let (reply, answer) = oneshot::channel();
-        let job = Box::new(Write { label, work: Some(work), result: None, reply });
-        let result = match &self.queue {
-            Some(queue) if queue.send(job).await.is_ok() => answer.await.unwrap_or(Err(Failure::Closed)),
-            _ => Err(Failure::Closed),
-        };
-        result.map_err(|failure| failure.into_store_error("write"))
+        let (job, answer) = Write::prepare(label, work);
+        self.enqueue(vec![job]).await;
+        answered(answer).await
+    }
+
+    /// The same for several writes, in their order. They are in the queue together: one at a time, the first one would
+    /// often be committed alone, and the others had to wait for that commit.
+    pub(super) async fn write_each<T: Send + 'static, W>(
+        &self,
+        writes: impl Iterator<Item = (&'static str, W)> + Send,
+    ) -> Vec<Result<T, StoreError>>
+    where
+        W: FnOnce(&Connection) -> Result<T> + Send + 'static,
+    {
+        let (mut jobs, waiting): (Batch, Vec<_>) =
+            writes.map(|(label, work)| Write::prepare(label, work)).unzip();
+        while !jobs.is_empty() {
+            let rest = jobs.split_off(jobs.len().min(GROUP_MAX));
+            self.enqueue(std::mem::replace(&mut jobs, rest)).await;
+        }
+        let mut answers = Vec::with_capacity(waiting.len());
+        for answer in waiting {
+            answers.push(answered(answer).await);
+        }
+        answers
+    }
+
+    /// What cannot be enqueued is dropped: whoever waits for its answer learns that the store is closed.
+    async fn enqueue(&self, batch: Batch) {
+        if let Some(queue) = &self.queue {
+            let _ = queue.send(batch).await;
+        }
     }
 
     pub(super) fn counts(&self) -> WriteCounts {
@@ -99,6 +124,9 @@ impl Drop for Writer {
     }
 }
 
+/// Writes that are committed together.
+type Batch = Vec<Box<dyn Job>>;
+
 /// A write in the queue, whatever it answers.
 trait Job: Send {
     fn label(&self) -> &'static str;
@@ -114,6 +142,23 @@ struct Write<T, W> {
     work: Option<W>,
     result: Option<Result<T>>,
     reply: oneshot::Sender<Result<T>>,
+}
+
+impl<T, W> Write<T, W>
+where
+    T: Send + 'static,
+    W: FnOnce(&Connection) -> Result<T> + Send + 'static,
+{
+    /// The job, and where its answer will be.
+    fn prepare(label: &'static str, work: W) -> (Box<dyn Job>, oneshot::Receiver<Result<T>>) {
+        let (reply, answer) = oneshot::channel();
+        (Box::new(Self { label, work: Some(work), result: None, reply }), answer)
+    }
+}
+
+async fn answered<T>(answer: oneshot::Receiver<Result<T>>) -> Result<T, StoreError> {
+    let answer = answer.await.unwrap_or(Err(Failure::Closed));
+    answer.map_err(|failure| failure.into_store_error("write"))
 }
 
 impl<T, W> Job for Write<T, W>
@@ -153,15 +198,14 @@ fn write_groups(
     connection: &Connection,
     failpoints: &mut Armed,
     presence: &Presence,
-    waiting: &mut mpsc::Receiver<Box<dyn Job>>,
+    waiting: &mut mpsc::Receiver<Batch>,
     counts: &Mutex<WriteCounts>,
 ) {
-    while let Some(first) = waiting.blocking_recv() {
-        let mut group = vec![first];
+    while let Some(mut group) = waiting.blocking_recv() {
         while group.len() < GROUP_MAX
             && let Ok(next) = waiting.try_recv()
         {
-            group.push(next);
+            group.extend(next);
         }
         // Looked at before and after: what was committed to a file without a name is lost, and must not be answered.
         let committed = presence

@@ -45,6 +45,7 @@ pub(super) async fn an_inserted_room_is_known_as_it_is(table: &dyn RoomTable) {
         was_ready: false,
         claimed_by: None,
         metadata: None,
+        expected: 0,
     };
     assert_eq!(room(table, 1).await, expected);
     assert_eq!(table.rooms(&arena()).await.unwrap(), [expected]);
@@ -147,6 +148,7 @@ pub(super) async fn counters_follow_every_change(table: &dyn RoomTable) {
         ]),
         by_instance: of_instances(&[InstanceStatus::Pending, InstanceStatus::Ready, InstanceStatus::Ready]),
         matches: 5,
+        holds: 0,
         unknown: 1,
     };
     assert_eq!(counts(table).await, expected);

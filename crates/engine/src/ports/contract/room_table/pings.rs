@@ -12,7 +12,8 @@ pub(super) async fn a_ping_changes_status_and_says_what_changed(table: &dyn Room
         (PingStatus::Terminated, RoomStatus::Terminating, RoomStatus::Terminated),
     ] {
         let pinged = try_ping(table, 1, word, 7).await.unwrap();
-        let expected = Pinged { before, after, heard_again: false, purpose: Purpose::Fleet };
+        let expected =
+            Pinged { before, after, heard_again: false, purpose: Purpose::Fleet, ended_holds: false };
         assert_eq!(pinged, expected, "after {word:?}");
         assert_eq!(pinged.changed(), before != after);
     }

@@ -1,0 +1,158 @@
+//! Rooms for matchmakers. An allocation is not an operation: it changes the room table, and is durable before it is
+//! answered.
+//!
+//! Requests come to a *desk* ([`desk`]), one for each process. Those that are there at the same time share one claim in the
+//! room table and one commit. A request that finds no room may wait in its scheduler's line. Holds that are over are
+//! written down by [`settling`], whoever ended them.
+
+pub(crate) mod desk;
+mod line;
+mod recording;
+pub(crate) mod settling;
+
+use std::sync::Arc;
+
+use maestro_core::allocation::{AllocationId, AllocationRequest, AllocationState};
+use maestro_core::room::{HostPort, Region, RoomId};
+use maestro_core::scheduler::{SchedulerName, Version};
+use maestro_core::time::Timestamp;
+use tokio::sync::{Mutex, Notify, mpsc, oneshot};
+use tokio::time::Instant;
+
+use crate::ports::room_table::HeldRoom;
+use crate::ports::store::AllocationRecord;
+use crate::{Error, Result};
+
+use desk::Desk;
+
+/// Requests that nobody has looked at yet; further ones are refused at once.
+const INBOX_MAX: usize = 4096;
+
+pub(crate) struct Allocations {
+    inbox: mpsc::Sender<Order>,
+    desk: Mutex<Desk>,
+    /// Rung when a room may have become free.
+    freed: Notify,
+    /// Rung when holds are over that nobody has written down.
+    ended: Notify,
+}
+
+/// A request and who waits for its answer.
+pub(crate) struct Order {
+    pub(crate) scheduler: SchedulerName,
+    pub(crate) request: AllocationRequest,
+    /// Until when the caller waits for a room.
+    pub(crate) until: Instant,
+    pub(crate) reply: oneshot::Sender<Result<Vec<AllocationView>>>,
+}
+
+/// An allocation as its caller sees it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AllocationView {
+    pub id: AllocationId,
+    pub scheduler: SchedulerName,
+    pub room: RoomId,
+    pub state: AllocationState,
+    /// How it came to be lost; empty otherwise.
+    pub cause: String,
+    pub request_id: Option<Arc<str>>,
+    /// Empty if the room is forgotten, as are the ports; so are region and version.
+    pub host: Arc<str>,
+    pub ports: Arc<[HostPort]>,
+    pub region: Option<Region>,
+    pub version: Option<Version>,
+    pub created_at: Timestamp,
+    pub expires_at: Timestamp,
+    pub ended_at: Option<Timestamp>,
+    /// A JSON object.
+    pub metadata: Option<Arc<str>>,
+}
+
+/// Why there is no room, in numbers.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no ready rooms available for scheduler {scheduler}")]
+pub struct NoRooms {
+    pub scheduler: SchedulerName,
+    pub ready: u32,
+    pub occupied: u32,
+    /// Slots that matchmakers hold.
+    pub held: u64,
+    /// Requests that wait in this process.
+    pub waiting: u32,
+    /// How many rooms the fleet should have.
+    pub desired: u32,
+}
+
+impl Default for Allocations {
+    fn default() -> Self {
+        let (inbox, orders) = mpsc::channel(INBOX_MAX);
+        let desk = Mutex::new(Desk::new(orders));
+        Self { inbox, desk, freed: Notify::new(), ended: Notify::new() }
+    }
+}
+
+impl Allocations {
+    /// Hands a request to the desk.
+    pub(crate) fn ask(&self, order: Order) -> Result {
+        self.inbox.try_send(order).map_err(|_| {
+            Error::TooMany(format!(
+                "{INBOX_MAX} allocations wait for an answer already; try again in a moment"
+            ))
+        })
+    }
+
+    /// A room may have a free slot that it did not have before.
+    pub(crate) fn room_freed(&self) {
+        self.freed.notify_one();
+    }
+
+    /// Holds are over, and their rows do not say so yet.
+    pub(crate) fn hold_ended(&self) {
+        self.ended.notify_one();
+    }
+}
+
+impl AllocationView {
+    fn of(order: &Order, held: &HeldRoom, created_at: Timestamp, expires_at: Timestamp) -> Self {
+        let AllocationRequest { request_id, metadata, .. } = &order.request;
+        Self {
+            id: held.allocation,
+            scheduler: order.scheduler.clone(),
+            room: held.room.clone(),
+            state: AllocationState::Held,
+            cause: String::new(),
+            request_id: request_id.clone(),
+            host: held.address.host.clone(),
+            ports: held.address.ports.clone(),
+            region: Some(held.region.clone()),
+            version: Some(held.version),
+            created_at,
+            expires_at,
+            ended_at: None,
+            metadata: metadata.clone(),
+        }
+    }
+}
+
+impl From<AllocationRecord> for AllocationView {
+    fn from(record: AllocationRecord) -> Self {
+        let place = record.place;
+        let address = place.as_ref().map(|place| place.address.clone());
+        Self {
+            id: record.id,
+            scheduler: record.scheduler,
+            room: record.room,
+            state: record.state,
+            cause: record.cause,
+            request_id: record.request.map(|request| request.id),
+            host: address.as_ref().map_or_else(|| "".into(), |address| address.host.clone()),
+            ports: address.map_or_else(|| [].into(), |address| address.ports),
+            region: place.as_ref().map(|place| place.region.clone()),
+            version: place.as_ref().map(|place| place.version),
+            created_at: record.created_at,
+            expires_at: record.expires_at,
+            ended_at: record.ended_at,
+            metadata: record.metadata,
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Rooms for matchmakers: finding them in a fleet's index, and the holds that are due.
+
+use std::sync::Arc;
+
+use maestro_core::allocation::{AllocationId, CANDIDATES_MAX, ClaimNumber, Hold, Wish};
+use maestro_core::room::RoomId;
+use maestro_core::scheduler::SchedulerName;
+use maestro_core::time::{Millis, Timestamp};
+use maestro_engine::ports::room_table::{DueHold, HeldRoom, HoldAnswer, HoldKey, HoldRequest};
+use parking_lot::Mutex;
+
+use super::MemoryRoomTable;
+use super::index::Index;
+use super::room::Room;
+
+impl MemoryRoomTable {
+    /// The index of a fleet, made if there is none.
+    pub(super) fn index(&self, scheduler: &SchedulerName) -> Arc<Mutex<Index>> {
+        if let Some(index) = self.indexes.read().get(scheduler) {
+            return index.clone();
+        }
+        self.indexes.write().entry(scheduler.clone()).or_default().clone()
+    }
+
+    pub(super) fn change_held<T>(&self, key: &HoldKey, change: impl FnOnce(&mut Room) -> T) -> Option<T> {
+        self.change(key.scheduler.as_str(), key.room.as_str(), change)
+    }
+
+    pub(super) fn hold_all_or_none(&self, request: &HoldRequest<'_>) -> HoldAnswer {
+        let mut held: Vec<HeldRoom> = Vec::with_capacity(request.allocations.len());
+        for (place, allocation) in request.allocations.iter().enumerate() {
+            match self.hold_one(request, *allocation, request.draw.wrapping_add(place as u64)) {
+                Some(room) => held.push(room),
+                None => {
+                    for HeldRoom { room, number, .. } in held {
+                        self.change(request.scheduler.as_str(), room.as_str(), |room| room.release(number));
+                    }
+                    return HoldAnswer::NotEnough;
+                }
+            }
+        }
+        HoldAnswer::Held(held)
+    }
+
+    fn hold_one(&self, request: &HoldRequest<'_>, allocation: AllocationId, draw: u64) -> Option<HeldRoom> {
+        let index = self.indexes.read().get(request.scheduler)?.clone();
+        let anything = [Wish::default()];
+        let wishes = if request.wishes.is_empty() { &anything[..] } else { request.wishes };
+        wishes.iter().find_map(|wish| {
+            // Nearly always the first one is right, so that no others have to be listed.
+            let first = if wish.metadata.is_empty() { 1 } else { CANDIDATES_MAX };
+            let mut looked_at = 0;
+            for rooms_max in [first, CANDIDATES_MAX] {
+                let candidates = index.lock().candidates(wish, draw, rooms_max);
+                let listed = candidates.len();
+                let fits = |room: &RoomId| self.try_hold(request, wish, allocation, room);
+                if let Some(held) = candidates.iter().skip(looked_at).find_map(fits) {
+                    return Some(held);
+                }
+                if listed < rooms_max || rooms_max == CANDIDATES_MAX {
+                    return None;
+                }
+                looked_at = listed;
+            }
+            None
+        })
+    }
+
+    fn try_hold(
+        &self,
+        request: &HoldRequest<'_>,
+        wish: &Wish,
+        allocation: AllocationId,
+        room: &RoomId,
+    ) -> Option<HeldRoom> {
+        let held = self.change(request.scheduler.as_str(), room.as_str(), |found| {
+            let number = found.hold(request, wish, allocation)?;
+            let (version, region) = (found.version(), found.region().clone());
+            let (address, matches_max) = (found.address()?.clone(), found.matches_max());
+            Some(HeldRoom { allocation, room: room.clone(), number, version, region, address, matches_max })
+        });
+        held.flatten()
+    }
+
+    pub(super) fn due_now(&self, now: Timestamp, ping_timeout: Millis, holds_max: usize) -> Vec<DueHold> {
+        let indexes: Vec<_> =
+            self.indexes.read().iter().map(|(name, index)| (name.clone(), index.clone())).collect();
+        let mut due = Vec::new();
+        for (scheduler, index) in indexes {
+            let keys: Vec<_> =
+                index.lock().due(now).map(|(_, room, number)| (room.clone(), *number)).collect();
+            let is_due = |due: &DueHold| due.hold.due_at(ping_timeout) <= now;
+            due.extend(self.existing(&scheduler, keys).filter(is_due));
+        }
+        due.sort_by(|one, other| {
+            let order = |due: &DueHold| (due.hold.due_at(ping_timeout), due.key.clone());
+            order(one).cmp(&order(other))
+        });
+        due.truncate(holds_max);
+        due
+    }
+
+    pub(super) fn all_holds(&self, scheduler: &SchedulerName) -> Vec<DueHold> {
+        let index = self.index(scheduler);
+        let keys: Vec<_> = index.lock().all_due().map(|(_, room, number)| (room.clone(), *number)).collect();
+        self.existing(scheduler, keys).collect()
+    }
+
+    /// Looked up one by one: a shard is never locked while the index is.
+    fn existing<'a>(
+        &'a self,
+        scheduler: &'a SchedulerName,
+        keys: Vec<(RoomId, ClaimNumber)>,
+    ) -> impl Iterator<Item = DueHold> + 'a {
+        keys.into_iter().filter_map(move |(room, number)| {
+            let shard = self.shard(room.as_str());
+            let hold: Hold = shard.get(scheduler)?.room(room.as_str())?.holds()?.get(number)?.clone();
+            drop(shard);
+            Some(DueHold { key: HoldKey { scheduler: scheduler.clone(), room, number }, hold })
+        })
+    }
+}

@@ -1,0 +1,116 @@
+//! What a whole fleet needs to find rooms for matchmakers without a walk over it: which rooms have free slots, and which
+//! holds somebody has to look at when. Kept with the changes of rooms; a ping that changes nothing does not touch it.
+//!
+//! Its lock is taken while a shard is locked, never the other way round.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use maestro_core::allocation::{ClaimNumber, Terms, Waiting, Wish};
+use maestro_core::room::{Region, RoomId};
+use maestro_core::scheduler::Version;
+use maestro_core::time::Timestamp;
+
+/// Callers who look at the same time mostly choose different ones of so many rooms.
+const SPREAD: usize = 64;
+
+#[derive(Default)]
+pub(super) struct Index {
+    pub(super) terms: Terms,
+    pub(super) waiting: Waiting,
+    groups: BTreeMap<(Version, Region), BySlots>,
+    due: BTreeSet<DueAt>,
+    /// Where the last search among metadata began: the next one goes on from there.
+    searched_from: Option<RoomId>,
+}
+
+/// Rooms by their free slots.
+type BySlots = BTreeMap<u32, BTreeSet<RoomId>>;
+
+/// When somebody has to look at a hold, apart from the time that a silent room is given.
+pub(super) type DueAt = (Timestamp, RoomId, ClaimNumber);
+
+impl Index {
+    /// A room has other free slots than before.
+    pub(super) fn set_free(
+        &mut self,
+        room: &RoomId,
+        version: Version,
+        region: &Region,
+        before: u32,
+        after: u32,
+    ) {
+        if before > 0
+            && let Some(group) = self.groups.get_mut(&(version, region.clone()))
+            && let Some(rooms) = group.get_mut(&before)
+        {
+            rooms.remove(room);
+            if rooms.is_empty() {
+                group.remove(&before);
+            }
+        }
+        if after > 0 {
+            let group = self.groups.entry((version, region.clone())).or_default();
+            group.entry(after).or_default().insert(room.clone());
+        }
+        if self.groups.get(&(version, region.clone())).is_some_and(BTreeMap::is_empty) {
+            self.groups.remove(&(version, region.clone()));
+        }
+    }
+
+    pub(super) fn reschedule(&mut self, before: &[DueAt], after: Vec<DueAt>) {
+        for due in before {
+            self.due.remove(due);
+        }
+        self.due.extend(after);
+    }
+
+    /// Holds whose time has come, the earliest first.
+    pub(super) fn due(&self, now: Timestamp) -> impl Iterator<Item = &DueAt> {
+        self.due.iter().take_while(move |(at, _, _)| *at <= now)
+    }
+
+    pub(super) fn all_due(&self) -> impl Iterator<Item = &DueAt> {
+        self.due.iter()
+    }
+
+    /// Rooms that may fit a wish, the best first, at most `rooms_max`.
+    pub(super) fn candidates(&mut self, wish: &Wish, draw: u64, rooms_max: usize) -> Vec<RoomId> {
+        let mut ranked: Vec<_> = self
+            .groups
+            .iter()
+            .filter_map(|((version, region), group)| Some((wish.rank(*version, region, &self.terms)?, group)))
+            .flat_map(|(rank, group)| group.iter().map(move |(free, rooms)| ((rank, *free), rooms)))
+            .collect();
+        ranked.sort_by_key(|(rank, _)| *rank);
+        let mut chosen = Vec::new();
+        for (_, rooms) in ranked {
+            let left = rooms_max - chosen.len();
+            match (wish.metadata.is_empty(), &self.searched_from) {
+                (false, Some(from)) => chosen.extend(from_there_on(rooms, from).take(left).cloned()),
+                (true, _) | (false, None) => chosen.extend(spread(rooms, draw).take(left).cloned()),
+            }
+            if chosen.len() == rooms_max {
+                break;
+            }
+        }
+        if !wish.metadata.is_empty() {
+            self.searched_from = chosen.last().cloned();
+        }
+        chosen
+    }
+}
+
+/// From the far end of the order of removal, first one of the last rooms, then the others.
+fn spread(rooms: &BTreeSet<RoomId>, draw: u64) -> impl Iterator<Item = &RoomId> {
+    let among = rooms.len().clamp(1, SPREAD);
+    let first = usize::try_from(draw % among as u64).unwrap_or(0);
+    let others =
+        rooms.iter().rev().enumerate().filter(move |(place, _)| *place != first).map(|(_, room)| room);
+    rooms.iter().rev().nth(first).into_iter().chain(others)
+}
+
+/// From the far end of the order of removal, beginning after this room, all the way round.
+fn from_there_on<'a>(rooms: &'a BTreeSet<RoomId>, from: &RoomId) -> impl Iterator<Item = &'a RoomId> {
+    let from = from.clone();
+    rooms.range(..from.clone()).rev().chain(rooms.range(from..).rev())
+}
