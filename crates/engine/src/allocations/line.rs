@@ -14,7 +14,7 @@ use crate::Engine;
 use crate::ports::room_table::{HeldRoom, HoldAnswer, HoldRequest, TableError};
 
 use super::Order;
-use super::recording::Taken;
+use super::recording::{Taken, as_stored};
 
 #[derive(Default)]
 pub(super) struct Line(VecDeque<Waiting>);
@@ -136,7 +136,7 @@ async fn hold<'a>(
             wishes: &request.wishes,
             metadata: request.metadata.as_ref(),
             now,
-            expires_at: after(now, engine.hold_for(request)),
+            expires_at: after(as_stored(now), engine.hold_for(request)),
             heard_since,
             draw: engine.ports.random.draw(),
         });

@@ -39,7 +39,7 @@ pub(super) async fn record(engine: &Engine, taken: Vec<Taken>) -> Vec<Outcome> {
     if taken.is_empty() {
         return Vec::new();
     }
-    let now = engine.now();
+    let now = as_stored(engine.now());
     let transactions = taken.iter().map(|taken| transaction(engine, taken, now)).collect();
     let outcomes = match engine.ports.store.commit_each(transactions).await {
         Ok(outcomes) => outcomes,
@@ -59,6 +59,11 @@ pub(super) async fn record(engine: &Engine, taken: Vec<Taken>) -> Vec<Outcome> {
     }
     answers.extend(confirm(engine, recorded, now).await);
     answers
+}
+
+/// To the microsecond, as the store gives it back: the same request again gets the same answer.
+pub(super) fn as_stored(at: Timestamp) -> Timestamp {
+    Timestamp::from_microsecond(at.as_microsecond()).unwrap_or(at)
 }
 
 fn transaction(engine: &Engine, taken: &Taken, now: Timestamp) -> Transaction {
