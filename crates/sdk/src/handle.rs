@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::allocation::Allocation;
 use crate::environment::Room;
 use crate::http::RoomsApi;
 use crate::options::Options;
@@ -64,8 +65,26 @@ impl Handle {
 
     /// The room holds this many matches. None at all is [`Handle::ready`].
     pub fn occupied(&self, matches: u32) {
-        let status = if matches == 0 { Status::Ready } else { Status::Occupied };
-        self.shared.change(|state| state.report(Instant::now(), status, matches));
+        self.shared.change(|state| state.report(Instant::now(), Status::of_matches(matches), matches));
+    }
+
+    /// The match of an allocation has begun, and the room holds this many matches now, this one included. Said at once, and
+    /// repeated until Maestro has heard it. Rooms that hold one match may as well say [`Handle::occupied`]; of rooms that
+    /// hold several, Maestro would not know whose match has begun.
+    pub fn begun(&self, allocation: impl Into<String>, matches: u32) {
+        let allocation = allocation.into();
+        self.shared.change(|state| state.begin(Instant::now(), allocation, matches));
+    }
+
+    /// Calls `callback` once for each allocation, from the SDK's thread that pings, and for those that have come already at
+    /// once. A callback that blocks holds up the pings. Another callback replaces this one.
+    pub fn on_allocated(&self, callback: impl FnMut(Allocation) + Send + 'static) {
+        self.shared.on_allocated(Box::new(callback));
+    }
+
+    /// The allocations whose matches have not begun, as the latest answer to a ping has them.
+    pub fn allocations(&self) -> Vec<Allocation> {
+        self.shared.read(|state| state.allocations.expected().to_vec())
     }
 
     /// The room is about to end, by its own decision. From here on it reports nothing else.

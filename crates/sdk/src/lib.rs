@@ -32,8 +32,11 @@
 //! - One request at a time. What changes meanwhile is sent next, as it then is; a status in between may be skipped.
 //! - A ping that fails or is refused is repeated with exponential back-off; [`Handle::last_ping`] tells how it went.
 //! - The intervals of different rooms drift apart ([`Options::seed`]), so that a fleet does not ping in step.
+//! - The room hears of each allocation once, with the answer to the first ping after it ([`Handle::on_allocated`]). Servers
+//!   that know no allocations tell of none.
 //! - From SIGTERM or [`Handle::terminating`] on, the status stays `terminating` whatever the game reports.
 
+mod allocation;
 mod environment;
 mod handle;
 mod http;
@@ -46,6 +49,7 @@ mod state;
 #[cfg(feature = "testing")]
 pub mod testing;
 
+pub use allocation::Allocation;
 pub use environment::{EnvironmentError, Room};
 pub use handle::{Handle, StartError};
 pub use options::Options;

@@ -14,6 +14,11 @@ pub enum Status {
 }
 
 impl Status {
+    /// Of a room that serves so many matches.
+    pub(crate) fn of_matches(matches: u32) -> Self {
+        if matches == 0 { Self::Ready } else { Self::Occupied }
+    }
+
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ready => "ready",
@@ -51,17 +56,24 @@ pub(crate) struct Ping {
     pub(crate) status: Status,
     pub(crate) running_matches: u32,
     pub(crate) metadata: Map<String, Value>,
+    /// Ids of allocations.
+    pub(crate) begun: Vec<String>,
 }
 
 impl Ping {
     /// As the rooms API reads it. Its `timestamp` is in Unix seconds.
     pub(crate) fn to_json(&self, at: SystemTime) -> Value {
         let since_epoch = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
-        serde_json::json!({
+        let mut json = serde_json::json!({
             "status": self.status.as_str(),
             "timestamp": since_epoch.as_secs(),
             "runningMatches": self.running_matches,
             "metadata": self.metadata,
-        })
+        });
+        // Only said to those who have allocations: others may not know the field.
+        if !self.begun.is_empty() {
+            json["begun"] = Value::from(self.begun.as_slice());
+        }
+        json
     }
 }

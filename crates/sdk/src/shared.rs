@@ -1,15 +1,18 @@
 //! The state between the game's threads and the SDK's, and the loop that pings.
 
 use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use crate::allocation::Allocation;
 use crate::http::RoomsApi;
 use crate::options::Options;
 use crate::ping::Ping;
 use crate::state::{Next, State};
 
 pub(crate) type Callback = Box<dyn FnOnce() + Send>;
+pub(crate) type OnAllocated = Box<dyn FnMut(Allocation) + Send>;
 
 pub(crate) struct Shared {
     inner: Mutex<Inner>,
@@ -20,13 +23,14 @@ pub(crate) struct Shared {
 struct Inner {
     state: State,
     on_terminate: Vec<Callback>,
+    on_allocated: Option<OnAllocated>,
     /// The pinging thread is gone.
     finished: bool,
 }
 
 impl Shared {
     pub(crate) fn new(state: State) -> Self {
-        let inner = Inner { state, on_terminate: Vec::new(), finished: false };
+        let inner = Inner { state, on_terminate: Vec::new(), on_allocated: None, finished: false };
         Self { inner: Mutex::new(inner), changed: Condvar::new() }
     }
 
@@ -67,6 +71,38 @@ impl Shared {
         }
     }
 
+    pub(crate) fn on_allocated(&self, mut callback: OnAllocated) {
+        loop {
+            let mut inner = self.lock();
+            let untold = inner.state.allocations.take_untold();
+            if untold.is_empty() {
+                inner.on_allocated = Some(callback);
+                return;
+            }
+            // Not under the lock: the callback may well use the handle.
+            drop(inner);
+            untold.into_iter().for_each(&mut callback);
+        }
+    }
+
+    /// Tells the game of allocations that it does not know, if it wants to be told.
+    fn tell_allocations(&self) {
+        let mut inner = self.lock();
+        let untold = inner.state.allocations.take_untold();
+        let callback = if untold.is_empty() { None } else { inner.on_allocated.take() };
+        let Some(mut callback) = callback else {
+            inner.state.allocations.put_back(untold);
+            return;
+        };
+        drop(inner);
+        for allocation in untold {
+            // A game that panics here has said so; its pings go on.
+            let _ = catch_unwind(AssertUnwindSafe(|| callback(allocation)));
+        }
+        // Unless the game has given another one meanwhile.
+        self.lock().on_allocated.get_or_insert(callback);
+    }
+
     /// Whether it was requested before the time was up.
     pub(crate) fn wait_terminate(&self, timeout: Duration) -> bool {
         self.wait(timeout, |inner| inner.state.terminate_requested)
@@ -86,8 +122,9 @@ impl Shared {
                 options.request_timeout
             };
             let at = SystemTime::now();
-            let answer = api.send(&ping, at, timeout);
-            self.change(|state| state.answered(Instant::now(), (ping.status, at), answer));
+            let reply = api.send(&ping, at, timeout);
+            self.change(|state| state.answered(Instant::now(), (&ping, at), reply));
+            self.tell_allocations();
             if is_last {
                 break;
             }

@@ -4,6 +4,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Map, Value};
 
+use crate::allocation::Allocations;
+use crate::http::Reply;
 use crate::pace::Pace;
 use crate::ping::{Answer, LastPing, Ping, Status};
 
@@ -13,6 +15,7 @@ pub(crate) struct State {
     pub(crate) status: Option<Status>,
     matches: u32,
     metadata: Map<String, Value>,
+    pub(crate) allocations: Allocations,
     pace: Pace,
     watchdog: Option<Watchdog>,
     pub(crate) terminate_requested: bool,
@@ -42,6 +45,7 @@ impl State {
             status: None,
             matches: 0,
             metadata: Map::new(),
+            allocations: Allocations::default(),
             pace,
             watchdog: alive_within.map(|within| Watchdog { within, silent_from: now + within }),
             terminate_requested: false,
@@ -59,6 +63,14 @@ impl State {
             self.matches = matches;
             self.pace.change(now);
         }
+    }
+
+    /// The match of an allocation has begun, one of so many. In one ping with their number: a rise of that alone would
+    /// begin the allocation that expires first.
+    pub(crate) fn begin(&mut self, now: Instant, allocation: String, matches: u32) {
+        self.allocations.begin(allocation);
+        self.report(now, Status::of_matches(matches), matches);
+        self.pace.change(now);
     }
 
     pub(crate) fn terminating(&mut self, now: Instant) {
@@ -111,14 +123,24 @@ impl State {
         }
     }
 
-    pub(crate) fn answered(&mut self, now: Instant, sent: (Status, SystemTime), answer: Answer) {
+    pub(crate) fn answered(&mut self, now: Instant, sent: (&Ping, SystemTime), reply: Reply) {
+        let (ping, at) = sent;
+        let Reply { answer, allocations } = reply;
         self.pace.answered(now, answer == Answer::Accepted);
-        let (status, at) = sent;
-        self.last_ping = Some(LastPing { status, at, answer, failures: self.pace.failures });
+        self.last_ping = Some(LastPing { status: ping.status, at, answer, failures: self.pace.failures });
+        if let Some(allocations) = allocations {
+            self.allocations.confirm_begun(&ping.begun);
+            self.allocations.hear(allocations);
+        }
     }
 
     fn ping(&self, status: Status) -> Ping {
-        Ping { status, running_matches: self.matches, metadata: self.metadata.clone() }
+        Ping {
+            status,
+            running_matches: self.matches,
+            metadata: self.metadata.clone(),
+            begun: self.allocations.begun().to_vec(),
+        }
     }
 
     fn is_silent(&self, now: Instant) -> bool {

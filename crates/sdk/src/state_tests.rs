@@ -1,4 +1,5 @@
 use super::*;
+use crate::allocation::Allocation;
 
 const INTERVAL: Duration = Duration::from_secs(10);
 
@@ -22,7 +23,7 @@ impl World {
     fn sends(&mut self) -> Option<(Status, u32)> {
         match self.state.next(self.now) {
             Next::Send(ping) => {
-                self.answer(ping.status, Answer::Accepted);
+                self.accept(&ping, Vec::new());
                 Some((ping.status, ping.running_matches))
             }
             Next::Farewell(ping) => Some((ping.status, ping.running_matches)),
@@ -30,8 +31,19 @@ impl World {
         }
     }
 
-    fn answer(&mut self, status: Status, answer: Answer) {
-        self.state.answered(self.now, (status, SystemTime::UNIX_EPOCH), answer);
+    fn accept(&mut self, ping: &Ping, allocations: Vec<Allocation>) {
+        self.answer(ping, Reply { answer: Answer::Accepted, allocations: Some(allocations) });
+    }
+
+    fn answer(&mut self, ping: &Ping, reply: Reply) {
+        self.state.answered(self.now, (ping, SystemTime::UNIX_EPOCH), reply);
+    }
+
+    fn sent(&mut self) -> Ping {
+        match self.state.next(self.now) {
+            Next::Send(ping) | Next::Farewell(ping) => ping,
+            Next::Wait(wait) => panic!("expected a ping, not a wait of {wait:?}"),
+        }
     }
 
     fn waits(&mut self) -> Option<Duration> {
@@ -122,8 +134,8 @@ fn a_refusal_can_be_read_and_is_repeated_sooner_than_the_interval() {
     let mut world = World::new(None);
     world.state.report(world.now, Status::Ready, 0);
     for failures in 1..=3 {
-        assert!(matches!(world.state.next(world.now), Next::Send(_)));
-        world.answer(Status::Ready, Answer::Refused);
+        let ping = world.sent();
+        world.answer(&ping, Reply { answer: Answer::Refused, allocations: None });
         let last = world.state.last_ping.as_ref().unwrap();
         assert_eq!((&last.answer, last.failures), (&Answer::Refused, failures));
         let wait = world.waits().unwrap();
@@ -169,4 +181,29 @@ fn metadata_rides_on_the_next_ping() {
     world.state.report(world.now, Status::Ready, 0);
     let Next::Send(ping) = world.state.next(world.now) else { panic!("nothing was sent") };
     assert_eq!(ping.metadata["map"], "harbour");
+}
+
+#[test]
+fn a_match_that_has_begun_is_said_with_the_number_of_matches_until_it_is_heard() {
+    let mut world = World::new(None);
+    world.state.report(world.now, Status::Occupied, 1);
+    assert_eq!(world.sends(), Some((Status::Occupied, 1)));
+    world.pass(seconds(1));
+
+    // One match has ended and another begun: the number is the same.
+    world.state.begin(world.now, "a".to_owned(), 1);
+    for lost in [Answer::Refused, Answer::Failed { reason: String::new() }] {
+        let ping = world.sent();
+        assert_eq!((ping.running_matches, ping.begun.as_slice()), (1, ["a".to_owned()].as_slice()));
+        world.answer(&ping, Reply { answer: lost, allocations: None });
+        world.pass(seconds(10));
+    }
+    let ping = world.sent();
+    assert_eq!(ping.begun, ["a"]);
+    // Begins while the ping is on its way.
+    world.state.begin(world.now, "b".to_owned(), 2);
+    world.accept(&ping, Vec::new());
+    world.pass(seconds(1));
+    let ping = world.sent();
+    assert_eq!((ping.running_matches, ping.begun), (2, vec!["b".to_owned()]));
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Serves until the process ends.
 pub struct FakeRoomsApi {
@@ -21,12 +21,14 @@ pub struct FakeRoomsApi {
 pub struct ReceivedPing {
     pub path: String,
     pub body: Value,
+    /// `Maestro-View: full`.
+    pub asks_for_all: bool,
 }
 
 /// How pings are answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reply {
-    /// `success: true`.
+    /// `success: true`, and the allocations of [`FakeRoomsApi::allocate`] if the room asks for them.
     Accept,
     /// `success: false`.
     Refuse,
@@ -46,6 +48,7 @@ struct Shared {
 struct Inner {
     pings: Vec<ReceivedPing>,
     reply: Reply,
+    allocations: Vec<Value>,
     connections: usize,
 }
 
@@ -54,7 +57,8 @@ impl FakeRoomsApi {
     pub fn start() -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
-        let inner = Inner { pings: Vec::new(), reply: Reply::Accept, connections: 0 };
+        let inner =
+            Inner { pings: Vec::new(), reply: Reply::Accept, allocations: Vec::new(), connections: 0 };
         let shared = Arc::new(Shared { inner: Mutex::new(inner), arrived: Condvar::new() });
         let serving = Arc::clone(&shared);
         thread::spawn(move || {
@@ -75,6 +79,12 @@ impl FakeRoomsApi {
 
     pub fn reply_with(&self, reply: Reply) {
         self.shared.lock().reply = reply;
+    }
+
+    /// Holds the room for a match until a ping says that it has begun.
+    pub fn allocate(&self, id: &str, metadata: &Value) {
+        let allocation = json!({"id": id, "metadata": metadata, "expiresAt": "2126-11-15T09:00:00Z"});
+        self.shared.lock().allocations.push(allocation);
     }
 
     pub fn pings(&self) -> Vec<ReceivedPing> {
@@ -108,6 +118,11 @@ impl ReceivedPing {
         self.body["status"].as_str().unwrap_or_default()
     }
 
+    /// Ids of the allocations whose matches it says have begun.
+    pub fn begun(&self) -> Vec<&str> {
+        self.body["begun"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+    }
+
     pub fn running_matches(&self) -> u64 {
         self.body["runningMatches"].as_u64().unwrap_or_default()
     }
@@ -118,12 +133,13 @@ impl Shared {
         let mut reader = BufReader::new(stream);
         while let Some(ping) = read_request(&mut reader)? {
             let mut inner = self.lock();
-            inner.pings.push(ping);
             let reply = inner.reply;
+            let accepted = if reply == Reply::Accept { inner.accept(&ping) } else { String::new() };
+            inner.pings.push(ping);
             drop(inner);
             self.arrived.notify_all();
             match reply {
-                Reply::Accept => write_response(stream, 200, r#"{"success":true}"#)?,
+                Reply::Accept => write_response(stream, 200, &accepted)?,
                 Reply::Refuse => write_response(stream, 200, r#"{"success":false}"#)?,
                 Reply::Error(code) => {
                     write_response(stream, code, r#"{"code":2,"message":"as asked","details":[]}"#)?;
@@ -141,13 +157,25 @@ impl Shared {
     }
 }
 
+impl Inner {
+    /// The answer to a room that asks for more than v10's, or v10's.
+    fn accept(&mut self, ping: &ReceivedPing) -> String {
+        let begun = ping.begun();
+        self.allocations.retain(|allocation| !begun.iter().any(|id| allocation["id"] == *id));
+        match ping.asks_for_all {
+            true => json!({"success": true, "allocations": self.allocations}).to_string(),
+            false => r#"{"success":true}"#.to_owned(),
+        }
+    }
+}
+
 /// None at the end of the connection.
 fn read_request(reader: &mut impl BufRead) -> io::Result<Option<ReceivedPing>> {
     let mut request_line = String::new();
     if reader.read_line(&mut request_line)? == 0 {
         return Ok(None);
     }
-    let mut body_bytes = 0;
+    let (mut body_bytes, mut asks_for_all) = (0, false);
     loop {
         let mut header = String::new();
         reader.read_line(&mut header)?;
@@ -158,12 +186,13 @@ fn read_request(reader: &mut impl BufRead) -> io::Result<Option<ReceivedPing>> {
         if let Some(value) = header.strip_prefix("content-length:") {
             body_bytes = value.trim().parse().map_err(io::Error::other)?;
         }
+        asks_for_all |= header == "maestro-view: full";
     }
     let mut body = vec![0; body_bytes];
     reader.read_exact(&mut body)?;
     let body = serde_json::from_slice(&body).map_err(io::Error::other)?;
     let path = request_line.split(' ').nth(1).unwrap_or_default().to_owned();
-    Ok(Some(ReceivedPing { path, body }))
+    Ok(Some(ReceivedPing { path, body, asks_for_all }))
 }
 
 fn write_response(mut stream: &TcpStream, code: u16, body: &str) -> io::Result<()> {

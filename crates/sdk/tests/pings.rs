@@ -1,13 +1,15 @@
 //! The SDK over real sockets. What depends on time alone is tested without them, beside the code.
 
 use std::net::TcpListener;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use anyhow::Context;
 use maestro_sdk::testing::{FakeRoomsApi, ReceivedPing, Reply};
-use maestro_sdk::{Answer, Handle, LastPing, Options, Room, Status};
+use maestro_sdk::{Answer, Handle, LastPing, Options, Room, Status, Value};
+use maestro_testkit::http::{self, serve};
 use maestro_testkit::{PATIENCE, until};
+use serde_json::json;
 
 /// Far away: what is sent within a test is sent because something changed.
 const NEVER: Duration = Duration::from_secs(3600);
@@ -169,4 +171,62 @@ fn a_game_that_hangs_falls_silent() {
 fn a_handle_can_be_shared_between_threads() {
     fn is_shared<T: Send + Sync>() {}
     is_shared::<Handle>();
+}
+
+#[test]
+fn a_room_is_told_once_for_whom_it_was_allocated() {
+    let api = FakeRoomsApi::start().unwrap();
+    let handle = Arc::new(start(&api.url(), options(Duration::from_millis(50))));
+    api.allocate("a", &json!({"map": "lava"}));
+    handle.ready();
+    until("the first to be known", PATIENCE, || ensure_eq(handle.allocations().len(), 1)).unwrap();
+
+    // Those that came before are told at once, and a callback that fails costs nothing but itself.
+    let (tell, told) = mpsc::channel();
+    let in_callback = Arc::clone(&handle);
+    handle.on_allocated(move |allocation| {
+        let id = allocation.id.clone();
+        tell.send((allocation, in_callback.status())).unwrap();
+        assert_ne!(id, "b", "a game that panics in its callback");
+    });
+    let (first, status) = told.recv_timeout(PATIENCE).unwrap();
+    assert_eq!((first.id.as_str(), &first.metadata["map"]), ("a", &Value::from("lava")));
+    assert!(first.expires_at > std::time::SystemTime::now());
+    assert_eq!(status, Some(Status::Ready), "the callback may use the handle");
+
+    let mut ids = Vec::new();
+    for id in ["b", "c"] {
+        api.allocate(id, &json!({}));
+        ids.push(told.recv_timeout(PATIENCE).unwrap().0.id);
+    }
+    assert_eq!(ids, ["b", "c"]);
+
+    handle.begun("b", 1);
+    api.wait_for(PATIENCE, |pings| pings.iter().any(|ping| ping.begun() == ["b"])).unwrap();
+    until("it to be gone", PATIENCE, || ensure_eq(handle.allocations().len(), 2)).unwrap();
+    let count = api.pings().len();
+    let pings = api.wait_for(PATIENCE, |pings| pings.len() > count + 2).unwrap();
+    assert_eq!(pings.last().unwrap().begun(), [] as [&str; 0], "it is said until it was heard");
+    assert!(told.try_recv().is_err(), "each is told once");
+}
+
+#[test]
+fn a_server_that_knows_no_allocations_is_understood() {
+    for answer in [
+        r#"{"success":true}"#,
+        r#"{"success":true,"allocations":null}"#,
+        r#"{"success":true,"allocations":[7,{}]}"#,
+    ] {
+        let server = serve(move |_| http::Reply::json(200, answer)).unwrap();
+        let handle = start(&format!("http://{server}"), options(NEVER));
+        handle.on_allocated(|allocation| panic!("nobody was allocated: {allocation:?}"));
+        handle.ready();
+        wait_last_ping(&handle, |last| last.answer == Answer::Accepted);
+        assert_eq!(handle.allocations(), []);
+    }
+}
+
+fn ensure_eq(count: usize, expected: usize) -> anyhow::Result<()> {
+    anyhow::ensure!(count == expected, "{count} allocations");
+    Ok(())
 }

@@ -1,7 +1,8 @@
 //! A small game room: what a room program looks like with the SDK, and what Maestro's own tests run by the hundred.
 //!
 //! Players speak lines over TCP to the host port of the port named `game`:
-//! `JOIN <seconds>` starts a match (`OK <matches>` or `FULL`), `STATUS` tells how full the room is.
+//! `JOIN <seconds>` starts a match (`OK <matches>` or `FULL`), `STATUS` tells how full the room is. Players whom a
+//! matchmaker sends name their allocation: `JOIN <seconds> <allocation>`.
 //! One thread serves all players and sleeps while nothing happens, so that many rooms fit on a small machine.
 
 mod configuration;

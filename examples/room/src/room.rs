@@ -5,14 +5,14 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use maestro_sdk::{Handle, Options, Room};
+use maestro_sdk::{Allocation, Handle, Options, Room, Value};
 use signal_hook::consts::SIGTERM;
 
 use crate::configuration::Configuration;
 use crate::game::{Game, Phase};
 use crate::lobby::Lobby;
 use crate::output::say;
-use crate::protocol;
+use crate::protocol::{self, Begun};
 
 /// The port's name in the recipe.
 const PORT_NAME: &str = "game";
@@ -43,6 +43,7 @@ pub(crate) fn run(room: Room, configuration: &Configuration) -> anyhow::Result<E
     }
     let waker = lobby.waker()?;
     handle.on_terminate(move || waker.wake());
+    handle.on_allocated(|allocation| say(&allocated(&allocation)));
 
     let mut game = Game::new(configuration.matches_max);
     let mut schedule = Schedule {
@@ -109,13 +110,20 @@ fn step(
 }
 
 fn answer(line: &str, game: &mut Game, handle: &Handle) -> String {
-    let before = game.matches();
-    let reply = protocol::answer(line, game, Instant::now());
-    if game.matches() > before {
-        handle.occupied(game.matches());
-        say(&format!("match started, {} running", game.matches()));
+    let (reply, begun) = protocol::answer(line, game, Instant::now());
+    let Some(Begun { allocation }) = begun else { return reply };
+    match allocation {
+        Some(allocation) => handle.begun(allocation, game.matches()),
+        None => handle.occupied(game.matches()),
     }
+    say(&format!("match started, {} running", game.matches()));
     reply
+}
+
+/// A game would load the map and wait for these players.
+fn allocated(allocation: &Allocation) -> String {
+    let metadata = Value::from(allocation.metadata.clone());
+    format!("allocated: {} {metadata}", allocation.id)
 }
 
 impl Schedule {

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use maestro_sdk::testing::{FakeRoomsApi, ReceivedPing};
-use maestro_testkit::{PATIENCE, PortSlice, until};
+use maestro_testkit::{Lines, PATIENCE, PortSlice, until};
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
 
 struct RunningRoom {
     api: FakeRoomsApi,
@@ -117,6 +118,17 @@ fn several_matches_at_once() {
         room.wait_pings(|pings| said(pings).last() == Some(&("occupied", matches)));
     }
     assert_eq!(room.says("JOIN 60"), "FULL");
+}
+
+#[test]
+fn players_of_an_allocation() {
+    let mut room = RunningRoom::start(&[("ROOM_MAX_MATCHES", "2"), ("ROOM_PING_INTERVAL_MS", "50")]);
+    room.wait_pings(|pings| !pings.is_empty());
+    room.api.allocate("a-1", &json!({"map": "lava"}));
+    let lines = Lines::of(room.process.stdout.take().expect("stdout is piped"));
+    lines.wait(|line| line == r#"allocated: a-1 {"map":"lava"}"#).expect("the room says for whom it waits");
+    assert_eq!(room.says("JOIN 60 a-1"), "OK 1");
+    room.wait_pings(|pings| pings.iter().any(|ping| ping.begun() == ["a-1"] && ping.running_matches() == 1));
 }
 
 #[test]
