@@ -6,6 +6,7 @@ use std::time::Duration;
 use ureq::http::{Method, Request, Response, StatusCode};
 use ureq::{Agent, Body, Timeout};
 
+use super::refusal::{excerpt, refusal};
 use super::{Exit, Failure, Json, Resource, warn};
 
 /// A server on a reachable machine accepts at once; longer means that nobody is there.
@@ -16,12 +17,6 @@ const ANSWER_BYTES_MAX: u64 = 256 << 20;
 
 /// What a server says about a path that it does not have.
 const UNKNOWN_PATH: &str = "Not Found";
-
-/// gRPC's code.
-const FAILED_PRECONDITION: u64 = 9;
-
-/// How much of an answer that is not JSON is quoted.
-const EXCERPT_CHARS_MAX: usize = 120;
 
 #[derive(Clone)]
 pub(super) struct Client {
@@ -276,36 +271,6 @@ fn is_hang_up(error: &std::io::Error) -> bool {
             | ErrorKind::ConnectionAborted
             | ErrorKind::BrokenPipe
     )
-}
-
-/// What the server says is wrong, in its own words if it found any.
-fn refusal(status: StatusCode, body: &[u8]) -> Failure {
-    let body_json = serde_json::from_slice::<Json>(body).unwrap_or(Json::Null);
-    let exit = match body_json.get("code").as_u64() {
-        // v10 answers 400: the request is right, and has to wait for something else to end.
-        Some(FAILED_PRECONDITION) => Exit::Conflict,
-        Some(_) | None => Exit::of_status(status.as_u16()),
-    };
-    let said = body_json.get("message").as_str();
-    let message = match (said, status.is_client_error()) {
-        (Some(message), true) => message.to_owned(),
-        (Some(message), false) => format!("the server failed ({status}): {message}"),
-        (None, _) => format!("the server answered {status}: {}", excerpt(body)),
-    };
-    Failure::new(exit, message)
-}
-
-fn excerpt(body: &[u8]) -> String {
-    let text = String::from_utf8_lossy(body);
-    let mut words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if words.is_empty() {
-        return "(empty)".to_owned();
-    }
-    if let Some((end, _)) = words.char_indices().nth(EXCERPT_CHARS_MAX) {
-        words.truncate(end);
-        words.push('…');
-    }
-    format!("`{words}`")
 }
 
 /// The texts of all `Warning` headers: `299 maestro "unknown field colour", 299 maestro "…"`.

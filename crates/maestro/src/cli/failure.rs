@@ -35,7 +35,8 @@ impl Exit {
     pub(super) fn of_status(status: u16) -> Self {
         match status {
             404 => Self::NotFound,
-            409 => Self::Conflict,
+            // There is no room, or there are too many requests at present.
+            409 | 429 => Self::Conflict,
             // A gateway in front of the server speaks for a server it does not reach, or not in time.
             502 | 503 => Self::Unreachable,
             408 | 504 => Self::TimedOut,

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{Client, Column, Context, Failure, Format, Json, Poll, Progress, Sheet, output, print, terminal};
+use super::{
+    Client, Column, Context, Failure, Format, Json, Poll, Progress, Sheet, note, output, print, terminal,
+};
 
 /// Often enough to see things happen, rare enough for a list of many.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -52,6 +54,18 @@ pub(super) fn show(
         shown = Some(sheet);
         Ok(false)
     })
+}
+
+/// Says that the answer is one page of several.
+pub(super) fn note_further_pages(answer: &Json, items: &str) {
+    let number = |key| answer.get(key).as_u64();
+    let (Some(page), Some(page_size), Some(total)) = (number("page"), number("pageSize"), number("total"))
+    else {
+        return;
+    };
+    if page.saturating_mul(page_size) < total {
+        note(&format!("page {page} of {total} {items}; next: --page {}", page + 1));
+    }
 }
 
 fn print_changed(format: Format, answer: &Json, sheet: &Sheet, is_first: bool) -> Result<(), Failure> {

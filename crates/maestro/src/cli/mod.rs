@@ -6,6 +6,7 @@ macro_rules! examples {
     ($($example:literal),+ $(,)?) => { concat!("Examples:", $("\n  ", $example),+) };
 }
 
+mod allocation;
 mod client;
 mod config;
 mod context;
@@ -28,6 +29,7 @@ mod plan;
 mod poll;
 mod progress;
 mod ready_rooms;
+mod refusal;
 mod region;
 mod resource;
 mod rollout;
@@ -121,6 +123,13 @@ enum Command {
     ])]
     Room(room::Command),
 
+    /// Allocate rooms for matches, see who holds which, and return them
+    #[command(subcommand, after_help = examples![
+        "maestro allocation create arena --region eu-west --wait 10s",
+        "maestro allocation list arena --state held",
+    ])]
+    Allocation(allocation::Command),
+
     /// Inspect, explain, cancel and follow operations
     #[command(subcommand, visible_alias = "op", after_help = examples![
         "maestro operation list arena",
@@ -163,6 +172,13 @@ enum Command {
         "maestro rooms arena --watch",
     ])]
     Rooms(OrList<room::Command, room::ListOptions>),
+
+    /// Same as allocation; with only a scheduler, lists its allocations
+    #[command(hide = true, after_help = examples![
+        "maestro allocations arena",
+        "maestro allocations arena --state held",
+    ])]
+    Allocations(OrList<allocation::Command, allocation::ListOptions>),
 
     /// Same as operation; with only a scheduler, lists its operations
     #[command(hide = true, alias = "ops", after_help = examples![
@@ -271,12 +287,14 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Command::Scheduler(command) => scheduler::run(context, command)?,
         Command::Rollout(command) => rollout::run(context, command)?,
         Command::Room(command) => room::run(context, command)?,
+        Command::Allocation(command) => allocation::run(context, command)?,
         Command::Operation(command) => operation::run(context, command)?,
         Command::Lock(command) => lock::run(context, command)?,
         Command::Event(command) => event::run(context, command)?,
         Command::Region(command) => region::run(context, command)?,
         Command::Schedulers(given) => given.run(context, scheduler::run, scheduler::list)?,
         Command::Rooms(given) => given.run(context, room::run, room::list)?,
+        Command::Allocations(given) => given.run(context, allocation::run, allocation::list)?,
         Command::Operations(given) => given.run(context, operation::run, operation::list)?,
         Command::Regions(given) => given.run(context, region::run, region::list)?,
         Command::Simulate(options) => simulate::run(context, options)?,

@@ -10,7 +10,7 @@ use maestro_core::operation::{DefinitionKind, OperationStatus, Stage};
 use super::watch::{follow, history_line, verdict};
 use super::{
     Age, At, Client, Column, Context, Failure, Format, Json, Progress, Resource, Text, WatchOptions,
-    decision, explain, fields, ids, list, note, plain,
+    decision, explain, fields, ids, list, plain,
 };
 use crate::config::duration;
 
@@ -180,7 +180,7 @@ pub(super) fn list(context: &Context, options: &ListOptions) -> Result<(), Failu
     };
     let answer = list::show(context, &options.watch, ask, ("operations", OPERATIONS))?;
     if let Some(answer) = answer.filter(|_| context.output == Format::Table) {
-        note_further_pages(&answer);
+        list::note_further_pages(&answer, "final operations");
     }
     Ok(())
 }
@@ -226,17 +226,6 @@ impl ListOptions {
         let pages = ["page", "pageSize", "total"].map(|key| (key.to_owned(), finals.get(key).clone()));
         let operations = ("operations".to_owned(), Json::Array(operations));
         Ok(Json::Object(pages.into_iter().chain([operations]).collect()))
-    }
-}
-
-fn note_further_pages(answer: &Json) {
-    let number = |key| answer.get(key).as_u64();
-    let (Some(page), Some(page_size), Some(total)) = (number("page"), number("pageSize"), number("total"))
-    else {
-        return;
-    };
-    if page.saturating_mul(page_size) < total {
-        note(&format!("page {page} of {total} final operations; next: --page {}", page + 1));
     }
 }
 

@@ -255,7 +255,7 @@ fn silence(room: &Json) -> String {
     )
 }
 
-fn ports(room: &Json) -> String {
+pub(super) fn ports(room: &Json) -> String {
     or_dash(room.get("ports").items().iter().map(port), ",")
 }
 

@@ -179,6 +179,7 @@ fn help() {
               scheduler       Create, change, inspect and delete schedulers
               rollout         Follow, pause, resume and cancel the rollout of a new version
               room            Inspect, add, create and remove rooms
+              allocation      Allocate rooms for matches, see who holds which, and return them
               operation       Inspect, explain, cancel and follow operations [alias: op]
               lock            Inspect and release the locks of a scheduler
               event           Inspect queued events, and replay those that could not be delivered
