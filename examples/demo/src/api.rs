@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::recipe::{SCHEDULER, is_current};
 
@@ -30,8 +30,6 @@ pub(crate) enum Submitted {
 pub(crate) struct Room {
     pub(crate) id: String,
     pub(crate) status: String,
-    pub(crate) host: String,
-    pub(crate) ports: Vec<Port>,
     pub(crate) pids: Vec<u32>,
     /// RFC 3339 in UTC, so that texts compare as times do.
     pub(crate) created_at: String,
@@ -44,6 +42,16 @@ pub(crate) struct Port {
     pub(crate) port: u16,
 }
 
+/// A room that is held for one match.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Allocation {
+    pub(crate) id: String,
+    pub(crate) room_id: String,
+    pub(crate) host: String,
+    pub(crate) ports: Vec<Port>,
+}
+
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Operation {
@@ -54,6 +62,11 @@ pub(crate) struct Operation {
 #[derive(Deserialize)]
 struct Rooms {
     rooms: Vec<Room>,
+}
+
+#[derive(Deserialize)]
+struct Allocations {
+    allocations: Vec<Allocation>,
 }
 
 #[derive(Deserialize)]
@@ -102,6 +115,31 @@ impl Api {
         Ok(answer.rooms)
     }
 
+    /// A room for one match; none if there is none at present.
+    pub(crate) fn allocate(&self) -> anyhow::Result<Option<Allocation>> {
+        let (code, body) = self.post(&format!("/schedulers/{SCHEDULER}/allocations"), &json!({}))?;
+        match code {
+            200 => {
+                let answer: Allocations =
+                    serde_json::from_str(&body).context("allocating: unexpected answer")?;
+                Ok(answer.allocations.into_iter().next())
+            }
+            429 => Ok(None),
+            _ => bail!("cannot allocate a room: {}", message(code, &body)),
+        }
+    }
+
+    /// What is over already need not be returned.
+    pub(crate) fn return_allocation(&self, id: &str) -> anyhow::Result<()> {
+        let path = format!("/schedulers/{SCHEDULER}/allocations/{id}");
+        let mut response = self.agent.delete(format!("{}{path}", self.url)).call()?;
+        let code = response.status().as_u16();
+        match code {
+            204 | 404 | 409 => Ok(()),
+            _ => bail!("DELETE {path}: {}", message(code, &response.body_mut().read_to_string()?)),
+        }
+    }
+
     /// What is being done, or else what was done last.
     pub(crate) fn latest_operation(&self) -> anyhow::Result<Option<Operation>> {
         for filter in ["stage=active", "stage=final&perPage=1"] {
@@ -147,13 +185,20 @@ mod tests {
         let body = r#"{"rooms":[
             {"id":"example-1","status":"ready","version":"v1.0.0","region":"local","host":"127.0.0.1",
              "ports":[{"name":"game","protocol":"tcp","port":20007}],"pids":[4711],"validation":false},
-            {"id":"example-2","status":"pending","ports":[]}
+            {"id":"example-2","status":"pending"}
         ]}"#;
         let rooms = serde_json::from_str::<Rooms>(body).unwrap().rooms;
         assert_eq!((rooms[0].id.as_str(), rooms[0].status.as_str()), ("example-1", "ready"));
-        assert_eq!(rooms[0].ports, [Port { name: "game".to_owned(), port: 20007 }]);
         assert_eq!((rooms[0].pids.as_slice(), rooms[1].pids.as_slice()), ([4711].as_slice(), [].as_slice()));
-        assert_eq!((rooms[1].host.as_str(), rooms[1].ports.len()), ("", 0));
+    }
+
+    #[test]
+    fn allocations_are_read_whatever_else_they_have() {
+        let body = r#"{"allocations":[{"id":"a","roomId":"example-1","state":"held","host":"127.0.0.1",
+            "ports":[{"name":"game","protocol":"tcp","port":20007}],"region":"local","metadata":{}}]}"#;
+        let read = serde_json::from_str::<Allocations>(body).unwrap().allocations;
+        assert_eq!((read[0].id.as_str(), read[0].room_id.as_str()), ("a", "example-1"));
+        assert_eq!(read[0].ports, [Port { name: "game".to_owned(), port: 20007 }]);
     }
 
     #[test]

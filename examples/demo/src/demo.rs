@@ -19,7 +19,8 @@ use crate::api::{Api, Operation, Submitted};
 use crate::arguments::Settings;
 use crate::demand::Demand;
 use crate::maestro::{Endpoints, Maestro, Stopped};
-use crate::players::{self, Players};
+use crate::matchmaker;
+use crate::players::Players;
 use crate::recipe::{SCHEDULER, recipe};
 use crate::screen::Screen;
 use crate::status::Status;
@@ -162,7 +163,7 @@ fn watch_signals(sender: Sender<Event>) -> io::Result<()> {
 /// Looks at the fleet, lets the players act on what they see, and says how it stands.
 fn observe(api: &Api, wanted: u32, players: &mut Players) -> anyhow::Result<String> {
     let rooms = api.rooms()?;
-    players.step(Instant::now(), wanted, &rooms, players::join);
+    players.step(Instant::now(), wanted, &rooms, |length| matchmaker::seat(api, length))?;
     let operation: Option<Operation> = api.latest_operation()?;
     let status = Status {
         rooms: &rooms,
@@ -228,6 +229,7 @@ fn introduction(endpoints: &Endpoints, log: &Path, scheduler: &str, hints: &Hint
 {scheduler} In another terminal, try
   {program} room list {SCHEDULER}
   {program} operation list {SCHEDULER}
+  {program} allocation list {SCHEDULER}     which rooms the players' matchmaker was given
   {demo} --kill     kills one of its rooms: watch another one come
   echo 30 > {players}     raise or lower the players, and watch the rooms follow
   {program} scheduler autoscaling {SCHEDULER}     why there are as many rooms as there are

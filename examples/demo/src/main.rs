@@ -5,6 +5,7 @@ mod arguments;
 mod demand;
 mod demo;
 mod maestro;
+mod matchmaker;
 mod players;
 mod recipe;
 mod screen;

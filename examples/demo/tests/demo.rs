@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 
 use maestro_testkit::http::{Reply, Request, listen, serve};
@@ -57,17 +58,18 @@ impl Drop for RunningDemo {
     }
 }
 
-/// A room that always has a place.
+/// A room that always has a place for the players of allocation `a`.
 fn welcome(mut stream: TcpStream) {
     let mut line = String::new();
     let _ = BufReader::new(&stream).read_line(&mut line);
-    let reply = if line.starts_with("JOIN ") { "OK 1\n" } else { "ERROR\n" };
+    let reply = if line.starts_with("JOIN ") && line.ends_with(" a\n") { "OK 1\n" } else { "ERROR\n" };
     let _ = stream.write_all(reply.as_bytes());
 }
 
-/// The management API of a fleet of two rooms. Requests with a body are passed on to the test.
+/// The management API of a fleet of two rooms, of which one is free once. Requests with a body are passed on to the test.
 struct FakeApi {
     room_port: u16,
+    is_allocated: AtomicBool,
     create_code: u16,
     submitted: Sender<(String, Value)>,
 }
@@ -85,14 +87,21 @@ impl FakeApi {
     fn answer(&self, request: &str) -> (u16, Value) {
         let ports = json!([{ "name": "game", "protocol": "tcp", "port": self.room_port }]);
         let rooms = json!({ "rooms": [
-            { "id": "example-1", "status": "ready", "host": "127.0.0.1", "ports": ports },
-            { "id": "example-2", "status": "pending", "host": "", "ports": [] },
+            { "id": "example-1", "status": "ready" },
+            { "id": "example-2", "status": "pending" },
         ]});
         match request {
             "POST /schedulers" => (self.create_code, json!({ "message": "name already exists" })),
             "GET /schedulers/example" => (200, json!({ "scheduler": { "roomsReplicas": 1 } })),
             "POST /schedulers/example" => (200, json!({ "operationId": "1" })),
             "GET /schedulers/example/rooms" => (200, rooms),
+            "POST /schedulers/example/allocations" if self.is_allocated.swap(true, Ordering::Relaxed) => {
+                (429, json!({ "code": 8, "message": "no ready rooms available for scheduler example" }))
+            }
+            "POST /schedulers/example/allocations" => {
+                let room = json!({ "id": "a", "roomId": "example-1", "host": "127.0.0.1", "ports": ports });
+                (200, json!({ "allocations": [room] }))
+            }
             "GET /schedulers/example/operations?stage=active" => (200, json!({ "operations": [] })),
             "GET /schedulers/example/operations?stage=final&perPage=1" => {
                 let operation = json!({ "definitionName": "add_rooms", "status": "finished" });
@@ -107,7 +116,7 @@ impl FakeApi {
 fn start_serving(create_code: u16) -> (TempDir, RunningDemo, Receiver<(String, Value)>) {
     let (sender, submitted) = mpsc::channel();
     let room_port = listen(welcome).expect("there is a free port").port();
-    let api = FakeApi { room_port, create_code, submitted: sender };
+    let api = FakeApi { room_port, is_allocated: AtomicBool::new(false), create_code, submitted: sender };
     let api = serve(move |request| api.respond(request)).expect("there is a free port");
     let url = format!("http://{api}");
     let script = format!(
