@@ -155,10 +155,19 @@ impl Answer {
 impl Room {
     /// Begins a match as a player does; whether there was a place for it.
     pub fn join(&self, length: Duration) -> anyhow::Result<bool> {
+        self.ask(&format!("JOIN {}", length.as_secs()))
+    }
+
+    /// As a player does whom a matchmaker has sent.
+    pub fn join_allocation(&self, length: Duration, allocation: &str) -> anyhow::Result<bool> {
+        self.ask(&format!("JOIN {} {allocation}", length.as_secs()))
+    }
+
+    fn ask(&self, line: &str) -> anyhow::Result<bool> {
         let port = self.ports.first().with_context(|| format!("{} has no port", self.id))?.port;
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
         stream.set_read_timeout(Some(REQUEST_TIMEOUT))?;
-        writeln!(stream, "JOIN {}", length.as_secs())?;
+        writeln!(stream, "{line}")?;
         let mut reply = String::new();
         BufReader::new(stream).read_line(&mut reply)?;
         Ok(reply.starts_with("OK "))

@@ -1,5 +1,6 @@
 //! Maestro as people meet it: the real binary with real rooms, and what may go wrong with either.
 
+mod allocations;
 mod bad_input;
 mod bad_rooms;
 mod browser;
@@ -15,6 +16,7 @@ mod full_disk;
 mod identity;
 mod killed_room;
 mod lease;
+mod matchmakers;
 mod other_languages;
 mod placement;
 mod recorded;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use maestro_e2e::{Maestro, Room, STOP_ROOMS, checks};
 
-fn examples() -> PathBuf {
+pub(crate) fn examples() -> PathBuf {
     maestro_testkit::repository().join("examples")
 }
 
@@ -22,14 +22,14 @@ fn a_room_in_python() -> anyhow::Result<()> {
 fn a_room_in_go() -> anyhow::Result<()> {
     let directory = tempfile::tempdir()?;
     let program = directory.path().join("room");
-    build_go(&program)?;
+    build_go("room-go", &program)?;
     lives_by_the_contract(&[&program.to_string_lossy()])
 }
 
 /// With nothing from the network.
-fn build_go(program: &Path) -> anyhow::Result<()> {
+pub(crate) fn build_go(example: &str, program: &Path) -> anyhow::Result<()> {
     let mut go = Command::new("go");
-    go.args(["build", "-o"]).arg(program).arg(".").current_dir(examples().join("room-go"));
+    go.args(["build", "-o"]).arg(program).arg(".").current_dir(examples().join(example));
     go.envs([("GOTOOLCHAIN", "local"), ("GOPROXY", "off"), ("GOFLAGS", "-buildvcs=false")]);
     let output = go.output().context("running go: `make install-test-tools` installs it")?;
     ensure!(output.status.success(), "{go:?}: {}", String::from_utf8_lossy(&output.stderr));

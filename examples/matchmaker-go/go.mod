@@ -1,0 +1,3 @@
+module maestro.example/matchmaker
+
+go 1.19
