@@ -67,6 +67,7 @@ pages! {
     events: "docs/events.md",
     find_out_why: "docs/find-out-why.md",
     locks: "docs/locks.md",
+    matchmakers: "docs/matchmakers.md",
     operations: "docs/operations.md",
     placement: "docs/placement.md",
     regions: "docs/regions.md",
@@ -88,6 +89,23 @@ fn readme() -> anyhow::Result<()> {
         ensure!(ready == 12, "{ready} are ready: {listed}");
         Ok(())
     })
+}
+
+/// What the page about matchmakers shows is what the tests of the examples run.
+#[test]
+fn the_matchmakers_are_shown_as_they_are() -> anyhow::Result<()> {
+    let repository = maestro_testkit::repository();
+    let page = fs::read_to_string(repository.join("docs/matchmakers.md"))?;
+    for (language, example) in
+        [("python", "matchmaker-python/matchmaker.py"), ("go", "matchmaker-go/main.go")]
+    {
+        let program = fs::read_to_string(repository.join("examples").join(example))?;
+        let shown =
+            page.split(&format!("```{language}\n")).nth(1).and_then(|rest| rest.split("\n```").next());
+        let shown = shown.with_context(|| format!("the page shows nothing in {language}"))?;
+        ensure!(program.contains(shown), "the page shows something else than {example}:\n{shown}");
+    }
+    Ok(())
 }
 
 #[test]
