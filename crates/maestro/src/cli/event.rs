@@ -2,9 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::{
-    Age, At, Client, Column, Context, Failure, Format, Json, Resource, Text, WatchOptions, list, note,
-};
+use super::{Age, At, Client, Column, Context, Failure, Format, Json, Resource, Text, WatchOptions, list};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -82,18 +80,9 @@ fn list(context: &Context, options: &ListOptions) -> Result<(), Failure> {
     };
     let answer = list::show(context, &options.watch, ask, ("events", EVENTS))?;
     if let Some(answer) = answer.filter(|_| context.output == Format::Table) {
-        note_further_pages(&answer);
+        list::note_further_pages(&answer, "events");
     }
     Ok(())
-}
-
-fn note_further_pages(answer: &Json) {
-    let number = |key| answer.get(key).as_u64();
-    if let (Some(page), Some(page_size), Some(total)) = (number("page"), number("pageSize"), number("total"))
-        && page.saturating_mul(page_size) < total
-    {
-        note(&format!("page {page} of {total} events; next: --page {}", page + 1));
-    }
 }
 
 fn replay(context: &Context, options: &ReplayOptions) -> Result<(), Failure> {
