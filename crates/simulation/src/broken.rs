@@ -8,7 +8,7 @@ use maestro_core::invariant::Invariant;
 use maestro_core::operation::{Definition, Operation, OperationId};
 use maestro_core::room::{RoomId, RoomStatus};
 use maestro_core::scheduler::SchedulerName;
-use maestro_engine::ports::room_table::Claim;
+use maestro_engine::ports::room_table::{Claim, RoomView};
 use maestro_engine::ports::store::{Change, RoomRecord, SchedulerRecord, StoreError, Transaction};
 
 /// What all rooms get without the guard of [`Invariant::PortOnce`].
@@ -101,6 +101,14 @@ pub(crate) fn scheduler(record: &mut SchedulerRecord) {
         && let Some(placement) = &mut Arc::make_mut(&mut record.recipe).policies.placement
     {
         placement.regions.iter_mut().for_each(|region| region.cap = None);
+    }
+}
+
+/// Rooms that were handed out look like any others that are ready.
+pub(crate) fn seen(view: &mut RoomView) {
+    if !guards::stands(Invariant::HeldStays) && view.status == RoomStatus::Allocated {
+        view.status = RoomStatus::Ready;
+        view.expected = 0;
     }
 }
 

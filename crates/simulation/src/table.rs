@@ -226,9 +226,10 @@ impl RoomTable for SimulatedTable {
 
     async fn rooms(&self, scheduler: &SchedulerName) -> Result<Vec<RoomView>, TableError> {
         self.read(&"rooms", |table| async move {
-            let views = table.rooms(scheduler).await?;
+            let mut views = table.rooms(scheduler).await?;
             let around = self.injector.around();
             around.inspector.table_read(&around.node, scheduler, &views);
+            views.iter_mut().for_each(broken::seen);
             Ok(views)
         })
         .await
