@@ -27,26 +27,13 @@ const OF_ROOMS: [&str; 1] = ["api.v1.RoomsService"];
 /// Those that both have.
 const OF_BOTH: [&str; 1] = ["maestro.api.v1.AllocationsService"];
 
-/// In the schema because v10 has them, and not served yet.
-const NOT_YET_METHODS: [&str; 0] = [];
-
-/// Their paths.
-const NOT_YET: [(&str, &str); 0] = [];
-
 type Routes = BTreeSet<(String, String)>;
 
 #[tokio::test]
 async fn what_the_schema_says_is_what_is_mounted() {
-    let not_yet: Routes = NOT_YET.map(|(method, path)| (method.to_owned(), path.to_owned())).into();
     let mut mounted = mounted(management_router(&context(), &Limits::MANAGEMENT), management::paths()).await;
     mounted.extend(self::mounted(rooms_router(&context(), &RoomsOptions::default()), rooms::paths()).await);
-    let annotated = annotated();
-
-    let both: Vec<_> = mounted.intersection(&not_yet).collect();
-    assert!(both.is_empty(), "is served, so take it off the list: {both:?}");
-    let expected: Routes = annotated.difference(&not_yet).cloned().collect();
-    assert_eq!(mounted, expected);
-    assert!(not_yet.is_subset(&annotated), "no longer in the schema: take it off the list");
+    assert_eq!(mounted, annotated());
 }
 
 /// Each API serves its own services, the standard ones, and no others.
@@ -60,9 +47,8 @@ async fn what_the_schema_says_is_what_is_called() {
         let is_of_rooms = OF_ROOMS.contains(&service.full_name());
         for method in service.methods() {
             let path = format!("/{}/{}", service.full_name(), method.name());
-            let not_yet = NOT_YET_METHODS.contains(&method.full_name());
             let is_of_both = OF_BOTH.contains(&service.full_name());
-            let expected = (!is_of_rooms && !not_yet, (is_of_rooms || is_of_both) && !not_yet);
+            let expected = (!is_of_rooms, is_of_rooms || is_of_both);
             let served = (is_served(&management, &path).await, is_served(&rooms, &path).await);
             assert_eq!(served, expected, "{path}");
             of_management += u32::from(served.0);

@@ -355,9 +355,7 @@ fn no_method_is_forgotten() {
     let this = include_str!("both_ways.rs");
     let pool = DescriptorPool::decode(maestro_proto::FILE_DESCRIPTOR_SET).unwrap();
     let methods = pool.services().flat_map(|service| service.methods().collect::<Vec<_>>());
-    let not_yet: [&str; 0] = [];
     let forgotten: Vec<_> = methods
-        .filter(|method| !not_yet.contains(&method.name()))
         .filter(|method| {
             let asked = |way: &str| this.contains(&format!(".{way}({},", method.name()));
             !["ok", "refused", "ask"].into_iter().any(asked)

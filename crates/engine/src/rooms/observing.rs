@@ -17,7 +17,7 @@ use crate::events::ended::gone_events;
 use crate::ports::Runtime;
 use crate::ports::room_table::was_ready;
 use crate::ports::runtime::{Observation, RoomEvent};
-use crate::ports::store::{Change, Ended, Intent, Transaction};
+use crate::ports::store::{Change, Ended, Intent, StoreError, Transaction};
 use crate::rooms::recovery;
 use crate::{Engine, Error, Result, with_sources};
 
@@ -196,7 +196,11 @@ async fn end_room(engine: &Engine, scheduler: &SchedulerName, room: &RoomId, end
             ended.how += &format!("; operation {}: {}", stop.operation, stop.reason);
         }
         tracing::info!(scheduler_name = %scheduler, room_id = %room, how = ended.how, "room ended");
-        let record = engine.ports.store.scheduler(scheduler).await?;
+        let record = match engine.ports.store.scheduler(scheduler).await {
+            // Nobody can say who wants to hear of it, but it has ended all the same.
+            Err(StoreError::Unreadable(_)) => None,
+            found => found?,
+        };
         let mut changes = record.map(|record| gone_events(engine, &record, &row)).unwrap_or_default();
         changes.push(Change::EndRoom { scheduler: scheduler.clone(), room: room.clone(), ended });
         engine.ports.store.commit(Transaction::new("room ended", changes)).await?;
