@@ -18,8 +18,6 @@ use super::recipes;
 use super::script::{Script, Weights, Wish as Wanted, a_few_nodes};
 use super::stage::Stage;
 
-/// In one of so many runs there are matchmakers.
-const SHARE: u64 = 2;
 /// Ids that are chosen from, so that some are used twice.
 const REQUEST_IDS: u32 = 12;
 /// Requests that come together.
@@ -54,10 +52,9 @@ pub(super) fn script(random: &mut fastrand::Rng) -> Script {
     }
 }
 
-/// The randomness of matchmakers, in runs that have some: the others stay what they were.
-pub(super) fn draw(seed: u64, always: bool) -> Option<fastrand::Rng> {
-    let there_are = always || fork(seed, "matchmakers", 0).is_multiple_of(SHARE);
-    there_are.then(|| fastrand::Rng::with_seed(fork(seed, "matchmakers", 1)))
+/// The randomness of matchmakers.
+pub(super) fn random(seed: u64) -> fastrand::Rng {
+    fastrand::Rng::with_seed(fork(seed, "matchmakers", 1))
 }
 
 pub(super) fn ask_for_rooms(stage: &mut Stage) {

@@ -178,7 +178,7 @@ pub async fn run_on(seed: u64, options: &Options) -> Outcome {
     }
     let leaps = options.clock_leaps.unwrap_or_else(|| fork(seed, "leaps", 0).is_multiple_of(LEAPING_SHARE));
     let mut stage = Stage::new(world, fork(seed, "stage", 0), leaps);
-    stage.matchmaking = matchmakers::draw(seed, kind == Kind::Matchmakers);
+    stage.matchmaking = (kind == Kind::Matchmakers).then(|| matchmakers::random(seed));
     match kind {
         Kind::Fleet => play(&mut stage, fleet::script(random), seed).await,
         Kind::Autoscaling => play(&mut stage, autoscaling::script(random), seed).await,
