@@ -1,8 +1,8 @@
-//! Connections to receivers, kept per address.
+//! ReceiverConnections to receivers, kept per address.
 //!
-//! An address may stand for many receivers, and for others tomorrow. So it is resolved again now and then, and there is one
-//! connection to each that it resolves to; calls go round them. A connection that could not be made, or on which several
-//! calls in a row got no answer, is passed over for a moment and made anew.
+//! An address may stand for many receivers, and for others tomorrow. So it is resolved again now and then, with one
+//! connection to each receiver, and calls take turns. A receiver that cannot be reached is skipped for a moment; a
+//! connection on which several calls in a row got no answer is made anew.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -15,64 +15,64 @@ use tokio::time::Instant;
 use tonic::Code;
 use tonic::transport::{Channel, Endpoint, Uri};
 
-/// How long what an address resolves to is believed.
+/// How long the result of resolving an address is used.
 const RESOLVED_FOR: Duration = Duration::from_secs(30);
 /// How long a resolver may take. A call's own deadline may be earlier.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 /// After an address did not resolve: a name that is wrong is not asked for with every event.
 const UNRESOLVED_FOR: Duration = Duration::from_secs(1);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Addresses that connections are kept to. Beyond it, the one that was not used for longest is let go.
+/// Addresses that connections are kept to. Beyond it, the least recently used one is closed.
 const ADDRESSES_MAX: usize = 1024;
 /// Receivers behind one address.
 const RECEIVERS_MAX: usize = 64;
-/// How long a receiver that could not be reached is passed over, where there are others.
-const PASSED_OVER_FOR: Duration = Duration::from_secs(1);
-/// So many calls in a row without an answer, and the connection is taken for dead: a network that swallows packets says
-/// nothing for a quarter of an hour.
+/// How long a receiver that could not be reached is skipped, where there are others.
+const SKIPPED_FOR: Duration = Duration::from_secs(1);
+/// After this many calls in a row without an answer, a connection is taken for dead: where the network drops all packets,
+/// the kernel notices only after a quarter of an hour.
 const SILENT_CALLS_MAX: u32 = 3;
 /// The kernel notices by itself that the other machine is gone, where no call is under way.
 const TCP_KEEPALIVE: Duration = Duration::from_secs(30);
 
 #[derive(Default)]
-pub(crate) struct Connections(Mutex<BTreeMap<String, Arc<Target>>>);
+pub(crate) struct ReceiverConnections(Mutex<BTreeMap<String, Arc<Target>>>);
 
-/// Why there is nobody to call, in words.
+/// Why there is no receiver to call, in words.
 pub(crate) struct Unconnectable(pub(crate) String);
 
 /// One address.
 struct Target {
     address: String,
     resolved: Mutex<Resolved>,
-    /// One asks the resolver, others wait for what it says.
+    /// One call asks the resolver, and others wait for its answer.
     resolving: tokio::sync::Mutex<()>,
     turn: AtomicUsize,
 }
 
 #[derive(Default)]
 struct Resolved {
-    receivers: BTreeMap<SocketAddr, Arc<Connection>>,
+    receivers: BTreeMap<SocketAddr, Arc<ReceiverConnection>>,
     error: Option<String>,
     until: Option<Instant>,
     used_at: Option<Instant>,
 }
 
 /// To one receiver.
-pub(crate) struct Connection {
+pub(crate) struct ReceiverConnection {
     endpoint: Endpoint,
-    state: Mutex<State>,
+    state: Mutex<ConnectionState>,
 }
 
-struct State {
+struct ConnectionState {
     channel: Channel,
     /// Calls in a row that got no answer.
     silent: u32,
-    passed_over_until: Option<Instant>,
+    skipped_until: Option<Instant>,
 }
 
-impl Connections {
+impl ReceiverConnections {
     /// All receivers of the address, the one to call first, the others to call instead.
-    pub(crate) async fn to(&self, address: &str) -> Result<Vec<Arc<Connection>>, Unconnectable> {
+    pub(crate) async fn to(&self, address: &str) -> Result<Vec<Arc<ReceiverConnection>>, Unconnectable> {
         self.target(address).receivers().await
     }
 
@@ -102,22 +102,22 @@ impl Connections {
 }
 
 impl Target {
-    async fn receivers(&self) -> Result<Vec<Arc<Connection>>, Unconnectable> {
+    async fn receivers(&self) -> Result<Vec<Arc<ReceiverConnection>>, Unconnectable> {
         if let Some(known) = self.known() {
             return known;
         }
         let _one = self.resolving.lock().await;
-        // Whoever was before has asked for all.
+        // Another call has resolved it meanwhile.
         if let Some(known) = self.known() {
             return known;
         }
         let found = resolve(&self.address).await;
-        self.learn(found);
+        self.update(found);
         self.known().unwrap_or_else(|| Err(Unconnectable(format!("{} does not resolve", self.address))))
     }
 
     /// `None`: it has to be resolved.
-    fn known(&self) -> Option<Result<Vec<Arc<Connection>>, Unconnectable>> {
+    fn known(&self) -> Option<Result<Vec<Arc<ReceiverConnection>>, Unconnectable>> {
         let resolved = self.resolved.lock();
         let now = Instant::now();
         if resolved.until.is_none_or(|until| until <= now) {
@@ -130,13 +130,13 @@ impl Target {
         drop(resolved);
         let turn = self.turn.fetch_add(1, Ordering::Relaxed) % receivers.len();
         receivers.rotate_left(turn);
-        // Stable: those that were passed over are still the last resort.
-        receivers.sort_by_key(|receiver| receiver.is_passed_over(now));
+        // Stable: those that are skipped are still the last resort.
+        receivers.sort_by_key(|receiver| receiver.is_skipped(now));
         Some(Ok(receivers))
     }
 
-    /// Connections to receivers that are still there stay. What cannot be resolved now leaves the old ones in place.
-    fn learn(&self, found: Result<Vec<(SocketAddr, Endpoint)>, String>) {
+    /// ReceiverConnections to receivers that are still there stay. What cannot be resolved now leaves the old ones in place.
+    fn update(&self, found: Result<Vec<(SocketAddr, Endpoint)>, String>) {
         let mut resolved = self.resolved.lock();
         let now = Instant::now();
         match found {
@@ -144,7 +144,7 @@ impl Target {
                 let mut before = std::mem::take(&mut resolved.receivers);
                 let kept = |(at, endpoint): (SocketAddr, Endpoint)| {
                     let connection =
-                        before.remove(&at).unwrap_or_else(|| Arc::new(Connection::lazy(endpoint)));
+                        before.remove(&at).unwrap_or_else(|| Arc::new(ReceiverConnection::lazy(endpoint)));
                     (at, connection)
                 };
                 resolved.receivers = found.into_iter().take(RECEIVERS_MAX).map(kept).collect();
@@ -191,24 +191,24 @@ async fn resolve(address: &str) -> Result<Vec<(SocketAddr, Endpoint)>, String> {
     found.into_iter().map(endpoint).collect()
 }
 
-impl Connection {
+impl ReceiverConnection {
     /// Connects with the first call.
     fn lazy(endpoint: Endpoint) -> Self {
         let channel = endpoint.connect_lazy();
-        Self { endpoint, state: Mutex::new(State { channel, silent: 0, passed_over_until: None }) }
+        Self { endpoint, state: Mutex::new(ConnectionState { channel, silent: 0, skipped_until: None }) }
     }
 
     pub(crate) fn channel(&self) -> Channel {
         self.state.lock().channel.clone()
     }
 
-    fn is_passed_over(&self, now: Instant) -> bool {
-        self.state.lock().passed_over_until.is_some_and(|until| until > now)
+    fn is_skipped(&self, now: Instant) -> bool {
+        self.state.lock().skipped_until.is_some_and(|until| until > now)
     }
 
-    /// A call that begins. Dropped before it has ended, it got no answer in time.
-    pub(crate) fn watched(&self) -> Watched<'_> {
-        Watched { connection: Some(self) }
+    /// Counts a call that begins. If the guard is dropped before the call has ended, there was no answer in time.
+    pub(crate) fn begin_call(&self) -> CallGuard<'_> {
+        CallGuard { connection: Some(self) }
     }
 
     fn ended(&self, failure: Option<Code>) {
@@ -216,7 +216,7 @@ impl Connection {
         match failure {
             Some(Code::Unavailable) => {
                 state.silent = 0;
-                state.passed_over_until = Some(Instant::now() + PASSED_OVER_FOR);
+                state.skipped_until = Some(Instant::now() + SKIPPED_FOR);
             }
             Some(Code::DeadlineExceeded | Code::Cancelled) => {
                 state.silent += 1;
@@ -227,17 +227,17 @@ impl Connection {
             }
             _ => {
                 state.silent = 0;
-                state.passed_over_until = None;
+                state.skipped_until = None;
             }
         }
     }
 }
 
-pub(crate) struct Watched<'a> {
-    connection: Option<&'a Connection>,
+pub(crate) struct CallGuard<'a> {
+    connection: Option<&'a ReceiverConnection>,
 }
 
-impl Watched<'_> {
+impl CallGuard<'_> {
     /// `failure`: what the call failed with.
     pub(crate) fn ended(mut self, failure: Option<Code>) {
         if let Some(connection) = self.connection.take() {
@@ -246,7 +246,7 @@ impl Watched<'_> {
     }
 }
 
-impl Drop for Watched<'_> {
+impl Drop for CallGuard<'_> {
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take() {
             connection.ended(Some(Code::DeadlineExceeded));

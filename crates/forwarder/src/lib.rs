@@ -2,7 +2,7 @@
 //!
 //! - [`GrpcSink`] speaks v10's service `eventforwarder.GRPCForwarder` (`proto/eventforwarder/forwarder.proto`).
 //! - Connections are kept per address. An address is resolved again every half a minute, calls go round all that it
-//!   resolves to, and what cannot be connected to is passed over for a moment.
+//!   resolves to, and what cannot be connected to is skipped for a moment.
 //! - What a message is and when a delivery is repeated is not decided here, but in `maestro_core::event` and the engine.
 //!
 //! # Example

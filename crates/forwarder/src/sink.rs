@@ -1,4 +1,4 @@
-//! One call of v10's service.
+//! Delivering one event: a call of v10's service.
 
 use std::time::Duration;
 
@@ -11,25 +11,25 @@ use tonic::metadata::MetadataValue;
 use tonic::transport::Channel;
 use tonic::{Code, Request, Response, Status};
 
-use crate::connections::{Connection, Connections, Unconnectable};
+use crate::connections::{ReceiverConnection, ReceiverConnections, Unconnectable};
 use crate::messages::grpc_forwarder_client::GrpcForwarderClient;
 use crate::messages::player_event::PlayerEventType;
 use crate::messages::room_status::RoomStatusType;
 use crate::messages::{PlayerEvent, Response as Reply, Room, RoomEvent, RoomStatus};
 
-/// By which receivers know an event that they have seen.
+/// The header by which receivers know an event that they have seen.
 pub const EVENT_ID_HEADER: &str = "maestro-event-id";
 
-/// A reply is two small fields; what is longer is no reply of a receiver.
+/// A reply has two small fields, so a longer message is not one.
 const REPLY_BYTES_MAX: usize = 64 * 1024;
 
-/// Of a message from the other side, how much is kept.
+/// How much of a receiver's error message is kept.
 const DETAIL_CHARS_MAX: usize = 300;
 
 /// Delivers events over gRPC, without encryption, as v10 does.
 #[derive(Default)]
 pub struct GrpcSink {
-    connections: Connections,
+    connections: ReceiverConnections,
 }
 
 #[async_trait]
@@ -41,7 +41,7 @@ impl EventSink for GrpcSink {
             message: format!("{} did not answer within {:?}", delivery.address, delivery.timeout),
         };
         match tokio::time::timeout_at(deadline, self.try_all(delivery, deadline)).await {
-            // The library says that a call was canceled if it gives it up in time itself.
+            // Tonic reports its own timeout as a canceled call.
             Ok(Err(error)) if error.code == RpcCode::DeadlineExceeded || is_over(deadline, &error) => {
                 Err(too_late())
             }
@@ -52,7 +52,7 @@ impl EventSink for GrpcSink {
 }
 
 impl GrpcSink {
-    /// An address may resolve to several receivers: what one of them cannot be reached for, another may do.
+    /// An address may resolve to several receivers: if one of them cannot be reached, another one is called.
     async fn try_all(&self, delivery: Delivery<'_>, deadline: Instant) -> Result<i32, DeliveryError> {
         let candidates = self
             .connections
@@ -63,9 +63,9 @@ impl GrpcSink {
         for connection in candidates {
             let left = deadline.saturating_duration_since(Instant::now());
             let outcome = {
-                let watched = connection.watched();
+                let guard = connection.begin_call();
                 let outcome = call(&connection, delivery, left).await;
-                watched.ended(outcome.as_ref().err().map(Status::code));
+                guard.ended(outcome.as_ref().err().map(Status::code));
                 outcome
             };
             match outcome {
@@ -85,13 +85,13 @@ impl GrpcSink {
 }
 
 fn is_over(deadline: Instant, error: &DeliveryError) -> bool {
-    /// Timers of the library and of ours do not go off at the same moment.
+    /// Tonic's timer and ours do not go off at the same moment.
     const SLACK: Duration = Duration::from_millis(20);
     error.code == RpcCode::Canceled && deadline <= Instant::now() + SLACK
 }
 
 async fn call(
-    connection: &Connection,
+    connection: &ReceiverConnection,
     delivery: Delivery<'_>,
     left: Duration,
 ) -> Result<Response<Reply>, Status> {
