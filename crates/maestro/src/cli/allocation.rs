@@ -6,10 +6,11 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use maestro_core::allocation::{AllocationState, COUNT_MAX};
 
+use super::list::PageOptions;
 use super::room::ports;
 use super::{
-    Age, At, Client, Column, Context, Failure, Format, Json, Resource, Text, WatchOptions, fields, list,
-    require, table,
+    Age, At, Client, Column, Context, Failure, Json, Resource, Text, WatchOptions, fields, list, require,
+    table,
 };
 use crate::config::duration;
 
@@ -91,12 +92,8 @@ pub(super) struct ListOptions {
     /// Only allocations of this room
     #[arg(long, value_name = "ID")]
     room: Option<String>,
-    /// Page of the list
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    page: Option<u32>,
-    /// Number of allocations per page
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
-    page_size: Option<u32>,
+    #[command(flatten)]
+    pages: PageOptions,
     #[command(flatten)]
     watch: WatchOptions,
 }
@@ -165,18 +162,14 @@ fn millis(option: &str, duration: Duration) -> Result<Json, Failure> {
 }
 
 pub(super) fn list(context: &Context, options: &ListOptions) -> Result<(), Failure> {
-    let ListOptions { scheduler, state, room, page, page_size, watch } = options;
+    let ListOptions { scheduler, state, room, pages, watch } = options;
     let resource = Resource::new(&["schedulers", scheduler, "allocations"])
         .query_some("state", state.as_ref())
         .query_some("room", room.as_ref())
-        .query_some("page", *page)
-        .query_some("perPage", *page_size);
+        .query_some("page", pages.page)
+        .query_some("perPage", pages.page_size);
     let ask = |client: &Client| client.get(&resource, "allocations");
-    let answer = list::show(context, watch, ask, ("allocations", ALLOCATIONS))?;
-    if let Some(answer) = answer.filter(|_| context.output == Format::Table) {
-        list::note_further_pages(&answer, "allocations");
-    }
-    Ok(())
+    list::show_page(context, watch, ask, ("allocations", ALLOCATIONS), "allocations")
 }
 
 // Not called ID: it is never shortened, because only a whole one can be asked for.

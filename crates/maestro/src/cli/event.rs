@@ -2,7 +2,8 @@
 
 use clap::{Args, Subcommand};
 
-use super::{Age, At, Client, Column, Context, Failure, Format, Json, Resource, Text, WatchOptions, list};
+use super::list::PageOptions;
+use super::{Age, At, Client, Column, Context, Failure, Json, Resource, Text, WatchOptions, list};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -36,12 +37,8 @@ pub(super) struct ListOptions {
     /// Only events of this room
     #[arg(long, value_name = "ID")]
     room: Option<String>,
-    /// Page of the list
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    page: Option<u32>,
-    /// Number of events per page
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
-    page_size: Option<u32>,
+    #[command(flatten)]
+    pages: PageOptions,
     #[command(flatten)]
     watch: WatchOptions,
 }
@@ -74,15 +71,11 @@ fn list(context: &Context, options: &ListOptions) -> Result<(), Failure> {
             .query_some("dead", options.dead.then_some("true"))
             .query_some("forwarder", options.forwarder.as_ref())
             .query_some("roomId", options.room.as_ref())
-            .query_some("page", options.page)
-            .query_some("pageSize", options.page_size);
+            .query_some("page", options.pages.page)
+            .query_some("pageSize", options.pages.page_size);
         client.get(&resource, "events")
     };
-    let answer = list::show(context, &options.watch, ask, ("events", EVENTS))?;
-    if let Some(answer) = answer.filter(|_| context.output == Format::Table) {
-        list::note_further_pages(&answer, "events");
-    }
-    Ok(())
+    list::show_page(context, &options.watch, ask, ("events", EVENTS), "events")
 }
 
 fn replay(context: &Context, options: &ReplayOptions) -> Result<(), Failure> {

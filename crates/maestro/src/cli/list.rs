@@ -24,7 +24,34 @@ pub(super) struct WatchOptions {
     pub(super) watch: bool,
 }
 
-/// Shows what `ask` gets from the server, which has the items under `key`; returns the answer unless it watches, which has no end of its own.
+/// Of a list that the server gives page by page.
+#[derive(Debug, Args)]
+pub(super) struct PageOptions {
+    /// Page of the list
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) page: Option<u32>,
+    /// Number of items per page
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(super) page_size: Option<u32>,
+}
+
+/// The same as [`show`] for a list of pages: says if there are further `items`.
+pub(super) fn show_page(
+    context: &Context,
+    options: &WatchOptions,
+    ask: impl Fn(&Client) -> Result<Json, Failure>,
+    (key, columns): (&str, &[Column]),
+    items: &str,
+) -> Result<(), Failure> {
+    let answer = show(context, options, ask, (key, columns))?;
+    if let Some(answer) = answer.filter(|_| context.output == Format::Table) {
+        note_further_pages(&answer, items);
+    }
+    Ok(())
+}
+
+/// Shows what `ask` gets from the server, which has the items under `key`. Returns the answer unless it watches, which has
+/// no end of its own.
 pub(super) fn show(
     context: &Context,
     options: &WatchOptions,
@@ -57,7 +84,7 @@ pub(super) fn show(
 }
 
 /// Says that the answer is one page of several.
-pub(super) fn note_further_pages(answer: &Json, items: &str) {
+fn note_further_pages(answer: &Json, items: &str) {
     let number = |key| answer.get(key).as_u64();
     let (Some(page), Some(page_size), Some(total)) = (number("page"), number("pageSize"), number("total"))
     else {

@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use jiff::{SignedDuration, Timestamp};
 use maestro_core::operation::{DefinitionKind, OperationStatus, Stage};
 
+use super::list::PageOptions;
 use super::watch::{follow, history_line, verdict};
 use super::{
     Age, At, Client, Column, Context, Failure, Format, Json, Progress, Resource, Text, WatchOptions,
@@ -74,6 +75,10 @@ impl OperationName {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    mut_arg("page", |page| page.help("Page of the operations that have ended")),
+    mut_arg("page_size", |size| size.help("Number of ended operations per page")),
+)]
 pub(super) struct ListOptions {
     /// Name of the scheduler; with --stuck it may be left out, for all of them
     #[arg(required_unless_present = "stuck")]
@@ -96,12 +101,8 @@ pub(super) struct ListOptions {
     /// Include health controller cycles that changed nothing or have not ended
     #[arg(long, alias = "no-action")]
     all: bool,
-    /// Page of the operations that have ended
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    page: Option<u32>,
-    /// Number of ended operations per page
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
-    page_size: Option<u32>,
+    #[command(flatten)]
+    pages: PageOptions,
     #[command(flatten)]
     watch: WatchOptions,
 }
@@ -163,7 +164,7 @@ pub(super) fn list(context: &Context, options: &ListOptions) -> Result<(), Failu
         Some(scheduler) if !options.stuck => scheduler,
         scheduler => return explain::list_stuck(context, scheduler.as_deref(), &options.watch),
     };
-    let is_paged = options.page.is_some() || options.page_size.is_some();
+    let is_paged = options.pages.page.is_some() || options.pages.page_size.is_some();
     if is_paged && options.stage.as_deref().is_some_and(|stage| stage != Stage::Final.as_str()) {
         return Err(Failure::invalid("--page and --page-size go with --stage final, or without --stage"));
     }
@@ -178,11 +179,7 @@ pub(super) fn list(context: &Context, options: &ListOptions) -> Result<(), Failu
         }
         Ok(answer)
     };
-    let answer = list::show(context, &options.watch, ask, ("operations", OPERATIONS))?;
-    if let Some(answer) = answer.filter(|_| context.output == Format::Table) {
-        list::note_further_pages(&answer, "final operations");
-    }
-    Ok(())
+    list::show_page(context, &options.watch, ask, ("operations", OPERATIONS), "final operations")
 }
 
 impl ListOptions {
@@ -206,8 +203,8 @@ impl ListOptions {
         let is_final = stage == Stage::Final;
         let resource = Resource::new(&["schedulers", scheduler, "operations"])
             .query("stage", stage)
-            .query_some("page", self.page.filter(|_| is_final))
-            .query_some("perPage", self.page_size.filter(|_| is_final))
+            .query_some("page", self.pages.page.filter(|_| is_final))
+            .query_some("perPage", self.pages.page_size.filter(|_| is_final))
             .query_some("definitionName", self.kind.as_ref())
             .query_some("status", self.status.as_ref())
             .query_some("since", self.since)
