@@ -12,8 +12,8 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::allocations::{Allocations, desk, settling};
-use crate::events::{Events, left, resyncs};
+use crate::allocations::{Allocations, allocator, settling};
+use crate::events::{Events, orphaned, resyncs};
 use crate::invariants::Tokens;
 use crate::listening::Listening;
 use crate::metrics::{self, Metrics};
@@ -142,14 +142,14 @@ impl Engine {
         let mut watches = self.watch_regions(parts, &observing_stopped);
         watches.push(self.watch("metrics reporter", &observing_stopped, metrics::report));
         watches.push(self.watch("panic watch", &observing_stopped, panic_scaling::watch));
-        watches.push(self.watch("allocation desk", &observing_stopped, desk::serve));
+        watches.push(self.watch("allocator", &observing_stopped, allocator::run));
         watches.push(self.watch("hold watch", &observing_stopped, settling::watch));
         if parts.watcher {
             watches.push(self.watch("leftovers watch", &observing_stopped, leftovers::watch));
         }
         watches.push(self.watch("resync forwarding", &observing_stopped, resyncs::forward));
         if parts.worker {
-            watches.push(self.watch("left events watch", &observing_stopped, left::watch));
+            watches.push(self.watch("orphaned events watch", &observing_stopped, orphaned::watch));
         }
         let (stop, stopped) = watch::channel(false);
         let manager = parts.worker.then(|| self.manage(stopped));

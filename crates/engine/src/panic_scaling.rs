@@ -53,7 +53,7 @@ impl Panics {
     }
 
     /// What a scheduler's recipe says by now.
-    pub(crate) fn learn(&self, record: &SchedulerRecord) {
+    pub(crate) fn update(&self, record: &SchedulerRecord) {
         let panics = record.autoscaling().and_then(Autoscaling::panic_scale).is_some();
         if self.heard.read().contains_key(&record.name) == panics {
             return;
@@ -66,8 +66,8 @@ impl Panics {
         self.any.store(!heard.is_empty(), Ordering::Relaxed);
     }
 
-    fn learn_all(&self, records: &[SchedulerRecord]) {
-        records.iter().for_each(|record| self.learn(record));
+    fn update_all(&self, records: &[SchedulerRecord]) {
+        records.iter().for_each(|record| self.update(record));
         let names: BTreeSet<&SchedulerName> = records.iter().map(|record| &record.name).collect();
         let mut heard = self.heard.write();
         heard.retain(|name, _| names.contains(name));
@@ -90,7 +90,7 @@ pub(crate) async fn watch(engine: Arc<Engine>) {
         tokio::select! {
             biased;
             _ = sync.tick() => match engine.ports.store.schedulers().await {
-                Ok(records) => engine.panics.learn_all(&records),
+                Ok(records) => engine.panics.update_all(&records),
                 Err(error) => {
                     tracing::warn!(error = with_sources(&error), "cannot read which schedulers have panic scaling");
                 }

@@ -14,10 +14,10 @@ use maestro_core::operation::{Operation, OperationId, OperationStatus, Stage, To
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::store::{
-    Change, EventFilter, EventPage, EventPageRequest, EventQueue, LeftQueue, OperationPage, OperationStore,
-    Outbox, OwnershipRecord, PageRequest, QueueId, QueuedEvent, Refusal, Renewal, SchedulerRecord,
-    SchedulerStore, Store, StoreError, Transaction, UnreadableScheduler, UnreadableVersion, VersionRecord,
-    Workforce,
+    Change, EventFilter, EventPage, EventPageRequest, EventQueue, OperationPage, OperationStore,
+    OrphanedQueue, Outbox, OwnershipRecord, PageRequest, QueueId, QueuedEvent, Refusal, Renewal,
+    SchedulerRecord, SchedulerStore, Store, StoreError, Transaction, UnreadableScheduler, UnreadableVersion,
+    VersionRecord, Workforce,
 };
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -406,16 +406,16 @@ impl Outbox for SimulatedStore {
         self.read(&"events", self.inner.events(scheduler, only, page)).await
     }
 
-    async fn has_left_queues(&self) -> Result<bool, StoreError> {
-        self.read(&"has_left_queues", self.inner.has_left_queues()).await
+    async fn has_orphaned_queues(&self) -> Result<bool, StoreError> {
+        self.read(&"has_orphaned_queues", self.inner.has_orphaned_queues()).await
     }
 
-    async fn own_left_queues(
+    async fn own_orphaned_queues(
         &self,
         owner: &str,
         now: Timestamp,
         ttl: Millis,
-    ) -> Result<Vec<LeftQueue>, StoreError> {
-        self.write(&"own left events", self.inner.own_left_queues(owner, now, ttl)).await
+    ) -> Result<Vec<OrphanedQueue>, StoreError> {
+        self.write(&"own orphaned events", self.inner.own_orphaned_queues(owner, now, ttl)).await
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use maestro_core::allocation::{Hold, HoldEnd, HoldStage, Terms};
+use maestro_core::allocation::{AllocationRules, Hold, HoldEnd, HoldStage};
 use maestro_core::operation::OperationId;
 use maestro_core::room::{InstanceStatus, RoomId};
 use maestro_core::scheduler::SchedulerName;
@@ -181,12 +181,19 @@ impl RoomTable for SimulatedTable {
         self.read(&"holds", |table| async move { table.holds(scheduler).await }).await
     }
 
-    async fn terms(&self, scheduler: &SchedulerName) -> Result<Terms, TableError> {
-        self.read(&"terms", |table| async move { table.terms(scheduler).await }).await
+    async fn allocation_rules(&self, scheduler: &SchedulerName) -> Result<AllocationRules, TableError> {
+        self.read(&"allocation_rules", |table| async move { table.allocation_rules(scheduler).await }).await
     }
 
-    async fn set_terms(&self, scheduler: &SchedulerName, terms: Terms) -> Result<(), TableError> {
-        self.write(&"set terms", |table| async move { table.set_terms(scheduler, terms).await }).await
+    async fn set_allocation_rules(
+        &self,
+        scheduler: &SchedulerName,
+        rules: AllocationRules,
+    ) -> Result<(), TableError> {
+        self.write(&"set allocation rules", |table| async move {
+            table.set_allocation_rules(scheduler, rules).await
+        })
+        .await
     }
 
     async fn report_waiting(

@@ -63,15 +63,15 @@ impl Hold {
     }
 }
 
-/// What a ping says that matters to holds.
+/// What a ping says of the matches of its room.
 #[derive(Debug, Clone, Copy)]
-pub struct Heard<'a> {
-    /// The room holds several matches: their number decides, not the word.
-    pub several: bool,
+pub struct MatchReport<'a> {
+    /// The room holds several matches at a time: how many run decides, not whether it says `occupied`.
+    pub has_slots: bool,
     /// It says that it is occupied.
     pub occupied: bool,
     /// How many more matches run than at the ping before; 0 if that is not known.
-    pub risen: u32,
+    pub newly_running: u32,
     /// The allocations whose matches it says have begun. If it names any, only those begin.
     pub begun: &'a [AllocationId],
     pub at: Timestamp,
@@ -140,14 +140,14 @@ impl Holds {
         self.0.len() < before
     }
 
-    /// Marks the holds that a ping ends. How many it marked.
-    pub fn hear(&mut self, heard: &Heard<'_>) -> usize {
-        let begun = self.begun_by(heard);
+    /// Marks the holds that a ping ends, and returns how many.
+    pub fn end_by_ping(&mut self, report: &MatchReport<'_>) -> usize {
+        let begun = self.begun_by(report);
         let mut marked = 0;
         for hold in self.0.iter_mut().filter(|hold| hold.is_firm()) {
             let end = match begun.contains(&hold.number) {
                 true => HoldEnd::Begun,
-                false if hold.expires_at <= heard.at => HoldEnd::Expired,
+                false if hold.expires_at <= report.at => HoldEnd::Expired,
                 false => continue,
             };
             hold.stage = HoldStage::Marked(end);
@@ -156,16 +156,16 @@ impl Holds {
         marked
     }
 
-    fn begun_by(&self, heard: &Heard<'_>) -> Vec<ClaimNumber> {
+    fn begun_by(&self, report: &MatchReport<'_>) -> Vec<ClaimNumber> {
         let mut firm: Vec<&Hold> = self.0.iter().filter(|hold| hold.is_firm()).collect();
-        let begun = if !heard.begun.is_empty() {
-            firm.retain(|hold| heard.begun.contains(&hold.allocation));
+        let begun = if !report.begun.is_empty() {
+            firm.retain(|hold| report.begun.contains(&hold.allocation));
             firm.len()
-        } else if heard.several {
+        } else if report.has_slots {
             firm.sort_by_key(|hold| (hold.expires_at, hold.number));
-            usize::try_from(heard.risen).unwrap_or(usize::MAX)
+            usize::try_from(report.newly_running).unwrap_or(usize::MAX)
         } else {
-            if heard.occupied { firm.len() } else { 0 }
+            if report.occupied { firm.len() } else { 0 }
         };
         firm.into_iter().take(begun).map(|hold| hold.number).collect()
     }
@@ -212,28 +212,29 @@ mod tests {
 
     #[test]
     fn what_a_ping_ends() {
-        let quiet = Heard { several: false, occupied: false, risen: 0, begun: &[], at: at(10) };
-        let several = Heard { several: true, ..quiet };
+        let quiet =
+            MatchReport { has_slots: false, occupied: false, newly_running: 0, begun: &[], at: at(10) };
+        let several = MatchReport { has_slots: true, ..quiet };
         let named = [id(3)];
         let unknown = [id(9)];
-        for (expiries, heard, expected) in [
+        for (expiries, report, expected) in [
             (&[60][..], quiet, "firm"),
-            (&[60], Heard { occupied: true, ..quiet }, "begun"),
+            (&[60], MatchReport { occupied: true, ..quiet }, "begun"),
             (&[10], quiet, "expired"),
-            (&[10], Heard { occupied: true, ..quiet }, "begun"),
+            (&[10], MatchReport { occupied: true, ..quiet }, "begun"),
             (&[60, 50, 70], several, "firm firm firm"),
-            (&[60, 50, 70], Heard { occupied: true, ..several }, "firm firm firm"),
-            (&[60, 50, 70], Heard { risen: 1, ..several }, "firm begun firm"),
-            (&[60, 50, 70], Heard { risen: 2, ..several }, "begun begun firm"),
-            (&[60, 50, 70], Heard { risen: 9, ..several }, "begun begun begun"),
-            (&[60, 5, 70], Heard { risen: 1, ..several }, "firm begun firm"),
-            (&[60, 5, 7], Heard { risen: 1, ..several }, "firm begun expired"),
-            (&[60, 50, 70], Heard { risen: 2, begun: &named, ..several }, "firm firm begun"),
-            (&[60, 50, 70], Heard { risen: 2, begun: &unknown, ..several }, "firm firm firm"),
+            (&[60, 50, 70], MatchReport { occupied: true, ..several }, "firm firm firm"),
+            (&[60, 50, 70], MatchReport { newly_running: 1, ..several }, "firm begun firm"),
+            (&[60, 50, 70], MatchReport { newly_running: 2, ..several }, "begun begun firm"),
+            (&[60, 50, 70], MatchReport { newly_running: 9, ..several }, "begun begun begun"),
+            (&[60, 5, 70], MatchReport { newly_running: 1, ..several }, "firm begun firm"),
+            (&[60, 5, 7], MatchReport { newly_running: 1, ..several }, "firm begun expired"),
+            (&[60, 50, 70], MatchReport { newly_running: 2, begun: &named, ..several }, "firm firm begun"),
+            (&[60, 50, 70], MatchReport { newly_running: 2, begun: &unknown, ..several }, "firm firm firm"),
         ] {
             let mut holds = firm(expiries);
-            let marked = holds.hear(&heard);
-            assert_eq!(stages(&holds), expected, "{expiries:?} {heard:?}");
+            let marked = holds.end_by_ping(&report);
+            assert_eq!(stages(&holds), expected, "{expiries:?} {report:?}");
             assert_eq!(marked, expected.split(' ').filter(|stage| *stage != "firm").count());
         }
     }
@@ -243,12 +244,13 @@ mod tests {
         let mut holds = Holds::default();
         let stage = HoldStage::Provisional { since: at(0) };
         holds.add(Hold { stage, ..Hold::firm(id(1), ClaimNumber(1), at(5)) });
-        let heard = Heard { several: false, occupied: true, risen: 1, begun: &[id(1)], at: at(10) };
-        assert_eq!(holds.hear(&heard), 0);
+        let report =
+            MatchReport { has_slots: false, occupied: true, newly_running: 1, begun: &[id(1)], at: at(10) };
+        assert_eq!(holds.end_by_ping(&report), 0);
         assert_eq!(stages(&holds), "provisional");
         assert_eq!(holds.confirm(ClaimNumber(1)), Some(HoldStage::Firm));
         assert_eq!(holds.confirm(ClaimNumber(2)), None);
-        assert_eq!(holds.hear(&heard), 1);
+        assert_eq!(holds.end_by_ping(&report), 1);
         assert_eq!(stages(&holds), "begun");
     }
 

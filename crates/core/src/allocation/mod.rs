@@ -15,13 +15,13 @@ mod wish;
 use crate::uuid_id::uuid_id;
 use crate::words::words;
 
-pub use hold::{Heard, Hold, HoldEnd, HoldStage, Holds, PROVISIONAL_FOR};
+pub use hold::{Hold, HoldEnd, HoldStage, Holds, MatchReport, PROVISIONAL_FOR};
 pub use request::{
     AllocationRequest, COUNT_MAX, METADATA_MAX_BYTES, REQUEST_ID_MAX_BYTES, TTL_MAX, TTL_MIN, WAIT_MAX,
     WISHES_MAX,
 };
-pub use waiting::Waiting;
-pub use wish::{CANDIDATES_MAX, Terms, Wish, fits_new_room, overlap};
+pub use waiting::WaitingDemand;
+pub use wish::{AllocationRules, CANDIDATES_MAX, Wish, fits_new_room, overlap};
 
 uuid_id!(
     /// Ordered by the time it was made (UUID version 7).

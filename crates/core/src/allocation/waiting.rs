@@ -5,20 +5,20 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::time::{Millis, Timestamp, age};
 
 /// What a process said counts for so long; it says it again before that.
-const SAID_FOR: Millis = Millis::from_seconds(15);
+const REPORT_VALID_FOR: Millis = Millis::from_seconds(15);
 
 /// Rooms may take longer to start than callers wait. If only those who wait now counted, rooms would be made and removed
 /// in turns.
-const REMEMBERED_FOR: Millis = Millis::from_seconds(5 * 60);
+const PEAK_REMEMBERED_FOR: Millis = Millis::from_seconds(5 * 60);
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Waiting {
+pub struct WaitingDemand {
     processes: BTreeMap<String, (u32, Timestamp)>,
     /// Sums that no later one has reached, and until when each was true: falling numbers, rising times.
     peaks: VecDeque<(u32, Timestamp)>,
 }
 
-impl Waiting {
+impl WaitingDemand {
     pub fn report(&mut self, process: &str, slots: u32, now: Timestamp) {
         // What was true until now.
         self.remember(now);
@@ -37,8 +37,8 @@ impl Waiting {
 
     fn remember(&mut self, now: Timestamp) {
         // A time that lies ahead is from before the clock was set back.
-        self.processes.retain(|_, (_, said)| age(now, *said) < SAID_FOR && *said <= now);
-        self.peaks.retain(|(_, until)| age(now, *until) < REMEMBERED_FOR && *until <= now);
+        self.processes.retain(|_, (_, said)| age(now, *said) < REPORT_VALID_FOR && *said <= now);
+        self.peaks.retain(|(_, until)| age(now, *until) < PEAK_REMEMBERED_FOR && *until <= now);
         let slots = self.processes.values().map(|(slots, _)| *slots).fold(0, u32::saturating_add);
         while self.peaks.back().is_some_and(|(peak, _)| *peak <= slots) {
             self.peaks.pop_back();
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn the_highest_of_five_minutes_counts() {
-        let mut waiting = Waiting::default();
+        let mut waiting = WaitingDemand::default();
         assert_eq!(waiting.highest(at(0)), 0);
         waiting.report("a", 3, at(0));
         waiting.report("b", 4, at(1));
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn a_process_that_is_gone_counts_for_a_while() {
-        let mut waiting = Waiting::default();
+        let mut waiting = WaitingDemand::default();
         waiting.report("a", 3, at(0));
         waiting.report("b", 2, at(20));
         assert_eq!(waiting.highest(at(299)), 3);
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_set_back_leaves_nothing_for_ever() {
-        let mut waiting = Waiting::default();
+        let mut waiting = WaitingDemand::default();
         waiting.report("a", 3, at(10_000));
         assert_eq!(waiting.highest(at(10)), 0);
         waiting.report("a", 2, at(11));

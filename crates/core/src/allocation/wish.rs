@@ -20,32 +20,34 @@ pub struct Wish {
     pub metadata: BTreeMap<String, Value>,
 }
 
-/// What matchmakers get at a scheduler, as its worker says.
+/// What decides which rooms of a scheduler matchmakers get, as its worker says.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Terms {
+pub struct AllocationRules {
     /// Versions whose rooms are to be replaced: they are handed out last.
     pub old_versions: Vec<Version>,
     /// Regions that are drained: their rooms are handed out last.
-    pub draining: Vec<Region>,
+    pub draining_regions: Vec<Region>,
     /// Regions that cannot be reached: their rooms are not handed out.
-    pub unreachable: Vec<Region>,
-    /// What new rooms are made from; `None`: nobody knows yet.
-    pub makes: Option<Version>,
+    pub unreachable_regions: Vec<Region>,
+    /// `None`: nobody knows yet.
+    pub version_of_new_rooms: Option<Version>,
     /// Regions that get no new rooms.
-    pub closed: Vec<Region>,
+    pub closed_regions: Vec<Region>,
 }
 
 impl Wish {
     /// How much a room of this version in this region is preferred: the lowest rank first. `None`: it does not fit.
-    pub fn rank(&self, version: Version, region: &Region, terms: &Terms) -> Option<(usize, bool)> {
-        if self.version.is_some_and(|wanted| wanted != version) || terms.unreachable.contains(region) {
+    pub fn rank(&self, version: Version, region: &Region, rules: &AllocationRules) -> Option<(usize, bool)> {
+        if self.version.is_some_and(|wanted| wanted != version) || rules.unreachable_regions.contains(region)
+        {
             return None;
         }
         let preference = match self.regions.is_empty() {
             true => 0,
             false => self.regions.iter().position(|wanted| wanted == region)?,
         };
-        let is_to_be_replaced = terms.old_versions.contains(&version) || terms.draining.contains(region);
+        let is_to_be_replaced =
+            rules.old_versions.contains(&version) || rules.draining_regions.contains(region);
         Some((preference, is_to_be_replaced))
     }
 
@@ -81,11 +83,12 @@ impl Wish {
 }
 
 /// Whether a new room might be accepted. What new rooms will say of themselves nobody knows.
-pub fn fits_new_room(wishes: &[Wish], terms: &Terms) -> bool {
+pub fn fits_new_room(wishes: &[Wish], rules: &AllocationRules) -> bool {
     let fits = |wish: &Wish| {
-        let version = wish.version.is_none_or(|wanted| terms.makes.is_none_or(|makes| makes == wanted));
-        let region =
-            wish.regions.is_empty() || wish.regions.iter().any(|region| !terms.closed.contains(region));
+        let version =
+            wish.version.is_none_or(|wanted| rules.version_of_new_rooms.is_none_or(|new| new == wanted));
+        let region = wish.regions.is_empty()
+            || wish.regions.iter().any(|region| !rules.closed_regions.contains(region));
         wish.metadata.is_empty() && version && region
     };
     wishes.is_empty() || wishes.iter().any(fits)
@@ -122,11 +125,11 @@ mod tests {
 
     #[test]
     fn ranks() {
-        let terms = Terms {
+        let rules = AllocationRules {
             old_versions: vec![version("v1.0.0")],
-            draining: vec![region("south")],
-            unreachable: vec![region("west")],
-            ..Terms::default()
+            draining_regions: vec![region("south")],
+            unreachable_regions: vec![region("west")],
+            ..AllocationRules::default()
         };
         let of_v2 = Wish { version: Some(version("v2.0.0")), ..Wish::default() };
         for (wish, room, expected) in [
@@ -140,14 +143,17 @@ mod tests {
             (of_v2.clone(), ("v2.0.0", "north"), Some((0, false))),
             (of_v2, ("v1.0.0", "north"), None),
         ] {
-            assert_eq!(wish.rank(version(room.0), &region(room.1), &terms), expected, "{wish:?} {room:?}");
+            assert_eq!(wish.rank(version(room.0), &region(room.1), &rules), expected, "{wish:?} {room:?}");
         }
     }
 
     #[test]
     fn new_rooms() {
-        let terms =
-            Terms { makes: Some(version("v2.0.0")), closed: vec![region("south")], ..Terms::default() };
+        let rules = AllocationRules {
+            version_of_new_rooms: Some(version("v2.0.0")),
+            closed_regions: vec![region("south")],
+            ..AllocationRules::default()
+        };
         let of = |text| Wish { version: Some(version(text)), ..Wish::default() };
         for (wishes, expected) in [
             (vec![], true),
@@ -159,7 +165,7 @@ mod tests {
             (vec![in_regions(&["south", "north"])], true),
             (vec![saying(&json!({"mode": "duel"}))], false),
         ] {
-            assert_eq!(fits_new_room(&wishes, &terms), expected, "{wishes:?}");
+            assert_eq!(fits_new_room(&wishes, &rules), expected, "{wishes:?}");
         }
     }
 

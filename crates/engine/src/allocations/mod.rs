@@ -1,12 +1,12 @@
 //! Rooms for matchmakers. An allocation is not an operation: it changes the room table, and is durable before it is
 //! answered.
 //!
-//! Requests come to a *desk* ([`desk`]), one for each process. Those that are there at the same time share one claim in the
-//! room table and one commit. A request that finds no room may wait in its scheduler's line. Holds that are over are
-//! written down by [`settling`], whoever ended them.
+//! Each process has one [`allocator`]. Requests that are there at the same time share one claim in the room table and one
+//! commit. A request that finds no room may wait in the queue of its scheduler. When a hold is over, whoever ended it,
+//! [`settling`] writes that down.
 
-pub(crate) mod desk;
-mod line;
+pub(crate) mod allocator;
+mod queue;
 mod recording;
 pub(crate) mod settling;
 
@@ -16,34 +16,25 @@ use maestro_core::allocation::{AllocationId, AllocationRequest, AllocationState}
 use maestro_core::room::{HostPort, Region, RoomId};
 use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::Timestamp;
-use tokio::sync::{Mutex, Notify, mpsc, oneshot};
-use tokio::time::Instant;
+use tokio::sync::{Mutex, Notify, mpsc};
 
 use crate::ports::room_table::HeldRoom;
 use crate::ports::store::AllocationRecord;
 use crate::{Error, Result};
 
-use desk::Desk;
+use allocator::Allocator;
+pub(crate) use queue::WaitingRequest;
 
-/// Requests that nobody has looked at yet; further ones are refused at once.
+/// Requests that the allocator has not taken yet; further ones are refused at once.
 const INBOX_MAX: usize = 4096;
 
 pub(crate) struct Allocations {
-    inbox: mpsc::Sender<Order>,
-    desk: Mutex<Desk>,
-    /// Rung when a room may have become free.
+    inbox: mpsc::Sender<WaitingRequest>,
+    allocator: Mutex<Allocator>,
+    /// Notified when a room may have become free.
     freed: Notify,
-    /// Rung when holds are over that nobody has written down.
+    /// Notified when holds are over whose rows do not say so yet.
     ended: Notify,
-}
-
-/// A request and who waits for its answer.
-pub(crate) struct Order {
-    pub(crate) scheduler: SchedulerName,
-    pub(crate) request: AllocationRequest,
-    /// Until when the caller waits for a room.
-    pub(crate) until: Instant,
-    pub(crate) reply: oneshot::Sender<Result<Vec<AllocationView>>>,
 }
 
 /// An allocation as its caller sees it.
@@ -85,16 +76,16 @@ pub struct NoRooms {
 
 impl Default for Allocations {
     fn default() -> Self {
-        let (inbox, orders) = mpsc::channel(INBOX_MAX);
-        let desk = Mutex::new(Desk::new(orders));
-        Self { inbox, desk, freed: Notify::new(), ended: Notify::new() }
+        let (inbox, requests) = mpsc::channel(INBOX_MAX);
+        let allocator = Mutex::new(Allocator::new(requests));
+        Self { inbox, allocator, freed: Notify::new(), ended: Notify::new() }
     }
 }
 
 impl Allocations {
-    /// Hands a request to the desk.
-    pub(crate) fn ask(&self, order: Order) -> Result {
-        self.inbox.try_send(order).map_err(|_| {
+    /// Hands a request to the allocator.
+    pub(crate) fn submit(&self, request: WaitingRequest) -> Result {
+        self.inbox.try_send(request).map_err(|_| {
             Error::TooMany(format!(
                 "{INBOX_MAX} allocations wait for an answer already; try again in a moment"
             ))
@@ -113,11 +104,11 @@ impl Allocations {
 }
 
 impl AllocationView {
-    fn of(order: &Order, held: &HeldRoom, created_at: Timestamp, expires_at: Timestamp) -> Self {
-        let AllocationRequest { request_id, metadata, .. } = &order.request;
+    fn of(waiting: &WaitingRequest, held: &HeldRoom, created_at: Timestamp, expires_at: Timestamp) -> Self {
+        let AllocationRequest { request_id, metadata, .. } = &waiting.request;
         Self {
             id: held.allocation,
-            scheduler: order.scheduler.clone(),
+            scheduler: waiting.scheduler.clone(),
             room: held.room.clone(),
             state: AllocationState::Held,
             cause: String::new(),

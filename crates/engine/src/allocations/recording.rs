@@ -1,4 +1,5 @@
-//! Writing down who got which room. First the rows, then the claims are made firm; only then is anybody answered.
+//! Recording who got which room: first the rows are written, then the claims are made firm, and only then is anybody
+//! answered.
 
 use maestro_core::allocation::{AllocationRequest, AllocationState, HoldStage};
 use maestro_core::time::{Timestamp, after};
@@ -9,52 +10,45 @@ use crate::ports::store::{
 };
 use crate::{Engine, Error, Result, with_sources};
 
-use super::line::Waiting;
-use super::{AllocationView, Order};
+use super::AllocationView;
+use super::queue::WaitingRequest;
 
 /// A request, and the rooms that are claimed for it.
-pub(super) struct Taken {
-    pub(super) waiting: Waiting,
+pub(super) struct ClaimedRequest {
+    pub(super) waiting: WaitingRequest,
     pub(super) rooms: Vec<HeldRoom>,
 }
 
-pub(super) enum Outcome {
+pub(super) enum RecordedRequest {
     Answered {
-        waiting: Waiting,
+        waiting: WaitingRequest,
         answer: Result<Vec<AllocationView>>,
     },
-    /// The rooms turned out to be somebody else's.
-    TryAgain(Waiting),
-}
-
-impl Waiting {
-    /// False: nobody hears it any more.
-    pub(super) fn answer(self, answer: Result<Vec<AllocationView>>) -> bool {
-        self.order.reply.send(answer).is_ok()
-    }
+    /// Its rooms were taken away meanwhile.
+    TryAgain(WaitingRequest),
 }
 
 /// All of them in one commit, each refused or accepted by itself.
-pub(super) async fn record(engine: &Engine, taken: Vec<Taken>) -> Vec<Outcome> {
-    if taken.is_empty() {
+pub(super) async fn record(engine: &Engine, claimed: Vec<ClaimedRequest>) -> Vec<RecordedRequest> {
+    if claimed.is_empty() {
         return Vec::new();
     }
     let now = as_stored(engine.now());
-    let transactions = taken.iter().map(|taken| transaction(engine, taken, now)).collect();
+    let transactions = claimed.iter().map(|one| transaction(engine, one, now)).collect();
     let outcomes = match engine.ports.store.commit_each(transactions).await {
         Ok(outcomes) => outcomes,
         Err(error) => {
             // Nobody knows whether the rows are there. The claims stay provisional, and are settled later.
             tracing::error!(error = with_sources(&error), "allocations could not be written");
-            return taken.into_iter().map(|taken| not_written(taken.waiting, &error)).collect();
+            return claimed.into_iter().map(|one| not_written(one.waiting, &error)).collect();
         }
     };
     let mut recorded = Vec::new();
     let mut answers = Vec::new();
-    for (taken, outcome) in taken.into_iter().zip(outcomes) {
+    for (one, outcome) in claimed.into_iter().zip(outcomes) {
         match outcome {
-            Ok(()) => recorded.push(taken),
-            Err(refusal) => answers.push(refused(engine, taken, refusal).await),
+            Ok(()) => recorded.push(one),
+            Err(refusal) => answers.push(refused(engine, one, refusal).await),
         }
     }
     answers.extend(confirm(engine, recorded, now).await);
@@ -66,8 +60,8 @@ pub(super) fn as_stored(at: Timestamp) -> Timestamp {
     Timestamp::from_microsecond(at.as_microsecond()).unwrap_or(at)
 }
 
-fn transaction(engine: &Engine, taken: &Taken, now: Timestamp) -> Transaction {
-    let Order { scheduler, request, .. } = &taken.waiting.order;
+fn transaction(engine: &Engine, claimed: &ClaimedRequest, now: Timestamp) -> Transaction {
+    let WaitingRequest { scheduler, request, .. } = &claimed.waiting;
     let expires_at = after(now, engine.hold_for(request));
     let row = |(index, held): (usize, &HeldRoom)| {
         let request_record = request.request_id.as_ref().map(|id| RequestRecord {
@@ -87,79 +81,77 @@ fn transaction(engine: &Engine, taken: &Taken, now: Timestamp) -> Transaction {
             metadata: request.metadata.clone(),
         })
     };
-    Transaction::new("allocate", taken.rooms.iter().enumerate().map(row).collect())
+    Transaction::new("allocate", claimed.rooms.iter().enumerate().map(row).collect())
 }
 
-fn not_written(waiting: Waiting, error: &StoreError) -> Outcome {
+fn not_written(waiting: WaitingRequest, error: &StoreError) -> RecordedRequest {
     let what = format!(
         "{}; the room may or may not have been handed over: ask again with the same requestId, or wait until its hold \
          is over",
         with_sources(error)
     );
-    Outcome::Answered { waiting, answer: Err(Error::Unavailable { what, source: None }) }
+    RecordedRequest::Answered { waiting, answer: Err(Error::Unavailable { what, source: None }) }
 }
 
-async fn refused(engine: &Engine, taken: Taken, refusal: Refusal) -> Outcome {
-    let Taken { waiting, rooms } = taken;
-    release(engine, &waiting.order, &rooms).await;
+async fn refused(engine: &Engine, claimed: ClaimedRequest, refusal: Refusal) -> RecordedRequest {
+    let ClaimedRequest { waiting, rooms } = claimed;
+    release(engine, &waiting, &rooms).await;
     match refusal {
         Refusal::RequestExists(_) => {
-            let answer = match engine.answered_before(&waiting.order).await {
+            let answer = match engine.answered_before(&waiting).await {
                 Ok(Some(answer)) => Ok(answer),
-                // It was forgotten in this very moment.
-                Ok(None) => return Outcome::TryAgain(waiting),
+                // Its row was forgotten in this very moment.
+                Ok(None) => return RecordedRequest::TryAgain(waiting),
                 Err(error) => Err(error),
             };
-            Outcome::Answered { waiting, answer }
+            RecordedRequest::Answered { waiting, answer }
         }
         refusal @ (Refusal::SchedulerNotFound(_) | Refusal::SchedulerBeingDeleted(_)) => {
-            Outcome::Answered { waiting, answer: Err(refusal.into()) }
+            RecordedRequest::Answered { waiting, answer: Err(refusal.into()) }
         }
         refusal => {
-            tracing::debug!(scheduler_name = %waiting.order.scheduler, %refusal, "a claimed room is somebody else's");
-            Outcome::TryAgain(waiting)
+            tracing::debug!(scheduler_name = %waiting.scheduler, %refusal, "a claimed room was taken away");
+            RecordedRequest::TryAgain(waiting)
         }
     }
 }
 
 /// Makes the claims firm. If one of a request's rooms was taken away meanwhile, none of them is handed over.
-async fn confirm(engine: &Engine, recorded: Vec<Taken>, now: Timestamp) -> Vec<Outcome> {
-    let keys: Vec<HoldKey> = recorded
-        .iter()
-        .flat_map(|taken| taken.rooms.iter().map(|held| key(&taken.waiting.order, held)))
-        .collect();
+async fn confirm(engine: &Engine, recorded: Vec<ClaimedRequest>, now: Timestamp) -> Vec<RecordedRequest> {
+    let keys: Vec<HoldKey> =
+        recorded.iter().flat_map(|one| one.rooms.iter().map(|held| key(&one.waiting, held))).collect();
     let stages = engine.ports.table.confirm(&keys).await;
     let mut stages = match stages {
         Ok(stages) => stages.into_iter(),
         Err(error) => {
-            let unavailable = |taken: Taken| Outcome::Answered {
-                waiting: taken.waiting,
+            let unavailable = |one: ClaimedRequest| RecordedRequest::Answered {
+                waiting: one.waiting,
                 answer: Err(error.clone().into()),
             };
             return recorded.into_iter().map(unavailable).collect();
         }
     };
     let mut outcomes = Vec::with_capacity(recorded.len());
-    for taken in recorded {
-        let of_this: Vec<_> = stages.by_ref().take(taken.rooms.len()).collect();
+    for one in recorded {
+        let of_this: Vec<_> = stages.by_ref().take(one.rooms.len()).collect();
         if of_this.iter().all(|stage| *stage == Some(HoldStage::Firm)) {
-            let expires_at = after(now, engine.hold_for(&taken.waiting.order.request));
-            let view = |held| AllocationView::of(&taken.waiting.order, held, now, expires_at);
-            let answer = taken.rooms.iter().map(view).collect();
-            outcomes.push(Outcome::Answered { waiting: taken.waiting, answer: Ok(answer) });
+            let expires_at = after(now, engine.hold_for(&one.waiting.request));
+            let view = |held| AllocationView::of(&one.waiting, held, now, expires_at);
+            let answer = one.rooms.iter().map(view).collect();
+            outcomes.push(RecordedRequest::Answered { waiting: one.waiting, answer: Ok(answer) });
         } else {
-            outcomes.push(withdraw(engine, taken, now).await);
+            outcomes.push(withdraw(engine, one, now).await);
         }
     }
     outcomes
 }
 
-/// Nobody has heard of these rows, and nobody will: they do not stand in the way of the same request.
-async fn withdraw(engine: &Engine, taken: Taken, now: Timestamp) -> Outcome {
-    let Taken { waiting, rooms } = taken;
+/// Ends rows that no caller has seen. They are not taken for an answer to the same request.
+async fn withdraw(engine: &Engine, claimed: ClaimedRequest, now: Timestamp) -> RecordedRequest {
+    let ClaimedRequest { waiting, rooms } = claimed;
     let end = |held: &HeldRoom| {
         let change = Change::WithdrawAllocation {
-            scheduler: waiting.order.scheduler.clone(),
+            scheduler: waiting.scheduler.clone(),
             allocation: held.allocation,
             cause: "the room was taken away before it could be handed over".into(),
             at: now,
@@ -168,8 +160,8 @@ async fn withdraw(engine: &Engine, taken: Taken, now: Timestamp) -> Outcome {
     };
     match engine.ports.store.commit_each(rooms.iter().map(end).collect()).await {
         Ok(_) => {
-            release(engine, &waiting.order, &rooms).await;
-            Outcome::TryAgain(waiting)
+            release(engine, &waiting, &rooms).await;
+            RecordedRequest::TryAgain(waiting)
         }
         // Their holds end by themselves.
         Err(error) => not_written(waiting, &error),
@@ -177,15 +169,15 @@ async fn withdraw(engine: &Engine, taken: Taken, now: Timestamp) -> Outcome {
 }
 
 /// What cannot be released now is settled later.
-async fn release(engine: &Engine, order: &Order, rooms: &[HeldRoom]) {
-    let keys: Vec<HoldKey> = rooms.iter().map(|held| key(order, held)).collect();
+async fn release(engine: &Engine, waiting: &WaitingRequest, rooms: &[HeldRoom]) {
+    let keys: Vec<HoldKey> = rooms.iter().map(|held| key(waiting, held)).collect();
     if let Err(error) = engine.ports.table.release(&keys).await {
-        tracing::warn!(scheduler_name = %order.scheduler, error = with_sources(&error), "claimed rooms are released later");
+        tracing::warn!(scheduler_name = %waiting.scheduler, error = with_sources(&error), "claimed rooms could not be released; they are later");
     }
 }
 
-fn key(order: &Order, held: &HeldRoom) -> HoldKey {
-    HoldKey { scheduler: order.scheduler.clone(), room: held.room.clone(), number: held.number }
+fn key(waiting: &WaitingRequest, held: &HeldRoom) -> HoldKey {
+    HoldKey { scheduler: waiting.scheduler.clone(), room: held.room.clone(), number: held.number }
 }
 
 /// As it is stored: `count=…,wishes=…`.
@@ -195,11 +187,14 @@ fn digest_text(request: &AllocationRequest) -> String {
 
 impl Engine {
     /// The answer to the same request, if it was given before. Refused if that request was another one, or is over.
-    pub(super) async fn answered_before(&self, order: &Order) -> Result<Option<Vec<AllocationView>>> {
-        let Some(request_id) = &order.request.request_id else { return Ok(None) };
-        let rows = self.ports.store.allocations_of_request(&order.scheduler, request_id).await?;
+    pub(super) async fn answered_before(
+        &self,
+        waiting: &WaitingRequest,
+    ) -> Result<Option<Vec<AllocationView>>> {
+        let Some(request_id) = &waiting.request.request_id else { return Ok(None) };
+        let rows = self.ports.store.allocations_of_request(&waiting.scheduler, request_id).await?;
         let Some(first) = rows.first() else { return Ok(None) };
-        let digest = digest_text(&order.request);
+        let digest = digest_text(&waiting.request);
         let stored = first.request.as_ref().map_or("", |request| &request.digest);
         if stored != digest {
             let differs: Vec<_> = digest

@@ -1,8 +1,8 @@
-//! What becomes of holds that nobody looks after: those that a ping has ended, those whose room does not ping any more,
-//! and claims whose row may or may not be there because whoever made them is gone.
+//! Settling holds: those that a ping has ended, those that have expired in rooms that do not ping any more, and claims
+//! whose row may or may not be there because the process that made them is gone.
 //!
-//! The end is marked in the table, then written to the row, then the slot is free. Anyone may do that, and it may be
-//! repeated.
+//! The end is marked in the table, then written to the row, and then the slot is free. Every process may do that, and it
+//! may be repeated.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,28 +16,29 @@ use crate::ports::store::{AllocationRecord, Change, Refusal, Transaction};
 use crate::{Engine, Result, with_sources};
 
 /// Holds that are settled together.
-const TOGETHER_MAX: usize = 500;
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// Ends that come within this are written together.
-const ENDS_TOGETHER: Duration = Duration::from_millis(5);
+const BATCH_MAX: usize = 500;
+/// Holds are looked for this often without being notified: those that expire, and those of other processes.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// Ends that come within this time are written together.
+const ENDS_DEBOUNCE: Duration = Duration::from_millis(5);
 
 pub(crate) async fn watch(engine: Arc<Engine>) {
     loop {
         tokio::select! {
-            () = engine.allocations.ended.notified() => tokio::time::sleep(ENDS_TOGETHER).await,
-            () = tokio::time::sleep(LOOK_AGAIN) => {}
+            () = engine.allocations.ended.notified() => tokio::time::sleep(ENDS_DEBOUNCE).await,
+            () = tokio::time::sleep(CHECK_INTERVAL) => {}
         }
         loop {
             match settle(&engine).await {
                 // There may be more.
-                Ok(TOGETHER_MAX) => {}
+                Ok(BATCH_MAX) => {}
                 Ok(_) => break,
                 Err(error) => {
                     tracing::warn!(
                         error = with_sources(&error),
                         "holds that are over could not be settled; tried again"
                     );
-                    tokio::time::sleep(LOOK_AGAIN).await;
+                    tokio::time::sleep(CHECK_INTERVAL).await;
                     break;
                 }
             }
@@ -79,8 +80,8 @@ fn is_over(due: &DueHold, open: &BTreeSet<HoldKey>) -> bool {
     !matches!(due.hold.stage, HoldStage::Provisional { .. }) && !open.contains(&due.key)
 }
 
-/// What is left to do in the table when a transaction was accepted or refused.
-enum After {
+/// What is left to do in the table after the store has accepted or refused the end of a hold.
+enum TableChange {
     Release(HoldKey),
     Confirm(HoldKey),
     Nothing,
@@ -90,7 +91,7 @@ enum After {
 async fn settle(engine: &Engine) -> Result<usize> {
     let table = &engine.ports.table;
     let (now, ping_timeout) = (engine.now(), engine.settings.room_ping_timeout);
-    let due = table.due_holds(now, ping_timeout, TOGETHER_MAX).await?;
+    let due = table.due_holds(now, ping_timeout, BATCH_MAX).await?;
     if due.is_empty() {
         return Ok(0);
     }
@@ -98,7 +99,7 @@ async fn settle(engine: &Engine) -> Result<usize> {
     let mut writes = Vec::with_capacity(count);
     let mut holds = Vec::with_capacity(count);
     for due in due {
-        if let Some(change) = change(engine, &due).await? {
+        if let Some(change) = end_of(engine, &due).await? {
             writes.push(Transaction::new("settle hold", vec![change]));
             holds.push(due);
         }
@@ -106,10 +107,10 @@ async fn settle(engine: &Engine) -> Result<usize> {
     let outcomes = engine.ports.store.commit_each(writes).await?;
     let (mut released, mut confirmed) = (Vec::new(), Vec::new());
     for (due, outcome) in holds.into_iter().zip(outcomes) {
-        match after(due, outcome) {
-            After::Release(key) => released.push(key),
-            After::Confirm(key) => confirmed.push(key),
-            After::Nothing => {}
+        match table_change(due, outcome) {
+            TableChange::Release(key) => released.push(key),
+            TableChange::Confirm(key) => confirmed.push(key),
+            TableChange::Nothing => {}
         }
     }
     table.confirm(&confirmed).await?;
@@ -123,8 +124,8 @@ async fn settle(engine: &Engine) -> Result<usize> {
     Ok(count)
 }
 
-/// `None`: somebody else has seen to it.
-async fn change(engine: &Engine, due: &DueHold) -> Result<Option<Change>> {
+/// `None`: the hold has been settled elsewhere.
+async fn end_of(engine: &Engine, due: &DueHold) -> Result<Option<Change>> {
     let DueHold { key, hold } = due;
     let HoldKey { scheduler, room, number } = key;
     let end = match hold.stage {
@@ -145,18 +146,18 @@ async fn change(engine: &Engine, due: &DueHold) -> Result<Option<Change>> {
     }))
 }
 
-fn after(due: DueHold, outcome: Result<(), Refusal>) -> After {
+fn table_change(due: DueHold, outcome: Result<(), Refusal>) -> TableChange {
     match outcome {
-        Ok(()) => After::Release(due.key),
-        // Its row is there: whoever wrote it did not come to make it firm.
-        Err(Refusal::AllocationExists(_)) => After::Confirm(due.key),
+        Ok(()) => TableChange::Release(due.key),
+        // Its row is there: the process that wrote it died before it made the hold firm.
+        Err(Refusal::AllocationExists(_)) => TableChange::Confirm(due.key),
         // Written before; or gone with its scheduler.
         Err(
             Refusal::AllocationOver { .. } | Refusal::AllocationNotFound(_) | Refusal::SchedulerNotFound(_),
-        ) => After::Release(due.key),
+        ) => TableChange::Release(due.key),
         Err(refusal) => {
             tracing::warn!(scheduler_name = %due.key.scheduler, room_id = %due.key.room, %refusal, "a hold could not be settled");
-            After::Nothing
+            TableChange::Nothing
         }
     }
 }

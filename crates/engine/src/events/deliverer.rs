@@ -1,5 +1,5 @@
-//! Takes queued events to their receivers, for as long as this worker owns the scheduler. Forwarders do not wait for each
-//! other; within one, rooms do not, but for those that are in the same round.
+//! Delivers the queued events of one scheduler, for as long as this worker owns it. Forwarders do not wait for each other.
+//! The rooms of one forwarder take part in rounds, in which they do not wait for each other either.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use crate::ports::store::{EventQueue, Guard, QueueId, StoreError};
 use crate::worker::Tenure;
 use crate::{Engine, with_sources};
 
-use super::round::{Receiver, Round};
+use super::round::{Destination, Round};
 
-/// After the store did not answer.
+/// How long to wait when the store did not answer.
 const STORE_RETRY: Duration = Duration::from_secs(1);
-/// While something waits, it is looked at this often whatever the clock says: clocks jump.
-const LOOK_MOST: Duration = Duration::from_secs(60);
-/// Something that is due just now is not looked at in a loop.
-const LOOK_LEAST: Duration = Duration::from_millis(5);
+/// While events wait, queues are checked at least this often, whatever the clock says: clocks jump.
+const CHECK_INTERVAL_MAX: Duration = Duration::from_secs(60);
+/// And no more often than this.
+const CHECK_INTERVAL_MIN: Duration = Duration::from_millis(5);
 
 pub(crate) struct Deliverer {
     engine: Arc<Engine>,
@@ -30,11 +30,11 @@ pub(crate) struct Deliverer {
     tenure: Tenure,
 }
 
-/// What a look at the queues found.
+/// The queues in which events are due.
 #[derive(Default)]
-struct Look {
-    due: Vec<(EventQueue, Receiver)>,
-    /// When something else is.
+struct DueQueues {
+    due: Vec<(EventQueue, Destination)>,
+    /// When events are due in another one.
     next: Option<Instant>,
 }
 
@@ -47,22 +47,22 @@ impl Deliverer {
         &self.guard.scheduler
     }
 
-    /// Until it is dropped. What is under way then is delivered again by whoever comes next.
+    /// Runs until it is dropped. Deliveries in flight are then repeated by the next owner.
     pub(crate) async fn run(&self) {
         let bell = self.engine.events.bell(self.scheduler());
         let _forget = Forget(&self.engine, self.scheduler());
         let mut rounds = FuturesUnordered::new();
         let mut busy: BTreeSet<QueueId> = BTreeSet::new();
         loop {
-            let next = match self.look(&busy).await {
-                Ok(Look { due, next }) => {
-                    for (queue, receiver) in due {
+            let next = match self.due_queues(&busy).await {
+                Ok(DueQueues { due, next }) => {
+                    for (queue, to) in due {
                         busy.insert(queue.id);
-                        rounds.push(self.round(queue, receiver));
+                        rounds.push(self.round(queue, to));
                     }
                     next
                 }
-                Err(error) => Some(self.not_now(&error)),
+                Err(error) => Some(self.retry_at(&error)),
             };
             tokio::select! {
                 biased;
@@ -73,39 +73,39 @@ impl Deliverer {
         }
     }
 
-    async fn look(&self, busy: &BTreeSet<QueueId>) -> Result<Look, StoreError> {
+    async fn due_queues(&self, busy: &BTreeSet<QueueId>) -> Result<DueQueues, StoreError> {
         let store = &self.engine.ports.store;
-        let mut look = Look::default();
+        let mut found = DueQueues::default();
         let mut queues = store.event_queues(self.scheduler()).await?;
         queues.retain(|queue| queue.waiting > 0 && !busy.contains(&queue.id));
         if queues.is_empty() {
-            return Ok(look);
+            return Ok(found);
         }
-        let Some(record) = store.scheduler(self.scheduler()).await? else { return Ok(look) };
+        let Some(record) = store.scheduler(self.scheduler()).await? else { return Ok(found) };
         let now = self.engine.now();
         for queue in queues {
-            let receiver = Receiver::of(&record.recipe.forwarders, &queue.forwarder);
-            let due_at = match receiver {
-                Receiver::At { .. } => queue.next_at,
-                Receiver::Disabled => {
+            let to = Destination::of(&record.recipe.forwarders, &queue.forwarder);
+            let due_at = match to {
+                Destination::At { .. } => queue.next_at,
+                Destination::Disabled => {
                     queue.oldest_at.map(|oldest| after(oldest, self.engine.settings.events_kept))
                 }
-                Receiver::Removed => Some(now),
+                Destination::Removed => Some(now),
             };
             match due_at {
-                Some(at) if at <= now => look.due.push((queue, receiver)),
+                Some(at) if at <= now => found.due.push((queue, to)),
                 Some(at) => {
-                    let wait = age(at, now).as_duration().clamp(LOOK_LEAST, LOOK_MOST);
+                    let wait = age(at, now).as_duration().clamp(CHECK_INTERVAL_MIN, CHECK_INTERVAL_MAX);
                     let at = Instant::now() + wait;
-                    look.next = Some(look.next.map_or(at, |next| next.min(at)));
+                    found.next = Some(found.next.map_or(at, |next| next.min(at)));
                 }
                 None => {}
             }
         }
-        Ok(look)
+        Ok(found)
     }
 
-    async fn round(&self, queue: EventQueue, receiver: Receiver) -> QueueId {
+    async fn round(&self, queue: EventQueue, to: Destination) -> QueueId {
         let round = Round {
             engine: &self.engine,
             scheduler: self.scheduler(),
@@ -113,14 +113,14 @@ impl Deliverer {
             queue: queue.id,
             owned: Some((&self.guard, &self.tenure)),
         };
-        if let Err(error) = round.run(&receiver).await {
-            tokio::time::sleep_until(self.not_now(&error)).await;
+        if let Err(error) = round.run(&to).await {
+            tokio::time::sleep_until(self.retry_at(&error)).await;
         }
         queue.id
     }
 
-    /// When to try again.
-    fn not_now(&self, error: &StoreError) -> Instant {
+    /// Logs the error, and says when to try again.
+    fn retry_at(&self, error: &StoreError) -> Instant {
         let scheduler_name = self.scheduler().as_str();
         tracing::warn!(scheduler_name, error = with_sources(error), "events not delivered, trying again");
         Instant::now() + STORE_RETRY
@@ -134,7 +134,6 @@ async fn wait_until(at: Option<Instant>) {
     }
 }
 
-/// Nobody rings for a deliverer that is gone.
 struct Forget<'a>(&'a Engine, &'a SchedulerName);
 
 impl Drop for Forget<'_> {

@@ -2,15 +2,15 @@
 //!
 //! - What a room sends (`roomevent`, `playerevent`, `status`) is forwarded by [`crate::services`]: to direct forwarders while
 //!   the room waits, and for queued ones it is written down.
-//! - [`deliverer`] takes what is written down to the receivers, in the worker that owns the scheduler; [`left`] does it for
-//!   schedulers that are deleted. Both work in [`round`]s.
-//! - [`resyncs`] tells receivers what rooms say by pings. A ping only hands over what it says.
-//! - [`ended`] queues that a room is gone, with the end itself.
+//! - [`deliverer`] delivers queued events, in the worker that owns the scheduler; [`orphaned`] does it for schedulers that are
+//!   deleted. Both work in [`round`]s. When an event is tried again is decided in `maestro_core::event::verdict`.
+//! - [`resyncs`] forwards what rooms say by pings. A ping only hands it over.
+//! - [`room_gone`] queues the event that a room is gone, in the transaction of its end.
 
 pub(crate) mod deliverer;
-pub(crate) mod ended;
-pub(crate) mod left;
+pub(crate) mod orphaned;
 pub(crate) mod resyncs;
+pub(crate) mod room_gone;
 mod round;
 
 use std::collections::BTreeMap;
@@ -40,16 +40,16 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    /// Something was queued. Where another process delivers, it finds it with its next health cycle.
+    /// An event was queued. A deliverer in another process finds it with its next health cycle.
     pub(crate) fn queued(&self, scheduler: &SchedulerName) {
         if let Some(bell) = self.bells.lock().get(scheduler) {
             bell.notify_one();
         }
     }
 
-    /// What the owner of a scheduler reads of it, again and again.
-    pub(crate) fn learn(&self, record: &SchedulerRecord) {
-        self.resyncs.learn(record);
+    /// Takes note of a scheduler's recipe. Its owner calls this again and again.
+    pub(crate) fn update(&self, record: &SchedulerRecord) {
+        self.resyncs.update(record);
         if !record.recipe.forwarders.is_empty() {
             self.queued(&record.name);
         }

@@ -1,4 +1,5 @@
-//! One round through a queue: of a number of rooms, the events that are due, in order, all rooms side by side.
+//! One round of delivery from one queue: the events that are due, of a number of rooms. Those of one room go one after the
+//! other, in order; rooms do not wait for each other.
 
 use std::time::Duration;
 
@@ -22,12 +23,12 @@ const EVENTS_PER_ROOM: usize = 16;
 const EVENTS_PER_SECOND_MAX: u32 = 1000;
 /// Dead letters that are kept of one forwarder.
 const DEAD_MAX: u32 = 100_000;
-/// Of an error, how much is kept.
+/// How much of an error is kept.
 const ERROR_CHARS_MAX: usize = 500;
 
-/// The other end of a queue.
+/// Where the events of a queue go.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Receiver {
+pub(super) enum Destination {
     At {
         address: String,
         timeout: Duration,
@@ -38,7 +39,7 @@ pub(super) enum Receiver {
     Removed,
 }
 
-impl Receiver {
+impl Destination {
     pub(super) fn of(forwarders: &[Forwarder], name: &str) -> Self {
         let mut same = forwarders.iter().filter(|forwarder| forwarder.name == name).peekable();
         if same.peek().is_none() {
@@ -64,15 +65,15 @@ pub(super) struct Round<'a> {
 
 impl Round<'_> {
     /// How many events have left the queue. Takes as long as the rate of one receiver asks for.
-    pub(super) async fn run(&self, to: &Receiver) -> Result<usize, StoreError> {
+    pub(super) async fn run(&self, to: &Destination) -> Result<usize, StoreError> {
         let began = Instant::now();
         let left = match to {
-            Receiver::At { address, timeout } => self.deliver(address, *timeout).await?,
-            Receiver::Disabled => self.bury_expired().await?,
-            Receiver::Removed => self.bury_all().await?,
+            Destination::At { address, timeout } => self.deliver(address, *timeout).await?,
+            Destination::Disabled => self.expire().await?,
+            Destination::Removed => self.dead_letter_all().await?,
         };
-        let events = u32::try_from(left).unwrap_or(u32::MAX);
-        let least = Duration::from_secs(1) * events / EVENTS_PER_SECOND_MAX;
+        let count = u32::try_from(left).unwrap_or(u32::MAX);
+        let least = Duration::from_secs(1) * count / EVENTS_PER_SECOND_MAX;
         tokio::time::sleep_until(began + least).await;
         Ok(left)
     }
@@ -80,9 +81,9 @@ impl Round<'_> {
     async fn deliver(&self, address: &str, timeout: Duration) -> Result<usize, StoreError> {
         let due = self.due(self.engine.now()).await?;
         let rooms = due.chunk_by(|one, other| one.room == other.room);
-        let lines = rooms.map(|line| self.deliver_line(line, address, timeout));
+        let rooms = rooms.map(|events| self.deliver_room(events, address, timeout));
         let mut left = 0;
-        for outcome in join_all(lines).await {
+        for outcome in join_all(rooms).await {
             left += outcome?;
         }
         Ok(left)
@@ -92,16 +93,16 @@ impl Round<'_> {
         self.engine.ports.store.due_events(self.queue, now, ROOMS_AT_ONCE, EVENTS_PER_ROOM).await
     }
 
-    /// Of one room, up to the first that fails.
-    async fn deliver_line(
+    /// Events of one room, up to the first that fails.
+    async fn deliver_room(
         &self,
-        line: &[QueuedEvent],
+        events: &[QueuedEvent],
         address: &str,
         timeout: Duration,
     ) -> Result<usize, StoreError> {
         let (mut delivered, mut others) = (Vec::new(), Vec::new());
-        for event in line {
-            // Another worker may be at it.
+        for event in events {
+            // Another worker may have taken over.
             if self.owned.is_some_and(|(_, tenure)| tenure.is_over()) {
                 break;
             }
@@ -124,7 +125,7 @@ impl Round<'_> {
                 }
             }
         }
-        let left = delivered.len() + others.iter().filter(|change| is_death(change)).count();
+        let left = delivered.len() + others.iter().filter(|change| is_dead_letter(change)).count();
         let mut changes = Vec::new();
         if !delivered.is_empty() {
             let (scheduler, queue, at) = (self.scheduler.clone(), self.queue, self.engine.now());
@@ -135,8 +136,8 @@ impl Round<'_> {
         Ok(left)
     }
 
-    /// While nothing is delivered, time goes on.
-    async fn bury_expired(&self) -> Result<usize, StoreError> {
+    /// Events expire even while nothing is delivered.
+    async fn expire(&self) -> Result<usize, StoreError> {
         let due = self.due(self.engine.now()).await?;
         let is_expired = |event: &&QueuedEvent| self.waited(event) >= self.engine.settings.events_kept;
         let changes: Vec<_> = due
@@ -149,7 +150,7 @@ impl Round<'_> {
         Ok(left)
     }
 
-    async fn bury_all(&self) -> Result<usize, StoreError> {
+    async fn dead_letter_all(&self) -> Result<usize, StoreError> {
         let events = self.due(Timestamp::MAX).await?;
         let error = format!("forwarder {} was removed from the recipe", self.forwarder);
         let changes: Vec<_> = events.iter().map(|event| self.dead(event, &error)).collect();
@@ -180,7 +181,7 @@ impl Round<'_> {
     fn dead(&self, event: &QueuedEvent, error: &str) -> Change {
         tracing::warn!(
             scheduler_name = %self.scheduler, forwarder = self.forwarder, room_id = %event.room, event_id = %event.id,
-            error, "event is dead"
+            error, "event is a dead letter now"
         );
         self.engine.metrics.event_dead(self.scheduler, self.forwarder);
         Change::EventsDead {
@@ -205,7 +206,7 @@ impl Round<'_> {
     }
 }
 
-fn is_death(change: &Change) -> bool {
+fn is_dead_letter(change: &Change) -> bool {
     matches!(change, Change::EventsDead { .. })
 }
 

@@ -15,7 +15,7 @@ use maestro_core::time::Millis;
 use serde::{Deserialize, Serialize};
 
 use crate::Engine;
-use crate::events::ended::leave_events;
+use crate::events::orphaned::orphan_events;
 use crate::ports::store::{Change, Intent, RoomRecord, SchedulerRecord, SchedulerState, SchedulerUpdate};
 use crate::rollouts::RolloutWrite;
 use crate::rooms::stopping::{self, Held};
@@ -200,7 +200,7 @@ impl DeleteScheduler {
         }
         ports.table.remove_scheduler(scheduler).await?;
         let mut step = Step::done();
-        step.changes.push(leave_events(&work.scheduler));
+        step.changes.push(orphan_events(&work.scheduler));
         step.changes.push(Change::DeleteScheduler { scheduler: scheduler.clone(), keep: work.operation.id });
         Ok(step)
     }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use maestro_core::allocation::Terms;
+use maestro_core::allocation::AllocationRules;
 use maestro_core::condition::FailedRoom;
 use maestro_core::guards;
 use maestro_core::invariant::Invariant;
@@ -185,17 +185,17 @@ impl Fleet {
     }
 
     /// What matchmakers get of it.
-    pub(super) fn terms(&self, scheduler: &SchedulerRecord) -> Terms {
+    pub(super) fn allocation_rules(&self, scheduler: &SchedulerRecord) -> AllocationRules {
         let those = |is_one: fn(&Place) -> bool| {
             let regions = self.places.regions.iter().filter(move |(_, place)| is_one(place));
             regions.map(|(region, _)| region.clone()).collect()
         };
-        Terms {
+        AllocationRules {
             old_versions: self.old_versions.clone(),
-            draining: those(|place| place.draining),
-            unreachable: those(|place| !place.reachable),
-            makes: Some(scheduler.version_to_make()),
-            closed: those(|place| place.closed.is_some()),
+            draining_regions: those(|place| place.draining),
+            unreachable_regions: those(|place| !place.reachable),
+            version_of_new_rooms: Some(scheduler.version_to_make()),
+            closed_regions: those(|place| place.closed.is_some()),
         }
     }
 

@@ -38,7 +38,7 @@ impl Look {
         is_scheduled: bool,
     ) -> Result<Self> {
         let fleet = fleet(engine, &scheduler, None).await?;
-        engine.ports.table.set_terms(&scheduler.name, fleet.terms(&scheduler)).await?;
+        engine.ports.table.set_allocation_rules(&scheduler.name, fleet.allocation_rules(&scheduler)).await?;
         let verdict = rollout::verdict(&scheduler, &fleet, engine.now());
         let plan = plan(engine, &scheduler, &fleet, is_scheduled);
         Ok(Self { scheduler, fleet, verdict, plan, is_scheduled })

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use maestro_core::allocation::{AllocationId, ClaimNumber, Hold, HoldEnd, HoldStage, Terms, Wish};
+use maestro_core::allocation::{AllocationId, AllocationRules, ClaimNumber, Hold, HoldEnd, HoldStage, Wish};
 use maestro_core::autoscaling::Demand;
 use maestro_core::operation::OperationId;
 use maestro_core::room::{
@@ -99,10 +99,14 @@ pub trait RoomTable: Send + Sync {
     /// All holds of a scheduler.
     async fn holds(&self, scheduler: &SchedulerName) -> Result<Vec<DueHold>, TableError>;
 
-    async fn terms(&self, scheduler: &SchedulerName) -> Result<Terms, TableError>;
+    async fn allocation_rules(&self, scheduler: &SchedulerName) -> Result<AllocationRules, TableError>;
 
-    /// What matchmakers get, as the scheduler's worker says.
-    async fn set_terms(&self, scheduler: &SchedulerName, terms: Terms) -> Result<(), TableError>;
+    /// What decides which rooms matchmakers get, as the scheduler's worker says.
+    async fn set_allocation_rules(
+        &self,
+        scheduler: &SchedulerName,
+        rules: AllocationRules,
+    ) -> Result<(), TableError>;
 
     /// How many slots callers of this process wait for that new rooms could give them.
     async fn report_waiting(

@@ -13,7 +13,7 @@ use maestro_core::scheduler::SchedulerName;
 use tokio::sync::{Mutex, mpsc, watch};
 
 use crate::engine::Parts;
-use crate::events::ended::gone_events;
+use crate::events::room_gone::room_gone_events;
 use crate::ports::Runtime;
 use crate::ports::room_table::was_ready;
 use crate::ports::runtime::{Observation, RoomEvent};
@@ -201,7 +201,7 @@ async fn end_room(engine: &Engine, scheduler: &SchedulerName, room: &RoomId, end
             Err(StoreError::Unreadable(_)) => None,
             found => found?,
         };
-        let mut changes = record.map(|record| gone_events(engine, &record, &row)).unwrap_or_default();
+        let mut changes = record.map(|record| room_gone_events(engine, &record, &row)).unwrap_or_default();
         changes.push(Change::EndRoom { scheduler: scheduler.clone(), room: room.clone(), ended });
         engine.ports.store.commit(Transaction::new("room ended", changes)).await?;
         engine.events.queued(scheduler);

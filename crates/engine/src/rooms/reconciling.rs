@@ -11,7 +11,7 @@ use maestro_core::time::Millis;
 
 use crate::Engine;
 use crate::allocations::settling;
-use crate::events::ended::gone_events;
+use crate::events::room_gone::room_gone_events;
 use crate::operations::{Result, Step, StepError, Work};
 use crate::ports::room_table::{RoomAddress, RoomView, was_ready};
 use crate::ports::runtime::{Handle, RunningRoom};
@@ -152,7 +152,7 @@ async fn end_lost(work: &Work, row: &RoomRecord, step: &mut Step) -> Result {
     let view = work.engine.ports.table.room(&row.scheduler, &row.id).await?;
     let ended = Ended::by(&ending, work.now(), was_ready(view.as_ref()));
     step.history.push(format!("room {} {ending}", row.id));
-    step.changes.extend(gone_events(&work.engine, &work.scheduler, row));
+    step.changes.extend(room_gone_events(&work.engine, &work.scheduler, row));
     step.changes.push(Change::EndRoom { scheduler: row.scheduler.clone(), room: row.id.clone(), ended });
     Ok(())
 }

@@ -11,7 +11,7 @@ use maestro_core::room::{Ending, HostPort, Purpose, Region, RoomId, ports};
 use maestro_core::scheduler::{Recipe, Version};
 
 use crate::allocations::settling;
-use crate::events::ended::gone_events;
+use crate::events::room_gone::room_gone_events;
 use crate::operations::{Result, Step, StepError, Work};
 use crate::ports::room_table::{NewRoom, RoomAddress};
 use crate::ports::runtime::{Handle, RoomToStart, RuntimeError};
@@ -216,7 +216,7 @@ async fn end(work: &Work, row: &RoomRecord, ending: &Ending, step: &mut Step) ->
     work.engine.ports.table.remove(&scheduler, &room).await?;
     step.history.push(format!("room {room} {ending}"));
     let ended = Ended::by(ending, work.now(), false);
-    step.changes.extend(gone_events(&work.engine, &work.scheduler, row));
+    step.changes.extend(room_gone_events(&work.engine, &work.scheduler, row));
     step.changes.push(Change::EndRoom { scheduler, room, ended });
     Ok(())
 }

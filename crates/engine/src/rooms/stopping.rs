@@ -14,7 +14,7 @@ use maestro_core::text::count_of;
 use maestro_core::time::{Millis, age};
 use tokio::time::Instant;
 
-use crate::events::ended::gone_events;
+use crate::events::room_gone::room_gone_events;
 use crate::operations::{Result, Step, StepError, Work};
 use crate::ports::Runtime;
 use crate::ports::room_table::Claim;
@@ -102,7 +102,7 @@ pub(crate) async fn stop_and_wait(work: &Work, rows: &[RoomRecord]) -> Result<St
 pub(crate) fn give_up(work: &Work, row: &RoomRecord) -> Vec<Change> {
     let ending = Ending::GivenUp { why: format!("region {} cannot be reached", row.region) };
     let ended = Ended::by(&ending, work.now(), true);
-    let mut changes = gone_events(&work.engine, &work.scheduler, row);
+    let mut changes = room_gone_events(&work.engine, &work.scheduler, row);
     changes.push(Change::EndRoom { scheduler: row.scheduler.clone(), room: row.id.clone(), ended });
     changes
 }

@@ -1,5 +1,7 @@
 //! Rooms for matchmakers: ask for one, see who has which, give one back.
 
+use std::sync::Arc;
+
 use maestro_core::allocation::{
     AllocationId, AllocationRequest, AllocationState, COUNT_MAX, HoldEnd, HoldStage, METADATA_MAX_BYTES,
     REQUEST_ID_MAX_BYTES, TTL_MAX, TTL_MIN, WAIT_MAX, WISHES_MAX,
@@ -7,11 +9,9 @@ use maestro_core::allocation::{
 use maestro_core::room::RoomId;
 use maestro_core::time::{Millis, Timestamp};
 use maestro_core::violation::{Violation, Violations};
-use std::sync::Arc;
 use tokio::sync::oneshot;
-use tokio::time::Instant;
 
-use crate::allocations::{AllocationView, Order};
+use crate::allocations::{AllocationView, WaitingRequest};
 use crate::ports::room_table::HoldKey;
 use crate::ports::store::{
     AllocationPageRequest, AllocationRecord, Change, Refusal, StoreError, Transaction,
@@ -42,8 +42,7 @@ impl Engine {
         check(&request)?;
         let scheduler = known_name(scheduler)?;
         let (reply, answer) = oneshot::channel();
-        let until = Instant::now() + request.wait.as_duration();
-        self.allocations.ask(Order { scheduler, request, until, reply })?;
+        self.allocations.submit(WaitingRequest::new(scheduler, request, reply))?;
         answer.await.unwrap_or_else(|_| {
             let what = "the server stops; the room may or may not have been handed over".to_owned();
             Err(Error::Unavailable { what, source: None })

@@ -172,8 +172,8 @@ impl SchedulerLoop {
             return Ok(Turn::Gone);
         };
         self.stepper.game.clone_from(&record.recipe.game);
-        self.engine.panics.learn(&record);
-        self.engine.events.learn(&record);
+        self.engine.panics.update(&record);
+        self.engine.events.update(&record);
         let unfinished = store.unfinished(&self.scheduler).await?;
         self.engine.report(&self.scheduler, self.watch.look(&unfinished));
         if self.enqueue_due(&record, &unfinished).await? {

@@ -48,7 +48,7 @@ pub(crate) fn subject(change: &Change) -> Option<Subject<'_>> {
         | Change::EventsDead { scheduler, .. }
         | Change::ReplayEvents { scheduler, .. }
         | Change::ForgetDeadEvents { scheduler, .. }
-        | Change::LeaveEvents { scheduler, .. } => Subject::Scheduler(scheduler),
+        | Change::OrphanEvents { scheduler, .. } => Subject::Scheduler(scheduler),
         Change::SetRegion { .. } | Change::ForgetNoAction { .. } => return None,
         Change::UpdateOperation(update) => Subject::Operation(update.operation),
         Change::StartOperation { operation, .. }

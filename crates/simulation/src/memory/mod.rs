@@ -22,7 +22,7 @@ use maestro_core::scheduler::{SchedulerName, Version};
 use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::store::{
     AllocationPage, AllocationPageRequest, AllocationRecord, AllocationStore, EndedRoom, EventFilter,
-    EventPage, EventPageRequest, EventQueue, ForgetAllocations, LeftQueue, OperationPage, OperationStore,
+    EventPage, EventPageRequest, EventQueue, ForgetAllocations, OperationPage, OperationStore, OrphanedQueue,
     Outbox, PageRequest, QueueId, QueuedEvent, Refusal, RegionRecord, RegionStore, Renewal, RoomCount,
     RoomRecord, RoomRegistry, SchedulerRecord, SchedulerStore, Store, StoreError, Transaction,
     UnreadableScheduler, UnreadableVersion, VersionRecord, Workforce,
@@ -310,16 +310,16 @@ impl Outbox for MemoryStore {
         Ok(self.0.lock().events(scheduler, only, page))
     }
 
-    async fn has_left_queues(&self) -> Result<bool, StoreError> {
-        Ok(self.0.lock().has_left_queues())
+    async fn has_orphaned_queues(&self) -> Result<bool, StoreError> {
+        Ok(self.0.lock().has_orphaned_queues())
     }
 
-    async fn own_left_queues(
+    async fn own_orphaned_queues(
         &self,
         owner: &str,
         now: Timestamp,
         ttl: Millis,
-    ) -> Result<Vec<LeftQueue>, StoreError> {
-        Ok(self.write(|state| state.own_left_queues(owner, now, ttl)))
+    ) -> Result<Vec<OrphanedQueue>, StoreError> {
+        Ok(self.write(|state| state.own_orphaned_queues(owner, now, ttl)))
     }
 }

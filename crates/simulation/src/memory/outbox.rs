@@ -7,7 +7,7 @@ use maestro_core::room::RoomId;
 use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::{Millis, Timestamp, after};
 use maestro_engine::ports::store::{
-    EventFilter, EventPage, EventPageRequest, EventQueue, LastAddress, LeftQueue, NewEvent, QueueId,
+    EventFilter, EventPage, EventPageRequest, EventQueue, LastAddress, NewEvent, OrphanedQueue, QueueId,
     QueuedEvent, Refusal,
 };
 
@@ -18,7 +18,7 @@ pub(super) struct Queue {
     scheduler: SchedulerName,
     forwarder: String,
     /// Of a deleted scheduler's: where it goes, and who takes it there until when.
-    left: Option<(LastAddress, Option<(String, Timestamp)>)>,
+    orphaned: Option<(LastAddress, Option<(String, Timestamp)>)>,
 }
 
 #[derive(Debug, Clone)]
@@ -143,13 +143,13 @@ impl State {
         }
     }
 
-    pub(super) fn leave_events(&mut self, scheduler: &SchedulerName, addresses: Vec<(String, LastAddress)>) {
+    pub(super) fn orphan_events(&mut self, scheduler: &SchedulerName, addresses: Vec<(String, LastAddress)>) {
         for (forwarder, address) in addresses {
             let Some(queue) = self.live_queue(scheduler, &forwarder) else { continue };
             if self.waiting_in(queue).next().is_none() {
                 continue;
             }
-            self.event_queues.change(&queue, |queue| queue.left = Some((address, None)));
+            self.event_queues.change(&queue, |queue| queue.orphaned = Some((address, None)));
             let dead =
                 self.outbox.iter().filter(|(_, event)| event.queue == queue && event.dead_at.is_some());
             let dead: Vec<u64> = dead.map(|(number, _)| *number).collect();
@@ -165,7 +165,7 @@ impl State {
         for number in events {
             self.outbox.remove(&number);
         }
-        let is_its = |queue: &Queue| queue.scheduler == *scheduler && queue.left.is_none();
+        let is_its = |queue: &Queue| queue.scheduler == *scheduler && queue.orphaned.is_none();
         let queues = self.event_queues.iter().filter(|(_, queue)| is_its(queue));
         let queues: Vec<QueueId> = queues.map(|(id, _)| *id).collect();
         for queue in queues {
@@ -174,7 +174,7 @@ impl State {
     }
 
     pub(super) fn event_queues(&self, scheduler: &SchedulerName) -> Vec<EventQueue> {
-        let is_its = |queue: &Queue| queue.scheduler == *scheduler && queue.left.is_none();
+        let is_its = |queue: &Queue| queue.scheduler == *scheduler && queue.orphaned.is_none();
         let shown = |(id, queue): (&QueueId, &Queue)| {
             let all = self.outbox.iter().filter(|(_, event)| event.queue == *id).count();
             let waiting = self.waiting_in(*id).count();
@@ -232,27 +232,32 @@ impl State {
         EventPage { total, events }
     }
 
-    pub(super) fn has_left_queues(&self) -> bool {
-        self.event_queues.iter().any(|(_, queue)| queue.left.is_some())
+    pub(super) fn has_orphaned_queues(&self) -> bool {
+        self.event_queues.iter().any(|(_, queue)| queue.orphaned.is_some())
     }
 
-    pub(super) fn own_left_queues(&mut self, owner: &str, now: Timestamp, ttl: Millis) -> Vec<LeftQueue> {
-        let left = self.event_queues.iter().filter(|(_, queue)| queue.left.is_some());
-        let left: Vec<QueueId> = left.map(|(id, _)| *id).collect();
+    pub(super) fn own_orphaned_queues(
+        &mut self,
+        owner: &str,
+        now: Timestamp,
+        ttl: Millis,
+    ) -> Vec<OrphanedQueue> {
+        let orphaned = self.event_queues.iter().filter(|(_, queue)| queue.orphaned.is_some());
+        let orphaned: Vec<QueueId> = orphaned.map(|(id, _)| *id).collect();
         let mut owned = Vec::new();
-        for id in left {
+        for id in orphaned {
             if self.waiting_in(id).next().is_none() {
                 self.event_queues.remove(&id);
                 continue;
             }
             let next_at = self.heads(id).into_values().map(|head| head.next_at).min();
             self.event_queues.change(&id, |queue| {
-                let Queue { scheduler, forwarder, left: Some((last, holder)) } = queue else { return };
+                let Queue { scheduler, forwarder, orphaned: Some((last, holder)) } = queue else { return };
                 let is_free = holder.as_ref().is_none_or(|(holder, until)| holder == owner || *until <= now);
                 if is_free {
                     *holder = Some((owner.to_owned(), after(now, ttl)));
                     let (scheduler, forwarder) = (scheduler.clone(), forwarder.clone());
-                    owned.push(LeftQueue { id, scheduler, forwarder, last: last.clone(), next_at });
+                    owned.push(OrphanedQueue { id, scheduler, forwarder, last: last.clone(), next_at });
                 }
             });
         }
@@ -261,7 +266,7 @@ impl State {
 
     fn live_queue(&self, scheduler: &SchedulerName, forwarder: &str) -> Option<QueueId> {
         let is_it = |queue: &Queue| {
-            queue.scheduler == *scheduler && queue.forwarder == forwarder && queue.left.is_none()
+            queue.scheduler == *scheduler && queue.forwarder == forwarder && queue.orphaned.is_none()
         };
         self.event_queues.iter().find(|(_, queue)| is_it(queue)).map(|(id, _)| *id)
     }
@@ -270,7 +275,7 @@ impl State {
         let number = self.next_sequence();
         let id = QueueId(i64::try_from(number).unwrap_or(i64::MAX));
         let (scheduler, forwarder) = (scheduler.clone(), forwarder.to_owned());
-        self.event_queues.put(id, Queue { scheduler, forwarder, left: None });
+        self.event_queues.put(id, Queue { scheduler, forwarder, orphaned: None });
         id
     }
 
@@ -298,7 +303,7 @@ impl State {
 
     fn is_of(&self, event: &Queued, scheduler: &SchedulerName) -> bool {
         let queue = self.event_queues.get(&event.queue);
-        queue.is_some_and(|queue| queue.scheduler == *scheduler && queue.left.is_none())
+        queue.is_some_and(|queue| queue.scheduler == *scheduler && queue.orphaned.is_none())
     }
 
     fn shown(&self, event: &Queued) -> QueuedEvent {

@@ -198,8 +198,8 @@ impl State {
                 self.forget_dead_events(&scheduler, before);
                 Ok(())
             }
-            Change::LeaveEvents { scheduler, addresses } => {
-                self.leave_events(&scheduler, addresses);
+            Change::OrphanEvents { scheduler, addresses } => {
+                self.orphan_events(&scheduler, addresses);
                 Ok(())
             }
             Change::Allocate(new) => self.allocate(new),

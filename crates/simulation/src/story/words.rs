@@ -38,7 +38,7 @@ pub(super) fn of_other(change: &Change) -> Option<String> {
         }
         Change::EventsDead { events, error, .. } => format!("{} events are dead: {error}", events.len()),
         Change::ReplayEvents { events, .. } => format!("{} events are replayed", events.len()),
-        Change::LeaveEvents { addresses, .. } => format!("{} forwarders outlive it", addresses.len()),
+        Change::OrphanEvents { addresses, .. } => format!("{} forwarders outlive it", addresses.len()),
         Change::Allocate(new) => {
             format!("room {} is allocated with number {} ({})", new.room, new.number.0, new.id)
         }

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use maestro_core::allocation::{ClaimNumber, Terms, Waiting, Wish};
+use maestro_core::allocation::{AllocationRules, ClaimNumber, WaitingDemand, Wish};
 use maestro_core::room::{Region, RoomId};
 use maestro_core::scheduler::Version;
 use maestro_core::time::Timestamp;
@@ -15,8 +15,8 @@ const SPREAD: usize = 64;
 
 #[derive(Default)]
 pub(super) struct Index {
-    pub(super) terms: Terms,
-    pub(super) waiting: Waiting,
+    pub(super) rules: AllocationRules,
+    pub(super) waiting: WaitingDemand,
     groups: BTreeMap<(Version, Region), BySlots>,
     due: BTreeSet<DueAt>,
     /// Where the last search among metadata began: the next one goes on from there.
@@ -78,7 +78,7 @@ impl Index {
         let mut ranked: Vec<_> = self
             .groups
             .iter()
-            .filter_map(|((version, region), group)| Some((wish.rank(*version, region, &self.terms)?, group)))
+            .filter_map(|((version, region), group)| Some((wish.rank(*version, region, &self.rules)?, group)))
             .flat_map(|(rank, group)| group.iter().map(move |(free, rooms)| ((rank, *free), rooms)))
             .collect();
         ranked.sort_by_key(|(rank, _)| *rank);

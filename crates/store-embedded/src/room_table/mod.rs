@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use foldhash::fast::FixedState;
-use maestro_core::allocation::{Hold, HoldEnd, HoldStage, Holds, Terms};
+use maestro_core::allocation::{AllocationRules, Hold, HoldEnd, HoldStage, Holds};
 use maestro_core::operation::OperationId;
 use maestro_core::room::{InstanceStatus, RoomId};
 use maestro_core::scheduler::SchedulerName;
@@ -205,12 +205,16 @@ impl RoomTable for MemoryRoomTable {
         Ok(self.all_holds(scheduler))
     }
 
-    async fn terms(&self, scheduler: &SchedulerName) -> Result<Terms, TableError> {
-        Ok(self.indexes.read().get(scheduler).map(|index| index.lock().terms.clone()).unwrap_or_default())
+    async fn allocation_rules(&self, scheduler: &SchedulerName) -> Result<AllocationRules, TableError> {
+        Ok(self.indexes.read().get(scheduler).map(|index| index.lock().rules.clone()).unwrap_or_default())
     }
 
-    async fn set_terms(&self, scheduler: &SchedulerName, terms: Terms) -> Result<(), TableError> {
-        self.index(scheduler).lock().terms = terms;
+    async fn set_allocation_rules(
+        &self,
+        scheduler: &SchedulerName,
+        rules: AllocationRules,
+    ) -> Result<(), TableError> {
+        self.index(scheduler).lock().rules = rules;
         Ok(())
     }
 

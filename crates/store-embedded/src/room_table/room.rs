@@ -1,6 +1,8 @@
 //! One room of the table. A hundred thousand of them are kept, so what is rare is boxed.
 
-use maestro_core::allocation::{AllocationId, ClaimNumber, Heard, Hold, HoldEnd, HoldStage, Holds, Wish};
+use maestro_core::allocation::{
+    AllocationId, ClaimNumber, Hold, HoldEnd, HoldStage, Holds, MatchReport, Wish,
+};
 use maestro_core::operation::OperationId;
 use maestro_core::room::{InstanceStatus, PingStatus, Purpose, Region, RoomId, RoomState, RoomStatus};
 use maestro_core::scheduler::Version;
@@ -155,9 +157,9 @@ impl Room {
         }
         let ended_holds = self.holds.as_mut().is_some_and(|holds| {
             // The first ping after the table was lost says how many matches there are, not how many have begun.
-            let risen = if heard_again { 0 } else { ping.matches.saturating_sub(matches_before) };
-            let (several, occupied) = (self.state.matches_max() > 1, ping.status == PingStatus::Occupied);
-            holds.hear(&Heard { several, occupied, risen, begun: ping.begun, at }) > 0
+            let newly_running = if heard_again { 0 } else { ping.matches.saturating_sub(matches_before) };
+            let (has_slots, occupied) = (self.state.matches_max() > 1, ping.status == PingStatus::Occupied);
+            holds.end_by_ping(&MatchReport { has_slots, occupied, newly_running, begun: ping.begun, at }) > 0
         });
         Ok(Pinged { before, after, heard_again, purpose: self.purpose, ended_holds })
     }

@@ -6,7 +6,7 @@ use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::{Millis, Timestamp, after};
 use maestro_engine::documents::{message_from_json, message_to_json};
 use maestro_engine::ports::store::{
-    EventFilter, EventPage, EventPageRequest, EventQueue, LastAddress, LeftQueue, NewEvent, QueueId,
+    EventFilter, EventPage, EventPageRequest, EventQueue, LastAddress, NewEvent, OrphanedQueue, QueueId,
     QueuedEvent, Refusal,
 };
 use rusqlite::types::Value as SqlValue;
@@ -185,7 +185,7 @@ pub(super) fn forget_dead(connection: &Connection, scheduler: &SchedulerName, be
     execute(connection, sql, [scheduler.as_str()])
 }
 
-pub(super) fn leave(
+pub(super) fn orphan(
     connection: &Connection,
     scheduler: &SchedulerName,
     addresses: &[(String, LastAddress)],
@@ -321,16 +321,16 @@ pub(super) fn page(
     Ok(EventPage { total, events: events.into_iter().flatten().collect() })
 }
 
-pub(super) fn has_left(connection: &Connection) -> Result<bool> {
+pub(super) fn has_orphaned(connection: &Connection) -> Result<bool> {
     value(connection, "SELECT EXISTS (SELECT 1 FROM event_queues WHERE address IS NOT NULL)", [])
 }
 
-pub(super) fn own_left(
+pub(super) fn own_orphaned(
     connection: &Connection,
     owner: &str,
     now: Timestamp,
     ttl: Millis,
-) -> Result<Vec<LeftQueue>> {
+) -> Result<Vec<OrphanedQueue>> {
     for statement in [
         "DELETE FROM outbox WHERE queue IN (SELECT id FROM event_queues WHERE address IS NOT NULL AND waiting = 0)",
         "DELETE FROM event_queues WHERE address IS NOT NULL AND waiting = 0",
@@ -347,7 +347,7 @@ pub(super) fn own_left(
     let queues = read_rows(connection, &sql, [owner], |columns| {
         or_unreadable((|| {
             let timeout_ms: i64 = columns.get("timeout_ms")?;
-            Ok(LeftQueue {
+            Ok(OrphanedQueue {
                 id: QueueId(columns.get("id")?),
                 scheduler: columns.scheduler("scheduler")?,
                 forwarder: columns.get("forwarder")?,

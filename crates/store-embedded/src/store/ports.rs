@@ -10,7 +10,7 @@ use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::Store;
 use maestro_engine::ports::store::{
     AllocationPage, AllocationPageRequest, AllocationRecord, AllocationStore, EndedRoom, EventFilter,
-    EventPage, EventPageRequest, EventQueue, ForgetAllocations, LeftQueue, OperationPage, OperationStore,
+    EventPage, EventPageRequest, EventQueue, ForgetAllocations, OperationPage, OperationStore, OrphanedQueue,
     Outbox, PageRequest, QueueId, QueuedEvent, Refusal, RegionRecord, RegionStore, Renewal, Result,
     RoomCount, RoomRecord, RoomRegistry, SchedulerRecord, SchedulerStore, StoreError, Transaction,
     UnreadableScheduler, UnreadableVersion, VersionRecord, Workforce,
@@ -327,12 +327,20 @@ impl Outbox for EmbeddedStore {
         .await
     }
 
-    async fn has_left_queues(&self) -> Result<bool> {
-        self.read("look for events that were left", outbox::has_left).await
+    async fn has_orphaned_queues(&self) -> Result<bool> {
+        self.read("look for orphaned events", outbox::has_orphaned).await
     }
 
-    async fn own_left_queues(&self, owner: &str, now: Timestamp, ttl: Millis) -> Result<Vec<LeftQueue>> {
+    async fn own_orphaned_queues(
+        &self,
+        owner: &str,
+        now: Timestamp,
+        ttl: Millis,
+    ) -> Result<Vec<OrphanedQueue>> {
         let owner = owner.to_owned();
-        self.write("own left events", move |connection| outbox::own_left(connection, &owner, now, ttl)).await
+        self.write("own orphaned events", move |connection| {
+            outbox::own_orphaned(connection, &owner, now, ttl)
+        })
+        .await
     }
 }

@@ -99,7 +99,7 @@ fn carry_out_one(connection: &Connection, change: &Change) -> Result {
         }
         Change::ReplayEvents { scheduler, events, at } => outbox::replay(connection, scheduler, events, *at),
         Change::ForgetDeadEvents { scheduler, before } => outbox::forget_dead(connection, scheduler, *before),
-        Change::LeaveEvents { scheduler, addresses } => outbox::leave(connection, scheduler, addresses),
+        Change::OrphanEvents { scheduler, addresses } => outbox::orphan(connection, scheduler, addresses),
         Change::Allocate(new) => allocations::allocate(connection, new),
         Change::EndAllocation { scheduler, allocation, state, cause, at } => {
             allocations::end(connection, scheduler, *allocation, *state, cause, *at)

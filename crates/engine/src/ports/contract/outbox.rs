@@ -10,7 +10,7 @@ use maestro_core::scheduler::SchedulerName;
 
 use crate::ports::Store;
 use crate::ports::store::{
-    Change, EventFilter, EventPageRequest, LastAddress, LeftQueue, NewEvent, QueuedEvent, Refusal,
+    Change, EventFilter, EventPageRequest, LastAddress, NewEvent, OrphanedQueue, QueuedEvent, Refusal,
 };
 
 use super::fixtures::*;
@@ -37,8 +37,8 @@ where
             dead_letters_are_forgotten_by_their_age,
             what_is_not_there_is_passed_over,
             events_are_listed_by_what_is_asked_for,
-            queues_go_with_their_scheduler_except_what_is_left,
-            what_is_left_has_one_owner_at_a_time,
+            queues_go_with_their_scheduler_except_events_that_wait,
+            orphaned_queues_have_one_owner_at_a_time,
             a_new_scheduler_of_the_same_name_has_queues_of_its_own,
         ]
     );
@@ -297,53 +297,54 @@ async fn events_are_listed_by_what_is_asked_for(store: &dyn Store) {
     }
 }
 
-fn delete(scheduler: &SchedulerName, left: &[&str]) -> Vec<Change> {
+fn delete(scheduler: &SchedulerName, enabled: &[&str]) -> Vec<Change> {
     let last = |forwarder: &&str| {
         let address = format!("{forwarder}.example:9090");
         ((*forwarder).to_owned(), LastAddress { address, timeout_ms: 700 })
     };
-    let addresses = left.iter().map(last).collect();
+    let addresses = enabled.iter().map(last).collect();
     vec![
-        Change::LeaveEvents { scheduler: scheduler.clone(), addresses },
+        Change::OrphanEvents { scheduler: scheduler.clone(), addresses },
         Change::DeleteScheduler { scheduler: scheduler.clone(), keep: operation_id(1) },
     ]
 }
 
-async fn queues_go_with_their_scheduler_except_what_is_left(store: &dyn Store) {
+async fn queues_go_with_their_scheduler_except_events_that_wait(store: &dyn Store) {
     open(store).await;
     for (number, forwarder) in [(1, MATCHMAKER), (2, MATCHMAKER), (3, "other"), (4, "empty")] {
         let new = NewEvent { forwarder: forwarder.into(), ..new_event(number, number as u32) };
         accept(store, vec![Change::QueueEvent(Box::new(new))]).await;
     }
-    assert!(!store.has_left_queues().await.unwrap());
+    assert!(!store.has_orphaned_queues().await.unwrap());
     let queues = store.event_queues(&arena()).await.unwrap();
     // By forwarder: empty, matchmaker, other.
     accept(store, vec![dead(queues[0].id, &[4], 10, 20), dead(queues[1].id, &[1], 10, 20)]).await;
     accept(store, delete(&arena(), &[MATCHMAKER, "empty", "unheard"])).await;
-    assert!(store.has_left_queues().await.unwrap());
+    assert!(store.has_orphaned_queues().await.unwrap());
     assert_eq!(store.event_queues(&arena()).await.unwrap(), []);
-    let left = store.own_left_queues("worker-1", at(30), TTL).await.unwrap();
-    let expected = LeftQueue {
+    let orphaned = store.own_orphaned_queues("worker-1", at(30), TTL).await.unwrap();
+    let expected = OrphanedQueue {
         id: queues[1].id,
         scheduler: arena(),
         forwarder: MATCHMAKER.into(),
         last: LastAddress { address: "matchmaker.example:9090".into(), timeout_ms: 700 },
         next_at: Some(at(2)),
     };
-    assert_eq!(left, [expected]);
-    let events = store.due_events(left[0].id, at(30), 10, 10).await.unwrap();
+    assert_eq!(orphaned, [expected]);
+    let events = store.due_events(orphaned[0].id, at(30), 10, 10).await.unwrap();
     assert_eq!(numbers(&events), [2], "dead letters go with the scheduler");
-    accept(store, vec![delivered(left[0].id, &[2], 40)]).await;
-    assert_eq!(store.own_left_queues("worker-1", at(40), TTL).await.unwrap(), []);
-    assert!(!store.has_left_queues().await.unwrap());
+    accept(store, vec![delivered(orphaned[0].id, &[2], 40)]).await;
+    assert_eq!(store.own_orphaned_queues("worker-1", at(40), TTL).await.unwrap(), []);
+    assert!(!store.has_orphaned_queues().await.unwrap());
 }
 
-async fn what_is_left_has_one_owner_at_a_time(store: &dyn Store) {
+async fn orphaned_queues_have_one_owner_at_a_time(store: &dyn Store) {
     open(store).await;
     accept(store, vec![queue_event(1, 1)]).await;
     accept(store, delete(&arena(), &[MATCHMAKER])).await;
-    let owned =
-        async |worker: &str, seconds| store.own_left_queues(worker, at(seconds), TTL).await.unwrap().len();
+    let owned = async |worker: &str, seconds| {
+        store.own_orphaned_queues(worker, at(seconds), TTL).await.unwrap().len()
+    };
     assert_eq!(owned("worker-1", 0).await, 1);
     assert_eq!(owned("worker-2", 9).await, 0);
     assert_eq!(owned("worker-1", 9).await, 1, "renewed");
@@ -359,9 +360,9 @@ async fn a_new_scheduler_of_the_same_name_has_queues_of_its_own(store: &dyn Stor
     accept(store, vec![Change::CreateScheduler(new_scheduler(&arena())), queue_event(2, 1)]).await;
     let queue = event_queue(store).await;
     assert_eq!(due(store, 100).await, [2]);
-    let left = store.own_left_queues("worker-1", at(30), TTL).await.unwrap();
-    assert_eq!(left.len(), 1);
-    assert_ne!(left[0].id, queue.id);
+    let orphaned = store.own_orphaned_queues("worker-1", at(30), TTL).await.unwrap();
+    assert_eq!(orphaned.len(), 1);
+    assert_ne!(orphaned[0].id, queue.id);
     accept(store, delete(&arena(), &[MATCHMAKER])).await;
-    assert_eq!(store.own_left_queues("worker-1", at(30), TTL).await.unwrap().len(), 2);
+    assert_eq!(store.own_orphaned_queues("worker-1", at(30), TTL).await.unwrap().len(), 2);
 }

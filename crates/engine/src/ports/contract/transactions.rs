@@ -172,7 +172,7 @@ fn every_kind_of_change(lock: Token, queue: QueueId) -> Vec<Vec<Change>> {
             allocations_max: 2,
         })],
         vec![set_state(6, SchedulerState::Deleting)],
-        vec![Change::LeaveEvents {
+        vec![Change::OrphanEvents {
             scheduler: arena(),
             addresses: vec![(MATCHMAKER.into(), LastAddress { address: "a:1".into(), timeout_ms: 1 })],
         }],

@@ -77,7 +77,7 @@ pub enum Change {
     /// Refused with [`Refusal::VersionIsActive`].
     DeleteVersion { scheduler: SchedulerName, version: Version },
     /// Removes the scheduler with its versions, rollout, rooms, ownership and locks, its queues of events except what
-    /// [`Change::LeaveEvents`] kept, and all its operations but `keep`.
+    /// [`Change::OrphanEvents`] kept, and all its operations but `keep`.
     /// Refused with [`Refusal::SchedulerNotFound`], and with [`Refusal::RoomsLeft`] if a room has not ended.
     DeleteScheduler { scheduler: SchedulerName, keep: OperationId },
 
@@ -201,7 +201,7 @@ pub enum Change {
     ForgetDeadEvents { scheduler: SchedulerName, before: Timestamp },
     /// What waits in these queues outlives the scheduler, which is deleted in the same transaction: where it goes, by
     /// forwarder. Everything else goes with the scheduler, dead letters too.
-    LeaveEvents { scheduler: SchedulerName, addresses: Vec<(String, LastAddress)> },
+    OrphanEvents { scheduler: SchedulerName, addresses: Vec<(String, LastAddress)> },
 
     // Allocations.
     /// Hands a room or one of its slots to a matchmaker, and spends the number of the claim. Refused with:

@@ -35,12 +35,17 @@ pub trait Outbox: Send + Sync {
         page: EventPageRequest,
     ) -> Result<EventPage>;
 
-    /// Whether deleted schedulers have left queues behind.
-    async fn has_left_queues(&self) -> Result<bool>;
+    /// Whether there are queues of deleted schedulers.
+    async fn has_orphaned_queues(&self) -> Result<bool>;
 
     /// Makes `owner` the owner of all queues of deleted schedulers that nobody else owns, or whose owner's time has run out,
     /// and renews those that it owns. Returns what it owns now. One that has become empty is removed.
-    async fn own_left_queues(&self, owner: &str, now: Timestamp, ttl: Millis) -> Result<Vec<LeftQueue>>;
+    async fn own_orphaned_queues(
+        &self,
+        owner: &str,
+        now: Timestamp,
+        ttl: Millis,
+    ) -> Result<Vec<OrphanedQueue>>;
 }
 
 /// Known to the store alone; never used again.
@@ -61,9 +66,9 @@ pub struct EventQueue {
     pub next_at: Option<Timestamp>,
 }
 
-/// The queue of a forwarder whose scheduler is deleted.
+/// The queue of a forwarder whose scheduler is deleted: events wait in it all the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LeftQueue {
+pub struct OrphanedQueue {
     pub id: QueueId,
     pub scheduler: SchedulerName,
     pub forwarder: String,

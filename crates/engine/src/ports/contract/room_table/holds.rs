@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use maestro_core::allocation::{AllocationId, ClaimNumber, Hold, HoldEnd, HoldStage, Terms, Waiting, Wish};
+use maestro_core::allocation::{
+    AllocationId, AllocationRules, ClaimNumber, Hold, HoldEnd, HoldStage, WaitingDemand, Wish,
+};
 use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::{Millis, Timestamp};
 
@@ -147,19 +149,23 @@ pub(super) async fn what_is_to_be_replaced_comes_last(table: &dyn RoomTable) {
         table.insert(NewRoom { version, region: Region(region.into()), ..new_room(number) }).await.unwrap();
         ping(table, number, PingStatus::Ready).await;
     }
-    let terms =
-        Terms { old_versions: vec![Version::FIRST], draining: vec![Region("us".into())], ..Terms::default() };
-    table.set_terms(&arena(), terms).await.unwrap();
+    let rules = AllocationRules {
+        old_versions: vec![Version::FIRST],
+        draining_regions: vec![Region("us".into())],
+        ..AllocationRules::default()
+    };
+    table.set_allocation_rules(&arena(), rules).await.unwrap();
     assert_eq!(hold(table, &[1], &[]).await.map(rooms_of), Some(ids_of(&[2])));
     assert!(hold(table, &[2, 3], &[]).await.is_some(), "better than nothing");
 }
 
 pub(super) async fn rooms_of_an_unreachable_region_are_not_held(table: &dyn RoomTable) {
     insert_ready(table, 1).await;
-    let terms = Terms { unreachable: vec![Region::default_region()], ..Terms::default() };
-    table.set_terms(&arena(), terms).await.unwrap();
+    let rules =
+        AllocationRules { unreachable_regions: vec![Region::default_region()], ..AllocationRules::default() };
+    table.set_allocation_rules(&arena(), rules).await.unwrap();
     assert_eq!(hold(table, &[1], &[]).await, None);
-    table.set_terms(&arena(), Terms::default()).await.unwrap();
+    table.set_allocation_rules(&arena(), AllocationRules::default()).await.unwrap();
     assert!(hold(table, &[1], &[]).await.is_some());
 }
 
@@ -339,16 +345,20 @@ pub(super) async fn a_removed_room_takes_its_holds_along(table: &dyn RoomTable) 
 }
 
 pub(super) async fn terms_are_remembered(table: &dyn RoomTable) {
-    assert_eq!(table.terms(&arena()).await.unwrap(), Terms::default());
-    let terms = Terms { makes: Some(Version::FIRST), closed: vec![Region("eu".into())], ..Terms::default() };
-    table.set_terms(&arena(), terms.clone()).await.unwrap();
-    assert_eq!(table.terms(&arena()).await.unwrap(), terms);
-    assert_eq!(table.terms(&bystander()).await.unwrap(), Terms::default());
+    assert_eq!(table.allocation_rules(&arena()).await.unwrap(), AllocationRules::default());
+    let rules = AllocationRules {
+        version_of_new_rooms: Some(Version::FIRST),
+        closed_regions: vec![Region("eu".into())],
+        ..AllocationRules::default()
+    };
+    table.set_allocation_rules(&arena(), rules.clone()).await.unwrap();
+    assert_eq!(table.allocation_rules(&arena()).await.unwrap(), rules);
+    assert_eq!(table.allocation_rules(&bystander()).await.unwrap(), AllocationRules::default());
 }
 
-/// The numbers are those of [`Waiting`].
+/// The numbers are those of [`WaitingDemand`].
 pub(super) async fn what_is_waited_for_is_demand(table: &dyn RoomTable) {
-    let mut expected = Waiting::default();
+    let mut expected = WaitingDemand::default();
     for (process, slots, now) in [("a", 3, 0), ("b", 4, 1), ("a", 0, 2), ("b", 1, 3), ("a", 1, 200)] {
         expected.report(process, slots, at(now));
         table.report_waiting(&arena(), process, slots, at(now)).await.unwrap();

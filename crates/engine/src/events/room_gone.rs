@@ -1,20 +1,19 @@
-//! That a room is gone: the last that receivers hear of it.
+//! The event that a room is gone: the last one that receivers get of it.
 
 use std::collections::BTreeSet;
 
 use maestro_core::event::{Addressee, EventKind, compose};
 use maestro_core::room::Purpose;
-use maestro_core::scheduler::Forwarder;
 use serde_json::Map;
 
 use crate::Engine;
-use crate::ports::store::{Change, LastAddress, NewEvent, RoomRecord, SchedulerRecord};
+use crate::ports::store::{Change, NewEvent, RoomRecord, SchedulerRecord};
 
 use super::{enabled, facts_of};
 
-/// An event for each enabled forwarder. To be written with the room's end, and before it: so it is queued once, and is not
-/// lost, whoever dies when. However many events wait, it is queued.
-pub(crate) fn gone_events(engine: &Engine, record: &SchedulerRecord, row: &RoomRecord) -> Vec<Change> {
+/// An event for each enabled forwarder, to be written in the transaction of the room's end, before it: so it is queued
+/// exactly once. It is queued however many events wait.
+pub(crate) fn room_gone_events(engine: &Engine, record: &SchedulerRecord, row: &RoomRecord) -> Vec<Change> {
     if row.purpose == Purpose::Validation {
         return Vec::new();
     }
@@ -39,13 +38,4 @@ pub(crate) fn gone_events(engine: &Engine, record: &SchedulerRecord, row: &RoomR
         })))
     };
     forwarders.filter_map(event).collect()
-}
-
-/// What waits for receivers outlives its scheduler, and goes to where it would go now.
-pub(crate) fn leave_events(record: &SchedulerRecord) -> Change {
-    let last = |forwarder: &Forwarder| {
-        let (address, timeout_ms) = (forwarder.address.clone(), forwarder.timeout_ms);
-        (forwarder.name.clone(), LastAddress { address, timeout_ms })
-    };
-    Change::LeaveEvents { scheduler: record.name.clone(), addresses: enabled(record).map(last).collect() }
 }
