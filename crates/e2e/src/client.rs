@@ -207,13 +207,14 @@ impl Operation {
 
 impl Client {
     pub(crate) fn new(url: String) -> Self {
-        let config = ureq::Agent::config_builder()
-            .http_status_as_error(false)
-            .timeout_global(Some(REQUEST_TIMEOUT))
-            // A connection to a server that was killed since would only give an error of its own.
-            .max_idle_connections(0)
-            .build();
+        // A connection to a server that was killed since would only give an error of its own.
+        let config = config(REQUEST_TIMEOUT).max_idle_connections(0).build();
         Self { agent: config.into(), url }
+    }
+
+    /// Of the same server, for somebody who asks all the time, and waits so long for an answer.
+    pub fn keeping_connections(&self, timeout: Duration) -> Self {
+        Self { agent: config(timeout).build().into(), url: self.url.clone() }
     }
 
     pub fn url(&self) -> &str {
@@ -238,11 +239,27 @@ impl Client {
 
     /// `user` is who asks, as it stands in the operation's reason.
     pub fn send(&self, method: &str, path: &str, user: &str, body: &str) -> anyhow::Result<Answer> {
+        self.send_with(method, path, ("X-Maestro-User", user), body)
+    }
+
+    /// As a room that wants to know for whom it was allocated.
+    pub fn ping(&self, scheduler: &str, room: &str, body: &Value) -> anyhow::Result<Answer> {
+        let path = format!("/scheduler/{scheduler}/rooms/{room}/ping");
+        self.send_with("PUT", &path, ("Maestro-View", "full"), &body.to_string())
+    }
+
+    fn send_with(
+        &self,
+        method: &str,
+        path: &str,
+        header: (&str, &str),
+        body: &str,
+    ) -> anyhow::Result<Answer> {
         let request = Request::builder()
             .method(method)
             .uri(format!("{}{path}", self.url))
             .header("Content-Type", "application/json")
-            .header("X-Maestro-User", user);
+            .header(header.0, header.1);
         let response = match body {
             "" => self.agent.run(request.body(())?),
             body => self.agent.run(request.body(body)?),
@@ -344,4 +361,8 @@ impl Client {
         operations.retain(|operation| operation.reason.contains(&reason));
         Ok(operations.pop())
     }
+}
+
+fn config(timeout: Duration) -> ureq::config::ConfigBuilder<ureq::typestate::AgentScope> {
+    ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(timeout))
 }

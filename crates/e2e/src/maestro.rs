@@ -259,6 +259,15 @@ impl Maestro {
         Ok(status)
     }
 
+    /// Starts it again, without its failpoint, if that has killed it. True: it did.
+    pub fn revive(&mut self) -> anyhow::Result<bool> {
+        let Some(status) = self.ended()? else { return Ok(false) };
+        ensure!(status.signal() == Some(9), "the server ended by itself: {status}");
+        self.set_failpoint(None);
+        self.start()?;
+        Ok(true)
+    }
+
     pub fn pid(&self) -> anyhow::Result<u32> {
         self.child.as_ref().map(Child::id).context("it does not run")
     }
@@ -304,7 +313,8 @@ impl Maestro {
         self.database()?.query_row(count, [scheduler], |row| row.get(0)).context("counting rooms")
     }
 
-    fn database(&self) -> anyhow::Result<Connection> {
+    /// To read in it what no answer says.
+    pub(crate) fn database(&self) -> anyhow::Result<Connection> {
         let database = self.data_dir().join("maestro.db");
         Ok(Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY)?)
     }

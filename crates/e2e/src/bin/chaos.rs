@@ -4,9 +4,9 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::{Parser, Subcommand};
-use maestro_e2e::chaos::{mixed, scaling};
+use maestro_e2e::chaos::{allocations, mixed, scaling};
 
-/// Kills Maestro with -9 at random moments, and checks that nothing is lost, doubled, stuck or orphaned
+/// Kills Maestro or its rooms with -9 at random moments, and checks that nothing is lost, doubled, stuck or orphaned
 #[derive(Debug, Parser)]
 struct Arguments {
     #[command(subcommand)]
@@ -36,6 +36,21 @@ enum Workload {
         #[arg(long, default_value_t = 50)]
         rooms: u32,
     },
+    /// Matchmakers compete for the rooms of a fleet that scales, rolls out and loses rooms; no room may be given twice
+    Allocations {
+        /// The most that the fleet has
+        #[arg(long, default_value_t = 1000)]
+        rooms: u32,
+        /// How many matchmakers ask at the same time
+        #[arg(long, default_value_t = 64)]
+        callers: u32,
+        /// How long; the last rollout is waited for
+        #[arg(long, default_value_t = 60)]
+        seconds: u64,
+        /// How often a new major version replaces all rooms
+        #[arg(long, default_value_t = 2)]
+        rollouts: u32,
+    },
 }
 
 fn main() -> ExitCode {
@@ -48,6 +63,12 @@ fn main() -> ExitCode {
         Workload::Scaling { rounds, rooms } => {
             let options = scaling::Options { rounds, rooms, seed };
             scaling::run(&options, |round| println!("{round}"))
+        }
+        Workload::Allocations { rooms, callers, seconds, rollouts } => {
+            let work = allocations::Work::Time(Duration::from_secs(seconds));
+            let ping_every = Duration::from_secs(1);
+            let options = allocations::Options { rooms, callers, work, ping_every, rollouts, seed };
+            allocations::run(&options).map(|tally| println!("{tally}"))
         }
     };
     match outcome {

@@ -17,7 +17,6 @@ mod testing;
 mod user;
 
 use std::fmt;
-use std::fs;
 use std::io::PipeReader;
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -25,9 +24,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use fastrand::Rng;
 
+use super::no_panic;
 use crate::{BrokenLog, Maestro, Settings, until};
 use ledger::Ledger;
 pub use ledger::Tally;
@@ -213,14 +213,6 @@ impl Killer<'_> {
             thread::sleep(Duration::from_millis(1));
         }
     }
-}
-
-/// A step that panics is caught, and would be tried again.
-fn no_panic(maestro: &Maestro) -> anyhow::Result<()> {
-    let log = fs::read_to_string(maestro.log())?;
-    let panic = log.lines().find(|line| line.contains("panicked"));
-    ensure!(panic.is_none(), "the server panicked: {panic:?}");
-    Ok(())
 }
 
 impl Killed {
