@@ -1,13 +1,16 @@
 //! Rooms for matchmakers, from the outside: by the command line, and through a server that is killed before it can answer.
 
+mod kills;
+
 use std::process::Output;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use maestro_e2e::{Maestro, PATIENCE, Room, STOP_ROOMS, until};
+use maestro_e2e::{Maestro, PATIENCE, Room, STOP_ROOMS, checks, send_signal, until};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
-const ALLOCATIONS: &str = "/schedulers/arena/allocations";
+pub(super) const ALLOCATIONS: &str = "/schedulers/arena/allocations";
 
 /// Killed at the write of the allocation: the caller has no answer, and asks again.
 #[test]
@@ -60,6 +63,35 @@ fn ask(maestro: &Maestro, request: &str) -> anyhow::Result<Value> {
 fn held(maestro: &Maestro) -> anyhow::Result<Vec<Value>> {
     let answer = maestro.api().get(&format!("{ALLOCATIONS}?state=held"))?.expect(200)?;
     serde_json::from_value(answer.json()?["allocations"].take()).context("a list")
+}
+
+/// Between the answer and the start of the match, as `docs/matchmakers.md` says.
+#[test]
+fn a_room_that_dies_before_its_match_is_lost_and_replaced() -> anyhow::Result<()> {
+    let maestro = Maestro::started(&[])?;
+    let rooms = maestro.fleet("arena", 1)?;
+    let request = |id: &str| json!({"requestId": id, "waitMillis": 30_000}).to_string();
+    let first = ask(&maestro, &request("first"))?;
+    send_signal(rooms[0].pids[0], Signal::KILL)?;
+    let path = format!("{ALLOCATIONS}/{}", first["id"].as_str().context("an id")?);
+    maestro.until("the loss to be seen", || {
+        let lost = maestro.api().get(&path)?.expect(200)?.json()?["allocation"].take();
+        ensure!(lost["state"] == "lost" && lost["cause"].to_string().contains("signal 9"), "{lost}");
+        Ok(())
+    })?;
+    // The old request is over, and nothing is left to be given back.
+    for (method, path, body) in [("POST", ALLOCATIONS, request("first")), ("DELETE", &path, String::new())] {
+        let refused = maestro.api().send(method, path, "e2e", &body)?.expect(409)?;
+        assert!(refused.message().contains("lost"), "{}", refused.text);
+    }
+    // A new one waits for the room that takes its place.
+    let second = ask(&maestro, &request("second"))?;
+    assert_ne!(second["roomId"], first["roomId"]);
+    maestro
+        .api()
+        .delete(&format!("{ALLOCATIONS}/{}", second["id"].as_str().context("an id")?))?
+        .expect(204)?;
+    maestro.until("one room", || checks::settled(&maestro, "arena", 1).map(drop))
 }
 
 /// From the first room to the last, and what is printed when there is none.
