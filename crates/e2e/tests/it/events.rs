@@ -1,6 +1,7 @@
 //! Events on their way from rooms to a real receiver, which is killed, slow, or refuses them; and a server that is killed.
 
 mod kills;
+mod wrong;
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -31,7 +32,7 @@ pub(super) fn send(maestro: &Maestro, room: &str, what: &str, body: &Value) -> a
     maestro.rooms_api().post(&path, "room", &body.to_string())
 }
 
-fn room_event(maestro: &Maestro, room: &str, event: &str) -> anyhow::Result<Value> {
+pub(super) fn room_event(maestro: &Maestro, room: &str, event: &str) -> anyhow::Result<Value> {
     send(maestro, room, "roomevent", &json!({"event": event, "metadata": {"map": "lava"}}))?
         .expect(200)?
         .json()
@@ -90,79 +91,6 @@ fn direct_events_reach_their_receiver_while_the_room_waits() -> anyhow::Result<(
     drop(receiver);
     let refused = room_event(&maestro, &room.id, "w")?;
     assert!(refused["message"].to_string().contains("with code Unavailable"), "{refused}");
-    Ok(())
-}
-
-#[test]
-fn wrong_events_are_told_what_is_wrong_and_nobody_hears_of_them() -> anyhow::Result<()> {
-    let receiver = Receiver::start()?;
-    let maestro = Maestro::started(&[])?;
-    let forwarders =
-        [forwarder("queue", receiver.address(), "queued"), forwarder("mm", receiver.address(), "direct")];
-    let room = fleet(&maestro, 1, &forwarders)?.remove(0).id;
-    let not_found = "failed to get room nobody from storage: room nobody not found in scheduler arena";
-    let join = |metadata: Value| json!({"event": "playerJoin", "metadata": metadata});
-    let no_player = "eventAttributes must contain key \"playerId\" in playerEvent events. Forwarder name: \"queue\", \
-                     Scheduler: \"arena\"";
-    for (of, what, body, message) in [
-        (room.as_str(), "playerevent", join(json!({})), no_player),
-        (&room, "playerevent", join(json!({"playerId": 7})), no_player),
-        (
-            &room,
-            "playerevent",
-            json!({"event": "dance", "metadata": {"playerId": "p"}}),
-            "invalid PlayerEventType. Should be \"playerLeft\" or \"playerJoin\"",
-        ),
-        ("nobody", "playerevent", join(json!({"playerId": "p"})), not_found),
-        ("nobody", "roomevent", json!({"event": "x"}), not_found),
-    ] {
-        let answer = send(&maestro, of, what, &body)?.expect(200)?.json()?;
-        assert_eq!(answer, json!({"success": false, "message": message}), "{body}");
-    }
-    let anothers =
-        maestro.rooms_api().post("/scheduler/nobody/rooms/r/roomevent", "room", "{}")?.expect(200)?;
-    assert_eq!(anothers.json()?, json!({"success": false, "message": "scheduler nobody not found"}));
-    let path = format!("/scheduler/arena/rooms/{room}");
-    for (what, body, status) in [
-        ("roomevent", "{".to_owned(), 400),
-        ("roomevent", r#"{"event": 7}"#.to_owned(), 400),
-        ("playerevent", r#"{"metadata": []}"#.to_owned(), 400),
-        ("roomevent", format!("{{\"event\": \"{}\"}}", "x".repeat(10 << 20)), 413),
-    ] {
-        let answer = maestro.rooms_api().post(&format!("{path}/{what}"), "room", &body);
-        // Of a body that is too long, the connection may be closed before all of it is sent.
-        match answer {
-            Ok(answer) => assert_eq!(answer.status, status, "{}", answer.text),
-            Err(error) => assert_eq!(status, 413, "{error:#}"),
-        }
-    }
-    let wrong =
-        maestro.rooms_api().put(&format!("{path}/status"), &json!({"status": "dancing"}))?.expect(200)?;
-    assert_eq!(wrong.json()?, json!({"success": false}));
-    assert_eq!(receiver.events(), []);
-    let queued = maestro.api().get("/schedulers/arena/events")?.expect(200)?.json()?;
-    assert_eq!(queued["total"], 0);
-    Ok(())
-}
-
-#[test]
-fn an_address_that_does_not_resolve_fails_its_own_events_only() -> anyhow::Result<()> {
-    let receiver = Receiver::start()?;
-    let maestro = Maestro::started(&[])?;
-    let mut nowhere = forwarder("nowhere", receiver.address(), "direct");
-    nowhere["address"] = "matchmaker.invalid:9090".into();
-    let room = fleet(&maestro, 1, &[forwarder("mm", receiver.address(), "direct"), nowhere])?.remove(0).id;
-    let refused = room_event(&maestro, &room, "matchStarted")?;
-    let message = refused["message"].as_str().unwrap_or_default();
-    let expected = "failed to forward event room at \"nowhere\" with code Unavailable: cannot resolve matchmaker.invalid:9090";
-    assert!(message.starts_with(expected), "{refused}");
-    assert_eq!(heard(&receiver.events(), &room), ["matchStarted"], "the one before it has it");
-    // Pings do not care.
-    maestro.until("a resync", || {
-        let resyncs = receiver.received();
-        ensure!(resyncs.iter().any(|call| call.method == "SendRoomResync" && call.what == "ready"));
-        Ok(())
-    })?;
     Ok(())
 }
 

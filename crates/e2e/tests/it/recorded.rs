@@ -3,7 +3,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a recording that lacks something is a failed test")]
 
-mod calls;
 mod over_grpc;
 
 use std::collections::BTreeMap;

@@ -4,8 +4,19 @@
 use prost_reflect::DynamicMessage;
 use serde_json::{Value, json};
 
-use super::calls::{Call, Calls, message};
 use super::{COMMAND, Reply, SETTLED, Story, same};
+use crate::calls::{Call, Calls, message};
+
+/// What no message can say, so that there is nothing to call.
+const NO_CALLS: [&str; 6] = [
+    "create: broken JSON",
+    "create: wrong type",
+    "ping broken JSON",
+    // A method has one verb in HTTP, and none in gRPC.
+    "ping with POST",
+    "unknown path",
+    "wrong method",
+];
 
 /// How often to read again if something changed between two looks.
 const READS_MAX: usize = 50;
@@ -46,7 +57,7 @@ impl Told {
 #[test]
 fn the_recorded_story_over_grpc() -> anyhow::Result<()> {
     let (mut by_http, mut by_grpc) = (Told::begin()?, Told::begin()?);
-    let mut compared = 0;
+    let mut not_called = Vec::new();
     for exchange in maestro_testkit::recorded("http-v10.jsonl") {
         let name = exchange["name"].as_str().unwrap();
         if SETTLED.contains(&name) {
@@ -54,7 +65,10 @@ fn the_recorded_story_over_grpc() -> anyhow::Result<()> {
             by_grpc.story.settle()?;
         }
         let reply = by_http.story.tell(&by_http.story.asked(&exchange)?)?;
-        let Some((calls, call)) = by_grpc.call_of(&exchange)? else { continue };
+        let Some((calls, call)) = by_grpc.call_of(&exchange)? else {
+            not_called.push(name.to_owned());
+            continue;
+        };
         let called = calls.call(&call);
         let http = outcome(&by_http, &call, &Answered::of_http(&reply, &call))?;
         let grpc = outcome(&by_grpc, &call, &Answered::of_grpc(called.as_ref()))?;
@@ -67,9 +81,8 @@ fn the_recorded_story_over_grpc() -> anyhow::Result<()> {
         if exchange["method"] == "GET" {
             reads_alike(&by_http, name, &exchange)?;
         }
-        compared += 1;
     }
-    assert_eq!(compared, 64, "the recording has other exchanges than this test was written for");
+    assert_eq!(not_called, NO_CALLS, "everything else is called");
     Ok(())
 }
 

@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail, ensure};
 use futures_util::{StreamExt, stream};
+use maestro_e2e::Answer;
 use prost::Message as _;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, MethodDescriptor};
 use serde_json::{Map, Value};
@@ -21,20 +22,20 @@ use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
 /// Longer than any answer takes.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-pub(super) struct Calls {
+pub(crate) struct Calls {
     runtime: Runtime,
     channel: Channel,
     pool: DescriptorPool,
 }
 
 /// A call that a request of HTTP stands for.
-pub(super) struct Call {
-    pub(super) method: MethodDescriptor,
-    pub(super) request: DynamicMessage,
+pub(crate) struct Call {
+    pub(crate) method: MethodDescriptor,
+    pub(crate) request: DynamicMessage,
 }
 
 impl Calls {
-    pub(super) fn connect(port: u16) -> anyhow::Result<Self> {
+    pub(crate) fn connect(port: u16) -> anyhow::Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let endpoint = Endpoint::from_shared(format!("http://127.0.0.1:{port}"))?.timeout(PATIENCE);
         let channel = runtime.block_on(endpoint.connect())?;
@@ -43,7 +44,7 @@ impl Calls {
     }
 
     /// `None`: no method has this path, or what is sent there is no message.
-    pub(super) fn of_http(&self, method: &str, path_and_query: &str, body: &str) -> Option<Call> {
+    pub(crate) fn of_http(&self, method: &str, path_and_query: &str, body: &str) -> Option<Call> {
         let (path, query) = path_and_query.split_once('?').unwrap_or((path_and_query, ""));
         let (method, named) = self.route(method, path)?;
         let mut fields: Map<String, Value> = match body {
@@ -69,7 +70,32 @@ impl Calls {
         matching.min_by_key(|(_, named)| named.len())
     }
 
-    pub(super) fn call(&self, call: &Call) -> Result<DynamicMessage, Status> {
+    /// Sends what was sent over HTTP, which must be answered in the same way.
+    pub(crate) fn answer_like(
+        &self,
+        (verb, path, body): (&str, &str, &str),
+        http: &Answer,
+    ) -> anyhow::Result<()> {
+        let call = self.of_http(verb, path, body).with_context(|| format!("{verb} {path}: not a call"))?;
+        let called = self.call(&call);
+        let is_like = match (http.status, &called) {
+            (200, Ok(answer)) => message(&call.method.output(), &http.json()?, true).as_ref() == Some(answer),
+            (204, Ok(answer)) => answer.encode_to_vec().is_empty(),
+            (_, Ok(_)) => false,
+            (_, Err(status)) => {
+                http.json()?["code"] == status.code() as i64 && http.message() == status.message()
+            }
+        };
+        ensure!(
+            is_like,
+            "{verb} {path} {body:.200}: {} {}, and over gRPC {called:?}",
+            http.status,
+            http.text
+        );
+        Ok(())
+    }
+
+    pub(crate) fn call(&self, call: &Call) -> Result<DynamicMessage, Status> {
         let method = &call.method;
         let path = format!("/{}/{}", method.parent_service().full_name(), method.name());
         let path = path.parse().map_err(|_| Status::internal("not a path"))?;
@@ -86,7 +112,7 @@ impl Calls {
 }
 
 /// The message that some JSON stands for.
-pub(super) fn message(descriptor: &MessageDescriptor, json: &Value, strict: bool) -> Option<DynamicMessage> {
+pub(crate) fn message(descriptor: &MessageDescriptor, json: &Value, strict: bool) -> Option<DynamicMessage> {
     let options = prost_reflect::DeserializeOptions::new().deny_unknown_fields(strict);
     let read = DynamicMessage::deserialize_with_options(descriptor.clone(), json, &options).ok()?;
     // As it arrives: fields that are written and empty are no other than those that are not.
@@ -104,7 +130,7 @@ async fn reflected(channel: Channel) -> anyhow::Result<DescriptorPool> {
     }
     while let Some(asked) = wanted.pop() {
         let MessageResponse::FileDescriptorResponse(answer) = reflect(&channel, asked).await? else {
-            anyhow::bail!("the server does not know its own schema");
+            bail!("the server does not know its own schema");
         };
         for bytes in answer.file_descriptor_proto {
             let file = prost_reflect::prost_types::FileDescriptorProto::decode(bytes.as_slice())?;
