@@ -169,6 +169,7 @@ fn facts(rooms: u32, life: Life) -> Vec<RoomFact> {
             heard_at: Some(fleet::at(i64::from(index % 30))),
             known: true,
             was_ready: !matches!(status, RoomStatus::Pending | RoomStatus::Error),
+            held: false,
             leaving: false,
             reachable: true,
             reachable_since: None,

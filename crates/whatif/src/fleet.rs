@@ -163,6 +163,7 @@ impl<'a> Fleet<'a> {
             heard_at: (status != RoomStatus::Pending).then_some(now),
             known: true,
             was_ready: status != RoomStatus::Pending,
+            held: false,
             leaving: false,
             reachable: true,
             reachable_since: None,

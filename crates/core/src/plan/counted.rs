@@ -106,12 +106,12 @@ pub fn is_unknown(room: &RoomFact, now: Timestamp, limits: &Limits) -> bool {
 }
 
 pub(super) fn is_ready(room: &RoomFact) -> bool {
-    room.status == RoomStatus::Ready && room.known
+    room.status == RoomStatus::Ready && room.known && !room.held
 }
 
 /// A room that is leaving is `terminating`, and its matches say that players are still in it.
 pub(super) fn serves_players(room: &RoomFact) -> bool {
-    room.status.serves_players() || (room.leaving && room.matches > 0)
+    room.status.serves_players() || room.held || (room.leaving && room.matches > 0)
 }
 
 /// Matches that players of the room are in. With one match a room, a room is a match, whatever number it says.

@@ -78,6 +78,9 @@ pub struct RoomFact {
     /// Its region is drained.
     pub draining: bool,
     pub matches: u32,
+    /// A matchmaker was given it or a slot of it, and the match has not begun. It counts as a room with players then,
+    /// whatever its status: a room that is not up for a moment is still somebody's.
+    pub held: bool,
     pub created_at: Timestamp,
     /// Its last ping; of one that says it is terminating, the first that said so; of a room that is unknown, the time
     /// since when one listens for it.

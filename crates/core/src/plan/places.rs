@@ -8,6 +8,7 @@ use crate::policy::{Part, PlacementPolicy, PlacementRegion};
 use crate::room::{Region, RoomId, RoomStatus};
 
 use super::RoomFact;
+use super::counted::serves_players;
 
 /// The regions of an installation, as one scheduler may use them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -191,7 +192,7 @@ impl Places {
 impl Tier {
     fn of(room: &RoomFact) -> Self {
         match room.status {
-            status if status.serves_players() => Self::Serving,
+            _ if serves_players(room) => Self::Serving,
             RoomStatus::Ready => Self::Ready,
             _ => Self::Idle,
         }

@@ -5,6 +5,7 @@ use crate::invariant::Invariant;
 use crate::room::{RoomId, RoomStatus};
 
 use super::RoomFact;
+use super::counted::serves_players;
 
 /// May rooms go that players are in?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +23,7 @@ pub fn removable(rooms: &[RoomFact], occupied: Occupied) -> Vec<&RoomFact> {
         .iter()
         .filter(|room| room.known && room.reachable && !room.leaving && room.spared_until.is_none())
         .filter(|room| room.status != RoomStatus::Terminating)
-        .filter(|room| occupied == Occupied::MayGo || !room.status.serves_players())
+        .filter(|room| occupied == Occupied::MayGo || !serves_players(room))
         .collect();
     candidates.sort_by_key(|room| (rank(room.status), !(room.old || room.draining), &room.id));
     candidates

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 
 use crate::guards;
 use crate::invariant::Invariant;
-use crate::room::RoomId;
+use crate::room::{RoomId, RoomStatus};
 use crate::scheduler::{MaxSurge, OccupiedRooms};
 
 use super::counted::{Counted, is_idle, is_old, is_ready, is_replaced, serves_players, stays};
@@ -163,7 +163,7 @@ fn choose(
     let mut occupied = old(serves_players);
     occupied.retain(|room| is_old(room, &snapshot.replacement));
     let occupied = match snapshot.replacement.occupied_may_go {
-        true => first_by_regions(spread.as_deref_mut(), occupied, occupied_number, oldest_first),
+        true => first_by_regions(spread.as_deref_mut(), occupied, occupied_number, held_first),
         false => {
             cycle.occupied_held = count(occupied.len().min(occupied_number));
             Vec::new()
@@ -198,6 +198,12 @@ fn surplus(snapshot: &FleetSnapshot<'_>, number: usize, spread: Option<&mut Spre
 
 fn oldest_first(one: &RoomFact, other: &RoomFact) -> Ordering {
     one.version.cmp(&other.version).then(one.id.cmp(&other.id))
+}
+
+/// Nobody plays yet in a room that is only held.
+fn held_first(one: &RoomFact, other: &RoomFact) -> Ordering {
+    let is_played_in = |room: &RoomFact| matches!(room.status, RoomStatus::Active | RoomStatus::Occupied);
+    is_played_in(one).cmp(&is_played_in(other)).then(oldest_first(one, other))
 }
 
 /// The first of them, in order. Only those are sorted: a cycle chooses few rooms of a large fleet.

@@ -102,6 +102,7 @@ mod tests {
             heard_at: None,
             known,
             was_ready,
+            held: false,
             leaving: false,
             reachable: true,
             reachable_since: None,

@@ -76,6 +76,7 @@ pub(super) fn fact(
         old: false,
         draining: false,
         matches: 0,
+        held: row.holds > 0,
         created_at: row.created_at,
         // A room that has a handle and is not in the table waits for being put back there; it is not silent.
         heard_at: Some(engine.now()),
@@ -92,6 +93,7 @@ pub(super) fn fact(
             status: view.status,
             // Those who are on their way need a place as much as those who play.
             matches: view.matches.saturating_add(view.expected),
+            held: base.held || view.expected > 0,
             // A room that only repeats that it is terminating is not getting anywhere.
             heard_at: view
                 .terminating_since

@@ -62,6 +62,7 @@ impl Fleet {
             heard_at: Some(at(self.now)),
             known: true,
             was_ready: true,
+            held: false,
             leaving: false,
             reachable: true,
             reachable_since: None,

@@ -1,5 +1,6 @@
 mod crash_loops;
 mod fleet;
+mod held;
 mod places;
 mod regions;
 mod rollouts;
@@ -43,6 +44,7 @@ fn rooms(status: RoomStatus, number: u32) -> Vec<RoomFact> {
         heard_at: Some(at(0)),
         known: true,
         was_ready: matches!(status, RoomStatus::Ready | RoomStatus::Active | RoomStatus::Occupied),
+        held: false,
         leaving: false,
         reachable: true,
         reachable_since: None,

@@ -258,6 +258,7 @@ fn fact(room: &Json, matches_max: u32, regions: &Regions, now: Timestamp) -> Opt
         heard_at: Some(now),
         known: !regions.not_adopted.contains(&region),
         was_ready: true,
+        held: false,
         leaving: false,
         reachable: place.is_some_and(|place| place.reachable),
         region,
