@@ -91,6 +91,7 @@ impl Context {
             allowed_hosts: self.allowed_hosts.clone(),
             request_timeout: limits.request_timeout,
             permits: Arc::new(Semaphore::new(limits.requests_max)),
+            waiting: Arc::new(Semaphore::new(limits::WAITING_MAX)),
             streams: Arc::new(Semaphore::new(limits::STREAMS_MAX)),
             new_request_id: Arc::clone(&self.new_request_id),
             spans,

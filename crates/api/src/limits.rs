@@ -23,6 +23,11 @@ impl Limits {
         Self { body_max_bytes: 64 * 1024, request_timeout: Duration::from_secs(5), requests_max: 4096 };
 }
 
+/// Requests that may wait before they are worked on, on each API. They have a capacity of their own: neither pings nor people
+/// are refused because matchmakers wait. Enough for several fleets with a full queue each; what a waiting request keeps is
+/// short.
+pub(crate) const WAITING_MAX: usize = 4096;
+
 /// Streams that are open at the same time, on each API. They last, so they have a capacity of their own.
 pub(crate) const STREAMS_MAX: usize = 1024;
 

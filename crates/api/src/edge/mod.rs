@@ -59,6 +59,8 @@ pub(crate) struct Edge {
     pub(crate) request_timeout: Duration,
     /// One for each request that is worked on.
     pub(crate) permits: Arc<Semaphore>,
+    /// One for each request that may wait for something. However many do, pings are worked on.
+    pub(crate) waiting: Arc<Semaphore>,
     /// One for each answer that lasts.
     pub(crate) streams: Arc<Semaphore>,
     pub(crate) new_request_id: NewRequestId,
@@ -101,8 +103,10 @@ impl Edge {
 
     fn guard(self: &Arc<Self>, path: &str, wire: Wire) -> Arc<Guard> {
         let metrics = self.metrics.route(self.service, path);
-        let waits = if PATIENT_ROUTES.contains(&path) { WAIT_MAX.as_duration() } else { Duration::ZERO };
-        Arc::new(Guard { edge: Arc::clone(self), metrics, wire, timeout: self.request_timeout + waits })
+        let is_patient = PATIENT_ROUTES.contains(&path);
+        let waits = if is_patient { WAIT_MAX.as_duration() } else { Duration::ZERO };
+        let timeout = self.request_timeout + waits;
+        Arc::new(Guard { edge: Arc::clone(self), metrics, wire, timeout, is_patient })
     }
 
     /// Refuses what may not be asked, or is too much, before anything of it is done.
@@ -121,7 +125,10 @@ impl Edge {
         }
         origin::check(request, &self.allowed_hosts)?;
         Arc::clone(permits).try_acquire_owned().map_err(|_| {
-            (self.on_refused)();
+            // A ping would not have been refused for that.
+            if Arc::ptr_eq(permits, &self.permits) {
+                (self.on_refused)();
+            }
             ApiError::too_many_requests()
         })
     }
@@ -142,6 +149,8 @@ struct Guard {
     metrics: RouteMetrics,
     wire: Wire,
     timeout: Duration,
+    /// It may wait for something before it is worked on.
+    is_patient: bool,
 }
 
 /// What goes with a request that is worked on.
@@ -179,14 +188,10 @@ impl Guard {
     fn admit(&self, request: &Request) -> Result<Admitted, ApiError> {
         let edge = &self.edge;
         let Wire::Grpc(kind) = self.wire else {
-            let permit = edge.admit(request, &edge.permits)?;
+            let permit = edge.admit(request, self.permits())?;
             return Ok(Admitted { permit, timeout: Timeout::ours_or(self.timeout, None), stream: None });
         };
-        let permits = match kind {
-            Kind::Unary => &edge.permits,
-            Kind::Stream { .. } => &edge.streams,
-        };
-        let permit = edge.admit(request, permits)?;
+        let permit = edge.admit(request, self.permits())?;
         grpc::check(request)?;
         let asked = grpc::timeout(request.headers())?;
         let stream = match kind {
@@ -197,6 +202,14 @@ impl Guard {
             }),
         };
         Ok(Admitted { permit, timeout: Timeout::ours_or(self.timeout, asked), stream })
+    }
+
+    fn permits(&self) -> &Arc<Semaphore> {
+        match self.wire {
+            Wire::Grpc(Kind::Stream { .. }) => &self.edge.streams,
+            Wire::Http | Wire::Grpc(Kind::Unary) | Wire::Either if self.is_patient => &self.edge.waiting,
+            Wire::Http | Wire::Grpc(Kind::Unary) | Wire::Either => &self.edge.permits,
+        }
     }
 
     /// Whether errors are answered as gRPC has them.

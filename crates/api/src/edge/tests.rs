@@ -29,6 +29,7 @@ fn world() -> World {
         allowed_hosts: AllowedHosts::default(),
         request_timeout: Duration::from_secs(3),
         permits: Arc::new(Semaphore::new(1)),
+        waiting: Arc::new(Semaphore::new(1)),
         streams: Arc::new(Semaphore::new(1)),
         new_request_id: Arc::new(|| 7),
         spans: Spans::Always,
@@ -41,6 +42,7 @@ fn world() -> World {
         ("/works", get(async || "it works")),
         ("/hangs", get(std::future::pending::<()>)),
         ("/panics", get(panics)),
+        (PATIENT_ROUTES[0], get(std::future::pending::<()>)),
     ];
     let router = edge.router(routes, methods, ());
     World { router, registry, refused }
@@ -155,6 +157,20 @@ async fn one_too_many_is_refused_at_once_and_the_place_is_given_back() {
     assert_eq!(world.get("/works").await.0, 200);
     assert_eq!(world.get("/panics").await.0, 500);
     assert_eq!(world.get("/works").await.0, 200);
+}
+
+/// Whoever waits for a room takes nothing from those who ping.
+#[tokio::test(start_paused = true)]
+async fn requests_that_wait_have_a_capacity_of_their_own() {
+    let world = world();
+    let waiting = world.get("/schedulers/arena/allocations");
+    let others = async {
+        assert_eq!(world.get("/works").await.0, 200);
+        assert_eq!(world.get("/schedulers/arena/allocations").await.0, 503);
+        assert_eq!(world.refused.load(Ordering::Relaxed), 0, "no ping was refused");
+        assert_eq!(world.get("/works").await.0, 200);
+    };
+    futures_util::future::join(waiting, others).await;
 }
 
 #[tokio::test]
