@@ -12,7 +12,7 @@ use maestro_core::room::{
     HostPort, InstanceCounts, InstanceStatus, PingStatus, Purpose, Region, RoomId, RoomStatus, StatusCounts,
 };
 use maestro_core::scheduler::{SchedulerName, Version};
-use maestro_core::time::{Millis, Timestamp};
+use maestro_core::time::{Millis, Timestamp, after};
 
 pub use maestro_core::room::StatusChange;
 
@@ -280,6 +280,17 @@ pub struct HoldRequest<'a> {
     pub heard_since: Timestamp,
     /// Any number: callers with different ones do not fight for one room.
     pub draw: u64,
+}
+
+/// Clocks of several processes may differ by so much.
+const CLOCKS_DIFFER: Millis = Millis::from_seconds(5);
+
+impl HoldRequest<'_> {
+    /// Whether a room is alive whose last ping came at this time. One that lies ahead is from before the clock was set back,
+    /// and says nothing.
+    pub fn is_alive(&self, last_ping_at: Option<Timestamp>) -> bool {
+        last_ping_at.is_some_and(|at| self.heard_since <= at && at <= after(self.now, CLOCKS_DIFFER))
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

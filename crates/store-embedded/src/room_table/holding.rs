@@ -11,7 +11,14 @@ use parking_lot::Mutex;
 
 use super::MemoryRoomTable;
 use super::index::Index;
-use super::room::Room;
+use super::room::{Held, Room};
+
+/// What came of asking one candidate.
+enum Tried {
+    Held(HeldRoom),
+    Unfit,
+    Silent,
+}
 
 impl MemoryRoomTable {
     /// The index of a fleet, made if there is none.
@@ -46,24 +53,38 @@ impl MemoryRoomTable {
         let index = self.indexes.read().get(request.scheduler)?.clone();
         let anything = [Wish::default()];
         let wishes = if request.wishes.is_empty() { &anything[..] } else { request.wishes };
-        wishes.iter().find_map(|wish| {
-            // Nearly always the first one is right, so that no others have to be listed.
-            let first = if wish.metadata.is_empty() { 1 } else { CANDIDATES_MAX };
-            let mut looked_at = 0;
-            for rooms_max in [first, CANDIDATES_MAX] {
-                let candidates = index.lock().candidates(wish, draw, rooms_max);
-                let listed = candidates.len();
-                let fits = |room: &RoomId| self.try_hold(request, wish, allocation, room);
-                if let Some(held) = candidates.iter().skip(looked_at).find_map(fits) {
-                    return Some(held);
+        wishes.iter().find_map(|wish| self.hold_as_wished(request, wish, &index, allocation, draw))
+    }
+
+    fn hold_as_wished(
+        &self,
+        request: &HoldRequest<'_>,
+        wish: &Wish,
+        index: &Mutex<Index>,
+        allocation: AllocationId,
+        draw: u64,
+    ) -> Option<HeldRoom> {
+        // Nearly always the first one is right, so that no others have to be listed.
+        let mut rooms_max = if wish.metadata.is_empty() { 1 } else { CANDIDATES_MAX };
+        let mut left = CANDIDATES_MAX;
+        loop {
+            let candidates = index.lock().candidates(wish, draw, rooms_max);
+            let mut silent = 0;
+            for room in &candidates {
+                match self.try_hold(request, wish, allocation, room) {
+                    Tried::Held(held) => return Some(held),
+                    Tried::Unfit => left = left.saturating_sub(1),
+                    Tried::Silent => silent += 1,
                 }
-                if listed < rooms_max || rooms_max == CANDIDATES_MAX {
-                    return None;
-                }
-                looked_at = listed;
             }
-            None
-        })
+            // A room that was found silent is no candidate any more. However many fell silent together, they do not keep
+            // others from being found.
+            let may_be_more = candidates.len() == rooms_max && (silent > 0 || rooms_max < left);
+            if !may_be_more || left == 0 {
+                return None;
+            }
+            rooms_max = left;
+        }
     }
 
     fn try_hold(
@@ -72,14 +93,27 @@ impl MemoryRoomTable {
         wish: &Wish,
         allocation: AllocationId,
         room: &RoomId,
-    ) -> Option<HeldRoom> {
+    ) -> Tried {
         let held = self.change(request.scheduler.as_str(), room.as_str(), |found| {
-            let number = found.hold(request, wish, allocation)?;
+            let number = match found.hold(request, wish, allocation) {
+                Held::Yes(number) => number,
+                Held::No => return Tried::Unfit,
+                Held::Silent => return Tried::Silent,
+            };
             let (version, region) = (found.version(), found.region().clone());
-            let (address, matches_max) = (found.address()?.clone(), found.matches_max());
-            Some(HeldRoom { allocation, room: room.clone(), number, version, region, address, matches_max })
+            let Some(address) = found.address().cloned() else { return Tried::Unfit };
+            let matches_max = found.matches_max();
+            Tried::Held(HeldRoom {
+                allocation,
+                room: room.clone(),
+                number,
+                version,
+                region,
+                address,
+                matches_max,
+            })
         });
-        held.flatten()
+        held.unwrap_or(Tried::Unfit)
     }
 
     pub(super) fn due_now(&self, now: Timestamp, ping_timeout: Millis, holds_max: usize) -> Vec<DueHold> {

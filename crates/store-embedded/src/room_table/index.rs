@@ -19,8 +19,8 @@ pub(super) struct Index {
     pub(super) waiting: WaitingDemand,
     groups: BTreeMap<(Version, Region), BySlots>,
     due: BTreeSet<DueAt>,
-    /// Where the last search among metadata began: the next one goes on from there.
-    searched_from: Option<RoomId>,
+    /// Where the next search among metadata begins.
+    search_from: Option<RoomId>,
 }
 
 /// Rooms by their free slots.
@@ -85,7 +85,7 @@ impl Index {
         let mut chosen = Vec::new();
         for (_, rooms) in ranked {
             let left = rooms_max - chosen.len();
-            match (wish.metadata.is_empty(), &self.searched_from) {
+            match (wish.metadata.is_empty(), &self.search_from) {
                 (false, Some(from)) => chosen.extend(from_there_on(rooms, from).take(left).cloned()),
                 (true, _) | (false, None) => chosen.extend(spread(rooms, draw).take(left).cloned()),
             }
@@ -94,7 +94,9 @@ impl Index {
             }
         }
         if !wish.metadata.is_empty() {
-            self.searched_from = chosen.last().cloned();
+            // Not always after the last one: of several who look in turns, each would see the same part every time.
+            let place = draw.checked_rem(chosen.len() as u64).and_then(|place| usize::try_from(place).ok());
+            self.search_from = place.and_then(|place| chosen.get(place)).cloned();
         }
         chosen
     }

@@ -29,6 +29,17 @@ pub(super) struct Room {
     address: Option<RoomAddress>,
     /// By the room's own clock.
     last_sent_at: Option<i64>,
+    /// A matchmaker would have got it, and it had not pinged for too long: nobody gets it before it does.
+    is_silent: bool,
+}
+
+/// What becomes of the claim of a matchmaker.
+pub(super) enum Held {
+    Yes(ClaimNumber),
+    /// It is full, or does not fit.
+    No,
+    /// It may be dead.
+    Silent,
 }
 
 /// What the counters know of a room. Never stored: composed before and after a change, so that it cannot drift.
@@ -76,6 +87,7 @@ impl Room {
             holds: None,
             address,
             last_sent_at: None,
+            is_silent: false,
         };
         holds.into_iter().for_each(|hold| room.restore(hold));
         (id, room)
@@ -97,9 +109,9 @@ impl Room {
     }
 
     fn free_slots(&self) -> u32 {
-        match (self.purpose, &self.address) {
-            (Purpose::Fleet, Some(_)) => self.state.free_slots(),
-            (Purpose::Validation, _) | (Purpose::Fleet, None) => 0,
+        match (self.purpose, &self.address, self.is_silent) {
+            (Purpose::Fleet, Some(_), false) => self.state.free_slots(),
+            (Purpose::Validation, _, _) | (Purpose::Fleet, None, _) | (Purpose::Fleet, Some(_), true) => 0,
         }
     }
 
@@ -129,6 +141,7 @@ impl Room {
         let heard_again = !self.state.is_known();
         if self.was_overtaken(ping) {
             self.last_ping_at = Some(at);
+            self.is_silent = false;
             let status = self.state.status();
             return Ok(Pinged {
                 before: status,
@@ -144,6 +157,7 @@ impl Room {
             .ping(ping.status, ping.matches)
             .map_err(|change| PingError::Refused { from: change.before, to: change.after })?;
         self.last_ping_at = Some(at);
+        self.is_silent = false;
         self.last_sent_at = ping.sent_at.or(self.last_sent_at);
         self.terminating_since = match ping.status {
             PingStatus::Terminating => self.terminating_since.or(Some(at)),
@@ -189,15 +203,16 @@ impl Room {
     }
 
     /// The claim of a matchmaker: a provisional hold, if there is a slot for it and the room fits.
-    pub(super) fn hold(
-        &mut self,
-        request: &HoldRequest<'_>,
-        wish: &Wish,
-        allocation: AllocationId,
-    ) -> Option<ClaimNumber> {
-        let is_heard = self.last_ping_at.is_some_and(|at| at >= request.heard_since);
-        if self.free_slots() == 0 || !is_heard || !wish.accepts(self.metadata.as_deref()) {
-            return None;
+    pub(super) fn hold(&mut self, request: &HoldRequest<'_>, wish: &Wish, allocation: AllocationId) -> Held {
+        if self.free_slots() == 0 {
+            return Held::No;
+        }
+        if !request.is_alive(self.last_ping_at) {
+            self.is_silent = true;
+            return Held::Silent;
+        }
+        if !wish.accepts(self.metadata.as_deref()) {
+            return Held::No;
         }
         self.number = self.number.next();
         let number = self.number;
@@ -210,7 +225,7 @@ impl Room {
                 metadata: request.metadata.cloned(),
             });
         });
-        Some(number)
+        Held::Yes(number)
     }
 
     pub(super) fn confirm(&mut self, number: ClaimNumber) -> Option<HoldStage> {

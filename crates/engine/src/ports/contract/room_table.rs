@@ -1,5 +1,6 @@
 //! The suite of the room table: statuses, claims, counters.
 
+mod choice;
 mod claims;
 mod fleets;
 mod holds;
@@ -64,12 +65,15 @@ where
             holds::two_callers_for_the_last_room,
             holds::several_rooms_or_none,
             holds::slots_of_a_room_of_several_matches,
-            holds::the_fullest_room_comes_first,
-            holds::wishes_are_tried_in_their_order,
-            holds::what_is_to_be_replaced_comes_last,
-            holds::rooms_of_an_unreachable_region_are_not_held,
-            holds::a_wish_for_metadata,
-            holds::many_candidates_are_found_in_turn,
+            choice::the_fullest_room_comes_first,
+            choice::wishes_are_tried_in_their_order,
+            choice::what_is_to_be_replaced_comes_last,
+            choice::rooms_of_an_unreachable_region_are_not_held,
+            choice::a_wish_for_metadata,
+            choice::many_candidates_are_found_in_turn,
+            choice::searches_that_take_turns_see_all_rooms,
+            choice::rooms_that_fell_silent_do_not_hide_others,
+            choice::a_ping_from_the_future_is_no_sign_of_life,
             holds::a_provisional_hold_becomes_firm,
             holds::a_hold_of_a_room_that_is_taken_away_is_not_confirmed,
             holds::a_marked_slot_is_free_when_it_is_released,

@@ -54,6 +54,7 @@ pub(super) async fn only_rooms_that_can_be_played_in_are_held(table: &dyn RoomTa
     request.allocations = &ids;
     request.heard_since = at(6);
     assert_eq!(table.hold(&[request]).await.unwrap(), [HoldAnswer::NotEnough]);
+    ping(table, 8, PingStatus::Ready).await;
     assert_eq!(hold(table, &[1], &[]).await.map(rooms_of), Some(ids_of(&[8])), "the others cannot be");
     assert_eq!(hold(table, &[2], &[]).await, None);
     // What it lacked.
@@ -101,98 +102,6 @@ pub(super) async fn slots_of_a_room_of_several_matches(table: &dyn RoomTable) {
     table.set_matches_max(&arena(), 2).await.unwrap();
     assert_eq!(hold(table, &[7], &[]).await, None);
     assert_eq!(counts(table).await, recounted(table).await);
-}
-
-pub(super) async fn the_fullest_room_comes_first(table: &dyn RoomTable) {
-    for (number, matches) in [(1, 0), (2, 2), (3, 1), (4, 4)] {
-        table.insert(NewRoom { matches_max: 4, ..new_room(number) }).await.unwrap();
-        try_ping(table, number, PingStatus::Ready, matches).await.unwrap();
-    }
-    let mut order = Vec::new();
-    for caller in 1..=9 {
-        order.extend(hold(table, &[caller], &[]).await.map(rooms_of).unwrap());
-    }
-    assert_eq!(order, ids_of(&[2, 2, 3, 3, 3, 1, 1, 1, 1]));
-    assert_eq!(hold(table, &[10], &[]).await, None);
-}
-
-pub(super) async fn wishes_are_tried_in_their_order(table: &dyn RoomTable) {
-    let v2 = Version { major: 2, minor: 0, patch: 0 };
-    for (number, version, region) in
-        [(1, Version::FIRST, "eu"), (2, v2, "eu"), (3, Version::FIRST, "us"), (4, Version::FIRST, "asia")]
-    {
-        table.insert(NewRoom { version, region: Region(region.into()), ..new_room(number) }).await.unwrap();
-        ping(table, number, PingStatus::Ready).await;
-    }
-    let of_v2 = Wish { version: Some(v2), ..Wish::default() };
-    let there = |regions: &[&str]| Wish {
-        regions: regions.iter().map(|region| Region((*region).into())).collect(),
-        ..Wish::default()
-    };
-    for (wishes, expected) in [
-        (vec![there(&["us", "eu"])], Some(3)),
-        (vec![there(&["us"])], None),
-        (vec![there(&["us"]), of_v2.clone()], Some(2)),
-        (vec![of_v2], None),
-        (vec![there(&["us", "asia"])], Some(4)),
-        (vec![there(&["mars"])], None),
-        (vec![there(&["mars"]), Wish::default()], Some(1)),
-    ] {
-        let held = hold(table, &[9], &wishes).await.map(rooms_of);
-        assert_eq!(held, expected.map(|number| ids_of(&[number])), "{wishes:?}");
-    }
-}
-
-pub(super) async fn what_is_to_be_replaced_comes_last(table: &dyn RoomTable) {
-    let v2 = Version { major: 2, minor: 0, patch: 0 };
-    for (number, version, region) in [(1, Version::FIRST, "eu"), (2, v2, "eu"), (3, v2, "us")] {
-        table.insert(NewRoom { version, region: Region(region.into()), ..new_room(number) }).await.unwrap();
-        ping(table, number, PingStatus::Ready).await;
-    }
-    let rules = AllocationRules {
-        old_versions: vec![Version::FIRST],
-        draining_regions: vec![Region("us".into())],
-        ..AllocationRules::default()
-    };
-    table.set_allocation_rules(&arena(), rules).await.unwrap();
-    assert_eq!(hold(table, &[1], &[]).await.map(rooms_of), Some(ids_of(&[2])));
-    assert!(hold(table, &[2, 3], &[]).await.is_some(), "better than nothing");
-}
-
-pub(super) async fn rooms_of_an_unreachable_region_are_not_held(table: &dyn RoomTable) {
-    insert_ready(table, 1).await;
-    let rules =
-        AllocationRules { unreachable_regions: vec![Region::default_region()], ..AllocationRules::default() };
-    table.set_allocation_rules(&arena(), rules).await.unwrap();
-    assert_eq!(hold(table, &[1], &[]).await, None);
-    table.set_allocation_rules(&arena(), AllocationRules::default()).await.unwrap();
-    assert!(hold(table, &[1], &[]).await.is_some());
-}
-
-pub(super) async fn a_wish_for_metadata(table: &dyn RoomTable) {
-    insert_ready(table, 3).await;
-    let said = room_id(2);
-    let ping = Ping { metadata: Some(r#"{"mode":"duel","level":3}"#), ..ready_ping(&said) };
-    table.ping(ping, at(5)).await.unwrap();
-    let wish = |text: &str| Wish { metadata: serde_json::from_str(text).unwrap(), ..Wish::default() };
-    assert_eq!(hold(table, &[1], &[wish(r#"{"mode":"siege"}"#)]).await, None);
-    let held = hold(table, &[1], &[wish(r#"{"mode":"duel"}"#)]).await.map(rooms_of);
-    assert_eq!(held, Some(ids_of(&[2])));
-    assert_eq!(hold(table, &[2], &[wish(r#"{"mode":"duel"}"#)]).await, None);
-}
-
-/// More rooms than one search looks at: the next search goes on where the last one ended.
-pub(super) async fn many_candidates_are_found_in_turn(table: &dyn RoomTable) {
-    insert_ready(table, 600).await;
-    let said = room_id(1);
-    let ping = Ping { metadata: Some(r#"{"mode":"duel"}"#), ..ready_ping(&said) };
-    table.ping(ping, at(5)).await.unwrap();
-    let wish = Wish { metadata: serde_json::from_str(r#"{"mode":"duel"}"#).unwrap(), ..Wish::default() };
-    let mut found = None;
-    for _ in 0..4 {
-        found = found.or(hold(table, &[1], std::slice::from_ref(&wish)).await);
-    }
-    assert_eq!(found.map(rooms_of), Some(ids_of(&[1])));
 }
 
 pub(super) async fn a_provisional_hold_becomes_firm(table: &dyn RoomTable) {
@@ -370,7 +279,7 @@ pub(super) async fn what_is_waited_for_is_demand(table: &dyn RoomTable) {
 
 // What cases are made of.
 
-fn allocation(number: u128) -> AllocationId {
+pub(super) fn allocation(number: u128) -> AllocationId {
     AllocationId::from_u128(number)
 }
 
@@ -388,7 +297,7 @@ fn scheduler() -> &'static SchedulerName {
 }
 
 /// At 5 seconds, of rooms that have pinged then, for 95 seconds.
-fn request<'a>(allocations: &'a [AllocationId], wishes: &'a [Wish]) -> HoldRequest<'a> {
+pub(super) fn request<'a>(allocations: &'a [AllocationId], wishes: &'a [Wish]) -> HoldRequest<'a> {
     static METADATA: std::sync::LazyLock<Arc<str>> = std::sync::LazyLock::new(|| "{}".into());
     let (now, expires_at): (Timestamp, Timestamp) = (at(5), at(100));
     let metadata = Some(&*METADATA);
@@ -404,7 +313,11 @@ fn request<'a>(allocations: &'a [AllocationId], wishes: &'a [Wish]) -> HoldReque
     }
 }
 
-async fn hold(table: &dyn RoomTable, allocations: &[u128], wishes: &[Wish]) -> Option<Vec<HeldRoom>> {
+pub(super) async fn hold(
+    table: &dyn RoomTable,
+    allocations: &[u128],
+    wishes: &[Wish],
+) -> Option<Vec<HeldRoom>> {
     let allocations: Vec<_> = allocations.iter().map(|number| allocation(*number)).collect();
     let answers = table.hold(&[request(&allocations, wishes)]).await.unwrap();
     match answers.into_iter().next() {
@@ -422,10 +335,10 @@ async fn stages(table: &dyn RoomTable, number: u32) -> Vec<HoldStage> {
     table.holds_of(&arena(), &room_id(number)).await.unwrap().into_iter().map(|hold| hold.stage).collect()
 }
 
-fn rooms_of(held: Vec<HeldRoom>) -> Vec<RoomId> {
+pub(super) fn rooms_of(held: Vec<HeldRoom>) -> Vec<RoomId> {
     held.into_iter().map(|held| held.room).collect()
 }
 
-fn ids_of(numbers: &[u32]) -> Vec<RoomId> {
+pub(super) fn ids_of(numbers: &[u32]) -> Vec<RoomId> {
     ids(numbers)
 }
