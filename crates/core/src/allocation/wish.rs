@@ -31,8 +31,8 @@ pub struct AllocationRules {
     pub unreachable_regions: Vec<Region>,
     /// `None`: nobody knows yet.
     pub version_of_new_rooms: Option<Version>,
-    /// Regions that get no new rooms.
-    pub closed_regions: Vec<Region>,
+    /// Regions that may get more rooms; `None`: nobody knows yet.
+    pub growing_regions: Option<Vec<Region>>,
 }
 
 impl Wish {
@@ -84,11 +84,11 @@ impl Wish {
 
 /// Whether a new room might be accepted. What new rooms will say of themselves nobody knows.
 pub fn fits_new_room(wishes: &[Wish], rules: &AllocationRules) -> bool {
+    let grows = |region: &Region| rules.growing_regions.as_ref().is_none_or(|all| all.contains(region));
     let fits = |wish: &Wish| {
         let version =
             wish.version.is_none_or(|wanted| rules.version_of_new_rooms.is_none_or(|new| new == wanted));
-        let region = wish.regions.is_empty()
-            || wish.regions.iter().any(|region| !rules.closed_regions.contains(region));
+        let region = wish.regions.is_empty() || wish.regions.iter().any(grows);
         wish.metadata.is_empty() && version && region
     };
     wishes.is_empty() || wishes.iter().any(fits)
@@ -151,7 +151,7 @@ mod tests {
     fn new_rooms() {
         let rules = AllocationRules {
             version_of_new_rooms: Some(version("v2.0.0")),
-            closed_regions: vec![region("south")],
+            growing_regions: Some(vec![region("north")]),
             ..AllocationRules::default()
         };
         let of = |text| Wish { version: Some(version(text)), ..Wish::default() };
@@ -163,6 +163,9 @@ mod tests {
             (vec![of("v1.0.0"), Wish::default()], true),
             (vec![in_regions(&["south"])], false),
             (vec![in_regions(&["south", "north"])], true),
+            // There is no such region.
+            (vec![in_regions(&["mars"])], false),
+            (vec![in_regions(&["mars"]), Wish::default()], true),
             (vec![saying(&json!({"mode": "duel"}))], false),
         ] {
             assert_eq!(fits_new_room(&wishes, &rules), expected, "{wishes:?}");

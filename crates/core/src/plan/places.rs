@@ -112,6 +112,25 @@ impl Places {
         }
     }
 
+    /// The regions that may get more rooms than stand there.
+    pub fn growing(&self, standings: &BTreeMap<Region, Standing>) -> Vec<Region> {
+        let grows = |region: &Region, cap: Option<u32>| {
+            let Some(Standing { counted, beside, capacity, .. }) = standings.get(region) else {
+                return false;
+            };
+            let most = capacity.iter().copied().chain(cap.map(u64::from)).min();
+            self.closed(region).is_none() && most.is_none_or(|most| counted.saturating_add(*beside) < most)
+        };
+        match &self.bound_to {
+            Some(region) => [region].into_iter().filter(|region| grows(region, None)).cloned().collect(),
+            None => {
+                let listed = self.policy.regions.iter();
+                let growing = listed.filter(|region| region.weight > 0 && grows(&region.name, region.cap));
+                growing.map(|region| region.name.clone()).collect()
+            }
+        }
+    }
+
     /// The most rooms that the caps can ever hold; `None`: any number. That a region cannot be reached, or is cordoned,
     /// does not make the fleet smaller: its rooms are wanted all the same.
     pub(super) fn hold_at_most(&self, standings: &BTreeMap<Region, Standing>) -> Option<u64> {

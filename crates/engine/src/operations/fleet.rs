@@ -195,7 +195,7 @@ impl Fleet {
             draining_regions: those(|place| place.draining),
             unreachable_regions: those(|place| !place.reachable),
             version_of_new_rooms: Some(scheduler.version_to_make()),
-            closed_regions: those(|place| place.closed.is_some()),
+            growing_regions: Some(self.places.growing(&self.standings(scheduler))),
         }
     }
 

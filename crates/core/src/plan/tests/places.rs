@@ -81,6 +81,31 @@ fn rooms_that_end_take_place_until_they_are_gone() {
 }
 
 #[test]
+fn regions_that_may_get_more_rooms() {
+    let away = Place { reachable: false, ..closed("it cannot be reached") };
+    let full = Place { capacity: Some(PlaceCapacity { rooms: 2, why: String::new() }), ..open() };
+    let places = places(&[
+        ("capped", 1, Some(2), open()),
+        ("cordoned", 1, None, closed("cordoned by ann")),
+        ("away", 1, None, away),
+        ("weightless", 0, None, open()),
+        ("full", 1, Some(9), full),
+        ("grows", 1, Some(3), open()),
+    ]);
+    let there: Vec<_> = ["capped", "full", "grows"].into_iter().flat_map(|name| ready_in(name, 2)).collect();
+    let mut standings = places.standings(&there, |_| true);
+    assert_eq!(places.growing(&standings), [region("grows")]);
+    for (bound_to, expected) in [("capped", true), ("full", false), ("away", false), ("mars", false)] {
+        let bound = Places { bound_to: Some(region(bound_to)), ..places.clone() };
+        let expected = if expected { vec![region(bound_to)] } else { Vec::new() };
+        assert_eq!(bound.growing(&standings), expected, "whatever the policy says");
+    }
+    // Those that are on their way out take place, too.
+    standings.get_mut(&region("grows")).unwrap().beside = 1;
+    assert_eq!(places.growing(&standings), []);
+}
+
+#[test]
 fn closed_regions_get_no_rooms() {
     let cordoned = || closed("a is cordoned by ann: power");
     let there = ready_in("a", 1);

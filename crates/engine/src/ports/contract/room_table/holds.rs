@@ -257,7 +257,7 @@ pub(super) async fn terms_are_remembered(table: &dyn RoomTable) {
     assert_eq!(table.allocation_rules(&arena()).await.unwrap(), AllocationRules::default());
     let rules = AllocationRules {
         version_of_new_rooms: Some(Version::FIRST),
-        closed_regions: vec![Region("eu".into())],
+        growing_regions: Some(vec![Region("eu".into())]),
         ..AllocationRules::default()
     };
     table.set_allocation_rules(&arena(), rules.clone()).await.unwrap();
