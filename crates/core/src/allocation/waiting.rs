@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::time::{Millis, Timestamp, age};
+use crate::time::{Millis, Timestamp, after, age};
 
 /// What a process said counts for so long; it says it again before that.
 const REPORT_VALID_FOR: Millis = Millis::from_seconds(15);
@@ -10,6 +10,9 @@ const REPORT_VALID_FOR: Millis = Millis::from_seconds(15);
 /// Rooms may take longer to start than callers wait. If only those who wait now counted, rooms would be made and removed
 /// in turns.
 const PEAK_REMEMBERED_FOR: Millis = Millis::from_seconds(5 * 60);
+
+/// Clocks of several processes may differ by so much.
+const CLOCKS_DIFFER: Millis = Millis::from_seconds(5);
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WaitingDemand {
@@ -36,9 +39,10 @@ impl WaitingDemand {
     }
 
     fn remember(&mut self, now: Timestamp) {
-        // A time that lies ahead is from before the clock was set back.
-        self.processes.retain(|_, (_, said)| age(now, *said) < REPORT_VALID_FOR && *said <= now);
-        self.peaks.retain(|(_, until)| age(now, *until) < PEAK_REMEMBERED_FOR && *until <= now);
+        // A time that lies far ahead is from before the clock was set back.
+        let latest = after(now, CLOCKS_DIFFER);
+        self.processes.retain(|_, (_, said)| age(now, *said) < REPORT_VALID_FOR && *said <= latest);
+        self.peaks.retain(|(_, until)| age(now, *until) < PEAK_REMEMBERED_FOR && *until <= latest);
         let slots = self.processes.values().map(|(slots, _)| *slots).fold(0, u32::saturating_add);
         while self.peaks.back().is_some_and(|(peak, _)| *peak <= slots) {
             self.peaks.pop_back();
@@ -80,6 +84,14 @@ mod tests {
         waiting.report("b", 2, at(20));
         assert_eq!(waiting.highest(at(299)), 3);
         assert_eq!(waiting.highest(at(300)), 2);
+    }
+
+    #[test]
+    fn clocks_of_processes_are_not_the_same_to_the_second() {
+        let mut waiting = WaitingDemand::default();
+        waiting.report("fast", 3, at(12));
+        waiting.report("slow", 2, at(10));
+        assert_eq!(waiting.highest(at(10)), 5);
     }
 
     #[test]
