@@ -9,6 +9,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::{after, age};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::ports::store::{EventQueue, Guard, QueueId, StoreError};
@@ -50,7 +51,7 @@ impl Deliverer {
     /// Runs until it is dropped. Deliveries in flight are then repeated by the next owner.
     pub(crate) async fn run(&self) {
         let bell = self.engine.events.bell(self.scheduler());
-        let _forget = Forget(&self.engine, self.scheduler());
+        let _forget = Forget(&self.engine, self.scheduler(), &bell);
         let mut rounds = FuturesUnordered::new();
         let mut busy: BTreeSet<QueueId> = BTreeSet::new();
         loop {
@@ -134,10 +135,10 @@ async fn wait_until(at: Option<Instant>) {
     }
 }
 
-struct Forget<'a>(&'a Engine, &'a SchedulerName);
+struct Forget<'a>(&'a Engine, &'a SchedulerName, &'a Arc<Notify>);
 
 impl Drop for Forget<'_> {
     fn drop(&mut self) {
-        self.0.events.forget_bell(self.1);
+        self.0.events.forget_bell(self.1, self.2);
     }
 }

@@ -55,12 +55,19 @@ impl Events {
         }
     }
 
+    /// A new one: whoever had one before delivers no more.
     fn bell(&self, scheduler: &SchedulerName) -> Arc<Notify> {
-        self.bells.lock().entry(scheduler.clone()).or_default().clone()
+        let bell = Arc::<Notify>::default();
+        self.bells.lock().insert(scheduler.clone(), bell.clone());
+        bell
     }
 
-    fn forget_bell(&self, scheduler: &SchedulerName) {
-        self.bells.lock().remove(scheduler);
+    /// Unless somebody else has one by now.
+    fn forget_bell(&self, scheduler: &SchedulerName, bell: &Arc<Notify>) {
+        let mut bells = self.bells.lock();
+        if bells.get(scheduler).is_some_and(|known| Arc::ptr_eq(known, bell)) {
+            bells.remove(scheduler);
+        }
     }
 }
 
@@ -93,5 +100,22 @@ impl Engine {
         let code = outcome.as_ref().map_or_else(|error| error.code, |code| *code);
         self.metrics.event_attempt(message.method(), code, began.elapsed());
         outcome
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_deliverer_that_ends_late_leaves_the_bell_of_the_next() {
+        let (events, arena) = (Events::default(), SchedulerName::parse("arena").unwrap());
+        let before = events.bell(&arena);
+        let now = events.bell(&arena);
+        events.forget_bell(&arena, &before);
+        events.queued(&arena);
+        now.notified().await;
+        events.forget_bell(&arena, &now);
+        assert!(events.bells.lock().is_empty());
     }
 }

@@ -21,6 +21,9 @@ const ROOMS_AT_ONCE: usize = 64;
 const EVENTS_PER_ROOM: usize = 16;
 /// Events a second that one receiver gets at most: after an hour in which it was down, it must not go down again.
 const EVENTS_PER_SECOND_MAX: u32 = 1000;
+/// How long a round takes that changes nothing. What is due may not be possible: an event cannot be read, or it has expired
+/// behind others that have not. It is not tried in a loop.
+const FRUITLESS_MIN: Duration = Duration::from_millis(500);
 /// Dead letters that are kept of one forwarder.
 const DEAD_MAX: u32 = 100_000;
 /// How much of an error is kept.
@@ -64,7 +67,8 @@ pub(super) struct Round<'a> {
 }
 
 impl Round<'_> {
-    /// How many events have left the queue. Takes as long as the rate of one receiver asks for.
+    /// How many events have left the queue. Takes as long as the rate of one receiver asks for, and a while if there was
+    /// nothing to do after all.
     pub(super) async fn run(&self, to: &Destination) -> Result<usize, StoreError> {
         let began = Instant::now();
         let left = match to {
@@ -72,19 +76,21 @@ impl Round<'_> {
             Destination::Disabled => self.expire().await?,
             Destination::Removed => self.dead_letter_all().await?,
         };
-        let count = u32::try_from(left).unwrap_or(u32::MAX);
-        let least = Duration::from_secs(1) * count / EVENTS_PER_SECOND_MAX;
+        let count = left.map(|left| u32::try_from(left).unwrap_or(u32::MAX));
+        let least =
+            count.map_or(FRUITLESS_MIN, |count| Duration::from_secs(1) * count / EVENTS_PER_SECOND_MAX);
         tokio::time::sleep_until(began + least).await;
-        Ok(left)
+        Ok(left.unwrap_or(0))
     }
 
-    async fn deliver(&self, address: &str, timeout: Duration) -> Result<usize, StoreError> {
+    /// How many events have left; `None`: nothing of the queue has changed.
+    async fn deliver(&self, address: &str, timeout: Duration) -> Result<Option<usize>, StoreError> {
         let due = self.due(self.engine.now()).await?;
         let rooms = due.chunk_by(|one, other| one.room == other.room);
         let rooms = rooms.map(|events| self.deliver_room(events, address, timeout));
-        let mut left = 0;
+        let mut left = None;
         for outcome in join_all(rooms).await {
-            left += outcome?;
+            left = outcome?.map(|more| left.unwrap_or(0) + more).or(left);
         }
         Ok(left)
     }
@@ -99,7 +105,7 @@ impl Round<'_> {
         events: &[QueuedEvent],
         address: &str,
         timeout: Duration,
-    ) -> Result<usize, StoreError> {
+    ) -> Result<Option<usize>, StoreError> {
         let (mut delivered, mut others) = (Vec::new(), Vec::new());
         for event in events {
             // Another worker may have taken over.
@@ -132,12 +138,12 @@ impl Round<'_> {
             changes.push(Change::EventsDelivered { scheduler, queue, events: delivered, at });
         }
         changes.extend(others);
-        self.write("events delivered", changes).await?;
-        Ok(left)
+        let changed = self.write("events delivered", changes).await?;
+        Ok(changed.then_some(left))
     }
 
     /// Events expire even while nothing is delivered.
-    async fn expire(&self) -> Result<usize, StoreError> {
+    async fn expire(&self) -> Result<Option<usize>, StoreError> {
         let due = self.due(self.engine.now()).await?;
         let is_expired = |event: &&QueuedEvent| self.waited(event) >= self.engine.settings.events_kept;
         let changes: Vec<_> = due
@@ -146,17 +152,17 @@ impl Round<'_> {
             .map(|event| self.dead(event, &format!("forwarder {} is not enabled", self.forwarder)))
             .collect();
         let left = changes.len();
-        self.write("events expired", changes).await?;
-        Ok(left)
+        let changed = self.write("events expired", changes).await?;
+        Ok(changed.then_some(left))
     }
 
-    async fn dead_letter_all(&self) -> Result<usize, StoreError> {
+    async fn dead_letter_all(&self) -> Result<Option<usize>, StoreError> {
         let events = self.due(Timestamp::MAX).await?;
         let error = format!("forwarder {} was removed from the recipe", self.forwarder);
         let changes: Vec<_> = events.iter().map(|event| self.dead(event, &error)).collect();
         let left = changes.len();
-        self.write("forwarder removed", changes).await?;
-        Ok(left)
+        let changed = self.write("forwarder removed", changes).await?;
+        Ok(changed.then_some(left))
     }
 
     fn waited(&self, event: &QueuedEvent) -> Millis {
@@ -194,15 +200,17 @@ impl Round<'_> {
         }
     }
 
-    async fn write(&self, label: &'static str, changes: Vec<Change>) -> Result<(), StoreError> {
+    /// False: there is nothing to write.
+    async fn write(&self, label: &'static str, changes: Vec<Change>) -> Result<bool, StoreError> {
         if changes.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
         let transaction = match self.owned {
             Some((guard, _)) => Transaction::guarded(label, guard.clone(), changes),
             None => Transaction::new(label, changes),
         };
-        self.engine.ports.store.commit(transaction).await
+        self.engine.ports.store.commit(transaction).await?;
+        Ok(true)
     }
 }
 
