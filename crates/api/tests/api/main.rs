@@ -24,3 +24,4 @@ mod runtime;
 mod serving;
 mod support;
 mod versions;
+mod waiting;

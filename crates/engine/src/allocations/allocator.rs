@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use maestro_core::room::RoomStatus;
 use maestro_core::scheduler::SchedulerName;
+use maestro_core::time::Timestamp;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -57,9 +58,11 @@ impl Allocator {
         loop {
             self.next_round(engine).await;
             self.last_round = Instant::now();
-            let claimed = self.claim(engine).await;
-            for outcome in recording::record(engine, claimed).await {
-                self.answer(engine, outcome).await;
+            // What an allocation says of its times is the same in the table and in its row.
+            let now = recording::as_stored(engine.now());
+            let claimed = self.claim(engine, now).await;
+            for outcome in recording::record(engine, claimed, now).await {
+                self.answer(engine, outcome);
             }
             self.refuse_the_rest(engine).await;
             self.queues.retain(|_, queue| !queue.is_empty());
@@ -90,34 +93,29 @@ impl Allocator {
         }
     }
 
-    async fn claim(&mut self, engine: &Engine) -> Vec<ClaimedRequest> {
+    async fn claim(&mut self, engine: &Engine, now: Timestamp) -> Vec<ClaimedRequest> {
         let mut claimed = Vec::new();
         for (scheduler, queue) in &mut self.queues {
             // A caller that hung up needs no room.
             queue.remove_where(|waiting| waiting.reply.is_closed());
-            match queue.claim(engine, scheduler).await {
-                Ok(requests) => claimed.extend(requests),
-                Err(error) => {
-                    tracing::warn!(scheduler_name = %scheduler, error = with_sources(&error), "cannot claim rooms");
-                    for waiting in queue.remove_where(|_| true) {
-                        waiting.answer(Err(error.clone().into()));
-                    }
+            if let Err(error) = queue.claim(engine, scheduler, now, &mut claimed).await {
+                tracing::warn!(scheduler_name = %scheduler, error = with_sources(&error), "cannot claim rooms");
+                for waiting in queue.remove_where(|_| true) {
+                    waiting.answer(Err(error.clone().into()));
                 }
             }
         }
         claimed
     }
 
-    async fn answer(&mut self, engine: &Engine, outcome: RecordedRequest) {
+    fn answer(&mut self, engine: &Engine, outcome: RecordedRequest) {
         match outcome {
             RecordedRequest::Answered { waiting, answer } => {
                 let may_be_repeated = waiting.request.request_id.is_some();
                 let allocated = answer.as_ref().map(Clone::clone).unwrap_or_default();
                 // A caller that hung up and cannot ask again will never know of its rooms.
                 if !waiting.answer(answer) && !may_be_repeated {
-                    for allocation in allocated {
-                        engine.take_back_allocation(&allocation).await;
-                    }
+                    engine.allocations.take_back(allocated);
                 }
             }
             RecordedRequest::TryAgain(mut waiting) => {
@@ -146,18 +144,12 @@ impl Allocator {
         let schedulers: Vec<SchedulerName> = self.queues.keys().cloned().collect();
         for scheduler in schedulers {
             let Some(queue) = self.queues.get_mut(&scheduler) else { continue };
-            // The same request may have been answered before: then it needs no room.
-            for waiting in queue.remove_where(|waiting| !waiting.is_looked_up) {
-                match engine.answered_before(&waiting).await {
-                    Ok(None) => queue.push(WaitingRequest { is_looked_up: true, ..waiting }),
-                    Ok(Some(answer)) => drop(waiting.answer(Ok(answer))),
-                    Err(error) => drop(waiting.answer(Err(error))),
-                }
-            }
-            let mut position = 0;
+            look_up(engine, &scheduler, queue, now).await;
+            let mut staying = 0;
             let refused = queue.remove_where(|waiting| {
-                position += 1;
-                waiting.deadline <= now || position > queue_max
+                let leaves = waiting.deadline <= now || staying >= queue_max;
+                staying += usize::from(!leaves);
+                leaves
             });
             if refused.is_empty() {
                 continue;
@@ -205,6 +197,48 @@ impl Allocator {
             }
         }
     }
+}
+
+/// Answers new requests that need no room, because the same request was answered before, and those that would wait in vain.
+async fn look_up(engine: &Engine, scheduler: &SchedulerName, queue: &mut RequestQueue, now: Instant) {
+    let mut most = None;
+    for mut waiting in queue.remove_where(|waiting| !waiting.is_looked_up) {
+        waiting.is_looked_up = true;
+        match engine.answered_before(&waiting).await {
+            Ok(None) => {}
+            answered => {
+                waiting.answer(answered.map(Option::unwrap_or_default));
+                continue;
+            }
+        }
+        if waiting.deadline > now {
+            if most.is_none() {
+                most = match slots_max(engine, scheduler).await {
+                    Ok(slots) => Some(slots),
+                    Err(error) => {
+                        waiting.answer(Err(error));
+                        continue;
+                    }
+                };
+            }
+            // It would hold back others in vain.
+            if most.flatten().is_some_and(|most| u64::from(waiting.request.count) > most) {
+                waiting.deadline = now;
+            }
+        }
+        queue.push(waiting);
+    }
+}
+
+/// The most slots that the fleet may ever have; `None`: any number. An error if there is no such scheduler.
+async fn slots_max(engine: &Engine, scheduler: &SchedulerName) -> Result<Option<u64>> {
+    let record = engine.scheduler(scheduler.as_str()).await?;
+    let rooms_max = match record.autoscaling() {
+        Some(autoscaling) => autoscaling.max,
+        None => Some(record.fleet_size),
+    };
+    let of_a_room = record.recipe.match_allocation.max_matches.max(1);
+    Ok(rooms_max.map(|rooms| u64::from(rooms) * u64::from(of_a_room)))
 }
 
 async fn report_demand(engine: &Engine, scheduler: &SchedulerName, queue: Option<&RequestQueue>) -> Result {

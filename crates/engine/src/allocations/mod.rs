@@ -35,6 +35,8 @@ pub(crate) struct Allocations {
     freed: Notify,
     /// Notified when holds are over whose rows do not say so yet.
     ended: Notify,
+    /// Allocations whose callers will never know of them.
+    unheard: parking_lot::Mutex<Vec<AllocationView>>,
 }
 
 /// An allocation as its caller sees it.
@@ -78,7 +80,8 @@ impl Default for Allocations {
     fn default() -> Self {
         let (inbox, requests) = mpsc::channel(INBOX_MAX);
         let allocator = Mutex::new(Allocator::new(requests));
-        Self { inbox, allocator, freed: Notify::new(), ended: Notify::new() }
+        let (freed, ended) = (Notify::new(), Notify::new());
+        Self { inbox, allocator, freed, ended, unheard: parking_lot::Mutex::default() }
     }
 }
 
@@ -100,6 +103,14 @@ impl Allocations {
     /// Holds are over, and their rows do not say so yet.
     pub(crate) fn hold_ended(&self) {
         self.ended.notify_one();
+    }
+
+    /// Takes rooms back whose caller has hung up. What does not work is done when their holds are over.
+    pub(crate) fn take_back(&self, allocated: Vec<AllocationView>) {
+        if !allocated.is_empty() {
+            self.unheard.lock().extend(allocated);
+            self.hold_ended();
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use maestro_core::allocation::{
 use maestro_core::guards;
 use maestro_core::invariant::Invariant;
 use maestro_core::scheduler::SchedulerName;
-use maestro_core::time::after;
+use maestro_core::time::{Timestamp, after};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -17,7 +17,7 @@ use crate::ports::room_table::{HeldRoom, HoldAnswer, HoldRequest, TableError};
 use crate::{Engine, Result};
 
 use super::AllocationView;
-use super::recording::{ClaimedRequest, as_stored};
+use super::recording::ClaimedRequest;
 
 #[derive(Default)]
 pub(super) struct RequestQueue(VecDeque<WaitingRequest>);
@@ -90,32 +90,35 @@ impl RequestQueue {
         fits.map(|waiting| waiting.request.count).fold(0, u32::saturating_add)
     }
 
-    /// Claims rooms for as many requests as possible, in their order. Each room goes to the first request that accepts it. A
-    /// request for several rooms that cannot have all of them takes none, and those behind it get no room that it would
-    /// accept.
+    /// Claims rooms for as many requests as possible, in their order, and adds them to `claimed`. Each room goes to the first
+    /// request that accepts it. A request for several rooms that cannot have all of them takes none, and those behind it get
+    /// no room that it would accept, nor one that somebody would accept who is held back for it.
     pub(super) async fn claim(
         &mut self,
         engine: &Engine,
         scheduler: &SchedulerName,
-    ) -> Result<Vec<ClaimedRequest>, TableError> {
+        now: Timestamp,
+        claimed: &mut Vec<ClaimedRequest>,
+    ) -> Result<(), TableError> {
         if !guards::stands(Invariant::FirstCome) {
             self.0.make_contiguous().reverse();
         }
-        let mut claimed = Vec::new();
-        let mut held_back: Vec<Vec<Wish>> = Vec::new();
+        let mut held_back = HeldBack::default();
         let mut next = 0;
         while next < self.0.len() {
-            let may_try = |waiting: &WaitingRequest| {
-                !held_back.iter().any(|wishes| overlap(wishes, &waiting.request.wishes))
-            };
-            if !may_try(&self.0[next]) {
+            let wishes = &self.0[next].request.wishes;
+            if held_back.includes(wishes) {
+                held_back.add(wishes);
                 next += 1;
                 continue;
             }
             // Requests for one room each are claimed together.
-            let is_single = |waiting: &&WaitingRequest| waiting.request.count == 1 && may_try(waiting);
+            let is_single = |waiting: &&WaitingRequest| {
+                waiting.request.count == 1 && !held_back.includes(&waiting.request.wishes)
+            };
             let together = self.0.iter().skip(next).take_while(is_single).count().max(1);
-            let answers = hold(engine, scheduler, self.0.iter().skip(next).take(together)).await?;
+            let asked = self.0.iter().skip(next).take(together);
+            let answers = hold(engine, scheduler, now, asked).await?;
             for answer in answers {
                 match answer {
                     Some(rooms) => {
@@ -125,23 +128,40 @@ impl RequestQueue {
                     None => {
                         let request = &self.0[next].request;
                         if request.count > 1 {
-                            held_back.push(request.wishes.clone());
+                            held_back.add(&request.wishes);
                         }
                         next += 1;
                     }
                 }
             }
         }
-        Ok(claimed)
+        Ok(())
+    }
+}
+
+/// The wishes of requests that later ones must not take rooms from.
+#[derive(Default)]
+struct HeldBack(Vec<Vec<Wish>>);
+
+impl HeldBack {
+    fn includes(&self, wishes: &[Wish]) -> bool {
+        self.0.iter().any(|held_back| overlap(held_back, wishes))
+    }
+
+    fn add(&mut self, wishes: &[Wish]) {
+        // Most requests wish the same.
+        if !self.0.iter().any(|held_back| held_back == wishes) {
+            self.0.push(wishes.to_vec());
+        }
     }
 }
 
 async fn hold<'a>(
     engine: &Engine,
     scheduler: &SchedulerName,
+    now: Timestamp,
     waiting: impl Iterator<Item = &'a WaitingRequest>,
 ) -> Result<Vec<Option<Vec<HeldRoom>>>, TableError> {
-    let now = engine.now();
     let heard_since = now.checked_sub(engine.settings.room_ping_timeout.as_duration()).unwrap_or(now);
     let ids = |waiting: &'a WaitingRequest| {
         let ids = (0..waiting.request.count).map(|_| engine.ports.random.allocation_id(now));
@@ -157,7 +177,7 @@ async fn hold<'a>(
             wishes: &request.wishes,
             metadata: request.metadata.as_ref(),
             now,
-            expires_at: after(as_stored(now), engine.hold_for(request)),
+            expires_at: after(now, engine.hold_for(request)),
             heard_since,
             draw: engine.ports.random.draw(),
         });

@@ -29,11 +29,14 @@ pub(super) enum RecordedRequest {
 }
 
 /// All of them in one commit, each refused or accepted by itself.
-pub(super) async fn record(engine: &Engine, claimed: Vec<ClaimedRequest>) -> Vec<RecordedRequest> {
+pub(super) async fn record(
+    engine: &Engine,
+    claimed: Vec<ClaimedRequest>,
+    now: Timestamp,
+) -> Vec<RecordedRequest> {
     if claimed.is_empty() {
         return Vec::new();
     }
-    let now = as_stored(engine.now());
     let transactions = claimed.iter().map(|one| transaction(engine, one, now)).collect();
     let outcomes = match engine.ports.store.commit_each(transactions).await {
         Ok(outcomes) => outcomes,

@@ -11,6 +11,7 @@ use std::time::Duration;
 use maestro_core::allocation::{HoldEnd, HoldStage};
 use maestro_core::scheduler::SchedulerName;
 
+use super::AllocationView;
 use crate::ports::room_table::{DueHold, HoldKey};
 use crate::ports::store::{AllocationRecord, Change, Refusal, Transaction};
 use crate::{Engine, Result, with_sources};
@@ -28,6 +29,7 @@ pub(crate) async fn watch(engine: Arc<Engine>) {
             () = engine.allocations.ended.notified() => tokio::time::sleep(ENDS_DEBOUNCE).await,
             () = tokio::time::sleep(CHECK_INTERVAL) => {}
         }
+        give_back_unheard(&engine).await;
         loop {
             match settle(&engine).await {
                 // There may be more.
@@ -44,6 +46,27 @@ pub(crate) async fn watch(engine: Arc<Engine>) {
             }
         }
     }
+}
+
+/// Marks the holds of which nobody will ever know. Their rows are ended like all others, many in one commit.
+async fn give_back_unheard(engine: &Engine) {
+    let unheard = std::mem::take(&mut *engine.allocations.unheard.lock());
+    for allocation in unheard {
+        let AllocationView { scheduler, id, .. } = &allocation;
+        if let Err(error) = give_back(engine, &allocation).await {
+            tracing::warn!(scheduler_name = %scheduler, allocation_id = %id, error = with_sources(&error), "the room of a caller that hung up stays held");
+        }
+    }
+}
+
+async fn give_back(engine: &Engine, allocation: &AllocationView) -> Result {
+    let (table, AllocationView { scheduler, room, id, .. }) = (&engine.ports.table, allocation);
+    let holds = table.holds_of(scheduler, room).await?;
+    if let Some(hold) = holds.iter().find(|hold| hold.allocation == *id) {
+        let (scheduler, room) = (scheduler.clone(), room.clone());
+        table.mark(&HoldKey { scheduler, room, number: hold.number }, HoldEnd::Returned).await?;
+    }
+    Ok(())
 }
 
 /// Makes the holds in the table and the open rows of a scheduler equal. Usually they are; not after a reply was lost, or a

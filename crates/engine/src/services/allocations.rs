@@ -16,7 +16,7 @@ use crate::ports::room_table::HoldKey;
 use crate::ports::store::{
     AllocationPageRequest, AllocationRecord, Change, Refusal, StoreError, Transaction,
 };
-use crate::{Engine, Error, Result, with_sources};
+use crate::{Engine, Error, Result};
 
 use super::known_name;
 
@@ -36,14 +36,34 @@ pub struct ExpectedMatch {
     pub metadata: Option<Arc<str>>,
 }
 
+/// The answer that a caller waits for. If it hangs up when the answer is on its way already, and cannot ask for it again,
+/// the rooms are taken back.
+struct Answer<'a> {
+    engine: &'a Engine,
+    may_be_repeated: bool,
+    receiver: oneshot::Receiver<Result<Vec<AllocationView>>>,
+}
+
+impl Drop for Answer<'_> {
+    fn drop(&mut self) {
+        self.receiver.close();
+        match self.receiver.try_recv() {
+            Ok(Ok(allocated)) if !self.may_be_repeated => self.engine.allocations.take_back(allocated),
+            Ok(Ok(_) | Err(_)) | Err(_) => {}
+        }
+    }
+}
+
 impl Engine {
     /// Hands rooms to a matchmaker: as many as it asks for, or none. What it answers is durable.
     pub async fn allocate(&self, scheduler: &str, request: AllocationRequest) -> Result<Vec<AllocationView>> {
         check(&request)?;
         let scheduler = known_name(scheduler)?;
-        let (reply, answer) = oneshot::channel();
+        let may_be_repeated = request.request_id.is_some();
+        let (reply, receiver) = oneshot::channel();
+        let mut answer = Answer { engine: self, may_be_repeated, receiver };
         self.allocations.submit(WaitingRequest::new(scheduler, request, reply))?;
-        answer.await.unwrap_or_else(|_| {
+        (&mut answer.receiver).await.unwrap_or_else(|_| {
             let what = "the server stops; the room may or may not have been handed over".to_owned();
             Err(Error::Unavailable { what, source: None })
         })
@@ -97,14 +117,6 @@ impl Engine {
         self.ports.wake.room_changed(scheduler.as_str());
         self.allocations.room_freed();
         Ok(())
-    }
-
-    /// Takes a room back whose caller will never know of it. What does not work now is done when its hold is over.
-    pub(crate) async fn take_back_allocation(&self, allocation: &AllocationView) {
-        let AllocationView { scheduler, id, .. } = allocation;
-        if let Err(error) = self.return_allocation(scheduler.as_str(), &id.to_string()).await {
-            tracing::warn!(scheduler_name = %scheduler, allocation_id = %id, error = with_sources(&error), "the room of a caller that hung up stays held");
-        }
     }
 
     /// What a room waits for: its allocations that are certain and whose matches have not begun.

@@ -1,0 +1,144 @@
+//! Who waits for a room, in which order rooms come, and who waits in vain.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::Request;
+use serde_json::{Value, json};
+use tokio::time::{Instant, timeout};
+
+use crate::support::{Reply, World, recipe};
+
+const ALLOCATIONS: &str = "/schedulers/arena/allocations";
+
+async fn arena(rooms: u32) -> World {
+    let world = World::running().await;
+    world.post("/schedulers", &recipe("arena", rooms)).await.ok();
+    world.settle("arena").await;
+    world
+}
+
+async fn ask(world: &World, request: Value) -> Reply {
+    world.post(ALLOCATIONS, &request).await
+}
+
+/// Asks a moment after those that were asked for before in the same test.
+async fn ask_later(world: &World, moment: u64, request: Value) -> (Reply, Instant) {
+    tokio::time::sleep(Duration::from_millis(100 * moment)).await;
+    (ask(world, request).await, Instant::now())
+}
+
+async fn give_back(world: &World, allocation: &Value) {
+    let path = format!("{ALLOCATIONS}/{}", allocation["id"].as_str().unwrap());
+    assert_eq!(world.ask("DELETE", &path, Body::empty()).await.status, 204);
+}
+
+fn allocations(reply: &Reply) -> Vec<Value> {
+    reply.json()["allocations"].as_array().cloned().unwrap_or_default()
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_for_rooms_that_cannot_be() {
+    let world = arena(2).await;
+    let began = Instant::now();
+    let unknown = world.post("/schedulers/nowhere/allocations", &json!({"waitMillis": 30000})).await;
+    assert_eq!(unknown.status, 404, "{}", unknown.text);
+    let too_many = ask(&world, json!({"count": 3, "waitMillis": 30000})).await;
+    assert_eq!(too_many.status, 429, "{}", too_many.text);
+    assert!(began.elapsed() < Duration::from_secs(5), "they were not kept waiting");
+}
+
+/// Who asks for more than there will ever be does not keep rooms from those that ask for one.
+#[tokio::test(start_paused = true)]
+async fn a_request_for_too_many_holds_back_nobody() {
+    let world = arena(2).await;
+    let too_many = ask_later(&world, 0, json!({"count": 3, "waitMillis": 30000}));
+    let one = ask_later(&world, 1, json!({}));
+    let ((too_many, _), (one, _)) = tokio::join!(too_many, one);
+    assert_eq!((too_many.status, one.status), (429, 200));
+}
+
+#[tokio::test(start_paused = true)]
+async fn rooms_come_in_the_order_of_the_requests() {
+    let world = arena(2).await;
+    let held = allocations(&ask(&world, json!({"count": 2})).await);
+    let wait = |more: Value| {
+        let mut request = json!({"waitMillis": 30000});
+        request.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        request
+    };
+    let several = ask_later(&world, 0, wait(json!({"count": 2})));
+    let first = ask_later(&world, 1, wait(json!({"requestId": "first"})));
+    let second = ask_later(&world, 2, wait(json!({})));
+    let third = ask_later(&world, 3, wait(json!({"requestId": "third"})));
+    let giving_back = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        give_back(&world, &held[0]).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        give_back(&world, &held[1]).await;
+        for _ in 0..3 {
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            let open = world.get(&format!("{ALLOCATIONS}?state=held")).await;
+            give_back(&world, &allocations(&open)[0]).await;
+        }
+    };
+    let (several, first, second, third, ()) = tokio::join!(several, first, second, third, giving_back);
+    let answers = [several, first, second, third];
+    assert!(
+        answers.iter().all(|(reply, _)| reply.status == 200),
+        "{:?}",
+        answers.map(|(reply, _)| reply.text)
+    );
+    assert_eq!(allocations(&answers[0].0).len(), 2, "nobody took one of them while it waited for both");
+    let times: Vec<Instant> = answers.iter().map(|(_, at)| *at).collect();
+    assert!(times.is_sorted(), "{times:?}");
+}
+
+/// A room that somebody would get who is held back goes to nobody behind it.
+#[tokio::test(start_paused = true)]
+async fn who_is_held_back_is_not_overtaken() {
+    let world = World::running_with_regions(&["east", "west"]).await;
+    world.post("/schedulers", &recipe("arena", 4)).await.ok();
+    world.settle("arena").await;
+    let held = allocations(&ask(&world, json!({"count": 4})).await);
+    let of = |region: &str| held.iter().find(|one| one["region"] == region).unwrap().clone();
+    let several = json!({"count": 2, "wishes": [{"regions": ["east"]}], "waitMillis": 20000});
+    let either = json!({"wishes": [{"regions": ["east", "west"]}], "waitMillis": 30000});
+    let west = json!({"wishes": [{"regions": ["west"]}], "waitMillis": 5000});
+    let giving_back = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        give_back(&world, &of("west")).await;
+    };
+    let (several, either, west, ()) = tokio::join!(
+        ask_later(&world, 0, several),
+        ask_later(&world, 1, either),
+        ask_later(&world, 2, west),
+        giving_back
+    );
+    assert_eq!([several.0.status, either.0.status, west.0.status], [429, 200, 429]);
+    assert_eq!(allocations(&either.0)[0]["region"], "west");
+}
+
+/// At whatever moment: before the request is looked at, while it is written down, or when the answer is on its way.
+#[tokio::test(start_paused = true)]
+async fn who_hangs_up_leaves_no_room_held() {
+    let world = arena(1).await;
+    for polls in 1..20 {
+        let request = Request::post(ALLOCATIONS).body(Body::from("{}")).unwrap();
+        let mut asking = Box::pin(world.send("management", request));
+        let mut answer = None;
+        for _ in 0..polls {
+            answer = timeout(Duration::ZERO, &mut asking).await.ok();
+            if answer.is_some() {
+                break;
+            }
+        }
+        drop(asking);
+        match answer {
+            Some(reply) => give_back(&world, &allocations(&reply)[0]).await,
+            None => tokio::time::sleep(Duration::from_secs(20)).await,
+        }
+        let held = world.get(&format!("{ALLOCATIONS}?state=held")).await;
+        assert_eq!(allocations(&held), [] as [Value; 0], "after {polls} polls");
+    }
+}
