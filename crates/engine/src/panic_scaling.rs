@@ -38,7 +38,7 @@ pub(crate) struct Panics {
 }
 
 impl Panics {
-    /// A room says that it is occupied. Called with every such ping.
+    /// A room says that it is occupied, or was given to a matchmaker. Called with every such ping.
     pub(crate) fn occupied(&self, scheduler: &str) {
         if !self.any.load(Ordering::Relaxed) {
             return;

@@ -1,4 +1,4 @@
-//! Panic scale over the wire: what a recipe may say, and both ways in which a room says that it is occupied.
+//! Panic scale over the wire: what a recipe may say, and all ways in which rooms come to be occupied.
 
 use std::time::Duration;
 
@@ -26,13 +26,16 @@ async fn adds(world: &World) -> Vec<Value> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn from_both_routes() {
-    for route in ["ping", "status"] {
+async fn from_all_routes() {
+    for route in ["ping", "status", "allocation"] {
         let world = World::running().await;
         let panic = json!({"enabled": true, "limit": 60, "delta": 3});
         world.post("/schedulers", &panicking(&panic)).await.ok();
         world.settle("arena").await;
-        for room in world.room_ids("arena").await {
+        if route == "allocation" {
+            world.post("/schedulers/arena/allocations", &json!({"count": 2})).await.ok();
+        }
+        for room in world.room_ids("arena").await.into_iter().filter(|_| route != "allocation") {
             let path = format!("/scheduler/arena/rooms/{room}/{route}");
             let reply = world.ask("PUT", &path, r#"{"status":"occupied","runningMatches":1}"#).await;
             reply.check(200, &json!({"success": true}));

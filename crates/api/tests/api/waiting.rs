@@ -37,6 +37,22 @@ fn allocations(reply: &Reply) -> Vec<Value> {
     reply.json()["allocations"].as_array().cloned().unwrap_or_default()
 }
 
+/// What is handed out is demand at once, not only when a room says that its players are there.
+#[tokio::test(start_paused = true)]
+async fn a_fleet_grows_when_its_rooms_are_handed_out() {
+    let world = World::running().await;
+    let mut fleet = recipe("arena", 2);
+    fleet["autoscaling"] = json!({"enabled": true, "min": 2, "max": 8,
+        "policy": {"type": "roomOccupancy", "parameters": {"roomOccupancy": {"readyTarget": 0.5}}}});
+    world.post("/schedulers", &fleet).await.ok();
+    world.settle("arena").await;
+    // A scheduled cycle is far away, and early ones keep a distance.
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(allocations(&ask(&world, json!({"count": 2})).await).len(), 2);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(world.room_ids("arena").await.len(), 4);
+}
+
 #[tokio::test(start_paused = true)]
 async fn nobody_waits_for_rooms_that_cannot_be() {
     let world = arena(2).await;

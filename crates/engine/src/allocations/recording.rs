@@ -141,6 +141,9 @@ async fn confirm(engine: &Engine, recorded: Vec<ClaimedRequest>, now: Timestamp)
             let expires_at = after(now, engine.hold_for(&one.waiting.request));
             let view = |held| AllocationView::of(&one.waiting, held, now, expires_at);
             let answer = one.rooms.iter().map(view).collect();
+            // A plan and a panic may depend on it, and no ping tells of it.
+            engine.ports.wake.room_changed(one.waiting.scheduler.as_str());
+            engine.panics.occupied(one.waiting.scheduler.as_str());
             outcomes.push(RecordedRequest::Answered { waiting: one.waiting, answer: Ok(answer) });
         } else {
             outcomes.push(withdraw(engine, one, now).await);
