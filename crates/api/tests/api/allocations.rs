@@ -3,8 +3,14 @@
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::Request;
+use axum::http::{Request, Version};
+use futures_util::future::join_all;
+use maestro_proto::rpc::Method;
+use maestro_proto::v1::CreateAllocationsRequest;
+use maestro_proto::v1::allocations_service::CreateAllocations;
+use prost::Message;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::support::{Reply, World, recipe};
 
@@ -120,6 +126,51 @@ async fn who_waits_gets_what_is_given_back() {
         let (answer, ()) = tokio::join!(world.send(api, request), giving_back);
         assert_eq!(answer.ok()["allocations"][0]["roomId"], first["roomId"]);
     }
+}
+
+/// Whoever called has gone: the room that becomes free is not for them.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_waits_ends_at_its_deadline_and_holds_nothing() {
+    for api in ["management", "rooms"] {
+        let world = arena(1).await;
+        let [first] = world.allocated(json!({})).await.try_into().unwrap();
+        let scheduler_name = "arena".to_owned();
+        let call = CreateAllocationsRequest { scheduler_name, wait_millis: 30_000, ..Default::default() };
+        let length = u32::try_from(call.encoded_len()).unwrap().to_be_bytes();
+        let frame = [&[0], length.as_slice(), &call.encode_to_vec()].concat();
+        let request = Request::post(CreateAllocations::PATH).version(Version::HTTP_2);
+        let request = request.header("content-type", "application/grpc").header("grpc-timeout", "2S");
+        let asked = Instant::now();
+        let reply = world.send(api, request.body(Body::from(frame)).unwrap()).await;
+        assert_eq!((&reply.headers["grpc-status"], asked.elapsed().as_secs()), (&"4".parse().unwrap(), 2));
+        assert_eq!(world.give_back(&first["id"]).await.status, 204);
+        assert_eq!(world.listed("?state=held").await, [] as [Value; 0]);
+        assert_eq!(world.allocated(json!({})).await[0]["roomId"], first["roomId"]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_finds_the_queue_full_is_refused_at_once() {
+    /// `allocation.queueMax`.
+    const QUEUE_MAX: usize = 1000;
+    let world = arena(1).await;
+    let [first] = world.allocated(json!({})).await.try_into().unwrap();
+    // So many at once are for the port of matchmakers.
+    let ask = async || {
+        let request = Request::post(ALLOCATIONS).body(Body::from(r#"{"waitMillis":30000}"#)).unwrap();
+        world.send("rooms", request).await
+    };
+    let one_more = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let asked = Instant::now();
+        let refused = ask().await;
+        assert_eq!((refused.status, asked.elapsed()), (429, Duration::ZERO));
+        assert_eq!(refused.json()["details"][0]["waiting"], QUEUE_MAX, "{}", refused.text);
+        assert_eq!(world.give_back(&first["id"]).await.status, 204);
+    };
+    let (waited, ()) = tokio::join!(join_all((0..QUEUE_MAX).map(|_| ask())), one_more);
+    let given: Vec<_> = waited.iter().map(|reply| reply.status == 200).collect();
+    assert!(given[0] && given.iter().filter(|given| **given).count() == 1, "the first in the queue");
 }
 
 #[tokio::test(start_paused = true)]

@@ -75,7 +75,7 @@ impl<'a> Matchmaker<'a> {
             }
             let request = self.draw(number);
             if let Some(given) = self.ask(&request)? {
-                self.use_up(&request, given)?;
+                self.use_up(&request, &given)?;
             }
         }
         Ok(())
@@ -149,12 +149,12 @@ impl<'a> Matchmaker<'a> {
         bail!("{} was not answered in {ATTEMPTS_MAX} attempts", request.body)
     }
 
-    fn use_up(&mut self, request: &Request, given: Vec<Given>) -> anyhow::Result<()> {
+    fn use_up(&mut self, request: &Request, given: &[Given]) -> anyhow::Result<()> {
         self.contest.counts.gave(given.len());
         let rooms: std::collections::BTreeSet<_> = given.iter().map(|one| one.room.as_str()).collect();
         ensure!(rooms.len() == given.len(), "a room was given twice at once: {given:?}");
         ensure!(request.body["count"] == given.len(), "{} was given {given:?}", request.body);
-        for one in &given {
+        for one in given {
             self.contest.ledger.give(one.clone())?;
         }
         if request.fate != Fate::GiveBack {
