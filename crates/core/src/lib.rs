@@ -20,6 +20,7 @@
 //! | What becomes of a rollout? | [`rollout`], above all [`rollout::transition`] |
 //! | In which regions are rooms started, which are removed first, and how many rooms does a resize mean? | [`placement`], [`policy`], [`resize`] |
 //! | What do matchmakers hear of a room, and when is it tried again? | [`event`] |
+//! | What can be watched as it happens, and from where does a reader go on? | [`stream`] |
 //! | Who may take a lock? | [`lock`] |
 //! | When does a region count as lost? | [`region`] |
 //! | Which worker works on which scheduler, and when? | [`workforce`], [`stagger`] |
@@ -74,6 +75,7 @@ pub mod rollout;
 pub mod room;
 pub mod scheduler;
 pub mod stagger;
+pub mod stream;
 pub mod text;
 pub mod time;
 mod uuid_id;

@@ -26,6 +26,7 @@ use crate::rooms::observing::Observer;
 use crate::rooms::{leftovers, recovery};
 use crate::services::Admission;
 use crate::silences::Silences;
+use crate::stream::Stream;
 use crate::worker::Manager;
 use crate::{Error, Health, Importance, Readiness, Result, Settings, TaskName, Tasks, with_sources};
 
@@ -46,6 +47,7 @@ pub struct Engine {
     pub(crate) silences: Silences,
     pub(crate) panics: Panics,
     pub(crate) events: Events,
+    pub(crate) stream: Stream,
     pub(crate) tokens: Tokens,
 }
 
@@ -124,6 +126,7 @@ impl Engine {
             silences: Silences::default(),
             panics: Panics::default(),
             events: Events::default(),
+            stream: Stream::default(),
             tokens: Tokens::default(),
         })
     }

@@ -15,6 +15,7 @@
 //! - `worker` decides which scheduler this engine owns, and runs one loop for each. The loop starts operations in order, and
 //!   starts a health cycle when one is due or something has changed.
 //! - `rooms` starts, stops and observes rooms, and compares the registry with what the runtimes report.
+//! - `stream` tells whoever watches what has happened. It has the only way to write, `Engine::commit`.
 //! - `events` takes what rooms say to the receivers of their scheduler's forwarders.
 //! - [`documents`] is the JSON form of what is stored, the same for all stores.
 //! - [`metrics`] has the names and labels of all metrics.
@@ -82,6 +83,7 @@ mod rooms;
 pub mod services;
 mod settings;
 mod silences;
+mod stream;
 mod tasks;
 mod wake;
 mod worker;

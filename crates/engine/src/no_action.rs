@@ -59,7 +59,7 @@ impl Engine {
         };
         let mut records = records.into_iter().map(|(guard, record)| {
             let changes = vec![Change::RecordNoAction(record)];
-            self.ports.store.commit(Transaction::guarded("no action", guard, changes))
+            self.commit(Transaction::guarded("no action", guard, changes))
         });
         loop {
             let at_once: Vec<_> = records.by_ref().take(AT_ONCE_MAX).collect();

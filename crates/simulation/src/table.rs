@@ -8,32 +8,49 @@ use maestro_core::allocation::{AllocationRules, Hold, HoldEnd, HoldStage};
 use maestro_core::operation::OperationId;
 use maestro_core::room::{InstanceStatus, RoomId};
 use maestro_core::scheduler::SchedulerName;
+use maestro_core::stream::{Read, ReadFrom, StreamEvent, StreamId};
 use maestro_core::time::{Millis, Timestamp};
 use maestro_engine::ports::room_table::{
     Claim, DueHold, FleetCounts, HeldRoom, HoldAnswer, HoldKey, HoldRequest, NewRoom, Ping, PingError,
     Pinged, RoomAddress, RoomTable, RoomView, StatusChange, TableError,
 };
 use maestro_engine::ports::store::Store;
+use maestro_engine::ports::{EventRing, Randomness};
 use maestro_store_embedded::MemoryRoomTable;
 use parking_lot::Mutex;
 
 use crate::broken;
+use crate::clock::VirtualClock;
 use crate::faults::{Call, FaultInjector, Surroundings, What};
 use crate::host::Span;
 
 /// What all engines share. Cheap to clone; all clones are one.
-#[derive(Clone, Default)]
-pub(crate) struct SharedTable(Arc<Mutex<Arc<MemoryRoomTable>>>);
+#[derive(Clone)]
+pub(crate) struct SharedTable {
+    table: Arc<Mutex<Arc<MemoryRoomTable>>>,
+    clock: VirtualClock,
+    random: Arc<Randomness>,
+}
 
 impl SharedTable {
+    pub(crate) fn new(clock: VirtualClock, seed: u64) -> Self {
+        let random = Arc::new(Randomness::from_seed(seed));
+        let table = Arc::new(Mutex::new(empty(&clock, &random)));
+        Self { table, clock, random }
+    }
+
     /// Nothing of it was durable, and nothing of it is left.
     pub(crate) fn lose(&self) {
-        *self.0.lock() = Arc::default();
+        *self.table.lock() = empty(&self.clock, &self.random);
     }
 
     pub(crate) fn now(&self) -> Arc<MemoryRoomTable> {
-        self.0.lock().clone()
+        self.table.lock().clone()
     }
+}
+
+fn empty(clock: &VirtualClock, random: &Arc<Randomness>) -> Arc<MemoryRoomTable> {
+    Arc::new(MemoryRoomTable::on_clock(Arc::new(clock.clone()), random.clone()))
 }
 
 pub(crate) struct SimulatedTable {
@@ -78,6 +95,26 @@ fn keys(request: &HoldRequest<'_>, answer: &HoldAnswer) -> Vec<HoldKey> {
 
 fn lost(why: &'static str) -> TableError {
     TableError(why.into())
+}
+
+/// What nobody in this world watches takes no time and does not fail, so that it changes no other part of a run.
+#[async_trait]
+impl EventRing for SimulatedTable {
+    async fn append(&self, events: Vec<StreamEvent>, after_loss: bool) -> Result<(), TableError> {
+        self.shared.now().append(events, after_loss).await
+    }
+
+    async fn read_events(
+        &self,
+        from: ReadFrom,
+        events_max: usize,
+    ) -> Result<Read<Arc<StreamEvent>>, TableError> {
+        self.shared.now().read_events(from, events_max).await
+    }
+
+    async fn wait_for_events(&self, next: StreamId) -> Result<(), TableError> {
+        self.shared.now().wait_for_events(next).await
+    }
 }
 
 #[async_trait]

@@ -38,7 +38,7 @@ pub(super) async fn record(
         return Vec::new();
     }
     let transactions = claimed.iter().map(|one| transaction(engine, one, now)).collect();
-    let outcomes = match engine.ports.store.commit_each(transactions).await {
+    let outcomes = match engine.commit_each(transactions).await {
         Ok(outcomes) => outcomes,
         Err(error) => {
             // Nobody knows whether the rows are there. The claims stay provisional, and are settled later.
@@ -164,7 +164,7 @@ async fn withdraw(engine: &Engine, claimed: ClaimedRequest, now: Timestamp) -> R
         };
         Transaction::new("withdraw allocation", vec![change])
     };
-    match engine.ports.store.commit_each(rooms.iter().map(end).collect()).await {
+    match engine.commit_each(rooms.iter().map(end).collect()).await {
         Ok(_) => {
             release(engine, &waiting, &rooms).await;
             RecordedRequest::TryAgain(waiting)

@@ -127,7 +127,7 @@ async fn settle(engine: &Engine) -> Result<usize> {
             holds.push(due);
         }
     }
-    let outcomes = engine.ports.store.commit_each(writes).await?;
+    let outcomes = engine.commit_each(writes).await?;
     let (mut released, mut confirmed) = (Vec::new(), Vec::new());
     for (due, outcome) in holds.into_iter().zip(outcomes) {
         match table_change(due, outcome) {

@@ -209,7 +209,7 @@ impl Round<'_> {
             Some((guard, _)) => Transaction::guarded(label, guard.clone(), changes),
             None => Transaction::new(label, changes),
         };
-        self.engine.ports.store.commit(transaction).await?;
+        self.engine.commit(transaction).await?;
         Ok(true)
     }
 }

@@ -3,7 +3,9 @@
 
 pub mod clock;
 #[cfg(feature = "contract")]
+#[allow(clippy::disallowed_methods, reason = "the suites write to stores that nobody watches")]
 pub mod contract;
+pub mod event_ring;
 pub mod event_sink;
 pub mod room_table;
 pub mod runtime;
@@ -17,6 +19,7 @@ use maestro_core::room::Region;
 use crate::wake::WakeUps;
 
 pub use clock::{Clock, Randomness};
+pub use event_ring::EventRing;
 pub use event_sink::EventSink;
 pub use room_table::RoomTable;
 pub use runtime::Runtime;

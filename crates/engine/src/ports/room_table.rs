@@ -16,13 +16,14 @@ use maestro_core::time::{Millis, Timestamp, after};
 
 pub use maestro_core::room::StatusChange;
 
+use super::event_ring::EventRing;
 use super::runtime::Handle;
 use super::store::RoomRecord;
 
 /// Every change of a room is atomic, and so is a claim of several. If a fleet changes during a call, lists and counters
 /// show each room once, as it was at some moment of the call. Nothing waits for anything but the table itself.
 #[async_trait]
-pub trait RoomTable: Send + Sync {
+pub trait RoomTable: EventRing {
     /// Adds the room. A room that is already in the table stays as it is: the call may be repeated.
     async fn insert(&self, room: NewRoom) -> Result<(), TableError>;
 

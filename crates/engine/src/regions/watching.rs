@@ -51,7 +51,7 @@ async fn look(engine: &Engine, parts: Parts, region: &Region, runtime: &Arc<dyn 
         let outcome = adopt(engine, parts, region, runtime).await;
         engine.regions.adopted(region, outcome, engine.now());
     }
-    tell(engine, region, &before);
+    tell(engine, region, &before).await;
 }
 
 /// Tried a few times: one call that is lost on its way must not move a fleet to other regions.
@@ -76,7 +76,7 @@ async fn adopt(
 }
 
 /// What changed is logged, counted, and looked at by every scheduler.
-fn tell(engine: &Engine, region: &Region, before: &Contact) {
+async fn tell(engine: &Engine, region: &Region, before: &Contact) {
     let now = engine.regions.contact(region);
     engine.metrics.region_reachable(region, matches!(now, Contact::Reachable { .. }));
     match (before, &now) {
@@ -99,5 +99,6 @@ fn tell(engine: &Engine, region: &Region, before: &Contact) {
         }
         _ => return,
     }
+    engine.tell_contact(region, &now).await;
     engine.ports.wake.rooms_changed();
 }

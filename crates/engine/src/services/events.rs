@@ -157,7 +157,7 @@ impl Engine {
             }))
         };
         let changes = messages.into_iter().map(event).collect();
-        let written = self.ports.store.commit(Transaction::new("queue event", changes)).await;
+        let written = self.commit(Transaction::new("queue event", changes)).await;
         written.map_err(|error| match error {
             StoreError::Refused(refusal) => not_forwarded(RpcCode::ResourceExhausted, refusal.to_string()),
             error @ (StoreError::Unreadable(_) | StoreError::Unavailable { .. }) => store_failed(&error),
@@ -242,7 +242,7 @@ impl Engine {
     async fn replay(&self, scheduler: &SchedulerName, events: Vec<EventId>) -> Result<u32> {
         let replayed = u32::try_from(events.len()).unwrap_or(u32::MAX);
         let change = Change::ReplayEvents { scheduler: scheduler.clone(), events, at: self.now() };
-        self.ports.store.commit(Transaction::new("replay events", vec![change])).await?;
+        self.commit(Transaction::new("replay events", vec![change])).await?;
         Ok(replayed)
     }
 }

@@ -17,6 +17,7 @@ mod regions;
 mod rollouts;
 mod rooms;
 mod schedulers;
+mod stream;
 mod versions;
 
 pub(crate) use admission::Admission;
@@ -35,6 +36,7 @@ pub use regions::RegionView;
 pub use rollouts::{OccupiedOldRooms, RolloutPhase, RolloutView};
 pub use rooms::{ListedRoom, RoomSilence};
 pub use schedulers::{FleetInfo, SchedulerFilter};
+pub use stream::{EventReader, Told};
 pub use versions::NextVersions;
 
 use maestro_core::scheduler::SchedulerName;
@@ -48,7 +50,7 @@ const ATTEMPTS: u32 = 20;
 impl Engine {
     /// False: what it was decided on has changed, so that it has to be decided again.
     async fn accepted(&self, transaction: Transaction) -> Result<bool, StoreError> {
-        match self.ports.store.commit(transaction).await {
+        match self.commit(transaction).await {
             Err(StoreError::Refused(refusal)) if refusal.is_outdated() => Ok(false),
             outcome => outcome.map(|()| true),
         }

@@ -123,6 +123,7 @@ impl Engine {
             }
             let record = self.ports.store.scheduler(&operation.scheduler).await?;
             let locks = self.ports.store.locks(&operation.scheduler).await?;
+            self.stream.remember(&operation);
             if self.accepted(self.cancel(&operation, record.as_ref(), &locks, user)?).await? {
                 self.ports.wake.queue_changed(&operation.scheduler);
                 tracing::info!(scheduler_name = scheduler, operation_id = id, user, "cancellation requested");

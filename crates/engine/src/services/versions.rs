@@ -111,7 +111,7 @@ impl Engine {
         operation.progress = progress;
         let id = operation.id;
         let changes = check.into_iter().chain([Change::Enqueue(operation)]).collect();
-        self.ports.store.commit(Transaction::new("request version", changes)).await?;
+        self.commit(Transaction::new("request version", changes)).await?;
         self.ports.wake.queue_changed(&record.name);
         Ok(id)
     }

@@ -290,7 +290,7 @@ impl SchedulerLoop {
 
     async fn commit(&self, label: &'static str, changes: Vec<Change>) -> Result {
         let transaction = Transaction::guarded(label, self.guard.clone(), changes);
-        Ok(self.engine.ports.store.commit(transaction).await?)
+        Ok(self.engine.commit(transaction).await?)
     }
 }
 

@@ -309,7 +309,7 @@ impl Stepper {
 
     async fn commit_under(&self, guard: &Guard, label: &'static str, changes: Vec<Change>) -> Result {
         let transaction = Transaction::guarded(label, guard.clone(), changes);
-        Ok(self.engine.ports.store.commit(transaction).await?)
+        Ok(self.engine.commit(transaction).await?)
     }
 }
 

@@ -87,6 +87,7 @@ impl World {
             Host::open(region, fork(seed, "host", number), &tasks, rooms_api.clone(), trace.clone())
         };
         let hosts: Vec<_> = (0..).zip(regions).map(open).collect();
+        let table = SharedTable::new(clock.clone(), fork(seed, "table", 0));
         Self {
             seed,
             settings,
@@ -98,7 +99,7 @@ impl World {
             rooms_api,
             tasks,
             wake: Some(WakeUps::default()),
-            table: SharedTable::default(),
+            table,
             active_faults,
             coverage,
             nodes: Vec::new(),

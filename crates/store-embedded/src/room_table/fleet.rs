@@ -12,6 +12,7 @@ use maestro_engine::ports::room_table::{FleetCounts, NewRoom, RoomView};
 use parking_lot::Mutex;
 
 use super::counts;
+use super::events::Events;
 use super::index::{DueAt, Index};
 use super::room::{Counted, Room};
 
@@ -21,13 +22,19 @@ pub(super) type Shard = HashMap<SchedulerName, Part, FixedState>;
 pub(super) struct Part {
     rooms: HashMap<RoomId, Room, FixedState>,
     pub(super) counts: FleetCounts,
-    /// Of the whole fleet.
-    index: Arc<Mutex<Index>>,
+    fleet: Fleet,
+}
+
+/// What a part is of.
+pub(super) struct Fleet {
+    pub(super) scheduler: SchedulerName,
+    pub(super) index: Arc<Mutex<Index>>,
+    pub(super) events: Arc<Events>,
 }
 
 impl Part {
-    pub(super) fn new(index: Arc<Mutex<Index>>) -> Self {
-        Self { rooms: HashMap::default(), counts: FleetCounts::default(), index }
+    pub(super) fn new(fleet: Fleet) -> Self {
+        Self { rooms: HashMap::default(), counts: FleetCounts::default(), fleet }
     }
 
     pub(super) fn insert(&mut self, new: NewRoom) {
@@ -35,9 +42,9 @@ impl Part {
             return;
         }
         let (id, room) = Room::new(new);
-        count(&mut self.counts, &self.index, id.as_str(), &room, None);
+        count(&mut self.counts, &self.fleet.index, id.as_str(), &room, None);
         if let Some(holds) = room.holds() {
-            self.index.lock().reschedule(&[], due(Some(holds), &id));
+            self.fleet.index.lock().reschedule(&[], due(Some(holds), &id));
         }
         self.rooms.insert(id, room);
     }
@@ -46,9 +53,9 @@ impl Part {
         let (id, room) = self.rooms.remove_entry(room)?;
         if let Some(counted) = room.counted() {
             counts::remove(&mut self.counts, &counted, room.region());
-            self.index.lock().set_free(&id, room.version(), room.region(), counted.free, 0);
+            self.fleet.index.lock().set_free(&id, room.version(), room.region(), counted.free, 0);
         }
-        self.index.lock().reschedule(&due(room.holds(), &id), Vec::new());
+        self.fleet.index.lock().reschedule(&due(room.holds(), &id), Vec::new());
         Some(room.view(id))
     }
 
@@ -65,29 +72,30 @@ impl Part {
     }
 
     pub(super) fn change_all(&mut self, mut change: impl FnMut(&mut Room)) {
-        let Self { rooms, counts, index } = self;
+        let Self { rooms, counts, fleet } = self;
         for (id, room) in rooms {
-            changed(counts, index, id.as_str(), room, &mut change);
+            changed(counts, fleet, id.as_str(), room, &mut change);
         }
     }
 
     /// `None`: there is no such room.
     pub(super) fn change<T>(&mut self, id: &str, change: impl FnOnce(&mut Room) -> T) -> Option<T> {
-        let Self { rooms, counts, index } = self;
+        let Self { rooms, counts, fleet } = self;
         let room = rooms.get_mut(id)?;
-        Some(changed(counts, index, id, room, change))
+        Some(changed(counts, fleet, id, room, change))
     }
 }
 
 /// The only way to change a room that is in the table.
 fn changed<T>(
     counts: &mut FleetCounts,
-    index: &Mutex<Index>,
+    fleet: &Fleet,
     id: &str,
     room: &mut Room,
     change: impl FnOnce(&mut Room) -> T,
 ) -> T {
-    let before = room.counted();
+    let Fleet { scheduler, index, events } = fleet;
+    let (before, status_before) = (room.counted(), room.status());
     // Most rooms have no holds, and this copies nothing.
     let holds_before = room.holds().cloned();
     let answer = change(room);
@@ -95,6 +103,10 @@ fn changed<T>(
     if holds_before.as_ref() != room.holds() {
         let id = RoomId::new(id);
         index.lock().reschedule(&due(holds_before.as_ref(), &id), due(room.holds(), &id));
+    }
+    let status = room.status();
+    if status != status_before {
+        events.room_changed(scheduler, id, status_before, status);
     }
     answer
 }

@@ -6,6 +6,7 @@
 //! await: nothing in here awaits.
 
 mod counts;
+mod events;
 mod fleet;
 mod holding;
 mod index;
@@ -22,14 +23,15 @@ use maestro_core::operation::OperationId;
 use maestro_core::room::{InstanceStatus, RoomId};
 use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::{Millis, Timestamp};
-use maestro_engine::ports::RoomTable;
 use maestro_engine::ports::room_table::{
     Claim, DueHold, FleetCounts, HoldAnswer, HoldKey, HoldRequest, NewRoom, Ping, PingError, Pinged,
     RoomAddress, RoomView, StatusChange, TableError,
 };
+use maestro_engine::ports::{Clock, Randomness, RoomTable};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
-use fleet::{Part, Shard};
+use events::{Events, MachineClock, drawn_by_machine};
+use fleet::{Fleet, Part, Shard};
 use index::Index;
 use room::Room;
 
@@ -46,14 +48,27 @@ pub struct MemoryRoomTable {
     indexes: RwLock<HashMap<SchedulerName, Arc<Mutex<Index>>, FixedState>>,
     /// One at a time claims rooms for matchmakers: of two who want several rooms each, one gets them.
     holding: Mutex<()>,
+    /// What people and tools watch.
+    events: Arc<Events>,
 }
 
 impl MemoryRoomTable {
+    /// Events have the times of this machine.
     pub fn new() -> Self {
+        Self::with_events(Events::new(Arc::new(MachineClock), Box::new(drawn_by_machine)))
+    }
+
+    /// Events have the times of this clock, so that a run can be repeated exactly.
+    pub fn on_clock(clock: Arc<dyn Clock>, random: Arc<Randomness>) -> Self {
+        Self::with_events(Events::new(clock, Box::new(move || random.draw())))
+    }
+
+    fn with_events(events: Events) -> Self {
         Self {
             shards: std::array::from_fn(|_| Mutex::default()),
             indexes: RwLock::default(),
             holding: Mutex::default(),
+            events: Arc::new(events),
         }
     }
 
@@ -84,9 +99,10 @@ impl Default for MemoryRoomTable {
 #[async_trait]
 impl RoomTable for MemoryRoomTable {
     async fn insert(&self, room: NewRoom) -> Result<(), TableError> {
-        let index = self.index(&room.scheduler);
+        let (scheduler, index) = (room.scheduler.clone(), self.index(&room.scheduler));
+        let fleet = || Fleet { scheduler, index, events: Arc::clone(&self.events) };
         let mut shard = self.shard(room.id.as_str());
-        shard.entry(room.scheduler.clone()).or_insert_with(|| Part::new(index)).insert(room);
+        shard.entry(room.scheduler.clone()).or_insert_with(|| Part::new(fleet())).insert(room);
         Ok(())
     }
 

@@ -108,6 +108,10 @@ impl Room {
         }
     }
 
+    pub(super) fn status(&self) -> RoomStatus {
+        self.state.status()
+    }
+
     fn free_slots(&self) -> u32 {
         match (self.purpose, &self.address, self.is_silent) {
             (Purpose::Fleet, Some(_), false) => self.state.free_slots(),

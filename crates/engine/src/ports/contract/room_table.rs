@@ -2,6 +2,7 @@
 
 mod choice;
 mod claims;
+mod events;
 mod fleets;
 mod holds;
 mod pings;
@@ -93,6 +94,12 @@ where
             fleets::the_number_of_matches_a_room_holds_may_change,
             fleets::counters_follow_every_change,
             fleets::validation_rooms_are_counted_nowhere,
+            events::events_are_read_in_the_order_in_which_they_were_added,
+            events::a_room_that_changes_its_status_is_an_event,
+            events::who_begins_is_told_from_where,
+            events::what_is_too_much_is_gone_and_readers_are_told,
+            events::a_loss_begins_another_ring,
+            events::who_waits_is_woken,
         ]
     );
 }
