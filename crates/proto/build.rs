@@ -22,7 +22,7 @@ const RECIPE_AGAIN: &str = "api.v1.NewSchedulerVersionRequest";
 /// Fields from this number up are not in v10, whose clients refuse what they do not know: they are never written when
 /// they are not set.
 const FIRST_OWN_FIELD: u32 = 100;
-const FILES: [&str; 12] = [
+const FILES: [&str; 13] = [
     "api/v1/recipe.proto",
     "api/v1/schedulers.proto",
     "api/v1/operations.proto",
@@ -35,6 +35,7 @@ const FILES: [&str; 12] = [
     "maestro/api/v1/regions.proto",
     "maestro/api/v1/events.proto",
     "maestro/api/v1/allocations.proto",
+    "maestro/api/v1/stream.proto",
 ];
 
 /// Its JSON has decimals where the message has floats, and is written by hand.

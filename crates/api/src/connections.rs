@@ -53,6 +53,9 @@ const EVICTED_AT_ONCE: usize = 32;
 /// Whoever has not sent a request in this time is slow on its own account: a ping is one packet.
 const PROMPT: Duration = Duration::from_secs(1);
 
+/// Answers that last say something at least four times in this time. Who takes nothing of it does not listen.
+const STALLED: Duration = Duration::from_secs(60);
+
 /// What a connection is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -64,6 +67,8 @@ enum Phase {
     Working,
     /// The last answer is being sent, or has been received.
     Idle,
+    /// An answer that lasts is being sent; since its last part was taken.
+    Streaming,
 }
 
 impl Phase {
@@ -72,7 +77,8 @@ impl Phase {
             0 => Self::Opening,
             1 => Self::Receiving,
             2 => Self::Working,
-            _ => Self::Idle,
+            3 => Self::Idle,
+            _ => Self::Streaming,
         }
     }
 }
@@ -165,6 +171,7 @@ impl Connections {
                 Phase::Opening | Phase::Receiving => age >= self.limits.read_timeout,
                 Phase::Working => false,
                 Phase::Idle => age >= self.limits.idle_timeout,
+                Phase::Streaming => age >= STALLED,
             }
         };
         let overdue: Vec<u64> =
@@ -190,6 +197,11 @@ impl Connections {
     /// The answer to a request can be sent.
     pub(crate) fn rest(&self, connection: &Connection, now: Duration) {
         connection.enter(Phase::Idle, now);
+    }
+
+    /// A part of an answer that lasts has been taken.
+    pub(crate) fn stream(&self, connection: &Connection, now: Duration) {
+        connection.enter(Phase::Streaming, now);
     }
 
     /// The same for one of several requests at a time.
@@ -255,7 +267,7 @@ impl Open {
         match phase {
             Phase::Opening | Phase::Receiving => age < PROMPT,
             Phase::Working => true,
-            Phase::Idle => false,
+            Phase::Idle | Phase::Streaming => false,
         }
     }
 
@@ -268,7 +280,7 @@ impl Open {
                 Phase::Opening => (0, crowd(&connection.address)),
                 Phase::Receiving => (1, 0),
                 Phase::Idle => (2, 0),
-                Phase::Working => return None,
+                Phase::Working | Phase::Streaming => return None,
             };
             Some((last_to_go, Reverse(crowd), Reverse(age), connection.id))
         };
@@ -297,6 +309,10 @@ impl Connection {
     /// Waits until the connection must be closed.
     pub(crate) async fn cut(&self) {
         self.cut.notified().await;
+    }
+
+    pub(crate) fn is_streaming(&self) -> bool {
+        self.phase.load(Ordering::Relaxed) == Phase::Streaming as u8
     }
 
     fn enter(&self, phase: Phase, now: Duration) -> Phase {

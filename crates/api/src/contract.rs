@@ -25,7 +25,7 @@ use crate::{
 const OF_ROOMS: [&str; 1] = ["api.v1.RoomsService"];
 
 /// Those that both have.
-const OF_BOTH: [&str; 1] = ["maestro.api.v1.AllocationsService"];
+const OF_BOTH: [&str; 2] = ["maestro.api.v1.AllocationsService", "maestro.api.v1.Events"];
 
 type Routes = BTreeSet<(String, String)>;
 

@@ -16,6 +16,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::grpc;
+use crate::limits::STREAMS_MAX;
 
 /// gRPC's codes, as far as they are used here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +83,9 @@ impl Code {
 
 pub(crate) const TOO_MANY_REQUESTS: &str = "too many requests at once; try again in a second";
 
+/// Streams last: one that ends now is no matter of a second.
+const STREAMS_RETRY_AFTER_SECONDS: u16 = 10;
+
 /// An answer that is an error.
 #[derive(Debug)]
 pub(crate) struct ApiError {
@@ -131,6 +135,14 @@ impl ApiError {
     pub(crate) fn too_many_requests() -> Self {
         let error = Self::new(Code::Unavailable, TOO_MANY_REQUESTS);
         Self { retry_after_seconds: Some(1), ..error }
+    }
+
+    pub(crate) fn too_many_streams() -> Self {
+        let message = format!("{STREAMS_MAX} streams are open, and there are no more; try again later");
+        Self {
+            retry_after_seconds: Some(STREAMS_RETRY_AFTER_SECONDS),
+            ..Self::new(Code::Unavailable, message)
+        }
     }
 
     /// Without the detail, which v10's clients would not understand.

@@ -176,7 +176,7 @@ where
     Ok((warnings, Answer(handler(api, call).await?)))
 }
 
-async fn from_query_and_path<Q>(request: Request) -> Result<Call<Q>, ApiError>
+pub(crate) async fn from_query_and_path<Q>(request: Request) -> Result<Call<Q>, ApiError>
 where
     Q: Named + DeserializeOwned,
 {

@@ -56,6 +56,7 @@ mod preface;
 mod request;
 mod rooms;
 mod serve;
+mod stream;
 mod warning;
 
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! Serving a router on a listener: HTTP/1.1 and HTTP/2, bounded waits, and an end that lets running requests finish.
 
 mod http2;
+mod lasting;
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -27,6 +28,8 @@ use tower::Service;
 use crate::body::{self, BodyError};
 use crate::coalesce::Coalesced;
 use crate::connections::{Connection, ConnectionLimits, Connections};
+use crate::edge;
+use crate::grpc::stream::{Lasting, Stopping};
 use crate::metrics::ListenerMetrics;
 use crate::preface::{self, HttpVersion, Rewound};
 
@@ -36,6 +39,9 @@ const ACCEPT_RETRY_AFTER: Duration = Duration::from_millis(100);
 
 /// How often to look for connections that took too long: deadlines are seconds.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// How long a client may take for the end of an answer that lasts: that is on its way already.
+const FAREWELL: Duration = Duration::from_millis(250);
 
 /// A log line about refused connections at most this often: whoever fills up a server must not fill up its log.
 const TELL_EVERY: Duration = Duration::from_secs(60);
@@ -237,12 +243,20 @@ async fn http1(
             connection.receive(|| shared.now());
         }
     });
+    let stopped = stopping.clone();
     let service = service_fn(|request: Request<Incoming>| {
         let mut router = router.clone();
+        let stopping = edge::lasts(request.uri().path()).then(|| Stopping(stopped.clone()));
         async move {
-            let request = receive(request, shared).await;
+            let mut request = receive(request, shared).await;
+            if let Some(stopping) = stopping {
+                request.extensions_mut().insert(stopping);
+            }
             shared.connections.work(connection, shared.now());
-            let Ok(response) = router.call(request).await;
+            let Ok(mut response) = router.call(request).await;
+            if response.extensions_mut().remove::<Lasting>().is_some() {
+                return Ok(lasting::watched(response, open));
+            }
             shared.connections.rest(connection, shared.now());
             Ok::<_, Infallible>(response)
         }
@@ -261,6 +275,7 @@ async fn http1(
                 biased;
                 ended = serving => ended,
                 () = connection.cut() => Ok(()),
+                () = tokio::time::sleep(FAREWELL), if connection.is_streaming() => Ok(()),
             }
         }
     }

@@ -93,6 +93,7 @@ fn routes() {
         maestro.api.v1.AllocationsService.ListAllocations GET /schedulers/{scheduler_name}/allocations
         maestro.api.v1.AllocationsService.GetAllocation GET /schedulers/{scheduler_name}/allocations/{allocation_id}
         maestro.api.v1.AllocationsService.ReturnAllocation DELETE /schedulers/{scheduler_name}/allocations/{allocation_id}
+        maestro.api.v1.Events.Watch GET /events
     "#]]
     .assert_eq(&lines);
 }

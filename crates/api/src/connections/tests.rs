@@ -174,3 +174,35 @@ fn addresses_of_one_sender() {
         assert_eq!(sender(address.parse().unwrap()), expected.parse::<IpAddr>().unwrap());
     }
 }
+
+#[test]
+fn who_takes_nothing_of_an_answer_that_lasts_is_cut() {
+    let connections = Connections::new(LIMITS);
+    let [reader, deaf] = [0, 0].map(|second| open(&connections, LOCAL, second));
+    for connection in [&reader, &deaf] {
+        connections.work(connection, at(0));
+        connections.stream(connection, at(0));
+    }
+    let mut now = 0;
+    // However long it lasts.
+    for _ in 0..100 {
+        now += 15;
+        connections.stream(&reader, at(now));
+        connections.cut_overdue(at(now));
+        assert_eq!(is_cut(&deaf), now == STALLED.as_secs(), "{now}");
+    }
+    assert!(!is_cut(&reader));
+    connections.rest(&reader, at(now));
+    connections.cut_overdue(at(now + LIMITS.idle_timeout.as_secs()));
+    assert!(is_cut(&reader), "between two answers it is as idle as others");
+}
+
+#[test]
+fn an_answer_that_lasts_is_not_cut_off_for_another_connection() {
+    let connections = Connections::new(ConnectionLimits { connections_max: 1, ..LIMITS });
+    let reader = open(&connections, LOCAL, 0);
+    connections.work(&reader, at(0));
+    connections.stream(&reader, at(0));
+    assert!(connections.open([10, 0, 0, 1].into(), at(50)).connection.is_none());
+    assert!(!is_cut(&reader));
+}

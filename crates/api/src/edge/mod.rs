@@ -32,7 +32,7 @@ use tracing::{Instrument, Span};
 
 use self::request_id::RequestId;
 use crate::error::{self, ApiError, Cause, Code};
-use crate::grpc::stream::{self, Stopping};
+use crate::grpc::stream::{self, Farewell, Stopping};
 use crate::grpc::{self, Kind};
 use crate::limits::{HEADERS_MAX, HEADERS_MAX_BYTES, URL_MAX_BYTES};
 use crate::metrics::{Metrics, RouteMetrics};
@@ -50,6 +50,14 @@ pub(crate) type OnRefused = Arc<dyn Fn() + Send + Sync>;
 /// Requests to these may wait for something before they are worked on.
 const PATIENT_ROUTES: [&str; 2] =
     ["/schedulers/{scheduler_name}/allocations", "/maestro.api.v1.AllocationsService/CreateAllocations"];
+
+/// Requests to these are answered as long as somebody listens.
+const LASTING_ROUTES: [&str; 1] = ["/events"];
+
+/// Whether the answer to a request for this path may last.
+pub(crate) fn lasts(path: &str) -> bool {
+    LASTING_ROUTES.contains(&path)
+}
 
 /// The edge of one router.
 pub(crate) struct Edge {
@@ -88,7 +96,10 @@ impl Edge {
     where
         S: Clone + Send + Sync + 'static,
     {
-        let of_http = routes.into_iter().map(|(path, methods)| (path, methods, Wire::Http));
+        let of_http = routes.into_iter().map(|(path, methods)| {
+            let wire = if lasts(path) { Wire::SentEvents } else { Wire::Http };
+            (path, methods, wire)
+        });
         let of_grpc = methods.into_iter().map(|route| (route.path, route.methods, Wire::Grpc(route.kind)));
         let mut router = Router::new();
         for (path, methods, wire) in of_http.chain(of_grpc) {
@@ -125,7 +136,10 @@ impl Edge {
         }
         origin::check(request, &self.allowed_hosts)?;
         Arc::clone(permits).try_acquire_owned().map_err(|_| {
-            // A ping would not have been refused for that.
+            if Arc::ptr_eq(permits, &self.streams) {
+                return ApiError::too_many_streams();
+            }
+            // A ping would not have been refused for others.
             if Arc::ptr_eq(permits, &self.permits) {
                 (self.on_refused)();
             }
@@ -138,6 +152,8 @@ impl Edge {
 #[derive(Debug, Clone, Copy)]
 enum Wire {
     Http,
+    /// Server-sent events.
+    SentEvents,
     Grpc(Kind),
     /// As the request says.
     Either,
@@ -181,24 +197,33 @@ impl Timeout {
 struct StreamBounds {
     lasts_max: Option<Duration>,
     stopping: Option<Stopping>,
+    farewell: Farewell,
 }
 
 impl Guard {
     /// Refuses what may not be asked, or is too much.
     fn admit(&self, request: &Request) -> Result<Admitted, ApiError> {
         let edge = &self.edge;
-        let Wire::Grpc(kind) = self.wire else {
-            let permit = edge.admit(request, self.permits())?;
-            return Ok(Admitted { permit, timeout: Timeout::ours_or(self.timeout, None), stream: None });
-        };
         let permit = edge.admit(request, self.permits())?;
+        let stopping = || request.extensions().get().cloned();
+        let timeout = Timeout::ours_or(self.timeout, None);
+        let kind = match self.wire {
+            Wire::Grpc(kind) => kind,
+            Wire::Http | Wire::Either => return Ok(Admitted { permit, timeout, stream: None }),
+            Wire::SentEvents => {
+                let (lasts_max, farewell) = (None, Farewell::Comment);
+                let stream = Some(StreamBounds { lasts_max, stopping: stopping(), farewell });
+                return Ok(Admitted { permit, timeout, stream });
+            }
+        };
         grpc::check(request)?;
         let asked = grpc::timeout(request.headers())?;
         let stream = match kind {
             Kind::Unary => None,
             Kind::Stream { lasts_max } => Some(StreamBounds {
                 lasts_max: lasts_max.into_iter().chain(asked).min(),
-                stopping: request.extensions().get().cloned(),
+                stopping: stopping(),
+                farewell: Farewell::Status,
             }),
         };
         Ok(Admitted { permit, timeout: Timeout::ours_or(self.timeout, asked), stream })
@@ -206,7 +231,7 @@ impl Guard {
 
     fn permits(&self) -> &Arc<Semaphore> {
         match self.wire {
-            Wire::Grpc(Kind::Stream { .. }) => &self.edge.streams,
+            Wire::SentEvents | Wire::Grpc(Kind::Stream { .. }) => &self.edge.streams,
             Wire::Http | Wire::Grpc(Kind::Unary) | Wire::Either if self.is_patient => &self.edge.waiting,
             Wire::Http | Wire::Grpc(Kind::Unary) | Wire::Either => &self.edge.permits,
         }
@@ -215,7 +240,7 @@ impl Guard {
     /// Whether errors are answered as gRPC has them.
     fn answers_grpc(&self, request: &Request) -> bool {
         match self.wire {
-            Wire::Http => false,
+            Wire::Http | Wire::SentEvents => false,
             Wire::Grpc(_) | Wire::Either => grpc::is_grpc(request.headers()),
         }
     }
@@ -253,8 +278,10 @@ where
                     let span = exchange.span(&guard.edge);
                     let answered = bounded(future, timeout).instrument(span).await;
                     match (answered, stream) {
-                        (Ok(response), Some(StreamBounds { lasts_max, stopping })) => {
-                            Ok(stream::bounded(response, lasts_max, stopping, (permit, in_flight)))
+                        // A refusal is whole.
+                        (Ok(response), Some(bounds)) if response.status().is_success() => {
+                            let StreamBounds { lasts_max, stopping, farewell } = bounds;
+                            Ok(stream::bounded(response, lasts_max, stopping, farewell, (permit, in_flight)))
                         }
                         (answered, _) => answered,
                     }
@@ -326,7 +353,7 @@ impl Exchange {
     fn end(self, guard: &Guard, mut response: Response) -> Response {
         let duration = self.started_at.elapsed();
         let status = match guard.wire {
-            Wire::Http => response.status(),
+            Wire::Http | Wire::SentEvents => response.status(),
             Wire::Grpc(_) | Wire::Either => grpc::status::http_status(&response),
         };
         let bytes = response.body().size_hint().exact().unwrap_or(0);

@@ -3,8 +3,8 @@
 //! A method is a route of the same router as the paths of HTTP, so it has the same edge and the same limits. A unary call
 //! arrives whole, like every request, and its framing is read and written here ([`unary`]). Methods that answer with a
 //! stream are routes of the kind [`Kind::Stream`], whose answers end with the server, with the caller's deadline, or after
-//! a time of their own (`stream.rs`). Tonic writes streams: [`tonic::server::Grpc::server_streaming`], or a service that it
-//! has generated, as for health. The only method that also reads a stream is reflection ([`streams_its_request`]).
+//! a time of their own (`stream.rs`). Ours are written there too ([`streaming`]); tonic writes those of services that it has
+//! generated, as for health. The only method that also reads a stream is reflection ([`streams_its_request`]).
 
 mod health;
 mod reflection;
@@ -17,12 +17,14 @@ use std::future::{Future, ready};
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::BoxError;
+use axum::body::{Body, HttpBody};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version, header};
 use axum::response::Response;
 use axum::routing::{MethodRouter, post};
 use bytes::{BufMut, Bytes, BytesMut};
+use futures_util::stream::BoxStream;
 use http_body_util::{BodyExt, Full};
 use maestro_engine::Engine;
 use maestro_proto::rpc::Method;
@@ -80,6 +82,26 @@ where
         }
     };
     Route { path: M::PATH, kind: Kind::Unary, methods: post(answer) }
+}
+
+/// A method whose answers come one by one, from a handler that HTTP uses as well.
+pub(crate) fn streaming<M, A, F>(_: M, handler: impl Handler<A, M::Request, F>) -> Route<Arc<A>>
+where
+    M: Method<Request: Message + Default + Send + 'static, Response: Message + 'static>,
+    A: Api,
+    F: Future<Output = Result<BoxStream<'static, Result<M::Response, ApiError>>, ApiError>> + Send,
+{
+    let answer = async move |State(api): State<Arc<A>>, request: Request| {
+        let answered = async {
+            let (headers, message) = read::<M::Request>(request, api.body_max_bytes()).await?;
+            handler(api, Call::new(message, Warnings::default(), &headers)).await
+        };
+        match answered.await {
+            Ok(messages) => stream::written(messages),
+            Err(error) => status::refusal(error),
+        }
+    };
+    Route { path: M::PATH, kind: Kind::Stream { lasts_max: None }, methods: post(answer) }
 }
 
 /// Adds what every gRPC server has: health, and reflection of its services.
@@ -159,16 +181,32 @@ fn framed(mut body: Bytes) -> Result<Bytes, ApiError> {
 }
 
 fn written(message: &impl Message) -> Response {
+    match frame(message) {
+        Ok(frame) => answer(Full::new(frame).with_trailers(ready(Some(Ok(ok_trailers()))))),
+        Err(error) => status::refusal(error),
+    }
+}
+
+/// A message with its head.
+fn frame(message: &impl Message) -> Result<Bytes, ApiError> {
     let length = message.encoded_len();
-    let Ok(written_length) = u32::try_from(length) else {
-        return status::refusal(ApiError::new(Code::Internal, "the answer is too long for gRPC"));
-    };
+    let written_length = u32::try_from(length)
+        .map_err(|_| ApiError::new(Code::Internal, "the answer is too long for gRPC"))?;
     let mut frame = BytesMut::with_capacity(FRAME_HEAD_BYTES + length);
     frame.put_u8(0);
     frame.put_u32(written_length);
     message.encode_raw(&mut frame);
-    let trailers = HeaderMap::from_iter([(GRPC_STATUS, HeaderValue::from_static("0"))]);
-    let body = Full::new(frame.freeze()).with_trailers(ready(Some(Ok(trailers))));
+    Ok(frame.freeze())
+}
+
+fn ok_trailers() -> HeaderMap {
+    HeaderMap::from_iter([(GRPC_STATUS, HeaderValue::from_static("0"))])
+}
+
+fn answer<B>(body: B) -> Response
+where
+    B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+{
     let mut response = Response::new(Body::new(body));
     response.headers_mut().insert(header::CONTENT_TYPE, CONTENT_TYPE);
     response

@@ -1,17 +1,20 @@
 //! Answers that last: their capacity is held while they do, and they end in time.
 
+use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::BoxError;
 use axum::body::{Body, HttpBody};
-use axum::http::HeaderMap;
 use axum::response::Response;
 use bytes::Bytes;
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, ready};
+use futures_util::stream::{self, Stream};
+use futures_util::{FutureExt, StreamExt};
+use http_body_util::StreamBody;
 use hyper::body::{Frame, SizeHint};
+use prost::Message;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use super::status;
@@ -29,17 +32,46 @@ pub(crate) struct Lasting;
 /// What goes with a stream until it ends.
 pub(crate) type Held = (OwnedSemaphorePermit, InFlight);
 
+/// How a stream says why it ends.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Farewell {
+    /// By a status behind the last message.
+    Status,
+    /// By a comment between events.
+    Comment,
+}
+
 /// The answer, which ends when the server does, or when it has lasted that long.
 pub(crate) fn bounded(
     response: Response,
     lasts_max: Option<Duration>,
     stopping: Option<Stopping>,
+    farewell: Farewell,
     held: Held,
 ) -> Response {
     let end = end(lasts_max, stopping).boxed();
-    let mut response = response.map(|body| Body::new(Stream { body, end, held: Some(held), is_over: false }));
+    let lasting = |body| Body::new(LastingBody { body, end, farewell, held: Some(held), is_over: false });
+    let mut response = response.map(lasting);
     response.extensions_mut().insert(Lasting);
     response
+}
+
+/// Messages one by one, and how they ended.
+pub(super) fn written<M: Message + 'static>(
+    messages: impl Stream<Item = Result<M, ApiError>> + Send + 'static,
+) -> Response {
+    let frames = messages.map(|message| message.and_then(|message| super::frame(&message)));
+    // Nothing follows an error.
+    let frames = frames.scan(false, |has_ended, frame| {
+        let has_more = !std::mem::replace(has_ended, frame.is_err());
+        ready(has_more.then_some(frame))
+    });
+    let frames = frames.map(|frame| match frame {
+        Ok(frame) => Frame::data(frame),
+        Err(error) => Frame::trailers(status::trailers(&error)),
+    });
+    let end = stream::once(ready(Frame::trailers(super::ok_trailers())));
+    super::answer(StreamBody::new(frames.chain(end).map(Ok::<_, Infallible>)))
 }
 
 /// Why a stream ends that its caller did not end.
@@ -64,15 +96,16 @@ async fn end(lasts_max: Option<Duration>, stopping: Option<Stopping>) -> ApiErro
     }
 }
 
-struct Stream {
+struct LastingBody {
     body: Body,
     end: BoxFuture<'static, ApiError>,
+    farewell: Farewell,
     /// Given back with the end, which the client may be slow to take.
     held: Option<Held>,
     is_over: bool,
 }
 
-impl HttpBody for Stream {
+impl HttpBody for LastingBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -87,8 +120,11 @@ impl HttpBody for Stream {
         if let Poll::Ready(error) = this.end.as_mut().poll(context) {
             this.is_over = true;
             this.held = None;
-            let trailers: HeaderMap = status::trailers(&error);
-            return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
+            let last = match this.farewell {
+                Farewell::Status => Frame::trailers(status::trailers(&error)),
+                Farewell::Comment => Frame::data(Bytes::from(format!(": {}\n\n", error.message))),
+            };
+            return Poll::Ready(Some(Ok(last)));
         }
         let frame = Pin::new(&mut this.body).poll_frame(context);
         if let Poll::Ready(None | Some(Err(_))) = &frame {

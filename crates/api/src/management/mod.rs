@@ -38,6 +38,7 @@ use crate::error::ApiError;
 use crate::grpc::{self, unary};
 use crate::http::{delete, delete_as, get, get_as, post, post_with_reason, put, recipe};
 use crate::request::{Api, Call};
+use crate::stream;
 use crate::warning::Warnings;
 use crate::{Context, Limits};
 
@@ -110,6 +111,7 @@ fn routes() -> Vec<Route<Management>> {
         ("/schedulers/{scheduler_name}/rooms/{room_id}/logs", get_as(rooms::logs, rooms::text)),
     ];
     routes.extend(allocations::routes());
+    routes.extend(stream::routes());
     routes
 }
 
@@ -161,6 +163,7 @@ fn methods() -> Vec<grpc::Route<Management>> {
         unary(ConfirmRegionLost, regions::confirm_lost),
     ];
     methods.extend(allocations::methods());
+    methods.extend(stream::methods());
     methods
 }
 

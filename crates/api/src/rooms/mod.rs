@@ -37,7 +37,7 @@ use crate::error::{ApiError, Code, json_response};
 use crate::grpc::{self, unary};
 use crate::http::{get, post, put};
 use crate::request::{Api, Call, InPath};
-use crate::{Context, Limits, body};
+use crate::{Context, Limits, body, stream};
 
 /// `full`: the answer to a ping names the matches that the room is to expect.
 const VIEW: &str = "maestro-view";
@@ -95,6 +95,7 @@ fn routes(empty_route: bool) -> Vec<Route<Arc<RoomsApi>>> {
         ("/scheduler/{scheduler_name}/rooms/allocate", post(allocate)),
     ];
     routes.extend(allocations::routes());
+    routes.extend(stream::routes());
     if empty_route {
         routes.push(("/bench/empty", routing::get(empty).put(empty)));
     }
@@ -112,6 +113,7 @@ fn methods() -> Vec<grpc::Route<Arc<RoomsApi>>> {
         unary(AllocateRoom, allocate),
     ];
     methods.extend(allocations::methods());
+    methods.extend(stream::methods());
     methods
 }
 

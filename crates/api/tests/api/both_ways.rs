@@ -355,7 +355,9 @@ fn no_method_is_forgotten() {
     let this = include_str!("both_ways.rs");
     let pool = DescriptorPool::decode(maestro_proto::FILE_DESCRIPTOR_SET).unwrap();
     let methods = pool.services().flat_map(|service| service.methods().collect::<Vec<_>>());
+    // Answers that last are compared where they are read, in `stream.rs`.
     let forgotten: Vec<_> = methods
+        .filter(|method| !method.is_server_streaming())
         .filter(|method| {
             let asked = |way: &str| this.contains(&format!(".{way}({},", method.name()));
             !["ok", "refused", "ask"].into_iter().any(asked)

@@ -240,6 +240,7 @@ async fn the_schema_is_reflected() {
             "grpc.health.v1.Health",
             "grpc.reflection.v1.ServerReflection",
             "maestro.api.v1.AllocationsService",
+            "maestro.api.v1.Events",
             "maestro.api.v1.EventsService",
             "maestro.api.v1.ExplanationsService",
             "maestro.api.v1.FleetService",

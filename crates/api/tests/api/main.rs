@@ -22,6 +22,7 @@ mod resize;
 mod rooms;
 mod runtime;
 mod serving;
+mod stream;
 mod support;
 mod versions;
 mod waiting;

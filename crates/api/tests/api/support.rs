@@ -78,12 +78,14 @@ impl World {
         let by_region = |(name, runtime): (&&str, &Arc<InstantRuntime>)| {
             (Region((*name).into()), Arc::clone(runtime) as Arc<dyn Runtime>)
         };
+        let clock = Arc::new(TestClock(Instant::now()));
+        let random = Arc::new(Randomness::from_seed(8));
         let ports = Ports {
             store,
-            table: Arc::new(MemoryRoomTable::new()),
+            table: Arc::new(MemoryRoomTable::on_clock(clock.clone(), random)),
             runtimes: Arc::new(runtimes.iter().map(by_region).collect()),
             events: Arc::new(NoEventSink),
-            clock: Arc::new(TestClock(Instant::now())),
+            clock,
             random: Arc::new(Randomness::from_seed(7)),
             wake: WakeUps::default(),
         };
