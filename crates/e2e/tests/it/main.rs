@@ -38,3 +38,4 @@ mod unreadable;
 mod unwritable_log;
 mod vanished;
 mod versions;
+mod watching;

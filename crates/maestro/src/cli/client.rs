@@ -1,6 +1,7 @@
 //! The management API over HTTP. Every way in which a request can go wrong ends as a [`Failure`] that says what
 //! happened and whether the request may have been carried out.
 
+use std::io::Read;
 use std::time::Duration;
 
 use ureq::http::{Method, Request, Response, StatusCode};
@@ -102,14 +103,43 @@ impl Client {
         Ok((status.as_u16(), body))
     }
 
+    /// An answer that goes on as long as it is read. Only its beginning has a time limit.
+    pub(super) fn open_stream(
+        &self,
+        resource: &Resource,
+        last_event_id: Option<&str>,
+    ) -> Result<impl Read + Send + use<>, Failure> {
+        let method = Method::GET;
+        let mut request = Request::builder()
+            .uri(format!("{}{resource}", self.base_url))
+            .header("Accept", "text/event-stream")
+            .header("X-Maestro-User", &self.user);
+        if let Some(id) = last_event_id {
+            request = request.header("Last-Event-ID", id);
+        }
+        let request = request.body(()).map_err(|error| self.bad_request(&error))?;
+        let request = self.agent.configure_request(request).timeout_recv_response(Some(self.timeout)).build();
+        let mut answer = self.agent.run(request).map_err(|error| self.no_answer(&error, &method))?;
+        if answer.status().is_success() {
+            return Ok(answer.into_body().into_reader());
+        }
+        let body = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec();
+        let body = body.map_err(|error| self.broken_answer(&error, &method))?;
+        Err(self.refused(&method, resource, answer.status(), &body))
+    }
+
     /// Sends a request and returns the body of an answer that is a success.
     fn send(&self, method: &Method, resource: &Resource, body: Option<&Json>) -> Result<Vec<u8>, Failure> {
         let (status, body) = self.exchange(method, resource, body)?;
         if status.is_success() {
             return Ok(body);
         }
-        let refusal = refusal(status, &body);
-        Err(if refusal.message == UNKNOWN_PATH { self.unknown_path(method, resource) } else { refusal })
+        Err(self.refused(method, resource, status, &body))
+    }
+
+    fn refused(&self, method: &Method, resource: &Resource, status: StatusCode, body: &[u8]) -> Failure {
+        let refusal = refusal(status, body);
+        if refusal.message == UNKNOWN_PATH { self.unknown_path(method, resource) } else { refusal }
     }
 
     fn exchange(

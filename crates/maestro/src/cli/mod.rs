@@ -15,6 +15,7 @@ mod document;
 #[cfg(test)]
 mod documentation_tests;
 mod event;
+mod events;
 mod explain;
 mod failure;
 mod ids;
@@ -145,12 +146,20 @@ enum Command {
     ])]
     Lock(lock::Command),
 
-    /// Inspect queued events, and replay those that could not be delivered
+    /// Inspect events that wait for forwarders, and replay those that could not be delivered (see events for what happens)
     #[command(subcommand, after_help = examples![
         "maestro event list arena --dead",
         "maestro event replay arena --forwarder matchmaker",
     ])]
     Event(event::Command),
+
+    /// Print what happens: rooms, allocations, operations, decisions, rollouts, regions (see event for queued events)
+    #[command(after_help = examples![
+        "maestro events arena",
+        "maestro events --follow",
+        "maestro events arena --follow --types room,allocation -o json",
+    ])]
+    Events(events::EventsOptions),
 
     /// Inspect regions; cordon, drain and uncordon them
     #[command(subcommand, after_help = examples![
@@ -291,6 +300,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Command::Operation(command) => operation::run(context, command)?,
         Command::Lock(command) => lock::run(context, command)?,
         Command::Event(command) => event::run(context, command)?,
+        Command::Events(options) => events::run(context, options)?,
         Command::Region(command) => region::run(context, command)?,
         Command::Schedulers(given) => given.run(context, scheduler::run, scheduler::list)?,
         Command::Rooms(given) => given.run(context, room::run, room::list)?,

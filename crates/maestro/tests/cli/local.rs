@@ -182,7 +182,10 @@ fn help() {
               allocation      Allocate rooms for matches, see who holds which, and return them
               operation       Inspect, explain, cancel and follow operations [alias: op]
               lock            Inspect and release the locks of a scheduler
-              event           Inspect queued events, and replay those that could not be delivered
+              event           Inspect events that wait for forwarders, and replay those that could not be
+                              delivered (see events for what happens)
+              events          Print what happens: rooms, allocations, operations, decisions, rollouts, regions
+                              (see event for queued events)
               region          Inspect regions; cordon, drain and uncordon them
               simulate        Simulate what Maestro would do with a fleet, cycle by cycle, without a server
               plan            Ask the planners about cases: one JSON line in, one JSON line out

@@ -5,6 +5,7 @@
 mod by_name;
 mod diffs;
 mod dry_runs;
+mod events;
 mod everyday;
 mod explanations;
 mod failures;
