@@ -185,7 +185,7 @@ impl State {
                 waiting: count(waiting),
                 dead: count(all - waiting),
                 oldest_at: self.waiting_in(*id).next().map(|(_, event)| event.queued_at),
-                next_at: self.heads(*id).into_values().map(|head| head.next_at).min(),
+                next_at: self.next_at(*id),
             }
         };
         let mut queues: Vec<_> =
@@ -202,8 +202,9 @@ impl State {
         rooms_max: usize,
         events_max: usize,
     ) -> Vec<QueuedEvent> {
-        let mut due: Vec<_> = self.heads(queue).into_iter().filter(|(_, head)| head.next_at <= now).collect();
-        due.sort_by_key(|(_, head)| head.next_at);
+        let is_due = |(_, (_, head)): &(RoomId, (u64, &Queued))| head.next_at <= now;
+        let mut due: Vec<_> = self.heads(queue).into_iter().filter(is_due).collect();
+        due.sort_by_key(|(_, (number, head))| (head.next_at, *number));
         let line = |room: &RoomId| {
             let of_room = self.waiting_in(queue).filter(|(_, event)| event.room == *room);
             of_room.take(events_max).map(|(_, event)| self.shown(event)).collect::<Vec<_>>()
@@ -250,7 +251,7 @@ impl State {
                 self.event_queues.remove(&id);
                 continue;
             }
-            let next_at = self.heads(id).into_values().map(|head| head.next_at).min();
+            let next_at = self.next_at(id);
             self.event_queues.change(&id, |queue| {
                 let Queue { scheduler, forwarder, orphaned: Some((last, holder)) } = queue else { return };
                 let is_free = holder.as_ref().is_none_or(|(holder, until)| holder == owner || *until <= now);
@@ -292,13 +293,17 @@ impl State {
         self.waiting_in(queue).find(|(_, event)| event.id == id).map(|(number, _)| *number)
     }
 
-    /// The first that waits of each room.
-    fn heads(&self, queue: QueueId) -> BTreeMap<RoomId, &Queued> {
+    /// The first that waits of each room, with its number.
+    fn heads(&self, queue: QueueId) -> BTreeMap<RoomId, (u64, &Queued)> {
         let mut heads = BTreeMap::new();
-        for (_, event) in self.waiting_in(queue) {
-            heads.entry(event.room.clone()).or_insert(event);
+        for (number, event) in self.waiting_in(queue) {
+            heads.entry(event.room.clone()).or_insert((*number, event));
         }
         heads
+    }
+
+    fn next_at(&self, queue: QueueId) -> Option<Timestamp> {
+        self.heads(queue).into_values().map(|(_, head)| head.next_at).min()
     }
 
     fn is_of(&self, event: &Queued, scheduler: &SchedulerName) -> bool {

@@ -250,8 +250,7 @@ pub(super) fn due(
     rooms_max: usize,
     events_max: usize,
 ) -> Result<Vec<QueuedEvent>> {
-    let sql =
-        "SELECT room FROM outbox WHERE queue = ?1 AND head = 1 AND next_at <= ?2 ORDER BY next_at LIMIT ?3";
+    let sql = "SELECT room FROM outbox WHERE queue = ?1 AND head = 1 AND next_at <= ?2 ORDER BY next_at, sequence LIMIT ?3";
     let limit = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
     let parameters = (queue.0, from_time(now), limit(rooms_max));
     let rooms: Vec<String> = read_rows(connection, sql, parameters, |columns| columns.get("room"))?;

@@ -27,6 +27,7 @@ where
         [
             an_event_comes_back_as_it_was_queued,
             events_of_a_room_are_due_in_order_and_rooms_side_by_side,
+            rooms_that_are_due_at_once_come_in_the_order_of_their_heads,
             what_follows_a_head_waits_for_it,
             a_head_that_failed_holds_up_its_room_and_no_other,
             a_queue_is_full_when_it_is_and_what_must_be_queued_is,
@@ -116,6 +117,14 @@ async fn events_of_a_room_are_due_in_order_and_rooms_side_by_side(store: &dyn St
     assert_eq!(due_of(store, 10, 2, 100).await, [1, 3, 2], "two rooms");
     assert_eq!(due_of(store, 10, 100, 1).await, [1, 2, 4], "one of each");
     assert_eq!(due(store, 2).await, [1, 3, 2], "what follows a head is part of it");
+}
+
+async fn rooms_that_are_due_at_once_come_in_the_order_of_their_heads(store: &dyn Store) {
+    open(store).await;
+    accept(store, vec![queue_event(1, 9), queue_event(2, 1), queue_event(3, 5), queue_event(4, 2)]).await;
+    let queue = event_queue(store).await.id;
+    accept(store, (1..=4).map(|number| failed(queue, number, 20)).collect()).await;
+    assert_eq!(due(store, 20).await, [1, 2, 3, 4]);
 }
 
 async fn what_follows_a_head_waits_for_it(store: &dyn Store) {

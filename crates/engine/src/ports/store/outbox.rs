@@ -17,8 +17,8 @@ pub trait Outbox: Send + Sync {
     /// same name left behind.
     async fn event_queues(&self, scheduler: &SchedulerName) -> Result<Vec<EventQueue>>;
 
-    /// Events to deliver: of at most `rooms_max` rooms whose head is due at `now`, those that are due longest first, the first
-    /// `events_max` that wait, in order. What follows a head is part of it, whether it is due by itself or not.
+    /// Events to deliver: of at most `rooms_max` rooms whose head is due at `now`, those that are due longest first, and of
+    /// these the one that was queued first, the first `events_max` that wait, in order. What follows a head is part of it, whether it is due by itself or not.
     async fn due_events(
         &self,
         queue: QueueId,
