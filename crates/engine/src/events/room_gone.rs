@@ -7,7 +7,7 @@ use maestro_core::room::Purpose;
 use serde_json::Map;
 
 use crate::Engine;
-use crate::ports::store::{Change, NewEvent, RoomRecord, SchedulerRecord};
+use crate::ports::store::{Change, IfEnded, NewEvent, RoomRecord, SchedulerRecord};
 
 use super::{enabled, facts_of};
 
@@ -33,7 +33,7 @@ pub(crate) fn room_gone_events(engine: &Engine, record: &SchedulerRecord, row: &
             room: row.id.clone(),
             message,
             waiting_max: None,
-            unless_ended: true,
+            if_ended: IfEnded::Skip,
             at,
         })))
     };

@@ -11,7 +11,8 @@ use tokio::time::Instant;
 use crate::events::{enabled, facts_of, timeout_of};
 use crate::ports::room_table::{Ping, PingError};
 use crate::ports::store::{
-    Change, EventFilter, EventPage, EventPageRequest, NewEvent, SchedulerRecord, StoreError, Transaction,
+    Change, EventFilter, EventPage, EventPageRequest, IfEnded, NewEvent, Refusal, SchedulerRecord,
+    StoreError, Transaction,
 };
 use crate::{Engine, Error, Result, with_sources};
 
@@ -104,7 +105,9 @@ impl Engine {
         }
         let (queued, direct): (Vec<_>, Vec<_>) =
             messages.into_iter().partition(|(forwarder, _)| forwarder.delivery == Delivery::Queued);
-        self.queue_events(&record.name, room, queued).await?;
+        // A room may end meanwhile.
+        let if_ended = if kind.may_be_of_unknown_room() { IfEnded::Queue } else { IfEnded::Refuse };
+        self.queue_events(&record.name, room, queued, if_ended).await?;
         self.deliver_in_order(&direct).await
     }
 
@@ -124,12 +127,7 @@ impl Engine {
                 let (id, host, ports) = (room.clone(), String::new(), Vec::new());
                 Ok(Some(RoomFacts { id, host, ports, is_gone: true }))
             }
-            Some(_) | None => {
-                let text = format!(
-                    "failed to get room {room} from storage: room {room} not found in scheduler {scheduler}"
-                );
-                Err(not_forwarded(RpcCode::NotFound, text))
-            }
+            Some(_) | None => Err(room_not_found(scheduler, room)),
         }
     }
 
@@ -139,6 +137,7 @@ impl Engine {
         scheduler: &SchedulerName,
         room: &RoomId,
         messages: Vec<(&Forwarder, Message)>,
+        if_ended: IfEnded,
     ) -> Result<(), NotForwarded> {
         if messages.is_empty() {
             return Ok(());
@@ -152,13 +151,17 @@ impl Engine {
                 room: room.clone(),
                 message,
                 waiting_max: Some(self.settings.events_queue_max),
-                unless_ended: false,
+                if_ended,
                 at,
             }))
         };
         let changes = messages.into_iter().map(event).collect();
         let written = self.commit(Transaction::new("queue event", changes)).await;
         written.map_err(|error| match error {
+            StoreError::Refused(Refusal::RoomNotFound(room)) => room_not_found(scheduler, &room),
+            StoreError::Refused(Refusal::SchedulerNotFound(scheduler)) => {
+                not_forwarded(RpcCode::NotFound, scheduler_not_found(scheduler.as_str()).to_string())
+            }
             StoreError::Refused(refusal) => not_forwarded(RpcCode::ResourceExhausted, refusal.to_string()),
             error @ (StoreError::Unreadable(_) | StoreError::Unavailable { .. }) => store_failed(&error),
         })?;
@@ -249,6 +252,12 @@ impl Engine {
 
 fn not_forwarded(code: RpcCode, message: String) -> NotForwarded {
     NotForwarded { message, code }
+}
+
+fn room_not_found(scheduler: &SchedulerName, room: &RoomId) -> NotForwarded {
+    let text =
+        format!("failed to get room {room} from storage: room {room} not found in scheduler {scheduler}");
+    not_forwarded(RpcCode::NotFound, text)
 }
 
 fn store_failed(error: &StoreError) -> NotForwarded {

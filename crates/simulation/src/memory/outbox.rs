@@ -7,8 +7,8 @@ use maestro_core::room::RoomId;
 use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::{Millis, Timestamp, after};
 use maestro_engine::ports::store::{
-    EventFilter, EventPage, EventPageRequest, EventQueue, LastAddress, NewEvent, OrphanedQueue, QueueId,
-    QueuedEvent, Refusal,
+    EventFilter, EventPage, EventPageRequest, EventQueue, IfEnded, LastAddress, NewEvent, OrphanedQueue,
+    QueueId, QueuedEvent, Refusal,
 };
 
 use super::state::State;
@@ -38,8 +38,10 @@ impl State {
     pub(super) fn queue_event(&mut self, new: NewEvent) -> Result<(), Refusal> {
         self.existing(&new.scheduler)?;
         let is_live = self.live_rooms.contains(&(new.scheduler.clone(), new.room.clone()));
-        if new.unless_ended && !is_live {
-            return Ok(());
+        match new.if_ended {
+            IfEnded::Skip if !is_live => return Ok(()),
+            IfEnded::Refuse if !is_live => return Err(Refusal::RoomNotFound(new.room)),
+            IfEnded::Queue | IfEnded::Skip | IfEnded::Refuse => {}
         }
         let queue = match self.live_queue(&new.scheduler, &new.forwarder) {
             Some(queue) => queue,

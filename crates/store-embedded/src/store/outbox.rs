@@ -6,8 +6,8 @@ use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::{Millis, Timestamp, after};
 use maestro_engine::documents::{message_from_json, message_to_json};
 use maestro_engine::ports::store::{
-    EventFilter, EventPage, EventPageRequest, EventQueue, LastAddress, NewEvent, OrphanedQueue, QueueId,
-    QueuedEvent, Refusal,
+    EventFilter, EventPage, EventPageRequest, EventQueue, IfEnded, LastAddress, NewEvent, OrphanedQueue,
+    QueueId, QueuedEvent, Refusal,
 };
 use rusqlite::types::Value as SqlValue;
 use rusqlite::{Connection, OptionalExtension, Params, params_from_iter};
@@ -20,8 +20,11 @@ use super::{rooms, schedulers};
 
 pub(super) fn queue(connection: &Connection, new: &NewEvent) -> Result {
     schedulers::require(connection, &new.scheduler)?;
-    if new.unless_ended && !rooms::is_live(connection, &new.scheduler, &new.room)? {
-        return Ok(());
+    let is_live = || rooms::is_live(connection, &new.scheduler, &new.room);
+    match new.if_ended {
+        IfEnded::Skip if !is_live()? => return Ok(()),
+        IfEnded::Refuse if !is_live()? => return Err(Refusal::RoomNotFound(new.room.clone()).into()),
+        IfEnded::Queue | IfEnded::Skip | IfEnded::Refuse => {}
     }
     let names = (new.scheduler.as_str(), new.forwarder.as_str());
     execute(

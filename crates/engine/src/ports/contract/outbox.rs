@@ -10,7 +10,8 @@ use maestro_core::scheduler::SchedulerName;
 
 use crate::ports::Store;
 use crate::ports::store::{
-    Change, EventFilter, EventPageRequest, LastAddress, NewEvent, OrphanedQueue, QueuedEvent, Refusal,
+    Change, EventFilter, EventPageRequest, IfEnded, LastAddress, NewEvent, OrphanedQueue, QueuedEvent,
+    Refusal,
 };
 
 use super::fixtures::*;
@@ -32,6 +33,7 @@ where
             a_head_that_failed_holds_up_its_room_and_no_other,
             a_queue_is_full_when_it_is_and_what_must_be_queued_is,
             an_end_is_queued_once,
+            nothing_is_queued_behind_an_end_that_was_to_be_refused,
             dead_letters_are_kept_the_newest_ones,
             a_dead_head_lets_the_next_one_through,
             what_is_replayed_comes_last_and_begins_anew,
@@ -187,13 +189,27 @@ async fn an_end_is_queued_once(store: &dyn Store) {
     open(store).await;
     accept(store, vec![Change::Enqueue(new_operation(1)), Change::IntendRoom(new_room(1, 40001))]).await;
     let end = |number| {
-        let new = NewEvent { unless_ended: true, ..new_event(number, 1) };
+        let new = NewEvent { if_ended: IfEnded::Skip, ..new_event(number, 1) };
         vec![Change::QueueEvent(Box::new(new)), end_room(1, 5)]
     };
     accept(store, end(1)).await;
     accept(store, end(2)).await;
-    let unknown = NewEvent { unless_ended: true, ..new_event(3, 9) };
+    let unknown = NewEvent { if_ended: IfEnded::Skip, ..new_event(3, 9) };
     accept(store, vec![Change::QueueEvent(Box::new(unknown))]).await;
+    assert_eq!(numbers(&all_events(store, EventFilter::default()).await), [1]);
+}
+
+async fn nothing_is_queued_behind_an_end_that_was_to_be_refused(store: &dyn Store) {
+    open(store).await;
+    accept(store, vec![Change::Enqueue(new_operation(1)), Change::IntendRoom(new_room(1, 40001))]).await;
+    let event = |number, room| {
+        let new = NewEvent { if_ended: IfEnded::Refuse, ..new_event(number, room) };
+        vec![Change::QueueEvent(Box::new(new))]
+    };
+    accept(store, event(1, 1)).await;
+    accept(store, vec![end_room(1, 5)]).await;
+    refuse(store, event(2, 1), Refusal::RoomNotFound(room_id(1))).await;
+    refuse(store, event(3, 9), Refusal::RoomNotFound(room_id(9))).await;
     assert_eq!(numbers(&all_events(store, EventFilter::default()).await), [1]);
 }
 

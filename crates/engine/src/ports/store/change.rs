@@ -169,9 +169,9 @@ pub enum Change {
     ForgetRooms { scheduler: SchedulerName, rooms: Vec<RoomId> },
 
     // Events.
-    /// Adds an event at the end of its forwarder's queue, which is made if there is none. Nothing happens if it is only for
-    /// a room that has not ended, and that room has ended or does not exist. Refused with [`Refusal::SchedulerNotFound`] and
-    /// [`Refusal::EventQueueFull`].
+    /// Adds an event at the end of its forwarder's queue, which is made if there is none. Refused with
+    /// [`Refusal::SchedulerNotFound`], [`Refusal::EventQueueFull`], and [`Refusal::RoomNotFound`] if the room has ended or
+    /// does not exist, and the event is to be refused then.
     QueueEvent(Box<NewEvent>),
     /// Forgets events that were delivered. Those that are not there are passed over; what follows a head that is gone
     /// becomes the head, due at `at`.

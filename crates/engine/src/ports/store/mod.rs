@@ -29,8 +29,8 @@ pub use change::{
     NewScheduler, NoAction, OperationUpdate, Routine, SchedulerUpdate, Transaction, VERSION_OPERATIONS,
 };
 pub use outbox::{
-    EventFilter, EventPage, EventPageRequest, EventQueue, LastAddress, NewEvent, OrphanedQueue, Outbox,
-    QueueId, QueuedEvent,
+    EventFilter, EventPage, EventPageRequest, EventQueue, IfEnded, LastAddress, NewEvent, OrphanedQueue,
+    Outbox, QueueId, QueuedEvent,
 };
 pub use records::{
     AllocatedPlace, AllocationPage, AllocationPageRequest, AllocationRecord, Ended, EndedRoom, Intent,

@@ -111,9 +111,19 @@ pub struct NewEvent {
     pub message: Message,
     /// Only while fewer than these wait in the queue. `None`: in any case.
     pub waiting_max: Option<u32>,
-    /// Only if the room has not ended: with its end in the same transaction, it is queued once however often that is written.
-    pub unless_ended: bool,
+    pub if_ended: IfEnded,
     pub at: Timestamp,
+}
+
+/// What becomes of an event if its room has ended, or does not exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IfEnded {
+    /// It is queued all the same.
+    Queue,
+    /// It is passed over: with the room's end in the same transaction, it is queued once however often that is written.
+    Skip,
+    /// It is refused: the room's end is what receivers hear last.
+    Refuse,
 }
 
 /// Which events of a scheduler are asked for. `None` asks for nothing in particular.

@@ -53,8 +53,11 @@ pub(super) async fn what_is_to_be_replaced_comes_last(table: &dyn RoomTable) {
         table.insert(NewRoom { version, region: Region(region.into()), ..new_room(number) }).await.unwrap();
         ping(table, number, PingStatus::Ready).await;
     }
-    let rules =
-        AllocationRules { old_versions: vec![Version::FIRST], draining_regions: vec![Region("us".into())], ..AllocationRules::default() };
+    let rules = AllocationRules {
+        old_versions: vec![Version::FIRST],
+        draining_regions: vec![Region("us".into())],
+        ..AllocationRules::default()
+    };
     table.set_allocation_rules(&arena(), rules).await.unwrap();
     assert_eq!(hold(table, &[1], &[]).await.map(rooms_of), Some(ids_of(&[2])));
     assert!(hold(table, &[2, 3], &[]).await.is_some(), "better than nothing");
@@ -62,7 +65,8 @@ pub(super) async fn what_is_to_be_replaced_comes_last(table: &dyn RoomTable) {
 
 pub(super) async fn rooms_of_an_unreachable_region_are_not_held(table: &dyn RoomTable) {
     insert_ready(table, 1).await;
-    let rules = AllocationRules { unreachable_regions: vec![Region::default_region()], ..AllocationRules::default() };
+    let rules =
+        AllocationRules { unreachable_regions: vec![Region::default_region()], ..AllocationRules::default() };
     table.set_allocation_rules(&arena(), rules).await.unwrap();
     assert_eq!(hold(table, &[1], &[]).await, None);
     table.set_allocation_rules(&arena(), AllocationRules::default()).await.unwrap();
