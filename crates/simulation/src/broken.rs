@@ -9,7 +9,9 @@ use maestro_core::operation::{Definition, Operation, OperationId};
 use maestro_core::room::{RoomId, RoomStatus};
 use maestro_core::scheduler::SchedulerName;
 use maestro_engine::ports::room_table::{Claim, RoomView};
-use maestro_engine::ports::store::{Change, RoomRecord, SchedulerRecord, StoreError, Transaction};
+use maestro_engine::ports::store::{
+    Change, QueuedEvent, RoomRecord, SchedulerRecord, StoreError, Transaction,
+};
 
 /// What all rooms get without the guard of [`Invariant::PortOnce`].
 const SAME_PORT: u16 = 20_000;
@@ -31,6 +33,9 @@ pub(crate) fn written(mut transaction: Transaction) -> Option<Transaction> {
     if !guards::stands(Invariant::EffectOnce) {
         let takes_back = |change: &Change| matches!(change, Change::AdjustFleetSize { of: Some(_), .. });
         transaction.changes.retain(|change| !takes_back(change));
+    }
+    if !guards::stands(Invariant::AcceptedEventsArrive) {
+        transaction.changes.retain(|change| !matches!(change, Change::QueueEvent(_)));
     }
     transaction.changes.iter_mut().for_each(spoil);
     Some(transaction)
@@ -92,6 +97,13 @@ pub(crate) fn rooms_made(scheduler: &SchedulerName, operation: OperationId, rows
 pub(crate) fn unfinished(operations: &mut Vec<Operation>) {
     if !guards::stands(Invariant::NothingInProgress) {
         operations.retain(|operation| !operation.is_parked());
+    }
+}
+
+/// What was queued last comes first.
+pub(crate) fn due(events: &mut [QueuedEvent]) {
+    if !guards::stands(Invariant::EventsInOrder) {
+        events.chunk_by_mut(|one, other| one.room == other.room).for_each(<[_]>::reverse);
     }
 }
 

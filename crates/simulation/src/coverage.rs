@@ -61,10 +61,25 @@ pub enum RareEvent {
     MatchBegun,
     /// Nobody came.
     HoldExpired,
+    /// Down, or it hangs, for a while.
+    ReceiverDown,
+    /// For an hour.
+    ReceiverDownLong,
+    EventRetried,
+    /// The receiver had it already.
+    EventRepeated,
+    EventDead,
+    EventReplayed,
+    /// Too many waited.
+    EventQueueFull,
+    /// An event that one engine had tried to deliver was tried by another one.
+    DeliveryTakenOver,
+    /// When its scheduler was gone.
+    LeftEventDelivered,
 }
 
 impl RareEvent {
-    pub const ALL: [Self; 38] = [
+    pub const ALL: [Self; 47] = [
         Self::LostRequest,
         Self::LostReply,
         Self::CrashBeforeWrite,
@@ -103,6 +118,15 @@ impl RareEvent {
         Self::RoomAllocated,
         Self::MatchBegun,
         Self::HoldExpired,
+        Self::ReceiverDown,
+        Self::ReceiverDownLong,
+        Self::EventRetried,
+        Self::EventRepeated,
+        Self::EventDead,
+        Self::EventReplayed,
+        Self::EventQueueFull,
+        Self::DeliveryTakenOver,
+        Self::LeftEventDelivered,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -145,6 +169,15 @@ impl RareEvent {
             Self::RoomAllocated => "room allocated",
             Self::MatchBegun => "match of a matchmaker begun",
             Self::HoldExpired => "hold expired",
+            Self::ReceiverDown => "receiver down",
+            Self::ReceiverDownLong => "receiver down for an hour",
+            Self::EventRetried => "event tried again",
+            Self::EventRepeated => "event delivered twice",
+            Self::EventDead => "dead letter",
+            Self::EventReplayed => "dead letter replayed",
+            Self::EventQueueFull => "event queue full",
+            Self::DeliveryTakenOver => "delivery taken over",
+            Self::LeftEventDelivered => "event of a deleted scheduler delivered",
         }
     }
 }

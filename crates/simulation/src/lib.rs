@@ -4,6 +4,7 @@
 //! find what goes wrong once in a thousand restarts; `docs/simulation.md` explains how to run it and what it simulates.
 //!
 //! - [`World`] holds several engines on one store and one room table, and a [`Host`] for the rooms of each region.
+//! - [`Receivers`] are where events go, and may treat them badly ([`Reception`]).
 //! - [`Faults`] says what goes wrong at every port; [`Life`] freezes, thaws and ends an engine.
 //! - [`Inspector`] checks the named invariants of `maestro-core` after every write.
 //! - [`scenarios`] turns a seed into people, players, machines and bad luck; [`sweep`] runs many seeds, and counts which rare
@@ -31,6 +32,7 @@ mod host;
 mod invariants;
 mod life;
 mod memory;
+mod receivers;
 mod runtime;
 pub mod scenarios;
 mod seed;
@@ -48,6 +50,7 @@ pub use host::{Exit, GamePing, Habits, Host, HostFaults, Outage, Phase, RoomOnHo
 pub use invariants::Inspector;
 pub use life::Life;
 pub use memory::MemoryStore;
+pub use receivers::{Receivers, Reception, Taken};
 pub use runtime::SimulatedRuntime;
 pub use store::{CrashPoint, SimulatedStore};
 pub use trace::Trace;

@@ -177,6 +177,9 @@ impl SimulatedStore {
                         around.coverage.saw(RareEvent::WokenWriteRefused);
                     }
                 }
+                if let Some(Refusal::EventQueueFull { .. }) = error.refusal() {
+                    around.coverage.saw(RareEvent::EventQueueFull);
+                }
             }
         }
         outcome
@@ -188,7 +191,7 @@ impl SimulatedStore {
     }
 
     fn notice(&self, transaction: &Transaction) {
-        let Transaction { label, guard: _, changes } = transaction;
+        let Transaction { label, guard, changes } = transaction;
         let Surroundings { trace, coverage, .. } = self.injector.around();
         self.injector.note(trace.told(transaction));
         match *label {
@@ -214,6 +217,12 @@ impl SimulatedStore {
                     coverage.saw(RareEvent::HoldExpired);
                 }
                 Change::DeleteScheduler { .. } => coverage.saw(RareEvent::SchedulerDeleted),
+                Change::EventFailed { .. } => coverage.saw(RareEvent::EventRetried),
+                Change::EventsDead { .. } => coverage.saw(RareEvent::EventDead),
+                Change::ReplayEvents { .. } => coverage.saw(RareEvent::EventReplayed),
+                Change::EventsDelivered { .. } if guard.is_none() => {
+                    coverage.saw(RareEvent::LeftEventDelivered);
+                }
                 Change::SetRegion { to, .. } if to.draining => coverage.saw(RareEvent::RegionDrained),
                 Change::SetRegion { to, .. } if to.cordoned => coverage.saw(RareEvent::RegionCordoned),
                 Change::EndOperation { status: OperationStatus::Evicted, .. } => {
@@ -394,7 +403,10 @@ impl Outbox for SimulatedStore {
         rooms_max: usize,
         events_max: usize,
     ) -> Result<Vec<QueuedEvent>, StoreError> {
-        self.read(&"due_events", self.inner.due_events(queue, now, rooms_max, events_max)).await
+        let mut due =
+            self.read(&"due_events", self.inner.due_events(queue, now, rooms_max, events_max)).await?;
+        broken::due(&mut due);
+        Ok(due)
     }
 
     async fn events(

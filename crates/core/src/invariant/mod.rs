@@ -52,6 +52,11 @@ words! {
         FirstCome = "first-come",
         /// A hold always ends.
         HoldsEnd = "holds-end",
+        /// Queued events of one room reach a receiver in the order in which they were accepted, and that the room is gone
+        /// comes last.
+        EventsInOrder = "events-in-order",
+        /// Every event that was accepted reaches its receiver, or is a dead letter with a reason.
+        AcceptedEventsArrive = "accepted-events-arrive",
         /// When nothing goes wrong any more, a fleet becomes what it should be, and stays so.
         Converges = "converges",
         /// Then no operation is left in progress.

@@ -40,6 +40,8 @@ pub struct Faults {
     pub store: PortFaults,
     pub runtime: PortFaults,
     pub table: PortFaults,
+    /// On the way to the receivers of events.
+    pub receivers: PortFaults,
     pub ping_lost: Rate,
     pub ping_repeated: Rate,
     /// Clocks of nodes are set wrong by up to this.
@@ -91,12 +93,20 @@ impl Faults {
         store: PortFaults::NONE,
         runtime: PortFaults::NONE,
         table: PortFaults::NONE,
+        receivers: PortFaults::NONE,
         ping_lost: Rate::NEVER,
         ping_repeated: Rate::NEVER,
         skew_max_ms: 0,
     };
 
-    /// Those of one seed.
+    /// With faults on the way to receivers, of a seed of their own.
+    pub(crate) fn with_receivers(self, seed: u64) -> Self {
+        let random = &mut fastrand::Rng::with_seed(seed);
+        let receivers = if random.bool() { PortFaults::draw(random) } else { PortFaults::NONE };
+        Self { receivers, ..self }
+    }
+
+    /// Those of one seed, in worlds without receivers.
     pub fn draw(seed: u64) -> Self {
         let random = &mut fastrand::Rng::with_seed(seed);
         // Some worlds have one bad port, some have three, some have none.
@@ -108,6 +118,7 @@ impl Faults {
             store,
             runtime,
             table,
+            receivers: PortFaults::NONE,
             ping_lost: Rate::draw(random, 2_000),
             ping_repeated: Rate::draw(random, 1_000),
             skew_max_ms: if random.bool() { 0 } else { random.u32(1..=2_000) },

@@ -9,9 +9,10 @@ use super::{Faults, PortFaults, Rate};
 /// One sentence without its end.
 impl fmt::Display for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { store, runtime, table, ping_lost, ping_repeated, skew_max_ms } = self;
+        let Self { store, runtime, table, receivers, ping_lost, ping_repeated, skew_max_ms } = self;
         let mut told = Vec::new();
-        for (port, faults) in [("store", store), ("runtime", runtime), ("room table", table)] {
+        let ports = [("store", store), ("runtime", runtime), ("room table", table), ("receiver", receivers)];
+        for (port, faults) in ports {
             told.extend(of_port(port, faults));
         }
         told.extend(often(*ping_lost, "of pings are lost"));

@@ -10,6 +10,7 @@ mod caps;
 mod circles;
 mod claims;
 mod effects;
+mod events;
 mod fleet;
 mod memory;
 mod plans;
@@ -27,7 +28,8 @@ use maestro_core::invariant::{Invariant, InvariantViolation, token_grew};
 use maestro_core::operation::{OperationId, Token};
 use maestro_core::room::RoomId;
 use maestro_core::scheduler::SchedulerName;
-use maestro_core::time::Timestamp;
+use maestro_core::time::{Millis, Timestamp};
+use maestro_engine::Settings;
 use maestro_engine::ports::room_table::{Claim, RoomView};
 use maestro_engine::ports::store::{OwnershipRecord, Store, Transaction};
 use parking_lot::Mutex;
@@ -36,10 +38,12 @@ use crate::host::Host;
 use crate::trace::Trace;
 
 pub(crate) use allocations::Caller;
+pub(crate) use events::MARK;
 pub(crate) use work::{Subject, subject};
 
 use allocations::Lines;
 use circles::Circles;
+use events::KnownEvents;
 use memory::{Known, SeenRoom};
 use regions::KnownRegions;
 
@@ -52,6 +56,8 @@ pub struct Inspector {
     trace: Trace,
     /// What really runs.
     hosts: Arc<[Arc<Host>]>,
+    /// For how long it is tried to deliver an event.
+    events_kept: Millis,
     state: Arc<Mutex<State>>,
 }
 
@@ -67,17 +73,18 @@ struct State {
     regions: KnownRegions,
     circles: Circles,
     lines: Lines,
+    events: KnownEvents,
     violations: Vec<InvariantViolation>,
 }
 
 impl Inspector {
     pub fn new(trace: Trace) -> Self {
-        Self::of_hosts(trace, Vec::new())
+        Self::of_hosts(trace, Vec::new(), Settings::default().events_kept)
     }
 
     /// One that also sees what really runs.
-    pub(crate) fn of_hosts(trace: Trace, hosts: Vec<Arc<Host>>) -> Self {
-        Self { trace, hosts: hosts.into(), state: Arc::default() }
+    pub(crate) fn of_hosts(trace: Trace, hosts: Vec<Arc<Host>>, events_kept: Millis) -> Self {
+        Self { trace, hosts: hosts.into(), events_kept, state: Arc::default() }
     }
 
     /// After a successful commit of the engine that calls itself `node` in leases. `before` is who owned the scheduler
@@ -105,6 +112,7 @@ impl Inspector {
         self.judge_work(&scheduler, transaction, store).await;
         self.judge_effects(&scheduler, transaction, store).await;
         self.judge_allocations(transaction, store).await;
+        self.judge_events(&scheduler, transaction, store).await;
         self.note_all(caps::overstepped(&scheduler, transaction, store).await.unwrap_or_default());
         self.judge_plan(node, &scheduler, transaction, store).await;
         if is_owners {

@@ -29,6 +29,7 @@ impl Inspector {
             }
             self.note_all(unwanted(rooms, &store.all_live_rooms().await?));
             self.judge_holds(store, ping_timeout).await?;
+            self.judge_arrivals(store).await?;
             self.judge_accepted(store).await
         };
         if let Err(error) = outcome.await {

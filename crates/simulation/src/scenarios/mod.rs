@@ -6,6 +6,7 @@
 
 mod autoscaling;
 mod deletion;
+mod events;
 mod fleet;
 mod frozen_adder;
 mod machines;
@@ -61,10 +62,12 @@ pub enum Kind {
     Regions,
     /// Fleets whose rooms are handed out.
     Matchmakers,
+    /// Rooms that have something to say, and receivers that do not always listen.
+    Events,
 }
 
 impl Kind {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Fleet,
         Self::Autoscaling,
         Self::Rollouts,
@@ -74,6 +77,7 @@ impl Kind {
         Self::FrozenAdder,
         Self::Regions,
         Self::Matchmakers,
+        Self::Events,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -87,6 +91,7 @@ impl Kind {
             Self::FrozenAdder => "frozen_adder",
             Self::Regions => "regions",
             Self::Matchmakers => "matchmakers",
+            Self::Events => "events",
         }
     }
 
@@ -100,9 +105,11 @@ impl Kind {
         let chosen = Self::ALL[random.usize(0..OLDEST_KINDS)];
         let is_about_regions = fork(seed, "regions", 1).is_multiple_of(REGIONS_SHARE);
         let is_about_matchmakers = fork(seed, "matchmakers", 2).is_multiple_of(MATCHMAKERS_SHARE);
+        let is_about_events = fork(seed, "events", 0).is_multiple_of(EVENTS_SHARE);
         match options.several_regions {
             None | Some(true) if is_about_regions => Self::Regions,
             None | Some(_) if is_about_matchmakers => Self::Matchmakers,
+            None | Some(_) if is_about_events => Self::Events,
             None | Some(_) => chosen,
         }
     }
@@ -143,6 +150,9 @@ const REGIONS_SHARE: u64 = 8;
 /// One of so many of the others is about matchmakers.
 const MATCHMAKERS_SHARE: u64 = 8;
 
+/// One of so many of those that are left is about events.
+const EVENTS_SHARE: u64 = 8;
+
 /// In one of so many runs nobody gives up waiting for a lock.
 const PATIENT_SHARE: u64 = 4;
 
@@ -167,6 +177,7 @@ pub async fn run_on(seed: u64, options: &Options) -> Outcome {
     let kind = options.kind.unwrap_or_else(|| Kind::draw(seed, options, random));
     let on_sqlite = options.sqlite.unwrap_or_else(|| fork(seed, "sqlite", 0).is_multiple_of(SQLITE_SHARE));
     let settings = recipes::settings(random, fork(seed, "patience", 0).is_multiple_of(PATIENT_SHARE));
+    let settings = if kind == Kind::Events { events::settings(settings, seed) } else { settings };
     let store: Arc<dyn Store> = match on_sqlite {
         true => Arc::new(EmbeddedStore::in_memory().unwrap_or_else(|error| panic!("{error}"))),
         false => Arc::new(MemoryStore::new()),
@@ -179,6 +190,7 @@ pub async fn run_on(seed: u64, options: &Options) -> Outcome {
     let leaps = options.clock_leaps.unwrap_or_else(|| fork(seed, "leaps", 0).is_multiple_of(LEAPING_SHARE));
     let mut stage = Stage::new(world, fork(seed, "stage", 0), leaps);
     stage.matchmaking = (kind == Kind::Matchmakers).then(|| matchmakers::random(seed));
+    stage.talk = (kind == Kind::Events).then(|| events::Talk::new(seed));
     match kind {
         Kind::Fleet => play(&mut stage, fleet::script(random), seed).await,
         Kind::Autoscaling => play(&mut stage, autoscaling::script(random), seed).await,
@@ -189,6 +201,7 @@ pub async fn run_on(seed: u64, options: &Options) -> Outcome {
         Kind::FrozenAdder => frozen_adder::play(&mut stage, random).await,
         Kind::Regions => play(&mut stage, regions::script(random), seed).await,
         Kind::Matchmakers => play(&mut stage, matchmakers::script(random), seed).await,
+        Kind::Events => play(&mut stage, events::script(random), seed).await,
     }
     let violations = stage.violations();
     let world = stage.end();
@@ -205,7 +218,12 @@ pub async fn run_on(seed: u64, options: &Options) -> Outcome {
 /// Faults, then none, then rest.
 async fn play(stage: &mut Stage, script: Script, seed: u64) {
     let script = placing::spread(script, &stage.world.regions(), &mut stage.random_of_regions());
-    stage.set_up(&script, Faults::draw(fork(seed, "faults", 0))).await;
+    let faults = Faults::draw(fork(seed, "faults", 0));
+    let faults = match stage.talk {
+        Some(_) => faults.with_receivers(fork(seed, "faults", 1)),
+        None => faults,
+    };
+    stage.set_up(&script, faults).await;
     for _ in 0..script.events {
         stage.pass_time(script.pause).await;
         stage.let_something_happen(&script).await;

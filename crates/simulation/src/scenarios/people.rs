@@ -69,6 +69,11 @@ pub(super) fn add_rooms(stage: &mut Stage, scheduler: &str, amount: u32) {
     ask(stage, scheduler, Request::Add { amount, force: false });
 }
 
+pub(super) fn new_version(stage: &mut Stage, recipe: Recipe, what: &str) {
+    let name = recipe.name.clone();
+    ask(stage, name.as_str(), Request::NewVersion { recipe: Box::new(recipe), what: what.to_owned() });
+}
+
 /// A deletion that ended in an error stays asked for; someone has to ask again.
 pub(super) async fn delete_again(stage: &mut Stage) {
     let Ok(schedulers) = stage.world.store().schedulers().await else { return };

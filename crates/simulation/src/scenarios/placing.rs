@@ -28,6 +28,7 @@ pub(super) fn regions(seed: u64, kind: Kind, options: &Options) -> Vec<Region> {
         | Kind::Deletion
         | Kind::Mixed
         | Kind::Matchmakers
+        | Kind::Events
         | Kind::FrozenAdder => options.several_regions.unwrap_or_else(|| drawn.is_multiple_of(SHARE)),
     };
     if !several {

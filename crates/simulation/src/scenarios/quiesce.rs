@@ -39,6 +39,7 @@ pub(super) async fn quiesce(stage: &mut Stage) {
         host.forget_special_habits();
     }
     outages::end_all(stage);
+    stage.world.receivers().heal();
     stage.thaw_all();
     stage.world.bury_the_dead().await;
     if stage.world.workers().is_empty() {
@@ -142,6 +143,9 @@ async fn look_around(world: &World) -> Result<Option<String>, StoreError> {
             one.expires_at
         )));
     }
+    if let Some(why) = undelivered(world, &schedulers).await? {
+        return Ok(Some(why));
+    }
     let rows = world.store().all_live_rooms().await?;
     let wanted: BTreeSet<_> = rows.into_iter().map(|row| (row.region, row.id)).collect();
     let there = running(world);
@@ -158,6 +162,24 @@ async fn look_around(world: &World) -> Result<Option<String>, StoreError> {
     }
     let names: BTreeSet<_> = schedulers.into_iter().map(|scheduler| scheduler.name).collect();
     Ok(world.hosts().find_map(|host| homeless(host, &names)))
+}
+
+/// Events that somebody could take.
+async fn undelivered(world: &World, schedulers: &[SchedulerRecord]) -> Result<Option<String>, StoreError> {
+    for scheduler in schedulers {
+        let is_disabled = |name: &str| {
+            let mut same = scheduler.recipe.forwarders.iter().filter(|forwarder| forwarder.name == name);
+            same.clone().next().is_some() && same.all(|forwarder| !forwarder.enabled)
+        };
+        let queues = world.store().event_queues(&scheduler.name).await?;
+        let waiting = queues.iter().find(|queue| queue.waiting > 0 && !is_disabled(&queue.forwarder));
+        if let Some(queue) = waiting {
+            let (events, forwarder) = (queue.waiting, &queue.forwarder);
+            return Ok(Some(format!("{events} events of {} wait for {forwarder}", scheduler.name)));
+        }
+    }
+    let is_left = world.store().has_left_queues().await?;
+    Ok(is_left.then(|| "events of deleted schedulers wait".into()))
 }
 
 /// What runs, by region.

@@ -13,6 +13,7 @@ use crate::host::{Host, Span};
 use crate::seed::fork;
 use crate::world::{NodeNumber, NodePlan, World};
 
+use super::events::{self, Talk};
 use super::outages::{self, CutOff};
 use super::script::{Script, choose};
 use super::{machines, matchmakers, nature, people, players};
@@ -28,6 +29,8 @@ pub(super) struct Stage {
     pub(super) cut_off: Vec<CutOff>,
     /// What matchmakers draw from; `None`: there are none.
     pub(super) matchmaking: Option<fastrand::Rng>,
+    /// What rooms say to forwarders; `None`: nothing.
+    pub(super) talk: Option<Talk>,
     /// The last generation of the game that someone made.
     pub(super) generation: u32,
     /// All that were ever created, by number.
@@ -62,6 +65,7 @@ impl Stage {
             frozen: Vec::new(),
             cut_off: Vec::new(),
             matchmaking: None,
+            talk: None,
             generation: 1,
             recipes: Vec::new(),
             restless: None,
@@ -136,6 +140,7 @@ impl Stage {
             None => {}
         }
         matchmakers::ask_for_rooms(self);
+        events::go_on(self).await;
     }
 
     pub(super) fn freeze(&mut self, node: NodeNumber, time: Duration) {

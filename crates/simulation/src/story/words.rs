@@ -1,6 +1,7 @@
 //! The words for single changes that need nothing but the change itself.
 
 use maestro_core::operation::{OperationStatus, Wait};
+use maestro_core::text::count_of;
 use maestro_core::time::{Timestamp, age};
 use maestro_engine::ports::store::{Change, RegionRecord, SchedulerUpdate};
 
@@ -36,6 +37,8 @@ pub(super) fn of_other(change: &Change) -> Option<String> {
         Change::QueueEvent(new) => {
             format!("event {} of room {} for {}", new.message.what(), new.room, new.forwarder)
         }
+        Change::EventsDelivered { events, .. } => format!("{} delivered", count_of(events.len(), "event")),
+        Change::EventFailed { event, error, .. } => format!("event {event} is not delivered: {error}"),
         Change::EventsDead { events, error, .. } => format!("{} events are dead: {error}", events.len()),
         Change::ReplayEvents { events, .. } => format!("{} events are replayed", events.len()),
         Change::OrphanEvents { addresses, .. } => format!("{} forwarders outlive it", addresses.len()),
@@ -68,8 +71,6 @@ pub(super) fn of_other(change: &Change) -> Option<String> {
         | Change::IntendStop { .. }
         | Change::ForgetRooms { .. }
         | Change::ForgetAllocations(_)
-        | Change::EventsDelivered { .. }
-        | Change::EventFailed { .. }
         | Change::ForgetDeadEvents { .. } => return None,
     })
 }

@@ -23,6 +23,7 @@ use crate::faults::{ActiveFaults, Faults, Intercept};
 use crate::host::Host;
 use crate::invariants::Inspector;
 use crate::memory::MemoryStore;
+use crate::receivers::Receivers;
 use crate::seed::fork;
 use crate::table::SharedTable;
 use crate::trace::Trace;
@@ -45,6 +46,7 @@ pub struct World {
     /// One for each region; never empty.
     hosts: Vec<Arc<Host>>,
     rooms_api: Arc<Switchboard>,
+    receivers: Receivers,
     /// The hosts'; an engine has its own, which die with it.
     tasks: Tasks,
     /// `None`: no engine hears what others say, each has to look for itself.
@@ -90,9 +92,10 @@ impl World {
         let table = SharedTable::new(clock.clone(), fork(seed, "table", 0));
         Self {
             seed,
-            settings,
             clock,
-            inspector: Inspector::of_hosts(trace.clone(), hosts.clone()),
+            inspector: Inspector::of_hosts(trace.clone(), hosts.clone(), settings.events_kept),
+            receivers: Receivers::new(fork(seed, "receivers", 0)),
+            settings,
             trace,
             store,
             hosts,
@@ -152,6 +155,11 @@ impl World {
             () = life.over() => None,
             answer = request => Some(answer),
         }
+    }
+
+    /// Where events are forwarded to.
+    pub fn receivers(&self) -> &Receivers {
+        &self.receivers
     }
 
     /// The durable side itself.

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use maestro_engine::ports::event_sink::NoEventSink;
 use maestro_engine::ports::{Ports, Randomness, Runtime};
 use maestro_engine::{Engine, Error, Parts, Running, Tasks};
 use tokio::time::timeout;
@@ -14,6 +13,7 @@ use crate::coverage::RareEvent;
 use crate::faults::Surroundings;
 use crate::host::Host;
 use crate::life::Life;
+use crate::receivers::SimulatedSink;
 use crate::runtime::SimulatedRuntime;
 use crate::seed::fork;
 use crate::store::{CrashPoint, SimulatedStore};
@@ -146,11 +146,12 @@ impl World {
         };
         let runtimes: BTreeMap<_, _> = self.hosts.iter().map(connect).collect();
         let table = SimulatedTable::new(self.table.clone(), around.clone(), self.store.clone());
+        let events = SimulatedSink::new(self.receivers.clone(), around.clone());
         Ports {
             store: Arc::new(SimulatedStore::new(self.store.clone(), around, plan.crash)),
             table: Arc::new(table),
             runtimes: Arc::new(runtimes),
-            events: Arc::new(NoEventSink),
+            events: Arc::new(events),
             clock: Arc::new(self.clock.clone().skewed(plan.skew)),
             random: Arc::new(Randomness::from_seed(fork(self.seed, "engine", number))),
             // Shared: a node that is frozen or dead gets nowhere where it could ring.

@@ -49,6 +49,7 @@ fn shown(invariant: Invariant) -> Shown {
         | Invariant::AnswersKept
         | Invariant::FirstCome
         | Invariant::HoldsEnd => Shown::InRunsOf(Kind::Matchmakers),
+        Invariant::EventsInOrder | Invariant::AcceptedEventsArrive => Shown::InRunsOf(Kind::Events),
         Invariant::LegalTransitions
         | Invariant::EffectOnce
         | Invariant::SurgeBound

@@ -7,6 +7,7 @@ mod broken_guards;
 mod churn;
 mod common;
 mod crashes;
+mod events;
 mod fleet_life;
 mod idle;
 mod lock_flows;

@@ -16,6 +16,7 @@ const FRESH: u64 = 60;
 /// Of the kind that has a bound of its own; `make simulate SEEDS=0..999 KIND=frozen_adder` for a thousand.
 const FROZEN_ADDERS: u64 = 150;
 const REGION_SEEDS: u64 = 40;
+const EVENT_SEEDS: u64 = 24;
 
 fn sweep(first: u64, seeds: u64, options: Options) -> Report {
     let sweep =
@@ -85,6 +86,21 @@ fn runs_about_regions() {
         [RareEvent::RegionLost, RareEvent::RegionBack, RareEvent::RegionCordoned, RareEvent::RegionDrained]
     {
         assert!(report.coverage[&event] > REGION_SEEDS / 4, "{event:?}: {:?}", report.coverage);
+    }
+}
+
+/// Receivers go down, hang, refuse and lose answers, and everything arrives, in order.
+#[test]
+fn runs_about_events() {
+    let report = sweep(1, EVENT_SEEDS, Options { kind: Some(Kind::Events), ..Options::default() });
+    for event in [
+        RareEvent::ReceiverDown,
+        RareEvent::EventRetried,
+        RareEvent::EventRepeated,
+        RareEvent::EventDead,
+        RareEvent::DeliveryTakenOver,
+    ] {
+        assert!(report.coverage[&event] > EVENT_SEEDS / 4, "{event:?}: {:?}", report.coverage);
     }
 }
 
