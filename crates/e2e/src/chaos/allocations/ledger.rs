@@ -35,7 +35,9 @@ pub(super) struct Ledger(Mutex<Entries>);
 pub(super) struct Entries {
     /// By room.
     held: BTreeMap<String, Held>,
-    most_at_once: usize,
+    /// At the last count, and at most.
+    taken: usize,
+    taken_max: usize,
     /// By allocation.
     pub(super) given: BTreeMap<String, Given>,
     /// Of allocations whose match has begun, when it was over.
@@ -83,8 +85,6 @@ impl Ledger {
             has_begun: false,
         };
         entries.held.insert(given.room.clone(), held);
-        let at_once = entries.held.values().filter(|held| !held.may_be_over(now)).count();
-        entries.most_at_once = entries.most_at_once.max(at_once);
         entries.given.insert(given.id.clone(), given);
         Ok(())
     }
@@ -118,9 +118,13 @@ impl Ledger {
         entries.played.insert(allocation.to_owned(), Some(Timestamp::now()));
     }
 
-    /// It will not be given again.
-    pub(super) fn room_is_gone(&self, room: &str) {
-        self.0.lock().held.remove(room);
+    /// Counts those of these rooms that somebody has.
+    pub(super) fn count<'a>(&self, rooms: impl Iterator<Item = &'a str>) {
+        let mut entries = self.0.lock();
+        let now = Timestamp::now();
+        let held = rooms.filter(|room| entries.held.get(*room).is_some_and(|held| !held.may_be_over(now)));
+        entries.taken = held.count();
+        entries.taken_max = entries.taken_max.max(entries.taken);
     }
 
     /// Before it is killed.
@@ -132,8 +136,10 @@ impl Ledger {
         self.0.lock().killed.contains(room)
     }
 
-    pub(super) fn most_at_once(&self) -> usize {
-        self.0.lock().most_at_once
+    /// Rooms that somebody has: at the last count, and the most that there were.
+    pub(super) fn taken(&self) -> (usize, usize) {
+        let entries = self.0.lock();
+        (entries.taken, entries.taken_max)
     }
 
     /// For those who look at all of it.

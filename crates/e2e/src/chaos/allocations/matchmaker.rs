@@ -22,8 +22,13 @@ const HUNG_UP: u32 = 20;
 /// Without an answer, or with one that is no decision, it is asked again.
 const ATTEMPTS_MAX: u32 = 20;
 const COUNT_MAX: u32 = 3;
+/// So many pairs of players there are, in percent of the most rooms that the fleet has.
+const PLAYERS_PERCENT: usize = 110;
 const WAIT_MAX_MILLIS: u64 = 500;
-const TTL_MILLIS: std::ops::RangeInclusive<u64> = 1000..=5000;
+/// The server allows no less.
+const TTL_MIN: Duration = Duration::from_secs(1);
+/// In ping intervals: a room hears of its players with one ping, and says with the next that they are there.
+const TTL: std::ops::RangeInclusive<u32> = 4..=10;
 const THINKS_MAX: Duration = Duration::from_millis(50);
 const AGAIN_AFTER: Duration = Duration::from_millis(100);
 
@@ -70,6 +75,7 @@ impl<'a> Matchmaker<'a> {
     /// Until it is over. The error is an answer that a server must not give.
     pub(super) fn run(mut self) -> anyhow::Result<()> {
         for number in 0_u64.. {
+            self.await_players();
             if self.contest.is_over() {
                 break;
             }
@@ -81,6 +87,14 @@ impl<'a> Matchmaker<'a> {
         Ok(())
     }
 
+    /// There are more than the fleet has rooms, but not without end: during a rollout, a fleet has room for all players.
+    fn await_players(&self) {
+        let most = self.contest.options.rooms as usize * PLAYERS_PERCENT / 100;
+        while self.contest.ledger.taken().0 >= most && !self.contest.is_over() {
+            thread::sleep(AGAIN_AFTER);
+        }
+    }
+
     fn draw(&mut self, number: u64) -> Request {
         let has_id = self.random.u32(..4) > 0;
         let id = has_id.then(|| format!("{}-{number}", self.number));
@@ -89,7 +103,7 @@ impl<'a> Matchmaker<'a> {
         let mut body = json!({
             "count": count,
             "waitMillis": if waits { self.random.u64(1..=WAIT_MAX_MILLIS) } else { 0 },
-            "ttlMillis": self.random.u64(TTL_MILLIS),
+            "ttlMillis": (self.contest.options.ping_every * self.random.u32(TTL)).max(TTL_MIN).as_millis() as u64,
             "wishes": self.draw_wishes(),
             "metadata": {"for": number},
         });

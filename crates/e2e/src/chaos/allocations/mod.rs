@@ -125,7 +125,7 @@ fn run_on(maestro: &Maestro, options: &Options) -> anyhow::Result<Tally> {
     no_violation(maestro)?;
     let rows = rows::read(maestro)?;
     contest.ledger.look(|entries| rows::check(entries, &rows))?;
-    Ok(Tally::of(&contest, &rows, took))
+    Ok(Tally::of(&contest, maestro.rooms_ever_made(SCHEDULER)?, &rows, took))
 }
 
 /// How long the matchmakers competed.

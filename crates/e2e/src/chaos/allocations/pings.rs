@@ -15,7 +15,7 @@ use crate::client::Client;
 use crate::{Maestro, Room};
 
 /// They wait more than they work.
-const PINGERS: usize = 8;
+const PINGERS: usize = 32;
 const LIST_EVERY: Duration = Duration::from_millis(200);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// Longer than any answer takes.
@@ -70,9 +70,8 @@ impl<'a> Pings<'a> {
     fn list(&self) -> anyhow::Result<()> {
         let client = self.maestro.api().keeping_connections(TIMEOUT);
         while !self.is_at_rest() {
-            let mut rooms = client.rooms(SCHEDULER)?;
-            // Whoever has been asked to end does so at once.
-            rooms.retain(|room| room.status != "terminating");
+            let rooms = client.rooms(SCHEDULER)?;
+            self.contest.ledger.count(rooms.iter().map(|room| room.id.as_str()));
             *self.rooms.write() = rooms;
             thread::sleep(LIST_EVERY);
         }
@@ -89,9 +88,7 @@ impl<'a> Pings<'a> {
                 let ids = rooms.iter().map(|room| room.id.as_str());
                 ids.filter(|id| shard_of(id) == shard).map(str::to_owned).collect()
             };
-            for (gone, _) in known.extract_if(.., |id, _| !rooms.contains(id)) {
-                self.contest.ledger.room_is_gone(&gone);
-            }
+            known.retain(|id, _| rooms.contains(id));
             for id in rooms.into_iter().filter(|id| !self.contest.ledger.is_killed(id)) {
                 let room = known.entry(id.clone()).or_insert_with(|| self.first(&mut random));
                 if room.next <= Instant::now() {

@@ -64,6 +64,7 @@ pub struct Tally {
     pub most_at_once: usize,
     /// Rooms whose processes were killed.
     pub killed: usize,
+    rooms_made: u32,
     /// The states in which allocations ended, those included that nobody heard of.
     pub ended: BTreeMap<String, usize>,
     took: Duration,
@@ -77,7 +78,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    pub(super) fn of(contest: &Contest, rows: &[Row], took: Duration) -> Self {
+    pub(super) fn of(contest: &Contest, rooms_made: u32, rows: &[Row], took: Duration) -> Self {
         let counts = &contest.counts;
         let number = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let mut ended = BTreeMap::new();
@@ -88,8 +89,9 @@ impl Tally {
         answered_in.sort();
         Self {
             given: counts.given(),
-            most_at_once: contest.ledger.most_at_once(),
+            most_at_once: contest.ledger.taken().1,
             killed: contest.ledger.look(|entries| entries.killed.len()),
+            rooms_made,
             ended,
             took,
             refused: number(&counts.refused),
@@ -113,8 +115,8 @@ impl fmt::Display for Tally {
         write!(
             f,
             "{} rooms given in {:.1} s ({:.0} a second), up to {} at once; answered without waiting in {:.1} ms, 99 % in \
-             {:.1} ms; {} times no room, {} requests hung up on, {} repeated, {} answers 503 or 504; {} rooms killed, \
-             {} pings; allocations ended: {}",
+             {:.1} ms; {} times no room, {} requests hung up on, {} repeated, {} answers 503 or 504; {} of \
+             {} rooms killed, {} pings; allocations ended: {}",
             self.given,
             self.took.as_secs_f64(),
             self.given as f64 / self.took.as_secs_f64(),
@@ -126,6 +128,7 @@ impl fmt::Display for Tally {
             self.repeated,
             self.unavailable,
             self.killed,
+            self.rooms_made,
             self.pings,
             ended.collect::<Vec<_>>().join(", "),
         )
