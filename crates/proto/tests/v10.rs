@@ -1,4 +1,5 @@
-//! The package `api.v1` is v10's: its services, messages and numbers, and nothing else but fields from 100 up.
+//! The package `api.v1` is v10's: its services, messages and numbers, and nothing else but fields from 100 up. So is
+//! `eventforwarder`, with which receivers of events are called.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -105,6 +106,20 @@ const MESSAGES: &str = "
     AllocateRoomResponse: room_id=1 success=2:bool message=3 ports=4:[Port] host=5
 ";
 
+/// What v10 calls receivers of events with, and what they answer.
+const RECEIVERS: &str = "eventforwarder";
+const RECEIVERS_SERVICES: &str = "
+    GRPCForwarder: SendRoomResync(RoomStatus) SendRoomStatus(RoomStatus) SendRoomEvent(RoomEvent) \
+        SendPlayerEvent(PlayerEvent) SendRoomInfo(RoomInfo) SendRoomPing(Room)
+";
+const RECEIVERS_MESSAGES: &str = "
+    Room: game=1 roomId=2 host=4 port=5:int32 metadata=6:map roomType=7
+    RoomStatus: room=1:Room statusType=2:ready=0,occupied=1,terminating=2,terminated=3
+    RoomEvent: room=1:Room eventType=2 metadata=3:map
+    PlayerEvent: playerId=1 room=2:Room eventType=3:PLAYER_JOINED=0,PLAYER_LEFT=1 metadata=4:map
+    Response: code=1:int32 message=2
+";
+
 /// Names, and what they have.
 fn table(text: &str) -> BTreeMap<String, String> {
     let line = |line: &str| {
@@ -128,6 +143,12 @@ fn fields(message: &MessageDescriptor) -> String {
             Kind::Message(message) => format!(":{}", message.name()),
             kind if field.is_list() => format!(":[{kind:?}]"),
             Kind::String => String::new(),
+            Kind::Enum(values) => {
+                let value = |value: prost_reflect::EnumValueDescriptor| {
+                    format!("{}={}", value.name(), value.number())
+                };
+                format!(":{}", values.values().map(value).collect::<Vec<_>>().join(","))
+            }
             kind => format!(":{kind:?}"),
         };
         let optional = if field.field_descriptor_proto().proto3_optional() { "?" } else { "" };
@@ -158,4 +179,23 @@ fn messages_and_numbers() {
     }
     let ours: Vec<_> = messages.keys().filter(|name| !expected.contains_key(*name)).collect();
     assert!(ours.is_empty(), "belong into maestro.api.v1: {ours:?}");
+}
+
+#[test]
+fn what_receivers_of_events_understand() {
+    let files = protox::compile(["eventforwarder/forwarder.proto"], ["../../proto"]).unwrap();
+    let pool = DescriptorPool::from_file_descriptor_set(files).unwrap();
+    let services = pool.services().map(|service| {
+        assert_eq!(service.package_name(), RECEIVERS);
+        let method = |method: prost_reflect::MethodDescriptor| {
+            assert_eq!(method.output().name(), "Response");
+            format!("{}({})", method.name(), method.input().name())
+        };
+        (service.name().to_owned(), service.methods().map(method).collect::<Vec<_>>().join(" "))
+    });
+    assert_eq!(services.collect::<BTreeMap<_, _>>(), table(RECEIVERS_SERVICES));
+    for (name, expected) in table(RECEIVERS_MESSAGES) {
+        let message = pool.get_message_by_name(&format!("{RECEIVERS}.{name}")).unwrap();
+        assert_eq!(fields(&message), expected, "{name}");
+    }
 }
