@@ -26,6 +26,7 @@ const ENDS_DEBOUNCE: Duration = Duration::from_millis(5);
 pub(crate) async fn watch(engine: Arc<Engine>) {
     loop {
         tokio::select! {
+            biased;
             () = engine.allocations.ended.notified() => tokio::time::sleep(ENDS_DEBOUNCE).await,
             () = tokio::time::sleep(CHECK_INTERVAL) => {}
         }
