@@ -20,78 +20,73 @@ use crate::error::ApiError;
 use crate::request::{Api, Call, InPath};
 use crate::warning::Warnings;
 
-/// Reads the message from the query.
-pub(crate) fn get<A, Q, R, F>(handler: impl Handler<A, Q, F>) -> MethodRouter<Arc<A>>
+/// A function that answers a message.
+pub(crate) trait Handler<A, Q, R>: Clone + Send + Sync + 'static {
+    fn answer(&self, api: Arc<A>, call: Call<Q>) -> impl Future<Output = Result<R, ApiError>> + Send;
+}
+
+impl<A, Q, R, F, H> Handler<A, Q, R> for H
 where
-    A: Api,
-    Q: Named + DeserializeOwned + Send + 'static,
-    R: Serialize + 'static,
     F: Future<Output = Result<R, ApiError>> + Send,
+    H: Fn(Arc<A>, Call<Q>) -> F + Clone + Send + Sync + 'static,
 {
-    get_as(handler, |answer| Answer(answer).into_response())
+    fn answer(&self, api: Arc<A>, call: Call<Q>) -> impl Future<Output = Result<R, ApiError>> + Send {
+        self(api, call)
+    }
+}
+
+/// A message that is made of path and query.
+pub(crate) trait QueryMessage: Named + DeserializeOwned + Send + 'static {}
+
+impl<Q: Named + DeserializeOwned + Send + 'static> QueryMessage for Q {}
+
+/// A message that is made of path and body.
+pub(crate) trait BodyMessage: Named + FromJson + Send + 'static {}
+
+impl<Q: Named + FromJson + Send + 'static> BodyMessage for Q {}
+
+/// Reads the message from the query.
+pub(crate) fn get<A: Api, Q: QueryMessage, R: Serialize + 'static>(
+    handler: impl Handler<A, Q, R>,
+) -> MethodRouter<Arc<A>> {
+    get_as(handler, json)
 }
 
 /// The same, with an answer that is not the message as JSON.
-pub(crate) fn get_as<A, Q, R, F>(
-    handler: impl Handler<A, Q, F>,
+pub(crate) fn get_as<A: Api, Q: QueryMessage, R: 'static>(
+    handler: impl Handler<A, Q, R>,
     write: fn(R) -> Response,
-) -> MethodRouter<Arc<A>>
-where
-    A: Api,
-    Q: Named + DeserializeOwned + Send + 'static,
-    R: 'static,
-    F: Future<Output = Result<R, ApiError>> + Send,
-{
-    asked(MethodFilter::GET, handler, write)
+) -> MethodRouter<Arc<A>> {
+    without_body(MethodFilter::GET, handler, write)
 }
 
 /// Reads the message from the query.
-pub(crate) fn delete<A, Q, R, F>(handler: impl Handler<A, Q, F>) -> MethodRouter<Arc<A>>
-where
-    A: Api,
-    Q: Named + DeserializeOwned + Send + 'static,
-    R: Serialize + 'static,
-    F: Future<Output = Result<R, ApiError>> + Send,
-{
-    delete_as(handler, |answer| Answer(answer).into_response())
+pub(crate) fn delete<A: Api, Q: QueryMessage, R: Serialize + 'static>(
+    handler: impl Handler<A, Q, R>,
+) -> MethodRouter<Arc<A>> {
+    delete_as(handler, json)
 }
 
 /// The same, with an answer that is not the message as JSON.
-pub(crate) fn delete_as<A, Q, R, F>(
-    handler: impl Handler<A, Q, F>,
+pub(crate) fn delete_as<A: Api, Q: QueryMessage, R: 'static>(
+    handler: impl Handler<A, Q, R>,
     write: fn(R) -> Response,
-) -> MethodRouter<Arc<A>>
-where
-    A: Api,
-    Q: Named + DeserializeOwned + Send + 'static,
-    R: 'static,
-    F: Future<Output = Result<R, ApiError>> + Send,
-{
-    asked(MethodFilter::DELETE, handler, write)
+) -> MethodRouter<Arc<A>> {
+    without_body(MethodFilter::DELETE, handler, write)
 }
 
 /// Reads the message from the body.
-pub(crate) fn post<A, Q, R, F>(handler: impl Handler<A, Q, F>) -> MethodRouter<Arc<A>>
-where
-    A: Api,
-    Q: Named + FromJson + Send + 'static,
-    R: Serialize + 'static,
-    F: Future<Output = Result<R, ApiError>> + Send,
-{
-    sent(MethodFilter::POST, Body::Message, handler)
+pub(crate) fn post<A: Api, Q: BodyMessage, R: Serialize + 'static>(
+    handler: impl Handler<A, Q, R>,
+) -> MethodRouter<Arc<A>> {
+    with_body(MethodFilter::POST, Body::Message, handler)
 }
 
 /// The same for a message with a reason, which may be in the query instead; that takes precedence if it is given.
-pub(crate) fn post_with_reason<A, Q, R, F>(
-    handler: impl Handler<A, Q, F>,
+pub(crate) fn post_with_reason<A: Api, Q: BodyMessage, R: Serialize + 'static>(
+    handler: impl Handler<A, Q, R>,
     reason_of: fn(&mut Q) -> &mut String,
-) -> MethodRouter<Arc<A>>
-where
-    A: Api,
-    Q: Named + FromJson + Send + 'static,
-    R: Serialize + 'static,
-    F: Future<Output = Result<R, ApiError>> + Send,
-{
+) -> MethodRouter<Arc<A>> {
     #[derive(Deserialize, Default)]
     #[serde(default)]
     struct InQuery {
@@ -108,72 +103,53 @@ where
 }
 
 /// Reads the message from the body.
-pub(crate) fn put<A, Q, R, F>(handler: impl Handler<A, Q, F>) -> MethodRouter<Arc<A>>
-where
-    A: Api,
-    Q: Named + FromJson + Send + 'static,
-    R: Serialize + 'static,
-    F: Future<Output = Result<R, ApiError>> + Send,
-{
-    sent(MethodFilter::PUT, Body::Message, handler)
+pub(crate) fn put<A: Api, Q: BodyMessage, R: Serialize + 'static>(
+    handler: impl Handler<A, Q, R>,
+) -> MethodRouter<Arc<A>> {
+    with_body(MethodFilter::PUT, Body::Message, handler)
 }
 
 /// Reads a recipe, or a part of one, from the body.
-pub(crate) fn recipe<A, Q, R, F>(method: MethodFilter, handler: impl Handler<A, Q, F>) -> MethodRouter<Arc<A>>
-where
-    A: Api,
-    Q: Named + FromJson + Send + 'static,
-    R: Serialize + 'static,
-    F: Future<Output = Result<R, ApiError>> + Send,
-{
-    sent(method, Body::Recipe, handler)
+pub(crate) fn recipe<A: Api, Q: BodyMessage, R: Serialize + 'static>(
+    method: MethodFilter,
+    handler: impl Handler<A, Q, R>,
+) -> MethodRouter<Arc<A>> {
+    with_body(method, Body::Recipe, handler)
 }
 
-/// A function that answers a message.
-pub(crate) trait Handler<A, Q, F>: Fn(Arc<A>, Call<Q>) -> F + Clone + Send + Sync + 'static {}
+fn json<R: Serialize>(answer: R) -> Response {
+    Answer(answer).into_response()
+}
 
-impl<A, Q, F, H: Fn(Arc<A>, Call<Q>) -> F + Clone + Send + Sync + 'static> Handler<A, Q, F> for H {}
-
-fn asked<A, Q, R, F>(
+fn without_body<A: Api, Q: QueryMessage, R: 'static>(
     method: MethodFilter,
-    handler: impl Handler<A, Q, F>,
+    handler: impl Handler<A, Q, R>,
     write: fn(R) -> Response,
-) -> MethodRouter<Arc<A>>
-where
-    A: Api,
-    Q: Named + DeserializeOwned + Send + 'static,
-    R: 'static,
-    F: Future<Output = Result<R, ApiError>> + Send,
-{
+) -> MethodRouter<Arc<A>> {
     on(method, async move |State(api): State<Arc<A>>, request: Request| {
         let call = from_query_and_path(request).await?;
-        handler(api, call).await.map(write)
+        handler.answer(api, call).await.map(write)
     })
 }
 
-fn sent<A, Q, R, F>(method: MethodFilter, body: Body, handler: impl Handler<A, Q, F>) -> MethodRouter<Arc<A>>
-where
-    A: Api,
-    Q: Named + FromJson + Send + 'static,
-    R: Serialize + 'static,
-    F: Future<Output = Result<R, ApiError>> + Send,
-{
+fn with_body<A: Api, Q: BodyMessage, R: Serialize + 'static>(
+    method: MethodFilter,
+    body: Body,
+    handler: impl Handler<A, Q, R>,
+) -> MethodRouter<Arc<A>> {
     on(method, async move |State(api): State<Arc<A>>, request: Request| {
         let call = from_body_and_path(request, body, api.body_max_bytes()).await?;
         answered(api, handler, call).await
     })
 }
 
-async fn answered<A, Q, R, F>(
+async fn answered<A, Q, R>(
     api: Arc<A>,
-    handler: impl Handler<A, Q, F>,
+    handler: impl Handler<A, Q, R>,
     call: Call<Q>,
-) -> Result<(Warnings, Answer<R>), ApiError>
-where
-    F: Future<Output = Result<R, ApiError>>,
-{
+) -> Result<(Warnings, Answer<R>), ApiError> {
     let warnings = call.warnings.clone();
-    Ok((warnings, Answer(handler(api, call).await?)))
+    Ok((warnings, Answer(handler.answer(api, call).await?)))
 }
 
 pub(crate) async fn from_query_and_path<Q>(request: Request) -> Result<Call<Q>, ApiError>

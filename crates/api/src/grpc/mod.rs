@@ -13,7 +13,7 @@ pub(crate) mod stream;
 mod timeout;
 
 use std::collections::BTreeSet;
-use std::future::{Future, ready};
+use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -62,19 +62,18 @@ pub(crate) enum Kind {
 }
 
 /// A method that a handler answers. It is the one that HTTP uses.
-pub(crate) fn unary<M, A, Q, F>(_: M, handler: impl Handler<A, Q, F>) -> Route<Arc<A>>
+pub(crate) fn unary<M, A, Q>(_: M, handler: impl Handler<A, Q, M::Response>) -> Route<Arc<A>>
 where
     M: Method<Request: Message + Default + 'static, Response: Message + 'static>,
     A: Api,
     Q: TryFrom<M::Request> + Send + 'static,
     ApiError: From<Q::Error>,
-    F: Future<Output = Result<M::Response, ApiError>> + Send,
 {
     let answer = async move |State(api): State<Arc<A>>, request: Request| {
         let answered = async {
             let (headers, message) = read::<M::Request>(request, api.body_max_bytes()).await?;
             let call = Call::new(Q::try_from(message)?, Warnings::default(), &headers);
-            handler(api, call).await
+            handler.answer(api, call).await
         };
         match answered.await {
             Ok(message) => written(&message),
