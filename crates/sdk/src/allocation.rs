@@ -1,14 +1,14 @@
-//! What a room hears of the matches that it is to expect.
+//! The allocations of a room: which of them the game has been told, and which matches have begun.
 
 use std::collections::VecDeque;
 use std::time::SystemTime;
 
 use serde_json::{Map, Value};
 
-/// More than a room has at once. What is older than this is forgotten, and could be told a second time.
-const TOLD_MAX: usize = 4096;
+/// Ids that are remembered: more than a room has allocations at once. Of an older one the game could be told again.
+const KNOWN_MAX: usize = 4096;
 
-/// As many ids as fit into a ping beside everything else.
+/// Ids that a ping has room for.
 const BEGUN_MAX: usize = 512;
 
 /// A match that a matchmaker has promised to somebody: the room is held for it.
@@ -23,7 +23,7 @@ pub struct Allocation {
 }
 
 impl Allocation {
-    /// As the rooms API writes it; none if it is something else.
+    /// From the JSON of the rooms API. `None`: it is something else.
     pub(crate) fn read(json: &Value) -> Option<Self> {
         let expires_at: jiff::Timestamp = json.get("expiresAt")?.as_str()?.parse().ok()?;
         Some(Self {
@@ -34,16 +34,16 @@ impl Allocation {
     }
 }
 
-/// The allocations of the room, as far as it knows of them.
+/// All that the room knows of its allocations.
 #[derive(Debug, Default)]
 pub(crate) struct Allocations {
-    /// As the latest answer has them.
+    /// Those in the latest answer to a ping.
     expected: Vec<Allocation>,
     /// Those of which the game has not been told.
     untold: Vec<Allocation>,
     /// Ids of those that were `untold` at some time, the oldest first.
     known: VecDeque<String>,
-    /// What Maestro has not confirmed to have heard.
+    /// Ids of those whose matches have begun, until Maestro has confirmed it.
     begun: Vec<String>,
 }
 
@@ -52,20 +52,20 @@ impl Allocations {
         &self.expected
     }
 
-    /// Those that the game is to be told of; they count as told.
+    /// Those that the game is to be told of. They count as told.
     pub(crate) fn take_untold(&mut self) -> Vec<Allocation> {
         std::mem::take(&mut self.untold)
     }
 
-    /// They could not be told now.
+    /// The game could not be told of these now.
     pub(crate) fn put_back(&mut self, untold: Vec<Allocation>) {
         self.untold.splice(..0, untold);
     }
 
-    pub(crate) fn hear(&mut self, expected: Vec<Allocation>) {
+    pub(crate) fn update(&mut self, expected: Vec<Allocation>) {
         self.expected = expected;
         let Self { expected, untold, known, .. } = self;
-        // Over before anybody wanted to know.
+        // An allocation that is over before the game was told of it is not worth telling.
         untold.retain(|allocation| expected.iter().any(|other| other.id == allocation.id));
         for allocation in expected.iter() {
             if !known.contains(&allocation.id) {
@@ -73,7 +73,7 @@ impl Allocations {
                 untold.push(allocation.clone());
             }
         }
-        known.drain(..known.len().saturating_sub(TOLD_MAX.max(expected.len())));
+        known.drain(..known.len().saturating_sub(KNOWN_MAX.max(expected.len())));
     }
 
     pub(crate) fn begin(&mut self, id: String) {
@@ -89,7 +89,7 @@ impl Allocations {
         &self.begun
     }
 
-    /// Maestro has heard that these have begun.
+    /// Maestro knows that these have begun.
     pub(crate) fn confirm_begun(&mut self, sent: &[String]) {
         self.begun.retain(|id| !sent.contains(id));
     }
@@ -124,11 +124,11 @@ mod tests {
     #[test]
     fn each_is_told_once_also_if_it_is_away_for_a_while() {
         let mut allocations = Allocations::default();
-        allocations.hear(vec![allocation("a")]);
-        allocations.hear(vec![allocation("a"), allocation("b")]);
+        allocations.update(vec![allocation("a")]);
+        allocations.update(vec![allocation("a"), allocation("b")]);
         assert_eq!(ids(&allocations.take_untold()), ["a", "b"]);
-        allocations.hear(Vec::new());
-        allocations.hear(vec![allocation("a"), allocation("c")]);
+        allocations.update(Vec::new());
+        allocations.update(vec![allocation("a"), allocation("c")]);
         assert_eq!(ids(&allocations.take_untold()), ["c"]);
         assert_eq!(ids(allocations.expected()), ["a", "c"]);
     }
@@ -136,8 +136,8 @@ mod tests {
     #[test]
     fn what_is_over_before_it_was_told_is_not_told() {
         let mut allocations = Allocations::default();
-        allocations.hear(vec![allocation("a"), allocation("b")]);
-        allocations.hear(vec![allocation("b")]);
+        allocations.update(vec![allocation("a"), allocation("b")]);
+        allocations.update(vec![allocation("b")]);
         let untold = allocations.take_untold();
         assert_eq!(ids(&untold), ["b"]);
         allocations.put_back(untold);
@@ -147,13 +147,13 @@ mod tests {
     #[test]
     fn what_is_kept_is_bounded() {
         let mut allocations = Allocations::default();
-        for number in 0..2 * TOLD_MAX {
-            allocations.hear(vec![allocation(&number.to_string())]);
+        for number in 0..2 * KNOWN_MAX {
+            allocations.update(vec![allocation(&number.to_string())]);
             allocations.begin(number.to_string());
         }
-        assert_eq!((allocations.known.len(), allocations.begun.len()), (TOLD_MAX, BEGUN_MAX));
+        assert_eq!((allocations.known.len(), allocations.begun.len()), (KNOWN_MAX, BEGUN_MAX));
         assert_eq!(allocations.untold.len(), 1);
-        let newest = (2 * TOLD_MAX - 1).to_string();
+        let newest = (2 * KNOWN_MAX - 1).to_string();
         assert_eq!(allocations.begun().last(), Some(&newest));
     }
 

@@ -101,7 +101,7 @@ impl State {
 
     /// Whatever it tells to send counts as sent.
     pub(crate) fn next(&mut self, now: Instant) -> Next {
-        // Maestro should hear `terminating` before `terminated`, also of a room that ends at once.
+        // Maestro should get `terminating` before `terminated`, also of a room that ends at once.
         let terminating_unsent = self.status == Some(Status::Terminating) && self.pace.changed;
         if self.closing && !terminating_unsent {
             return Next::Farewell(self.ping(Status::Terminated));
@@ -130,7 +130,7 @@ impl State {
         self.last_ping = Some(LastPing { status: ping.status, at, answer, failures: self.pace.failures });
         if let Some(allocations) = allocations {
             self.allocations.confirm_begun(&ping.begun);
-            self.allocations.hear(allocations);
+            self.allocations.update(allocations);
         }
     }
 
