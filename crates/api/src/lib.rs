@@ -10,7 +10,7 @@
 //!   into answers, and counts ([`Metrics`]). It also refuses what web pages of other origins send ([`AllowedHosts`]).
 //! - [`serve`] runs a router on a listener. It knows all connections, their deadlines, and which of them to close first when
 //!   there are too many ([`ConnectionLimits`]). A request reaches the router only when it has arrived completely.
-//! - One table in `error.rs` maps errors of the engine to HTTP statuses.
+//! - One table in `error.rs` maps errors of the engine to HTTP statuses and gRPC codes.
 //!
 //! Reading and writing the messages themselves is the business of `maestro-proto`.
 //!

@@ -38,7 +38,7 @@ use crate::preface::{self, HttpVersion, Rewound};
 const ACCEPT_RETRY_AFTER: Duration = Duration::from_millis(100);
 
 /// How often to look for connections that took too long: deadlines are seconds.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// How long a client may take for the end of an answer that lasts: that is on its way already.
 const FAREWELL: Duration = Duration::from_millis(250);
@@ -88,7 +88,7 @@ pub async fn serve(listening: Listening, shutdown: impl Future<Output = ()>, gra
         tasks: JoinSet::new(),
         told_at: None,
     };
-    let mut look = tokio::time::interval(LOOK_EVERY);
+    let mut look = tokio::time::interval(CHECK_INTERVAL);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut shutdown = pin!(shutdown);
     let mut retry_at = None;

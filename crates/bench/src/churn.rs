@@ -23,7 +23,7 @@ const CLIENTS: u32 = 50;
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// How often it is looked whether the backlog is gone.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 pub(crate) fn measure(effort: Effort, maestro: &Path, directory: &Path) -> anyhow::Result<Vec<Figure>> {
     let data = tempfile::tempdir_in(directory)?;
@@ -99,7 +99,7 @@ async fn backlog(server: SocketAddr) -> anyhow::Result<Duration> {
         if list["schedulers"].as_array().map(Vec::len) == Some(1) {
             return Ok(begin.elapsed());
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(CHECK_INTERVAL).await;
     }
     eprintln!("churn: schedulers are left after {PATIENCE:?}");
     Ok(PATIENCE)

@@ -114,21 +114,8 @@ fn seconds_per_plan(rooms: u32, life: Life, autoscaling: &Autoscaling, effort: E
 }
 
 fn snapshot<'a>(rooms: &'a [RoomFact], autoscaling: &'a Autoscaling) -> FleetSnapshot<'a> {
-    FleetSnapshot {
-        now: fleet::at(30),
-        scaling: Scaling::Auto { autoscaling, last_shrunk_at: None },
-        matches_max: 1,
-        replacement: RULES,
-        places: None,
-        rooms,
-        adding: 0,
-        removing: 0,
-        rejoining: 0,
-        waiting: 0,
-        panic: false,
-        ended: &[],
-        limits: LIMITS,
-    }
+    let scaling = Scaling::Auto { autoscaling, last_shrunk_at: None };
+    FleetSnapshot::at_rest(fleet::at(30), scaling, 1, RULES, rooms, LIMITS)
 }
 
 /// With seven of ten rooms occupied it asks for a few more than there are, and a rollout has rooms to take away.

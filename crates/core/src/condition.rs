@@ -1,6 +1,6 @@
 //! What is wrong with a fleet, in a word and in a sentence. Pure: what was counted goes in.
 
-use crate::plan::Held;
+use crate::plan::HeldBack;
 use crate::rollout::{RolloutRecord, RolloutState};
 use crate::room::RoomId;
 use crate::text::count_of;
@@ -19,7 +19,7 @@ pub struct FleetSeen<'a> {
     /// The latest room that ended without having been ready, if none has become ready since.
     pub failed: Option<FailedRoom<'a>>,
     /// What the next cycle would not do, and why.
-    pub held: &'a [Held],
+    pub held_back: &'a [HeldBack],
     pub rollout: Option<&'a RolloutRecord>,
     /// A region that has rooms of the fleet and cannot be reached.
     pub unreachable: Option<&'a str>,
@@ -60,7 +60,7 @@ impl FleetSeen<'_> {
 
     /// Rooms that fell silent together are not ready, and may be again.
     fn silent(&self) -> Option<(&'static str, String)> {
-        let held = self.held.iter().find(|held| matches!(held, Held::Silent(_)))?;
+        let held = self.held_back.iter().find(|held| matches!(held, HeldBack::Silent(_)))?;
         Some(("silent", held.to_string()))
     }
 
@@ -69,17 +69,17 @@ impl FleetSeen<'_> {
             let reason = format!("rooms end before they are ready; the latest, {id}: {how}");
             return Some(Problem { word: "crashing", reason, room: Some(id.clone()) });
         }
-        let no_capacity = self.held.iter().find_map(|held| match held {
-            Held::NoPlace { why, .. } => Some(("no capacity", why.clone())),
-            Held::BackingOff { .. } => Some(("failing", held.to_string())),
-            Held::Unknown { .. }
-            | Held::Serving { .. }
-            | Held::Capped { .. }
-            | Held::ScaleDown { .. }
-            | Held::OccupiedPace { .. }
-            | Held::Panic { .. }
-            | Held::Silent(_)
-            | Held::Paused { .. } => None,
+        let no_capacity = self.held_back.iter().find_map(|held| match held {
+            HeldBack::NoPlace { why, .. } => Some(("no capacity", why.clone())),
+            HeldBack::BackingOff { .. } => Some(("failing", held.to_string())),
+            HeldBack::Unknown { .. }
+            | HeldBack::Serving { .. }
+            | HeldBack::Capped { .. }
+            | HeldBack::ScaleDown { .. }
+            | HeldBack::OccupiedPace { .. }
+            | HeldBack::Panic { .. }
+            | HeldBack::Silent(_)
+            | HeldBack::Paused { .. } => None,
         });
         let (word, reason) = match (no_capacity.or_else(|| self.silent()), self.unknown, self.starting) {
             (Some(held), ..) => held,
@@ -126,12 +126,12 @@ mod tests {
     fn what_is_most_urgent() {
         let room = RoomId::new("arena-1");
         let failed = Some(FailedRoom { id: &room, how: "exit code 1" });
-        let no_place = [Held::NoPlace { rooms: 2, why: "eu is cordoned".into() }];
+        let no_place = [HeldBack::NoPlace { rooms: 2, why: "eu is cordoned".into() }];
         let fleet = FleetSeen { wanted: 12, ready: 8, occupied: 4, ..FleetSeen::default() };
         check(fleet, "-");
         check(FleetSeen { ready: 20, ..fleet }, "-");
         // Some failed, and all that are wanted are there all the same.
-        check(FleetSeen { failed, held: &no_place, starting: 1, ..fleet }, "-");
+        check(FleetSeen { failed, held_back: &no_place, starting: 1, ..fleet }, "-");
         let short = FleetSeen { ready: 6, ..fleet };
         check(short, "adding: 2 rooms to be added");
         check(FleetSeen { starting: 1, ..short }, "starting: not pinged yet: 1 room");
@@ -139,15 +139,15 @@ mod tests {
             FleetSeen { unknown: 2, starting: 1, ..short },
             "recovering: not pinged since the server started: 2 rooms",
         );
-        check(FleetSeen { held: &no_place, starting: 1, ..short }, "no capacity: eu is cordoned");
+        check(FleetSeen { held_back: &no_place, starting: 1, ..short }, "no capacity: eu is cordoned");
         let crashing = "crashing: rooms end before they are ready; the latest, arena-1: exit code 1";
-        check(FleetSeen { failed, held: &no_place, ..short }, crashing);
+        check(FleetSeen { failed, held_back: &no_place, ..short }, crashing);
         let until = Timestamp::UNIX_EPOCH;
-        let silent = [Held::Silent(SilentRooms { region: Region::default_region(), rooms: 2, until })];
+        let silent = [HeldBack::Silent(SilentRooms { region: Region::default_region(), rooms: 2, until })];
         let why = format!("silent: {}", silent[0]);
-        check(FleetSeen { held: &silent, starting: 1, ..short }, &why);
-        check(FleetSeen { held: &silent, ..fleet }, &why);
-        check(FleetSeen { failed, held: &silent, ..short }, crashing);
+        check(FleetSeen { held_back: &silent, starting: 1, ..short }, &why);
+        check(FleetSeen { held_back: &silent, ..fleet }, &why);
+        check(FleetSeen { failed, held_back: &silent, ..short }, crashing);
         let rolling = RolloutRecord {
             state: RolloutState::Rolling,
             to: Version::FIRST,

@@ -64,7 +64,7 @@ pub struct Cluster {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum Resized {
     /// Also none at all.
     Create(u64),
     /// At least one.
@@ -96,7 +96,7 @@ pub enum Invalid {
     MaxBelowClusterMin { max: u64, min: u64 },
 }
 
-pub fn resize(request: &Request, cluster: &Cluster) -> Result<Outcome, Invalid> {
+pub fn resize(request: &Request, cluster: &Cluster) -> Result<Resized, Invalid> {
     let current = i128::from(current(request, cluster));
     let mut target = match request.adjustment {
         None => current,
@@ -109,7 +109,7 @@ pub fn resize(request: &Request, cluster: &Cluster) -> Result<Outcome, Invalid> 
     }
     check(request, cluster, target)?;
     let rooms = u64::try_from((target - current).unsigned_abs()).unwrap_or(u64::MAX);
-    Ok(if target < current { Outcome::Delete(rooms) } else { Outcome::Create(rooms) })
+    Ok(if target < current { Resized::Delete(rooms) } else { Resized::Create(rooms) })
 }
 
 /// A fleet without rooms is about to have its fleet size, and changes are made to that. An exact size is compared with

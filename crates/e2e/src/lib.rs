@@ -5,8 +5,8 @@
 //! - [`Recipe`] makes fleets of the example room, whose misbehaviour can be chosen.
 //! - [`chaos`] kills a server at random moments of a mixed workload; it is also a program, see `scripts/chaos`.
 //!
-//! The tests are in `crates/e2e/tests/it`; what they share with tests of other crates is in `crates/testkit`. Nothing here links the engine: what can be tested without processes is tested in
-//! `crates/simulation`, which is much faster.
+//! The tests are in `crates/e2e/tests/it`; what they share with tests of other crates is in `crates/testkit`. Nothing here
+//! links the engine: what can be tested without processes is tested in `crates/simulation`, which is much faster.
 //!
 //! # Example
 //!

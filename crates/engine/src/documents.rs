@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use maestro_core::event::{Message, MessageRoom, PlayerChange};
 use maestro_core::operation::{Definition, DefinitionKind, RemovalReason, RoomsToRemove, SwitchVersion};
-use maestro_core::resize::Outcome;
+use maestro_core::resize::Resized;
 use maestro_core::room::{PingStatus, Region, RoomId};
 use maestro_core::scheduler::{Recipe, Version};
 use serde::{Deserialize, Serialize};
@@ -47,8 +47,8 @@ pub fn definition_to_json(definition: &Definition) -> Value {
         }
         Definition::Resize { asked, change } => {
             let change = match change {
-                Ok(Outcome::Create(rooms)) => json!({ "create": rooms }),
-                Ok(Outcome::Delete(rooms)) => json!({ "delete": rooms }),
+                Ok(Resized::Create(rooms)) => json!({ "create": rooms }),
+                Ok(Resized::Delete(rooms)) => json!({ "delete": rooms }),
                 Err(why) => json!({ "invalid": why }),
             };
             json!({ "asked": asked, "change": change })
@@ -109,11 +109,11 @@ pub fn definition_from_json(name: &str, input: &Value) -> Result<Definition, Unr
         }
     })
 }
-fn resize_from_json(change: &Value) -> Option<Result<Outcome, String>> {
+fn resize_from_json(change: &Value) -> Option<Result<Resized, String>> {
     let (kind, value) = change.as_object()?.iter().next()?;
     match kind.as_str() {
-        "create" => Some(Ok(Outcome::Create(value.as_u64()?))),
-        "delete" => Some(Ok(Outcome::Delete(value.as_u64()?))),
+        "create" => Some(Ok(Resized::Create(value.as_u64()?))),
+        "delete" => Some(Ok(Resized::Delete(value.as_u64()?))),
         "invalid" => Some(Err(value.as_str()?.to_owned())),
         _ => None,
     }

@@ -58,7 +58,7 @@ impl QueueWatch {
 }
 
 /// Rooms that a removal of our own takes, and what it was decided on.
-pub(crate) struct Taken<'a> {
+pub(crate) struct TakenRooms<'a> {
     pub(crate) facts: &'a [RoomFact],
     pub(crate) rooms: &'a [RoomId],
     pub(crate) plan: &'a Plan,
@@ -80,8 +80,8 @@ impl Engine {
         }
     }
 
-    pub(crate) fn watch_taken(&self, scheduler: &SchedulerName, taken: &Taken<'_>) {
-        let Taken { facts, rooms, plan, may_be_missing, is_scale_down } = taken;
+    pub(crate) fn watch_taken(&self, scheduler: &SchedulerName, taken: &TakenRooms<'_>) {
+        let TakenRooms { facts, rooms, plan, may_be_missing, is_scale_down } = taken;
         let rooms: BTreeSet<&RoomId> = rooms.iter().collect();
         let taken = || facts.iter().filter(|room| rooms.contains(&room.id));
         if *is_scale_down {

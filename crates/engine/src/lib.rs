@@ -16,11 +16,12 @@
 //!   starts a health cycle when one is due or something has changed.
 //! - `rooms` starts, stops and observes rooms, and compares the registry with what the runtimes report.
 //! - `stream` tells whoever watches what has happened. It has the only way to write, `Engine::commit`.
-//! - `events` takes what rooms say to the receivers of their scheduler's forwarders.
+//! - `allocations` hands rooms to matchmakers, and settles what they hold.
+//! - `events` delivers what rooms say to the receivers of their scheduler's forwarders.
 //! - [`documents`] is the JSON form of what is stored, the same for all stores.
 //! - [`metrics`] has the names and labels of all metrics.
 //!
-//! `ARCHITECTURE.md` follows a ping, a request, the death of a room and a new version through these modules.
+//! `ARCHITECTURE.md` follows a ping, an allocation, a request, the death of a room and a new version through these modules.
 //!
 //! # Examples
 //!

@@ -135,7 +135,7 @@ impl Target {
         Some(Ok(receivers))
     }
 
-    /// ReceiverConnections to receivers that are still there stay. What cannot be resolved now leaves the old ones in place.
+    /// Connections to receivers that are still there stay. What cannot be resolved now leaves the old ones in place.
     fn update(&self, found: Result<Vec<(SocketAddr, Endpoint)>, String>) {
         let mut resolved = self.resolved.lock();
         let now = Instant::now();

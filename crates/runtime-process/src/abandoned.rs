@@ -17,7 +17,7 @@ use crate::process_table::{self, Marked};
 const GRACE: Duration = Duration::from_secs(10);
 /// How long rooms that were killed may take to be gone.
 const KILLED_WITHIN: Duration = Duration::from_secs(10);
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The rooms of this store that run, each with its first process.
 pub fn rooms_of_store(store_id: &str, server_of: ServerOf) -> io::Result<Vec<String>> {
@@ -53,7 +53,7 @@ impl Store<'_> {
         // One that is killed may have started another just before.
         while Instant::now() < deadline {
             self.signal_all(Signal::KILL)?;
-            if self.is_gone_within(LOOK_EVERY * 10)? {
+            if self.is_gone_within(CHECK_INTERVAL * 10)? {
                 return Ok(());
             }
         }
@@ -95,7 +95,7 @@ impl Store<'_> {
             if Instant::now() >= deadline {
                 return Ok(false);
             }
-            std::thread::sleep(LOOK_EVERY);
+            std::thread::sleep(CHECK_INTERVAL);
         }
     }
 }

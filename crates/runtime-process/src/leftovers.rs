@@ -18,7 +18,7 @@ use rustix::process::{Signal, kill_process};
 
 /// A killed process is gone within moments, unless the kernel holds it: then its room's end is told all the same.
 const GONE_WITHIN: Duration = Duration::from_secs(5);
-const LOOK_EVERY: Duration = Duration::from_millis(5);
+const CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 impl Shared {
     /// To be called when the last container has ended. Rooms that end together share their looks at the process table.
@@ -59,7 +59,7 @@ impl Shared {
                 tracing::warn!(%room, processes = left.max(in_cgroup), "what a room left behind does not end");
                 return;
             }
-            sleep(LOOK_EVERY).await;
+            sleep(CHECK_INTERVAL).await;
         }
     }
 }

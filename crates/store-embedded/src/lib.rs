@@ -2,7 +2,8 @@
 //!
 //! - [`EmbeddedStore`] implements the engine's `Store` port. One thread writes, and commits what has gathered in the
 //!   meantime together; a few connections read. A transaction arrives as data and is carried out completely or not at all.
-//! - [`MemoryRoomTable`] implements the `RoomTable` port: the status of every room and its last ping. It may be lost at any
+//! - [`MemoryRoomTable`] implements the `RoomTable` port: the status of every room, its last ping, and who
+//!   holds it. It may be lost at any
 //!   time, because the engine rebuilds it from the store.
 //! - [`backup`] and [`restore`] copy a store, also while a server uses it.
 //!

@@ -1,7 +1,7 @@
 //! Cycle after cycle: what is seen goes into the planner, and what it says is carried out.
 
 use maestro_core::autoscaling::ShrinkHold;
-use maestro_core::plan::{FleetSnapshot, Held, Plan, ReplacementRules, Scaling, plan};
+use maestro_core::plan::{FleetSnapshot, HeldBack, Plan, ReplacementRules, Scaling, plan};
 use maestro_core::rollout::replacement_rules;
 use maestro_core::room::RoomStatus;
 use maestro_core::scheduler::Version;
@@ -112,27 +112,17 @@ impl Simulation<'_> {
 
     fn plan(&self, now: Timestamp) -> Plan {
         let recipe = &self.scenario.recipe;
-        let scaling = match recipe.autoscaling.as_ref().filter(|autoscaling| autoscaling.enabled) {
-            Some(autoscaling) => Scaling::Auto { autoscaling, last_shrunk_at: self.last_shrunk_at },
-            None => Scaling::FleetSize(recipe.rooms_replicas),
-        };
-        plan(&FleetSnapshot {
+        let scaling = Scaling::of(recipe, self.last_shrunk_at);
+        // Players whose room went play elsewhere by the next cycle, or wait like everybody else. Failures are only rooms
+        // that end by themselves; those that never become ready are taken away.
+        plan(&FleetSnapshot::at_rest(
             now,
             scaling,
-            matches_max: recipe.match_allocation.max_matches,
-            replacement: self.replacement(now),
-            places: None,
-            rooms: self.fleet.rooms(),
-            adding: 0,
-            removing: 0,
-            // By the next cycle they play elsewhere, or wait like everybody else.
-            rejoining: 0,
-            waiting: 0,
-            panic: false,
-            // Only rooms that end by themselves count here; those that never become ready are taken away.
-            ended: &[],
-            limits: self.scenario.limits,
-        })
+            recipe.match_allocation.max_matches,
+            self.replacement(now),
+            self.fleet.rooms(),
+            self.scenario.limits,
+        ))
     }
 
     fn replacement(&self, now: Timestamp) -> ReplacementRules {
@@ -228,18 +218,22 @@ impl Simulation<'_> {
     }
 
     fn rests(&self, plan: &Plan) -> bool {
-        let waits = |held: &Held| match held {
-            Held::BackingOff(_) | Held::Capped { .. } | Held::Unknown { .. } | Held::OccupiedPace { .. } => {
-                true
-            }
+        let waits = |held: &HeldBack| match held {
+            HeldBack::BackingOff(_)
+            | HeldBack::Capped { .. }
+            | HeldBack::Unknown { .. }
+            | HeldBack::OccupiedPace { .. } => true,
             // Nobody pings on paper, there are no regions to lose, and nobody pauses a rollout.
-            Held::Panic { .. } | Held::NoPlace { .. } | Held::Paused { .. } | Held::Silent(_) => false,
-            Held::ScaleDown { hold, .. } => matches!(hold, ShrinkHold::Cooldown { .. }),
+            HeldBack::Panic { .. }
+            | HeldBack::NoPlace { .. }
+            | HeldBack::Paused { .. }
+            | HeldBack::Silent(_) => false,
+            HeldBack::ScaleDown { hold, .. } => matches!(hold, ShrinkHold::Cooldown { .. }),
             // Players who stay keep their rooms forever.
-            Held::Serving { .. } => false,
+            HeldBack::Serving { .. } => false,
         };
         let replaces = self.rollout.as_ref().is_some_and(Rollout::is_under_way) && plan.seen.old > 0;
-        plan.is_empty() && plan.seen.idle == 0 && !replaces && !plan.held.iter().any(waits)
+        plan.is_empty() && plan.seen.idle == 0 && !replaces && !plan.held_back.iter().any(waits)
     }
 
     fn report(mut self) -> Report {

@@ -19,8 +19,8 @@ use crate::internal::ready_in_time;
 const CHECK: &str = "/grpc.health.v1.Health/Check";
 const WATCH: &str = "/grpc.health.v1.Health/Watch";
 
-/// How often somebody who watches is told, if there is something to tell.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// How often readiness is checked for those who watch it.
+const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 pub(super) fn routes<S>(engine: &Arc<Engine>, services: BTreeSet<String>) -> [Route<S>; 2]
 where
@@ -86,7 +86,7 @@ impl Health for Readiness {
                 let mut is_first = before.is_none();
                 loop {
                     if !is_first {
-                        tokio::time::sleep(LOOK_EVERY).await;
+                        tokio::time::sleep(CHECK_INTERVAL).await;
                     }
                     is_first = false;
                     let now = if is_known { status(&engine).await } else { ServingStatus::ServiceUnknown };

@@ -14,7 +14,7 @@ const V1: &str = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
 const V1_ALPHA: &str = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
 pub(super) const PATHS: [&str; 2] = [V1, V1_ALPHA];
 
-/// A tool reads what it needs at once, and somebody who explores comes back.
+/// A tool reads what it needs at once, and people who explore can connect again.
 const KIND: Kind = Kind::Stream { lasts_max: Some(Duration::from_secs(60)) };
 
 /// Symbols and files are what tools ask for: those are short.

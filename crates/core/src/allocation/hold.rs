@@ -10,7 +10,7 @@ use crate::time::{Millis, Timestamp, after};
 
 use super::{AllocationId, ClaimNumber};
 
-/// How long a claim may wait for its row. After that anyone may find out whether the row is there.
+/// How long a claim may wait for its row. After that, any process may settle it.
 pub const PROVISIONAL_FOR: Millis = Millis::from_seconds(10);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct Hold {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HoldStage {
-    /// Nobody knows yet whether its row is there. It does not end by itself.
+    /// Its row may or may not be there yet. It does not expire.
     Provisional {
         since: Timestamp,
     },
@@ -48,7 +48,7 @@ impl Hold {
         Self { allocation, number, expires_at, stage: HoldStage::Firm, metadata: None }
     }
 
-    /// When somebody has to look at it. A firm one normally ends with a ping; a room that does not ping any more is given
+    /// When it has to be settled. A firm one normally ends with a ping; a room that does not ping any more is given
     /// the ping timeout after its time is over.
     pub fn due_at(&self, ping_timeout: Millis) -> Timestamp {
         match self.stage {

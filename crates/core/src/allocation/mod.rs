@@ -3,7 +3,7 @@
 //! Each allocation is a durable row, and a *hold* in the room table for as long as it is open. Rooms that hold several
 //! matches are handed out by slot, one allocation for each.
 //!
-//! Whoever wants a room, a matchmaker or a removal, first claims it in the room table. Each claim takes the room's next
+//! An allocation and a removal first claim the room in the room table. Each claim takes the room's next
 //! [`ClaimNumber`], and the registry keeps the last number that was spent. So a row that was decided on a claim that
 //! somebody else has superseded, while the table was lost say, is refused.
 

@@ -82,7 +82,7 @@ impl Wish {
     }
 }
 
-/// Whether a new room might be accepted. What new rooms will say of themselves nobody knows.
+/// Whether a new room might be accepted. What metadata new rooms will have is not known.
 pub fn fits_new_room(wishes: &[Wish], rules: &AllocationRules) -> bool {
     let grows = |region: &Region| rules.growing_regions.as_ref().is_none_or(|all| all.contains(region));
     let fits = |wish: &Wish| {

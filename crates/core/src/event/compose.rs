@@ -32,7 +32,7 @@ pub struct RoomFacts {
     /// Empty if the room has no address, or not any more.
     pub host: String,
     pub ports: Vec<HostPort>,
-    /// Nobody knows the room any more, so that it may have no ports.
+    /// The room has ended or is unknown, so it may have no ports.
     pub is_gone: bool,
 }
 
@@ -162,7 +162,7 @@ fn player_event(
     Ok(Message::PlayerEvent { room, player_id: player_id.to_owned(), change, metadata: said })
 }
 
-/// Without metadata. A room that has no port cannot be told of, unless it is gone.
+/// Without metadata. A room without ports cannot be forwarded, unless it is gone.
 fn message_room(room: &RoomFacts, to: Addressee<'_>) -> Result<MessageRoom, ComposeError> {
     let client_port = room.ports.iter().find(|port| port.name == CLIENT_PORT);
     let port = match client_port.or(room.ports.first()) {

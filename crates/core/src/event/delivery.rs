@@ -41,20 +41,20 @@ impl RpcCode {
 
 /// What becomes of a queued event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum DeliveryVerdict {
     Delivered,
     Retry,
-    /// It is kept for people to look at, and not tried again by itself.
+    /// It is a dead letter: kept for people to look at, and tried again only if they ask for it.
     Dead,
 }
 
 /// `code`: of the call. A receiver that replied has the event, whatever the code in its reply says, as in v10. `waited`: since
 /// the event was queued.
-pub fn verdict(code: RpcCode, waited: Millis, keep_for: Millis) -> Verdict {
+pub fn verdict(code: RpcCode, waited: Millis, keep_for: Millis) -> DeliveryVerdict {
     match code {
-        RpcCode::Ok => Verdict::Delivered,
+        RpcCode::Ok => DeliveryVerdict::Delivered,
         // No later attempt could have another answer.
-        RpcCode::InvalidArgument | RpcCode::Unimplemented => Verdict::Dead,
+        RpcCode::InvalidArgument | RpcCode::Unimplemented => DeliveryVerdict::Dead,
         RpcCode::Canceled
         | RpcCode::Unknown
         | RpcCode::DeadlineExceeded
@@ -69,8 +69,8 @@ pub fn verdict(code: RpcCode, waited: Millis, keep_for: Millis) -> Verdict {
         | RpcCode::Unavailable
         | RpcCode::DataLoss
         | RpcCode::Unauthenticated => match waited < keep_for {
-            true => Verdict::Retry,
-            false => Verdict::Dead,
+            true => DeliveryVerdict::Retry,
+            false => DeliveryVerdict::Dead,
         },
     }
 }
@@ -98,13 +98,15 @@ mod tests {
         for code in RpcCode::ALL {
             let [early, late] = [Millis(0), day].map(|waited| verdict(code, waited, day));
             let expected = match code {
-                RpcCode::Ok => (Verdict::Delivered, Verdict::Delivered),
-                RpcCode::InvalidArgument | RpcCode::Unimplemented => (Verdict::Dead, Verdict::Dead),
-                _ => (Verdict::Retry, Verdict::Dead),
+                RpcCode::Ok => (DeliveryVerdict::Delivered, DeliveryVerdict::Delivered),
+                RpcCode::InvalidArgument | RpcCode::Unimplemented => {
+                    (DeliveryVerdict::Dead, DeliveryVerdict::Dead)
+                }
+                _ => (DeliveryVerdict::Retry, DeliveryVerdict::Dead),
             };
             assert_eq!((early, late), expected, "{code}");
         }
-        assert_eq!(verdict(RpcCode::Unavailable, Millis(day.0 - 1), day), Verdict::Retry);
+        assert_eq!(verdict(RpcCode::Unavailable, Millis(day.0 - 1), day), DeliveryVerdict::Retry);
     }
 
     #[test]

@@ -12,7 +12,7 @@ mod message;
 mod resyncs;
 
 pub use compose::{Addressee, ComposeError, EventKind, RoomFacts, compose};
-pub use delivery::{RETRY_MOST, RpcCode, Verdict, retry_in, verdict};
+pub use delivery::{DeliveryVerdict, RETRY_MOST, RpcCode, retry_in, verdict};
 pub use id::EventId;
 pub use message::{Message, MessageRoom, PlayerChange};
 pub use resyncs::{RESYNCS_WAITING_MAX, WaitingResyncs};

@@ -1,4 +1,4 @@
-//! Resyncs of one room that wait to be sent to one receiver: only what still tells something is kept.
+//! Resyncs of one room that wait to be sent to one receiver. Only those are kept that still say something new.
 
 use crate::room::PingStatus;
 
@@ -17,7 +17,7 @@ impl<T> Default for WaitingResyncs<T> {
 
 impl<T> WaitingResyncs<T> {
     /// Replaces one of the same status that waits. It takes the last position, not the one of what it replaces: what a
-    /// receiver hears last must be what the room said last.
+    /// receiver gets last must be what the room said last.
     pub fn push(&mut self, status: PingStatus, content: T) {
         self.0.retain(|(waiting, _)| *waiting != status);
         self.0.push((status, content));

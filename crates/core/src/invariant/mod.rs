@@ -48,7 +48,7 @@ words! {
         HeldStays = "held-stays",
         /// What a matchmaker was told is in the store.
         AnswersKept = "answers-kept",
-        /// Of those who wait for the same rooms, whoever came first gets one first.
+        /// Of the requests that wait for the same rooms, the first to come is the first to get one.
         FirstCome = "first-come",
         /// A hold always ends.
         HoldsEnd = "holds-end",

@@ -28,7 +28,7 @@ pub enum Definition {
     /// combination that cannot be carried out is recorded, and ends the operation.
     Resize {
         asked: serde_json::Value,
-        change: Result<resize::Outcome, String>,
+        change: Result<resize::Resized, String>,
     },
     /// One room more; `region`: in this one, whatever the policies say.
     CreateRoom {
@@ -132,8 +132,8 @@ impl Definition {
         match self {
             Self::AddRooms { amount } => Asks::ToAdd(*amount),
             Self::CreateRoom { .. } => Asks::ToAdd(1),
-            Self::Resize { change: Ok(resize::Outcome::Create(rooms)), .. } => Asks::ToAdd(narrowed(*rooms)),
-            Self::Resize { change: Ok(resize::Outcome::Delete(rooms)), .. } => {
+            Self::Resize { change: Ok(resize::Resized::Create(rooms)), .. } => Asks::ToAdd(narrowed(*rooms)),
+            Self::Resize { change: Ok(resize::Resized::Delete(rooms)), .. } => {
                 let rooms = RoomsToRemove::Amount(narrowed(*rooms));
                 Asks::ToRemove(Cow::Owned(rooms), RemovalReason::ScaleDown)
             }

@@ -34,7 +34,7 @@ pub struct SchedulerFacts {
 
 /// What a worker does next on a scheduler.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Next {
+pub enum NextWork {
     /// It is in progress and holds the slot: go on with it (its worker died, or it was just woken).
     Continue(OperationId),
     /// It is parked and its wait is over: it takes the slot.
@@ -53,12 +53,12 @@ pub fn next(
     unfinished: &[Operation],
     state: SchedulerFacts,
     wait_is_over: impl Fn(&Operation) -> bool,
-) -> Next {
+) -> NextWork {
     if let Some(holder) = unfinished.iter().find(|operation| operation.is_executing()) {
-        return Next::Continue(holder.id);
+        return NextWork::Continue(holder.id);
     }
     if let Some((id, eviction)) = first_eviction(unfinished, state) {
-        return Next::Evict(id, eviction);
+        return NextWork::Evict(id, eviction);
     }
     let nothing_begins = unfinished.iter().any(Operation::keeps_others_out);
     let pending = |operation: &&Operation| operation.status == OperationStatus::Pending;
@@ -66,16 +66,16 @@ pub fn next(
         unfinished
             .iter()
             .find(|operation| operation.is_parked() && wait_is_over(operation))
-            .map(|operation| Next::Wake(operation.id))
+            .map(|operation| NextWork::Wake(operation.id))
     };
     let start = |priority: bool| {
         unfinished
             .iter()
             .filter(pending)
             .find(|operation| operation.priority == priority && !nothing_begins)
-            .map(|operation| Next::Start(operation.id))
+            .map(|operation| NextWork::Start(operation.id))
     };
-    start(true).or_else(woken).or_else(|| start(false)).unwrap_or(Next::Nothing)
+    start(true).or_else(woken).or_else(|| start(false)).unwrap_or(NextWork::Nothing)
 }
 
 fn first_eviction(unfinished: &[Operation], state: SchedulerFacts) -> Option<(OperationId, Eviction)> {
@@ -170,21 +170,21 @@ mod tests {
     fn who_goes_next() {
         let deletion = || of(Definition::DeleteScheduler, parked(1, true));
         for (what, unfinished, woken, expected) in [
-            ("nobody", vec![], None, Next::Nothing),
-            ("who has the slot", vec![urgent(1), executing(2)], None, Next::Continue(id(2))),
-            ("who came first", vec![pending(1), pending(2)], None, Next::Start(id(1))),
-            ("who cannot wait", vec![pending(1), urgent(2), urgent(3)], None, Next::Start(id(2))),
-            ("not who waits", vec![parked(1, false), pending(2)], None, Next::Start(id(2))),
-            ("who has waited", vec![pending(1), parked(2, false)], Some(2), Next::Wake(id(2))),
-            ("an urgent one before it", vec![parked(1, false), urgent(2)], Some(1), Next::Start(id(2))),
-            ("beside one without an answer", vec![parked(1, true), pending(2)], None, Next::Start(id(2))),
-            ("none beside a deletion", vec![deletion(), pending(2), urgent(3)], None, Next::Nothing),
-            ("the deletion itself", vec![deletion(), urgent(2)], Some(1), Next::Wake(id(1))),
+            ("nobody", vec![], None, NextWork::Nothing),
+            ("who has the slot", vec![urgent(1), executing(2)], None, NextWork::Continue(id(2))),
+            ("who came first", vec![pending(1), pending(2)], None, NextWork::Start(id(1))),
+            ("who cannot wait", vec![pending(1), urgent(2), urgent(3)], None, NextWork::Start(id(2))),
+            ("not who waits", vec![parked(1, false), pending(2)], None, NextWork::Start(id(2))),
+            ("who has waited", vec![pending(1), parked(2, false)], Some(2), NextWork::Wake(id(2))),
+            ("an urgent one before it", vec![parked(1, false), urgent(2)], Some(1), NextWork::Start(id(2))),
+            ("beside one without an answer", vec![parked(1, true), pending(2)], None, NextWork::Start(id(2))),
+            ("none beside a deletion", vec![deletion(), pending(2), urgent(3)], None, NextWork::Nothing),
+            ("the deletion itself", vec![deletion(), urgent(2)], Some(1), NextWork::Wake(id(1))),
             (
                 "one cycle of two",
                 vec![cycle(1), cycle(2)],
                 None,
-                Next::Evict(id(2), Eviction::SecondHealthController),
+                NextWork::Evict(id(2), Eviction::SecondHealthController),
             ),
         ] {
             let next = next(&unfinished, STATE, |operation| Some(operation.id) == woken.map(id));
@@ -197,8 +197,8 @@ mod tests {
         let state = SchedulerFacts { being_deleted: true, ..STATE };
         let deletion = of(Definition::DeleteScheduler, pending(2));
         let others = next(&[pending(1), deletion.clone()], state, |_| false);
-        assert_eq!(others, Next::Evict(id(1), Eviction::SchedulerBeingDeleted));
-        assert_eq!(next(&[deletion], state, |_| false), Next::Start(id(2)));
+        assert_eq!(others, NextWork::Evict(id(1), Eviction::SchedulerBeingDeleted));
+        assert_eq!(next(&[deletion], state, |_| false), NextWork::Start(id(2)));
     }
 
     #[test]

@@ -6,20 +6,18 @@
 mod backoff;
 mod counted;
 mod expiry;
+mod held_back;
 mod places;
 mod removal;
 mod replacement;
 mod silence;
 mod spread;
 
-use std::fmt;
-
 use crate::autoscaling::{self, Decision, ShrinkHold};
 use crate::operation::OperationId;
 use crate::policy::Candidate;
 use crate::room::{EndCause, Region, RoomId, RoomStatus};
-use crate::scheduler::{Autoscaling, Version};
-use crate::text::count_of;
+use crate::scheduler::{Autoscaling, Recipe, Version};
 use crate::time::{Millis, Timestamp};
 
 use counted::stays;
@@ -27,6 +25,7 @@ use counted::stays;
 pub use backoff::{Backoff, backoff, wait_after};
 pub use counted::{Counted, is_counted, is_replaced, is_unknown, matches_in};
 pub use expiry::{Expired, Expiry, expiry, heard_at};
+pub use held_back::HeldBack;
 pub use places::{Place, PlaceCapacity, Places, removal_by_plan};
 pub use removal::{Occupied, removable, removal_order};
 pub use replacement::{OldVersions, Replaced, ReplacementRules, RolloutCycle};
@@ -59,11 +58,50 @@ pub struct FleetSnapshot<'a> {
     pub limits: Limits,
 }
 
+impl<'a> FleetSnapshot<'a> {
+    /// A fleet of which nothing but its rooms is known: no operation is unfinished, nobody waits for a room, nothing has
+    /// failed, and there is place for any number of rooms.
+    pub fn at_rest(
+        now: Timestamp,
+        scaling: Scaling<'a>,
+        matches_max: u32,
+        replacement: ReplacementRules,
+        rooms: &'a [RoomFact],
+        limits: Limits,
+    ) -> Self {
+        Self {
+            now,
+            scaling,
+            matches_max,
+            replacement,
+            places: None,
+            rooms,
+            adding: 0,
+            removing: 0,
+            rejoining: 0,
+            waiting: 0,
+            panic: false,
+            ended: &[],
+            limits,
+        }
+    }
+}
+
 /// Who says how many rooms are wanted.
 #[derive(Debug, Clone, Copy)]
 pub enum Scaling<'a> {
     FleetSize(u32),
     Auto { autoscaling: &'a Autoscaling, last_shrunk_at: Option<Timestamp> },
+}
+
+impl<'a> Scaling<'a> {
+    /// What a recipe asks for, where no fleet size was set by hand.
+    pub fn of(recipe: &'a Recipe, last_shrunk_at: Option<Timestamp>) -> Self {
+        match recipe.autoscaling.as_ref().filter(|autoscaling| autoscaling.enabled) {
+            Some(autoscaling) => Self::Auto { autoscaling, last_shrunk_at },
+            None => Self::FleetSize(recipe.rooms_replicas),
+        }
+    }
 }
 
 /// A room, as far as plans need to know it.
@@ -151,51 +189,9 @@ pub struct Plan {
     /// While rooms of an older major version, or of a drained region, are to be replaced.
     pub rollout: Option<RolloutCycle>,
     /// What is needed and not done now, and why.
-    pub held: Vec<Held>,
+    pub held_back: Vec<HeldBack>,
     /// When a plan may look different although nothing happened: a timeout or a back-off ends.
     pub look_again_at: Option<Timestamp>,
-}
-
-/// Why something that is needed is not done now.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Held {
-    /// Rooms fail to start: `rooms` of those needed wait.
-    BackingOff(Backoff),
-    /// Rooms have not been heard of since a restart: nothing is scaled down meanwhile.
-    Unknown {
-        rooms: u32,
-    },
-    /// More would go, but players are in them.
-    Serving {
-        rooms: u32,
-    },
-    /// More are needed than one operation may do: the next cycle asks for the rest.
-    Capped {
-        rooms: u32,
-    },
-    ScaleDown {
-        rooms: u32,
-        hold: ShrinkHold,
-    },
-    /// Nearly all places were taken a moment ago: what looks like too many now may not be.
-    Panic {
-        rooms: u32,
-    },
-    /// Players are in them, and it is not their turn yet: rooms with players go at a pace of their own.
-    OccupiedPace {
-        rooms: u32,
-    },
-    /// A rollout that is paused has added them: it would have replaced others by them.
-    Paused {
-        rooms: u32,
-    },
-    /// They are replaced, and not taken for dead before their time.
-    Silent(SilentRooms),
-    /// Regions are closed or at their caps.
-    NoPlace {
-        rooms: u32,
-        why: String,
-    },
 }
 
 impl Plan {
@@ -235,11 +231,11 @@ pub fn plan(snapshot: &FleetSnapshot<'_>) -> Plan {
         add: 0,
         remove: 0,
         rollout: None,
-        held: Vec::new(),
+        held_back: Vec::new(),
         look_again_at: expiry::next_expiry(snapshot),
     };
-    cap(&mut plan.expired, snapshot, &mut plan.held);
-    plan.held.extend(SilentRooms::among(snapshot.rooms, snapshot.now).into_iter().map(Held::Silent));
+    cap(&mut plan.expired, snapshot, &mut plan.held_back);
+    plan.held_back.extend(SilentRooms::among(snapshot.rooms, snapshot.now).into_iter().map(HeldBack::Silent));
     match seen.total {
         _ if seen.old > 0 => plan_rollout(snapshot, desired, left, &mut plan),
         total if total < desired => plan_growth(snapshot, desired - total, left, &mut plan),
@@ -247,7 +243,7 @@ pub fn plan(snapshot: &FleetSnapshot<'_>) -> Plan {
             let surplus = total - desired;
             let kept = replacement::kept(snapshot, desired).min(surplus);
             if kept > 0 {
-                plan.held.push(Held::Paused { rooms: kept });
+                plan.held_back.push(HeldBack::Paused { rooms: kept });
             }
             if surplus > kept {
                 plan_shrinking(snapshot, surplus - kept, &mut plan);
@@ -263,31 +259,31 @@ fn plan_rollout(snapshot: &FleetSnapshot<'_>, desired: u32, left: Option<PlaceLe
     plan.desired_ready = cycle.desired_ready;
     plan_growth(snapshot, cycle.surge, left, plan);
     if plan.seen.unknown > 0 {
-        plan.held.push(Held::Unknown { rooms: plan.seen.unknown });
+        plan.held_back.push(HeldBack::Unknown { rooms: plan.seen.unknown });
     }
     // Old rooms still make place for new ones; what is above both does not go.
     if snapshot.panic && !cycle.surplus.is_empty() {
-        plan.held.push(Held::Panic { rooms: count(cycle.surplus.len()) });
+        plan.held_back.push(HeldBack::Panic { rooms: count(cycle.surplus.len()) });
         cycle.surplus.clear();
     }
     if cycle.occupied_held > 0 {
-        plan.held.push(Held::OccupiedPace { rooms: cycle.occupied_held });
+        plan.held_back.push(HeldBack::OccupiedPace { rooms: cycle.occupied_held });
     }
-    cap(&mut cycle.replaced, snapshot, &mut plan.held);
-    cap(&mut cycle.surplus, snapshot, &mut plan.held);
+    cap(&mut cycle.replaced, snapshot, &mut plan.held_back);
+    cap(&mut cycle.surplus, snapshot, &mut plan.held_back);
     plan.rollout = Some(cycle);
 }
 
 /// No operation removes more rooms than that.
-fn cap<T>(rooms: &mut Vec<T>, snapshot: &FleetSnapshot<'_>, held: &mut Vec<Held>) {
+fn cap<T>(rooms: &mut Vec<T>, snapshot: &FleetSnapshot<'_>, held: &mut Vec<HeldBack>) {
     let kept = capped(count(rooms.len()), snapshot.limits.remove_max, held);
     rooms.truncate(kept as usize);
 }
 
 /// The next cycle asks for the rest.
-fn capped(rooms: u32, most: u32, held: &mut Vec<Held>) -> u32 {
+fn capped(rooms: u32, most: u32, held: &mut Vec<HeldBack>) -> u32 {
     if rooms > most {
-        held.push(Held::Capped { rooms: rooms - most });
+        held.push(HeldBack::Capped { rooms: rooms - most });
     }
     rooms.min(most)
 }
@@ -302,7 +298,7 @@ fn plan_growth(snapshot: &FleetSnapshot<'_>, needed: u32, left: Option<PlaceLeft
         let left = left.saturating_sub(snapshot.adding.into());
         let fits = u32::try_from(left).unwrap_or(u32::MAX).min(add);
         if fits < add {
-            plan.held.push(Held::NoPlace { rooms: add - fits, why: places.why_left(left) });
+            plan.held_back.push(HeldBack::NoPlace { rooms: add - fits, why: places.why_left(left) });
             add = fits;
         }
     }
@@ -311,20 +307,20 @@ fn plan_growth(snapshot: &FleetSnapshot<'_>, needed: u32, left: Option<PlaceLeft
         if let Some(until) = backoff.until {
             plan.look_again_at = earliest(plan.look_again_at, until);
         }
-        plan.held.push(Held::BackingOff(backoff));
+        plan.held_back.push(HeldBack::BackingOff(backoff));
     }
-    plan.add = capped(add, snapshot.limits.add_max, &mut plan.held);
+    plan.add = capped(add, snapshot.limits.add_max, &mut plan.held_back);
 }
 
 /// Unready and pending rooms go first, of the ready ones those above the target; who serves players stays.
 fn plan_shrinking(snapshot: &FleetSnapshot<'_>, surplus: u32, plan: &mut Plan) {
     let seen = plan.seen;
     if seen.unknown > 0 {
-        plan.held.push(Held::Unknown { rooms: seen.unknown });
+        plan.held_back.push(HeldBack::Unknown { rooms: seen.unknown });
         return;
     }
     if snapshot.panic {
-        plan.held.push(Held::Panic { rooms: surplus });
+        plan.held_back.push(HeldBack::Panic { rooms: surplus });
         return;
     }
     if let Scaling::Auto { autoscaling, last_shrunk_at } = snapshot.scaling {
@@ -333,7 +329,7 @@ fn plan_shrinking(snapshot: &FleetSnapshot<'_>, surplus: u32, plan: &mut Plan) {
             if let ShrinkHold::Cooldown { until } = hold {
                 plan.look_again_at = earliest(plan.look_again_at, until);
             }
-            plan.held.push(Held::ScaleDown { rooms: surplus, hold });
+            plan.held_back.push(HeldBack::ScaleDown { rooms: surplus, hold });
             return;
         }
     }
@@ -342,9 +338,9 @@ fn plan_shrinking(snapshot: &FleetSnapshot<'_>, surplus: u32, plan: &mut Plan) {
     // What is still being made can go when it is there.
     let serving = (surplus - remove).saturating_sub(snapshot.adding);
     if serving > 0 {
-        plan.held.push(Held::Serving { rooms: serving });
+        plan.held_back.push(HeldBack::Serving { rooms: serving });
     }
-    plan.remove = capped(remove, snapshot.limits.remove_max, &mut plan.held);
+    plan.remove = capped(remove, snapshot.limits.remove_max, &mut plan.held_back);
 }
 
 fn count(rooms: usize) -> u32 {
@@ -353,60 +349,6 @@ fn count(rooms: usize) -> u32 {
 
 fn earliest(one: Option<Timestamp>, other: Timestamp) -> Option<Timestamp> {
     Some(one.map_or(other, |one| one.min(other)))
-}
-
-impl fmt::Display for Held {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::BackingOff(Backoff { rooms, failures, until }) => {
-                write!(
-                    f,
-                    "{rooms} more wanted, but the last {} gave rooms that ended early; ",
-                    count_of(*failures, "attempt")
-                )?;
-                match until {
-                    Some(until) => write!(f, "next try at {until:.3}"),
-                    None => f.write_str("waiting for a room to stay ready"),
-                }
-            }
-            Self::Unknown { rooms } => {
-                let have = if *rooms == 1 { "has" } else { "have" };
-                write!(
-                    f,
-                    "nothing is scaled down: {} {have} not pinged since the restart",
-                    count_of(*rooms, "room")
-                )
-            }
-            Self::Serving { rooms } => {
-                write!(f, "{rooms} more should go, but players are in them; waiting for their matches to end")
-            }
-            Self::Capped { rooms } => write!(f, "{rooms} more left for the next cycle"),
-            Self::ScaleDown { rooms, hold } => {
-                write!(f, "surplus of {} stays for now: {hold}", count_of(*rooms, "room"))
-            }
-            Self::Silent(silent) => write!(
-                f,
-                "{silent} are not considered dead yet: others replace them, and they are removed at {:.0} unless they ping. To remove them now: `maestro region confirm-lost {}`",
-                silent.until, silent.region
-            ),
-            Self::NoPlace { rooms, why } => write!(f, "{rooms} more wanted, but {why}"),
-            Self::OccupiedPace { rooms } => write!(
-                f,
-                "{} with players deferred: removed in scheduled cycles, no faster than rollout.occupiedInterval",
-                count_of(*rooms, "old room")
-            ),
-            Self::Paused { rooms } => {
-                write!(f, "surplus of {} stays: its rollout is paused", count_of(*rooms, "room"))
-            }
-            Self::Panic { rooms } => {
-                write!(
-                    f,
-                    "surplus of {} stays for now: no scale-down during a panic",
-                    count_of(*rooms, "room")
-                )
-            }
-        }
-    }
 }
 
 #[cfg(test)]

@@ -96,7 +96,7 @@ impl Policy<'_> {
             Self::Placement(_) if fleet.bound_to.is_some() => Ok(()),
             Self::Placement(policy) => policy.check(action.change(data)?, fleet, data),
             Self::Deletion(policy) => {
-                if let resize::Outcome::Delete(count @ 1..) = action.change(data)? {
+                if let resize::Resized::Delete(count @ 1..) = action.change(data)? {
                     let part = data.deletion.get_or_insert_with(Part::default);
                     policy.choose(count, fleet.candidates, fleet.seed, part);
                 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::data::{Data, Part};
 use super::{Fleet, Refusal};
 use crate::placement::{REGIONS_MAX, RegionFact, Standing, Weight, grow, shrink};
-use crate::resize::Outcome;
+use crate::resize::Resized;
 use crate::room::Region;
 use crate::violation::Violation;
 
@@ -64,15 +64,15 @@ impl PlacementPolicy {
     }
 
     /// Writes how many rooms each region gets, or gives.
-    pub(super) fn check(&self, change: Outcome, fleet: &Fleet<'_>, data: &mut Data) -> Result<(), Refusal> {
+    pub(super) fn check(&self, change: Resized, fleet: &Fleet<'_>, data: &mut Data) -> Result<(), Refusal> {
         // One that is cordoned is as good as lost to new rooms: the others have its share.
-        let grows = matches!(change, Outcome::Create(_));
+        let grows = matches!(change, Resized::Create(_));
         let usable = self.facts(fleet.regions).filter(|(_, region)| !grows || !region.rooms.cordoned);
         let (names, regions): (Vec<&Region>, Vec<RegionFact>) = usable.unzip();
         let (count, plan, part) = match change {
-            Outcome::Create(0) | Outcome::Delete(0) => return Ok(()),
-            Outcome::Create(count) => (count, grow(&regions, count), &mut data.creation),
-            Outcome::Delete(count) => (count, shrink(&regions, count), &mut data.deletion),
+            Resized::Create(0) | Resized::Delete(0) => return Ok(()),
+            Resized::Create(count) => (count, grow(&regions, count), &mut data.creation),
+            Resized::Delete(count) => (count, shrink(&regions, count), &mut data.deletion),
         };
         if !names.iter().any(|name| self.lists(name)) {
             return Err(Refusal::NoRegionUsable);

@@ -29,10 +29,10 @@ fn recorded_cases() {
         let id = case["id"].as_u64().unwrap();
         let outcome = resize(&request, &cluster);
         let expected = match (case["status"].as_str().unwrap(), case["creation_count"].as_u64()) {
-            _ if CHANGES_NOTHING.contains(&id) => Ok(Outcome::Create(0)),
+            _ if CHANGES_NOTHING.contains(&id) => Ok(Resized::Create(0)),
             ("ERROR", _) => Err(case["reason"].as_str().unwrap().to_owned()),
-            (_, Some(rooms)) => Ok(Outcome::Create(rooms)),
-            (_, None) => Ok(Outcome::Delete(case["deletion_count"].as_u64().unwrap())),
+            (_, Some(rooms)) => Ok(Resized::Create(rooms)),
+            (_, None) => Ok(Resized::Delete(case["deletion_count"].as_u64().unwrap())),
         };
         assert_eq!(outcome.map_err(|invalid| invalid.to_string()), expected, "{id}");
         checked += 1;
@@ -70,26 +70,26 @@ fn request(adjustment: Adjustment) -> Request {
 
 #[test]
 fn percentages_are_exact() {
-    let check = |number: &str, current: u64, min_step: u64, expected: Outcome| {
+    let check = |number: &str, current: u64, min_step: u64, expected: Resized| {
         let number = Number::parse(number).unwrap();
         let request = request(Adjustment::Percentage { number, min_step });
         let cluster = Cluster { current: Some(current), nodes_max: Max::Unlimited, ..FIVE_OF_TWO_TO_TEN };
         assert_eq!(resize(&request, &cluster), Ok(expected), "{number} % of {current}");
     };
     // 0.29 · 100 is 28.999… in binary floating point, and so is 1.1 · 10 not 11.
-    check("29", 100, 0, Outcome::Create(29));
-    check("-29", 100, 0, Outcome::Delete(29));
-    check("0.29", 10_000, 0, Outcome::Create(29));
-    check("110", 10, 0, Outcome::Create(11));
-    check("0.000001", 5, 0, Outcome::Create(1));
-    check("-0.000001", 5, 0, Outcome::Delete(1));
-    check("39.999999", 5, 0, Outcome::Create(1));
-    check("0", 5, 9, Outcome::Create(0));
-    check("-20", 5, 2, Outcome::Delete(2));
-    check("20", 5, 1, Outcome::Create(1));
-    check("100", 1 << 54, 0, Outcome::Create(1 << 54));
-    check("99999999999999999.999999", u64::MAX, 0, Outcome::Create(u64::MAX));
-    check("-100", u64::MAX, 0, Outcome::Delete(u64::MAX));
+    check("29", 100, 0, Resized::Create(29));
+    check("-29", 100, 0, Resized::Delete(29));
+    check("0.29", 10_000, 0, Resized::Create(29));
+    check("110", 10, 0, Resized::Create(11));
+    check("0.000001", 5, 0, Resized::Create(1));
+    check("-0.000001", 5, 0, Resized::Delete(1));
+    check("39.999999", 5, 0, Resized::Create(1));
+    check("0", 5, 9, Resized::Create(0));
+    check("-20", 5, 2, Resized::Delete(2));
+    check("20", 5, 1, Resized::Create(1));
+    check("100", 1 << 54, 0, Resized::Create(1 << 54));
+    check("99999999999999999.999999", u64::MAX, 0, Resized::Create(u64::MAX));
+    check("-100", u64::MAX, 0, Resized::Delete(u64::MAX));
 }
 
 #[test]
@@ -137,10 +137,10 @@ fn bounds_that_contradict_each_other() {
 fn a_fleet_without_rooms() {
     let empty = Cluster { current: Some(0), min_size: 0, max_size: Max::Unlimited, ..FIVE_OF_TWO_TO_TEN };
     for (adjustment, expected) in [
-        (Adjustment::Exact(0), Outcome::Create(0)),
-        (Adjustment::Exact(7), Outcome::Create(7)),
-        (Adjustment::Change(2), Outcome::Create(2)),
-        (Adjustment::Change(-2), Outcome::Delete(2)),
+        (Adjustment::Exact(0), Resized::Create(0)),
+        (Adjustment::Exact(7), Resized::Create(7)),
+        (Adjustment::Change(2), Resized::Create(2)),
+        (Adjustment::Change(-2), Resized::Delete(2)),
     ] {
         assert_eq!(resize(&request(adjustment), &empty), Ok(expected));
     }
@@ -218,8 +218,8 @@ proptest! {
         };
         let request = Request { strictness: Strictness::BestEffort, ..request(Adjustment::Change(change)) };
         let size = match resize(&request, &cluster).unwrap() {
-            Outcome::Create(rooms) => current + rooms,
-            Outcome::Delete(rooms) => current - rooms,
+            Resized::Create(rooms) => current + rooms,
+            Resized::Delete(rooms) => current - rooms,
         };
         prop_assert!((min_size..=max).contains(&size));
     }

@@ -17,7 +17,7 @@ pub struct HostPort {
 
 /// A port that a room needs: its container, its name, and where its host port may come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub struct NeededPort {
     pub name: String,
     pub protocol: Protocol,
     pub container_port: u16,
@@ -41,7 +41,7 @@ impl PortRange {
 }
 
 /// The ports of one room of this recipe.
-pub fn wanted(recipe: &Recipe) -> Vec<Wanted> {
+pub fn needed_ports(recipe: &Recipe) -> Vec<NeededPort> {
     let ports = |container: &Container| container.ports.clone();
     recipe
         .spec
@@ -49,7 +49,7 @@ pub fn wanted(recipe: &Recipe) -> Vec<Wanted> {
         .iter()
         .flat_map(ports)
         .filter_map(|port| {
-            Some(Wanted {
+            Some(NeededPort {
                 name: port.name,
                 protocol: port.protocol,
                 container_port: port.port,
@@ -61,7 +61,7 @@ pub fn wanted(recipe: &Recipe) -> Vec<Wanted> {
 
 /// Picks a free host port for each wanted one and marks it as used. `start` turns the search to another place in
 /// the range, so that a port that was given up rests before it is used again.
-pub fn pick(wanted: &[Wanted], used: &mut BTreeSet<u16>, start: u64) -> Result<Vec<HostPort>, Exhausted> {
+pub fn pick(wanted: &[NeededPort], used: &mut BTreeSet<u16>, start: u64) -> Result<Vec<HostPort>, Exhausted> {
     let mut picked: Vec<HostPort> = Vec::with_capacity(wanted.len());
     for port in wanted {
         let Some(host_port) = free_port(port.range, used, start) else {
@@ -104,9 +104,9 @@ fn first_gap(from: u16, to: u16, used: &BTreeSet<u16>) -> Option<u16> {
 mod tests {
     use super::*;
 
-    fn one(start: u16, end: u16) -> Vec<Wanted> {
+    fn one(start: u16, end: u16) -> Vec<NeededPort> {
         let range = PortRange { start, end };
-        vec![Wanted { name: "game".into(), protocol: Protocol::Udp, container_port: 7777, range }]
+        vec![NeededPort { name: "game".into(), protocol: Protocol::Udp, container_port: 7777, range }]
     }
 
     #[test]

@@ -10,7 +10,7 @@ use maestro_core::time::Timestamp;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::services::wanted;
+use crate::services::rooms_wanted;
 use crate::{Engine, Error, Result, with_sources};
 
 use super::NoRooms;
@@ -257,7 +257,7 @@ async fn report_demand(engine: &Engine, scheduler: &SchedulerName, queue: Option
 async fn no_rooms(engine: &Engine, scheduler: &SchedulerName, waiting: u32) -> Result<NoRooms> {
     let record = engine.scheduler(scheduler.as_str()).await?;
     let counts = engine.ports.table.counts(scheduler).await?;
-    let desired = wanted(&record, &counts, waiting);
+    let desired = rooms_wanted(&record, &counts, waiting);
     let ready = counts.by_status.of(RoomStatus::Ready);
     let occupied = counts.by_status.occupied();
     Ok(NoRooms { scheduler: scheduler.clone(), ready, occupied, held: counts.holds, waiting, desired })

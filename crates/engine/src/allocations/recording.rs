@@ -41,7 +41,7 @@ pub(super) async fn record(
     let outcomes = match engine.commit_each(transactions).await {
         Ok(outcomes) => outcomes,
         Err(error) => {
-            // Nobody knows whether the rows are there. The claims stay provisional, and are settled later.
+            // The rows may or may not be there. The claims stay provisional, and are settled later.
             tracing::error!(error = with_sources(&error), "allocations could not be written");
             return claimed.into_iter().map(|one| not_written(one.waiting, &error)).collect();
         }

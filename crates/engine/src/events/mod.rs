@@ -29,7 +29,7 @@ use crate::ports::store::{RoomRecord, SchedulerRecord};
 
 use resyncs::Resyncs;
 
-/// However long a recipe lets a receiver take, nobody waits longer for one answer.
+/// One call takes no longer than this, whatever the recipe allows.
 const TIMEOUT_MOST: Duration = Duration::from_secs(60);
 
 #[derive(Default)]

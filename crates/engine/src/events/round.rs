@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use maestro_core::event::{RpcCode, Verdict, retry_in, verdict};
+use maestro_core::event::{DeliveryVerdict, RpcCode, retry_in, verdict};
 use maestro_core::scheduler::{Forwarder, SchedulerName};
 use maestro_core::time::{Millis, Timestamp, after, age};
 use tokio::time::Instant;
@@ -120,12 +120,12 @@ impl Round<'_> {
             let code = error.as_ref().map_or(RpcCode::Ok, |error| error.code);
             let why = error.map(|error| error.to_string()).unwrap_or_default();
             match verdict(code, self.waited(event), self.engine.settings.events_kept) {
-                Verdict::Delivered => {
+                DeliveryVerdict::Delivered => {
                     self.engine.metrics.event_delivered(self.scheduler, self.forwarder, self.waited(event));
                     delivered.push(event.id);
                 }
-                Verdict::Dead => others.push(self.dead(event, &why)),
-                Verdict::Retry => {
+                DeliveryVerdict::Dead => others.push(self.dead(event, &why)),
+                DeliveryVerdict::Retry => {
                     others.push(self.failed(event, &why));
                     break;
                 }

@@ -85,7 +85,7 @@ impl EventMetrics {
                 r.register(*name, help, metric.family());
             }
         }
-        let pings = "Pings that a forwarder's receiver was not told of";
+        let pings = "Pings that could not be forwarded to a receiver";
         r.register("maestro_api_failed_ping_forwarding", pings, self.pings_not_forwarded.family());
         let delivered = "Seconds from the moment an event was queued to its delivery";
         r.register("maestro_event_delivery_seconds", delivered, self.delivered.family());

@@ -20,10 +20,10 @@ use crate::ports::room_table::RoomView;
 use crate::ports::store::{Change, Intent, RoomRecord};
 use crate::rooms::log_tail::{in_words, log_tail};
 use crate::rooms::starting::{self, Making};
-use crate::rooms::stopping::{self, Held};
+use crate::rooms::stopping::{self, HeldRooms};
 
 use super::validation_attempts::with_attempt;
-use super::{Executor, Need, Result, Step, StepError, Work, switch_version};
+use super::{Executor, LockNeed, Result, Step, StepError, Work, switch_version};
 
 pub(super) struct CreateVersion;
 
@@ -59,8 +59,8 @@ pub(crate) fn begin(stated_at: Option<u32>) -> serde_json::Value {
 #[async_trait]
 impl Executor for CreateVersion {
     /// A rollout has the recipe until its last old room is gone; who changes the recipe does not wait for that.
-    async fn needs(&self, _work: &Work) -> Result<Vec<Need>> {
-        Ok(vec![Need::own_or_lent(LockKind::Config)])
+    async fn needs(&self, _work: &Work) -> Result<Vec<LockNeed>> {
+        Ok(vec![LockNeed::own_or_lent(LockKind::Config)])
     }
 
     async fn step(&self, work: &Work) -> Result<Step> {
@@ -90,8 +90,9 @@ impl Executor for CreateVersion {
         let live: Vec<_> = rows.into_iter().filter(|row| row.ended.is_none()).collect();
         let staying: Vec<_> = live.iter().filter(|row| row.intent == Intent::Run).collect();
         if !staying.is_empty() {
-            let stop =
-                |row: &&RoomRecord| stopping::intend_stop(work, row, "new_version_rollback", Held::MayGo);
+            let stop = |row: &&RoomRecord| {
+                stopping::intend_stop(work, row, "new_version_rollback", HeldRooms::MayGo)
+            };
             return Ok(Step::again(staying.iter().map(stop).collect()));
         }
         if !live.is_empty() {
@@ -289,7 +290,7 @@ async fn look_at(work: &Work, progress: Progress, room: &RoomRecord) -> Result<S
         work,
         room,
         RemovalReason::ValidationFinished.as_str(),
-        Held::MayGo,
+        HeldRooms::MayGo,
     ));
     Ok(step)
 }

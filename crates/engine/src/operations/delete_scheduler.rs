@@ -18,9 +18,9 @@ use crate::Engine;
 use crate::events::orphaned::orphan_events;
 use crate::ports::store::{Change, Intent, RoomRecord, SchedulerRecord, SchedulerState, SchedulerUpdate};
 use crate::rollouts::RolloutWrite;
-use crate::rooms::stopping::{self, Held};
+use crate::rooms::stopping::{self, HeldRooms};
 
-use super::{Executor, Need, Result, Step, Work};
+use super::{Executor, LockNeed, Result, Step, Work};
 
 pub(super) struct DeleteScheduler;
 
@@ -125,9 +125,9 @@ pub(crate) fn take_back(
 #[async_trait]
 impl Executor for DeleteScheduler {
     /// What is under way is asked to end first: it may hold the lock.
-    async fn needs(&self, work: &Work) -> Result<Vec<Need>> {
+    async fn needs(&self, work: &Work) -> Result<Vec<LockNeed>> {
         let alone = other_operations(work).await?.is_empty();
-        Ok(if alone { vec![Need::own(LockKind::Downscaling)] } else { Vec::new() })
+        Ok(if alone { vec![LockNeed::own(LockKind::Downscaling)] } else { Vec::new() })
     }
 
     async fn step(&self, work: &Work) -> Result<Step> {
@@ -139,8 +139,9 @@ impl Executor for DeleteScheduler {
         let staying: Vec<_> = rows.iter().filter(|row| row.intent == Intent::Run).collect();
         if !staying.is_empty() {
             let batch = staying.iter().take(stopping::ROOMS_PER_STEP);
-            let changes =
-                batch.map(|row| stopping::intend_stop(work, row, "delete_scheduler", Held::MayGo)).collect();
+            let changes = batch
+                .map(|row| stopping::intend_stop(work, row, "delete_scheduler", HeldRooms::MayGo))
+                .collect();
             return Ok(Step::again(changes));
         }
         let lost = lost(work, &rows);

@@ -31,7 +31,7 @@ use super::{Result, add_rooms, placing, remove_rooms};
 /// Ended rooms that a plan looks back at: enough to see that every attempt fails.
 const ENDED_ROOMS_SEEN: usize = 200;
 
-pub(crate) struct Fleet {
+pub(crate) struct FleetState {
     /// When it was gathered: what plans are made at.
     now: Timestamp,
     limits: Limits,
@@ -72,7 +72,7 @@ pub(crate) async fn fleet(
     engine: &Engine,
     scheduler: &SchedulerRecord,
     without: Option<OperationId>,
-) -> Result<Fleet> {
+) -> Result<FleetState> {
     let store = &engine.ports.store;
     let mut rows = store.live_rooms(&scheduler.name).await?;
     let started: Vec<RoomId> =
@@ -97,7 +97,7 @@ pub(crate) async fn fleet(
     let failed_adds = failed_adds(engine, scheduler).await?;
     let locks = store.locks(&scheduler.name).await?;
     let unfinished = store.unfinished(&scheduler.name).await?;
-    let mut fleet = Fleet {
+    let mut fleet = FleetState {
         now: engine.now(),
         limits: engine.settings.limits(),
         rows,
@@ -141,7 +141,7 @@ async fn versions_to_replace(
     })
 }
 
-impl Fleet {
+impl FleetState {
     /// The plan for a cycle in which rooms with players stay.
     pub(crate) fn plan(&self, scheduler: &SchedulerRecord) -> Plan {
         self.plan_with(scheduler, false)

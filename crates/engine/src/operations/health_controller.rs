@@ -15,8 +15,8 @@ use crate::Engine;
 use crate::ports::store::{Change, NewOperation, SchedulerRecord, SchedulerState};
 use crate::rooms::reconciling;
 
-use super::fleet::Fleet;
-use super::look::Look;
+use super::fleet::FleetState;
+use super::planned_cycle::PlannedCycle;
 use super::{Executor, Next, Result, Step, Work, remove_rooms, rollout};
 
 pub(super) struct HealthController;
@@ -31,19 +31,19 @@ impl Executor for HealthController {
             return Ok(nothing());
         }
         // One that had to wait, or that something is to be put right for, looks anew.
-        let handed = work.look.as_ref().filter(|look| look.is_good_for(work));
+        let handed = work.planned.as_ref().filter(|planned| planned.is_good_for(work));
         let (mut step, mut reconciled, mut gathered) = (Step::default(), false, None);
         if handed.is_none() {
             step = reconciling::reconcile(work).await?;
             reconciled = !step.history.is_empty();
-            gathered = look_anew(work, &mut step).await?;
+            gathered = prepare_anew(work, &mut step).await?;
         }
-        let Some(look) = handed.or(gathered.as_ref()) else { return Ok(step) };
-        let (fleet, mut scheduler) = (&look.fleet, look.scheduler.clone());
+        let Some(planned) = handed.or(gathered.as_ref()) else { return Ok(step) };
+        let (fleet, mut scheduler) = (&planned.fleet, planned.scheduler.clone());
         let mut update = scheduler.update();
-        let concluded = rollout::conclude(work, look, &mut scheduler, &mut step).await?;
-        let replanned = concluded.then(|| look.replan(&work.engine, &scheduler));
-        let plan = replanned.as_ref().unwrap_or(&look.plan);
+        let concluded = rollout::conclude(work, planned, &mut scheduler, &mut step).await?;
+        let replanned = concluded.then(|| planned.replan(&work.engine, &scheduler));
+        let plan = replanned.as_ref().unwrap_or(&planned.plan);
         let (data, events) = decided(&work.engine, &scheduler, fleet, plan);
         step.data = Some(data);
         step.history.extend(events);
@@ -72,7 +72,7 @@ impl Executor for HealthController {
         if acted {
             let event = RolloutEvent::CycleActed { took_occupied: takes_players };
             let rollout = work.engine.rollout_write(&scheduler, event, &work.locks)?.rollout;
-            update.rollout = (rollout != look.scheduler.rollout).then_some(rollout);
+            update.rollout = (rollout != planned.scheduler.rollout).then_some(rollout);
             // A plan is right for one fleet size, with the operations that go with it, and for one state of a rollout,
             // with its locks. If a person changes them while it is made, it is refused, and the cycle looks again.
             step.changes.push(Change::UpdateScheduler(update));
@@ -82,32 +82,32 @@ impl Executor for HealthController {
     }
 }
 
-/// `None`: there is nothing to look at any more.
-async fn look_anew(work: &Work, step: &mut Step) -> Result<Option<Look>> {
+/// `None`: the scheduler is gone.
+async fn prepare_anew(work: &Work, step: &mut Step) -> Result<Option<PlannedCycle>> {
     let (engine, name, is_scheduled) = (&work.engine, &work.scheduler.name, is_scheduled(&work.operation));
     // Listing a runtime takes its time, and people change things meanwhile.
     let Some(scheduler) = engine.ports.store.scheduler(name).await? else {
         *step = nothing();
         return Ok(None);
     };
-    let mut look = Look::take(engine, scheduler, is_scheduled).await?;
-    if !look.fleet.orphans.is_empty() {
-        give_back(work, &look.fleet, step).await?;
-        look = Look::take(engine, look.scheduler, is_scheduled).await?;
+    let mut planned = PlannedCycle::prepare(engine, scheduler, is_scheduled).await?;
+    if !planned.fleet.orphans.is_empty() {
+        give_back(work, &planned.fleet, step).await?;
+        planned = PlannedCycle::prepare(engine, planned.scheduler, is_scheduled).await?;
     }
-    Ok(Some(look))
+    Ok(Some(planned))
 }
 
 /// What a cycle says of its plan, as data and in words.
 pub(crate) fn decided(
     engine: &Engine,
     scheduler: &SchedulerRecord,
-    fleet: &Fleet,
+    fleet: &FleetState,
     plan: &Plan,
 ) -> (Value, Vec<String>) {
     engine.watch_plan(&scheduler.name, &fleet.rows, plan);
     engine.metrics.decided(scheduler, &plan.decision);
-    let held = plan.held.iter().map(ToString::to_string);
+    let held = plan.held_back.iter().map(ToString::to_string);
     (decision_data(plan), std::iter::once(summary(plan)).chain(held).collect())
 }
 
@@ -125,7 +125,7 @@ fn shrinks(operation: &NewOperation) -> bool {
 }
 
 /// No other operation of this scheduler executes now, so nobody is about to have these rooms go.
-async fn give_back(work: &Work, fleet: &Fleet, step: &mut Step) -> Result {
+async fn give_back(work: &Work, fleet: &FleetState, step: &mut Step) -> Result {
     work.still_owner()?;
     for (operation, rooms) in &fleet.orphans {
         work.engine.ports.table.unclaim(&work.scheduler.name, *operation, rooms).await?;
@@ -190,11 +190,20 @@ fn decision_data(plan: &Plan) -> Value {
 fn planned_operations(
     work: &Work,
     plan: &Plan,
-    fleet: &Fleet,
+    fleet: &FleetState,
     scheduler: &SchedulerRecord,
 ) -> Vec<NewOperation> {
-    let Plan { seen, decision, desired_ready: _, expired, add, remove, rollout, held: _, look_again_at: _ } =
-        plan;
+    let Plan {
+        seen,
+        decision,
+        desired_ready: _,
+        expired,
+        add,
+        remove,
+        rollout,
+        held_back: _,
+        look_again_at: _,
+    } = plan;
     let mut operations = Vec::new();
     if !expired.is_empty() {
         let ids = expired.iter().map(|gone| gone.room.clone()).collect();
@@ -231,7 +240,7 @@ struct Purpose {
     reason: RemovalReason,
 }
 
-fn purpose(scheduler: &SchedulerRecord, plan: &Plan, fleet: &Fleet) -> Purpose {
+fn purpose(scheduler: &SchedulerRecord, plan: &Plan, fleet: &FleetState) -> Purpose {
     if plan.seen.old > plan.seen.draining {
         let what = format!("rollout to {}", scheduler.active_version);
         return Purpose { what, reason: RemovalReason::RollingUpdate };

@@ -11,8 +11,8 @@ mod delete_scheduler;
 mod facts;
 mod fleet;
 mod health_controller;
-mod look;
 mod placing;
+mod planned_cycle;
 mod remove_rooms;
 mod resize;
 mod rollout;
@@ -41,14 +41,14 @@ pub(crate) use delete_scheduler::{Progress as DeletionProgress, take_back as tak
 pub(crate) use facts::occupied_pace;
 pub(crate) use fleet::fleet as whole_fleet;
 pub(crate) use health_controller::{decided, scheduled};
-pub(crate) use look::{Finding, Look};
+pub(crate) use planned_cycle::{Finding, PlannedCycle};
 pub(crate) use remove_rooms::rooms_asked_to_go;
 pub(crate) use storage_clean_up::{forget_no_action, forget_operations, nothing_to_clean_up};
 
 #[async_trait]
 pub(crate) trait Executor: Send + Sync {
     /// The named locks without which the next step forward must not be made, in the order of taking.
-    async fn needs(&self, _work: &Work) -> Result<Vec<Need>> {
+    async fn needs(&self, _work: &Work) -> Result<Vec<LockNeed>> {
         Ok(Vec::new())
     }
 
@@ -73,13 +73,13 @@ pub(crate) trait Executor: Send + Sync {
 
 /// A lock without which a step must not be made.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Need {
+pub(crate) struct LockNeed {
     pub(crate) kind: LockKind,
     /// A rollout that has it lets others work under it.
     pub(crate) lent_by_rollout: bool,
 }
 
-impl Need {
+impl LockNeed {
     fn own(kind: LockKind) -> Self {
         Self { kind, lent_by_rollout: false }
     }
@@ -104,7 +104,7 @@ pub(crate) struct Work {
     pub(crate) locks: Locks,
     pub(crate) tenure: Tenure,
     /// Of a health cycle: what it begins with, unless that is not true any more.
-    pub(crate) look: Option<Look>,
+    pub(crate) planned: Option<PlannedCycle>,
 }
 
 /// What one step did and what comes next; committed in one transaction.
@@ -205,7 +205,7 @@ impl Work {
         after(self.now(), span)
     }
 
-    pub(crate) fn has_lock(&self, need: Need) -> bool {
+    pub(crate) fn has_lock(&self, need: LockNeed) -> bool {
         let holder = self.operation.holder();
         self.locks.held(need.kind).is_some_and(|lock| need.is_met_by(lock, holder))
     }

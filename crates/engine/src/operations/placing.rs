@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::rooms::stopping;
 
-use super::fleet::{Fleet, fleet};
+use super::fleet::{FleetState, fleet};
 use super::{Result, Step, StepError, Work};
 
 /// How many rooms an addition makes in each region.
@@ -25,7 +25,7 @@ pub(super) enum Growth {
 }
 
 /// Which rooms a removal tries to take, in this order.
-pub(super) enum Removal {
+pub(super) enum RemovalOrder {
     Planned(Vec<RoomId>),
     /// It has just been decided, and is to be written down first: what is taken before that would not be part of it.
     Decided(Value),
@@ -74,24 +74,29 @@ fn regions_to_grow(data: Data) -> Option<BTreeMap<Region, u32>> {
 }
 
 /// Of rooms that may go, which ones do, and in what order.
-pub(super) fn removal(work: &Work, fleet: &Fleet, candidates: &[&RoomFact], count: u64) -> Result<Removal> {
+pub(super) fn removal(
+    work: &Work,
+    fleet: &FleetState,
+    candidates: &[&RoomFact],
+    count: u64,
+) -> Result<RemovalOrder> {
     if let Some(data) = decided(&work.operation)? {
-        return Ok(Removal::Planned(removal_by_plan(&left_of(data, fleet, work), candidates)));
+        return Ok(RemovalOrder::Planned(removal_by_plan(&left_of(data, fleet, work), candidates)));
     }
     let is_explicit = work.scheduler.recipe.policies.placement.is_some();
     // Nobody wrote a policy that would have to refuse what cannot be: as many go as there are.
     let count = if is_explicit { count } else { count.min(candidates.len() as u64) };
     let deletion = work.scheduler.recipe.policies.deletion;
     if count == 0 || (!has_policies(work) && deletion.is_none()) {
-        return Ok(Removal::Planned(candidates.iter().map(|room| room.id.clone()).collect()));
+        return Ok(RemovalOrder::Planned(candidates.iter().map(|room| room.id.clone()).collect()));
     }
     let outcome = check_removal(work, fleet, candidates, count, deletion);
-    Ok(Removal::Decided(policy::to_json(&outcome)))
+    Ok(RemovalOrder::Decided(policy::to_json(&outcome)))
 }
 
 fn check_removal(
     work: &Work,
-    fleet: &Fleet,
+    fleet: &FleetState,
     candidates: &[&RoomFact],
     count: u64,
     deletion: Option<DeletionPolicy>,
@@ -145,7 +150,7 @@ fn has_policies(work: &Work) -> bool {
 }
 
 /// A request that names a region chooses among one; its cap holds.
-fn places(work: &Work, fleet: &Fleet) -> Places {
+fn places(work: &Work, fleet: &FleetState) -> Places {
     let mut places = fleet.places.clone();
     if let Definition::CreateRoom { region: Some(name) } = &work.operation.definition {
         let listed = places.policy.regions.iter().find(|region| region.name == *name);
@@ -163,7 +168,7 @@ async fn in_one_region(work: &Work, amount: u32) -> Result<Growth> {
 }
 
 /// The plan, without the rooms that were asked to go already.
-fn left_of(data: Data, fleet: &Fleet, work: &Work) -> Part {
+fn left_of(data: Data, fleet: &FleetState, work: &Work) -> Part {
     let mut part = data.deletion.unwrap_or_default();
     if let Some(regions) = &mut part.regions {
         for row in fleet.rows.iter().filter(|row| stopping::is_stopped_by(row, work)) {

@@ -16,13 +16,13 @@ use maestro_core::text::count_of;
 use maestro_core::time::{Timestamp, after};
 use serde::{Deserialize, Serialize};
 
-use crate::invariants::Taken;
+use crate::invariants::TakenRooms;
 use crate::ports::store::{Change, Intent, NewOperation, RoomRecord, SchedulerRecord};
-use crate::rooms::stopping::{self, Held, claim};
+use crate::rooms::stopping::{self, HeldRooms, claim};
 
-use super::fleet::{Fleet, fleet};
-use super::placing::{self, Removal};
-use super::{Executor, Need, Next, Result, Step, Work};
+use super::fleet::{FleetState, fleet};
+use super::placing::{self, RemovalOrder};
+use super::{Executor, LockNeed, Next, Result, Step, Work};
 
 pub(super) struct RemoveRooms;
 
@@ -52,10 +52,10 @@ pub(super) fn takes_occupied(operation: &NewOperation) -> bool {
 impl Executor for RemoveRooms {
     /// The rollout's removals, and those of dead rooms meanwhile, go under the rollout's own lock. An operation that has
     /// chosen its rooms takes no others out of service: it keeps the lock that it has, and waits for none.
-    async fn needs(&self, work: &Work) -> Result<Vec<Need>> {
+    async fn needs(&self, work: &Work) -> Result<Vec<LockNeed>> {
         let need = match work.operation.origin.is_person() {
-            true => Need::own(LockKind::Downscaling),
-            false => Need::own_or_lent(LockKind::Downscaling),
+            true => LockNeed::own(LockKind::Downscaling),
+            false => LockNeed::own_or_lent(LockKind::Downscaling),
         };
         let has_chosen = progress_of(&work.operation).chosen;
         Ok(if has_chosen { Vec::new() } else { vec![need] })
@@ -189,14 +189,14 @@ async fn choose(work: &Work, mut progress: Progress) -> Result<Step> {
 
 /// Autoscaling and drains never take a room that a matchmaker was given. A rollout does when it is the turn of rooms with
 /// players; a person may, and a room that has expired is of no use to anyone.
-fn held(work: &Work, reason: RemovalReason, progress: &Progress) -> Held {
+fn held(work: &Work, reason: RemovalReason, progress: &Progress) -> HeldRooms {
     let may_go = match reason {
         RemovalReason::RollingUpdate => progress.occupied_may_go,
         RemovalReason::Drain => false,
         RemovalReason::ScaleDown => work.operation.origin.is_person(),
         RemovalReason::ExpiredRoom | RemovalReason::ValidationFinished => true,
     };
-    if may_go { Held::MayGo } else { Held::Stays }
+    if may_go { HeldRooms::MayGo } else { HeldRooms::Stay }
 }
 
 /// What a person asked for beyond what one operation may remove goes in a further one. It has priority: it was asked for
@@ -220,7 +220,12 @@ fn rest(work: &Work, rooms: &RoomsToRemove, progress: &Progress) -> Option<NewOp
 
 /// Unknown is not zero: while rooms have not been heard of since a restart, nobody can say which ones may go. They
 /// ping, or expire. The health controller's removals do not wait: it asks again when it knows more.
-fn wait_for_unknown(work: &Work, rooms: &RoomsToRemove, progress: &Progress, fleet: &Fleet) -> Option<Step> {
+fn wait_for_unknown(
+    work: &Work,
+    rooms: &RoomsToRemove,
+    progress: &Progress,
+    fleet: &FleetState,
+) -> Option<Step> {
     let unknown = fleet.unknown(rooms);
     let is_left = rooms.amount().is_none_or(|amount| amount > progress.asked);
     let chooses = work.operation.origin.is_person() && is_left;
@@ -240,7 +245,12 @@ fn wait_for_unknown(work: &Work, rooms: &RoomsToRemove, progress: &Progress, fle
 /// What a lost reply or a crash left claimed: it is asked to go before anything else is chosen. And what is not to go any
 /// more: of a replacement, because the rollout may have been paused or called back, the region uncordoned; and what a
 /// matchmaker was given while the room table was lost.
-fn left_claimed(work: &Work, fleet: &Fleet, reason: RemovalReason, held: Held) -> (Vec<RoomId>, Vec<RoomId>) {
+fn left_claimed(
+    work: &Work,
+    fleet: &FleetState,
+    reason: RemovalReason,
+    held: HeldRooms,
+) -> (Vec<RoomId>, Vec<RoomId>) {
     let rules = fleet.replacement(&work.scheduler, false);
     let mut stays: BTreeSet<&RoomId> = match reason {
         RemovalReason::RollingUpdate | RemovalReason::Drain => {
@@ -250,13 +260,13 @@ fn left_claimed(work: &Work, fleet: &Fleet, reason: RemovalReason, held: Held) -
             BTreeSet::new()
         }
     };
-    if held == Held::Stays {
+    if held == HeldRooms::Stay {
         stays.extend(fleet.rows.iter().filter(|row| row.holds > 0).map(|row| &row.id));
     }
     claimed_but_not_asked(work, fleet).into_iter().partition(|room| !stays.contains(room))
 }
 
-fn claimed_but_not_asked(work: &Work, fleet: &Fleet) -> Vec<RoomId> {
+fn claimed_but_not_asked(work: &Work, fleet: &FleetState) -> Vec<RoomId> {
     let mine = |id: &RoomId| fleet.claimed_by.get(id) == Some(&work.operation.id);
     let not_asked = |row: &&RoomRecord| row.intent == Intent::Run && mine(&row.id);
     fleet.rows.iter().filter(not_asked).map(|row| row.id.clone()).collect()
@@ -268,15 +278,15 @@ enum Claimed {
     Nothing(serde_json::Value),
 }
 
-async fn claim_some(work: &Work, fleet: &Fleet, amount: u32, progress: &Progress) -> Result<Claimed> {
+async fn claim_some(work: &Work, fleet: &FleetState, amount: u32, progress: &Progress) -> Result<Claimed> {
     let amount = amount.min(work.engine.settings.rooms_remove_limit);
     let budget = amount.saturating_sub(progress.asked) as usize;
     if work.operation.origin.is_person() {
         let budget = budget.min(above_size(work, fleet));
         let candidates = plan::removable(&fleet.facts, Occupied::MayGo);
         let order = match placing::removal(work, fleet, &candidates, budget as u64)? {
-            Removal::Planned(order) => order,
-            Removal::Decided(data) => return Ok(Claimed::Nothing(data)),
+            RemovalOrder::Planned(order) => order,
+            RemovalOrder::Decided(data) => return Ok(Claimed::Nothing(data)),
         };
         return claim(work, &order, &RoomStatus::ALL, true, budget).await.map(Claimed::Rooms);
     }
@@ -296,15 +306,15 @@ async fn claim_some(work: &Work, fleet: &Fleet, amount: u32, progress: &Progress
     let idle = candidates.iter().filter(|room| !ready.contains(&room.id)).count();
     let count = budget.min(idle.saturating_add(ready_max)).min(candidates.len());
     let order = match placing::removal(work, fleet, &candidates, count as u64)? {
-        Removal::Planned(order) => order,
-        Removal::Decided(data) => return Ok(Claimed::Nothing(data)),
+        RemovalOrder::Planned(order) => order,
+        RemovalOrder::Decided(data) => return Ok(Claimed::Nothing(data)),
     };
     let (ready, idle): (Vec<_>, Vec<_>) = order.into_iter().partition(|room| ready.contains(room));
     let mut taken = claim(work, &idle, not_ready, true, budget).await?;
     let rest = budget.saturating_sub(taken.len()).min(ready_max);
     taken.extend(claim(work, &ready, &stopping::IDLE, true, rest).await?);
     let (facts, rooms, plan) = (&fleet.facts, &taken, &plan);
-    let removal = Taken { facts, rooms, plan, may_be_missing: 0, is_scale_down: true };
+    let removal = TakenRooms { facts, rooms, plan, may_be_missing: 0, is_scale_down: true };
     work.engine.watch_taken(&work.scheduler.name, &removal);
     Ok(Claimed::Rooms(taken))
 }
@@ -312,7 +322,7 @@ async fn claim_some(work: &Work, fleet: &Fleet, amount: u32, progress: &Progress
 /// A lower fleet size says how many rooms are to stay: if the fleet lacks some, or a rollout has come down to the size
 /// already, fewer are removed. Autoscaling has no size to compare with, so any number may be removed. Rooms that do not
 /// count, such as those in error, are removed on top.
-fn above_size(work: &Work, fleet: &Fleet) -> usize {
+fn above_size(work: &Work, fleet: &FleetState) -> usize {
     if work.scheduler.autoscaling().is_some() {
         return usize::MAX;
     }
@@ -323,7 +333,7 @@ fn above_size(work: &Work, fleet: &Fleet) -> usize {
 }
 
 /// Only those that the rollout would still take away, and of those that served nobody only who still does not.
-async fn claim_replaced(work: &Work, fleet: &Fleet, ids: &[RoomId]) -> Result<Vec<RoomId>> {
+async fn claim_replaced(work: &Work, fleet: &FleetState, ids: &[RoomId]) -> Result<Vec<RoomId>> {
     let players_turn = progress_of(&work.operation).occupied_may_go;
     let plan = fleet.plan_with(&work.scheduler, players_turn);
     let Some(cycle) = &plan.rollout else {
@@ -341,7 +351,7 @@ async fn claim_replaced(work: &Work, fleet: &Fleet, ids: &[RoomId]) -> Result<Ve
     taken.extend(claim(work, &occupied, &RoomStatus::ALL, true, occupied.len()).await?);
     let (facts, rooms, plan) = (&fleet.facts, &taken, &plan);
     let may_be_missing = work.scheduler.recipe.rollout().max_unavailable;
-    let removal = Taken { facts, rooms, plan, may_be_missing, is_scale_down: false };
+    let removal = TakenRooms { facts, rooms, plan, may_be_missing, is_scale_down: false };
     work.engine.watch_taken(&work.scheduler.name, &removal);
     Ok(taken)
 }
@@ -349,7 +359,7 @@ async fn claim_replaced(work: &Work, fleet: &Fleet, ids: &[RoomId]) -> Result<Ve
 /// Those of the named rooms that stay so far and that may go.
 async fn claim_named(
     work: &Work,
-    fleet: &Fleet,
+    fleet: &FleetState,
     ids: &[RoomId],
     known_only: bool,
     may_go: impl Fn(&RoomFact) -> bool,

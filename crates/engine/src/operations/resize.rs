@@ -7,13 +7,13 @@ use serde_json::json;
 
 use super::add_rooms::AddRooms;
 use super::remove_rooms::RemoveRooms;
-use super::{Executor, Need, Result, Step, StepError, Work};
+use super::{Executor, LockNeed, Result, Step, StepError, Work};
 
 pub(super) struct Resize;
 
 #[async_trait]
 impl Executor for Resize {
-    async fn needs(&self, work: &Work) -> Result<Vec<Need>> {
+    async fn needs(&self, work: &Work) -> Result<Vec<LockNeed>> {
         way(&work.operation).needs(work).await
     }
 

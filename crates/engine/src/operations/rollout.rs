@@ -8,26 +8,26 @@ use maestro_core::time::Timestamp;
 use crate::ports::store::SchedulerRecord;
 use crate::rooms::log_tail::{in_words, log_tail};
 
-use super::fleet::Fleet;
-use super::look::Look;
+use super::fleet::FleetState;
+use super::planned_cycle::PlannedCycle;
 use super::{Result, Step, Work};
 
 /// Carries out what the rollout has come to. True: to an end, one way or another. `scheduler` is what holds after that,
 /// so that the same cycle replaces nothing more.
 pub(super) async fn conclude(
     work: &Work,
-    look: &Look,
+    planned: &PlannedCycle,
     scheduler: &mut SchedulerRecord,
     step: &mut Step,
 ) -> Result<bool> {
     let Some(rollout) = &scheduler.rollout else { return Ok(false) };
     let why;
-    let event = match &look.verdict {
+    let event = match &planned.verdict {
         Verdict::GoesOn => return Ok(false),
         Verdict::Finished => RolloutEvent::Finished,
         Verdict::SwitchBackLost => RolloutEvent::SwitchBackLost,
         Verdict::Failed(failure) => {
-            why = format!("{failure}{}", latest_failure(work, &look.fleet, rollout).await);
+            why = format!("{failure}{}", latest_failure(work, &planned.fleet, rollout).await);
             RolloutEvent::Failed(&why, scheduler.recipe.rollout().on_failure)
         }
     };
@@ -39,7 +39,7 @@ pub(super) async fn conclude(
 }
 
 /// How the last of its rooms failed, and what that room wrote last.
-async fn latest_failure(work: &Work, fleet: &Fleet, rollout: &RolloutRecord) -> String {
+async fn latest_failure(work: &Work, fleet: &FleetState, rollout: &RolloutRecord) -> String {
     let Some((room, ended)) = fleet.latest_failed_room(rollout.to) else {
         return String::new();
     };
@@ -48,7 +48,7 @@ async fn latest_failure(work: &Work, fleet: &Fleet, rollout: &RolloutRecord) -> 
 }
 
 /// What the rollout has come to; that it goes on, if there is none.
-pub(super) fn verdict(scheduler: &SchedulerRecord, fleet: &Fleet, now: Timestamp) -> Verdict {
+pub(super) fn verdict(scheduler: &SchedulerRecord, fleet: &FleetState, now: Timestamp) -> Verdict {
     let Some(rollout) = &scheduler.rollout else {
         return Verdict::GoesOn;
     };

@@ -11,15 +11,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::ports::store::{Change, SchedulerRecord, SchedulerUpdate, VersionRecord};
 
-use super::{Executor, Need, Result, Step, StepError, Work};
+use super::{Executor, LockNeed, Result, Step, StepError, Work};
 
 pub(super) struct SwitchVersion;
 
 #[async_trait]
 impl Executor for SwitchVersion {
     /// A rollout has the recipe until its last old room is gone; who changes the recipe does not wait for that.
-    async fn needs(&self, _work: &Work) -> Result<Vec<Need>> {
-        Ok(vec![Need::own_or_lent(LockKind::Config)])
+    async fn needs(&self, _work: &Work) -> Result<Vec<LockNeed>> {
+        Ok(vec![LockNeed::own_or_lent(LockKind::Config)])
     }
 
     async fn step(&self, work: &Work) -> Result<Step> {

@@ -86,7 +86,7 @@ pub trait RoomTable: EventRing {
     /// Puts a hold whose row is there into the table again, unless one of that number is there.
     async fn restore(&self, scheduler: &SchedulerName, room: &RoomId, hold: Hold) -> Result<(), TableError>;
 
-    /// Holds that somebody has to look at now: see [`Hold::due_at`]. At most `holds_max`, the earliest first.
+    /// Holds that have to be settled now: see [`Hold::due_at`]. At most `holds_max`, the earliest first.
     async fn due_holds(
         &self,
         now: Timestamp,

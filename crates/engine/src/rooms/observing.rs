@@ -197,7 +197,7 @@ async fn end_room(engine: &Engine, scheduler: &SchedulerName, room: &RoomId, end
         }
         tracing::info!(scheduler_name = %scheduler, room_id = %room, how = ended.how, "room ended");
         let record = match engine.ports.store.scheduler(scheduler).await {
-            // Nobody can say who wants to hear of it, but it has ended all the same.
+            // Its forwarders are not known, but it has ended all the same.
             Err(StoreError::Unreadable(_)) => None,
             found => found?,
         };

@@ -128,7 +128,7 @@ async fn choose_ports(
     used: &mut BTreeSet<u16>,
 ) -> Result<Vec<HostPort>> {
     let engine = &work.engine;
-    let wanted = ports::wanted(recipe);
+    let wanted = ports::needed_ports(recipe);
     let runtime = engine.runtime(region)?;
     for _ in 0..PORT_ATTEMPTS {
         let chosen = ports::pick(&wanted, used, engine.ports.random.draw())

@@ -40,18 +40,18 @@ pub(crate) async fn all_gone(work: &Work) -> Result<bool> {
 
 /// Whether a room may go that a matchmaker was given, and in which no match has begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Held {
-    Stays,
+pub(crate) enum HeldRooms {
+    Stay,
     MayGo,
 }
 
-pub(crate) fn intend_stop(work: &Work, row: &RoomRecord, reason: &str, held: Held) -> Change {
+pub(crate) fn intend_stop(work: &Work, row: &RoomRecord, reason: &str, held: HeldRooms) -> Change {
     let (operation, reason, at) = (work.operation.id, reason.into(), work.now());
     stop_intent(row, StopIntent { operation, cause: None, matches: 0, reason, at }, held)
 }
 
-fn stop_intent(row: &RoomRecord, stop: StopIntent, held: Held) -> Change {
-    let unless = ClaimedSince { number: row.claim_number, takes_held: held == Held::MayGo };
+fn stop_intent(row: &RoomRecord, stop: StopIntent, held: HeldRooms) -> Change {
+    let unless = ClaimedSince { number: row.claim_number, takes_held: held == HeldRooms::MayGo };
     Change::IntendStop { scheduler: row.scheduler.clone(), room: row.id.clone(), stop, unless }
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn intend_removal(
     row: &RoomRecord,
     cause: RemovalReason,
     matches: u32,
-    held: Held,
+    held: HeldRooms,
 ) -> Change {
     let players = match cause {
         RemovalReason::RollingUpdate if matches > 0 => ", with players in it",
@@ -208,7 +208,7 @@ pub(crate) async fn take_back(work: &Work, rows: Vec<RoomRecord>, reason: &str) 
     // What another operation has asked to go is that one's to wait for.
     let staying: Vec<_> = others.into_iter().filter(|row| row.intent == Intent::Run).collect();
     let taken = claim_idle(work, &staying).await?;
-    let changes: Vec<_> = taken.iter().map(|row| intend_stop(work, row, reason, Held::Stays)).collect();
+    let changes: Vec<_> = taken.iter().map(|row| intend_stop(work, row, reason, HeldRooms::Stay)).collect();
     if !changes.is_empty() {
         return Ok(Step::again(changes));
     }

@@ -95,7 +95,7 @@ impl Engine {
         metadata: &Map<String, Value>,
     ) -> Result<(), NotForwarded> {
         let Some(facts) = self.room_facts(&record.name, room, kind).await? else { return Ok(()) };
-        // All of them first: what is wrong with an event is told before anybody has heard of it.
+        // All messages first: if an event is wrong, its room is told so before any receiver gets it.
         let mut messages = Vec::new();
         for forwarder in enabled(record) {
             let to = Addressee { scheduler: &record.name, game: &record.recipe.game, forwarder };

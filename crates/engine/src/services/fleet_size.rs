@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use maestro_core::operation::{Definition, OperationId, Origin, RemovalReason, RoomsToRemove};
-use maestro_core::resize::{Cluster, Draft, Max, Outcome, Request, Strictness, resize};
+use maestro_core::resize::{Cluster, Draft, Max, Request, Resized, Strictness, resize};
 use maestro_core::room::{Purpose, Region, RoomId};
 use maestro_core::violation::{Violation, Violations};
 
@@ -26,7 +26,7 @@ pub struct ResizeOrder {
 }
 
 /// What a request means for a fleet, and by how many rooms the fleet grows, or shrinks.
-type Wanted = (Definition, i64);
+type FleetChange = (Definition, i64);
 
 impl Engine {
     pub async fn add_rooms(
@@ -109,12 +109,12 @@ impl Engine {
         let wanted = |record: &SchedulerRecord| {
             let change = resize(&request, &cluster(record, rooms)).map_err(|invalid| invalid.to_string());
             let delta = match change {
-                Ok(Outcome::Create(rooms)) => {
+                Ok(Resized::Create(rooms)) => {
                     self.check_added("number", rooms.max(1))?;
                     i64::try_from(rooms).unwrap_or(i64::MAX)
                 }
                 // However many: more than one operation may remove go in parts.
-                Ok(Outcome::Delete(rooms)) => -i64::try_from(rooms).unwrap_or(i64::MAX),
+                Ok(Resized::Delete(rooms)) => -i64::try_from(rooms).unwrap_or(i64::MAX),
                 Err(_) => 0,
             };
             Ok((Definition::Resize { asked: order.asked.clone(), change }, delta))
@@ -147,7 +147,7 @@ impl Engine {
     async fn change_fleet(
         &self,
         scheduler: &str,
-        wanted: impl Fn(&SchedulerRecord) -> Result<Wanted>,
+        wanted: impl Fn(&SchedulerRecord) -> Result<FleetChange>,
         force: bool,
         user: &str,
     ) -> Result<OperationId> {

@@ -30,7 +30,7 @@ pub use locks::LockView;
 pub use maestro_core::region::RegionOrder;
 pub use operations::{OperationList, OperationView};
 pub use overview::FleetOverview;
-pub(crate) use overview::wanted;
+pub(crate) use overview::rooms_wanted;
 pub use pings::Address;
 pub use regions::RegionView;
 pub use rollouts::{OccupiedOldRooms, RolloutPhase, RolloutView};

@@ -29,7 +29,7 @@ impl Engine {
         for scheduler in self.schedulers(filter).await? {
             let counts = self.fleet_counts(&scheduler.name).await?;
             let waiting = self.ports.table.waiting(&scheduler.name, self.now()).await?;
-            let wanted = wanted(&scheduler, &counts, waiting);
+            let wanted = rooms_wanted(&scheduler, &counts, waiting);
             let problem = self.problem_of(&scheduler, &counts, wanted, &mut fleets_left).await?;
             overviews.push(FleetOverview { info: FleetInfo { scheduler, counts }, wanted, problem });
         }
@@ -64,12 +64,12 @@ impl Engine {
         *fleets_left -= 1;
         let fleet = whole_fleet(self, scheduler, None).await?;
         let plan = fleet.plan(scheduler);
-        Ok(FleetSeen { failed: fleet.latest_failure(), held: &plan.held, ..seen }.problem())
+        Ok(FleetSeen { failed: fleet.latest_failure(), held_back: &plan.held_back, ..seen }.problem())
     }
 }
 
 /// As the next cycle would find it, before what regions can hold.
-pub(crate) fn wanted(scheduler: &SchedulerRecord, counts: &FleetCounts, waiting: u32) -> u32 {
+pub(crate) fn rooms_wanted(scheduler: &SchedulerRecord, counts: &FleetCounts, waiting: u32) -> u32 {
     let Some(autoscaling) = scheduler.autoscaling() else {
         return scheduler.fleet_size;
     };

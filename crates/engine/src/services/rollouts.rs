@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use maestro_core::operation::{Operation, OperationId, queue};
-use maestro_core::plan::{Held, OldVersions, Plan, RoomFact, SilentRooms};
+use maestro_core::plan::{HeldBack, OldVersions, Plan, RoomFact, SilentRooms};
 use maestro_core::rollout::{StoredVersion, VersionOutcome, VersionProgress, VersionSubject, is_switch_back};
 use maestro_core::room::Region;
 use maestro_core::scheduler::{OccupiedRooms, Version, VersionStatus};
@@ -226,8 +226,8 @@ impl Engine {
 
 /// Why no region has place for a room that is wanted.
 fn no_place(plan: &Plan) -> Option<String> {
-    plan.held.iter().find_map(|held| match held {
-        Held::NoPlace { why, .. } => Some(why.clone()),
+    plan.held_back.iter().find_map(|held| match held {
+        HeldBack::NoPlace { why, .. } => Some(why.clone()),
         _ => None,
     })
 }

@@ -267,7 +267,7 @@ impl Engine {
         let Some(hosts) = hosts.map(|hosts| hosts.len() as u64) else {
             return Ok(());
         };
-        let wanted = ports::wanted(recipe);
+        let wanted = ports::needed_ports(recipe);
         let mut violations = Vec::new();
         for port in &wanted {
             let sharing = wanted.iter().filter(|other| other.range == port.range).count() as u64;

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::invariants::QueueWatch;
-use crate::operations::{Look, Result, StepError, executor, scheduled};
+use crate::operations::{PlannedCycle, Result, StepError, executor, scheduled};
 use crate::ports::store::{
     Change, Guard, OperationUpdate, Refusal, SchedulerRecord, SchedulerState, StoreError, Transaction,
 };
@@ -28,9 +28,9 @@ use super::retries::{FIRST_RETRY, is_due, longer};
 use super::step::Stepper;
 use super::tenure::Tenure;
 
-/// A burst of events makes one look at the plan.
+/// A burst of events leads to one check of the plan.
 const DEBOUNCE: Duration = Duration::from_millis(200);
-/// It looks again at least this often, whatever else is due.
+/// The loop checks its queue at least this often, whatever else is due.
 const IDLE_MAX: Duration = Duration::from_secs(3600);
 
 pub(super) struct SchedulerLoop {
@@ -45,13 +45,13 @@ pub(super) struct SchedulerLoop {
     /// The first one comes at once; those after it have their place in the period.
     has_begun: bool,
     next_clean_up: Instant,
-    /// When to look whether the plan differs, if at all before the next cycle.
-    next_look: Option<Instant>,
+    /// When to check whether the plan has changed, if at all before the next cycle.
+    next_check: Option<Instant>,
     /// The last one that found nothing.
-    last_look: Option<Instant>,
+    last_check: Option<Instant>,
     last_early_cycle: Option<Instant>,
     /// What the cycle that was enqueued last begins with.
-    looked: Option<(OperationId, Instant, Look)>,
+    planned: Option<(OperationId, Instant, PlannedCycle)>,
     /// It was time for a cycle while another one was waiting or at work: the next to begin is that one.
     cycle_is_owed: bool,
     retry: Duration,
@@ -83,10 +83,10 @@ impl SchedulerLoop {
             next_cycle: now,
             has_begun: false,
             next_clean_up: now + due::turn_in(&scheduler, engine.settings.storage_clean_up_interval),
-            next_look: None,
-            last_look: None,
+            next_check: None,
+            last_check: None,
             last_early_cycle: None,
-            looked: None,
+            planned: None,
             cycle_is_owed: false,
             retry: FIRST_RETRY,
             engine,
@@ -187,13 +187,13 @@ impl SchedulerLoop {
         let next = queue::next(&unfinished, facts, |operation| woken.contains(&operation.id));
         let find = |id: OperationId| unfinished.iter().find(|operation| operation.id == id).cloned();
         match next {
-            queue::Next::Nothing => return Ok(Turn::Idle(self.idle_until(&record, &unfinished))),
-            queue::Next::Evict(id, eviction) => {
+            queue::NextWork::Nothing => return Ok(Turn::Idle(self.idle_until(&record, &unfinished))),
+            queue::NextWork::Evict(id, eviction) => {
                 if let Some(operation) = find(id) {
                     self.stepper.evict(&operation, eviction).await?;
                 }
             }
-            queue::Next::Start(id) => {
+            queue::NextWork::Start(id) => {
                 if let Some(operation) = find(id) {
                     let is_cycle = operation.definition == Definition::HealthController;
                     let progress = (is_cycle && self.cycle_is_owed).then(scheduled);
@@ -201,17 +201,17 @@ impl SchedulerLoop {
                     self.cycle_is_owed &= !is_cycle;
                 }
             }
-            queue::Next::Wake(id) => {
+            queue::NextWork::Wake(id) => {
                 let mut update = OperationUpdate::of(id);
                 update.activity = Some(Activity::Executing);
                 self.commit("wake operation", vec![Change::UpdateOperation(update)]).await?;
             }
-            queue::Next::Continue(id) => {
+            queue::NextWork::Continue(id) => {
                 if let Some(operation) = find(id) {
-                    let look = self.handed_look(&record, &unfinished, id);
-                    if self.stepper.advance(record, operation, look).await? {
+                    let planned = self.handed_cycle(&record, &unfinished, id);
+                    if self.stepper.advance(record, operation, planned).await? {
                         // What it did may be followed by something else, sooner than the next cycle.
-                        self.look_in(DEBOUNCE);
+                        self.check_in(DEBOUNCE);
                     }
                 }
             }
@@ -282,7 +282,7 @@ impl SchedulerLoop {
         // Own timers count only where `enqueue_due` sets them anew; otherwise one that has passed would have this loop
         // spin.
         let due = match record.state {
-            SchedulerState::InSync => [Some(self.next_cycle), Some(self.next_clean_up), self.next_look],
+            SchedulerState::InSync => [Some(self.next_cycle), Some(self.next_clean_up), self.next_check],
             SchedulerState::Creating | SchedulerState::Deleting => [None; 3],
         };
         due.into_iter().flatten().chain(waits).min().unwrap_or_else(|| Instant::now() + IDLE_MAX)

@@ -15,7 +15,7 @@ use maestro_core::operation::{
 use maestro_core::time::after;
 
 use crate::Engine;
-use crate::operations::{Look, Next, Result, Step, StepError, Work, executor, rooms_asked_to_go};
+use crate::operations::{Next, PlannedCycle, Result, Step, StepError, Work, executor, rooms_asked_to_go};
 use crate::ports::store::{
     Change, Guard, NoAction, OperationUpdate, Refusal, SchedulerRecord, StoreError, Transaction,
 };
@@ -101,13 +101,13 @@ impl Stepper {
         }
     }
 
-    /// One step of the operation that holds the slot. True: it gave the slot up, ended or parked. `look`: what a health
+    /// One step of the operation that holds the slot. True: it gave the slot up, ended or parked. `planned`: what a health
     /// cycle begins with.
     pub(super) async fn advance(
         &mut self,
         scheduler: SchedulerRecord,
         operation: Operation,
-        look: Option<Look>,
+        planned: Option<PlannedCycle>,
     ) -> Result<bool> {
         if let (Some(cancel), None) = (&operation.cancel, &operation.rollback) {
             let why = format!("canceled by {}", cancel.by);
@@ -118,7 +118,7 @@ impl Stepper {
             return self.give_up(&operation, "no executor is known for it".into()).await;
         };
         let locks = self.engine.ports.store.locks(&scheduler.name).await?;
-        let mut work = self.work(scheduler, operation, locks, look);
+        let mut work = self.work(scheduler, operation, locks, planned);
         let outcome = match work.operation.rollback {
             None => match self.hold_locks(executor, &mut work).await {
                 Ok(None) => executor.step(&work).await,
@@ -147,10 +147,10 @@ impl Stepper {
         scheduler: SchedulerRecord,
         operation: Operation,
         locks: Locks,
-        look: Option<Look>,
+        planned: Option<PlannedCycle>,
     ) -> Work {
         let (engine, guard, tenure) = (self.engine.clone(), self.guard.clone(), self.tenure.clone());
-        Work { engine, guard, scheduler, operation, locks, tenure, look }
+        Work { engine, guard, scheduler, operation, locks, tenure, planned }
     }
 
     async fn commit_step(&mut self, work: &Work, step: Step) -> Result<bool> {

@@ -15,7 +15,7 @@ use super::{people, placing, quiesce, recipes};
 
 /// How long it may take until someone works on the add_rooms.
 const BEGINS_WITHIN: Duration = Duration::from_secs(120);
-const LOOK_EVERY: Duration = Duration::from_millis(3);
+const CHECK_INTERVAL: Duration = Duration::from_millis(3);
 
 pub(super) async fn play(stage: &mut Stage, random: &mut fastrand::Rng) {
     if random.bool() {
@@ -68,7 +68,7 @@ async fn begun(stage: &Stage, amount: u32) -> Option<(NodeNumber, Operation)> {
                 return Some((number, operation));
             }
         }
-        sleep(LOOK_EVERY).await;
+        sleep(CHECK_INTERVAL).await;
     }
     None
 }

@@ -15,7 +15,7 @@ use crate::invariants::Caller;
 use crate::seed::fork;
 
 use super::recipes;
-use super::script::{Script, Weights, Wish as Wanted, a_few_nodes};
+use super::script::{Script, Weights, Wish as Order, a_few_nodes};
 use super::stage::Stage;
 
 /// Ids that are chosen from, so that some are used twice.
@@ -25,7 +25,7 @@ const WAVE: u32 = 5;
 
 /// What becomes of rooms that a matchmaker got.
 #[derive(Debug, Clone, Copy)]
-enum Then {
+enum NextMove {
     /// The players come after a while, and go after another.
     Play(Duration, Duration),
     GiveBack(Duration),
@@ -48,7 +48,7 @@ pub(super) fn script(random: &mut fastrand::Rng) -> Script {
         events: random.u32(20..80),
         pause: Span::millis(0, random.u64(500..8_000)),
         weights: Weights { people: 2, players: 3, nature: 2, machines: 2 },
-        wishes: vec![(3, Wanted::Add), (3, Wanted::Remove), (1, Wanted::Major), (1, Wanted::CancelOperation)],
+        wishes: vec![(3, Order::Add), (3, Order::Remove), (1, Order::Major), (1, Order::CancelOperation)],
     }
 }
 
@@ -73,7 +73,7 @@ fn ask(stage: &Stage, random: &mut fastrand::Rng) {
     let node = nodes[random.usize(0..nodes.len())];
     let scheduler = stage.recipes[random.usize(0..stage.recipes.len())].name.clone();
     let request = request(stage, random);
-    let then = then(random);
+    let then = next_move(random);
     let is_patient = random.u32(0..8) > 0;
     let (trace, inspector) = (stage.world.trace().clone(), stage.world.inspector().clone());
     let (coverage, players) = (stage.world.coverage().clone(), stage.world.tasks());
@@ -95,11 +95,11 @@ fn ask(stage: &Stage, random: &mut fastrand::Rng) {
                 inspector.allocated(&caller, &allocations, &*store).await;
                 match then {
                     // They do not care what becomes of the engine.
-                    Then::Play(after, time) => {
+                    NextMove::Play(after, time) => {
                         players.spawn("players", play(hosts, allocations, after, time));
                     }
-                    Then::GiveBack(after) => give_back(&engine, &allocations, after).await,
-                    Then::Nothing => {}
+                    NextMove::GiveBack(after) => give_back(&engine, &allocations, after).await,
+                    NextMove::Nothing => {}
                 }
             }
             Some(Err(error)) => {
@@ -132,12 +132,12 @@ fn request(stage: &Stage, random: &mut fastrand::Rng) -> AllocationRequest {
     }
 }
 
-fn then(random: &mut fastrand::Rng) -> Then {
+fn next_move(random: &mut fastrand::Rng) -> NextMove {
     let after = Duration::from_millis(random.u64(0..20_000));
     match random.u32(0..6) {
-        0..=2 => Then::Play(after, Duration::from_millis(random.u64(1_000..40_000))),
-        3 | 4 => Then::GiveBack(after),
-        _ => Then::Nothing,
+        0..=2 => NextMove::Play(after, Duration::from_millis(random.u64(1_000..40_000))),
+        3 | 4 => NextMove::GiveBack(after),
+        _ => NextMove::Nothing,
     }
 }
 

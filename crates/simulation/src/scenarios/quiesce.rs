@@ -29,7 +29,7 @@ const ARRIVES_WITHIN: Duration = Duration::from_secs(30);
 /// Of a room that is up and says that it is ready, everybody knows so by then: its next ping has come, and no answer waits.
 const HEARD_WITHIN: Duration = Duration::from_secs(15);
 const RESTS_FOR: Duration = Duration::from_secs(5 * 60);
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 pub(super) async fn quiesce(stage: &mut Stage) {
     stage.world.trace().note("no more faults from here on");
@@ -62,7 +62,7 @@ pub(super) async fn come_to_rest(stage: &mut Stage) {
         }
         people::delete_again(stage).await;
         people::open_regions(stage).await;
-        sleep(LOOK_EVERY).await;
+        sleep(CHECK_INTERVAL).await;
     }
     let world = &stage.world;
     let same = running(world);

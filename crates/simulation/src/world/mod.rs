@@ -33,7 +33,7 @@ pub use nodes::{NodeNumber, NodePlan};
 use switchboard::Switchboard;
 
 /// How often a condition is looked at. Short beside everything that a fleet does, long enough that hours are cheap.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// How much of the trace a failure shows.
 const TRACE_SHOWN: usize = 60;
 
@@ -235,7 +235,7 @@ impl World {
             if began.elapsed() >= bound {
                 self.fail(&format!("not within {bound:?}: {what}"));
             }
-            sleep(LOOK_EVERY).await;
+            sleep(CHECK_INTERVAL).await;
         }
         self.check();
         began.elapsed()

@@ -3,9 +3,9 @@
 use maestro_core::room::Region;
 use maestro_engine::ports::room_table::FleetCounts;
 
-use super::room::Counted;
+use super::room::CountedRoom;
 
-pub(super) fn add(counts: &mut FleetCounts, room: &Counted, region: &Region) {
+pub(super) fn add(counts: &mut FleetCounts, room: &CountedRoom, region: &Region) {
     let FleetCounts { by_status, by_region, by_instance, matches, holds, unknown } = counts;
     by_status.add(room.status);
     match by_region.get_mut(region) {
@@ -18,7 +18,7 @@ pub(super) fn add(counts: &mut FleetCounts, room: &Counted, region: &Region) {
     *unknown += u32::from(!room.known);
 }
 
-pub(super) fn remove(counts: &mut FleetCounts, room: &Counted, region: &Region) {
+pub(super) fn remove(counts: &mut FleetCounts, room: &CountedRoom, region: &Region) {
     let FleetCounts { by_status, by_region, by_instance, matches, holds, unknown } = counts;
     by_status.remove(room.status);
     if let Some(of_region) = by_region.get_mut(region) {

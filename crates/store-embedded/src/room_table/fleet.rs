@@ -14,12 +14,12 @@ use parking_lot::Mutex;
 use super::counts;
 use super::events::Events;
 use super::index::{DueAt, Index};
-use super::room::{Counted, Room};
+use super::room::{CountedRoom, Room};
 
 /// Parts of fleets by scheduler. A part without rooms is not kept.
-pub(super) type Shard = HashMap<SchedulerName, Part, FixedState>;
+pub(super) type Shard = HashMap<SchedulerName, FleetShard, FixedState>;
 
-pub(super) struct Part {
+pub(super) struct FleetShard {
     rooms: HashMap<RoomId, Room, FixedState>,
     pub(super) counts: FleetCounts,
     fleet: Fleet,
@@ -32,7 +32,7 @@ pub(super) struct Fleet {
     pub(super) events: Arc<Events>,
 }
 
-impl Part {
+impl FleetShard {
     pub(super) fn new(fleet: Fleet) -> Self {
         Self { rooms: HashMap::default(), counts: FleetCounts::default(), fleet }
     }
@@ -111,7 +111,7 @@ fn changed<T>(
     answer
 }
 
-fn count(counts: &mut FleetCounts, index: &Mutex<Index>, id: &str, room: &Room, before: Option<Counted>) {
+fn count(counts: &mut FleetCounts, index: &Mutex<Index>, id: &str, room: &Room, before: Option<CountedRoom>) {
     let after = room.counted();
     if before == after {
         return;
@@ -122,7 +122,7 @@ fn count(counts: &mut FleetCounts, index: &Mutex<Index>, id: &str, room: &Room, 
     if let Some(after) = after {
         counts::add(counts, &after, room.region());
     }
-    let free = |counted: Option<Counted>| counted.map_or(0, |counted| counted.free);
+    let free = |counted: Option<CountedRoom>| counted.map_or(0, |counted| counted.free);
     if free(before) != free(after) {
         let id = RoomId::new(id);
         index.lock().set_free(&id, room.version(), room.region(), free(before), free(after));

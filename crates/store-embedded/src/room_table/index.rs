@@ -1,5 +1,5 @@
-//! What a whole fleet needs to find rooms for matchmakers without a walk over it: which rooms have free slots, and which
-//! holds somebody has to look at when. Kept with the changes of rooms; a ping that changes nothing does not touch it.
+//! The index of a fleet, so that a room for a matchmaker is found without a walk over all rooms: which rooms have free
+//! slots, and which holds have to be settled when. It is updated when rooms change; a ping that changes nothing does not touch it.
 //!
 //! Its lock is taken while a shard is locked, never the other way round.
 
@@ -26,7 +26,7 @@ pub(super) struct Index {
 /// Rooms by their free slots.
 type BySlots = BTreeMap<u32, BTreeSet<RoomId>>;
 
-/// When somebody has to look at a hold, apart from the time that a silent room is given.
+/// When a hold has to be settled, apart from the time that a silent room is given.
 pub(super) type DueAt = (Timestamp, RoomId, ClaimNumber);
 
 impl Index {

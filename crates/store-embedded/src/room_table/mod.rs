@@ -31,7 +31,7 @@ use maestro_engine::ports::{Clock, Randomness, RoomTable};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use events::{Events, MachineClock, drawn_by_machine};
-use fleet::{Fleet, Part, Shard};
+use fleet::{Fleet, FleetShard, Shard};
 use index::Index;
 use room::Room;
 
@@ -81,7 +81,7 @@ impl MemoryRoomTable {
         self.shard(room).get_mut(scheduler)?.change(room, change)
     }
 
-    fn for_each_part(&self, scheduler: &SchedulerName, mut each: impl FnMut(&mut Part)) {
+    fn for_each_shard(&self, scheduler: &SchedulerName, mut each: impl FnMut(&mut FleetShard)) {
         for shard in &self.shards {
             if let Some(part) = shard.lock().get_mut(scheduler) {
                 each(part);
@@ -102,7 +102,7 @@ impl RoomTable for MemoryRoomTable {
         let (scheduler, index) = (room.scheduler.clone(), self.index(&room.scheduler));
         let fleet = || Fleet { scheduler, index, events: Arc::clone(&self.events) };
         let mut shard = self.shard(room.id.as_str());
-        shard.entry(room.scheduler.clone()).or_insert_with(|| Part::new(fleet())).insert(room);
+        shard.entry(room.scheduler.clone()).or_insert_with(|| FleetShard::new(fleet())).insert(room);
         Ok(())
     }
 
@@ -268,7 +268,7 @@ impl RoomTable for MemoryRoomTable {
     }
 
     async fn set_matches_max(&self, scheduler: &SchedulerName, matches_max: u32) -> Result<(), TableError> {
-        self.for_each_part(scheduler, |part| part.change_all(|room| room.set_matches_max(matches_max)));
+        self.for_each_shard(scheduler, |part| part.change_all(|room| room.set_matches_max(matches_max)));
         Ok(())
     }
 
@@ -280,7 +280,7 @@ impl RoomTable for MemoryRoomTable {
 
     async fn rooms(&self, scheduler: &SchedulerName) -> Result<Vec<RoomView>, TableError> {
         let mut rooms = Vec::new();
-        self.for_each_part(scheduler, |part| rooms.extend(part.views()));
+        self.for_each_shard(scheduler, |part| rooms.extend(part.views()));
         // Views are large: sorting their ids and moving each view once is several times faster.
         rooms.sort_by_cached_key(|room| room.id.clone());
         Ok(rooms)
@@ -288,7 +288,7 @@ impl RoomTable for MemoryRoomTable {
 
     async fn counts(&self, scheduler: &SchedulerName) -> Result<FleetCounts, TableError> {
         let mut total = FleetCounts::default();
-        self.for_each_part(scheduler, |part| counts::merge(&mut total, &part.counts));
+        self.for_each_shard(scheduler, |part| counts::merge(&mut total, &part.counts));
         Ok(total)
     }
 }

@@ -44,7 +44,7 @@ pub(super) enum Held {
 
 /// What the counters know of a room. Never stored: composed before and after a change, so that it cannot drift.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Counted {
+pub(super) struct CountedRoom {
     pub(super) status: RoomStatus,
     pub(super) instance: InstanceStatus,
     pub(super) matches: u32,
@@ -94,10 +94,10 @@ impl Room {
     }
 
     /// `None`: a validation room is counted nowhere.
-    pub(super) fn counted(&self) -> Option<Counted> {
+    pub(super) fn counted(&self) -> Option<CountedRoom> {
         match self.purpose {
             Purpose::Validation => None,
-            Purpose::Fleet => Some(Counted {
+            Purpose::Fleet => Some(CountedRoom {
                 status: self.state.status(),
                 instance: self.state.instance(),
                 matches: self.state.matches(),
@@ -131,7 +131,7 @@ impl Room {
         self.version
     }
 
-    /// Never another one: it is no part of [`Counted`].
+    /// Never another one: it is no part of [`CountedRoom`].
     pub(super) fn region(&self) -> &Region {
         &self.region
     }

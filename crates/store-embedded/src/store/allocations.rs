@@ -143,8 +143,8 @@ fn why_not_ended(connection: &Connection, scheduler: &SchedulerName, id: Allocat
     Ok(Refusal::AllocationOver { allocation: id, is })
 }
 
-/// Ends what is open of a room that goes. `holds`: how many there are, by the room's row.
-pub(super) fn lose(
+/// Ends the open allocations of a room that ends or is taken away. `holds`: how many there are, by the room's row.
+pub(super) fn end_as_lost(
     connection: &Connection,
     scheduler: &SchedulerName,
     room: &RoomId,

@@ -78,7 +78,7 @@ pub(super) fn delivered(
 ) -> Result {
     for id in events {
         let sql = "DELETE FROM outbox WHERE id = ?2 AND queue = ?1 AND dead_at IS NULL RETURNING room, head";
-        leave_line(connection, queue, sql, (queue.0, id.to_string()), at)?;
+        take_out(connection, queue, sql, (queue.0, id.to_string()), at)?;
     }
     Ok(())
 }
@@ -108,7 +108,7 @@ pub(super) fn dead(
         let sql = "UPDATE outbox SET dead_at = ?3, last_error = ?4
              WHERE id = ?2 AND queue = ?1 AND dead_at IS NULL RETURNING room, head";
         let parameters = (queue.0, id.to_string(), from_time(at), error);
-        if leave_line(connection, queue, sql, parameters, at)? {
+        if take_out(connection, queue, sql, parameters, at)? {
             execute(connection, "UPDATE outbox SET head = 0 WHERE id = ?1", [id.to_string()])?;
             execute(connection, "UPDATE event_queues SET dead = dead + 1 WHERE id = ?1", [queue.0])?;
         }
@@ -129,9 +129,9 @@ pub(super) fn dead(
     }
 }
 
-/// `sql` takes one event out of the line of its room, and answers with that room and whether the event was the head. True:
-/// there was such an event.
-fn leave_line(
+/// `sql` takes one event out of the queue, and returns its room and whether it was the head of that room. True: there was
+/// such an event.
+fn take_out(
     connection: &Connection,
     queue: QueueId,
     sql: &str,

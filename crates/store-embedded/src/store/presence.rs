@@ -17,7 +17,7 @@ use rusqlite::ffi;
 /// The component of [`Health`] that stands for the store's files.
 const COMPONENT: &str = "store files";
 
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(super) struct Presence {
     files: Vec<(PathBuf, FileId)>,
@@ -97,7 +97,7 @@ impl Watch {
     pub(super) fn start(presence: Arc<Presence>) -> io::Result<Self> {
         let (stop, stopped) = mpsc::channel();
         let watch = move || {
-            while stopped.recv_timeout(LOOK_EVERY) == Err(mpsc::RecvTimeoutError::Timeout) {
+            while stopped.recv_timeout(CHECK_INTERVAL) == Err(mpsc::RecvTimeoutError::Timeout) {
                 // What it finds is remembered.
                 let _ = presence.look();
             }

@@ -107,7 +107,7 @@ pub(super) fn intend_stop(
         ),
     )?;
     match holds {
-        Some(holds) => allocations::lose(connection, scheduler, room, holds, reason, *at),
+        Some(holds) => allocations::end_as_lost(connection, scheduler, room, holds, reason, *at),
         None => match is_to_stop(connection, scheduler, room)? {
             // Only the first one counts: who asks again changes nothing.
             Some(true) => Ok(()),
@@ -143,7 +143,7 @@ pub(super) fn end(
         (scheduler.as_str(), room.as_str(), from_time(*at), how, cause.as_str(), was_ready),
     )?;
     let Some(holds) = holds else { return Ok(()) };
-    allocations::lose(connection, scheduler, room, holds, how, *at)?;
+    allocations::end_as_lost(connection, scheduler, room, holds, how, *at)?;
     execute(connection, "DELETE FROM ports_taken WHERE room = ?1", [room.as_str()])
 }
 

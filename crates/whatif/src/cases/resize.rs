@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use maestro_core::resize::{Cluster, Draft, Max, Number, Outcome, Request, Strictness, resize};
+use maestro_core::resize::{Cluster, Draft, Max, Number, Request, Resized, Strictness, resize};
 use maestro_core::violation::Violation;
 use serde::Serialize;
 
@@ -26,10 +26,10 @@ pub fn answer(fields: &Fields<'_>) -> Option<ResizeAnswer> {
         Err(invalid) => {
             ResizeAnswer { status: "ERROR", reason: invalid.to_string(), ..ResizeAnswer::default() }
         }
-        Ok(Outcome::Create(rooms)) => {
+        Ok(Resized::Create(rooms)) => {
             ResizeAnswer { status: "OK", creation_count: Some(rooms), ..ResizeAnswer::default() }
         }
-        Ok(Outcome::Delete(rooms)) => {
+        Ok(Resized::Delete(rooms)) => {
             ResizeAnswer { status: "OK", deletion_count: Some(rooms), ..ResizeAnswer::default() }
         }
     })

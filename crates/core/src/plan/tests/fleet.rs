@@ -72,19 +72,11 @@ impl Fleet {
 
     pub(super) fn plan(&self, scaling: Scaling<'_>) -> Plan {
         plan(&FleetSnapshot {
-            now: at(self.now),
-            scaling,
-            matches_max: self.matches_max,
-            replacement: self.rules,
-            places: None,
-            rooms: &self.rooms,
             adding: self.adding,
             removing: self.removing,
             rejoining: self.rejoining,
-            waiting: 0,
             panic: self.panic,
-            ended: &[],
-            limits: LIMITS,
+            ..FleetSnapshot::at_rest(at(self.now), scaling, self.matches_max, self.rules, &self.rooms, LIMITS)
         })
     }
 

@@ -54,21 +54,7 @@ fn rooms(status: RoomStatus, number: u32) -> Vec<RoomFact> {
 }
 
 fn snapshot(fleet_size: u32, rooms: &[RoomFact]) -> FleetSnapshot<'_> {
-    FleetSnapshot {
-        now: at(1),
-        scaling: Scaling::FleetSize(fleet_size),
-        matches_max: 1,
-        replacement: PAUSED,
-        places: None,
-        rooms,
-        adding: 0,
-        removing: 0,
-        rejoining: 0,
-        waiting: 0,
-        panic: false,
-        ended: &[],
-        limits: LIMITS,
-    }
+    FleetSnapshot::at_rest(at(1), Scaling::FleetSize(fleet_size), 1, PAUSED, rooms, LIMITS)
 }
 
 #[test]
@@ -104,7 +90,7 @@ fn holds_the_fleet_size() {
 #[test]
 fn says_what_it_does_not_do_and_why() {
     let many = rooms(RoomStatus::Occupied, 3);
-    let held = plan(&snapshot(1, &many)).held;
+    let held = plan(&snapshot(1, &many)).held_back;
     assert_eq!(
         held[0].to_string(),
         "2 more should go, but players are in them; waiting for their matches to end"
@@ -113,18 +99,21 @@ fn says_what_it_does_not_do_and_why() {
     unknown[1].known = false;
     let plan = plan(&snapshot(1, &unknown));
     assert_eq!(plan.remove, 0);
-    assert_eq!(plan.held[0].to_string(), "nothing is scaled down: 1 room has not pinged since the restart");
+    assert_eq!(
+        plan.held_back[0].to_string(),
+        "nothing is scaled down: 1 room has not pinged since the restart"
+    );
 }
 
 #[test]
 fn nothing_shrinks_while_a_panic_is_on_its_way() {
     let many = rooms(RoomStatus::Ready, 5);
     let calm = plan(&snapshot(2, &many));
-    assert_eq!((calm.remove, calm.held.len()), (3, 0));
+    assert_eq!((calm.remove, calm.held_back.len()), (3, 0));
     let held = plan(&FleetSnapshot { panic: true, ..snapshot(2, &many) });
     assert!(held.is_empty());
     let text = "surplus of 3 rooms stays for now: no scale-down during a panic";
-    assert_eq!(held.held[0].to_string(), text);
+    assert_eq!(held.held_back[0].to_string(), text);
     // What is dead goes all the same, and what is missing comes.
     let mut dead = rooms(RoomStatus::Ready, 2);
     dead[0].status = RoomStatus::Error;

@@ -49,7 +49,7 @@ fn in_region(name: &str, rooms: Vec<RoomFact>) -> Vec<RoomFact> {
 }
 
 fn held(plan: &Plan) -> Vec<String> {
-    plan.held.iter().map(ToString::to_string).collect()
+    plan.held_back.iter().map(ToString::to_string).collect()
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn a_fleet_is_no_larger_than_its_caps() {
     let plan = plan(&FleetSnapshot { places: Some(&places), ..snapshot(10, &there) });
     assert_eq!((plan.decision.desired, plan.add), (7, 5));
     assert_eq!(plan.decision.reason(), "fleet size 10; caps of its regions → 7");
-    assert_eq!(plan.held, []);
+    assert_eq!(plan.held_back, []);
 }
 
 #[test]
@@ -303,6 +303,6 @@ proptest! {
             prop_assert!(u64::from(plan.add) <= left.saturating_sub(adding.into()));
         }
         let missing = plan.decision.desired.saturating_sub(plan.seen.total);
-        prop_assert_eq!(plan.add < missing, !plan.held.is_empty());
+        prop_assert_eq!(plan.add < missing, !plan.held_back.is_empty());
     }
 }

@@ -82,7 +82,7 @@ fn silent_rooms_are_replaced_beside_and_removed_when_their_time_is_over() {
         let before = plan(&FleetSnapshot { rooms: &fresh, ..snapshot.clone() });
         assert_eq!((before.seen.total, before.seen.ready, before.add), expected, "{size}");
         assert_eq!((before.remove, before.expired.len()), (0, 0), "{size}");
-        assert!(before.held.iter().any(|held| held.to_string().contains("stopped pinging together")));
+        assert!(before.held_back.iter().any(|held| held.to_string().contains("stopped pinging together")));
         let occupied = gone.iter().filter(|room| room.status == Occupied).count();
         assert_eq!(before.seen.occupied as usize, occupied, "players in them need a place");
         assert!(
@@ -142,7 +142,7 @@ fn unknown_ones_hold_a_scale_down_for_the_time_of_a_ping() {
     let all: Vec<_> = here.chain(gone).collect();
     let plan_at = |second| plan(&FleetSnapshot { now: at(second), ..snapshot(2, &all) });
     let waiting = plan_at(239);
-    assert_eq!((waiting.remove, waiting.held.as_slice()), (0, &[Held::Unknown { rooms: 3 }][..]));
+    assert_eq!((waiting.remove, waiting.held_back.as_slice()), (0, &[HeldBack::Unknown { rooms: 3 }][..]));
     assert_eq!(waiting.look_again_at, Some(at(240)));
     assert_eq!(plan_at(240).remove, 3);
 }

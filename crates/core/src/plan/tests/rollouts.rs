@@ -188,7 +188,7 @@ fn a_panic_keeps_what_is_above_the_surge() {
     assert_eq!(surplus(&fleet), Some(0));
     let plan = fleet.plan(Scaling::FleetSize(5));
     assert_eq!(plan.rollout.map(|cycle| cycle.replaced.len()), Some(1), "the old one goes all the same");
-    assert_eq!(plan.held, [Held::Panic { rooms: 3 }]);
+    assert_eq!(plan.held_back, [HeldBack::Panic { rooms: 3 }]);
 }
 
 /// What its surge has added stays beside the old rooms; what is above that goes.
@@ -201,7 +201,7 @@ fn paused_it_takes_no_old_room_for_a_new_one() {
     }
     let plan = |fleet: &Fleet, size: u32| fleet.plan(Scaling::FleetSize(size));
     assert_eq!(plan(&fleet, 8).remove, 0);
-    assert_eq!(plan(&fleet, 8).held, [Held::Paused { rooms: 8 }]);
+    assert_eq!(plan(&fleet, 8).held_back, [HeldBack::Paused { rooms: 8 }]);
     assert_eq!(plan(&fleet, 5).remove, 6, "autoscaling goes on: 5 wanted, 5 of the surge");
     fleet.rules.versions = OldVersions::Counted;
     assert_eq!(plan(&fleet, 8).remove, 8, "halted, they are too many");
@@ -210,21 +210,7 @@ fn paused_it_takes_no_old_room_for_a_new_one() {
 #[test]
 fn paused_it_only_scales() {
     let fleet = Fleet::old(10, 0, MaxSurge::Rooms(5));
-    let plan = plan(&FleetSnapshot {
-        now: at(0),
-        scaling: Scaling::FleetSize(12),
-        matches_max: 1,
-        replacement: PAUSED,
-        places: None,
-        rooms: &fleet.rooms,
-        adding: 0,
-        removing: 0,
-        rejoining: 0,
-        waiting: 0,
-        panic: false,
-        ended: &[],
-        limits: LIMITS,
-    });
+    let plan = plan(&FleetSnapshot { now: at(0), ..snapshot(12, &fleet.rooms) });
     assert_eq!((plan.add, plan.rollout), (2, None));
 }
 
@@ -242,8 +228,8 @@ fn rooms_with_players_wait_for_their_turn() {
         let players = cycle.replaced.iter().filter(|room| room.serves_players).count();
         assert_eq!((cycle.replaced.len(), players), (gone, with_players), "{cycle:?}");
         assert_eq!(cycle.occupied_held, held);
-        let is_held = plan.held.contains(&Held::OccupiedPace { rooms: held });
-        assert_eq!(is_held, held > 0, "{:?}", plan.held);
+        let is_held = plan.held_back.contains(&HeldBack::OccupiedPace { rooms: held });
+        assert_eq!(is_held, held > 0, "{:?}", plan.held_back);
     }
 }
 
@@ -265,12 +251,12 @@ fn no_operation_removes_more_than_the_limit() {
     fleet.rules.max_unavailable = 2500;
     let plan = fleet.plan(Scaling::FleetSize(2500));
     assert_eq!(plan.rollout.unwrap().replaced.len(), 1000);
-    assert!(plan.held.contains(&Held::Capped { rooms: 1500 }), "{:?}", plan.held);
+    assert!(plan.held_back.contains(&HeldBack::Capped { rooms: 1500 }), "{:?}", plan.held_back);
     let mut fleet = Fleet::old(0, 0, MaxSurge::Rooms(1));
     for _ in 0..1200 {
         fleet.make(NEW, false, RoomStatus::Error);
     }
     let plan = fleet.plan(Scaling::FleetSize(0));
     assert_eq!(plan.expired.len(), 1000);
-    assert!(plan.held.contains(&Held::Capped { rooms: 200 }), "{:?}", plan.held);
+    assert!(plan.held_back.contains(&HeldBack::Capped { rooms: 200 }), "{:?}", plan.held_back);
 }

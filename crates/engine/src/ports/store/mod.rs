@@ -7,6 +7,7 @@
 //! Times come back to the microsecond, which is finer than anything that is decided on.
 
 mod change;
+mod new_records;
 mod outbox;
 mod records;
 mod refusal;
@@ -24,9 +25,10 @@ use crate::documents::Unreadable;
 pub use maestro_core::rollout::{RolloutRecord, RolloutState};
 pub use maestro_core::scheduler::SchedulerState;
 
-pub use change::{
-    Change, ClaimedSince, ForgetAllocations, Guard, NewAllocation, NewLock, NewOperation, NewRoomRecord,
-    NewScheduler, NoAction, OperationUpdate, Routine, SchedulerUpdate, Transaction, VERSION_OPERATIONS,
+pub use change::{Change, Guard, Transaction};
+pub use new_records::{
+    ClaimedSince, ForgetAllocations, NewAllocation, NewLock, NewOperation, NewRoomRecord, NewScheduler,
+    NoAction, OperationUpdate, Routine, SchedulerUpdate, VERSION_OPERATIONS,
 };
 pub use outbox::{
     EventFilter, EventPage, EventPageRequest, EventQueue, IfEnded, LastAddress, NewEvent, OrphanedQueue,

@@ -97,7 +97,7 @@ pub struct QueuedEvent {
     pub last_error: String,
     /// When it was queued, or was last replayed.
     pub queued_at: Timestamp,
-    /// Since when nobody tries to deliver it any more.
+    /// Since when it is a dead letter.
     pub dead_at: Option<Timestamp>,
 }
 

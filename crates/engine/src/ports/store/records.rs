@@ -14,7 +14,7 @@ use maestro_core::time::{Millis, Timestamp};
 use crate::ports::room_table::{HoldKey, RoomAddress};
 use crate::ports::runtime::Handle;
 
-use super::change::SchedulerUpdate;
+use super::new_records::SchedulerUpdate;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct SchedulerRecord {

@@ -9,15 +9,15 @@ use maestro_core::time::{Timestamp, age};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::operations::{Finding, Look, Result, decided, nothing_to_clean_up, scheduled};
+use crate::operations::{Finding, PlannedCycle, Result, decided, nothing_to_clean_up, scheduled};
 use crate::ports::store::{Change, NewOperation, NoAction, Routine, SchedulerRecord, SchedulerState};
 use crate::rooms::comparing;
 
 use super::{DEBOUNCE, IDLE_MAX, SchedulerLoop};
 
-/// While rooms change all the time and nothing comes of it, looks keep this distance: each reads the whole fleet. What one
-/// has seen is good for as long.
-const LOOK_GAP: Duration = Duration::from_millis(500);
+/// While rooms change all the time and nothing comes of it, checks keep this distance: each reads the whole fleet. A plan is
+/// good for as long.
+const CHECK_GAP: Duration = Duration::from_millis(500);
 /// Early cycles keep at least this distance: what cannot be mended must not make a loop spin.
 const EARLY_CYCLE_GAP: Duration = Duration::from_secs(1);
 /// Why the engine does what it does again and again.
@@ -65,31 +65,31 @@ impl SchedulerLoop {
         }
         if cycle_waits {
             // That one sees all that an early one would, and a timer that has passed would have this loop spin.
-            self.next_look = None;
+            self.next_check = None;
             return Ok(false);
         }
-        self.look_early(record).await
+        self.plan_early(record).await
     }
 
     /// False: it found nothing to do, and was written down as a whole, together with those of others.
     async fn scheduled_cycle(&mut self, record: &SchedulerRecord, unfinished: &[Operation]) -> Result<bool> {
         let engine = self.engine.clone();
-        let may_look = is_quiet(unfinished) && comparing::nothing_differs(&engine, &self.scheduler).await;
-        let look = match may_look {
+        let may_plan = is_quiet(unfinished) && comparing::nothing_differs(&engine, &self.scheduler).await;
+        let planned = match may_plan {
             true => {
-                // It sees all that an early look would. Taken before: what changes while it looks is for the next one.
+                // It sees all that an early check would. Taken before: what changes meanwhile is for the next check.
                 self.bell.take_plan_may_differ();
-                Some(Look::take(&engine, record.clone(), true).await?)
+                Some(PlannedCycle::prepare(&engine, record.clone(), true).await?)
             }
             false => None,
         };
-        if let Some(look) = look.as_ref().filter(|look| look.is_quiet(&engine)) {
-            self.look_again_at(look.plan.look_again_at);
-            let (data, events) = decided(&engine, record, &look.fleet, &look.plan);
+        if let Some(planned) = planned.as_ref().filter(|planned| planned.is_quiet(&engine)) {
+            self.check_again_at(planned.plan.look_again_at);
+            let (data, events) = decided(&engine, record, &planned.fleet, &planned.plan);
             self.record(Routine::HealthController, data, events);
             return Ok(false);
         }
-        self.enqueue_cycle(ON_SCHEDULE, scheduled(), look).await?;
+        self.enqueue_cycle(ON_SCHEDULE, scheduled(), planned).await?;
         Ok(true)
     }
 
@@ -117,24 +117,24 @@ impl SchedulerLoop {
         self.engine.record_no_action(self.guard.clone(), record);
     }
 
-    /// Between two cycles: if the plan is another one by now, a cycle begins early.
-    async fn look_early(&mut self, record: &SchedulerRecord) -> Result<bool> {
+    /// Between two cycles: if the plan has changed, a cycle begins early.
+    async fn plan_early(&mut self, record: &SchedulerRecord) -> Result<bool> {
         if !self.engine.settings.early_wake_up {
             return Ok(false);
         }
         if self.bell.take_plan_may_differ() {
-            let rests_until = self.last_look.map(|last| last + LOOK_GAP);
+            let rests_until = self.last_check.map(|last| last + CHECK_GAP);
             let rest = rests_until.map(|until| until.saturating_duration_since(Instant::now()));
-            self.look_in(DEBOUNCE.max(rest.unwrap_or_default()));
+            self.check_in(DEBOUNCE.max(rest.unwrap_or_default()));
         }
-        if self.next_look.is_none_or(|look| look > Instant::now()) {
+        if self.next_check.is_none_or(|at| at > Instant::now()) {
             return Ok(false);
         }
-        let look = Look::take(&self.engine, record.clone(), false).await?;
-        let gap = match look.finding(&self.engine) {
+        let planned = PlannedCycle::prepare(&self.engine, record.clone(), false).await?;
+        let gap = match planned.finding(&self.engine) {
             Finding::Nothing => {
-                self.last_look = Some(Instant::now());
-                self.look_again_at(look.plan.look_again_at);
+                self.last_check = Some(Instant::now());
+                self.check_again_at(planned.plan.look_again_at);
                 return Ok(false);
             }
             // Each cycle of a rollout that led to something may be followed by the next at once.
@@ -148,12 +148,12 @@ impl SchedulerLoop {
         };
         let now = Instant::now();
         if let Some(soonest) = self.last_early_cycle.map(|last| last + gap).filter(|soonest| now < *soonest) {
-            self.next_look = Some(soonest);
+            self.next_check = Some(soonest);
             return Ok(false);
         }
-        self.enqueue_cycle("room state changed", Value::Null, Some(look)).await?;
+        self.enqueue_cycle("room state changed", Value::Null, Some(planned)).await?;
         self.stepper.made_progress = false;
-        self.next_look = None;
+        self.next_check = None;
         self.last_early_cycle = Some(now);
         Ok(true)
     }
@@ -166,25 +166,30 @@ impl SchedulerLoop {
         EARLY_CYCLE_GAP.saturating_mul(factor).min(most)
     }
 
-    /// Nothing is to be done now; perhaps then, without anything happening before.
-    fn look_again_at(&mut self, until: Option<Timestamp>) {
-        self.next_look = None;
+    /// Nothing is to be done now, and perhaps then, without anything happening before.
+    fn check_again_at(&mut self, until: Option<Timestamp>) {
+        self.next_check = None;
         if let Some(at) = until {
-            self.look_in(age(at, self.engine.now()).as_duration() + DEBOUNCE);
+            self.check_in(age(at, self.engine.now()).as_duration() + DEBOUNCE);
         }
     }
 
-    pub(super) fn look_in(&mut self, wait: Duration) {
+    pub(super) fn check_in(&mut self, wait: Duration) {
         if !self.engine.settings.early_wake_up {
             return;
         }
         let at = Instant::now() + wait.min(IDLE_MAX);
-        self.next_look = Some(self.next_look.map_or(at, |look| look.min(at)));
+        self.next_check = Some(self.next_check.map_or(at, |next| next.min(at)));
     }
 
-    async fn enqueue_cycle(&mut self, reason: &str, progress: Value, look: Option<Look>) -> Result {
+    async fn enqueue_cycle(
+        &mut self,
+        reason: &str,
+        progress: Value,
+        planned: Option<PlannedCycle>,
+    ) -> Result {
         let id = self.enqueue(Definition::HealthController, reason, progress).await?;
-        self.looked = look.map(|look| (id, Instant::now(), look));
+        self.planned = planned.map(|planned| (id, Instant::now(), planned));
         Ok(())
     }
 
@@ -196,18 +201,18 @@ impl SchedulerLoop {
         Ok(id)
     }
 
-    /// What led to this cycle, if it did not have to wait and nobody has changed anything since. Otherwise it looks
-    /// itself.
-    pub(super) fn handed_look(
+    /// The plan that led to this cycle, if it did not have to wait and nothing has changed since. Otherwise the cycle plans
+    /// anew.
+    pub(super) fn handed_cycle(
         &mut self,
         record: &SchedulerRecord,
         unfinished: &[Operation],
         cycle: OperationId,
-    ) -> Option<Look> {
-        let (_, at, look) = self.looked.take_if(|(id, ..)| *id == cycle)?;
+    ) -> Option<PlannedCycle> {
+        let (_, at, planned) = self.planned.take_if(|(id, ..)| *id == cycle)?;
         let others = unfinished.iter().filter(|operation| operation.id != cycle);
-        let is_same = look.scheduler == *record && look.fleet.unfinished.iter().eq(others);
-        (is_same && at.elapsed() < LOOK_GAP).then_some(look)
+        let is_same = planned.scheduler == *record && planned.fleet.unfinished.iter().eq(others);
+        (is_same && at.elapsed() < CHECK_GAP).then_some(planned)
     }
 }
 

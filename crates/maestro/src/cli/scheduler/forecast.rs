@@ -63,25 +63,12 @@ pub(super) fn forecast(client: &Client, proposal: &Proposal) -> Result<Forecast,
             (rooms(client, recipe, current, &regions, now)?, old_versions(client, recipe, current)?)
         }
     };
-    let autoscaling = recipe.autoscaling.as_ref().filter(|autoscaling| autoscaling.enabled);
+    let (scaling, matches_max) = (Scaling::of(recipe, None), recipe.match_allocation.max_matches);
+    // What the next scheduled cycle may do.
+    let replacement = ReplacementRules { versions, ..replacement_rules(None, recipe, now, true) };
     let snapshot = FleetSnapshot {
-        now,
-        scaling: match autoscaling {
-            Some(autoscaling) => Scaling::Auto { autoscaling, last_shrunk_at: None },
-            None => Scaling::FleetSize(recipe.rooms_replicas),
-        },
-        matches_max: recipe.match_allocation.max_matches,
-        // What the next scheduled cycle may do.
-        replacement: ReplacementRules { versions, ..replacement_rules(None, recipe, now, true) },
         places: Some(&regions.places),
-        rooms: &rooms,
-        adding: 0,
-        removing: 0,
-        rejoining: 0,
-        waiting: 0,
-        panic: false,
-        ended: &[],
-        limits: NO_LIMITS,
+        ..FleetSnapshot::at_rest(now, scaling, matches_max, replacement, &rooms, NO_LIMITS)
     };
     let plan = plan(&snapshot);
     let players = players(&snapshot, &plan, recipe);
@@ -130,7 +117,7 @@ fn cycle(snapshot: &FleetSnapshot<'_>, plan: &Plan, version: Version) -> Vec<Str
         plan.decision.reason(),
         acts.join(", ")
     )];
-    lines.extend(plan.held.iter().map(|held| format!("held back: {held}")));
+    lines.extend(plan.held_back.iter().map(|held| format!("held back: {held}")));
     lines
 }
 

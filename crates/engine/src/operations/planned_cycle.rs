@@ -1,5 +1,5 @@
-//! One look at a fleet: what there is, what its rollout has come to, and what it needs. A look that finds something to do
-//! is handed to the cycle that begins with it; one that finds nothing is all that there is of its cycle.
+//! What a health cycle would do: a snapshot of the fleet, what its rollout has come to, and the plan that is made of both.
+//! If there is something to do, it is handed to the cycle that is enqueued. If not, nothing else remains of its cycle.
 
 use maestro_core::plan::Plan;
 use maestro_core::rollout::{RemovalOutlook, Removals, Verdict};
@@ -9,16 +9,16 @@ use crate::ports::store::SchedulerRecord;
 use crate::rooms::reconciling;
 
 use super::facts::occupied_pace;
-use super::fleet::{Fleet, fleet};
+use super::fleet::{FleetState, fleet};
 use super::{Result, Work, health_controller, rollout};
 
-pub(crate) struct Look {
+pub(crate) struct PlannedCycle {
     pub(crate) scheduler: SchedulerRecord,
-    pub(crate) fleet: Fleet,
+    pub(crate) fleet: FleetState,
     /// What has become of the rollout; `GoesOn` if there is none.
     pub(crate) verdict: Verdict,
     pub(crate) plan: Plan,
-    /// It is for a cycle that comes by the clock, in which rooms with players may be removed.
+    /// The cycle is one on schedule, in which rooms with players may be removed.
     is_scheduled: bool,
 }
 
@@ -31,8 +31,8 @@ pub(crate) enum Finding {
     Nothing,
 }
 
-impl Look {
-    pub(crate) async fn take(
+impl PlannedCycle {
+    pub(crate) async fn prepare(
         engine: &Engine,
         scheduler: SchedulerRecord,
         is_scheduled: bool,
@@ -63,7 +63,7 @@ impl Look {
 
     /// A cycle would do nothing, neither what is planned nor anything else.
     pub(crate) fn is_quiet(&self, engine: &Engine) -> bool {
-        let Fleet { is_unheard, is_contradicted, .. } = self.fleet;
+        let FleetState { is_unheard, is_contradicted, .. } = self.fleet;
         !is_unheard && !is_contradicted && self.finding(engine) == Finding::Nothing
     }
 
@@ -76,7 +76,7 @@ impl Look {
     }
 }
 
-fn plan(engine: &Engine, scheduler: &SchedulerRecord, fleet: &Fleet, is_scheduled: bool) -> Plan {
+fn plan(engine: &Engine, scheduler: &SchedulerRecord, fleet: &FleetState, is_scheduled: bool) -> Plan {
     let players_turn = occupied_pace(engine, scheduler).allows(engine.now(), is_scheduled);
     fleet.plan_with(scheduler, players_turn)
 }
