@@ -38,7 +38,7 @@ pub(crate) fn routes<A: Api>() -> Vec<Route<Arc<A>>> {
         ("/schedulers/{scheduler_name}/allocations", post(create::<A>).merge(http::get(list::<A>))),
         (
             "/schedulers/{scheduler_name}/allocations/{allocation_id}",
-            http::get(get::<A>).merge(delete_as(give_back::<A>, no_content)),
+            http::get(get::<A>).merge(delete_as(return_room::<A>, no_content)),
         ),
     ]
 }
@@ -49,7 +49,7 @@ pub(crate) fn methods<A: Api>() -> Vec<grpc::Route<Arc<A>>> {
         unary(CreateAllocations, create::<A>),
         unary(ListAllocations, list::<A>),
         unary(GetAllocation, get::<A>),
-        unary(ReturnAllocation, give_back::<A>),
+        unary(ReturnAllocation, return_room::<A>),
     ]
 }
 
@@ -91,7 +91,7 @@ async fn get<A: Api>(
     Ok(GetAllocationResponse { allocation: Some(allocation(found)) })
 }
 
-async fn give_back<A: Api>(
+async fn return_room<A: Api>(
     api: Arc<A>,
     call: Call<ReturnAllocationRequest>,
 ) -> Result<ReturnAllocationResponse, ApiError> {

@@ -8,7 +8,7 @@
 //!   ports show and what is written is right, only the numbers and the order in between are not;
 //! - [`Invariant::OccupiedStays`] in `remove_rooms` and [`Invariant::ValidationNotCounted`] in `fleet` of the engine:
 //!   the engine counts their violations itself, from what it read, so a port that lies would hide them from it.
-//! - [`Invariant::FirstCome`] in the line of those who wait for rooms: who came first is not seen by any port.
+//! - [`Invariant::FirstCome`] in the queue of requests that wait for rooms: no port sees which of them came first.
 //!
 //! Except in builds with the feature `breakable`, [`stands`] is the constant `true`, and the compiler leaves nothing of it.
 

@@ -235,7 +235,7 @@ async fn giving_back() {
 
     world.ping(&played["roomId"], &json!({"status": "occupied", "runningMatches": 1})).await;
     let message =
-        format!("allocation {} cannot be given back: its match has begun", played["id"].as_str().unwrap());
+        format!("allocation {} cannot be returned: its match has begun", played["id"].as_str().unwrap());
     world.give_back(&played["id"]).await.refused(409, 10, &message);
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(world.state(&played["id"]).await, "begun");

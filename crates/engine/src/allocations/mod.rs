@@ -35,8 +35,8 @@ pub(crate) struct Allocations {
     freed: Notify,
     /// Notified when holds are over whose rows do not say so yet.
     ended: Notify,
-    /// Allocations whose callers will never know of them.
-    unheard: parking_lot::Mutex<Vec<AllocationView>>,
+    /// Allocations whose callers have hung up and will never know of them.
+    abandoned: parking_lot::Mutex<Vec<AllocationView>>,
 }
 
 /// An allocation as its caller sees it.
@@ -81,7 +81,7 @@ impl Default for Allocations {
         let (inbox, requests) = mpsc::channel(INBOX_MAX);
         let allocator = Mutex::new(Allocator::new(requests));
         let (freed, ended) = (Notify::new(), Notify::new());
-        Self { inbox, allocator, freed, ended, unheard: parking_lot::Mutex::default() }
+        Self { inbox, allocator, freed, ended, abandoned: parking_lot::Mutex::default() }
     }
 }
 
@@ -105,10 +105,10 @@ impl Allocations {
         self.ended.notify_one();
     }
 
-    /// Takes rooms back whose caller has hung up. What does not work is done when their holds are over.
+    /// Takes rooms back whose caller has hung up. If that fails, they are free when their holds are over.
     pub(crate) fn take_back(&self, allocated: Vec<AllocationView>) {
         if !allocated.is_empty() {
-            self.unheard.lock().extend(allocated);
+            self.abandoned.lock().extend(allocated);
             self.hold_ended();
         }
     }

@@ -30,7 +30,7 @@ pub(crate) async fn watch(engine: Arc<Engine>) {
             () = engine.allocations.ended.notified() => tokio::time::sleep(ENDS_DEBOUNCE).await,
             () = tokio::time::sleep(CHECK_INTERVAL) => {}
         }
-        give_back_unheard(&engine).await;
+        return_abandoned(&engine).await;
         loop {
             match settle(&engine).await {
                 // There may be more.
@@ -49,18 +49,18 @@ pub(crate) async fn watch(engine: Arc<Engine>) {
     }
 }
 
-/// Marks the holds of which nobody will ever know. Their rows are ended like all others, many in one commit.
-async fn give_back_unheard(engine: &Engine) {
-    let unheard = std::mem::take(&mut *engine.allocations.unheard.lock());
-    for allocation in unheard {
+/// Marks the holds of callers that hung up as returned. Their rows are ended like all others, many in one commit.
+async fn return_abandoned(engine: &Engine) {
+    let abandoned = std::mem::take(&mut *engine.allocations.abandoned.lock());
+    for allocation in abandoned {
         let AllocationView { scheduler, id, .. } = &allocation;
-        if let Err(error) = give_back(engine, &allocation).await {
+        if let Err(error) = mark_returned(engine, &allocation).await {
             tracing::warn!(scheduler_name = %scheduler, allocation_id = %id, error = with_sources(&error), "the room of a caller that hung up stays held");
         }
     }
 }
 
-async fn give_back(engine: &Engine, allocation: &AllocationView) -> Result {
+async fn mark_returned(engine: &Engine, allocation: &AllocationView) -> Result {
     let (table, AllocationView { scheduler, room, id, .. }) = (&engine.ports.table, allocation);
     let holds = table.holds_of(scheduler, room).await?;
     if let Some(hold) = holds.iter().find(|hold| hold.allocation == *id) {

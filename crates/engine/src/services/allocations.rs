@@ -36,15 +36,15 @@ pub struct ExpectedMatch {
     pub metadata: Option<Arc<str>>,
 }
 
-/// The answer that a caller waits for. If it hangs up when the answer is on its way already, and cannot ask for it again,
-/// the rooms are taken back.
-struct Answer<'a> {
+/// The answer that a caller waits for. If the caller hangs up when the answer is already on its way, and cannot ask for it
+/// again, the rooms are taken back.
+struct PendingAnswer<'a> {
     engine: &'a Engine,
     may_be_repeated: bool,
     receiver: oneshot::Receiver<Result<Vec<AllocationView>>>,
 }
 
-impl Drop for Answer<'_> {
+impl Drop for PendingAnswer<'_> {
     fn drop(&mut self) {
         self.receiver.close();
         match self.receiver.try_recv() {
@@ -61,7 +61,7 @@ impl Engine {
         let scheduler = known_name(scheduler)?;
         let may_be_repeated = request.request_id.is_some();
         let (reply, receiver) = oneshot::channel();
-        let mut answer = Answer { engine: self, may_be_repeated, receiver };
+        let mut answer = PendingAnswer { engine: self, may_be_repeated, receiver };
         self.allocations.submit(WaitingRequest::new(scheduler, request, reply))?;
         (&mut answer.receiver).await.unwrap_or_else(|_| {
             let what = "the server stops; the room may or may not have been handed over".to_owned();
@@ -81,8 +81,8 @@ impl Engine {
         Ok(AllocationList { total: page.total, allocations })
     }
 
-    /// Gives a room back whose match has not begun. Given back twice, it stays given back; what is over otherwise is
-    /// refused.
+    /// Returns a room whose match has not begun. Returned twice, it stays returned; an allocation that is over otherwise
+    /// is refused.
     pub async fn return_allocation(&self, scheduler: &str, id: &str) -> Result {
         let record = self.allocation_record(scheduler, id).await?;
         if record.state != AllocationState::Held {
@@ -149,10 +149,10 @@ fn already(id: &AllocationId, state: AllocationState) -> Result {
     match state {
         AllocationState::Returned => Ok(()),
         AllocationState::Begun => {
-            Err(Error::Conflict(format!("allocation {id} cannot be given back: its match has begun")))
+            Err(Error::Conflict(format!("allocation {id} cannot be returned: its match has begun")))
         }
         AllocationState::Held | AllocationState::Expired | AllocationState::Lost => {
-            Err(Error::Conflict(format!("allocation {id} cannot be given back: it is {state}")))
+            Err(Error::Conflict(format!("allocation {id} cannot be returned: it is {state}")))
         }
     }
 }

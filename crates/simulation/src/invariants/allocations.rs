@@ -28,12 +28,12 @@ const ENDS_WITHIN: Millis = Millis::from_seconds(60);
 /// What was waited for counts for five minutes, and what is said for a moment after; calls may be slow.
 const WAITED_FOR: Duration = Duration::from_secs(5 * 60 + 30);
 
-/// A matchmaker that asks for one room, whichever it is, stands in one line with all others that do.
+/// A matchmaker that asks for one room, whichever it is, waits in one queue with all others that do.
 pub(crate) struct Caller {
     node: NodeNumber,
     scheduler: SchedulerName,
     ticket: u64,
-    /// Others that ask for the same have to stand in line behind it.
+    /// Others that ask for the same have to wait behind it.
     stands_in_line: bool,
 }
 

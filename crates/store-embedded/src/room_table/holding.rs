@@ -11,10 +11,10 @@ use parking_lot::Mutex;
 
 use super::MemoryRoomTable;
 use super::index::Index;
-use super::room::{Held, Room};
+use super::room::{HoldOutcome, Room};
 
-/// What came of asking one candidate.
-enum Tried {
+/// What came of one candidate.
+enum Candidate {
     Held(HeldRoom),
     Unfit,
     Silent,
@@ -72,9 +72,9 @@ impl MemoryRoomTable {
             let mut silent = 0;
             for room in &candidates {
                 match self.try_hold(request, wish, allocation, room) {
-                    Tried::Held(held) => return Some(held),
-                    Tried::Unfit => left = left.saturating_sub(1),
-                    Tried::Silent => silent += 1,
+                    Candidate::Held(held) => return Some(held),
+                    Candidate::Unfit => left = left.saturating_sub(1),
+                    Candidate::Silent => silent += 1,
                 }
             }
             // A room that was found silent is no candidate any more. However many fell silent together, they do not keep
@@ -93,17 +93,17 @@ impl MemoryRoomTable {
         wish: &Wish,
         allocation: AllocationId,
         room: &RoomId,
-    ) -> Tried {
+    ) -> Candidate {
         let held = self.change(request.scheduler.as_str(), room.as_str(), |found| {
             let number = match found.hold(request, wish, allocation) {
-                Held::Yes(number) => number,
-                Held::No => return Tried::Unfit,
-                Held::Silent => return Tried::Silent,
+                HoldOutcome::Held(number) => number,
+                HoldOutcome::Unfit => return Candidate::Unfit,
+                HoldOutcome::Silent => return Candidate::Silent,
             };
             let (version, region) = (found.version(), found.region().clone());
-            let Some(address) = found.address().cloned() else { return Tried::Unfit };
+            let Some(address) = found.address().cloned() else { return Candidate::Unfit };
             let matches_max = found.matches_max();
-            Tried::Held(HeldRoom {
+            Candidate::Held(HeldRoom {
                 allocation,
                 room: room.clone(),
                 number,
@@ -113,7 +113,7 @@ impl MemoryRoomTable {
                 matches_max,
             })
         });
-        held.unwrap_or(Tried::Unfit)
+        held.unwrap_or(Candidate::Unfit)
     }
 
     pub(super) fn due_now(&self, now: Timestamp, ping_timeout: Millis, holds_max: usize) -> Vec<DueHold> {

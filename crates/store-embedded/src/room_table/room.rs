@@ -33,11 +33,11 @@ pub(super) struct Room {
     is_silent: bool,
 }
 
-/// What becomes of the claim of a matchmaker.
-pub(super) enum Held {
-    Yes(ClaimNumber),
+/// What becomes of a matchmaker's claim.
+pub(super) enum HoldOutcome {
+    Held(ClaimNumber),
     /// It is full, or does not fit.
-    No,
+    Unfit,
     /// It may be dead.
     Silent,
 }
@@ -207,16 +207,21 @@ impl Room {
     }
 
     /// The claim of a matchmaker: a provisional hold, if there is a slot for it and the room fits.
-    pub(super) fn hold(&mut self, request: &HoldRequest<'_>, wish: &Wish, allocation: AllocationId) -> Held {
+    pub(super) fn hold(
+        &mut self,
+        request: &HoldRequest<'_>,
+        wish: &Wish,
+        allocation: AllocationId,
+    ) -> HoldOutcome {
         if self.free_slots() == 0 {
-            return Held::No;
+            return HoldOutcome::Unfit;
         }
         if !request.is_alive(self.last_ping_at) {
             self.is_silent = true;
-            return Held::Silent;
+            return HoldOutcome::Silent;
         }
         if !wish.accepts(self.metadata.as_deref()) {
-            return Held::No;
+            return HoldOutcome::Unfit;
         }
         self.number = self.number.next();
         let number = self.number;
@@ -229,7 +234,7 @@ impl Room {
                 metadata: request.metadata.cloned(),
             });
         });
-        Held::Yes(number)
+        HoldOutcome::Held(number)
     }
 
     pub(super) fn confirm(&mut self, number: ClaimNumber) -> Option<HoldStage> {

@@ -141,10 +141,10 @@ pub enum Change {
     /// takes its lock again keeps its token and `acquired_at`, and gets the new reason and time. Refused with
     /// [`Refusal::SchedulerNotFound`] and [`Refusal::LockHeld`].
     TakeLock(NewLock),
-    /// Puts a waiter at the end of the queue for a lock. A waiter that is in the queue already keeps its position, unless
+    /// Puts a waiter at the end of the line for a lock. A waiter that is in the line already keeps its position, unless
     /// its time was over before the new one begins. Refused with [`Refusal::SchedulerNotFound`].
     AwaitLock { scheduler: SchedulerName, waiter: Waiter },
-    /// Takes a waiter out of the queue. Nothing happens if it is not in it.
+    /// Takes a waiter out of the line. Nothing happens if it is not in it.
     StopAwaiting { scheduler: SchedulerName, kind: LockKind, holder: Holder },
     /// Frees a lock. Nothing happens unless this holder has it.
     ReleaseLock { scheduler: SchedulerName, kind: LockKind, holder: Holder },
