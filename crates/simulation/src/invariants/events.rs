@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use maestro_core::event::{EventId, Message, RpcCode, Verdict, verdict};
+use maestro_core::event::{DeliveryVerdict, EventId, Message, RpcCode, verdict};
 use maestro_core::invariant::{Invariant, InvariantViolation};
 use maestro_core::room::{PingStatus, Purpose, RoomId};
 use maestro_core::scheduler::{Delivery, Forwarder, SchedulerName};
@@ -159,14 +159,14 @@ impl Inspector {
         let (now, kept) = (self.trace.now(), self.events_kept);
         if let Some(event) = self.state.lock().events.events.get_mut(&id) {
             let waited = Millis(age(now, event.queued_at).0.saturating_add(CLOCKS_DIFFER.0));
-            event.is_given_up |= verdict(code, waited, kept) == Verdict::Dead;
+            event.is_given_up |= verdict(code, waited, kept) == DeliveryVerdict::Dead;
         }
     }
 
     /// At rest: what was accepted and has not arrived is a dead letter, or waits for a forwarder that is disabled.
     pub(super) async fn judge_arrivals(&self, store: &dyn Store) -> Result<(), StoreError> {
         // What deleted schedulers left behind is on its way, and the store does not list it.
-        if store.has_left_queues().await? {
+        if store.has_orphaned_queues().await? {
             return Ok(());
         }
         let missing: Vec<(EventId, Line)> = {
@@ -429,7 +429,7 @@ async fn is_there(scheduler: &SchedulerName, id: EventId, store: &dyn Store) -> 
 
 fn left_to(transaction: &Transaction) -> BTreeSet<&str> {
     let addresses = transaction.changes.iter().filter_map(|change| match change {
-        Change::LeaveEvents { addresses, .. } => Some(addresses),
+        Change::OrphanEvents { addresses, .. } => Some(addresses),
         _ => None,
     });
     addresses.flatten().map(|(forwarder, _)| forwarder.as_str()).collect()

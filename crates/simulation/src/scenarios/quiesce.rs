@@ -178,7 +178,7 @@ async fn undelivered(world: &World, schedulers: &[SchedulerRecord]) -> Result<Op
             return Ok(Some(format!("{events} events of {} wait for {forwarder}", scheduler.name)));
         }
     }
-    let is_left = world.store().has_left_queues().await?;
+    let is_left = world.store().has_orphaned_queues().await?;
     Ok(is_left.then(|| "events of deleted schedulers wait".into()))
 }
 
