@@ -75,7 +75,7 @@ pub enum RareEvent {
     /// An event that one engine had tried to deliver was tried by another one.
     DeliveryTakenOver,
     /// When its scheduler was gone.
-    LeftEventDelivered,
+    OrphanedEventDelivered,
 }
 
 impl RareEvent {
@@ -126,7 +126,7 @@ impl RareEvent {
         Self::EventReplayed,
         Self::EventQueueFull,
         Self::DeliveryTakenOver,
-        Self::LeftEventDelivered,
+        Self::OrphanedEventDelivered,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -177,7 +177,7 @@ impl RareEvent {
             Self::EventReplayed => "dead letter replayed",
             Self::EventQueueFull => "event queue full",
             Self::DeliveryTakenOver => "delivery taken over",
-            Self::LeftEventDelivered => "event of a deleted scheduler delivered",
+            Self::OrphanedEventDelivered => "event of a deleted scheduler delivered",
         }
     }
 }

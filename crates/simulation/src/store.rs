@@ -221,7 +221,7 @@ impl SimulatedStore {
                 Change::EventsDead { .. } => coverage.saw(RareEvent::EventDead),
                 Change::ReplayEvents { .. } => coverage.saw(RareEvent::EventReplayed),
                 Change::EventsDelivered { .. } if guard.is_none() => {
-                    coverage.saw(RareEvent::LeftEventDelivered);
+                    coverage.saw(RareEvent::OrphanedEventDelivered);
                 }
                 Change::SetRegion { to, .. } if to.draining => coverage.saw(RareEvent::RegionDrained),
                 Change::SetRegion { to, .. } if to.cordoned => coverage.saw(RareEvent::RegionCordoned),

@@ -142,9 +142,9 @@ impl Round<'_> {
         Ok(changed.then_some(left))
     }
 
-    /// Events expire even while nothing is delivered.
+    /// Events expire even while nothing is delivered, also those that were to be tried again later.
     async fn expire(&self) -> Result<Option<usize>, StoreError> {
-        let due = self.due(self.engine.now()).await?;
+        let due = self.due(Timestamp::MAX).await?;
         let is_expired = |event: &&QueuedEvent| self.waited(event) >= self.engine.settings.events_kept;
         let changes: Vec<_> = due
             .iter()
