@@ -84,16 +84,16 @@ where
 }
 
 /// A method whose answers come one by one, from a handler that HTTP uses as well.
-pub(crate) fn streaming<M, A, F>(_: M, handler: impl Handler<A, M::Request, F>) -> Route<Arc<A>>
+pub(crate) fn streaming<M, A, H>(_: M, handler: H) -> Route<Arc<A>>
 where
     M: Method<Request: Message + Default + Send + 'static, Response: Message + 'static>,
     A: Api,
-    F: Future<Output = Result<BoxStream<'static, Result<M::Response, ApiError>>, ApiError>> + Send,
+    H: Handler<A, M::Request, BoxStream<'static, Result<M::Response, ApiError>>>,
 {
     let answer = async move |State(api): State<Arc<A>>, request: Request| {
         let answered = async {
             let (headers, message) = read::<M::Request>(request, api.body_max_bytes()).await?;
-            handler(api, Call::new(message, Warnings::default(), &headers)).await
+            handler.answer(api, Call::new(message, Warnings::default(), &headers)).await
         };
         match answered.await {
             Ok(messages) => stream::written(messages),
