@@ -46,3 +46,30 @@ pub(crate) fn new_room(scheduler: &SchedulerName, region: &Region, index: u32) -
         holds: Vec::new(),
     }
 }
+
+/// What the `index`-th room says that waits for players.
+pub(crate) fn ready(index: u32) -> String {
+    body("ready", 0, index)
+}
+
+/// What it says when they are there.
+pub(crate) fn occupied(index: u32) -> String {
+    body("occupied", 1, index)
+}
+
+fn body(status: &str, matches: u32, index: u32) -> String {
+    let tier = 10 + index % 90;
+    format!(
+        r#"{{"timestamp":1794733614,"status":"{status}","runningMatches":{matches},"metadata":{{"tier":{tier}}}}}"#
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bodies_are_as_long_as_real_ones() {
+        assert_eq!((ready(7).len(), occupied(7).len()), (83, 86));
+    }
+}

@@ -3,19 +3,23 @@
 //! A number alone says more about the machine than about Maestro. So most figures come with a ratio to something
 //! that is measured in the same run, in turns with it: what disturbs one of them disturbs the other too.
 
+mod allocate;
 mod bystander;
 mod churn;
 mod cpu;
+mod events;
 mod figure;
 mod fleet;
 mod idle;
 mod instructions;
+mod load;
 mod memory;
 mod ping;
 mod placement;
 mod plan;
 mod process;
 mod registry;
+mod server;
 mod start;
 mod statistics;
 mod store;
@@ -46,6 +50,9 @@ struct Arguments {
     /// Where data directories are made, so on which disk [default: beside this program]
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
+    /// A directory in memory, for what is measured without a disk [default: /dev/shm, if it is a tmpfs]
+    #[arg(long, value_name = "DIR")]
+    tmpfs: Option<PathBuf>,
 }
 
 /// What this program does when it is itself what is measured.
@@ -54,6 +61,9 @@ enum Measured {
     /// Makes a fleet in a rollout and plans it so many times
     #[command(hide = true)]
     Plans { rooms: u32, times: u32 },
+    /// Makes so many pings of a fleet with so many forwarders, and sends some of them
+    #[command(hide = true)]
+    Pings { forwarders: u32, made: u32, sent: u32 },
 }
 
 /// In the order in which they run. Memory first: it looks at the whole process, which is small only then.
@@ -67,6 +77,10 @@ enum Bench {
     Placement,
     /// Pings over HTTP, beside a handler that does nothing
     Ping,
+    /// Rooms for matchmakers, beside the bare rows and beside a handler that does nothing
+    Allocate,
+    /// Pings in a fleet with forwarders, beside one without
+    Events,
     /// Durable commits, beside bare syncs of the same disk
     Store,
     /// From the start of the process to serving
@@ -97,8 +111,10 @@ impl Effort {
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
-    if let Some(Measured::Plans { rooms, times }) = arguments.measured {
-        return plan::repeat(rooms, times);
+    match arguments.measured {
+        Some(Measured::Plans { rooms, times }) => return plan::repeat(rooms, times),
+        Some(Measured::Pings { forwarders, made, sent }) => return events::repeat(forwarders, made, sent),
+        None => {}
     }
     let effort = match arguments.quick {
         true => Effort::Quick,
@@ -108,6 +124,7 @@ fn main() -> anyhow::Result<()> {
     let beside = program.parent().unwrap_or(Path::new(".")).to_path_buf();
     let maestro = arguments.maestro.unwrap_or_else(|| beside.join("maestro"));
     let directory = arguments.directory.unwrap_or(beside);
+    let tmpfs = arguments.tmpfs.or_else(default_tmpfs);
     let chosen: BTreeSet<Bench> = match arguments.benches.as_slice() {
         [] => Bench::value_variants().iter().copied().collect(),
         named => named.iter().copied().collect(),
@@ -118,6 +135,8 @@ fn main() -> anyhow::Result<()> {
             Bench::Plan => plan::measure(effort),
             Bench::Placement => placement::measure(effort),
             Bench::Ping => ping::measure(effort, &directory),
+            Bench::Allocate => allocate::measure(effort, &directory, tmpfs.as_deref()),
+            Bench::Events => events::measure(effort, &directory),
             Bench::Store => store::measure(effort, &directory),
             Bench::Start => start::measure(effort, &maestro, &directory),
             Bench::Idle => idle::measure(effort, &maestro, &directory),
@@ -128,4 +147,12 @@ fn main() -> anyhow::Result<()> {
         figures.iter().try_for_each(Figure::print)?;
     }
     Ok(())
+}
+
+/// Where Linux usually has one.
+fn default_tmpfs() -> Option<PathBuf> {
+    const TMPFS_MAGIC: rustix::fs::FsWord = 0x0102_1994;
+    let shared_memory = PathBuf::from("/dev/shm");
+    let found = rustix::fs::statfs(&shared_memory).ok()?;
+    (found.f_type == TMPFS_MAGIC).then_some(shared_memory)
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use maestro_core::operation::Token;
 use maestro_core::room::{HostPort, Purpose, Region};
-use maestro_core::scheduler::{Protocol, Recipe, SchedulerName, Version, VersionStatus};
+use maestro_core::scheduler::{Forwarder, Protocol, Recipe, SchedulerName, Version, VersionStatus};
 use maestro_engine::documents::recipe_from_json;
 use maestro_engine::ports::Store;
 use maestro_engine::ports::runtime::Handle;
@@ -28,10 +28,14 @@ const BATCH: usize = 1000;
 pub(crate) const CONTAINER: &str = "game";
 
 /// One room for each handle.
-pub(crate) async fn fill(store: &dyn Store, rooms: &[Handle]) -> anyhow::Result<()> {
+pub(crate) async fn fill(
+    store: &dyn Store,
+    rooms: &[Handle],
+    forwarders: Vec<Forwarder>,
+) -> anyhow::Result<()> {
     let scheduler = fleet::scheduler();
     let new = NewScheduler {
-        recipe: Arc::new(recipe(rooms.len())?),
+        recipe: Arc::new(Recipe { forwarders, ..recipe(rooms.len())? }),
         version: Version::FIRST,
         version_status: VersionStatus::Deployed,
         at: fleet::at(0),

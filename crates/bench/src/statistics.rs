@@ -9,6 +9,24 @@ pub(crate) fn median(numbers: impl IntoIterator<Item = f64>) -> f64 {
     numbers.get(numbers.len() / 2).copied().unwrap_or(0.0)
 }
 
+/// Measures two things so many times, one right after the other. Which of them goes first changes from pair to pair: what
+/// slowly gets better or worse favours neither.
+pub(crate) fn in_turns<T>(
+    pairs: usize,
+    mut one: impl FnMut() -> anyhow::Result<T>,
+    mut other: impl FnMut() -> anyhow::Result<T>,
+) -> anyhow::Result<Vec<(T, T)>> {
+    let pair = |index: usize| {
+        if index.is_multiple_of(2) {
+            Ok((one()?, other()?))
+        } else {
+            let other = other()?;
+            Ok((one()?, other))
+        }
+    };
+    (0..pairs).map(pair).collect()
+}
+
 /// The shortest duration that `percent` of all do not exceed; zero if there is none.
 pub(crate) fn percentile(durations: &mut [Duration], percent: usize) -> Duration {
     durations.sort_unstable();

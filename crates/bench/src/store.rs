@@ -37,7 +37,7 @@ pub(crate) fn measure(effort: Effort, directory: &Path) -> anyhow::Result<Vec<Fi
     let directory = tempfile::tempdir_in(directory)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let store = Arc::new(EmbeddedStore::open(directory.path())?);
-    runtime.block_on(registry::fill(&*store, &registry::gone(WRITERS)))?;
+    runtime.block_on(registry::fill(&*store, &registry::gone(WRITERS), Vec::new()))?;
     let mut measured = Vec::new();
     for _ in 0..rounds {
         measured.push(Round {

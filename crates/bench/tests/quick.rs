@@ -49,11 +49,48 @@ fn a_ping_is_measured() {
     check(&["ping"], &names);
 }
 
+/// With a directory that stands for the one in memory.
+#[test]
+fn an_allocation_is_measured() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let tmpfs = directory.path().to_str().expect("text");
+    let names = [
+        "allocate.callers1",
+        "allocate.callers1.cpu",
+        "allocate.callers32",
+        "allocate.callers32.cpu",
+        "allocate.callers256",
+        "allocate.callers256.cpu",
+        "allocate.latency.p50",
+        "allocate.latency.p99",
+        "allocate.tmpfs.callers1",
+        "allocate.tmpfs.callers1.cpu",
+        "allocate.tmpfs.callers32",
+        "allocate.tmpfs.callers32.cpu",
+        "allocate.tmpfs.callers256",
+        "allocate.tmpfs.callers256.cpu",
+    ];
+    check(&["allocate", "--tmpfs", tmpfs], &names);
+}
+
+#[test]
+fn a_ping_with_forwarders_is_measured() {
+    let mut names = vec!["events.ping.cpu", "events.ping.latency.p50", "events.ping.latency.p99"];
+    if counts_instructions() {
+        names.push("events.ping.instructions");
+    }
+    check(&["events"], &names);
+}
+
 /// Instructions are counted where there is valgrind.
+fn counts_instructions() -> bool {
+    Command::new("valgrind").arg("--version").output().is_ok()
+}
+
 #[test]
 fn store_and_plan_are_measured_in_their_order() {
     let mut names = vec!["plan.rooms100k", "plan.room1m", "plan.rollout.rooms100k", "plan.rollout.room1m"];
-    if Command::new("valgrind").arg("--version").output().is_ok() {
+    if counts_instructions() {
         names.extend(["plan.instructions.rooms100k", "plan.instructions.room1m"]);
     }
     names.extend(["store.syncs", "store.commits1", "store.commits64"]);

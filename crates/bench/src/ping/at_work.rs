@@ -8,12 +8,11 @@ use std::time::Duration;
 use crate::Effort;
 use crate::cpu::{Cores, process_time};
 use crate::figure::Figure;
+use crate::load::{self, Extent, Load, Pace};
+use crate::server::{Server, Setup, Worker};
 use crate::statistics::median;
 
-use super::load::{self, Load, Pace};
-use super::server::{Server, Worker};
-use super::traffic::Traffic;
-use super::{CONNECTIONS, ROOMS};
+use super::{CONNECTIONS, ROOMS, Traffic};
 
 const PINGS_PER_SECOND: u32 = 5_000;
 
@@ -27,11 +26,19 @@ struct Round {
 }
 
 pub(super) fn measure(effort: Effort, cores: Option<Cores>, directory: &Path) -> anyhow::Result<Vec<Figure>> {
-    let server = Server::start(ROOMS, cores, directory, Worker::AtWork)?;
+    let server = Server::start(Setup {
+        rooms: ROOMS,
+        cores,
+        directory,
+        worker: Worker::AtWork,
+        forwarders: Vec::new(),
+    })?;
     let load = Load {
         connections: CONNECTIONS,
-        warm_up: effort.pick(Duration::from_millis(300), Duration::from_millis(20)),
-        measured: effort.pick(Duration::from_secs(3), Duration::from_millis(100)),
+        extent: Extent::Time {
+            warm_up: effort.pick(Duration::from_millis(300), Duration::from_millis(20)),
+            measured: effort.pick(Duration::from_secs(3), Duration::from_millis(100)),
+        },
         pace: Pace::PerSecond(PINGS_PER_SECOND),
     };
     let run = |traffic: &Arc<Traffic>| {

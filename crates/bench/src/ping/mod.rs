@@ -2,10 +2,6 @@
 //! load, in turns.
 
 mod at_work;
-mod connection;
-mod load;
-mod server;
-mod still;
 mod traffic;
 
 use std::path::Path;
@@ -15,11 +11,11 @@ use std::time::{Duration, Instant};
 use crate::Effort;
 use crate::cpu::Cores;
 use crate::figure::Figure;
-use crate::statistics::{median, percentile_us};
+use crate::load::{self, Extent, Load, Pace};
+use crate::server::{Server, Setup, Worker};
+use crate::statistics::{in_turns, median, percentile_us};
 
-use load::{Load, Pace};
-use server::{Server, Worker};
-use traffic::Traffic;
+pub(crate) use traffic::Traffic;
 
 const ROOMS: u32 = 1000;
 const CONNECTIONS: usize = 64;
@@ -49,19 +45,19 @@ struct Measured {
     latencies: Vec<Duration>,
 }
 
-/// Both kinds, one right after the other.
-struct Pair {
-    ping: Measured,
-    empty: Measured,
-}
-
 pub(crate) fn measure(effort: Effort, directory: &Path) -> anyhow::Result<Vec<Figure>> {
     let cores = Cores::choose();
     if cores.is_none() {
         eprintln!("ping: one core for server and load generator together; ratios look better than they are");
     }
     let bench = Bench {
-        server: Server::start(ROOMS, cores, directory, Worker::Away)?,
+        server: Server::start(Setup {
+            rooms: ROOMS,
+            cores,
+            directory,
+            worker: Worker::Away,
+            forwarders: Vec::new(),
+        })?,
         cores,
         pings: Arc::new(Traffic::pings(ROOMS)),
         empty: Arc::new(Traffic::empty(ROOMS)),
@@ -75,22 +71,17 @@ pub(crate) fn measure(effort: Effort, directory: &Path) -> anyhow::Result<Vec<Fi
 
 impl Bench {
     fn throughput(&self, effort: Effort) -> anyhow::Result<Vec<Figure>> {
-        let load = Load {
-            connections: CONNECTIONS,
-            warm_up: effort.pick(Duration::from_millis(300), Duration::from_millis(20)),
-            measured: effort.pick(Duration::from_secs(1), Duration::from_millis(50)),
-            pace: Pace::AsFastAsAnswered,
-        };
+        let load = steady(effort, Pace::AsFastAsAnswered);
         let pairs = self.pairs(&load, effort.pick(15, 1))?;
-        let busy = median(pairs.iter().map(|pair| pair.ping.busy.min(pair.empty.busy)));
+        let busy = median(pairs.iter().map(|(ping, empty)| ping.busy.min(empty.busy)));
         if busy < BUSY_MIN {
             eprintln!(
                 "ping: the server had work only {busy:.2} of the time; look at ping.cpu, not at the throughput"
             );
         }
         let of = |number: fn(&Measured) -> f64| {
-            let value = median(pairs.iter().map(|pair| number(&pair.ping)));
-            let ratio = median(pairs.iter().map(|pair| number(&pair.ping) / number(&pair.empty)));
+            let value = median(pairs.iter().map(|(ping, _)| number(ping)));
+            let ratio = median(pairs.iter().map(|(ping, empty)| number(ping) / number(empty)));
             (value, ratio)
         };
         let (throughput, to_empty) = of(|measured| measured.answers_per_second);
@@ -103,16 +94,11 @@ impl Bench {
 
     /// At a steady rate, from the moment when a ping should have been sent: a server that falls behind shows it.
     fn latency(&self, effort: Effort) -> anyhow::Result<Vec<Figure>> {
-        let load = Load {
-            connections: CONNECTIONS,
-            warm_up: effort.pick(Duration::from_millis(300), Duration::from_millis(20)),
-            measured: effort.pick(Duration::from_secs(1), Duration::from_millis(50)),
-            pace: Pace::PerSecond(PINGS_PER_SECOND),
-        };
+        let load = steady(effort, Pace::PerSecond(PINGS_PER_SECOND));
         let mut pairs = self.pairs(&load, effort.pick(5, 1))?;
         let mut of = |percent: usize| {
             let (mut values, mut ratios) = (Vec::new(), Vec::new());
-            for Pair { ping, empty } in &mut pairs {
+            for (ping, empty) in &mut pairs {
                 let value = percentile_us(&mut ping.latencies, percent);
                 values.push(value);
                 ratios.push(value / percentile_us(&mut empty.latencies, percent));
@@ -123,20 +109,9 @@ impl Bench {
         Ok(vec![of(50), of(99)])
     }
 
-    /// Which of the two goes first changes from pair to pair: what slowly gets better or worse favours neither.
-    fn pairs(&self, load: &Load, pairs: usize) -> anyhow::Result<Vec<Pair>> {
-        let pair = |index: usize| {
-            if index.is_multiple_of(2) {
-                let ping = self.run(load, &self.pings)?;
-                let empty = self.run(load, &self.empty)?;
-                Ok(Pair { ping, empty })
-            } else {
-                let empty = self.run(load, &self.empty)?;
-                let ping = self.run(load, &self.pings)?;
-                Ok(Pair { ping, empty })
-            }
-        };
-        (0..pairs).map(pair).collect()
+    /// Both kinds of traffic.
+    fn pairs(&self, load: &Load, pairs: usize) -> anyhow::Result<Vec<(Measured, Measured)>> {
+        in_turns(pairs, || self.run(load, &self.pings), || self.run(load, &self.empty))
     }
 
     fn run(&self, load: &Load, traffic: &Arc<Traffic>) -> anyhow::Result<Measured> {
@@ -146,10 +121,18 @@ impl Bench {
         let times = self.server.times()?.since(times_before);
         let had_work = (times.ran + times.waited).as_secs_f64();
         Ok(Measured {
-            answers_per_second: outcome.latencies.len() as f64 / load.measured.as_secs_f64(),
+            answers_per_second: outcome.answers_per_second(load),
             cpu_seconds_per_answer: times.ran.as_secs_f64() / outcome.answers as f64,
             busy: had_work / begin.elapsed().as_secs_f64(),
             latencies: outcome.latencies,
         })
     }
+}
+
+fn steady(effort: Effort, pace: Pace) -> Load {
+    let extent = Extent::Time {
+        warm_up: effort.pick(Duration::from_millis(300), Duration::from_millis(20)),
+        measured: effort.pick(Duration::from_secs(1), Duration::from_millis(50)),
+    };
+    Load { connections: CONNECTIONS, extent, pace }
 }

@@ -1,18 +1,19 @@
-//! What is sent: whole requests, made beforehand, because a client that formats would be what is measured.
+//! What the rooms of a fleet send.
 
 use std::ops::Range;
 
-use crate::fleet;
+use crate::fleet::{self, occupied, ready};
+use crate::load::{self, EMPTY_END, EMPTY_PATH, request};
 
 /// A room says the same so many times before it says something else: matches take longer than a ping's period.
 const REPEATED: usize = 8;
 
-pub(super) struct Traffic {
+pub(crate) struct Traffic {
     /// Of each room the two pings that it takes turns with.
     rooms: Vec<[Vec<u8>; 2]>,
     change: Change,
     /// How every answer must end.
-    pub(super) answer_end: &'static [u8],
+    answer_end: &'static [u8],
 }
 
 /// When rooms say something else than before.
@@ -26,12 +27,12 @@ enum Change {
 
 impl Traffic {
     /// Rooms whose matches begin and end.
-    pub(super) fn pings(rooms: u32) -> Self {
+    pub(crate) fn pings(rooms: u32) -> Self {
         let scheduler = fleet::scheduler();
         let of_room = |index: u32| {
             let room = fleet::room_id(&scheduler, index);
             let path = format!("/scheduler/{scheduler}/rooms/{room}/ping");
-            [request(&path, &ready(index)), request(&path, &occupied(index))]
+            [ready(index), occupied(index)].map(|body| request("PUT", &path, &body))
         };
         Self {
             rooms: (0..rooms).map(of_room).collect(),
@@ -41,29 +42,41 @@ impl Traffic {
     }
 
     /// The same, where one ping in `repeated` changes a room; `None`: none does.
-    pub(super) fn changing(rooms: u32, repeated: Option<usize>) -> Self {
+    pub(crate) fn changing(rooms: u32, repeated: Option<usize>) -> Self {
         let change = repeated.map_or(Change::Never, Change::InTurns);
         Self { change, ..Self::pings(rooms) }
     }
 
     /// The same bodies for the handler that does nothing.
-    pub(super) fn empty(rooms: u32) -> Self {
-        let of_room = |index| [ready(index), occupied(index)].map(|body| request("/bench/empty", &body));
+    pub(crate) fn empty(rooms: u32) -> Self {
+        let of_room = |index| [ready(index), occupied(index)].map(|body| request("PUT", EMPTY_PATH, &body));
         Self {
             rooms: (0..rooms).map(of_room).collect(),
             change: Change::Together(REPEATED),
-            answer_end: b"\r\n\r\n",
+            answer_end: EMPTY_END,
         }
     }
+}
 
+impl load::Traffic for Traffic {
+    fn answer_end(&self) -> &'static [u8] {
+        self.answer_end
+    }
+
+    fn request(&self, connection: usize, connections: usize, number: usize) -> &[u8] {
+        self.of_rooms(&self.rooms_of(connection, connections), number)
+    }
+}
+
+impl Traffic {
     /// The rooms of one of so many connections. A room's pings never overtake each other, so it has one.
-    pub(super) fn rooms_of(&self, connection: usize, connections: usize) -> Range<usize> {
+    fn rooms_of(&self, connection: usize, connections: usize) -> Range<usize> {
         let first = |connection| connection * self.rooms.len() / connections;
         first(connection)..first(connection + 1)
     }
 
     /// The `number`-th request of these rooms, which ping one after the other.
-    pub(super) fn request(&self, rooms: &Range<usize>, number: usize) -> &[u8] {
+    fn of_rooms(&self, rooms: &Range<usize>, number: usize) -> &[u8] {
         let (lap, room) = (number / rooms.len(), rooms.start + number % rooms.len());
         let which = match self.change {
             Change::Never => 0,
@@ -74,38 +87,9 @@ impl Traffic {
     }
 }
 
-fn ready(index: u32) -> String {
-    body("ready", 0, index)
-}
-
-fn occupied(index: u32) -> String {
-    body("occupied", 1, index)
-}
-
-fn body(status: &str, matches: u32, index: u32) -> String {
-    let tier = 10 + index % 90;
-    format!(
-        r#"{{"timestamp":1794733614,"status":"{status}","runningMatches":{matches},"metadata":{{"tier":{tier}}}}}"#
-    )
-}
-
-fn request(path: &str, body: &str) -> Vec<u8> {
-    let length = body.len();
-    format!(
-        "PUT {path} HTTP/1.1\r\nhost: 127.0.0.1:8070\r\nuser-agent: game/1.0\r\n\
-         content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
-    )
-    .into()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn bodies_are_as_long_as_real_ones() {
-        assert_eq!((ready(7).len(), occupied(7).len()), (83, 86));
-    }
 
     #[test]
     fn every_room_has_one_connection() {
@@ -117,7 +101,7 @@ mod tests {
     #[test]
     fn every_lap_has_its_share_of_changes() {
         let of = |traffic: &Traffic, lap: usize, room: usize| {
-            traffic.request(&(0..100), lap * 100 + room).to_vec()
+            traffic.of_rooms(&(0..100), lap * 100 + room).to_vec()
         };
         for (repeated, changes) in [(None, 0), (Some(20), 5), (Some(2), 50)] {
             let traffic = Traffic::changing(100, repeated);
@@ -132,7 +116,7 @@ mod tests {
     fn rooms_change_their_mind_now_and_then() {
         let traffic = Traffic::pings(10);
         let is_occupied = |number| {
-            let request = traffic.request(&(4..6), number);
+            let request = traffic.of_rooms(&(4..6), number);
             String::from_utf8_lossy(request).contains("occupied")
         };
         let said: Vec<bool> = (0..64).map(is_occupied).collect();

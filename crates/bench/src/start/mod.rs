@@ -69,7 +69,7 @@ fn prepare_running(directory: &Path, rooms: u32) -> anyhow::Result<RunningRooms>
 
 fn fill(store: &EmbeddedStore, rooms: &[Handle]) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(registry::fill(store, rooms))
+    runtime.block_on(registry::fill(store, rooms, Vec::new()))
 }
 
 fn seconds_of_version(maestro: &Path) -> anyhow::Result<f64> {

@@ -14,8 +14,6 @@ const STATUS_OK: &[u8] = b"HTTP/1.1 200 ";
 pub(super) struct Connection {
     stream: TcpStream,
     answer_end: &'static [u8],
-    /// Learned from the first: all answers to the same kind of request are equally long.
-    answer_length: Option<usize>,
     buffer: Vec<u8>,
 }
 
@@ -23,7 +21,7 @@ impl Connection {
     pub(super) async fn open(server: SocketAddr, answer_end: &'static [u8]) -> anyhow::Result<Self> {
         let stream = TcpStream::connect(server).await.context("connecting to the server")?;
         stream.set_nodelay(true)?;
-        Ok(Self { stream, answer_end, answer_length: None, buffer: vec![0; ANSWER_MAX_BYTES] })
+        Ok(Self { stream, answer_end, buffer: vec![0; ANSWER_MAX_BYTES] })
     }
 
     /// Sends a request and waits for its answer; any but the one that is expected is an error.
@@ -34,11 +32,7 @@ impl Connection {
             let more = self.stream.read(&mut self.buffer[length..]).await?;
             anyhow::ensure!(more > 0, "the server closed the connection");
             length += more;
-            let answer = &self.buffer[..length];
-            if self.answer_length.is_none() {
-                self.answer_length = answer_length(answer);
-            }
-            if self.answer_length.is_some_and(|expected| length >= expected) {
+            if answer_length(&self.buffer[..length]).is_some_and(|expected| length >= expected) {
                 break;
             }
         }
