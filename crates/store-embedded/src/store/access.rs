@@ -53,11 +53,12 @@ impl EmbeddedStore {
         self.read(what, move |connection| question(connection, &scheduler)).await
     }
 
-    /// Done, and as durable as the database is, when it returns.
+    /// Done, and as durable as the database is, when it returns. `work` may be done more than once; what it did before is
+    /// undone then.
     pub(super) async fn write<T: Send + 'static>(
         &self,
         label: &'static str,
-        work: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
+        work: impl Fn(&Connection) -> Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
         match &self.access {
             Access::File { writer, .. } => writer.write(label, work).await,
@@ -75,7 +76,7 @@ impl EmbeddedStore {
         writes: impl Iterator<Item = (&'static str, W)> + Send,
     ) -> Vec<Result<T, StoreError>>
     where
-        W: FnOnce(&Connection) -> Result<T> + Send + 'static,
+        W: Fn(&Connection) -> Result<T> + Send + 'static,
     {
         match &self.access {
             Access::File { writer, .. } => writer.write_each(writes).await,

@@ -137,7 +137,7 @@ impl OperationStore for EmbeddedStore {
         ttl: Millis,
     ) -> Result<Vec<(SchedulerName, Token)>> {
         let (schedulers, owner) = (schedulers.to_vec(), owner.to_owned());
-        self.write("own", move |connection| workers::own_all(connection, schedulers, &owner, now, ttl)).await
+        self.write("own", move |connection| workers::own_all(connection, &schedulers, &owner, now, ttl)).await
     }
 
     async fn renew(&self, renewal: Renewal<'_>) -> Result<Vec<(SchedulerName, Token)>> {

@@ -24,15 +24,15 @@ pub(super) fn current_token(connection: &Connection, scheduler: &SchedulerName) 
 
 pub(super) fn own_all(
     connection: &Connection,
-    schedulers: Vec<SchedulerName>,
+    schedulers: &[SchedulerName],
     owner: &str,
     now: Timestamp,
     ttl: Millis,
 ) -> Result<Vec<(SchedulerName, Token)>> {
     let mut owned = Vec::with_capacity(schedulers.len());
     for scheduler in schedulers {
-        if let Some(token) = own(connection, &scheduler, owner, now, ttl)? {
-            owned.push((scheduler, token));
+        if let Some(token) = own(connection, scheduler, owner, now, ttl)? {
+            owned.push((scheduler.clone(), token));
         }
     }
     Ok(owned)

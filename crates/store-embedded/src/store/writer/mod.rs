@@ -1,9 +1,10 @@
 //! The one thread that writes.
 //!
 //! A commit costs a sync of the disk, whatever is in it. So what waits when the thread comes round is written as one
-//! SQLite transaction, each write in a savepoint of its own: a refused one undoes itself and no other. Answers are
-//! given after the commit, refusals too: what a write was refused for may have been done by another write of the
-//! same group, and is not true before it is durable.
+//! SQLite transaction. Nearly always all of it is accepted. If one write is refused, the group is undone and done again with
+//! each write in a savepoint of its own: a refused one undoes itself and no other. (A savepoint copies every page that is
+//! changed after it, which is a third of what a small write costs.) Answers are given after the commit, refusals too: what
+//! a write was refused for may have been done by another write of the same group, and is not true before it is durable.
 
 #[cfg(test)]
 mod tests;
@@ -67,11 +68,12 @@ impl Writer {
         Ok(Self { queue: Some(queue), thread: Some(thread), counts })
     }
 
-    /// Durable when it returns. Once it is in the queue it is carried out, also if nobody waits for the answer.
+    /// Durable when it returns. Once it is in the queue it is carried out, also if nobody waits for the answer. `work` may be
+    /// done more than once; what it did before is undone then.
     pub(super) async fn write<T: Send + 'static>(
         &self,
         label: &'static str,
-        work: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
+        work: impl Fn(&Connection) -> Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (job, answer) = Write::prepare(label, work);
         self.enqueue(vec![job]).await;
@@ -85,7 +87,7 @@ impl Writer {
         writes: impl Iterator<Item = (&'static str, W)> + Send,
     ) -> Vec<Result<T, StoreError>>
     where
-        W: FnOnce(&Connection) -> Result<T> + Send + 'static,
+        W: Fn(&Connection) -> Result<T> + Send + 'static,
     {
         let (mut jobs, waiting): (Batch, Vec<_>) =
             writes.map(|(label, work)| Write::prepare(label, work)).unzip();
@@ -93,10 +95,12 @@ impl Writer {
             let rest = jobs.split_off(jobs.len().min(GROUP_MAX));
             self.enqueue(std::mem::replace(&mut jobs, rest)).await;
         }
+        // They are given in their order. Whoever waits for the first one would be woken for it, and again and again.
         let mut answers = Vec::with_capacity(waiting.len());
-        for answer in waiting {
+        for answer in waiting.into_iter().rev() {
             answers.push(answered(answer).await);
         }
+        answers.reverse();
         answers
     }
 
@@ -131,7 +135,7 @@ type Batch = Vec<Box<dyn Job>>;
 trait Job: Send {
     fn label(&self) -> &'static str;
 
-    /// False: it is to be undone.
+    /// False: it is to be undone. What an earlier run came to is forgotten.
     fn run(&mut self, connection: &Connection) -> bool;
 
     fn answer(self: Box<Self>, committed: Result<(), GroupLost>);
@@ -139,7 +143,7 @@ trait Job: Send {
 
 struct Write<T, W> {
     label: &'static str,
-    work: Option<W>,
+    work: W,
     result: Option<Result<T>>,
     reply: oneshot::Sender<Result<T>>,
 }
@@ -147,12 +151,12 @@ struct Write<T, W> {
 impl<T, W> Write<T, W>
 where
     T: Send + 'static,
-    W: FnOnce(&Connection) -> Result<T> + Send + 'static,
+    W: Fn(&Connection) -> Result<T> + Send + 'static,
 {
     /// The job, and where its answer will be.
     fn prepare(label: &'static str, work: W) -> (Box<dyn Job>, oneshot::Receiver<Result<T>>) {
         let (reply, answer) = oneshot::channel();
-        (Box::new(Self { label, work: Some(work), result: None, reply }), answer)
+        (Box::new(Self { label, work, result: None, reply }), answer)
     }
 }
 
@@ -164,7 +168,7 @@ async fn answered<T>(answer: oneshot::Receiver<Result<T>>) -> Result<T, StoreErr
 impl<T, W> Job for Write<T, W>
 where
     T: Send,
-    W: FnOnce(&Connection) -> Result<T> + Send,
+    W: Fn(&Connection) -> Result<T> + Send,
 {
     fn label(&self) -> &'static str {
         self.label
@@ -172,12 +176,10 @@ where
 
     fn run(&mut self, connection: &Connection) -> bool {
         // A bug in one write must not take the store away from all others: it is undone like any that fails.
-        let result = self.work.take().map(|work| {
-            let caught = catch_unwind(AssertUnwindSafe(|| work(connection)));
-            caught.unwrap_or(Err(Failure::Panicked))
-        });
-        let keep = matches!(result, Some(Ok(_)));
-        self.result = result;
+        let caught = catch_unwind(AssertUnwindSafe(|| (self.work)(connection)));
+        let result = caught.unwrap_or(Err(Failure::Panicked));
+        let keep = result.is_ok();
+        self.result = Some(result);
         keep
     }
 
@@ -232,24 +234,50 @@ fn write_group(
     failpoints: &mut Armed,
     group: &mut [Box<dyn Job>],
 ) -> Result<(), rusqlite::Error> {
+    group.iter().for_each(|job| failpoints.take_up(job.label()));
     execute(connection, "BEGIN IMMEDIATE")?;
+    if !run_all(connection, group)? {
+        execute(connection, "ROLLBACK")?;
+        execute(connection, "BEGIN IMMEDIATE")?;
+        run_each(connection, group)?;
+    }
+    failpoints.before_commit()?;
+    execute(connection, "COMMIT")?;
+    failpoints.after_commit();
+    Ok(())
+}
+
+/// False: one of them is to be undone, so that all are.
+fn run_all(connection: &Connection, group: &mut [Box<dyn Job>]) -> Result<bool, rusqlite::Error> {
     for job in group {
-        failpoints.take_up(job.label());
+        let keep = job.run(connection);
+        check_not_given_up(connection)?;
+        if !keep {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn run_each(connection: &Connection, group: &mut [Box<dyn Job>]) -> Result<(), rusqlite::Error> {
+    for job in group {
         execute(connection, "SAVEPOINT one_write")?;
         let keep = job.run(connection);
-        // A full disk or a failing one may make SQLite give up the whole transaction, not only the statement.
-        if connection.is_autocommit() {
-            let why = Some("the disk failed in the middle of a write".to_owned());
-            return Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_ABORT_ROLLBACK), why));
-        }
+        check_not_given_up(connection)?;
         if !keep {
             execute(connection, "ROLLBACK TO one_write")?;
         }
         execute(connection, "RELEASE one_write")?;
     }
-    failpoints.before_commit()?;
-    execute(connection, "COMMIT")?;
-    failpoints.after_commit();
+    Ok(())
+}
+
+/// A full disk or a failing one may make SQLite give up the whole transaction, not only the statement.
+fn check_not_given_up(connection: &Connection) -> Result<(), rusqlite::Error> {
+    if connection.is_autocommit() {
+        let why = Some("the disk failed in the middle of a write".to_owned());
+        return Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_ABORT_ROLLBACK), why));
+    }
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! Groups are made on purpose here: the first write holds the thread until all others wait.
 
+use std::cell::Cell;
 use std::sync::mpsc as std_mpsc;
 
 use futures_util::future::join_all;
@@ -21,7 +22,7 @@ fn start(connection: Connection, failpoints: Failpoints, tasks: Tasks) -> Writer
     Writer::start(connection, Armed::new(failpoints).unwrap(), nothing_to_watch, tasks).unwrap()
 }
 
-fn insert(number: i64) -> impl FnOnce(&Connection) -> Result<(), Failure> + Send {
+fn insert(number: i64) -> impl Fn(&Connection) -> Result<(), Failure> + Send {
     move |connection| {
         connection.execute("INSERT INTO numbers VALUES (?1)", [number])?;
         Ok(())
@@ -49,8 +50,9 @@ where
     let count = others.len();
     let (running, is_running) = oneshot::channel();
     let (release, held) = std_mpsc::channel::<()>();
+    let running = Cell::new(Some(running));
     let hold = writer.write("hold", move |_| {
-        let _ = running.send(());
+        let _ = running.take().map(|running| running.send(()));
         let _ = held.recv();
         Ok(())
     });
