@@ -1,7 +1,7 @@
 //! Allocations: changes.
 //!
-//! How many of a room's allocations are open is kept in the room's row, together with the last number that was spent on
-//! it. So whether a room may be given away is decided by that row alone.
+//! How many of a room's allocations are open is kept with the room, in `room_claims`, together with the last number that was
+//! spent on it. So no other allocation has to be read to decide whether a room may be given away.
 
 use maestro_core::allocation::{AllocationId, AllocationState, ClaimNumber};
 use maestro_core::room::{Purpose, RoomId};
@@ -27,9 +27,10 @@ pub(super) fn allocate(connection: &Connection, new: &NewAllocation) -> Result {
 
 /// Spends the number and counts the allocation, if the room can be given away.
 fn take_slot(connection: &Connection, new: &NewAllocation) -> Result<bool> {
-    let sql = "UPDATE rooms SET claim_number = ?3, holds = holds + 1
-         WHERE id = ?2 AND scheduler = ?1 AND ended_at IS NULL AND purpose = ?5 AND stop_operation IS NULL
-           AND claim_number < ?3 AND holds < ?4
+    let sql = "UPDATE room_claims SET claim_number = ?3, holds = holds + 1
+         WHERE room = ?2 AND claim_number < ?3 AND holds < ?4
+           AND EXISTS (SELECT 1 FROM rooms
+               WHERE id = ?2 AND scheduler = ?1 AND ended_at IS NULL AND purpose = ?5 AND stop_operation IS NULL)
            AND EXISTS (SELECT 1 FROM schedulers WHERE name = ?1 AND state <> ?6)";
     let parameters = (
         new.scheduler.as_str(),
@@ -131,7 +132,7 @@ pub(super) fn withdraw(
 }
 
 fn free_slot(connection: &Connection, room: &str) -> Result {
-    execute(connection, "UPDATE rooms SET holds = holds - 1 WHERE id = ?1", [room])
+    execute(connection, "UPDATE room_claims SET holds = holds - 1 WHERE room = ?1", [room])
 }
 
 fn why_not_ended(connection: &Connection, scheduler: &SchedulerName, id: AllocationId) -> Result<Refusal> {
@@ -143,7 +144,7 @@ fn why_not_ended(connection: &Connection, scheduler: &SchedulerName, id: Allocat
     Ok(Refusal::AllocationOver { allocation: id, is })
 }
 
-/// Ends the open allocations of a room that ends or is taken away. `holds`: how many there are, by the room's row.
+/// Ends the open allocations of a room that ends or is taken away. `holds`: how many there are, as counted with the room.
 pub(super) fn end_as_lost(
     connection: &Connection,
     scheduler: &SchedulerName,
@@ -160,7 +161,7 @@ pub(super) fn end_as_lost(
          WHERE scheduler = ?1 AND room = ?2 AND ended_at IS NULL";
     let lost = AllocationState::Lost.as_str();
     execute(connection, sql, (scheduler.as_str(), room.as_str(), lost, cause, from_time(at)))?;
-    execute(connection, "UPDATE rooms SET holds = 0 WHERE id = ?1", [room.as_str()])
+    execute(connection, "UPDATE room_claims SET holds = 0 WHERE room = ?1", [room.as_str()])
 }
 
 pub(super) fn spend(
@@ -173,7 +174,8 @@ pub(super) fn spend(
     if exists(connection, scheduler, allocation)? {
         return Err(Refusal::AllocationExists(allocation).into());
     }
-    let sql = "UPDATE rooms SET claim_number = ?3 WHERE id = ?2 AND scheduler = ?1 AND claim_number < ?3";
+    let sql = "UPDATE room_claims SET claim_number = ?3
+         WHERE room = ?2 AND claim_number < ?3 AND EXISTS (SELECT 1 FROM rooms WHERE id = ?2 AND scheduler = ?1)";
     execute(connection, sql, (scheduler.as_str(), room.as_str(), from_claim_number(number)))
 }
 

@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior};
 use super::error::OpenError;
 
 /// Names and statements, numbered from 1 on.
-const MIGRATIONS: [(&str, &str); 18] = [
+const MIGRATIONS: [(&str, &str); 19] = [
     ("initial", include_str!("../../migrations/0001_initial.sql")),
     ("rollouts", include_str!("../../migrations/0002_rollouts.sql")),
     ("locks", include_str!("../../migrations/0003_locks.sql")),
@@ -28,6 +28,7 @@ const MIGRATIONS: [(&str, &str); 18] = [
     ("revisions", include_str!("../../migrations/0016_revisions.sql")),
     ("events", include_str!("../../migrations/0017_events.sql")),
     ("allocations", include_str!("../../migrations/0018_allocations.sql")),
+    ("room_claims", include_str!("../../migrations/0019_room_claims.sql")),
 ];
 
 /// The newest migration that this Maestro knows: what a store has after it was opened.

@@ -43,6 +43,7 @@ pub(super) fn intend(connection: &Connection, new: &NewRoomRecord) -> Result {
     if inserted == 0 {
         return Err(Refusal::RoomExists(new.id.clone()).into());
     }
+    execute(connection, "INSERT INTO room_claims (room) VALUES (?1)", [new.id.as_str()])?;
     let mut find = connection.prepare_cached("SELECT 1 FROM ports_taken WHERE region = ?1 AND port = ?2")?;
     let mut take = connection.prepare_cached(
         "INSERT INTO ports_taken (region, port, room) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
@@ -89,8 +90,8 @@ pub(super) fn intend_stop(
     let sql = "UPDATE rooms
          SET stop_operation = ?3, stop_cause = ?4, stop_matches = ?5, stop_reason = ?6, stop_at = ?7
          WHERE id = ?2 AND scheduler = ?1 AND ended_at IS NULL AND stop_operation IS NULL
-           AND claim_number = ?8 AND (holds = 0 OR ?9)
-         RETURNING holds";
+           AND EXISTS (SELECT 1 FROM room_claims WHERE room = ?2 AND claim_number = ?8 AND (holds = 0 OR ?9))
+         RETURNING (SELECT holds FROM room_claims WHERE room = ?2)";
     let holds = find(
         connection,
         sql,
@@ -136,7 +137,8 @@ pub(super) fn end(
 ) -> Result {
     let Ended { at, how, cause, was_ready } = ended;
     let sql = "UPDATE rooms SET ended_at = ?3, ended_how = ?4, ended_cause = ?5, was_ready = ?6
-         WHERE id = ?2 AND scheduler = ?1 AND ended_at IS NULL RETURNING holds";
+         WHERE id = ?2 AND scheduler = ?1 AND ended_at IS NULL
+         RETURNING (SELECT holds FROM room_claims WHERE room = ?2)";
     let holds = find(
         connection,
         sql,
@@ -156,10 +158,11 @@ pub(super) fn forget(connection: &Connection, scheduler: &SchedulerName, rooms: 
     Ok(())
 }
 
+/// `CROSS`: the rooms first, along an index, then what belongs to each.
 const SELECT: &str =
     "SELECT id, scheduler, version, region, purpose, ports, handle, stop_operation, stop_cause, stop_matches, stop_reason,
     stop_at, operation, token, created_at, ended_at, ended_how, ended_cause, was_ready, claim_number, holds
-    FROM rooms";
+    FROM rooms CROSS JOIN room_claims ON room = id";
 
 pub(super) fn one(
     connection: &Connection,

@@ -211,8 +211,7 @@ pub(crate) fn as_first_migrated(directory: &Path) {
     connection
         .execute_batch(
             "DROP TABLE allocations;
-             ALTER TABLE rooms DROP COLUMN claim_number;
-             ALTER TABLE rooms DROP COLUMN holds;
+             DROP TABLE room_claims;
              DROP TABLE event_queues;
              DROP TABLE outbox;
              DROP TABLE no_action_operations;
@@ -274,8 +273,7 @@ async fn locks_that_are_not_stored_any_more_are_dropped() {
     drop(store);
     let connection = Connection::open(database(directory.path())).unwrap();
     let sql = "DROP TABLE allocations;
-         ALTER TABLE rooms DROP COLUMN claim_number;
-         ALTER TABLE rooms DROP COLUMN holds;
+         DROP TABLE room_claims;
          DROP TABLE event_queues;
          DROP TABLE outbox;
          ALTER TABLE schedulers DROP COLUMN revision;
