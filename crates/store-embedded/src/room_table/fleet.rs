@@ -4,16 +4,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use foldhash::fast::FixedState;
-use maestro_core::allocation::{Hold, Holds};
+use maestro_core::allocation::Holds;
 use maestro_core::room::RoomId;
 use maestro_core::scheduler::SchedulerName;
-use maestro_core::time::Millis;
 use maestro_engine::ports::room_table::{FleetCounts, NewRoom, RoomView};
 use parking_lot::Mutex;
 
 use super::counts;
 use super::events::Events;
-use super::index::{DueAt, Index};
+use super::index::{Due, Index};
 use super::room::{CountedRoom, Room};
 
 /// Parts of fleets by scheduler. A part without rooms is not kept.
@@ -129,7 +128,6 @@ fn count(counts: &mut FleetCounts, index: &Mutex<Index>, id: &str, room: &Room, 
     }
 }
 
-fn due(holds: Option<&Holds>, room: &RoomId) -> Vec<DueAt> {
-    let at = |hold: &Hold| (hold.due_at(Millis(0)), room.clone(), hold.number);
-    holds.into_iter().flat_map(Holds::iter).map(at).collect()
+fn due(holds: Option<&Holds>, room: &RoomId) -> Vec<Due> {
+    holds.into_iter().flat_map(Holds::iter).map(|hold| Due::of(room, hold)).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use maestro_core::allocation::{AllocationId, CANDIDATES_MAX, ClaimNumber, Hold, Wish};
+use maestro_core::allocation::{AllocationId, CANDIDATES_MAX, Hold, Wish};
 use maestro_core::room::RoomId;
 use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::{Millis, Timestamp};
@@ -10,7 +10,7 @@ use maestro_engine::ports::room_table::{DueHold, HeldRoom, HoldAnswer, HoldKey, 
 use parking_lot::Mutex;
 
 use super::MemoryRoomTable;
-use super::index::Index;
+use super::index::{Due, Index};
 use super::room::{HoldOutcome, Room};
 
 /// What came of one candidate.
@@ -121,10 +121,10 @@ impl MemoryRoomTable {
             self.indexes.read().iter().map(|(name, index)| (name.clone(), index.clone())).collect();
         let mut due = Vec::new();
         for (scheduler, index) in indexes {
-            let keys: Vec<_> =
-                index.lock().due(now).map(|(_, room, number)| (room.clone(), *number)).collect();
+            let listed = index.lock().due(now, ping_timeout, holds_max);
+            // It may have changed meanwhile.
             let is_due = |due: &DueHold| due.hold.due_at(ping_timeout) <= now;
-            due.extend(self.existing(&scheduler, keys).filter(is_due));
+            due.extend(self.existing(&scheduler, listed).filter(is_due));
         }
         due.sort_by(|one, other| {
             let order = |due: &DueHold| (due.hold.due_at(ping_timeout), due.key.clone());
@@ -136,17 +136,17 @@ impl MemoryRoomTable {
 
     pub(super) fn all_holds(&self, scheduler: &SchedulerName) -> Vec<DueHold> {
         let index = self.index(scheduler);
-        let keys: Vec<_> = index.lock().all_due().map(|(_, room, number)| (room.clone(), *number)).collect();
-        self.existing(scheduler, keys).collect()
+        let listed = index.lock().all_due().cloned().collect();
+        self.existing(scheduler, listed).collect()
     }
 
     /// Looked up one by one: a shard is never locked while the index is.
     fn existing<'a>(
         &'a self,
         scheduler: &'a SchedulerName,
-        keys: Vec<(RoomId, ClaimNumber)>,
+        listed: Vec<Due>,
     ) -> impl Iterator<Item = DueHold> + 'a {
-        keys.into_iter().filter_map(move |(room, number)| {
+        listed.into_iter().filter_map(move |Due { room, number, .. }| {
             let shard = self.shard(room.as_str());
             let hold: Hold = shard.get(scheduler)?.room(room.as_str())?.holds()?.get(number)?.clone();
             drop(shard);

@@ -5,10 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use maestro_core::allocation::{AllocationRules, ClaimNumber, WaitingDemand, Wish};
+use maestro_core::allocation::{AllocationRules, ClaimNumber, Hold, HoldStage, WaitingDemand, Wish};
 use maestro_core::room::{Region, RoomId};
 use maestro_core::scheduler::Version;
-use maestro_core::time::Timestamp;
+use maestro_core::time::{Millis, Timestamp, after};
 
 /// Callers who look at the same time mostly choose different ones of so many rooms.
 const SPREAD: usize = 64;
@@ -18,7 +18,8 @@ pub(super) struct Index {
     pub(super) rules: AllocationRules,
     pub(super) waiting: WaitingDemand,
     groups: BTreeMap<(Version, Region), BySlots>,
-    due: BTreeSet<DueAt>,
+    /// Those that are not firm, and those that are: both are in the order in which they are due.
+    due: [BTreeSet<Due>; 2],
     /// Where the next search among metadata begins.
     search_from: Option<RoomId>,
 }
@@ -26,8 +27,22 @@ pub(super) struct Index {
 /// Rooms by their free slots.
 type BySlots = BTreeMap<u32, BTreeSet<RoomId>>;
 
-/// When a hold has to be settled, apart from the time that a silent room is given.
-pub(super) type DueAt = (Timestamp, RoomId, ClaimNumber);
+/// A hold, and when it has to be settled, apart from the time that a silent room is given.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Due {
+    at: Timestamp,
+    pub(super) room: RoomId,
+    pub(super) number: ClaimNumber,
+    /// A ping may still end it, for as long as a silent room is given.
+    is_firm: bool,
+}
+
+impl Due {
+    pub(super) fn of(room: &RoomId, hold: &Hold) -> Self {
+        let is_firm = hold.stage == HoldStage::Firm;
+        Self { at: hold.due_at(Millis(0)), room: room.clone(), number: hold.number, is_firm }
+    }
+}
 
 impl Index {
     /// A room has other free slots than before.
@@ -57,20 +72,25 @@ impl Index {
         }
     }
 
-    pub(super) fn reschedule(&mut self, before: &[DueAt], after: Vec<DueAt>) {
+    pub(super) fn reschedule(&mut self, before: &[Due], now: Vec<Due>) {
         for due in before {
-            self.due.remove(due);
+            self.due[usize::from(due.is_firm)].remove(due);
         }
-        self.due.extend(after);
+        for due in now {
+            self.due[usize::from(due.is_firm)].insert(due);
+        }
     }
 
-    /// Holds whose time has come, the earliest first.
-    pub(super) fn due(&self, now: Timestamp) -> impl Iterator<Item = &DueAt> {
-        self.due.iter().take_while(move |(at, _, _)| *at <= now)
+    /// Holds whose time has come: of both kinds the earliest, at most `holds_max`.
+    pub(super) fn due(&self, now: Timestamp, ping_timeout: Millis, holds_max: usize) -> Vec<Due> {
+        let [others, firm] = &self.due;
+        let others = others.iter().take_while(|due| due.at <= now).take(holds_max);
+        let firm = firm.iter().take_while(|due| after(due.at, ping_timeout) <= now).take(holds_max);
+        others.chain(firm).cloned().collect()
     }
 
-    pub(super) fn all_due(&self) -> impl Iterator<Item = &DueAt> {
-        self.due.iter()
+    pub(super) fn all_due(&self) -> impl Iterator<Item = &Due> {
+        self.due.iter().flatten()
     }
 
     /// Rooms that may fit a wish, the best first, at most `rooms_max`.
