@@ -1,9 +1,11 @@
 //! The allocator: takes requests for rooms in rounds, claims rooms for them, has the allocations written down, and answers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use maestro_core::room::RoomStatus;
 use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::Timestamp;
@@ -14,11 +16,14 @@ use crate::services::rooms_wanted;
 use crate::{Engine, Error, Result, with_sources};
 
 use super::NoRooms;
-use super::queue::{RequestQueue, WaitingRequest};
+use super::queue::{RequestKey, RequestQueue, WaitingRequest};
 use super::recording::{self, ClaimedRequest, RecordedRequest};
 
 /// Requests that share one claim and one commit.
 const BATCH_MAX: usize = 256;
+/// Commits in flight: one that the disk is busy with, and the next one, so that the disk never waits for claims. With more of
+/// them, fewer requests would share each.
+const COMMITS_MAX: usize = 2;
 /// While requests wait, there is a round at least this often: a wake-up may have been missed.
 const ROUND_INTERVAL: Duration = Duration::from_secs(1);
 /// Rooms that become free within this time make one round.
@@ -36,6 +41,10 @@ pub(crate) struct Allocator {
     reported: BTreeMap<SchedulerName, Instant>,
     refusals: BTreeMap<SchedulerName, (Instant, NoRooms)>,
     last_round: Instant,
+    /// Requests whose rooms are being written down.
+    in_flight: BTreeSet<RequestKey>,
+    /// A request is in its queue again because its rooms were taken away, or waits for what becomes of the same one.
+    round_is_due: bool,
 }
 
 /// Allocates for as long as the engine is up. If this task crashes and is started again, all requests still wait.
@@ -51,23 +60,44 @@ impl Allocator {
             reported: BTreeMap::new(),
             refusals: BTreeMap::new(),
             last_round: Instant::now(),
+            in_flight: BTreeSet::new(),
+            round_is_due: false,
         }
     }
 
     async fn run(&mut self, engine: &Engine) {
+        let mut commits = FuturesUnordered::<BoxFuture<'_, Vec<RecordedRequest>>>::new();
+        // Those of an earlier run are lost with it.
+        self.in_flight.clear();
         loop {
-            self.next_round(engine).await;
-            self.last_round = Instant::now();
-            // What an allocation says of its times is the same in the table and in its row.
-            let now = recording::as_stored(engine.now());
-            let claimed = self.claim(engine, now).await;
-            for outcome in recording::record(engine, claimed, now).await {
-                self.answer(engine, outcome);
+            let begins_round = tokio::select! {
+                biased;
+                Some(outcomes) = commits.next() => {
+                    outcomes.into_iter().for_each(|outcome| self.answer(engine, outcome));
+                    std::mem::take(&mut self.round_is_due)
+                }
+                () = self.next_round(engine), if commits.len() < COMMITS_MAX => true,
+            };
+            if begins_round {
+                commits.extend(self.round(engine).await.map(FutureExt::boxed));
             }
-            self.refuse_the_rest(engine).await;
-            self.queues.retain(|_, queue| !queue.is_empty());
-            self.report_waiting(engine).await;
         }
+    }
+
+    /// The commit that it begins, if there is anything to write down.
+    async fn round<'a>(
+        &mut self,
+        engine: &'a Engine,
+    ) -> Option<impl Future<Output = Vec<RecordedRequest>> + Send + use<'a>> {
+        self.last_round = Instant::now();
+        // What an allocation says of its times is the same in the table and in its row.
+        let now = recording::as_stored(engine.now());
+        let claimed = self.claim(engine, now).await;
+        self.in_flight.extend(claimed.iter().filter_map(|one| one.waiting.request_key()));
+        self.refuse_the_rest(engine).await;
+        self.queues.retain(|_, queue| !queue.is_empty());
+        self.report_waiting(engine).await;
+        (!claimed.is_empty()).then(|| recording::record(engine, claimed, now))
     }
 
     /// Waits until there is something to do.
@@ -109,6 +139,10 @@ impl Allocator {
     }
 
     fn answer(&mut self, engine: &Engine, outcome: RecordedRequest) {
+        let (RecordedRequest::Answered { waiting, .. } | RecordedRequest::TryAgain(waiting)) = &outcome;
+        if let Some(key) = waiting.request_key() {
+            self.in_flight.remove(&key);
+        }
         match outcome {
             RecordedRequest::Answered { waiting, answer } => {
                 let may_be_repeated = waiting.request.request_id.is_some();
@@ -132,7 +166,7 @@ impl Allocator {
                     return;
                 }
                 self.queues.entry(waiting.scheduler.clone()).or_default().push_front(waiting);
-                engine.allocations.room_freed();
+                self.round_is_due = true;
             }
         }
     }
@@ -144,10 +178,11 @@ impl Allocator {
         let schedulers: Vec<SchedulerName> = self.queues.keys().cloned().collect();
         for scheduler in schedulers {
             let Some(queue) = self.queues.get_mut(&scheduler) else { continue };
-            look_up(engine, &scheduler, queue, now).await;
+            look_up(engine, &scheduler, queue, &self.in_flight, now).await;
+            self.round_is_due |= queue.iter().any(|waiting| !waiting.is_looked_up);
             let mut staying = 0;
             let refused = queue.remove_where(|waiting| {
-                let leaves = waiting.deadline <= now || staying >= queue_max;
+                let leaves = waiting.is_looked_up && (waiting.deadline <= now || staying >= queue_max);
                 staying += usize::from(!leaves);
                 leaves
             });
@@ -200,9 +235,18 @@ impl Allocator {
 }
 
 /// Answers new requests that need no room, because the same request was answered before, and those that would wait in vain.
-async fn look_up(engine: &Engine, scheduler: &SchedulerName, queue: &mut RequestQueue, now: Instant) {
+/// One that is the same as a request in flight is left alone: it is about to be answered.
+async fn look_up(
+    engine: &Engine,
+    scheduler: &SchedulerName,
+    queue: &mut RequestQueue,
+    in_flight: &BTreeSet<RequestKey>,
+    now: Instant,
+) {
+    let is_in_flight =
+        |waiting: &WaitingRequest| waiting.request_key().is_some_and(|key| in_flight.contains(&key));
     let mut most = None;
-    for mut waiting in queue.remove_where(|waiting| !waiting.is_looked_up) {
+    for mut waiting in queue.remove_where(|waiting| !waiting.is_looked_up && !is_in_flight(waiting)) {
         waiting.is_looked_up = true;
         match engine.answered_before(&waiting).await {
             Ok(None) => {}

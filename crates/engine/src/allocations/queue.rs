@@ -2,6 +2,7 @@
 //! not want to wait, so that no request overtakes another.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use maestro_core::allocation::{
     AllocationId, AllocationRequest, AllocationRules, Wish, fits_new_room, overlap,
@@ -35,6 +36,9 @@ pub(crate) struct WaitingRequest {
     pub(super) attempts: u32,
 }
 
+/// What makes a request the same as another one.
+pub(super) type RequestKey = (SchedulerName, Arc<str>);
+
 impl WaitingRequest {
     pub(crate) fn new(
         scheduler: SchedulerName,
@@ -43,6 +47,12 @@ impl WaitingRequest {
     ) -> Self {
         let deadline = Instant::now() + request.wait.as_duration();
         Self { scheduler, request, deadline, reply, is_looked_up: false, attempts: 0 }
+    }
+
+    /// `None`: the request has no id.
+    pub(super) fn request_key(&self) -> Option<RequestKey> {
+        let id = self.request.request_id.clone()?;
+        Some((self.scheduler.clone(), id))
     }
 
     /// False: the caller has hung up.
@@ -69,9 +79,13 @@ impl RequestQueue {
         self.0.is_empty()
     }
 
-    /// When the first of them stops waiting.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &WaitingRequest> {
+        self.0.iter()
+    }
+
+    /// When the first of them stops waiting. One that is not looked up yet waits for a commit, and no clock.
     pub(super) fn first_deadline(&self) -> Option<Instant> {
-        self.0.iter().map(|waiting| waiting.deadline).min()
+        self.0.iter().filter(|waiting| waiting.is_looked_up).map(|waiting| waiting.deadline).min()
     }
 
     /// Removes all requests for which this holds and returns them, in their order.
