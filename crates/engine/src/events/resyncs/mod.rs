@@ -29,6 +29,9 @@ use super::{enabled, facts_of, timeout_of};
 
 use lane::{Lane, Metadata, WaitingPings};
 
+/// What pings say within this time is taken over together: waking the task with every ping would cost the ping more than all
+/// else that it does for forwarders.
+const PINGS_DEBOUNCE: Duration = Duration::from_millis(5);
 /// Calls that may be in flight for one forwarder.
 const CALLS_MAX: usize = 64;
 /// Rooms whose facts are cached: reading them with every ping would cost more than the ping.
@@ -219,11 +222,19 @@ pub(crate) async fn forward(engine: Arc<Engine>) {
     resyncs.state.lock().lanes.clear();
     let mut sync = interval(engine.settings.sync_interval);
     let mut calls = FuturesUnordered::new();
+    let mut last_drain = Instant::now();
     loop {
+        let pinged = async {
+            tokio::time::sleep_until(last_drain + PINGS_DEBOUNCE).await;
+            resyncs.bell.notified().await;
+        };
         tokio::select! {
             biased;
             Some((call, taken)) = calls.next() => resyncs.finish(call, taken),
-            () = resyncs.bell.notified() => resyncs.drain_inboxes(),
+            () = pinged => {
+                resyncs.drain_inboxes();
+                last_drain = Instant::now();
+            }
             _ = sync.tick() => match engine.ports.store.schedulers().await {
                 Ok(records) => resyncs.update_all(&records),
                 Err(error) => {
