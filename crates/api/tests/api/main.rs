@@ -5,6 +5,7 @@
 mod allocations;
 mod both_ways;
 mod capacity;
+mod dead_letters;
 mod explanations;
 mod grpc;
 mod locks;
