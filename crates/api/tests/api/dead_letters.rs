@@ -8,7 +8,7 @@ use maestro_core::room::RoomId;
 use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::{Millis, Timestamp, after};
 use maestro_engine::Parts;
-use maestro_engine::ports::store::{Change, NewEvent};
+use maestro_engine::ports::store::{Change, IfEnded, NewEvent};
 use serde_json::json;
 
 use crate::support::{World, recipe};
@@ -42,7 +42,7 @@ async fn an_event_expires_that_was_tried_before() {
         room: RoomId::new("arena-1"),
         message: Message::RoomEvent { room: MessageRoom::default(), event_type: "matchStarted".into() },
         waiting_max: None,
-        unless_ended: false,
+        if_ended: IfEnded::Queue,
         at: Timestamp::UNIX_EPOCH,
     };
     world.write(vec![Change::QueueEvent(Box::new(long_ago))]).await;
