@@ -47,7 +47,7 @@ impl Talk {
 }
 
 /// Some give up early, and some take few events.
-pub(super) fn settings(settings: Settings, seed: u64) -> Settings {
+pub(super) fn settings(settings: &Settings, seed: u64) -> Settings {
     let random = &mut fastrand::Rng::with_seed(fork(seed, "events", 2));
     Settings {
         events_kept: match random.bool() {
@@ -58,7 +58,7 @@ pub(super) fn settings(settings: Settings, seed: u64) -> Settings {
             0 => random.u32(2..20),
             _ => settings.events_queue_max,
         },
-        ..settings
+        ..settings.clone()
     }
 }
 

@@ -177,7 +177,7 @@ pub async fn run_on(seed: u64, options: &Options) -> Outcome {
     let kind = options.kind.unwrap_or_else(|| Kind::draw(seed, options, random));
     let on_sqlite = options.sqlite.unwrap_or_else(|| fork(seed, "sqlite", 0).is_multiple_of(SQLITE_SHARE));
     let settings = recipes::settings(random, fork(seed, "patience", 0).is_multiple_of(PATIENT_SHARE));
-    let settings = if kind == Kind::Events { events::settings(settings, seed) } else { settings };
+    let settings = if kind == Kind::Events { events::settings(&settings, seed) } else { settings };
     let store: Arc<dyn Store> = match on_sqlite {
         true => Arc::new(EmbeddedStore::in_memory().unwrap_or_else(|error| panic!("{error}"))),
         false => Arc::new(MemoryStore::new()),
