@@ -28,10 +28,8 @@ use crate::edge::Route;
 use crate::error::ApiError;
 use crate::grpc::{self, unary};
 use crate::http::{self, delete_as, post};
+use crate::page::{Page, asked_page};
 use crate::request::{Api, Call};
-
-const PAGE_SIZE_DEFAULT: u32 = 15;
-const PAGE_SIZE_MAX: u32 = 100;
 
 pub(crate) fn routes<A: Api>() -> Vec<Route<Arc<A>>> {
     vec![
@@ -71,7 +69,7 @@ async fn list<A: Api>(
     api: Arc<A>,
     call: Call<ListAllocationsRequest>,
 ) -> Result<ListAllocationsResponse, ApiError> {
-    let page = asked_page(&call.message)?;
+    let page = asked_list(&call.message)?;
     let (number, page_size) = (page.page, page.page_size);
     let list = api.engine().allocations(&call.message.scheduler_name, page).await?;
     Ok(ListAllocationsResponse {
@@ -152,17 +150,9 @@ fn read_wish(place: usize, wish: v1::Wish, violations: &mut Vec<Violation>) -> W
     Wish { regions: read_regions, version, metadata: metadata.into_iter().collect() }
 }
 
-fn asked_page(request: &ListAllocationsRequest) -> Result<AllocationPageRequest, ApiError> {
-    let ListAllocationsRequest { scheduler_name: _, state, room, page, per_page } = request;
-    let page = page.unwrap_or(1);
-    if page == 0 {
-        return Err(ApiError::invalid("page must be greater than 0"));
-    }
-    let page_size = per_page.unwrap_or(PAGE_SIZE_DEFAULT);
-    if !(1..=PAGE_SIZE_MAX).contains(&page_size) {
-        let message = format!("perPage must be between 1 and {PAGE_SIZE_MAX}, and is {page_size}");
-        return Err(ApiError::invalid(message));
-    }
+fn asked_list(request: &ListAllocationsRequest) -> Result<AllocationPageRequest, ApiError> {
+    let ListAllocationsRequest { scheduler_name: _, state, room, page, per_page, page_size } = request;
+    let Page { number, size } = asked_page(*page, *per_page, *page_size)?;
     let words = || AllocationState::ALL.map(AllocationState::as_str).join(", ");
     let wrong = || ApiError::invalid(format!("query parameter state: {state:?} must be one of {}", words()));
     let state = match state.as_str() {
@@ -170,7 +160,7 @@ fn asked_page(request: &ListAllocationsRequest) -> Result<AllocationPageRequest,
         word => Some(AllocationState::parse(word).ok_or_else(wrong)?),
     };
     let room = (!room.is_empty()).then(|| RoomId::new(room));
-    Ok(AllocationPageRequest { page, page_size, state, room })
+    Ok(AllocationPageRequest { page: number, page_size: size, state, room })
 }
 
 fn allocation(view: AllocationView) -> Allocation {
@@ -250,13 +240,12 @@ mod tests {
             let state = state.to_owned();
             let request =
                 ListAllocationsRequest { state, page, per_page, ..ListAllocationsRequest::default() };
-            asked_page(&request).map_err(|error| error.message().to_owned())
+            asked_list(&request).map_err(|error| error.message().to_owned())
         };
         let first = page("", None, None).unwrap();
         assert_eq!((first.page, first.page_size, first.state), (1, 15, None));
         assert_eq!(page("held", None, None).unwrap().state, Some(AllocationState::Held));
-        assert_eq!(page("", Some(0), None).unwrap_err(), "page must be greater than 0");
-        assert_eq!(page("", None, Some(101)).unwrap_err(), "perPage must be between 1 and 100, and is 101");
+        assert_eq!(page("", None, Some(101)).unwrap_err(), "page size must be between 1 and 100, and is 101");
         let words = "held, begun, returned, expired, lost";
         let message = format!(r#"query parameter state: "open" must be one of {words}"#);
         assert_eq!(page("open", None, None).unwrap_err(), message);

@@ -52,6 +52,7 @@ mod limits;
 mod management;
 mod metrics;
 mod origin;
+mod page;
 mod preface;
 mod request;
 mod rooms;

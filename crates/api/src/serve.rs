@@ -1,6 +1,7 @@
 //! Serving a router on a listener: HTTP/1.1 and HTTP/2, bounded waits, and an end that lets running requests finish.
 
 mod http2;
+mod keeping;
 mod lasting;
 
 use std::convert::Infallible;

@@ -8,15 +8,15 @@ use maestro_proto::v1::{
     ListEventsRequest, ListEventsResponse, QueuedEvent, ReplayEventsRequest, ReplayEventsResponse,
 };
 
+use crate::page::{Page, asked_page};
+
 use super::{Answered, ApiError, Call, Management};
 
-const PAGE_SIZE_DEFAULT: u32 = 15;
-const PAGE_SIZE_MAX: u32 = 100;
 /// Ids that one request names.
 const IDS_MAX: usize = 1000;
 
 pub(super) async fn list(api: Management, call: Call<ListEventsRequest>) -> Answered<ListEventsResponse> {
-    let ListEventsRequest { scheduler_name: scheduler, dead, forwarder, room_id, page, page_size } =
+    let ListEventsRequest { scheduler_name: scheduler, dead, forwarder, room_id, page, page_size, per_page } =
         call.message;
     let given = |text: String| Some(text).filter(|text| !text.is_empty());
     let only = EventFilter {
@@ -25,14 +25,7 @@ pub(super) async fn list(api: Management, call: Call<ListEventsRequest>) -> Answ
         room: given(room_id).map(|room| RoomId::new(&room)),
         id: None,
     };
-    let (page, page_size) = (page.unwrap_or(1), page_size.unwrap_or(PAGE_SIZE_DEFAULT));
-    if page == 0 {
-        return Err(ApiError::invalid("page must be greater than 0"));
-    }
-    if !(1..=PAGE_SIZE_MAX).contains(&page_size) {
-        let message = format!("page size must be between 1 and {PAGE_SIZE_MAX}, and is {page_size}");
-        return Err(ApiError::invalid(message));
-    }
+    let Page { number: page, size: page_size } = asked_page(page, per_page, page_size)?;
     let found = api.engine.queued_events(&scheduler, &only, EventPageRequest { page, page_size }).await?;
     let events = found.events.into_iter().map(shown).collect();
     Ok(ListEventsResponse { page, page_size, total: found.total, events })

@@ -19,10 +19,9 @@ use maestro_proto::v1::{
 };
 use serde_json::{Value, json};
 
-use super::{Answered, ApiError, Call, Management, View};
+use crate::page::{Page, asked_page};
 
-const PAGE_SIZE_DEFAULT: u32 = 15;
-const PAGE_SIZE_MAX: u32 = 100;
+use super::{Answered, ApiError, Call, Management, View};
 
 pub(super) async fn list(
     api: Management,
@@ -30,7 +29,7 @@ pub(super) async fn list(
 ) -> Answered<ListOperationsResponse> {
     let request = call.message;
     let view = View::parse(&request.view)?;
-    let (stage, page) = asked_page(&request)?;
+    let (stage, page) = asked_list(&request)?;
     let list = api.engine.operations(&request.scheduler_name, stage, page).await?;
     Ok(ListOperationsResponse {
         page: Some(list.page),
@@ -75,20 +74,12 @@ pub(super) async fn stuck(
 }
 
 /// Checks in v10's order, so that a request with several mistakes is told of the same one.
-fn asked_page(request: &ListOperationsRequest) -> Result<(Stage, PageRequest), ApiError> {
+fn asked_list(request: &ListOperationsRequest) -> Result<(Stage, PageRequest), ApiError> {
     let newest_first = newest_first(&request.order_by)?;
-    let page = request.page.unwrap_or(1);
-    if page == 0 {
-        return Err(ApiError::invalid("page must be greater than 0"));
-    }
-    let size_given = request.per_page.or(request.page_size);
-    let page_size = size_given.unwrap_or(PAGE_SIZE_DEFAULT);
-    if !(1..=PAGE_SIZE_MAX).contains(&page_size) {
-        let message = format!("page size must be between 1 and {PAGE_SIZE_MAX}, and is {page_size}");
-        return Err(ApiError::invalid(message));
-    }
+    let ListOperationsRequest { page, per_page, page_size, .. } = *request;
+    let Page { number, size } = asked_page(page, per_page, page_size)?;
     let stage = request.stage.as_str();
-    if stage != "final" && (request.page.is_some() || size_given.is_some()) {
+    if stage != "final" && page.or(per_page).or(page_size).is_some() {
         let message = format!("there is no pagination filter implemented for {stage} stage");
         return Err(ApiError::invalid(message));
     }
@@ -97,7 +88,8 @@ fn asked_page(request: &ListOperationsRequest) -> Result<(Stage, PageRequest), A
         return Err(ApiError::invalid(message));
     };
     let only = asked_for(request)?;
-    let page = PageRequest { page, page_size, newest_first, no_action: request.no_action, only };
+    let no_action = request.no_action;
+    let page = PageRequest { page: number, page_size: size, newest_first, no_action, only };
     Ok((stage, page))
 }
 

@@ -15,7 +15,7 @@ use axum::body::{Body, HttpBody};
 use axum::extract::Request;
 use axum::response::Response;
 use bytes::Bytes;
-use hyper::body::{Frame, Incoming, SizeHint};
+use hyper::body::{Frame, Incoming};
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -23,6 +23,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{oneshot, watch};
 use tower::Service;
 
+use super::keeping::{Kept, keeping};
 use super::{OpenConnection, Shared, receive_body};
 use crate::body::{self, BodyError};
 use crate::coalesce::Coalesced;
@@ -104,8 +105,7 @@ impl Asked {
         let at_work = AtWork::begin(self.shared, self.connection);
         let Ok(mut response) = self.router.call(request).await;
         if response.extensions_mut().remove::<Lasting>().is_some() {
-            let held = (at_work, answering);
-            return Ok(response.map(|body| Body::new(Holding { body, _held: held })));
+            return Ok(keeping(response, (at_work, answering)));
         }
         Ok(response)
     }
@@ -148,31 +148,8 @@ impl Drop for AtWork {
     }
 }
 
-/// An answer that keeps its connection at work, and its request open, until its end.
-struct Holding {
-    body: Body,
-    _held: (AtWork, Option<oneshot::Sender<()>>),
-}
-
-impl HttpBody for Holding {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.get_mut().body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
+/// While a lasting answer is there, its connection is at work and its request open.
+impl Kept for (AtWork, Option<oneshot::Sender<()>>) {}
 
 /// A body that nobody waits for once its request is answered, however slowly it comes.
 struct UntilAnswered {

@@ -72,7 +72,7 @@ fn list(context: &Context, options: &ListOptions) -> Result<(), Failure> {
             .query_some("forwarder", options.forwarder.as_ref())
             .query_some("roomId", options.room.as_ref())
             .query_some("page", options.pages.page)
-            .query_some("pageSize", options.pages.page_size);
+            .query_some("perPage", options.pages.page_size);
         client.get(&resource, "events")
     };
     list::show_page(context, &options.watch, ask, ("events", EVENTS), "events")
