@@ -64,7 +64,7 @@ pub(crate) fn measure(effort: Effort, directory: &Path, tmpfs: Option<&Path>) ->
     match tmpfs {
         Some(tmpfs) => figures.extend(on_tmpfs(effort, cores, tmpfs)?),
         None => {
-            eprintln!("allocate: /dev/shm is no tmpfs; allocate.tmpfs is left out unless --tmpfs names one")
+            eprintln!("allocate: /dev/shm is no tmpfs; allocate.tmpfs is left out unless --tmpfs names one");
         }
     }
     Ok(figures)
@@ -111,7 +111,7 @@ impl Bench {
     fn start(effort: Effort, cores: Option<Cores>, directory: &Path) -> anyhow::Result<Self> {
         let rooms = effort.pick(10_000, 600);
         let worker = Worker::AtWork;
-        let server = Server::start(Setup { rooms, cores, directory, worker, forwarders: Vec::new() })?;
+        let server = Server::start(&Setup { rooms, cores, directory, worker, forwarders: Vec::new() })?;
         server.block_on(players::leave(&server.engine, rooms))?;
         let path = format!("/schedulers/{}/allocations", fleet::scheduler());
         let allocations = Repeated { request: request("POST", &path, "{}"), answer_end: b"}]}" };

@@ -50,7 +50,7 @@ fn with_receivers(effort: Effort, directory: &Path) -> anyhow::Result<Vec<Figure
         forwarder("down".into(), nobody()?),
     ];
     let server = |forwarders| {
-        Server::start(Setup { rooms: ROOMS, cores, directory, worker: Worker::Beside, forwarders })
+        Server::start(&Setup { rooms: ROOMS, cores, directory, worker: Worker::Beside, forwarders })
     };
     let (with, without) = (server(forwarders)?, server(Vec::new())?);
     let traffic = Arc::new(Traffic::pings(ROOMS));

@@ -26,7 +26,7 @@ struct Round {
 }
 
 pub(super) fn measure(effort: Effort, cores: Option<Cores>, directory: &Path) -> anyhow::Result<Vec<Figure>> {
-    let server = Server::start(Setup {
+    let server = Server::start(&Setup {
         rooms: ROOMS,
         cores,
         directory,

@@ -51,7 +51,7 @@ pub(crate) fn measure(effort: Effort, directory: &Path) -> anyhow::Result<Vec<Fi
         eprintln!("ping: one core for server and load generator together; ratios look better than they are");
     }
     let bench = Bench {
-        server: Server::start(Setup {
+        server: Server::start(&Setup {
             rooms: ROOMS,
             cores,
             directory,

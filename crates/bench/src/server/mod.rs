@@ -74,7 +74,7 @@ impl Clock for SystemClock {
 
 impl Server {
     /// On one thread: it has one core.
-    pub(crate) fn start(setup: Setup<'_>) -> anyhow::Result<Self> {
+    pub(crate) fn start(setup: &Setup<'_>) -> anyhow::Result<Self> {
         let directory = tempfile::tempdir_in(setup.directory)?;
         let cores = setup.cores;
         let pin = move || {
@@ -89,7 +89,7 @@ impl Server {
             Worker::Beside => Some(Builder::new_multi_thread().worker_threads(1).enable_all().build()?),
         };
         let works_on = beside.as_ref().unwrap_or(&runtime);
-        let (engine, running) = works_on.block_on(start_engine(&setup, directory.path()))?;
+        let (engine, running) = works_on.block_on(start_engine(setup, directory.path()))?;
         let address = runtime.block_on(serve_rooms(engine.clone()))?;
         Ok(Self { address, engine, runtime, _beside: beside, _running: running, _directory: directory })
     }

@@ -69,7 +69,8 @@ pub trait RoomTable: EventRing {
     /// Claims rooms for matchmakers, each request by itself and all or none of it: provisional holds on rooms of the fleet
     /// that are known, have an address and a free slot, are in a region that can be reached, and have pinged since
     /// [`HoldRequest::heard_since`]. Which of them is explained at [`Wish::rank`]; among equals the fullest room, and then
-    /// one of the last 64 in the order of removal, chosen by [`HoldRequest::draw`].
+    /// one of the last 64 in the order of removal, chosen by [`HoldRequest::draw`]. If no room was found for a request for
+    /// one, later requests of the call that want the same get none either.
     async fn hold(&self, requests: &[HoldRequest<'_>]) -> Result<Vec<HoldAnswer>, TableError>;
 
     /// The rows of these holds are there: provisional ones become firm. Tells of each what it is now. `None`: there is no
@@ -287,6 +288,13 @@ pub struct HoldRequest<'a> {
 const CLOCKS_DIFFER: Millis = Millis::from_seconds(5);
 
 impl HoldRequest<'_> {
+    /// Whether a room that one of them accepts is always one that the other accepts as well.
+    pub fn wants_the_same(&self, other: &HoldRequest<'_>) -> bool {
+        self.scheduler == other.scheduler
+            && self.heard_since == other.heard_since
+            && self.wishes == other.wishes
+    }
+
     /// Whether a room is alive whose last ping came at this time. One that lies ahead is from before the clock was set back,
     /// and says nothing.
     pub fn is_alive(&self, last_ping_at: Option<Timestamp>) -> bool {

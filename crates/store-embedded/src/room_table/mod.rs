@@ -178,7 +178,19 @@ impl RoomTable for MemoryRoomTable {
 
     async fn hold(&self, requests: &[HoldRequest<'_>]) -> Result<Vec<HoldAnswer>, TableError> {
         let _one_at_a_time = self.holding.lock();
-        Ok(requests.iter().map(|request| self.hold_all_or_none(request)).collect())
+        // Those who wait mostly want the same, and each would look at hundreds of rooms again.
+        let mut not_found: Vec<&HoldRequest<'_>> = Vec::new();
+        let hold = |request| {
+            if not_found.iter().any(|other| other.wants_the_same(request)) {
+                return HoldAnswer::NotEnough;
+            }
+            let answer = self.hold_all_or_none(request);
+            if request.allocations.len() == 1 && answer == HoldAnswer::NotEnough {
+                not_found.push(request);
+            }
+            answer
+        };
+        Ok(requests.iter().map(hold).collect())
     }
 
     async fn confirm(&self, holds: &[HoldKey]) -> Result<Vec<Option<HoldStage>>, TableError> {

@@ -72,6 +72,7 @@ where
             choice::rooms_of_an_unreachable_region_are_not_held,
             choice::a_wish_for_metadata,
             choice::many_candidates_are_found_in_turn,
+            choice::nobody_finds_what_others_of_the_call_did_not,
             choice::searches_that_take_turns_see_all_rooms,
             choice::rooms_that_fell_silent_do_not_hide_others,
             choice::a_ping_from_the_future_is_no_sign_of_life,

@@ -154,3 +154,22 @@ fn wish_for(mode: &str) -> Wish {
     let metadata = std::iter::once(("mode".to_owned(), mode.into())).collect();
     Wish { metadata, ..Wish::default() }
 }
+
+/// However the search for the first of them ended, nobody behind it is luckier.
+pub(super) async fn nobody_finds_what_others_of_the_call_did_not(table: &dyn RoomTable) {
+    insert_ready(table, 600).await;
+    let said = room_id(1);
+    let ping = Ping { metadata: Some(r#"{"mode":"duel"}"#), ..ready_ping(&said) };
+    table.ping(ping, at(5)).await.unwrap();
+    let wish = Wish { metadata: serde_json::from_str(r#"{"mode":"duel"}"#).unwrap(), ..Wish::default() };
+    let wishes = std::slice::from_ref(&wish);
+    let anything = [allocation(9)];
+    let callers: Vec<_> = (1..=4).map(|number| [allocation(number)]).collect();
+    let same = callers.iter().map(|caller| request(caller, wishes));
+    let requests: Vec<_> = same.chain([request(&anything, &[])]).collect();
+    let answers = table.hold(&requests).await.unwrap();
+    let is_held = |answer: &HoldAnswer| matches!(answer, HoldAnswer::Held(_));
+    let luckier = answers[..4].windows(2).filter(|pair| !is_held(&pair[0]) && is_held(&pair[1])).count();
+    assert_eq!(luckier, 0, "{answers:?}");
+    assert!(is_held(&answers[4]), "who wants something else gets it");
+}
