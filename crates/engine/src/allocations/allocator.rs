@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
-use futures_util::stream::{FuturesUnordered, StreamExt};
+use futures_util::stream::{FuturesOrdered, StreamExt};
 use maestro_core::room::RoomStatus;
 use maestro_core::scheduler::SchedulerName;
 use maestro_core::time::Timestamp;
@@ -66,7 +66,8 @@ impl Allocator {
     }
 
     async fn run(&mut self, engine: &Engine) {
-        let mut commits = FuturesUnordered::<BoxFuture<'_, Vec<RecordedRequest>>>::new();
+        // In order: whoever came first is also answered first.
+        let mut commits = FuturesOrdered::<BoxFuture<'_, Vec<RecordedRequest>>>::new();
         // Those of an earlier run are lost with it.
         self.in_flight.clear();
         loop {

@@ -247,11 +247,14 @@ impl State {
         for change in changes {
             match change {
                 Change::CreateScheduler(new) => {
-                    let fresh = Known { size: Some(new.recipe.rooms_replicas.into()), ..Known::default() };
-                    self.schedulers.insert(scheduler.clone(), fresh);
+                    let size = Some(new.recipe.rooms_replicas.into());
+                    // Some wait for rooms of a scheduler before it exists, or again.
+                    let waiting = self.forget(scheduler).waiting;
+                    self.schedulers.insert(scheduler.clone(), Known { size, waiting, ..Known::default() });
                 }
                 Change::DeleteScheduler { .. } => {
-                    self.schedulers.remove(scheduler);
+                    let waiting = self.forget(scheduler).waiting;
+                    self.schedulers.insert(scheduler.clone(), Known { waiting, ..Known::default() });
                 }
                 Change::Enqueue(new) => {
                     self.enqueued.insert(new.id, new.scheduler.clone());

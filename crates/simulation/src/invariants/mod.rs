@@ -193,4 +193,8 @@ impl State {
     fn known(&mut self, scheduler: &SchedulerName) -> &mut Known {
         self.schedulers.entry(scheduler.clone()).or_default()
     }
+
+    fn forget(&mut self, scheduler: &SchedulerName) -> Known {
+        self.schedulers.remove(scheduler).unwrap_or_default()
+    }
 }

@@ -258,7 +258,8 @@ impl RoomTable for MemoryRoomTable {
     }
 
     async fn waiting(&self, scheduler: &SchedulerName, now: Timestamp) -> Result<u32, TableError> {
-        Ok(self.index(scheduler).lock().waiting.highest(now))
+        let index = self.indexes.read().get(scheduler).cloned();
+        Ok(index.map_or(0, |index| index.lock().waiting.highest(now)))
     }
 
     async fn remove(&self, scheduler: &SchedulerName, room: &RoomId) -> Result<Option<RoomView>, TableError> {
