@@ -1,18 +1,24 @@
 //! The way of a ping through the server and nothing else, for counting its instructions: no sockets, and nobody gets to run
 //! who tells receivers what it said.
 
+use std::time::Duration;
+
 use anyhow::ensure;
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use maestro_core::room::PingStatus;
 use maestro_engine::ports::room_table::Ping;
 use tokio::net::TcpListener;
+use tokio::time::timeout;
 use tower::ServiceExt;
 
 use crate::fleet;
 use crate::server::{engine_that_only_answers, rooms_api};
 
 use super::{ROOMS, forwarder};
+
+/// Between two pings of the first room.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Makes so many pings of a fleet with so many forwarders, and sends these of them.
 pub(crate) fn repeat(forwarders: u32, made: u32, sent: u32) -> anyhow::Result<()> {
@@ -26,13 +32,16 @@ pub(crate) fn repeat(forwarders: u32, made: u32, sent: u32) -> anyhow::Result<()
         let directory = tempfile::tempdir()?;
         let (engine, _running) = engine_that_only_answers(directory.path(), ROOMS, forwarders).await?;
         let scheduler = fleet::scheduler();
+        let mut is_known = !is_told;
         for index in 0..ROOMS {
             let room = fleet::room_id(&scheduler, index);
-            engine.ping(Ping::of(scheduler.as_str(), room.as_str(), PingStatus::Ready)).await?;
-        }
-        if is_told {
-            // The fleet's forwarders are known now.
-            receiver.accept().await?;
+            let ping = Ping::of(scheduler.as_str(), room.as_str(), PingStatus::Ready);
+            engine.ping(ping).await?;
+            // Pings are handed over as soon as the fleet's forwarders are known.
+            while !is_known {
+                is_known = timeout(PAUSE, receiver.accept()).await.is_ok();
+                engine.ping(ping).await?;
+            }
         }
         let pings = (0..made).map(ping).collect::<Result<Vec<_>, _>>()?;
         let api = rooms_api(engine);
