@@ -76,6 +76,7 @@ pages! {
     security: "docs/security.md",
     simulate: "docs/simulate.md",
     simulation: "docs/simulation.md",
+    watching: "docs/watching.md",
     writing_a_room: "docs/writing-a-room.md",
 }
 

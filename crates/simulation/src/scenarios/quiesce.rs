@@ -212,6 +212,11 @@ async fn unrest_of(world: &World, scheduler: &SchedulerRecord) -> Result<Option<
     {
         return Ok(Some(format!("the rollout to {} is {}", rollout.to, rollout.state.as_str())));
     }
+    // What was waited for counts for a while, and fleets shrink after it.
+    let waited_for = world.table().waiting(name, world.now()).await.unwrap_or_default();
+    if waited_for > 0 {
+        return Ok(Some(format!("matchmakers waited for {waited_for} matches a moment ago")));
+    }
     let locks = world.store().locks(name).await?;
     if let Some(lock) = locks.held.iter().find(|lock| !may_stay(lock.holder)) {
         return Ok(Some(format!("{} is held by {:?}", lock.kind.as_str(), lock.holder)));
