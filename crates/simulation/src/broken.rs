@@ -124,6 +124,13 @@ pub(crate) fn seen(view: &mut RoomView) {
     }
 }
 
+/// And their rows say nothing of it.
+pub(crate) fn registered(row: &mut RoomRecord) {
+    if !guards::stands(Invariant::HeldStays) {
+        row.holds = 0;
+    }
+}
+
 /// In which statuses a room may be taken out of service.
 pub(crate) fn claimed<'a>(claim: Claim<'a>) -> Claim<'a> {
     match guards::stands(Invariant::HeldStays) {

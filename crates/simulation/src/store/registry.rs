@@ -22,7 +22,9 @@ impl RoomRegistry for SimulatedStore {
     }
 
     async fn live_rooms(&self, scheduler: &SchedulerName) -> Result<Vec<RoomRecord>, StoreError> {
-        self.read(&"live_rooms", self.inner.live_rooms(scheduler)).await
+        let mut rows = self.read(&"live_rooms", self.inner.live_rooms(scheduler)).await?;
+        rows.iter_mut().for_each(broken::registered);
+        Ok(rows)
     }
 
     async fn leaving_rooms(
